@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace gradplane::api {
+
+/// A node's index in the cluster's node list. The same everywhere, because the list is.
+using NodeId = std::uint16_t;
+inline constexpr NodeId kNoNode = 0xffff;
+
+/// One tree of a plan: who sends to whom for one share of the blocks.
+struct Tree {
+  /// Relative share of the blocks of every round; > 0.
+  std::uint32_t weight = 1;
+  NodeId root = kNoNode;
+  /// Per member (same order as Plan::members): the node it sends its sums to; kNoNode at the root
+  /// and at members that are not in this tree.
+  std::vector<NodeId> parent;
+};
+
+/// A node that takes part in a job, with the ranks that it hosts (none: it only sums).
+struct Member {
+  NodeId node = kNoNode;
+  std::vector<std::uint16_t> ranks;
+};
+
+/// Who sums what where, for one job, from `activation_round` on. Computed by a planner, checked by
+/// validate() before it is used, never changed afterwards. A change is a new epoch.
+struct Plan {
+  std::uint32_t epoch = 0;
+  std::uint32_t activation_round = 0;
+  std::vector<Member> members;
+  std::vector<Tree> trees;
+};
+
+}  // namespace gradplane::api

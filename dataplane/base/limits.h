@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// Every bound that more than one folder relies on. How they relate is asserted here.
+namespace gradplane {
+
+/// Nodes of one cluster, and so the length of every per-peer table.
+inline constexpr std::size_t kMaxNodes = 1024;
+/// Jobs that one daemon serves at a time.
+inline constexpr std::size_t kMaxJobs = 16;
+/// Ranks of one job.
+inline constexpr std::size_t kMaxRanks = 1024;
+/// Ranks of one job on one node.
+inline constexpr std::size_t kMaxLocalRanks = 16;
+/// Trees of one plan.
+inline constexpr std::size_t kMaxTrees = 64;
+/// Payload of one block, in bytes: the largest multiple of 64 that fits a 9000-byte MTU.
+inline constexpr std::size_t kMaxBlockBytes = 8832;
+/// Payload of one block at an MTU of 1500.
+inline constexpr std::size_t kDefaultBlockBytes = 1408;
+/// A block payload is a multiple of this, so that no element is ever split.
+inline constexpr std::size_t kBlockAlignBytes = 64;
+/// Rounds of one job that a node holds open at a time. A power of two: slot = round % this.
+inline constexpr std::size_t kRoundSlots = 16;
+/// Rounds that one rank may have in flight. A rank that has completed round r + kMaxInFlightRounds
+/// proves that every rank has completed round r; so the last kMaxInFlightRounds results that the
+/// shim keeps are all that another rank can ever ask for after a failure.
+inline constexpr std::size_t kMaxInFlightRounds = kRoundSlots / 2;
+/// Bytes of one round in one rank's arena, at most. Larger buckets are cut into several rounds.
+inline constexpr std::size_t kMaxRoundBytes = std::size_t{4} << 20;
+/// Blocks of one round at the smallest block size that a configuration may choose (512 bytes).
+inline constexpr std::size_t kMinBlockBytes = 512;
+inline constexpr std::size_t kMaxBlocksPerRound = kMaxRoundBytes / kMinBlockBytes;
+/// A datagram handed to a port: header and payload.
+inline constexpr std::size_t kMaxHeaderBytes = 48;
+inline constexpr std::size_t kMaxDatagramBytes = kMaxHeaderBytes + kMaxBlockBytes;
+/// A control message body inside one datagram.
+inline constexpr std::size_t kMaxControlBytes = 1280;
+
+static_assert(kMaxBlockBytes % kBlockAlignBytes == 0);
+static_assert(kDefaultBlockBytes % kBlockAlignBytes == 0);
+static_assert(kMinBlockBytes % kBlockAlignBytes == 0);
+static_assert((kRoundSlots & (kRoundSlots - 1)) == 0, "slot = round % kRoundSlots");
+static_assert(kMaxInFlightRounds * 2 <= kRoundSlots,
+              "a result stays in its arena slot until every rank has it");
+static_assert(kMaxControlBytes + kMaxHeaderBytes <= kMinBlockBytes * 3,
+              "a control message fits a 1500-byte MTU");
+
+}  // namespace gradplane

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/base/limits.h"
+
+/// The shared-memory ABI between one rank and its daemon. docs/shm-abi.md draws it.
+///
+///   0      ChannelHeader            one page; sizes, written by the daemon before the fd is passed
+///   4096   Ring<Submission>         trainer -> daemon
+///   8192   Ring<Completion>         daemon -> trainer
+///   12288  arena: slot_count slots of slot_bytes each; round r lives in slot r % slot_count
+///
+/// The daemon creates the memfd, seals its size, and keeps its own copy of every size: nothing that
+/// it reads from this memory decides what it touches before it has been copied and checked.
+namespace gradplane::ipc {
+
+inline constexpr std::uint64_t kChannelMagic = 0x31656e616c707067;  // "gpplane1", little endian
+inline constexpr std::uint32_t kAbiVersion = 1;
+inline constexpr std::size_t kPageBytes = 4096;
+inline constexpr std::size_t kCacheLineBytes = 64;
+/// Entries of a ring. Twice the rounds in flight, so that an honest client never meets a full ring.
+inline constexpr std::uint32_t kRingEntries = 32;
+static_assert(kRingEntries >= 2 * kRoundSlots);
+static_assert((kRingEntries & (kRingEntries - 1)) == 0, "indices are masked");
+
+struct ChannelHeader {
+  std::uint64_t magic;          // daemon writes once
+  std::uint32_t abi_version;    // daemon writes once
+  std::uint32_t slot_count;     // daemon writes once
+  std::uint64_t slot_bytes;     // daemon writes once
+  std::uint64_t arena_offset;   // daemon writes once
+  std::uint64_t total_bytes;    // daemon writes once
+  std::byte pad_[24];
+  /// Poll loop: rw, trainer: ro. Grows while the poll loop lives; a value that stands still for
+  /// longer than the liveness limit means a dead or stopped daemon.
+  alignas(kCacheLineBytes) std::atomic<std::uint64_t> daemon_beat;
+  /// Poll loop: rw, trainer: ro. Not 0 while the poll loop sleeps and wants its doorbell rung.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> daemon_sleeps;
+  /// Trainer: rw, poll loop: ro. Not 0 while the trainer sleeps and wants its eventfd signalled.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> trainer_sleeps;
+};
+static_assert(sizeof(ChannelHeader) <= kPageBytes);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+/// "Round `round` of this rank lies in its slot; sum it." The daemon copies, checks, uses the copy.
+struct Submission {
+  std::uint32_t round;       // the next one: rounds are submitted in order, without a gap
+  std::uint32_t elements;    // > 0; elements * element_bytes <= slot_bytes
+  std::uint8_t element_type; // ElementType
+  std::uint8_t flags;        // 0 for now
+  std::uint16_t reserved;
+  std::uint32_t bucket;      // a registered bucket, or 0: a plain all_reduce
+};
+static_assert(sizeof(Submission) == 16);
+
+enum class CompletionStatus : std::uint32_t {
+  kOk = 0,       // the slot holds the sum over `contributors` ranks
+  kFailed = 1,   // the job failed; the slot's content means nothing
+};
+
+struct Completion {
+  std::uint32_t round;
+  CompletionStatus status;
+  std::uint32_t contributors;  // the fewest of any block
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Completion) == 16);
+
+/// Single producer, single consumer. `tail` and `head` count for ever and are masked on use. Each
+/// side trusts only its own index; the other's is checked (distance <= kRingEntries) before use.
+template <typename Entry>
+struct RingMemory {
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> tail;  // producer: rw, consumer: ro
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> head;  // consumer: rw, producer: ro
+  alignas(kCacheLineBytes) Entry entries[kRingEntries];
+};
+
+inline constexpr std::size_t kSubmissionRingOffset = kPageBytes;
+inline constexpr std::size_t kCompletionRingOffset = 2 * kPageBytes;
+inline constexpr std::size_t kArenaOffset = 3 * kPageBytes;
+static_assert(sizeof(RingMemory<Submission>) <= kPageBytes);
+static_assert(sizeof(RingMemory<Completion>) <= kPageBytes);
+
+}  // namespace gradplane::ipc
