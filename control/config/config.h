@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/api/plan.h"
+#include "dataplane/base/endpoint.h"
+#include "dataplane/base/limits.h"
+#include "dataplane/base/result.h"
+#include "dataplane/base/time.h"
+
+/// The operator's YAML as typed values. Everything here is checked: a Config that parse_config()
+/// returns is in range and consistent, and every key that the operator wrote is in it unchanged.
+/// Control thread only.
+namespace gradplane::config {
+
+/// A configuration file is at most this long.
+inline constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
+/// IPv4 and UDP header, what an MTU holds besides our datagram.
+inline constexpr std::size_t kIpUdpHeaderBytes = 28;
+/// A control message must fit one frame; so must the smallest block.
+inline constexpr std::size_t kMinMtuBytes = kIpUdpHeaderBytes + kMaxHeaderBytes + kMaxControlBytes;
+inline constexpr std::size_t kMaxMtuBytes = 9216;
+/// The shared secret of a cluster is exactly this long.
+inline constexpr std::size_t kClusterKeyBytes = 16;
+static_assert(kMinMtuBytes <= 1500);
+static_assert(kMinMtuBytes >= kIpUdpHeaderBytes + kMaxHeaderBytes + kMinBlockBytes);
+
+enum class PortKind : std::uint8_t { kAfPacket, kAfXdp, kMemif, kPci, kLoopback };
+enum class MemifRole : std::uint8_t { kServer, kClient };
+enum class HugePages : std::uint8_t { kAuto, kNever, kRequire };
+enum class PlanKind : std::uint8_t { kStar, kSharded };
+enum class ShardRoots : std::uint8_t { kAggregators, kTraining };
+enum class IdlePolicy : std::uint8_t { kBusy, kAdaptive };
+enum class LogLevel : std::uint8_t { kError, kWarn, kInfo, kDebug };
+
+/// The name in the YAML of a value above.
+std::string_view name_of(PortKind kind);
+std::string_view name_of(PlanKind kind);
+std::string_view name_of(LogLevel level);
+
+struct MemifConfig {
+  std::string socket;
+  MemifRole role = MemifRole::kClient;
+  std::uint32_t id = 0;
+};
+
+/// A node's NIC port. `interface` is set for af_packet and af_xdp, `pci` for pci, memif.socket for
+/// memif.
+struct PortConfig {
+  PortKind kind = PortKind::kAfPacket;
+  std::string interface;
+  std::string pci;
+  MemifConfig memif;
+  std::size_t mtu_bytes = 0;
+  std::optional<std::uint16_t> vlan;
+  std::optional<Ipv4> gateway;
+  HugePages huge_pages = HugePages::kAuto;
+  std::size_t memory_bytes = 0;
+  /// None: not paced, only the window limits.
+  std::optional<std::uint64_t> link_rate_bits_per_s;
+};
+
+/// One entry of cluster.nodes. Its index is the node's api::NodeId.
+struct NodeConfig {
+  std::string name;
+  Ipv4 address;
+  std::uint8_t prefix_length = 0;
+  bool aggregate = false;
+  /// port.* with this node's overrides applied.
+  PortConfig port;
+};
+
+struct ControlConfig {
+  std::string socket;
+  std::vector<std::uint32_t> allow_uids;
+};
+
+struct ClusterConfig {
+  std::uint16_t udp_port = 0;
+  /// As written in the file; load_cluster_key() gives the key whichever way it is configured.
+  std::optional<std::array<std::byte, kClusterKeyBytes>> key;
+  std::string key_file;
+  api::NodeId coordinator = 0;
+  std::vector<NodeConfig> nodes;
+};
+
+struct PlanConfig {
+  PlanKind kind = PlanKind::kStar;
+  /// With star: the root of every block. kNoNode with sharded.
+  api::NodeId root = api::kNoNode;
+  /// With sharded: who roots a share.
+  ShardRoots roots = ShardRoots::kAggregators;
+};
+
+struct PollConfig {
+  IdlePolicy idle = IdlePolicy::kAdaptive;
+  std::optional<std::uint32_t> core;
+  Duration spin;
+  Duration max_sleep;
+};
+
+struct LivenessConfig {
+  Duration heartbeat;
+  Duration suspect_after;
+};
+
+struct Config {
+  /// Index in cluster.nodes of the node that runs this daemon; kNoNode only with
+  /// ParseOptions::any_node.
+  api::NodeId self = api::kNoNode;
+  ControlConfig control;
+  ClusterConfig cluster;
+  PlanConfig plan;
+  PollConfig poll;
+  LivenessConfig liveness;
+  std::size_t round_bytes = 0;
+  /// Payload of a block, the same on every node: with `auto` the largest that fits every node's MTU.
+  std::size_t block_bytes = 0;
+  bool authenticate = true;
+  LogLevel log_level = LogLevel::kInfo;
+
+  const NodeConfig& self_node() const { return cluster.nodes[self]; }
+  const PortConfig& port() const { return self_node().port; }
+};
+
+/// One thing wrong with a file.
+struct ConfigError {
+  std::string file;
+  std::size_t line = 0;  // from 1; 0: no line in particular
+  std::string key;       // may be empty
+  std::optional<std::string> value;
+  std::string reason;  // what is accepted
+
+  /// "file:line: key: value 'x': reason".
+  std::string text() const;
+  bool operator==(const ConfigError&) const = default;
+};
+
+/// A value in force and where it came from, for the effective dump.
+struct Setting {
+  std::string key;     // "port.mtu", "cluster.nodes[2].port.mtu"
+  std::string value;   // as YAML; a secret is hidden
+  std::string origin;  // "default", "star.yaml:12", "--node", "host name", "derived: ..."
+};
+
+struct ParseOptions {
+  /// Who this host is, from the command line; empty: node.name of the file, else host_name.
+  std::string node_override;
+  /// Empty: ask the operating system.
+  std::string host_name;
+  /// Accept a file whose node list does not name this host (for a check on another machine).
+  bool any_node = false;
+};
+
+/// Either a config, or why not: then `errors` lists everything that is wrong, by line.
+struct [[nodiscard]] ParsedConfig {
+  std::optional<Config> config;
+  std::vector<ConfigError> errors;
+  std::vector<Setting> settings;
+
+  bool ok() const { return config.has_value(); }
+};
+
+/// Never throws for what the text holds. `file_name` is only for messages.
+ParsedConfig parse_config(std::string_view text, const std::string& file_name,
+                          const ParseOptions& options = {});
+
+/// Reads and parses a file; a file that cannot be read is one error.
+ParsedConfig load_config(const std::string& path, const ParseOptions& options = {});
+
+using ClusterKey = std::array<std::byte, kClusterKeyBytes>;
+
+/// The cluster's key from cluster.key or cluster.key_file; all zero where a cluster of one node has
+/// none. A key file must be readable by its owner alone.
+Result<ClusterKey> load_cluster_key(const Config& config);
+
+/// The whole configuration as YAML, each value with its origin as a comment. Loads again as the
+/// same configuration, save for a hidden key.
+std::string effective_yaml(const ParsedConfig& parsed);
+
+/// docs/config-reference.md, from the option table.
+std::string reference_markdown();
+
+}  // namespace gradplane::config
