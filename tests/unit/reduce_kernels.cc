@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/reduce/kernels.h"
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::reduce;
+
+namespace {
+
+/// Sums `contributions` of one element as a gathering node does, with the reference kernels.
+template <typename Wire, std::size_t kCount>
+Wire sum(ElementType type, const std::array<Wire, kCount>& contributions) {
+  std::array<std::byte, 8> accumulator{};
+  const Kernels& kernels = scalar_kernels_for(type);
+  kernels.set(accumulator.data(), std::as_bytes(std::span(contributions)).data(), 1);
+  for (std::size_t i = 1; i < kCount; ++i) {
+    kernels.accumulate(accumulator.data(),
+                       std::as_bytes(std::span(contributions)).data() + i * sizeof(Wire), 1);
+  }
+  std::array<Wire, 1> result{};
+  kernels.finish(std::as_writable_bytes(std::span(result)).data(), accumulator.data(), 1);
+  return result[0];
+}
+
+}  // namespace
+
+TEST_CASE("contributions add up") {
+  CHECK(sum(ElementType::kFloat32, std::array{1.5f, 2.25f, -4.0f}) == -0.25f);
+  CHECK(sum(ElementType::kFloat64, std::array{1.5, 2.25, 1e-9}) == 3.75 + 1e-9);
+  CHECK(sum(ElementType::kInt32, std::array{3, -5, 7}) == 5);
+  CHECK(sum(ElementType::kInt64, std::array{std::int64_t{1} << 40, std::int64_t{2}}) ==
+        (std::int64_t{1} << 40) + 2);
+}
+
+TEST_CASE("integers wrap") {
+  CHECK(sum(ElementType::kInt32, std::array{INT32_MAX, 1}) == INT32_MIN);
+  CHECK(sum(ElementType::kInt64, std::array{INT64_MIN, std::int64_t{-1}}) == INT64_MAX);
+}
+
+TEST_CASE("half precision is rounded once, at the end") {
+  // 2048 + 1 is not a half; in half precision 1 would be lost each time, and so be 2048.
+  const auto h2048 = std::uint16_t{0x6800};
+  const auto h1 = std::uint16_t{0x3c00};
+  CHECK(sum(ElementType::kFloat16, std::array{h2048, h1, h1}) == 0x6801);  // 2050
+  // The same for bfloat: 256 + 1 + 1 = 258.
+  const auto b256 = std::uint16_t{0x4380};
+  const auto b1 = std::uint16_t{0x3f80};
+  CHECK(sum(ElementType::kBfloat16, std::array{b256, b1, b1}) == 0x4381);
+}
+
+TEST_CASE("a half that overflows only on the way comes back") {
+  const auto h60000 = std::uint16_t{0x7b53};
+  const auto minus = std::uint16_t{0xfb53};
+  CHECK(sum(ElementType::kFloat16, std::array{h60000, h60000, minus}) == h60000);
+}
+
+TEST_CASE("what is not a number stays so, as one bit pattern") {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float payload = std::bit_cast<float>(0xff812345u);
+  CHECK(std::bit_cast<std::uint32_t>(sum(ElementType::kFloat32, std::array{inf, -inf})) ==
+        0x7fc00000u);
+  CHECK(std::bit_cast<std::uint32_t>(sum(ElementType::kFloat32, std::array{payload, 1.0f})) ==
+        0x7fc00000u);
+  CHECK(std::bit_cast<std::uint32_t>(sum(ElementType::kFloat32, std::array{1.0f, payload})) ==
+        0x7fc00000u);
+  CHECK(sum(ElementType::kFloat32, std::array{inf, 1.0f}) == inf);
+  CHECK(sum(ElementType::kFloat16, std::array{std::uint16_t{0x7c01}, std::uint16_t{0x3c00}}) ==
+        0x7e00);
+}
+
+TEST_CASE("a variant is chosen once and is the fastest that runs here") {
+  const auto variants = supported_variants();
+  REQUIRE(!variants.empty());
+  CHECK(variants.front().name == "scalar");
+  for (const ElementType type : kElementTypes) {
+    CHECK(&kernels_for(type) == &variants.back().kernels_for(type));
+    CHECK(&kernels_for(type) == &kernels_for(type));
+  }
+}
