@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Hosts as network namespaces, joined by shaped and lossy links.
+
+A lab is one switch namespace `gp-RUN-net` and one namespace `gp-RUN-HOST` per host:
+
+    host: mg0 ------------------------ m-HOST [bridge mg]               unshaped, 10.99.0.i/24
+    host: dp0 -- d-HOST [bridge e-HOST] u-HOST -- t-HOST [bridge dp]    shaped, 10.77.0.i/24
+
+The uplink is shaped where it leaves u-HOST and the downlink where it leaves d-HOST, each by a token
+bucket with a drop-tail queue: inside the switch, because a DPDK port bypasses the host's own queue.
+dp0 has a token bucket too, so that the host's TCP feels its own line rate as it would on a NIC.
+Frames are lost at random in bridge e-HOST, in both directions, whoever sent them and whoever
+receives them. Rates count Ethernet frames without preamble, gap and checksum.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+
+STATE_DIR = pathlib.Path("/run/gradplane-netlab")
+MAX_HOSTS = 64
+COMMAND_SECONDS = 20
+LOSS_SCALE = 1_000_000
+MTU_BYTES = 1500
+OFFLOADS = ("tso", "gso", "gro", "sg", "tx", "rx")
+
+
+class LabError(Exception):
+    """Says what failed and what to do."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Link:
+    """What every host's dataplane link is like, in each direction."""
+
+    rate_bits: int = 0  # per second; 0: unshaped
+    queue_bytes: int = 256 * 1024
+    loss: float = 0.0  # probability per frame
+    mtu_bytes: int = MTU_BYTES
+
+    def burst_bytes(self):
+        """Half a millisecond of the rate, and never less than two frames."""
+        return max(2 * (self.mtu_bytes + 18), self.rate_bits // 8 // 2000)
+
+
+@dataclasses.dataclass(frozen=True)
+class Host:
+    name: str
+    index: int  # from 1
+    namespace: str
+
+    @property
+    def management_address(self):
+        return f"10.99.0.{self.index}"
+
+    @property
+    def dataplane_address(self):
+        return f"10.77.0.{self.index}"
+
+    def mac(self, kind):
+        return f"02:67:70:{kind:02x}:00:{self.index:02x}"
+
+
+class Lab:
+    """Makes and removes one lab. Everything blocks for a bounded time."""
+
+    def __init__(self, run, host_names, link=Link(), kernel_address=False, tcp=None, owner=None):
+        if not re.fullmatch(r"[a-z0-9]{1,16}", run):
+            raise LabError(f"run name '{run}': 1 to 16 lower-case letters and digits")
+        if not 1 <= len(host_names) <= MAX_HOSTS or len(set(host_names)) != len(host_names):
+            raise LabError(f"1 to {MAX_HOSTS} different host names are needed")
+        for name in host_names:
+            if not re.fullmatch(r"[a-z0-9]{1,11}", name) or name == "net":
+                raise LabError(f"host name '{name}': 1 to 11 lower-case letters and digits, not net")
+        if not 0 <= link.loss < 1:
+            raise LabError(f"loss {link.loss}: a probability from 0 to below 1")
+        self.run = run
+        self.link = link
+        self.kernel_address = kernel_address
+        self.tcp = tcp
+        self.owner = owner or os.getpid()
+        self.switch = f"gp-{run}-net"
+        self.hosts = {
+            name: Host(name, index, f"gp-{run}-{name}")
+            for index, name in enumerate(host_names, start=1)
+        }
+
+    def __enter__(self):
+        self.up()
+        return self
+
+    def __exit__(self, *_):
+        down(self.run)
+
+    def up(self):
+        """Makes the lab; one of the same name is removed first. Leaves nothing when it fails."""
+        if os.geteuid() != 0:
+            raise LabError("network namespaces need root")
+        down(self.run)
+        try:
+            self._save_state()
+            with congestion_control_allowed(self.tcp):
+                for namespace in self._namespaces():
+                    run_command(["ip", "netns", "add", namespace])
+                    self._configure_kernel(namespace)
+            self._make_switch()
+            for host in self.hosts.values():
+                self._connect(host)
+            self._lose_frames()
+        except BaseException:
+            down(self.run)
+            raise
+
+    def _namespaces(self):
+        return [self.switch] + [host.namespace for host in self.hosts.values()]
+
+    def _save_state(self):
+        STATE_DIR.mkdir(parents=True, exist_ok=True)
+        state = {
+            "run": self.run,
+            "owner_pid": self.owner,
+            "owner_start": process_start(self.owner),
+            "namespaces": self._namespaces(),
+        }
+        state_path(self.run).write_text(json.dumps(state))
+
+    def _configure_kernel(self, namespace):
+        settings = ["net.ipv6.conf.all.disable_ipv6=1", "net.ipv6.conf.default.disable_ipv6=1"]
+        if self.tcp:
+            settings.append(f"net.ipv4.tcp_congestion_control={self.tcp}")
+        for setting in settings:
+            path, value = setting.split("=")
+            exists = f"/proc/sys/{path.replace('.', '/')}"
+            if os.path.exists(exists):
+                in_namespace(namespace, ["sysctl", "-qw", f"{path}={value}"])
+
+    def _make_switch(self):
+        bridges = ["mg", "dp"] + [f"e-{name}" for name in self.hosts]
+        lines = ["link set lo up"]
+        for bridge in bridges:
+            lines.append(f"link add {bridge} type bridge stp_state 0 forward_delay 0 mcast_snooping 0")
+            lines.append(f"link set {bridge} mtu {self.link.mtu_bytes} up")
+        ip_batch(self.switch, lines)
+
+    def _connect(self, host):
+        name, mtu = host.name, self.link.mtu_bytes
+        switch = [
+            f"link add m-{name} type veth peer name mg0 netns {host.namespace}",
+            f"link add d-{name} mtu {mtu} type veth peer name dp0 mtu {mtu} netns {host.namespace}",
+            f"link add u-{name} mtu {mtu} type veth peer name t-{name} mtu {mtu}",
+            f"link set m-{name} master mg",
+            f"link set d-{name} master e-{name}",
+            f"link set u-{name} master e-{name}",
+            f"link set t-{name} master dp",
+        ]
+        switch += [f"link set {port}-{name} up" for port in "mdut"]
+        ip_batch(self.switch, switch)
+        inside = [
+            "link set lo up",
+            f"link set mg0 address {host.mac(1)} up",
+            f"address add {host.management_address}/24 dev mg0",
+            f"link set dp0 address {host.mac(2)} up",
+        ]
+        if self.kernel_address:
+            inside.append(f"address add {host.dataplane_address}/24 dev dp0")
+        ip_batch(host.namespace, inside)
+        for namespace, device in ((host.namespace, "dp0"),) + tuple(
+            (self.switch, f"{port}-{name}") for port in "dut"
+        ):
+            offloads = [word for offload in OFFLOADS for word in (offload, "off")]
+            in_namespace(namespace, ["ethtool", "-K", device, *offloads])
+        if self.link.rate_bits:
+            for namespace, device in (
+                (host.namespace, "dp0"),
+                (self.switch, f"d-{name}"),
+                (self.switch, f"u-{name}"),
+            ):
+                self._shape(namespace, device)
+
+    def _shape(self, namespace, device):
+        run_command(
+            ["tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf"]
+            + ["rate", f"{self.link.rate_bits}bit", "burst", str(self.link.burst_bytes())]
+            + ["limit", str(self.link.queue_bytes)]
+        )
+
+    def _lose_frames(self):
+        share = round(self.link.loss * LOSS_SCALE)
+        lines = ["table bridge netlab {", "chain forward {"]
+        lines.append("type filter hook forward priority 0; policy accept;")
+        for name in self.hosts:
+            for direction, test in (("up", "iifname"), ("down", "oifname")):
+                lines.append(f'{test} "d-{name}" counter comment "{direction} {name} seen"')
+                if share:
+                    lines.append(
+                        f'{test} "d-{name}" numgen random mod {LOSS_SCALE} < {share} '
+                        f'counter drop comment "{direction} {name} lost"'
+                    )
+        in_namespace(self.switch, ["nft", "-f", "-"], stdin="\n".join(lines + ["}", "}", ""]))
+
+
+@contextlib.contextmanager
+def congestion_control_allowed(name):
+    """A namespace may choose only what the machine's list allows; so it is on it for a moment."""
+    path = pathlib.Path("/proc/sys/net/ipv4/tcp_allowed_congestion_control")
+    before = path.read_text() if path.exists() else None
+    if not name or before is None or name in before.split():
+        yield
+        return
+    try:
+        path.write_text(f"{before.strip()} {name}")
+    except OSError as error:
+        raise LabError(f"TCP congestion control {name}: this kernel has it not") from error
+    try:
+        yield
+    finally:
+        path.write_text(before)
+
+
+def in_namespace(namespace, command, stdin=None):
+    return run_command(["ip", "netns", "exec", namespace, *command], stdin)
+
+
+def ip_batch(namespace, lines):
+    run_command(["ip", "-n", namespace, "-batch", "-"], "\n".join(lines) + "\n")
+
+
+def run_command(command, stdin=None):
+    """Runs a short command; returns its output; raises LabError with its last words."""
+    try:
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
+        )
+    except FileNotFoundError as error:
+        raise LabError(f"{command[0]} is not installed; run scripts/setup") from error
+    except subprocess.TimeoutExpired as error:
+        raise LabError(f"{' '.join(command)}: no end within {COMMAND_SECONDS} s") from error
+    if done.returncode != 0:
+        raise LabError(f"{' '.join(command)}: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
+
+
+def state_path(run):
+    return STATE_DIR / f"{run}.json"
+
+
+def process_start(pid):
+    """When a process started, in clock ticks since boot; None when there is none."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+    except OSError:
+        return None
+
+
+def labs():
+    """The state of every lab that up() began and down() has not removed."""
+    found = []
+    for path in sorted(STATE_DIR.glob("*.json")):
+        with contextlib.suppress(OSError, ValueError):
+            found.append(json.loads(path.read_text()))
+    return found
+
+
+def is_stale(state):
+    return process_start(state["owner_pid"]) != state["owner_start"]
+
+
+def down(run):
+    """Removes a lab and ends the processes in it. Does nothing when there is none."""
+    try:
+        state = json.loads(state_path(run).read_text())
+    except (OSError, ValueError):
+        return
+    present = {line.split()[0] for line in run_command(["ip", "netns", "list"]).splitlines() if line}
+    namespaces = [name for name in state["namespaces"] if name in present]
+    end_processes(namespaces)
+    for namespace in namespaces:
+        run_command(["ip", "netns", "del", namespace])
+    state_path(run).unlink(missing_ok=True)
+
+
+def end_processes(namespaces, patience_s=3):
+    """Ends what still runs inside: asks, waits for a bounded time, then insists."""
+
+    def inside():
+        pids = [run_command(["ip", "netns", "pids", name]).split() for name in namespaces]
+        return {int(pid) for some in pids for pid in some} - {os.getpid()}
+
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        pids = inside()
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, sent)
+        deadline = time.monotonic() + patience_s
+        while pids and time.monotonic() < deadline:
+            time.sleep(0.05)
+            pids = inside()
+
+
+def stats(run):
+    """Per host and direction: frames seen and lost at random, and dropped by a full queue."""
+    switch = f"gp-{run}-net"
+    result = {}
+    listing = json.loads(in_namespace(switch, ["nft", "-j", "list", "table", "bridge", "netlab"]))
+    for entry in listing["nftables"]:
+        rule = entry.get("rule")
+        if not rule or "comment" not in rule:
+            continue
+        direction, host, what = rule["comment"].split()
+        packets = next(part["counter"]["packets"] for part in rule["expr"] if "counter" in part)
+        result.setdefault(host, {}).setdefault(direction, {"lost": 0})[what] = packets
+    qdiscs = json.loads(run_command(["tc", "-n", switch, "-s", "-j", "qdisc", "show"]))
+    for qdisc in qdiscs:
+        port, _, host = qdisc.get("dev", "").partition("-")
+        direction = {"u": "up", "d": "down"}.get(port)
+        if qdisc["kind"] == "tbf" and direction and host in result:
+            result[host][direction]["queue_dropped"] = qdisc["drops"]
+    return result

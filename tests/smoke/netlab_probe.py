@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Sends and counts raw Ethernet frames, for netlab_test.sh.
+
+  netlab_probe.py send DEVICE DESTINATION_MAC COUNT BYTES     past the queue of the device, as DPDK
+  netlab_probe.py count DEVICE QUIET_SECONDS                  until none has come for so long; prints
+                                                              frames, bytes, seconds between first and last
+
+The counter prints `ready` first, and only counts frames of the experimental type 0x88b5.
+"""
+
+import select
+import socket
+import sys
+import time
+
+EXPERIMENT = 0x88B5
+SOL_PACKET = 263
+PACKET_QDISC_BYPASS = 20
+SO_SNDBUFFORCE = 32
+SO_RCVBUFFORCE = 33
+SOCKET_BUFFER_BYTES = 32 << 20
+OVERALL_SECONDS = 60
+
+
+def open_packet_socket(device, frame_type):
+    raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(frame_type))
+    # Large enough that the socket holds neither the sender nor a frame back: only the lab does.
+    raw.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, SOCKET_BUFFER_BYTES)
+    raw.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, SOCKET_BUFFER_BYTES)
+    raw.bind((device, frame_type))
+    return raw
+
+
+def send(device, destination, count, frame_bytes):
+    raw = open_packet_socket(device, EXPERIMENT)
+    raw.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
+    header = bytes.fromhex(destination.replace(":", "")) + raw.getsockname()[4]
+    frame = header + EXPERIMENT.to_bytes(2, "big")
+    frame += bytes(frame_bytes - len(frame))
+    for _ in range(count):
+        raw.send(frame)
+
+
+def count(device, quiet_seconds):
+    raw = open_packet_socket(device, EXPERIMENT)
+    print("ready", flush=True)
+    frames = total_bytes = 0
+    first = last = None
+    deadline = time.monotonic() + OVERALL_SECONDS
+    while time.monotonic() < deadline:
+        # The first frame may take its time; after it, silence means the end.
+        if not select.select([raw], [], [], quiet_seconds if frames else OVERALL_SECONDS)[0]:
+            break
+        size = len(raw.recv(65536))
+        last = time.monotonic()
+        if first is None:
+            first = last
+        else:
+            total_bytes += size
+        frames += 1
+    print(frames, total_bytes, f"{(last - first) if frames else 0:.6f}", flush=True)
+
+
+def main():
+    if sys.argv[1:2] == ["send"] and len(sys.argv) == 6:
+        send(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+    elif sys.argv[1:2] == ["count"] and len(sys.argv) == 4:
+        count(sys.argv[2], float(sys.argv[3]))
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()
