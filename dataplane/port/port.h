@@ -31,7 +31,8 @@ struct RxDatagram {
 
 /// A datagram to be sent. allocate() gives `buffer`; the caller fills it, then sets the rest.
 struct TxDatagram {
-  std::span<std::byte> buffer;    // the port's memory, at least kMaxDatagramBytes or mtu_payload_bytes()
+  std::span<std::byte>
+      buffer;  // the port's memory, at least kMaxDatagramBytes or mtu_payload_bytes()
   std::uint32_t length_bytes = 0;  // of the payload written into buffer
   Endpoint destination;
   std::uint16_t source_udp_port = 0;
@@ -49,8 +50,11 @@ enum class PortDrop : std::uint8_t {
   kNoNeighbour,      // the next hop has no Ethernet address yet; the datagram was dropped
   kTxFull,           // the device took no more
   kNoBuffer,         // the buffer pool is empty
+  kTooLong,          // a payload longer than mtu_payload_bytes()
+  kAddressConflict,  // another station says in ARP that it has our address
   kCount,
 };
+/// The reason as it appears in metrics: snake_case, never empty.
 std::string_view port_drop_name(PortDrop drop);
 
 /// Written by the poll thread alone; control reads a copy made by the engine.
