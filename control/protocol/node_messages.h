@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/protocol/job_key.h"
+#include "control/protocol/parsed.h"
+#include "dataplane/base/limits.h"
+
+/// What daemons tell each other about jobs. A message is small, binary, in network order, and
+/// travels reliably and in order over a PeerLink, which also authenticates its sender.
+///
+/// Before a plan is in force a node's part in a job is named by the `attempt` that the node itself
+/// counts; from the plan on, by the plan's epoch. So an answer to what a node wanted earlier is
+/// never taken for an answer to what it wants now.
+namespace gradplane::protocol {
+
+inline constexpr std::size_t kMaxNodeMessageBytes = std::size_t{64} << 10;
+inline constexpr std::size_t kMaxNodeTextBytes = 512;
+/// What is left for an encoded plan beside the other members of Prepare.
+inline constexpr std::size_t kMaxPlanBytes = kMaxNodeMessageBytes - 1024;
+static_assert(kMaxNodeTextBytes + 64 < 1024, "a Prepare with the longest plan and label fits");
+static_assert(kMaxRanks * 2 + kMaxNodeTextBytes + 64 < kMaxNodeMessageBytes,
+              "every message that lists ranks fits");
+
+/// Node to coordinator: these ranks of the job are attached here. The whole list, each time it
+/// changes; an empty list withdraws.
+struct Join {
+  JobKey key{};
+  std::uint32_t attempt = 0;
+  std::uint32_t world_size = 0;
+  std::vector<std::uint16_t> ranks;  // at most kMaxLocalRanks
+  std::string label;
+};
+/// Coordinator to a node that joined: who is still missing.
+struct WaitingFor {
+  JobKey key{};
+  std::uint32_t attempt = 0;
+  std::uint32_t missing_count = 0;
+  std::vector<std::uint16_t> missing;  // the first of them
+};
+/// Coordinator to a node that joined: these ranks cannot take part.
+struct Refused {
+  JobKey key{};
+  std::uint32_t attempt = 0;
+  std::vector<std::uint16_t> ranks;
+  std::string reason;
+};
+/// Coordinator to every member: install this plan.
+struct Prepare {
+  JobKey key{};
+  std::uint32_t attempt = 0;  // 0: this member hosts no rank
+  std::uint32_t epoch = 0;
+  std::uint32_t world_size = 0;
+  std::string label;
+  std::vector<std::byte> plan;  // control/session/plan_codec.h
+};
+/// Member to coordinator: it is installed.
+struct Prepared {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+};
+/// Coordinator to every member: all have it; begin.
+struct Commit {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+};
+/// Member to coordinator: a rank is gone; `clean`: in order.
+struct Leave {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+  std::uint16_t rank = 0;
+  bool clean = false;
+};
+/// Either way: the job cannot go on.
+struct Failed {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+  std::string reason;
+};
+/// Coordinator to every member: every rank has left in order.
+struct Finished {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+};
+using NodeMessage =
+    std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave, Failed, Finished>;
+
+/// The bytes of a message, at most kMaxNodeMessageBytes: texts and lists are cut to their bounds
+/// (a plan is not: the caller keeps it within kMaxPlanBytes).
+std::vector<std::byte> encode(const NodeMessage& message);
+
+/// Checks every field's range; bytes that are left over are an error.
+Parsed<NodeMessage> parse_node_message(std::span<const std::byte> bytes);
+
+}  // namespace gradplane::protocol

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gradplane::protocol {
+
+/// Why a message that somebody else wrote was not accepted. One counter for each.
+enum class RejectReason : std::uint8_t {
+  kTooLong,      // more bytes than any message may have
+  kNotAnObject,  // not JSON, or not a JSON object
+  kTruncated,    // ends early, or goes on after its end
+  kUnknownType,  // no such message in this direction
+  kMissingMember,
+  kWrongType,
+  kOutOfRange,
+  kCount,
+};
+std::string_view reject_reason_name(RejectReason reason);
+
+struct Rejection {
+  RejectReason reason = RejectReason::kCount;
+  std::string text;  // for a person: which member, and what would have been accepted
+};
+
+/// A checked message, or why there is none.
+template <typename Message>
+struct [[nodiscard]] Parsed {
+  std::optional<Message> message;
+  Rejection rejection;
+
+  bool ok() const { return message.has_value(); }
+};
+
+/// `text` in at most `max_bytes`, without control characters: fit for a terminal and for a log
+/// line, whoever wrote it. A cut never splits a UTF-8 character.
+std::string printable(std::string_view text, std::size_t max_bytes);
+
+}  // namespace gradplane::protocol

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "control/protocol/socket_messages.h"
+
+namespace gradplane::protocol {
+
+namespace {
+
+using nlohmann::json;
+
+json object_of(const ClientHello& m) {
+  return {{"type", "hello"},
+          {"version", m.version},
+          {"role", m.role == Role::kRank ? "rank" : "operator"},
+          {"pid", m.pid}};
+}
+
+json object_of(const Attach& m) {
+  return {{"type", "attach"},
+          {"key", to_hex(m.key)},
+          {"rank", m.rank},
+          {"world_size", m.world_size},
+          {"label", printable(m.label, kMaxLabelBytes)},
+          {"run_id", printable(m.run_id, kMaxRunIdBytes)}};
+}
+
+json object_of(const RegisterBucket& m) {
+  json tensors = json::array();
+  for (const BucketTensor& tensor : m.tensors) {
+    tensors.push_back({{"name", printable(tensor.name, kMaxTensorNameBytes)},
+                       {"offset", tensor.offset_elements},
+                       {"elements", tensor.elements}});
+  }
+  return {{"type", "bucket"}, {"bucket", m.bucket}, {"tensors", std::move(tensors)}};
+}
+
+json object_of(const Detach& m) {
+  return {{"type", "detach"}, {"clean", m.clean}};
+}
+json object_of(const StatusRequest&) {
+  return {{"type", "status"}};
+}
+
+json object_of(const DaemonHello& m) {
+  return {{"type", "hello"}, {"version", m.version}, {"node", m.node}, {"software", m.software}};
+}
+
+json object_of(const Attached& m) {
+  return {{"type", "attached"},
+          {"slot_count", m.slot_count},
+          {"slot_bytes", m.slot_bytes},
+          {"total_bytes", m.total_bytes}};
+}
+
+json object_of(const Waiting& m) {
+  const std::size_t named = std::min(m.missing.size(), kMaxMissingNamed);
+  return {
+      {"type", "waiting"},
+      {"missing", std::vector<std::uint32_t>(
+                      m.missing.begin(), m.missing.begin() + static_cast<std::ptrdiff_t>(named))},
+      {"missing_count", m.missing_count},
+      {"reason", printable(m.reason, kMaxReasonBytes)}};
+}
+
+json object_of(const Ready& m) {
+  return {{"type", "ready"}, {"epoch", m.epoch}, {"nodes", m.nodes}};
+}
+
+json object_of(const JobFailed& m) {
+  return {{"type", "failed"}, {"reason", printable(m.reason, kMaxReasonBytes)}};
+}
+
+json object_of(const SocketError& m) {
+  return {{"type", "error"}, {"reason", printable(m.reason, kMaxReasonBytes)}};
+}
+
+json object_of(const StatusReply& m) {
+  json object = json::parse(m.json, nullptr, false);
+  if (!object.is_object()) return object_of(SocketError{"the status is not available"});
+  object["type"] = "status";
+  return object;
+}
+
+template <typename Message>
+std::string encode_any(const Message& message) {
+  const json object = std::visit([](const auto& m) { return object_of(m); }, message);
+  // Bytes that are no UTF-8 (a path, an argv) must not cost us the message.
+  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string encode(const ClientMessage& message) {
+  return encode_any(message);
+}
+
+std::string encode(const DaemonMessage& message) {
+  std::string text = encode_any(message);
+  if (text.size() <= kMaxSocketMessageBytes) return text;
+  return encode_any(DaemonMessage(SocketError{"the answer has " + std::to_string(text.size()) +
+                                              " bytes, more than one message may have"}));
+}
+
+}  // namespace gradplane::protocol

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "control/protocol/job_key.h"
+#include "control/protocol/parsed.h"
+#include "dataplane/base/limits.h"
+
+/// The messages of the control socket (docs/control-api.md): one JSON object each. Values in, text
+/// out, and back. Nothing here throws on input, and a text that got through parsing holds no
+/// control character (save StatusReply::json: who prints it cleans it).
+namespace gradplane::protocol {
+
+inline constexpr std::uint32_t kSocketVersion = 1;
+inline constexpr std::size_t kMaxSocketMessageBytes = std::size_t{64} << 10;
+/// Ranks that a `waiting` names; missing_count counts the others too.
+inline constexpr std::size_t kMaxMissingNamed = 64;
+inline constexpr std::size_t kMaxTensorsPerBucket = 1024;
+inline constexpr std::size_t kMaxTensorNameBytes = 256;
+inline constexpr std::size_t kMaxLabelBytes = 256;
+inline constexpr std::size_t kMaxRunIdBytes = 64;
+inline constexpr std::size_t kMaxReasonBytes = 512;
+/// Elements of one tensor, and the largest offset: far above any model, far below an overflow.
+inline constexpr std::uint64_t kMaxTensorElements = std::uint64_t{1} << 40;
+
+enum class Role : std::uint8_t { kRank, kOperator };
+
+struct ClientHello {
+  std::uint32_t version = kSocketVersion;  // any number: who reads it decides
+  Role role = Role::kRank;
+  std::uint32_t pid = 0;
+};
+struct Attach {
+  JobKey key{};
+  std::uint32_t rank = 0;        // < world_size
+  std::uint32_t world_size = 0;  // 1..kMaxRanks
+  std::string label;             // may be left out
+  std::string run_id;            // may be left out
+};
+struct BucketTensor {
+  std::string name;  // may be empty
+  std::uint64_t offset_elements = 0;
+  std::uint64_t elements = 0;
+};
+struct RegisterBucket {
+  std::uint32_t bucket = 0;  // > 0
+  std::vector<BucketTensor> tensors;
+};
+struct Detach {
+  bool clean = false;
+};
+struct StatusRequest {};
+using ClientMessage = std::variant<ClientHello, Attach, RegisterBucket, Detach, StatusRequest>;
+
+struct DaemonHello {
+  std::uint32_t version = kSocketVersion;
+  std::string node;
+  std::string software;
+};
+/// Comes with three descriptors: channel memfd, doorbell eventfd, completion eventfd.
+struct Attached {
+  std::uint32_t slot_count = 0;
+  std::uint64_t slot_bytes = 0;
+  std::uint64_t total_bytes = 0;
+};
+struct Waiting {
+  std::vector<std::uint32_t> missing;  // at most kMaxMissingNamed
+  std::uint32_t missing_count = 0;
+  std::string reason;
+};
+struct Ready {
+  std::uint32_t epoch = 0;
+  std::uint32_t nodes = 0;
+};
+struct JobFailed {
+  std::string reason;
+};
+struct StatusReply {
+  std::string json;  // the text of a JSON object: what `gradplane status --json` prints
+};
+struct SocketError {
+  std::string reason;
+};
+using DaemonMessage =
+    std::variant<DaemonHello, Attached, Waiting, Ready, JobFailed, StatusReply, SocketError>;
+
+/// The text of a message. Over-long lists and reasons are cut to their bound; a StatusReply that
+/// is no JSON object, or is too long, becomes a SocketError that says so.
+std::string encode(const ClientMessage& message);
+std::string encode(const DaemonMessage& message);
+
+/// Checks every member: type and range. Unknown members are tolerated, for newer peers.
+Parsed<ClientMessage> parse_client_message(std::string_view text);
+Parsed<DaemonMessage> parse_daemon_message(std::string_view text);
+
+}  // namespace gradplane::protocol

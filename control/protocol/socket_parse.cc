@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "control/protocol/object_reader.h"
+#include "control/protocol/socket_messages.h"
+
+namespace gradplane::protocol {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::uint64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;
+
+std::uint32_t read_u32(ObjectReader& in, const char* name, std::uint64_t min = 0,
+                       std::uint64_t max = kMaxU32) {
+  return static_cast<std::uint32_t>(in.integer(name, min, max));
+}
+
+ClientMessage read_client_hello(ObjectReader& in) {
+  ClientHello m;
+  m.version = read_u32(in, "version");
+  const std::string role = in.text("role", 16, Presence::kRequired);
+  if (role != "rank" && role != "operator")
+    in.reject(RejectReason::kOutOfRange, "role", "must be rank or operator");
+  m.role = role == "rank" ? Role::kRank : Role::kOperator;
+  m.pid = read_u32(in, "pid");
+  return m;
+}
+
+ClientMessage read_attach(ObjectReader& in) {
+  Attach m;
+  const std::string key = in.text("key", 2 * m.key.size(), Presence::kRequired);
+  if (const auto parsed = job_key_from_hex(key))
+    m.key = *parsed;
+  else
+    in.reject(RejectReason::kOutOfRange, "key", "must be 32 hex digits");
+  m.world_size = read_u32(in, "world_size", 1, kMaxRanks);
+  m.rank = read_u32(in, "rank", 0, m.world_size == 0 ? 0 : m.world_size - 1);
+  m.label = in.text("label", kMaxLabelBytes, Presence::kOptional);
+  m.run_id = in.text("run_id", kMaxRunIdBytes, Presence::kOptional);
+  return m;
+}
+
+ClientMessage read_bucket(ObjectReader& in, Rejection& rejection) {
+  RegisterBucket m;
+  m.bucket = read_u32(in, "bucket", 1);
+  const json* tensors = in.array("tensors", kMaxTensorsPerBucket);
+  if (tensors == nullptr) return m;
+  m.tensors.reserve(tensors->size());
+  for (std::size_t i = 0; i < tensors->size() && in.ok(); ++i) {
+    const std::string where = "tensors[" + std::to_string(i) + "]";
+    if (!(*tensors)[i].is_object()) {
+      in.reject(RejectReason::kWrongType, where, "must be an object");
+      break;
+    }
+    ObjectReader tensor((*tensors)[i], rejection, where + ".");
+    BucketTensor& out = m.tensors.emplace_back();
+    out.name = tensor.text("name", kMaxTensorNameBytes, Presence::kOptional);
+    out.offset_elements = tensor.integer("offset", 0, kMaxTensorElements);
+    out.elements = tensor.integer("elements", 0, kMaxTensorElements);
+  }
+  return m;
+}
+
+DaemonMessage read_daemon_hello(ObjectReader& in) {
+  DaemonHello m;
+  m.version = read_u32(in, "version");
+  m.node = in.text("node", kMaxLabelBytes, Presence::kRequired);
+  m.software = in.text("software", kMaxLabelBytes, Presence::kRequired);
+  return m;
+}
+
+DaemonMessage read_attached(ObjectReader& in) {
+  Attached m;
+  m.slot_count = read_u32(in, "slot_count", 1);
+  m.slot_bytes = in.integer("slot_bytes", 1, kMaxBytes);
+  m.total_bytes = in.integer("total_bytes", 1, kMaxBytes);
+  return m;
+}
+
+DaemonMessage read_waiting(ObjectReader& in) {
+  Waiting m;
+  if (const json* missing = in.array("missing", kMaxMissingNamed)) {
+    for (const json& rank : *missing) {
+      if (!rank.is_number_unsigned() || rank.get<std::uint64_t>() >= kMaxRanks) {
+        in.reject(RejectReason::kOutOfRange, "missing", "must be a list of ranks");
+        break;
+      }
+      m.missing.push_back(rank.get<std::uint32_t>());
+    }
+  }
+  m.missing_count = read_u32(in, "missing_count", 0, kMaxRanks);
+  m.reason = in.text("reason", kMaxReasonBytes, Presence::kRequired);
+  return m;
+}
+
+DaemonMessage read_ready(ObjectReader& in) {
+  Ready m;
+  m.epoch = read_u32(in, "epoch");
+  m.nodes = read_u32(in, "nodes", 1, kMaxNodes);
+  return m;
+}
+
+/// The object and its `type`, or a rejection.
+json read_object(std::string_view text, std::string& type, Rejection& rejection) {
+  if (text.size() > kMaxSocketMessageBytes) {
+    rejection = {RejectReason::kTooLong, "the message has more than 64 KiB"};
+    return {};
+  }
+  json object = json::parse(text, nullptr, false);
+  if (!object.is_object()) {
+    rejection = {RejectReason::kNotAnObject, "the message is not a JSON object"};
+    return {};
+  }
+  ObjectReader in(object, rejection);
+  type = in.text("type", 32, Presence::kRequired);
+  return object;
+}
+
+template <typename Message>
+Parsed<Message> finish(Message message, Rejection rejection, std::string_view type) {
+  Parsed<Message> result;
+  if (rejection.reason == RejectReason::kCount) {
+    result.message = std::move(message);
+    return result;
+  }
+  if (!type.empty()) rejection.text = std::string(type) + ": " + rejection.text;
+  result.rejection = std::move(rejection);
+  return result;
+}
+
+}  // namespace
+
+Parsed<ClientMessage> parse_client_message(std::string_view text) {
+  Rejection rejection;
+  std::string type;
+  const json object = read_object(text, type, rejection);
+  ObjectReader in(object, rejection);
+  ClientMessage message;
+  if (in.ok()) {
+    if (type == "hello") {
+      message = read_client_hello(in);
+    } else if (type == "attach") {
+      message = read_attach(in);
+    } else if (type == "bucket") {
+      message = read_bucket(in, rejection);
+    } else if (type == "detach") {
+      message = Detach{in.boolean("clean")};
+    } else if (type == "status") {
+      message = StatusRequest{};
+    } else {
+      in.reject(RejectReason::kUnknownType, "type", "must be a message that a client sends");
+    }
+  }
+  return finish(std::move(message), std::move(rejection), type);
+}
+
+Parsed<DaemonMessage> parse_daemon_message(std::string_view text) {
+  Rejection rejection;
+  std::string type;
+  json object = read_object(text, type, rejection);
+  ObjectReader in(object, rejection);
+  DaemonMessage message;
+  if (in.ok()) {
+    if (type == "hello") {
+      message = read_daemon_hello(in);
+    } else if (type == "attached") {
+      message = read_attached(in);
+    } else if (type == "waiting") {
+      message = read_waiting(in);
+    } else if (type == "ready") {
+      message = read_ready(in);
+    } else if (type == "failed") {
+      message = JobFailed{in.text("reason", kMaxReasonBytes, Presence::kRequired)};
+    } else if (type == "error") {
+      message = SocketError{in.text("reason", kMaxReasonBytes, Presence::kRequired)};
+    } else if (type == "status") {
+      object.erase("type");
+      message = StatusReply{object.dump()};
+    } else {
+      in.reject(RejectReason::kUnknownType, "type", "must be a message that the daemon sends");
+    }
+  }
+  return finish(std::move(message), std::move(rejection), type);
+}
+
+}  // namespace gradplane::protocol

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/protocol/socket_messages.h"
+
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::protocol;
+
+namespace {
+
+const std::string kKeyText = "00112233445566778899aabbccddeeff";
+
+struct Row {
+  std::string text;
+  RejectReason reason;
+  std::string says;  // part of the rejection's text
+};
+
+std::string attach_with(const std::string& rank, const std::string& world_size,
+                        const std::string& rest = "") {
+  return R"({"type":"attach","key":")" + kKeyText + R"(","rank":)" + rank + R"(,"world_size":)" +
+         world_size + rest + "}";
+}
+
+template <typename Message, typename Variant>
+const Message& only(const Parsed<Variant>& parsed) {
+  REQUIRE(parsed.ok());
+  REQUIRE(std::holds_alternative<Message>(*parsed.message));
+  return std::get<Message>(*parsed.message);
+}
+
+}  // namespace
+
+TEST_CASE("what a client may not say is rejected by name") {
+  const std::vector<Row> rows = {
+      {"", RejectReason::kNotAnObject, "JSON"},
+      {"\x01\x02\xff", RejectReason::kNotAnObject, "JSON"},
+      {"[]", RejectReason::kNotAnObject, "JSON"},
+      {"{\"type\":\"status\"", RejectReason::kNotAnObject, "JSON"},
+      {"{\"type\":\"status\"} x", RejectReason::kNotAnObject, "JSON"},
+      {"{\"type\":\"st\xff\"}", RejectReason::kNotAnObject, "JSON"},
+      {"{}", RejectReason::kMissingMember, "type"},
+      {R"({"type":7})", RejectReason::kWrongType, "type"},
+      {R"({"type":"nonsense"})", RejectReason::kUnknownType, "type"},
+      {R"({"type":"attached"})", RejectReason::kUnknownType, "type"},
+      {R"({"type":"hello","role":"rank","pid":1})", RejectReason::kMissingMember, "version"},
+      {R"({"type":"hello","version":1,"role":"king","pid":1})", RejectReason::kOutOfRange, "role"},
+      {R"({"type":"hello","version":1,"role":"rank"})", RejectReason::kMissingMember, "pid"},
+      {R"({"type":"hello","version":1.0,"role":"rank","pid":1})", RejectReason::kWrongType,
+       "version"},
+      {R"({"type":"hello","version":1,"role":"rank","pid":4294967296})", RejectReason::kOutOfRange,
+       "pid"},
+      {attach_with("-1", "4"), RejectReason::kOutOfRange, "rank"},
+      {attach_with("4", "4"), RejectReason::kOutOfRange, "rank"},
+      {attach_with("0", "0"), RejectReason::kOutOfRange, "world_size"},
+      {attach_with("0", "1025"), RejectReason::kOutOfRange, "world_size"},
+      {attach_with("\"0\"", "4"), RejectReason::kWrongType, "rank"},
+      {attach_with("0", "18446744073709551616"), RejectReason::kWrongType, "world_size"},
+      {attach_with("0", "4", R"(,"label":5)"), RejectReason::kWrongType, "label"},
+      {attach_with("0", "4", ",\"label\":\"" + std::string(257, 'x') + "\""),
+       RejectReason::kOutOfRange, "label"},
+      {R"({"type":"attach","key":"0011","rank":0,"world_size":1})", RejectReason::kOutOfRange,
+       "key"},
+      {R"({"type":"attach","key":")" + std::string(32, 'g') + R"(","rank":0,"world_size":1})",
+       RejectReason::kOutOfRange, "key"},
+      {R"({"type":"attach","rank":0,"world_size":1})", RejectReason::kMissingMember, "key"},
+      {R"({"type":"bucket","bucket":0,"tensors":[]})", RejectReason::kOutOfRange, "bucket"},
+      {R"({"type":"bucket","bucket":1,"tensors":{}})", RejectReason::kWrongType, "tensors"},
+      {R"({"type":"bucket","bucket":1,"tensors":[1]})", RejectReason::kWrongType, "tensors[0]"},
+      {R"({"type":"bucket","bucket":1,"tensors":[{"offset":0,"elements":1},{"offset":0}]})",
+       RejectReason::kMissingMember, "tensors[1].elements"},
+      {R"({"type":"bucket","bucket":1,"tensors":[{"offset":1099511627777,"elements":1}]})",
+       RejectReason::kOutOfRange, "tensors[0].offset"},
+      {R"({"type":"detach"})", RejectReason::kMissingMember, "clean"},
+      {R"({"type":"detach","clean":1})", RejectReason::kWrongType, "clean"},
+      {std::string(kMaxSocketMessageBytes + 1, ' '), RejectReason::kTooLong, "64 KiB"},
+      {std::string(kMaxSocketMessageBytes, '['), RejectReason::kNotAnObject, "JSON"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.text.substr(0, 200));
+    const auto parsed = parse_client_message(row.text);
+    REQUIRE(!parsed.ok());
+    CHECK(parsed.rejection.reason == row.reason);
+    INFO(parsed.rejection.text);
+    CHECK(parsed.rejection.text.find(row.says) != std::string::npos);
+  }
+}
+
+TEST_CASE("what the daemon may not say is rejected by name") {
+  const std::vector<Row> rows = {
+      {R"({"type":"attach"})", RejectReason::kUnknownType, "type"},
+      {R"({"type":"attached","slot_count":0,"slot_bytes":1,"total_bytes":1})",
+       RejectReason::kOutOfRange, "slot_count"},
+      {R"({"type":"attached","slot_count":1,"slot_bytes":1})", RejectReason::kMissingMember,
+       "total_bytes"},
+      {R"({"type":"waiting","missing":[1024],"missing_count":1,"reason":""})",
+       RejectReason::kOutOfRange, "missing"},
+      {R"({"type":"waiting","missing":[-1],"missing_count":1,"reason":""})",
+       RejectReason::kOutOfRange, "missing"},
+      {R"({"type":"waiting","missing":["1"],"missing_count":1,"reason":""})",
+       RejectReason::kOutOfRange, "missing"},
+      {R"({"type":"ready","epoch":1,"nodes":0})", RejectReason::kOutOfRange, "nodes"},
+      {R"({"type":"failed"})", RejectReason::kMissingMember, "reason"},
+      {R"({"type":"error","reason":null})", RejectReason::kWrongType, "reason"},
+  };
+  for (const Row& row : rows) {
+    INFO(row.text);
+    const auto parsed = parse_daemon_message(row.text);
+    REQUIRE(!parsed.ok());
+    CHECK(parsed.rejection.reason == row.reason);
+    INFO(parsed.rejection.text);
+    CHECK(parsed.rejection.text.find(row.says) != std::string::npos);
+  }
+}
+
+TEST_CASE("a client's messages come through unchanged") {
+  const auto hello =
+      parse_client_message(encode(ClientMessage(ClientHello{1, Role::kOperator, 77})));
+  CHECK(only<ClientHello>(hello).role == Role::kOperator);
+  CHECK(only<ClientHello>(hello).pid == 77);
+
+  const JobKey key = *job_key_from_hex(kKeyText);
+  const auto attach =
+      parse_client_message(encode(ClientMessage(Attach{key, 3, 1024, "train.py", "run"})));
+  CHECK(only<Attach>(attach).key == key);
+  CHECK(only<Attach>(attach).rank == 3);
+  CHECK(only<Attach>(attach).world_size == 1024);
+  CHECK(only<Attach>(attach).label == "train.py");
+  CHECK(only<Attach>(attach).run_id == "run");
+
+  const auto bucket = parse_client_message(
+      encode(ClientMessage(RegisterBucket{9, {{"fc.weight", 5, 6}, {"", 11, 1}}})));
+  REQUIRE(only<RegisterBucket>(bucket).tensors.size() == 2);
+  CHECK(only<RegisterBucket>(bucket).bucket == 9);
+  CHECK(only<RegisterBucket>(bucket).tensors[0].name == "fc.weight");
+  CHECK(only<RegisterBucket>(bucket).tensors[1].offset_elements == 11);
+  CHECK(only<RegisterBucket>(bucket).tensors[1].elements == 1);
+
+  CHECK(only<Detach>(parse_client_message(encode(ClientMessage(Detach{true})))).clean);
+  CHECK(!only<Detach>(parse_client_message(encode(ClientMessage(Detach{false})))).clean);
+  only<StatusRequest>(parse_client_message(encode(ClientMessage(StatusRequest{}))));
+}
+
+TEST_CASE("the daemon's messages come through unchanged") {
+  const auto attached =
+      parse_daemon_message(encode(DaemonMessage(Attached{16, 4 << 20, (64 << 20) + 12288})));
+  CHECK(only<Attached>(attached).slot_count == 16);
+  CHECK(only<Attached>(attached).slot_bytes == 4 << 20);
+  CHECK(only<Attached>(attached).total_bytes == (64 << 20) + 12288);
+
+  const auto waiting = parse_daemon_message(encode(DaemonMessage(Waiting{{0, 2}, 2, "two"})));
+  CHECK(only<Waiting>(waiting).missing == std::vector<std::uint32_t>{0, 2});
+  CHECK(only<Waiting>(waiting).missing_count == 2);
+  CHECK(only<Waiting>(waiting).reason == "two");
+
+  const auto ready = parse_daemon_message(encode(DaemonMessage(Ready{0xffffffff, 5})));
+  CHECK(only<Ready>(ready).epoch == 0xffffffff);
+  CHECK(only<Ready>(ready).nodes == 5);
+  CHECK(only<JobFailed>(parse_daemon_message(encode(DaemonMessage(JobFailed{"why"})))).reason ==
+        "why");
+  CHECK(only<SocketError>(parse_daemon_message(encode(DaemonMessage(SocketError{"no"})))).reason ==
+        "no");
+  const auto hello = parse_daemon_message(encode(DaemonMessage(DaemonHello{1, "n0", "0.1.0"})));
+  CHECK(only<DaemonHello>(hello).node == "n0");
+  CHECK(only<DaemonHello>(hello).software == "0.1.0");
+  CHECK(only<StatusReply>(parse_daemon_message(encode(DaemonMessage(StatusReply{R"({"a":[1]})"}))))
+            .json == R"({"a":[1]})");
+}
+
+TEST_CASE("members of a newer peer are tolerated, optional ones may be left out") {
+  const auto parsed = parse_client_message(attach_with("1", "2", R"(,"colour":{"x":[1,2]})"));
+  CHECK(only<Attach>(parsed).label.empty());
+  CHECK(only<Attach>(parsed).run_id.empty());
+}
+
+TEST_CASE("text that reaches people holds no control character") {
+  const auto parsed =
+      parse_client_message(attach_with("0", "1", ",\"label\":\"a\\u001b[2Jb\\n\\u009bc\\u00e9\""));
+  CHECK(only<Attach>(parsed).label == "a?[2Jb???c\u00e9");
+  CHECK(printable("abc\u00e9", 4) == "abc");
+  CHECK(printable("abc\u00e9", 5) == "abc\u00e9");
+  CHECK(printable("\u00e9", 1).empty());
+}
+
+TEST_CASE("what does not fit is cut or refused when it is encoded") {
+  std::vector<std::uint32_t> all(1000);
+  for (std::uint32_t i = 0; i < all.size(); ++i) all[i] = i;
+  const auto waiting =
+      parse_daemon_message(encode(DaemonMessage(Waiting{all, 1000, std::string(5000, 'r')})));
+  CHECK(only<Waiting>(waiting).missing.size() == kMaxMissingNamed);
+  CHECK(only<Waiting>(waiting).missing_count == 1000);
+  CHECK(only<Waiting>(waiting).reason.size() == kMaxReasonBytes);
+
+  const std::string long_json = "{\"a\":\"" + std::string(kMaxSocketMessageBytes, 'x') + "\"}";
+  only<SocketError>(parse_daemon_message(encode(DaemonMessage(StatusReply{long_json}))));
+  only<SocketError>(parse_daemon_message(encode(DaemonMessage(StatusReply{"[1]"}))));
+  only<JobFailed>(parse_daemon_message(encode(DaemonMessage(JobFailed{"bad \xff bytes"}))));
+}
+
+TEST_CASE("a key is 32 hex digits, and its id tells nothing of it") {
+  const auto key = job_key_from_hex(kKeyText);
+  REQUIRE(key.has_value());
+  CHECK(to_hex(*key) == kKeyText);
+  CHECK(job_key_from_hex("00112233445566778899AABBCCDDEEFF") == key);
+  CHECK(!job_key_from_hex(kKeyText + "0").has_value());
+  CHECK(!job_key_from_hex(kKeyText.substr(1)).has_value());
+  JobKey other = *key;
+  other[15] ^= std::byte{1};
+  CHECK(job_id_of(*key) != job_id_of(other));
+  CHECK(job_id_of(*key) == job_id_of(*key));
+}

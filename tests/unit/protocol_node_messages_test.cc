@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <vector>
+
+#include "control/protocol/node_messages.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::protocol;
+
+namespace {
+
+const JobKey kKey = *job_key_from_hex("00112233445566778899aabbccddeeff");
+
+std::vector<NodeMessage> one_of_each() {
+  return {Join{kKey, 1, 8, {0, 7}, "train.py"},
+          WaitingFor{kKey, 2, 6, {1, 2, 3}},
+          Refused{kKey, 3, {7}, "rank 7 is there twice"},
+          Prepare{kKey, 4, 99, 8, "train.py", std::vector<std::byte>(300, std::byte{5})},
+          Prepared{kKey, 99},
+          Commit{kKey, 99},
+          Leave{kKey, 99, 7, true},
+          Failed{kKey, 99, "node w2 is silent"},
+          Finished{kKey, 99}};
+}
+
+RejectReason reason_of(const std::vector<std::byte>& bytes) {
+  const auto parsed = parse_node_message(bytes);
+  return parsed.ok() ? RejectReason::kCount : parsed.rejection.reason;
+}
+
+}  // namespace
+
+TEST_CASE("node messages come through unchanged") {
+  for (const NodeMessage& message : one_of_each()) {
+    INFO("message " << message.index());
+    const std::vector<std::byte> bytes = encode(message);
+    const auto parsed = parse_node_message(bytes);
+    REQUIRE(parsed.ok());
+    CHECK(parsed.message->index() == message.index());
+    CHECK(encode(*parsed.message) == bytes);
+  }
+  const auto join = parse_node_message(encode(one_of_each()[0]));
+  CHECK(std::get<Join>(*join.message).key == kKey);
+  CHECK(std::get<Join>(*join.message).ranks == std::vector<std::uint16_t>{0, 7});
+  CHECK(std::get<Join>(*join.message).label == "train.py");
+  const auto prepare = parse_node_message(encode(one_of_each()[3]));
+  CHECK(std::get<Prepare>(*prepare.message).plan.size() == 300);
+  CHECK(std::get<Prepare>(*prepare.message).epoch == 99);
+  CHECK(std::get<Prepare>(*prepare.message).attempt == 4);
+}
+
+TEST_CASE("the first bytes of a join are what the wire says") {
+  const std::vector<std::byte> bytes = encode(Join{kKey, 0x01020304, 8, {0x0007}, "a"});
+  const std::uint8_t golden[] = {1,    0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99,
+                                 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 1,    2,    3,    4,    0,
+                                 0,    0,    8,    0,    1,    0,    7,    0,    1,    'a'};
+  REQUIRE(bytes.size() == sizeof golden);
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    INFO("byte " << i);
+    CHECK(std::to_integer<std::uint8_t>(bytes[i]) == golden[i]);
+  }
+}
+
+TEST_CASE("a node message that is cut or goes on is rejected") {
+  for (const NodeMessage& message : one_of_each()) {
+    std::vector<std::byte> bytes = encode(message);
+    for (std::size_t size = 0; size < bytes.size(); ++size) {
+      INFO("message " << message.index() << " cut to " << size);
+      CHECK(reason_of({bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size)}) !=
+            RejectReason::kCount);
+    }
+    bytes.push_back(std::byte{0});
+    CHECK(reason_of(bytes) == RejectReason::kTruncated);
+  }
+}
+
+TEST_CASE("a node message out of range is rejected") {
+  CHECK(reason_of(encode(Join{kKey, 0, 8, {0}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Join{kKey, 1, 0, {0}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Join{kKey, 1, 1025, {0}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Join{kKey, 1, 8, {8}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Join{kKey, 1, 8, {3, 2, 3}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Commit{kKey, 0})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Leave{kKey, 1, 1024, true})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Refused{kKey, 1, {1024}, ""})) == RejectReason::kOutOfRange);
+  std::vector<std::byte> leave = encode(Leave{kKey, 1, 3, true});
+  leave.back() = std::byte{2};
+  CHECK(reason_of(leave) == RejectReason::kOutOfRange);
+  std::vector<std::byte> unknown = encode(Commit{kKey, 1});
+  unknown.front() = std::byte{10};
+  CHECK(reason_of(unknown) == RejectReason::kUnknownType);
+  CHECK(reason_of(std::vector<std::byte>(kMaxNodeMessageBytes + 1)) == RejectReason::kTooLong);
+}
+
+TEST_CASE("the longest node messages fit") {
+  std::vector<std::uint16_t> ranks(kMaxRanks);
+  for (std::size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<std::uint16_t>(i);
+  const auto waiting = parse_node_message(encode(WaitingFor{kKey, 1, kMaxRanks, ranks}));
+  REQUIRE(waiting.ok());
+  CHECK(std::get<WaitingFor>(*waiting.message).missing == ranks);
+
+  const std::vector<std::byte> plan(kMaxPlanBytes, std::byte{1});
+  const std::string label(5000, 'l');
+  const auto prepare = parse_node_message(encode(Prepare{kKey, 1, 1, kMaxRanks, label, plan}));
+  REQUIRE(prepare.ok());
+  CHECK(std::get<Prepare>(*prepare.message).plan == plan);
+  CHECK(std::get<Prepare>(*prepare.message).label.size() == kMaxNodeTextBytes);
+}
