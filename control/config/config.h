@@ -122,7 +122,8 @@ struct Config {
   PollConfig poll;
   LivenessConfig liveness;
   std::size_t round_bytes = 0;
-  /// Payload of a block, the same on every node: with `auto` the largest that fits every node's MTU.
+  /// Payload of a block, the same on every node: with `auto` the largest that fits every node's
+  /// MTU.
   std::size_t block_bytes = 0;
   bool authenticate = true;
   LogLevel log_level = LogLevel::kInfo;

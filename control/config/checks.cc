@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/config/draft.h"
+
+namespace gradplane::config {
+namespace {
+
+constexpr std::int64_t kMinHeartbeatsToSuspect = 3;
+// AF_XDP holds a frame in one 4 KiB page, less what the kernel and DPDK keep in front of it.
+constexpr std::size_t kMaxAfXdpMtuBytes = 3400;
+
+bool same_subnet(const NodeConfig& node, Ipv4 other) {
+  const std::uint32_t mask = ~std::uint32_t{0} << (32 - node.prefix_length);
+  return (node.address.value & mask) == (other.value & mask);
+}
+
+std::string address_text(Ipv4 a) {
+  return fmt::format("{}.{}.{}.{}", a.value >> 24, (a.value >> 16) & 255, (a.value >> 8) & 255,
+                     a.value & 255);
+}
+
+void check_unique_nodes(Draft& draft) {
+  std::map<std::string, std::size_t> names;
+  std::map<Ipv4, std::size_t> addresses;
+  const auto& nodes = draft.config.cluster.nodes;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (draft.has(node_key(i, "name"))) {
+      const auto [first, fresh] = names.emplace(nodes[i].name, i);
+      if (!fresh) {
+        draft.error(node_key(i, "name"), fmt::format("is the name of {} already; names are unique",
+                                                     node_section(first->second)));
+      }
+    }
+    if (draft.has(node_key(i, "address"))) {
+      const auto [first, fresh] = addresses.emplace(nodes[i].address, i);
+      if (!fresh) {
+        draft.error(node_key(i, "address"),
+                    fmt::format("is the address of {} already; addresses are unique",
+                                node_section(first->second)));
+      }
+    }
+  }
+}
+
+void check_key(Draft& draft) {
+  const bool key = draft.mentions("cluster.key");
+  const bool file = draft.mentions("cluster.key_file");
+  if (key && file) {
+    draft.error("cluster.key_file", "cluster.key is given too; only one of them is accepted");
+  }
+  if (!key && !file && draft.node_count > 1) {
+    draft.error("cluster.key_file",
+                "missing; more than one node needs cluster.key_file or cluster.key, so that nobody "
+                "else can join; make a key with: openssl rand -hex 16");
+  }
+}
+
+/// Whether the file sets a key to something else than its default. The default may stand anywhere.
+bool is_set(const Draft& draft, const std::string& key) {
+  const auto it = draft.found.find(key);
+  return it != draft.found.end() && it->second.value.text != it->second.option->default_text;
+}
+
+/// What a port kind needs and what means something with it.
+struct PortKindKey {
+  std::string_view path;
+  std::initializer_list<PortKind> kinds;
+  bool required;
+};
+
+void check_port_kind(Draft& draft, std::size_t index) {
+  using enum PortKind;
+  static const PortKindKey kKeys[] = {
+      {"port.interface", {kAfPacket, kAfXdp}, true},
+      {"port.pci", {kPci}, true},
+      {"port.memif.socket", {kMemif}, true},
+      {"port.memif.role", {kMemif}, false},
+      {"port.memif.id", {kMemif}, false},
+      {"port.vlan", {kAfPacket, kAfXdp, kMemif, kPci}, false},
+      {"port.huge_pages", {kAfPacket, kAfXdp, kMemif, kPci}, false},
+      {"port.memory", {kAfPacket, kAfXdp, kMemif, kPci}, false},
+  };
+  const std::string kind_key = port_key(draft, index, "port.kind");
+  if (!draft.has(kind_key)) {
+    if (!draft.mentions(kind_key)) draft.error("port.kind", "missing; it has no default");
+    return;
+  }
+  const PortKind kind = draft.config.cluster.nodes[index].port.kind;
+  for (const PortKindKey& key : kKeys) {
+    const bool wanted = std::find(key.kinds.begin(), key.kinds.end(), kind) != key.kinds.end();
+    const std::string full_key = port_key(draft, index, key.path);
+    if (wanted && key.required && !draft.mentions(full_key)) {
+      draft.error(full_key, fmt::format("missing; port.kind {} of node {} needs it", name_of(kind),
+                                        draft.config.cluster.nodes[index].name));
+    }
+    // A common key may be meant for the nodes that keep the common kind.
+    const bool common_for_others = full_key == key.path && kind_key != "port.kind";
+    if (!wanted && is_set(draft, full_key) && !common_for_others) {
+      draft.error(full_key,
+                  fmt::format("means nothing with port.kind {}; remove it", name_of(kind)));
+    }
+  }
+  if (kind == kAfXdp && draft.config.cluster.nodes[index].port.mtu_bytes > kMaxAfXdpMtuBytes) {
+    draft.error(port_key(draft, index, "port.mtu"),
+                fmt::format("at most {} is accepted with port.kind af_xdp", kMaxAfXdpMtuBytes));
+  }
+  if (kind == kLoopback && draft.node_count > 1) {
+    draft.error(kind_key,
+                "a loopback port reaches no other node; a cluster of several nodes "
+                "needs another kind");
+  }
+}
+
+void check_reachable(Draft& draft, std::size_t index) {
+  const auto& nodes = draft.config.cluster.nodes;
+  const NodeConfig& node = nodes[index];
+  if (!draft.has(node_key(index, "address"))) return;
+  const std::string gateway_key = port_key(draft, index, "port.gateway");
+  if (node.port.gateway) {
+    const bool is_node = std::any_of(nodes.begin(), nodes.end(), [&](const NodeConfig& other) {
+      return other.address == *node.port.gateway;
+    });
+    if (is_node) {
+      draft.error(gateway_key, "is the address of a node; a gateway is a router");
+    } else if (!same_subnet(node, *node.port.gateway)) {
+      draft.error(gateway_key,
+                  fmt::format("is not in the subnet {}/{} of node {}", address_text(node.address),
+                              node.prefix_length, node.name));
+    }
+    return;
+  }
+  if (draft.mentions(gateway_key)) return;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    if (!draft.has(node_key(i, "address")) || same_subnet(node, nodes[i].address)) continue;
+    draft.error(node_key(index, "address"),
+                fmt::format("node {} ({}) is outside this subnet and there is no port.gateway",
+                            nodes[i].name, address_text(nodes[i].address)));
+    return;
+  }
+}
+
+/// The largest block that every node's MTU carries.
+std::size_t largest_block_bytes(const Config& config) {
+  std::size_t mtu_bytes = kMaxMtuBytes;
+  for (const NodeConfig& node : config.cluster.nodes) {
+    mtu_bytes = std::min(mtu_bytes, node.port.mtu_bytes);
+  }
+  const std::size_t payload_bytes = mtu_bytes - kIpUdpHeaderBytes - kMaxHeaderBytes;
+  return std::min(payload_bytes / kBlockAlignBytes * kBlockAlignBytes, kMaxBlockBytes);
+}
+
+void check_block(Draft& draft) {
+  for (std::size_t i = 0; i < draft.node_count; ++i) {
+    if (draft.failed.contains(port_key(draft, i, "port.mtu"))) return;
+  }
+  const std::size_t largest = largest_block_bytes(draft.config);
+  if (draft.config.block_bytes == 0) draft.config.block_bytes = largest;
+  if (draft.config.block_bytes > largest) {
+    draft.error(
+        "block.bytes",
+        fmt::format("does not fit the smallest MTU of the nodes; at most {} B, or auto", largest));
+  }
+}
+
+void check_star(Draft& draft, std::size_t aggregators) {
+  if (is_set(draft, "plan.roots")) draft.error("plan.roots", "means nothing with plan.kind star");
+  if (!draft.mentions("plan.root") && aggregators == 0) {
+    draft.error("plan.root", "missing; a star needs plan.root, or a node with aggregate: true");
+  }
+}
+
+void check_sharded(Draft& draft, std::size_t aggregators) {
+  if (is_set(draft, "plan.root")) draft.error("plan.root", "means nothing with plan.kind sharded");
+  if (draft.config.plan.roots != ShardRoots::kAggregators) return;
+  if (aggregators == 0) {
+    draft.error("plan.roots",
+                "aggregators: no node has aggregate: true; mark one, or use training");
+  }
+  if (aggregators > kMaxTrees) {
+    draft.error("plan.roots", fmt::format("{} nodes have aggregate: true; at most {} may",
+                                          aggregators, kMaxTrees));
+  }
+}
+
+void check_plan(Draft& draft) {
+  std::size_t aggregators = 0;
+  for (std::size_t i = 0; i < draft.node_count; ++i) {
+    if (draft.failed.contains(node_key(i, "aggregate"))) return;
+    if (draft.config.cluster.nodes[i].aggregate) ++aggregators;
+  }
+  if (draft.failed.contains("plan.kind") || draft.failed.contains("plan.roots")) return;
+  if (draft.config.plan.kind == PlanKind::kStar) {
+    check_star(draft, aggregators);
+  } else {
+    check_sharded(draft, aggregators);
+  }
+}
+
+void check_poll(Draft& draft) {
+  if (draft.config.poll.idle != IdlePolicy::kBusy) return;
+  for (const char* key : {"poll.spin", "poll.max_sleep"}) {
+    if (is_set(draft, key)) draft.error(key, "means nothing with poll.idle busy; remove it");
+  }
+}
+
+void check_liveness(Draft& draft) {
+  if (draft.failed.contains("liveness.heartbeat") ||
+      draft.failed.contains("liveness.suspect_after")) {
+    return;
+  }
+  const LivenessConfig& liveness = draft.config.liveness;
+  if (liveness.suspect_after >= liveness.heartbeat * kMinHeartbeatsToSuspect) return;
+  const std::string key =
+      draft.has("liveness.suspect_after") ? "liveness.suspect_after" : "liveness.heartbeat";
+  draft.error(key,
+              fmt::format("suspect_after must be at least {} heartbeats", kMinHeartbeatsToSuspect));
+}
+
+}  // namespace
+
+void check_consistency(Draft& draft) {
+  check_unique_nodes(draft);
+  check_key(draft);
+  for (std::size_t i = 0; i < draft.node_count; ++i) {
+    check_port_kind(draft, i);
+    check_reachable(draft, i);
+  }
+  if (draft.node_count > 0) {
+    check_block(draft);
+    check_plan(draft);
+  }
+  check_poll(draft);
+  check_liveness(draft);
+}
+
+}  // namespace gradplane::config

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/config/draft.h"
+#include "control/config/join.h"
+#include "control/config/nearest.h"
+
+namespace gradplane::config {
+namespace {
+
+constexpr std::string_view kNodesKey = "cluster.nodes";
+constexpr std::size_t kMaxShownBytes = 80;
+
+/// Where in the file a walk is: at the top, or inside one node's entry.
+struct Place {
+  bool in_node = false;
+  std::string prefix;  // "" or "cluster.nodes[2]."
+
+  bool knows(const Option& option) const {
+    return option.scope == OptionScope::kPort || (option.scope == OptionScope::kNode) == in_node;
+  }
+};
+
+const Option* find_option(const Place& place, std::string_view path) {
+  for (const Option& option : options()) {
+    if (place.knows(option) && option.path == path) return &option;
+  }
+  return nullptr;
+}
+
+/// Every key and section that may stand at a place, as paths below its prefix.
+std::vector<std::string> known_paths(const Place& place) {
+  std::vector<std::string> paths;
+  const auto add = [&paths](std::string_view path) {
+    if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.emplace_back(path);
+  };
+  for (const Option& option : options()) {
+    if (!place.knows(option)) continue;
+    for (std::size_t dot = option.path.find('.'); dot != std::string_view::npos;
+         dot = option.path.find('.', dot + 1)) {
+      add(option.path.substr(0, dot));
+    }
+    add(option.path);
+  }
+  if (!place.in_node) add(kNodesKey);
+  return paths;
+}
+
+bool is_section(const Place& place, const std::string& path) {
+  const std::string start = path + ".";
+  return std::any_of(options().begin(), options().end(), [&](const Option& option) {
+    return place.knows(option) && option.path.starts_with(start);
+  });
+}
+
+std::string_view parent_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view{} : path.substr(0, dot);
+}
+
+std::string_view leaf_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? path : path.substr(dot + 1);
+}
+
+std::string unknown_key_reason(const Place& place, const std::string& path) {
+  const std::string_view leaf = leaf_of(path);
+  std::size_t best = 2 + leaf.size() / 3;
+  std::string nearest;
+  std::string here;
+  for (const std::string& known : known_paths(place)) {
+    const bool sibling = parent_of(known) == parent_of(path);
+    if (sibling) here += (here.empty() ? "" : ", ") + std::string(leaf_of(known));
+    const std::size_t distance = edit_distance(leaf, leaf_of(known));
+    if (distance >= best || distance + (sibling ? 0 : 1) >= best) continue;
+    best = distance + (sibling ? 0 : 1);
+    nearest = known;
+  }
+  if (nearest.empty()) return fmt::format("unknown key; accepted here: {}", here);
+  return fmt::format("unknown key; did you mean {}{}?", place.prefix, nearest);
+}
+
+std::string describe(const Tree& tree) {
+  switch (tree.kind) {
+    case Tree::Kind::kNull:
+      return "nothing";
+    case Tree::Kind::kScalar:
+      return fmt::format("'{}'", shown_value(nullptr, tree.scalar));
+    case Tree::Kind::kList:
+      return "a list";
+    case Tree::Kind::kMap:
+      return "a section";
+  }
+  return {};
+}
+
+class Collector {
+ public:
+  explicit Collector(Draft& draft) : draft_(draft) {}
+
+  void walk_section(const Tree& tree, const Place& place, const std::string& path) {
+    const std::string key = place.prefix + path;
+    draft_.section_lines[path.empty() && place.in_node ? key.substr(0, key.size() - 1) : key] =
+        tree.line;
+    if (tree.kind == Tree::Kind::kNull) return;
+    if (tree.kind != Tree::Kind::kMap) {
+      fail(tree.line, key,
+           fmt::format("a section of 'key: value' lines is accepted, not {}", describe(tree)));
+      return;
+    }
+    for (const TreeEntry& entry : tree.entries) {
+      const std::string name = shown_value(nullptr, entry.key);
+      walk_entry(entry, place, path.empty() ? name : path + "." + name);
+    }
+  }
+
+ private:
+  void walk_entry(const TreeEntry& entry, const Place& place, const std::string& path) {
+    if (entry.key.find('.') != std::string::npos) {
+      fail(entry.line, place.prefix + path,
+           "a key with a dot is not accepted; nest it: one section for each word");
+    } else if (const Option* option = find_option(place, path)) {
+      take(*option, entry, place.prefix + path);
+    } else if (!place.in_node && path == kNodesKey) {
+      walk_nodes(entry);
+    } else if (is_section(place, path)) {
+      walk_section(entry.value, place, path);
+    } else {
+      fail(entry.line, place.prefix + path, unknown_key_reason(place, path));
+    }
+  }
+
+  void walk_nodes(const TreeEntry& entry) {
+    draft_.section_lines[std::string(kNodesKey)] = entry.line;
+    if (entry.value.kind != Tree::Kind::kList || entry.value.items.empty() ||
+        entry.value.items.size() > kMaxNodes) {
+      fail(entry.line, std::string(kNodesKey),
+           fmt::format("a list of 1 to {} nodes is accepted, each with name and address",
+                       kMaxNodes));
+      return;
+    }
+    draft_.node_count = entry.value.items.size();
+    for (std::size_t i = 0; i < draft_.node_count; ++i) {
+      walk_section(entry.value.items[i], {true, node_section(i) + "."}, "");
+    }
+  }
+
+  void take(const Option& option, const TreeEntry& entry, const std::string& key) {
+    std::optional<Value> value;
+    std::optional<std::string> shown;
+    if (option.type == OptionType::kIntegerList && entry.value.kind == Tree::Kind::kList) {
+      std::vector<std::string> items;
+      for (const Tree& item : entry.value.items) items.push_back(item.scalar);
+      value = parse_list(option, items);
+      shown = shown_value(&option, fmt::format("[{}]", join(items)));
+    } else if (entry.value.kind == Tree::Kind::kScalar) {
+      value = parse_value(option, entry.value.scalar);
+      shown = shown_value(&option, entry.value.scalar);
+    }
+    if (value) {
+      draft_.found[key] = {&option, std::move(*value), entry.line};
+      return;
+    }
+    std::string reason = "accepted: " + accepted(option);
+    if (!shown) reason = fmt::format("has {}; {}", describe(entry.value), reason);
+    draft_.failed.insert(key);
+    draft_.errors.push_back({draft_.file, entry.line, key, std::move(shown), std::move(reason)});
+  }
+
+  void fail(std::size_t line, const std::string& key, std::string reason) {
+    draft_.failed.insert(key);
+    draft_.errors.push_back({draft_.file, line, key, std::nullopt, std::move(reason)});
+  }
+
+  Draft& draft_;
+};
+
+}  // namespace
+
+std::string shown_value(const Option* option, std::string_view text) {
+  if (option != nullptr && option->type == OptionType::kSecret) return "<hidden>";
+  std::string shown;
+  for (const char c : text.substr(0, kMaxShownBytes)) {
+    const auto byte = static_cast<unsigned char>(c);
+    shown += byte < 0x20 || byte == 0x7f ? '?' : c;
+  }
+  return text.size() > kMaxShownBytes ? shown + "..." : shown;
+}
+
+std::string node_section(std::size_t index) {
+  return fmt::format("{}[{}]", kNodesKey, index);
+}
+
+std::string node_key(std::size_t index, std::string_view path) {
+  return fmt::format("{}.{}", node_section(index), path);
+}
+
+std::string port_key(const Draft& draft, std::size_t index, std::string_view path) {
+  std::string own = node_key(index, path);
+  return draft.mentions(own) ? own : std::string(path);
+}
+
+void Draft::error(const std::string& key, std::string reason) {
+  ConfigError entry{file, 0, key, std::nullopt, std::move(reason)};
+  if (const auto it = found.find(key); it != found.end()) {
+    entry.line = it->second.line;
+    entry.value = shown_value(it->second.option, it->second.value.text);
+  } else {
+    for (std::string_view section = key; !section.empty() && entry.line == 0;
+         section = parent_of(section)) {
+      const auto line = section_lines.find(std::string(section));
+      if (line != section_lines.end()) entry.line = line->second;
+    }
+  }
+  // Two nodes may fail for one common value.
+  if (std::find(errors.begin(), errors.end(), entry) == errors.end()) {
+    errors.push_back(std::move(entry));
+  }
+}
+
+void collect(const Tree& document, Draft& draft) {
+  Collector(draft).walk_section(document, Place{}, "");
+}
+
+}  // namespace gradplane::config

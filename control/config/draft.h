@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/config/config.h"
+#include "control/config/option_table.h"
+#include "control/config/tree.h"
+
+namespace gradplane::config {
+
+/// An option that the file sets.
+struct Found {
+  const Option* option = nullptr;
+  Value value;
+  std::size_t line = 0;
+};
+
+/// A file between text and Config: what it sets, by full key ("cluster.nodes[2].port.mtu"), and
+/// what is wrong so far.
+struct Draft {
+  std::string file;
+  std::map<std::string, Found> found;
+  std::map<std::string, std::size_t> section_lines;
+  /// Set in the file, but not to anything acceptable: no further complaint about these.
+  std::set<std::string> failed;
+  std::size_t node_count = 0;
+
+  Config config;
+  NodeReferences references;
+  std::vector<ConfigError> errors;
+
+  bool has(const std::string& key) const { return found.contains(key); }
+  bool mentions(const std::string& key) const { return has(key) || failed.contains(key); }
+  /// Complains about a key with its line and value; about a missing one with its section's line.
+  void error(const std::string& key, std::string reason);
+};
+
+/// "cluster.nodes[2]".
+std::string node_section(std::size_t index);
+/// The full key of an option of scope kNode, or of a node's override of one of scope kPort.
+std::string node_key(std::size_t index, std::string_view path);
+/// The key that decides a port option of a node: its override when the file has one.
+std::string port_key(const Draft& draft, std::size_t index, std::string_view path);
+
+/// Fills draft.found from the document; unknown keys and unacceptable values become errors.
+void collect(const Tree& document, Draft& draft);
+
+/// Everything that no single option can tell. draft.config is complete.
+void check_consistency(Draft& draft);
+
+/// An error's way of showing a value: bounded, printable, and hidden for a secret.
+std::string shown_value(const Option* option, std::string_view text);
+
+}  // namespace gradplane::config

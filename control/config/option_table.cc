@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/config/option_table.h"
+
+#include <array>
+
+#include "control/config/key.h"
+
+namespace gradplane::config {
+namespace {
+
+using enum OptionType;
+using enum OptionScope;
+
+constexpr std::array<std::string_view, 5> kPortKinds = {"af_packet", "af_xdp", "memif", "pci",
+                                                        "loopback"};
+constexpr std::array<std::string_view, 2> kMemifRoles = {"server", "client"};
+constexpr std::array<std::string_view, 3> kHugePages = {"auto", "never", "require"};
+constexpr std::array<std::string_view, 2> kPlanKinds = {"star", "sharded"};
+constexpr std::array<std::string_view, 2> kShardRoots = {"aggregators", "training"};
+constexpr std::array<std::string_view, 2> kIdlePolicies = {"busy", "adaptive"};
+constexpr std::array<std::string_view, 4> kLogLevels = {"error", "warn", "info", "debug"};
+static_assert(kPortKinds.size() == static_cast<std::size_t>(PortKind::kLoopback) + 1);
+static_assert(kHugePages.size() == static_cast<std::size_t>(HugePages::kRequire) + 1);
+static_assert(kLogLevels.size() == static_cast<std::size_t>(LogLevel::kDebug) + 1);
+
+constexpr std::int64_t kKiB = std::int64_t{1} << 10;
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+constexpr std::int64_t kGiB = std::int64_t{1} << 30;
+constexpr std::int64_t kMs = 1000000;
+constexpr std::int64_t kSecond = 1000 * kMs;
+constexpr std::int64_t kMinute = 60 * kSecond;
+// sun_path of a Unix socket holds 107 bytes and a zero.
+constexpr std::int64_t kMaxSocketPathBytes = 107;
+constexpr std::int64_t kMaxPathBytes = 4095;
+constexpr std::int64_t kMaxInterfaceBytes = 15;  // IFNAMSIZ - 1
+// Below 1024 only root may bind; above, room for one UDP port per shard.
+constexpr std::int64_t kMinUdpPort = 1024;
+constexpr std::int64_t kMaxUdpPort = 65000;
+constexpr std::int64_t kMaxCpu = 4095;
+constexpr std::int64_t kMaxUid = 0xfffffffe;
+constexpr std::int64_t kArenaAlignBytes = 4096;
+static_assert(kMaxRoundBytes % kArenaAlignBytes == 0);
+
+template <typename T>
+T as(const Value& v) {
+  return static_cast<T>(v.number);
+}
+
+// One row per option, in the order of the reference page.
+constexpr Option kOptions[] = {
+    {.path = "node.name",
+     .type = kNodeName,
+     .default_note = "the host name",
+     .summary = "Which entry of cluster.nodes this host is. `--node NAME` overrides it.",
+     .store = [](const Target& t, const Value& v) { t.references->self = v.text; }},
+    {.path = "control.socket",
+     .type = kPath,
+     .min = 2,
+     .max = kMaxSocketPathBytes,
+     .default_text = "/run/gradplane/gradplaned.sock",
+     .summary = "Unix socket on which the daemon serves trainers and operators.",
+     .store = [](const Target& t, const Value& v) { t.config->control.socket = v.text; }},
+    {.path = "control.allow_uids",
+     .type = kIntegerList,
+     .max = kMaxUid,
+     .default_text = "[]",
+     .summary = "Users that may connect besides root and the daemon's own user.",
+     .store = [](const Target& t, const Value& v) { t.config->control.allow_uids = v.list; }},
+    {.path = "port.kind",
+     .scope = kPort,
+     .type = kChoice,
+     .choices = kPortKinds,
+     .required = true,
+     .summary = "How the daemon reaches the network: `af_packet` and `af_xdp` share a kernel "
+                "interface, `pci` owns a NIC bound to a DPDK driver, `memif` is shared memory to a "
+                "neighbouring process, `loopback` stays in the process and needs no DPDK.",
+     .store = [](const Target& t, const Value& v) { t.port->kind = as<PortKind>(v); }},
+    {.path = "port.interface",
+     .scope = kPort,
+     .type = kInterface,
+     .min = 1,
+     .max = kMaxInterfaceBytes,
+     .default_note = "none; required with af_packet and af_xdp",
+     .summary = "Kernel interface to use.",
+     .store = [](const Target& t, const Value& v) { t.port->interface = v.text; }},
+    {.path = "port.pci",
+     .scope = kPort,
+     .type = kPciAddress,
+     .default_note = "none; required with pci",
+     .summary = "Address of the NIC.",
+     .store = [](const Target& t, const Value& v) { t.port->pci = v.text; }},
+    {.path = "port.memif.socket",
+     .scope = kPort,
+     .type = kPath,
+     .min = 2,
+     .max = kMaxSocketPathBytes,
+     .default_note = "none; required with memif",
+     .summary = "Socket over which the two ends of a memif meet.",
+     .store = [](const Target& t, const Value& v) { t.port->memif.socket = v.text; }},
+    {.path = "port.memif.role",
+     .scope = kPort,
+     .type = kChoice,
+     .choices = kMemifRoles,
+     .default_text = "client",
+     .summary = "Which end of the memif this node is; exactly one end is the server.",
+     .store = [](const Target& t, const Value& v) { t.port->memif.role = as<MemifRole>(v); }},
+    {.path = "port.memif.id",
+     .scope = kPort,
+     .type = kInteger,
+     .max = 65535,
+     .default_text = "0",
+     .summary = "Number of the memif on its socket; the same at both ends.",
+     .store = [](const Target& t, const Value& v) { t.port->memif.id = as<std::uint32_t>(v); }},
+    {.path = "port.mtu",
+     .scope = kPort,
+     .type = kInteger,
+     .min = kMinMtuBytes,
+     .max = kMaxMtuBytes,
+     .default_text = "1500",
+     .summary = "Largest IP packet in bytes. Every node and switch on the way must carry it.",
+     .store = [](const Target& t, const Value& v) { t.port->mtu_bytes = as<std::size_t>(v); }},
+    {.path = "port.vlan",
+     .scope = kPort,
+     .type = kInteger,
+     .min = 1,
+     .max = 4094,
+     .default_note = "none: untagged",
+     .summary = "802.1Q VLAN of all our packets; others are dropped and counted.",
+     .store = [](const Target& t, const Value& v) { t.port->vlan = as<std::uint16_t>(v); }},
+    {.path = "port.gateway",
+     .scope = kPort,
+     .type = kAddress,
+     .default_note = "none: every node must be in the same subnet",
+     .summary = "Next hop for nodes outside this node's subnet.",
+     .store = [](const Target& t,
+                 const Value& v) { t.port->gateway = Ipv4{as<std::uint32_t>(v)}; }},
+    {.path = "port.huge_pages",
+     .scope = kPort,
+     .type = kChoice,
+     .choices = kHugePages,
+     .default_text = "auto",
+     .summary = "`auto` uses huge pages where the system has them, `require` refuses to start "
+                "without them.",
+     .store = [](const Target& t, const Value& v) { t.port->huge_pages = as<HugePages>(v); }},
+    {.path = "port.memory",
+     .scope = kPort,
+     .type = kSize,
+     .min = 16 * kMiB,
+     .max = 64 * kGiB,
+     .multiple_of = kMiB,
+     .default_text = "64 MiB",
+     .summary = "Memory for packet buffers and the device's queues.",
+     .store = [](const Target& t, const Value& v) { t.port->memory_bytes = as<std::size_t>(v); }},
+    {.path = "port.link_rate",
+     .scope = kPort,
+     .type = kRate,
+     .min = 1000000,
+     .max = 1600 * std::int64_t{1000000000},
+     .default_note = "none: not paced, only the window limits",
+     .summary = "Rate of this node's link, for pacing. Set it where a switch or a shaper is slower "
+                "than the interface says.",
+     .store = [](const Target& t,
+                 const Value& v) { t.port->link_rate_bits_per_s = as<std::uint64_t>(v); }},
+    {.path = "cluster.udp_port",
+     .type = kInteger,
+     .min = kMinUdpPort,
+     .max = kMaxUdpPort,
+     .default_text = "47000",
+     .summary = "First UDP port of the dataplane, the same on every node.",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->cluster.udp_port = as<std::uint16_t>(v); }},
+    {.path = "cluster.key",
+     .type = kSecret,
+     .default_note = "none; this or cluster.key_file is required with more than one node",
+     .summary = "Shared secret that authenticates control messages between nodes. Make one with "
+                "`openssl rand -hex 16`.",
+     .store = [](const Target& t, const Value& v) { t.config->cluster.key = parse_key(v.text); }},
+    {.path = "cluster.key_file",
+     .type = kPath,
+     .min = 2,
+     .max = kMaxPathBytes,
+     .default_note = "none",
+     .summary = "File that holds the key instead, readable by its owner alone.",
+     .store = [](const Target& t, const Value& v) { t.config->cluster.key_file = v.text; }},
+    {.path = "cluster.coordinator",
+     .type = kNodeName,
+     .default_note = "the first node",
+     .summary = "Node that admits ranks and distributes plans.",
+     .store = [](const Target& t, const Value& v) { t.references->coordinator = v.text; }},
+    {.path = "name",
+     .scope = kNode,
+     .type = kNodeName,
+     .required = true,
+     .summary = "Name of the node, unique in the list.",
+     .store = [](const Target& t, const Value& v) { t.node->name = v.text; }},
+    {.path = "address",
+     .scope = kNode,
+     .type = kAddressPrefix,
+     .required = true,
+     .summary = "Dataplane address and subnet of the node, unique in the list. It belongs to "
+                "gradplane: do not configure it in the kernel.",
+     .store =
+         [](const Target& t, const Value& v) {
+           t.node->address = Ipv4{as<std::uint32_t>(v)};
+           t.node->prefix_length = v.prefix_length;
+         }},
+    {.path = "aggregate",
+     .scope = kNode,
+     .type = kBoolean,
+     .default_text = "false",
+     .summary = "Whether plans may make this node a root although it hosts no rank.",
+     .store = [](const Target& t, const Value& v) { t.node->aggregate = v.number != 0; }},
+    {.path = "plan.kind",
+     .type = kChoice,
+     .choices = kPlanKinds,
+     .default_text = "star",
+     .summary = "`star`: one root sums every block. `sharded`: several roots share the blocks.",
+     .store = [](const Target& t, const Value& v) { t.config->plan.kind = as<PlanKind>(v); }},
+    {.path = "plan.root",
+     .type = kNodeName,
+     .default_note = "the first node with aggregate: true",
+     .summary = "With star: the root.",
+     .store = [](const Target& t, const Value& v) { t.references->root = v.text; }},
+    {.path = "plan.roots",
+     .type = kChoice,
+     .choices = kShardRoots,
+     .default_text = "aggregators",
+     .summary = "With sharded: the roots are the nodes with aggregate: true, or the nodes that "
+                "host the job's ranks.",
+     .store = [](const Target& t, const Value& v) { t.config->plan.roots = as<ShardRoots>(v); }},
+    {.path = "poll.idle",
+     .type = kChoice,
+     .choices = kIdlePolicies,
+     .default_text = "adaptive",
+     .summary = "`busy` polls for ever and owns its core; `adaptive` spins, then sleeps with "
+                "growing pauses.",
+     .store = [](const Target& t, const Value& v) { t.config->poll.idle = as<IdlePolicy>(v); }},
+    {.path = "poll.core",
+     .type = kInteger,
+     .max = kMaxCpu,
+     .default_note = "none: any CPU that the process may use",
+     .summary = "CPU that the poll thread is pinned to.",
+     .store = [](const Target& t, const Value& v) { t.config->poll.core = as<std::uint32_t>(v); }},
+    {.path = "poll.spin",
+     .type = kTime,
+     .max = kSecond,
+     .default_text = "50 us",
+     .summary = "With adaptive: how long the loop spins without work before it sleeps.",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->poll.spin = Duration::ns(v.number); }},
+    {.path = "poll.max_sleep",
+     .type = kTime,
+     .min = 10000,
+     .max = 100 * kMs,
+     .default_text = "2 ms",
+     .summary = "With adaptive: the longest pause; an idle node answers a packet that much later.",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->poll.max_sleep = Duration::ns(v.number); }},
+    {.path = "rounds.bytes",
+     .type = kSize,
+     .min = 64 * kKiB,
+     .max = kMaxRoundBytes,
+     .multiple_of = kArenaAlignBytes,
+     .default_text = "4 MiB",
+     .summary = "Memory of one round in a rank's arena; larger buckets are cut into rounds.",
+     .store = [](const Target& t, const Value& v) { t.config->round_bytes = as<std::size_t>(v); }},
+    {.path = "block.bytes",
+     .type = kSizeOrAuto,
+     .min = kMinBlockBytes,
+     .max = kMaxBlockBytes,
+     .multiple_of = kBlockAlignBytes,
+     .default_text = "auto",
+     .summary = "Payload of one packet. `auto`: the largest that fits the MTU of every node.",
+     .store = [](const Target& t, const Value& v) { t.config->block_bytes = as<std::size_t>(v); }},
+    {.path = "liveness.heartbeat",
+     .type = kTime,
+     .min = 10 * kMs,
+     .max = kMinute,
+     .default_text = "250 ms",
+     .summary = "Pause between the signs of life that nodes exchange.",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->liveness.heartbeat = Duration::ns(v.number); }},
+    {.path = "liveness.suspect_after",
+     .type = kTime,
+     .min = 100 * kMs,
+     .max = 10 * kMinute,
+     .default_text = "3 s",
+     .summary = "Silence after which a node counts as dead; at least three heartbeats.",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->liveness.suspect_after = Duration::ns(v.number); }},
+    {.path = "security.authenticate",
+     .type = kBoolean,
+     .default_text = "true",
+     .summary = "Whether data packets carry a tag keyed by the job's key; packets without a "
+                "valid one are dropped and counted.",
+     .store = [](const Target& t, const Value& v) { t.config->authenticate = v.number != 0; }},
+    {.path = "log.level",
+     .type = kChoice,
+     .choices = kLogLevels,
+     .default_text = "info",
+     .summary = "How much the daemon logs.",
+     .store = [](const Target& t, const Value& v) { t.config->log_level = as<LogLevel>(v); }},
+};
+
+}  // namespace
+
+std::span<const Option> options() {
+  return kOptions;
+}
+
+std::string_view name_of(PortKind kind) {
+  return kPortKinds[static_cast<std::size_t>(kind)];
+}
+std::string_view name_of(PlanKind kind) {
+  return kPlanKinds[static_cast<std::size_t>(kind)];
+}
+std::string_view name_of(LogLevel level) {
+  return kLogLevels[static_cast<std::size_t>(level)];
+}
+
+}  // namespace gradplane::config

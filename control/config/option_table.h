@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/config/config.h"
+
+/// The one place that knows an option: the parser, the validator, the effective dump and the
+/// reference page are loops over this table. To add an option, add a row.
+namespace gradplane::config {
+
+enum class OptionType : std::uint8_t {
+  kBoolean,
+  kInteger,
+  kSize,
+  kRate,
+  kTime,
+  kChoice,
+  kSizeOrAuto,
+  kNodeName,
+  kPath,
+  kInterface,
+  kPciAddress,
+  kAddress,
+  kAddressPrefix,
+  kSecret,
+  kIntegerList,
+};
+
+/// Where the option stands in the file: once, in port (and again in a node's port, for that node
+/// alone), or in every entry of cluster.nodes.
+enum class OptionScope : std::uint8_t { kGlobal, kPort, kNode };
+
+/// A scalar or a list of scalars of the file, converted by its option's type.
+struct Value {
+  std::string text = {};
+  /// Integer, byte, bit per second, ns, boolean, index of a choice, IPv4 address; 0 for `auto`.
+  std::int64_t number = 0;
+  std::uint8_t prefix_length = 0;
+  std::vector<std::uint32_t> list = {};
+};
+
+/// Options that name a node are kept as text until the whole node list is known.
+struct NodeReferences {
+  std::string self;
+  std::string coordinator;
+  std::string root;
+};
+
+/// What a row's store() may write to. `port` and `node` are set for options of their scope.
+struct Target {
+  Config* config = nullptr;
+  NodeReferences* references = nullptr;
+  PortConfig* port = nullptr;
+  NodeConfig* node = nullptr;
+};
+
+struct Option {
+  std::string_view path;  // below its scope's section for kNode: "name"; else from the top
+  OptionScope scope = OptionScope::kGlobal;
+  OptionType type = OptionType::kBoolean;
+  std::int64_t min = 0;          // in base units
+  std::int64_t max = INT64_MAX;  // in base units; for texts the length in bytes
+  std::int64_t multiple_of = 1;
+  std::span<const std::string_view> choices = {};
+  std::string_view default_text = {};  // empty: no default
+  bool required = false;
+  std::string_view default_note = {};  // how the default is found, when it is not a constant
+  std::string_view summary;
+  void (*store)(const Target&, const Value&) = nullptr;
+};
+
+std::span<const Option> options();
+
+/// Value of `text` for an option, or nothing when it is not accepted.
+std::optional<Value> parse_value(const Option& option, std::string_view text);
+
+/// Value of a list's items; only for kIntegerList.
+std::optional<Value> parse_list(const Option& option, std::span<const std::string> items);
+
+/// "a size from 512 B to 4 MiB with a unit (B, KiB, MiB, GiB)": for errors and the reference.
+std::string accepted(const Option& option);
+
+}  // namespace gradplane::config

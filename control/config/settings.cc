@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/config/settings.h"
+
+#include <fmt/format.h>
+
+namespace gradplane::config {
+namespace {
+
+std::string as_yaml(const Option& option, std::string_view text) {
+  switch (option.type) {
+    case OptionType::kSecret:
+      return "\"<hidden>\"";
+    case OptionType::kNodeName:
+    case OptionType::kPath:
+    case OptionType::kInterface:
+      return fmt::format("\"{}\"", text);
+    default:
+      return std::string(text);
+  }
+}
+
+std::string place_of(const Draft& draft, const Found& found) {
+  return fmt::format("{}:{}", draft.file, found.line);
+}
+
+Setting setting_of(const Draft& draft, const Option& option, const std::string& key) {
+  if (const auto it = draft.found.find(key); it != draft.found.end()) {
+    return {key, as_yaml(option, it->second.value.text), place_of(draft, it->second)};
+  }
+  if (option.default_text.empty()) return {key, "", std::string(option.default_note)};
+  return {key, as_yaml(option, option.default_text), "default"};
+}
+
+/// The name that a default found, for options whose default is a node.
+void fill_node_name(const Draft& draft, api::NodeId id, Setting& setting) {
+  if (!setting.value.empty() || id >= draft.node_count) return;
+  setting.value = fmt::format("\"{}\"", draft.config.cluster.nodes[id].name);
+  setting.origin = "default: " + setting.origin;
+}
+
+/// What the general rule cannot know: defaults that depend on other values.
+void refine(const Draft& draft, const std::string& self_origin, Setting& setting) {
+  const Config& config = draft.config;
+  if (setting.key == "node.name" && config.self < draft.node_count) {
+    setting.value = fmt::format("\"{}\"", config.cluster.nodes[config.self].name);
+    if (self_origin != "node.name") setting.origin = self_origin;
+  } else if (setting.key == "cluster.coordinator") {
+    fill_node_name(draft, config.cluster.coordinator, setting);
+  } else if (setting.key == "plan.root") {
+    fill_node_name(draft, config.plan.root, setting);
+  } else if (setting.key == "block.bytes" && setting.value == "auto") {
+    setting.origin += fmt::format("; here {} B", config.block_bytes);
+  }
+}
+
+/// A common port setting that this host's own node entry overrides says so.
+void note_override(const Draft& draft, Setting& setting) {
+  if (draft.config.self >= draft.node_count) return;
+  const auto it = draft.found.find(node_key(draft.config.self, setting.key));
+  if (it == draft.found.end()) return;
+  setting.origin +=
+      fmt::format("; this node: {} ({})", it->second.value.text, place_of(draft, it->second));
+}
+
+void add_nodes(const Draft& draft, std::vector<Setting>& settings) {
+  for (std::size_t i = 0; i < draft.node_count; ++i) {
+    for (const Option& option : options()) {
+      const std::string key = node_key(i, option.path);
+      if (option.scope == OptionScope::kNode) settings.push_back(setting_of(draft, option, key));
+    }
+    for (const Option& option : options()) {
+      const std::string key = node_key(i, option.path);
+      if (option.scope == OptionScope::kPort && draft.has(key)) {
+        settings.push_back(setting_of(draft, option, key));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Setting> make_settings(const Draft& draft, const std::string& self_origin) {
+  std::vector<Setting> settings;
+  bool nodes_added = false;
+  for (const Option& option : options()) {
+    if (option.scope == OptionScope::kNode) {
+      // The nodes stand where the table has their options.
+      if (!nodes_added) add_nodes(draft, settings);
+      nodes_added = true;
+      continue;
+    }
+    Setting setting = setting_of(draft, option, std::string(option.path));
+    refine(draft, self_origin, setting);
+    if (option.scope == OptionScope::kPort) note_override(draft, setting);
+    settings.push_back(std::move(setting));
+  }
+  return settings;
+}
+
+}  // namespace gradplane::config

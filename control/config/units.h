@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+/// Numbers with units. Exact: a text that is not a whole number of the base unit is refused, never
+/// rounded.
+namespace gradplane::config {
+
+struct Unit {
+  std::string_view name;
+  std::int64_t base;  // how many base units one of it is
+};
+
+std::span<const Unit> size_units();  // base: byte
+std::span<const Unit> rate_units();  // base: bit per second
+std::span<const Unit> time_units();  // base: nanosecond
+
+/// "4 MiB", "1.5 s", "200Mbit/s". Empty for everything else: no unit, an unknown unit, a sign, more
+/// digits than the base unit has, more than 2^63 - 1.
+std::optional<std::int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units);
+
+/// A decimal integer without sign, blanks or leading zeros. Empty for everything else.
+std::optional<std::int64_t> parse_integer(std::string_view text);
+
+}  // namespace gradplane::config
