@@ -28,14 +28,19 @@ inline constexpr std::uint32_t kRingEntries = 32;
 static_assert(kRingEntries >= 2 * kRoundSlots);
 static_assert((kRingEntries & (kRingEntries - 1)) == 0, "indices are masked");
 
+/// What a channel is. The daemon writes it once, before it passes the descriptor.
+struct ChannelIdentity {
+  std::uint64_t magic;
+  std::uint32_t abi_version;
+  std::uint32_t slot_count;
+  std::uint64_t slot_bytes;
+  std::uint64_t arena_offset;
+  std::uint64_t total_bytes;
+};
+static_assert(sizeof(ChannelIdentity) == 40);
+
 struct ChannelHeader {
-  std::uint64_t magic;          // daemon writes once
-  std::uint32_t abi_version;    // daemon writes once
-  std::uint32_t slot_count;     // daemon writes once
-  std::uint64_t slot_bytes;     // daemon writes once
-  std::uint64_t arena_offset;   // daemon writes once
-  std::uint64_t total_bytes;    // daemon writes once
-  std::byte pad_[24];
+  ChannelIdentity identity;
   /// Poll loop: rw, trainer: ro. Grows while the poll loop lives; a value that stands still for
   /// longer than the liveness limit means a dead or stopped daemon.
   alignas(kCacheLineBytes) std::atomic<std::uint64_t> daemon_beat;
@@ -44,30 +49,33 @@ struct ChannelHeader {
   /// Trainer: rw, poll loop: ro. Not 0 while the trainer sleeps and wants its eventfd signalled.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> trainer_sleeps;
 };
+static_assert(offsetof(ChannelHeader, daemon_beat) == kCacheLineBytes);
+static_assert(offsetof(ChannelHeader, daemon_sleeps) == 2 * kCacheLineBytes);
+static_assert(offsetof(ChannelHeader, trainer_sleeps) == 3 * kCacheLineBytes);
 static_assert(sizeof(ChannelHeader) <= kPageBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
 /// "Round `round` of this rank lies in its slot; sum it." The daemon copies, checks, uses the copy.
 struct Submission {
-  std::uint32_t round;       // the next one: rounds are submitted in order, without a gap
-  std::uint32_t elements;    // > 0; elements * element_bytes <= slot_bytes
-  std::uint8_t element_type; // ElementType
-  std::uint8_t flags;        // 0 for now
-  std::uint16_t reserved;
-  std::uint32_t bucket;      // a registered bucket, or 0: a plain all_reduce
+  std::uint32_t round = 0;        // the next one: rounds are submitted in order, without a gap
+  std::uint32_t elements = 0;     // > 0; elements * element_bytes <= slot_bytes
+  std::uint8_t element_type = 0;  // ElementType
+  std::uint8_t flags = 0;         // 0 for now
+  std::uint16_t reserved = 0;
+  std::uint32_t bucket = 0;  // a registered bucket, or 0: a plain all_reduce
 };
 static_assert(sizeof(Submission) == 16);
 
 enum class CompletionStatus : std::uint32_t {
-  kOk = 0,       // the slot holds the sum over `contributors` ranks
-  kFailed = 1,   // the job failed; the slot's content means nothing
+  kOk = 0,      // the slot holds the sum over `contributors` ranks
+  kFailed = 1,  // the job failed; the slot's content means nothing
 };
 
 struct Completion {
-  std::uint32_t round;
-  CompletionStatus status;
-  std::uint32_t contributors;  // the fewest of any block
-  std::uint32_t reserved;
+  std::uint32_t round = 0;
+  CompletionStatus status = CompletionStatus::kOk;
+  std::uint32_t contributors = 0;  // the fewest of any block
+  std::uint32_t reserved = 0;
 };
 static_assert(sizeof(Completion) == 16);
 

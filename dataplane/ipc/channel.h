@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "dataplane/base/result.h"
+#include "dataplane/ipc/channel_sizes.h"
+#include "dataplane/ipc/layout.h"
+#include "dataplane/ipc/mapping.h"
+#include "dataplane/ipc/unique_fd.h"
+
+namespace gradplane::ipc {
+
+/// The daemon's end of the memory that it shares with one rank. Created and destroyed on the
+/// control thread; between, the poll thread alone uses the rings, slots and flags. The size is
+/// sealed and every page is there from the start, so that nothing the trainer does makes an access
+/// fault. Sizes are the daemon's own: the header that the trainer can write is never read back.
+class Channel {
+ public:
+  /// Makes the memory and writes its header. Fails on invalid sizes and when memory is short.
+  static Result<Channel> create(ChannelSizes sizes);
+
+  /// The memfd, to be passed to the trainer.
+  int fd() const noexcept { return fd_.get(); }
+  const ChannelSizes& sizes() const noexcept { return sizes_; }
+
+  /// The memory of a round. Its content is the trainer's to change at any moment.
+  std::span<std::byte> slot(std::uint32_t round) const noexcept {
+    return {mapping_.data() + sizes_.slot_offset(round), sizes_.slot_bytes};
+  }
+  RingMemory<Submission>& submissions() const noexcept;
+  RingMemory<Completion>& completions() const noexcept;
+
+  /// Tells the trainer that the poll loop lives. At least once a second, also when idle.
+  void beat() noexcept;
+  /// For doorbell.h: the daemon's own flag, and the trainer's, which may hold anything.
+  std::atomic<std::uint32_t>& daemon_sleeps() const noexcept { return header().daemon_sleeps; }
+  const std::atomic<std::uint32_t>& trainer_sleeps() const noexcept {
+    return header().trainer_sleeps;
+  }
+
+ private:
+  Channel(UniqueFd fd, Mapping mapping, ChannelSizes sizes) noexcept
+      : fd_(std::move(fd)), mapping_(std::move(mapping)), sizes_(sizes) {}
+  ChannelHeader& header() const noexcept {
+    return *reinterpret_cast<ChannelHeader*>(mapping_.data());
+  }
+
+  UniqueFd fd_;
+  Mapping mapping_;
+  ChannelSizes sizes_;
+  std::uint64_t beats_ = 0;
+};
+
+}  // namespace gradplane::ipc

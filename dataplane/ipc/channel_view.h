@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "dataplane/base/result.h"
+#include "dataplane/ipc/channel_sizes.h"
+#include "dataplane/ipc/layout.h"
+#include "dataplane/ipc/mapping.h"
+
+namespace gradplane::ipc {
+
+/// The trainer's end of a channel. Owned by one thread at a time. Nothing in it aborts or throws
+/// once it is mapped, and no access faults, because the size of the file is sealed.
+class ChannelView {
+ public:
+  /// Maps a descriptor that came from a daemon and checks everything about it: a regular file
+  /// whose size is sealed and is what its header says, magic, version, offsets. The descriptor may
+  /// be closed afterwards.
+  static Result<ChannelView> map(int fd);
+  ChannelView() = default;
+
+  const ChannelSizes& sizes() const noexcept { return sizes_; }
+  std::span<std::byte> slot(std::uint32_t round) const noexcept {
+    return {mapping_.data() + sizes_.slot_offset(round), sizes_.slot_bytes};
+  }
+  RingMemory<Submission>& submissions() const noexcept;
+  RingMemory<Completion>& completions() const noexcept;
+
+  std::uint64_t daemon_beat() const noexcept {
+    return header().daemon_beat.load(std::memory_order_relaxed);
+  }
+  /// For doorbell.h.
+  const std::atomic<std::uint32_t>& daemon_sleeps() const noexcept {
+    return header().daemon_sleeps;
+  }
+  std::atomic<std::uint32_t>& trainer_sleeps() const noexcept { return header().trainer_sleeps; }
+
+ private:
+  ChannelView(Mapping mapping, ChannelSizes sizes) noexcept
+      : mapping_(std::move(mapping)), sizes_(sizes) {}
+  ChannelHeader& header() const noexcept {
+    return *reinterpret_cast<ChannelHeader*>(mapping_.data());
+  }
+
+  Mapping mapping_;
+  ChannelSizes sizes_;
+};
+
+}  // namespace gradplane::ipc

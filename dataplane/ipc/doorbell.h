@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "dataplane/base/result.h"
+#include "dataplane/ipc/unique_fd.h"
+
+/// How one side of a channel sleeps without missing an entry that the other pushes.
+///
+///   sleeper                          waker
+///   announce_sleep(flag)      D0     push()            D1
+///   if ring.empty(): sleep    D0     if is_asleep(flag): ring_doorbell(fd)
+///   end_sleep(flag)
+///
+/// D0 (store the flag, then load the tail) and D1 (store the tail, then load the flag) are all
+/// sequentially consistent: at least one side sees what the other stored, so no wake-up is lost.
+namespace gradplane::ipc {
+
+inline void announce_sleep(std::atomic<std::uint32_t>& flag) noexcept {
+  flag.store(1, std::memory_order_seq_cst);  // D0
+}
+inline void end_sleep(std::atomic<std::uint32_t>& flag) noexcept {
+  flag.store(0, std::memory_order_relaxed);
+}
+inline bool is_asleep(const std::atomic<std::uint32_t>& flag) noexcept {
+  return flag.load(std::memory_order_seq_cst) != 0;  // D1
+}
+
+/// An eventfd that neither blocks nor survives exec.
+Result<UniqueFd> create_doorbell();
+/// Wakes who polls `fd`. One system call; never blocks, keeps errno. Async-signal-safe.
+void ring_doorbell(int fd) noexcept;
+/// Makes `fd` unreadable until the next ring. One system call; never blocks, keeps errno.
+void silence_doorbell(int fd) noexcept;
+
+}  // namespace gradplane::ipc
