@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/base/limits.h"
+#include "dataplane/base/result.h"
+
+/// What one daemon knows, at one moment: plain values that the daemon fills, and that go to JSON,
+/// to a person and to a metrics collector. Counters never go back while a daemon (of a job: the
+/// job) lives. Control thread only.
+namespace gradplane::telemetry {
+
+inline constexpr std::uint32_t kStatusVersion = 1;
+/// Missing ranks that a report names; missing_count counts the others too.
+inline constexpr std::size_t kMaxMissingNamed = 64;
+/// Different reasons in one drop table.
+inline constexpr std::size_t kMaxReasons = 64;
+inline constexpr std::size_t kMaxTextBytes = 512;
+/// A report that is longer than this was not made by a daemon.
+inline constexpr std::size_t kMaxStatusBytes = std::size_t{1} << 20;
+
+/// Why something was dropped or refused, by name, and how often.
+using ReasonCounts = std::map<std::string, std::uint64_t>;
+
+struct PortStatus {
+  std::string kind;       // as in the configuration: "af_packet"
+  std::string interface;  // interface, PCI address or socket; what the kind calls its device
+  std::string address;    // "10.77.0.1/24"
+  std::uint64_t mtu_bytes = 0;
+  std::uint64_t rx_datagrams = 0;
+  std::uint64_t rx_bytes = 0;
+  std::uint64_t tx_datagrams = 0;
+  std::uint64_t tx_bytes = 0;
+  std::uint64_t rx_missed = 0;  // dropped by the device before the daemon saw them
+  ReasonCounts drops;           // port_drop_name() -> count
+};
+
+struct PollStatus {
+  std::string idle;  // "busy" or "adaptive"
+  std::uint64_t iterations = 0;
+  std::uint64_t busy_ns = 0;   // in iterations that found work
+  std::uint64_t total_ns = 0;  // since the loop started, sleep included
+  std::uint64_t sleeps = 0;
+
+  /// Share of the time spent on work, from 0 to 1.
+  double busy_share() const;
+};
+
+/// Another node, as seen from this one.
+struct PeerStatus {
+  std::string node;
+  std::string address;
+  std::string state;         // "alive", "suspected", "unknown"
+  std::uint64_t rtt_ns = 0;  // smoothed; 0: not measured yet
+  std::uint64_t rtt_min_ns = 0;
+  std::uint64_t window_blocks = 0;
+  std::uint64_t blocks_sent = 0;
+  std::uint64_t blocks_retransmitted = 0;
+  std::uint64_t blocks_lost = 0;  // suspected lost by the acknowledgements
+};
+
+struct RankStatus {
+  std::uint32_t rank = 0;
+  std::string node;
+  bool joined = false;    // the coordinator counts it in
+  bool attached = false;  // a process of this host holds its session now
+  std::uint32_t pid = 0;  // of that process; 0: not on this host
+  std::uint64_t rounds_completed = 0;
+};
+
+enum class JobState : std::uint8_t { kWaiting, kReady, kFailed };
+std::string_view job_state_name(JobState state);
+
+struct JobStatus {
+  std::uint32_t id = 0;
+  std::string label;
+  std::string run_id;
+  std::uint32_t epoch = 0;  // 0: no plan yet
+  std::string plan_kind;
+  JobState state = JobState::kWaiting;
+  std::string reason;  // why it waits or failed
+  std::uint32_t world_size = 0;
+  std::uint32_t joined_count = 0;
+  std::vector<std::uint32_t> missing;  // the first kMaxMissingNamed
+  std::uint32_t missing_count = 0;
+  std::vector<RankStatus> ranks;    // those that this daemon knows of
+  std::uint32_t ranks_omitted = 0;  // known, but left out to keep the report short
+
+  std::uint64_t rounds_completed = 0;
+  std::uint64_t bytes_reduced = 0;  // of results delivered to ranks of this host
+  std::uint64_t blocks_sent = 0;
+  std::uint64_t blocks_received = 0;
+  std::uint64_t blocks_retransmitted = 0;
+  std::uint64_t blocks_lost = 0;       // suspected lost
+  std::uint64_t blocks_duplicate = 0;  // received again and not counted again
+  ReasonCounts drops;                  // packets of this job that were refused
+};
+
+struct StatusReport {
+  std::uint32_t version = kStatusVersion;
+  std::string node;
+  std::string software;  // "gradplaned 0.1.0"
+  std::string role;      // free text, e.g. "root of every block"; may be empty
+  std::uint32_t pid = 0;
+  std::uint64_t uptime_ns = 0;
+  PortStatus port;
+  PollStatus poll;
+  std::vector<PeerStatus> peers;
+  std::uint32_t peers_omitted = 0;
+  std::vector<JobStatus> jobs;
+  ReasonCounts drops;             // datagrams that belong to no job, by reason
+  ReasonCounts control_rejected;  // control socket: refused connections and messages, by reason
+};
+
+/// One JSON object of at most `max_bytes` (0: no limit). When all does not fit, ranks and peers are
+/// left out, evenly, and counted in *_omitted. Bytes that are not UTF-8 are replaced.
+std::string to_json(const StatusReport& report, std::size_t max_bytes = 0);
+
+/// The report in a JSON text that somebody else wrote. Unknown members are tolerated, missing ones
+/// keep their default, so that versions may differ; a wrong type, a value out of range or more
+/// entries than a daemon can have is an error that names the member.
+Result<StatusReport> from_json(std::string_view text);
+
+struct TextOptions {
+  bool color = false;
+  std::size_t width = 100;
+};
+/// For a person: aligned tables. Control characters in texts are replaced.
+std::string to_text(const StatusReport& report, const TextOptions& options = {});
+
+/// OpenMetrics 1.0, with the final "# EOF".
+std::string to_openmetrics(const StatusReport& report);
+
+}  // namespace gradplane::telemetry
