@@ -1,6 +1,6 @@
-# shellcheck shell=bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
+# shellcheck shell=bash
 #
 # What every shell script here shares. Source it; it changes to the root of the checkout.
 

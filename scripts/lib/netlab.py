@@ -78,7 +78,7 @@ class Lab:
             raise LabError(f"1 to {MAX_HOSTS} different host names are needed")
         for name in host_names:
             if not re.fullmatch(r"[a-z0-9]{1,11}", name) or name == "net":
-                raise LabError(f"host name '{name}': 1 to 11 lower-case letters and digits, not net")
+                raise LabError(f"host '{name}': 1 to 11 lower-case letters and digits, not net")
         if not 0 <= link.loss < 1:
             raise LabError(f"loss {link.loss}: a probability from 0 to below 1")
         self.run = run
@@ -145,7 +145,8 @@ class Lab:
         bridges = ["mg", "dp"] + [f"e-{name}" for name in self.hosts]
         lines = ["link set lo up"]
         for bridge in bridges:
-            lines.append(f"link add {bridge} type bridge stp_state 0 forward_delay 0 mcast_snooping 0")
+            options = "stp_state 0 forward_delay 0 mcast_snooping 0"
+            lines.append(f"link add {bridge} type bridge {options}")
             lines.append(f"link set {bridge} mtu {self.link.mtu_bytes} up")
         ip_batch(self.switch, lines)
 
@@ -236,8 +237,9 @@ def run_command(command, stdin=None):
     """Runs a short command; returns its output; raises LabError with its last words."""
     try:
         done = subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False
-        )
+            command, input=stdin, capture_output=True, text=True, check=False,
+            timeout=COMMAND_SECONDS,
+        )  # fmt: skip
     except FileNotFoundError as error:
         raise LabError(f"{command[0]} is not installed; run scripts/setup") from error
     except subprocess.TimeoutExpired as error:
@@ -278,7 +280,8 @@ def down(run):
         state = json.loads(state_path(run).read_text())
     except (OSError, ValueError):
         return
-    present = {line.split()[0] for line in run_command(["ip", "netns", "list"]).splitlines() if line}
+    listed = run_command(["ip", "netns", "list"]).splitlines()
+    present = {line.split()[0] for line in listed if line}
     namespaces = [name for name in state["namespaces"] if name in present]
     end_processes(namespaces)
     for namespace in namespaces:

@@ -3,11 +3,11 @@
 # Copyright (c) 2026 The gradplane authors
 """Sends and counts raw Ethernet frames, for netlab_test.sh.
 
-  netlab_probe.py send DEVICE DESTINATION_MAC COUNT BYTES     past the queue of the device, as DPDK
-  netlab_probe.py count DEVICE QUIET_SECONDS                  until none has come for so long; prints
-                                                              frames, bytes, seconds between first and last
+  netlab_probe.py send DEVICE DESTINATION_MAC COUNT BYTES    past the device's queue, as DPDK does
+  netlab_probe.py count DEVICE QUIET_SECONDS                 until none has come for so long
 
-The counter prints `ready` first, and only counts frames of the experimental type 0x88b5.
+The counter prints `ready`, counts frames of the experimental type 0x88b5, and prints their number,
+the bytes after the first frame, and the seconds from the first to the last.
 """
 
 import select

@@ -48,11 +48,11 @@ transfer() {
   wait "$pid"
 }
 
-# dropped HOST DIRECTION: frames that found that queue full.
-dropped() {
+# stat HOST DIRECTION WHAT
+stat() {
   $NETLAB stats "$RUN" | /usr/bin/python3 -c '
 import json, sys
-print(json.load(sys.stdin)[sys.argv[1]][sys.argv[2]]["queue_dropped"])' "$1" "$2"
+print(json.load(sys.stdin)[sys.argv[1]][sys.argv[2]][sys.argv[3]])' "$@"
 }
 
 megabits() {
@@ -80,19 +80,22 @@ rate_is_kept() {
   transfer b 4000 1514 a
   read -r frames bytes seconds <<<"$received"
   between "rate of one uplink, Mbit/s" "$(megabits "$bytes" "$seconds")" 38 42
-  lost="$(dropped a up)"
+  lost="$(stat a up queue_dropped)"
   [ "$lost" -gt 0 ] || fail "the queue of the uplink was never full"
   between "arrived or dropped by the uplink's queue" "$((frames + lost))" 4000 4000
   transfer c 20000 1514 a b
   read -r frames bytes seconds <<<"$received"
   between "rate of two uplinks into one downlink, Mbit/s" "$(megabits "$bytes" "$seconds")" 38 42
-  [ "$(dropped c down)" -gt 0 ] || fail "the queue of the downlink was never full"
+  [ "$(stat c down queue_dropped)" -gt 0 ] || fail "the queue of the downlink was never full"
 }
 
 loss_is_as_asked() {
   $NETLAB up --run "$RUN" --hosts a,b --loss 5% || fail "up with loss"
   transfer b 20000 200 a
-  # Two independent losses of 5 %: 9.75 %, and five standard deviations to both sides.
+  # Five standard deviations to both sides, here and below.
+  between "lost on the uplink" "$(stat a up lost)" 846 1154
+  between "lost on the downlink" "$(stat b down lost)" 800 1100
+  # Two independent losses of 5 %: 9.75 %.
   between "frames that got through" "${received%% *}" 17840 18260
 }
 

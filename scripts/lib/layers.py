@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""What each folder may include: the table of docs/architecture.md, and who breaks it."""
+
+import re
+
+from sources import Finding, is_cpp, read, without_comments
+
+DATAPLANE = ("base", "wire", "reduce", "core", "ipc", "port", "port/loopback", "port/dpdk")
+DATAPLANE += ("engine", "api", "daemon")
+CONTROL = ("protocol", "config", "session", "plan", "server", "telemetry", "cli")
+EVERYTHING = tuple(f"dataplane/{name}" for name in DATAPLANE)
+EVERYTHING += tuple(f"control/{name}" for name in CONTROL)
+
+BASE, WIRE, REDUCE, CORE = (f"dataplane/{name}" for name in ("base", "wire", "reduce", "core"))
+IPC, PORT, API = "dataplane/ipc", "dataplane/port", "dataplane/api"
+PROTOCOL, TELEMETRY = "control/protocol", "control/telemetry"
+CLIENT = "trainer-shim/client"
+
+# folder: (folders that it may include beside itself, third parties)
+TABLE = {
+    BASE: ((), ()),
+    WIRE: ((BASE,), ()),
+    REDUCE: ((BASE,), ()),
+    IPC: ((BASE,), ()),
+    API: ((BASE,), ()),
+    CORE: ((BASE, WIRE, REDUCE), ()),
+    PORT: ((BASE,), ()),
+    "dataplane/port/loopback": ((BASE, PORT), ()),
+    "dataplane/port/dpdk": ((BASE, PORT), ("dpdk",)),
+    "dataplane/engine": ((BASE, WIRE, REDUCE, CORE, IPC, PORT, API), ()),
+    PROTOCOL: ((BASE, IPC), ("json",)),
+    "control/config": ((BASE, API), ("yaml-cpp", "fmt")),
+    "control/session": ((BASE, API, PROTOCOL), ()),
+    "control/plan": ((BASE, API, PROTOCOL), ()),
+    "control/server": (
+        (BASE, API, IPC) + tuple(f"control/{name}" for name in CONTROL),
+        ("fmt",),
+    ),
+    TELEMETRY: ((BASE, API), ("fmt", "metrics", "json")),
+    "control/cli": ((BASE, PROTOCOL, TELEMETRY, "control/config"), ("fmt", "cli")),
+    "dataplane/daemon": (EVERYTHING, ("dpdk", "fmt", "cli")),
+    CLIENT: ((BASE, IPC, REDUCE, PROTOCOL), ()),
+    "trainer-shim/preload": ((CLIENT,), ()),
+    "trainer-shim/torch": ((CLIENT,), ("torch",)),
+    "tests": (
+        EVERYTHING + (CLIENT, "trainer-shim/preload", "trainer-shim/torch"),
+        ("catch2", "torch", "fmt", "json", "yaml-cpp", "metrics", "cli", "dpdk"),
+    ),
+}
+
+# Folders in which time, packets and randomness only come in as arguments.
+PURE = (BASE, WIRE, REDUCE, CORE, "control/session", "control/plan", API)
+IMPURE_STANDARD = {
+    "chrono", "thread", "mutex", "shared_mutex", "condition_variable", "future", "semaphore",
+    "barrier", "latch", "stop_token", "fstream", "iostream", "filesystem", "syncstream", "ctime",
+    "csignal", "random",
+}  # fmt: skip
+# preload lives in processes that know nothing of us: it may not even need the C++ library.
+LIBC_ONLY = ("trainer-shim/preload",)
+CPP_IN_LIBC_ONLY = {"atomic", "cstddef", "cstdint", "type_traits"}
+
+THIRD_PARTIES = (
+    (r"rte_|generic/rte_", "dpdk"),
+    (r"yaml-cpp/", "yaml-cpp"),
+    (r"fmt/", "fmt"),
+    (r"nlohmann/", "json"),
+    (r"CLI/", "cli"),
+    (r"prometheus/", "metrics"),
+    (r"(torch|ATen|c10|c10d|caffe2|gloo|pybind11)/", "torch"),
+    (r"catch2/", "catch2"),
+    (r"spdlog/", "log"),
+)
+# The system: libc and the kernel's interface, which the pure folders must do without.
+SYSTEM = re.compile(
+    r"(sys|linux|net|netinet|netpacket|arpa|asm|bits)/[\w./-]+\.h$|[a-z_0-9]+\.h$"
+)
+# Instruction sets are no system.
+INTRINSICS = re.compile(r"([a-z]mm|imm|x86|cpuid)\w*\.h$|arm_neon\.h$")
+STANDARD = re.compile(r"[a-z_0-9]+$")
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+
+
+def folder_of(path):
+    """The row of the table that a path falls under: the longest one; None outside of the table."""
+    fits = [folder for folder in TABLE if path.startswith(folder + "/")]
+    return max(fits, key=len, default=None)
+
+
+def third_party_of(target):
+    for pattern, party in THIRD_PARTIES:
+        if re.match(pattern, target):
+            return party
+    return None
+
+
+def judge(folder, quote, target):
+    """Why `folder` may not include `target`; None when it may."""
+    folders, parties = TABLE[folder]
+    owner = folder_of(target)
+    if owner is not None:
+        if owner == folder or owner in folders:
+            return None
+        return f"{folder} may not include {owner}"
+    party = third_party_of(target)
+    if party is not None:
+        return None if party in parties else f"{folder} may not include {party}"
+    if quote == '"':
+        return f'"{target}": neither a path from the root nor a known third party'
+    if INTRINSICS.match(target):
+        return None
+    if SYSTEM.match(target):
+        return f"{folder} is pure: no <{target}>" if folder in PURE else None
+    if not STANDARD.match(target):
+        return f"<{target}>: unknown; if it is a third party, add it to lib/layers.py"
+    if folder in PURE and target in IMPURE_STANDARD:
+        return f"{folder} is pure: no <{target}>"
+    if folder in LIBC_ONLY and target not in CPP_IN_LIBC_ONLY:
+        return f"{folder} is for libc only: no <{target}>"
+    return None
+
+
+def check(root, names):
+    findings = []
+    for name in filter(is_cpp, names):
+        folder = folder_of(name)
+        if folder is None:
+            findings.append(Finding(name, 0, "its folder is not in the table of lib/layers.py"))
+            continue
+        text = without_comments(read(root, name), keep_strings=True)
+        for match in INCLUDE.finditer(text):
+            reason = judge(folder, match[1], match[2])
+            if reason:
+                line = text.count("\n", 0, match.start(2)) + 1
+                findings.append(Finding(name, line, reason))
+    return findings
+
+
+# One planted violation per kind; each must be found. (file, include, a word of the finding)
+PLANTED = (
+    ("dataplane/core/planted.h", '"dataplane/port/port.h"', "may not include dataplane/port"),
+    ("dataplane/base/planted.h", '"dataplane/wire/packet.h"', "may not include dataplane/wire"),
+    ("dataplane/engine/planted.cc", '"dataplane/port/dpdk/eal.h"', "not include dataplane/port/"),
+    ("dataplane/engine/planted.cc", "<rte_mbuf.h>", "may not include dpdk"),
+    ("dataplane/core/planted.cc", "<chrono>", "pure"),
+    ("dataplane/wire/planted.cc", "<sys/socket.h>", "pure"),
+    ("dataplane/wire/planted.cc", "<unistd.h>", "pure"),
+    ("control/session/planted.cc", "<thread>", "pure"),
+    ("control/session/planted.cc", "<nlohmann/json.hpp>", "may not include json"),
+    ("control/server/planted.cc", "<yaml-cpp/yaml.h>", "may not include yaml-cpp"),
+    ("control/plan/planted.cc", "<fmt/format.h>", "may not include fmt"),
+    ("control/config/planted.cc", "<CLI/CLI.hpp>", "may not include cli"),
+    ("control/config/planted.cc", '"dataplane/core/sender.h"', "may not include dataplane/core"),
+    ("trainer-shim/client/planted.cc", "<torch/torch.h>", "may not include torch"),
+    ("trainer-shim/client/planted.cc", '"dataplane/api/plan.h"', "may not include dataplane/api"),
+    ("trainer-shim/preload/planted.cc", "<string>", "libc only"),
+    ("trainer-shim/torch/planted.cc", '"dataplane/ipc/layout.h"', "may not include dataplane/ipc"),
+    ("dataplane/daemon/planted.cc", '"tests/support/catch.h"', "may not include tests"),
+    ("dataplane/core/planted.cc", '"planted.h"', "neither a path"),
+    ("dataplane/core/planted.cc", "<boost/asio.hpp>", "unknown"),
+    ("dataplane/nowhere/planted.cc", "<cstdint>", "not in the table"),
+)

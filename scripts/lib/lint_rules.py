@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""The rules of scripts/lint. A rule takes the root and the names of the files; it returns Findings.
+
+PLANTED has one violation for each rule: a file, its text, and a word of the finding.
+"""
+
+import re
+import subprocess
+
+import function_length
+import header_check
+import layers
+from sources import Finding, is_cpp, read, shebang, without_comments
+
+MAX_LINE = 100
+MAX_FUNCTION_LINES = 70
+MAX_FILE_LINES = 400
+LICENCE = "SPDX-License-Identifier: BSD-3-Clause"
+COPYRIGHT = "Copyright (c) 2026 The gradplane authors"
+
+
+def _language(root, name):
+    """What a file is written in, as far as the rules care; None for data and prose."""
+    if is_cpp(name):
+        return "cpp"
+    if name.endswith((".S", ".map")) and name.startswith("trainer-shim/"):
+        return "other"
+    if name.endswith(("meson.build", "meson_options.txt", ".yaml", ".yml")):
+        return "hash"
+    if name.endswith(".py") or shebang(root, name) == "python3":
+        return "python"
+    if name.endswith(".sh") or shebang(root, name) in ("bash", "sh"):
+        return "shell"
+    return None
+
+
+# Symbol names in linker scripts are as long as they are.
+_LIMITED = ("cpp", "python", "shell")
+
+
+def _written(root, names):
+    for name in names:
+        language = _language(root, name)
+        if language:
+            yield name, language, read(root, name)
+
+
+def formatted(root, names):
+    """clang-format has nothing to change."""
+    code = [name for name in names if is_cpp(name)]
+    if not code:
+        return []
+    done = subprocess.run(
+        ["clang-format", "--dry-run", "--ferror-limit=1", *code],
+        cwd=root, capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    places = re.findall(r"^(\S+?):(\d+):\d+: (?:warning|error): code should", done.stderr, re.M)
+    findings = {path: Finding(path, int(line), "run clang-format -i on it") for path, line in
+                reversed(places)}  # fmt: skip
+    return [findings[path] for path in sorted(findings)]
+
+
+def licensed(root, names):
+    """The licence stands in the first lines of every file that somebody wrote as code."""
+    findings = []
+    for name, _, text in _written(root, names):
+        first = text.split("\n")[:4]
+        if text.startswith("#!"):
+            first = first[1:]
+        if len(first) < 2 or LICENCE not in first[0] or COPYRIGHT not in first[1]:
+            findings.append(Finding(name, 1, f"its first two lines are not {LICENCE}; {COPYRIGHT}"))
+    return findings
+
+
+def tidy(root, names):
+    """Line length, tabs, space at the end of a line, one newline at the end of the file."""
+    findings = []
+    for name, language, text in _written(root, names):
+        for number, line in enumerate(text.split("\n"), start=1):
+            if len(line) > MAX_LINE and language in _LIMITED and "http" not in line:
+                findings.append(Finding(name, number, f"{len(line)} columns; at most {MAX_LINE}"))
+            if line != line.rstrip() or ("\t" in line and language != "other"):
+                findings.append(Finding(name, number, "a tab, or space at the end"))
+        if not text.endswith("\n") or text.endswith("\n\n"):
+            findings.append(Finding(name, 0, "does not end with one newline"))
+        if name.endswith(".h") and "#pragma once" not in text.split("\n")[:5]:
+            findings.append(Finding(name, 0, "no #pragma once below the licence"))
+    return findings
+
+
+def short(root, names):
+    """Functions and files fit into a head."""
+    measure = {
+        "cpp": function_length.cpp_functions,
+        "python": function_length.python_functions,
+        "shell": function_length.shell_functions,
+    }
+    findings = []
+    for name, language, text in _written(root, names):
+        lines = text.count("\n")
+        if lines > MAX_FILE_LINES:
+            findings.append(Finding(name, 0, f"{lines} lines; at most {MAX_FILE_LINES}"))
+        for first, function, length in measure.get(language, lambda _: [])(text):
+            if length > MAX_FUNCTION_LINES:
+                text_of = f"{function}: {length} lines; at most {MAX_FUNCTION_LINES}"
+                findings.append(Finding(name, first, text_of))
+    return findings
+
+
+_BANNED = (
+    (re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b"), "do it, or make an issue of it"),
+    (re.compile(r"^\s*#\s*if\s+(0|false)\b"), "dead code: delete it"),
+    (re.compile(r"(?<![\w.])/(work|root|home)/\w"), "a path of one machine"),
+    (re.compile(r"\bthis_thread::sle" r"ep_"), "no sleep as synchronisation"),
+)
+
+
+def free_of_banned_words(root, names):
+    findings = []
+    for name in names:
+        if not (_language(root, name) or name.endswith((".md", ".json", ".txt"))):
+            continue
+        for number, line in enumerate(read(root, name).split("\n"), start=1):
+            for pattern, why in _BANNED:
+                match = pattern.search(line)
+                if match:
+                    findings.append(Finding(name, number, f"'{match[0].strip()}': {why}"))
+    return findings
+
+
+def scripts_parse(root, names):
+    """bash -n accepts every shell script, Python compiles every other, and what has #! may run."""
+    findings = []
+    for name, language, text in _written(root, names):
+        if language == "shell":
+            done = subprocess.run(["bash", "-n", name], cwd=root, capture_output=True, text=True,
+                                  check=False, timeout=20)  # fmt: skip
+            if done.returncode != 0:
+                findings.append(Finding(name, 0, done.stderr.strip().split("\n")[0]))
+        elif language == "python":
+            try:
+                compile(text, name, "exec")
+            except SyntaxError as error:
+                findings.append(Finding(name, error.lineno or 0, f"Python: {error.msg}"))
+        if text.startswith("#!") and not (root / name).stat().st_mode & 0o100:
+            findings.append(Finding(name, 0, "has a #! line but is not executable"))
+    return findings
+
+
+_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
+
+
+def links_lead_somewhere(root, names):
+    """Relative links of our prose name files that are there."""
+    findings = []
+    for name in names:
+        if not name.endswith(".md"):
+            continue
+        for number, line in enumerate(read(root, name).split("\n"), start=1):
+            for target in _LINK.findall(line):
+                path = target.split("#")[0]
+                if re.match(r"[a-z]+:", target) or not path:
+                    continue
+                if not ((root / name).parent / path).exists():
+                    findings.append(Finding(name, number, f"the link to {target} leads nowhere"))
+    return findings
+
+
+def shim_is_harmless(root, names):
+    """The shim has no assertion that ends a trainer, and prints nothing on its stdout."""
+    findings = []
+    pattern = re.compile(
+        r"\b(GP_ASSERT\(|std::cout\b|(?<![nf])printf\(|puts\(|abort\(\)|exit\()"
+    )
+    for name in names:
+        if not (is_cpp(name) and name.startswith("trainer-shim/")):
+            continue
+        code = without_comments(read(root, name))
+        for number, line in enumerate(code.split("\n"), start=1):
+            match = pattern.search(line)
+            if match and "_exit(" not in line and "atexit(" not in line:
+                findings.append(Finding(name, number, f"'{match[0]}' may end or disturb a trainer"))
+    return findings
+
+
+RULES = {
+    "format": formatted,
+    "licence": licensed,
+    "tidy": tidy,
+    "size": short,
+    "banned": free_of_banned_words,
+    "scripts": scripts_parse,
+    "links": links_lead_somewhere,
+    "layers": layers.check,
+    "shim": shim_is_harmless,
+    "headers": header_check.check,
+}
+
+_HEAD = f"// {LICENCE}\n// {COPYRIGHT}\n"
+_HASH = f"# {LICENCE}\n# {COPYRIGHT}\n"
+_LONG = "int f(int a) {\n" + "  a += 1;\n" * 69 + "  return a;\n}\n"
+_METHOD = "struct S {\n  S() : a_{1}, b_(2) {\n" + "    a_ += 1;\n" * 70 + "  }\n};\n"
+
+PLANTED = {
+    "format": (("dataplane/base/a.h", f"{_HEAD}#pragma once\nint  f( );\n", "clang-format"),),
+    "licence": (
+        ("dataplane/base/a.h", "#pragma once\n", "first two lines"),
+        ("scripts/a", "#!/bin/bash\necho\n", "first two lines"),
+        ("configs/a.yaml", "a: 1\n", "first two lines"),
+        ("tests/meson.build", "subdir('a')\n", "first two lines"),
+    ),
+    "tidy": (
+        ("dataplane/base/a.cc", f"{_HEAD}// {'a' * 98}\n", "101 columns"),
+        ("dataplane/base/a.cc", f"{_HEAD}int a; \n", "space at the end"),
+        ("dataplane/base/a.cc", f"{_HEAD}int a;\n\n", "one newline"),
+        ("dataplane/base/a.h", f"{_HEAD}int a;\n", "pragma once"),
+    ),
+    "size": (
+        ("dataplane/base/a.cc", _HEAD + "namespace a {\n" + _LONG + "}\n", "f: 72 lines"),
+        ("dataplane/base/a.cc", _HEAD + _METHOD, "S: 72 lines"),
+        ("dataplane/base/a.cc", _HEAD + "int a;\n" * 400, "402 lines"),
+        ("scripts/a.py", _HASH + "def f():\n" + "    g()\n" * 70, "f: 71 lines"),
+        ("scripts/a.sh", _HASH + "f() {\n" + "  g\n" * 70 + "}\n", "f: 72 lines"),
+    ),
+    "banned": (
+        ("dataplane/base/a.cc", _HEAD + "// TO" "DO: later\n", "make an issue"),
+        ("dataplane/base/a.cc", _HEAD + "#if " "0\n#endif\n", "dead code"),
+        ("docs/a.md", "See /wo" "rk/main/README.md\n", "one machine"),
+        ("tests/unit/a.cc", _HEAD + "std::this_thread::sle" "ep_for(1ms);\n", "no sleep"),
+    ),
+    "scripts": (
+        ("scripts/a.sh", _HASH + "if true; then\n", "syntax error"),
+        ("scripts/a.py", _HASH + "def f(:\n", "Python"),
+        ("scripts/a", "#!/bin/bash\n" + _HASH, "not executable"),
+    ),
+    "links": (("docs/a.md", "See [that](nowhere.md#part).\n", "leads nowhere"),),
+    "layers": (
+        ("dataplane/core/a.h", f'{_HEAD}#pragma once\n#include "control/cli/b.h"\n', "may not"),
+    ),
+    "shim": (
+        ("trainer-shim/client/a.cc", _HEAD + "void f() { GP_ASSERT(false); }\n", "a trainer"),
+        ("trainer-shim/client/a.cc", _HEAD + 'void f() { std::printf("a"); }\n', "a trainer"),
+    ),
+    "headers": (
+        ("dataplane/base/a.h", f"{_HEAD}#pragma once\nstd::size_t f();\n", "not compile alone"),
+    ),
+}
