@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "control/telemetry/status.h"
+
+/// The JSON members of every status struct, listed once for both directions. An archive is called
+/// with a name and a field for each.
+namespace gradplane::telemetry {
+
+template <typename S, typename Struct>
+concept Of = std::same_as<std::remove_const_t<S>, Struct>;
+
+template <typename Archive>
+void fields(Archive& a, Of<PortStatus> auto& s) {
+  a("kind", s.kind);
+  a("interface", s.interface);
+  a("address", s.address);
+  a("mtu_bytes", s.mtu_bytes);
+  a("rx_datagrams", s.rx_datagrams);
+  a("rx_bytes", s.rx_bytes);
+  a("tx_datagrams", s.tx_datagrams);
+  a("tx_bytes", s.tx_bytes);
+  a("rx_missed", s.rx_missed);
+  a("drops", s.drops);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<PollStatus> auto& s) {
+  a("idle", s.idle);
+  a("iterations", s.iterations);
+  a("busy_ns", s.busy_ns);
+  a("total_ns", s.total_ns);
+  a("sleeps", s.sleeps);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<PeerStatus> auto& s) {
+  a("node", s.node);
+  a("address", s.address);
+  a("state", s.state);
+  a("rtt_ns", s.rtt_ns);
+  a("rtt_min_ns", s.rtt_min_ns);
+  a("window_blocks", s.window_blocks);
+  a("blocks_sent", s.blocks_sent);
+  a("blocks_retransmitted", s.blocks_retransmitted);
+  a("blocks_lost", s.blocks_lost);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<RankStatus> auto& s) {
+  a("rank", s.rank);
+  a("node", s.node);
+  a("joined", s.joined);
+  a("attached", s.attached);
+  a("pid", s.pid);
+  a("rounds_completed", s.rounds_completed);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<JobStatus> auto& s) {
+  a("id", s.id);
+  a("label", s.label);
+  a("run_id", s.run_id);
+  a("epoch", s.epoch);
+  a("plan_kind", s.plan_kind);
+  a("state", s.state);
+  a("reason", s.reason);
+  a("world_size", s.world_size);
+  a("joined_count", s.joined_count);
+  a("missing", s.missing);
+  a("missing_count", s.missing_count);
+  a("ranks", s.ranks);
+  a("ranks_omitted", s.ranks_omitted);
+  a("rounds_completed", s.rounds_completed);
+  a("bytes_reduced", s.bytes_reduced);
+  a("blocks_sent", s.blocks_sent);
+  a("blocks_received", s.blocks_received);
+  a("blocks_retransmitted", s.blocks_retransmitted);
+  a("blocks_lost", s.blocks_lost);
+  a("blocks_duplicate", s.blocks_duplicate);
+  a("drops", s.drops);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<StatusReport> auto& s) {
+  a("version", s.version);
+  a("node", s.node);
+  a("software", s.software);
+  a("role", s.role);
+  a("pid", s.pid);
+  a("uptime_ns", s.uptime_ns);
+  a("port", s.port);
+  a("poll", s.poll);
+  a("peers", s.peers);
+  a("peers_omitted", s.peers_omitted);
+  a("jobs", s.jobs);
+  a("drops", s.drops);
+  a("control_rejected", s.control_rejected);
+}
+
+}  // namespace gradplane::telemetry

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <tuple>
+#include <utility>
+
+#include "control/telemetry/printable.h"
+#include "control/telemetry/status.h"
+
+namespace gradplane::telemetry {
+namespace {
+
+using Label = std::pair<std::string_view, std::string>;
+using Labels = std::initializer_list<Label>;
+
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : printable(text)) {
+    if (c == '\\' || c == '"') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+/// Writes one family after the other: all samples of a name stand together, as the format wants.
+class MetricsWriter {
+ public:
+  enum class Type : std::uint8_t { kCounter, kGauge, kInfo };
+
+  void family(std::string_view name, Type type, std::string_view help, std::string_view unit = {}) {
+    name_ = fmt::format("gradplane_{}", name);
+    suffix_ = type == Type::kCounter ? "_total" : type == Type::kInfo ? "_info" : "";
+    const char* types[] = {"counter", "gauge", "info"};
+    out_ += fmt::format("# TYPE {} {}\n", name_, types[static_cast<std::size_t>(type)]);
+    if (!unit.empty()) out_ += fmt::format("# UNIT {} {}\n", name_, unit);
+    out_ += fmt::format("# HELP {} {}\n", name_, help);
+  }
+
+  template <typename Number>
+  void sample(Number value, Labels labels = {}) {
+    out_ += name_ + suffix_;
+    std::string_view separator = "{";
+    for (const auto& [label, text] : labels) {
+      out_ += fmt::format("{}{}=\"{}\"", separator, label, escaped(text));
+      separator = ",";
+    }
+    if (labels.size() > 0) out_ += '}';
+    out_ += fmt::format(" {}\n", value);
+  }
+
+  std::string take() { return std::move(out_) + "# EOF\n"; }
+
+ private:
+  std::string name_;
+  std::string suffix_;
+  std::string out_;
+};
+
+using Type = MetricsWriter::Type;
+
+double seconds(std::uint64_t ns) {
+  return static_cast<double>(ns) * 1e-9;
+}
+
+// Not "job": that label belongs to the collector.
+std::string id_text(const JobStatus& job) {
+  return fmt::format("{:08x}", job.id);
+}
+
+void add_node(MetricsWriter& out, const StatusReport& report) {
+  out.family("daemon", Type::kInfo, "The daemon, its node and its port.");
+  out.sample(1, {{"node", report.node},
+                 {"software", report.software},
+                 {"port_kind", report.port.kind},
+                 {"interface", report.port.interface},
+                 {"address", report.port.address}});
+  out.family("uptime_seconds", Type::kGauge, "Time since the daemon started.", "seconds");
+  out.sample(seconds(report.uptime_ns));
+  out.family("poll_busy_seconds", Type::kCounter, "Time that the poll loop spent on work.",
+             "seconds");
+  out.sample(seconds(report.poll.busy_ns));
+  out.family("poll_sleeps", Type::kCounter, "Pauses of the poll loop.");
+  out.sample(report.poll.sleeps);
+  out.family("refused_datagrams", Type::kCounter, "Datagrams that belong to no job, by reason.");
+  for (const auto& [reason, count] : report.drops) out.sample(count, {{"reason", reason}});
+  out.family("control_rejected", Type::kCounter, "Refusals on the control socket, by reason.");
+  for (const auto& [reason, count] : report.control_rejected) {
+    out.sample(count, {{"reason", reason}});
+  }
+}
+
+void add_port(MetricsWriter& out, const PortStatus& port) {
+  const std::initializer_list<std::tuple<const char*, const char*, std::uint64_t>> counters = {
+      {"port_rx_datagrams", "Datagrams received.", port.rx_datagrams},
+      {"port_tx_datagrams", "Datagrams sent.", port.tx_datagrams},
+      {"port_rx_missed", "Dropped by the device before the daemon saw them.", port.rx_missed}};
+  for (const auto& [name, help, value] : counters) {
+    out.family(name, Type::kCounter, help);
+    out.sample(value);
+  }
+  out.family("port_rx_bytes", Type::kCounter, "UDP payload received.", "bytes");
+  out.sample(port.rx_bytes);
+  out.family("port_tx_bytes", Type::kCounter, "UDP payload sent.", "bytes");
+  out.sample(port.tx_bytes);
+  out.family("port_drops", Type::kCounter, "Dropped by the port, by reason.");
+  for (const auto& [reason, count] : port.drops) out.sample(count, {{"reason", reason}});
+}
+
+void add_peers(MetricsWriter& out, const std::vector<PeerStatus>& peers) {
+  out.family("peer_rtt_seconds", Type::kGauge, "Smoothed round-trip time.", "seconds");
+  for (const PeerStatus& peer : peers) {
+    if (peer.rtt_ns > 0) out.sample(seconds(peer.rtt_ns), {{"peer", peer.node}});
+  }
+  out.family("peer_alive", Type::kGauge, "Whether the peer is heard of.");
+  for (const PeerStatus& peer : peers) {
+    out.sample(peer.state == "alive" ? 1 : 0, {{"peer", peer.node}});
+  }
+  using Field = std::uint64_t PeerStatus::*;
+  const std::initializer_list<std::tuple<const char*, const char*, Field>> counters = {
+      {"peer_blocks_sent", "Blocks sent to the peer.", &PeerStatus::blocks_sent},
+      {"peer_blocks_retransmitted", "Blocks sent again.", &PeerStatus::blocks_retransmitted},
+      {"peer_blocks_lost", "Blocks suspected lost.", &PeerStatus::blocks_lost}};
+  for (const auto& [name, help, field] : counters) {
+    out.family(name, Type::kCounter, help);
+    for (const PeerStatus& peer : peers) out.sample(peer.*field, {{"peer", peer.node}});
+  }
+}
+
+void add_job_counters(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
+  using Field = std::uint64_t JobStatus::*;
+  const std::initializer_list<std::tuple<const char*, const char*, Field>> counters = {
+      {"job_rounds", "Rounds completed.", &JobStatus::rounds_completed},
+      {"job_blocks_sent", "Blocks sent.", &JobStatus::blocks_sent},
+      {"job_blocks_received", "Blocks received.", &JobStatus::blocks_received},
+      {"job_blocks_retransmitted", "Blocks sent again.", &JobStatus::blocks_retransmitted},
+      {"job_blocks_lost", "Blocks suspected lost.", &JobStatus::blocks_lost},
+      {"job_blocks_duplicate", "Blocks received again.", &JobStatus::blocks_duplicate}};
+  for (const auto& [name, help, field] : counters) {
+    out.family(name, Type::kCounter, help);
+    for (const JobStatus& job : jobs) out.sample(job.*field, {{"job_id", id_text(job)}});
+  }
+  out.family("job_reduced_bytes", Type::kCounter, "Results delivered to ranks of this host.",
+             "bytes");
+  for (const JobStatus& job : jobs) out.sample(job.bytes_reduced, {{"job_id", id_text(job)}});
+  out.family("job_drops", Type::kCounter, "Packets of the job that were refused, by reason.");
+  for (const JobStatus& job : jobs) {
+    for (const auto& [reason, count] : job.drops) {
+      out.sample(count, {{"job_id", id_text(job)}, {"reason", reason}});
+    }
+  }
+}
+
+void add_jobs(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
+  out.family("job", Type::kInfo, "The jobs of this daemon.");
+  for (const JobStatus& job : jobs) {
+    out.sample(1, {{"job_id", id_text(job)}, {"label", job.label}, {"plan", job.plan_kind}});
+  }
+  out.family("job_ready", Type::kGauge, "Whether all ranks have joined and a plan is in force.");
+  for (const JobStatus& job : jobs) {
+    out.sample(job.state == JobState::kReady ? 1 : 0, {{"job_id", id_text(job)}});
+  }
+  out.family("job_ranks_missing", Type::kGauge, "Ranks that have not joined.");
+  for (const JobStatus& job : jobs) out.sample(job.missing_count, {{"job_id", id_text(job)}});
+  out.family("job_epoch", Type::kGauge, "Epoch of the plan in force.");
+  for (const JobStatus& job : jobs) out.sample(job.epoch, {{"job_id", id_text(job)}});
+  out.family("job_rank_rounds", Type::kCounter, "Rounds completed by a rank of this host.");
+  for (const JobStatus& job : jobs) {
+    for (const RankStatus& rank : job.ranks) {
+      if (!rank.attached) continue;
+      out.sample(rank.rounds_completed,
+                 {{"job_id", id_text(job)}, {"rank", fmt::to_string(rank.rank)}});
+    }
+  }
+  add_job_counters(out, jobs);
+}
+
+}  // namespace
+
+std::string to_openmetrics(const StatusReport& report) {
+  MetricsWriter out;
+  add_node(out, report);
+  add_port(out, report.port);
+  add_peers(out, report.peers);
+  add_jobs(out, report.jobs);
+  return out.take();
+}
+
+}  // namespace gradplane::telemetry
