@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Runs the parts of scripts/test and counts. scripts/test starts it; see there."""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim")
+QUICK_SUITES = ("unit", "protocol", "property")
+ASAN_SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim")
+# Of the ThreadSanitizer build only what has threads: the rings, and who rings doorbells.
+TSAN_TESTS = re.compile(r"ring|loopback|channel|client|queue|threads")
+PARTS = ("normal", "asan", "minimal", "tsan", "smoke", "lint")
+BUILD_SECONDS = 900
+TESTS_SECONDS = 900
+SMOKE_SECONDS = 300
+LINT_SECONDS = 120
+SKIP_CODE = 77
+SANITIZER_ENVIRONMENT = {
+    "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
+    "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
+}
+
+
+@dataclasses.dataclass
+class Outcome:
+    name: str
+    verdict: str  # passed, failed or skipped
+    detail: str = ""  # why skipped, or what failed and the log
+
+
+class Run:
+    """What was asked for, and what has come of it so far."""
+
+    def __init__(self):
+        self.outcomes = []
+
+    def add(self, name, verdict, detail=""):
+        self.outcomes.append(Outcome(name, verdict, detail))
+
+    def count(self, verdict, since=0):
+        return sum(outcome.verdict == verdict for outcome in self.outcomes[since:])
+
+    def part(self, name, action):
+        """Runs one part and says in one line what came of it."""
+        print(f"== {name}", flush=True)
+        before, begun = len(self.outcomes), time.monotonic()
+        action()
+        numbers = ", ".join(f"{self.count(v, before)} {v}" for v in ("passed", "failed", "skipped"))
+        print(f"== {name}: {numbers}, {time.monotonic() - begun:.0f} s", flush=True)
+
+    def report(self):
+        for verdict in ("skipped", "failed"):
+            for outcome in self.outcomes:
+                if outcome.verdict == verdict:
+                    print(f"{verdict}: {outcome.name}: {outcome.detail}")
+        print(", ".join(f"{self.count(v)} {v}" for v in ("passed", "failed", "skipped")))
+        return 1 if self.count("failed") or not self.count("passed") else 0
+
+
+def run_bounded(command, log, seconds, environment=None):
+    """Runs a command as a group of its own with its output in `log`; ends the group afterwards.
+
+    Returns the exit code, or None when the time was over.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with open(log, "w", encoding="utf-8") as output:
+        process = subprocess.Popen(
+            [str(word) for word in command], stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, cwd=ROOT, start_new_session=True,
+            env={**os.environ, **(environment or {})},
+        )  # fmt: skip
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            end_group(process)
+
+
+def end_group(process):
+    """What a test left running ends with it: asked first, so that traps can clean up."""
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, sent)
+            process.wait(10)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def why(code, seconds):
+    return f"no end within {seconds} s" if code is None else f"exit code {code}"
+
+
+def build(run, label, folder, options):
+    """Builds; a failure is one failed test named after the build."""
+    log = f"{folder}/build.log"
+    console = ROOT / ".cache" / f"{label}-build.log"
+    code = run_bounded(["scripts/build", "--dir", folder, *options], console, BUILD_SECONDS)
+    if code != 0:
+        print(console.read_text(errors="replace"), end="")
+        run.add(f"{label}: build", "failed", f"{why(code, BUILD_SECONDS)}; log: {log}")
+    return code == 0
+
+
+def skip_reason(text):
+    match = re.search(r"^SKIP: *(.*)$", text or "", re.MULTILINE)
+    return match[1] if match else "it gives no reason (no line `SKIP: ...` on stdout)"
+
+
+def meson_tests(run, label, folder, selection, environment=None):
+    """Runs meson tests of a build folder, and adds an outcome for each."""
+    logs = ROOT / folder / "meson-logs"
+    report = logs / f"{label}.json"
+    report.unlink(missing_ok=True)
+    command = ["meson", "test", "-C", folder, "--no-rebuild", "--logbase", label, *selection]
+    console = logs / f"{label}-console.log"
+    code = run_bounded(command, console, TESTS_SECONDS, environment)
+    log = report.with_suffix(".txt")
+    lines = report.read_text(errors="replace").splitlines() if report.exists() else []
+    failed = 0
+    for line in lines:
+        entry = json.loads(line)
+        name = f"{label}: {entry['name'].removeprefix('gradplane:')}"
+        if entry["result"] in ("OK", "EXPECTEDFAIL"):
+            run.add(name, "passed")
+        elif entry["result"] == "SKIP":
+            run.add(name, "skipped", skip_reason(entry.get("stdout")))
+        else:
+            failed += 1
+            detail = f"{entry['result']}, exit code {entry.get('returncode')}"
+            run.add(name, "failed", f"{detail}; log: {log}")
+            words = (entry.get("stdout") or "") + (entry.get("stderr") or "")
+            print(f"-- {name}: {detail}; its last lines:")
+            print("\n".join(words.splitlines()[-30:]), flush=True)
+    if code != 0 and not failed:
+        run.add(f"{label}: meson test", "failed", f"{why(code, TESTS_SECONDS)}; log: {console}")
+
+
+def suites_of(folder):
+    """{suite: test names} of a built folder."""
+    listed = subprocess.run(
+        ["meson", "introspect", folder, "--tests"],
+        cwd=ROOT, capture_output=True, text=True, check=True, timeout=60,
+    )  # fmt: skip
+    found = {}
+    for test in json.loads(listed.stdout):
+        for suite in test["suite"]:
+            found.setdefault(suite.removeprefix("gradplane:"), []).append(test["name"])
+    return found
+
+
+def run_build_and_suites(run, label, options, suites, environment=None):
+    folder = f"build{'' if label == 'normal' else '-' + label}"
+    if not build(run, label, folder, options):
+        return
+    present = suites_of(folder)
+    wanted = [suite for suite in suites if suite in present]
+    if wanted:
+        selection = [word for suite in wanted for word in ("--suite", suite)]
+        meson_tests(run, label, folder, selection, environment)
+
+
+def run_tsan(run):
+    if not build(run, "tsan", "build-tsan", ["--tsan"]):
+        return
+    names = {name for some in suites_of("build-tsan").values() for name in some}
+    wanted = sorted(name for name in names if TSAN_TESTS.search(name))
+    if wanted:
+        meson_tests(run, "tsan", "build-tsan", wanted, SANITIZER_ENVIRONMENT)
+
+
+def leftovers():
+    """Namespaces of ours, and processes, that outlived a test; known only inside the container."""
+    if "GRADPLANE_CONTAINED" not in os.environ:
+        return []
+    listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False)
+    found = [line.split()[0] for line in listed.stdout.splitlines() if line.startswith("gp-")]
+    ours = {1, os.getpid()}
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except OSError:
+            continue
+        if words and int(path.parent.name) not in ours:
+            found.append(f"process '{words[:60]}'")
+    return found
+
+
+def run_smoke(run):
+    scripts = sorted((ROOT / "tests/smoke").glob("*_test.*"))
+    for script in scripts:
+        name = f"smoke: {script.stem}"
+        log = ROOT / "build/smoke-logs" / f"{script.stem}.log"
+        code = run_bounded([script], log, SMOKE_SECONDS, {"GRADPLANE_BUILD": str(ROOT / "build")})
+        text = log.read_text(errors="replace")
+        left = leftovers()
+        if left:
+            run.add(f"{name}: clean-up", "failed", f"it left {', '.join(left)}; log: {log}")
+        if code == 0:
+            run.add(name, "passed")
+        elif code == SKIP_CODE:
+            run.add(name, "skipped", skip_reason(text))
+        else:
+            run.add(name, "failed", f"{why(code, SMOKE_SECONDS)}; log: {log}")
+            print(f"-- {name}; its last lines:")
+            print("\n".join(text.splitlines()[-30:]), flush=True)
+
+
+def run_lint(run):
+    for name, options in (("lint", []), ("lint --self-test", ["--self-test"])):
+        log = ROOT / ".cache" / f"{name.replace(' ', '')}.log"
+        code = run_bounded(["scripts/lint", *options], log, LINT_SECONDS)
+        if code == 0:
+            run.add(name, "passed")
+        else:
+            print(log.read_text(errors="replace"), end="", flush=True)
+            run.add(name, "failed", f"{why(code, LINT_SECONDS)}; log: {log}")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="scripts/test")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("part", nargs="*", metavar="PART")
+    arguments = parser.parse_args()
+    unknown = set(arguments.part) - set(PARTS) - set(SUITES)
+    if unknown:
+        known = ", ".join(PARTS + SUITES)
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {known}")
+    return arguments
+
+
+def main():
+    arguments = parse_arguments()
+    suites = tuple(part for part in arguments.part if part in SUITES)
+    parts = {part for part in arguments.part if part in PARTS}
+    if arguments.quick and not arguments.part:
+        suites, parts = QUICK_SUITES, {"normal", "lint"}
+    elif not arguments.part:
+        parts = set(PARTS)
+    if suites or "smoke" in parts:
+        parts.add("normal")
+    # `smoke` alone needs the build, not its tests.
+    only_built = "smoke" in arguments.part and "normal" not in arguments.part and not suites
+    normal_suites = () if only_built else suites or SUITES
+    run = Run()
+    actions = {
+        "normal": lambda: run_build_and_suites(run, "normal", [], normal_suites),
+        "asan": lambda: run_build_and_suites(
+            run, "asan", ["--asan"], ASAN_SUITES, SANITIZER_ENVIRONMENT
+        ),
+        "minimal": lambda: run_build_and_suites(run, "minimal", ["--minimal"], SUITES),
+        "tsan": lambda: run_tsan(run),
+        "smoke": lambda: run_smoke(run),
+        "lint": lambda: run_lint(run),
+    }
+    for name, action in actions.items():
+        if name in parts:
+            run.part(name, action)
+    return run.report()
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(main())
