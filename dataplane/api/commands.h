@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/api/snapshot.h"
+#include "dataplane/base/element_type.h"
+#include "dataplane/base/limits.h"
+#include "dataplane/base/spsc_queue.h"
+
+namespace gradplane::engine {
+class JobRuntime;
+}
+
+/// What the planes say to each other: commands from control to the poll loop, events back, each
+/// over a bounded queue of its own. A pointer in a message hands its target over until it comes
+/// back.
+namespace gradplane::api {
+
+struct ControlBytes {
+  std::uint16_t node = 0;  // to or from
+  std::uint16_t length_bytes = 0;
+  std::array<std::byte, kMaxControlBytes> bytes;
+};
+
+struct Command {
+  enum class Kind : std::uint8_t {
+    kAddJob,        // `job` becomes the poll loop's
+    kRemoveJob,     // answered with kJobRemoved
+    kSendControl,   // `control` to a node
+    kFillSnapshot,  // `snapshot` becomes the poll loop's; answered with kSnapshotFilled
+  };
+  Kind kind = Kind::kSendControl;
+  engine::JobRuntime* job = nullptr;
+  EngineSnapshot* snapshot = nullptr;
+  ControlBytes control;
+};
+
+struct Event {
+  enum class Kind : std::uint8_t {
+    kControl,         // `control` from a node
+    kJobRemoved,      // `job` is control's again
+    kJobRefused,      // kAddJob failed: too many jobs, or its id is taken
+    kSnapshotFilled,  // `snapshot` is control's again
+    kMismatch,        // `node` said of `round` something else than we know
+    kRankBroken,      // local rank `local_rank` of `job` wrote garbage into its channel
+  };
+  Kind kind = Kind::kControl;
+  engine::JobRuntime* job = nullptr;  // still the poll loop's in kMismatch and kRankBroken
+  EngineSnapshot* snapshot = nullptr;
+  std::uint32_t round = 0;
+  std::uint16_t node = 0;
+  std::uint16_t local_rank = 0;
+  struct Size {
+    std::uint32_t elements = 0;
+    ElementType type = ElementType::kFloat32;
+  };
+  Size ours;
+  Size theirs;
+  ControlBytes control;
+};
+
+using CommandQueue = SpscQueue<Command>;
+using EventQueue = SpscQueue<Event>;
+inline constexpr std::size_t kQueueEntries = 256;
+
+}  // namespace gradplane::api

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/base/limits.h"
+
+namespace gradplane::api {
+
+/// Room for a counter per reason, in the order of core::Drop and port::PortDrop.
+inline constexpr std::size_t kDropReasons = 16;
+inline constexpr std::size_t kPortDropReasons = 16;
+/// Peers and silent nodes that a snapshot names for each job; more are counted.
+inline constexpr std::size_t kSnapshotPeers = 64;
+
+struct TrafficSnapshot {
+  std::array<std::uint64_t, kDropReasons> drops{};
+  std::uint64_t blocks_sent = 0;
+  std::uint64_t blocks_retransmitted = 0;
+  std::uint64_t blocks_suspected_lost = 0;
+  std::uint64_t probes = 0;
+  std::uint64_t blocks_received = 0;
+  std::uint64_t acks_sent = 0;
+  std::uint64_t acks_received = 0;
+  std::uint64_t payload_bytes_sent = 0;
+  std::uint64_t payload_bytes_received = 0;
+  std::uint64_t rounds_completed = 0;
+  std::uint64_t congestion_marks = 0;
+};
+
+struct PeerSnapshot {
+  std::uint16_t node = 0;
+  std::uint32_t window_blocks = 0;
+  std::uint32_t in_flight_blocks = 0;
+  std::int64_t smoothed_rtt_ns = 0;  // 0: never measured
+  std::int64_t min_rtt_ns = 0;
+};
+
+struct JobSnapshot {
+  std::uint32_t job = 0;  // the id on the wire
+  std::uint32_t epoch = 0;
+  TrafficSnapshot traffic;
+  std::uint32_t open_rounds = 0;        // whose result is not complete here
+  std::uint32_t oldest_round = 0;       // of those
+  std::uint32_t local_missing = 0;      // bit per local rank that has not submitted it
+  std::uint32_t silent_node_count = 0;  // children that have sent nothing of it
+  std::array<std::uint16_t, kSnapshotPeers> silent_nodes{};
+  std::uint32_t peer_count = 0;
+  std::array<PeerSnapshot, kSnapshotPeers> peers{};
+};
+
+struct PortSnapshot {
+  std::uint64_t rx_datagrams = 0;
+  std::uint64_t rx_bytes = 0;
+  std::uint64_t tx_datagrams = 0;
+  std::uint64_t tx_bytes = 0;
+  std::uint64_t rx_missed = 0;
+  std::array<std::uint64_t, kPortDropReasons> drops{};
+};
+
+/// What the poll loop knows at one moment. Filled by the poll loop on command, read by control.
+struct EngineSnapshot {
+  TrafficSnapshot node;  // drops that belong to no job
+  PortSnapshot port;
+  std::uint64_t polls = 0;       // turns of the loop
+  std::uint64_t busy_polls = 0;  // of them with work
+  std::uint64_t sleeps = 0;
+  std::uint64_t control_lost = 0;  // control datagrams dropped because a queue was full
+  std::uint32_t job_count = 0;
+  std::array<JobSnapshot, kMaxJobs> jobs{};
+};
+
+}  // namespace gradplane::api

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/base/bitmap.h"
+#include "dataplane/base/time.h"
+#include "dataplane/core/geometry.h"
+#include "dataplane/wire/packet.h"
+
+namespace gradplane::core {
+
+/// Which blocks of one round have come from one peer, and what to tell that peer about it. LTP's
+/// out-of-order ack: the bitmap itself, from its first gap on; a lost ack is repaired by the next.
+class BlockReceiver {
+ public:
+  explicit BlockReceiver(std::size_t capacity_blocks) : arrived_(capacity_blocks) {}
+
+  void open(BlockRange range);
+
+  /// False for a block that had arrived before.
+  bool accept(std::uint32_t block);
+  /// Remembers what the next ack has to echo. True when an ack should go at once.
+  bool note_packet(std::uint32_t timestamp_us, bool congestion_experienced, bool duplicate,
+                   Instant now);
+
+  bool complete() const { return arrived_count_ == range_.size(); }
+  bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
+  bool owes_ack() const { return owes_ack_; }
+  BlockRange range() const { return range_; }
+  std::uint32_t arrived() const { return arrived_count_; }
+
+  struct Ack {
+    std::uint8_t flags = 0;
+    std::uint32_t first_word = 0;
+    std::size_t word_count = 0;
+    wire::AckBody body;
+    std::array<std::uint64_t, wire::kMaxAckWords> words;
+  };
+  /// Writes the ack that is owed and owes none any more.
+  void fill_ack(Ack& out, Instant now);
+
+ private:
+  BlockRange range_;
+  Bitmap arrived_;
+  std::uint32_t arrived_count_ = 0;
+  std::size_t first_gap_word_ = 0;
+  std::size_t end_word_ = 0;  // past the last word with a member
+  std::uint32_t unacked_packets_ = 0;
+  std::uint32_t echo_us_ = 0;
+  Instant echo_received_;
+  bool has_echo_ = false;
+  bool congestion_ = false;
+  bool owes_ack_ = false;
+};
+
+/// Packets after which an ack goes at once, and how long one may wait otherwise.
+inline constexpr std::uint32_t kAckEveryPackets = 16;
+inline constexpr Duration kMaxAckDelay = Duration::us(100);
+
+}  // namespace gradplane::core

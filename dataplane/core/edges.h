@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "dataplane/base/limits.h"
+#include "dataplane/core/block_receiver.h"
+#include "dataplane/core/block_sender.h"
+#include "dataplane/core/job_config.h"
+
+namespace gradplane::core {
+
+/// Blocks of one tree on their way to one peer: pushes to the parent or results to a child. One
+/// BlockSender for each round slot; `queued` and `waiting` say which slots have work, bit by bit.
+struct OutEdge {
+  std::uint16_t peer = 0;
+  std::uint8_t tree = 0;
+  wire::PacketType type = wire::PacketType::kPush;
+  std::uint16_t queued = 0;   // slots with blocks to send
+  std::uint16_t waiting = 0;  // slots with blocks in flight
+  std::vector<BlockSender> senders;
+  std::array<std::uint32_t, kRoundSlots> active_us{};  // when something last went out or was acked
+  std::array<std::uint8_t, kRoundSlots> backoff{};     // probes without an answer
+};
+static_assert(kRoundSlots <= 16, "one bit per slot in OutEdge::queued and waiting");
+
+/// The same blocks, seen by their receiver.
+struct InEdge {
+  std::uint16_t peer = 0;
+  std::uint8_t tree = 0;
+  wire::PacketType type = wire::PacketType::kPush;
+  std::uint16_t ranks = 0;  // pushes: in the child's subtree; results: of the job
+  std::vector<BlockReceiver> receivers;
+};
+
+/// All edges of one job at this node. Fixed by the plan.
+struct Edges {
+  explicit Edges(const JobConfig& config);
+
+  /// The edge that a packet of `type` from or to `peer` in `tree` belongs to; kNoEdge if the plan
+  /// has none.
+  static constexpr std::size_t kNoEdge = SIZE_MAX;
+  std::size_t find_out(wire::PacketType type, std::uint8_t tree, std::uint16_t peer) const;
+  std::size_t find_in(wire::PacketType type, std::uint8_t tree, std::uint16_t peer) const;
+
+  std::vector<OutEdge> out;
+  std::vector<InEdge> in;
+  std::vector<std::vector<std::uint16_t>> out_of_peer;  // indices into `out`
+  std::vector<std::vector<std::uint16_t>> in_of_peer;
+  std::vector<std::vector<std::uint16_t>> results_out_of_tree;
+  std::vector<std::uint16_t> push_out_of_tree;  // kNoPeer at the root
+};
+
+}  // namespace gradplane::core

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dataplane/base/fixed_queue.h"
+#include "dataplane/base/time.h"
+#include "dataplane/core/counters.h"
+#include "dataplane/core/edges.h"
+#include "dataplane/core/flow.h"
+#include "dataplane/core/job_config.h"
+#include "dataplane/core/round.h"
+
+namespace gradplane::core {
+
+/// One job at one node: gathers blocks, sums them, sends sums up and results down, as its plan
+/// says. A leaf, a relay and a root differ only in the edges that the plan gives them.
+///
+/// A value, not a thread: packets, submissions and the time come in; packets, events and the next
+/// deadline go out. Everything is allocated in the constructor. After each call with `now`, take
+/// events with poll_event() and packets with poll_ack()/poll_data() until they give nothing.
+class Job {
+ public:
+  explicit Job(JobConfig config);
+
+  struct Outgoing {
+    std::uint16_t node = 0;
+    std::uint32_t length_bytes = 0;
+  };
+
+  /// A packet of this job's id. `datagram` is the whole of it, for the tag.
+  void handle(const wire::Packet& packet, std::span<const std::byte> datagram,
+              bool congestion_experienced, Instant now);
+
+  /// The rank's contribution to `round` lies in its arena slot. See SubmitResult.
+  SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements,
+                      ElementType type);
+
+  /// Sums some of what local ranks have submitted. True while there is more to do.
+  bool sum_local(std::size_t max_blocks);
+
+  /// The next ack that is due, into `out` (wire::kMaxAckBytes).
+  std::optional<Outgoing> poll_ack(std::span<std::byte> out, Instant now);
+  /// The next block that may go, into `out` (header and block bytes).
+  std::optional<Outgoing> poll_data(std::span<std::byte> out, Instant now);
+
+  /// Looks for peers that have fallen silent. Call it when next_timer() has come.
+  void tick(Instant now);
+  /// When to call tick() or poll_ack() again, if no packet comes before; in the past: at once.
+  Instant next_timer() const;
+  /// When poll_data() has a block to give; Instant::never() when nothing waits or a window is full.
+  Instant next_data() const;
+
+  bool poll_event(Event& out);
+
+  const Counters& counters() const { return counters_; }
+  const JobConfig& config() const { return config_; }
+  std::span<const Flow> flows() const { return flows_; }
+
+  /// What the oldest open round waits for. Cold: for people.
+  static constexpr std::size_t kMaxSilentNamed = 64;
+  struct Waiting {
+    bool any = false;
+    std::uint32_t round = 0;
+    std::uint32_t open_rounds = 0;
+    std::uint32_t local_missing = 0;  // bit per local rank that has not submitted
+    std::uint32_t silent_count = 0;   // children that have sent nothing of it
+    std::array<std::uint16_t, kMaxSilentNamed> silent_nodes{};
+  };
+  Waiting waiting() const;
+
+ private:
+  struct AckRequest {
+    std::uint16_t edge = 0;  // index into edges_.in
+    std::uint32_t round = 0;
+    Instant deadline;
+  };
+  struct LocalWork {
+    std::uint32_t round = 0;
+    std::uint16_t local_rank = 0;
+    std::uint8_t tree = 0;
+    std::uint32_t block = 0;
+  };
+
+  // job_rounds.cc: opening, summing and ending rounds
+  bool sums_in(std::size_t tree) const { return sums_in_tree_[tree]; }
+  Round& slot_of(std::uint32_t round) { return rounds_[round % kRoundSlots]; }
+  BlockRange range_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const;
+  bool geometry_fits(const Geometry& geometry) const;
+  void open_round(Round& round, const Geometry& geometry);
+  void contribute(Round& round, std::size_t local_rank);
+  void block_gathered(Round& round, std::size_t tree, std::uint32_t block);
+  void result_known(Round& round, std::size_t tree, std::uint32_t block,
+                    std::span<const std::byte> bytes, std::uint16_t contributors);
+  void finish_if_done(Round& round);
+  void report_mismatch(std::uint16_t node, const Round& round, const Geometry& theirs);
+
+  // job_receive.cc
+  void handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now);
+  Round* round_for_data(const wire::Packet& packet, std::size_t edge, Instant now);
+  bool answers_a_push(const Round& round, const wire::Packet& packet) const;
+  void handle_push(Round& round, InEdge& edge, const wire::Packet& packet);
+  void handle_result(Round& round, const InEdge& edge, const wire::Packet& packet);
+  void handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now);
+  void request_ack(std::size_t edge, std::uint32_t round, bool at_once, Instant now);
+
+  // job_transmit.cc
+  std::optional<Outgoing> write_ack(const AckRequest& request, std::span<std::byte> out,
+                                    Instant now);
+  struct Work {
+    std::uint16_t edge = kNoPeer;
+    std::size_t slot = 0;
+  };
+  Work oldest_work(std::uint16_t peer) const;
+  Outgoing write_block(OutEdge& edge, std::size_t slot, std::span<std::byte> out, Instant now);
+  wire::Header header_for(wire::PacketType type, std::uint8_t tree, std::uint32_t round,
+                          Instant now) const;
+  std::span<const std::byte> bytes_to_send(const OutEdge& edge, const Round& round,
+                                           std::uint32_t block, std::uint16_t& contributors) const;
+  void finish_packet(std::span<std::byte> packet) const;
+  void refresh(OutEdge& edge, std::size_t slot);
+  void probe_edge(OutEdge& edge, Instant now);
+
+  JobConfig config_;
+  std::uint64_t total_weight_;
+  Edges edges_;
+  std::vector<bool> sums_in_tree_;
+  std::vector<std::uint16_t> peer_of_node_;
+  std::vector<Round> rounds_;
+  std::vector<Flow> flows_;
+  FixedQueue<AckRequest> urgent_acks_;
+  FixedQueue<AckRequest> delayed_acks_;
+  FixedQueue<LocalWork> local_work_;
+  FixedQueue<Event> events_;
+  std::unique_ptr<BlockReceiver::Ack> ack_;
+  std::uint16_t next_peer_ = 0;
+  bool mismatch_reported_ = false;
+  Instant next_scan_;
+  Counters counters_;
+};
+
+}  // namespace gradplane::core

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/core/job.h"
+
+namespace gradplane::core {
+
+void Job::handle(const wire::Packet& packet, std::span<const std::byte> datagram,
+                 bool congestion_experienced, Instant now) {
+  const wire::Header& h = packet.header;
+  if (h.epoch != config_.epoch) return counters_.drop(Drop::kWrongEpoch);
+  if (h.sender >= peer_of_node_.size() || peer_of_node_[h.sender] == kNoPeer ||
+      h.tree >= config_.trees.size()) {
+    return counters_.drop(Drop::kNotPeer);
+  }
+  if (config_.authenticate && !wire::is_authentic(datagram, config_.key)) {
+    return counters_.drop(Drop::kBadTag);
+  }
+  const std::uint16_t peer = peer_of_node_[h.sender];
+  if (h.type == wire::PacketType::kPush || h.type == wire::PacketType::kResult) {
+    handle_data(packet, peer, congestion_experienced, now);
+  } else {
+    handle_ack(packet, peer, now);
+  }
+}
+
+Round* Job::round_for_data(const wire::Packet& packet, std::size_t edge, Instant now) {
+  const wire::Header& h = packet.header;
+  Round& round = slot_of(h.round);
+  const auto ahead = static_cast<std::int32_t>(h.round - round.id);
+  if (ahead < 0) {
+    // The sender has not heard that we have everything: say it again.
+    counters_.drop(Drop::kPastRound);
+    request_ack(edge, h.round, true, now);
+    return nullptr;
+  }
+  if (ahead > 0) {
+    counters_.drop(Drop::kFutureRound);
+    return nullptr;
+  }
+  const Geometry geometry = Geometry::of(h.element_type, h.round_elements, config_.block_bytes);
+  if (!geometry_fits(geometry) || h.block >= geometry.blocks ||
+      h.elements != geometry.elements_in(h.block) ||
+      !range_of(h.tree, h.round, geometry).contains(h.block)) {
+    counters_.drop(Drop::kBadGeometry);
+    return nullptr;
+  }
+  if (round.open && round.geometry != geometry) {
+    report_mismatch(h.sender, round, geometry);
+    return nullptr;
+  }
+  if (h.type == wire::PacketType::kResult && !answers_a_push(round, packet)) {
+    counters_.drop(Drop::kFutureRound);
+    return nullptr;
+  }
+  if (!round.open) open_round(round, geometry);
+  return &round;
+}
+
+/// A result can exist only after our own contribution to its block has left.
+bool Job::answers_a_push(const Round& round, const wire::Packet& packet) const {
+  const wire::Header& h = packet.header;
+  const OutEdge& push = edges_.out[edges_.push_out_of_tree[h.tree]];
+  return round.open && push.senders[h.round % kRoundSlots].was_sent(h.block);
+}
+
+void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now) {
+  const wire::Header& h = packet.header;
+  const std::size_t index = edges_.find_in(h.type, h.tree, peer);
+  if (index == Edges::kNoEdge) return counters_.drop(Drop::kNotPeer);
+  InEdge& edge = edges_.in[index];
+  // Exact rounds only: a block names every rank of its subtree.
+  if (h.contributors != edge.ranks) return counters_.drop(Drop::kBadContributors);
+  Round* round = round_for_data(packet, index, now);
+  if (round == nullptr) return;
+  BlockReceiver& receiver = edge.receivers[h.round % kRoundSlots];
+  const bool duplicate = !receiver.accept(h.block);
+  const bool owed_before = receiver.owes_ack();
+  const bool at_once = receiver.note_packet(h.timestamp_us, ce, duplicate, now);
+  if (ce) ++counters_.congestion_marks;
+  if (duplicate) {
+    counters_.drop(Drop::kDuplicate);
+  } else {
+    ++counters_.blocks_received;
+    counters_.payload_bytes_received += packet.payload.size();
+  }
+  if (at_once || !owed_before) request_ack(index, h.round, at_once, now);
+  if (duplicate) return;
+  if (h.type == wire::PacketType::kPush) {
+    handle_push(*round, edge, packet);
+  } else {
+    handle_result(*round, edge, packet);
+  }
+}
+
+void Job::handle_push(Round& round, InEdge& edge, const wire::Packet& packet) {
+  const std::uint32_t block = packet.header.block;
+  if (round.accumulators[edge.tree].add(block, packet.payload, packet.header.contributors)) {
+    block_gathered(round, edge.tree, block);
+  }
+}
+
+void Job::handle_result(Round& round, const InEdge& edge, const wire::Packet& packet) {
+  const std::uint32_t block = packet.header.block;
+  const std::size_t slot = round.id % kRoundSlots;
+  OutEdge& push = edges_.out[edges_.push_out_of_tree[edge.tree]];
+  // A result of a block proves that our contribution to it has arrived.
+  flows_[push.peer].on_forgotten(push.senders[slot].on_arrived(block));
+  refresh(push, slot);
+  if (sums_in(edge.tree)) {
+    round.accumulators[edge.tree].replace(block, packet.payload, packet.header.contributors);
+  }
+  result_known(round, edge.tree, block, packet.payload, packet.header.contributors);
+}
+
+void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now) {
+  const wire::Header& h = packet.header;
+  const bool of_push = h.type == wire::PacketType::kPushAck;
+  const auto type = of_push ? wire::PacketType::kPush : wire::PacketType::kResult;
+  const std::size_t index = edges_.find_out(type, h.tree, peer);
+  if (index == Edges::kNoEdge) return counters_.drop(Drop::kNotPeer);
+  ++counters_.acks_received;
+  Round& round = slot_of(h.round);
+  if (!round.open || round.id != h.round) return;  // it has ended here: nothing to learn
+  OutEdge& edge = edges_.out[index];
+  const std::size_t slot = h.round % kRoundSlots;
+  BlockSender& sender = edge.senders[slot];
+  const bool was_complete = sender.complete();
+
+  wire::AckBody body;
+  std::array<std::uint64_t, wire::kMaxAckWords>& words = ack_->words;
+  const std::size_t count = wire::read_ack(packet, body, words);
+  std::uint32_t acked = sender.on_ack(h.block, {words.data(), count});
+  if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
+  Flow& flow = flows_[peer];
+  if (acked > 0) {
+    edge.active_us[slot] = clock_us(now);
+    edge.backoff[slot] = 0;
+    const auto rtt_us = static_cast<std::int32_t>(clock_us(now) - body.echo_us - body.ack_delay_us);
+    if (rtt_us > 0 && body.echo_us != 0) flow.on_rtt(now, Duration::us(rtt_us));
+    flow.on_acked(now, acked);
+  }
+  if (!before_us(clock_us(now), body.echo_us)) {
+    const std::uint32_t lost = sender.find_lost(body.echo_us, flow.reorder_window());
+    counters_.blocks_suspected_lost += lost;
+    if (lost > 0) flow.on_lost(now, lost);
+  }
+  refresh(edge, slot);
+  if (!of_push && sender.complete() && !was_complete) {
+    --round.results_unacked;
+    finish_if_done(round);
+  }
+}
+
+void Job::request_ack(std::size_t edge, std::uint32_t round, bool at_once, Instant now) {
+  const AckRequest request{static_cast<std::uint16_t>(edge), round, now + kMaxAckDelay};
+  // Full queues lose only speed: the peer asks again by sending again.
+  if (at_once) {
+    (void)urgent_acks_.push(request);
+  } else {
+    (void)delayed_acks_.push(request);
+  }
+}
+
+}  // namespace gradplane::core

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/core/job.h"
+
+namespace gradplane::core {
+namespace {
+
+/// How often the edges are scanned for silent peers.
+constexpr Duration kScanInterval = Duration::us(500);
+/// A probe timeout doubles with each unanswered probe, this many times at most.
+constexpr std::uint8_t kMaxBackoff = 5;
+/// Unanswered probes after which the window shrinks.
+constexpr std::uint8_t kSilentAfterProbes = 2;
+
+}  // namespace
+
+wire::Header Job::header_for(wire::PacketType type, std::uint8_t tree, std::uint32_t round,
+                             Instant now) const {
+  wire::Header h;
+  h.type = type;
+  h.tree = tree;
+  h.job = config_.job;
+  h.epoch = config_.epoch;
+  h.round = round;
+  h.sender = config_.self;
+  h.timestamp_us = clock_us(now);
+  return h;
+}
+
+void Job::finish_packet(std::span<std::byte> packet) const {
+  if (config_.authenticate) wire::authenticate(packet, config_.key);
+}
+
+std::optional<Job::Outgoing> Job::poll_ack(std::span<std::byte> out, Instant now) {
+  while (!urgent_acks_.empty()) {
+    const AckRequest request = urgent_acks_.front();
+    urgent_acks_.pop();
+    if (const auto sent = write_ack(request, out, now)) return sent;
+  }
+  while (!delayed_acks_.empty() && delayed_acks_.front().deadline <= now) {
+    const AckRequest request = delayed_acks_.front();
+    delayed_acks_.pop();
+    if (const auto sent = write_ack(request, out, now)) return sent;
+  }
+  return std::nullopt;
+}
+
+std::optional<Job::Outgoing> Job::write_ack(const AckRequest& request, std::span<std::byte> out,
+                                            Instant now) {
+  InEdge& edge = edges_.in[request.edge];
+  const Round& round = slot_of(request.round);
+  BlockReceiver::Ack& ack = *ack_;
+  if (round.open && round.id == request.round) {
+    BlockReceiver& receiver = edge.receivers[request.round % kRoundSlots];
+    if (!receiver.owes_ack()) return std::nullopt;  // an earlier one has said it all
+    receiver.fill_ack(ack, now);
+  } else {
+    // The round has ended here, so every block of the edge has arrived.
+    ack.flags = wire::kFlagComplete;
+    ack.first_word = 0;
+    ack.word_count = 0;
+    ack.body = {};
+  }
+  const auto type = edge.type == wire::PacketType::kPush ? wire::PacketType::kPushAck
+                                                         : wire::PacketType::kResultAck;
+  wire::Header h = header_for(type, edge.tree, request.round, now);
+  h.flags = ack.flags;
+  h.block = ack.first_word;
+  h.elements = static_cast<std::uint16_t>(ack.word_count);
+  const std::size_t bytes = wire::write_ack(out, h, ack.body, {ack.words.data(), ack.word_count});
+  finish_packet(out.first(bytes));
+  ++counters_.acks_sent;
+  return Outgoing{config_.peers[edge.peer].node, static_cast<std::uint32_t>(bytes)};
+}
+
+Job::Work Job::oldest_work(std::uint16_t peer) const {
+  Work best;
+  std::uint32_t best_round = 0;
+  for (const std::uint16_t index : edges_.out_of_peer[peer]) {
+    const OutEdge& edge = edges_.out[index];
+    for (unsigned bits = edge.queued; bits != 0; bits &= bits - 1) {
+      const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
+      const std::uint32_t round = rounds_[slot].id;
+      const auto newer = static_cast<std::int32_t>(round - best_round);
+      // Of the same round results go first: they let somebody finish.
+      const bool better = best.edge == kNoPeer || newer < 0 ||
+                          (newer == 0 && edge.type == wire::PacketType::kResult);
+      if (!better) continue;
+      best = {index, slot};
+      best_round = round;
+    }
+  }
+  return best;
+}
+
+std::optional<Job::Outgoing> Job::poll_data(std::span<std::byte> out, Instant now) {
+  const std::size_t peers = config_.peers.size();
+  for (std::size_t i = 0; i < peers; ++i) {
+    const auto peer = static_cast<std::uint16_t>((next_peer_ + i) % peers);
+    if (!flows_[peer].may_send(now)) continue;
+    const Work work = oldest_work(peer);
+    if (work.edge == kNoPeer) continue;
+    next_peer_ = static_cast<std::uint16_t>((peer + 1) % peers);
+    return write_block(edges_.out[work.edge], work.slot, out, now);
+  }
+  return std::nullopt;
+}
+
+Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::byte> out,
+                               Instant now) {
+  const Round& round = rounds_[slot];
+  BlockSender& sender = edge.senders[slot];
+  const BlockSender::Pick pick = sender.take(clock_us(now));
+  wire::Header h = header_for(edge.type, edge.tree, round.id, now);
+  h.flags = wire::kFlagCritical;
+  if (pick.retransmission) h.flags |= wire::kFlagRetransmission;
+  if (!sender.has_new()) h.flags |= wire::kFlagLast;
+  h.element_type = round.geometry.type;
+  h.block = pick.block;
+  h.elements = static_cast<std::uint16_t>(round.geometry.elements_in(pick.block));
+  h.round_elements = round.geometry.elements;
+  const std::span<const std::byte> bytes = bytes_to_send(edge, round, pick.block, h.contributors);
+  wire::write_header(out, h);
+  std::memcpy(out.data() + wire::kHeaderBytes, bytes.data(), bytes.size());
+  const std::size_t length = wire::kHeaderBytes + bytes.size();
+  finish_packet(out.first(length));
+
+  flows_[edge.peer].on_sent(now, bytes.size() + kWireOverheadBytes);
+  edge.active_us[slot] = clock_us(now);
+  refresh(edge, slot);
+  ++counters_.blocks_sent;
+  if (pick.retransmission) ++counters_.blocks_retransmitted;
+  counters_.payload_bytes_sent += bytes.size();
+  return {config_.peers[edge.peer].node, static_cast<std::uint32_t>(length)};
+}
+
+std::span<const std::byte> Job::bytes_to_send(const OutEdge& edge, const Round& round,
+                                              std::uint32_t block,
+                                              std::uint16_t& contributors) const {
+  if (sums_in(edge.tree)) {
+    const Accumulator& sums = round.accumulators[edge.tree];
+    contributors = sums.contributors(block);
+    return sums.sealed(block);
+  }
+  contributors = 1;
+  const std::byte* slot =
+      config_.local_ranks[0].arena + (round.id % kRoundSlots) * config_.round_bytes;
+  return {slot + round.geometry.offset_bytes(block), round.geometry.bytes_in(block)};
+}
+
+void Job::refresh(OutEdge& edge, std::size_t slot) {
+  const auto bit = static_cast<std::uint16_t>(1U << slot);
+  const BlockSender& sender = edge.senders[slot];
+  edge.queued =
+      static_cast<std::uint16_t>(sender.has_queued() ? edge.queued | bit : edge.queued & ~bit);
+  edge.waiting =
+      static_cast<std::uint16_t>(sender.in_flight() > 0 ? edge.waiting | bit : edge.waiting & ~bit);
+}
+
+void Job::tick(Instant now) {
+  if (now < next_scan_) return;
+  next_scan_ = now + kScanInterval;
+  for (OutEdge& edge : edges_.out) {
+    if (edge.waiting != 0) probe_edge(edge, now);
+  }
+}
+
+void Job::probe_edge(OutEdge& edge, Instant now) {
+  Flow& flow = flows_[edge.peer];
+  const std::uint32_t now_us = clock_us(now);
+  for (unsigned bits = edge.waiting; bits != 0; bits &= bits - 1) {
+    const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
+    const auto silent = Duration::us(static_cast<std::int32_t>(now_us - edge.active_us[slot]));
+    if (silent < flow.probe_timeout() * (std::int64_t{1} << edge.backoff[slot])) continue;
+    const std::uint32_t queued = edge.senders[slot].probe(now_us);
+    flow.on_forgotten(queued);
+    counters_.probes += queued;
+    edge.active_us[slot] = now_us;
+    edge.backoff[slot] = std::min<std::uint8_t>(kMaxBackoff, edge.backoff[slot] + 1);
+    if (edge.backoff[slot] > kSilentAfterProbes) flow.on_silence(now);
+    refresh(edge, slot);
+  }
+}
+
+Instant Job::next_timer() const {
+  if (!urgent_acks_.empty() || !local_work_.empty() || !events_.empty()) return Instant();
+  Instant deadline = Instant::never();
+  if (!delayed_acks_.empty()) deadline = delayed_acks_.front().deadline;
+  for (const OutEdge& edge : edges_.out) {
+    if (edge.waiting != 0) deadline = std::min(deadline, next_scan_);
+  }
+  return deadline;
+}
+
+Instant Job::next_data() const {
+  Instant deadline = Instant::never();
+  for (const OutEdge& edge : edges_.out) {
+    if (edge.queued != 0) deadline = std::min(deadline, flows_[edge.peer].next_send());
+  }
+  return deadline;
+}
+
+bool Job::poll_event(Event& out) {
+  if (events_.empty()) return false;
+  out = events_.front();
+  events_.pop();
+  return true;
+}
+
+}  // namespace gradplane::core

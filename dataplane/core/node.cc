@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/core/node.h"
+
+#include <algorithm>
+
+#include "dataplane/core/job_config.h"
+
+namespace gradplane::core {
+namespace {
+
+constexpr std::size_t kLinkBurstBytes = 16 * (kDefaultBlockBytes + kWireOverheadBytes);
+
+}  // namespace
+
+Node::Node(std::uint16_t self, std::uint64_t link_bits_per_second)
+    : self_(self), link_(link_bits_per_second, kLinkBurstBytes) {}
+
+bool Node::add(Job* job) {
+  if (job_count_ == jobs_.size()) return false;
+  for (const Job* other : jobs()) {
+    if (other->config().job == job->config().job) return false;
+  }
+  jobs_[job_count_++] = job;
+  return true;
+}
+
+void Node::remove(const Job* job) {
+  const auto end = jobs_.begin() + static_cast<std::ptrdiff_t>(job_count_);
+  const auto at = std::find(jobs_.begin(), end, job);
+  if (at == end) return;
+  *at = jobs_[--job_count_];
+  jobs_[job_count_] = nullptr;
+}
+
+std::optional<wire::Packet> Node::handle(std::uint16_t node, std::span<const std::byte> datagram,
+                                         bool congestion_experienced, Instant now) {
+  wire::ParseError error;
+  const std::optional<wire::Packet> packet = wire::parse(datagram, error);
+  if (!packet) {
+    counters_.drop(Drop::kMalformed);
+    return std::nullopt;
+  }
+  if (packet->header.sender != node || node == self_) {
+    counters_.drop(Drop::kUnknownNode);
+    return std::nullopt;
+  }
+  if (packet->header.type == wire::PacketType::kControl) return packet;
+  for (Job* job : jobs()) {
+    if (job->config().job != packet->header.job) continue;
+    job->handle(*packet, datagram, congestion_experienced, now);
+    return std::nullopt;
+  }
+  counters_.drop(Drop::kUnknownJob);
+  return std::nullopt;
+}
+
+std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Instant now) {
+  for (Job* job : jobs()) {
+    if (const auto ack = job->poll_ack(out, now)) return Outgoing{ack->node, ack->length_bytes};
+  }
+  if (!link_.may_send(now)) return std::nullopt;
+  for (std::size_t i = 0; i < job_count_; ++i) {
+    const std::size_t at = (next_job_ + i) % job_count_;
+    const auto block = jobs_[at]->poll_data(out, now);
+    if (!block) continue;
+    next_job_ = (at + 1) % job_count_;
+    link_.on_sent(now, block->length_bytes - wire::kHeaderBytes + kWireOverheadBytes);
+    return Outgoing{block->node, block->length_bytes, true};
+  }
+  return std::nullopt;
+}
+
+bool Node::sum_local(std::size_t max_blocks) {
+  bool more = false;
+  for (Job* job : jobs()) more = job->sum_local(max_blocks) || more;
+  return more;
+}
+
+void Node::tick(Instant now) {
+  for (Job* job : jobs()) job->tick(now);
+}
+
+Instant Node::next_deadline() const {
+  Instant deadline = Instant::never();
+  for (const Job* job : jobs()) {
+    deadline = std::min(deadline, job->next_timer());
+    deadline = std::min(deadline, std::max(job->next_data(), link_.next_send()));
+  }
+  return deadline;
+}
+
+}  // namespace gradplane::core

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/engine/engine.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::engine {
+namespace {
+
+/// Blocks of local contributions summed in one turn: some 50 us, so that acks never wait long.
+constexpr std::size_t kSumBlocksPerTurn = 64;
+/// Packets sent in one turn at most, so that receiving is never starved.
+constexpr std::size_t kTransmitBurstsPerTurn = 4;
+/// Turns between two looks at the command queue, beats and timers: cold work.
+constexpr std::uint64_t kHousekeepingTurns = 32;
+static_assert((kHousekeepingTurns & (kHousekeepingTurns - 1)) == 0);
+constexpr Duration kBeatInterval = Duration::ms(50);
+constexpr std::size_t kControlQueueEntries = 128;
+/// Source ports spread a node's packets over equal-cost paths; one of these is picked per peer.
+constexpr std::uint16_t kFirstSourcePort = 49152;
+constexpr std::uint16_t kSourcePorts = 8192;
+
+}  // namespace
+
+Engine::Engine(EngineOptions options, port::Port& port, api::CommandQueue& commands,
+               api::EventQueue& events)
+    : options_(std::move(options)),
+      port_(port),
+      commands_(commands),
+      events_(events),
+      node_(options_.self, options_.link_bits_per_second),
+      control_out_(kControlQueueEntries) {
+  for (std::size_t n = 0; n < options_.nodes.size(); ++n) {
+    node_by_address_.emplace_back(options_.nodes[n], static_cast<std::uint16_t>(n));
+  }
+  std::sort(node_by_address_.begin(), node_by_address_.end());
+}
+
+bool Engine::poll_once(Instant now) {
+  bool worked = receive(now);    // acks open windows before we fill them
+  worked |= take_submissions();  // what trainers want next
+  worked |= node_.sum_local(kSumBlocksPerTurn);
+  worked |= report_events();  // trainers first, then the network
+  worked |= transmit(now);
+  if ((polls_++ % kHousekeepingTurns) == 0 || !worked) worked |= housekeep(now);
+  busy_polls_ += worked ? 1 : 0;
+  return worked;
+}
+
+bool Engine::receive(Instant now) {
+  std::array<port::RxDatagram, port::kMaxBurst> burst;
+  const std::size_t count = port_.receive(burst);
+  for (std::size_t i = 0; i < count; ++i) {
+    const port::RxDatagram& datagram = burst[i];
+    const std::optional<std::uint16_t> node = node_of(datagram.source.address);
+    if (!node || datagram.destination_udp_port != options_.udp_port) {
+      node_.counters().drop(core::Drop::kUnknownNode);
+      continue;
+    }
+    const auto control =
+        node_.handle(*node, datagram.payload, datagram.congestion_experienced, now);
+    if (control) give_up_control(*node, *control);
+  }
+  port_.release({burst.data(), count});
+  return count > 0;
+}
+
+bool Engine::take_submissions() {
+  bool moved = false;
+  for (std::size_t j = 0; j < job_count_; ++j) {
+    moved = jobs_[j]->take_submissions() || moved;
+    if (const auto broken = jobs_[j]->take_broken()) {
+      scratch_event_ = {};
+      scratch_event_.kind = api::Event::Kind::kRankBroken;
+      scratch_event_.job = jobs_[j];
+      scratch_event_.local_rank = *broken;
+      tell(scratch_event_);
+    }
+  }
+  return moved;
+}
+
+bool Engine::report_events() {
+  bool any = false;
+  for (std::size_t j = 0; j < job_count_; ++j) {
+    core::Event event;
+    while (jobs_[j]->job().poll_event(event)) {
+      any = true;
+      if (event.kind == core::Event::Kind::kRoundDone) {
+        jobs_[j]->complete(event);
+      } else {
+        report_mismatch(jobs_[j], event);
+      }
+    }
+  }
+  return any;
+}
+
+bool Engine::transmit(Instant now) {
+  bool any = false;
+  for (std::size_t burst_index = 0; burst_index < kTransmitBurstsPerTurn; ++burst_index) {
+    std::array<port::TxDatagram, port::kMaxBurst> burst;
+    std::size_t count = 0;
+    while (count < burst.size()) {
+      port::TxDatagram& datagram = burst[count];
+      if (!port_.allocate(datagram)) break;
+      std::uint16_t node = 0;
+      if (!control_out_.empty()) {
+        node = control_out_.front().node;
+        datagram.length_bytes = write_control(datagram.buffer, control_out_.front());
+        datagram.traffic_class = port::TrafficClass::kControl;
+        control_out_.pop();
+      } else if (const auto packet = node_.poll_transmit(datagram.buffer, now)) {
+        node = packet->node;
+        datagram.length_bytes = packet->length_bytes;
+        datagram.traffic_class =
+            packet->data ? port::TrafficClass::kData : port::TrafficClass::kControl;
+      } else {
+        port_.discard(datagram);
+        break;
+      }
+      datagram.destination = {options_.nodes[node], options_.udp_port};
+      datagram.source_udp_port = static_cast<std::uint16_t>(
+          kFirstSourcePort + (options_.self * 31U + node) % kSourcePorts);
+      ++count;
+    }
+    if (count == 0) break;
+    any = true;
+    port_.transmit({burst.data(), count});
+    if (count < burst.size()) break;
+  }
+  return any;
+}
+
+bool Engine::housekeep(Instant now) {
+  bool worked = false;
+  while (const api::Command* command = commands_.front()) {
+    if (!obey(*command)) break;
+    commands_.pop();
+    worked = true;
+  }
+  node_.tick(now);
+  port_.tick(now);
+  if (now >= next_beat_) {
+    next_beat_ = now + kBeatInterval;
+    for (std::size_t j = 0; j < job_count_; ++j) jobs_[j]->beat();
+  }
+  return worked;
+}
+
+Instant Engine::next_deadline() const {
+  if (!control_out_.empty()) return Instant();
+  return std::min(node_.next_deadline(), next_beat_);
+}
+
+bool Engine::prepare_sleep() {
+  for (std::size_t j = 0; j < job_count_; ++j) jobs_[j]->announce_sleep();
+  for (std::size_t j = 0; j < job_count_; ++j) {
+    if (!jobs_[j]->has_submissions()) continue;
+    end_sleep();
+    return false;
+  }
+  ++sleeps_;
+  return true;
+}
+
+void Engine::end_sleep() {
+  for (std::size_t j = 0; j < job_count_; ++j) jobs_[j]->end_sleep();
+}
+
+}  // namespace gradplane::engine

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "dataplane/api/commands.h"
+#include "dataplane/base/endpoint.h"
+#include "dataplane/base/fixed_queue.h"
+#include "dataplane/base/time.h"
+#include "dataplane/core/node.h"
+#include "dataplane/engine/job_runtime.h"
+#include "dataplane/port/port.h"
+
+namespace gradplane::engine {
+
+struct EngineOptions {
+  std::uint16_t self = 0;                  // this node's id
+  std::vector<Ipv4> nodes;                 // every node's address, by id
+  std::uint16_t udp_port = 47000;          // where every node listens
+  std::uint64_t link_bits_per_second = 0;  // of this node; 0: not paced
+};
+
+/// One poll core: moves packets between its port, the protocol and the trainers' channels.
+/// Everything but the constructor belongs to the poll thread. Nothing here allocates, locks, logs
+/// or throws after construction.
+class Engine {
+ public:
+  Engine(EngineOptions options, port::Port& port, api::CommandQueue& commands,
+         api::EventQueue& events);
+
+  /// One turn. True when there was work.
+  bool poll_once(Instant now);
+
+  /// When poll_once() is due again if neither a packet nor a submission comes before.
+  Instant next_deadline() const;
+  /// Rounds are open or a job waits for something: a nap should be short.
+  bool has_jobs() const { return job_count_ > 0; }
+
+  /// Before a nap: asks ranks to ring the doorbell. False when there is work already.
+  bool prepare_sleep();
+  void end_sleep();
+
+ private:
+  bool receive(Instant now);
+  bool take_submissions();
+  bool report_events();
+  bool transmit(Instant now);
+  bool housekeep(Instant now);
+
+  bool obey(const api::Command& command);
+  void add_job(JobRuntime* job);
+  void remove_job(JobRuntime* job);
+  void give_up_control(std::uint16_t node, const wire::Packet& packet);
+  void report_mismatch(JobRuntime* job, const core::Event& event);
+  void tell(const api::Event& event);
+  std::uint32_t write_control(std::span<std::byte> out, const api::ControlBytes& control);
+  void fill_snapshot(api::EngineSnapshot& out) const;
+  std::optional<std::uint16_t> node_of(Ipv4 address) const;
+
+  EngineOptions options_;
+  port::Port& port_;
+  api::CommandQueue& commands_;
+  api::EventQueue& events_;
+  core::Node node_;
+  std::vector<std::pair<Ipv4, std::uint16_t>> node_by_address_;  // sorted
+  std::array<JobRuntime*, kMaxJobs> jobs_{};
+  std::size_t job_count_ = 0;
+  FixedQueue<api::ControlBytes> control_out_;
+  api::Event scratch_event_;
+  Instant next_beat_;
+  std::uint64_t polls_ = 0;
+  std::uint64_t busy_polls_ = 0;
+  std::uint64_t sleeps_ = 0;
+  std::uint64_t control_lost_ = 0;
+};
+
+}  // namespace gradplane::engine

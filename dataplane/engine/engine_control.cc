@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What the engine and the control thread say to each other. Cold.
+#include <algorithm>
+#include <cstring>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/engine/engine.h"
+
+namespace gradplane::engine {
+
+/// Of the event queue, kept free of other nodes' messages: job answers and snapshots always fit.
+constexpr std::size_t kReservedEvents = 4 * kMaxJobs;
+static_assert(kReservedEvents < api::kQueueEntries);
+
+static_assert(core::kDropCount <= api::kDropReasons);
+static_assert(static_cast<std::size_t>(port::PortDrop::kCount) <= api::kPortDropReasons);
+
+/// False: not now, ask again.
+bool Engine::obey(const api::Command& command) {
+  switch (command.kind) {
+    case api::Command::Kind::kAddJob:
+      add_job(command.job);
+      return true;
+    case api::Command::Kind::kRemoveJob:
+      remove_job(command.job);
+      return true;
+    case api::Command::Kind::kSendControl:
+      return control_out_.push(command.control);
+    case api::Command::Kind::kFillSnapshot:
+      fill_snapshot(*command.snapshot);
+      scratch_event_ = {};
+      scratch_event_.kind = api::Event::Kind::kSnapshotFilled;
+      scratch_event_.snapshot = command.snapshot;
+      tell(scratch_event_);
+      return true;
+  }
+  return true;
+}
+
+void Engine::add_job(JobRuntime* job) {
+  if (node_.add(&job->job())) {
+    jobs_[job_count_++] = job;
+    return;
+  }
+  scratch_event_ = {};
+  scratch_event_.kind = api::Event::Kind::kJobRefused;
+  scratch_event_.job = job;
+  tell(scratch_event_);
+}
+
+void Engine::remove_job(JobRuntime* job) {
+  node_.remove(&job->job());
+  const auto end = jobs_.begin() + static_cast<std::ptrdiff_t>(job_count_);
+  const auto at = std::find(jobs_.begin(), end, job);
+  if (at != end) *at = jobs_[--job_count_];
+  scratch_event_ = {};
+  scratch_event_.kind = api::Event::Kind::kJobRemoved;
+  scratch_event_.job = job;
+  tell(scratch_event_);
+}
+
+/// Control empties its queue at every turn of its loop; if it ever stops, the loss is counted and
+/// the session's own retransmission repairs what can be repaired.
+void Engine::tell(const api::Event& event) {
+  if (!events_.push(event)) ++control_lost_;
+}
+
+void Engine::give_up_control(std::uint16_t node, const wire::Packet& packet) {
+  // What the network sends may not crowd out what only we can say.
+  if (events_.room() <= kReservedEvents) {
+    ++control_lost_;
+    return;
+  }
+  scratch_event_.kind = api::Event::Kind::kControl;
+  scratch_event_.control.node = node;
+  scratch_event_.control.length_bytes = static_cast<std::uint16_t>(packet.payload.size());
+  std::memcpy(scratch_event_.control.bytes.data(), packet.payload.data(), packet.payload.size());
+  tell(scratch_event_);
+}
+
+std::uint32_t Engine::write_control(std::span<std::byte> out, const api::ControlBytes& control) {
+  wire::Header h;
+  h.type = wire::PacketType::kControl;
+  h.sender = options_.self;
+  wire::write_header(out, h);
+  std::memcpy(out.data() + wire::kHeaderBytes, control.bytes.data(), control.length_bytes);
+  return static_cast<std::uint32_t>(wire::kHeaderBytes + control.length_bytes);
+}
+
+void Engine::report_mismatch(JobRuntime* job, const core::Event& event) {
+  scratch_event_ = {};
+  scratch_event_.kind = api::Event::Kind::kMismatch;
+  scratch_event_.job = job;
+  scratch_event_.round = event.round;
+  scratch_event_.node = event.node;
+  scratch_event_.ours = {event.ours.elements, event.ours.type};
+  scratch_event_.theirs = {event.theirs.elements, event.theirs.type};
+  tell(scratch_event_);
+}
+
+std::optional<std::uint16_t> Engine::node_of(Ipv4 address) const {
+  const auto at = std::lower_bound(node_by_address_.begin(), node_by_address_.end(),
+                                   std::pair<Ipv4, std::uint16_t>{address, 0});
+  if (at == node_by_address_.end() || at->first != address) return std::nullopt;
+  return at->second;
+}
+
+namespace {
+
+void copy_traffic(api::TrafficSnapshot& out, const core::Counters& in) {
+  std::copy(in.drops.begin(), in.drops.end(), out.drops.begin());
+  out.blocks_sent = in.blocks_sent;
+  out.blocks_retransmitted = in.blocks_retransmitted;
+  out.blocks_suspected_lost = in.blocks_suspected_lost;
+  out.probes = in.probes;
+  out.blocks_received = in.blocks_received;
+  out.acks_sent = in.acks_sent;
+  out.acks_received = in.acks_received;
+  out.payload_bytes_sent = in.payload_bytes_sent;
+  out.payload_bytes_received = in.payload_bytes_received;
+  out.rounds_completed = in.rounds_completed;
+  out.congestion_marks = in.congestion_marks;
+}
+
+void copy_job(api::JobSnapshot& out, const core::Job& job) {
+  out.job = job.config().job;
+  out.epoch = job.config().epoch;
+  copy_traffic(out.traffic, job.counters());
+  const core::Job::Waiting waiting = job.waiting();
+  out.open_rounds = waiting.open_rounds;
+  out.oldest_round = waiting.round;
+  out.local_missing = waiting.local_missing;
+  out.silent_node_count = waiting.silent_count;
+  std::copy(waiting.silent_nodes.begin(), waiting.silent_nodes.end(), out.silent_nodes.begin());
+  out.peer_count = static_cast<std::uint32_t>(std::min(job.flows().size(), out.peers.size()));
+  for (std::size_t p = 0; p < out.peer_count; ++p) {
+    const core::Flow& flow = job.flows()[p];
+    out.peers[p] = {.node = job.config().peers[p].node,
+                    .window_blocks = flow.window(),
+                    .in_flight_blocks = flow.in_flight(),
+                    .smoothed_rtt_ns = flow.smoothed_rtt().count_ns(),
+                    .min_rtt_ns = flow.min_rtt().count_ns()};
+  }
+}
+
+}  // namespace
+
+void Engine::fill_snapshot(api::EngineSnapshot& out) const {
+  out = {};
+  copy_traffic(out.node, node_.counters());
+  const port::PortCounters& port = port_.counters();
+  out.port.rx_datagrams = port.rx_datagrams;
+  out.port.rx_bytes = port.rx_bytes;
+  out.port.tx_datagrams = port.tx_datagrams;
+  out.port.tx_bytes = port.tx_bytes;
+  out.port.rx_missed = port.rx_missed;
+  std::copy(port.drops.begin(), port.drops.end(), out.port.drops.begin());
+  out.polls = polls_;
+  out.busy_polls = busy_polls_;
+  out.sleeps = sleeps_;
+  out.control_lost = control_lost_;
+  out.job_count = static_cast<std::uint32_t>(job_count_);
+  for (std::size_t j = 0; j < job_count_; ++j) copy_job(out.jobs[j], jobs_[j]->job());
+}
+
+}  // namespace gradplane::engine

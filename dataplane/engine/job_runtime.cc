@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/engine/job_runtime.h"
+
+#include "dataplane/base/assert.h"
+#include "dataplane/ipc/doorbell.h"
+
+namespace gradplane::engine {
+namespace {
+
+core::JobConfig with_arenas(core::JobConfig config, const std::vector<std::uint16_t>& ranks,
+                            const std::vector<std::shared_ptr<RankChannel>>& channels) {
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    GP_ASSERT(channels[i]->channel.sizes().slot_bytes == config.round_bytes);
+    GP_ASSERT(channels[i]->channel.sizes().slot_count == kRoundSlots);
+    config.local_ranks.push_back({.arena = channels[i]->channel.slot(0).data(), .rank = ranks[i]});
+  }
+  return config;
+}
+
+}  // namespace
+
+JobRuntime::JobRuntime(core::JobConfig config, std::vector<std::uint16_t> ranks,
+                       std::vector<std::shared_ptr<RankChannel>> channels)
+    : job_(with_arenas(std::move(config), ranks, channels)) {
+  for (std::shared_ptr<RankChannel>& channel : channels) {
+    ipc::RingConsumer<ipc::Submission> submissions(channel->channel.submissions());
+    ipc::RingProducer<ipc::Completion> completions(channel->channel.completions());
+    ranks_.push_back({.channel = std::move(channel),
+                      .submissions = submissions,
+                      .completions = completions,
+                      .held = std::nullopt});
+  }
+}
+
+bool JobRuntime::is_sane(const ipc::Submission& s, std::uint32_t next_round) {
+  return s.round == next_round && s.elements > 0 && is_element_type(s.element_type) &&
+         s.flags == 0 && s.reserved == 0;
+}
+
+bool JobRuntime::take_submissions() {
+  bool moved = false;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) moved = take_from(i, ranks_[i]) || moved;
+  return moved;
+}
+
+bool JobRuntime::take_from(std::size_t index, Rank& rank) {
+  if (rank.broken) return false;
+  bool moved = false;
+  for (std::size_t n = 0; n < kRoundSlots; ++n) {
+    if (!rank.held) {
+      ipc::Submission submission;
+      if (!rank.submissions.pop(submission)) break;
+      if (!is_sane(submission, rank.next_round)) {
+        rank.broken = true;
+        break;
+      }
+      rank.held = submission;
+    }
+    const core::SubmitResult result =
+        job_.submit(index, rank.held->round, rank.held->elements,
+                    static_cast<ElementType>(rank.held->element_type));
+    if (result == core::SubmitResult::kBusy) break;
+    rank.held.reset();
+    ++rank.next_round;
+    moved = true;
+    rank.broken = result == core::SubmitResult::kRejected;
+    if (rank.broken) break;
+  }
+  rank.broken = rank.broken || rank.submissions.broken();
+  return moved;
+}
+
+std::optional<std::uint16_t> JobRuntime::take_broken() {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (!ranks_[i].broken || ranks_[i].broken_told) continue;
+    ranks_[i].broken_told = true;
+    return static_cast<std::uint16_t>(i);
+  }
+  return std::nullopt;
+}
+
+void JobRuntime::complete(const core::Event& event) {
+  Rank& rank = ranks_[event.local_rank];
+  const ipc::Completion completion{.round = event.round,
+                                   .status = ipc::CompletionStatus::kOk,
+                                   .contributors = event.contributors,
+                                   .reserved = 0};
+  // An honest rank has room: it has at most kRoundSlots rounds in flight. Another loses its own.
+  if (!rank.completions.push(completion)) rank.broken = true;
+  // The one system call of the loop, and only for a trainer that has gone to sleep.
+  if (ipc::is_asleep(rank.channel->channel.trainer_sleeps())) {
+    ipc::ring_doorbell(rank.channel->wake_trainer.get());
+  }
+}
+
+void JobRuntime::beat() {
+  for (Rank& rank : ranks_) rank.channel->channel.beat();
+}
+
+void JobRuntime::announce_sleep() {
+  for (Rank& rank : ranks_) ipc::announce_sleep(rank.channel->channel.daemon_sleeps());
+}
+
+void JobRuntime::end_sleep() {
+  for (Rank& rank : ranks_) ipc::end_sleep(rank.channel->channel.daemon_sleeps());
+}
+
+bool JobRuntime::has_submissions() {
+  for (Rank& rank : ranks_) {
+    if (!rank.broken && !rank.submissions.empty()) return true;
+  }
+  return false;
+}
+
+}  // namespace gradplane::engine

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dataplane/core/job.h"
+#include "dataplane/ipc/channel.h"
+#include "dataplane/ipc/ring.h"
+#include "dataplane/ipc/unique_fd.h"
+
+namespace gradplane::engine {
+
+/// A rank's channel and the eventfd that wakes its trainer. Shared by the session and the job.
+struct RankChannel {
+  ipc::Channel channel;
+  ipc::UniqueFd wake_trainer;
+};
+
+/// A job as the poll loop runs it: the protocol and the channels of its local ranks. Built and
+/// destroyed by the control thread; in between it is the poll loop's alone.
+class JobRuntime {
+ public:
+  /// `channels` in the order of the ranks; config.local_ranks is filled from them.
+  JobRuntime(core::JobConfig config, std::vector<std::uint16_t> ranks,
+             std::vector<std::shared_ptr<RankChannel>> channels);
+
+  core::Job& job() { return job_; }
+
+  /// Moves what ranks have submitted into the job. True when something moved. A rank that wrote
+  /// garbage is never listened to again; take_broken() names it once.
+  bool take_submissions();
+  std::optional<std::uint16_t> take_broken();
+
+  /// Tells a local rank that its round is done.
+  void complete(const core::Event& event);
+
+  void beat();
+  void announce_sleep();
+  void end_sleep();
+  /// Something was submitted after announce_sleep().
+  bool has_submissions();
+
+ private:
+  struct Rank {
+    std::shared_ptr<RankChannel> channel;
+    ipc::RingConsumer<ipc::Submission> submissions;
+    ipc::RingProducer<ipc::Completion> completions;
+    std::optional<ipc::Submission> held;  // copied, checked, waiting for its slot
+    std::uint32_t next_round = 0;
+    bool broken = false;
+    bool broken_told = false;
+  };
+  bool take_from(std::size_t index, Rank& rank);
+  static bool is_sane(const ipc::Submission& submission, std::uint32_t next_round);
+
+  core::Job job_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace gradplane::engine

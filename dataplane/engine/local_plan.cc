@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/engine/local_plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::engine {
+namespace {
+
+/// A plan with its nodes numbered by their place among the members.
+class Members {
+ public:
+  explicit Members(const api::Plan& plan) : plan_(plan) {}
+
+  std::size_t index_of(api::NodeId node) const {
+    for (std::size_t m = 0; m < plan_.members.size(); ++m) {
+      if (plan_.members[m].node == node) return m;
+    }
+    GP_ASSERT(!"a plan that names a node which is no member passed validate()");
+    return 0;
+  }
+
+  /// Ranks of a member and of everything below it in a tree.
+  std::size_t ranks_below(const api::Tree& tree, std::size_t member) const {
+    std::size_t ranks = plan_.members[member].ranks.size();
+    for (std::size_t m = 0; m < plan_.members.size(); ++m) {
+      if (tree.parent[m] == plan_.members[member].node) ranks += ranks_below(tree, m);
+    }
+    return ranks;
+  }
+
+  bool in_tree(const api::Tree& tree, std::size_t member) const {
+    return tree.root == plan_.members[member].node || tree.parent[member] != api::kNoNode;
+  }
+
+  /// Nodes that send blocks to `member`, in any tree and direction.
+  std::size_t senders_to(std::size_t member) const {
+    const api::NodeId node = plan_.members[member].node;
+    std::set<api::NodeId> senders;
+    for (const api::Tree& tree : plan_.trees) {
+      if (tree.parent[member] != api::kNoNode) senders.insert(tree.parent[member]);
+      for (std::size_t m = 0; m < plan_.members.size(); ++m) {
+        if (tree.parent[m] == node) senders.insert(plan_.members[m].node);
+      }
+    }
+    return senders.size();
+  }
+
+ private:
+  const api::Plan& plan_;
+};
+
+class Builder {
+ public:
+  Builder(core::JobConfig& config, const api::Plan& plan, api::NodeId self,
+          const std::vector<std::uint64_t>& rates)
+      : config_(config), plan_(plan), members_(plan), self_(self), rates_(rates) {}
+
+  void build() {
+    std::uint64_t begin = 0;
+    std::size_t ranks = 0;
+    for (const api::Member& member : plan_.members) ranks += member.ranks.size();
+    config_.world_size = static_cast<std::uint16_t>(ranks);
+    for (const api::Tree& tree : plan_.trees) {
+      config_.trees.push_back(place_in(tree, begin));
+      begin += tree.weight;
+    }
+  }
+
+ private:
+  core::TreeConfig place_in(const api::Tree& tree, std::uint64_t begin) {
+    const std::size_t me = members_.index_of(self_);
+    core::TreeConfig place;
+    place.share = {begin, tree.weight};
+    place.member = members_.in_tree(tree, me);
+    if (!place.member) return place;
+    if (tree.parent[me] != api::kNoNode) place.parent = peer(tree.parent[me]);
+    for (std::size_t m = 0; m < plan_.members.size(); ++m) {
+      if (tree.parent[m] != self_) continue;
+      place.children.push_back(
+          {.peer = peer(plan_.members[m].node),
+           .ranks = static_cast<std::uint16_t>(members_.ranks_below(tree, m))});
+    }
+    return place;
+  }
+
+  std::uint16_t peer(api::NodeId node) {
+    for (std::size_t p = 0; p < config_.peers.size(); ++p) {
+      if (config_.peers[p].node == node) return static_cast<std::uint16_t>(p);
+    }
+    const std::uint64_t link = node < rates_.size() ? rates_[node] : 0;
+    const std::size_t senders = members_.senders_to(members_.index_of(node));
+    config_.peers.push_back({.node = node, .rate_bits_per_second = link / senders});
+    return static_cast<std::uint16_t>(config_.peers.size() - 1);
+  }
+
+  core::JobConfig& config_;
+  const api::Plan& plan_;
+  Members members_;
+  api::NodeId self_;
+  const std::vector<std::uint64_t>& rates_;
+};
+
+}  // namespace
+
+void fill_local_plan(core::JobConfig& config, const api::Plan& plan, api::NodeId self,
+                     const std::vector<std::uint64_t>& link_bits_per_second) {
+  Builder(config, plan, self, link_bits_per_second).build();
+}
+
+}  // namespace gradplane::engine

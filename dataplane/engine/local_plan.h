@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dataplane/api/plan.h"
+#include "dataplane/core/job_config.h"
+
+namespace gradplane::engine {
+
+/// Fills `config.peers` and `config.trees` with what `self` needs to know of a valid plan, and
+/// `config.world_size`. `link_bits_per_second` is the link rate of each node, by id (0 or absent:
+/// not known). A peer's rate is an even share of its link among all that send to it. Control
+/// thread.
+void fill_local_plan(core::JobConfig& config, const api::Plan& plan, api::NodeId self,
+                     const std::vector<std::uint64_t>& link_bits_per_second);
+
+}  // namespace gradplane::engine

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "dataplane/base/element_type.h"
+#include "dataplane/base/limits.h"
+
+/// What two nodes say to each other in a UDP payload. docs/wire-protocol.md draws it. No state:
+/// bytes in, a checked value out, and back. Whether a value fits a round is the core's question.
+namespace gradplane::wire {
+
+inline constexpr std::uint16_t kMagic = 0x6770;  // "gp"
+inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::size_t kHeaderBytes = 48;
+static_assert(kHeaderBytes <= kMaxHeaderBytes);
+
+enum class PacketType : std::uint8_t {
+  kPush = 1,       // a block on its way to the root: payload
+  kResult = 2,     // a summed block on its way down: payload
+  kPushAck = 3,    // which pushed blocks of a round have arrived: AckBody and bitmap words
+  kResultAck = 4,  // the same for results
+  kControl = 5,    // a session message; its body is control/session's business
+};
+
+/// Header flags.
+inline constexpr std::uint8_t kFlagCritical = 1;        // touches a tensor whose loss bound is 0
+inline constexpr std::uint8_t kFlagRetransmission = 2;  // sent before
+inline constexpr std::uint8_t kFlagLast = 4;            // nothing new follows in this round
+inline constexpr std::uint8_t kFlagPartial = 8;         // fewer contributions than the subtree has
+inline constexpr std::uint8_t kFlagCongestion = 16;     // ack: data arrived with ECN CE
+inline constexpr std::uint8_t kFlagComplete = 32;       // ack: every block of the edge has arrived
+inline constexpr std::uint8_t kKnownFlags = 63;
+
+/// The fields of a packet, in host order. `block`, `elements` and `contributors` describe a
+/// payload; in an ack `block` is the first bitmap word and `elements` the number of words.
+struct Header {
+  PacketType type = PacketType::kPush;
+  std::uint8_t flags = 0;
+  ElementType element_type = ElementType::kFloat32;
+  std::uint8_t tree = 0;
+  std::uint32_t job = 0;
+  std::uint32_t epoch = 0;
+  std::uint32_t round = 0;
+  std::uint32_t block = 0;
+  std::uint16_t sender = 0;
+  std::uint16_t elements = 0;
+  std::uint16_t contributors = 0;
+  std::uint32_t timestamp_us = 0;    // the sender's clock when it sent, modulo 2^32
+  std::uint32_t round_elements = 0;  // of the whole bucket; 0 in acks
+  std::uint64_t tag = 0;             // authentication; 0 where it is off
+};
+
+/// What an ack says besides its bitmap.
+struct AckBody {
+  std::uint32_t echo_us = 0;           // timestamp of the newest packet that it acknowledges
+  std::uint32_t ack_delay_us = 0;      // how long the receiver held that back
+  std::uint32_t delivered_blocks = 0;  // of this edge and round so far
+  std::uint32_t grant_blocks = 0;      // cumulative credit; 0: not granted, the window alone limits
+};
+inline constexpr std::size_t kAckBodyBytes = 16;
+inline constexpr std::size_t kMaxAckWords = kMaxBlocksPerRound / 64;
+inline constexpr std::size_t kMaxAckBytes = kHeaderBytes + kAckBodyBytes + kMaxAckWords * 8;
+static_assert(kMaxAckBytes <= 1472, "an ack of the largest round fits a 1500-byte MTU");
+
+/// Why a packet was not even a packet.
+enum class ParseError : std::uint8_t {
+  kTooShort,
+  kBadMagic,
+  kBadVersion,
+  kBadHeaderLength,
+  kBadType,
+  kBadField,
+  kBadLength,
+};
+
+struct Packet {
+  Header header;
+  std::span<const std::byte>
+      payload;  // of the datagram: block bytes, ack body and words, or control
+};
+
+/// Checks everything that a packet says about itself. `error` is set when there is no packet.
+std::optional<Packet> parse(std::span<const std::byte> datagram, ParseError& error);
+
+/// Writes kHeaderBytes. `out` holds at least that many.
+void write_header(std::span<std::byte> out, const Header& header);
+
+/// Writes the body of an ack after its header; `words` are bitmap words from header.block on.
+/// Returns the bytes of the whole packet. `out` holds kMaxAckBytes.
+std::size_t write_ack(std::span<std::byte> out, const Header& header, const AckBody& body,
+                      std::span<const std::uint64_t> words);
+
+/// Reads an ack's payload, as parse() has checked it. Returns the words that were read.
+std::size_t read_ack(const Packet& packet, AckBody& body,
+                     std::array<std::uint64_t, kMaxAckWords>& words);
+
+using Key = std::array<std::byte, 16>;
+
+/// Computes the tag over the whole packet (its own field counted as zero) and writes it in.
+void authenticate(std::span<std::byte> packet, const Key& key);
+/// True when the tag fits the packet and the key.
+bool is_authentic(std::span<const std::byte> packet, const Key& key);
+
+}  // namespace gradplane::wire

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/sim/cluster.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "dataplane/base/siphash.h"
+#include "dataplane/engine/local_plan.h"
+#include "tests/sim/trainer.h"
+
+namespace gradplane::sim {
+namespace {
+
+Ipv4 address_of(std::uint16_t node) {
+  return {0x0a000001U + node};
+}
+
+/// One host: its engine on a simulated port, its job, its trainers.
+struct Host {
+  std::unique_ptr<SimPort> port;
+  api::CommandQueue commands{api::kQueueEntries};
+  api::EventQueue events{api::kQueueEntries};
+  std::unique_ptr<engine::JobRuntime> runtime;
+  std::unique_ptr<engine::Engine> engine;
+  std::vector<std::unique_ptr<Trainer>> trainers;
+};
+
+class Simulation {
+ public:
+  explicit Simulation(const Scenario& scenario)
+      : scenario_(scenario), network_(scenario.link, scenario.seed) {
+    for (const api::Member& m : scenario.plan.members) world_ += m.ranks.size();
+    for (std::size_t m = 0; m < scenario.plan.members.size(); ++m) {
+      network_.add_host(address_of(static_cast<std::uint16_t>(m)));
+    }
+    for (const api::Member& member : scenario.plan.members) add_host(member);
+  }
+
+  Outcome run() {
+    while (outcome_.failure.empty() && !settled()) {
+      Instant next = network_.next_event();
+      for (const auto& host : hosts_) next = std::min(next, wake_time(*host));
+      now_ = std::max(now_, next);
+      if (now_ > Instant() + scenario_.limit) {
+        outcome_.failure = "I3: no end after " + std::to_string(scenario_.limit.to_seconds()) +
+                           " s; " + progress();
+        break;
+      }
+      network_.run_until(now_, [](std::uint16_t) {});
+      for (const auto& host : hosts_) {
+        if (due(*host)) turn(*host);
+      }
+    }
+    conclude();
+    return outcome_;
+  }
+
+ private:
+  void add_host(const api::Member& member) {
+    auto host = std::make_unique<Host>();
+    core::JobConfig config;
+    config.job = 42;
+    config.epoch = scenario_.plan.epoch;
+    config.self = member.node;
+    config.authenticate = scenario_.authenticate;
+    config.block_bytes = scenario_.block_bytes;
+    config.round_bytes = scenario_.round_bytes;
+    const std::uint64_t rate = scenario_.paced ? scenario_.link.bits_per_second : 0;
+    engine::fill_local_plan(config, scenario_.plan, member.node,
+                            std::vector<std::uint64_t>(scenario_.plan.members.size(), rate));
+    std::vector<std::shared_ptr<engine::RankChannel>> channels;
+    for (const std::uint16_t rank : member.ranks) {
+      auto channel =
+          ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = scenario_.round_bytes});
+      channels.push_back(std::make_shared<engine::RankChannel>(
+          engine::RankChannel{std::move(channel.value()), {}}));
+      host->trainers.push_back(std::make_unique<Trainer>(
+          scenario_, rank, static_cast<std::uint32_t>(world_), channels.back()));
+    }
+    host->runtime = std::make_unique<engine::JobRuntime>(std::move(config), member.ranks, channels);
+    host->port = std::make_unique<SimPort>(network_, member.node, address_of(member.node), now_);
+    engine::EngineOptions options;
+    options.self = member.node;
+    options.link_bits_per_second = rate;
+    for (std::size_t n = 0; n < scenario_.plan.members.size(); ++n) {
+      options.nodes.push_back(address_of(static_cast<std::uint16_t>(n)));
+    }
+    host->engine = std::make_unique<engine::Engine>(std::move(options), *host->port, host->commands,
+                                                    host->events);
+    api::Command add;
+    add.kind = api::Command::Kind::kAddJob;
+    add.job = host->runtime.get();
+    (void)host->commands.push(add);
+    hosts_.push_back(std::move(host));
+  }
+
+  /// When a host has something to do of its own accord.
+  Instant wake_time(const Host& host) const {
+    Instant next = host.engine->next_deadline();
+    for (const auto& trainer : host.trainers) next = std::min(next, trainer->next_deadline());
+    return next;
+  }
+
+  bool due(Host& host) {
+    const auto index = static_cast<std::uint16_t>(host.port->address().value - 0x0a000001U);
+    return !network_.inbox(index).empty() || wake_time(host) <= now_;
+  }
+
+  void turn(Host& host) {
+    bool worked = true;
+    for (std::size_t turns = 0; worked; ++turns) {
+      worked = false;
+      for (const auto& trainer : host.trainers) worked = trainer->step(now_) || worked;
+      worked = host.engine->poll_once(now_) || worked;
+      if (turns > kMaxTurns) {
+        outcome_.failure = "an engine never comes to rest";
+        return;
+      }
+    }
+    while (const api::Event* event = host.events.front()) {
+      if (event->kind != api::Event::Kind::kControl)
+        outcome_.failure = "an engine reported trouble";
+      host.events.pop();
+    }
+    for (const auto& trainer : host.trainers) {
+      if (!trainer->failure().empty()) outcome_.failure = trainer->failure();
+    }
+  }
+
+  /// All trainers are done and no engine waits for anything.
+  bool settled() const {
+    for (const auto& host : hosts_) {
+      for (const auto& trainer : host->trainers) {
+        if (!trainer->done()) return false;
+      }
+      for (const core::Flow& flow : host->runtime->job().flows()) {
+        if (flow.in_flight() > 0) return false;
+      }
+      if (host->runtime->job().waiting().any) return false;
+    }
+    return true;
+  }
+
+  std::string progress() const {
+    std::string text;
+    for (const auto& host : hosts_) {
+      for (const auto& trainer : host->trainers) {
+        text += std::to_string(trainer->completed()) + " ";
+      }
+    }
+    return "rounds completed per rank: " + text + "of " + std::to_string(scenario_.rounds.size());
+  }
+
+  void conclude() {
+    outcome_.ended = now_;
+    outcome_.packets = network_.sent();
+    outcome_.packets_dropped = network_.dropped();
+    const std::vector<std::uint64_t>* first = nullptr;
+    for (const auto& host : hosts_) {
+      outcome_.counters.add(host->runtime->job().counters());
+      for (const auto& trainer : host->trainers) {
+        if (first == nullptr) first = &trainer->results();
+        if (outcome_.failure.empty() && *first != trainer->results()) {
+          outcome_.failure = "I1: two replicas hold different bits";
+        }
+      }
+    }
+    const std::array<std::uint64_t, 3> facts = {static_cast<std::uint64_t>(now_.count_ns()),
+                                                outcome_.packets, outcome_.packets_dropped};
+    outcome_.trace =
+        siphash24({}, std::as_bytes(std::span(facts)),
+                  first ? std::as_bytes(std::span(*first)) : std::span<const std::byte>());
+  }
+
+  static constexpr std::size_t kMaxTurns = 1'000'000;
+
+  const Scenario& scenario_;
+  Network network_;
+  std::vector<std::unique_ptr<Host>> hosts_;
+  std::size_t world_ = 0;
+  Instant now_ = Instant::from_ns(1'000'000);
+  Outcome outcome_;
+};
+
+}  // namespace
+
+Outcome run(const Scenario& scenario) {
+  return Simulation(scenario).run();
+}
+
+}  // namespace gradplane::sim

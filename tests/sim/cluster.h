@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataplane/api/plan.h"
+#include "dataplane/base/element_type.h"
+#include "dataplane/engine/engine.h"
+#include "tests/sim/network.h"
+
+namespace gradplane::sim {
+
+/// One all-reduce that every rank issues.
+struct RoundPlan {
+  ElementType type = ElementType::kFloat32;
+  std::uint32_t elements = 0;
+};
+
+/// A whole run, decided before it starts.
+struct Scenario {
+  std::uint64_t seed = 0;
+  LinkModel link;
+  api::Plan plan;
+  std::vector<RoundPlan> rounds;
+  std::size_t block_bytes = kMinBlockBytes;
+  std::size_t round_bytes = 64 << 10;
+  std::size_t in_flight = 2;               // rounds that a rank submits ahead
+  Duration compute_max = Duration::ms(2);  // a rank's own work before each round, uniform
+  bool authenticate = true;
+  bool paced = true;                       // nodes know their link's rate
+  Duration limit = Duration::seconds(60);  // virtual; a run that takes longer has hung
+};
+
+/// What a run showed. `failure` is empty when every checker held.
+struct Outcome {
+  std::string failure;
+  Instant ended;
+  std::uint64_t packets = 0;
+  std::uint64_t packets_dropped = 0;
+  core::Counters counters;  // of all nodes together
+  std::uint64_t trace = 0;  // the same for the same scenario: hashes results and times
+};
+
+/// Runs the production engines of all nodes against scripted trainers, in virtual time. Checks I1
+/// (all replicas have the same bits), I2 (a result is the sum over exactly all ranks), I3 (every
+/// round ends) and that nothing is left in flight.
+Outcome run(const Scenario& scenario);
+
+/// What rank `rank` contributes: small integers, so that every type holds every sum exactly.
+double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element);
+
+/// A scenario in which everything is drawn from the seed.
+Scenario random_scenario(std::uint64_t seed);
+
+/// Members 0..hosts-1, one rank on each of the last `workers` of them.
+std::vector<api::Member> members(std::uint16_t aggregators, std::uint16_t workers);
+api::Plan star(std::uint16_t workers);
+api::Plan sharded(std::uint16_t workers);
+/// Every rank host sends to relays that send to the root.
+api::Plan two_level_tree(std::uint16_t relays, std::uint16_t workers_per_relay);
+
+}  // namespace gradplane::sim

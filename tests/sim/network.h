@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <queue>
+#include <random>
+#include <vector>
+
+#include "dataplane/port/port.h"
+
+namespace gradplane::sim {
+
+/// What may happen to a datagram, and how fast links are. One for all links of a network.
+struct LinkModel {
+  std::uint64_t bits_per_second = 0;  // of every host, each direction; 0: infinitely fast
+  std::size_t queue_bytes = 1 << 20;  // drop-tail, at each host's downlink
+  Duration delay = Duration::us(50);  // one way
+  Duration jitter;                    // uniform on top of the delay: reorders
+  double loss = 0;
+  double duplication = 0;
+  double corruption = 0;  // one bit flips
+};
+
+/// Hosts on a switch, in virtual time. Everything follows from the seed.
+class Network {
+ public:
+  Network(LinkModel model, std::uint64_t seed) : model_(model), random_(seed) {}
+
+  /// Adds a host; its index is its node id.
+  std::uint16_t add_host(Ipv4 address);
+
+  void send(std::uint16_t from, Endpoint to, std::uint16_t source_port,
+            std::vector<std::byte> bytes, Instant now);
+
+  Instant next_event() const { return events_.empty() ? Instant::never() : events_.top().at; }
+  /// Runs all events up to `now`; calls `arrived(host)` for each host that got something.
+  template <typename F>
+  void run_until(Instant now, F arrived) {
+    while (!events_.empty() && events_.top().at <= now) {
+      Flight flight = events_.top();
+      events_.pop();
+      if (flight.at_switch) {
+        leave_switch(std::move(flight));
+      } else {
+        hosts_[flight.to].inbox.push_back(flight.datagram);
+        arrived(flight.to);
+      }
+    }
+  }
+
+  struct Datagram {
+    std::vector<std::byte> bytes;
+    Endpoint source;
+    std::uint16_t destination_port = 0;
+  };
+  std::deque<std::shared_ptr<Datagram>>& inbox(std::uint16_t host) { return hosts_[host].inbox; }
+
+  std::uint64_t sent() const { return sent_; }
+  std::uint64_t dropped() const { return dropped_; }
+  /// Silences a host: nothing reaches it or leaves it any more.
+  void cut(std::uint16_t host) { hosts_[host].cut = true; }
+
+ private:
+  struct Host {
+    Ipv4 address;
+    Instant uplink_free;
+    Instant downlink_free;
+    bool cut = false;
+    std::deque<std::shared_ptr<Datagram>> inbox;
+  };
+  struct Flight {
+    Instant at;
+    std::uint64_t order = 0;
+    std::uint16_t to = 0;
+    bool at_switch = false;
+    std::shared_ptr<Datagram> datagram;
+    bool operator<(const Flight& o) const {  // std::priority_queue pops the greatest
+      return at != o.at ? at > o.at : order > o.order;
+    }
+  };
+
+  void leave_switch(Flight flight);
+  Duration wire_time(std::size_t payload_bytes) const;
+  bool chance(double p) { return p > 0 && std::uniform_real_distribution<>(0, 1)(random_) < p; }
+
+  LinkModel model_;
+  std::mt19937_64 random_;
+  std::vector<Host> hosts_;
+  std::priority_queue<Flight> events_;
+  std::uint64_t order_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t dropped_ = 0;
+};
+
+/// A port on a simulated network. `clock` is the simulator's.
+class SimPort : public port::Port {
+ public:
+  SimPort(Network& network, std::uint16_t host, Ipv4 address, const Instant& clock)
+      : network_(network), host_(host), address_(address), clock_(clock) {}
+
+  std::size_t receive(std::span<port::RxDatagram> out) noexcept override;
+  void release(std::span<port::RxDatagram> datagrams) noexcept override;
+  bool allocate(port::TxDatagram& out) noexcept override;
+  void discard(port::TxDatagram& datagram) noexcept override;
+  std::size_t transmit(std::span<port::TxDatagram> datagrams) noexcept override;
+  void tick(Instant) noexcept override {}
+  std::size_t mtu_payload_bytes() const noexcept override { return kMaxDatagramBytes; }
+  Ipv4 address() const noexcept override { return address_; }
+  const port::PortCounters& counters() const noexcept override { return counters_; }
+
+ private:
+  Network& network_;
+  std::uint16_t host_;
+  Ipv4 address_;
+  const Instant& clock_;
+  std::vector<std::shared_ptr<Network::Datagram>> lent_;
+  port::PortCounters counters_;
+};
+
+}  // namespace gradplane::sim

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+#include <random>
+
+#include "tests/sim/cluster.h"
+
+namespace gradplane::sim {
+
+std::vector<api::Member> members(std::uint16_t aggregators, std::uint16_t workers) {
+  std::vector<api::Member> out;
+  for (std::uint16_t n = 0; n < aggregators; ++n) out.push_back({.node = n, .ranks = {}});
+  for (std::uint16_t w = 0; w < workers; ++w) {
+    out.push_back({.node = static_cast<api::NodeId>(aggregators + w), .ranks = {w}});
+  }
+  return out;
+}
+
+api::Plan star(std::uint16_t workers) {
+  api::Plan plan{.epoch = 7, .activation_round = 0, .members = members(1, workers), .trees = {}};
+  api::Tree tree{.weight = 1, .root = 0, .parent = {api::kNoNode}};
+  tree.parent.resize(plan.members.size(), 0);
+  plan.trees.push_back(tree);
+  return plan;
+}
+
+api::Plan sharded(std::uint16_t workers) {
+  api::Plan plan{.epoch = 9, .activation_round = 0, .members = members(0, workers), .trees = {}};
+  for (std::uint16_t root = 0; root < workers; ++root) {
+    api::Tree tree{.weight = 1, .root = root, .parent = {}};
+    for (std::uint16_t n = 0; n < workers; ++n)
+      tree.parent.push_back(n == root ? api::kNoNode : root);
+    plan.trees.push_back(tree);
+  }
+  return plan;
+}
+
+api::Plan two_level_tree(std::uint16_t relays, std::uint16_t workers_per_relay) {
+  const auto workers = static_cast<std::uint16_t>(relays * workers_per_relay);
+  const auto above = static_cast<std::uint16_t>(1 + relays);
+  api::Plan plan{
+      .epoch = 3, .activation_round = 0, .members = members(above, workers), .trees = {}};
+  api::Tree tree{.weight = 1, .root = 0, .parent = {api::kNoNode}};
+  for (std::uint16_t r = 0; r < relays; ++r) tree.parent.push_back(0);
+  for (std::uint16_t w = 0; w < workers; ++w) {
+    tree.parent.push_back(static_cast<api::NodeId>(1 + w / workers_per_relay));
+  }
+  plan.trees.push_back(tree);
+  return plan;
+}
+
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed) {}
+  std::uint64_t below(std::uint64_t n) { return random_() % n; }
+  bool coin() { return below(2) == 0; }
+  /// Zero half of the time: faults that are off show what the others do alone.
+  double maybe(double max) {
+    return coin() ? 0 : std::uniform_real_distribution<>(0, max)(random_);
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+/// Trees of random shape over the same members, every member in each of them.
+api::Plan random_forest(Dice& dice) {
+  const auto hosts = static_cast<std::uint16_t>(2 + dice.below(7));
+  api::Plan plan{.epoch = 11, .activation_round = 0, .members = {}, .trees = {}};
+  std::uint16_t rank = 0;
+  for (std::uint16_t n = 0; n < hosts; ++n) {
+    api::Member member{.node = n, .ranks = {}};
+    for (std::uint64_t r = 1 + dice.below(3); r > 0; --r) member.ranks.push_back(rank++);
+    plan.members.push_back(member);
+  }
+  for (std::uint64_t t = 1 + dice.below(4); t > 0; --t) {
+    std::vector<api::NodeId> order(hosts);
+    for (std::uint16_t n = 0; n < hosts; ++n) order[n] = n;
+    for (std::size_t n = hosts - 1u; n > 0; --n) std::swap(order[n], order[dice.below(n + 1)]);
+    api::Tree tree{.weight = static_cast<std::uint32_t>(1 + dice.below(5)),
+                   .root = order[0],
+                   .parent = std::vector<api::NodeId>(hosts, api::kNoNode)};
+    for (std::size_t n = 1; n < hosts; ++n) tree.parent[order[n]] = order[dice.below(n)];
+    plan.trees.push_back(tree);
+  }
+  return plan;
+}
+
+}  // namespace
+
+Scenario random_scenario(std::uint64_t seed) {
+  Dice dice(seed);
+  Scenario s;
+  s.seed = seed;
+  s.link.bits_per_second = dice.coin() ? 0 : 100'000'000 * (1 + dice.below(100));
+  s.link.queue_bytes = 16'000 + dice.below(1 << 20);
+  s.link.delay = Duration::us(static_cast<std::int64_t>(1 + dice.below(2000)));
+  s.link.jitter = Duration::us(dice.coin() ? 0 : static_cast<std::int64_t>(1 + dice.below(1000)));
+  s.link.loss = dice.maybe(0.1);
+  s.link.duplication = dice.maybe(0.1);
+  s.link.corruption = dice.maybe(0.01);
+  switch (dice.below(4)) {
+    case 0:
+      s.plan = star(static_cast<std::uint16_t>(2 + dice.below(8)));
+      break;
+    case 1:
+      s.plan = sharded(static_cast<std::uint16_t>(2 + dice.below(7)));
+      break;
+    case 2:
+      s.plan = two_level_tree(static_cast<std::uint16_t>(1 + dice.below(3)),
+                              static_cast<std::uint16_t>(1 + dice.below(3)));
+      break;
+    default:
+      s.plan = random_forest(dice);
+  }
+  s.block_bytes = kBlockAlignBytes * (8 + dice.below(16));
+  for (std::uint64_t n = 1 + dice.below(24); n > 0; --n) {
+    const ElementType type = kElementTypes[dice.below(kElementTypes.size())];
+    const std::uint64_t most = s.round_bytes / element_bytes(type);
+    const std::uint64_t elements = dice.coin() ? 1 + dice.below(64) : 1 + dice.below(most);
+    s.rounds.push_back({type, static_cast<std::uint32_t>(elements)});
+  }
+  s.in_flight = 1 + dice.below(kMaxInFlightRounds);
+  s.compute_max = Duration::us(static_cast<std::int64_t>(dice.below(5000)));
+  s.paced = dice.coin();
+  return s;
+}
+
+}  // namespace gradplane::sim

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/sim/trainer.h"
+
+#include <bit>
+#include <cstring>
+
+#include "dataplane/base/siphash.h"
+#include "dataplane/reduce/kernels.h"
+
+namespace gradplane::sim {
+namespace {
+
+template <typename T>
+void put(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof value);
+}
+template <typename T>
+T get(const std::byte* at) {
+  T value;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+}  // namespace
+
+void store(ElementType type, std::byte* at, double value) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return put(at, static_cast<float>(value));
+    case ElementType::kFloat64:
+      return put(at, value);
+    case ElementType::kInt32:
+      return put(at, static_cast<std::int32_t>(value));
+    case ElementType::kInt64:
+      return put(at, static_cast<std::int64_t>(value));
+    case ElementType::kFloat16:
+    case ElementType::kBfloat16: {
+      std::byte accumulator[4];
+      put(accumulator, static_cast<float>(value));
+      return reduce::scalar_kernels_for(type).finish(at, accumulator, 1);
+    }
+  }
+}
+
+double load(ElementType type, const std::byte* at) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return get<float>(at);
+    case ElementType::kFloat64:
+      return get<double>(at);
+    case ElementType::kInt32:
+      return get<std::int32_t>(at);
+    case ElementType::kInt64:
+      return static_cast<double>(get<std::int64_t>(at));
+    case ElementType::kFloat16:
+    case ElementType::kBfloat16: {
+      std::byte accumulator[4];
+      reduce::scalar_kernels_for(type).set(accumulator, at, 1);
+      return get<float>(accumulator);
+    }
+  }
+  return 0;
+}
+
+double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element) {
+  // Below 8: the sum of 32 ranks stays exact in bf16, which holds integers up to 256.
+  return (round * 5 + rank * 3 + element * 7 + (element >> 5)) % 8;
+}
+
+Trainer::Trainer(const Scenario& scenario, std::uint32_t rank, std::uint32_t world,
+                 std::shared_ptr<engine::RankChannel> channel)
+    : scenario_(scenario),
+      rank_(rank),
+      world_(world),
+      channel_(std::move(channel)),
+      submissions_(channel_->channel.submissions()),
+      completions_(channel_->channel.completions()),
+      random_(scenario.seed * 1000003 + rank),
+      round_done_(scenario.rounds.size()),
+      results_(scenario.rounds.size()) {}
+
+Instant Trainer::next_deadline() const {
+  const bool may_submit =
+      submitted_ < scenario_.rounds.size() && submitted_ - completed_ < scenario_.in_flight;
+  return may_submit ? ready_at_ : Instant::never();
+}
+
+bool Trainer::step(Instant now) {
+  bool any = false;
+  ipc::Completion completion;
+  while (completions_.pop(completion)) {
+    any = true;
+    check(completion);
+  }
+  while (next_deadline() <= now) {
+    any = true;
+    submit_next();
+    const auto span = static_cast<std::uint64_t>(scenario_.compute_max.count_ns()) + 1;
+    ready_at_ = now + Duration::ns(static_cast<std::int64_t>(random_() % span));
+  }
+  return any;
+}
+
+void Trainer::submit_next() {
+  const std::uint32_t round = submitted_++;
+  const RoundPlan& plan = scenario_.rounds[round];
+  const std::span<std::byte> slot = channel_->channel.slot(round);
+  const std::size_t width = element_bytes(plan.type);
+  for (std::uint32_t e = 0; e < plan.elements; ++e) {
+    store(plan.type, slot.data() + e * width, contribution(round, rank_, e));
+  }
+  const bool pushed = submissions_.push({.round = round,
+                                         .elements = plan.elements,
+                                         .element_type = static_cast<std::uint8_t>(plan.type),
+                                         .flags = 0,
+                                         .reserved = 0,
+                                         .bucket = 0});
+  if (!pushed) failure_ = "rank " + std::to_string(rank_) + " found its submission ring full";
+}
+
+void Trainer::check(const ipc::Completion& completion) {
+  const std::uint32_t round = completion.round;
+  const auto fail = [&](const std::string& what) {
+    if (failure_.empty()) {
+      failure_ = "rank " + std::to_string(rank_) + ", round " + std::to_string(round) + ": " + what;
+    }
+  };
+  if (round >= submitted_ || round_done_[round]) return fail("completed twice or never submitted");
+  round_done_[round] = true;
+  while (completed_ < submitted_ && round_done_[completed_]) ++completed_;
+  if (completion.status != ipc::CompletionStatus::kOk) return fail("failed");
+  if (completion.contributors != world_) return fail("I2: a contribution is missing");
+  const RoundPlan& plan = scenario_.rounds[round];
+  const std::size_t width = element_bytes(plan.type);
+  const std::span<const std::byte> slot = channel_->channel.slot(round);
+  for (std::uint32_t e = 0; e < plan.elements; ++e) {
+    double expected = 0;
+    for (std::uint32_t r = 0; r < world_; ++r) expected += contribution(round, r, e);
+    const double got = load(plan.type, slot.data() + e * width);
+    if (got != expected) {
+      return fail("I2: element " + std::to_string(e) + " is " + std::to_string(got) + " and not " +
+                  std::to_string(expected));
+    }
+  }
+  results_[round] = siphash24({}, slot.first(plan.elements * width));
+}
+
+}  // namespace gradplane::sim

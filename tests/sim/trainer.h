@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "dataplane/engine/job_runtime.h"
+#include "tests/sim/cluster.h"
+
+namespace gradplane::sim {
+
+/// The numbers of a tensor in its own type, both ways. Exact for small integers.
+void store(ElementType type, std::byte* at, double value);
+double load(ElementType type, const std::byte* at);
+
+/// A rank that works through a scenario's rounds: computes for a while, writes its contribution
+/// into the arena, submits, and checks the sums that come back.
+class Trainer {
+ public:
+  Trainer(const Scenario& scenario, std::uint32_t rank, std::uint32_t world,
+          std::shared_ptr<engine::RankChannel> channel);
+
+  /// Does what is due; returns whether something happened. `failure()` is set when a sum is wrong.
+  bool step(Instant now);
+  Instant next_deadline() const;
+  bool done() const { return completed_ == scenario_.rounds.size(); }
+  const std::string& failure() const { return failure_; }
+  std::uint32_t completed() const { return completed_; }
+  /// Bit-exact hash of each completed round's result.
+  const std::vector<std::uint64_t>& results() const { return results_; }
+
+ private:
+  void submit_next();
+  void check(const ipc::Completion& completion);
+
+  const Scenario& scenario_;
+  std::uint32_t rank_;
+  std::uint32_t world_;
+  std::shared_ptr<engine::RankChannel> channel_;
+  ipc::RingProducer<ipc::Submission> submissions_;
+  ipc::RingConsumer<ipc::Completion> completions_;
+  std::mt19937_64 random_;
+  std::uint32_t submitted_ = 0;
+  std::uint32_t completed_ = 0;
+  std::vector<bool> round_done_;
+  Instant ready_at_;
+  std::string failure_;
+  std::vector<std::uint64_t> results_;
+};
+
+}  // namespace gradplane::sim
