@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/port/dpdk/device.h"
+
+#include <dlfcn.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+#include <rte_version.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "dataplane/port/dpdk/eal.h"
+#include "dataplane/port/dpdk/interface.h"
+#include "dataplane/port/dpdk/packet_socket.h"
+
+namespace gradplane::port {
+namespace {
+
+// Buffers that one thread keeps at hand; a few bursts.
+constexpr unsigned kPoolCacheCount = 128;
+// DPDK 22.11 has ABI 23, and so until 23.11: the number is in the names of libraries and packages.
+constexpr int kAbiVersion = RTE_VER_MONTH >= 11 ? RTE_VER_YEAR + 1 : RTE_VER_YEAR;
+
+std::string fresh_name(const std::string& stem) {
+  static std::atomic<unsigned> next{0};
+  return stem + std::to_string(next.fetch_add(1));
+}
+
+std::string because(int error) {
+  std::string text = rte_strerror(error < 0 ? -error : error);
+  const std::string log = take_eal_log();
+  return log.empty() ? text : text + "; DPDK logged: " + log;
+}
+
+bool driver_is_loaded(const std::string& driver) {
+  const std::string library = "librte_" + driver + ".so." + std::to_string(kAbiVersion);
+  void* handle = dlopen(library.c_str(), RTLD_NOLOAD | RTLD_LAZY);
+  if (handle != nullptr) dlclose(handle);
+  return handle != nullptr;
+}
+
+// net_af_packet is in librte-net-af-packet23, by Debian's rules.
+std::string driver_package(std::string driver) {
+  for (char& c : driver) c = c == '_' ? '-' : c;
+  return "librte-" + driver + std::to_string(kAbiVersion);
+}
+
+std::string probe_remedy(const DpdkPortOptions& o, const DevicePlan& plan) {
+  if (!driver_is_loaded(plan.driver)) {
+    return "; the driver is not loaded; run: apt-get install " + driver_package(plan.driver);
+  }
+  switch (o.kind) {
+    case DeviceKind::kAfXdp:
+      return "; the kernel needs AF_XDP, the process cap_net_admin and cap_bpf (or root), and no "
+             "other XDP program may sit on the interface; run: ip link set dev " +
+             o.interface + " xdp off, or use af_packet";
+    case DeviceKind::kMemif:
+      return "; the socket " + o.memif_socket +
+             " must be in a folder that exists and that this process may write, and must not be "
+             "left over from a process that is gone";
+    default:
+      return "; see the cause above";
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> Device::open(const DpdkPortOptions& options,
+                                             const DevicePlan& plan) {
+  (void)take_eal_log();
+  std::unique_ptr<Device> device(new Device);
+  if (Status s = device->probe(options, plan); !s) return s.error();
+  if (Status s = device->create_pools(plan); !s) return s.error();
+  if (Status s = device->configure(options, plan); !s) return s.error();
+  if (Status s = device->read_mac(options); !s) return s.error();
+  device->tune_socket(options, plan);
+  return device;
+}
+
+Status Device::probe(const DpdkPortOptions& options, const DevicePlan& plan) {
+  if (options.kind == DeviceKind::kPci) {
+    name_ = options.pci_address;  // the EAL has probed it already
+    if (rte_eth_dev_get_port_by_name(name_.c_str(), &id_) != 0) {
+      return Error{"port: no DPDK driver took the device " + name_ + ": " + because(ENODEV) +
+                   "; bind it, as with: dpdk-devbind.py --bind=vfio-pci " + name_ +
+                   ", and see that the package of its driver (librte-net-...) is installed"};
+    }
+    attached_ = true;
+    return Nothing{};
+  }
+  name_ = fresh_name(plan.driver);
+  const int probed = rte_eal_hotplug_add("vdev", name_.c_str(), plan.arguments.c_str());
+  if (probed != 0) {
+    const std::string cause = because(probed);
+    return Error{"port: the driver " + plan.driver + " refused " + plan.arguments + ": " + cause +
+                 probe_remedy(options, plan)};
+  }
+  attached_ = true;
+  is_virtual_ = true;
+  if (rte_eth_dev_get_port_by_name(name_.c_str(), &id_) != 0) {
+    return Error{"port: the driver " + plan.driver + " made no device: " + because(ENODEV)};
+  }
+  return Nothing{};
+}
+
+Status Device::create_pools(const DevicePlan& plan) {
+  const auto room = static_cast<std::uint16_t>(plan.buffer_bytes + RTE_PKTMBUF_HEADROOM);
+  rx_pool_ = rte_pktmbuf_pool_create(fresh_name("gp_rx_").c_str(), plan.rx_buffer_count,
+                                     kPoolCacheCount, 0, room, SOCKET_ID_ANY);
+  tx_pool_ = rte_pktmbuf_pool_create(fresh_name("gp_tx_").c_str(), plan.tx_buffer_count,
+                                     kPoolCacheCount, 0, room, SOCKET_ID_ANY);
+  if (rx_pool_ != nullptr && tx_pool_ != nullptr) return Nothing{};
+  return Error{"port: there is no memory for " +
+               std::to_string(plan.rx_buffer_count + plan.tx_buffer_count) + " buffers of " +
+               std::to_string(room) + " bytes: " + because(rte_errno) + "; give the process " +
+               std::to_string(plan.memory_mb) +
+               " MiB or more for each port, more huge pages, or fewer descriptors"};
+}
+
+Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan) {
+  rte_eth_dev_info info;
+  if (const int e = rte_eth_dev_info_get(id_, &info); e != 0) {
+    return Error{"port: device " + name_ + " says nothing about itself: " + because(e)};
+  }
+  if (options.kind != DeviceKind::kAfPacket && info.max_mtu != 0 && plan.mtu > info.max_mtu) {
+    return Error{"port: an MTU of " + std::to_string(plan.mtu) + " is more than device " + name_ +
+                 " takes; set it to " + std::to_string(info.max_mtu) + " or less"};
+  }
+  constexpr std::uint64_t kRxChecksum =
+      RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
+  constexpr std::uint64_t kTxChecksum = RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
+  rx_checksum_ = (info.rx_offload_capa & kRxChecksum) == kRxChecksum;
+  tx_checksum_ = (info.tx_offload_capa & kTxChecksum) == kTxChecksum;
+  rte_eth_conf conf{};
+  // Only a NIC of our own is told the MTU; for a kernel interface it is the operator's to set.
+  if (options.kind == DeviceKind::kPci) conf.rxmode.mtu = plan.mtu;
+  conf.rxmode.offloads = rx_checksum_ ? kRxChecksum : 0;
+  conf.txmode.offloads = tx_checksum_ ? kTxChecksum : 0;
+  std::uint16_t rx_count = options.rx_descriptors;
+  std::uint16_t tx_count = options.tx_descriptors;
+  int e = rte_eth_dev_configure(id_, 1, 1, &conf);
+  if (e == 0) e = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_count, &tx_count);
+  if (e == 0) e = rte_eth_rx_queue_setup(id_, 0, rx_count, SOCKET_ID_ANY, nullptr, rx_pool_);
+  if (e == 0) e = rte_eth_tx_queue_setup(id_, 0, tx_count, SOCKET_ID_ANY, nullptr);
+  if (e == 0) e = rte_eth_dev_start(id_);
+  if (e != 0) {
+    const std::string cause = because(e);
+    return Error{"port: device " + name_ + " did not start: " + cause +
+                 (plan.driver.empty() ? "" : probe_remedy(options, plan))};
+  }
+  started_ = true;
+  return Nothing{};
+}
+
+Status Device::read_mac(const DpdkPortOptions& options) {
+  rte_ether_addr address{};
+  if (options.mac) {
+    std::memcpy(address.addr_bytes, options.mac->bytes.data(), sizeof address.addr_bytes);
+    const int e =
+        options.kind == DeviceKind::kMemif ? 0 : rte_eth_dev_default_mac_addr_set(id_, &address);
+    if (e != 0) {
+      return Error{"port: the device does not take another MAC address: " + because(e) +
+                   "; leave mac out, or set it with: ip link set dev " + options.interface +
+                   " address ..."};
+    }
+    mac_ = *options.mac;
+    return Nothing{};
+  }
+  const int e = rte_eth_macaddr_get(id_, &address);
+  std::memcpy(mac_.bytes.data(), address.addr_bytes, mac_.bytes.size());
+  if (e == 0 && !mac_.is_zero() && !mac_.is_group()) return Nothing{};
+  return Error{"port: the MAC address of device " + name_ + " is unreadable: " + because(e) +
+               "; give one in the configuration"};
+}
+
+void Device::tune_socket(const DpdkPortOptions& options, const DevicePlan& plan) {
+  if (options.kind != DeviceKind::kAfPacket) return;
+  rte_eth_dev_info info;
+  if (rte_eth_dev_info_get(id_, &info) != 0) return;
+  packet_socket_ = find_packet_socket(static_cast<int>(info.if_index));
+  if (packet_socket_ < 0) return;
+  const std::size_t frames = std::max(options.rx_descriptors, options.tx_descriptors);
+  tune_packet_socket(packet_socket_, frames * plan.buffer_bytes);
+}
+
+std::uint64_t Device::missed_count() noexcept {
+  if (packet_socket_ >= 0) {
+    socket_drop_count_ += take_packet_socket_drops(packet_socket_);
+    return socket_drop_count_;
+  }
+  rte_eth_stats stats;
+  if (rte_eth_stats_get(id_, &stats) != 0) return 0;
+  return stats.imissed + stats.rx_nombuf;
+}
+
+Device::~Device() {
+  if (started_) (void)rte_eth_dev_stop(id_);
+  if (attached_) (void)rte_eth_dev_close(id_);
+  if (attached_ && is_virtual_) (void)rte_eal_hotplug_remove("vdev", name_.c_str());
+  rte_mempool_free(rx_pool_);
+  rte_mempool_free(tx_pool_);
+}
+
+}  // namespace gradplane::port

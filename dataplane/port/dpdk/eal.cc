@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/port/dpdk/eal.h"
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_lcore.h>
+#include <rte_log.h>
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace gradplane::port {
+namespace {
+
+constexpr std::size_t kMaxLogTailBytes = 2048;
+
+// DPDK's log goes here instead of to the terminal. Bounded: the oldest bytes go first.
+class LogTail {
+ public:
+  void append(const char* text, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    tail_.append(text, bytes);
+    if (tail_.size() > kMaxLogTailBytes) tail_.erase(0, tail_.size() - kMaxLogTailBytes);
+  }
+  std::string take() {
+    const std::lock_guard lock(mutex_);
+    std::string text = std::exchange(tail_, {});
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    std::replace(text.begin(), text.end(), '\n', '|');
+    return text;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string tail_;
+};
+
+// Never destroyed: DPDK's own threads may log until the process ends.
+LogTail& log_tail() {
+  static LogTail& tail = *new LogTail;
+  return tail;
+}
+
+ssize_t write_log(void*, const char* text, std::size_t bytes) {
+  log_tail().append(text, bytes);
+  return static_cast<ssize_t>(bytes);
+}
+
+void capture_log() {
+  FILE* stream = fopencookie(
+      nullptr, "w", {.read = nullptr, .write = write_log, .seek = nullptr, .close = nullptr});
+  if (stream == nullptr) return;
+  setvbuf(stream, nullptr, _IOLBF, 0);
+  rte_openlog_stream(stream);
+}
+
+// The cpus that the process may run on, as a list for --lcores.
+std::string allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return "0";
+  std::string list;
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &set)) continue;
+    if (!list.empty()) list += ',';
+    list += std::to_string(cpu);
+  }
+  return list;
+}
+
+std::size_t free_huge_mb() {
+  std::size_t kilobytes = 0;
+  std::error_code ignored;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", ignored)) {
+    const std::string name = entry.path().filename();  // hugepages-2048kB
+    const std::size_t page_kb = std::strtoul(name.c_str() + name.find('-') + 1, nullptr, 10);
+    std::size_t free_count = 0;
+    std::ifstream(entry.path() / "free_hugepages") >> free_count;
+    kilobytes += page_kb * free_count;
+  }
+  return kilobytes / 1024;
+}
+
+Result<bool> decide_huge_pages(const EalOptions& o) {
+  if (o.huge_pages == HugePages::kNever) return false;
+  const std::size_t free_mb = free_huge_mb();
+  if (free_mb >= o.memory_mb) return true;
+  if (o.huge_pages == HugePages::kAuto) return false;
+  return Error{"dpdk: huge pages are required, " + std::to_string(o.memory_mb) +
+               " MiB are needed and " + std::to_string(free_mb) +
+               " MiB are free; reserve them, as with: sysctl vm.nr_hugepages=" +
+               std::to_string((o.memory_mb + 1) / 2) + " (pages of 2 MiB), or do not require them"};
+}
+
+std::vector<std::string> eal_arguments(const EalOptions& o, bool huge) {
+  // One prefix for all: nothing is shared under it, and no empty folders pile up in /run/dpdk.
+  std::vector<std::string> args = {"gradplane", "--no-telemetry", "--file-prefix",
+                                   "gradplane", "--lcores",       "(0)@(" + allowed_cpus() + ")"};
+  if (o.pci_address.empty()) {
+    args.insert(args.end(), {"--no-pci", "--iova-mode", "va"});
+  } else {
+    args.insert(args.end(), {"-a", o.pci_address});
+  }
+  // Without huge pages DPDK's memory is of the old kind, which it will not call "in memory"; what
+  // matters of that is that no file is shared with other processes.
+  if (huge) {
+    args.push_back("--in-memory");
+  } else {
+    args.insert(args.end(), {"--no-shconf", "--no-huge", "-m", std::to_string(o.memory_mb)});
+  }
+  return args;
+}
+
+Status start(const EalOptions& o) {
+  const Result<bool> huge = decide_huge_pages(o);
+  if (!huge) return huge.error();
+  std::vector<std::string> args = eal_arguments(o, huge.value());
+  std::vector<char*> argv;
+  for (std::string& a : args) argv.push_back(a.data());
+  argv.push_back(nullptr);
+  capture_log();
+  if (rte_eal_init(static_cast<int>(args.size()), argv.data()) >= 0) return Nothing{};
+  std::string message =
+      "dpdk: the EAL did not start: " + std::string(rte_strerror(rte_errno)) + "; it was given";
+  for (std::size_t i = 1; i < args.size(); ++i) message += " " + args[i];
+  message += "; it logged: " + take_eal_log();
+  if (rte_errno == EACCES || rte_errno == EPERM || geteuid() != 0) {
+    message += "; run as root, or give the program cap_net_raw, cap_net_admin and cap_ipc_lock";
+  }
+  return Error{message};
+}
+
+// Leaves when its thread ends, so that lcore numbers are not used up by threads that come and go.
+struct ThreadRegistration {
+  ThreadRegistration() {
+    registered = rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0;
+  }
+  ~ThreadRegistration() {
+    if (registered) rte_thread_unregister();
+  }
+  bool registered = false;
+};
+
+}  // namespace
+
+Status start_eal(const EalOptions& options) {
+  static std::mutex mutex;
+  static std::optional<Status> first;
+  const std::lock_guard lock(mutex);
+  if (!first) first = start(options);
+  return *first;
+}
+
+std::string take_eal_log() {
+  return log_tail().take();
+}
+
+void attach_poll_thread() noexcept {
+  static thread_local ThreadRegistration registration;
+  (void)registration;
+}
+
+}  // namespace gradplane::port

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "dataplane/base/endpoint.h"
+#include "dataplane/port/port.h"
+
+/// Ethernet, VLAN, ARP, IPv4, UDP and ICMP echo over plain bytes: no state, no device.
+namespace gradplane::port {
+
+struct MacAddress {
+  std::array<std::uint8_t, 6> bytes{};
+  constexpr auto operator<=>(const MacAddress&) const = default;
+  constexpr bool is_group() const { return (bytes[0] & 1) != 0; }
+  constexpr bool is_zero() const { return *this == MacAddress{}; }
+};
+inline constexpr MacAddress kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+
+inline constexpr std::size_t kEthernetBytes = 14;
+inline constexpr std::size_t kVlanTagBytes = 4;
+inline constexpr std::size_t kIpv4Bytes = 20;
+inline constexpr std::size_t kUdpBytes = 8;
+inline constexpr std::size_t kArpBytes = 28;
+/// The shortest frame without its check sequence; shorter ones are padded.
+inline constexpr std::size_t kMinFrameBytes = 60;
+inline constexpr std::size_t kIpUdpBytes = kIpv4Bytes + kUdpBytes;
+inline constexpr std::uint16_t kMaxVlanId = 4094;
+
+/// DiffServ code points, and the 802.1Q priorities that go with them.
+inline constexpr std::uint8_t kControlDscp = 48;  // CS6
+inline constexpr std::uint8_t kDataDscp = 18;     // AF21
+inline constexpr std::uint8_t kControlVlanPriority = 6;
+inline constexpr std::uint8_t kDataVlanPriority = 2;
+inline constexpr std::uint8_t kTimeToLive = 64;
+
+/// What a frame must match to be ours.
+struct FrameFilter {
+  MacAddress mac;
+  Ipv4 address;
+  std::optional<std::uint16_t> vlan;  // none: untagged frames and priority tags (VLAN 0) only
+};
+
+/// What the device already knows about a frame's checksums.
+enum class ChecksumHint : std::uint8_t { kUnknown, kGood, kBad };
+struct ChecksumHints {
+  ChecksumHint ip = ChecksumHint::kUnknown;
+  ChecksumHint udp = ChecksumHint::kUnknown;
+};
+
+enum class FrameKind : std::uint8_t { kDropped, kUdp, kArp, kEchoRequest };
+
+struct ParsedFrame {
+  FrameKind kind = FrameKind::kDropped;
+  PortDrop drop = PortDrop::kBadHeader;  // of kDropped
+  MacAddress source_mac;
+  std::size_t ip_offset = 0;  // of kUdp and kEchoRequest: where the IPv4 header begins
+
+  // kUdp
+  std::span<const std::byte> payload;
+  Endpoint source;
+  std::uint16_t destination_udp_port = 0;
+  bool congestion_experienced = false;
+
+  // kEchoRequest
+  std::size_t ip_total_bytes = 0;
+
+  // kArp: as the sender wrote it
+  bool arp_is_request = false;
+  MacAddress arp_sender_mac;
+  Ipv4 arp_sender;
+  Ipv4 arp_target;
+};
+
+/// Checks everything before it believes anything. Never reads outside `frame`.
+ParsedFrame parse_frame(std::span<const std::byte> frame, const FrameFilter& us,
+                        ChecksumHints hints) noexcept;
+
+constexpr std::size_t udp_headers_bytes(bool tagged) {
+  return kEthernetBytes + (tagged ? kVlanTagBytes : 0) + kIpUdpBytes;
+}
+
+/// One datagram to be framed.
+struct UdpFrame {
+  MacAddress source_mac;
+  MacAddress destination_mac;
+  std::optional<std::uint16_t> vlan;
+  Endpoint source;
+  Endpoint destination;
+  TrafficClass traffic_class = TrafficClass::kData;
+};
+
+/// Who computes the UDP checksum: we, or the device from the pseudo header's sum.
+enum class UdpChecksum : std::uint8_t { kSoftware, kDevice };
+
+/// Writes udp_headers_bytes() bytes of headers for `payload`, which follows them in the frame and
+/// is at most 65507 bytes long.
+void write_udp_headers(std::span<std::byte> headers, const UdpFrame& frame,
+                       std::span<const std::byte> payload, UdpChecksum checksum) noexcept;
+
+struct ArpFrame {
+  MacAddress destination_mac;  // of the Ethernet frame
+  std::optional<std::uint16_t> vlan;
+  bool is_request = false;
+  MacAddress sender_mac;
+  Ipv4 sender;
+  MacAddress target_mac;  // zero in a request
+  Ipv4 target;
+};
+inline constexpr std::size_t kMaxArpFrameBytes = kMinFrameBytes + kVlanTagBytes;
+
+/// Writes a whole padded frame into `out` (at least kMaxArpFrameBytes); returns its length.
+std::size_t write_arp(std::span<std::byte> out, const ArpFrame& frame) noexcept;
+
+/// Turns a checked echo request into its reply, in place.
+void turn_echo_around(std::span<std::byte> frame, const ParsedFrame& parsed,
+                      const FrameFilter& us) noexcept;
+
+}  // namespace gradplane::port

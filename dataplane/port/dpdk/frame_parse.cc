@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <cstring>
+
+#include "dataplane/base/bytes.h"
+#include "dataplane/port/dpdk/checksum.h"
+#include "dataplane/port/dpdk/frame.h"
+#include "dataplane/port/dpdk/frame_fields.h"
+
+namespace gradplane::port {
+namespace {
+
+using Bytes = std::span<const std::byte>;
+
+// The caller has checked that the field lies inside the bytes.
+template <typename T>
+T load(Bytes bytes, std::size_t offset) noexcept {
+  T v;
+  std::memcpy(&v, bytes.data() + offset, sizeof v);
+  return to_network_order(v);
+}
+
+MacAddress load_mac(Bytes bytes, std::size_t offset) noexcept {
+  MacAddress mac;
+  std::memcpy(mac.bytes.data(), bytes.data() + offset, mac.bytes.size());
+  return mac;
+}
+
+void drop(ParsedFrame& out, PortDrop reason) noexcept {
+  out.kind = FrameKind::kDropped;
+  out.drop = reason;
+}
+
+struct Ethernet {
+  std::uint16_t type = 0;
+  std::size_t body_offset = 0;
+  bool broadcast = false;
+};
+
+// False when `out` says why the frame is not ours.
+bool parse_ethernet(Bytes frame, const FrameFilter& us, Ethernet& eth, ParsedFrame& out) noexcept {
+  if (frame.size() < kEthernetBytes) return drop(out, PortDrop::kBadHeader), false;
+  const MacAddress destination = load_mac(frame, 0);
+  out.source_mac = load_mac(frame, kMacBytes);
+  eth.broadcast = destination == kBroadcastMac;
+  // A frame from our own address is our own, come back over a bridge or a packet socket.
+  if ((!eth.broadcast && destination != us.mac) || out.source_mac == us.mac) {
+    return drop(out, PortDrop::kNotForUs), false;
+  }
+  if (out.source_mac.is_group()) return drop(out, PortDrop::kBadHeader), false;
+  eth.type = load<std::uint16_t>(frame, 2 * kMacBytes);
+  eth.body_offset = kEthernetBytes;
+  std::uint16_t vlan = 0;
+  if (eth.type == kTypeVlan) {
+    if (frame.size() < kEthernetBytes + kVlanTagBytes) {
+      return drop(out, PortDrop::kBadHeader), false;
+    }
+    vlan = load<std::uint16_t>(frame, kEthernetBytes) & kVlanIdMask;
+    eth.type = load<std::uint16_t>(frame, kEthernetBytes + 2);
+    eth.body_offset += kVlanTagBytes;
+  }
+  if (vlan != us.vlan.value_or(0)) return drop(out, PortDrop::kWrongVlan), false;
+  return true;
+}
+
+void parse_arp(Bytes body, ParsedFrame& out) noexcept {
+  if (body.size() < kArpBytes || load<std::uint16_t>(body, 0) != kArpEthernet ||
+      load<std::uint16_t>(body, 2) != kTypeIpv4 || load<std::uint8_t>(body, 4) != kMacBytes ||
+      load<std::uint8_t>(body, 5) != sizeof(Ipv4)) {
+    return drop(out, PortDrop::kBadHeader);
+  }
+  const auto operation = load<std::uint16_t>(body, kArpOperationOffset);
+  out.arp_sender_mac = load_mac(body, kArpSenderMacOffset);
+  if ((operation != kArpRequest && operation != kArpReply) || out.arp_sender_mac.is_group() ||
+      out.arp_sender_mac.is_zero()) {
+    return drop(out, PortDrop::kBadHeader);
+  }
+  out.kind = FrameKind::kArp;
+  out.arp_is_request = operation == kArpRequest;
+  out.arp_sender = {load<std::uint32_t>(body, kArpSenderOffset)};
+  out.arp_target = {load<std::uint32_t>(body, kArpTargetOffset)};
+}
+
+void parse_udp(Bytes segment, Ipv4 destination, ChecksumHint hint, ParsedFrame& out) noexcept {
+  if (segment.size() < kUdpBytes) return drop(out, PortDrop::kBadHeader);
+  const std::size_t length = load<std::uint16_t>(segment, kUdpLengthOffset);
+  if (length < kUdpBytes || length > segment.size()) return drop(out, PortDrop::kBadHeader);
+  const Bytes datagram = segment.first(length);
+  if (load<std::uint16_t>(segment, kUdpChecksumOffset) != 0) {
+    if (hint == ChecksumHint::kBad) return drop(out, PortDrop::kBadChecksum);
+    if (hint == ChecksumHint::kUnknown) {
+      const std::uint64_t pseudo =
+          udp_pseudo_sum(out.source.address, destination, static_cast<std::uint16_t>(length));
+      if (checksum_fold(checksum_add(pseudo, datagram)) != kGoodSum) {
+        return drop(out, PortDrop::kBadChecksum);
+      }
+    }
+  }
+  out.kind = FrameKind::kUdp;
+  out.source.udp_port = load<std::uint16_t>(segment, 0);
+  out.destination_udp_port = load<std::uint16_t>(segment, 2);
+  out.payload = datagram.subspan(kUdpBytes);
+}
+
+void parse_icmp(Bytes message, ParsedFrame& out) noexcept {
+  if (message.size() < kIcmpBytes) return drop(out, PortDrop::kBadHeader);
+  if (checksum_fold(checksum_add(0, message)) != kGoodSum) {
+    return drop(out, PortDrop::kBadChecksum);
+  }
+  if (load<std::uint8_t>(message, 0) != kIcmpEchoRequest || load<std::uint8_t>(message, 1) != 0) {
+    return drop(out, PortDrop::kNotUdp);
+  }
+  out.kind = FrameKind::kEchoRequest;
+}
+
+void parse_ipv4(Bytes body, const FrameFilter& us, ChecksumHints hints, ParsedFrame& out) noexcept {
+  if (body.size() < kIpv4Bytes || load<std::uint8_t>(body, 0) != kIpv4NoOptions) {
+    return drop(out, PortDrop::kBadHeader);
+  }
+  const std::size_t total = load<std::uint16_t>(body, kIpTotalOffset);
+  const auto fragment = load<std::uint16_t>(body, kIpFragmentOffset);
+  if (total < kIpv4Bytes || total > body.size() || (fragment & kIpFragmentMask) != 0 ||
+      load<std::uint8_t>(body, kIpTtlOffset) == 0) {
+    return drop(out, PortDrop::kBadHeader);
+  }
+  if (hints.ip == ChecksumHint::kBad ||
+      (hints.ip == ChecksumHint::kUnknown &&
+       checksum_fold(checksum_add(0, body.first(kIpv4Bytes))) != kGoodSum)) {
+    return drop(out, PortDrop::kBadChecksum);
+  }
+  const Ipv4 destination{load<std::uint32_t>(body, kIpDestinationOffset)};
+  if (destination != us.address) return drop(out, PortDrop::kNotForUs);
+  out.source.address = {load<std::uint32_t>(body, kIpSourceOffset)};
+  if (!is_host_address(out.source.address) || out.source.address == us.address) {
+    return drop(out, PortDrop::kBadHeader);
+  }
+  out.congestion_experienced =
+      (load<std::uint8_t>(body, kIpTrafficClassOffset) & kEcnMask) == kEcnCongestionExperienced;
+  out.ip_total_bytes = total;
+  const Bytes inner = body.subspan(kIpv4Bytes, total - kIpv4Bytes);
+  switch (load<std::uint8_t>(body, kIpProtocolOffset)) {
+    case kProtocolUdp:
+      return parse_udp(inner, destination, hints.udp, out);
+    case kProtocolIcmp:
+      return parse_icmp(inner, out);
+    default:
+      return drop(out, PortDrop::kNotUdp);
+  }
+}
+
+}  // namespace
+
+ParsedFrame parse_frame(Bytes frame, const FrameFilter& us, ChecksumHints hints) noexcept {
+  ParsedFrame out;
+  Ethernet eth;
+  if (!parse_ethernet(frame, us, eth, out)) return out;
+  out.ip_offset = eth.body_offset;
+  const Bytes body = frame.subspan(eth.body_offset);
+  if (eth.type == kTypeArp) {
+    parse_arp(body, out);
+  } else if (eth.type != kTypeIpv4) {
+    drop(out, PortDrop::kNotUdp);
+  } else if (eth.broadcast) {
+    drop(out, PortDrop::kNotForUs);  // RFC 1122, 3.3.6: a unicast address in a broadcast frame
+  } else {
+    parse_ipv4(body, us, hints, out);
+  }
+  return out;
+}
+
+}  // namespace gradplane::port

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/port/dpdk/interface.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <linux/if_ether.h>
+#include <net/if.h>
+#include <net/if_arp.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <set>
+
+#include "dataplane/port/dpdk/dpdk_port.h"
+
+namespace gradplane::port {
+namespace {
+
+// Others connect to the lock only to ask who holds it.
+constexpr int kLockBacklog = 16;
+
+class Socket {
+ public:
+  Socket(int domain, int type, int protocol) : fd_(socket(domain, type | SOCK_CLOEXEC, protocol)) {}
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int fd() const { return fd_; }
+  int give_up() {
+    const int fd = fd_;
+    fd_ = -1;
+    return fd;
+  }
+
+ private:
+  int fd_;
+};
+
+std::string because() {
+  return std::strerror(errno);
+}
+
+std::string existing_interfaces() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return "unknown";
+  std::set<std::string> names;
+  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) names.insert(at->ifa_name);
+  freeifaddrs(list);
+  std::string text;
+  for (const std::string& n : names) text += (text.empty() ? "" : ", ") + n;
+  return text.empty() ? "none" : text;
+}
+
+// The name goes into a device argument list, where a comma or an equals sign would be another
+// argument.
+bool is_interface_name(const std::string& name) {
+  return !name.empty() && name.size() < IFNAMSIZ &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-' || c == '@' || c == ':';
+         });
+}
+
+Status bring_up(int fd, ifreq& request, InterfaceFacts& facts) {
+  const std::string name = request.ifr_name;
+  if (ioctl(fd, SIOCGIFFLAGS, &request) != 0) {
+    return Error{"port: the flags of interface " + name + " are unreadable: " + because()};
+  }
+  if ((request.ifr_flags & IFF_UP) != 0) return Nothing{};
+  facts.was_down = true;
+  request.ifr_flags = static_cast<short>(request.ifr_flags | IFF_UP);
+  if (ioctl(fd, SIOCSIFFLAGS, &request) != 0) {
+    return Error{"port: interface " + name + " is down and cannot be brought up: " + because() +
+                 "; run: ip link set dev " + name + " up"};
+  }
+  return Nothing{};
+}
+
+std::string process_name(pid_t pid) {
+  std::string name = "another process";
+  std::ifstream("/proc/" + std::to_string(pid) + "/comm") >> name;
+  return name;
+}
+
+// Who listens on the lock's name; 0 when it does not say.
+pid_t lock_holder(const sockaddr_un& name, socklen_t length) {
+  const Socket probe(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+  if (probe.fd() < 0 ||
+      connect(probe.fd(), reinterpret_cast<const sockaddr*>(&name), length) != 0) {
+    return 0;
+  }
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  return getsockopt(probe.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+}
+
+}  // namespace
+
+std::string to_text(Ipv4 address) {
+  const in_addr raw{htonl(address.value)};
+  char text[INET_ADDRSTRLEN];
+  return inet_ntop(AF_INET, &raw, text, sizeof text) != nullptr ? text : "?";
+}
+
+Result<InterfaceFacts> take_interface(const std::string& name) {
+  if (!is_interface_name(name)) {
+    return Error{"port: '" + name +
+                 "' is not an interface name; there are: " + existing_interfaces()};
+  }
+  InterfaceFacts facts;
+  facts.index = static_cast<int>(if_nametoindex(name.c_str()));
+  if (facts.index == 0) {
+    return Error{"port: interface " + name +
+                 " does not exist; there are: " + existing_interfaces()};
+  }
+  const Socket s(AF_INET, SOCK_DGRAM, 0);
+  ifreq request{};
+  std::memcpy(request.ifr_name, name.c_str(), name.size() + 1);
+  if (ioctl(s.fd(), SIOCGIFHWADDR, &request) != 0) {
+    return Error{"port: the address of interface " + name + " is unreadable: " + because()};
+  }
+  if (request.ifr_hwaddr.sa_family != ARPHRD_ETHER) {
+    return Error{"port: interface " + name +
+                 " is not an Ethernet interface; choose one of: " + existing_interfaces()};
+  }
+  std::memcpy(facts.mac.bytes.data(), request.ifr_hwaddr.sa_data, facts.mac.bytes.size());
+  if (ioctl(s.fd(), SIOCGIFMTU, &request) != 0) {
+    return Error{"port: the MTU of interface " + name + " is unreadable: " + because()};
+  }
+  facts.mtu = static_cast<std::uint16_t>(std::clamp(request.ifr_mtu, 0, int{kMaxMtu}));
+  if (Status up = bring_up(s.fd(), request, facts); !up) return up.error();
+  return facts;
+}
+
+Status check_address_is_free(Ipv4 address) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return Nothing{};
+  std::string holder;
+  for (const ifaddrs* at = list; at != nullptr; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr || at->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in in;
+    std::memcpy(&in, at->ifa_addr, sizeof in);
+    if (ntohl(in.sin_addr.s_addr) == address.value) holder = at->ifa_name;
+  }
+  freeifaddrs(list);
+  if (holder.empty()) return Nothing{};
+  return Error{"port: the kernel has the address " + to_text(address) + " on interface " + holder +
+               ", and would answer for it beside the port; give the port an address of its own, or "
+               "run: ip address flush dev " +
+               holder + " to " + to_text(address)};
+}
+
+Status check_raw_permission() {
+  const Socket s(AF_PACKET, SOCK_RAW, 0);
+  if (s.fd() >= 0) return Nothing{};
+  return Error{"port: a socket below IP cannot be opened: " + because() +
+               "; run as root, or give the program cap_net_raw and cap_net_admin"};
+}
+
+Result<DeviceLock> DeviceLock::take(const std::string& device) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  const std::string text = "gradplane.port." + device;
+  if (text.size() + 1 > sizeof name.sun_path) {
+    return Error{"port: the device name " + device + " is too long"};
+  }
+  // A first byte of zero: a name that is no file, belongs to the network namespace, and is gone
+  // when the process is.
+  std::memcpy(name.sun_path + 1, text.data(), text.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  Socket s(AF_UNIX, SOCK_STREAM, 0);
+  if (bind(s.fd(), reinterpret_cast<const sockaddr*>(&name), length) == 0 &&
+      listen(s.fd(), kLockBacklog) == 0) {
+    return DeviceLock(s.give_up());
+  }
+  if (errno != EADDRINUSE) return Error{"port: " + device + " cannot be locked: " + because()};
+  const pid_t holder = lock_holder(name, length);
+  const std::string who = holder == 0
+                              ? "another process"
+                              : process_name(holder) + " (process " + std::to_string(holder) + ")";
+  return Error{"port: " + device + " is already the port of " + who +
+               "; two would both answer; stop that one or give this one another interface"};
+}
+
+DeviceLock::~DeviceLock() {
+  if (socket_ >= 0) close(socket_);
+}
+
+}  // namespace gradplane::port

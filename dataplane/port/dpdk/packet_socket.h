@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/// The socket inside DPDK's af_packet driver, for what the driver does not offer itself.
+namespace gradplane::port {
+
+/// The newest AF_PACKET socket of this process that is bound to the interface; -1 when there is
+/// none. The driver keeps it open as long as the device is.
+int find_packet_socket(int interface_index);
+
+/// Keeps the driver from blocking the poll thread, and from seeing what we send ourselves.
+///
+/// The driver sleeps in poll() when its ring is full and the socket has more than half of its send
+/// buffer in flight, and leaves frames unsent in the ring when the buffer is full. So the buffer is
+/// made larger than the whole ring: then a full ring is reported at once, and drops are ours.
+void tune_packet_socket(int socket, std::size_t ring_bytes);
+
+/// Frames that the kernel dropped because the ring was full, since the last call.
+std::uint64_t take_packet_socket_drops(int socket);
+
+}  // namespace gradplane::port

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "tests/conformance/port_suite.h"
+
+namespace gradplane::conformance {
+
+Instant now() {
+  return Instant::from_ns(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                              std::chrono::steady_clock::now().time_since_epoch())
+                              .count());
+}
+
+bool poll_until(const std::function<bool()>& done, const std::function<void()>& poll) {
+  const Instant end = now() + Duration::seconds(10);
+  while (!done()) {
+    if (now() > end) return false;
+    poll();
+  }
+  return true;
+}
+
+void receive_into(port::Port& port, std::vector<Received>& out) {
+  port.tick(now());
+  std::array<port::RxDatagram, port::kMaxBurst> burst;
+  const std::size_t count = port.receive(burst);
+  for (std::size_t i = 0; i < count; ++i) {
+    const port::RxDatagram& d = burst[i];
+    out.push_back({.payload = {d.payload.begin(), d.payload.end()},
+                   .source = d.source,
+                   .destination_udp_port = d.destination_udp_port,
+                   .congestion_experienced = d.congestion_experienced});
+  }
+  port.release(std::span(burst).first(count));
+}
+
+std::vector<std::byte> pattern(std::size_t bytes, std::uint32_t seed) {
+  std::vector<std::byte> out(bytes);
+  std::uint32_t x = seed * 2654435761u + 1;
+  for (std::byte& b : out) {
+    x = x * 1664525u + 1013904223u;
+    b = static_cast<std::byte>(x >> 24);
+  }
+  return out;
+}
+
+bool send(port::Port& from, Endpoint to, std::uint16_t source_udp_port,
+          const std::vector<std::byte>& payload, port::TrafficClass traffic_class) {
+  port::TxDatagram d;
+  if (!from.allocate(d)) return false;
+  std::memcpy(d.buffer.data(), payload.data(), std::min(payload.size(), d.buffer.size()));
+  d.length_bytes = static_cast<std::uint32_t>(payload.size());
+  d.destination = to;
+  d.source_udp_port = source_udp_port;
+  d.traffic_class = traffic_class;
+  return from.transmit(std::span(&d, 1)) == 1;
+}
+
+std::size_t spare_buffers(port::Port& port) {
+  std::vector<port::TxDatagram> all;
+  port::TxDatagram d;
+  while (port.allocate(d)) all.push_back(d);
+  for (port::TxDatagram& held : all) port.discard(held);
+  return all.size();
+}
+
+std::uint64_t drops(const port::Port& port, port::PortDrop reason) {
+  return port.counters().drops[static_cast<std::size_t>(reason)];
+}
+
+}  // namespace gradplane::conformance
