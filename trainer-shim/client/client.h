@@ -5,10 +5,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// Attach a rank to its host's gradplaned, submit rounds, take completions, detach. A C ABI, so that
-/// any framework's adapter can use it. libc and the C++ library only. Never prints, never aborts,
-/// never throws; every call is bounded in time. Save for gp_wake(), a session belongs to one thread
-/// at a time.
+/// Attach a rank to its host's gradplaned, submit rounds, take completions, detach. A C ABI, so
+/// that any framework's adapter can use it. libc and the C++ library only. Never prints, never
+/// aborts, never throws; every call is bounded in time. Save for gp_wake(), a session belongs to
+/// one thread at a time.
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -17,23 +17,23 @@ typedef struct gp_session gp_session;
 
 enum gp_status {
   GP_OK = 0,
-  GP_NO_DAEMON = 1,     // nobody listens on the socket, or it is not there
-  GP_REFUSED = 2,       // the daemon said no; the error text says why
-  GP_TIMEOUT = 3,       // the bound passed; the error text says for whom it waited
-  GP_BROKEN = 4,        // the daemon is gone, stopped, or talks nonsense; detach
-  GP_JOB_FAILED = 5,    // the daemon lives, but this job cannot go on; the error text says why
-  GP_FULL = 6,          // kMaxInFlightRounds rounds are in flight; take a completion first
+  GP_NO_DAEMON = 1,   // nobody listens on the socket, or it is not there
+  GP_REFUSED = 2,     // the daemon said no; the error text says why
+  GP_TIMEOUT = 3,     // the bound passed; the error text says for whom it waited
+  GP_BROKEN = 4,      // the daemon is gone, stopped, or talks nonsense; detach
+  GP_JOB_FAILED = 5,  // the daemon lives, but this job cannot go on; the error text says why
+  GP_FULL = 6,        // kMaxInFlightRounds rounds are in flight; take a completion first
   GP_BAD_ARGUMENT = 7,
 };
 
 struct gp_attach_options {
-  const char* socket_path;   // of the daemon's control socket
-  uint8_t job_key[16];       // the same on every rank of the job, nobody else's
+  const char* socket_path;  // of the daemon's control socket
+  uint8_t job_key[16];      // the same on every rank of the job, nobody else's
   uint32_t rank;
   uint32_t world_size;
-  const char* label;         // for people: what this process is, e.g. "train.py"; may be NULL
-  const char* run_id;        // of `gradplane run`; may be NULL
-  uint32_t timeout_ms;       // for the daemon's answer
+  const char* label;    // for people: what this process is, e.g. "train.py"; may be NULL
+  const char* run_id;   // of `gradplane run`; may be NULL
+  uint32_t timeout_ms;  // for the daemon's answer
 };
 
 struct gp_tensor {
@@ -44,12 +44,13 @@ struct gp_tensor {
 
 struct gp_completion {
   uint32_t round;
-  int32_t status;            // GP_OK or GP_JOB_FAILED
+  int32_t status;  // GP_OK or GP_JOB_FAILED
   uint32_t contributors;
 };
 
 /// Connects, presents the key, maps the channel. `error` gets a sentence for a person on failure.
-int gp_attach(const struct gp_attach_options* options, gp_session** out, char* error, size_t error_bytes);
+int gp_attach(const struct gp_attach_options* options, gp_session** out, char* error,
+              size_t error_bytes);
 
 /// Waits until every rank has joined and a plan is in force. On GP_TIMEOUT the text names the ranks
 /// that are missing.
@@ -60,15 +61,18 @@ size_t gp_round_bytes(const gp_session* session);
 uint32_t gp_rounds_in_flight_max(const gp_session* session);
 
 /// Tells the daemon what lies in a bucket. `bucket` > 0; an id that was used before is replaced.
-int gp_register_bucket(gp_session* session, uint32_t bucket, const struct gp_tensor* tensors, size_t count);
+int gp_register_bucket(gp_session* session, uint32_t bucket, const struct gp_tensor* tensors,
+                       size_t count);
 
 /// The arena memory of a round: gp_round_bytes() bytes. Write the contribution there, submit, and
 /// after the completion read the sum there. The bytes stay until round + 2 * in-flight-max is
 /// submitted.
 void* gp_round_memory(gp_session* session, uint32_t round);
 
-/// Hands a round over. Rounds go in order from 0. `element_type` as in dataplane/base/element_type.h.
-int gp_submit(gp_session* session, uint32_t round, uint32_t elements, uint8_t element_type, uint32_t bucket);
+/// Hands a round over. Rounds go in order from 0. `element_type` as in
+/// dataplane/base/element_type.h.
+int gp_submit(gp_session* session, uint32_t round, uint32_t elements, uint8_t element_type,
+              uint32_t bucket);
 
 /// Takes one completion, without waiting: 1 taken, 0 none, or -gp_status when the session is over.
 int gp_poll(gp_session* session, struct gp_completion* out);

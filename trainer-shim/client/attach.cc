@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/client/attach.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <utility>
+#include <variant>
+
+#include "control/protocol/socket_messages.h"
+#include "trainer-shim/client/clock.h"
+
+namespace gradplane::client {
+namespace {
+
+constexpr std::size_t kAttachedDescriptors = 3;
+
+Failure check(const gp_attach_options& options) {
+  if (options.socket_path == nullptr) return {GP_BAD_ARGUMENT, "no socket path"};
+  if (options.world_size == 0 || options.world_size > kMaxRanks) {
+    return {GP_BAD_ARGUMENT, "a job has 1 to " + std::to_string(kMaxRanks) + " ranks, not " +
+                                 std::to_string(options.world_size)};
+  }
+  if (options.rank >= options.world_size) {
+    return {GP_BAD_ARGUMENT, "there is no rank " + std::to_string(options.rank) + " of " +
+                                 std::to_string(options.world_size)};
+  }
+  return {};
+}
+
+protocol::ClientMessage attach_message(const gp_attach_options& options) {
+  protocol::Attach message;
+  static_assert(sizeof(message.key) == sizeof(options.job_key));
+  std::memcpy(message.key.data(), options.job_key, sizeof(options.job_key));
+  message.rank = options.rank;
+  message.world_size = options.world_size;
+  if (options.label != nullptr) message.label = options.label;
+  if (options.run_id != nullptr) message.run_id = options.run_id;
+  return message;
+}
+
+/// Sends a message and takes the answer, which must be an `Answer`.
+template <typename Answer>
+Failure ask(ControlSocket& control, const protocol::ClientMessage& question, Instant deadline,
+            Answer& answer, Received& received) {
+  if (auto failure = control.send(protocol::encode(question), deadline)) return failure;
+  if (auto failure = control.receive(received, deadline)) return failure;
+  auto parsed = protocol::parse_daemon_message(received.text);
+  if (!parsed.ok()) {
+    return {GP_BROKEN, "gradplaned sent nonsense: " + parsed.rejection.text};
+  }
+  if (const auto* error = std::get_if<protocol::SocketError>(&*parsed.message)) {
+    return {GP_REFUSED, "gradplaned refused: " + error->reason};
+  }
+  auto* wanted = std::get_if<Answer>(&*parsed.message);
+  if (wanted == nullptr) return {GP_BROKEN, "gradplaned answered out of turn"};
+  answer = std::move(*wanted);
+  return {};
+}
+
+/// A descriptor that can be rung without blocking and without SIGPIPE, as an eventfd can.
+bool make_doorbell(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) {
+    return false;
+  }
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && ((flags & O_NONBLOCK) != 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
+}
+
+Failure take_channel(const protocol::Attached& attached, Received& received, Attachment& out) {
+  if (received.descriptors.size() != kAttachedDescriptors) {
+    return {GP_BROKEN, "gradplaned passed " + std::to_string(received.descriptors.size()) +
+                           " descriptors, not " + std::to_string(kAttachedDescriptors)};
+  }
+  auto view = ipc::ChannelView::map(received.descriptors[0].get());
+  if (!view) return {GP_BROKEN, view.error().message};
+  const ipc::ChannelSizes told{attached.slot_count, attached.slot_bytes};
+  if (!(view.value().sizes() == told) || attached.total_bytes != told.total_bytes()) {
+    return {GP_BROKEN, "gradplaned announced another channel than it passed"};
+  }
+  out.channel = std::move(view.value());
+  out.daemon_doorbell = std::move(received.descriptors[1]);
+  out.trainer_doorbell = std::move(received.descriptors[2]);
+  if (!make_doorbell(out.daemon_doorbell.get()) || !make_doorbell(out.trainer_doorbell.get())) {
+    return {GP_BROKEN, "gradplaned passed descriptors that are no eventfds"};
+  }
+  return {};
+}
+
+}  // namespace
+
+Failure attach(const gp_attach_options& options, Attachment& out) {
+  if (auto failure = check(options)) return failure;
+  const Instant deadline = monotonic_now() + Duration::ms(options.timeout_ms);
+  if (auto failure = out.control.connect(options.socket_path, deadline)) return failure;
+
+  Received received;
+  protocol::ClientHello hello;
+  hello.pid = static_cast<std::uint32_t>(::getpid());
+  protocol::DaemonHello daemon;
+  if (auto failure = ask(out.control, hello, deadline, daemon, received)) return failure;
+  if (daemon.version != protocol::kSocketVersion) {
+    return {GP_REFUSED,
+            "gradplaned " + protocol::printable(daemon.software, 64) + " speaks version " +
+                std::to_string(daemon.version) + " of the control socket, this shim version " +
+                std::to_string(protocol::kSocketVersion) + "; install the same release"};
+  }
+  protocol::Attached attached;
+  if (auto failure = ask(out.control, attach_message(options), deadline, attached, received)) {
+    return failure;
+  }
+  return take_channel(attached, received, out);
+}
+
+}  // namespace gradplane::client

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include "dataplane/ipc/channel_view.h"
+#include "dataplane/ipc/unique_fd.h"
+#include "trainer-shim/client/control_socket.h"
+#include "trainer-shim/client/failure.h"
+
+namespace gradplane::client {
+
+/// What a rank holds once a daemon has let it in.
+struct Attachment {
+  ControlSocket control;
+  ipc::ChannelView channel;
+  ipc::UniqueFd daemon_doorbell;   // the rank rings the daemon
+  ipc::UniqueFd trainer_doorbell;  // the daemon rings the rank
+};
+
+/// Connects, presents the key, and checks everything that comes back. Bounded by the options.
+Failure attach(const gp_attach_options& options, Attachment& out);
+
+}  // namespace gradplane::client

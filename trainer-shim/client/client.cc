@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/client/client.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "dataplane/ipc/doorbell.h"
+#include "trainer-shim/client/session.h"
+
+using gradplane::Duration;
+using gradplane::client::Attachment;
+using gradplane::client::Failure;
+using gradplane::client::Session;
+
+struct gp_session {
+  Session session;
+};
+
+namespace {
+
+constexpr const char* kNoMemory = "out of memory";
+
+/// The trainer must not see that we were here.
+class ErrnoGuard {
+ public:
+  ErrnoGuard() = default;
+  ErrnoGuard(const ErrnoGuard&) = delete;
+  ErrnoGuard& operator=(const ErrnoGuard&) = delete;
+  ~ErrnoGuard() { errno = saved_; }
+
+ private:
+  int saved_ = errno;
+};
+
+/// For the caller's error buffer. Set before the work, so that it stands when an exception ends it.
+void tell(const char* reason, char* error, std::size_t error_bytes) noexcept {
+  if (error != nullptr && error_bytes > 0) std::snprintf(error, error_bytes, "%s", reason);
+}
+
+/// Runs `body`; an exception, which can only mean that memory is short, becomes `otherwise`.
+template <typename Body, typename Value>
+Value guarded(Value otherwise, Body body) noexcept {
+  const ErrnoGuard guard;
+  try {
+    return body();
+  } catch (...) {
+    return otherwise;
+  }
+}
+
+Failure attach_session(const gp_attach_options* options, gp_session** out) {
+  if (options == nullptr || out == nullptr) return {GP_BAD_ARGUMENT, "a null pointer"};
+  Attachment attachment;
+  if (auto failure = gradplane::client::attach(*options, attachment)) return failure;
+  auto wake = gradplane::ipc::create_doorbell();
+  if (!wake) return {GP_BROKEN, wake.error().message};
+  *out = new gp_session{{std::move(attachment), std::move(wake.value()), options->world_size}};
+  return {};
+}
+
+}  // namespace
+
+int gp_attach(const gp_attach_options* options, gp_session** out, char* error, size_t error_bytes) {
+  if (out != nullptr) *out = nullptr;
+  tell(kNoMemory, error, error_bytes);
+  return guarded(int{GP_BROKEN}, [&] {
+    const Failure failure = attach_session(options, out);
+    tell(failure.reason.c_str(), error, error_bytes);
+    return int{failure.status};
+  });
+}
+
+int gp_wait_ready(gp_session* session, int timeout_ms, char* error, size_t error_bytes) {
+  tell("a null pointer", error, error_bytes);
+  if (session == nullptr) return GP_BAD_ARGUMENT;
+  tell(kNoMemory, error, error_bytes);
+  return guarded(int{GP_BROKEN}, [&] {
+    const Failure failure = session->session.wait_ready(Duration::ms(timeout_ms));
+    tell(failure.reason.c_str(), error, error_bytes);
+    return int{failure.status};
+  });
+}
+
+size_t gp_round_bytes(const gp_session* session) {
+  return session == nullptr ? 0 : session->session.round_bytes();
+}
+
+uint32_t gp_rounds_in_flight_max(const gp_session* session) {
+  return session == nullptr ? 0 : session->session.rounds_in_flight_max();
+}
+
+int gp_register_bucket(gp_session* session, uint32_t bucket, const gp_tensor* tensors,
+                       size_t count) {
+  if (session == nullptr || (tensors == nullptr && count != 0)) return GP_BAD_ARGUMENT;
+  return guarded(int{GP_BROKEN}, [&] {
+    return int{session->session.register_bucket(bucket, {tensors, count}).status};
+  });
+}
+
+void* gp_round_memory(gp_session* session, uint32_t round) {
+  return session == nullptr ? nullptr : session->session.round_memory(round).data();
+}
+
+int gp_submit(gp_session* session, uint32_t round, uint32_t elements, uint8_t element_type,
+              uint32_t bucket) {
+  if (session == nullptr) return GP_BAD_ARGUMENT;
+  return guarded(int{GP_BROKEN}, [&] {
+    return int{session->session.submit(round, elements, element_type, bucket)};
+  });
+}
+
+int gp_poll(gp_session* session, gp_completion* out) {
+  if (session == nullptr || out == nullptr) return -GP_BAD_ARGUMENT;
+  return guarded(-int{GP_BROKEN}, [&] { return session->session.poll(*out); });
+}
+
+int gp_wait(gp_session* session, int timeout_ms) {
+  if (session == nullptr) return GP_BAD_ARGUMENT;
+  return guarded(int{GP_BROKEN},
+                 [&] { return int{session->session.wait(Duration::ms(timeout_ms))}; });
+}
+
+void gp_wake(gp_session* session) {
+  if (session != nullptr) session->session.wake();
+}
+
+const char* gp_failure(const gp_session* session) {
+  return session == nullptr ? "" : session->session.failure();
+}
+
+void gp_detach(gp_session* session, int clean) {
+  if (session == nullptr) return;
+  guarded(0, [&] {
+    session->session.say_goodbye(clean != 0);
+    return 0;
+  });
+  gp_abandon(session);
+}
+
+void gp_abandon(gp_session* session) {
+  const ErrnoGuard guard;
+  delete session;
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "dataplane/base/time.h"
+
+namespace gradplane::client {
+
+/// A beat that stood still for this long is a dead or stopped daemon.
+inline constexpr Duration kLivenessLimit = Duration::seconds(5);
+/// No wait is longer than this, so that the beat is looked at.
+inline constexpr Duration kWaitSlice = Duration::seconds(1);
+static_assert(kWaitSlice * 4 <= kLivenessLimit, "a beat per second survives a late look");
+
+/// Watches a daemon's beat. Time between two looks counts as one slice at most: while nobody
+/// looked (the trainer computed, or both were stopped) a beat may have been missed.
+class Liveness {
+ public:
+  Liveness(std::uint64_t beat, Instant now) noexcept : beat_(beat), last_look_(now) {}
+
+  /// Looks once; whether the daemon lives.
+  bool look(std::uint64_t beat, Instant now) noexcept {
+    const Duration watched = std::min(now - last_look_, kWaitSlice);
+    last_look_ = now;
+    if (beat != beat_) {
+      beat_ = beat;
+      still_ = Duration();
+    } else {
+      still_ += watched;
+    }
+    return still_ < kLivenessLimit;
+  }
+
+ private:
+  std::uint64_t beat_;
+  Instant last_look_;
+  Duration still_;
+};
+
+}  // namespace gradplane::client

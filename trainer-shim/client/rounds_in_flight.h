@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+
+#include "dataplane/base/limits.h"
+
+namespace gradplane::client {
+
+/// Which rounds were submitted and not yet completed. Round numbers may wrap.
+class RoundsInFlight {
+ public:
+  explicit RoundsInFlight(std::uint32_t max_count = kMaxInFlightRounds) noexcept
+      : max_count_(max_count) {}
+
+  /// The oldest incomplete round bounds the newest: a result stays in its slot until every rank
+  /// has it, and only then may its slot be used again.
+  bool full() const noexcept { return next_ - oldest_ >= max_count_; }
+  bool empty() const noexcept { return next_ == oldest_; }
+  std::uint32_t next() const noexcept { return next_; }
+
+  /// next() is submitted. Only if not full().
+  void submit() noexcept { ++next_; }
+
+  /// False if the round is not in flight: a completion that cannot be.
+  bool complete(std::uint32_t round) noexcept {
+    const std::uint32_t index = round - oldest_;
+    if (index >= next_ - oldest_ || ((done_ >> index) & 1u) != 0) return false;
+    done_ |= std::uint32_t{1} << index;
+    while ((done_ & 1u) != 0) {
+      done_ >>= 1;
+      ++oldest_;
+    }
+    return true;
+  }
+
+ private:
+  static_assert(kMaxInFlightRounds <= 32, "one bit for each");
+  std::uint32_t max_count_;
+  std::uint32_t next_ = 0;
+  std::uint32_t oldest_ = 0;
+  std::uint32_t done_ = 0;  // bit i: oldest_ + i is complete
+};
+
+}  // namespace gradplane::client

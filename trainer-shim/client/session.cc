@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/client/session.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <variant>
+
+#include "dataplane/base/element_type.h"
+#include "dataplane/ipc/doorbell.h"
+#include "trainer-shim/client/clock.h"
+
+namespace gradplane::client {
+namespace {
+
+/// Spinning pays when the answer is a round trip on a fast network away, and hurts when the daemon
+/// needs this very processor to give it.
+constexpr Duration kSpinLimit = Duration::us(20);
+constexpr Duration kSpinLimitOnFewCpus = Duration::us(2);
+constexpr int kFewCpus = 2;
+constexpr int kSpinsPerClockRead = 16;
+/// Messages taken in one call, so that a talkative daemon cannot hold the trainer.
+constexpr int kMaxMessagesPerCall = 32;
+/// For the daemon to make room in its socket.
+constexpr Duration kSendLimit = Duration::seconds(1);
+
+Duration choose_spin_limit() {
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  const bool known = ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
+  return known && CPU_COUNT(&cpus) <= kFewCpus ? kSpinLimitOnFewCpus : kSpinLimit;
+}
+
+void relax_processor() noexcept {
+#ifdef __x86_64__
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace
+
+Session::Session(Attachment attachment, ipc::UniqueFd wake, std::uint32_t world_size)
+    : attachment_(std::move(attachment)),
+      wake_(std::move(wake)),
+      world_size_(world_size),
+      spin_limit_(choose_spin_limit()),
+      submissions_(attachment_.channel.submissions()),
+      completions_(attachment_.channel.completions()),
+      rounds_(attachment_.channel.sizes().slot_count / 2),
+      liveness_(attachment_.channel.daemon_beat(), monotonic_now()) {}
+
+Failure Session::wait_ready(Duration bound) {
+  const Instant deadline = monotonic_now() + bound;
+  take_messages();
+  while (!ready_ && !over_) {
+    const Instant now = monotonic_now();
+    if (now >= deadline) return {GP_TIMEOUT, missing_text()};
+    poll_descriptors(deadline - now, false);
+  }
+  return over_;
+}
+
+std::string Session::missing_text() const {
+  if (waiting_.missing_count == 0) {
+    return waiting_.reason.empty() ? "gradplaned has not said for whom it waits" : waiting_.reason;
+  }
+  std::string text = waiting_.missing_count == 1 ? "waited for rank" : "waited for ranks";
+  for (const std::uint32_t rank : waiting_.missing) text += " " + std::to_string(rank);
+  if (waiting_.missing_count > waiting_.missing.size()) {
+    text += " and " + std::to_string(waiting_.missing_count - waiting_.missing.size()) + " more";
+  }
+  return waiting_.reason.empty() ? text : text + ": " + waiting_.reason;
+}
+
+Failure Session::register_bucket(std::uint32_t bucket, std::span<const gp_tensor> tensors) {
+  if (over_) return over_;
+  if (bucket == 0) return {GP_BAD_ARGUMENT, "bucket 0 means no bucket"};
+  if (tensors.size() > protocol::kMaxTensorsPerBucket) {
+    return {GP_BAD_ARGUMENT,
+            "a bucket has at most " + std::to_string(protocol::kMaxTensorsPerBucket) + " tensors"};
+  }
+  protocol::RegisterBucket message{bucket, {}};
+  for (const gp_tensor& tensor : tensors) {
+    if (tensor.elements > protocol::kMaxTensorElements ||
+        tensor.offset_elements > protocol::kMaxTensorElements) {
+      return {GP_BAD_ARGUMENT, "a tensor is larger than any tensor"};
+    }
+    message.tensors.push_back(
+        {tensor.name == nullptr ? "" : tensor.name, tensor.offset_elements, tensor.elements});
+  }
+  std::string text = protocol::encode(message);
+  if (text.size() > protocol::kMaxSocketMessageBytes) {  // the boundaries matter, names are a help
+    for (auto& tensor : message.tensors) tensor.name.clear();
+    text = protocol::encode(message);
+  }
+  if (text.size() > protocol::kMaxSocketMessageBytes) {
+    return {GP_BAD_ARGUMENT, "a bucket of so many tensors does not fit one message"};
+  }
+  auto failure = attachment_.control.send(text, monotonic_now() + kSendLimit);
+  if (failure) end(GP_BROKEN, failure.reason);
+  return over_;
+}
+
+gp_status Session::submit(std::uint32_t round, std::uint32_t elements, std::uint8_t element_type,
+                          std::uint32_t bucket) {
+  if (over_) return over_.status;
+  if (rounds_.full()) return GP_FULL;
+  if (round != rounds_.next() || elements == 0 || !is_element_type(element_type)) {
+    return GP_BAD_ARGUMENT;
+  }
+  const std::size_t one_bytes = element_bytes(static_cast<ElementType>(element_type));
+  if (elements > round_bytes() / one_bytes) return GP_BAD_ARGUMENT;
+  const ipc::Submission submission{.round = round,
+                                   .elements = elements,
+                                   .element_type = element_type,
+                                   .flags = 0,
+                                   .reserved = 0,
+                                   .bucket = bucket};
+  // The ring is longer than the rounds in flight: it is full only if its other end lies.
+  if (!submissions_.push(submission)) {
+    end(GP_BROKEN, "gradplaned wrote impossible indices into the submission ring");
+    return over_.status;
+  }
+  rounds_.submit();
+  if (ipc::is_asleep(channel().daemon_sleeps())) {
+    ipc::ring_doorbell(attachment_.daemon_doorbell.get());
+  }
+  return GP_OK;
+}
+
+int Session::poll(gp_completion& out) {
+  ipc::Completion completion;
+  // What was completed before the session was over is still good.
+  if (!ring_is_sane_ || !completions_.pop(completion)) {
+    if (completions_.broken()) {
+      end(GP_BROKEN, "gradplaned wrote an impossible index into the completion ring");
+    }
+    return -over_.status;
+  }
+  const bool failed = completion.status == ipc::CompletionStatus::kFailed;
+  const bool possible = failed || (completion.status == ipc::CompletionStatus::kOk &&
+                                   completion.contributors <= world_size_);
+  ring_is_sane_ = possible && rounds_.complete(completion.round);
+  if (!ring_is_sane_) {
+    end(GP_BROKEN, "gradplaned completed round " + std::to_string(completion.round) +
+                       " in a way that cannot be");
+    return -GP_BROKEN;
+  }
+  out = {completion.round, failed ? GP_JOB_FAILED : GP_OK, completion.contributors};
+  return 1;
+}
+
+gp_status Session::wait(Duration bound) {
+  const Instant now = monotonic_now();
+  const Instant deadline = now + std::clamp(bound, Duration(), kWaitSlice);
+  if (over_ || spin(std::min(deadline, now + spin_limit_))) return over_.status;
+  sleep(deadline - monotonic_now());
+  return over_.status;
+}
+
+/// Whether a completion, or a broken ring, is there.
+bool Session::spin(Instant until) noexcept {
+  for (;;) {
+    for (int i = 0; i < kSpinsPerClockRead; ++i) {
+      if (!completions_.empty() || completions_.broken()) return true;
+      relax_processor();
+    }
+    if (monotonic_now() >= until) return false;
+  }
+}
+
+void Session::sleep(Duration bound) {
+  ipc::announce_sleep(channel().trainer_sleeps());
+  if (completions_.empty() && !completions_.broken()) poll_descriptors(bound, true);
+  ipc::end_sleep(channel().trainer_sleeps());
+}
+
+void Session::poll_descriptors(Duration bound, bool completions_wake) {
+  std::array<pollfd, 3> descriptors = {{{attachment_.control.fd(), POLLIN, 0},
+                                        {attachment_.trainer_doorbell.get(), POLLIN, 0},
+                                        {wake_.get(), POLLIN, 0}}};
+  const std::size_t count = completions_wake ? descriptors.size() : 1;
+  if (poll_for(std::span(descriptors).first(count), std::min(bound, kWaitSlice)) > 0) {
+    if (descriptors[1].revents != 0) ipc::silence_doorbell(descriptors[1].fd);
+    if (descriptors[2].revents != 0) ipc::silence_doorbell(descriptors[2].fd);
+    if (descriptors[0].revents != 0) take_messages();
+  }
+  look_at_beat();
+}
+
+void Session::take_messages() {
+  for (int i = 0; i < kMaxMessagesPerCall && !over_; ++i) {
+    Received received;
+    const auto got = attachment_.control.receive(received);
+    if (got == ControlSocket::Got::kNothing) return;
+    if (got == ControlSocket::Got::kEnd) {
+      return end(GP_BROKEN, "gradplaned closed the connection; it ended, or dropped this rank");
+    }
+    const auto parsed = protocol::parse_daemon_message(received.text);
+    if (!parsed.ok()) {
+      return end(GP_BROKEN, "gradplaned sent nonsense: " + parsed.rejection.text);
+    }
+    take(*parsed.message);
+  }
+}
+
+void Session::take(const protocol::DaemonMessage& message) {
+  if (const auto* waiting = std::get_if<protocol::Waiting>(&message)) {
+    ready_ = false;
+    waiting_ = *waiting;
+  } else if (std::holds_alternative<protocol::Ready>(message)) {
+    ready_ = true;
+  } else if (const auto* failed = std::get_if<protocol::JobFailed>(&message)) {
+    end(GP_JOB_FAILED, failed->reason);
+  } else if (const auto* error = std::get_if<protocol::SocketError>(&message)) {
+    end(GP_BROKEN, "gradplaned ended the session: " + error->reason);
+  } else {
+    end(GP_BROKEN, "gradplaned sent a message out of turn");
+  }
+}
+
+void Session::look_at_beat() {
+  if (!liveness_.look(channel().daemon_beat(), monotonic_now())) {
+    end(GP_BROKEN, "gradplaned shows no sign of life for " +
+                       std::to_string(static_cast<int>(kLivenessLimit.to_seconds())) + " seconds");
+  }
+}
+
+void Session::end(gp_status status, std::string reason) {
+  if (!over_) over_ = {status, std::move(reason)};
+}
+
+void Session::say_goodbye(bool clean) {
+  attachment_.control.try_send(protocol::encode(protocol::Detach{clean}));
+}
+
+}  // namespace gradplane::client

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "control/protocol/socket_messages.h"
+#include "dataplane/base/time.h"
+#include "dataplane/ipc/doorbell.h"
+#include "dataplane/ipc/ring.h"
+#include "trainer-shim/client/attach.h"
+#include "trainer-shim/client/client.h"
+#include "trainer-shim/client/liveness.h"
+#include "trainer-shim/client/rounds_in_flight.h"
+
+namespace gradplane::client {
+
+/// One rank's life with its daemon; what client.h describes, before exceptions are caught. It is
+/// over for good once over() is not GP_OK. One thread at a time, save for wake().
+class Session {
+ public:
+  Session(Attachment attachment, ipc::UniqueFd wake, std::uint32_t world_size);
+
+  Failure wait_ready(Duration bound);
+  Failure register_bucket(std::uint32_t bucket, std::span<const gp_tensor> tensors);
+  gp_status submit(std::uint32_t round, std::uint32_t elements, std::uint8_t element_type,
+                   std::uint32_t bucket);
+  /// 1 taken, 0 none, or -gp_status.
+  int poll(gp_completion& out);
+  gp_status wait(Duration bound);
+  void wake() const noexcept { ipc::ring_doorbell(wake_.get()); }
+  void say_goodbye(bool clean);
+
+  std::span<std::byte> round_memory(std::uint32_t round) const noexcept {
+    return channel().slot(round);
+  }
+  std::size_t round_bytes() const noexcept { return channel().sizes().slot_bytes; }
+  std::uint32_t rounds_in_flight_max() const noexcept { return channel().sizes().slot_count / 2; }
+  gp_status over() const noexcept { return over_.status; }
+  const char* failure() const noexcept { return over_.reason.c_str(); }
+
+ private:
+  const ipc::ChannelView& channel() const noexcept { return attachment_.channel; }
+  bool spin(Instant until) noexcept;
+  void sleep(Duration bound);
+  void poll_descriptors(Duration bound, bool completions_wake);
+  void take_messages();
+  void take(const protocol::DaemonMessage& message);
+  void look_at_beat();
+  void end(gp_status status, std::string reason);
+  std::string missing_text() const;
+
+  Attachment attachment_;
+  ipc::UniqueFd wake_;
+  std::uint32_t world_size_;
+  Duration spin_limit_;
+  ipc::RingProducer<ipc::Submission> submissions_;
+  ipc::RingConsumer<ipc::Completion> completions_;
+  RoundsInFlight rounds_;
+  Liveness liveness_;
+  bool ready_ = false;
+  bool ring_is_sane_ = true;  // after one impossible completion, none is believed
+  protocol::Waiting waiting_;
+  Failure over_;
+};
+
+}  // namespace gradplane::client
