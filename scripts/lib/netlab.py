@@ -14,6 +14,7 @@ Frames are lost at random in bridge e-HOST, in both directions, whoever sent the
 receives them. Rates count Ethernet frames without preamble, gap and checksum.
 """
 
+import argparse
 import contextlib
 import dataclasses
 import json
@@ -36,6 +37,30 @@ class LabError(Exception):
     """Says what failed and what to do."""
 
 
+def parse_rate(text):
+    """Bits per second from `200mbit`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(kbit|mbit|gbit)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"'{text}': a number with kbit, mbit or gbit")
+    return round(float(match[1]) * {"kbit": 10**3, "mbit": 10**6, "gbit": 10**9}[match[2]])
+
+
+def parse_size(text):
+    """Bytes from `256k`."""
+    match = re.fullmatch(r"(\d+)([km]?)", text)
+    if not match:
+        raise argparse.ArgumentTypeError(f"'{text}': bytes, or a number with k or m (1024)")
+    return int(match[1]) * {"": 1, "k": 1024, "m": 1024**2}[match[2]]
+
+
+def parse_share(text):
+    """A probability from `1%`."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)%", text)
+    if not match or not 0 <= float(match[1]) < 100:
+        raise argparse.ArgumentTypeError(f"'{text}': a percentage such as 1%, below 100%")
+    return float(match[1]) / 100
+
+
 @dataclasses.dataclass(frozen=True)
 class Link:
     """What every host's dataplane link is like, in each direction."""
@@ -43,11 +68,14 @@ class Link:
     rate_bits: int = 0  # per second; 0: unshaped
     queue_bytes: int = 256 * 1024
     loss: float = 0.0  # probability per frame
-    mtu_bytes: int = MTU_BYTES
+
+    def __post_init__(self):
+        if not 0 <= self.loss < 1:
+            raise LabError(f"loss {self.loss}: a probability from 0 to below 1")
 
     def burst_bytes(self):
         """Half a millisecond of the rate, and never less than two frames."""
-        return max(2 * (self.mtu_bytes + 18), self.rate_bits // 8 // 2000)
+        return max(2 * (MTU_BYTES + 18), self.rate_bits // 8 // 2000)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +99,10 @@ class Host:
 class Lab:
     """Makes and removes one lab. Everything blocks for a bounded time."""
 
-    def __init__(self, run, host_names, link=Link(), kernel_address=False, tcp=None, owner=None):
+    def __init__(
+        self, run, host_names, link=Link(), *, links=None, kernel_address=False, tcp=None, owner=None
+    ):
+        """`links` names the hosts whose link is another one than `link`."""
         if not re.fullmatch(r"[a-z0-9]{1,16}", run):
             raise LabError(f"run name '{run}': 1 to 16 lower-case letters and digits")
         if not 1 <= len(host_names) <= MAX_HOSTS or len(set(host_names)) != len(host_names):
@@ -79,10 +110,9 @@ class Lab:
         for name in host_names:
             if not re.fullmatch(r"[a-z0-9]{1,11}", name) or name == "net":
                 raise LabError(f"host '{name}': 1 to 11 lower-case letters and digits, not net")
-        if not 0 <= link.loss < 1:
-            raise LabError(f"loss {link.loss}: a probability from 0 to below 1")
         self.run = run
-        self.link = link
+        self._link = link
+        self._links = dict(links or {})
         self.kernel_address = kernel_address
         self.tcp = tcp
         self.owner = owner or os.getpid()
@@ -91,6 +121,9 @@ class Lab:
             name: Host(name, index, f"gp-{run}-{name}")
             for index, name in enumerate(host_names, start=1)
         }
+
+    def link_of(self, host_name):
+        return self._links.get(host_name, self._link)
 
     def __enter__(self):
         self.up()
@@ -147,11 +180,11 @@ class Lab:
         for bridge in bridges:
             options = "stp_state 0 forward_delay 0 mcast_snooping 0"
             lines.append(f"link add {bridge} type bridge {options}")
-            lines.append(f"link set {bridge} mtu {self.link.mtu_bytes} up")
+            lines.append(f"link set {bridge} mtu {MTU_BYTES} up")
         ip_batch(self.switch, lines)
 
     def _connect(self, host):
-        name, mtu = host.name, self.link.mtu_bytes
+        name, mtu, link = host.name, MTU_BYTES, self.link_of(host.name)
         switch = [
             f"link add m-{name} type veth peer name mg0 netns {host.namespace}",
             f"link add d-{name} mtu {mtu} type veth peer name dp0 mtu {mtu} netns {host.namespace}",
@@ -177,26 +210,19 @@ class Lab:
         ):
             offloads = [word for offload in OFFLOADS for word in (offload, "off")]
             in_namespace(namespace, ["ethtool", "-K", device, *offloads])
-        if self.link.rate_bits:
+        if link.rate_bits:
             for namespace, device in (
                 (host.namespace, "dp0"),
                 (self.switch, f"d-{name}"),
                 (self.switch, f"u-{name}"),
             ):
-                self._shape(namespace, device)
-
-    def _shape(self, namespace, device):
-        run_command(
-            ["tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf"]
-            + ["rate", f"{self.link.rate_bits}bit", "burst", str(self.link.burst_bytes())]
-            + ["limit", str(self.link.queue_bytes)]
-        )
+                shape(namespace, device, link)
 
     def _lose_frames(self):
-        share = round(self.link.loss * LOSS_SCALE)
         lines = ["table bridge netlab {", "chain forward {"]
         lines.append("type filter hook forward priority 0; policy accept;")
         for name in self.hosts:
+            share = round(self.link_of(name).loss * LOSS_SCALE)
             for direction, test in (("up", "iifname"), ("down", "oifname")):
                 lines.append(f'{test} "d-{name}" counter comment "{direction} {name} seen"')
                 if share:
@@ -223,6 +249,14 @@ def congestion_control_allowed(name):
         yield
     finally:
         path.write_text(before)
+
+
+def shape(namespace, device, link):
+    run_command(
+        ["tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf"]
+        + ["rate", f"{link.rate_bits}bit", "burst", str(link.burst_bytes())]
+        + ["limit", str(link.queue_bytes)]
+    )
 
 
 def in_namespace(namespace, command, stdin=None):

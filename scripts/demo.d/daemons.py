@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""The gradplaned of every host of the demo: configuration, start, status, end."""
+
+import json
+import os
+import secrets
+import subprocess
+
+import processes
+
+START_SECONDS = 30
+STATUS_SECONDS = 5
+DAEMON = "dataplane/daemon/gradplaned"
+CLI = "control/cli/gradplane"
+
+CONFIG = """\
+control:
+  socket: {socket}
+port:
+  kind: {port}
+  interface: dp0
+  link_rate: {rate} bit/s
+cluster:
+  key_file: {key_file}
+  coordinator: agg
+  nodes:
+{nodes}plan:
+  kind: {plan}
+poll:
+  idle: adaptive
+"""
+NODE = "    - {{name: {name}, address: {address}/24{more}}}\n"
+
+
+class Daemons:
+    """All of them, each on its host. Sockets are apart because the hosts share one file system."""
+
+    def __init__(self, build, lab, rates, port, plan, logs):
+        self._cli = build / CLI
+        self._folder = logs / "nodes"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._best_counts = {}
+        for needed in (build / DAEMON, self._cli):
+            if not os.access(needed, os.X_OK):
+                raise processes.DemoError(f"{needed} is missing; run scripts/build")
+        key_file = self._folder / "cluster.key"
+        key_file.touch(mode=0o600)
+        key_file.write_text(secrets.token_hex(16) + "\n")
+        nodes = "".join(
+            NODE.format(
+                name=host.name,
+                address=host.dataplane_address,
+                more=", aggregate: true" if host.name == "agg" else "",
+            )
+            for host in lab.hosts.values()
+        )
+        self._hosts = lab.hosts
+        self.processes = {}
+        for host in lab.hosts.values():
+            config = self._folder / f"{host.name}.yaml"
+            config.write_text(
+                CONFIG.format(socket=self.socket(host), port=port, rate=rates[host.name],
+                              key_file=key_file, nodes=nodes, plan=plan)
+            )  # fmt: skip
+            command = [build / DAEMON, "--config", config, "--node", host.name]
+            log = logs / f"gradplaned-{host.name}.log"
+            name = f"gradplaned on {host.name}"
+            self.processes[host.name] = processes.Process(name, host, command, log)
+
+    def socket(self, host):
+        return f"/run/gradplane/demo-{host.name}.sock"
+
+    def run_command(self, host, command):
+        return [str(self._cli), "run", "--socket", self.socket(host), "--", *command]
+
+    def check_alive(self):
+        for process in self.processes.values():
+            process.check_alive()
+
+    def wait_until_up(self):
+        for name, process in self.processes.items():
+            def is_up(process=process, name=name):
+                process.check_alive()
+                return self._status(self._hosts[name]) is not None
+
+            if not processes.wait_until(is_up, START_SECONDS):
+                process.fail(f"does not answer `gradplane status` within {START_SECONDS} s")
+
+    def _status(self, host):
+        command = [str(self._cli), "status", "--json", "--socket", self.socket(host)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=STATUS_SECONDS
+            )
+            return json.loads(done.stdout) if done.returncode == 0 else None
+        except (subprocess.TimeoutExpired, ValueError):
+            return None
+
+    def note_status(self):
+        """Keeps each node's counters; called now and then, because a job's end with it."""
+        for host in self._hosts.values():
+            status = self._status(host) or {}
+            for source in (status.get("jobs", []), status.get("peers", [])):
+                for what in ("blocks_lost", "blocks_retransmitted"):
+                    key = (host.name, what)
+                    count = sum(entry.get(what, 0) for entry in source)
+                    self._best_counts[key] = max(self._best_counts.get(key, 0), count)
+
+    def total(self, what):
+        return sum(count for (_, key), count in self._best_counts.items() if key == what)
+
+    def cpu_seconds(self):
+        return sum(process.cpu_seconds() for process in self.processes.values())
+
+    def end(self):
+        for process in self.processes.values():
+            process.end()
