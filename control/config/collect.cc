@@ -68,7 +68,7 @@ std::string_view leaf_of(std::string_view path) {
 
 std::string unknown_key_reason(const Place& place, const std::string& path) {
   const std::string_view leaf = leaf_of(path);
-  std::size_t best = 2 + leaf.size() / 3;
+  std::size_t best = 2 + leaf.size() / 4;
   std::string nearest;
   std::string here;
   for (const std::string& known : known_paths(place)) {

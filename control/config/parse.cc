@@ -56,6 +56,7 @@ void apply_all(Draft& draft) {
   }
   if (draft.node_count == 0 && !draft.failed.contains("cluster.nodes")) {
     draft.error("cluster.nodes", "missing; a list of nodes with name and address is required");
+    if (!draft.mentions("port.kind")) draft.error("port.kind", "missing; it has no default");
   }
   draft.config.cluster.nodes.resize(draft.node_count);
   for (std::size_t i = 0; i < draft.node_count; ++i) apply_node(draft, i, common);

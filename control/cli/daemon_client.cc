@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/cli/daemon_client.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "control/protocol/socket_messages.h"
+
+namespace gradplane::cli {
+namespace {
+
+constexpr const char* kDefaultSocket = "/run/gradplane/gradplaned.sock";
+// A daemon may send notices before the answer; more than this is nonsense.
+constexpr int kMaxMessagesToSkip = 8;
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+std::string remedy(int error_number) {
+  switch (error_number) {
+    case ENOENT:
+    case ECONNREFUSED:
+      return "is gradplaned running? Start it with: gradplaned --config FILE; or name its socket "
+             "with --socket";
+    case EACCES:
+    case EPERM:
+      return fmt::format("run this as root, or add your uid {} to control.allow_uids", getuid());
+    case EPROTOTYPE:
+      return "another program listens there; name gradplaned's socket with --socket";
+    case EAGAIN:
+    case ETIMEDOUT:
+      return "the daemon is stopped or overloaded; look at its log";
+    default:
+      return "look at the daemon's log";
+  }
+}
+
+Error unreachable(const std::string& path, int error_number) {
+  // A socket timeout arrives as EAGAIN, whose words mean nothing to a person.
+  const int shown = error_number == EAGAIN ? ETIMEDOUT : error_number;
+  return Error{fmt::format("no answer from the daemon on {}: {}; {}", path, std::strerror(shown),
+                           remedy(error_number))};
+}
+
+Result<Descriptor> connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+    return Error{fmt::format("'{}' is no socket path: 1 to {} bytes are accepted", path,
+                             sizeof(address.sun_path) - 1)};
+  }
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (fd.get() < 0) return unreachable(path, errno);
+  const timeval timeout{.tv_sec = kDaemonTimeout.count_ns() / 1000000000, .tv_usec = 0};
+  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return unreachable(path, errno);
+  }
+  return fd;
+}
+
+template <typename Message>
+bool send_message(int fd, const Message& message) {
+  const std::string text = protocol::encode(protocol::ClientMessage{message});
+  return send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
+}
+
+Result<protocol::DaemonMessage> receive_message(int fd, const std::string& path) {
+  std::string text(protocol::kMaxSocketMessageBytes, '\0');
+  const ssize_t length = recv(fd, text.data(), text.size(), 0);
+  if (length < 0) return unreachable(path, errno);
+  if (length == 0) {
+    return Error{fmt::format("the daemon on {} closed the connection; {}", path, remedy(EACCES))};
+  }
+  text.resize(static_cast<std::size_t>(length));
+  auto parsed = protocol::parse_daemon_message(text);
+  if (!parsed.ok()) {
+    return Error{fmt::format("what answers on {} is no gradplaned of this version: {}", path,
+                             parsed.rejection.text)};
+  }
+  return std::move(*parsed.message);
+}
+
+/// Reads until a message of the wanted type; an error of the daemon is our error.
+template <typename Wanted>
+Result<Wanted> expect(int fd, const std::string& path) {
+  for (int i = 0; i < kMaxMessagesToSkip; ++i) {
+    auto message = receive_message(fd, path);
+    if (!message) return message.error();
+    if (auto* wanted = std::get_if<Wanted>(&message.value())) return std::move(*wanted);
+    if (const auto* error = std::get_if<protocol::SocketError>(&message.value())) {
+      return Error{fmt::format("the daemon on {} refused: {}", path, error->reason)};
+    }
+  }
+  return Error{fmt::format("the daemon on {} does not answer the question", path)};
+}
+
+}  // namespace
+
+std::string default_socket_path() {
+  const char* path = std::getenv("GRADPLANE_SOCKET");
+  return path != nullptr && *path != '\0' ? path : kDefaultSocket;
+}
+
+Result<std::string> fetch_status(const std::string& socket_path) {
+  const auto connection = connect_to(socket_path);
+  if (!connection) return connection.error();
+  const int fd = connection.value().get();
+  const protocol::ClientHello hello{.role = protocol::Role::kOperator,
+                                    .pid = static_cast<std::uint32_t>(getpid())};
+  // A daemon that refuses says why before it closes: a failed send is no reason not to read.
+  const bool greeted = send_message(fd, hello);
+  const int send_error = errno;
+  const auto answer = expect<protocol::DaemonHello>(fd, socket_path);
+  if (!answer) return greeted ? answer.error() : unreachable(socket_path, send_error);
+  if (!send_message(fd, protocol::StatusRequest{})) return unreachable(socket_path, errno);
+  auto status = expect<protocol::StatusReply>(fd, socket_path);
+  if (!status) return status.error();
+  return std::move(status.value().json);
+}
+
+}  // namespace gradplane::cli

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <functional>
+#include <string>
+
+#include "control/cli/check_config_command.h"
+#include "control/cli/daemon_client.h"
+#include "control/cli/exit_codes.h"
+#include "control/cli/output.h"
+#include "control/cli/run.h"
+#include "control/cli/status_command.h"
+#include "control/config/config.h"
+
+namespace gradplane::cli {
+namespace {
+
+constexpr const char* kDescription =
+    "gradplane: run trainers through gradplane, watch its daemon, check its configuration.";
+constexpr const char* kExitCodes =
+    "Exit codes: 0 ok; 1 failure; 2 wrong usage. `run` exits as its command does, with 126 or 127\n"
+    "when the command cannot be run or is not there, and with 3 when --verify finds that the\n"
+    "command succeeded but nothing went through gradplane.\n"
+    "Environment: GRADPLANE_SOCKET (the daemon's socket), GRADPLANE_LIB_DIR (where\n"
+    "libgradplane_preload.so is), NO_COLOR.";
+
+class Program {
+ public:
+  Program() : app_(kDescription, "gradplane") {
+    app_.footer(kExitCodes);
+    app_.require_subcommand(1);
+    app_.set_version_flag("--version", version_line());
+    run_.socket_path = status_.socket_path = default_socket_path();
+    add_run();
+    add_status();
+    add_check_config();
+    add_others();
+  }
+
+  ChildEnd main(int argc, char** argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      // Help and version are "errors" that succeed.
+      const bool asked = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success);
+      if (!asked && argc > 1 && app_.get_subcommands().empty() && argv[1][0] != '-') {
+        complain(std::string("there is no command '") + argv[1] + "'");
+      }
+      app_.exit(error);
+      return {.exit_code = asked ? kExitOk : kExitUsage, .signal = 0};
+    }
+    return action_();
+  }
+
+ private:
+  static std::string version_line() { return "gradplane " GRADPLANE_VERSION; }
+
+  /// The command's action, run after parsing.
+  template <typename Action>
+  void on(CLI::App* command, Action action) {
+    command->callback([this, action] { action_ = action; });
+  }
+
+  static ChildEnd ended(int exit_code) { return {.exit_code = exit_code, .signal = 0}; }
+
+  void add_socket(CLI::App* command, std::string& path) {
+    command->add_option("--socket", path, "Control socket of the daemon")->capture_default_str();
+  }
+
+  void add_run() {
+    CLI::App* command = app_.add_subcommand("run", "Run a command with gradplane attached to it");
+    command->footer("Example: gradplane run --verify -- python3 train.py");
+    add_socket(command, run_.socket_path);
+    command->add_flag("--require", run_.require,
+                      "Fail the training instead of falling back to the original collectives");
+    command->add_flag("--verify", run_.verify,
+                      "Stay until the command ends, and say whether gradplane carried anything");
+    command->add_flag("--verbose", run_.verbose, "Let every process print its counters at its end");
+    command->add_option("command", run_.command, "The command and its arguments, after --")
+        ->required();
+    // Everything from the first word of the command on belongs to the command.
+    command->positionals_at_end();
+    command->prefix_command(false);
+    on(command, [this] { return run_command(run_); });
+  }
+
+  void add_status() {
+    CLI::App* command =
+        app_.add_subcommand("status", "Show jobs, ranks, losses and peers of this host's daemon");
+    add_socket(command, status_.socket_path);
+    command->add_flag("--json", json_, "Print JSON");
+    command->add_flag("--watch", status_.watch, "Ask again every second");
+    on(command, [this] {
+      status_.format = json_ ? StatusFormat::kJson : StatusFormat::kText;
+      return ended(show_status(status_));
+    });
+    CLI::App* metrics =
+        app_.add_subcommand("metrics", "Print the daemon's counters as OpenMetrics");
+    add_socket(metrics, status_.socket_path);
+    on(metrics, [this] {
+      status_.format = StatusFormat::kOpenMetrics;
+      return ended(show_status(status_));
+    });
+  }
+
+  void add_check_config() {
+    CLI::App* command = app_.add_subcommand("check-config", "Check configuration files");
+    command->add_option("file", check_.files, "Files to check")->required();
+    command->add_option("--node", check_.node, "Check as this node of the cluster");
+    command->add_flag("--effective", check_.effective,
+                      "Print every value in force and where it comes from");
+    on(command, [this] { return ended(check_config(check_)); });
+  }
+
+  void add_others() {
+    on(app_.add_subcommand("version", "Print the version"),
+       [] { return ended(print(version_line() + "\n")); });
+    CLI::App* reference =
+        app_.add_subcommand("generate-config-reference", "Print docs/config-reference.md");
+    reference->group("");  // for developers: not in --help
+    on(reference, [] { return ended(print(config::reference_markdown())); });
+  }
+
+  CLI::App app_;
+  RunOptions run_;
+  StatusOptions status_;
+  CheckConfigOptions check_;
+  bool json_ = false;
+  std::function<ChildEnd()> action_;
+};
+
+}  // namespace
+}  // namespace gradplane::cli
+
+int main(int argc, char** argv) {
+  namespace cli = gradplane::cli;
+  cli::ChildEnd end{.exit_code = cli::kExitFailure, .signal = 0};
+  try {
+    end = cli::Program().main(argc, argv);
+  } catch (const std::exception& error) {
+    cli::complain(error.what());
+  }
+  if (end.signal != 0) cli::end_like(end);
+  return end.exit_code;
+}

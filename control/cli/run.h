@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/cli/child.h"
+
+namespace gradplane::cli {
+
+struct RunOptions {
+  std::string socket_path;
+  bool require = false;
+  bool verify = false;
+  bool verbose = false;
+  std::vector<std::string> command;  // not empty
+};
+
+/// Runs a command with gradplane attached. Without `verify` it becomes the command and returns only
+/// when that fails; with it, returns how the command ended, or kExitNothingCarried.
+ChildEnd run_command(const RunOptions& options);
+
+}  // namespace gradplane::cli

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/cli/status_command.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "control/cli/daemon_client.h"
+#include "control/cli/exit_codes.h"
+#include "control/cli/output.h"
+#include "control/telemetry/status.h"
+
+namespace gradplane::cli {
+namespace {
+
+constexpr int kWatchPeriodMs = 1000;
+constexpr std::size_t kMinWidth = 60;
+constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
+
+telemetry::TextOptions text_options() {
+  telemetry::TextOptions options;
+  if (!stdout_is_terminal()) return options;
+  const char* no_color = std::getenv("NO_COLOR");
+  options.color = no_color == nullptr || *no_color == '\0';
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    options.width = std::clamp<std::size_t>(size.ws_col, kMinWidth, options.width);
+  }
+  return options;
+}
+
+Result<std::string> render(const StatusOptions& options) {
+  const auto json = fetch_status(options.socket_path);
+  if (!json) return json.error();
+  // Read and written again: what is printed is only what was checked.
+  const auto report = telemetry::from_json(json.value());
+  if (!report) {
+    return Error{fmt::format("the daemon on {} sent a status that this version cannot read: {}",
+                             options.socket_path, report.error().message)};
+  }
+  switch (options.format) {
+    case StatusFormat::kJson:
+      return telemetry::to_json(report.value()) + "\n";
+    case StatusFormat::kOpenMetrics:
+      return telemetry::to_openmetrics(report.value());
+    case StatusFormat::kText:
+      break;
+  }
+  return telemetry::to_text(report.value(), text_options());
+}
+
+int show_once(const StatusOptions& options, const char* before) {
+  const auto text = render(options);
+  if (!text) {
+    complain(text.error().message);
+    return kExitFailure;
+  }
+  return print(before + text.value());
+}
+
+/// Waits for the next turn; false when the reader of our output has gone.
+bool wait_for_turn() {
+  pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return poll(&output, 1, kWatchPeriodMs) <= 0;
+}
+
+}  // namespace
+
+int show_status(const StatusOptions& options) {
+  if (!options.watch) return show_once(options, "");
+  const bool repaint = stdout_is_terminal() && options.format == StatusFormat::kText;
+  do {
+    // On a terminal a daemon that restarts is worth waiting for; a script wants to know.
+    const int code = show_once(options, repaint ? kClearScreen : "");
+    if (code != kExitOk && !repaint) return code;
+  } while (wait_for_turn());
+  return kExitOk;
+}
+
+}  // namespace gradplane::cli

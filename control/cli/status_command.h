@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gradplane::cli {
+
+enum class StatusFormat : std::uint8_t { kText, kJson, kOpenMetrics };
+
+struct StatusOptions {
+  std::string socket_path;
+  StatusFormat format = StatusFormat::kText;
+  /// Ask again every second, until interrupted or until nobody reads.
+  bool watch = false;
+};
+
+/// Asks the daemon and prints what it answers. Returns an exit code.
+int show_status(const StatusOptions& options);
+
+}  // namespace gradplane::cli

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/telemetry/quantity.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace gradplane::telemetry {
+
+std::string duration_text(std::uint64_t ns) {
+  const double value = static_cast<double>(ns);
+  if (ns < 1000000) return fmt::format("{:.1f} us", value / 1e3);
+  if (ns < 1000000000) return fmt::format("{:.1f} ms", value / 1e6);
+  const std::uint64_t seconds = ns / 1000000000;
+  if (seconds < 60) return fmt::format("{} s", seconds);
+  if (seconds < 3600) return fmt::format("{} min {} s", seconds / 60, seconds % 60);
+  if (seconds < 86400) return fmt::format("{} h {} min", seconds / 3600, seconds / 60 % 60);
+  return fmt::format("{} d {} h", seconds / 86400, seconds / 3600 % 24);
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+}  // namespace gradplane::telemetry

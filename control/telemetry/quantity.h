@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+/// Numbers for a person, with three or four digits and a unit.
+namespace gradplane::telemetry {
+
+/// "1.5 GiB".
+std::string bytes_text(std::uint64_t bytes);
+
+/// "250.0 us", "3 h 12 min".
+std::string duration_text(std::uint64_t ns);
+
+}  // namespace gradplane::telemetry

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/telemetry/run_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <initializer_list>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "control/telemetry/printable.h"
+#include "control/telemetry/quantity.h"
+
+namespace gradplane::telemetry {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The first of the names that is there; 0 when none is a whole number.
+std::uint64_t number(const Json& object, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    const auto it = object.find(name);
+    if (it != object.end() && it->is_number_unsigned()) return it->get<std::uint64_t>();
+  }
+  return 0;
+}
+
+std::string text(const Json& object, const char* name) {
+  const auto it = object.find(name);
+  if (it == object.end()) return {};
+  if (it->is_number_unsigned()) return fmt::to_string(it->get<std::uint64_t>());
+  return it->is_string() ? printable(it->get<std::string>()).substr(0, kMaxTextBytes)
+                         : std::string();
+}
+
+ReasonCounts reasons(const Json& object, const char* name) {
+  ReasonCounts counts;
+  const auto it = object.find(name);
+  if (it == object.end() || !it->is_object()) return counts;
+  for (const auto& [reason, count] : it->items()) {
+    if (counts.size() == kMaxReasons) break;
+    if (count.is_number_unsigned()) counts[printable(reason)] = count.get<std::uint64_t>();
+  }
+  return counts;
+}
+
+std::optional<ProcessReport> parse_line(std::string_view line) {
+  const Json object = Json::parse(line, nullptr, false);
+  if (!object.is_object()) return std::nullopt;
+  ProcessReport process;
+  process.pid = number(object, {"pid"});
+  process.rank = text(object, "rank");
+  process.carried_ops = number(object, {"carried_ops", "carried"});
+  process.carried_rounds = number(object, {"carried_rounds", "rounds"});
+  process.carried_bytes = number(object, {"carried_bytes", "bytes"});
+  process.fallbacks = number(object, {"fallbacks"});
+  process.fallen_back_ops = number(object, {"fallen_back_ops"});
+  process.recovered_rounds = number(object, {"recovered_rounds"});
+  process.failed_ops = number(object, {"failed_ops"});
+  process.passed_through = reasons(object, "passed_through");
+  process.cause = text(object, "fallback_cause");
+  const auto attached = object.find("attached");
+  process.attached = attached != object.end() && attached->is_boolean() ? attached->get<bool>()
+                                                                        : process.carried_ops > 0;
+  return process;
+}
+
+std::uint64_t total_passed(const ProcessReport& process) {
+  std::uint64_t total = 0;
+  for (const auto& [reason, count] : process.passed_through) total += count;
+  return total;
+}
+
+std::string process_line(const ProcessReport& process) {
+  std::string line = fmt::format("  pid {}", process.pid);
+  if (!process.rank.empty()) line += fmt::format(", rank {}", process.rank);
+  line +=
+      fmt::format(": {}; carried {} collectives ({} rounds, {}), passed through {}",
+                  process.attached ? "attached" : "not attached", process.carried_ops,
+                  process.carried_rounds, bytes_text(process.carried_bytes), total_passed(process));
+  std::string separator = " (";
+  for (const auto& [reason, count] : process.passed_through) {
+    line += fmt::format("{}{} {}", separator, reason, count);
+    separator = ", ";
+  }
+  if (!process.passed_through.empty()) line += ")";
+  if (process.fallbacks > 0 || process.fallen_back_ops > 0) {
+    line += fmt::format(", fell back {} times for {} collectives", process.fallbacks,
+                        process.fallen_back_ops);
+  }
+  if (process.recovered_rounds > 0) {
+    line += fmt::format(", recovered {} rounds", process.recovered_rounds);
+  }
+  if (process.failed_ops > 0) line += fmt::format(", failed {}", process.failed_ops);
+  if (!process.cause.empty()) line += fmt::format(": {}", process.cause);
+  return line + "\n";
+}
+
+std::string headline(const RunReport& report) {
+  const std::size_t attached = static_cast<std::size_t>(
+      std::count_if(report.processes.begin(), report.processes.end(),
+                    [](const ProcessReport& process) { return process.attached; }));
+  if (report.processes.empty()) {
+    return "not attached: no process reported. Either none loaded a libtorch that gradplane knows, "
+           "or it was killed, or it is statically linked or privileged, where LD_PRELOAD means "
+           "nothing. --verbose tells more";
+  }
+  if (report.carried()) {
+    return fmt::format("attached: {} of {} reporting processes went through gradplane", attached,
+                       report.processes.size());
+  }
+  if (attached > 0) return "attached, but nothing was carried: no collective was suitable";
+  return "not attached: every collective went to the original";
+}
+
+}  // namespace
+
+bool RunReport::carried() const {
+  return std::any_of(processes.begin(), processes.end(),
+                     [](const ProcessReport& process) { return process.carried_ops > 0; });
+}
+
+RunReport parse_run_report(std::string_view text) {
+  RunReport report;
+  if (text.size() > kMaxRunReportBytes) text = text.substr(0, kMaxRunReportBytes);
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (line.empty()) continue;
+    auto process = report.processes.size() < kMaxRunProcesses ? parse_line(line) : std::nullopt;
+    if (process) {
+      report.processes.push_back(std::move(*process));
+    } else {
+      ++report.unreadable_lines;
+    }
+  }
+  return report;
+}
+
+std::string verdict_text(const RunReport& report) {
+  std::string out = fmt::format("gradplane: {}\n", headline(report));
+  for (const ProcessReport& process : report.processes) out += process_line(process);
+  if (report.unreadable_lines > 0) {
+    out += fmt::format("  {} lines of the report could not be read\n", report.unreadable_lines);
+  }
+  return out;
+}
+
+}  // namespace gradplane::telemetry

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/telemetry/status.h"
+
+/// What the shim says at the end of each process of a run: one JSON object a line in the file that
+/// GRADPLANE_REPORT names.
+namespace gradplane::telemetry {
+
+/// Processes of one run that are read; more are counted as unreadable.
+inline constexpr std::size_t kMaxRunProcesses = 4096;
+inline constexpr std::size_t kMaxRunReportBytes = std::size_t{16} << 20;
+
+struct ProcessReport {
+  std::uint64_t pid = 0;
+  std::string rank;  // as the launcher named it; may be empty
+  bool attached = false;
+  std::uint64_t carried_ops = 0;
+  std::uint64_t carried_rounds = 0;
+  std::uint64_t carried_bytes = 0;
+  std::uint64_t fallbacks = 0;
+  std::uint64_t fallen_back_ops = 0;
+  std::uint64_t recovered_rounds = 0;
+  std::uint64_t failed_ops = 0;
+  ReasonCounts passed_through;
+  std::string cause;  // why it fell back or did not attach; may be empty
+};
+
+struct RunReport {
+  std::vector<ProcessReport> processes;
+  std::size_t unreadable_lines = 0;
+
+  bool carried() const;
+};
+
+/// Never fails: a line that is no report is counted.
+RunReport parse_run_report(std::string_view text);
+
+/// The verdict for a person: whether gradplane carried anything, and what each process did.
+std::string verdict_text(const RunReport& report);
+
+}  // namespace gradplane::telemetry
