@@ -68,7 +68,7 @@ std::string Session::missing_text() const {
     return waiting_.reason.empty() ? "gradplaned has not said for whom it waits" : waiting_.reason;
   }
   std::string text = waiting_.missing_count == 1 ? "waited for rank" : "waited for ranks";
-  for (const std::uint32_t rank : waiting_.missing) text += " " + std::to_string(rank);
+  for (const std::uint32_t rank : waiting_.missing) text.append(" ").append(std::to_string(rank));
   if (waiting_.missing_count > waiting_.missing.size()) {
     text += " and " + std::to_string(waiting_.missing_count - waiting_.missing.size()) + " more";
   }
