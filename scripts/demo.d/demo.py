@@ -166,8 +166,8 @@ def main():
     rate = f"{arguments.rate / 1e6:g} Mbit/s"
     if arguments.aggregator_rate:
         rate += f" (aggregator {arguments.aggregator_rate / 1e6:g})"
-    print(f"\n{arguments.workers} workers, links of {rate}, {arguments.loss:.1%} random loss on each"
-          f" link and direction, TCP {arguments.tcp}\n")  # fmt: skip
+    conditions = f"{arguments.workers} workers, links of {rate}, {arguments.loss:.1%} random loss"
+    print(f"\n{conditions} on each link and direction, TCP {arguments.tcp}\n")
     rows = [(label, [show(outcome) for outcome in outcomes.values()]) for label, show in ROWS]
     print(table(outcomes, rows))
     if not all(outcome.identical for outcome in outcomes.values()):

@@ -73,13 +73,15 @@ class Training:
             if self._read(on_epoch):
                 heard = now
             running = [rank for rank in self.ranks if rank.exit_code() is None]
-            for rank in self.ranks:
-                if rank.exit_code() not in (None, 0):
-                    rank.check_alive()
+            failed = [rank for rank in self.ranks if rank.exit_code() not in (None, 0)]
+            if failed:
+                # Who was killed comes before who only lost its peer.
+                min(failed, key=lambda rank: rank.exit_code()).check_alive()
             if not running:
                 break
             if now - heard > SILENCE_SECONDS:
-                running[0].fail(f"and {len(running) - 1} other ranks: silent for {now - heard:.0f} s")
+                others = len(running) - 1
+                running[0].fail(f"and {others} other ranks: silent for {now - heard:.0f} s")
             if now - begun > seconds:
                 running[0].fail(f"did not end within {seconds} s")
             time.sleep(0.1)

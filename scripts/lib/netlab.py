@@ -100,8 +100,9 @@ class Lab:
     """Makes and removes one lab. Everything blocks for a bounded time."""
 
     def __init__(
-        self, run, host_names, link=Link(), *, links=None, kernel_address=False, tcp=None, owner=None
-    ):
+        self, run, host_names, link=Link(), *,
+        links=None, kernel_address=False, tcp=None, owner=None,
+    ):  # fmt: skip
         """`links` names the hosts whose link is another one than `link`."""
         if not re.fullmatch(r"[a-z0-9]{1,16}", run):
             raise LabError(f"run name '{run}': 1 to 16 lower-case letters and digits")
