@@ -6,10 +6,12 @@
   netlab_probe.py send DEVICE DESTINATION_MAC COUNT BYTES    past the device's queue, as DPDK does
   netlab_probe.py count DEVICE QUIET_SECONDS                 until none has come for so long
 
-The counter prints `ready`, counts frames of the experimental type 0x88b5, and prints their number,
-the bytes after the first frame, and the seconds from the first to the last.
+Both print `ready` first. The sender then waits for a byte on stdin, so that several start at once.
+The counter counts frames of the experimental type 0x88b5 and prints their number, the bytes after
+the first frame, and the seconds from the first to the last.
 """
 
+import os
 import select
 import socket
 import sys
@@ -39,6 +41,8 @@ def send(device, destination, count, frame_bytes):
     header = bytes.fromhex(destination.replace(":", "")) + raw.getsockname()[4]
     frame = header + EXPERIMENT.to_bytes(2, "big")
     frame += bytes(frame_bytes - len(frame))
+    print("ready", flush=True)
+    os.read(0, 1)
     for _ in range(count):
         raw.send(frame)
 

@@ -33,15 +33,20 @@ mac_of() { $NETLAB exec "$RUN" "$1" cat /sys/class/net/dp0/address; }
 transfer() {
   local to="$1" count="$2" bytes="$3" host pid senders=()
   shift 3
-  rm -f "$work/pipe" && mkfifo "$work/pipe"
-  timeout 60 $NETLAB exec "$RUN" "$to" $PROBE count dp0 0.5 >"$work/pipe" &
+  rm -f "$work/pipe" "$work/go" "$work/senders" && mkfifo "$work/pipe" "$work/go"
+  exec 8<>"$work/go"
+  timeout 60 $NETLAB exec "$RUN" "$to" $PROBE count dp0 1 >"$work/pipe" &
   pid=$!
   {
     read -r -t 20 line && [ "$line" = ready ] || fail "the counter on $to did not start"
     for host in "$@"; do
-      timeout 60 $NETLAB exec "$RUN" "$host" $PROBE send dp0 "$(mac_of "$to")" "$count" "$bytes" &
+      timeout 60 $NETLAB exec "$RUN" "$host" $PROBE send dp0 "$(mac_of "$to")" "$count" "$bytes" \
+        <&8 >>"$work/senders" &
       senders+=($!)
     done
+    timeout 20 sh -c "until [ \$(grep -c ready '$work/senders') = $# ]; do sleep 0.05; done" ||
+      fail "the senders did not start"
+    printf '%*s' "$#" '' >&8
     for host in "${senders[@]}"; do wait "$host" || fail "sending to $to"; done
     read -r -t 60 received || fail "the counter on $to said nothing"
   } <"$work/pipe"
