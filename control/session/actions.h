@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/protocol/job_key.h"
+#include "control/protocol/socket_messages.h"
+#include "control/session/datagram.h"
+#include "dataplane/api/plan.h"
+#include "dataplane/base/result.h"
+#include "dataplane/base/time.h"
+
+/// What goes into a SessionManager at its construction, and what comes out of it.
+namespace gradplane::session {
+
+/// The caller's name for an attached rank: the connection that it came on.
+using RankHandle = std::uint64_t;
+/// Authenticates a job's data packets in one epoch. Not the job's key itself: made from it, the
+/// epoch and the cluster's key, so that a key seen on the network opens nothing, and packets of two
+/// epochs never pass for each other.
+using PacketKey = std::array<std::byte, 16>;
+PacketKey packet_key_of(const ClusterKey& cluster, const protocol::JobKey& job,
+                        std::uint32_t epoch);
+
+/// What a planner is asked. Members are those with ranks, by node id; it may add aggregators.
+struct PlanInput {
+  std::uint32_t epoch = 0;
+  std::uint32_t activation_round = 0;
+  std::vector<api::Member> members;
+};
+using Planner = std::function<Result<api::Plan>(const PlanInput&)>;
+using PlanCheck = std::function<Status(const api::Plan&)>;
+
+struct SessionConfig {
+  api::NodeId self = 0;
+  api::NodeId coordinator = 0;
+  std::vector<std::string> node_names;  // of the whole cluster, by node id
+  std::uint64_t incarnation = 0;        // random, drawn once per start of the daemon; not 0
+  ClusterKey cluster_key{};
+  Duration heartbeat = Duration::ms(250);
+  Duration suspect_after = Duration::seconds(3);
+  Planner planner;
+  PlanCheck check_plan;  // of every plan before it is installed, whoever made it
+};
+
+struct LocalRank {
+  RankHandle handle = 0;
+  std::uint16_t rank = 0;
+};
+
+/// Send `bytes` (at most kMaxControlBytes) as the body of one control datagram.
+struct SendDatagram {
+  api::NodeId node = api::kNoNode;
+  std::vector<std::byte> bytes;
+};
+/// Let the engine take up this job. Should it fail, say so with on_job_error().
+struct InstallJob {
+  std::uint32_t job_id = 0;
+  std::uint32_t epoch = 0;
+  PacketKey packet_key{};
+  std::uint32_t world_size = 0;
+  std::string label;
+  api::Plan plan;
+  std::vector<LocalRank> local_ranks;  // none: this node only sums
+};
+struct RemoveJob {
+  std::uint32_t job_id = 0;
+  std::uint32_t epoch = 0;
+};
+/// Tell a rank. After JobFailed the handle is forgotten here, and may attach again.
+using RankNotice = std::variant<protocol::Waiting, protocol::Ready, protocol::JobFailed>;
+struct NotifyRank {
+  RankHandle handle = 0;
+  RankNotice notice;
+};
+enum class LogLevel : std::uint8_t { kError, kWarn, kInfo, kDebug };
+struct LogLine {
+  LogLevel level = LogLevel::kInfo;
+  std::string text;
+};
+using Action = std::variant<SendDatagram, InstallJob, RemoveJob, NotifyRank, LogLine>;
+
+}  // namespace gradplane::session

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/session/coordinator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "control/session/plan_codec.h"
+#include "control/session/text.h"
+
+namespace gradplane::session {
+
+using protocol::JobKey;
+
+namespace {
+
+/// Between two updates of who is missing: a thousand ranks that attach at once are a few messages.
+constexpr Duration kUpdateInterval = Duration::ms(100);
+
+}  // namespace
+
+Coordinator::Coordinator(const SessionConfig& config, Outbox& outbox)
+    : config_(config),
+      outbox_(outbox),
+      // Where an earlier life of this node began to count, nobody knows; a random start in a space
+      // this large does not meet it. The top bit is left for counting.
+      last_epoch_(static_cast<std::uint32_t>(config.incarnation ^ (config.incarnation >> 32)) &
+                  0x7fffffff) {}
+
+bool Coordinator::on_message(api::NodeId from, const protocol::NodeMessage& message, Instant now) {
+  return std::visit(
+      [&](const auto& m) {
+        constexpr bool kForCoordinators = requires {
+          on(from, m, now);
+        };
+        if constexpr (kForCoordinators) on(from, m, now);
+        return kForCoordinators;
+      },
+      message);
+}
+
+void Coordinator::on(api::NodeId from, const protocol::Join& m, Instant now) {
+  auto found = jobs_.find(m.key);
+  if (found != jobs_.end() && found->second.state != JobState::kWaiting) {
+    const auto recorded = found->second.joined.find(from);
+    if (recorded == found->second.joined.end()) {
+      if (!m.ranks.empty())
+        refuse(from, m, m.ranks,
+               "the job has begun with all its " + std::to_string(m.world_size) +
+                   " ranks; attach again when it has ended");
+      return;
+    }
+    if (recorded->second == Joined{m.attempt, m.ranks}) return;
+    fail(found,
+         "a rank on " + node_text(config_, from) + " came or left while the job was starting");
+    found = jobs_.end();
+  }
+  if (found == jobs_.end()) {
+    if (m.ranks.empty()) return;
+    if (const std::string why = cannot_open(m.key); !why.empty()) {
+      refuse(from, m, m.ranks, why);
+      return;
+    }
+    Job job;
+    job.key = m.key;
+    job.id = protocol::job_id_of(m.key);
+    job.world_size = m.world_size;
+    job.label = m.label;
+    job.update_at = now;
+    found = jobs_.emplace(m.key, std::move(job)).first;
+  }
+  Job& job = found->second;
+  collect(job, from, m, now);
+  if (job.joined.empty()) {
+    jobs_.erase(found);
+  } else if (missing_ranks(job).empty()) {
+    start(found, now);
+  }
+}
+
+std::string Coordinator::cannot_open(const JobKey& key) const {
+  if (jobs_.size() >= kMaxJobs)
+    return node_text(config_, config_.self) + " coordinates " + std::to_string(kMaxJobs) +
+           " jobs already; wait until one ends";
+  for (const auto& [other_key, job] : jobs_)
+    if (job.id == protocol::job_id_of(key))
+      return "the key of this job gives the same number as that of " + job_text(job.label, job.id) +
+             "; start again with another key";
+  return {};
+}
+
+void Coordinator::collect(Job& job, api::NodeId from, const protocol::Join& m, Instant now) {
+  std::vector<std::uint16_t> good;
+  std::vector<std::uint16_t> taken;
+  std::string reason;
+  if (m.world_size != job.world_size) {
+    const auto& [first_node, first] = *job.joined.begin();
+    taken = m.ranks;
+    reason = "the ranks do not agree on their number: " + ranks_text(first.ranks) + " on " +
+             node_text(config_, first_node) + " say " + std::to_string(job.world_size) + ", " +
+             ranks_text(m.ranks) + " on " + node_text(config_, from) + " say " +
+             std::to_string(m.world_size);
+  } else {
+    for (const std::uint16_t rank : m.ranks) {
+      const auto other = std::find_if(job.joined.begin(), job.joined.end(), [&](const auto& entry) {
+        const auto& ranks = entry.second.ranks;
+        return entry.first != from && std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+      });
+      (other == job.joined.end() ? good : taken).push_back(rank);
+      if (other != job.joined.end())
+        reason = "rank " + std::to_string(rank) + " is there twice: on " +
+                 node_text(config_, other->first) + " and on " + node_text(config_, from);
+    }
+  }
+  if (!taken.empty()) refuse(from, m, taken, reason);
+  if (good.empty())
+    job.joined.erase(from);
+  else
+    job.joined[from] = {m.attempt, std::move(good)};
+  job.update_due = true;
+  if (now >= job.update_at) send_updates(job, now);
+}
+
+void Coordinator::refuse(api::NodeId node, const protocol::Join& m,
+                         const std::vector<std::uint16_t>& ranks, const std::string& reason) {
+  outbox_.log(LogLevel::kWarn, job_text(m.label, protocol::job_id_of(m.key)) + ": " +
+                                   ranks_text(ranks) + " on " + node_text(config_, node) +
+                                   " refused: " + reason);
+  outbox_.tell_member(node, protocol::Refused{m.key, m.attempt, ranks, reason});
+}
+
+void Coordinator::refuse_all(Jobs::iterator job, const std::string& reason) {
+  outbox_.log(LogLevel::kError, job_text(job->second.label, job->second.id) + ": " + reason);
+  for (const auto& [node, joined] : job->second.joined)
+    outbox_.tell_member(node, protocol::Refused{job->first, joined.attempt, joined.ranks, reason});
+  jobs_.erase(job);
+}
+
+void Coordinator::start(Jobs::iterator found, Instant now) {
+  Job& job = found->second;
+  const Result<std::vector<std::byte>> plan = make_plan(job);
+  if (!plan.ok()) {
+    refuse_all(found, "there is no plan for it: " + plan.error().message);
+    return;
+  }
+  job.state = JobState::kPrepared;
+  job.unprepared = job.members;
+  // Silence is noticed after suspect_after; this bound is for a member that lives and does not
+  // answer.
+  job.prepared_by = now + config_.suspect_after * 2;
+  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": all " +
+                                   std::to_string(job.world_size) + " ranks are here, preparing " +
+                                   std::to_string(job.members.size()) + " nodes");
+  for (const api::NodeId node : job.members) {
+    const auto joined = job.joined.find(node);
+    const std::uint32_t attempt = joined == job.joined.end() ? 0 : joined->second.attempt;
+    outbox_.tell_member(node, protocol::Prepare{job.key, attempt, job.epoch, job.world_size,
+                                                job.label, plan.value()});
+  }
+}
+
+Result<std::vector<std::byte>> Coordinator::make_plan(Job& job) {
+  if (++last_epoch_ == 0) ++last_epoch_;
+  job.epoch = last_epoch_;
+  PlanInput input;
+  input.epoch = job.epoch;
+  for (const auto& [node, joined] : job.joined) input.members.push_back({node, joined.ranks});
+  Result<api::Plan> plan = config_.planner(input);
+  if (!plan.ok()) return plan.error();
+  const Status good = config_.check_plan(plan.value());
+  if (!good) return good.error();
+  for (const api::Member& member : plan.value().members) {
+    if (member.node >= config_.node_names.size())
+      return Error{"the planner named node " + std::to_string(member.node) +
+                   ", which is not there"};
+    job.members.insert(member.node);
+  }
+  return encode_plan(plan.value());
+}
+
+void Coordinator::on(api::NodeId from, const protocol::Prepared& m, Instant) {
+  const auto found = find(m.key, m.epoch);
+  if (found == jobs_.end()) return;
+  Job& job = found->second;
+  job.unprepared.erase(from);
+  if (job.state != JobState::kPrepared || !job.unprepared.empty()) return;
+  job.state = JobState::kReady;
+  job.prepared_by = Instant::never();
+  for (const api::NodeId node : job.members)
+    outbox_.tell_member(node, protocol::Commit{job.key, job.epoch});
+}
+
+void Coordinator::on(api::NodeId from, const protocol::Leave& m, Instant now) {
+  const auto found = find(m.key, m.epoch);
+  if (found == jobs_.end()) return;
+  Job& job = found->second;
+  const auto joined = job.joined.find(from);
+  if (joined == job.joined.end()) return;
+  const auto& ranks = joined->second.ranks;
+  if (std::find(ranks.begin(), ranks.end(), m.rank) == ranks.end()) return;
+
+  const std::string who = "rank " + std::to_string(m.rank) + " on " + node_text(config_, from);
+  if (!m.clean) {
+    fail(found, who + " died");
+  } else if (job.state != JobState::kReady) {
+    fail(found, who + " left while the job was starting");
+  } else {
+    job.left.insert(m.rank);
+    if (job.all_left_by == Instant::never()) job.all_left_by = now + config_.suspect_after;
+    if (job.left.size() < job.world_size) return;
+    for (const api::NodeId node : job.members)
+      outbox_.tell_member(node, protocol::Finished{job.key, job.epoch});
+    jobs_.erase(found);
+  }
+}
+
+void Coordinator::on(api::NodeId, const protocol::Failed& m, Instant) {
+  const auto found = find(m.key, m.epoch);
+  if (found != jobs_.end()) fail(found, m.reason);
+}
+
+void Coordinator::on_node_lost(api::NodeId node, const std::string& why) {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const auto current = it++;
+    Job& job = current->second;
+    if (job.state != JobState::kWaiting) {
+      if (job.members.contains(node)) fail(current, node_text(config_, node) + " " + why, node);
+      continue;
+    }
+    if (job.joined.erase(node) == 0) continue;
+    job.update_due = true;
+    if (job.joined.empty()) jobs_.erase(current);
+  }
+}
+
+void Coordinator::tick(Instant now) {
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const auto current = it++;
+    Job& job = current->second;
+    if (job.update_due && now >= job.update_at) send_updates(job, now);
+    if (now >= job.prepared_by) {
+      fail(current, node_text(config_, *job.unprepared.begin()) + " does not answer the plan");
+    } else if (now >= job.all_left_by) {
+      std::vector<std::uint16_t> here;
+      for (std::uint16_t rank = 0; rank < job.world_size; ++rank)
+        if (!job.left.contains(rank)) here.push_back(rank);
+      const std::vector<std::uint16_t> left(job.left.begin(), job.left.end());
+      fail(current, ranks_text(left) + " left; still here: " + ranks_text(here));
+    }
+  }
+}
+
+Instant Coordinator::next_deadline() const {
+  Instant deadline = Instant::never();
+  for (const auto& [key, job] : jobs_) {
+    if (job.update_due) deadline = std::min(deadline, job.update_at);
+    deadline = std::min({deadline, job.prepared_by, job.all_left_by});
+  }
+  return deadline;
+}
+
+void Coordinator::send_updates(Job& job, Instant now) {
+  job.update_due = false;
+  job.update_at = now + kUpdateInterval;
+  if (job.state != JobState::kWaiting) return;
+  const std::vector<std::uint16_t> missing = missing_ranks(job);
+  if (missing.empty()) return;
+  const auto count = static_cast<std::uint32_t>(missing.size());
+  for (const auto& [node, joined] : job.joined)
+    outbox_.tell_member(node, protocol::WaitingFor{job.key, joined.attempt, count, missing});
+}
+
+void Coordinator::fail(Jobs::iterator job, const std::string& reason, api::NodeId not_to) {
+  outbox_.log(LogLevel::kWarn,
+              job_text(job->second.label, job->second.id) + " is ended on all nodes: " + reason);
+  for (const api::NodeId node : job->second.members)
+    if (node != not_to)
+      outbox_.tell_member(node, protocol::Failed{job->first, job->second.epoch, reason});
+  jobs_.erase(job);
+}
+
+std::vector<std::uint16_t> Coordinator::missing_ranks(const Job& job) const {
+  std::vector<bool> here(job.world_size);
+  for (const auto& [node, joined] : job.joined)
+    for (const std::uint16_t rank : joined.ranks) here[rank] = true;
+  std::vector<std::uint16_t> missing;
+  for (std::uint16_t rank = 0; rank < job.world_size; ++rank)
+    if (!here[rank]) missing.push_back(rank);
+  return missing;
+}
+
+Coordinator::Jobs::iterator Coordinator::find(const JobKey& key, std::uint32_t epoch) {
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end() || found->second.state == JobState::kWaiting) return jobs_.end();
+  return found->second.epoch == epoch ? found : jobs_.end();
+}
+
+void Coordinator::mark_involved(std::vector<bool>& involved) const {
+  for (const auto& [key, job] : jobs_) {
+    for (const auto& [node, joined] : job.joined) involved[node] = true;
+    for (const api::NodeId node : job.members) involved[node] = true;
+  }
+}
+
+std::vector<JobView> Coordinator::views() const {
+  std::vector<JobView> views;
+  for (const auto& [key, job] : jobs_) {
+    JobView& view = views.emplace_back();
+    view.job_id = job.id;
+    view.epoch = job.epoch;
+    view.state = job.state;
+    view.world_size = job.world_size;
+    view.label = job.label;
+    for (const auto& [node, joined] : job.joined)
+      for (const std::uint16_t rank : joined.ranks) view.ranks.push_back({rank, node});
+    const std::vector<std::uint16_t> missing = missing_ranks(job);
+    const std::size_t named = std::min(missing.size(), protocol::kMaxMissingNamed);
+    view.missing.assign(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(named));
+    view.missing_count = static_cast<std::uint32_t>(missing.size());
+    if (!missing.empty()) view.reason = "waiting for " + ranks_text(missing) + " to attach";
+    for (const api::NodeId node : job.unprepared) {
+      view.reason = "waiting for " + node_text(config_, node) + " to install the plan";
+      break;
+    }
+  }
+  return views;
+}
+
+}  // namespace gradplane::session

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/protocol/node_messages.h"
+#include "control/session/actions.h"
+#include "control/session/outbox.h"
+#include "control/session/views.h"
+#include "dataplane/base/time.h"
+
+namespace gradplane::session {
+
+/// Collects the ranks of every job of the cluster, has a plan made, and puts it in force on all
+/// members or on none. Pure; everything it wants done goes to the outbox.
+///
+///   waiting  -> prepared   all ranks are here: Prepare to every member
+///   prepared -> ready      every member has answered: Commit
+///   any      -> gone       a rank or node is lost, a member says Failed, an answer is overdue, or
+///                          every rank has left
+///
+/// Here kPrepared means: Prepare is sent, not every answer is in.
+class Coordinator {
+ public:
+  Coordinator(const SessionConfig& config, Outbox& outbox);
+
+  /// From the member on `from`. False: a message that no member sends to its coordinator.
+  bool on_message(api::NodeId from, const protocol::NodeMessage& message, Instant now);
+  void on_node_lost(api::NodeId node, const std::string& why);
+  void tick(Instant now);
+  Instant next_deadline() const;
+
+  bool has_jobs() const { return !jobs_.empty(); }
+  /// Marks every node that takes part in a job, by node id.
+  void mark_involved(std::vector<bool>& involved) const;
+  std::vector<JobView> views() const;
+
+ private:
+  struct Joined {
+    std::uint32_t attempt = 0;
+    std::vector<std::uint16_t> ranks;
+    bool operator==(const Joined&) const = default;
+  };
+  struct Job {
+    protocol::JobKey key{};
+    std::uint32_t id = 0;
+    JobState state = JobState::kWaiting;
+    std::uint32_t world_size = 0;
+    std::string label;
+    std::map<api::NodeId, Joined> joined;  // who hosts ranks
+    bool update_due = false;               // who waits has not heard of the last change
+    Instant update_at;                     // and hears of it from then on
+    std::uint32_t epoch = 0;
+    std::set<api::NodeId> members;     // of the plan
+    std::set<api::NodeId> unprepared;  // of them
+    Instant prepared_by = Instant::never();
+    std::set<std::uint16_t> left;  // ranks, in order
+    Instant all_left_by = Instant::never();
+  };
+  using Jobs = std::map<protocol::JobKey, Job>;
+
+  void on(api::NodeId from, const protocol::Join& m, Instant now);
+  void on(api::NodeId from, const protocol::Prepared& m, Instant now);
+  void on(api::NodeId from, const protocol::Leave& m, Instant now);
+  void on(api::NodeId from, const protocol::Failed& m, Instant now);
+
+  void collect(Job& job, api::NodeId from, const protocol::Join& m, Instant now);
+  std::string cannot_open(const protocol::JobKey& key) const;
+  void refuse(api::NodeId node, const protocol::Join& m, const std::vector<std::uint16_t>& ranks,
+              const std::string& reason);
+  void refuse_all(Jobs::iterator job, const std::string& reason);
+  void start(Jobs::iterator job, Instant now);
+  Result<std::vector<std::byte>> make_plan(Job& job);
+  void send_updates(Job& job, Instant now);
+  void fail(Jobs::iterator job, const std::string& reason, api::NodeId not_to = api::kNoNode);
+  std::vector<std::uint16_t> missing_ranks(const Job& job) const;
+  Jobs::iterator find(const protocol::JobKey& key, std::uint32_t epoch);
+
+  const SessionConfig& config_;
+  Outbox& outbox_;
+  Jobs jobs_;
+  std::uint32_t last_epoch_;
+};
+
+}  // namespace gradplane::session

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/api/plan.h"
+#include "dataplane/base/limits.h"
+
+/// The body of a control datagram between two daemons, in network order:
+///
+///   0  tag u64                  SipHash-2-4 of all that follows, under the cluster key
+///   8  version u8, flags u8
+///   10 source u16, destination u16             node ids
+///   14 source incarnation u64                  who speaks
+///   22 destination incarnation u64             to whom it speaks; 0: not known yet
+///   30 timestamp u64, echo u64                 the sender's clock; the timestamp that this answers
+///   46 acknowledged u32, selective u32         next frame wanted; bit i: frame wanted + 1 + i is
+///   here 54 sequence u32             of the frame in the body 58 body                     a frame:
+///   a piece of a message
+namespace gradplane::session {
+
+using ClusterKey = std::array<std::byte, 16>;
+
+inline constexpr std::uint8_t kDatagramVersion = 1;
+inline constexpr std::size_t kDatagramHeaderBytes = 58;
+inline constexpr std::size_t kMaxFrameBytes = kMaxControlBytes - kDatagramHeaderBytes;
+
+/// Bits of Datagram::flags.
+inline constexpr std::uint8_t kHasFrame = 1;    // sequence and body mean something
+inline constexpr std::uint8_t kFirstFrame = 2;  // of a message
+inline constexpr std::uint8_t kLastFrame = 4;   // of a message
+inline constexpr std::uint8_t kWantsReply = 8;  // a ping
+inline constexpr std::uint8_t kAllFlags = 15;
+
+struct Datagram {
+  std::uint8_t flags = 0;
+  api::NodeId source = api::kNoNode;
+  api::NodeId destination = api::kNoNode;
+  std::uint64_t source_incarnation = 0;
+  std::uint64_t destination_incarnation = 0;
+  std::uint64_t timestamp = 0;
+  std::uint64_t echo = 0;
+  std::uint32_t acknowledged = 0;
+  std::uint32_t selective = 0;
+  std::uint32_t sequence = 0;
+  std::span<const std::byte> body;  // of a decoded one: points into the bytes that were decoded
+};
+
+/// Why a datagram was dropped. One counter for each.
+enum class DatagramDrop : std::uint8_t {
+  kTruncated,  // shorter than a header, or longer than any control message
+  kBadTag,     // forged, damaged, or of another cluster
+  kBadVersion,
+  kBadFlags,
+  kNotForUs,          // another destination, or a source that is not in the node list
+  kStaleIncarnation,  // speaks to what we were before
+  kUnproven,          // a new incarnation that has not shown yet that it speaks now
+  kBeyondWindow,      // a frame that cannot be taken yet
+  kDuplicate,         // a frame that is here already
+  kBadMessage,        // a frame or message that no honest peer sends
+  kNotExpected,       // a message that this node, in its role, does not take from that one
+  kCount,
+};
+std::string_view datagram_drop_name(DatagramDrop drop);
+
+std::vector<std::byte> encode_datagram(const ClusterKey& key, const Datagram& datagram);
+
+/// The tag is checked before anything else is looked at. kCount: `out` is filled.
+DatagramDrop decode_datagram(const ClusterKey& key, std::span<const std::byte> bytes,
+                             Datagram& out);
+
+}  // namespace gradplane::session

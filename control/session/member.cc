@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/session/member.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "control/session/plan_codec.h"
+#include "control/session/text.h"
+
+namespace gradplane::session {
+
+using protocol::JobKey;
+
+namespace {
+
+std::vector<std::uint16_t> sorted_ranks(const std::vector<LocalRank>& ranks) {
+  std::vector<std::uint16_t> sorted;
+  for (const LocalRank& local : ranks) sorted.push_back(local.rank);
+  std::sort(sorted.begin(), sorted.end());
+  return sorted;
+}
+
+}  // namespace
+
+Member::Member(const SessionConfig& config, Outbox& outbox) : config_(config), outbox_(outbox) {}
+
+Status Member::attach(RankHandle handle, const JobKey& key, std::uint32_t rank,
+                      std::uint32_t world_size, const std::string& label) {
+  if (world_size == 0 || world_size > kMaxRanks || rank >= world_size)
+    return Error{"rank " + std::to_string(rank) + " of " + std::to_string(world_size) +
+                 " cannot be: a job has 1 to " + std::to_string(kMaxRanks) +
+                 " ranks, numbered from 0"};
+  for (const auto& [other_key, job] : jobs_)
+    for (const LocalRank& local : job.ranks)
+      if (local.handle == handle)
+        return Error{"this connection has attached rank " + std::to_string(local.rank) +
+                     " already; open another one"};
+  auto found = jobs_.find(key);
+  const Status allowed =
+      found == jobs_.end() ? may_add(key) : may_join(found->second, rank, world_size);
+  if (!allowed) return allowed;
+  if (found == jobs_.end()) {
+    Job job;
+    job.key = key;
+    job.id = protocol::job_id_of(key);
+    job.attempt = ++last_attempt_;
+    job.world_size = world_size;
+    job.label = label;
+    found = jobs_.emplace(key, std::move(job)).first;
+  }
+  Job& job = found->second;
+  job.ranks.push_back({handle, static_cast<std::uint16_t>(rank)});
+  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": rank " + std::to_string(rank) +
+                                   " of " + std::to_string(world_size) + " has attached");
+  send_join(job);
+  if (!coordinator_trouble_.empty()) job.waiting = {{}, 0, coordinator_trouble_};
+  if (!job.waiting.reason.empty()) outbox_.act(NotifyRank{handle, job.waiting});
+  return Nothing{};
+}
+
+Status Member::may_add(const JobKey& key) const {
+  if (jobs_.size() >= kMaxJobs)
+    return Error{"this node serves " + std::to_string(kMaxJobs) +
+                 " jobs already; wait until one ends, or use another node"};
+  for (const auto& [other_key, job] : jobs_)
+    if (job.id == protocol::job_id_of(key))
+      return Error{"the key of this job gives the same number as that of " +
+                   job_text(job.label, job.id) + "; start again with another key"};
+  return Nothing{};
+}
+
+Status Member::may_join(const Job& job, std::uint32_t rank, std::uint32_t world_size) const {
+  const std::string who = job_text(job.label, job.id);
+  if (job.state != JobState::kWaiting)
+    return Error{who + " is under way; rank " + std::to_string(rank) +
+                 " can attach again when it has ended"};
+  if (job.world_size != world_size)
+    return Error{who + " has " + std::to_string(job.world_size) + " ranks by what rank " +
+                 std::to_string(job.ranks.front().rank) + " says; rank " + std::to_string(rank) +
+                 " says " + std::to_string(world_size)};
+  for (const LocalRank& local : job.ranks)
+    if (local.rank == rank)
+      return Error{"rank " + std::to_string(rank) + " of " + who + " is attached already on " +
+                   node_text(config_, config_.self)};
+  if (job.ranks.size() >= kMaxLocalRanks)
+    return Error{who + " has " + std::to_string(kMaxLocalRanks) +
+                 " ranks on this node already, which is the most"};
+  return Nothing{};
+}
+
+void Member::detach(RankHandle handle, bool clean) {
+  for (auto it = jobs_.begin(); it != jobs_.end(); ++it) {
+    Job& job = it->second;
+    const auto local = std::find_if(job.ranks.begin(), job.ranks.end(),
+                                    [&](const LocalRank& r) { return r.handle == handle; });
+    if (local == job.ranks.end()) continue;
+    const std::uint16_t rank = local->rank;
+    outbox_.log(clean ? LogLevel::kInfo : LogLevel::kWarn,
+                job_text(job.label, job.id) + ": rank " + std::to_string(rank) +
+                    (clean ? " has left" : " is gone without a word"));
+    job.ranks.erase(local);
+    if (job.state != JobState::kWaiting) {
+      outbox_.tell_coordinator(config_.coordinator,
+                               protocol::Leave{job.key, job.epoch, rank, clean});
+      return;
+    }
+    send_join(job);
+    if (job.ranks.empty()) jobs_.erase(it);
+    return;
+  }
+}
+
+bool Member::on_message(const protocol::NodeMessage& message) {
+  return std::visit(
+      [&](const auto& m) {
+        constexpr bool kForMembers = requires {
+          on(m);
+        };
+        if constexpr (kForMembers) on(m);
+        return kForMembers;
+      },
+      message);
+}
+
+void Member::on_coordinator_connected() {
+  coordinator_trouble_.clear();
+  for (const auto& [key, job] : jobs_)
+    if (job.state == JobState::kWaiting) send_join(job);
+}
+
+void Member::on_coordinator_lost(const std::string& why) {
+  const std::string reason =
+      node_text(config_, config_.coordinator) + ", which coordinates the jobs, " + why;
+  coordinator_trouble_ = reason;
+  for (auto it = jobs_.begin(); it != jobs_.end();) {
+    const auto next = std::next(it);
+    if (it->second.state == JobState::kWaiting)
+      tell_waiting(it->second, {{}, 0, reason});
+    else
+      end(it, reason);
+    it = next;
+  }
+}
+
+void Member::on_job_error(std::uint32_t job_id, const std::string& text) {
+  const auto found = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+    return entry.second.id == job_id && entry.second.state != JobState::kWaiting;
+  });
+  if (found == jobs_.end()) return;
+  const std::string reason = node_text(config_, config_.self) + ": " + text;
+  outbox_.tell_coordinator(config_.coordinator,
+                           protocol::Failed{found->first, found->second.epoch, reason});
+  end(found, reason);
+}
+
+void Member::on(const protocol::WaitingFor& m) {
+  const auto found = jobs_.find(m.key);
+  if (found == jobs_.end() || found->second.state != JobState::kWaiting ||
+      found->second.attempt != m.attempt)
+    return;
+  Job& job = found->second;
+  const std::size_t named = std::min(m.missing.size(), protocol::kMaxMissingNamed);
+  protocol::Waiting waiting;
+  waiting.missing.assign(m.missing.begin(), m.missing.begin() + static_cast<std::ptrdiff_t>(named));
+  waiting.missing_count = m.missing_count;
+  waiting.reason = m.missing.empty() ? "all ranks are here; the plan is being made"
+                                     : "waiting for " + ranks_text(m.missing) + " of " +
+                                           std::to_string(job.world_size) + " to attach";
+  tell_waiting(job, std::move(waiting));
+}
+
+void Member::on(const protocol::Refused& m) {
+  const auto found = jobs_.find(m.key);
+  if (found == jobs_.end() || found->second.state != JobState::kWaiting ||
+      found->second.attempt != m.attempt)
+    return;
+  Job& job = found->second;
+  for (const std::uint16_t rank : m.ranks) {
+    const auto local = std::find_if(job.ranks.begin(), job.ranks.end(),
+                                    [&](const LocalRank& r) { return r.rank == rank; });
+    if (local == job.ranks.end()) continue;
+    outbox_.act(NotifyRank{local->handle, protocol::JobFailed{m.reason}});
+    job.ranks.erase(local);
+  }
+  outbox_.failures.push_back({job.id, job.label, m.reason, Instant()});
+  outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + ": refused: " + m.reason);
+  if (job.ranks.empty()) jobs_.erase(found);
+}
+
+void Member::on(const protocol::Prepare& m) {
+  Result<api::Plan> plan = acceptable_plan(m);
+  if (plan.ok()) {
+    install(m, std::move(plan.value()));
+    outbox_.tell_coordinator(config_.coordinator, protocol::Prepared{m.key, m.epoch});
+    return;
+  }
+  const std::string reason = node_text(config_, config_.self) + ": " + plan.error().message;
+  outbox_.log(LogLevel::kWarn, job_text(m.label, protocol::job_id_of(m.key)) + ": " + reason);
+  outbox_.tell_coordinator(config_.coordinator, protocol::Failed{m.key, m.epoch, reason});
+}
+
+Result<api::Plan> Member::acceptable_plan(const protocol::Prepare& m) const {
+  const auto found = jobs_.find(m.key);
+  std::vector<std::uint16_t> local_ranks;
+  if (found == jobs_.end()) {
+    const Status allowed = may_add(m.key);
+    if (!allowed) return allowed.error();
+  } else {
+    const Job& job = found->second;
+    if (job.state != JobState::kWaiting) return Error{"the job is under way here already"};
+    if (job.world_size != m.world_size) return Error{"the number of ranks is another one here"};
+    local_ranks = sorted_ranks(job.ranks);
+  }
+  const std::uint32_t attempt = found == jobs_.end() ? 0 : found->second.attempt;
+  if (attempt != m.attempt) return Error{"a rank came or left while the job was starting"};
+
+  Result<api::Plan> plan = decode_plan(m.plan);
+  if (!plan.ok()) return plan;
+  const auto self =
+      std::find_if(plan.value().members.begin(), plan.value().members.end(),
+                   [&](const api::Member& member) { return member.node == config_.self; });
+  if (self == plan.value().members.end() || plan.value().epoch != m.epoch)
+    return Error{"the plan is not for this node and epoch"};
+  std::vector<std::uint16_t> planned_ranks = self->ranks;
+  std::sort(planned_ranks.begin(), planned_ranks.end());
+  if (planned_ranks != local_ranks) return Error{"a rank came or left while the job was starting"};
+  for (const api::Member& member : plan.value().members) {
+    if (member.node >= config_.node_names.size())
+      return Error{"the plan names a node that is not in this node's configuration"};
+    for (const std::uint16_t rank : member.ranks)
+      if (rank >= m.world_size) return Error{"the plan names a rank that the job does not have"};
+  }
+  const Status good = config_.check_plan(plan.value());
+  if (!good) return good.error();
+  return plan;
+}
+
+void Member::install(const protocol::Prepare& m, api::Plan plan) {
+  Job& job = jobs_[m.key];
+  job.key = m.key;
+  job.id = protocol::job_id_of(m.key);
+  job.state = JobState::kPrepared;
+  job.epoch = m.epoch;
+  job.world_size = m.world_size;
+  if (job.label.empty()) job.label = m.label;
+  job.members = plan.members;
+  outbox_.act(InstallJob{job.id, job.epoch, packet_key_of(config_.cluster_key, job.key, job.epoch),
+                         job.world_size, job.label, std::move(plan), job.ranks});
+}
+
+void Member::on(const protocol::Commit& m) {
+  const auto found = find(m.key, m.epoch);
+  if (found == jobs_.end() || found->second.state != JobState::kPrepared) return;
+  Job& job = found->second;
+  job.state = JobState::kReady;
+  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": ready, " +
+                                   std::to_string(job.world_size) + " ranks on " +
+                                   std::to_string(job.members.size()) + " nodes");
+  notify(job, protocol::Ready{job.epoch, static_cast<std::uint32_t>(job.members.size())});
+}
+
+void Member::on(const protocol::Failed& m) {
+  const auto found = find(m.key, m.epoch);
+  if (found != jobs_.end()) end(found, m.reason);
+}
+
+void Member::on(const protocol::Finished& m) {
+  const auto found = find(m.key, m.epoch);
+  if (found == jobs_.end()) return;
+  outbox_.log(LogLevel::kInfo, job_text(found->second.label, found->second.id) + ": finished");
+  notify(found->second, protocol::JobFailed{"the job has finished"});
+  outbox_.act(RemoveJob{found->second.id, m.epoch});
+  jobs_.erase(found);
+}
+
+void Member::send_join(const Job& job) {
+  outbox_.tell_coordinator(config_.coordinator, protocol::Join{job.key, job.attempt, job.world_size,
+                                                               sorted_ranks(job.ranks), job.label});
+}
+
+void Member::notify(const Job& job, const RankNotice& notice) {
+  for (const LocalRank& local : job.ranks) outbox_.act(NotifyRank{local.handle, notice});
+}
+
+void Member::tell_waiting(Job& job, protocol::Waiting waiting) {
+  job.waiting = std::move(waiting);
+  notify(job, job.waiting);
+}
+
+void Member::end(Jobs::iterator job, const std::string& reason) {
+  outbox_.log(LogLevel::kWarn, job_text(job->second.label, job->second.id) + ": failed: " + reason);
+  outbox_.failures.push_back({job->second.id, job->second.label, reason, Instant()});
+  notify(job->second, protocol::JobFailed{reason});
+  outbox_.act(RemoveJob{job->second.id, job->second.epoch});
+  jobs_.erase(job);
+}
+
+Member::Jobs::iterator Member::find(const JobKey& key, std::uint32_t epoch) {
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end() || found->second.state == JobState::kWaiting) return jobs_.end();
+  return found->second.epoch == epoch ? found : jobs_.end();
+}
+
+std::vector<JobView> Member::views() const {
+  std::vector<JobView> views;
+  for (const auto& [key, job] : jobs_) {
+    JobView& view = views.emplace_back();
+    view.job_id = job.id;
+    view.epoch = job.epoch;
+    view.state = job.state;
+    view.world_size = job.world_size;
+    view.label = job.label;
+    if (job.state == JobState::kWaiting) {
+      for (const LocalRank& local : job.ranks) view.ranks.push_back({local.rank, config_.self});
+      view.missing = job.waiting.missing;
+      view.missing_count = job.waiting.missing_count;
+      view.reason = job.waiting.reason;
+    }
+    for (const api::Member& member : job.members)
+      for (const std::uint16_t rank : member.ranks) view.ranks.push_back({rank, member.node});
+  }
+  return views;
+}
+
+}  // namespace gradplane::session

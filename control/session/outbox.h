@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/protocol/node_messages.h"
+#include "control/session/actions.h"
+#include "control/session/views.h"
+
+namespace gradplane::session {
+
+/// Where Member and Coordinator put what they want done; SessionManager empties it.
+struct Outbox {
+  struct Letter {
+    api::NodeId node = api::kNoNode;
+    bool to_coordinator = false;  // or to the member on that node: one node may be both
+    protocol::NodeMessage message;
+  };
+
+  void tell_coordinator(api::NodeId node, protocol::NodeMessage message) {
+    letters.push_back({node, true, std::move(message)});
+  }
+  void tell_member(api::NodeId node, protocol::NodeMessage message) {
+    letters.push_back({node, false, std::move(message)});
+  }
+  void act(Action action) { actions.push_back(std::move(action)); }
+  void log(LogLevel level, std::string text) { act(LogLine{level, std::move(text)}); }
+
+  std::deque<Letter> letters;
+  std::vector<FailureView> failures;  // without their time
+  std::deque<Action> actions;
+};
+
+}  // namespace gradplane::session

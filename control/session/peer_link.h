@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/session/datagram.h"
+#include "control/session/stream.h"
+#include "dataplane/base/time.h"
+
+namespace gradplane::session {
+
+struct LinkConfig {
+  api::NodeId self = api::kNoNode;
+  api::NodeId peer = api::kNoNode;
+  std::uint64_t incarnation = 0;  // random, drawn once per start of the daemon; not 0
+  ClusterKey key{};
+  Duration heartbeat;
+  Duration suspect_after;
+};
+
+/// What happened on a link since it was asked last, in this order.
+struct LinkReport {
+  std::string lost;        // not empty: why all that was agreed with this peer is void
+  bool connected = false;  // a fresh conversation has begun
+  std::vector<std::vector<std::byte>> messages;
+};
+
+/// Reliable, ordered messages to one peer over datagrams that may be lost, doubled, reordered or
+/// forged. Pure: time and datagrams in, datagrams, reports and the next deadline out.
+///
+/// A conversation is named by both sides' incarnations. A datagram that speaks to another
+/// incarnation of us is answered with the present one and otherwise ignored; a new incarnation of
+/// the peer counts only once it has echoed a timestamp that we sent in the present state. So
+/// nothing that was delayed or recorded can open or end a conversation. When one side restarts, or
+/// gives the other up after silence, it takes a new incarnation; the other side sees that and
+/// reports `lost` too: either both go on or both know.
+class PeerLink {
+ public:
+  PeerLink(const LinkConfig& config, Instant now);
+
+  /// Queues a message (1..kMaxNodeMessageBytes). A full queue gives the peer up: `lost`.
+  void send(std::span<const std::byte> message, Instant now);
+  /// A datagram of this peer that decode_datagram() accepted. kCount, or why it was dropped.
+  DatagramDrop receive(const Datagram& datagram, Instant now);
+  void tick(Instant now);
+
+  /// While watched, the peer gets heartbeats, and its silence is reported.
+  void set_watched(bool watched, Instant now);
+  /// Drops the conversation, without a report here; the peer will notice.
+  void reset(Instant now);
+
+  LinkReport take_report();
+  std::vector<std::vector<std::byte>> take_datagrams();
+  Instant next_deadline() const;
+
+  bool connected() const { return peer_incarnation_ != 0; }
+  bool watched() const { return watched_; }
+  /// Smoothed round trip; zero until measured.
+  Duration rtt() const { return srtt_; }
+  /// How long a silence means that the peer is gone.
+  Duration suspicion() const;
+  std::uint64_t retransmissions() const { return retransmissions_; }
+
+ private:
+  bool wants_contact() const { return watched_ || !outgoing_.empty(); }
+  void begin_contact(Instant now);
+  bool agree_on_incarnations(const Datagram& datagram, Instant now);
+  void adopt(std::uint64_t incarnation, Instant now);
+  void lose(const std::string& why, Instant now);
+  void transmit_due(Instant now);
+  void ping_when_due(Instant now);
+  void emit(std::uint8_t flags, std::uint64_t echo, std::uint32_t sequence,
+            std::span<const std::byte> body, std::uint64_t destination_incarnation, Instant now);
+  void sample_rtt(std::uint64_t echo, Instant now);
+  Duration retransmit_after(std::uint32_t tries) const;
+
+  LinkConfig config_;
+  std::uint64_t incarnation_;
+  std::uint64_t peer_incarnation_ = 0;  // 0: not connected
+  Instant state_since_;                 // when incarnation_ or peer_incarnation_ changed last
+
+  SendStream outgoing_;
+  ReceiveStream incoming_;
+  LinkReport report_;
+  std::vector<std::vector<std::byte>> datagrams_;
+
+  bool watched_ = false;
+  bool silence_reported_ = false;
+  Instant quiet_since_;  // the later of: heard last, contact wanted, woke from a pause of our own
+  Instant next_ping_ = Instant::never();
+  Duration ping_interval_;
+  Duration srtt_;
+  Duration rttvar_;
+  std::uint64_t retransmissions_ = 0;
+};
+
+}  // namespace gradplane::session

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/session/session_manager.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "control/session/text.h"
+#include "dataplane/base/assert.h"
+
+namespace gradplane::session {
+
+SessionManager::SessionManager(SessionConfig config)
+    : config_(std::move(config)), member_(config_, outbox_), coordinator_(config_, outbox_) {
+  GP_ASSERT(config_.node_names.size() <= kMaxNodes);
+  GP_ASSERT(config_.self < config_.node_names.size());
+  GP_ASSERT(config_.coordinator < config_.node_names.size());
+  GP_ASSERT(config_.planner && config_.check_plan);
+}
+
+Status SessionManager::attach(RankHandle handle, const protocol::JobKey& key, std::uint32_t rank,
+                              std::uint32_t world_size, const std::string& label, Instant now) {
+  const Status status = member_.attach(handle, key, rank, world_size, label);
+  settle(now);
+  return status;
+}
+
+void SessionManager::detach(RankHandle handle, bool clean, Instant now) {
+  member_.detach(handle, clean);
+  settle(now);
+}
+
+void SessionManager::on_job_error(std::uint32_t job_id, const std::string& text, Instant now) {
+  member_.on_job_error(job_id, text);
+  settle(now);
+}
+
+void SessionManager::on_datagram(std::span<const std::byte> bytes, Instant now) {
+  Datagram datagram;
+  const DatagramDrop drop = decode_datagram(config_.cluster_key, bytes, datagram);
+  if (drop != DatagramDrop::kCount) {
+    count(drop);
+    return;
+  }
+  if (datagram.destination != config_.self || datagram.source == config_.self ||
+      datagram.source >= config_.node_names.size()) {
+    count(DatagramDrop::kNotForUs);
+    return;
+  }
+  count(touch(datagram.source, now).receive(datagram, now));
+  settle(now);
+}
+
+void SessionManager::tick(Instant now) {
+  for (auto& [node, link] : links_) {
+    if (link.next_deadline() > now) continue;
+    link.tick(now);
+    touched_.insert(node);
+  }
+  coordinator_.tick(now);
+  settle(now);
+}
+
+void SessionManager::count(DatagramDrop drop) {
+  if (drop != DatagramDrop::kCount) ++drops_[static_cast<std::size_t>(drop)];
+}
+
+PeerLink& SessionManager::touch(api::NodeId node, Instant now) {
+  touched_.insert(node);
+  const auto found = links_.find(node);
+  if (found != links_.end()) return found->second;
+  LinkConfig link;
+  link.self = config_.self;
+  link.peer = node;
+  link.incarnation = config_.incarnation;
+  link.key = config_.cluster_key;
+  link.heartbeat = config_.heartbeat;
+  link.suspect_after = config_.suspect_after;
+  return links_.try_emplace(node, link, now).first->second;
+}
+
+void SessionManager::settle(Instant now) {
+  // A report makes letters, a letter may lose a link (its queue is full), which makes a report.
+  // Each turn of that ends a job or empties a queue, so it comes to an end.
+  take_reports(now);
+  while (!outbox_.letters.empty()) {
+    deliver_letters(now);
+    take_reports(now);
+  }
+  if (std::exchange(involvement_changed_, false)) watch_involved(now);
+  for (const api::NodeId node : touched_)
+    for (std::vector<std::byte>& bytes : links_.at(node).take_datagrams())
+      outbox_.act(SendDatagram{node, std::move(bytes)});
+  touched_.clear();
+  keep_failures(now);
+}
+
+void SessionManager::take_reports(Instant now) {
+  for (const api::NodeId node : touched_) on_report(node, links_.at(node).take_report(), now);
+}
+
+void SessionManager::on_report(api::NodeId node, const LinkReport& report, Instant now) {
+  if (!report.lost.empty()) {
+    outbox_.log(LogLevel::kWarn, node_text(config_, node) + " " + report.lost);
+    coordinator_.on_node_lost(node, report.lost);
+    if (node == config_.coordinator) member_.on_coordinator_lost(report.lost);
+    involvement_changed_ = true;
+  }
+  if (report.connected) {
+    outbox_.log(LogLevel::kDebug, node_text(config_, node) + " is in contact");
+    if (node == config_.coordinator) member_.on_coordinator_connected();
+  }
+  const bool to_coordinator = config_.self == config_.coordinator;
+  for (const std::vector<std::byte>& bytes : report.messages) {
+    const auto parsed = protocol::parse_node_message(bytes);
+    if (parsed.ok())
+      dispatch(node, to_coordinator, *parsed.message, now);
+    else
+      count(DatagramDrop::kBadMessage);
+  }
+}
+
+void SessionManager::deliver_letters(Instant now) {
+  while (!outbox_.letters.empty()) {
+    const Outbox::Letter letter = std::move(outbox_.letters.front());
+    outbox_.letters.pop_front();
+    involvement_changed_ = true;
+    if (letter.node == config_.self)
+      dispatch(config_.self, letter.to_coordinator, letter.message, now);
+    else
+      touch(letter.node, now).send(protocol::encode(letter.message), now);
+  }
+}
+
+void SessionManager::keep_failures(Instant now) {
+  for (FailureView& failure : outbox_.failures) {
+    failure.at = now;
+    failures_.push_back(std::move(failure));
+    if (failures_.size() > kFailuresKept) failures_.pop_front();
+  }
+  outbox_.failures.clear();
+}
+
+void SessionManager::dispatch(api::NodeId from, bool to_coordinator,
+                              const protocol::NodeMessage& message, Instant now) {
+  involvement_changed_ = true;
+  bool taken = false;
+  if (to_coordinator)
+    taken = coordinator_.on_message(from, message, now);
+  else if (from == config_.coordinator)
+    taken = member_.on_message(message);
+  if (taken) return;
+  count(DatagramDrop::kNotExpected);
+  decline(from, message);
+}
+
+void SessionManager::decline(api::NodeId from, const protocol::NodeMessage& message) {
+  const auto* join = std::get_if<protocol::Join>(&message);
+  if (join == nullptr) return;
+  const std::string reason =
+      node_text(config_, config_.self) + " does not coordinate: its configuration names " +
+      node_text(config_, config_.coordinator) + "; use one configuration on all nodes";
+  outbox_.log(LogLevel::kError, node_text(config_, from) + " sent a rank here, but " + reason);
+  outbox_.tell_member(from, protocol::Refused{join->key, join->attempt, join->ranks, reason});
+}
+
+void SessionManager::watch_involved(Instant now) {
+  std::vector<bool> involved(config_.node_names.size());
+  coordinator_.mark_involved(involved);
+  if (member_.has_jobs()) involved[config_.coordinator] = true;
+  for (std::size_t i = 0; i < involved.size(); ++i) {
+    const auto node = static_cast<api::NodeId>(i);
+    if (node == config_.self) continue;
+    const auto link = links_.find(node);
+    const bool watched = link != links_.end() && link->second.watched();
+    if (watched != involved[i]) touch(node, now).set_watched(involved[i], now);
+  }
+}
+
+std::optional<Action> SessionManager::next_action() {
+  if (outbox_.actions.empty()) return std::nullopt;
+  Action action = std::move(outbox_.actions.front());
+  outbox_.actions.pop_front();
+  return action;
+}
+
+Instant SessionManager::next_deadline() const {
+  Instant deadline = coordinator_.next_deadline();
+  for (const auto& [node, link] : links_) deadline = std::min(deadline, link.next_deadline());
+  return deadline;
+}
+
+std::vector<JobView> SessionManager::jobs() const {
+  std::vector<JobView> views = coordinator_.views();
+  for (JobView& mine : member_.views()) {
+    const bool known = std::any_of(views.begin(), views.end(),
+                                   [&](const JobView& view) { return view.job_id == mine.job_id; });
+    if (!known) views.push_back(std::move(mine));
+  }
+  return views;
+}
+
+std::vector<PeerView> SessionManager::peers() const {
+  std::vector<PeerView> views;
+  for (const auto& [node, link] : links_)
+    views.push_back({node, link.connected(), link.watched(), link.rtt(), link.retransmissions()});
+  return views;
+}
+
+}  // namespace gradplane::session

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/session/actions.h"
+#include "control/session/coordinator.h"
+#include "control/session/datagram.h"
+#include "control/session/member.h"
+#include "control/session/outbox.h"
+#include "control/session/peer_link.h"
+#include "control/session/views.h"
+
+namespace gradplane::session {
+
+using DropCounters = std::array<std::uint64_t, static_cast<std::size_t>(DatagramDrop::kCount)>;
+
+/// The control plane of one daemon: its ranks, its links to other daemons, its part in every job,
+/// and, on the node that the configuration names, the coordination of all jobs. Pure: calls and
+/// time in, actions and the next deadline out. One thread.
+///
+/// After every call: take actions until there are none. Call tick() at next_deadline(); a tick that
+/// is late by half of suspect_after counts as a pause of our own, and no peer is suspected for it.
+class SessionManager {
+ public:
+  explicit SessionManager(SessionConfig config);
+  SessionManager(const SessionManager&) = delete;
+  SessionManager& operator=(const SessionManager&) = delete;
+
+  /// A rank has come. An Error: it cannot take part, and is not kept; the text is for its user.
+  Status attach(RankHandle handle, const protocol::JobKey& key, std::uint32_t rank,
+                std::uint32_t world_size, const std::string& label, Instant now);
+  /// A rank has gone. Does nothing for a handle that is not attached (any more).
+  void detach(RankHandle handle, bool clean, Instant now);
+  /// The body of a control datagram, from whomever.
+  void on_datagram(std::span<const std::byte> bytes, Instant now);
+  /// The engine cannot go on with a job, e.g. because two ranks submitted unlike rounds.
+  void on_job_error(std::uint32_t job_id, const std::string& text, Instant now);
+  void tick(Instant now);
+
+  std::optional<Action> next_action();
+  Instant next_deadline() const;
+
+  std::vector<JobView> jobs() const;
+  std::vector<PeerView> peers() const;
+  /// The last kFailuresKept jobs that ended here for a reason, oldest first.
+  const std::deque<FailureView>& failures() const { return failures_; }
+  const DropCounters& drops() const { return drops_; }
+
+ private:
+  static constexpr std::size_t kFailuresKept = 16;
+
+  PeerLink& touch(api::NodeId node, Instant now);
+  void count(DatagramDrop drop);
+  void settle(Instant now);
+  void take_reports(Instant now);
+  void on_report(api::NodeId node, const LinkReport& report, Instant now);
+  void deliver_letters(Instant now);
+  void keep_failures(Instant now);
+  void dispatch(api::NodeId from, bool to_coordinator, const protocol::NodeMessage& message,
+                Instant now);
+  void decline(api::NodeId from, const protocol::NodeMessage& message);
+  void watch_involved(Instant now);
+
+  SessionConfig config_;
+  Outbox outbox_;
+  Member member_;
+  Coordinator coordinator_;
+  std::map<api::NodeId, PeerLink> links_;
+  std::set<api::NodeId> touched_;     // links that may have something to report or to send
+  bool involvement_changed_ = false;  // the nodes to watch may be others than before
+  DropCounters drops_{};
+  std::deque<FailureView> failures_;
+};
+
+}  // namespace gradplane::session

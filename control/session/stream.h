@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "control/protocol/node_messages.h"
+#include "control/session/datagram.h"
+#include "dataplane/base/time.h"
+
+namespace gradplane::session {
+
+/// Frames that may be on their way at a time: what a selective acknowledgement can name.
+inline constexpr std::uint32_t kLinkWindow = 32;
+/// Frames that may wait for one peer. A peer that lets more pile up is given up.
+inline constexpr std::size_t kMaxQueuedFrames = 1024;
+inline constexpr std::size_t kMaxFramesPerMessage =
+    (protocol::kMaxNodeMessageBytes + kMaxFrameBytes - 1) / kMaxFrameBytes;
+static_assert(kMaxFramesPerMessage * kMaxJobs <= kMaxQueuedFrames,
+              "the longest plan of every job can wait at the same time");
+
+/// The sending half of a link: cuts messages into frames, keeps them until they are acknowledged,
+/// says which is due. Knows no peer and no clock.
+class SendStream {
+ public:
+  struct Frame {
+    std::vector<std::byte> body;
+    std::uint8_t flags = 0;
+    std::uint32_t tries = 0;
+    Instant due;  // of its next transmission
+    bool acknowledged = false;
+  };
+
+  /// False, and nothing queued, when kMaxQueuedFrames would be exceeded.
+  bool push(std::span<const std::byte> message);
+  void on_ack(std::uint32_t acknowledged, std::uint32_t selective);
+  /// The first frame of the window that is due, or nullptr. The caller sends it and moves its due.
+  Frame* next_due(Instant now, std::uint32_t& sequence);
+  /// When next_due() gives something; never(): nothing waits.
+  Instant next_deadline() const;
+  bool empty() const { return frames_.empty(); }
+  void clear() { *this = SendStream(); }
+
+ private:
+  std::deque<Frame> frames_;
+  std::uint32_t first_sequence_ = 0;  // of frames_.front()
+};
+
+/// The receiving half: puts frames back in order and messages back together, once each.
+class ReceiveStream {
+ public:
+  /// kCount: taken. kDuplicate, kBeyondWindow: dropped, harmless. kBadMessage: no honest peer sends
+  /// that; the link cannot go on. Messages that became whole are appended.
+  DatagramDrop accept(const Datagram& datagram, std::vector<std::vector<std::byte>>& messages);
+  std::uint32_t acknowledged() const { return expected_; }
+  std::uint32_t selective() const;
+  void clear() { *this = ReceiveStream(); }
+
+ private:
+  struct Slot {
+    bool filled = false;
+    std::uint8_t flags = 0;
+    std::vector<std::byte> body;
+  };
+  bool append(Slot& slot, std::vector<std::vector<std::byte>>& messages);
+
+  std::array<Slot, kLinkWindow> slots_;  // frame s lies in slot s % kLinkWindow
+  std::uint32_t expected_ = 0;
+  std::vector<std::byte> partial_;
+  bool inside_message_ = false;
+};
+
+}  // namespace gradplane::session

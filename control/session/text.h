@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/session/actions.h"
+
+namespace gradplane::session {
+
+/// "node w1", or "node 7" for one that has no name.
+std::string node_text(const SessionConfig& config, api::NodeId node);
+/// "rank 3", "ranks 0, 1 and 2", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more".
+std::string ranks_text(const std::vector<std::uint16_t>& ranks);
+/// "job train.py (1a2b3c4d)".
+std::string job_text(const std::string& label, std::uint32_t job_id);
+
+}  // namespace gradplane::session

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "dataplane/api/plan.h"
+#include "dataplane/base/time.h"
+
+/// What a SessionManager knows, for people: copies, to be formatted by telemetry.
+namespace gradplane::session {
+
+enum class JobState : std::uint8_t { kWaiting, kPrepared, kReady };
+std::string_view job_state_name(JobState state);
+
+struct RankView {
+  std::uint16_t rank = 0;
+  api::NodeId node = api::kNoNode;  // where it is attached
+};
+
+struct JobView {
+  std::uint32_t job_id = 0;
+  std::uint32_t epoch = 0;  // 0: no plan yet
+  JobState state = JobState::kWaiting;
+  std::uint32_t world_size = 0;
+  std::string label;
+  std::vector<RankView> ranks;         // the ones that this node knows of
+  std::vector<std::uint32_t> missing;  // the first of them
+  std::uint32_t missing_count = 0;
+  std::string reason;  // why it waits
+};
+
+struct FailureView {
+  std::uint32_t job_id = 0;
+  std::string label;
+  std::string reason;
+  Instant at;
+};
+
+struct PeerView {
+  api::NodeId node = api::kNoNode;
+  bool connected = false;
+  bool watched = false;
+  Duration rtt;
+  std::uint64_t retransmissions = 0;
+};
+
+}  // namespace gradplane::session
