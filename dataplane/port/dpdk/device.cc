@@ -94,6 +94,7 @@ Status Device::probe(const DpdkPortOptions& options, const DevicePlan& plan) {
     return Nothing{};
   }
   name_ = fresh_name(plan.driver);
+  if (options.kind == DeviceKind::kAfXdp) capture_bpf_log();
   const int probed = rte_eal_hotplug_add("vdev", name_.c_str(), plan.arguments.c_str());
   if (probed != 0) {
     const std::string cause = because(probed);

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/port/dpdk/eal.h"
 
+#include <dlfcn.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
@@ -11,8 +12,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -55,6 +59,15 @@ LogTail& log_tail() {
 ssize_t write_log(void*, const char* text, std::size_t bytes) {
   log_tail().append(text, bytes);
   return static_cast<ssize_t>(bytes);
+}
+
+int write_bpf_log(int level, const char* format, va_list arguments) {
+  constexpr int kInformation = 1;
+  if (level > kInformation) return 0;
+  std::array<char, 512> line;
+  const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
+  if (length > 0) log_tail().append(line.data(), std::strlen(line.data()));
+  return 0;
 }
 
 void capture_log() {
@@ -165,6 +178,20 @@ Status start_eal(const EalOptions& options) {
 
 std::string take_eal_log() {
   return log_tail().take();
+}
+
+// The libraries come with DPDK's af_xdp driver; we do not link them, and their printers have the
+// same signature, with an enumeration for the level.
+void capture_bpf_log() {
+  using SetPrinter = void* (*)(int (*)(int, const char*, va_list));
+  constexpr std::array kPrinters = {std::pair{"libbpf.so.1", "libbpf_set_print"},
+                                    std::pair{"libxdp.so.1", "libxdp_set_print"}};
+  for (const auto& [library, function] : kPrinters) {
+    void* handle = dlopen(library, RTLD_NOLOAD | RTLD_LAZY);
+    if (handle == nullptr) continue;
+    if (auto set = reinterpret_cast<SetPrinter>(dlsym(handle, function))) set(write_bpf_log);
+    dlclose(handle);
+  }
 }
 
 void attach_poll_thread() noexcept {

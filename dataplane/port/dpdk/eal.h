@@ -24,6 +24,9 @@ Status start_eal(const EalOptions& options);
 /// The last that DPDK logged since the last call, on one line, for an error message. Any thread.
 std::string take_eal_log();
 
+/// Sends what libbpf and libxdp say, once DPDK has loaded them, to the same place as DPDK's log.
+void capture_bpf_log();
+
 /// Makes the calling thread one that DPDK knows, for as long as it runs. Cheap when it is already.
 void attach_poll_thread() noexcept;
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/conformance/port_suite.h"
+#include "tests/conformance/veth.h"
+
+namespace gradplane::conformance {
+
+PortPair& ports() {
+  static auto left = open_or_exit(veth_options("gpa0", Ipv4{0x0a4d0001}));
+  static auto right = [] {
+    const InPeerNamespace there;
+    return open_or_exit(veth_options("gpb0", Ipv4{0x0a4d0002}));
+  }();
+  static PortPair pair{*left, *right, Ipv4{0x0a4d0063}};
+  return pair;
+}
+
+}  // namespace gradplane::conformance
