@@ -30,6 +30,9 @@ class SpscQueue {
                               head_.load(std::memory_order_acquire));  // A3
   }
 
+  /// Producer thread. Nothing waits to be popped.
+  bool empty() const { return room() == entries_.size(); }
+
   /// Consumer thread. Null when empty; the entry stays valid until pop().
   T* front() {
     const std::size_t head = head_.load(std::memory_order_relaxed);

@@ -32,18 +32,17 @@ bool BlockReceiver::accept(std::uint32_t block) {
   return true;
 }
 
-bool BlockReceiver::note_packet(std::uint32_t timestamp_us, bool congestion_experienced,
-                                bool duplicate, Instant now) {
+bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
   // The newest sending time that arrived: what proves that earlier ones are missing.
-  if (!has_echo_ || !before_us(timestamp_us, echo_us_)) {
-    echo_us_ = timestamp_us;
+  if (!has_echo_ || !before_us(packet.timestamp_us, echo_us_)) {
+    echo_us_ = packet.timestamp_us;
     echo_received_ = now;
     has_echo_ = true;
   }
-  congestion_ = congestion_ || congestion_experienced;
+  congestion_ = congestion_ || packet.congestion_experienced;
   ++unacked_packets_;
   owes_ack_ = true;
-  return unacked_packets_ >= kAckEveryPackets || duplicate || complete();
+  return unacked_packets_ >= kAckEveryPackets || packet.duplicate || packet.last || complete();
 }
 
 void BlockReceiver::fill_ack(Ack& out, Instant now) {

@@ -23,9 +23,15 @@ class BlockReceiver {
 
   /// False for a block that had arrived before.
   bool accept(std::uint32_t block);
-  /// Remembers what the next ack has to echo. True when an ack should go at once.
-  bool note_packet(std::uint32_t timestamp_us, bool congestion_experienced, bool duplicate,
-                   Instant now);
+  /// What the next ack has to say about an arrived packet besides its block.
+  struct Arrival {
+    std::uint32_t timestamp_us = 0;
+    bool congestion_experienced = false;
+    bool duplicate = false;
+    bool last = false;  // the sender has nothing new to send
+  };
+  /// True when an ack should go at once.
+  bool note_packet(const Arrival& packet, Instant now);
 
   bool complete() const { return arrived_count_ == range_.size(); }
   bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
@@ -57,8 +63,10 @@ class BlockReceiver {
   bool owes_ack_ = false;
 };
 
-/// Packets after which an ack goes at once, and how long one may wait otherwise.
+/// Packets after which an ack goes at once, and how long one may wait otherwise: with many slow
+/// senders the time decides, and acks at a shorter one would take a share of the link that results
+/// need.
 inline constexpr std::uint32_t kAckEveryPackets = 16;
-inline constexpr Duration kMaxAckDelay = Duration::us(100);
+inline constexpr Duration kMaxAckDelay = Duration::ms(2);
 
 }  // namespace gradplane::core

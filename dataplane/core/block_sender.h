@@ -41,7 +41,10 @@ class BlockSender {
   bool has_queued() const { return new_count_ + lost_count_ > 0; }
   /// Takes the next block to send and counts it as in flight. has_queued() must hold.
   Pick take(std::uint32_t now_us);
-  bool has_new() const { return new_count_ > 0; }
+  /// Every block of the range has been sent at least once.
+  bool all_sent() const {
+    return new_count_ == 0 && lost_count_ + in_flight_count_ + acked_count_ == range_.size();
+  }
   /// Whether `block` has been sent since open().
   bool was_sent(std::uint32_t block) const {
     const std::size_t i = block - range_.begin;

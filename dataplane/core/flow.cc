@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dataplane/base/assert.h"
+#include "dataplane/core/block_receiver.h"
 
 namespace gradplane::core {
 namespace {
@@ -23,7 +24,8 @@ constexpr double kHeavyLoss = 0.25;
 constexpr std::uint32_t kHeavyLossMinBlocks = 8;
 
 constexpr Duration kInitialProbeTimeout = Duration::ms(50);
-constexpr Duration kMinProbeTimeout = Duration::ms(2);
+constexpr Duration kMinProbeTimeout = Duration::ms(3);
+static_assert(kMaxAckDelay < kMinProbeTimeout, "an ack that waits is no lost ack");
 constexpr Duration kMaxProbeTimeout = Duration::ms(500);
 constexpr Duration kMinReorderWindow = Duration::us(200);
 constexpr Duration kMinRttLifetime = Duration::seconds(10);
@@ -130,8 +132,7 @@ void Flow::shrink(Instant now, double factor) {
 
 Duration Flow::probe_timeout() const {
   if (!has_rtt_) return kInitialProbeTimeout;
-  return std::clamp(smoothed_ + variance_ * 4 + Duration::us(500), kMinProbeTimeout,
-                    kMaxProbeTimeout);
+  return std::clamp(smoothed_ + variance_ * 4 + kMaxAckDelay, kMinProbeTimeout, kMaxProbeTimeout);
 }
 
 Duration Flow::reorder_window() const {

@@ -78,7 +78,11 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, I
   BlockReceiver& receiver = edge.receivers[h.round % kRoundSlots];
   const bool duplicate = !receiver.accept(h.block);
   const bool owed_before = receiver.owes_ack();
-  const bool at_once = receiver.note_packet(h.timestamp_us, ce, duplicate, now);
+  const bool at_once = receiver.note_packet({.timestamp_us = h.timestamp_us,
+                                             .congestion_experienced = ce,
+                                             .duplicate = duplicate,
+                                             .last = (h.flags & wire::kFlagLast) != 0},
+                                            now);
   if (ce) ++counters_.congestion_marks;
   if (duplicate) {
     counters_.drop(Drop::kDuplicate);

@@ -119,7 +119,7 @@ Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::b
   wire::Header h = header_for(edge.type, edge.tree, round.id, now);
   h.flags = wire::kFlagCritical;
   if (pick.retransmission) h.flags |= wire::kFlagRetransmission;
-  if (!sender.has_new()) h.flags |= wire::kFlagLast;
+  if (sender.all_sent()) h.flags |= wire::kFlagLast;
   h.element_type = round.geometry.type;
   h.block = pick.block;
   h.elements = static_cast<std::uint16_t>(round.geometry.elements_in(pick.block));

@@ -57,7 +57,11 @@ std::optional<wire::Packet> Node::handle(std::uint16_t node, std::span<const std
 
 std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Instant now) {
   for (Job* job : jobs()) {
-    if (const auto ack = job->poll_ack(out, now)) return Outgoing{ack->node, ack->length_bytes};
+    const auto ack = job->poll_ack(out, now);
+    if (!ack) continue;
+    // An ack never waits, but what it takes from the link blocks may not take again.
+    link_.on_sent(now, ack->length_bytes - wire::kHeaderBytes + kWireOverheadBytes);
+    return Outgoing{ack->node, ack->length_bytes};
   }
   if (!link_.may_send(now)) return std::nullopt;
   for (std::size_t i = 0; i < job_count_; ++i) {
