@@ -4,6 +4,7 @@
 
 import argparse
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -62,20 +63,20 @@ def run_once(run, arguments):
         try:
             if run == "gradplane":
                 rates = {name: lab.link_of(name).rate_bits for name in lab.hosts}
-                build = ROOT / "build"
+                build = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build"))
                 daemons = Daemons(build, lab, rates, arguments.port, arguments.plan, logs)
                 progress.note(f"starting {len(lab.hosts)} daemons")
                 daemons.wait_until_up()
             training = Training(
                 workers, "mg0" if daemons else "dp0", arguments.epochs, logs,
                 daemons.run_command if daemons else lambda _, command: command,
-                lambda host: {"GRADPLANE_REPORT": str(logs / "shim.jsonl")} if daemons else {},
+                lambda host: {"GRADPLANE_REPORT": str(logs / f"shim-{host.name}.jsonl")},
                 progress,
             )  # fmt: skip
             outcome = measure(training, daemons, arguments.seconds)
             count_frames(outcome, netlab.stats(lab.run))
             if daemons:
-                count_collectives(outcome, logs / "shim.jsonl")
+                count_collectives(outcome, training.ranks, logs)
             return outcome
         finally:
             progress.close()
@@ -113,14 +114,17 @@ def count_frames(outcome, stats):
             outcome.frames_dropped_by_queues += direction.get("queue_dropped", 0)
 
 
-def count_collectives(outcome, report):
-    """From the line that every process under the shim appends when it ends."""
-    if not report.exists():
-        raise DemoError(f"no rank wrote {report}: the shim was in none of them")
+def count_collectives(outcome, ranks, logs):
+    """From the line that every process with the shim in it appends to its report when it ends."""
+    reports = sorted(logs.glob("shim-*.jsonl"))
+    if len(reports) != len(ranks):
+        raise DemoError(
+            f"{len(reports)} of {len(ranks)} ranks had the shim in them and told so; see {logs}"
+        )
     outcome.carried = outcome.passed_through = outcome.fell_back = 0
-    for line in report.read_text().splitlines():
+    for line in "".join(report.read_text() for report in reports).splitlines():
         entry = json.loads(line)
-        outcome.carried += entry.get("carried", 0)
+        outcome.carried += entry.get("carried_ops", 0)
         outcome.passed_through += sum(entry.get("passed_through", {}).values())
         outcome.fell_back += entry.get("fallbacks", 0)
 
