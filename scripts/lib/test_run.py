@@ -24,6 +24,7 @@ BUILD_SECONDS = 900
 TESTS_SECONDS = 900
 SMOKE_SECONDS = 300
 LINT_SECONDS = 120
+LEAVE_SECONDS = 2
 SKIP_CODE = 77
 SANITIZER_ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0",
@@ -182,12 +183,12 @@ def run_tsan(run):
         meson_tests(run, "tsan", "build-tsan", wanted, SANITIZER_ENVIRONMENT)
 
 
-def leftovers():
-    """Namespaces of ours, and processes, that outlived a test; known only inside the container."""
+def live_things():
+    """Namespaces of ours, and processes; known to be only ours inside the container."""
     if "GRADPLANE_CONTAINED" not in os.environ:
-        return []
+        return set()
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False)
-    found = [line.split()[0] for line in listed.stdout.splitlines() if line.startswith("gp-")]
+    found = {line.split()[0] for line in listed.stdout.splitlines() if line.startswith("gp-")}
     ours = {1, os.getpid()}
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
@@ -195,8 +196,16 @@ def leftovers():
         except OSError:
             continue
         if words and int(path.parent.name) not in ours:
-            found.append(f"process '{words[:60]}'")
+            found.add(f"process {path.parent.name} '{words[:60]}'")
     return found
+
+
+def leftovers(before):
+    """What a test has left behind, after a moment for what is just ending."""
+    deadline = time.monotonic() + LEAVE_SECONDS
+    while (left := live_things() - before) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return sorted(left)
 
 
 def run_smoke(run):
@@ -204,12 +213,13 @@ def run_smoke(run):
     for script in scripts:
         name = f"smoke: {script.stem}"
         log = ROOT / "build/smoke-logs" / f"{script.stem}.log"
+        before = live_things()
         code = run_bounded([script], log, SMOKE_SECONDS, {"GRADPLANE_BUILD": str(ROOT / "build")})
         text = log.read_text(errors="replace")
-        left = leftovers()
-        if left:
-            run.add(f"{name}: clean-up", "failed", f"it left {', '.join(left)}; log: {log}")
-        if code == 0:
+        left = leftovers(before)
+        if code in (0, SKIP_CODE) and left:
+            run.add(name, "failed", f"it left {', '.join(left)} behind; log: {log}")
+        elif code == 0:
             run.add(name, "passed")
         elif code == SKIP_CODE:
             run.add(name, "skipped", skip_reason(text))
