@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <string>
+
+#include "tests/shim/client_fake_daemon.h"
+
+using namespace gradplane;
+using namespace gradplane::test;
+
+namespace {
+
+/// Plays the daemon up to `attach`, then answers with `text` and `fds`.
+std::function<void(ipc::UniqueFd)> answer_attach(std::string text, std::vector<int> fds = {}) {
+  return [text = std::move(text), fds = std::move(fds)](ipc::UniqueFd connection) {
+    receive<protocol::ClientHello>(connection.get());
+    send(connection.get(), hello());
+    receive<protocol::Attach>(connection.get());
+    send_text(connection.get(), text, fds);
+    receive_text(connection.get());  // until the rank has left
+  };
+}
+
+std::function<void(ipc::UniqueFd)> answer_hello(std::string text) {
+  return [text = std::move(text)](ipc::UniqueFd connection) {
+    receive<protocol::ClientHello>(connection.get());
+    send_text(connection.get(), text);
+    receive_text(connection.get());
+  };
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a rank presents itself and gets its channel") {
+  FakeDaemon daemon;
+  Peer peer;
+  auto options = options_for(daemon);
+  options.run_id = "run-7";
+  const Attempt result = attempt(
+      daemon, options, [&](ipc::UniqueFd connection) { let_in(std::move(connection), peer); });
+  INFO(result.error);
+  REQUIRE(result.status == GP_OK);
+  CHECK(result.error.empty());
+  CHECK(peer.attach.rank == 1);
+  CHECK(peer.attach.world_size == 2);
+  CHECK(peer.attach.key[2] == std::byte{3});
+  CHECK(peer.attach.label == "test");
+  CHECK(peer.attach.run_id == "run-7");
+  CHECK(gp_round_bytes(result.session) == kSizes.slot_bytes);
+  CHECK(gp_rounds_in_flight_max(result.session) == kSizes.slot_count / 2);
+  std::memset(gp_round_memory(result.session, 17), 0x5a, kSizes.slot_bytes);
+  CHECK(peer.channel.slot(1)[4095] == std::byte{0x5a});
+  CHECK(std::string(gp_failure(result.session)).empty());
+  gp_detach(result.session, 1);
+  CHECK(receive<protocol::Detach>(peer.connection.get()).clean);
+  CHECK(receive_text(peer.connection.get()).empty());
+}
+
+TEST_CASE("a label that is no text does no harm") {
+  FakeDaemon daemon;
+  Peer peer;
+  auto options = options_for(daemon);
+  const std::string label = "\xff\xc0\x80\n" + std::string(100000, '\xfe');
+  options.label = label.c_str();
+  const Attempt result = attempt(
+      daemon, options, [&](ipc::UniqueFd connection) { let_in(std::move(connection), peer); });
+  INFO(result.error);
+  CHECK(result.status == GP_OK);
+  CHECK(peer.attach.world_size == 2);
+  gp_detach(result.session, 0);
+}
+
+TEST_CASE("without a daemon the text says where it was sought and what to do") {
+  gp_session* session = nullptr;
+  char error[512];
+  SECTION("no socket file") {
+    const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000};
+    CHECK(gp_attach(&options, &session, error, sizeof(error)) == GP_NO_DAEMON);
+    CHECK(contains(error, "/nonexistent/gp.sock"));
+    CHECK(contains(error, "start gradplaned"));
+  }
+  SECTION("a socket file that a dead daemon left") {
+    FakeDaemon daemon;
+    daemon.stop_listening();
+    const auto options = options_for(daemon);
+    CHECK(gp_attach(&options, &session, error, sizeof(error)) == GP_NO_DAEMON);
+  }
+  SECTION("a text that does not fit is cut") {
+    const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000};
+    char small[8];
+    CHECK(gp_attach(&options, &session, small, sizeof(small)) == GP_NO_DAEMON);
+    CHECK(std::string(small) == "cannot ");
+    CHECK(gp_attach(&options, &session, nullptr, 0) == GP_NO_DAEMON);
+  }
+  CHECK(session == nullptr);
+}
+
+TEST_CASE("arguments are checked before anybody is asked") {
+  gp_session* session = nullptr;
+  char error[512];
+  gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000};
+  SECTION("no path") {
+    options.socket_path = nullptr;
+  }
+  SECTION("an empty path") {
+    options.socket_path = "";
+  }
+  const std::string long_path(200, 'x');
+  SECTION("a path that no socket can have") {
+    options.socket_path = long_path.c_str();
+  }
+  SECTION("no world") {
+    options.world_size = 0;
+  }
+  SECTION("a world that is too large") {
+    options.world_size = 1 << 20;
+  }
+  SECTION("a rank beyond the world") {
+    options.rank = 1;
+  }
+  CHECK(gp_attach(&options, &session, error, sizeof(error)) == GP_BAD_ARGUMENT);
+  CHECK_FALSE(std::string(error).empty());
+  CHECK(gp_attach(nullptr, &session, error, sizeof(error)) == GP_BAD_ARGUMENT);
+  CHECK(gp_attach(&options, nullptr, error, sizeof(error)) == GP_BAD_ARGUMENT);
+}
+
+TEST_CASE("a refusal reaches the user in the daemon's words") {
+  FakeDaemon daemon;
+  const std::string refusal = protocol::encode(protocol::SocketError{"the job is full"});
+  const Attempt at_hello = attempt(daemon, answer_hello(refusal));
+  CHECK(at_hello.status == GP_REFUSED);
+  CHECK(contains(at_hello.error, "the job is full"));
+  const Attempt at_attach = attempt(daemon, answer_attach(refusal));
+  CHECK(at_attach.status == GP_REFUSED);
+  CHECK(contains(at_attach.error, "the job is full"));
+  const Attempt version = attempt(
+      daemon, answer_hello(protocol::encode(protocol::DaemonHello{2, "node-a", "gradplaned 9"})));
+  CHECK(version.status == GP_REFUSED);
+  CHECK(contains(version.error, "gradplaned 9"));
+}
+
+TEST_CASE("nonsense for an answer is told from a refusal") {
+  FakeDaemon daemon;
+  for (const std::string& text :
+       {std::string("hello"), std::string("{}"), std::string("{\"type\":\"hello\"}"),
+        std::string("\0\0", 2), std::string(70000, 'x'), std::string(20000, '['),
+        protocol::encode(protocol::Ready{1, 2})}) {
+    const Attempt at_hello = attempt(daemon, answer_hello(text));
+    CHECK(at_hello.status == GP_BROKEN);
+    CHECK_FALSE(at_hello.error.empty());
+    CHECK(at_hello.session == nullptr);
+    CHECK(attempt(daemon, answer_attach(text)).status == GP_BROKEN);
+  }
+}
+
+TEST_CASE("a daemon that goes away on the way is gone") {
+  FakeDaemon daemon;
+  CHECK(attempt(daemon, [](ipc::UniqueFd) {}).status == GP_BROKEN);
+  CHECK(attempt(daemon, [](ipc::UniqueFd connection) {
+          receive<protocol::ClientHello>(connection.get());
+        }).status == GP_BROKEN);
+  CHECK(attempt(daemon, [](ipc::UniqueFd connection) {
+          receive<protocol::ClientHello>(connection.get());
+          send(connection.get(), hello());
+          receive<protocol::Attach>(connection.get());
+        }).status == GP_BROKEN);
+}
+
+TEST_CASE("a daemon that never answers costs no more than the bound") {
+  FakeDaemon daemon;
+  auto options = options_for(daemon);
+  options.timeout_ms = 30;
+  SECTION("it accepts and is silent") {
+    const Attempt result = attempt(daemon, options, [](ipc::UniqueFd connection) {
+      while (!receive_text(connection.get()).empty()) {
+      }
+    });
+    CHECK(result.status == GP_TIMEOUT);
+    CHECK(contains(result.error, "does not answer"));
+  }
+  SECTION("it does not even accept") {
+    // The queue of a listener with a backlog of 0 holds one connection.
+    gp_session* session = nullptr;
+    char error[512];
+    CHECK(gp_attach(&options, &session, error, sizeof(error)) == GP_TIMEOUT);
+    std::vector<ipc::UniqueFd> waiting;
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, daemon.path().c_str(), daemon.path().size());
+    int rc = 0;
+    while (rc == 0 && waiting.size() < 64) {
+      waiting.emplace_back(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      rc = ::connect(waiting.back().get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    }
+    REQUIRE(errno == EAGAIN);
+    CHECK(gp_attach(&options, &session, error, sizeof(error)) == GP_TIMEOUT);
+    CHECK(contains(error, "does not accept"));
+  }
+}
+
+TEST_CASE("what comes with `attached` is checked") {
+  FakeDaemon daemon;
+  Peer peer;
+  const std::string honest = protocol::encode(attached());
+  const std::vector<int> fds = peer.descriptors();
+  CHECK(attempt(daemon, answer_attach(honest)).status == GP_BROKEN);
+  CHECK(attempt(daemon, answer_attach(honest, {fds[0], fds[1]})).status == GP_BROKEN);
+  CHECK(attempt(daemon, answer_attach(honest, {fds[0], fds[1], fds[2], fds[2]})).status ==
+        GP_BROKEN);
+  CHECK(attempt(daemon, answer_attach(honest, std::vector<int>(16, fds[0]))).status == GP_BROKEN);
+  CHECK(attempt(daemon, answer_attach(honest, {fds[1], fds[0], fds[2]})).status == GP_BROKEN);
+
+  const auto other =
+      attempt(daemon, answer_attach(protocol::encode(protocol::Attached{16, 8192, 0}), fds));
+  CHECK(other.status == GP_BROKEN);
+
+  const ipc::UniqueFd unsealed(::memfd_create("test", MFD_CLOEXEC));
+  REQUIRE(::ftruncate(unsealed.get(), static_cast<off_t>(kSizes.total_bytes())) == 0);
+  CHECK(attempt(daemon, answer_attach(honest, {unsealed.get(), fds[1], fds[2]})).status ==
+        GP_BROKEN);
+
+  int pipe_ends[2];
+  REQUIRE(::pipe2(pipe_ends, O_CLOEXEC) == 0);
+  const ipc::UniqueFd reading(pipe_ends[0]);
+  const ipc::UniqueFd writing(pipe_ends[1]);
+  CHECK(attempt(daemon, answer_attach(honest, {fds[0], writing.get(), fds[2]})).status ==
+        GP_BROKEN);
+  CHECK(attempt(daemon, answer_attach(honest, fds)).status == GP_OK);
+}
+
+TEST_CASE("a blocking eventfd is made to not block") {
+  FakeDaemon daemon;
+  Peer peer;
+  for (const int fd : {peer.daemon_doorbell.get(), peer.trainer_doorbell.get()}) {
+    REQUIRE(::fcntl(fd, F_SETFL, 0) == 0);
+  }
+  const Attempt result =
+      attempt(daemon, [&](ipc::UniqueFd connection) { let_in(std::move(connection), peer); });
+  REQUIRE(result.status == GP_OK);
+  CHECK((::fcntl(peer.daemon_doorbell.get(), F_GETFL) & O_NONBLOCK) != 0);
+  CHECK((::fcntl(peer.trainer_doorbell.get(), F_GETFL) & O_NONBLOCK) != 0);
+  gp_detach(result.session, 1);
+}
+
+TEST_CASE("no descriptor is left behind, whichever way it goes") {
+  FakeDaemon daemon;
+  Peer peer;
+  const std::string honest = protocol::encode(attached());
+  const std::size_t before_count = open_descriptors_count();
+  for (int i = 0; i < 1000; ++i) {
+    const Attempt good =
+        attempt(daemon, [&](ipc::UniqueFd connection) { let_in(std::move(connection), peer); });
+    REQUIRE(good.status == GP_OK);
+    if (i % 2 == 0) {
+      gp_detach(good.session, 1);
+    } else {
+      gp_abandon(good.session);
+    }
+    peer.connection.reset();
+  }
+  for (int i = 0; i < 20; ++i) {
+    attempt(daemon, answer_attach(honest, {peer.channel.fd()}));
+    attempt(daemon, answer_attach("nonsense", peer.descriptors()));
+    attempt(daemon, answer_attach(honest, std::vector<int>(16, peer.channel.fd())));
+  }
+  CHECK(open_descriptors_count() == before_count);
+}
+
+TEST_CASE("the caller's errno is kept") {
+  errno = 4321;
+  gp_session* session = nullptr;
+  char error[64];
+  const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000};
+  gp_attach(&options, &session, error, sizeof(error));
+  CHECK(errno == 4321);
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <string>
+#include <vector>
+
+#include "tests/shim/client_fake_daemon.h"
+
+using namespace gradplane;
+using namespace gradplane::test;
+
+namespace {
+
+struct Answer {
+  int status;
+  std::string error;
+};
+
+Answer wait_ready(gp_session* session, int timeout_ms) {
+  char error[2048];
+  const int status = gp_wait_ready(session, timeout_ms, error, sizeof(error));
+  return {status, error};
+}
+
+}  // namespace
+
+TEST_CASE("a rank that waits says for whom") {
+  AttachedRank rank;
+  const int connection = rank.peer.connection.get();
+  CHECK(wait_ready(rank.session, 0).status == GP_TIMEOUT);
+  CHECK(wait_ready(rank.session, 0).error == "gradplaned has not said for whom it waits");
+
+  send(connection, protocol::Waiting{{0}, 1, "not attached"});
+  CHECK(wait_ready(rank.session, 0).error == "waited for rank 0: not attached");
+  send(connection, protocol::Waiting{{0, 3}, 7, ""});
+  const Answer late = wait_ready(rank.session, 10);
+  CHECK(late.status == GP_TIMEOUT);
+  CHECK(late.error == "waited for ranks 0 3 and 5 more");
+  send(connection, protocol::Waiting{{}, 0, "the aggregator does not answer"});
+  CHECK(wait_ready(rank.session, 0).error == "the aggregator does not answer");
+
+  send(connection, protocol::Ready{1, 2});
+  CHECK(wait_ready(rank.session, 1000).status == GP_OK);
+  CHECK(wait_ready(rank.session, 0).status == GP_OK);
+  CHECK(wait_ready(rank.session, 0).error.empty());
+
+  send(connection, protocol::Waiting{{0}, 1, ""});
+  CHECK(wait_ready(rank.session, 0).status == GP_TIMEOUT);
+}
+
+TEST_CASE("a wait for the job ends with what ends the job") {
+  AttachedRank rank;
+  const int connection = rank.peer.connection.get();
+  SECTION("it failed") {
+    send(connection, protocol::JobFailed{"two ranks 0"});
+    const Answer answer = wait_ready(rank.session, 1000);
+    CHECK(answer.status == GP_JOB_FAILED);
+    CHECK(answer.error == "two ranks 0");
+  }
+  SECTION("the daemon had enough") {
+    send(connection, protocol::SocketError{"shutting down"});
+    const Answer answer = wait_ready(rank.session, 1000);
+    CHECK(answer.status == GP_BROKEN);
+    CHECK(answer.error.find("shutting down") != std::string::npos);
+  }
+  SECTION("nonsense") {
+    send_text(connection, "nonsense");
+    CHECK(wait_ready(rank.session, 1000).status == GP_BROKEN);
+  }
+  SECTION("a message out of turn") {
+    send(connection, attached(), rank.peer.descriptors());
+    CHECK(wait_ready(rank.session, 1000).status == GP_BROKEN);
+  }
+  CHECK(wait_ready(rank.session, 1000).status != GP_OK);
+}
+
+TEST_CASE("descriptors that nobody asked for are closed") {
+  AttachedRank rank;
+  const std::size_t before_count = open_descriptors_count();
+  for (int i = 0; i < 20; ++i) {
+    send(rank.peer.connection.get(), protocol::Ready{1, 2}, rank.peer.descriptors());
+    REQUIRE(wait_ready(rank.session, 1000).status == GP_OK);
+    REQUIRE(gp_wait(rank.session, 0) == GP_OK);
+  }
+  CHECK(open_descriptors_count() == before_count);
+}
+
+TEST_CASE("a bucket's tensors reach the daemon") {
+  AttachedRank rank;
+  const gp_tensor tensors[] = {{"fc.weight", 0, 100}, {nullptr, 100, 7}};
+  REQUIRE(gp_register_bucket(rank.session, 4, tensors, 2) == GP_OK);
+  const auto bucket = receive<protocol::RegisterBucket>(rank.peer.connection.get());
+  CHECK(bucket.bucket == 4);
+  REQUIRE(bucket.tensors.size() == 2);
+  CHECK(bucket.tensors[0].name == "fc.weight");
+  CHECK(bucket.tensors[1].name.empty());
+  CHECK(bucket.tensors[1].offset_elements == 100);
+  CHECK(bucket.tensors[1].elements == 7);
+}
+
+TEST_CASE("a bucket whose names do not fit one message goes without them") {
+  AttachedRank rank;
+  const std::string name(200, 'n');
+  std::vector<gp_tensor> tensors;
+  for (std::uint64_t i = 0; i < protocol::kMaxTensorsPerBucket; ++i) {
+    tensors.push_back({name.c_str(), i * 1000000, 1000000});
+  }
+  REQUIRE(gp_register_bucket(rank.session, 4, tensors.data(), tensors.size()) == GP_OK);
+  const auto bucket = receive<protocol::RegisterBucket>(rank.peer.connection.get());
+  REQUIRE(bucket.tensors.size() == tensors.size());
+  CHECK(bucket.tensors.back().name.empty());
+  CHECK(bucket.tensors.back().offset_elements == 1023000000);
+}
+
+TEST_CASE("a bucket that cannot be is refused, and the session goes on") {
+  AttachedRank rank;
+  const gp_tensor tensor{"a", 0, 1};
+  const gp_tensor huge{"a", 0, std::uint64_t{1} << 60};
+  const std::vector<gp_tensor> many(protocol::kMaxTensorsPerBucket + 1, tensor);
+  CHECK(gp_register_bucket(rank.session, 0, &tensor, 1) == GP_BAD_ARGUMENT);
+  CHECK(gp_register_bucket(rank.session, 1, nullptr, 1) == GP_BAD_ARGUMENT);
+  CHECK(gp_register_bucket(rank.session, 1, &huge, 1) == GP_BAD_ARGUMENT);
+  CHECK(gp_register_bucket(rank.session, 1, many.data(), many.size()) == GP_BAD_ARGUMENT);
+  CHECK(gp_register_bucket(rank.session, 1, &tensor, 1) == GP_OK);
+}
+
+TEST_CASE("a daemon that does not read its socket ends the session within a bound") {
+  AttachedRank rank;
+  const gp_tensor tensor{"a", 0, 1};
+  int status = GP_OK;
+  for (int i = 0; i < 100000 && status == GP_OK; ++i) {
+    status = gp_register_bucket(rank.session, 1, &tensor, 1);
+  }
+  CHECK(status == GP_BROKEN);
+  CHECK(std::string(gp_failure(rank.session)).find("does not read") != std::string::npos);
+}

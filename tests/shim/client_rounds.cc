@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <thread>
+
+#include "tests/shim/client_fake_daemon.h"
+
+using namespace gradplane;
+using namespace gradplane::test;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("rounds go out and sums come back") {
+  AttachedRank rank;
+  for (std::uint32_t round = 0; round < 100; ++round) {
+    auto* memory = static_cast<float*>(gp_round_memory(rank.session, round));
+    memory[0] = static_cast<float>(round);
+    REQUIRE(gp_submit(rank.session, round, 1, 1, 5) == GP_OK);
+    ipc::Submission submission;
+    REQUIRE(rank.peer.submissions.pop(submission));
+    REQUIRE(submission.round == round);
+    REQUIRE(submission.elements == 1);
+    REQUIRE(submission.bucket == 5);
+    float value;
+    std::memcpy(&value, rank.peer.channel.slot(round).data(), sizeof(value));
+    value *= 2;
+    std::memcpy(rank.peer.channel.slot(round).data(), &value, sizeof(value));
+    REQUIRE(rank.peer.complete(round));
+    REQUIRE(gp_wait(rank.session, 1000) == GP_OK);
+    gp_completion completion{};
+    REQUIRE(gp_poll(rank.session, &completion) == 1);
+    REQUIRE(completion.round == round);
+    REQUIRE(completion.status == GP_OK);
+    REQUIRE(completion.contributors == 2);
+    REQUIRE(memory[0] == 2 * static_cast<float>(round));
+    REQUIRE(gp_poll(rank.session, &completion) == 0);
+  }
+}
+
+TEST_CASE("no more rounds are in flight than the oldest allows") {
+  AttachedRank rank;
+  const std::uint32_t max_count = gp_rounds_in_flight_max(rank.session);
+  for (std::uint32_t round = 0; round < max_count; ++round) REQUIRE(rank.submit(round) == GP_OK);
+  CHECK(rank.submit(max_count) == GP_FULL);
+  gp_completion completion{};
+  REQUIRE(rank.peer.complete(1));  // not the oldest
+  REQUIRE(gp_poll(rank.session, &completion) == 1);
+  CHECK(rank.submit(max_count) == GP_FULL);
+  REQUIRE(rank.peer.complete(0));
+  REQUIRE(gp_poll(rank.session, &completion) == 1);
+  CHECK(rank.submit(max_count) == GP_OK);
+  CHECK(rank.submit(max_count + 1) == GP_OK);
+  CHECK(rank.submit(max_count + 2) == GP_FULL);
+}
+
+TEST_CASE("a submission that the daemon would refuse is refused here") {
+  AttachedRank rank;
+  CHECK(gp_submit(rank.session, 1, 8, 1, 0) == GP_BAD_ARGUMENT);  // not the next
+  CHECK(gp_submit(rank.session, 0, 0, 1, 0) == GP_BAD_ARGUMENT);
+  CHECK(gp_submit(rank.session, 0, 1025, 1, 0) == GP_BAD_ARGUMENT);  // 4100 of 4096 bytes
+  CHECK(gp_submit(rank.session, 0, 513, 2, 0) == GP_BAD_ARGUMENT);
+  CHECK(gp_submit(rank.session, 0, 8, 0, 0) == GP_BAD_ARGUMENT);
+  CHECK(gp_submit(rank.session, 0, 8, 7, 0) == GP_BAD_ARGUMENT);
+  CHECK(gp_submit(nullptr, 0, 8, 1, 0) == GP_BAD_ARGUMENT);
+  CHECK(gp_submit(rank.session, 0, 1024, 1, 0) == GP_OK);
+}
+
+TEST_CASE("the daemon's doorbell rings only while it sleeps") {
+  AttachedRank rank;
+  REQUIRE(rank.submit(0) == GP_OK);
+  std::uint64_t rings = 0;
+  CHECK(::read(rank.peer.daemon_doorbell.get(), &rings, sizeof(rings)) < 0);
+  ipc::announce_sleep(rank.peer.channel.daemon_sleeps());
+  REQUIRE(rank.submit(1) == GP_OK);
+  CHECK(::read(rank.peer.daemon_doorbell.get(), &rings, sizeof(rings)) == sizeof(rings));
+}
+
+TEST_CASE("a sleeping trainer is woken by a completion and by gp_wake") {
+  AttachedRank rank;
+  REQUIRE(rank.submit(0) == GP_OK);
+  std::thread daemon([&] {
+    while (!ipc::is_asleep(rank.peer.channel.trainer_sleeps())) std::this_thread::yield();
+    REQUIRE(rank.peer.complete(0));
+    ipc::ring_doorbell(rank.peer.trainer_doorbell.get());
+  });
+  gp_completion completion{};
+  int got = 0;
+  while ((got = gp_poll(rank.session, &completion)) == 0) {
+    REQUIRE(gp_wait(rank.session, 1000) == GP_OK);
+  }
+  daemon.join();
+  CHECK(got == 1);
+  CHECK_FALSE(ipc::is_asleep(rank.peer.channel.trainer_sleeps()));
+
+  std::thread waking([&] {
+    while (!ipc::is_asleep(rank.peer.channel.trainer_sleeps())) std::this_thread::yield();
+    gp_wake(rank.session);
+  });
+  CHECK(gp_wait(rank.session, 1000) == GP_OK);
+  waking.join();
+}
+
+TEST_CASE("a completion that cannot be ends the session") {
+  AttachedRank rank;
+  gp_completion completion{};
+  SECTION("of a round that was never submitted") {
+    REQUIRE(rank.peer.complete(3));
+  }
+  SECTION("of a round that is complete") {
+    REQUIRE(rank.submit(0) == GP_OK);
+    REQUIRE(rank.peer.complete(0));
+    REQUIRE(gp_poll(rank.session, &completion) == 1);
+    REQUIRE(rank.peer.complete(0));
+  }
+  SECTION("by more contributors than ranks") {
+    REQUIRE(rank.submit(0) == GP_OK);
+    REQUIRE(rank.peer.complete(0, 3));
+  }
+  SECTION("with an unknown status") {
+    REQUIRE(rank.submit(0) == GP_OK);
+    REQUIRE(rank.peer.completions.push({.round = 0, .status = ipc::CompletionStatus{9}}));
+  }
+  SECTION("an index out of reach") {
+    rank.peer.channel.completions().tail.store(0x12345678);
+  }
+  CHECK(gp_poll(rank.session, &completion) == -GP_BROKEN);
+  CHECK_FALSE(std::string(gp_failure(rank.session)).empty());
+  CHECK(rank.submit(1) == GP_BROKEN);
+  CHECK(gp_wait(rank.session, 1000) == GP_BROKEN);
+  CHECK(gp_wait_ready(rank.session, 1000, nullptr, 0) == GP_BROKEN);
+}
+
+TEST_CASE("a submission ring whose head cannot be ends the session") {
+  AttachedRank rank;
+  gp_completion completion{};
+  int status = GP_OK;
+  // The head is looked at once the ring seems full, after as many rounds as it has entries.
+  for (std::uint32_t round = 0; status == GP_OK && round < 100; ++round) {
+    rank.peer.channel.submissions().head.store(0xdeadbeef);
+    status = rank.submit(round);
+    if (status != GP_OK) break;
+    REQUIRE(rank.peer.complete(round));
+    REQUIRE(gp_poll(rank.session, &completion) == 1);
+  }
+  CHECK(status == GP_BROKEN);
+}
+
+TEST_CASE("a failed round is a failed job, and is told so") {
+  AttachedRank rank;
+  REQUIRE(rank.submit(0) == GP_OK);
+  REQUIRE(rank.peer.completions.push({.round = 0, .status = ipc::CompletionStatus::kFailed}));
+  send(rank.peer.connection.get(), protocol::JobFailed{"rank 0 died"});
+  REQUIRE(gp_wait(rank.session, 1000) == GP_OK);
+  gp_completion completion{};
+  REQUIRE(gp_poll(rank.session, &completion) == 1);
+  CHECK(completion.status == GP_JOB_FAILED);
+  CHECK(gp_wait(rank.session, 1000) == GP_JOB_FAILED);
+  CHECK(std::string(gp_failure(rank.session)) == "rank 0 died");
+  CHECK(rank.submit(1) == GP_JOB_FAILED);
+  CHECK(gp_poll(rank.session, &completion) == -GP_JOB_FAILED);
+}
+
+TEST_CASE("a daemon that goes away is noticed; what it completed before is kept") {
+  AttachedRank rank;
+  REQUIRE(rank.submit(0) == GP_OK);
+  REQUIRE(rank.submit(1) == GP_OK);
+  REQUIRE(rank.peer.complete(0));
+  rank.peer.connection.reset();
+  gp_completion completion{};
+  REQUIRE(gp_wait_ready(rank.session, 1000, nullptr, 0) == GP_BROKEN);
+  CHECK(contains(gp_failure(rank.session), "closed the connection"));
+  CHECK(gp_poll(rank.session, &completion) == 1);
+  CHECK(gp_poll(rank.session, &completion) == -GP_BROKEN);
+  CHECK(gp_wait(rank.session, 1000) == GP_BROKEN);
+  CHECK(gp_register_bucket(rank.session, 1, nullptr, 0) == GP_BROKEN);
+}
+
+TEST_CASE("a daemon whose beat stands still is given up") {
+  AttachedRank rank;
+  REQUIRE(rank.submit(0) == GP_OK);
+  int status = GP_OK;
+  int waits = 0;
+  for (; status == GP_OK && waits < 20; ++waits) status = gp_wait(rank.session, 1000);
+  CHECK(status == GP_BROKEN);
+  CHECK(waits >= 5);
+  CHECK(contains(gp_failure(rank.session), "no sign of life"));
+}
+
+TEST_CASE("a wait of no time looks at the socket all the same, and keeps errno") {
+  AttachedRank rank;
+  errno = 4321;
+  CHECK(gp_wait(rank.session, 0) == GP_OK);
+  CHECK(gp_wait(rank.session, -5) == GP_OK);
+  send(rank.peer.connection.get(), protocol::JobFailed{"over"});
+  CHECK(gp_wait(rank.session, 0) == GP_JOB_FAILED);
+  CHECK(errno == 4321);
+}
+
+TEST_CASE("a forked child forgets the session and the parent goes on") {
+  AttachedRank rank;
+  REQUIRE(rank.submit(0) == GP_OK);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    gp_abandon(rank.session);
+    ::_exit(0);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(status == 0);
+  CHECK(gp_wait(rank.session, 0) == GP_OK);
+  REQUIRE(rank.peer.complete(0));
+  gp_completion completion{};
+  CHECK(gp_poll(rank.session, &completion) == 1);
+  send(rank.peer.connection.get(), protocol::Ready{1, 1});
+  CHECK(gp_wait_ready(rank.session, 1000, nullptr, 0) == GP_OK);
+}

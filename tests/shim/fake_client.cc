@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+//
+// A test double of trainer-shim/client/client.h: ranks of one host sum through a file that they all
+// map, without a daemon. GRADPLANE_SOCKET names a folder; removing the folder is the daemon's
+// absence, and a file `dead` in it is its death. GRADPLANE_TEST_FAKE scripts a failure, in all
+// ranks alike:
+//   lose=R:K   the session of every rank ends at round R; of round R, K ranks still get the result,
+//              the highest first, so that the lowest lacks it
+//   stall=R    round R and later never complete
+//   broken-garbage=R  the completion of round R names a round that was never submitted
+//   refuse=K   rank K is refused
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "dataplane/base/element_type.h"
+#include "dataplane/base/limits.h"
+#include "trainer-shim/client/client.h"
+
+using gradplane::ElementType;
+
+namespace {
+
+constexpr std::size_t kSlotBytes = 65536;
+constexpr std::size_t kMaxWorld = 8;
+constexpr std::size_t kSlots = gradplane::kRoundSlots;
+
+/// What the ranks share. Zero when fresh.
+struct Shared {
+  std::atomic<std::uint32_t> joined;
+  std::atomic<std::uint32_t> lost;
+  std::atomic<std::uint32_t> left;
+  std::atomic<std::uint32_t> submitted[kMaxWorld];  // rounds, per rank
+  alignas(64) std::byte contribution[kMaxWorld][kSlots][kSlotBytes];
+};
+
+struct InFlight {
+  std::uint32_t elements = 0;
+  ElementType type = ElementType::kFloat32;
+};
+
+struct Script {
+  std::uint32_t lose_round = UINT32_MAX;
+  std::uint32_t lose_results = 0;
+  std::uint32_t stall_round = UINT32_MAX;
+  std::uint32_t garbage_round = UINT32_MAX;
+  std::uint32_t refused_rank = UINT32_MAX;
+};
+
+Script read_script() {
+  Script s;
+  const char* text = std::getenv("GRADPLANE_TEST_FAKE");
+  if (!text) return s;
+  std::sscanf(text, "lose=%u:%u", &s.lose_round, &s.lose_results);
+  std::sscanf(text, "stall=%u", &s.stall_round);
+  std::sscanf(text, "broken-garbage=%u", &s.garbage_round);
+  std::sscanf(text, "refuse=%u", &s.refused_rank);
+  return s;
+}
+
+float half_to_float(std::uint16_t bits) {
+  _Float16 half;
+  std::memcpy(&half, &bits, sizeof half);
+  return static_cast<float>(half);
+}
+
+std::uint16_t float_to_half(float value) {
+  const auto half = static_cast<_Float16>(value);
+  std::uint16_t bits;
+  std::memcpy(&bits, &half, sizeof bits);
+  return bits;
+}
+
+float bfloat_to_float(std::uint16_t bits) {
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+std::uint16_t float_to_bfloat(float value) {
+  std::uint32_t wide;
+  std::memcpy(&wide, &value, sizeof wide);
+  return static_cast<std::uint16_t>((wide + 0x7fff + ((wide >> 16) & 1)) >> 16);
+}
+
+template <typename T>
+void add_plain(std::byte* sum, const std::byte* other, std::size_t elements) {
+  for (std::size_t i = 0; i < elements; ++i) {
+    T a, b;
+    std::memcpy(&a, sum + i * sizeof(T), sizeof(T));
+    std::memcpy(&b, other + i * sizeof(T), sizeof(T));
+    a = static_cast<T>(a + b);
+    std::memcpy(sum + i * sizeof(T), &a, sizeof(T));
+  }
+}
+
+void sum_half(std::byte* out, const std::vector<const std::byte*>& inputs, std::size_t elements,
+              float (*widen)(std::uint16_t), std::uint16_t (*narrow)(float)) {
+  for (std::size_t i = 0; i < elements; ++i) {
+    float sum = 0;
+    for (const std::byte* input : inputs) {
+      std::uint16_t bits;
+      std::memcpy(&bits, input + i * 2, 2);
+      sum += widen(bits);
+    }
+    const std::uint16_t bits = narrow(sum);
+    std::memcpy(out + i * 2, &bits, 2);
+  }
+}
+
+void sum_all(std::byte* out, const std::vector<const std::byte*>& inputs, const InFlight& round) {
+  if (round.type == ElementType::kFloat16) {
+    return sum_half(out, inputs, round.elements, half_to_float, float_to_half);
+  }
+  if (round.type == ElementType::kBfloat16) {
+    return sum_half(out, inputs, round.elements, bfloat_to_float, float_to_bfloat);
+  }
+  std::memcpy(out, inputs[0], round.elements * gradplane::element_bytes(round.type));
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    switch (round.type) {
+      case ElementType::kFloat32:
+        add_plain<float>(out, inputs[i], round.elements);
+        break;
+      case ElementType::kFloat64:
+        add_plain<double>(out, inputs[i], round.elements);
+        break;
+      case ElementType::kInt32:
+        add_plain<std::uint32_t>(out, inputs[i], round.elements);
+        break;
+      default:
+        add_plain<std::uint64_t>(out, inputs[i], round.elements);
+        break;
+    }
+  }
+}
+
+void log_bucket(std::uint32_t rank, std::uint32_t bucket, const gp_tensor* tensors,
+                std::size_t count) {
+  const char* path = std::getenv("GRADPLANE_TEST_BUCKETS");
+  if (!path) return;
+  std::FILE* file = std::fopen((std::string(path) + "." + std::to_string(rank)).c_str(), "ae");
+  if (!file) return;
+  for (std::size_t i = 0; i < count; ++i) {
+    std::fprintf(file, "%u %s %llu %llu\n", bucket, tensors[i].name ? tensors[i].name : "",
+                 static_cast<unsigned long long>(tensors[i].offset_elements),
+                 static_cast<unsigned long long>(tensors[i].elements));
+  }
+  std::fclose(file);
+}
+
+}  // namespace
+
+struct gp_session {
+  std::string folder;
+  std::string path;
+  Shared* shared = nullptr;
+  std::uint32_t rank = 0;
+  std::uint32_t world = 0;
+  Script script;
+  std::uint32_t submitted = 0;
+  std::uint32_t completed = 0;
+  std::vector<InFlight> rounds{kSlots};
+  std::vector<std::byte> arena;
+  std::string failure;
+  std::atomic<bool> woken{false};
+};
+
+namespace {
+
+int fail(gp_session* s, int status, const char* why) {
+  if (s->failure.empty()) s->failure = why;
+  return status;
+}
+
+bool all_submitted(const gp_session* s, std::uint32_t round) {
+  for (std::uint32_t rank = 0; rank < s->world; ++rank) {
+    if (s->shared->submitted[rank].load() <= round) return false;
+  }
+  return true;
+}
+
+bool daemon_is_dead(const gp_session* s) {
+  return access((s->folder + "/dead").c_str(), F_OK) == 0;
+}
+
+int say(char* error, size_t bytes, int status, const std::string& text) {
+  std::snprintf(error, bytes, "%s", text.c_str());
+  return status;
+}
+
+void nap() {
+  const timespec pause = {0, 200000};
+  nanosleep(&pause, nullptr);
+}
+
+}  // namespace
+
+int gp_attach(const gp_attach_options* o, gp_session** out, char* error, size_t error_bytes) {
+  const Script script = read_script();
+  if (script.refused_rank == o->rank) {
+    return say(error, error_bytes, GP_REFUSED, "the fake daemon refuses this rank");
+  }
+  struct stat info;
+  if (stat(o->socket_path, &info) != 0 || !S_ISDIR(info.st_mode)) {
+    return say(error, error_bytes, GP_NO_DAEMON, "the fake daemon is not there");
+  }
+  auto* s = new gp_session;
+  s->folder = o->socket_path;
+  if (daemon_is_dead(s)) {
+    delete s;
+    return say(error, error_bytes, GP_NO_DAEMON, "the fake daemon is dead");
+  }
+  s->path = s->folder + "/job-";
+  char digits[3];
+  for (const std::uint8_t byte : o->job_key) {
+    std::snprintf(digits, sizeof digits, "%02x", byte);
+    s->path += digits;
+  }
+  s->rank = o->rank;
+  s->world = o->world_size;
+  s->script = script;
+  s->arena.resize(kSlots * kSlotBytes);
+  const int fd = open(s->path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0 || ftruncate(fd, sizeof(Shared)) != 0) std::abort();
+  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  close(fd);
+  if (memory == MAP_FAILED) std::abort();
+  s->shared = static_cast<Shared*>(memory);
+  s->shared->joined.fetch_add(1);
+  *out = s;
+  return GP_OK;
+}
+
+int gp_wait_ready(gp_session* s, int timeout_ms, char* error, size_t error_bytes) {
+  for (int waited_us = 0; s->shared->joined.load() < s->world; waited_us += 200) {
+    if (waited_us / 1000 > timeout_ms) {
+      return say(error, error_bytes, GP_TIMEOUT, "waited for ranks that did not join");
+    }
+    nap();
+  }
+  return GP_OK;
+}
+
+size_t gp_round_bytes(const gp_session*) {
+  return kSlotBytes;
+}
+uint32_t gp_rounds_in_flight_max(const gp_session*) {
+  return gradplane::kMaxInFlightRounds;
+}
+
+int gp_register_bucket(gp_session* s, uint32_t bucket, const gp_tensor* tensors, size_t count) {
+  log_bucket(s->rank, bucket, tensors, count);
+  return GP_OK;
+}
+
+void* gp_round_memory(gp_session* s, uint32_t round) {
+  return s->arena.data() + (round % kSlots) * kSlotBytes;
+}
+
+int gp_submit(gp_session* s, uint32_t round, uint32_t elements, uint8_t type, uint32_t) {
+  if (!s->failure.empty()) return GP_BROKEN;
+  if (round != s->submitted || elements == 0) return GP_BAD_ARGUMENT;
+  if (s->submitted - s->completed >= gradplane::kMaxInFlightRounds) return GP_FULL;
+  s->rounds[round % kSlots] = {elements, static_cast<ElementType>(type)};
+  std::memcpy(s->shared->contribution[s->rank][round % kSlots], gp_round_memory(s, round),
+              elements * gradplane::element_bytes(static_cast<ElementType>(type)));
+  s->shared->submitted[s->rank].store(++s->submitted);
+  return GP_OK;
+}
+
+int gp_poll(gp_session* s, gp_completion* out) {
+  if (!s->failure.empty()) return -GP_BROKEN;
+  if (daemon_is_dead(s)) return -fail(s, GP_BROKEN, "the fake daemon died");
+  const std::uint32_t round = s->completed;
+  if (round >= s->submitted) {
+    if (s->shared->lost.load() == 0) return 0;
+    return -fail(s, GP_JOB_FAILED, "the fake job was lost");
+  }
+  if (round >= s->script.stall_round || !all_submitted(s, round)) return 0;
+  if (round == s->script.garbage_round) {
+    *out = {round + 1000, GP_OK, s->world};
+    return 1;
+  }
+  const bool gets_result = s->rank + s->script.lose_results >= s->world;
+  if (round > s->script.lose_round || (round == s->script.lose_round && !gets_result)) {
+    s->shared->lost.store(1);
+    return -fail(s, GP_JOB_FAILED, "the fake job was lost");
+  }
+  std::vector<const std::byte*> inputs;
+  for (std::uint32_t rank = 0; rank < s->world; ++rank) {
+    inputs.push_back(s->shared->contribution[rank][round % kSlots]);
+  }
+  sum_all(static_cast<std::byte*>(gp_round_memory(s, round)), inputs, s->rounds[round % kSlots]);
+  ++s->completed;
+  *out = {round, GP_OK, s->world};
+  return 1;
+}
+
+int gp_wait(gp_session* s, int timeout_ms) {
+  for (int waited_us = 0; waited_us / 1000 < timeout_ms; waited_us += 200) {
+    if (s->woken.exchange(false)) break;
+    const bool ready = s->completed < s->submitted && all_submitted(s, s->completed) &&
+                       s->completed < s->script.stall_round;
+    if (ready || s->shared->lost.load() != 0 || daemon_is_dead(s)) break;
+    nap();
+  }
+  return s->failure.empty() ? GP_OK : GP_BROKEN;
+}
+
+void gp_wake(gp_session* s) {
+  s->woken.store(true);
+}
+
+const char* gp_failure(const gp_session* s) {
+  return s->failure.c_str();
+}
+
+void gp_detach(gp_session* s, int clean) {
+  if (!clean) s->shared->lost.store(1);
+  if (s->shared->left.fetch_add(1) + 1 == s->world) unlink(s->path.c_str());
+  munmap(s->shared, sizeof(Shared));
+  delete s;
+}
+
+void gp_abandon(gp_session*) {}

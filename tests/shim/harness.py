@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Starts the ranks of a torch program as real processes and collects what they say."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+PYTHON = "/usr/bin/python3"
+HERE = os.path.dirname(os.path.abspath(__file__))
+PRELOAD = os.environ["GP_TEST_PRELOAD"]
+FAKE_ADAPTER_DIR = os.environ["GP_TEST_FAKE_ADAPTER_DIR"]
+SKIP = 77
+
+
+def skip_without_torch():
+    probe = subprocess.run([PYTHON, "-c", "import torch.distributed as d; assert d.is_gloo_available()"],
+                           capture_output=True, text=True)
+    if probe.returncode != 0:
+        print("SKIP: python3-torch with Gloo is not installed for", PYTHON)
+        sys.exit(SKIP)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Outcome:
+    def __init__(self, process, out, err):
+        self.code = process.returncode
+        self.out = out
+        self.err = err
+
+    @property
+    def said(self):
+        """The JSON objects that the rank printed, merged."""
+        merged = {}
+        for line in self.out.splitlines():
+            if line.startswith("{"):
+                merged.update(json.loads(line))
+        return merged
+
+
+def run_ranks(program, world=2, env=None, rank_env=None, preload=True, timeout=120, args=()):
+    """Runs rank_programs.py PROGRAM on `world` ranks; one Outcome per rank."""
+    port = free_port()
+    processes = []
+    for rank in range(world):
+        own = {k: v for k, v in os.environ.items() if not k.startswith("GRADPLANE_")}
+        own.update(RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1",
+                   MASTER_PORT=str(port), OMP_NUM_THREADS="1")
+        if preload:
+            own["LD_PRELOAD"] = PRELOAD
+        own.update(env or {})
+        own.update((rank_env or {}).get(rank, {}))
+        if own.get("LD_PRELOAD") == "":
+            del own["LD_PRELOAD"]
+        out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
+        command = [PYTHON, os.path.join(HERE, "rank_programs.py"), program, *args]
+        processes.append((subprocess.Popen(command, env=own, stdout=out, stderr=err), out, err))
+    deadline = time.monotonic() + timeout
+    outcomes = []
+    for process, out, err in processes:
+        try:
+            process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        out.seek(0)
+        err.seek(0)
+        outcomes.append(Outcome(process, out.read(), err.read()))
+    return outcomes
+
+
+def expect(condition, what, outcomes=()):
+    if condition:
+        return
+    print("FAILED:", what)
+    for rank, outcome in enumerate(outcomes):
+        print(f"--- rank {rank}: exit code {outcome.code}\n{outcome.out}{outcome.err}")
+    raise AssertionError(what)
+
+
+def expect_all_well(outcomes, what):
+    expect(all(o.code == 0 for o in outcomes), f"{what}: every rank ends well", outcomes)
+
+
+class FakeDaemon:
+    """A folder in which the ranks of the fake client meet; see fake_client.cc."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="gp-fake-")
+
+    def env(self, **more):
+        return {"GRADPLANE_SOCKET": self.folder, "GRADPLANE_ADAPTER_DIR": FAKE_ADAPTER_DIR, **more}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def reports(folder, world):
+    """The GRADPLANE_REPORT files of the ranks, written to folder/report-%r."""
+    out = []
+    for rank in range(world):
+        with open(os.path.join(folder, f"report-{rank}"), encoding="utf8") as f:
+            out.append(json.load(f))
+    return out
+
+
+def run_all(module):
+    """Runs every test_* function of a module; the exit code says whether all held."""
+    skip_without_torch()
+    chosen = sys.argv[1:]
+    failed = []
+    for name, function in list(module.items()):
+        if not name.startswith("test_") or (chosen and name not in chosen):
+            continue
+        start = time.monotonic()
+        try:
+            function()
+            verdict = "ok"
+        except AssertionError:
+            failed.append(name)
+            verdict = "FAILED"
+        print(f"{verdict:7} {name} ({time.monotonic() - start:.1f} s)", flush=True)
+    sys.exit(1 if failed else 0)

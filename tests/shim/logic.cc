@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "trainer-shim/torch/agreement.h"
+#include "trainer-shim/torch/carrier.h"
+#include "trainer-shim/torch/environment.h"
+#include "trainer-shim/torch/round_window.h"
+
+using namespace gradplane;
+using namespace gradplane::shim;
+
+namespace {
+
+Statement at_round(std::uint32_t first_incomplete, std::uint32_t next, std::uint64_t completed) {
+  Statement s;
+  s.stage = Stage::kRecover;
+  s.first_incomplete = first_incomplete;
+  s.next_round = next;
+  s.completed = completed;
+  return s;
+}
+
+Round round_of(Reduction& reduction, std::size_t offset, std::size_t elements) {
+  return {&reduction, offset, elements, elements * reduction.bytes_per_element(), false};
+}
+
+}  // namespace
+
+TEST_CASE("the verdict names the first rank that is not able") {
+  std::vector<Statement> statements(3);
+  for (Statement& s : statements) s.able = 1;
+  CHECK(judge(statements).all_able);
+  CHECK(!judge(statements).required);
+  statements[1].able = 0;
+  statements[1].set_cause("no daemon");
+  statements[2].able = 0;
+  statements[2].required = 1;
+  CHECK(!judge(statements).all_able);
+  CHECK(judge(statements).required);
+  CHECK(judge(statements).cause == "rank 1: no daemon");
+}
+
+TEST_CASE("a cause that is too long is cut and still ends") {
+  Statement s;
+  s.set_cause(std::string(1000, 'x'));
+  CHECK(std::strlen(s.cause.data()) == kCauseBytes - 1);
+}
+
+TEST_CASE("ranks that lost step are noticed") {
+  std::vector<Statement> statements(2);
+  CHECK(same_stage(statements, Stage::kWilling));
+  statements[1].stage = Stage::kAttached;
+  CHECK(!same_stage(statements, Stage::kWilling));
+  statements[1] = {};
+  statements[1].magic = 1;
+  CHECK(!same_stage(statements, Stage::kWilling));
+}
+
+TEST_CASE("a recovery repairs from the first round that some rank lacks") {
+  SECTION("all alike: nothing to repair") {
+    const std::vector<Statement> s = {at_round(5, 8, 0), at_round(5, 6, 0)};
+    const auto plan = plan_recovery(s);
+    CHECK(plan.possible);
+    CHECK(plan.holders.empty());
+  }
+  SECTION("one rank is ahead") {
+    const std::vector<Statement> s = {at_round(5, 9, 0), at_round(7, 9, 0), at_round(6, 9, 0)};
+    const auto plan = plan_recovery(s);
+    CHECK(plan.first == 5);
+    CHECK(plan.holders == std::vector<int>{1, 1});
+  }
+  SECTION("the lowest holder of each round, also beyond a hole") {
+    const std::vector<Statement> s = {at_round(5, 9, 0b100), at_round(6, 9, 0)};
+    const auto plan = plan_recovery(s);
+    CHECK(plan.first == 5);
+    CHECK(plan.holders == std::vector<int>{1, kNobody, 0});
+  }
+  SECTION("a rank cannot have completed what another did not submit") {
+    const std::vector<Statement> s = {at_round(9, 9, 0), at_round(5, 8, 0)};
+    CHECK(!plan_recovery(s).possible);
+  }
+  SECTION("nonsense from a peer asks for no endless repair") {
+    const std::vector<Statement> s = {at_round(0, UINT32_MAX, 0), at_round(4000000, UINT32_MAX, 0)};
+    CHECK(!plan_recovery(s).possible);
+    CHECK(!plan_recovery({}).possible);
+  }
+}
+
+TEST_CASE("the round window bounds how far a rank runs ahead of its first incomplete round") {
+  RoundWindow window;
+  window.restart(4);
+  Reduction reduction;
+  reduction.elements = 100;
+  for (std::size_t i = 0; i < 4; ++i) {
+    REQUIRE(window.may_submit());
+    window.submit(round_of(reduction, i, 1));
+  }
+  CHECK(!window.may_submit());
+  CHECK(window.complete(1));
+  CHECK(window.complete(3));
+  CHECK(!window.may_submit());  // round 0 is still the first incomplete one
+  CHECK(window.first_incomplete() == 0);
+  CHECK(window.completed_bits() == 0b1010);
+  CHECK(window.complete(0));
+  CHECK(window.first_incomplete() == 2);
+  CHECK(window.completed_bits() == 0b10);
+  CHECK(window.may_submit());
+  SECTION("what nobody waits for is refused") {
+    CHECK(!window.complete(0));
+    CHECK(!window.complete(3));
+    CHECK(!window.complete(4));
+    CHECK(!window.complete(UINT32_MAX));
+    CHECK(window.find(4) == nullptr);
+    CHECK(window.find(1000) == nullptr);
+  }
+}
+
+TEST_CASE("the window never exceeds what the arena keeps") {
+  RoundWindow window;
+  window.restart(1000);
+  Reduction reduction;
+  std::size_t submitted = 0;
+  while (window.may_submit()) {
+    window.submit(round_of(reduction, submitted, 1));
+    ++submitted;
+  }
+  CHECK(submitted == kMaxInFlightRounds);
+}
+
+TEST_CASE("two carriers cut, sum and put together a reduction of many rounds") {
+  char folder[] = "/tmp/gp-logic-XXXXXX";
+  REQUIRE(mkdtemp(folder) != nullptr);
+  setenv("GRADPLANE_SOCKET", folder, 1);
+  setenv("GRADPLANE_ATTACH_TIMEOUT_MS", "5000", 1);
+  const std::size_t elements = 123457;
+  std::vector<float> values[2];
+  const auto rank_main = [&](std::uint32_t rank) {
+    std::vector<float>& mine = values[rank];
+    for (std::size_t i = 0; i < elements; ++i) mine.push_back(static_cast<float>(i % 1000 + rank));
+    Carrier carrier({rank, 2});
+    std::string cause;
+    if (!carrier.attach({1, 2, 3}, cause) || !carrier.wait_ready(cause)) return;
+    carrier.start(carrier.round_bytes(), carrier.rounds_in_flight_max());
+    Reduction reduction;
+    reduction.data = reinterpret_cast<std::byte*>(mine.data());
+    reduction.elements = elements;
+    while (!reduction.complete()) {
+      while (!reduction.all_submitted() && carrier.submit_next(reduction, nullptr)) {
+      }
+      if (carrier.poll() == Carrier::Turn::kOver) break;
+      carrier.wait(10);
+    }
+    carrier.detach(true);
+  };
+  std::thread other(rank_main, 1);
+  rank_main(0);
+  other.join();
+  std::filesystem::remove_all(folder);
+  REQUIRE(values[0].size() == elements);
+  bool right = values[0] == values[1];
+  for (std::size_t i = 0; i < elements; ++i) {
+    right = right && values[0][i] == static_cast<float>(2 * (i % 1000) + 1);
+  }
+  CHECK(right);
+}

@@ -1,0 +1,369 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Ordinary torch programs that know nothing of gradplane. Each runs as one rank and prints JSON."""
+
+import datetime
+import hashlib
+import json
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+RANK = int(os.environ["RANK"])
+WORLD = int(os.environ["WORLD_SIZE"])
+
+
+def say(**what):
+    print(json.dumps(what), flush=True)
+
+
+def bits(*tensors):
+    digest = hashlib.sha256()
+    for t in tensors:
+        digest.update(bytes(t.detach().contiguous().view(-1).view(torch.uint8).numpy()))
+    return digest.hexdigest()
+
+
+def start(seconds=60):
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=seconds))
+
+
+def error_of(function):
+    try:
+        function()
+    except (RuntimeError, ValueError, TypeError) as e:
+        return f"{type(e).__name__}: {e}"
+    return ""
+
+
+def dtypes():
+    """Every carried type, several sizes; small integers, so that every sum is exact."""
+    start()
+    out = {}
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.int32, torch.int64):
+        results = []
+        for size in (1, 2, 1000, 16384, 100003):
+            t = (torch.arange(size) % 50 + RANK).to(dtype)
+            dist.all_reduce(t)
+            want = ((torch.arange(size) % 50) * WORLD + sum(range(WORLD))).to(dtype)
+            assert torch.equal(t, want), (dtype, size, t, want)
+            results.append(t)
+        out[str(dtype)] = bits(*results)
+    say(bits=out)
+
+
+def bfloat16():
+    start()
+    t = torch.full((100,), float(RANK + 1), dtype=torch.bfloat16)
+    error = error_of(lambda: dist.all_reduce(t))
+    say(error=error, value=float(t[7]))
+
+
+def ops_and_shapes():
+    """Operations that pass through, between ones that may be carried."""
+    start()
+    results = []
+    for op in (dist.ReduceOp.MAX, dist.ReduceOp.MIN, dist.ReduceOp.PRODUCT, dist.ReduceOp.SUM):
+        t = torch.arange(10.0) + RANK
+        dist.all_reduce(t, op=op)
+        results.append(t)
+    matrix = (torch.arange(12.0) + RANK).view(3, 4)
+    dist.all_reduce(matrix)
+    results.append(matrix)
+    transposed = (torch.arange(12.0) + RANK).view(3, 4).t()
+    dist.all_reduce(transposed)
+    results.append(transposed)
+    one = torch.tensor(float(RANK))
+    dist.all_reduce(one)
+    results.append(one)
+    flags = torch.tensor([RANK == 0, True], dtype=torch.bool).to(torch.uint8)
+    dist.all_reduce(flags)
+    results.append(flags)
+    part = torch.zeros(100)
+    part[10:20] = RANK + 1
+    dist.all_reduce(part[10:20])
+    results.append(part)
+    bool(dist.broadcast(results[0], 0))
+    gathered = [torch.zeros(3) for _ in range(WORLD)]
+    dist.all_gather(gathered, torch.full((3,), float(RANK)))
+    results += gathered
+    pair = [torch.ones(3) * RANK, torch.ones(5) * RANK]
+    dist.all_reduce_coalesced(pair)
+    results += pair
+    dist.barrier()
+    say(bits=bits(*results))
+
+
+def wrong_input():
+    """What Gloo says to wrong input, word by word."""
+    start()
+    group = dist.distributed_c10d._get_default_group()
+    options = dist.AllreduceOptions()
+    sparse = torch.sparse_coo_tensor([[0]], [1.0], (3,))
+    errors = [
+        error_of(lambda: group.allreduce([], options).wait()),
+        error_of(lambda: group.allreduce([torch.zeros(1), torch.zeros(2)], options).wait()),
+        error_of(lambda: group.allreduce([torch.zeros(1), torch.zeros(1, dtype=torch.int)],
+                                         options).wait()),
+        error_of(lambda: dist.all_reduce(torch.zeros(3, dtype=torch.complex64))),
+        error_of(lambda: dist.all_reduce(sparse, op=dist.ReduceOp.MAX)),
+        error_of(lambda: dist.all_reduce(torch.zeros(3), op=dist.ReduceOp.AVG)),
+        error_of(lambda: dist.all_reduce("no tensor")),
+    ]
+    t = torch.ones(4)
+    dist.all_reduce(t)
+    say(errors=errors, value=float(t[0]))
+
+
+def asynchronous():
+    """Many in flight, waited for in another order; futures, callbacks, results."""
+    start()
+    tensors = [torch.full((1000 + 7 * i,), float(RANK + i)) for i in range(40)]
+    works = [dist.all_reduce(t, async_op=True) for t in tensors]
+    chained = works[3].get_future().then(lambda f: f.value()[0] * 2)
+    for work in reversed(works):
+        assert work.wait()
+    assert all(w.is_completed() and w.is_success() for w in works)
+    assert works[5].result()[0] is not None
+    assert torch.equal(chained.wait(), tensors[3] * 2)
+    for i, t in enumerate(tensors):
+        assert torch.equal(t, torch.full_like(t, float(sum(range(WORLD)) + WORLD * i))), i
+    say(bits=bits(*tensors))
+
+
+def wait_in_callback():
+    """PowerSGD's hook waits for a second all_reduce inside the callback of the first."""
+    start()
+    futures = []
+    for i in range(4):
+        def second(f):
+            t = f.value()[0] + 1
+            dist.all_reduce(t, async_op=True).get_future().wait()
+            return t
+        futures.append(dist.all_reduce(torch.full((10,), float(i)), async_op=True)
+                       .get_future().then(second))
+    values = [float(f.wait()[0]) for f in futures]
+    assert values == [WORLD * (WORLD * i + 1) for i in range(4)], values
+    say(values=values)
+
+
+def barrier_implies_wait():
+    start()
+    group = dist.distributed_c10d._get_default_group()
+    tensors = [torch.full((5000,), float(i * 100 + RANK)) for i in range(20)]
+    for t in tensors:
+        group.allreduce(t)
+    group.barrier().wait()
+    for i, t in enumerate(tensors):
+        assert torch.equal(t, torch.full_like(t, float(i * 100 * WORLD + sum(range(WORLD))))), i
+    say(done=True)
+
+
+def groups():
+    """Sub-groups, overlapping groups, several groups in flight, groups that come and go."""
+    start()
+    halves = [dist.new_group(list(range(i, WORLD, 2))) for i in range(2)]
+    everyone = dist.new_group(list(range(WORLD)))
+    mine = halves[RANK % 2]
+    results = []
+    for i in range(5):
+        ts = [torch.full((300,), float(RANK + i)) for _ in range(3)]
+        works = [dist.all_reduce(ts[0], group=mine, async_op=True),
+                 dist.all_reduce(ts[1], group=everyone, async_op=True),
+                 dist.all_reduce(ts[2], async_op=True)]
+        for work in reversed(works):
+            work.wait()
+        results += ts
+    same_half = [r for r in range(WORLD) if r % 2 == RANK % 2]
+    assert float(results[0][0]) == sum(same_half), results[0]
+    assert float(results[2][0]) == sum(range(WORLD))
+    dist.destroy_process_group(everyone)
+    again = dist.new_group(list(range(WORLD)))
+    t = torch.ones(10)
+    dist.all_reduce(t, group=again)
+    assert float(t[0]) == WORLD
+    say(bits=bits(*results))
+    dist.destroy_process_group()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(20, 64)
+        self.norm = nn.BatchNorm1d(64)
+        self.middle = nn.Linear(64, 64)
+        self.sometimes = nn.Linear(64, 64)
+        self.last = nn.Linear(64, 5)
+
+    def forward(self, x, use_all=True):
+        x = torch.relu(self.norm(self.first(x)))
+        x = torch.relu(self.middle(x))
+        if use_all:
+            x = torch.relu(self.sometimes(x))
+        return self.last(x)
+
+
+def train(wrap, steps=6, use_all=lambda step: True, accumulate=1):
+    torch.manual_seed(1)
+    model = wrap(Net())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    data = torch.Generator().manual_seed(100 + RANK)
+    for step in range(steps):
+        optimizer.zero_grad()
+        for part in range(accumulate):
+            x = torch.randn(16, 20, generator=data)
+            y = torch.randint(0, 5, (16,), generator=data)
+            if part + 1 < accumulate:
+                with model.no_sync():
+                    nn.functional.cross_entropy(model(x, use_all(step)), y).backward()
+            else:
+                nn.functional.cross_entropy(model(x, use_all(step)), y).backward()
+        optimizer.step()
+    return bits(*model.state_dict().values()), bits(*model.module.parameters())
+
+
+def ddp():
+    """DDP in its variants; the parameters of all replicas must have the same bits."""
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    start()
+    out = {}
+    small = dict(bucket_cap_mb=0.02)
+    out["plain"] = train(lambda m: DDP(m))[1]
+    out["buckets"] = train(lambda m: DDP(m, **small))[1]
+    out["unused"] = train(lambda m: DDP(m, find_unused_parameters=True, **small),
+                          use_all=lambda step: step % 2 == 0)[1]
+    out["views"] = train(lambda m: DDP(m, gradient_as_bucket_view=True, **small))[1]
+    out["no_sync"] = train(lambda m: DDP(m, **small), accumulate=3)[1]
+    out["static"] = train(lambda m: DDP(m, static_graph=True, **small))[1]
+
+    def compressed(model):
+        model = DDP(model, **small)
+        model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+        return model
+
+    def builtin(model):
+        model = DDP(model, **small)
+        model._register_builtin_comm_hook(dist.BuiltinCommHookType.ALLREDUCE)
+        return model
+
+    out["fp16_hook"] = train(compressed)[1]
+    out["builtin_hook"] = train(builtin)[1]
+    say(bits=out)
+
+
+def powersgd():
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+    start()
+
+    def wrap(model):
+        model = DDP(model)
+        state = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=1, start_powerSGD_iter=2)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+        return model
+
+    say(bits=train(wrap)[1])
+
+
+def one_bucket():
+    """One small DDP step, for the names in the bucket."""
+    start()
+    model = DDP(Net())
+    for _ in range(3):
+        model(torch.ones(4, 20)).sum().backward()
+    say(done=True)
+
+
+def late_peer():
+    """Rank 1 never issues its second all_reduce."""
+    start(seconds=2)
+    t = torch.ones(10)
+    dist.all_reduce(t)
+    if RANK == 0:
+        begin = time.monotonic()
+        error = error_of(lambda: dist.all_reduce(t))
+        again = error_of(lambda: dist.all_reduce(t))
+        say(error=error, again=again, seconds=time.monotonic() - begin)
+    else:
+        time.sleep(8)
+        say(error=error_of(lambda: dist.all_reduce(t)))
+
+
+def peer_exits():
+    """Rank 1 leaves after the first all_reduce; rank 0 goes on."""
+    start(seconds=20)
+    t = torch.ones(10)
+    dist.all_reduce(t)
+    if RANK == 0:
+        say(error=error_of(lambda: dist.all_reduce(t)))
+    say(done=True)
+
+
+def long_run():
+    """Many small operations, some tensors of several rounds; the sums of all go into one digest.
+    The bytes on stdin pace it: rank 0 says `step N` and everyone goes on."""
+    steps = int(sys.argv[2])
+    kill_at = int(sys.argv[3]) if len(sys.argv) > 3 else -1
+    flag = os.path.join(os.environ.get("GRADPLANE_SOCKET", ""), "dead")
+    start()
+    digest = hashlib.sha256()
+    for step in range(steps):
+        if step == kill_at and RANK == 0:
+            open(flag, "w").close()
+        if len(sys.argv) > 4 and step == int(sys.argv[4]) and RANK == 0:
+            os.remove(flag)
+        tensors = [torch.full((200 + 13 * i,), 1.0 / (3 + RANK + step + i)) for i in range(3)]
+        tensors.append(torch.full((50000,), 1.0 / (7 + RANK + step)))
+        works = [dist.all_reduce(t, async_op=True) for t in tensors]
+        for work in works:
+            work.wait()
+        for t in tensors:
+            digest.update(bits(t).encode())
+            want = sum(1.0 / (tensors_den(t, step) + r) for r in range(WORLD))
+            assert abs(float(t[0]) - want) < 1e-5, (step, float(t[0]), want)
+            assert bool((t == t[0]).all())
+    say(bits=digest.hexdigest())
+
+
+def tensors_den(t, step):
+    return 7 + step if t.numel() == 50000 else 3 + step + (t.numel() - 200) // 13
+
+
+def repeat_failing():
+    """Says what each of several all_reduces does."""
+    start(seconds=20)
+    say(errors=[error_of(lambda: dist.all_reduce(torch.ones(10))) for _ in range(3)])
+
+
+def forks():
+    """A data loader with workers, and a child that uses torch, beside carried operations."""
+    start()
+    loader = torch.utils.data.DataLoader(torch.arange(40.0), batch_size=5, num_workers=2)
+    total = torch.zeros(1)
+    for batch in loader:
+        t = batch.sum().view(1).clone()
+        dist.all_reduce(t)
+        total += t
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if float(torch.ones(3).sum()) == 3 else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    t = torch.ones(5)
+    dist.all_reduce(t)
+    say(total=float(total), value=float(t[0]))
+
+
+def no_wait_exit():
+    """Ends with an operation in flight and the group alive."""
+    start()
+    dist.all_reduce(torch.ones(10))
+    work = dist.all_reduce(torch.ones(1000), async_op=True)
+    say(done=True, completed=work is not None)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Without a daemon everything is as without gradplane, and one line says so."""
+
+import json
+import os
+import tempfile
+
+from harness import (FAKE_ADAPTER_DIR, expect, expect_all_well, reports, run_all, run_ranks)
+
+NO_DAEMON = {"GRADPLANE_ADAPTER_DIR": FAKE_ADAPTER_DIR, "GRADPLANE_SOCKET": "/nonexistent/socket"}
+
+
+def said_by(outcomes):
+    return [o.said for o in outcomes]
+
+
+def expect_as_gloo(program, world=2, args=(), announced=1):
+    plain = run_ranks(program, world, preload=False, args=args)
+    expect_all_well(plain, f"{program} over plain Gloo")
+    ours = run_ranks(program, world, env=NO_DAEMON, args=args)
+    expect_all_well(ours, f"{program} with the shim and no daemon")
+    expect(said_by(plain) == said_by(ours), f"{program}: same results as Gloo's", plain + ours)
+    for outcome in ours:
+        count = outcome.err.count("all_reduce goes through Gloo")
+        expect(count == announced, f"{program}: announced {announced} times, not {count}", ours)
+
+
+def test_sums_are_gloos():
+    expect_as_gloo("dtypes", world=2)
+    expect_as_gloo("dtypes", world=4)
+
+
+def test_other_operations():
+    expect_as_gloo("ops_and_shapes", world=3)
+
+
+def test_error_texts():
+    expect_as_gloo("wrong_input")
+
+
+def test_bfloat16_is_refused_by_gloo():
+    expect_as_gloo("bfloat16")
+
+
+def test_async_and_callbacks():
+    expect_as_gloo("asynchronous")
+    ours = run_ranks("wait_in_callback", env=NO_DAEMON)
+    expect_all_well(ours, "waiting inside a callback")
+
+
+def test_barrier():
+    expect_as_gloo("barrier_implies_wait")
+
+
+def test_groups():
+    expect_as_gloo("groups", world=4)
+
+
+def test_ddp():
+    expect_as_gloo("ddp")
+
+
+def test_fork():
+    expect_as_gloo("forks")
+
+
+def test_exit_without_wait():
+    expect_as_gloo("no_wait_exit")
+
+
+def test_disabled():
+    ours = run_ranks("dtypes", env={**NO_DAEMON, "GRADPLANE_DISABLE": "1"})
+    expect_all_well(ours, "GRADPLANE_DISABLE")
+    expect(all("gradplane" not in o.err for o in ours), "nothing is said", ours)
+
+
+def test_required():
+    ours = run_ranks("repeat_failing", env={**NO_DAEMON, "GRADPLANE_REQUIRE": "1"})
+    expect_all_well(ours, "GRADPLANE_REQUIRE")
+    for outcome in ours:
+        for error in outcome.said["errors"]:
+            expect("rank 0: no daemon: /nonexistent/socket" in error and "REQUIRE" in error,
+                   "every rank and every operation names the cause", ours)
+
+
+def test_required_by_one_rank_alone():
+    ours = run_ranks("repeat_failing", env=NO_DAEMON, rank_env={1: {"GRADPLANE_REQUIRE": "1"}})
+    expect(all("no daemon" in e for o in ours for e in o.said["errors"]), "all fail alike", ours)
+
+
+def test_required_without_adapter():
+    env = {"GRADPLANE_ADAPTER_DIR": "/nonexistent", "GRADPLANE_REQUIRE": "1"}
+    ours = run_ranks("repeat_failing", env=env)
+    expect_all_well(ours, "no adapter and GRADPLANE_REQUIRE")
+    expect(all("no adapter for libtorch" in e for o in ours for e in o.said["errors"]),
+           "an exception names the cause", ours)
+
+
+def test_no_adapter():
+    ours = run_ranks("dtypes", env={"GRADPLANE_ADAPTER_DIR": "/nonexistent"})
+    expect_all_well(ours, "no adapter")
+    for outcome in ours:
+        expect(outcome.err.count("no adapter for libtorch 1_13") == 1, "said once", ours)
+
+
+def test_a_rank_without_the_shim():
+    ours = run_ranks("groups", 4, env=NO_DAEMON, rank_env={2: {"LD_PRELOAD": ""}})
+    expect_all_well(ours, "one rank without the preload object")
+    expect("run without gradplane: 2" in ours[0].err, "the others name the rank", ours)
+    expect(len({o.said["bits"] for o in (ours[0], ours[2])}) == 1, "sums agree", ours)
+
+
+def test_timeout_is_gloos():
+    ours = run_ranks("late_peer", env=NO_DAEMON)
+    expect("Timed out waiting 2000ms" in ours[0].said["error"], "Gloo's words", ours)
+    expect(ours[0].said["again"] != "", "the group stays broken", ours)
+    expect(ours[0].said["seconds"] < 7, "one timeout, not two", ours)
+
+
+def test_peer_that_exits():
+    ours = run_ranks("peer_exits", env=NO_DAEMON)
+    expect_all_well(ours, "a peer that leaves")
+    expect("RuntimeError" in ours[0].said["error"], "the next operation fails", ours)
+
+
+def test_report_and_unknown_variables():
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**NO_DAEMON, "GRADPLANE_REPORT": os.path.join(folder, "report-%r"),
+               "GRADPLANE_REQIURE": "1", "GRADPLANE_VERBOSE": "1",
+               "GRADPLANE_ATTACH_TIMEOUT_MS": "soon"}
+        ours = run_ranks("ops_and_shapes", env=env)
+        expect_all_well(ours, "a report")
+        for rank, report in enumerate(reports(folder, 2)):
+            expect(report["carried_ops"] == 0 and report["fallbacks"] == 1, str(report), ours)
+            expect(report["fallen_back_ops"] == 5, str(report), ours)
+            expect(report["passed_through"] ==
+                   {"reduce_op": 3, "element_type": 1, "coalesced": 1}, str(report), ours)
+            expect("no daemon" in report["fallback_cause"], str(report), ours)
+            expect(report["rank"] == str(rank), json.dumps(report), ours)
+        for outcome in ours:
+            expect(outcome.err.count("GRADPLANE_REQIURE") == 1, "the misspelt one is named", ours)
+            expect("GRADPLANE_ATTACH_TIMEOUT_MS is \"soon\"" in outcome.err, "the bad one too", ours)
+            expect('"carried_ops": 0' in outcome.err, "GRADPLANE_VERBOSE prints the counters", ours)
+
+
+if __name__ == "__main__":
+    run_all(globals())

@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+//
+// The functions that stand in for libtorch's own, and the table that the preload object reads. Each
+// decides quickly, and goes to the original unless gradplane has something to do.
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <stdexcept>
+
+#include "trainer-shim/preload/adapter_abi.h"
+#include "trainer-shim/torch/bucket_names.h"
+#include "trainer-shim/torch/counters.h"
+#include "trainer-shim/torch/element_types.h"
+#include "trainer-shim/torch/environment.h"
+#include "trainer-shim/torch/groups.h"
+#include "trainer-shim/torch/originals.h"
+
+namespace gradplane::shim {
+namespace {
+
+Originals original_functions;
+/// Set in a child of fork(): its parent's sessions are not its own, and the threads are gone.
+std::atomic<bool> is_forked_child{false};
+
+BucketNames& bucket_names() {
+  static auto* names = new BucketNames;  // outlives static destruction
+  return *names;
+}
+
+/// Names protected members of a group; a group is never one of these.
+struct Access : Group {
+  static auto works_in_progress() { return &Access::workInProgress_; }
+  static auto work_mutex() { return &Access::workMutex_; }
+};
+
+std::string refusal_text(const std::vector<int>& ranks) {
+  std::string text = "these ranks run without gradplane:";
+  for (std::size_t i = 0; i < std::min<std::size_t>(ranks.size(), 8); ++i) {
+    text += ' ';
+    text += std::to_string(ranks[i]);
+  }
+  return text + (ranks.size() > 8 ? " ..." : "");
+}
+
+/// True on all ranks or on none: whether every rank of the fresh group could make its side group.
+bool all_ranks_ok(Group* group, bool ok) {
+  Tensors flag = {at::full({1}, ok ? 1 : 0, at::kInt)};
+  c10d::AllreduceOptions options;
+  options.reduceOp = c10d::ReduceOp::MIN;
+  originals().allreduce(group, flag, options)->wait();
+  return flag[0].item<int>() == 1;
+}
+
+/// The session of a group whose ranks all have the shim; or why it has none.
+GroupEntry open_session(Group* group, const StorePtr& store, int rank, int size,
+                        const GroupOptions& options) {
+  std::shared_ptr<GroupSession> session;
+  std::string trouble = "a rank could not connect its side group";
+  try {
+    auto side = std::make_unique<SideGroup>(store, rank, size, options);
+    session = std::make_shared<GroupSession>(std::move(side), rank, size);
+    session->start();
+  } catch (const std::exception& e) {
+    trouble = std::string("the side group failed: ") + e.what();
+    session.reset();
+  }
+  if (all_ranks_ok(group, session != nullptr)) return {session, ""};
+  if (session) session->shut_down(0);
+  return {nullptr, trouble};
+}
+
+void group_constructor(Group* self, const StorePtr& store, int rank, int size,
+                       GroupOptions& options) {
+  if (size < 2 || SideGroup::connecting() || is_forked_child) {
+    originals().group_constructor(self, store, rank, size, options);
+    return;
+  }
+  const GroupOptions kept_options = options;  // the constructor moves its argument away
+  SideGroup::say_hello(*store, rank);
+  originals().group_constructor(self, store, rank, size, options);
+  try {
+    const auto missing = SideGroup::ranks_without_shim(*store, size);
+    groups().add(self, missing.empty() ? open_session(self, store, rank, size, kept_options)
+                                       : GroupEntry{nullptr, refusal_text(missing)});
+  } catch (...) {
+    originals().group_destructor(self);  // a constructor that throws leaves nothing behind
+    throw;
+  }
+}
+
+void group_destructor(Group* self) {
+  if (!is_forked_child) groups().remove(self);
+  originals().group_destructor(self);
+}
+
+void group_deleting_destructor(Group* self) {
+  if (!is_forked_child) groups().remove(self);
+  originals().group_deleting_destructor(self);
+}
+
+/// Why an all_reduce is not ours, or nothing. What is asked here must come out alike on all ranks
+/// of a correct program, so the strides of a view do not count: like Gloo, gradplane sums the run
+/// of numel elements that starts at data_ptr.
+std::optional<PassReason> why_passed(const Tensors& tensors,
+                                     const c10d::AllreduceOptions& options) {
+  if (options.reduceOp.op_ != c10d::ReduceOp::SUM) return PassReason::kReduceOp;
+  if (tensors.size() != 1 || !tensors[0].defined()) return PassReason::kTensorCount;
+  const at::Tensor& t = tensors[0];
+  if (!t.device().is_cpu()) return PassReason::kDevice;
+  if (t.layout() != at::kStrided || !t.has_storage()) return PassReason::kLayout;
+  if (!element_type_of(t.scalar_type())) return PassReason::kElementType;
+  if (t.numel() == 0) return PassReason::kEmpty;
+  const auto end = static_cast<std::size_t>(t.storage_offset() + t.numel()) * t.itemsize();
+  if (end > t.storage().nbytes()) return PassReason::kOverlap;
+  return std::nullopt;
+}
+
+WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& options) {
+  if (is_forked_child) {
+    count_pass(PassReason::kForked);
+    return originals().allreduce(self, tensors, options);
+  }
+  const GroupEntry entry = groups().find(self);
+  if (!entry.session && entry.refusal.empty()) return originals().allreduce(self, tensors, options);
+  if (const auto reason = why_passed(tensors, options)) {
+    count_pass(*reason);
+    return originals().allreduce(self, tensors, options);
+  }
+  if (!entry.session) {
+    if (environment().require) {
+      throw std::runtime_error("gradplane: " + entry.refusal +
+                               "; GRADPLANE_REQUIRE forbids to go on over Gloo");
+    }
+    announce_fallback(entry.refusal);
+    count_pass(PassReason::kPeers);
+    return originals().allreduce(self, tensors, options);
+  }
+  std::shared_ptr<const BucketLayout> layout;
+  if (GradientMark::matches(tensors[0])) {
+    const GradientMark& mark = GradientMark::current();
+    layout = bucket_names().layout(mark.reducer, *mark.bucket);
+  }
+  return entry.session->enqueue(tensors, *element_type_of(tensors[0].scalar_type()),
+                                std::move(layout));
+}
+
+WorkPtr allreduce_coalesced(Group* self, Tensors& tensors,
+                            const c10d::AllreduceCoalescedOptions& options) {
+  count_pass(PassReason::kCoalesced);
+  return originals().allreduce_coalesced(self, tensors, options);
+}
+
+/// For its lifetime the group believes that carried works are in progress on its own threads.
+class ShownInProgress {
+ public:
+  ShownInProgress(Group* group, std::vector<c10::intrusive_ptr<CarriedWork>> works)
+      : group_(*group), works_(std::move(works)) {
+    const std::lock_guard lock(group_.*Access::work_mutex());
+    auto& shown = group_.*Access::works_in_progress();
+    shown.insert(shown.end(), works_.begin(), works_.end());
+  }
+  ~ShownInProgress() {
+    const std::lock_guard lock(group_.*Access::work_mutex());
+    auto& shown = group_.*Access::works_in_progress();
+    for (const auto& work : works_) {
+      const auto found = std::find(shown.begin(), shown.end(), work);
+      if (found != shown.end()) shown.erase(found);
+    }
+  }
+  ShownInProgress(const ShownInProgress&) = delete;
+  ShownInProgress& operator=(const ShownInProgress&) = delete;
+
+ private:
+  Group& group_;
+  const std::vector<c10::intrusive_ptr<CarriedWork>> works_;
+};
+
+/// Gloo's barrier waits for the works that its group has in progress when it is called.
+WorkPtr barrier(Group* self, const c10d::BarrierOptions& options) {
+  const auto session = is_forked_child ? nullptr : groups().find(self).session;
+  if (!session) return originals().barrier(self, options);
+  const ShownInProgress shown(self, session->unfinished());
+  return originals().barrier(self, options);
+}
+
+void reducer_constructor(void* self, Tensors& parameters, void* bucket_indices, void* size_limits,
+                         c10::intrusive_ptr<c10d::ProcessGroup>& group, void* expect_sparse,
+                         std::int64_t bucket_bytes, bool find_unused, bool as_bucket_view,
+                         ParameterNames& names, std::int64_t first_bucket_bytes) {
+  bucket_names().add(self, parameters, names);  // before the original moves them away
+  try {
+    originals().reducer_constructor(self, parameters, bucket_indices, size_limits, group,
+                                    expect_sparse, bucket_bytes, find_unused, as_bucket_view, names,
+                                    first_bucket_bytes);
+  } catch (...) {
+    bucket_names().remove(self);
+    throw;
+  }
+}
+
+void reducer_destructor(void* self) {
+  bucket_names().remove(self);
+  originals().reducer_destructor(self);
+}
+
+FuturePtr run_comm_hook(void* self, c10d::GradBucket& bucket) {
+  struct Marked {
+    GradientMark previous = GradientMark::current();
+    ~Marked() { GradientMark::current() = previous; }
+  } const marked;
+  GradientMark::current() = {self, &bucket};
+  return originals().run_comm_hook(self, bucket);
+}
+
+void at_exit() {
+  if (is_forked_child) return;
+  groups().end_all();
+  write_report();
+}
+
+template <typename Function>
+void take(void* const from[], gradplane_hook hook, Function& to) {
+  static_assert(sizeof to == sizeof(void*));
+  std::memcpy(&to, &from[hook], sizeof to);
+}
+
+template <typename Function>
+void give(void* to[], gradplane_hook hook, Function function) {
+  static_assert(sizeof function == sizeof(void*));
+  std::memcpy(&to[hook], &function, sizeof function);
+}
+
+void take_originals(void* const from[]) {
+  Originals& o = original_functions;
+  take(from, GP_HOOK_GROUP_CONSTRUCTOR, o.group_constructor);
+  take(from, GP_HOOK_GROUP_DESTRUCTOR, o.group_destructor);
+  take(from, GP_HOOK_GROUP_DELETING_DESTRUCTOR, o.group_deleting_destructor);
+  take(from, GP_HOOK_ALLREDUCE, o.allreduce);
+  take(from, GP_HOOK_ALLREDUCE_COALESCED, o.allreduce_coalesced);
+  take(from, GP_HOOK_BARRIER, o.barrier);
+  take(from, GP_HOOK_REDUCER_CONSTRUCTOR, o.reducer_constructor);
+  take(from, GP_HOOK_REDUCER_DESTRUCTOR, o.reducer_destructor);
+  take(from, GP_HOOK_RUN_COMM_HOOK, o.run_comm_hook);
+}
+
+void give_replacements(void* to[]) {
+  give(to, GP_HOOK_GROUP_CONSTRUCTOR, &group_constructor);
+  give(to, GP_HOOK_GROUP_DESTRUCTOR, &group_destructor);
+  give(to, GP_HOOK_GROUP_DELETING_DESTRUCTOR, &group_deleting_destructor);
+  give(to, GP_HOOK_ALLREDUCE, &allreduce);
+  give(to, GP_HOOK_ALLREDUCE_COALESCED, &allreduce_coalesced);
+  give(to, GP_HOOK_BARRIER, &barrier);
+  give(to, GP_HOOK_REDUCER_CONSTRUCTOR, &reducer_constructor);
+  give(to, GP_HOOK_REDUCER_DESTRUCTOR, &reducer_destructor);
+  give(to, GP_HOOK_RUN_COMM_HOOK, &run_comm_hook);
+}
+
+int attach(void* const from[GP_HOOK_COUNT], void* replacements[GP_HOOK_COUNT], char* reason,
+           std::size_t reason_bytes) {
+  for (int i = 0; i < GP_HOOK_COUNT; ++i) {
+    if (from[i]) continue;
+    std::snprintf(reason, reason_bytes, "this libtorch lacks hooked function number %d", i);
+    return 1;
+  }
+  take_originals(from);
+  warn_of_strange_variables();
+  pthread_atfork([] { groups().lock_for_fork(); }, [] { groups().unlock_after_fork(); },
+                 [] {
+                   groups().unlock_after_fork();
+                   if (!is_forked_child.exchange(true)) groups().abandon_all();
+                 });
+  std::atexit(at_exit);
+  give_replacements(replacements);
+  return 0;
+}
+
+}  // namespace
+
+const Originals& originals() {
+  return original_functions;
+}
+
+}  // namespace gradplane::shim
+
+extern "C" __attribute__((visibility("default"))) const gradplane_adapter gradplane_adapter = {
+    GRADPLANE_ADAPTER_ABI, GP_HOOK_COUNT, gradplane::shim::attach};

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gradplane::shim {
+
+/// What the ranks of a group tell each other over the side group whenever they must decide alike.
+/// All ranks compute the decision from the same statements. Plain bytes: it travels in an
+/// all_gather between processes of one architecture.
+enum class Stage : std::uint32_t {
+  kWilling = 1,   // a daemon seems to be there
+  kAttached = 2,  // the daemon took this rank
+  kReady = 3,     // the daemon says that all ranks have joined
+  kRecover = 4,   // the session is over; this is how far the rank came
+};
+
+inline constexpr std::uint32_t kStatementMagic = 0x67707331;  // "gps1"
+inline constexpr std::size_t kCauseBytes = 200;
+
+struct Statement {
+  std::uint32_t magic = kStatementMagic;
+  Stage stage = Stage::kWilling;
+  std::uint32_t able = 0;      // 1: this rank can go on with gradplane
+  std::uint32_t required = 0;  // 1: this rank must not fall back
+  std::uint32_t rounds_in_flight = 0;
+  std::uint32_t first_incomplete = 0;  // of the rounds that were carried
+  std::uint32_t next_round = 0;        // the first that this rank did not submit
+  std::uint32_t reserved = 0;
+  std::uint64_t completed = 0;  // bit i: round first_incomplete + i is complete
+  std::uint64_t round_bytes = 0;
+  std::array<std::uint8_t, 16> job_key{};  // drawn by rank 0
+  std::array<char, kCauseBytes> cause{};   // why not able; ends with 0
+
+  void set_cause(std::string_view text);
+};
+static_assert(sizeof(Statement) == 8 * 4 + 2 * 8 + 16 + kCauseBytes, "no padding goes on the wire");
+
+/// True if every statement is one of ours and of this stage. Otherwise the ranks have lost step.
+bool same_stage(std::span<const Statement> statements, Stage stage);
+
+struct Verdict {
+  bool all_able = false;
+  bool required = false;  // some rank must not fall back
+  std::string cause;      // of the first rank that is not able: "rank 2: ..."
+};
+
+Verdict judge(std::span<const Statement> statements);
+
+/// Which rounds of a lost session the ranks repair together, so that all hold the same bits.
+struct RecoveryPlan {
+  bool possible = false;    // false: the statements contradict each other
+  std::uint32_t first = 0;  // the first round that some rank lacks
+  /// For each round from `first` on: the lowest rank that has its result, or kNobody. After the
+  /// last one no rank has any result, so the operations go on from there over Gloo.
+  std::vector<int> holders;
+};
+
+inline constexpr int kNobody = -1;
+/// Rounds by which two ranks may differ: no rank completes a round that another has not submitted.
+inline constexpr std::uint32_t kMaxRecoveredRounds = 64;
+
+RecoveryPlan plan_recovery(std::span<const Statement> statements);
+
+}  // namespace gradplane::shim

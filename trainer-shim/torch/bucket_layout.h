@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gradplane::shim {
+
+struct TensorSlice {
+  std::string name;  // as DDP calls the parameter; may be empty
+  std::uint64_t offset_elements = 0;
+  std::uint64_t elements = 0;
+};
+
+/// What lies in a DDP gradient bucket. `key` names the bucket of its reducer for the life of the
+/// process; `version` grows when DDP rebuilds its buckets.
+struct BucketLayout {
+  std::uint64_t key = 0;
+  std::uint64_t version = 0;
+  std::vector<TensorSlice> tensors;
+};
+
+}  // namespace gradplane::shim

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "trainer-shim/torch/bucket_layout.h"
+#include "trainer-shim/torch/originals.h"
+
+namespace gradplane::shim {
+
+/// Knows DDP's reducers and what their buckets hold. Any thread.
+class BucketNames {
+ public:
+  void add(const void* reducer, const Tensors& parameters, const ParameterNames& names);
+  void remove(const void* reducer);
+
+  /// What lies in the bucket, with DDP's names. The same object until the bucket changes.
+  std::shared_ptr<const BucketLayout> layout(const void* reducer, c10d::GradBucket& bucket);
+
+ private:
+  struct Known {
+    std::vector<const void*> parameters;  // identities, in the bucket's order
+    std::shared_ptr<const BucketLayout> layout;
+  };
+  struct Reducer {
+    std::unordered_map<const void*, std::string> names;  // by the parameter's identity
+    std::map<std::size_t, Known> buckets;                // by the bucket's index
+  };
+
+  std::mutex mutex_;
+  std::unordered_map<const void*, Reducer> reducers_;
+  std::uint64_t last_key_ = 0;
+};
+
+/// While DDP runs its communication hook in this thread: the bucket in question.
+struct GradientMark {
+  const void* reducer = nullptr;
+  c10d::GradBucket* bucket = nullptr;
+
+  /// True if `tensor` is the whole buffer of the marked bucket.
+  static bool matches(const at::Tensor& tensor);
+  static GradientMark& current();
+};
+
+}  // namespace gradplane::shim

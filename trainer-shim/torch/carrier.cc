@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/torch/carrier.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "trainer-shim/torch/counters.h"
+#include "trainer-shim/torch/environment.h"
+
+namespace gradplane::shim {
+namespace {
+
+constexpr std::size_t kErrorBytes = 256;
+/// A round is a whole number of elements of every type, and of cache lines.
+constexpr std::size_t kRoundAlignBytes = kBlockAlignBytes;
+/// Buckets that one session names to the daemon; later ones travel without names.
+constexpr std::size_t kMaxNamedBuckets = 4096;
+
+}  // namespace
+
+bool Carrier::daemon_in_sight(std::string& cause) {
+  const std::string& path = environment().socket_path;
+  if (access(path.c_str(), F_OK) == 0) return true;
+  cause = "no daemon: " + path + ": " + std::strerror(errno);
+  return false;
+}
+
+bool Carrier::attach(const std::array<std::uint8_t, 16>& job_key, std::string& cause) {
+  const Environment& env = environment();
+  gp_attach_options options = {};
+  options.socket_path = env.socket_path.c_str();
+  std::copy(job_key.begin(), job_key.end(), options.job_key);
+  options.rank = identity_.rank;
+  options.world_size = identity_.world_size;
+  options.label = env.label.empty() ? nullptr : env.label.c_str();
+  options.run_id = env.run_id.empty() ? nullptr : env.run_id.c_str();
+  options.timeout_ms = env.attach_timeout_ms;
+  char error[kErrorBytes] = "";
+  gp_session* session = nullptr;
+  const int status = gp_attach(&options, &session, error, sizeof error);
+  if (status == GP_OK && session) {
+    const std::lock_guard lock(session_mutex_);
+    session_ = session;
+    cause_.clear();
+    buckets_.clear();
+    return true;
+  }
+  cause = *error ? error : "the daemon did not take the rank, status " + std::to_string(status);
+  return false;
+}
+
+bool Carrier::wait_ready(std::string& cause) {
+  char error[kErrorBytes] = "";
+  const auto timeout_ms = static_cast<int>(environment().attach_timeout_ms);
+  const int status = gp_wait_ready(session_, timeout_ms, error, sizeof error);
+  if (status == GP_OK) return true;
+  cause = *error ? error : "the job did not become ready, status " + std::to_string(status);
+  return false;
+}
+
+std::size_t Carrier::round_bytes() const {
+  return gp_round_bytes(session_) / kRoundAlignBytes * kRoundAlignBytes;
+}
+
+std::uint32_t Carrier::rounds_in_flight_max() const {
+  return gp_rounds_in_flight_max(session_);
+}
+
+void Carrier::start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max) {
+  agreed_round_bytes_ = round_bytes;
+  window_.restart(rounds_in_flight_max);
+}
+
+bool Carrier::submit_next(Reduction& reduction, const BucketLayout* layout) {
+  if (!window_.may_submit()) return false;
+  Round round;
+  round.reduction = &reduction;
+  round.offset_elements = reduction.submitted_elements;
+  round.elements = std::min(reduction.elements - reduction.submitted_elements,
+                            agreed_round_bytes_ / reduction.bytes_per_element());
+  round.bytes = round.elements * reduction.bytes_per_element();
+  void* memory = gp_round_memory(session_, window_.next());
+  if (!memory) {
+    over(GP_BROKEN);
+    return false;
+  }
+  std::memcpy(memory, round.data(), round.bytes);
+  const std::uint32_t bucket = bucket_of(layout, reduction, round.offset_elements, round.elements);
+  const int status = gp_submit(session_, window_.next(), static_cast<std::uint32_t>(round.elements),
+                               static_cast<std::uint8_t>(reduction.type), bucket);
+  if (status != GP_OK) {
+    if (status != GP_FULL) over(status);
+    return false;
+  }
+  window_.submit(round);
+  reduction.submitted_elements += round.elements;
+  counters().carried_rounds += 1;
+  counters().carried_bytes += round.bytes;
+  return true;
+}
+
+Carrier::Turn Carrier::poll() {
+  bool worked = false;
+  for (gp_completion completion = {}; cause_.empty();) {
+    const int taken = gp_poll(session_, &completion);
+    if (taken == 0) break;
+    if (taken < 0) return over(-taken);
+    if (completion.status != GP_OK) return over(GP_JOB_FAILED);
+    const Round* round = window_.find(completion.round);
+    const void* memory = gp_round_memory(session_, completion.round);
+    if (!round || !memory || !round->reduction || round->completed) return over(GP_BROKEN);
+    std::memcpy(round->data(), memory, round->bytes);
+    complete(completion.round);
+    worked = true;
+  }
+  if (!cause_.empty()) return Turn::kOver;
+  return worked ? Turn::kWorked : Turn::kIdle;
+}
+
+void Carrier::complete(std::uint32_t round) {
+  Round* found = window_.find(round);
+  if (!found || !window_.complete(round)) return;
+  found->reduction->completed_elements += found->elements;
+  found->reduction = nullptr;  // the reduction may end now; the result stays in the arena
+}
+
+Carrier::Turn Carrier::wait(int timeout_ms) {
+  const int status = gp_wait(session_, timeout_ms);
+  if (status == GP_OK || status == GP_TIMEOUT) return Turn::kIdle;
+  return over(status);
+}
+
+Carrier::Turn Carrier::over(int status) {
+  const char* said = gp_failure(session_);
+  cause_ = said && *said ? said : "the session ended, status " + std::to_string(status);
+  return Turn::kOver;
+}
+
+void Carrier::describe(Statement& statement) const {
+  statement.first_incomplete = window_.first_incomplete();
+  statement.next_round = window_.next();
+  statement.completed = window_.completed_bits();
+}
+
+std::vector<Carrier::Kept> Carrier::let_go() {
+  std::vector<Kept> kept;
+  const std::uint32_t end = window_.next();
+  for (std::uint32_t round = end - std::min<std::uint32_t>(end, kRoundSlots); round < end;
+       ++round) {
+    const Round* found = window_.find(round);
+    const auto* memory = static_cast<const std::byte*>(gp_round_memory(session_, round));
+    if (!found || !found->completed || !memory) continue;
+    kept.push_back({round, {memory, memory + found->bytes}});
+  }
+  detach(false);
+  return kept;
+}
+
+void Carrier::detach(bool clean) {
+  gp_session* session = nullptr;
+  {
+    const std::lock_guard lock(session_mutex_);
+    session = std::exchange(session_, nullptr);
+  }
+  if (session) gp_detach(session, clean ? 1 : 0);
+}
+
+void Carrier::wake() {
+  const std::lock_guard lock(session_mutex_);
+  if (session_) gp_wake(session_);
+}
+
+void Carrier::abandon() {
+  if (session_) gp_abandon(session_);
+}
+
+/// The daemon's number for this slice of a bucket, named to it when new or changed; 0: no bucket.
+std::uint32_t Carrier::bucket_of(const BucketLayout* layout, const Reduction& reduction,
+                                 std::size_t offset_elements, std::size_t elements) {
+  if (!layout) return 0;
+  const auto key = std::pair(layout->key, offset_elements);
+  auto known = buckets_.find(key);
+  if (known != buckets_.end() && known->second.second == layout->version) {
+    return known->second.first;
+  }
+  if (known == buckets_.end()) {
+    if (buckets_.size() >= kMaxNamedBuckets) return 0;
+    const auto id = static_cast<std::uint32_t>(buckets_.size() + 1);
+    known = buckets_.emplace(key, std::pair(id, std::uint64_t{0})).first;
+  }
+  const std::uint64_t begin = offset_elements;
+  const std::uint64_t end = std::min(begin + elements, std::uint64_t{reduction.elements});
+  std::vector<gp_tensor> tensors;
+  for (const TensorSlice& t : layout->tensors) {
+    const std::uint64_t from = std::max(begin, t.offset_elements);
+    const std::uint64_t to = std::min(end, t.offset_elements + t.elements);
+    if (from < to) tensors.push_back({t.name.c_str(), from - begin, to - from});
+  }
+  if (gp_register_bucket(session_, known->second.first, tensors.data(), tensors.size()) != GP_OK) {
+    return 0;  // if the session is over, the submission says so
+  }
+  known->second.second = layout->version;
+  return known->second.first;
+}
+
+}  // namespace gradplane::shim

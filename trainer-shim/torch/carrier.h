@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "trainer-shim/client/client.h"
+#include "trainer-shim/torch/agreement.h"
+#include "trainer-shim/torch/bucket_layout.h"
+#include "trainer-shim/torch/round_window.h"
+
+namespace gradplane::shim {
+
+/// One attachment to the daemon: cuts reductions into rounds, hands them over, brings the sums
+/// back. Knows no torch. Used by the progress thread; wake() and abandon() say otherwise.
+class Carrier {
+ public:
+  struct Identity {
+    std::uint32_t rank = 0;
+    std::uint32_t world_size = 0;
+  };
+  enum class Turn { kIdle, kWorked, kOver };
+  struct Kept {
+    std::uint32_t round = 0;
+    std::vector<std::byte> bytes;
+  };
+
+  explicit Carrier(Identity identity) : identity_(identity) {}
+  Carrier(const Carrier&) = delete;
+  Carrier& operator=(const Carrier&) = delete;
+
+  /// True if a daemon's socket is there at all; costs one system call.
+  static bool daemon_in_sight(std::string& cause);
+
+  /// Presents this rank to the daemon. False with the cause; bounded by the attach timeout.
+  bool attach(const std::array<std::uint8_t, 16>& job_key, std::string& cause);
+
+  /// Waits until all ranks have joined. False with the cause; bounded by the attach timeout.
+  bool wait_ready(std::string& cause);
+
+  std::size_t round_bytes() const;
+  std::uint32_t rounds_in_flight_max() const;
+
+  /// Starts at round 0 with what all ranks can do.
+  void start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max);
+
+  bool attached() const { return session_ != nullptr; }
+  bool may_submit() const { return window_.may_submit(); }
+
+  /// Hands over the next round of `reduction`, which must stay until it is complete. False when the
+  /// window is full or the session is over; poll() tells which.
+  bool submit_next(Reduction& reduction, const BucketLayout* layout);
+
+  /// Takes completions and writes the sums into the reductions.
+  Turn poll();
+
+  /// Sleeps until something may have happened, at most `timeout_ms`.
+  Turn wait(int timeout_ms);
+
+  /// Why the session is over.
+  const std::string& cause() const { return cause_; }
+
+  /// How far this rank came, for a recovery.
+  void describe(Statement& statement) const;
+
+  /// Copies out the results that a peer may lack, and leaves without order, so that the daemon
+  /// tells the other ranks.
+  std::vector<Kept> let_go();
+
+  /// The slice of a round that was submitted, or nullptr.
+  Round* find(std::uint32_t round) { return window_.find(round); }
+
+  /// Marks a round whose sum has been written by other means.
+  void complete(std::uint32_t round);
+
+  void detach(bool clean);
+
+  /// Ends a wait(). Any thread.
+  void wake();
+
+  /// In a child after fork(), where no other thread runs.
+  void abandon();
+
+ private:
+  std::uint32_t bucket_of(const BucketLayout* layout, const Reduction& reduction,
+                          std::size_t offset_elements, std::size_t elements);
+  Turn over(int status);
+
+  const Identity identity_;
+  std::mutex session_mutex_;  // guards the change of session_ against wake()
+  gp_session* session_ = nullptr;
+  RoundWindow window_;
+  std::size_t agreed_round_bytes_ = 0;
+  std::string cause_;
+  /// (bucket key, offset) -> (id at the daemon, version that it knows)
+  std::map<std::pair<std::uint64_t, std::size_t>, std::pair<std::uint32_t, std::uint64_t>> buckets_;
+};
+
+}  // namespace gradplane::shim

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/torch/counters.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <utility>
+
+#include "trainer-shim/torch/environment.h"
+
+namespace gradplane::shim {
+namespace {
+
+std::mutex cause_mutex;
+std::string& fallback_cause() {
+  static auto* cause = new std::string;  // outlives static destruction
+  return *cause;
+}
+
+std::string json_text(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + "\"";
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  const std::string temporary = path + ".part";
+  std::FILE* file = std::fopen(temporary.c_str(), "we");
+  bool ok = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file) ok = std::fclose(file) == 0 && ok;
+  if (ok && std::rename(temporary.c_str(), path.c_str()) == 0) return;
+  std::fprintf(stderr, "gradplane: the report %s cannot be written\n", path.c_str());
+}
+
+}  // namespace
+
+std::string_view pass_reason_name(PassReason reason) {
+  switch (reason) {
+    case PassReason::kReduceOp:
+      return "reduce_op";
+    case PassReason::kTensorCount:
+      return "tensor_count";
+    case PassReason::kElementType:
+      return "element_type";
+    case PassReason::kLayout:
+      return "layout";
+    case PassReason::kDevice:
+      return "device";
+    case PassReason::kEmpty:
+      return "empty";
+    case PassReason::kOverlap:
+      return "overlap";
+    case PassReason::kCoalesced:
+      return "coalesced";
+    case PassReason::kPeers:
+      return "peers";
+    case PassReason::kForked:
+      return "forked";
+    case PassReason::kCount:
+      break;
+  }
+  return "?";
+}
+
+Counters& counters() {
+  static auto* instance = new Counters;  // outlives static destruction
+  return *instance;
+}
+
+void count_pass(PassReason reason) {
+  counters().passed_through[static_cast<std::size_t>(reason)].fetch_add(1);
+}
+
+void announce_fallback(const std::string& cause) {
+  {
+    const std::lock_guard lock(cause_mutex);
+    if (!fallback_cause().empty()) return;
+    fallback_cause() = cause;
+  }
+  std::fprintf(stderr, "gradplane: %s; all_reduce goes through Gloo\n", cause.c_str());
+}
+
+void say_verbose(const std::string& line) {
+  if (environment().verbose) std::fprintf(stderr, "gradplane: %s\n", line.c_str());
+}
+
+std::string counters_json() {
+  const Counters& c = counters();
+  const std::pair<const char*, std::uint64_t> numbers[] = {{"carried_ops", c.carried_ops},
+                                                           {"carried_buckets", c.carried_buckets},
+                                                           {"carried_rounds", c.carried_rounds},
+                                                           {"carried_bytes", c.carried_bytes},
+                                                           {"fallbacks", c.fallbacks},
+                                                           {"fallen_back_ops", c.fallen_back_ops},
+                                                           {"recovered_rounds", c.recovered_rounds},
+                                                           {"failed_ops", c.failed_ops},
+                                                           {"pending_ns", c.pending_ns},
+                                                           {"waited_ns", c.waited_ns}};
+  std::string out = "{\"version\": 1, \"pid\": " + std::to_string(getpid());
+  const char* rank = std::getenv("RANK");
+  out += ", \"rank\": " + json_text(rank ? rank : "");
+  for (const auto& [name, value] : numbers) {
+    out += ", " + json_text(name) + ": " + std::to_string(value);
+  }
+  out += ", \"passed_through\": {";
+  const char* separator = "";
+  for (std::size_t i = 0; i < c.passed_through.size(); ++i) {
+    const std::uint64_t value = c.passed_through[i];
+    if (value == 0) continue;
+    out += separator + json_text(pass_reason_name(static_cast<PassReason>(i))) + ": " +
+           std::to_string(value);
+    separator = ", ";
+  }
+  const std::lock_guard lock(cause_mutex);
+  return out + "}, \"fallback_cause\": " + json_text(fallback_cause()) + "}";
+}
+
+void write_report() {
+  const std::string json = counters_json();
+  say_verbose(json);
+  if (!environment().report_path.empty()) write_file(environment().report_path, json + "\n");
+}
+
+std::int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace gradplane::shim

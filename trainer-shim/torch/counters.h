@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gradplane::shim {
+
+/// Why an operation went to the original function without being looked at further.
+enum class PassReason : std::uint8_t {
+  kReduceOp,     // not SUM
+  kTensorCount,  // not exactly one tensor
+  kElementType,  // a type that is not summed
+  kLayout,       // sparse, or not plain memory
+  kDevice,       // not in host memory
+  kEmpty,        // no elements
+  kOverlap,      // a view that reaches beyond its storage when read as a run of elements
+  kCoalesced,    // allreduce_coalesced
+  kPeers,        // some rank of the group has no shim
+  kForked,       // a child of the process that attached
+  kCount,
+};
+
+std::string_view pass_reason_name(PassReason reason);
+
+/// What this process did. Any thread.
+struct Counters {
+  std::atomic<std::uint64_t> carried_ops{0};
+  std::atomic<std::uint64_t> carried_buckets{0};  // of carried_ops: DDP gradient buckets
+  std::atomic<std::uint64_t> carried_rounds{0};
+  std::atomic<std::uint64_t> carried_bytes{0};
+  std::atomic<std::uint64_t> fallbacks{0};        // times that a group changed over to Gloo
+  std::atomic<std::uint64_t> fallen_back_ops{0};  // operations that went through Gloo therefore
+  std::atomic<std::uint64_t> recovered_rounds{0};
+  std::atomic<std::uint64_t> failed_ops{0};
+  std::atomic<std::uint64_t> pending_ns{0};  // sum over operations: from the call to the result
+  std::atomic<std::uint64_t> waited_ns{0};   // sum over Work.wait() calls
+  std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(PassReason::kCount)>
+      passed_through{};
+};
+
+Counters& counters();
+
+/// Counts one operation that went to the original function.
+void count_pass(PassReason reason);
+
+/// Says on stderr that all_reduce goes through Gloo and why; once per process.
+void announce_fallback(const std::string& cause);
+
+/// One line on stderr when GRADPLANE_VERBOSE is set.
+void say_verbose(const std::string& line);
+
+/// The counters as one JSON object.
+std::string counters_json();
+
+/// Writes the report that GRADPLANE_REPORT asks for, and the line that GRADPLANE_VERBOSE asks for.
+void write_report();
+
+/// Monotonic time in nanoseconds.
+std::int64_t now_ns();
+
+}  // namespace gradplane::shim

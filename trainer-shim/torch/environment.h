@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gradplane::shim {
+
+/// What GRADPLANE_* variables say. Read once, when the adapter is attached.
+struct Environment {
+  std::string socket_path = "/run/gradplane/gradplaned.sock";
+  std::string run_id;
+  /// Where the counters go at exit, as JSON; empty: nowhere. %r is the rank, %p the process id.
+  std::string report_path;
+  /// What this process is called in `gradplane status`.
+  std::string label;
+  std::uint32_t attach_timeout_ms = 10000;
+  bool require = false;
+  bool verbose = false;
+};
+
+/// The environment of this process. Any thread.
+const Environment& environment();
+
+/// Warns on stderr, once each, of variables that start with GRADPLANE_ and mean nothing here, and
+/// of values that cannot be used.
+void warn_of_strange_variables();
+
+}  // namespace gradplane::shim

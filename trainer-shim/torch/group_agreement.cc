@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+//
+// The part of GroupSession in which the ranks of a group decide together: to carry, to fall back,
+// to come back, and how to repair what a lost session left behind.
+#include <sys/random.h>
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "trainer-shim/torch/element_types.h"
+#include "trainer-shim/torch/environment.h"
+#include "trainer-shim/torch/group_session.h"
+
+namespace gradplane::shim {
+namespace {
+
+/// After a fallback the ranks try again after so many operations, then after twice as many, ...
+constexpr std::uint64_t kFirstRetryOps = 64;
+/// ... up to kFirstRetryOps << kMaxBackoff.
+constexpr std::uint32_t kMaxBackoff = 4;
+/// A session that carried so many operations was a good one: the next retry is early again.
+constexpr std::uint64_t kGoodSessionOps = 1024;
+constexpr std::size_t kMinRoundBytes = kMinBlockBytes;
+
+std::array<std::uint8_t, 16> random_key() {
+  std::array<std::uint8_t, 16> key{};
+  if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
+    throw std::runtime_error("gradplane: the kernel gave no random bytes for the job key");
+  }
+  return key;
+}
+
+}  // namespace
+
+bool GroupSession::agreement_is_due() const {
+  if (ops_.empty()) return false;
+  return mode_ == Mode::kUndecided ||
+         (mode_ == Mode::kFallenBack && front_number_ == next_agreement_);
+}
+
+void GroupSession::agree() {
+  Statement mine;
+  mine.required = environment().require ? 1 : 0;
+  if (rank_ == 0) mine.job_key = random_key();
+  std::string cause;
+  std::vector<Statement> statements;
+  const auto all_can = [&](Stage stage, bool able) {
+    statements = exchange(mine, stage, able, cause);
+    return judge(statements).all_able;
+  };
+  bool carried = all_can(Stage::kWilling, Carrier::daemon_in_sight(cause));
+  carried =
+      carried && all_can(Stage::kAttached, carrier_.attach(statements.front().job_key, cause));
+  if (carried) {
+    const bool ready = carrier_.wait_ready(cause);
+    if (ready) {
+      mine.round_bytes = carrier_.round_bytes();
+      mine.rounds_in_flight = carrier_.rounds_in_flight_max();
+      cause = "the daemon offers rounds of " + std::to_string(mine.round_bytes) + " bytes";
+    }
+    carried = all_can(Stage::kReady, mine.round_bytes >= kMinRoundBytes && mine.rounds_in_flight);
+  }
+  if (carried) {
+    begin_carrying(statements);
+  } else {
+    carrier_.detach(true);
+    fall_back(judge(statements));
+  }
+}
+
+std::vector<Statement> GroupSession::exchange(Statement& mine, Stage stage, bool able,
+                                              const std::string& cause) {
+  mine.stage = stage;
+  mine.able = able ? 1 : 0;
+  mine.set_cause(able ? "" : cause);
+  auto statements = side_->gather(mine);
+  if (!same_stage(statements, stage)) {
+    throw std::runtime_error(
+        "gradplane: the ranks of the group have lost step; do all of them run one version, and "
+        "call "
+        "the same all_reduces in the same order?");
+  }
+  return statements;
+}
+
+void GroupSession::begin_carrying(const std::vector<Statement>& statements) {
+  std::uint64_t round_bytes = UINT64_MAX;
+  std::uint32_t in_flight = UINT32_MAX;
+  for (const Statement& s : statements) {
+    round_bytes = std::min(round_bytes, s.round_bytes);
+    in_flight = std::min(in_flight, s.rounds_in_flight);
+  }
+  carrier_.start(round_bytes, in_flight);
+  mode_ = Mode::kCarried;
+  carried_from_ = front_number_;
+  say_verbose("rank " + std::to_string(rank_) + " of " + std::to_string(size_) +
+              " is attached; all_reduce is carried from operation " +
+              std::to_string(front_number_));
+}
+
+void GroupSession::fall_back(const Verdict& verdict) {
+  if (verdict.required) {
+    break_with(std::make_exception_ptr(std::runtime_error(
+        "gradplane: " + verdict.cause + "; GRADPLANE_REQUIRE forbids to go on over Gloo")));
+    return;
+  }
+  if (mode_ != Mode::kFallenBack) counters().fallbacks += 1;
+  if (mode_ == Mode::kCarried && front_number_ - carried_from_ >= kGoodSessionOps) {
+    agreement_backoff_ = 0;
+  }
+  mode_ = Mode::kFallenBack;
+  next_agreement_ = front_number_ + (kFirstRetryOps << agreement_backoff_);
+  agreement_backoff_ = std::min(agreement_backoff_ + 1, kMaxBackoff);
+  announce_fallback(verdict.cause);
+}
+
+void GroupSession::recover() {
+  Statement mine;
+  mine.required = environment().require ? 1 : 0;
+  carrier_.describe(mine);
+  const std::string cause = carrier_.cause();
+  auto kept = carrier_.let_go();
+  const auto statements = exchange(mine, Stage::kRecover, false, cause);
+  const RecoveryPlan plan = plan_recovery(statements);
+  if (!plan.possible) {
+    throw std::runtime_error("gradplane: the ranks disagree on what was carried: " + cause);
+  }
+  std::uint32_t round = plan.first;
+  for (const int holder : plan.holders) repair_round(round++, holder, kept);
+  finish_completed();
+  for (Op& op : ops_) {
+    op.reduction.submitted_elements = op.reduction.completed_elements;
+    op.deadline_ns = 0;
+  }
+  fall_back(judge(statements));
+}
+
+/// Gives every rank that lacks it the sum of a round: a copy of the holder's, or Gloo's own sum.
+void GroupSession::repair_round(std::uint32_t round, int holder, std::vector<Carrier::Kept>& kept) {
+  Round* const slice = carrier_.find(round);
+  if (!slice) throw std::runtime_error("gradplane: a round to repair is not known any more");
+  if (holder == kNobody) {
+    const auto elements = static_cast<std::int64_t>(slice->elements);
+    const auto type = at::dtype(scalar_type_of(slice->reduction->type));
+    side_->allreduce(at::from_blob(slice->data(), {elements}, type))->wait();
+  } else if (holder == rank_) {
+    const auto own = std::find_if(kept.begin(), kept.end(),
+                                  [&](const Carrier::Kept& k) { return k.round == round; });
+    if (own == kept.end()) throw std::runtime_error("gradplane: a kept result is gone");
+    side_->broadcast(own->bytes, rank_);
+  } else {
+    std::vector<std::byte> bytes(slice->bytes);
+    side_->broadcast(bytes, holder);
+    if (!slice->completed) std::memcpy(slice->data(), bytes.data(), bytes.size());
+  }
+  if (slice->completed) return;
+  carrier_.complete(round);
+  counters().recovered_rounds += 1;
+}
+
+}  // namespace gradplane::shim

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/torch/group_session.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "trainer-shim/torch/completer.h"
+#include "trainer-shim/torch/environment.h"
+#include "trainer-shim/torch/threads.h"
+
+namespace gradplane::shim {
+namespace {
+
+constexpr int kLongestWaitMs = 1000;
+/// After a group has been closed for good, so long may its thread take to notice.
+constexpr auto kGrace = std::chrono::milliseconds(1000);
+
+}  // namespace
+
+GroupSession::GroupSession(std::unique_ptr<SideGroup> side, int rank, int size)
+    : rank_(rank),
+      size_(size),
+      side_(std::move(side)),
+      carrier_({static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(size)}) {}
+
+void GroupSession::start() {
+  thread_ = std::thread([self = shared_from_this()] { self->run(); });
+}
+
+WorkPtr GroupSession::enqueue(Tensors& tensors, ElementType type,
+                              std::shared_ptr<const BucketLayout> layout) {
+  Op op;
+  op.work = c10::make_intrusive<CarriedWork>(tensors);
+  op.tensor = tensors[0];
+  op.reduction.data = static_cast<std::byte*>(tensors[0].data_ptr());
+  op.reduction.elements = static_cast<std::size_t>(tensors[0].numel());
+  op.reduction.type = type;
+  op.layout = std::move(layout);
+  const auto work = op.work;
+  {
+    const std::lock_guard lock(bell_->mutex);
+    std::erase_if(unfinished_, [](const auto& weak) { return weak.expired(); });
+    unfinished_.emplace_back(work);
+    ++pending_count_;
+    inbox_.push_back(std::move(op));
+  }
+  bell_->rung.notify_one();
+  carrier_.wake();
+  return work;
+}
+
+std::vector<c10::intrusive_ptr<CarriedWork>> GroupSession::unfinished() {
+  std::vector<c10::intrusive_ptr<CarriedWork>> works;
+  const std::lock_guard lock(bell_->mutex);
+  for (const auto& weak : unfinished_) {
+    auto work = weak.lock();
+    if (work && !work->isCompleted()) works.push_back(std::move(work));
+  }
+  return works;
+}
+
+void GroupSession::shut_down(std::int64_t limit_ms) {
+  {
+    const std::lock_guard lock(bell_->mutex);
+    stopping_ = true;
+  }
+  bell_->rung.notify_one();
+  carrier_.wake();
+  const std::int64_t limit_ns = now_ns() + limit_ms * 1000000;
+  std::unique_lock lock(bell_->mutex);
+  const auto ended = [this] { return ended_; };
+  while (!thread_ended_.wait_for(lock, kGrace, ended)) {
+    if (pending_count_ != 0 && now_ns() < limit_ns) continue;
+    lock.unlock();
+    side_->close();
+    lock.lock();
+    thread_ended_.wait_for(lock, kGrace, ended);
+    break;
+  }
+  const bool join = ended_;
+  lock.unlock();
+  if (join) {
+    thread_.join();
+    return;
+  }
+  thread_.detach();
+  // The thread may be stuck in Gloo for minutes; what it uses is never freed.
+  new std::shared_ptr<GroupSession>(shared_from_this());
+}
+
+void GroupSession::run() {
+  name_thread("gp-progress");
+  for (;;) {
+    take_inbox();
+    {
+      const std::lock_guard lock(bell_->mutex);
+      if (stopping_ && ops_.empty() && inbox_.empty()) break;
+    }
+    try {
+      if (agreement_is_due()) {
+        agree();
+      } else if (mode_ == Mode::kCarried) {
+        carry_turn();
+      } else if (ops_.empty()) {
+        wait_for_inbox();
+      } else if (mode_ == Mode::kFallenBack) {
+        fall_back_turn();
+      } else {
+        break_with(broken_);
+      }
+    } catch (...) {
+      break_with(std::current_exception());
+      side_->close();  // so that no peer waits for this rank until its timeout
+    }
+  }
+  carrier_.detach(true);
+  {
+    const std::lock_guard lock(bell_->mutex);
+    ended_ = true;
+  }
+  thread_ended_.notify_all();
+}
+
+void GroupSession::take_inbox() {
+  const std::lock_guard lock(bell_->mutex);
+  while (!inbox_.empty()) {
+    ops_.push_back(std::move(inbox_.front()));
+    inbox_.pop_front();
+  }
+}
+
+void GroupSession::wait_for_inbox() {
+  std::unique_lock lock(bell_->mutex);
+  bell_->rung.wait(lock, [this] {
+    return !inbox_.empty() || (stopping_ && ops_.empty()) || bell_->side_completed;
+  });
+  bell_->side_completed = false;
+}
+
+void GroupSession::carry_turn() {
+  bool worked = submit_some();
+  Carrier::Turn turn = carrier_.poll();
+  if (turn == Carrier::Turn::kWorked) finish_completed();
+  if (turn == Carrier::Turn::kIdle && !worked) turn = carrier_.wait(wait_ms_until_deadline());
+  if (turn == Carrier::Turn::kOver) {
+    finish_completed();
+    recover();
+    return;
+  }
+  check_deadlines();
+}
+
+bool GroupSession::submit_some() {
+  bool worked = false;
+  for (Op& op : ops_) {
+    while (!op.reduction.all_submitted()) {
+      if (!carrier_.submit_next(op.reduction, op.layout.get())) return worked;
+      worked = true;
+      if (op.deadline_ns != 0) continue;
+      op.deadline_ns = now_ns() + std::chrono::nanoseconds(side_->timeout()).count();
+      counters().carried_ops += 1;
+      if (op.layout) counters().carried_buckets += 1;
+    }
+  }
+  return worked;
+}
+
+void GroupSession::finish_completed() {
+  for (Op& op : ops_) {
+    if (op.work && op.reduction.complete()) finish(op, nullptr);
+  }
+  pop_finished();
+}
+
+int GroupSession::wait_ms_until_deadline() const {
+  std::int64_t wait_ms = kLongestWaitMs;
+  for (const Op& op : ops_) {
+    if (!op.work || op.deadline_ns == 0) continue;
+    wait_ms = std::min(wait_ms, (op.deadline_ns - now_ns()) / 1000000 + 1);
+  }
+  return static_cast<int>(std::max<std::int64_t>(wait_ms, 0));
+}
+
+void GroupSession::check_deadlines() {
+  const bool late = std::any_of(ops_.begin(), ops_.end(), [now = now_ns()](const Op& op) {
+    return op.work && op.deadline_ns != 0 && op.deadline_ns < now;
+  });
+  if (!late) return;
+  carrier_.detach(false);
+  break_with(std::make_exception_ptr(
+      std::runtime_error("Timed out waiting " + std::to_string(side_->timeout().count()) +
+                         "ms for all_reduce to complete over gradplane")));
+  side_->close();
+}
+
+void GroupSession::fall_back_turn() {
+  std::uint64_t number = front_number_;
+  for (Op& op : ops_) {
+    if (number++ == next_agreement_) break;
+    if (op.work && !op.side_work) issue_on_side(op);
+  }
+  bool worked = false;
+  for (Op& op : ops_) {
+    if (!op.side_work || !op.side_work->getFuture()->completed()) continue;
+    std::exception_ptr failure;
+    try {
+      op.side_work->wait();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    finish(op, failure);
+    worked = true;
+  }
+  pop_finished();
+  if (!worked) wait_for_inbox();
+}
+
+void GroupSession::issue_on_side(Op& op) {
+  counters().fallen_back_ops += 1;
+  const Reduction& r = op.reduction;
+  const auto left = static_cast<std::int64_t>(r.elements - r.completed_elements);
+  try {
+    op.side_work =
+        side_->allreduce(at::from_blob(r.data + r.completed_elements * r.bytes_per_element(),
+                                       {left}, at::dtype(op.tensor.scalar_type())));
+  } catch (...) {
+    finish(op, std::current_exception());  // what Gloo refuses, it refuses on every rank
+    return;
+  }
+  op.side_work->getFuture()->addCallback([bell = bell_](c10::ivalue::Future&) {
+    {
+      const std::lock_guard lock(bell->mutex);
+      bell->side_completed = true;
+    }
+    bell->rung.notify_one();
+  });
+}
+
+void GroupSession::finish(Op& op, std::exception_ptr failure) {
+  {
+    const std::lock_guard lock(bell_->mutex);
+    --pending_count_;
+  }
+  op.side_work.reset();
+  op.tensor.reset();
+  complete_soon([work = std::move(op.work), failure] { CarriedWork::finish(work, failure); });
+}
+
+void GroupSession::pop_finished() {
+  while (!ops_.empty() && !ops_.front().work) {
+    ops_.pop_front();
+    ++front_number_;
+  }
+}
+
+void GroupSession::break_with(std::exception_ptr failure) {
+  mode_ = Mode::kBroken;
+  broken_ = failure;
+  carrier_.detach(false);
+  for (Op& op : ops_) {
+    if (op.work) finish(op, failure);
+  }
+  pop_finished();
+}
+
+}  // namespace gradplane::shim

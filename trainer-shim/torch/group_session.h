@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "trainer-shim/torch/bucket_layout.h"
+#include "trainer-shim/torch/carried_work.h"
+#include "trainer-shim/torch/carrier.h"
+#include "trainer-shim/torch/side_group.h"
+
+namespace gradplane::shim {
+
+/// The all_reduces of one process group. Operations queue here in the order of the calls; a
+/// progress thread sends all of them, in that order, either through the daemon or through the side
+/// group, and which of the two is decided by all ranks together.
+/// docs/decisions/0002-attach-and-fallback.md tells why each step is as it is.
+class GroupSession : public std::enable_shared_from_this<GroupSession> {
+ public:
+  GroupSession(std::unique_ptr<SideGroup> side, int rank, int size);
+
+  /// Starts the progress thread. Throws std::system_error.
+  void start();
+
+  /// Queues an all_reduce that the caller has found fit. Any thread.
+  WorkPtr enqueue(Tensors& tensors, ElementType type, std::shared_ptr<const BucketLayout> layout);
+
+  /// The works that are not complete, for a barrier to wait for. Any thread.
+  std::vector<c10::intrusive_ptr<CarriedWork>> unfinished();
+
+  /// Finishes what is queued, then leaves. When `limit_ms` is over, or when nothing is queued and
+  /// the thread is stuck with dead peers, the connections are closed and the thread is left to
+  /// itself.
+  void shut_down(std::int64_t limit_ms);
+
+  /// In a child after fork(), where the progress thread does not exist.
+  void abandon() { carrier_.abandon(); }
+
+ private:
+  enum class Mode { kUndecided, kCarried, kFallenBack, kBroken };
+
+  struct Op {
+    c10::intrusive_ptr<CarriedWork> work;  // keeps the tensor; empty once it is finished
+    at::Tensor tensor;
+    Reduction reduction;
+    std::shared_ptr<const BucketLayout> layout;
+    std::int64_t deadline_ns = 0;  // 0: not started
+    WorkPtr side_work;             // while it goes through the side group
+  };
+
+  void run();
+  void take_inbox();
+  void wait_for_inbox();
+  bool agreement_is_due() const;
+
+  void agree();
+  std::vector<Statement> exchange(Statement& mine, Stage stage, bool able,
+                                  const std::string& cause);
+  void begin_carrying(const std::vector<Statement>& statements);
+  void fall_back(const Verdict& verdict);
+
+  void carry_turn();
+  bool submit_some();
+  void finish_completed();
+  int wait_ms_until_deadline() const;
+  void check_deadlines();
+
+  void recover();
+  void repair_round(std::uint32_t round, int holder, std::vector<Carrier::Kept>& kept);
+
+  void fall_back_turn();
+  void issue_on_side(Op& op);
+
+  void finish(Op& op, std::exception_ptr failure);
+  void pop_finished();
+  void break_with(std::exception_ptr failure);
+
+  const int rank_;
+  const int size_;
+  const std::unique_ptr<SideGroup> side_;
+  Carrier carrier_;
+
+  // Progress thread alone.
+  Mode mode_ = Mode::kUndecided;
+  std::deque<Op> ops_;              // from the first that is not finished
+  std::uint64_t front_number_ = 0;  // of ops_.front(), counted from the group's first operation
+  std::uint64_t next_agreement_ = 0;
+  std::uint64_t carried_from_ = 0;
+  std::uint32_t agreement_backoff_ = 0;
+  std::exception_ptr broken_;
+
+  /// Wakes the progress thread when it does not wait for the daemon. A callback of the side group
+  /// may hold it a moment longer than the session lives.
+  struct Bell {
+    std::mutex mutex;
+    std::condition_variable rung;
+    bool side_completed = false;
+  };
+
+  // Shared with the callers; guarded by bell_->mutex.
+  const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
+  std::condition_variable thread_ended_;
+  std::deque<Op> inbox_;
+  std::vector<c10::weak_intrusive_ptr<CarriedWork>> unfinished_;
+  std::uint64_t pending_count_ = 0;
+  bool stopping_ = false;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+}  // namespace gradplane::shim

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/torch/groups.h"
+
+#include <utility>
+
+namespace gradplane::shim {
+namespace {
+
+/// A group that is destroyed finishes its operations, as Gloo's own queue does; they have deadlines
+/// of their own, so this only bounds a mistake of ours.
+constexpr std::int64_t kDestroyLimitMs = 3600 * 1000;
+/// A process that exits does not wait for peers.
+constexpr std::int64_t kExitLimitMs = 1000;
+
+}  // namespace
+
+void Groups::add(const Group* group, GroupEntry entry) {
+  const std::lock_guard lock(mutex_);
+  groups_[group] = std::move(entry);
+}
+
+GroupEntry Groups::find(const Group* group) {
+  const std::lock_guard lock(mutex_);
+  const auto found = groups_.find(group);
+  return found == groups_.end() ? GroupEntry{} : found->second;
+}
+
+void Groups::remove(const Group* group) {
+  GroupEntry entry;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = groups_.find(group);
+    if (found == groups_.end()) return;
+    entry = std::move(found->second);
+    groups_.erase(found);
+  }
+  if (entry.session) entry.session->shut_down(kDestroyLimitMs);
+}
+
+void Groups::end_all() {
+  std::unordered_map<const Group*, GroupEntry> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(groups_);
+  }
+  for (auto& [group, entry] : all) {
+    if (!entry.session) continue;
+    entry.session->shut_down(kExitLimitMs);
+    // Gloo's threads must not be joined this late: what they use may be gone.
+    new std::shared_ptr<GroupSession>(std::move(entry.session));
+  }
+}
+
+void Groups::abandon_all() {
+  for (auto& [group, entry] : groups_) {
+    if (entry.session) entry.session->abandon();
+  }
+}
+
+Groups& groups() {
+  static auto* instance = new Groups;  // outlives static destruction
+  return *instance;
+}
+
+}  // namespace gradplane::shim

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+
+#include "trainer-shim/torch/group_session.h"
+
+namespace gradplane::shim {
+
+/// What the shim knows of one process group of the trainer.
+struct GroupEntry {
+  std::shared_ptr<GroupSession> session;  // empty: this group is never carried
+  std::string refusal;                    // why not
+};
+
+/// The process groups of this process, by address. Any thread.
+class Groups {
+ public:
+  void add(const Group* group, GroupEntry entry);
+  GroupEntry find(const Group* group);
+
+  /// Takes the group out and ends its session.
+  void remove(const Group* group);
+
+  /// At exit: ends all sessions, soon.
+  void end_all();
+
+  /// Around fork(), so that the child finds the table whole.
+  void lock_for_fork() { mutex_.lock(); }
+  void unlock_after_fork() { mutex_.unlock(); }
+
+  /// In the child: forgets the daemon's sessions.
+  void abandon_all();
+
+ private:
+  std::mutex mutex_;
+  std::unordered_map<const Group*, GroupEntry> groups_;
+};
+
+Groups& groups();
+
+}  // namespace gradplane::shim

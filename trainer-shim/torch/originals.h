@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <string>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <unordered_map>
+#include <vector>
+
+/// The functions of libtorch 1.13 that the preload object diverts, with the calling convention of
+/// the members that they are: `this` first, non-trivial arguments by reference. reducer.hpp
+/// includes a header that Debian does not ship, so c10d::Reducer stays an address here.
+namespace gradplane::shim {
+
+using Group = c10d::ProcessGroupGloo;
+using GroupOptions = c10::intrusive_ptr<Group::Options>;
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
+using Tensors = std::vector<at::Tensor>;
+using ParameterNames = std::unordered_map<std::size_t, std::string>;
+
+struct Originals {
+  void (*group_constructor)(Group*, const StorePtr&, int, int, GroupOptions&);
+  void (*group_destructor)(Group*);
+  void (*group_deleting_destructor)(Group*);
+  WorkPtr (*allreduce)(Group*, Tensors&, const c10d::AllreduceOptions&);
+  WorkPtr (*allreduce_coalesced)(Group*, Tensors&, const c10d::AllreduceCoalescedOptions&);
+  WorkPtr (*barrier)(Group*, const c10d::BarrierOptions&);
+  void (*reducer_constructor)(void*, Tensors&, void*, void*,
+                              c10::intrusive_ptr<c10d::ProcessGroup>&, void*, std::int64_t, bool,
+                              bool, ParameterNames&, std::int64_t);
+  void (*reducer_destructor)(void*);
+  FuturePtr (*run_comm_hook)(void*, c10d::GradBucket&);
+};
+
+/// Filled before the first diverted call; constant afterwards.
+const Originals& originals();
+
+}  // namespace gradplane::shim

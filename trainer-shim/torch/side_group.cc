@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/torch/side_group.h"
+
+#include <cstring>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
+namespace gradplane::shim {
+namespace {
+
+constexpr const char* kSidePrefix = "gradplane/side";
+constexpr const char* kHello = "1";
+thread_local bool connecting_here = false;
+
+std::string hello_key(int rank) {
+  return "gradplane/hello/" + std::to_string(rank);
+}
+
+/// Names the protected member of a group; a group is never one of these.
+struct Access : Group {
+  static auto contexts() { return &Access::contexts_; }
+};
+
+struct ConnectingHere {
+  ConnectingHere() { connecting_here = true; }
+  ~ConnectingHere() { connecting_here = false; }
+};
+
+}  // namespace
+
+void SideGroup::say_hello(c10d::Store& store, int rank) {
+  store.set(hello_key(rank), std::vector<std::uint8_t>(kHello, kHello + 1));
+}
+
+std::vector<int> SideGroup::ranks_without_shim(c10d::Store& store, int size) {
+  std::vector<std::string> keys;
+  for (int rank = 0; rank < size; ++rank) keys.push_back(hello_key(rank));
+  std::vector<int> missing;
+  if (store.check(keys)) return missing;
+  for (int rank = 0; rank < size; ++rank) {
+    if (!store.check({hello_key(rank)})) missing.push_back(rank);
+  }
+  return missing;
+}
+
+SideGroup::SideGroup(const StorePtr& store, int rank, int size, const GroupOptions& options) {
+  const ConnectingHere here;
+  const StorePtr side_store = c10::make_intrusive<c10d::PrefixStore>(kSidePrefix, store);
+  group_ = c10::make_intrusive<Group>(side_store, rank, size, options);
+}
+
+bool SideGroup::connecting() {
+  return connecting_here;
+}
+
+std::vector<Statement> SideGroup::gather(const Statement& mine) {
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Statement));
+  Tensors input = {at::empty({kBytes}, at::kByte)};
+  std::memcpy(input[0].data_ptr(), &mine, sizeof mine);
+  std::vector<Tensors> outputs(1);
+  for (int i = 0; i < group_->getSize(); ++i) outputs[0].push_back(at::empty({kBytes}, at::kByte));
+  group_->allgather(outputs, input)->wait();
+  std::vector<Statement> statements(outputs[0].size());
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    std::memcpy(&statements[i], outputs[0][i].data_ptr(), sizeof(Statement));
+  }
+  return statements;
+}
+
+void SideGroup::broadcast(std::span<std::byte> bytes, int root) {
+  Tensors tensors = {
+      at::from_blob(bytes.data(), {static_cast<std::int64_t>(bytes.size())}, at::kByte)};
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  group_->broadcast(tensors, options)->wait();
+}
+
+WorkPtr SideGroup::allreduce(const at::Tensor& elements) {
+  Tensors tensors = {elements};
+  return originals().allreduce(group_.get(), tensors, {});
+}
+
+void SideGroup::close() {
+  for (const auto& context : (*group_).*Access::contexts()) context->closeConnections();
+}
+
+}  // namespace gradplane::shim

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "trainer-shim/torch/agreement.h"
+#include "trainer-shim/torch/originals.h"
+
+namespace gradplane::shim {
+
+/// A second Gloo group over the same ranks, store and devices as the trainer's own. Only the
+/// progress thread issues operations on it, so they match between ranks whatever the trainer does
+/// on its group meanwhile. Everything throws as Gloo throws.
+class SideGroup {
+ public:
+  /// Says in the group's store that this rank has the shim; before the trainer's group connects.
+  static void say_hello(c10d::Store& store, int rank);
+
+  /// The ranks that did not say hello. Call it after the trainer's group has connected: then every
+  /// rank has got past its hello, so that the answer is final and the same on all of them.
+  static std::vector<int> ranks_without_shim(c10d::Store& store, int size);
+
+  /// Connects; collective, in the thread that makes the trainer's group.
+  SideGroup(const StorePtr& store, int rank, int size, const GroupOptions& options);
+
+  /// True while this thread connects a side group: its constructor call must not be diverted.
+  static bool connecting();
+
+  /// Every rank's statement, by rank.
+  std::vector<Statement> gather(const Statement& mine);
+
+  /// The bytes of `root`, in place.
+  void broadcast(std::span<std::byte> bytes, int root);
+
+  /// The original all_reduce SUM of a run of elements, in place; does not wait.
+  WorkPtr allreduce(const at::Tensor& elements);
+
+  /// Closes the connections, so that no peer waits for this rank. Any thread.
+  void close();
+
+  std::chrono::milliseconds timeout() const { return group_->getOptions()->timeout; }
+
+ private:
+  c10::intrusive_ptr<Group> group_;
+};
+
+}  // namespace gradplane::shim
