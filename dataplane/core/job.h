@@ -105,6 +105,7 @@ class Job {
   // job_receive.cc
   void handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now);
   Round* round_for_data(const wire::Packet& packet, std::size_t edge, Instant now);
+  bool may_be_passed_by(const Round& round) const;
   bool answers_a_push(const Round& round, const wire::Packet& packet) const;
   void handle_push(Round& round, InEdge& edge, const wire::Packet& packet);
   void handle_result(Round& round, const InEdge& edge, const wire::Packet& packet);

@@ -36,7 +36,7 @@ Round* Job::round_for_data(const wire::Packet& packet, std::size_t edge, Instant
     request_ack(edge, h.round, true, now);
     return nullptr;
   }
-  if (ahead > 0) {
+  if (ahead > 0 && !may_be_passed_by(round)) {
     counters_.drop(Drop::kFutureRound);
     return nullptr;
   }
@@ -55,8 +55,18 @@ Round* Job::round_for_data(const wire::Packet& packet, std::size_t edge, Instant
     counters_.drop(Drop::kFutureRound);
     return nullptr;
   }
-  if (!round.open) open_round(round, geometry);
+  if (!round.open) {
+    round.id = h.round;
+    open_round(round, geometry);
+  }
   return &round;
+}
+
+/// A small bucket may have no block for some tree. A node without ranks then never hears of the
+/// round, and its slot waits for it. A sender that has turned the slot over proves that the round
+/// has ended everywhere: it has the results of all blocks, and none of them came through us.
+bool Job::may_be_passed_by(const Round& round) const {
+  return !round.open && config_.local_ranks.empty();
 }
 
 /// A result can exist only after our own contribution to its block has left.

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/support/core_cluster.h"
+
+#include <algorithm>
+
+#include "dataplane/engine/local_plan.h"
+
+namespace gradplane::testing {
+
+CoreCluster::CoreCluster(const api::Plan& plan, const ClusterOptions& options)
+    : plan_(plan), options_(options), random_(options.seed), now_(options.start) {
+  for (std::size_t m = 0; m < plan.members.size(); ++m) {
+    core::JobConfig config;
+    config.job = 1;
+    config.epoch = plan.epoch;
+    config.self = plan.members[m].node;
+    config.block_bytes = options.block_bytes;
+    config.round_bytes = options.round_bytes;
+    config.authenticate = options.authenticate;
+    engine::fill_local_plan(config, plan, config.self, {});
+    for (const std::uint16_t rank : plan.members[m].ranks) {
+      ranks_.push_back({.member = m, .local = config.local_ranks.size(), .done = {}});
+      config.local_ranks.push_back({.arena = nullptr, .rank = rank});
+    }
+    nodes_.push_back(std::make_unique<CoreNode>(std::move(config)));
+  }
+}
+
+std::string CoreCluster::run(const std::vector<std::uint32_t>& elements) {
+  elements_ = elements;
+  for (Rank& rank : ranks_) rank.done.resize(elements.size());
+  const Instant end = now_ + options_.limit;
+  while (failure_.empty()) {
+    submit_all();
+    bool worked = true;
+    while (worked) {
+      worked = false;
+      for (std::size_t m = 0; m < nodes_.size(); ++m) worked = turn(m) || worked;
+    }
+    if (settled()) return failure_;
+    Instant next = flights_.empty() ? Instant::never() : flights_.top().at;
+    for (const auto& n : nodes_) next = std::min(next, n->node().next_deadline());
+    now_ = std::max(now_ + Duration::ns(1), next);
+    if (now_ > end) return "no end: " + std::to_string(ranks_[0].completed) + " rounds completed";
+    arrive_all();
+    for (const auto& n : nodes_) n->node().tick(now_);
+  }
+  return failure_;
+}
+
+void CoreCluster::submit_all() {
+  for (Rank& rank : ranks_) {
+    while (rank.submitted < elements_.size() &&
+           rank.submitted - rank.completed < options_.in_flight) {
+      const std::uint32_t round = plan_.activation_round + rank.submitted;
+      const auto result = nodes_[rank.member]->submit(rank.local, round, elements_[rank.submitted]);
+      if (result == core::SubmitResult::kBusy) break;
+      if (result != core::SubmitResult::kAccepted) failure_ = "a submission was rejected";
+      ++rank.submitted;
+    }
+  }
+}
+
+bool CoreCluster::turn(std::size_t member) {
+  CoreNode& node = *nodes_[member];
+  const std::vector<Sent> packets = node.drain(now_);
+  for (const Sent& packet : packets) send(plan_.members[member].node, packet);
+  const std::vector<core::Event> events = node.events();
+  for (const core::Event& event : events) complete(member, event);
+  if (!events.empty()) submit_all();
+  return !packets.empty() || !events.empty();
+}
+
+void CoreCluster::complete(std::size_t member, const core::Event& event) {
+  if (event.kind != core::Event::Kind::kRoundDone) {
+    failure_ = "a mismatch was reported";
+    return;
+  }
+  for (Rank& rank : ranks_) {
+    if (rank.member != member || rank.local != event.local_rank) continue;
+    const std::uint32_t index = event.round - plan_.activation_round;
+    if (rank.done[index]) failure_ = "a round completed twice";
+    rank.done[index] = true;
+    while (rank.completed < rank.submitted && rank.done[rank.completed]) ++rank.completed;
+    if (event.contributors != nodes_[member]->job().config().world_size) {
+      failure_ = "a contribution is missing";
+    }
+    if (!nodes_[member]->holds_sum(rank.local, event.round, elements_[index])) {
+      failure_ = "round " + std::to_string(event.round) + " holds a wrong sum";
+    }
+  }
+}
+
+void CoreCluster::send(std::uint16_t from, Sent packet) {
+  for (int copies = chance(options_.duplication) ? 2 : 1; copies > 0; --copies) {
+    if (chance(options_.loss)) continue;
+    Duration delay = options_.delay;
+    if (options_.jitter > Duration{}) {
+      const auto span = static_cast<std::uint64_t>(options_.jitter.count_ns());
+      delay += Duration::ns(static_cast<std::int64_t>(random_() % span));
+    }
+    flights_.push({.at = now_ + delay, .order = order_++, .from = from, .packet = packet});
+  }
+}
+
+void CoreCluster::arrive_all() {
+  while (!flights_.empty() && flights_.top().at <= now_) {
+    const Flight flight = flights_.top();
+    flights_.pop();
+    for (std::size_t m = 0; m < nodes_.size(); ++m) {
+      if (plan_.members[m].node != flight.packet.to) continue;
+      nodes_[m]->deliver(flight.from, flight.packet.bytes, now_);
+    }
+  }
+}
+
+bool CoreCluster::settled() const {
+  for (const Rank& rank : ranks_) {
+    if (rank.completed != elements_.size()) return false;
+  }
+  for (const auto& node : nodes_) {
+    if (node->job().waiting().any) return false;
+    for (const core::Flow& flow : node->job().flows()) {
+      if (flow.in_flight() > 0) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace gradplane::testing

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <queue>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "dataplane/api/plan.h"
+#include "tests/support/core_node.h"
+
+namespace gradplane::testing {
+
+struct ClusterOptions {
+  std::uint64_t seed = 1;
+  std::size_t block_bytes = kMinBlockBytes;
+  std::size_t round_bytes = 16 << 10;
+  std::uint32_t in_flight = 4;  // rounds that a rank submits ahead
+  bool authenticate = false;
+  Instant start = Instant::from_ns(1'000'000'000);
+  Duration limit = Duration::seconds(30);  // virtual
+  Duration delay = Duration::us(50);
+  Duration jitter;
+  double loss = 0;
+  double duplication = 0;
+};
+
+/// Production jobs of all members of a plan, joined by a network that may lose, repeat and reorder,
+/// in virtual time. Rounds begin at plan.activation_round. The whole engine has its own simulator
+/// (tests/sim); this one can start anywhere in the space of rounds and clocks.
+class CoreCluster {
+ public:
+  CoreCluster(const api::Plan& plan, const ClusterOptions& options);
+
+  /// Runs one round for each entry, which is its number of elements. Empty when every rank got
+  /// every sum, and nothing was left in flight; else what went wrong.
+  std::string run(const std::vector<std::uint32_t>& elements);
+
+  CoreNode& node(std::size_t member) { return *nodes_[member]; }
+  Instant now() const { return now_; }
+
+ private:
+  struct Flight {
+    Instant at;
+    std::uint64_t order = 0;
+    std::uint16_t from = 0;
+    Sent packet;
+    bool operator<(const Flight& o) const { return at != o.at ? at > o.at : order > o.order; }
+  };
+  struct Rank {
+    std::size_t member = 0;
+    std::size_t local = 0;
+    std::uint32_t submitted = 0;
+    std::uint32_t completed = 0;  // without a gap: rounds may end in another order
+    std::vector<bool> done;
+  };
+
+  bool turn(std::size_t member);
+  void send(std::uint16_t from, Sent packet);
+  void arrive_all();
+  void submit_all();
+  void complete(std::size_t member, const core::Event& event);
+  bool settled() const;
+  bool chance(double p) { return p > 0 && std::uniform_real_distribution<>(0, 1)(random_) < p; }
+
+  api::Plan plan_;
+  ClusterOptions options_;
+  std::mt19937_64 random_;
+  std::vector<std::unique_ptr<CoreNode>> nodes_;
+  std::vector<Rank> ranks_;
+  std::vector<std::uint32_t> elements_;
+  std::priority_queue<Flight> flights_;
+  std::uint64_t order_ = 0;
+  Instant now_;
+  std::string failure_;
+};
+
+}  // namespace gradplane::testing

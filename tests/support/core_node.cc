@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/support/core_node.h"
+
+#include <cstring>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::testing {
+
+CoreNode::CoreNode(core::JobConfig config) : node_(config.self, 0) {
+  for (core::LocalRank& rank : config.local_ranks) {
+    arenas_.push_back(std::make_unique<std::byte[]>(kRoundSlots * config.round_bytes));
+    rank.arena = arenas_.back().get();
+  }
+  job_ = std::make_unique<core::Job>(std::move(config));
+  GP_ASSERT(node_.add(job_.get()));
+}
+
+const std::byte* CoreNode::slot(std::size_t local_rank, std::uint32_t round) const {
+  return arenas_[local_rank].get() + (round % kRoundSlots) * job_->config().round_bytes;
+}
+
+core::SubmitResult CoreNode::submit(std::size_t local_rank, std::uint32_t round,
+                                    std::uint32_t elements) {
+  const std::uint32_t rank = job_->config().local_ranks[local_rank].rank;
+  std::byte* at = const_cast<std::byte*>(slot(local_rank, round));
+  for (std::uint32_t e = 0; e < elements; ++e) {
+    const float value = contribution(round, rank, e);
+    std::memcpy(at + e * sizeof value, &value, sizeof value);
+  }
+  return job_->submit(local_rank, round, elements, ElementType::kFloat32);
+}
+
+void CoreNode::deliver(std::uint16_t from, std::span<const std::byte> bytes, Instant now) {
+  // A copy of exactly this size: a read past the packet's end is seen by the sanitizer.
+  const std::vector<std::byte> copy(bytes.begin(), bytes.end());
+  (void)node_.handle(from, copy, false, now);
+}
+
+std::vector<Sent> CoreNode::drain(Instant now) {
+  std::vector<Sent> out;
+  while (node_.sum_local(64)) {
+  }
+  for (;;) {
+    std::vector<std::byte> buffer(kMaxDatagramBytes);
+    const auto packet = node_.poll_transmit(buffer, now);
+    if (!packet) return out;
+    buffer.resize(packet->length_bytes);
+    wire::ParseError error{};
+    GP_ASSERT(wire::parse(buffer, error).has_value());
+    out.push_back({packet->node, std::move(buffer)});
+  }
+}
+
+std::vector<core::Event> CoreNode::events() {
+  std::vector<core::Event> out;
+  core::Event event;
+  while (job_->poll_event(event)) out.push_back(event);
+  return out;
+}
+
+float CoreNode::element(std::size_t local_rank, std::uint32_t round, std::uint32_t index) const {
+  float value;
+  std::memcpy(&value, slot(local_rank, round) + index * sizeof value, sizeof value);
+  return value;
+}
+
+bool CoreNode::holds_sum(std::size_t local_rank, std::uint32_t round,
+                         std::uint32_t elements) const {
+  for (std::uint32_t e = 0; e < elements; ++e) {
+    float sum = 0;
+    for (std::uint32_t r = 0; r < job_->config().world_size; ++r) sum += contribution(round, r, e);
+    if (element(local_rank, round, e) != sum) return false;
+  }
+  return true;
+}
+
+std::uint64_t CoreNode::drops(core::Drop reason) const {
+  const auto i = static_cast<std::size_t>(reason);
+  return job_->counters().drops[i] + node_.counters().drops[i];
+}
+
+}  // namespace gradplane::testing

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dataplane/base/time.h"
+#include "dataplane/core/job.h"
+#include "dataplane/core/node.h"
+#include "dataplane/wire/packet.h"
+
+namespace gradplane::testing {
+
+/// A packet that a node sent.
+struct Sent {
+  std::uint16_t to = 0;
+  std::vector<std::byte> bytes;
+  wire::Header header() const {
+    wire::ParseError error{};
+    const auto packet = wire::parse(bytes, error);
+    return packet ? packet->header : wire::Header{};
+  }
+};
+
+/// What rank `rank` adds to element `element`: small whole numbers, so that fp32 sums are exact.
+inline float contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element) {
+  return static_cast<float>((round * 5 + rank * 3 + element * 7) % 16);
+}
+
+/// One job on one node, with the arenas of its local ranks, and no network: packets go in and come
+/// out as bytes. Every packet that the job sends is checked to be one that parse() takes.
+class CoreNode {
+ public:
+  /// config.local_ranks names the ranks; their arenas are made here.
+  explicit CoreNode(core::JobConfig config);
+
+  /// Writes rank `local_rank`'s contribution to a round of `elements` fp32 and submits it.
+  core::SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements);
+  void deliver(std::uint16_t from, std::span<const std::byte> bytes, Instant now);
+  /// Everything that may leave now. Sums local contributions first.
+  std::vector<Sent> drain(Instant now);
+  /// Events since the last call.
+  std::vector<core::Event> events();
+
+  /// The number at `element` of a local rank's slot.
+  float element(std::size_t local_rank, std::uint32_t round, std::uint32_t index) const;
+  /// Whether the slot holds the sum over ranks 0..world_size-1.
+  bool holds_sum(std::size_t local_rank, std::uint32_t round, std::uint32_t elements) const;
+
+  core::Job& job() { return *job_; }
+  const core::Job& job() const { return *job_; }
+  core::Node& node() { return node_; }
+  std::uint64_t drops(core::Drop reason) const;
+
+ private:
+  const std::byte* slot(std::size_t local_rank, std::uint32_t round) const;
+
+  std::vector<std::unique_ptr<std::byte[]>> arenas_;
+  std::unique_ptr<core::Job> job_;
+  core::Node node_;
+};
+
+}  // namespace gradplane::testing
