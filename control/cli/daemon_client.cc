@@ -90,7 +90,9 @@ bool send_message(int fd, const Message& message) {
 
 Result<protocol::DaemonMessage> receive_message(int fd, const std::string& path) {
   std::string text(protocol::kMaxSocketMessageBytes, '\0');
-  const ssize_t length = recv(fd, text.data(), text.size(), 0);
+  ssize_t length = recv(fd, text.data(), text.size(), 0);
+  // A daemon that closes before it reads resets the connection; what it said before is still there.
+  if (length < 0 && errno == ECONNRESET) length = recv(fd, text.data(), text.size(), 0);
   if (length < 0) return unreachable(path, errno);
   if (length == 0) {
     return Error{fmt::format("the daemon on {} closed the connection; {}", path, remedy(EACCES))};
@@ -131,12 +133,11 @@ Result<std::string> fetch_status(const std::string& socket_path) {
   const int fd = connection.value().get();
   const protocol::ClientHello hello{.role = protocol::Role::kOperator,
                                     .pid = static_cast<std::uint32_t>(getpid())};
-  // A daemon that refuses says why before it closes: a failed send is no reason not to read.
-  const bool greeted = send_message(fd, hello);
-  const int send_error = errno;
+  // A daemon that refuses says why and closes, perhaps before this is sent: read in any case.
+  (void)send_message(fd, hello);
   const auto answer = expect<protocol::DaemonHello>(fd, socket_path);
-  if (!answer) return greeted ? answer.error() : unreachable(socket_path, send_error);
-  if (!send_message(fd, protocol::StatusRequest{})) return unreachable(socket_path, errno);
+  if (!answer) return answer.error();
+  (void)send_message(fd, protocol::StatusRequest{});
   auto status = expect<protocol::StatusReply>(fd, socket_path);
   if (!status) return status.error();
   return std::move(status.value().json);

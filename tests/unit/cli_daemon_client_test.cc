@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/cli/daemon_client.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::cli;
+
+namespace {
+
+/// A socket on which a thread plays the daemon for one connection.
+class FakeDaemon {
+ public:
+  using Script = std::function<void(int fd)>;
+
+  explicit FakeDaemon(Script script, int type = SOCK_SEQPACKET) {
+    folder_ = (std::filesystem::temp_directory_path() / "gp-cli-XXXXXX").string();
+    if (mkdtemp(folder_.data()) == nullptr) return;
+    listener_ = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path().c_str(), sizeof address.sun_path - 1);
+    if (bind(listener_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        listen(listener_, 1) != 0 || !script) {
+      return;
+    }
+    thread_ = std::thread([this, script] {
+      const int fd = accept(listener_, nullptr, nullptr);
+      script(fd);
+      close(fd);
+    });
+  }
+  FakeDaemon(const FakeDaemon&) = delete;
+  FakeDaemon& operator=(const FakeDaemon&) = delete;
+  ~FakeDaemon() {
+    shutdown(listener_, SHUT_RDWR);  // ends an accept() that nobody connected to
+    if (thread_.joinable()) thread_.join();
+    close(listener_);
+    std::filesystem::remove_all(folder_);
+  }
+
+  std::string path() const { return folder_ + "/s"; }
+
+ private:
+  std::string folder_;
+  int listener_ = -1;
+  std::thread thread_;
+};
+
+void say(int fd, const std::string& text) {
+  send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+}
+
+std::string hear(int fd) {
+  std::array<char, 4096> text{};
+  const ssize_t length = recv(fd, text.data(), text.size(), 0);
+  return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
+}
+
+std::string error_of(const FakeDaemon& daemon) {
+  const auto status = fetch_status(daemon.path());
+  return status.ok() ? "" : status.error().message;
+}
+
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+constexpr const char* kHello = R"({"type":"hello","version":1,"node":"w0","software":"d 1"})";
+
+}  // namespace
+
+TEST_CASE("status is asked for after a hello") {
+  std::vector<std::string> heard;
+  std::string answer;
+  {
+    const FakeDaemon daemon([&heard](int fd) {
+      heard.push_back(hear(fd));
+      say(fd, kHello);
+      heard.push_back(hear(fd));
+      say(fd, R"({"type":"status","node":"w0"})");
+      hear(fd);
+    });
+    const auto status = fetch_status(daemon.path());
+    REQUIRE(status.ok());
+    answer = status.value();
+  }
+  REQUIRE(heard.size() == 2);
+  CHECK(holds(heard[0], R"("type":"hello")"));
+  CHECK(holds(heard[0], R"("role":"operator")"));
+  CHECK(heard[1] == R"({"type":"status"})");
+  CHECK(holds(answer, R"("node":"w0")"));
+}
+
+TEST_CASE("the daemon's own words are passed on when it refuses") {
+  const FakeDaemon refusing(
+      [](int fd) { say(fd, R"({"type":"error","reason":"uid 7 may not"})"); });
+  CHECK(holds(error_of(refusing), "refused: uid 7 may not"));
+}
+
+TEST_CASE("an answer that is no answer is told from a daemon that is gone") {
+  const FakeDaemon closing([](int) {});
+  CHECK(holds(error_of(closing), closing.path()));
+  const FakeDaemon garbage([](int fd) {
+    hear(fd);
+    say(fd, "\x01\x02");
+    hear(fd);
+  });
+  CHECK(holds(error_of(garbage), "no gradplaned of this version"));
+  const FakeDaemon chatty([](int fd) {
+    hear(fd);
+    for (int i = 0; i < 100; ++i) say(fd, R"({"type":"ready","epoch":1,"nodes":1})");
+    hear(fd);
+  });
+  CHECK(holds(error_of(chatty), "does not answer the question"));
+}
+
+TEST_CASE("a socket that nobody serves: which, why, what to do") {
+  const auto error = fetch_status("/nonexistent/s").error().message;
+  CHECK(holds(error, "/nonexistent/s: No such file or directory"));
+  CHECK(holds(error, "gradplaned --config FILE"));
+  const FakeDaemon stream(nullptr, SOCK_STREAM);
+  CHECK(holds(error_of(stream), "another program listens there"));
+  CHECK(holds(fetch_status("").error().message, "no socket path"));
+  CHECK(holds(fetch_status(std::string(200, 'x')).error().message, "no socket path"));
+}

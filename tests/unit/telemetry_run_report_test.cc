@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/telemetry/run_report.h"
+
+#include "tests/support/catch.h"
+
+using namespace gradplane::telemetry;
+
+namespace {
+
+constexpr const char* kRank0 =
+    R"({"version": 1, "pid": 11, "rank": "0", "carried_ops": 3, "carried_buckets": 2,)"
+    R"( "carried_rounds": 4, "carried_bytes": 5120, "fallbacks": 1, "fallen_back_ops": 2,)"
+    R"( "recovered_rounds": 1, "failed_ops": 0, "pending_ns": 1, "waited_ns": 1,)"
+    R"( "passed_through": {"device": 2, "reduce_op": 1}, "fallback_cause": "no daemon"})";
+
+}  // namespace
+
+TEST_CASE("a run report is read line by line") {
+  const RunReport report = parse_run_report(std::string(kRank0) + "\n\n{\"pid\": 12}\n");
+  REQUIRE(report.processes.size() == 2);
+  CHECK(report.unreadable_lines == 0);
+  CHECK(report.carried());
+  CHECK(report.processes[0].attached);
+  CHECK(report.processes[0].carried_rounds == 4);
+  CHECK(report.processes[0].passed_through.at("device") == 2);
+  CHECK_FALSE(report.processes[1].attached);
+}
+
+TEST_CASE("the plain names of members are understood too") {
+  const RunReport report =
+      parse_run_report(R"({"attached": true, "carried": 7, "rounds": 8, "bytes": 9, "rank": 3})");
+  REQUIRE(report.processes.size() == 1);
+  CHECK(report.processes[0].carried_ops == 7);
+  CHECK(report.processes[0].carried_bytes == 9);
+  CHECK(report.processes[0].rank == "3");
+}
+
+TEST_CASE("garbage in a run report is counted") {
+  const RunReport report = parse_run_report(
+      "x\n[1]\n{\"pid\": \"a\", \"rank\": [], "
+      "\"passed_through\": 3, \"carried_ops\": -1}\n{");
+  CHECK(report.unreadable_lines == 3);
+  REQUIRE(report.processes.size() == 1);
+  CHECK_FALSE(report.carried());
+}
+
+TEST_CASE("the verdict") {
+  CHECK(verdict_text(parse_run_report(kRank0)) ==
+        "gradplane: attached: 1 of 1 reporting processes went through gradplane\n"
+        "  pid 11, rank 0: attached; carried 3 collectives (4 rounds, 5.0 KiB), passed through 3 "
+        "(device 2, reduce_op 1), fell back 1 times for 2 collectives, recovered 1 rounds: no "
+        "daemon\n");
+  CHECK(verdict_text({}).starts_with("gradplane: not attached: no process reported."));
+  CHECK(verdict_text(parse_run_report(R"({"attached": true})"))
+            .starts_with("gradplane: attached, but nothing was carried"));
+  CHECK(verdict_text(parse_run_report("{}\nx"))
+            .starts_with("gradplane: not attached: every collective went to the original\n"));
+  CHECK(verdict_text(parse_run_report("{}\nx"))
+            .ends_with("1 lines of the report could not be read\n"));
+  CHECK(verdict_text(parse_run_report(R"({"fallback_cause": "\u001b[2J"})")).find('\x1b') ==
+        std::string::npos);
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/telemetry/status.h"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "control/telemetry/printable.h"
+#include "control/telemetry/quantity.h"
+#include "control/telemetry/table.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::telemetry;
+
+namespace {
+
+/// A report in which no field has its default value.
+StatusReport full_report() {
+  StatusReport r;
+  r.node = "w0";
+  r.software = "gradplaned 0.1.0";
+  r.role = "relay";
+  r.pid = 123;
+  r.uptime_ns = 11520ULL * 1000000000;
+  r.port = {.kind = "af_packet",
+            .interface = "eth1",
+            .address = "10.0.0.2/24",
+            .mtu_bytes = 1500,
+            .rx_datagrams = 1,
+            .rx_bytes = 2,
+            .tx_datagrams = 3,
+            .tx_bytes = 4,
+            .rx_missed = 5,
+            .drops = {{"bad_header", 6}, {"not_for_us", 0}}};
+  r.poll = {.idle = "adaptive", .iterations = 7, .busy_ns = 250, .total_ns = 1000, .sleeps = 9};
+  r.peers = {{.node = "agg",
+              .address = "10.0.0.1",
+              .state = "alive",
+              .rtt_ns = 250000,
+              .rtt_min_ns = 100000,
+              .window_blocks = 64,
+              .blocks_sent = 10,
+              .blocks_retransmitted = 11,
+              .blocks_lost = 12}};
+  r.peers_omitted = 13;
+  JobStatus job;
+  job.id = 0x3fa81c02;
+  job.label = "train.py";
+  job.run_id = "r1";
+  job.epoch = 14;
+  job.plan_kind = "star";
+  job.state = JobState::kFailed;
+  job.reason = "rank 3 left";
+  job.world_size = 4;
+  job.joined_count = 2;
+  job.missing = {1, 3};
+  job.missing_count = 2;
+  job.ranks = {{.rank = 0,
+                .node = "w0",
+                .joined = true,
+                .attached = true,
+                .pid = 77,
+                .rounds_completed = 15},
+               {.rank = 2,
+                .node = "w2",
+                .joined = true,
+                .attached = false,
+                .pid = 0,
+                .rounds_completed = 0}};
+  job.ranks_omitted = 16;
+  job.rounds_completed = 17;
+  job.bytes_reduced = 18;
+  job.blocks_sent = 1000;
+  job.blocks_received = 20;
+  job.blocks_retransmitted = 10;
+  job.blocks_lost = 22;
+  job.blocks_duplicate = 23;
+  job.drops = {{"late", 24}};
+  r.jobs = {job};
+  r.drops = {{"unknown_job", 25}};
+  r.control_rejected = {{"wrong_type", 26}};
+  return r;
+}
+
+std::string error_of(const std::string& text) {
+  const auto report = from_json(text);
+  return report.ok() ? "" : report.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("a status survives JSON, every field of it") {
+  const std::string text = to_json(full_report());
+  const auto report = from_json(text);
+  REQUIRE(report.ok());
+  CHECK(to_json(report.value()) == text);
+  // No field is lost on both ways alike: a default report has other values everywhere.
+  CHECK(text.find(":\"\"") == std::string::npos);
+  CHECK(report.value().jobs[0].ranks[0].rounds_completed == 15);
+  CHECK(report.value().jobs[0].state == JobState::kFailed);
+  CHECK(report.value().port.drops.at("bad_header") == 6);
+  CHECK(report.value().peers[0].blocks_lost == 12);
+  CHECK(report.value().poll.busy_share() == 0.25);
+}
+
+TEST_CASE("versions may differ: unknown members are tolerated, missing ones default") {
+  const auto report = from_json(R"({"node": "x", "news": [1, {"a": 2}], "port": {"speed": 1}})");
+  REQUIRE(report.ok());
+  CHECK(report.value().node == "x");
+  CHECK(report.value().jobs.empty());
+}
+
+TEST_CASE("a hostile status is an error that names the member") {
+  CHECK(error_of("") == "status: not JSON");
+  CHECK(error_of("{\"node\": \"x\"") == "status: not JSON");
+  CHECK(error_of("[]") == "status: an object is accepted");
+  CHECK(error_of("3") == "status: an object is accepted");
+  CHECK(error_of(R"({"pid": -1})") == "pid: an integer from 0 to 4294967295 is accepted");
+  CHECK(error_of(R"({"pid": 4294967296})") == "pid: an integer from 0 to 4294967295 is accepted");
+  CHECK(error_of(R"({"pid": 1.5})") == "pid: an integer from 0 to 4294967295 is accepted");
+  CHECK(error_of(R"({"node": 5})") == "node: a text of at most 512 bytes is accepted");
+  CHECK(error_of(R"({"node": ")" + std::string(513, 'x') + "\"}") ==
+        "node: a text of at most 512 bytes is accepted");
+  CHECK(error_of(R"({"port": []})") == "port: an object is accepted");
+  CHECK(error_of(R"({"port": {"drops": {"x": "y"}}})") ==
+        "port.drops.x: an integer from 0 to 18446744073709551615 is accepted");
+  CHECK(error_of(R"({"jobs": {}})") == "jobs: a list of at most 16 entries is accepted");
+  CHECK(error_of(R"({"jobs": [{"state": "happy"}]})") ==
+        "jobs[0].state: waiting, ready or failed is accepted");
+  CHECK(error_of(R"({"jobs": [{"ranks": [{}, {"joined": 1}]}]})") ==
+        "jobs[0].ranks[1].joined: true or false is accepted");
+  CHECK(error_of(R"({"jobs": [{"ranks": [7]}]})") == "jobs[0].ranks[0]: an object is accepted");
+  std::string many = "[{}";
+  for (std::size_t i = 0; i < kMaxJobs; ++i) many += ",{}";
+  CHECK(error_of("{\"jobs\": " + many + "]}") == "jobs: a list of at most 16 entries is accepted");
+  CHECK_FALSE(error_of(std::string(kMaxStatusBytes + 1, ' ')).empty());
+  CHECK_FALSE(error_of(std::string(100000, '[')).empty());
+}
+
+TEST_CASE("a label that is not UTF-8 does not break JSON") {
+  StatusReport report = full_report();
+  report.jobs[0].label = "a\xff\xfe";
+  CHECK(from_json(to_json(report)).ok());
+}
+
+TEST_CASE("the largest cluster fits a message of the control socket") {
+  constexpr std::size_t kMessageBytes = std::size_t{64} << 10;
+  StatusReport report = full_report();
+  report.peers_omitted = 0;
+  report.jobs[0].ranks_omitted = 0;
+  report.peers.assign(kMaxNodes, report.peers[0]);
+  report.jobs[0].ranks.assign(kMaxRanks, report.jobs[0].ranks[1]);
+  report.jobs[0].ranks.back().attached = true;
+  report.jobs.assign(kMaxJobs, report.jobs[0]);
+  const std::string text = to_json(report, kMessageBytes);
+  CHECK(text.size() <= kMessageBytes);
+  const auto shorter = from_json(text);
+  REQUIRE(shorter.ok());
+  CHECK(shorter.value().peers.size() + shorter.value().peers_omitted == kMaxNodes);
+  const JobStatus& job = shorter.value().jobs.back();
+  CHECK(job.ranks.size() + job.ranks_omitted == kMaxRanks);
+  REQUIRE_FALSE(job.ranks.empty());
+  CHECK(job.ranks[0].attached);
+  CHECK(to_json(full_report(), kMessageBytes) == to_json(full_report()));
+}
+
+TEST_CASE("text for a person") {
+  CHECK(to_text(full_report()) == R"(gradplaned 0.1.0 on w0, pid 123, up 3 h 12 min
+  role    relay
+  port    af_packet eth1 10.0.0.2/24, MTU 1500
+          received 1 datagrams (2 B), sent 3 (4 B), missed 5
+  dropped bad_header 6
+  poll    adaptive, 25.0 % busy, 9 sleeps
+  refused unknown_job 25
+  control wrong_type 26
+
+job 3fa81c02 train.py failed, star, epoch 14
+  reason  rank 3 left
+  ranks   2 of 4 joined
+  missing rank 1, 3
+  rounds  17 completed, 18 B summed
+  blocks  sent 1000, received 20, retransmitted 10 (1.00 %), lost 22, duplicate 23
+  dropped late 24
+  RANK  NODE  JOINED  ATTACHED  PID  ROUNDS
+     0  w0    yes     yes        77      15
+     2  w2    yes     no          -       -
+  and 16 more, left out here
+
+peers
+  NODE  ADDRESS   STATE       RTT       MIN  WINDOW  SENT  REPEATED  LOST
+  agg   10.0.0.1  alive  250.0 us  100.0 us      64    10        11    12
+  and 13 more, left out here
+)");
+}
+
+TEST_CASE("text stays within its width and cannot drive a terminal") {
+  StatusReport report = full_report();
+  report.jobs[0].label =
+      "\x1b]0;owned\x07\xc2\x9b"
+      "31m";
+  report.jobs[0].reason = std::string(300, 'x') + " \x1b[2J end";
+  report.peers[0].node = std::string(63, 'n');
+  for (int i = 0; i < 40; ++i) report.port.drops["reason_" + std::to_string(i)] = 1;
+  for (std::uint32_t i = 0; i < 64; ++i) report.jobs[0].missing.push_back(100 + i);
+  report.jobs[0].missing_count = 900;
+  report.peers[0].blocks_sent = UINT64_MAX;
+  std::istringstream lines(to_text(report));
+  std::size_t too_long = 0;
+  for (std::string line; std::getline(lines, line);) {
+    too_long += line.size() > 130 ? 1 : 0;
+    CHECK(line.find('\x1b') == std::string::npos);
+    CHECK(line.find("\xc2\x9b") == std::string::npos);
+    CHECK_FALSE(line.ends_with(' '));
+  }
+  CHECK(too_long == 1);  // the one word of 300 letters
+  CHECK(to_text(report, {.color = true, .width = 100}).find("\x1b[31mfailed\x1b[0m") !=
+        std::string::npos);
+}
+
+TEST_CASE("waiting says for whom") {
+  StatusReport report;
+  JobStatus job;
+  job.missing_count = 1000;
+  job.missing = {4, 5};
+  report.jobs = {job};
+  CHECK(to_text(report).find("missing rank 4, 5 and 998 more\n") != std::string::npos);
+}
+
+TEST_CASE("words are wrapped and clipped by characters, not bytes") {
+  CHECK(wrapped("> ", "aa bb cc", 7) == "> aa bb\n  cc\n");
+  CHECK(wrapped("> ", "aaaaaaaaaa", 5) == "> aaaaaaaaaa\n");
+  CHECK(wrapped("> ", "", 5) == "> \n");
+  CHECK(columns("h\xc3\xa9h\xc3\xa9") == 4);
+  CHECK(clipped("h\xc3\xa9h\xc3\xa9", 3) == "h\xc3\xa9~");
+  CHECK(clipped("abc", 3) == "abc");
+  CHECK(printable("a\nb\x7f\xc2\x80") == "a?b??");
+}
+
+TEST_CASE("quantities") {
+  CHECK(bytes_text(0) == "0 B");
+  CHECK(bytes_text(1536) == "1.5 KiB");
+  CHECK(bytes_text(UINT64_MAX) == "16.0 EiB");
+  CHECK(duration_text(1500) == "1.5 us");
+  CHECK(duration_text(59ULL * 1000000000) == "59 s");
+  CHECK(duration_text(90ULL * 1000000000) == "1 min 30 s");
+  CHECK(duration_text(200000ULL * 1000000000) == "2 d 7 h");
+}
+
+TEST_CASE("OpenMetrics: families are whole, typed and end with EOF") {
+  StatusReport report = full_report();
+  report.jobs[0].label = "a\"b\\c\nd";
+  report.jobs.push_back(report.jobs[0]);
+  report.jobs[1].id = 5;
+  const std::string text = to_openmetrics(report);
+  CHECK(text.ends_with("\n# EOF\n"));
+  CHECK(text.find(
+            "gradplane_job_info{job_id=\"3fa81c02\",label=\"a\\\"b\\\\c?d\",plan=\"star\"} 1\n") !=
+        std::string::npos);
+  CHECK(text.find("gradplane_job_rank_rounds_total{job_id=\"3fa81c02\",rank=\"0\"} 15\n") !=
+        std::string::npos);
+  CHECK(text.find("gradplane_peer_rtt_seconds{peer=\"agg\"} 0.00025\n") != std::string::npos);
+  CHECK(text.find("gradplane_port_drops_total{reason=\"bad_header\"} 6\n") != std::string::npos);
+
+  std::istringstream lines(text);
+  std::set<std::string> families;
+  std::set<std::string> samples;
+  std::string family;
+  std::string type;
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    std::istringstream words(line);
+    std::string hash;
+    std::string kind;
+    words >> hash >> kind;
+    if (hash == "#" && kind == "TYPE") {
+      words >> family >> type;
+      CHECK(families.insert(family).second);
+      continue;
+    }
+    if (hash == "#") continue;
+    const std::string suffix = type == "counter" ? "_total" : type == "info" ? "_info" : "";
+    CHECK(line.substr(0, line.find_first_of("{ ")) == family + suffix);
+    CHECK(samples.insert(line.substr(0, line.rfind(' '))).second);
+  }
+  CHECK(families.size() > 25);
+}
