@@ -51,6 +51,7 @@ struct JobConfig {
   std::uint32_t epoch = 0;
   std::uint16_t self = 0;  // this node's id
   std::uint16_t world_size = 0;
+  std::uint32_t first_round = 0;  // of this plan; numbers wrap around 2^32
   bool authenticate = false;
   wire::Key key{};
   std::size_t block_bytes = kDefaultBlockBytes;

@@ -47,14 +47,15 @@ Job::Job(JobConfig config)
   GP_ASSERT(config_.local_ranks.size() <= kMaxLocalRanks && config_.trees.size() <= kMaxTrees);
   GP_ASSERT(config_.block_bytes % kBlockAlignBytes == 0 && config_.block_bytes <= kMaxBlockBytes);
   for (const TreeConfig& tree : config_.trees) sums_in_tree_.push_back(needs_sums(config_, tree));
-  for (std::uint32_t s = 0; s < kRoundSlots; ++s) {
-    rounds_[s].id = s;
+  for (std::uint32_t n = 0; n < kRoundSlots; ++n) {
+    Round& round = slot_of(config_.first_round + n);
+    round.id = config_.first_round + n;
     for (std::size_t t = 0; t < config_.trees.size(); ++t) {
       const std::size_t capacity = sums_in(t)
                                        ? max_blocks_of_tree(config_.trees[t].share.weight,
                                                             total_weight_, config_.max_blocks())
                                        : 0;
-      rounds_[s].accumulators.emplace_back(capacity, config_.block_bytes);
+      round.accumulators.emplace_back(capacity, config_.block_bytes);
     }
   }
   for (const PeerConfig& peer : config_.peers) {

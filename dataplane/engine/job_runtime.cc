@@ -29,7 +29,8 @@ JobRuntime::JobRuntime(core::JobConfig config, std::vector<std::uint16_t> ranks,
     ranks_.push_back({.channel = std::move(channel),
                       .submissions = submissions,
                       .completions = completions,
-                      .held = std::nullopt});
+                      .held = std::nullopt,
+                      .next_round = job_.config().first_round});
   }
 }
 

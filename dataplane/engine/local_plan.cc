@@ -64,6 +64,7 @@ class Builder {
     std::size_t ranks = 0;
     for (const api::Member& member : plan_.members) ranks += member.ranks.size();
     config_.world_size = static_cast<std::uint16_t>(ranks);
+    config_.first_round = plan_.activation_round;
     for (const api::Tree& tree : plan_.trees) {
       config_.trees.push_back(place_in(tree, begin));
       begin += tree.weight;

@@ -80,3 +80,20 @@ TEST_CASE("every plan sums every round under loss, repetition and reordering") {
     CHECK(cluster.run(sizes(60, 4096, seed)) == "");
   }
 }
+
+TEST_CASE("round numbers and clocks wrap around without a trace") {
+  ClusterOptions options;
+  // The 32-bit microsecond clock of packets wraps 20 ms after the start.
+  options.start = Instant::from_ns((std::int64_t{1} << 32) * 1000 - 20'000'000);
+  options.loss = 0.05;
+  options.duplication = 0.05;
+  options.jitter = Duration::us(400);
+  for (api::Plan plan : {aggregators(1, 3), aggregators(2, 2), aggregators(3, 2), relays()}) {
+    const std::uint32_t before_wrap = GENERATE(1u, 7u, 16u, 17u, 40u);
+    plan.activation_round = 0U - before_wrap;
+    CAPTURE(before_wrap, plan.trees.size());
+    CoreCluster cluster(plan, options);
+    CHECK(cluster.run(sizes(80, 4096, before_wrap)) == "");
+    CHECK(cluster.now() > options.start + Duration::ms(20));
+  }
+}
