@@ -189,7 +189,7 @@ TEST_CASE("kernel: every malformed frame is counted by its reason and nothing el
   // The packet socket that DPDK's driver makes puts fragments together before we see them.
   const std::uint64_t fragments = kind_under_test() == port::DeviceKind::kAfPacket ? 0 : 1;
   CHECK(link.counted(PortDrop::kBadHeader, with(good, 20, 0x20)) == fragments);
-  CHECK(link.counted(PortDrop::kBadHeader, with(good, 22, 0)) == 1);     // time to live
+  CHECK(link.counted(PortDrop::kBadHeader, with(good, 22, 0)) == 1);  // time to live
   CHECK(link.counted(PortDrop::kBadChecksum, with(good, 24, 0x5a)) == 1);
   CHECK(link.counted(PortDrop::kBadChecksum, with(good, 60, 0x5a)) == 1);
   CHECK(link.counted(PortDrop::kNotUdp, with(good, 13, 0x99)) == 1);  // an unknown Ethernet type

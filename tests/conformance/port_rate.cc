@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+#include "tests/conformance/port_suite.h"
+#include "tests/support/catch.h"
+
+/// Not a test: prints how fast the pair is. Run with the tag [.rate].
+namespace gradplane::conformance {
+namespace {
+
+constexpr std::uint32_t kPayloadBytes = 1400;
+constexpr Duration kRun = Duration::seconds(3);
+
+std::size_t send_burst(port::Port& from, Ipv4 to) {
+  std::array<port::TxDatagram, port::kMaxBurst> burst;
+  std::size_t count = 0;
+  for (port::TxDatagram& d : burst) {
+    if (!from.allocate(d)) break;
+    d.length_bytes = kPayloadBytes;
+    d.destination = {to, 4791};
+    ++count;
+  }
+  return from.transmit(std::span(burst).first(count));
+}
+
+std::size_t receive_burst(port::Port& port) {
+  std::array<port::RxDatagram, port::kMaxBurst> burst;
+  const std::size_t count = port.receive(burst);
+  port.release(std::span(burst).first(count));
+  return count;
+}
+
+TEST_CASE("rate: one sender thread, one receiver thread", "[.rate]") {
+  PortPair& p = ports();
+  std::vector<Received> got;
+  REQUIRE(poll_until([&] { return !got.empty(); },
+                     [&] {
+                       send(p.left, {p.right.address(), 4791}, 1, pattern(64, 1));
+                       receive_into(p.left, got);
+                       receive_into(p.right, got);
+                     }));
+  std::atomic<bool> stop{false};
+  std::uint64_t sent = 0, received = 0;
+  std::thread sender([&] {
+    while (!stop.load(std::memory_order_relaxed)) {
+      p.left.tick(now());
+      sent += send_burst(p.left, p.right.address());
+      receive_burst(p.left);
+    }
+  });
+  std::thread receiver([&] {
+    while (!stop.load(std::memory_order_relaxed)) {
+      p.right.tick(now());
+      received += receive_burst(p.right);
+    }
+  });
+  const Instant end = now() + kRun;
+  while (now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  stop.store(true);
+  sender.join();
+  receiver.join();
+  const double seconds = kRun.to_seconds();
+  std::printf("%u-byte payloads: sent %.3f Mpps, received %.3f Mpps (%.2f Gbit/s)\n", kPayloadBytes,
+              static_cast<double>(sent) / seconds * 1e-6,
+              static_cast<double>(received) / seconds * 1e-6,
+              static_cast<double>(received) * kPayloadBytes * 8 / seconds * 1e-9);
+  std::printf("missed by the receiver: %llu, refused by the sender's device: %llu\n",
+              static_cast<unsigned long long>(p.right.counters().rx_missed),
+              static_cast<unsigned long long>(drops(p.left, port::PortDrop::kTxFull)));
+}
+
+}  // namespace
+}  // namespace gradplane::conformance
