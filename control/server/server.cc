@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/server/server.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+#include <variant>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::server {
+
+using protocol::ClientMessage;
+
+namespace {
+
+/// Messages of one client that are served before the others have their turn.
+constexpr int kMessagesPerTurn = 32;
+/// Without a descriptor to accept with, for how long the listener is left alone.
+constexpr Duration kAcceptPause = Duration::ms(100);
+/// Connections above kMaxConnections that may stay to read why they were refused.
+constexpr std::size_t kMaxLingering = 64;
+
+bool out_of_descriptors() {
+  return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
+}
+
+}  // namespace
+
+std::string_view hang_up_name(HangUp reason) {
+  switch (reason) {
+    case HangUp::kNotAllowed:
+      return "not_allowed";
+    case HangUp::kTooMany:
+      return "too_many";
+    case HangUp::kNoHello:
+      return "no_hello";
+    case HangUp::kVersion:
+      return "version";
+    case HangUp::kBadMessage:
+      return "bad_message";
+    case HangUp::kSlowReader:
+      return "slow_reader";
+    case HangUp::kByHandler:
+      return "by_handler";
+    case HangUp::kCount:
+      break;
+  }
+  return "?";
+}
+
+Result<std::unique_ptr<Server>> Server::create(EventLoop& loop, ConnectionHandler& handler,
+                                               ServerOptions options) {
+  Result<Listener> listener = Listener::open(options.socket_path, options.socket_mode);
+  if (!listener.ok()) return listener.error();
+  std::unique_ptr<Server> server(
+      new Server(loop, handler, std::move(options), std::move(listener.value())));
+  const Status started = server->start();
+  if (!started.ok()) return started.error();
+  return server;
+}
+
+Server::Server(EventLoop& loop, ConnectionHandler& handler, ServerOptions options,
+               Listener listener)
+    : loop_(loop),
+      handler_(handler),
+      options_(std::move(options)),
+      listener_(std::move(listener)),
+      buffer_(protocol::kMaxSocketMessageBytes + 1) {}
+
+Server::~Server() {
+  loop_.forget(listener_.fd());
+  if (accept_timer_ != 0) loop_.cancel_timer(accept_timer_);
+  for (auto& [id, client] : clients_) {
+    loop_.forget(client.connection.fd());
+    loop_.cancel_timer(client.timer);
+    loop_.cancel_timer(client.report_timer);
+  }
+}
+
+Status Server::start() {
+  spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return loop_.watch(listener_.fd(), EPOLLIN, [this](std::uint32_t) { on_connectable(); });
+}
+
+void Server::on_connectable() {
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (socket.valid()) {
+      admit(std::move(socket));
+      continue;
+    }
+    if (!out_of_descriptors()) return;
+    if (turn_away()) continue;
+    loop_.change(listener_.fd(), 0);
+    accept_timer_ = loop_.start_timer(EventLoop::now() + kAcceptPause, [this] {
+      accept_timer_ = 0;
+      loop_.change(listener_.fd(), EPOLLIN);
+    });
+    return;
+  }
+}
+
+bool Server::turn_away() {
+  ++hang_ups_[static_cast<std::size_t>(HangUp::kTooMany)];
+  spare_.reset();
+  const bool accepted =
+      UniqueFd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)).valid();
+  spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  return accepted;
+}
+
+void Server::admit(UniqueFd socket) {
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
+  const int fd = socket.get();
+  const ConnectionId id = ++last_id_;
+  const Status watched =
+      loop_.watch(fd, EPOLLIN, [this, id](std::uint32_t events) { on_event(id, events); });
+  if (!watched.ok()) return;
+  const Instant now = EventLoop::now();
+  Client& client =
+      clients_.try_emplace(id, Client{.connection = Connection(std::move(socket), now)})
+          .first->second;
+  client.peer.pid = peer.pid;
+  client.peer.uid = peer.uid;
+  if (!is_allowed(peer.uid)) {
+    end(id, HangUp::kNotAllowed,
+        fmt::format("user {} may not use this daemon; add it to control.allow_uids", peer.uid));
+  } else if (clients_.size() > kMaxConnections) {
+    end(id, HangUp::kTooMany,
+        fmt::format("{} connections are open, which is the most", kMaxConnections));
+    if (clients_.size() > kMaxConnections + kMaxLingering) drop(id, false);
+  } else {
+    set_timer(client, now + kHelloWithin,
+              [this, id] { end(id, HangUp::kNoHello, "no hello came in time"); });
+  }
+}
+
+bool Server::is_allowed(uid_t uid) const {
+  const auto& allowed = options_.allowed_uids;
+  return uid == 0 || uid == ::geteuid() ||
+         std::find(allowed.begin(), allowed.end(), uid) != allowed.end();
+}
+
+void Server::on_event(ConnectionId id, std::uint32_t events) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  Client& client = found->second;
+  if (client.lingering) {
+    throw_away(id);
+    return;
+  }
+  if ((events & EPOLLOUT) != 0) {
+    client.connection.flush();
+    update_watch(client);
+  }
+  // Whoever has hung up sends no more: the rest is bounded, and is read without a pause.
+  if ((events & (EPOLLHUP | EPOLLERR)) != 0) client.paused = false;
+  if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0 && !client.paused) read_from(id);
+}
+
+void Server::read_from(ConnectionId id) {
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    const auto found = clients_.find(id);
+    if (found == clients_.end() || found->second.lingering) return;
+    Client& client = found->second;
+    if (!client.connection.take_token(EventLoop::now())) {
+      pause(id, client);
+      return;
+    }
+    std::size_t size = 0;
+    switch (client.connection.read(buffer_, size)) {
+      case Connection::Read::kNothing:
+        return;
+      case Connection::Read::kClosed:
+        drop(id, false);
+        return;
+      case Connection::Read::kTooLong:
+        ++rejected_[static_cast<std::size_t>(protocol::RejectReason::kTooLong)];
+        end(id, HangUp::kBadMessage, "a message has at most 64 KiB");
+        return;
+      case Connection::Read::kMessage:
+        if (!take_message(id, {buffer_.data(), size})) return;
+    }
+  }
+}
+
+bool Server::take_message(ConnectionId id, std::string_view text) {
+  const auto parsed = protocol::parse_client_message(text);
+  if (!parsed.ok()) {
+    ++rejected_[static_cast<std::size_t>(parsed.rejection.reason)];
+    end(id, HangUp::kBadMessage, parsed.rejection.text);
+    return false;
+  }
+  const ClientMessage& message = *parsed.message;
+  Client& client = clients_.at(id);
+  const auto* hello = std::get_if<protocol::ClientHello>(&message);
+  if (!client.opened) {
+    if (hello != nullptr) return on_hello(id, *hello);
+    end(id, HangUp::kNoHello, "the first message must be hello");
+    return false;
+  }
+  if (!role_may(client, message)) {
+    end(id, HangUp::kBadMessage, "this message is not for this role, or comes a second time");
+    return false;
+  }
+  if (const auto* detach = std::get_if<protocol::Detach>(&message)) {
+    drop(id, detach->clean);
+    return false;
+  }
+  handler_.on_message(id, message);
+  return true;
+}
+
+bool Server::on_hello(ConnectionId id, const protocol::ClientHello& hello) {
+  if (hello.version != protocol::kSocketVersion) {
+    end(id, HangUp::kVersion,
+        fmt::format("this daemon speaks version {}, not {}; install the same release on both sides",
+                    protocol::kSocketVersion, hello.version));
+    return false;
+  }
+  Client& client = clients_.at(id);
+  loop_.cancel_timer(std::exchange(client.timer, 0));
+  client.peer.role = hello.role;
+  if (!send(id, protocol::DaemonHello{protocol::kSocketVersion, options_.node, options_.software}))
+    return false;
+  client.opened = true;
+  handler_.on_open(id, client.peer);
+  return true;
+}
+
+bool Server::role_may(const Client& client, const ClientMessage& message) const {
+  if (std::holds_alternative<protocol::ClientHello>(message)) return false;
+  const bool for_operators = std::holds_alternative<protocol::StatusRequest>(message);
+  return for_operators == (client.peer.role == protocol::Role::kOperator);
+}
+
+void Server::throw_away(ConnectionId id) {
+  Connection& connection = clients_.at(id).connection;
+  for (int i = 0; i < kMessagesPerTurn; ++i) {
+    std::size_t size = 0;
+    const Connection::Read read = connection.read(buffer_, size);
+    if (read == Connection::Read::kNothing) return;
+    if (read != Connection::Read::kClosed) continue;
+    drop(id, false);
+    return;
+  }
+}
+
+void Server::pause(ConnectionId id, Client& client) {
+  client.paused = true;
+  update_watch(client);
+  set_timer(client, client.connection.resume_at(EventLoop::now()), [this, id] {
+    Client& resumed = clients_.at(id);
+    resumed.paused = false;
+    update_watch(resumed);
+  });
+}
+
+void Server::update_watch(const Client& client) {
+  const std::uint32_t in = client.paused ? 0 : static_cast<std::uint32_t>(EPOLLIN);
+  const bool has_output = client.connection.has_output() && !client.lingering;
+  loop_.change(client.connection.fd(),
+               in | (has_output ? static_cast<std::uint32_t>(EPOLLOUT) : 0));
+}
+
+void Server::set_timer(Client& client, Instant when, EventLoop::TimerHandler handler) {
+  loop_.cancel_timer(client.timer);
+  client.timer = loop_.start_timer(when, [&client, handler = std::move(handler)] {
+    client.timer = 0;
+    handler();
+  });
+}
+
+bool Server::send(ConnectionId id, const protocol::DaemonMessage& message,
+                  std::span<const int> fds) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end() || found->second.lingering) return false;
+  Client& client = found->second;
+  switch (client.connection.send(protocol::encode(message), fds)) {
+    case Connection::Write::kDone:
+      return true;
+    case Connection::Write::kBlocked:
+      update_watch(client);
+      return true;
+    case Connection::Write::kOverflow:
+      end(id, HangUp::kSlowReader, "");
+      return false;
+    case Connection::Write::kClosed:
+      end(id, HangUp::kSlowReader, "");
+      return false;
+  }
+  return false;
+}
+
+void Server::hang_up(ConnectionId connection, const std::string& reason) {
+  end(connection, HangUp::kByHandler, reason);
+}
+
+void Server::end(ConnectionId id, HangUp reason, const std::string& text) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end() || found->second.lingering) return;
+  Client& client = found->second;
+  ++hang_ups_[static_cast<std::size_t>(reason)];
+  if (!text.empty())
+    client.connection.send(protocol::encode(protocol::DaemonMessage(protocol::SocketError{text})),
+                           {});
+  // Closing with unread messages would turn our explanation into a connection reset on the other
+  // side; so its end is read until it hangs up too.
+  ::shutdown(client.connection.fd(), SHUT_WR);
+  client.lingering = true;
+  client.paused = false;
+  update_watch(client);
+  set_timer(client, EventLoop::now() + kLingerFor, [this, id] { drop(id, false); });
+  client.report_timer = loop_.start_timer(EventLoop::now(), [this, id] {
+    const auto ended = clients_.find(id);
+    ended->second.report_timer = 0;
+    report_closed(ended->second, id, false);
+  });
+}
+
+void Server::report_closed(Client& client, ConnectionId id, bool clean) {
+  if (std::exchange(client.opened, false)) handler_.on_closed(id, clean);
+}
+
+void Server::drop(ConnectionId id, bool clean) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  // Out of the table first: the handler may call us.
+  auto node = clients_.extract(found);
+  Client& client = node.mapped();
+  loop_.forget(client.connection.fd());
+  loop_.cancel_timer(client.timer);
+  loop_.cancel_timer(client.report_timer);
+  report_closed(client, id, clean);
+}
+
+}  // namespace gradplane::server

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/protocol/socket_messages.h"
+#include "control/server/connection.h"
+#include "control/server/event_loop.h"
+#include "control/server/listener.h"
+#include "dataplane/base/limits.h"
+
+namespace gradplane::server {
+
+/// Names one connection of one Server; never used twice, so it serves as the rank's handle too.
+using ConnectionId = std::uint64_t;
+
+/// Every rank that the daemon may serve, and some operators.
+inline constexpr std::size_t kMaxConnections = kMaxJobs * kMaxLocalRanks + 64;
+/// For the first message after connecting, and for the last one to be taken before we hang up.
+inline constexpr Duration kHelloWithin = Duration::seconds(5);
+inline constexpr Duration kLingerFor = Duration::seconds(1);
+
+struct PeerInfo {
+  pid_t pid = 0;  // as the kernel says
+  uid_t uid = 0;
+  protocol::Role role = protocol::Role::kRank;
+};
+
+/// Why a connection was refused or ended by us. One counter for each.
+enum class HangUp : std::uint8_t {
+  kNotAllowed,  // its user may not
+  kTooMany,     // kMaxConnections are open, or no descriptor is left
+  kNoHello,     // said nothing within kHelloWithin, or something else first
+  kVersion,     // speaks another version
+  kBadMessage,  // broke the protocol
+  kSlowReader,  // did not take its messages
+  kByHandler,   // hang_up() was called
+  kCount,
+};
+std::string_view hang_up_name(HangUp reason);
+
+/// What the daemon does with clients. Called on the loop's thread; may call the Server, also to
+/// hang up on the very connection that it is told about.
+class ConnectionHandler {
+ public:
+  virtual ~ConnectionHandler() = default;
+  virtual void on_open(ConnectionId connection, const PeerInfo& peer) = 0;
+  /// Attach and RegisterBucket from ranks, StatusRequest from operators; nothing else.
+  virtual void on_message(ConnectionId connection, const protocol::ClientMessage& message) = 0;
+  /// The last word about a connection that was opened. `clean`: it said detach {clean: true}.
+  virtual void on_closed(ConnectionId connection, bool clean) = 0;
+};
+
+struct ServerOptions {
+  std::string socket_path;
+  mode_t socket_mode = 0666;
+  /// Besides root and our own user.
+  std::vector<uid_t> allowed_uids;
+  std::string node;
+  std::string software;
+};
+
+/// The control socket: accepts, checks credentials and every message, keeps limits. Knows no jobs.
+class Server {
+ public:
+  /// `loop` and `handler` must outlive the server.
+  static Result<std::unique_ptr<Server>> create(EventLoop& loop, ConnectionHandler& handler,
+                                                ServerOptions options);
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+  /// Hangs up on everybody without telling the handler.
+  ~Server();
+
+  /// Sends, or queues for a slow reader. The descriptors (at most kMaxPassedFds) stay the caller's.
+  /// False: the connection is over, or is ended now; on_closed follows, from the loop.
+  bool send(ConnectionId connection, const protocol::DaemonMessage& message,
+            std::span<const int> fds = {});
+  /// Says why, and ends the connection; on_closed follows, from the loop.
+  void hang_up(ConnectionId connection, const std::string& reason);
+
+  std::size_t connection_count() const { return clients_.size(); }
+  const std::array<std::uint64_t, static_cast<std::size_t>(HangUp::kCount)>& hang_ups() const {
+    return hang_ups_;
+  }
+  const std::array<std::uint64_t, static_cast<std::size_t>(protocol::RejectReason::kCount)>&
+  rejected_messages() const {
+    return rejected_;
+  }
+
+ private:
+  struct Client {
+    Connection connection;
+    PeerInfo peer{};
+    bool opened = false;       // hello is done; the handler knows it and hears of its end
+    bool lingering = false;    // over; what it still sends is thrown away until it hangs up
+    bool paused = false;       // sent too fast; not read for a while
+    TimerId timer = 0;         // of the hello, the pause or the lingering, whichever there is
+    TimerId report_timer = 0;  // its end is told to the handler from the loop
+  };
+  using Clients = std::map<ConnectionId, Client>;
+
+  Server(EventLoop& loop, ConnectionHandler& handler, ServerOptions options, Listener listener);
+  Status start();
+  void on_connectable();
+  bool turn_away();
+  void admit(UniqueFd socket);
+  bool is_allowed(uid_t uid) const;
+
+  void on_event(ConnectionId id, std::uint32_t events);
+  void read_from(ConnectionId id);
+  /// False: the connection is over.
+  bool take_message(ConnectionId id, std::string_view text);
+  bool on_hello(ConnectionId id, const protocol::ClientHello& hello);
+  bool role_may(const Client& client, const protocol::ClientMessage& message) const;
+  void throw_away(ConnectionId id);
+  void pause(ConnectionId id, Client& client);
+  void update_watch(const Client& client);
+  void set_timer(Client& client, Instant when, EventLoop::TimerHandler handler);
+
+  /// Ends a connection from our side, with a word of explanation if its queue takes it.
+  void end(ConnectionId id, HangUp reason, const std::string& text);
+  void report_closed(Client& client, ConnectionId id, bool clean);
+  void drop(ConnectionId id, bool clean);
+
+  EventLoop& loop_;
+  ConnectionHandler& handler_;
+  ServerOptions options_;
+  Listener listener_;
+  TimerId accept_timer_ = 0;
+  UniqueFd spare_;  // given up for a moment to turn somebody away when no descriptor is left
+  Clients clients_;
+  ConnectionId last_id_ = 0;
+  std::vector<char> buffer_;
+  std::array<std::uint64_t, static_cast<std::size_t>(HangUp::kCount)> hang_ups_{};
+  std::array<std::uint64_t, static_cast<std::size_t>(protocol::RejectReason::kCount)> rejected_{};
+};
+
+}  // namespace gradplane::server
