@@ -67,6 +67,7 @@ TEST_CASE("a label that is no text does no harm") {
   FakeDaemon daemon;
   Peer peer;
   auto options = options_for(daemon);
+  options.run_id = "\xfe\xff";
   const std::string label = "\xff\xc0\x80\n" + std::string(100000, '\xfe');
   options.label = label.c_str();
   const Attempt result = attempt(
@@ -232,7 +233,6 @@ TEST_CASE("what comes with `attached` is checked") {
   const ipc::UniqueFd writing(pipe_ends[1]);
   CHECK(attempt(daemon, answer_attach(honest, {fds[0], writing.get(), fds[2]})).status ==
         GP_BROKEN);
-  CHECK(attempt(daemon, answer_attach(honest, fds)).status == GP_OK);
 }
 
 TEST_CASE("a blocking eventfd is made to not block") {

@@ -97,6 +97,14 @@ TEST_CASE("a bucket's tensors reach the daemon") {
   CHECK(bucket.tensors[1].elements == 7);
 }
 
+TEST_CASE("a tensor's name that is no text is registered all the same") {
+  AttachedRank rank;
+  const std::string name(1000, '\xfe');
+  const gp_tensor tensor{name.c_str(), 0, 1};
+  REQUIRE(gp_register_bucket(rank.session, 4, &tensor, 1) == GP_OK);
+  CHECK(receive<protocol::RegisterBucket>(rank.peer.connection.get()).tensors.size() == 1);
+}
+
 TEST_CASE("a bucket whose names do not fit one message goes without them") {
   AttachedRank rank;
   const std::string name(200, 'n');

@@ -12,6 +12,7 @@
 
 #include "control/protocol/socket_messages.h"
 #include "trainer-shim/client/clock.h"
+#include "trainer-shim/client/text.h"
 
 namespace gradplane::client {
 namespace {
@@ -37,8 +38,8 @@ protocol::ClientMessage attach_message(const gp_attach_options& options) {
   std::memcpy(message.key.data(), options.job_key, sizeof(options.job_key));
   message.rank = options.rank;
   message.world_size = options.world_size;
-  if (options.label != nullptr) message.label = options.label;
-  if (options.run_id != nullptr) message.run_id = options.run_id;
+  message.label = text_within(options.label, protocol::kMaxLabelBytes);
+  message.run_id = text_within(options.run_id, protocol::kMaxRunIdBytes);
   return message;
 }
 

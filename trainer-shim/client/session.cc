@@ -12,6 +12,7 @@
 #include "dataplane/base/element_type.h"
 #include "dataplane/ipc/doorbell.h"
 #include "trainer-shim/client/clock.h"
+#include "trainer-shim/client/text.h"
 
 namespace gradplane::client {
 namespace {
@@ -88,8 +89,8 @@ Failure Session::register_bucket(std::uint32_t bucket, std::span<const gp_tensor
         tensor.offset_elements > protocol::kMaxTensorElements) {
       return {GP_BAD_ARGUMENT, "a tensor is larger than any tensor"};
     }
-    message.tensors.push_back(
-        {tensor.name == nullptr ? "" : tensor.name, tensor.offset_elements, tensor.elements});
+    message.tensors.push_back({text_within(tensor.name, protocol::kMaxTensorNameBytes),
+                               tensor.offset_elements, tensor.elements});
   }
   std::string text = protocol::encode(message);
   if (text.size() > protocol::kMaxSocketMessageBytes) {  // the boundaries matter, names are a help

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <cstdint>
+#include <random>
+#include <set>
+
+#include "tests/support/catch.h"
+#include "trainer-shim/client/liveness.h"
+#include "trainer-shim/client/rounds_in_flight.h"
+
+using namespace gradplane;
+using namespace gradplane::client;
+
+TEST_CASE("a beat that stands still for the limit is a dead daemon") {
+  Instant now = Instant::from_ns(0);
+  Liveness liveness(7, now);
+  for (int i = 0; i < 49; ++i) {
+    now = now + Duration::ms(100);
+    REQUIRE(liveness.look(7, now));
+  }
+  CHECK_FALSE(liveness.look(7, now + Duration::ms(100)));
+}
+
+TEST_CASE("any change of the beat is a sign of life") {
+  Instant now = Instant::from_ns(0);
+  Liveness liveness(7, now);
+  for (std::uint64_t beat : {8, 9, 3, 4, 5, 6}) {
+    for (int i = 0; i < 4; ++i) {
+      now = now + Duration::seconds(1);
+      REQUIRE(liveness.look(beat, now));
+    }
+  }
+}
+
+TEST_CASE("time in which nobody looked accuses nobody") {
+  Liveness liveness(7, Instant::from_ns(0));
+  CHECK(liveness.look(7, Instant::from_ns(0) + Duration::seconds(1000)));
+  CHECK(liveness.look(7, Instant::from_ns(0) + Duration::seconds(2000)));
+}
+
+TEST_CASE("rounds in flight follow a set of numbers, whatever the order of completion") {
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    RoundsInFlight rounds;
+    std::set<std::uint32_t> model;
+    for (int step = 0; step < 3000; ++step) {
+      const bool full = !model.empty() && rounds.next() - *model.begin() >= kMaxInFlightRounds;
+      REQUIRE(rounds.full() == full);
+      REQUIRE(rounds.empty() == model.empty());
+      if (random() % 2 == 0 && !full) {
+        model.insert(rounds.next());
+        rounds.submit();
+        continue;
+      }
+      const auto round = static_cast<std::uint32_t>(rounds.next() - random() % 12 + 1);
+      REQUIRE(rounds.complete(round) == (model.erase(round) == 1));
+    }
+  }
+}
