@@ -19,8 +19,8 @@ One YAML file configures every host of a cluster: `gradplaned --config FILE`. It
 - Check a file with `gradplane check-config FILE`, and see every value in force and where it comes
   from with `gradplane check-config --effective --node NAME FILE`.
 - A key with a dot below stands for nested sections: `port.mtu` is `mtu` in the section `port`.
-- Sizes, rates and times have a unit: `4 MiB`, `200 Mbit/s`, `250 ms`. A fraction is accepted when it
-  is exact (`1.5 s`).
+- Sizes, rates and times have a unit: `4 MiB`, `200 Mbit/s`, `250 ms`. A fraction is accepted when
+  it is exact (`1.5 s`).
 - An unknown key, a key given twice, a value out of range and values that contradict each other are
   errors. No value is ever changed silently.
 - Complete annotated examples are in `configs/`.
