@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/server/server.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::server;
+using namespace gradplane::protocol;
+
+namespace {
+
+/// A folder of its own, removed at the end.
+class TempFolder {
+ public:
+  TempFolder() {
+    char name[] = "/tmp/gp-server-XXXXXX";
+    REQUIRE(::mkdtemp(name) != nullptr);
+    path_ = name;
+  }
+  ~TempFolder() {
+    for (const char* file : {"/run/s.sock", "/run/s.sock.lock"}) ::unlink((path_ + file).c_str());
+    ::rmdir((path_ + "/run").c_str());
+    ::rmdir(path_.c_str());
+  }
+  std::string socket() const { return path_ + "/run/s.sock"; }
+  std::string run() const { return path_ + "/run"; }
+
+ private:
+  std::string path_;
+};
+
+/// Remembers everything; does what a test wants on a message.
+class Recorder : public ConnectionHandler {
+ public:
+  void on_open(ConnectionId id, const PeerInfo& peer) override {
+    opened[id] = peer;
+    last = id;
+  }
+  void on_message(ConnectionId id, const ClientMessage& message) override {
+    REQUIRE(opened.contains(id));
+    REQUIRE(!closed.contains(id));
+    ++messages;
+    if (react) react(id, message);
+  }
+  void on_closed(ConnectionId id, bool clean) override {
+    REQUIRE(opened.contains(id));
+    REQUIRE(!closed.contains(id));
+    closed[id] = clean;
+  }
+
+  std::map<ConnectionId, PeerInfo> opened;
+  std::map<ConnectionId, bool> closed;
+  std::function<void(ConnectionId, const ClientMessage&)> react;
+  int messages = 0;
+  ConnectionId last = 0;
+};
+
+class Client {
+ public:
+  explicit Client(const std::string& path)
+      : fd_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.data(), path.size());
+    connected = ::connect(fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+  }
+  bool say(const std::string& text) {
+    return ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(text.size());
+  }
+  bool say(const ClientMessage& message) { return say(encode(message)); }
+  /// What has come: a message, "" for the end, nothing yet: "?". Descriptors go to `fds`.
+  std::string hear() {
+    std::vector<char> text(kMaxSocketMessageBytes + 1);
+    iovec data{text.data(), text.size()};
+    alignas(cmsghdr) char control[256];
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
+    if (got < 0) return errno == EAGAIN ? "?" : "reset";
+    if (const cmsghdr* header = CMSG_FIRSTHDR(&message)) {
+      const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < count; ++i) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
+        fds.emplace_back(fd);
+      }
+    }
+    return std::string(text.data(), static_cast<std::size_t>(got));
+  }
+  int fd() const { return fd_.get(); }
+  void hang_up() { fd_.reset(); }
+
+  bool connected = false;
+  std::vector<UniqueFd> fds;
+
+ private:
+  UniqueFd fd_;
+};
+
+struct Bench {
+  explicit Bench(ServerOptions options = {}) {
+    options.socket_path = folder.socket();
+    options.node = "n0";
+    options.software = "0.1.0";
+    auto created = EventLoop::create();
+    REQUIRE(created.ok());
+    loop = std::move(created.value());
+    auto made = Server::create(*loop, recorder, options);
+    if (!made.ok()) FAIL(made.error().message);
+    server = std::move(made.value());
+  }
+
+  /// Turns the loop until `done`; a wait that is far too long is a failure.
+  void until(const std::function<bool()>& done) {
+    const Instant end = EventLoop::now() + Duration::seconds(20);
+    while (!done()) {
+      REQUIRE(EventLoop::now() < end);
+      loop->run_once(Duration::ms(1));
+    }
+  }
+  std::string answer(Client& client) {
+    std::string text = "?";
+    until([&] { return (text = client.hear()) != "?"; });
+    return text;
+  }
+  /// A client whose hello is done.
+  Client open(Role role = Role::kRank) {
+    Client client(folder.socket());
+    REQUIRE(client.connected);
+    REQUIRE(client.say(ClientHello{kSocketVersion, role, 1}));
+    const auto hello = parse_daemon_message(answer(client));
+    REQUIRE(hello.ok());
+    REQUIRE(std::get<DaemonHello>(*hello.message).node == "n0");
+    return client;
+  }
+  void check_error(Client& client, const std::string& part) {
+    const auto parsed = parse_daemon_message(answer(client));
+    REQUIRE(parsed.ok());
+    REQUIRE(std::holds_alternative<SocketError>(*parsed.message));
+    INFO(std::get<SocketError>(*parsed.message).reason);
+    CHECK(std::get<SocketError>(*parsed.message).reason.find(part) != std::string::npos);
+    CHECK(answer(client).empty());
+  }
+  std::uint64_t hang_ups(HangUp reason) const {
+    return server->hang_ups()[static_cast<std::size_t>(reason)];
+  }
+
+  TempFolder folder;
+  Recorder recorder;
+  std::unique_ptr<EventLoop> loop;
+  std::unique_ptr<Server> server;
+};
+
+std::size_t open_fds() {
+  std::size_t count = 0;
+  DIR* folder = ::opendir("/proc/self/fd");
+  while (::readdir(folder) != nullptr) ++count;
+  ::closedir(folder);
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("a client says hello, is known by its credentials, and leaves clean or not") {
+  Bench bench;
+  Client one = bench.open();
+  const ConnectionId first = bench.recorder.last;
+  CHECK(bench.recorder.opened[first].pid == ::getpid());
+  CHECK(bench.recorder.opened[first].uid == ::geteuid());
+  CHECK(bench.recorder.opened[first].role == Role::kRank);
+  Client two = bench.open();
+  const ConnectionId second = bench.recorder.last;
+  Client three = bench.open();
+  const ConnectionId third = bench.recorder.last;
+
+  one.say(Detach{true});
+  one.hang_up();
+  two.say(Detach{false});
+  three.hang_up();
+  bench.until([&] { return bench.recorder.closed.size() == 3; });
+  CHECK(bench.recorder.closed[first]);
+  CHECK(!bench.recorder.closed[second]);
+  CHECK(!bench.recorder.closed[third]);
+  CHECK(bench.recorder.messages == 0);
+  CHECK(bench.server->connection_count() == 0);
+}
+
+TEST_CASE("messages reach the handler in order, answers carry descriptors") {
+  Bench bench;
+  Client client = bench.open();
+  bench.recorder.react = [&](ConnectionId id, const ClientMessage& message) {
+    if (!std::holds_alternative<Attach>(message)) return;
+    const UniqueFd a(::eventfd(7, EFD_CLOEXEC));
+    const UniqueFd b(::eventfd(8, EFD_CLOEXEC));
+    const int fds[] = {a.get(), b.get()};
+    CHECK(bench.server->send(id, Attached{16, 4096, 1 << 20}, fds));
+  };
+  client.say(Attach{{}, 0, 2, "t", ""});
+  const auto attached = parse_daemon_message(bench.answer(client));
+  REQUIRE(attached.ok());
+  CHECK(std::holds_alternative<Attached>(*attached.message));
+  REQUIRE(client.fds.size() == 2);
+  std::uint64_t value = 0;
+  CHECK(::read(client.fds[0].get(), &value, sizeof value) == sizeof value);
+  CHECK(value == 7);
+  CHECK(::read(client.fds[1].get(), &value, sizeof value) == sizeof value);
+  CHECK(value == 8);
+}
+
+TEST_CASE("whoever breaks a rule is told which, and is hung up on") {
+  Bench bench;
+  SECTION("garbage first") {
+    Client client(bench.folder.socket());
+    client.say(std::string("\x00\xff{{", 4));
+    bench.check_error(client, "JSON");
+    CHECK(bench.recorder.opened.empty());
+    CHECK(bench.server->rejected_messages()[static_cast<std::size_t>(RejectReason::kNotAnObject)] ==
+          1);
+  }
+  SECTION("something else than hello first") {
+    Client client(bench.folder.socket());
+    client.say(StatusRequest{});
+    bench.check_error(client, "hello");
+    CHECK(bench.hang_ups(HangUp::kNoHello) == 1);
+  }
+  SECTION("another version") {
+    Client client(bench.folder.socket());
+    client.say(ClientHello{2, Role::kRank, 1});
+    bench.check_error(client, "version 1, not 2");
+  }
+  SECTION("garbage later") {
+    Client client = bench.open();
+    client.say(std::string("{}"));
+    bench.check_error(client, "type");
+    CHECK(bench.recorder.closed.size() == 1);
+    CHECK(!bench.recorder.closed.begin()->second);
+  }
+  SECTION("hello twice") {
+    Client client = bench.open();
+    client.say(ClientHello{});
+    bench.check_error(client, "second time");
+  }
+  SECTION("an operator attaches") {
+    Client client = bench.open(Role::kOperator);
+    client.say(Attach{{}, 0, 1, "", ""});
+    bench.check_error(client, "role");
+    CHECK(bench.recorder.messages == 0);
+  }
+  SECTION("a rank wants the status") {
+    Client client = bench.open();
+    client.say(StatusRequest{});
+    bench.check_error(client, "role");
+  }
+  SECTION("too long") {
+    Client client = bench.open();
+    REQUIRE(client.say(std::string(kMaxSocketMessageBytes + 1, ' ')));
+    bench.check_error(client, "64 KiB");
+  }
+  SECTION("and what it sent after that does not hide the explanation") {
+    Client client = bench.open();
+    client.say(std::string("{}"));
+    for (int i = 0; i < 20; ++i) client.say(Detach{true});
+    bench.check_error(client, "type");
+    client.hang_up();
+    bench.until([&] { return bench.server->connection_count() == 0; });
+    CHECK(!bench.recorder.closed.begin()->second);
+  }
+}
+
+TEST_CASE("a message of exactly the bound is taken, and descriptors of strangers are not") {
+  Bench bench;
+  Client client = bench.open(Role::kOperator);
+  std::string longest = R"({"type":"status"})";
+  longest.insert(longest.size() - 1, std::string(kMaxSocketMessageBytes - longest.size(), ' '));
+  const std::size_t before = open_fds();
+  iovec data{longest.data(), longest.size()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(int));
+  const int zero = client.fd();
+  std::memcpy(CMSG_DATA(header), &zero, sizeof zero);
+  REQUIRE(::sendmsg(client.fd(), &message, MSG_NOSIGNAL) == static_cast<ssize_t>(longest.size()));
+  bench.until([&] { return bench.recorder.messages == 1; });
+  CHECK(open_fds() == before);
+}
+
+TEST_CASE("a handler may hang up on the connection it is told about") {
+  Bench bench;
+  bench.recorder.react = [&](ConnectionId id, const ClientMessage&) {
+    bench.server->hang_up(id, "not today");
+    CHECK(!bench.server->send(id, Ready{1, 1}));
+    bench.server->hang_up(id, "again");
+  };
+  Client client = bench.open();
+  client.say(Attach{{}, 0, 1, "", ""});
+  client.say(Attach{{}, 0, 1, "", ""});
+  bench.check_error(client, "not today");
+  CHECK(bench.recorder.messages == 1);
+  CHECK(bench.recorder.closed.size() == 1);
+  CHECK(bench.hang_ups(HangUp::kByHandler) == 1);
+}
+
+TEST_CASE("a slow reader gets everything in order up to the bound, then loses its connection") {
+  Bench bench;
+  Client client = bench.open();
+  const ConnectionId id = bench.recorder.last;
+  std::uint32_t sent = 0;
+  SECTION("it comes back in time") {
+    while (sent < kMaxQueuedMessages) REQUIRE(bench.server->send(id, Ready{++sent, 1}));
+    for (std::uint32_t i = 1; i <= sent; ++i) {
+      const auto parsed = parse_daemon_message(bench.answer(client));
+      REQUIRE(parsed.ok());
+      REQUIRE(std::get<Ready>(*parsed.message).epoch == i);
+    }
+    CHECK(bench.recorder.closed.empty());
+  }
+  SECTION("it does not") {
+    const std::string reason(kMaxReasonBytes, 'r');
+    while (bench.server->send(id, JobFailed{reason})) REQUIRE(++sent < 100000);
+    bench.until([&] { return bench.recorder.closed.size() == 1; });
+    CHECK(bench.hang_ups(HangUp::kSlowReader) == 1);
+    client.hang_up();
+    bench.until([&] { return bench.server->connection_count() == 0; });
+  }
+}
+
+TEST_CASE("descriptors wait with their message for a slow reader, and are not lost or kept") {
+  Bench bench;
+  const std::size_t before = open_fds();
+  {
+    Client client = bench.open();
+    const ConnectionId id = bench.recorder.last;
+    const UniqueFd event(::eventfd(9, EFD_CLOEXEC));
+    const int fds[] = {event.get()};
+    for (int i = 0; i < 200; ++i) REQUIRE(bench.server->send(id, Attached{1, 1, 1}, fds));
+    for (int i = 0; i < 200; ++i) {
+      REQUIRE(parse_daemon_message(bench.answer(client)).ok());
+      REQUIRE(client.fds.size() == static_cast<std::size_t>(i) + 1);
+    }
+  }
+  bench.until([&] { return bench.server->connection_count() == 0; });
+  CHECK(open_fds() == before);
+}
+
+TEST_CASE("a flood is read slowly and hurts nobody else") {
+  Bench bench;
+  Client flood = bench.open();
+  std::size_t said = 0;
+  const std::string bucket = encode(ClientMessage(RegisterBucket{1, {}}));
+  bench.until([&] {
+    while (said < 2 * kMessageBurst && flood.say(bucket)) ++said;
+    return bench.recorder.messages >= static_cast<int>(kMessageBurst);
+  });
+  Client other = bench.open();
+  bench.until([&] {
+    while (said < 2 * kMessageBurst && flood.say(bucket)) ++said;
+    return bench.recorder.messages == static_cast<int>(2 * kMessageBurst);
+  });
+  CHECK(bench.recorder.closed.empty());
+}
+
+TEST_CASE("a flood that hangs up is read to its end without a pause") {
+  Bench bench;
+  Client flood = bench.open();
+  const std::string bucket = encode(ClientMessage(RegisterBucket{1, {}}));
+  for (int i = 0; i < 5; ++i) flood.say(bucket);
+  flood.say(Detach{true});
+  flood.hang_up();
+  bench.until([&] { return bench.recorder.closed.size() == 1; });
+  CHECK(bench.recorder.closed.begin()->second);
+  CHECK(bench.recorder.messages == 5);
+}
+
+TEST_CASE("without descriptors a client is turned away and the server lives") {
+  Bench bench;
+  Client before = bench.open();
+  rlimit previous{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &previous) == 0);
+  std::vector<Client> clients;
+  for (int i = 0; i < 3; ++i) clients.emplace_back(bench.folder.socket());
+  rlimit tight = previous;
+  const int lowest_free = ::dup(0);
+  ::close(lowest_free);
+  tight.rlim_cur = static_cast<rlim_t>(lowest_free);
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &tight) == 0);
+  bench.until([&] { return bench.hang_ups(HangUp::kTooMany) >= 3; });
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &previous) == 0);
+  for (Client& client : clients) {
+    const std::string end = bench.answer(client);
+    CHECK((end.empty() || end == "reset"));
+  }
+  bench.open();
+  before.say(Attach{{}, 0, 1, "", ""});
+  bench.until([&] { return bench.recorder.messages == 1; });
+}
+
+TEST_CASE("more than the bound of connections is refused by name") {
+  Bench bench;
+  std::vector<Client> clients;
+  for (std::size_t i = 0; i < kMaxConnections; ++i) {
+    clients.emplace_back(bench.folder.socket());
+    REQUIRE(clients.back().connected);
+    bench.until([&] { return bench.server->connection_count() == i + 1; });
+  }
+  Client one_more(bench.folder.socket());
+  bench.check_error(one_more, "connections are open");
+  clients.pop_back();
+  one_more.hang_up();
+  bench.until([&] { return bench.server->connection_count() == kMaxConnections - 1; });
+  bench.open();
+}
+
+TEST_CASE("a user who is not allowed is told what to do") {
+  if (::geteuid() != 0) {
+    WARN("needs root to become somebody else");
+    return;
+  }
+  constexpr uid_t kNobody = 65534;
+  ServerOptions options;
+  SECTION("not allowed") {}
+  SECTION("allowed") {
+    options.allowed_uids = {kNobody};
+  }
+  Bench bench(options);
+  REQUIRE(::chmod(bench.folder.run().substr(0, bench.folder.run().rfind('/')).c_str(), 0755) == 0);
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    if (::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(9);
+    Client client(bench.folder.socket());
+    if (!client.connected) ::_exit(8);
+    client.say(ClientHello{kSocketVersion, Role::kRank, 1});
+    ::fcntl(client.fd(), F_SETFL, 0);
+    const std::string text = client.hear();
+    if (text.find("control.allow_uids") != std::string::npos) ::_exit(1);
+    ::_exit(text.find("\"hello\"") != std::string::npos ? 2 : 7);
+  }
+  int status = 0;
+  bench.until([&] { return ::waitpid(child, &status, WNOHANG) == child; });
+  REQUIRE(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == (options.allowed_uids.empty() ? 1 : 2));
+}
+
+TEST_CASE("the loop gives signals and timers in order") {
+  auto loop = std::move(EventLoop::create().value());
+  std::vector<int> order;
+  const Instant now = EventLoop::now();
+  loop->start_timer(now + Duration::us(200), [&] { order.push_back(2); });
+  loop->start_timer(now + Duration::us(100), [&] { order.push_back(1); });
+  const TimerId cancelled = loop->start_timer(now, [&] { order.push_back(9); });
+  loop->cancel_timer(cancelled);
+  auto signals = Signals::create(*loop, {SIGUSR1}, [&](int number) {
+    order.push_back(number);
+    loop->stop();
+  });
+  REQUIRE(signals.ok());
+  loop->start_timer(now + Duration::us(300), [&] { ::kill(::getpid(), SIGUSR1); });
+  loop->run();
+  CHECK(order == std::vector<int>{1, 2, SIGUSR1});
+}
