@@ -109,8 +109,9 @@ def build(run, label, folder, options, targets=()):
     """Builds all or some targets; a failure is one failed test named after the build."""
     log = f"{folder}/build.log"
     console = ROOT / ".cache" / f"{label}-build.log"
-    names = (suite for test in tests_of(folder) for suite in test["suite"])
-    present = {name.removeprefix("gradplane:") for name in names}
+    code = run_bounded(
+        ["scripts/build", "--dir", folder, *options, *targets], console, BUILD_SECONDS
+    )
     if code != 0:
         print(console.read_text(errors="replace"), end="")
         run.add(f"{label}: build", "failed", f"{why(code, BUILD_SECONDS)}; log: {log}")
@@ -167,7 +168,8 @@ def run_build_and_suites(run, label, options, suites, environment=None):
     folder = f"build{'' if label == 'normal' else '-' + label}"
     if not build(run, label, folder, options):
         return
-    present = {suite.removeprefix("gradplane:") for t in tests_of(folder) for suite in t["suite"]}
+    names = (suite for test in tests_of(folder) for suite in test["suite"])
+    present = {name.removeprefix("gradplane:") for name in names}
     wanted = [suite for suite in suites if suite in present]
     if wanted:
         selection = [word for suite in wanted for word in ("--suite", suite)]
