@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array kStateNames = {"waiting", "ready", "failed"};
+constexpr std::array kStateNames = {"waiting", "ready", "failed", "ended"};
 // Ranks and peers that a shortened report tries to keep, in turn.
 constexpr std::size_t kMaxKept = std::max(kMaxRanks, kMaxNodes);
 
@@ -96,7 +96,7 @@ class Reader {
     const auto name = std::find_if(kStateNames.begin(), kStateNames.end(), [&json](const char* n) {
       return json.is_string() && json.get_ref<const std::string&>() == n;
     });
-    if (name == kStateNames.end()) return fail(where, "waiting, ready or failed");
+    if (name == kStateNames.end()) return fail(where, "waiting, ready, failed or ended");
     value = static_cast<JobState>(name - kStateNames.begin());
   }
 

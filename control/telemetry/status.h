@@ -75,7 +75,7 @@ struct RankStatus {
   std::uint64_t rounds_completed = 0;
 };
 
-enum class JobState : std::uint8_t { kWaiting, kReady, kFailed };
+enum class JobState : std::uint8_t { kWaiting, kReady, kFailed, kEnded };
 std::string_view job_state_name(JobState state);
 
 struct JobStatus {

@@ -86,7 +86,7 @@ class TextWriter {
   }
 
   std::string state_text(const JobStatus& job) const {
-    constexpr std::array kColors = {kYellow, kGreen, kRed};
+    constexpr std::array kColors = {kYellow, kGreen, kRed, kGreen};
     return painted(std::string(job_state_name(job.state)),
                    kColors[static_cast<std::size_t>(job.state)]);
   }

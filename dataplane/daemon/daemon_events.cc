@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What ranks, operators and the poll loop say to the daemon.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/daemon/daemon.h"
+#include "dataplane/daemon/status.h"
+
+namespace gradplane::daemon {
+
+void Daemon::on_open(server::ConnectionId connection, const server::PeerInfo& peer) {
+  pids_[connection] = static_cast<std::uint32_t>(peer.pid);
+}
+
+void Daemon::on_closed(server::ConnectionId connection, bool clean) {
+  pids_.erase(connection);
+  std::erase(status_askers_, connection);
+  session_->detach(connection, clean, clock_now());
+  ranks_.erase(connection);
+  settle();
+}
+
+void Daemon::on_message(server::ConnectionId connection, const protocol::ClientMessage& message) {
+  std::visit(
+      [&](const auto& m) {
+        if constexpr (requires { on(connection, m); }) on(connection, m);
+      },
+      message);
+  settle();
+}
+
+void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach) {
+  if (ranks_.contains(connection)) {
+    // One rank for each connection: who wants another attaches over another.
+    server_->hang_up(connection, "this connection has attached a rank already; connect again");
+    return;
+  }
+  auto channel = make_channel(config_.round_bytes);
+  if (!channel) {
+    log_.error("cannot make a channel for rank {}: {}", attach.rank, channel.error().message);
+    server_->hang_up(connection, channel.error().message);
+    return;
+  }
+  const Status joined = session_->attach(connection, attach.key, attach.rank, attach.world_size,
+                                         attach.label, clock_now());
+  if (!joined) {
+    server_->hang_up(connection, joined.error().message);
+    return;
+  }
+  const ipc::Channel& memory = channel.value()->channel;
+  const std::array<int, 3> fds = {memory.fd(), doorbell_.get(),
+                                  channel.value()->wake_trainer.get()};
+  const protocol::Attached reply{.slot_count = memory.sizes().slot_count,
+                                 .slot_bytes = memory.sizes().slot_bytes,
+                                 .total_bytes = memory.sizes().total_bytes()};
+  ranks_.emplace(connection, Rank{.attach = attach,
+                                  .pid = pids_[connection],
+                                  .channel = std::move(channel.value()),
+                                  .buckets = {}});
+  server_->send(connection, reply, fds);
+}
+
+void Daemon::on(server::ConnectionId connection, const protocol::RegisterBucket& bucket) {
+  const auto rank = ranks_.find(connection);
+  if (rank == ranks_.end()) {
+    server_->hang_up(connection, "bucket before attach");
+    return;
+  }
+  auto& buckets = rank->second.buckets;
+  if (buckets.size() >= kMaxBucketsPerRank && !buckets.contains(bucket.bucket)) {
+    server_->hang_up(connection,
+                     fmt::format("more than {} buckets registered", kMaxBucketsPerRank));
+    return;
+  }
+  buckets[bucket.bucket] = bucket.tensors;
+}
+
+void Daemon::on(server::ConnectionId connection, const protocol::StatusRequest&) {
+  status_askers_.push_back(connection);
+  answer_status();
+}
+
+/// Asks the poll loop for a snapshot, unless one is on its way already.
+void Daemon::answer_status() {
+  snapshot_wanted_ = !status_askers_.empty();
+  if (!snapshot_wanted_ || snapshot_ == nullptr) return;
+  api::Command fill;
+  fill.kind = api::Command::Kind::kFillSnapshot;
+  fill.snapshot = snapshot_.get();
+  if (commands_.push(fill)) (void)snapshot_.release();  // the poll loop's, until it comes back
+}
+
+void Daemon::take_engine_events() {
+  const Instant now = clock_now();
+  while (const api::Event* event = events_.front()) {
+    switch (event->kind) {
+      case api::Event::Kind::kControl:
+        session_->on_datagram({event->control.bytes.data(), event->control.length_bytes}, now);
+        break;
+      case api::Event::Kind::kJobRemoved:
+        jobs_.on_returned(event->job);
+        break;
+      case api::Event::Kind::kJobRefused: {
+        const InstalledJob* job = jobs_.find(event->job);
+        GP_ASSERT(job != nullptr);
+        const std::uint32_t id = job->id;
+        jobs_.on_returned(event->job);
+        session_->on_job_error(id, "the poll loop serves as many jobs as it can", now);
+        break;
+      }
+      case api::Event::Kind::kSnapshotFilled: {
+        snapshot_.reset(event->snapshot);
+        const telemetry::StatusReport report = build_status(
+            {config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, started_});
+        const protocol::StatusReply reply{
+            telemetry::to_json(report, protocol::kMaxSocketMessageBytes - 1024)};
+        for (const server::ConnectionId asker : status_askers_) server_->send(asker, reply);
+        status_askers_.clear();
+        snapshot_wanted_ = false;
+        break;
+      }
+      case api::Event::Kind::kMismatch:
+        on_mismatch(*event);
+        break;
+      case api::Event::Kind::kRankBroken:
+        on_rank_broken(*event);
+        break;
+    }
+    events_.pop();
+  }
+  settle();
+}
+
+void Daemon::on_mismatch(const api::Event& event) {
+  const InstalledJob* job = jobs_.find(event.job);
+  if (job == nullptr) return;
+  const std::string& node = config_.cluster.nodes[event.node].name;
+  session_->on_job_error(
+      job->id,
+      fmt::format("round {}: node {} submitted {} elements of {}, others {} of {}; every rank must "
+                  "reduce the same tensors in the same order",
+                  event.round, node, event.theirs.elements, element_type_name(event.theirs.type),
+                  event.ours.elements, element_type_name(event.ours.type)),
+      clock_now());
+}
+
+void Daemon::on_rank_broken(const api::Event& event) {
+  const InstalledJob* job = jobs_.find(event.job);
+  if (job == nullptr || event.local_rank >= job->local_ranks.size()) return;
+  const session::LocalRank rank = job->local_ranks[event.local_rank];
+  log_.error("rank {} of job {} wrote what no client writes into its channel; ending its session",
+             rank.rank, job->label);
+  server_->hang_up(rank.handle, "the channel's content is not valid");
+}
+
+}  // namespace gradplane::daemon

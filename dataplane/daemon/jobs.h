@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/config/config.h"
+#include "control/session/actions.h"
+#include "dataplane/api/commands.h"
+#include "dataplane/core/counters.h"
+#include "dataplane/daemon/ranks.h"
+#include "dataplane/engine/job_runtime.h"
+
+namespace gradplane::daemon {
+
+/// A job that the poll loop runs, or is giving back.
+struct InstalledJob {
+  std::uint32_t id = 0;
+  std::uint32_t epoch = 0;
+  std::uint32_t world_size = 0;
+  std::string label;
+  std::string run_id;
+  std::vector<session::LocalRank> local_ranks;
+  std::unique_ptr<engine::JobRuntime> runtime;
+  enum class State : std::uint8_t { kRunning, kUnwanted, kLeaving };  // kLeaving: asked for it back
+  State state = State::kRunning;
+};
+
+/// What is left of a job that has ended here.
+struct EndedJob {
+  std::uint32_t id = 0;
+  std::uint32_t epoch = 0;
+  std::uint32_t world_size = 0;
+  std::string label;
+  std::string run_id;
+  core::Counters counters;
+};
+
+/// The jobs that the poll loop has. Control thread.
+class JobTable {
+ public:
+  JobTable(const config::Config& config, api::CommandQueue& commands)
+      : config_(config), commands_(commands) {}
+
+  /// Builds the job with all its memory and hands it to the poll loop.
+  Status install(const session::InstallJob& order, RankTable& ranks);
+  /// Wants the job back from the poll loop; it is gone when on_returned() has been called.
+  void remove(std::uint32_t id, std::uint32_t epoch);
+  /// Asks the poll loop for every job that is not wanted any more, as far as its queue has room.
+  /// Call it at every turn.
+  void ask_back();
+  /// The poll loop has given a job back, or never took it.
+  void on_returned(engine::JobRuntime* runtime);
+
+  const InstalledJob* find(const engine::JobRuntime* runtime) const;
+  const std::vector<InstalledJob>& installed() const { return jobs_; }
+  /// The last kEndedKept, oldest first.
+  const std::deque<EndedJob>& ended() const { return ended_; }
+  bool empty() const { return jobs_.empty(); }
+
+ private:
+  static constexpr std::size_t kEndedKept = 16;
+
+  const config::Config& config_;
+  api::CommandQueue& commands_;
+  std::vector<InstalledJob> jobs_;
+  std::deque<EndedJob> ended_;
+};
+
+}  // namespace gradplane::daemon

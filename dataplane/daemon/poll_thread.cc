@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/daemon/poll_thread.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <algorithm>
+
+#include "dataplane/ipc/doorbell.h"
+
+namespace gradplane::daemon {
+namespace {
+
+constexpr Duration kFirstNap = Duration::us(20);
+/// With a job attached, the next round may begin at any moment on another host, and only a turn of
+/// the loop finds out.
+constexpr Duration kMaxNapWithJobs = Duration::us(500);
+static_assert(kFirstNap <= kMaxNapWithJobs);
+/// The kernel's default slack of 50 us would double the shortest naps.
+constexpr unsigned long kTimerSlackNs = 1000;
+
+timespec to_timespec(Duration d) {
+  return {.tv_sec = d.count_ns() / 1'000'000'000, .tv_nsec = d.count_ns() % 1'000'000'000};
+}
+
+}  // namespace
+
+Instant clock_now() {
+  timespec ts;
+  clock_gettime(CLOCK_MONOTONIC, &ts);
+  return Instant::from_ns(ts.tv_sec * 1'000'000'000 + ts.tv_nsec);
+}
+
+PollThread::PollThread(engine::Engine& engine, PollOptions options, int doorbell, int wake_control,
+                       const api::EventQueue& events)
+    : engine_(engine),
+      options_(options),
+      doorbell_(doorbell),
+      wake_control_(wake_control),
+      events_(events),
+      next_nap_(kFirstNap),
+      thread_([this] {
+        pthread_setname_np(pthread_self(), "gradplane-poll");
+        prctl(PR_SET_TIMERSLACK, kTimerSlackNs, 0, 0, 0);
+        if (options_.core) {
+          cpu_set_t cpus;
+          CPU_ZERO(&cpus);
+          CPU_SET(*options_.core, &cpus);
+          pthread_setaffinity_np(pthread_self(), sizeof cpus, &cpus);
+        }
+        run();
+      }) {}
+
+void PollThread::stop() {
+  stopping_.store(true, std::memory_order_relaxed);
+  ipc::ring_doorbell(doorbell_);
+  if (thread_.joinable()) thread_.join();
+}
+
+void PollThread::run() {
+  started_ = last_work_ = clock_now();
+  Instant now = started_;
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    const bool worked = engine_.poll_once(now);
+    const Instant after = clock_now();
+    if (worked) {
+      busy_ns_.store(busy_ns() + static_cast<std::uint64_t>((after - now).count_ns()),
+                     std::memory_order_relaxed);
+      last_work_ = after;
+      next_nap_ = kFirstNap;
+      if (!events_.empty()) ipc::ring_doorbell(wake_control_);
+    } else if (options_.adaptive && after - last_work_ > options_.spin) {
+      nap(after);
+    }
+    now = clock_now();
+    total_ns_.store(static_cast<std::uint64_t>((now - started_).count_ns()),
+                    std::memory_order_relaxed);
+  }
+}
+
+/// Sleeps until the engine's next deadline, its doorbell, or the end of a nap that doubles each
+/// time.
+void PollThread::nap(Instant now) {
+  const Duration limit =
+      engine_.has_jobs() ? std::min(kMaxNapWithJobs, options_.max_sleep) : options_.max_sleep;
+  Duration length = std::min(next_nap_, limit);
+  length = std::min(length, engine_.next_deadline() - now);
+  if (length <= Duration{}) return;
+  next_nap_ = std::min(next_nap_ * 2, limit);
+  if (!engine_.prepare_sleep()) return;
+  pollfd doorbell{.fd = doorbell_, .events = POLLIN, .revents = 0};
+  const timespec timeout = to_timespec(length);
+  if (ppoll(&doorbell, 1, &timeout, nullptr) > 0) ipc::silence_doorbell(doorbell_);
+  engine_.end_sleep();
+}
+
+}  // namespace gradplane::daemon

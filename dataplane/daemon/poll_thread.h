@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <thread>
+
+#include "dataplane/base/time.h"
+#include "dataplane/engine/engine.h"
+
+namespace gradplane::daemon {
+
+struct PollOptions {
+  bool adaptive = true;               // sleep when there is no work; else spin for ever
+  Duration spin;                      // without work before the first sleep
+  Duration max_sleep;                 // longest sleep
+  std::optional<std::uint32_t> core;  // pinned to this processor
+};
+
+/// Runs an engine on a thread of its own until stop(). The one place that reads the clock for it.
+class PollThread {
+ public:
+  /// `doorbell`: an eventfd that ranks write to wake a sleeping loop. `wake_control`: an eventfd
+  /// written when events wait for the control thread.
+  PollThread(engine::Engine& engine, PollOptions options, int doorbell, int wake_control,
+             const api::EventQueue& events);
+  ~PollThread() { stop(); }
+  PollThread(const PollThread&) = delete;
+  PollThread& operator=(const PollThread&) = delete;
+
+  /// Ends the loop and waits for it. Any number of times.
+  void stop();
+
+  /// Time spent in turns that found work, and since the start. Any thread; may be a little old.
+  std::uint64_t busy_ns() const { return busy_ns_.load(std::memory_order_relaxed); }
+  std::uint64_t total_ns() const { return total_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  void run();
+  void nap(Instant now);
+
+  engine::Engine& engine_;
+  const PollOptions options_;
+  const int doorbell_;
+  const int wake_control_;
+  const api::EventQueue& events_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<std::uint64_t> busy_ns_{0};   // poll thread: rw, control: ro
+  std::atomic<std::uint64_t> total_ns_{0};  // poll thread: rw, control: ro
+  Instant started_;
+  Instant last_work_;
+  Duration next_nap_;
+  std::thread thread_;
+};
+
+/// The monotonic clock.
+Instant clock_now();
+
+}  // namespace gradplane::daemon

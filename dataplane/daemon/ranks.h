@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/protocol/socket_messages.h"
+#include "control/session/actions.h"
+#include "dataplane/base/result.h"
+#include "dataplane/engine/job_runtime.h"
+
+namespace gradplane::daemon {
+
+/// Buckets that one rank may register.
+inline constexpr std::size_t kMaxBucketsPerRank = 1024;
+
+/// A rank that is attached here: what it said of itself, and its channel.
+struct Rank {
+  protocol::Attach attach;
+  std::uint32_t pid = 0;
+  std::shared_ptr<engine::RankChannel> channel;
+  /// The poll loop has the channel, and beats for it; until then the control thread does.
+  bool in_engine = false;
+  std::map<std::uint32_t, std::vector<protocol::BucketTensor>> buckets;
+};
+
+/// Makes the shared memory and the eventfd of a rank.
+Result<std::shared_ptr<engine::RankChannel>> make_channel(std::size_t round_bytes);
+
+using RankTable = std::map<session::RankHandle, Rank>;
+
+}  // namespace gradplane::daemon

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// A rank without a framework: attaches, reduces small integers round after round, checks every sum,
+// and prints one line. For smoke tests of real daemons.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "dataplane/base/element_type.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/trainer.h"
+#include "trainer-shim/client/client.h"
+
+namespace {
+
+struct Options {
+  std::string socket;
+  std::string key = "00112233445566778899aabbccddeeff";
+  std::uint32_t rank = 0;
+  std::uint32_t world = 1;
+  std::uint32_t rounds = 100;
+  std::uint32_t elements = 100000;
+  std::string type = "fp32";
+  int ready_timeout_ms = 10000;
+  int round_timeout_ms = 20000;
+};
+
+using gradplane::ElementType;
+
+ElementType type_named(const std::string& name) {
+  for (const ElementType type : gradplane::kElementTypes) {
+    if (gradplane::element_type_name(type) == name) return type;
+  }
+  std::fprintf(stderr, "no element type %s\n", name.c_str());
+  std::exit(2);
+}
+
+/// The round's size: the whole of it, and odd ones in between.
+std::uint32_t elements_of(const Options& o, std::uint32_t round) {
+  return round % 3 == 0 ? o.elements : 1 + (round * 977) % o.elements;
+}
+
+class Client {
+ public:
+  Client(const Options& options, gp_session* session)
+      : o_(options), session_(session), type_(type_named(options.type)) {}
+
+  int run() {
+    const std::uint32_t ahead = gp_rounds_in_flight_max(session_);
+    const auto begin = std::chrono::steady_clock::now();
+    while (done_ < o_.rounds) {
+      while (submitted_ < o_.rounds && submitted_ - done_ < ahead) {
+        if (!submit()) return 1;
+      }
+      if (!take()) return 1;
+    }
+    const double s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    std::printf("rank %u: %u rounds right, %.3f ms each\n", o_.rank, done_, s * 1e3 / o_.rounds);
+    return 0;
+  }
+
+ private:
+  bool submit() {
+    const std::uint32_t round = submitted_++;
+    const std::uint32_t elements = elements_of(o_, round);
+    auto* memory = static_cast<std::byte*>(gp_round_memory(session_, round));
+    const std::size_t width = gradplane::element_bytes(type_);
+    for (std::uint32_t e = 0; e < elements; ++e) {
+      gradplane::sim::store(type_, memory + e * width,
+                            gradplane::sim::contribution(round, o_.rank, e));
+    }
+    const int status = gp_submit(session_, round, elements, static_cast<std::uint8_t>(type_), 0);
+    if (status != GP_OK)
+      std::printf("rank %u: submit: %d %s\n", o_.rank, status, gp_failure(session_));
+    return status == GP_OK;
+  }
+
+  bool take() {
+    const auto limit =
+        std::chrono::steady_clock::now() + std::chrono::milliseconds(o_.round_timeout_ms);
+    gp_completion completion;
+    int taken = 0;
+    while ((taken = gp_poll(session_, &completion)) == 0) {
+      if (std::chrono::steady_clock::now() > limit) {
+        std::printf("rank %u: nothing for %d ms after %u rounds\n", o_.rank, o_.round_timeout_ms,
+                    done_);
+        return false;
+      }
+      if (gp_wait(session_, 1000) != GP_OK) break;
+    }
+    if (taken != 1) {
+      std::printf("rank %u: after %u rounds: %s\n", o_.rank, done_, gp_failure(session_));
+      return false;
+    }
+    ++done_;
+    return check(completion);
+  }
+
+  bool check(const gp_completion& completion) const {
+    if (completion.contributors != o_.world) {
+      std::printf("rank %u: round %u has %u contributions\n", o_.rank, completion.round,
+                  completion.contributors);
+      return false;
+    }
+    const auto* memory = static_cast<const std::byte*>(gp_round_memory(session_, completion.round));
+    const std::size_t width = gradplane::element_bytes(type_);
+    for (std::uint32_t e = 0; e < elements_of(o_, completion.round); ++e) {
+      double expected = 0;
+      for (std::uint32_t r = 0; r < o_.world; ++r) {
+        expected += gradplane::sim::contribution(completion.round, r, e);
+      }
+      const double got = gradplane::sim::load(type_, memory + e * width);
+      if (got == expected) continue;
+      std::printf("rank %u: round %u element %u is %g, not %g\n", o_.rank, completion.round, e, got,
+                  expected);
+      return false;
+    }
+    return true;
+  }
+
+  const Options& o_;
+  gp_session* session_;
+  ElementType type_;
+  std::uint32_t submitted_ = 0;
+  std::uint32_t done_ = 0;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Reduces small integers through gradplaned and checks every sum.");
+  Options o;
+  app.add_option("--socket", o.socket, "of the daemon")->required();
+  app.add_option("--key", o.key, "of the job, 32 hex digits");
+  app.add_option("--rank", o.rank, "");
+  app.add_option("--world", o.world, "");
+  app.add_option("--rounds", o.rounds, "");
+  app.add_option("--elements", o.elements, "of the largest round");
+  app.add_option("--type", o.type, "fp32, fp64, fp16, bf16, int32 or int64");
+  app.add_option("--ready-timeout-ms", o.ready_timeout_ms, "");
+  app.add_option("--round-timeout-ms", o.round_timeout_ms, "");
+  CLI11_PARSE(app, argc, argv);
+  gp_attach_options attach{};
+  attach.socket_path = o.socket.c_str();
+  for (std::size_t i = 0; i < 16; ++i) {
+    attach.job_key[i] = static_cast<std::uint8_t>(std::stoul(o.key.substr(2 * i, 2), nullptr, 16));
+  }
+  attach.rank = o.rank;
+  attach.world_size = o.world;
+  attach.label = "rank_client";
+  attach.timeout_ms = 5000;
+  char error[512] = "";
+  gp_session* session = nullptr;
+  int status = gp_attach(&attach, &session, error, sizeof error);
+  if (status == GP_OK) status = gp_wait_ready(session, o.ready_timeout_ms, error, sizeof error);
+  if (status != GP_OK) {
+    std::printf("rank %u: %s\n", o.rank, error);
+    return 1;
+  }
+  const int result = Client(o, session).run();
+  gp_detach(session, result == 0 ? 1 : 0);
+  return result;
+}
