@@ -52,7 +52,7 @@ class Client {
     const std::uint32_t ahead = gp_rounds_in_flight_max(session_);
     const auto begin = std::chrono::steady_clock::now();
     while (done_ < o_.rounds) {
-      while (submitted_ < o_.rounds && submitted_ - done_ < ahead) {
+      while (submitted_ < o_.rounds && submitted_ - oldest_ < ahead) {
         if (!submit()) return 1;
       }
       if (!take()) return 1;
@@ -97,6 +97,8 @@ class Client {
       return false;
     }
     ++done_;
+    finished_[completion.round] = true;
+    while (oldest_ < o_.rounds && finished_[oldest_]) ++oldest_;
     return check(completion);
   }
 
@@ -127,6 +129,8 @@ class Client {
   ElementType type_;
   std::uint32_t submitted_ = 0;
   std::uint32_t done_ = 0;
+  std::uint32_t oldest_ = 0;  // round that is not finished
+  std::vector<bool> finished_ = std::vector<bool>(o_.rounds);
 };
 
 }  // namespace
