@@ -36,10 +36,15 @@ def check(root, names):
     return findings
 
 
-def _needs_torch(root, name):
-    """libtorch's headers take a minute each, and the adapter's own build compiles them."""
+def _needs_torch(root, name, seen=frozenset()):
+    """libtorch's headers take half a minute each, and the adapter's own build compiles them."""
+    if name in seen or not (root / name).is_file():
+        return False
     text = (root / name).read_text(errors="replace")
-    return bool(re.search(r"#\s*include\s*<(torch|ATen|c10)", text))
+    if re.search(r"#\s*include\s*<(torch|ATen|c10)", text):
+        return True
+    included = re.findall(r'#\s*include\s*"([^"]+)"', text)
+    return any(_needs_torch(root, other, seen | {name}) for other in included)
 
 
 @functools.cache
