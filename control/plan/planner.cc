@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/plan/planner.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "control/plan/validate.h"
+#include "dataplane/base/limits.h"
+
+namespace gradplane::plan {
+namespace {
+
+/// The weight of the fastest root before common factors are taken out.
+constexpr std::uint64_t kWeightScale = 1000;
+/// Faster links count as this fast: 10 Tbit/s, so that the product with the scale fits.
+constexpr std::uint64_t kMaxBitsPerSecond = 10'000'000'000'000;
+static_assert(kMaxBitsPerSecond <= UINT64_MAX / kWeightScale);
+
+struct Root {
+  api::NodeId node;
+  std::uint64_t bits_per_s;
+};
+
+std::uint64_t rate_of(const PlanRequest& request, api::NodeId node) {
+  std::uint64_t slowest = kMaxBitsPerSecond;
+  for (const LinkRate& rate : request.link_rates) {
+    if (rate.bits_per_s == 0) continue;
+    if (rate.node == node) return std::min(rate.bits_per_s, kMaxBitsPerSecond);
+    slowest = std::min(slowest, rate.bits_per_s);
+  }
+  return slowest;
+}
+
+/// The candidates, each once, fastest first; equal ones by node.
+std::vector<Root> ranked_roots(const PlanRequest& request) {
+  std::vector<api::NodeId> nodes = request.root_candidates;
+  if (nodes.empty()) {
+    for (const api::Member& member : request.members) {
+      if (!member.ranks.empty()) nodes.push_back(member.node);
+    }
+  }
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  std::vector<Root> roots;
+  for (const api::NodeId node : nodes) roots.push_back({node, rate_of(request, node)});
+  std::stable_sort(roots.begin(), roots.end(),
+                   [](const Root& a, const Root& b) { return a.bits_per_s > b.bits_per_s; });
+  return roots;
+}
+
+/// Those with ranks and those that are roots, by node.
+std::vector<api::Member> members_with(const PlanRequest& request, const std::vector<Root>& roots) {
+  std::vector<api::Member> members;
+  for (const api::Member& member : request.members) {
+    if (member.ranks.empty()) continue;
+    members.push_back(member);
+    std::sort(members.back().ranks.begin(), members.back().ranks.end());
+  }
+  for (const Root& root : roots) {
+    const bool known = std::any_of(members.begin(), members.end(), [&root](const auto& member) {
+      return member.node == root.node;
+    });
+    if (!known) members.push_back({root.node, {}});
+  }
+  std::sort(members.begin(), members.end(),
+            [](const auto& a, const auto& b) { return a.node < b.node; });
+  return members;
+}
+
+/// Every member that hosts ranks is a child of the root. Other roots are no part of this tree: they
+/// would have nothing to send.
+api::Tree one_level_tree(const std::vector<api::Member>& members, api::NodeId root,
+                         std::uint32_t weight) {
+  api::Tree tree{weight, root, {}};
+  tree.parent.reserve(members.size());
+  for (const api::Member& member : members) {
+    const bool sends = member.node != root && !member.ranks.empty();
+    tree.parent.push_back(sends ? root : api::kNoNode);
+  }
+  return tree;
+}
+
+/// Proportional to the rates, which begin with the fastest; without a common factor.
+std::vector<std::uint32_t> weights_of(const std::vector<Root>& roots) {
+  std::vector<std::uint32_t> weights;
+  std::uint32_t common = 0;
+  for (const Root& root : roots) {
+    const std::uint64_t fastest = roots.front().bits_per_s;
+    const std::uint64_t rounded = (root.bits_per_s * kWeightScale + fastest / 2) / fastest;
+    weights.push_back(static_cast<std::uint32_t>(std::max<std::uint64_t>(rounded, 1)));
+    common = std::gcd(common, weights.back());
+  }
+  for (std::uint32_t& weight : weights) weight /= common;
+  return weights;
+}
+
+Result<api::Plan> plan_over(const PlanRequest& request, std::vector<Root> roots) {
+  if (roots.empty()) return Error{"no node hosts a rank of the job; there is nothing to plan"};
+  const std::vector<std::uint32_t> weights = weights_of(roots);
+  api::Plan plan{request.epoch, request.activation_round, members_with(request, roots), {}};
+  for (std::size_t i = 0; i < roots.size(); ++i) {
+    plan.trees.push_back(one_level_tree(plan.members, roots[i].node, weights[i]));
+  }
+  std::sort(plan.trees.begin(), plan.trees.end(),
+            [](const auto& a, const auto& b) { return a.root < b.root; });
+  if (Status status = validate(plan); !status.ok()) return status.error();
+  return plan;
+}
+
+}  // namespace
+
+Result<api::Plan> plan_star(const PlanRequest& request) {
+  std::vector<Root> roots = ranked_roots(request);
+  if (roots.size() > 1) roots.resize(1, roots.front());
+  return plan_over(request, std::move(roots));
+}
+
+Result<api::Plan> plan_sharded(const PlanRequest& request) {
+  std::vector<Root> roots = ranked_roots(request);
+  if (roots.size() > kMaxTrees) roots.resize(kMaxTrees, roots.front());
+  return plan_over(request, std::move(roots));
+}
+
+Result<api::Plan> make_plan(const PlanRequest& request) {
+  switch (request.planner) {
+    case PlannerKind::kStar:
+      return plan_star(request);
+    case PlannerKind::kSharded:
+      return plan_sharded(request);
+  }
+  return Error{"there is no such planner"};
+}
+
+}  // namespace gradplane::plan

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dataplane/api/plan.h"
+#include "dataplane/base/result.h"
+
+/// Who sums what where. Planners are pure: the same request gives the same plan, whatever the order
+/// in which members, candidates and rates are listed. Every plan that they give passes validate().
+namespace gradplane::plan {
+
+enum class PlannerKind : std::uint8_t {
+  kStar,     // one node is the root of every block
+  kSharded,  // several nodes are each the root of a share, every other node its direct child
+};
+
+/// The configured or measured rate of a node's link to the network.
+struct LinkRate {
+  api::NodeId node = api::kNoNode;
+  std::uint64_t bits_per_s = 0;
+};
+
+/// What a planner knows.
+struct PlanRequest {
+  std::uint32_t epoch = 0;
+  std::uint32_t activation_round = 0;
+  /// The nodes that host ranks.
+  std::vector<api::Member> members;
+  PlannerKind planner = PlannerKind::kStar;
+  /// Nodes that may be roots, whether they host ranks or not. None: every node that hosts ranks.
+  std::vector<api::NodeId> root_candidates;
+  /// A node without a rate counts as slow as the slowest that has one; without any, all are equal.
+  std::vector<LinkRate> link_rates;
+};
+
+/// The plan of the requested kind. Fails, saying why, when the members make no job.
+Result<api::Plan> make_plan(const PlanRequest& request);
+
+/// One tree. Its root is the candidate with the fastest link; of equal ones, the lowest node.
+Result<api::Plan> plan_star(const PlanRequest& request);
+
+/// One tree for each candidate (the kMaxTrees fastest), weighted by its link rate to a thousandth
+/// of the fastest.
+Result<api::Plan> plan_sharded(const PlanRequest& request);
+
+}  // namespace gradplane::plan

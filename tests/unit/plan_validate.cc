@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/plan/validate.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dataplane/base/limits.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+
+namespace {
+
+constexpr api::NodeId kNone = api::kNoNode;
+
+/// Node 7 is the root, node 5 a relay without ranks, nodes 1 and 2 train; node 9 is in no tree.
+api::Plan two_levels() {
+  api::Plan plan;
+  plan.members = {{7, {}}, {5, {}}, {1, {0, 2}}, {2, {1}}, {9, {}}};
+  plan.trees = {{1, 7, {kNone, 7, 5, 7, kNone}}, {3, 1, {kNone, kNone, kNone, 1, kNone}}};
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("a plan with relays and several roots is valid") {
+  const Status status = plan::validate(two_levels());
+  INFO((status.ok() ? "" : status.error().message));
+  CHECK(status.ok());
+}
+
+TEST_CASE("what is wrong with a plan is said by name") {
+  struct Case {
+    std::function<void(api::Plan&)> change;
+    std::string message;
+  };
+  const std::vector<Case> cases = {
+      {[](auto& p) { p.members.clear(); }, "a plan with 0 members; it may have 1 to 1024"},
+      {[](auto& p) { p.members.resize(kMaxNodes + 1); },
+       "a plan with 1025 members; it may have 1 to 1024"},
+      {[](auto& p) { p.trees.clear(); }, "a plan with 0 trees; it may have 1 to 64"},
+      {[](auto& p) { p.trees.resize(kMaxTrees + 1, p.trees[0]); },
+       "a plan with 65 trees; it may have 1 to 64"},
+      {[](auto& p) { p.members[4].node = kMaxNodes; }, "member 4 is no node"},
+      {[](auto& p) { p.members[4].node = kNone; }, "member 4 is no node"},
+      {[](auto& p) { p.members[4].node = 7; }, "node 7 is a member twice"},
+      {[](auto& p) {
+         p.members[2].ranks = {0, 1};
+       },
+       "rank 1 is hosted twice"},
+      {[](auto& p) {
+         p.members[2].ranks = {0, 3};
+       },
+       "node 1 hosts rank 3 of 3"},
+      {[](auto& p) { p.members[2].ranks.resize(kMaxLocalRanks + 1); },
+       "node 1 hosts 17 ranks; a node may host 16"},
+      {[](auto& p) {
+         p.members[2].ranks.clear();
+         p.members[3].ranks.clear();
+       },
+       "a plan with 0 ranks; it may have 1 to 1024"},
+      {[](auto& p) { p.trees[1].weight = 0; }, "tree 1 has no weight"},
+      {[](auto& p) { p.trees[0].parent.pop_back(); }, "tree 0 has 4 parents for 5 members"},
+      {[](auto& p) { p.trees[0].parent.clear(); }, "tree 0 has 0 parents for 5 members"},
+      {[](auto& p) { p.trees[0].root = 3; }, "tree 0 has a root that is no member"},
+      {[](auto& p) { p.trees[0].root = kNone; }, "tree 0 has a root that is no member"},
+      {[](auto& p) { p.trees[0].root = 2; }, "tree 0 has a root with a parent"},
+      {[](auto& p) { p.trees[0].parent[3] = kNone; }, "tree 0 leaves out node 2 and its ranks"},
+      {[](auto& p) { p.trees[0].parent[3] = 3; },
+       "tree 0 has a parent of node 2 that is no member"},
+      {[](auto& p) { p.trees[0].parent[3] = 2000; },
+       "tree 0 has a parent of node 2 that is no member"},
+      {[](auto& p) { p.trees[0].parent[4] = 7; },
+       "tree 0 waits for node 9, which has nothing to send"},
+      {[](auto& p) { p.trees[0].parent[2] = 7; },
+       "tree 0 waits for node 5, which has nothing to send"},
+      {[](auto& p) { p.trees[0].parent[3] = 9; }, "tree 0 ends above node 2 before its root"},
+      {[](auto& p) { p.trees[0].parent[3] = 2; }, "tree 0 goes round in a circle at node 2"},
+      {[](auto& p) { p.trees[0].parent[1] = 1; }, "tree 0 goes round in a circle at node 5"},
+  };
+  for (const Case& c : cases) {
+    api::Plan plan = two_levels();
+    c.change(plan);
+    const Status status = plan::validate(plan);
+    INFO("expected: " << c.message);
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().message == c.message);
+  }
+}
