@@ -82,6 +82,7 @@ class PacketBuilder {
   PacketBuilder& longer_by(std::size_t bytes) { return set(extra_bytes_, bytes); }
 
   std::uint16_t sender() const { return header_.sender; }
+  bool has_key() const { return key_.has_value(); }
 
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> out(wire::kHeaderBytes + payload_.size());

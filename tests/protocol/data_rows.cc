@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/protocol/packet_rows.h"
+
+namespace gradplane::testing {
+namespace {
+
+using core::Drop;
+using Answer = Effect::Answer;
+constexpr std::uint32_t kNow = TableNode::kRound;
+constexpr wire::Key kOtherKey{std::byte{9}};
+constexpr std::size_t kTimestampOffset = 28;
+
+Effect dropped(Drop reason, Answer answer = Answer::kNone) {
+  return {.drop = reason, .answer = answer};
+}
+
+void append(Rows& rows, Rows more) {
+  for (Row& row : more) rows.push_back(std::move(row));
+}
+
+/// Rounds before, after and beyond the one that is open.
+Rows push_round_rows(const TableNode& n) {
+  return {
+      {"of the round that ended",
+       {},
+       n.push(2, 0, 8, kNow - 1),
+       dropped(Drop::kPastRound, Answer::kComplete)},
+      {"of a round long ago",
+       {},
+       n.push(2, 0, 8, kNow - 160'001),
+       dropped(Drop::kPastRound, Answer::kComplete)},
+      {"half the numbers ago",
+       {},
+       n.push(2, 0, 4).round(kNow + 0x8000'0000),
+       dropped(Drop::kPastRound, Answer::kComplete)},
+      {"of a round that may open next", {}, n.push(2, 0, 8, kNow + 15), {.received = 1}},
+      {"of a round whose slot is taken",
+       {},
+       n.push(2, 0, 4, kNow + 16),
+       dropped(Drop::kFutureRound)},
+      {"of a round two turns of the slot ahead",
+       {},
+       n.push(2, 0, 8, kNow + 31),
+       dropped(Drop::kFutureRound)},
+      {"of a round far ahead",
+       {},
+       n.push(2, 0, 4, kNow + 0x7fff'fff0),
+       dropped(Drop::kFutureRound)},
+  };
+}
+
+Rows push_place_rows(const TableNode& n) {
+  return {
+      {"of an older plan", {}, n.push(2, 0, 4).epoch(0), dropped(Drop::kWrongEpoch)},
+      {"of a newer plan", {}, n.push(2, 0, 4).epoch(2), dropped(Drop::kWrongEpoch)},
+      {"of another job", {}, n.push(2, 0, 4).job(2), dropped(Drop::kUnknownJob)},
+      {"a block of the other tree", {}, n.push(2, 1, 4), dropped(Drop::kBadGeometry)},
+      {"in a tree where the sender is elsewhere", {}, n.push(3, 1, 12), dropped(Drop::kNotPeer)},
+      {"in a tree that is not", {}, n.push(2, 0, 4).tree(2), dropped(Drop::kNotPeer)},
+      {"in the last tree that a packet can name",
+       {},
+       n.push(2, 0, 4).tree(255),
+       dropped(Drop::kNotPeer)},
+      {"from the parent: the wrong direction",
+       {},
+       n.push(2, 0, 4).sender(0),
+       dropped(Drop::kNotPeer)},
+      {"from a node that is not in the job",
+       {},
+       n.push(2, 0, 4).sender(9),
+       dropped(Drop::kNotPeer)},
+      {"from the last node that a packet can name",
+       {},
+       n.push(2, 0, 4).sender(65535),
+       dropped(Drop::kNotPeer)},
+      {"under another node's name", {}, n.push(3, 0, 4), dropped(Drop::kUnknownNode), 2},
+      {"under our own name", {}, n.push(2, 0, 4).sender(1), dropped(Drop::kUnknownNode)},
+  };
+}
+
+Rows push_content_rows(const TableNode& n) {
+  const std::size_t first_payload_byte = wire::kHeaderBytes;
+  const auto last = TableNode::kElements;
+  return {
+      {"with a tag of another key", {}, n.push(2, 0, 4).key(kOtherKey), dropped(Drop::kBadTag)},
+      {"with a changed payload",
+       {},
+       n.push(2, 0, 4).poke(first_payload_byte, 0xff),
+       dropped(Drop::kBadTag)},
+      {"with a changed header",
+       {},
+       n.push(2, 0, 4).poke(kTimestampOffset, 0xff),
+       dropped(Drop::kBadTag)},
+      {"without a tag",
+       {},
+       n.push(2, 0, 4)
+           .poke(40, 0)
+           .poke(41, 0)
+           .poke(42, 0)
+           .poke(43, 0)
+           .poke(44, 0)
+           .poke(45, 0)
+           .poke(46, 0)
+           .poke(47, 0),
+       dropped(Drop::kBadTag)},
+      {"of the block after the last", {}, n.push(2, 0, 4).index(16), dropped(Drop::kBadGeometry)},
+      {"of the last block that a packet can name",
+       {},
+       n.push(2, 0, 4).index(0xffff'ffff),
+       dropped(Drop::kBadGeometry)},
+      {"one element short",
+       {},
+       n.push(2, 0, 4).elements(127).payload(std::vector<std::byte>(127 * 4)),
+       dropped(Drop::kBadGeometry)},
+      {"one element long",
+       {},
+       n.push(2, 0, 4).elements(129).payload(std::vector<std::byte>(129 * 4)),
+       dropped(Drop::kBadGeometry)},
+      {"of a bucket that fits no slot",
+       {},
+       n.push(2, 0, 4).round_elements(last + 1),
+       dropped(Drop::kBadGeometry)},
+      {"of a bucket whose block count overflows",
+       {},
+       n.push(2, 0, 4).round_elements(0xffff'ffff),
+       dropped(Drop::kBadGeometry)},
+      {"of a bucket that ends before the block",
+       {},
+       n.push(2, 0, 4).round_elements(512),
+       dropped(Drop::kBadGeometry)},
+      {"of a smaller bucket",
+       {},
+       n.push(2, 0, 4).round_elements(last - 1),
+       dropped(Drop::kMismatch)},
+      {"of another type of the same size",
+       {},
+       n.push(2, 0, 4).element_type(ElementType::kInt32),
+       dropped(Drop::kMismatch)},
+      {"that names too many ranks",
+       {},
+       n.push(2, 0, 4).contributors(2),
+       dropped(Drop::kBadContributors)},
+      {"that names too few ranks",
+       {},
+       n.push(3, 0, 4).contributors(1),
+       dropped(Drop::kBadContributors)},
+      {"that names every rank there can be",
+       {},
+       n.push(2, 0, 4).contributors(65535),
+       dropped(Drop::kBadContributors)},
+  };
+}
+
+}  // namespace
+
+Rows push_rows(const TableNode& n) {
+  Rows rows = {
+      {"a block", {}, n.push(2, 0, 4), {.received = 1}},
+      {"a block of two ranks", {}, n.push(3, 0, 4), {.received = 1}},
+      {"a block where we are the root", {}, n.push(2, 1, 12), {.received = 1}},
+      {"a block, again",
+       {n.push(2, 0, 4)},
+       n.push(2, 0, 4),
+       dropped(Drop::kDuplicate, Answer::kAck)},
+      {"a block that has gone up already",
+       {},
+       n.push(2, 0, 0),
+       dropped(Drop::kDuplicate, Answer::kAck)},
+      {"a block, again with other bytes",
+       {n.push(2, 0, 4)},
+       n.push(2, 0, 4).payload(std::vector<std::byte>(512)),
+       dropped(Drop::kDuplicate, Answer::kAck)},
+      {"a block from the other child", {n.push(2, 0, 4)}, n.push(3, 0, 4), {.received = 1}},
+      {"the last block of a child",
+       {n.push(2, 0, 4), n.push(2, 0, 5), n.push(2, 0, 6)},
+       n.push(2, 0, 7),
+       {.received = 1, .answer = Answer::kComplete}},
+  };
+  append(rows, push_round_rows(n));
+  append(rows, push_place_rows(n));
+  append(rows, push_content_rows(n));
+  return rows;
+}
+
+Rows result_rows(const TableNode& n) {
+  return {
+      {"of a block that we pushed", {}, n.result(0), {.received = 1, .landed = 1}},
+      {"of a block whose push is acked",
+       {n.push_ack().words(0, {1})},
+       n.result(0),
+       {.received = 1}},
+      {"again", {n.result(0)}, n.result(0), dropped(Drop::kDuplicate, Answer::kAck)},
+      {"before its push", {}, n.result(4), dropped(Drop::kFutureRound)},
+      {"after our own part only", {n.push(2, 0, 4)}, n.result(4), dropped(Drop::kFutureRound)},
+      {"of a round that is not open", {}, n.result(8, kNow + 15), dropped(Drop::kFutureRound)},
+      {"of a round whose slot is taken", {}, n.result(0, kNow + 16), dropped(Drop::kFutureRound)},
+      {"of the round that ended",
+       {},
+       n.result(8, kNow - 1),
+       dropped(Drop::kPastRound, Answer::kComplete)},
+      {"from a child: the wrong direction", {}, n.result(0).sender(2), dropped(Drop::kNotPeer)},
+      {"in the tree of which we are the root",
+       {},
+       n.result(8).tree(1).sender(2),
+       dropped(Drop::kNotPeer)},
+      {"of a block of the other tree", {}, n.result(8), dropped(Drop::kBadGeometry)},
+      {"of the block after the last", {}, n.result(0).index(16), dropped(Drop::kBadGeometry)},
+      {"of a smaller bucket", {}, n.result(0).round_elements(2047), dropped(Drop::kMismatch)},
+      {"that lacks a rank", {}, n.result(0).contributors(4), dropped(Drop::kBadContributors)},
+      {"that names our subtree only",
+       {},
+       n.result(0).contributors(3),
+       dropped(Drop::kBadContributors)},
+      {"of another plan", {}, n.result(0).epoch(2), dropped(Drop::kWrongEpoch)},
+      {"with a tag of another key", {}, n.result(0).key(kOtherKey), dropped(Drop::kBadTag)},
+      {"with a changed payload",
+       {},
+       n.result(0).poke(wire::kHeaderBytes + 511, 0xff),
+       dropped(Drop::kBadTag)},
+  };
+}
+
+}  // namespace gradplane::testing
