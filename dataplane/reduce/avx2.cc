@@ -3,8 +3,10 @@
 #include <immintrin.h>
 
 #include "dataplane/reduce/variants.h"
-#include "dataplane/reduce/vector_kernels.h"
 
+/// This file is compiled with flags of its own, so nothing in it may end up as a symbol that the
+/// linker could pick for the rest of the program: everything but the one entry is in an anonymous
+/// namespace, and no inline function of the C++ library is called.
 namespace gradplane::reduce {
 namespace {
 
@@ -107,6 +109,48 @@ struct Bfloat16 : Narrow<ElementType::kBfloat16> {
     store_lower(
         wire, _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
   }
+};
+
+/// The loops; what is left over after the last whole vector goes to the scalar kernels. `Ops` has
+/// kType, kLanes, kWireBytes, kAccumulatorBytes; and over one vector widen(wire) and
+/// load(accumulator) to a register, store(accumulator, register), narrow(wire, register),
+/// add(register, register).
+template <typename Ops>
+struct VectorKernels {
+  static std::size_t whole(std::size_t count) noexcept { return count - count % Ops::kLanes; }
+
+  static void set(std::byte* accumulator, const std::byte* wire, std::size_t count) noexcept {
+    const std::size_t end = whole(count);
+    for (std::size_t i = 0; i < end; i += Ops::kLanes) {
+      Ops::store(accumulator + i * Ops::kAccumulatorBytes, Ops::widen(wire + i * Ops::kWireBytes));
+    }
+    scalar_kernels_for(Ops::kType)
+        .set(accumulator + end * Ops::kAccumulatorBytes, wire + end * Ops::kWireBytes, count - end);
+  }
+
+  static void accumulate(std::byte* accumulator, const std::byte* wire,
+                         std::size_t count) noexcept {
+    const std::size_t end = whole(count);
+    for (std::size_t i = 0; i < end; i += Ops::kLanes) {
+      std::byte* at = accumulator + i * Ops::kAccumulatorBytes;
+      Ops::store(at, Ops::add(Ops::load(at), Ops::widen(wire + i * Ops::kWireBytes)));
+    }
+    scalar_kernels_for(Ops::kType)
+        .accumulate(accumulator + end * Ops::kAccumulatorBytes, wire + end * Ops::kWireBytes,
+                    count - end);
+  }
+
+  static void finish(std::byte* wire, const std::byte* accumulator, std::size_t count) noexcept {
+    const std::size_t end = whole(count);
+    for (std::size_t i = 0; i < end; i += Ops::kLanes) {
+      Ops::narrow(wire + i * Ops::kWireBytes, Ops::load(accumulator + i * Ops::kAccumulatorBytes));
+    }
+    scalar_kernels_for(Ops::kType)
+        .finish(wire + end * Ops::kWireBytes, accumulator + end * Ops::kAccumulatorBytes,
+                count - end);
+  }
+
+  static constexpr Kernels kTable{set, accumulate, finish};
 };
 
 }  // namespace
