@@ -199,6 +199,15 @@ void Member::on(const protocol::Prepare& m) {
   const std::string reason = node_text(config_, config_.self) + ": " + plan.error().message;
   outbox_.log(LogLevel::kWarn, job_text(m.label, protocol::job_id_of(m.key)) + ": " + reason);
   outbox_.tell_coordinator(config_.coordinator, protocol::Failed{m.key, m.epoch, reason});
+  // The coordinator forgets these ranks with the epoch that they do not know of; so they end too,
+  // and take back what they may have asked for since.
+  const auto found = jobs_.find(m.key);
+  if (found == jobs_.end() || found->second.state != JobState::kWaiting ||
+      found->second.attempt != m.attempt)
+    return;
+  outbox_.tell_coordinator(config_.coordinator,
+                           protocol::Join{m.key, m.attempt, m.world_size, {}, m.label});
+  end(found, reason);
 }
 
 Result<api::Plan> Member::acceptable_plan(const protocol::Prepare& m) const {
@@ -293,7 +302,8 @@ void Member::end(Jobs::iterator job, const std::string& reason) {
   outbox_.log(LogLevel::kWarn, job_text(job->second.label, job->second.id) + ": failed: " + reason);
   outbox_.failures.push_back({job->second.id, job->second.label, reason, Instant()});
   notify(job->second, protocol::JobFailed{reason});
-  outbox_.act(RemoveJob{job->second.id, job->second.epoch});
+  if (job->second.state != JobState::kWaiting)
+    outbox_.act(RemoveJob{job->second.id, job->second.epoch});
   jobs_.erase(job);
 }
 

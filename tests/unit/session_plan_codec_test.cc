@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <random>
+#include <vector>
+
+#include "control/protocol/node_messages.h"
+#include "control/session/plan_codec.h"
+#include "dataplane/base/limits.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::session;
+
+namespace {
+
+bool same(const api::Plan& a, const api::Plan& b) {
+  if (a.epoch != b.epoch || a.activation_round != b.activation_round) return false;
+  if (a.members.size() != b.members.size() || a.trees.size() != b.trees.size()) return false;
+  for (std::size_t i = 0; i < a.members.size(); ++i)
+    if (a.members[i].node != b.members[i].node || a.members[i].ranks != b.members[i].ranks)
+      return false;
+  for (std::size_t i = 0; i < a.trees.size(); ++i)
+    if (a.trees[i].weight != b.trees[i].weight || a.trees[i].root != b.trees[i].root ||
+        a.trees[i].parent != b.trees[i].parent)
+      return false;
+  return true;
+}
+
+/// `nodes` members with one rank each, `trees` stars.
+api::Plan stars(std::size_t nodes, std::size_t trees) {
+  api::Plan plan;
+  plan.epoch = 5;
+  plan.activation_round = 6;
+  for (std::size_t i = 0; i < nodes; ++i)
+    plan.members.push_back({static_cast<api::NodeId>(i), {static_cast<std::uint16_t>(i)}});
+  for (std::size_t t = 0; t < trees; ++t) {
+    api::Tree& tree = plan.trees.emplace_back();
+    tree.weight = static_cast<std::uint32_t>(t + 1);
+    tree.root = static_cast<api::NodeId>(t);
+    for (std::size_t i = 0; i < nodes; ++i)
+      tree.parent.push_back(i == t ? api::kNoNode : static_cast<api::NodeId>(t));
+  }
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("plans come through unchanged, the largest of stars included") {
+  for (const auto& [nodes, trees] : std::vector<std::pair<std::size_t, std::size_t>>{
+           {1, 1}, {2, 2}, {5, 1}, {9, 9}, {kMaxNodes, 1}, {kMaxNodes, kMaxTrees}}) {
+    INFO(nodes << " nodes, " << trees << " trees");
+    const api::Plan plan = stars(nodes, trees);
+    const auto bytes = encode_plan(plan);
+    REQUIRE(bytes.ok());
+    CHECK(bytes.value().size() < protocol::kMaxPlanBytes / 4);
+    const auto back = decode_plan(bytes.value());
+    REQUIRE(back.ok());
+    CHECK(same(plan, back.value()));
+  }
+}
+
+TEST_CASE("a plan of deep trees comes through, one that is too large says so") {
+  std::mt19937 random(1);
+  api::Plan plan = stars(kMaxNodes, 20);
+  for (api::Tree& tree : plan.trees)
+    for (api::NodeId& parent : tree.parent)
+      if (parent != api::kNoNode) parent = static_cast<api::NodeId>(random() % kMaxNodes);
+  const auto bytes = encode_plan(plan);
+  REQUIRE(bytes.ok());
+  const auto back = decode_plan(bytes.value());
+  REQUIRE(back.ok());
+  CHECK(same(plan, back.value()));
+  while (plan.trees.size() < kMaxTrees) plan.trees.push_back(plan.trees.front());
+  const auto too_large = encode_plan(plan);
+  REQUIRE(!too_large.ok());
+  CHECK(too_large.error().message.find("bytes") != std::string::npos);
+}
+
+TEST_CASE("what is no plan within the bounds is not encoded") {
+  api::Plan plan = stars(2, 1);
+  SECTION("no trees") {
+    plan.trees.clear();
+  }
+  SECTION("no members") {
+    plan.members.clear();
+  }
+  SECTION("a parent too few") {
+    plan.trees[0].parent.pop_back();
+  }
+  SECTION("ranks") {
+    plan.members[0].ranks.resize(kMaxLocalRanks + 1);
+  }
+  SECTION("trees") {
+    plan.trees.resize(kMaxTrees + 1, plan.trees[0]);
+  }
+  CHECK(!encode_plan(plan).ok());
+}
+
+TEST_CASE("a plan with anything wrong in it is refused") {
+  api::Plan plan = stars(3, 2);
+  const auto good = encode_plan(plan);
+  SECTION("a node twice") {
+    plan.members[1].node = 0;
+  }
+  SECTION("a rank twice") {
+    plan.members[1].ranks[0] = 0;
+  }
+  SECTION("a rank out of range") {
+    plan.members[1].ranks[0] = kMaxRanks;
+  }
+  SECTION("a node out of range") {
+    plan.members[2].node = kMaxNodes;
+  }
+  SECTION("weight 0") {
+    plan.trees[1].weight = 0;
+  }
+  SECTION("a strange root") {
+    plan.trees[1].root = 7;
+  }
+  SECTION("a strange parent") {
+    plan.trees[1].parent[0] = 7;
+  }
+  const auto bytes = encode_plan(plan);
+  REQUIRE(bytes.ok());
+  REQUIRE(bytes.value() != good.value());
+  CHECK(!decode_plan(bytes.value()).ok());
+}
+
+TEST_CASE("a plan that is cut or goes on is refused, and no damage does harm") {
+  std::vector<std::byte> bytes = encode_plan(stars(40, 3)).value();
+  for (std::size_t size = 0; size < bytes.size(); ++size)
+    REQUIRE(!decode_plan(std::span(bytes).first(size)).ok());
+  bytes.push_back(std::byte{0});
+  CHECK(!decode_plan(bytes).ok());
+  bytes.pop_back();
+  for (std::size_t at = 0; at < bytes.size(); ++at) {
+    for (const int value : {0, 1, 0x7f, 0x80, 0xff}) {
+      std::vector<std::byte> damaged = bytes;
+      damaged[at] = static_cast<std::byte>(value);
+      const auto plan = decode_plan(damaged);
+      if (plan.ok()) CHECK(encode_plan(plan.value()).ok());
+    }
+  }
+}
