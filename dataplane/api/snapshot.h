@@ -37,6 +37,9 @@ struct PeerSnapshot {
   std::uint32_t in_flight_blocks = 0;
   std::int64_t smoothed_rtt_ns = 0;  // 0: never measured
   std::int64_t min_rtt_ns = 0;
+  std::uint64_t blocks_sent = 0;
+  std::uint64_t blocks_retransmitted = 0;
+  std::uint64_t blocks_suspected_lost = 0;
 };
 
 struct JobSnapshot {

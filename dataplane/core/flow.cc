@@ -17,6 +17,9 @@ static_assert(kMinWindow <= kInitialWindow && kInitialWindow <= kMaxWindow);
 
 /// Queueing that the target tolerates above the smallest round trip seen.
 constexpr Duration kQueueAllowance = Duration::ms(4);
+/// A paced flow cannot fill a queue by itself, so delay that it sees comes from elsewhere (a busy
+/// processor, mostly): delay alone never takes its window below what its rate needs for this long.
+constexpr Duration kPacedPatience = Duration::ms(10);
 constexpr double kMaxShrink = 0.5;
 constexpr double kShrinkSlope = 0.8;
 /// Losing this share of what was sent in one round trip is congestion whatever the delay says.
@@ -57,14 +60,20 @@ void Pacer::on_sent(Instant now, std::size_t bytes) {
 Flow::Flow(Limits limits)
     : pacer_(limits.rate_bits_per_second,
              burst_bytes(limits.rate_bits_per_second, limits.block_wire_bytes)),
-      window_(kInitialWindow) {}
+      delay_floor_(std::clamp(static_cast<double>(limits.rate_bits_per_second) / 8 *
+                                  kPacedPatience.to_seconds() /
+                                  static_cast<double>(limits.block_wire_bytes),
+                              kMinWindow, kMaxWindow)),
+      window_(std::max(kInitialWindow, delay_floor_)) {}
 
 Instant Flow::next_send() const {
   return in_flight_ < window() ? pacer_.next_send() : Instant::never();
 }
 
-void Flow::on_sent(Instant now, std::size_t wire_bytes) {
+void Flow::on_sent(Instant now, std::size_t wire_bytes, bool retransmission) {
   ++in_flight_;
+  ++counts_.sent;
+  counts_.retransmitted += retransmission ? 1 : 0;
   pacer_.on_sent(now, wire_bytes);
 }
 
@@ -105,13 +114,15 @@ void Flow::on_rtt(Instant now, Duration rtt) {
   const Duration target = min_rtt_ + kQueueAllowance;
   if (smoothed_ <= target) return;
   const double excess = (smoothed_ - target).to_seconds() / smoothed_.to_seconds();
-  shrink(now, std::max(kMaxShrink, 1.0 - kShrinkSlope * excess));
+  if (window_ <= delay_floor_) return;
+  shrink(now, std::max({kMaxShrink, 1.0 - kShrinkSlope * excess, delay_floor_ / window_}));
 }
 
 void Flow::on_lost(Instant now, std::uint32_t blocks) {
   GP_ASSERT(blocks <= in_flight_);
   in_flight_ -= blocks;
   epoch_lost_ += blocks;
+  counts_.suspected_lost += blocks;
   const std::uint32_t known = epoch_acked_ + epoch_lost_;
   if (epoch_lost_ >= kHeavyLossMinBlocks && epoch_lost_ > kHeavyLoss * known) {
     shrink(now, kMaxShrink);

@@ -44,7 +44,7 @@ class Flow {
   /// When pacing lets the next block go; Instant::never() while the window is full.
   Instant next_send() const;
 
-  void on_sent(Instant now, std::size_t wire_bytes);
+  void on_sent(Instant now, std::size_t wire_bytes, bool retransmission);
   void on_acked(Instant now, std::uint32_t blocks);
   void on_rtt(Instant now, Duration rtt);
   void on_lost(Instant now, std::uint32_t blocks);
@@ -60,6 +60,12 @@ class Flow {
   /// A later packet must have been sent this much later before an earlier one counts as lost.
   Duration reorder_window() const;
 
+  struct Counts {
+    std::uint64_t sent = 0;  // blocks, with retransmissions
+    std::uint64_t retransmitted = 0;
+    std::uint64_t suspected_lost = 0;
+  };
+  const Counts& counts() const { return counts_; }
   std::uint32_t window() const { return static_cast<std::uint32_t>(window_); }
   std::uint32_t in_flight() const { return in_flight_; }
   Duration smoothed_rtt() const { return smoothed_; }
@@ -69,7 +75,8 @@ class Flow {
   void shrink(Instant now, double factor);
 
   Pacer pacer_;
-  double window_;
+  double delay_floor_;  // blocks
+  double window_;       // blocks
   bool slow_start_ = true;
   std::uint32_t in_flight_ = 0;
   bool has_rtt_ = false;
@@ -82,6 +89,7 @@ class Flow {
   std::uint32_t epoch_acked_ = 0;
   std::uint32_t epoch_lost_ = 0;
   Instant epoch_end_;
+  Counts counts_;
 };
 
 }  // namespace gradplane::core

@@ -130,7 +130,7 @@ Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::b
   const std::size_t length = wire::kHeaderBytes + bytes.size();
   finish_packet(out.first(length));
 
-  flows_[edge.peer].on_sent(now, bytes.size() + kWireOverheadBytes);
+  flows_[edge.peer].on_sent(now, bytes.size() + kWireOverheadBytes, pick.retransmission);
   edge.active_us[slot] = clock_us(now);
   refresh(edge, slot);
   ++counters_.blocks_sent;

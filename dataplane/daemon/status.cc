@@ -43,24 +43,38 @@ telemetry::PortStatus port_status(const StatusSources& from) {
   return out;
 }
 
+/// The peer's entry in `out`, made when it is not there yet.
+telemetry::PeerStatus& peer_entry(std::vector<telemetry::PeerStatus>& out, std::uint16_t node,
+                                  const config::Config& config) {
+  const config::NodeConfig& entry = config.cluster.nodes[node];
+  for (telemetry::PeerStatus& peer : out) {
+    if (peer.node == entry.name) return peer;
+  }
+  telemetry::PeerStatus peer;
+  peer.node = entry.name;
+  peer.address = address_text(entry.address, entry.prefix_length);
+  peer.state = "unknown";
+  out.push_back(std::move(peer));
+  return out.back();
+}
+
+/// Nodes that the session talks to, and those that blocks go to.
 std::vector<telemetry::PeerStatus> peer_status(const StatusSources& from) {
   std::vector<telemetry::PeerStatus> out;
   for (const session::PeerView& view : from.session.peers()) {
-    const config::NodeConfig& node = from.config.cluster.nodes[view.node];
-    telemetry::PeerStatus peer;
-    peer.node = node.name;
-    peer.address = address_text(node.address, node.prefix_length);
-    peer.state = view.connected ? "alive" : "unknown";
-    for (std::size_t j = 0; j < from.engine.job_count; ++j) {
-      const api::JobSnapshot& job = from.engine.jobs[j];
-      for (std::size_t p = 0; p < job.peer_count; ++p) {
-        if (job.peers[p].node != view.node) continue;
-        peer.rtt_ns = static_cast<std::uint64_t>(job.peers[p].smoothed_rtt_ns);
-        peer.rtt_min_ns = static_cast<std::uint64_t>(job.peers[p].min_rtt_ns);
-        peer.window_blocks += job.peers[p].window_blocks;
-      }
+    if (view.connected) peer_entry(out, view.node, from.config).state = "alive";
+  }
+  for (std::size_t j = 0; j < from.engine.job_count; ++j) {
+    const api::JobSnapshot& job = from.engine.jobs[j];
+    for (std::size_t p = 0; p < job.peer_count; ++p) {
+      telemetry::PeerStatus& peer = peer_entry(out, job.peers[p].node, from.config);
+      peer.rtt_ns = static_cast<std::uint64_t>(job.peers[p].smoothed_rtt_ns);
+      peer.rtt_min_ns = static_cast<std::uint64_t>(job.peers[p].min_rtt_ns);
+      peer.window_blocks += job.peers[p].window_blocks;
+      peer.blocks_sent += job.peers[p].blocks_sent;
+      peer.blocks_retransmitted += job.peers[p].blocks_retransmitted;
+      peer.blocks_lost += job.peers[p].blocks_suspected_lost;
     }
-    out.push_back(std::move(peer));
   }
   return out;
 }

@@ -140,7 +140,10 @@ void copy_job(api::JobSnapshot& out, const core::Job& job) {
                     .window_blocks = flow.window(),
                     .in_flight_blocks = flow.in_flight(),
                     .smoothed_rtt_ns = flow.smoothed_rtt().count_ns(),
-                    .min_rtt_ns = flow.min_rtt().count_ns()};
+                    .min_rtt_ns = flow.min_rtt().count_ns(),
+                    .blocks_sent = flow.counts().sent,
+                    .blocks_retransmitted = flow.counts().retransmitted,
+                    .blocks_suspected_lost = flow.counts().suspected_lost};
   }
 }
 
