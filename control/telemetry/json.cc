@@ -15,6 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array kStateNames = {"waiting", "ready", "failed", "ended"};
+static_assert(kStateNames.size() == static_cast<std::size_t>(JobState::kEnded) + 1);
 // Ranks and peers that a shortened report tries to keep, in turn.
 constexpr std::size_t kMaxKept = std::max(kMaxRanks, kMaxNodes);
 
@@ -130,7 +131,7 @@ class Reader {
     fields(reader, value);
   }
 
-  static std::size_t max_count(const JobStatus*) { return kMaxJobs; }
+  static std::size_t max_count(const JobStatus*) { return kMaxJobsReported; }
   static std::size_t max_count(const RankStatus*) { return kMaxRanks; }
   static std::size_t max_count(const PeerStatus*) { return kMaxNodes; }
   static std::size_t max_count(const std::uint32_t*) { return kMaxMissingNamed; }

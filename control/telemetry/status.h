@@ -20,6 +20,8 @@ namespace gradplane::telemetry {
 inline constexpr std::uint32_t kStatusVersion = 1;
 /// Missing ranks that a report names; missing_count counts the others too.
 inline constexpr std::size_t kMaxMissingNamed = 64;
+/// Jobs that a report lists: those that live, and as many that ended lately.
+inline constexpr std::size_t kMaxJobsReported = 2 * kMaxJobs;
 /// Different reasons in one drop table.
 inline constexpr std::size_t kMaxReasons = 64;
 inline constexpr std::size_t kMaxTextBytes = 512;

@@ -87,6 +87,7 @@ class TextWriter {
 
   std::string state_text(const JobStatus& job) const {
     constexpr std::array kColors = {kYellow, kGreen, kRed, kGreen};
+    static_assert(kColors.size() == static_cast<std::size_t>(JobState::kEnded) + 1);
     return painted(std::string(job_state_name(job.state)),
                    kColors[static_cast<std::size_t>(job.state)]);
   }

@@ -112,6 +112,19 @@ TEST_CASE("versions may differ: unknown members are tolerated, missing ones defa
   CHECK(report.value().jobs.empty());
 }
 
+TEST_CASE("every state of a job survives JSON") {
+  for (const JobState state :
+       {JobState::kWaiting, JobState::kReady, JobState::kFailed, JobState::kEnded}) {
+    StatusReport report;
+    report.jobs.resize(1);
+    report.jobs[0].state = state;
+    const auto again = from_json(to_json(report));
+    REQUIRE(again.ok());
+    CHECK(again.value().jobs[0].state == state);
+    CHECK(to_text(report).find(job_state_name(state)) != std::string::npos);
+  }
+}
+
 TEST_CASE("a hostile status is an error that names the member") {
   CHECK(error_of("") == "status: not JSON");
   CHECK(error_of("{\"node\": \"x\"") == "status: not JSON");
@@ -126,15 +139,15 @@ TEST_CASE("a hostile status is an error that names the member") {
   CHECK(error_of(R"({"port": []})") == "port: an object is accepted");
   CHECK(error_of(R"({"port": {"drops": {"x": "y"}}})") ==
         "port.drops.x: an integer from 0 to 18446744073709551615 is accepted");
-  CHECK(error_of(R"({"jobs": {}})") == "jobs: a list of at most 16 entries is accepted");
+  CHECK(error_of(R"({"jobs": {}})") == "jobs: a list of at most 32 entries is accepted");
   CHECK(error_of(R"({"jobs": [{"state": "happy"}]})") ==
-        "jobs[0].state: waiting, ready or failed is accepted");
+        "jobs[0].state: waiting, ready, failed or ended is accepted");
   CHECK(error_of(R"({"jobs": [{"ranks": [{}, {"joined": 1}]}]})") ==
         "jobs[0].ranks[1].joined: true or false is accepted");
   CHECK(error_of(R"({"jobs": [{"ranks": [7]}]})") == "jobs[0].ranks[0]: an object is accepted");
   std::string many = "[{}";
-  for (std::size_t i = 0; i < kMaxJobs; ++i) many += ",{}";
-  CHECK(error_of("{\"jobs\": " + many + "]}") == "jobs: a list of at most 16 entries is accepted");
+  for (std::size_t i = 0; i < kMaxJobsReported; ++i) many += ",{}";
+  CHECK(error_of("{\"jobs\": " + many + "]}") == "jobs: a list of at most 32 entries is accepted");
   CHECK_FALSE(error_of(std::string(kMaxStatusBytes + 1, ' ')).empty());
   CHECK_FALSE(error_of(std::string(100000, '[')).empty());
 }
@@ -153,7 +166,7 @@ TEST_CASE("the largest cluster fits a message of the control socket") {
   report.peers.assign(kMaxNodes, report.peers[0]);
   report.jobs[0].ranks.assign(kMaxRanks, report.jobs[0].ranks[1]);
   report.jobs[0].ranks.back().attached = true;
-  report.jobs.assign(kMaxJobs, report.jobs[0]);
+  report.jobs.assign(kMaxJobsReported, report.jobs[0]);
   const std::string text = to_json(report, kMessageBytes);
   CHECK(text.size() <= kMessageBytes);
   const auto shorter = from_json(text);
