@@ -5,8 +5,9 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
-#include "dataplane/port/dpdk/dpdk_port.h"
+#include "tests/conformance/memif.h"
 #include "tests/conformance/port_suite.h"
 
 namespace gradplane::conformance {
@@ -21,10 +22,13 @@ struct Folder {
   std::string path;
 };
 
-std::unique_ptr<port::Port> open(const Folder& folder, port::MemifRole role, Ipv4 address) {
+}  // namespace
+
+std::unique_ptr<port::Port> open_memif(const char* socket, port::MemifRole role, Ipv4 address) {
+  static Folder folder;
   port::DpdkPortOptions o;
   o.kind = port::DeviceKind::kMemif;
-  o.memif_socket = folder.path + "/socket";
+  o.memif_socket = folder.path + "/" + socket;
   o.memif_role = role;
   o.address = address;
   o.mtu = 9000;
@@ -37,12 +41,9 @@ std::unique_ptr<port::Port> open(const Folder& folder, port::MemifRole role, Ipv
   return std::move(opened.value());
 }
 
-}  // namespace
-
 PortPair& ports() {
-  static Folder folder;
-  static auto left = open(folder, port::MemifRole::kServer, Ipv4{0x0a4d0001});
-  static auto right = open(folder, port::MemifRole::kClient, Ipv4{0x0a4d0002});
+  static auto left = open_memif("pair", port::MemifRole::kServer, Ipv4{0x0a4d0001});
+  static auto right = open_memif("pair", port::MemifRole::kClient, Ipv4{0x0a4d0002});
   static PortPair pair{*left, *right, Ipv4{0x0a4d0063}};
   return pair;
 }

@@ -148,13 +148,17 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   if (e == 0) e = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_count, &tx_count);
   if (e == 0) e = rte_eth_rx_queue_setup(id_, 0, rx_count, SOCKET_ID_ANY, nullptr, rx_pool_);
   if (e == 0) e = rte_eth_tx_queue_setup(id_, 0, tx_count, SOCKET_ID_ANY, nullptr);
-  if (e == 0) e = rte_eth_dev_start(id_);
+  is_client_ = options.kind == DeviceKind::kMemif && options.memif_role == MemifRole::kClient;
+  if (e == 0) {
+    e = rte_eth_dev_start(id_);
+    started_ = e == 0;
+    if (is_client_) e = 0;  // its server may come later
+  }
   if (e != 0) {
     const std::string cause = because(e);
     return Error{"port: device " + name_ + " did not start: " + cause +
                  (plan.driver.empty() ? "" : probe_remedy(options, plan))};
   }
-  started_ = true;
   return Nothing{};
 }
 
@@ -197,6 +201,25 @@ std::uint64_t Device::missed_count() noexcept {
   rte_eth_stats stats;
   if (rte_eth_stats_get(id_, &stats) != 0) return 0;
   return stats.imissed + stats.rx_nombuf;
+}
+
+void Device::reconnect() noexcept {
+  if (!is_client_) return;
+  rte_eth_link link;
+  const bool up =
+      started_ && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+  // DPDK's interrupt thread connects and disconnects too. A link that was down at the last look
+  // also is one that it has finished with.
+  const bool wait = started_ && !was_down_;
+  was_down_ = !up;
+  if (up || wait) return;
+  if (started_) (void)rte_eth_dev_stop(id_);
+  started_ = rte_eth_dev_start(id_) == 0;
+  was_down_ = false;
+}
+
+bool Device::push() noexcept {
+  return packet_socket_ >= 0 && push_packet_socket(packet_socket_);
 }
 
 Device::~Device() {

@@ -44,8 +44,16 @@ class Device {
   const MacAddress& mac() const { return mac_; }
   bool computes_udp_checksum() const { return tx_checksum_; }
   bool verifies_checksums() const { return rx_checksum_; }
+  /// False while a memif client waits for its server; bursts are not allowed then. Poll thread.
+  bool started() const noexcept { return started_; }
   /// Frames lost before we saw them, in all. Poll thread; costs a system call.
   std::uint64_t missed_count() noexcept;
+  /// Connects a memif client again whose server was not there or is gone. Called at a pace that
+  /// leaves a connection time to come about. Poll thread; cold.
+  void reconnect() noexcept;
+  /// Sends what a packet socket kept back because a queue behind it was full; else it would stay
+  /// until the next burst. False when nothing is left to do. Poll thread; costs a system call.
+  bool push() noexcept;
 
  private:
   Device() = default;
@@ -65,6 +73,8 @@ class Device {
   MacAddress mac_;
   bool tx_checksum_ = false;
   bool rx_checksum_ = false;
+  bool is_client_ = false;  // of memif
+  bool was_down_ = false;
   int packet_socket_ = -1;
   std::uint64_t socket_drop_count_ = 0;
 };

@@ -58,6 +58,7 @@ DevicePort::~DevicePort() = default;
 
 std::size_t DevicePort::receive(std::span<RxDatagram> out) noexcept {
   attach_poll_thread();
+  if (!device_->started()) return 0;
   std::array<rte_mbuf*, kMaxBurst> frames;
   const auto limit = static_cast<std::uint16_t>(std::min(out.size(), frames.size()));
   const std::uint16_t received = rte_eth_rx_burst(device_->id(), 0, frames.data(), limit);
@@ -218,10 +219,14 @@ void DevicePort::tick(Instant now) noexcept {
   now_ = now;
   if (announcements_left_ > 0 && now >= next_announcement_) announce();
   send_questions();
-  if (now >= next_device_stats_) {
-    next_device_stats_ = now + kDeviceStatsPause;
-    counters_.rx_missed = device_->missed_count();
-  }
+  if (may_be_held_back_) may_be_held_back_ = device_->push();
+  if (now >= next_device_care_) care_for_device();
+}
+
+void DevicePort::care_for_device() noexcept {
+  next_device_care_ = now_ + kDeviceCarePause;
+  counters_.rx_missed = device_->missed_count();
+  device_->reconnect();
 }
 
 void DevicePort::announce() noexcept {
@@ -267,12 +272,15 @@ DevicePort::Sent DevicePort::flush(Batch& batch) noexcept {
   if (batch.count == 0) return {};
   const auto count = static_cast<std::uint16_t>(batch.count);
   batch.count = 0;
-  const std::uint16_t ready = device_->computes_udp_checksum()
-                                  ? rte_eth_tx_prepare(device_->id(), 0, batch.frames.data(), count)
-                                  : count;
+  std::uint16_t ready = device_->started() ? count : std::uint16_t{0};
+  if (device_->computes_udp_checksum()) {
+    ready = rte_eth_tx_prepare(device_->id(), 0, batch.frames.data(), ready);
+  }
   Sent sent;
   for (std::size_t i = 0; i < ready; ++i) sent.frame_bytes += rte_pktmbuf_pkt_len(batch.frames[i]);
-  const std::uint16_t taken = rte_eth_tx_burst(device_->id(), 0, batch.frames.data(), ready);
+  std::uint16_t taken = 0;
+  if (ready > 0) taken = rte_eth_tx_burst(device_->id(), 0, batch.frames.data(), ready);
+  may_be_held_back_ = true;
   for (std::size_t i = taken; i < count; ++i) {
     if (i < ready) sent.frame_bytes -= rte_pktmbuf_pkt_len(batch.frames[i]);
     drop(PortDrop::kTxFull);

@@ -26,7 +26,8 @@ inline constexpr std::size_t kMaxQuestionsPerTick = kMaxBurst;
 inline constexpr unsigned kAnnouncements = 2;
 inline constexpr Duration kAnnouncePause = Duration::seconds(2);
 inline constexpr Duration kDefendPause = Duration::seconds(10);
-inline constexpr Duration kDeviceStatsPause = Duration::seconds(1);
+/// How often a device is asked for its losses and whether its peer is there.
+inline constexpr Duration kDeviceCarePause = Duration::ms(500);
 
 /// The port over a DPDK device: joins the device's bursts to the stack's pure parts.
 class DevicePort final : public Port {
@@ -63,6 +64,7 @@ class DevicePort final : public Port {
   rte_mbuf* frame_datagram(TxDatagram& datagram) noexcept;
   void send_questions() noexcept;
   void announce() noexcept;
+  void care_for_device() noexcept;
   void send_arp(const ArpFrame& arp) noexcept;
   std::size_t send_datagrams(Batch& batch) noexcept;
   Sent flush(Batch& batch) noexcept;
@@ -78,7 +80,8 @@ class DevicePort final : public Port {
   unsigned announcements_left_ = kAnnouncements;
   Instant next_announcement_;
   Instant next_defence_;
-  Instant next_device_stats_;
+  Instant next_device_care_;
+  bool may_be_held_back_ = false;
 };
 
 }  // namespace gradplane::port

@@ -62,8 +62,8 @@ ssize_t write_log(void*, const char* text, std::size_t bytes) {
 }
 
 int write_bpf_log(int level, const char* format, va_list arguments) {
-  constexpr int kInformation = 1;
-  if (level > kInformation) return 0;
+  constexpr int kWarning = 0;
+  if (level > kWarning) return 0;
   std::array<char, 512> line;
   const int length = std::vsnprintf(line.data(), line.size(), format, arguments);
   if (length > 0) log_tail().append(line.data(), std::strlen(line.data()));

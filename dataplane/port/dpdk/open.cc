@@ -129,7 +129,12 @@ Result<std::unique_ptr<Port>> open_dpdk_port(const DpdkPortOptions& o) {
     mtu = checked.value();
     if (Status s = check_address_is_free(o.address); !s) return s.error();
   }
-  if (o.kind != DeviceKind::kMemif) {
+  if (o.kind == DeviceKind::kMemif) {
+    // A client does not touch the file: its server may be starting at this moment.
+    if (o.memif_role == MemifRole::kServer) {
+      if (Status s = remove_stale_socket(o.memif_socket); !s) return s.error();
+    }
+  } else {
     Result<DeviceLock> taken = DeviceLock::take(lock_name(o));
     if (!taken) return taken.error();
     lock.emplace(std::move(taken.value()));

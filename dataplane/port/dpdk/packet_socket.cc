@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
@@ -43,6 +44,11 @@ void tune_packet_socket(int socket, std::size_t ring_bytes) {
   }
   const int on = 1;
   (void)setsockopt(socket, SOL_PACKET, PACKET_IGNORE_OUTGOING, &on, sizeof on);
+}
+
+bool push_packet_socket(int socket) {
+  return send(socket, nullptr, 0, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 &&
+         (errno == ENOBUFS || errno == EAGAIN);
 }
 
 std::uint64_t take_packet_socket_drops(int socket) {

@@ -19,6 +19,9 @@ int find_packet_socket(int interface_index);
 /// made larger than the whole ring: then a full ring is reported at once, and drops are ours.
 void tune_packet_socket(int socket, std::size_t ring_bytes);
 
+/// Asks the kernel to send what waits in the ring. True when something still waits.
+bool push_packet_socket(int socket);
+
 /// Frames that the kernel dropped because the ring was full, since the last call.
 std::uint64_t take_packet_socket_drops(int socket);
 
