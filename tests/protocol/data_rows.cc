@@ -9,7 +9,7 @@ using core::Drop;
 using Answer = Effect::Answer;
 constexpr std::uint32_t kNow = TableNode::kRound;
 constexpr wire::Key kOtherKey{std::byte{9}};
-constexpr std::size_t kTimestampOffset = 28;
+constexpr std::size_t kTimestampOffset = 32;
 
 Effect dropped(Drop reason, Answer answer = Answer::kNone) {
   return {.drop = reason, .answer = answer};

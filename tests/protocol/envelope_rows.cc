@@ -37,7 +37,7 @@ Rows envelope_rows(const TableNode& n) {
       malformed("a longer header", with(5, 56)),
       malformed("no element type", with(6, 0)),
       malformed("an unknown element type", with(6, 7)),
-      malformed("something where nothing may be", with(27, 1)),
+      malformed("something where nothing may be", with(30, 1)),
       malformed("a block without elements", PacketBuilder(push).elements(0).payload({})),
       malformed("a block of no rank", PacketBuilder(push).contributors(0)),
       malformed("a block of an empty bucket", PacketBuilder(push).round_elements(0)),

@@ -42,7 +42,7 @@ TableNode::TableNode() : node_(std::make_unique<CoreNode>(table_config())) {
   pass(Duration::ms(1));
   gather({2, 3, 10, 11});
   (void)node_->drain(now_);
-  pass(Duration::ms(1));
+  pass(core::kMaxAckDelay);
   (void)node_->drain(now_);  // the delayed acks
 }
 

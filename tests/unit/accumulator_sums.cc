@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <cstring>
+#include <vector>
+
+#include "dataplane/core/accumulator.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::Accumulator;
+using core::Geometry;
+
+namespace {
+
+std::vector<std::byte> floats(std::size_t count, float value) {
+  std::vector<std::byte> bytes(count * sizeof value);
+  for (std::size_t i = 0; i < count; ++i)
+    std::memcpy(&bytes[i * sizeof value], &value, sizeof value);
+  return bytes;
+}
+
+float first_float(std::span<const std::byte> bytes) {
+  float value;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+}  // namespace
+
+TEST_CASE("a block is complete when its last source is in, and names all contributors") {
+  const Geometry geometry = Geometry::of(ElementType::kFloat32, 300, 512);  // 128, 128, 44
+  Accumulator sums(3, 512);
+  sums.open(geometry, {0, 3}, 3);
+  CHECK_FALSE(sums.add(1, floats(128, 1), 1));
+  CHECK_FALSE(sums.add(2, floats(44, 7), 1));
+  CHECK_FALSE(sums.add(1, floats(128, 10), 2));
+  CHECK(sums.contributors(1) == 3);
+  CHECK(sums.add(1, floats(128, 100), 4));
+  CHECK(sums.contributors(1) == 7);
+  CHECK(first_float(sums.seal(1)) == 111);
+  CHECK(sums.sealed(1).size() == 512);
+  CHECK(sums.sealed(2).size() == 44 * 4);
+  CHECK(sums.contributors(2) == 1);
+}
+
+TEST_CASE("a slot that is opened again begins at nothing") {
+  const Geometry geometry = Geometry::of(ElementType::kFloat32, 128, 512);
+  Accumulator sums(4, 512);
+  sums.open(geometry, {0, 1}, 1);
+  CHECK(sums.add(0, floats(128, 5), 1));
+  sums.open(geometry, {0, 1}, 1);
+  CHECK(sums.add(0, floats(128, 6), 1));
+  CHECK(first_float(sums.seal(0)) == 6);
+  CHECK(sums.contributors(0) == 1);
+}
+
+TEST_CASE("half precision is summed in single and rounded once") {
+  // 2048 + 1 + 1 is 2050 in fp32; in fp16 each addition of 1 to 2048 would be lost.
+  const Geometry geometry = Geometry::of(ElementType::kFloat16, 256, 512);
+  const auto halves = [](std::uint16_t bits) {
+    std::vector<std::byte> bytes(512);
+    for (std::size_t i = 0; i < 256; ++i) std::memcpy(&bytes[2 * i], &bits, 2);
+    return bytes;
+  };
+  Accumulator sums(2, 512);
+  sums.open(geometry, {3, 5}, 3);
+  CHECK_FALSE(sums.add(4, halves(0x6800), 1));  // 2048
+  CHECK_FALSE(sums.add(4, halves(0x3c00), 1));  // 1
+  CHECK(sums.add(4, halves(0x3c00), 1));
+  const std::span<const std::byte> sealed = sums.seal(4);
+  REQUIRE(sealed.size() == 512);
+  std::uint16_t last;
+  std::memcpy(&last, &sealed[510], 2);
+  CHECK(last == 0x6801);  // 2050
+}
+
+TEST_CASE("a result replaces a sum and what it names") {
+  const Geometry geometry = Geometry::of(ElementType::kFloat32, 128, 512);
+  Accumulator sums(1, 512);
+  sums.open(geometry, {0, 1}, 1);
+  CHECK(sums.add(0, floats(128, 5), 1));
+  (void)sums.seal(0);
+  sums.replace(0, floats(128, 50), 9);
+  CHECK(first_float(sums.sealed(0)) == 50);
+  CHECK(sums.contributors(0) == 9);
+}

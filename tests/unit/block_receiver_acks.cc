@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <memory>
+#include <random>
+
+#include "dataplane/core/block_receiver.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::BlockReceiver;
+
+namespace {
+
+const Instant kStart = Instant::from_ns(1'000'000'000);
+
+}  // namespace
+
+TEST_CASE("a block is accepted once") {
+  BlockReceiver receiver(512);
+  receiver.open({10, 13});
+  CHECK(receiver.accept(12));
+  CHECK_FALSE(receiver.accept(12));
+  CHECK(receiver.has(12));
+  CHECK_FALSE(receiver.has(11));
+  CHECK(receiver.arrived() == 1);
+  CHECK(receiver.accept(10));
+  CHECK_FALSE(receiver.complete());
+  CHECK(receiver.accept(11));
+  CHECK(receiver.complete());
+  receiver.open({0, 512});
+  CHECK(receiver.arrived() == 0);
+  CHECK(receiver.accept(12));
+}
+
+TEST_CASE("an ack names exactly what arrived, whatever the order") {
+  constexpr std::uint32_t kBlocks = 300;
+  const auto ack = std::make_unique<BlockReceiver::Ack>();
+  std::mt19937 random(5);
+  BlockReceiver receiver(kBlocks);
+  receiver.open({7, 7 + kBlocks});
+  std::vector<bool> model(kBlocks);
+  while (!receiver.complete()) {
+    const auto i = static_cast<std::uint32_t>(random() % kBlocks);
+    REQUIRE(receiver.accept(7 + i) == !model[i]);
+    model[i] = true;
+    receiver.fill_ack(*ack, kStart);
+    REQUIRE(ack->first_word + ack->word_count <= (kBlocks + 63) / 64);
+    for (std::uint32_t b = 0; b < kBlocks; ++b) {
+      const std::size_t word = b / 64;
+      bool named = word < ack->first_word;
+      if (word >= ack->first_word && word < ack->first_word + ack->word_count) {
+        named = (ack->words[word - ack->first_word] >> (b % 64) & 1) != 0;
+      }
+      if (named != model[b]) FAIL("block " << b);
+    }
+  }
+  CHECK((ack->flags & wire::kFlagComplete) != 0);
+  CHECK(ack->body.delivered_blocks == kBlocks);
+}
+
+TEST_CASE("an ack goes at once after enough packets, a duplicate, or the last block there is") {
+  BlockReceiver receiver(64);
+  receiver.open({0, 40});
+  for (std::uint32_t n = 0; n + 1 < core::kAckEveryPackets; ++n) {
+    (void)receiver.accept(n);
+    REQUIRE_FALSE(receiver.note_packet(
+        {.timestamp_us = n, .congestion_experienced = false, .duplicate = false}, kStart));
+    REQUIRE(receiver.owes_ack());
+  }
+  (void)receiver.accept(20);
+  CHECK(receiver.note_packet(
+      {.timestamp_us = 20, .congestion_experienced = false, .duplicate = false}, kStart));
+  const auto ack = std::make_unique<BlockReceiver::Ack>();
+  receiver.fill_ack(*ack, kStart);
+  CHECK_FALSE(receiver.owes_ack());
+  CHECK(receiver.note_packet(
+      {.timestamp_us = 21, .congestion_experienced = false, .duplicate = true}, kStart));
+  receiver.fill_ack(*ack, kStart);
+  CHECK(receiver.note_packet({.timestamp_us = 21, .last = true}, kStart));
+  receiver.fill_ack(*ack, kStart);
+  CHECK_FALSE(receiver.note_packet({.timestamp_us = 21}, kStart));
+  for (std::uint32_t b = 0; b < 40; ++b) (void)receiver.accept(b);
+  CHECK(receiver.note_packet(
+      {.timestamp_us = 22, .congestion_experienced = false, .duplicate = false}, kStart));
+}
+
+TEST_CASE("an ack echoes the newest sending time and how long it was held") {
+  BlockReceiver receiver(64);
+  receiver.open({0, 40});
+  const auto ack = std::make_unique<BlockReceiver::Ack>();
+  (void)receiver.note_packet(
+      {.timestamp_us = 0xffff'fff0, .congestion_experienced = false, .duplicate = false}, kStart);
+  (void)receiver.note_packet(
+      {.timestamp_us = 5, .congestion_experienced = true, .duplicate = false},
+      kStart + Duration::us(10));  // after the wrap: newer
+  (void)receiver.note_packet(
+      {.timestamp_us = 0xffff'fff8, .congestion_experienced = false, .duplicate = false},
+      kStart + Duration::us(20));
+  receiver.fill_ack(*ack, kStart + Duration::us(50));
+  CHECK(ack->body.echo_us == 5);
+  CHECK(ack->body.ack_delay_us == 40);
+  CHECK((ack->flags & wire::kFlagCongestion) != 0);
+  (void)receiver.note_packet(
+      {.timestamp_us = 6, .congestion_experienced = false, .duplicate = false},
+      kStart + Duration::us(60));
+  receiver.fill_ack(*ack, kStart + Duration::us(60));
+  CHECK((ack->flags & wire::kFlagCongestion) == 0);
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <set>
+
+#include "dataplane/core/block_sender.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::BlockSender;
+
+namespace {
+
+constexpr Duration kWindow = Duration::us(200);
+
+BlockSender opened(std::uint32_t begin, std::uint32_t end, std::uint32_t rotation = 0) {
+  BlockSender sender(512);
+  sender.open({begin, end}, rotation);
+  sender.offer_all();
+  return sender;
+}
+
+void take_all(BlockSender& sender, std::uint32_t now_us) {
+  while (sender.has_queued()) (void)sender.take(now_us++);
+}
+
+}  // namespace
+
+TEST_CASE("every block goes once, in an order that begins at the rotation") {
+  const std::uint32_t size = GENERATE(1u, 5u, 64u, 65u, 130u);
+  for (std::uint32_t rotation : {0U, 1U, 63U, 64U, 7919U, 0xffff'ffffU}) {
+    CAPTURE(size, rotation);
+    BlockSender sender = opened(100, 100 + size, rotation);
+    for (std::uint32_t i = 0; i < size; ++i) {
+      REQUIRE(sender.all_sent() == false);
+      const BlockSender::Pick pick = sender.take(i);
+      REQUIRE(pick.block == 100 + (rotation % size + i) % size);
+      REQUIRE_FALSE(pick.retransmission);
+    }
+    CHECK(sender.all_sent());
+    CHECK_FALSE(sender.has_queued());
+    CHECK(sender.in_flight() == size);
+    CHECK(sender.on_complete() == size);
+    CHECK(sender.complete());
+  }
+}
+
+TEST_CASE("blocks that are offered late go after the cursor, then around") {
+  BlockSender sender(64);
+  sender.open({0, 8}, 4);
+  sender.offer(6);
+  CHECK(sender.take(0).block == 6);
+  sender.offer(2);
+  sender.offer(7);
+  sender.offer(7);
+  CHECK(sender.take(0).block == 7);
+  CHECK(sender.take(0).block == 2);
+  CHECK_FALSE(sender.has_queued());
+  sender.offer(2);
+  CHECK_FALSE(sender.has_queued());
+}
+
+TEST_CASE("an ack counts each block in flight once") {
+  BlockSender sender = opened(0, 130);
+  take_all(sender, 0);
+  const std::uint64_t some[] = {0b1010, 0, 0b11};
+  CHECK(sender.on_ack(0, some) == 4);
+  CHECK(sender.on_ack(0, some) == 0);
+  CHECK(sender.on_ack(1, {}) == 62);
+  CHECK(sender.on_arrived(64) == 1);
+  CHECK(sender.on_arrived(64) == 0);
+  CHECK(sender.on_ack(1000, {}) == 63);
+  CHECK(sender.complete());
+  CHECK(sender.in_flight() == 0);
+}
+
+TEST_CASE("an ack of blocks that were never sent means nothing") {
+  BlockSender sender(64);
+  sender.open({0, 20}, 0);
+  sender.offer(0);
+  sender.offer(1);
+  (void)sender.take(0);
+  CHECK(sender.on_complete() == 1);
+  CHECK_FALSE(sender.complete());
+  CHECK_FALSE(sender.all_sent());
+  CHECK(sender.take(0).block == 1);
+  CHECK_FALSE(sender.was_sent(2));
+  CHECK(sender.was_sent(1));
+}
+
+TEST_CASE("only what was sent a window before the echo is lost") {
+  BlockSender sender = opened(0, 4);
+  for (const std::uint32_t at : {1000U, 1100U, 1300U, 1301U}) (void)sender.take(at);
+  CHECK(sender.find_lost(1300, kWindow) == 1);  // exactly a window is not enough
+  CHECK(sender.in_flight() == 3);
+  const BlockSender::Pick pick = sender.take(2000);
+  CHECK(pick.block == 0);
+  CHECK(pick.retransmission);
+  CHECK(sender.find_lost(1300, kWindow) == 0);
+  CHECK(sender.find_lost(1501, kWindow) == 2);
+  CHECK(sender.in_flight() == 2);
+}
+
+TEST_CASE("a lost block that arrives after all is not sent again") {
+  BlockSender sender = opened(0, 2);
+  (void)sender.take(1000);
+  (void)sender.take(5000);
+  REQUIRE(sender.find_lost(5000, kWindow) == 1);
+  const std::uint64_t first[] = {1};
+  CHECK(sender.on_ack(0, first) == 0);  // it was not in flight any more
+  CHECK_FALSE(sender.has_queued());
+  CHECK(sender.on_complete() == 1);
+  CHECK(sender.complete());
+}
+
+TEST_CASE("the microsecond clock may wrap between sending and echo") {
+  BlockSender sender = opened(0, 3);
+  (void)sender.take(0xffff'ff00);
+  (void)sender.take(0xffff'ffff);
+  (void)sender.take(0x0000'0010);
+  CHECK(sender.find_lost(0x0000'0010, kWindow) == 1);
+  CHECK(sender.probe(0x0000'0400) == 1);
+  CHECK(sender.take(0x0000'0401).block == 0);
+  CHECK(sender.take(0x0000'0402).block == 1);
+  CHECK(core::before_us(0xffff'ffff, 0));
+  CHECK_FALSE(core::before_us(0, 0xffff'ffff));
+  CHECK(core::clock_us(Instant::from_ns((std::int64_t{1} << 32) * 1000 + 5000)) == 5);
+}
+
+TEST_CASE("a probe takes the block that has waited longest") {
+  BlockSender sender = opened(0, 3, 1);
+  for (const std::uint32_t at : {50U, 40U, 60U}) (void)sender.take(at);
+  CHECK(sender.probe(100) == 1);
+  CHECK(sender.in_flight() == 2);
+  CHECK(sender.take(100).block == 2);  // taken second, at 40
+  BlockSender idle = opened(0, 3);
+  CHECK(idle.probe(100) == 0);
+}
+
+TEST_CASE("closing forgets everything and says what was in flight") {
+  BlockSender sender = opened(0, 10);
+  (void)sender.take(0);
+  (void)sender.take(0);
+  CHECK(sender.close() == 2);
+  CHECK_FALSE(sender.has_queued());
+  CHECK(sender.in_flight() == 0);
+  CHECK(sender.on_complete() == 0);
+  sender.open({5, 9}, 0);
+  sender.offer_all();
+  CHECK(sender.take(0).block == 5);
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/core/flow.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::Flow;
+
+namespace {
+
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+constexpr std::size_t kBytes = 1500;
+
+Flow unpaced() {
+  return Flow({.rate_bits_per_second = 0, .block_wire_bytes = kBytes});
+}
+
+/// Round trips of `rtt` with the window always full; the time after them.
+Instant run(Flow& flow, Instant now, Duration rtt, int round_trips) {
+  for (int n = 0; n < round_trips; ++n) {
+    while (flow.may_send(now)) flow.on_sent(now, kBytes, false);
+    now = now + rtt;
+    flow.on_rtt(now, rtt);
+    flow.on_acked(now, flow.in_flight());
+  }
+  return now;
+}
+
+}  // namespace
+
+TEST_CASE("a window bounds what is in flight") {
+  Flow flow = unpaced();
+  std::uint32_t sent = 0;
+  while (flow.may_send(kStart)) {
+    flow.on_sent(kStart, kBytes, false);
+    REQUIRE(++sent <= 10'000);
+  }
+  CHECK(sent == flow.window());
+  CHECK(flow.next_send() == Instant::never());
+  flow.on_acked(kStart, 1);
+  CHECK(flow.may_send(kStart));
+  CHECK(flow.next_send() <= kStart);
+}
+
+TEST_CASE("a window doubles each round trip at first, up to its limit") {
+  Flow flow = unpaced();
+  const std::uint32_t first = flow.window();
+  Instant now = run(flow, kStart, Duration::ms(1), 1);
+  CHECK(flow.window() == 2 * first);
+  run(flow, now, Duration::ms(1), 30);
+  CHECK(flow.window() == 4096);
+}
+
+TEST_CASE("a window that nobody fills does not grow") {
+  Flow flow = unpaced();
+  const std::uint32_t first = flow.window();
+  Instant now = kStart;
+  for (int n = 0; n < 1000; ++n) {
+    flow.on_sent(now, kBytes, false);
+    now = now + Duration::ms(1);
+    flow.on_rtt(now, Duration::ms(1));
+    flow.on_acked(now, 1);
+  }
+  CHECK(flow.window() == first);
+}
+
+TEST_CASE("a standing queue shrinks the window, at most by half and to two blocks") {
+  Flow flow = unpaced();
+  Instant now = run(flow, kStart, Duration::ms(1), 8);
+  const std::uint32_t full = flow.window();
+  // One sample of a queue is not enough to move the smoothed round trip over its target.
+  flow.on_rtt(now, Duration::ms(8));
+  CHECK(flow.window() == full);
+  now = run(flow, now, Duration::ms(50), 1);
+  CHECK(flow.window() < full);
+  CHECK(flow.window() >= full / 2);
+  run(flow, now, Duration::ms(400), 40);
+  CHECK(flow.window() <= 4);
+  CHECK(flow.window() >= 2);
+}
+
+TEST_CASE("random loss leaves the window alone, heavy loss halves it once per round trip") {
+  Flow flow = unpaced();
+  Instant now = run(flow, kStart, Duration::ms(1), 8);
+  while (flow.may_send(now)) flow.on_sent(now, kBytes, false);
+  const std::uint32_t full = flow.window();
+  flow.on_acked(now, full * 9 / 10);
+  flow.on_lost(now, full / 20);
+  CHECK(flow.window() >= full);
+  while (flow.may_send(now)) flow.on_sent(now, kBytes, false);
+  const std::uint32_t before = flow.window();
+  flow.on_lost(now, flow.in_flight() / 2);
+  CHECK(flow.window() == before / 2);
+  flow.on_lost(now, flow.in_flight() / 2);
+  CHECK(flow.window() == before / 2);
+  now = now + Duration::ms(2);
+  flow.on_silence(now);
+  CHECK(flow.window() == before / 4);
+}
+
+TEST_CASE("a probe waits for several round trips, within bounds") {
+  Flow flow = unpaced();
+  CHECK(flow.probe_timeout() == Duration::ms(50));
+  Instant now = run(flow, kStart, Duration::us(20), 50);
+  CHECK(flow.probe_timeout() == Duration::ms(3));
+  now = run(flow, now, Duration::seconds(20), 50);
+  CHECK(flow.probe_timeout() == Duration::ms(500));
+  CHECK(flow.smoothed_rtt() > Duration::seconds(1));
+}
+
+TEST_CASE("reordering within a quarter of a round trip is no loss") {
+  Flow flow = unpaced();
+  CHECK(flow.reorder_window() == Duration::us(200));
+  run(flow, kStart, Duration::ms(8), 1);
+  CHECK(flow.reorder_window() == Duration::ms(2));
+}
+
+TEST_CASE("the smallest round trip is forgotten when the path grows longer") {
+  Flow flow = unpaced();
+  Instant now = run(flow, kStart, Duration::ms(1), 10);
+  CHECK(flow.min_rtt() == Duration::ms(1));
+  now = run(flow, now, Duration::ms(3), 10'000);  // 30 s
+  CHECK(flow.min_rtt() == Duration::ms(3));
+}
+
+TEST_CASE("forgotten blocks leave the flight without a word about the network") {
+  Flow flow = unpaced();
+  for (int n = 0; n < 10; ++n) flow.on_sent(kStart, kBytes, false);
+  const std::uint32_t window = flow.window();
+  flow.on_forgotten(10);
+  CHECK(flow.in_flight() == 0);
+  CHECK(flow.window() == window);
+}
+
+TEST_CASE("delay alone takes a paced window to what its rate needs, loss takes it further") {
+  // 100 Mbit/s for 10 ms: 83 blocks of 1500 bytes.
+  Flow flow({.rate_bits_per_second = 100'000'000, .block_wire_bytes = kBytes});
+  CHECK(flow.window() == 83);
+  Instant now = run(flow, kStart, Duration::ms(1), 1);
+  now = run(flow, now, Duration::ms(400), 40);
+  CHECK(flow.window() == 83);
+  for (int n = 0; n < 20; ++n) {
+    now = now + Duration::seconds(1);
+    flow.on_silence(now);
+  }
+  CHECK(flow.window() == 2);
+}
+
+TEST_CASE("a flow counts what it sent, sent again and missed") {
+  Flow flow = unpaced();
+  flow.on_sent(kStart, kBytes, false);
+  flow.on_sent(kStart, kBytes, true);
+  flow.on_lost(kStart, 1);
+  CHECK(flow.counts().sent == 2);
+  CHECK(flow.counts().retransmitted == 1);
+  CHECK(flow.counts().suspected_lost == 1);
+}

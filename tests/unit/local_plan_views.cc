@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/engine/local_plan.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+
+namespace {
+
+/// Node 0 is the root of tree 0, node 7 of tree 1; node 3 relays to 0 for 7; node 5 is outside.
+api::Plan plan() {
+  api::Plan p{.epoch = 4, .activation_round = 12, .members = {}, .trees = {}};
+  p.members = {{.node = 0, .ranks = {}},
+               {.node = 3, .ranks = {4}},
+               {.node = 7, .ranks = {0, 1}},
+               {.node = 5, .ranks = {2, 3}}};
+  const auto no = api::kNoNode;
+  p.trees.push_back({.weight = 2, .root = 0, .parent = {no, 0, 3, 0}});
+  p.trees.push_back({.weight = 3, .root = 7, .parent = {no, 7, no, 7}});
+  return p;
+}
+
+core::JobConfig seen_by(api::NodeId self, const std::vector<std::uint64_t>& rates = {}) {
+  core::JobConfig config;
+  engine::fill_local_plan(config, plan(), self, rates);
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("a relay knows its parent, its child and what a complete block of it names") {
+  const core::JobConfig config = seen_by(3);
+  CHECK(config.world_size == 5);
+  CHECK(config.first_round == 12);
+  REQUIRE(config.trees.size() == 2);
+  const core::TreeConfig& tree = config.trees[0];
+  CHECK(tree.member);
+  CHECK(config.peers[tree.parent].node == 0);
+  REQUIRE(tree.children.size() == 1);
+  CHECK(config.peers[tree.children[0].peer].node == 7);
+  CHECK(tree.children[0].ranks == 2);
+  CHECK(tree.share.begin == 0);
+  CHECK(tree.share.weight == 2);
+  CHECK(config.trees[1].share.begin == 2);
+  CHECK(config.trees[1].share.weight == 3);
+}
+
+TEST_CASE("a root has no parent and counts whole subtrees") {
+  const core::JobConfig config = seen_by(0);
+  const core::TreeConfig& tree = config.trees[0];
+  CHECK(tree.parent == core::kNoPeer);
+  REQUIRE(tree.children.size() == 2);
+  for (const core::ChildConfig& child : tree.children) {
+    CHECK(child.ranks == (config.peers[child.peer].node == 3 ? 3 : 2));
+  }
+  CHECK_FALSE(config.trees[1].member);
+  CHECK(config.trees[1].children.empty());
+}
+
+TEST_CASE("a neighbour in several trees is one peer") {
+  const core::JobConfig config = seen_by(3);
+  CHECK(config.peers.size() == 2);  // 0 above; 7 below in tree 0 and above in tree 1
+  CHECK(config.peers[config.trees[1].parent].node == 7);
+}
+
+TEST_CASE("a peer's link is shared evenly by all that send to it") {
+  // To 7 send: 3 (results of tree 0, pushes of tree 1) and 5. To 0: 3 and 5. To 3: 0 and 7.
+  const core::JobConfig config = seen_by(3, {1000, 0, 0, 500, 0, 0, 0, 800});
+  for (const core::PeerConfig& peer : config.peers) {
+    CHECK(peer.rate_bits_per_second == (peer.node == 0 ? 500 : 400));
+  }
+  for (const core::PeerConfig& peer : seen_by(3).peers) CHECK(peer.rate_bits_per_second == 0);
+}

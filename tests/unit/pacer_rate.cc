@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <cmath>
+
+#include "dataplane/core/flow.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::Pacer;
+
+namespace {
+
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+constexpr std::size_t kBytes = 1522;
+
+/// Bits that leave in one second by a loop that looks every `nap`.
+double bits_in_a_second(Pacer& pacer, Duration nap) {
+  double bits = 0;
+  for (Instant now = kStart; now < kStart + Duration::seconds(1); now = now + nap) {
+    while (pacer.may_send(now)) {
+      pacer.on_sent(now, kBytes);
+      bits += kBytes * 8;
+    }
+  }
+  return bits;
+}
+
+}  // namespace
+
+TEST_CASE("a rate is kept within one percent, also by a loop that naps") {
+  const std::uint64_t rate =
+      GENERATE(as<std::uint64_t>{}, 10'000'000, 100'000'000, 1'000'000'000, 25'000'000'000);
+  const Duration nap = GENERATE(Duration::us(1), Duration::us(50), Duration::us(900));
+  const std::size_t burst = std::max<std::size_t>(rate / 8 / 1000, 4 * kBytes);
+  Pacer pacer(rate, burst);
+  CAPTURE(rate, nap.count_ns());
+  const double paced = static_cast<double>(rate) * 0.99;
+  const double allowed_bits = paced * 1.01 + static_cast<double>(burst + kBytes) * 8;
+  const double bits = bits_in_a_second(pacer, nap);
+  CHECK(bits <= allowed_bits);
+  CHECK(bits >= paced * 0.99);
+}
+
+TEST_CASE("a pacer that rested sends one burst, not what it missed") {
+  Pacer pacer(100'000'000, 10 * kBytes);
+  REQUIRE(bits_in_a_second(pacer, Duration::us(10)) > 0);
+  const Instant later = kStart + Duration::seconds(100);
+  int sent = 0;
+  while (pacer.may_send(later)) {
+    pacer.on_sent(later, kBytes);
+    ++sent;
+  }
+  CHECK(sent >= 10);
+  CHECK(sent <= 11);
+  CHECK(pacer.next_send() > later);
+  CHECK(pacer.may_send(pacer.next_send()));
+  CHECK_FALSE(pacer.may_send(pacer.next_send() - Duration::ns(1)));
+}
+
+TEST_CASE("without a rate a pacer never waits") {
+  Pacer pacer(0, 1);
+  for (int n = 0; n < 1000; ++n) {
+    REQUIRE(pacer.may_send(kStart));
+    REQUIRE(pacer.next_send() <= kStart);
+    pacer.on_sent(kStart, 1'000'000);
+  }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <vector>
+
+#include "dataplane/wire/packet.h"
+#include "tests/support/catch.h"
+#include "tests/support/packet.h"
+
+using namespace gradplane;
+using gradplane::testing::PacketBuilder;
+using wire::ParseError;
+
+namespace {
+
+PacketBuilder::Round a_round() {
+  return {.job = 0x01020304,
+          .epoch = 0x05060708,
+          .id = 0x090a0b0c,
+          .geometry = core::Geometry::of(ElementType::kBfloat16, 1000, kMinBlockBytes)};
+}
+
+PacketBuilder a_push() {
+  return PacketBuilder::block(wire::PacketType::kPush, a_round(), 3)
+      .tree(0x21)
+      .sender(0x2223)
+      .contributors(0x2425)
+      .timestamp_us(0x26272829);
+}
+
+ParseError why_not(const std::vector<std::byte>& bytes) {
+  ParseError error{};
+  REQUIRE_FALSE(wire::parse(bytes, error));
+  return error;
+}
+
+}  // namespace
+
+TEST_CASE("the bytes of a header never change") {
+  // Golden: what other versions rely on. 1000 elements in blocks of 256: block 3 has 232.
+  const std::vector<std::uint8_t> golden = {
+      0x67, 0x70, 1,    1,
+      1,    48,   4,    0x21,  // magic, version, type, flags, length, element, tree
+      1,    2,    3,    4,
+      5,    6,    7,    8,  // job, epoch
+      9,    10,   11,   12,
+      0,    0,    0,    3,  // round, block
+      0x22, 0x23, 0,    232,
+      0x24, 0x25, 0,    0,  // sender, elements, contributors, nothing
+      0x26, 0x27, 0x28, 0x29,
+      0,    0,    3,    0xe8,  // timestamp, round elements
+      0,    0,    0,    0,
+      0,    0,    0,    0};  // tag
+  const std::vector<std::byte> bytes = a_push().bytes();
+  REQUIRE(bytes.size() == 48 + 464);
+  for (std::size_t i = 0; i < golden.size(); ++i) {
+    CAPTURE(i);
+    CHECK(std::to_integer<int>(bytes[i]) == golden[i]);
+  }
+}
+
+TEST_CASE("a block comes back as it was written") {
+  ParseError error{};
+  const std::vector<std::byte> bytes = a_push().flags(wire::kKnownFlags).bytes();
+  const auto packet = wire::parse(bytes, error);
+  REQUIRE(packet);
+  const wire::Header& h = packet->header;
+  CHECK(h.type == wire::PacketType::kPush);
+  CHECK(h.flags == wire::kKnownFlags);
+  CHECK(h.element_type == ElementType::kBfloat16);
+  CHECK(h.tree == 0x21);
+  CHECK(h.job == 0x01020304);
+  CHECK(h.epoch == 0x05060708);
+  CHECK(h.round == 0x090a0b0c);
+  CHECK(h.block == 3);
+  CHECK(h.sender == 0x2223);
+  CHECK(h.elements == 232);
+  CHECK(h.contributors == 0x2425);
+  CHECK(h.timestamp_us == 0x26272829);
+  CHECK(h.round_elements == 1000);
+  CHECK(packet->payload.data() == bytes.data() + wire::kHeaderBytes);
+  CHECK(packet->payload.size() == 464);
+}
+
+TEST_CASE("an ack comes back as it was written, up to the longest") {
+  const std::size_t words = GENERATE(0u, 1u, 127u, 128u);
+  std::vector<std::uint64_t> sent(words);
+  for (std::size_t i = 0; i < words; ++i) sent[i] = ~(std::uint64_t{i} << 40);
+  const auto first = static_cast<std::uint32_t>(wire::kMaxAckWords - words);
+  const std::vector<std::byte> bytes = PacketBuilder::ack(wire::PacketType::kResultAck, a_round())
+                                           .words(first, sent)
+                                           .echo_us(7)
+                                           .ack_delay_us(8)
+                                           .bytes();
+  CHECK(bytes.size() <= wire::kMaxAckBytes);
+  ParseError error{};
+  const auto packet = wire::parse(bytes, error);
+  REQUIRE(packet);
+  wire::AckBody body;
+  std::array<std::uint64_t, wire::kMaxAckWords> got{};
+  REQUIRE(wire::read_ack(*packet, body, got) == words);
+  CHECK(std::vector<std::uint64_t>(got.begin(), got.begin() + static_cast<long>(words)) == sent);
+  CHECK(packet->header.block == first);
+  CHECK(body.echo_us == 7);
+  CHECK(body.ack_delay_us == 8);
+}
+
+TEST_CASE("what is not a packet is refused for its reason") {
+  struct Row {
+    const char* what;
+    PacketBuilder packet;
+    ParseError error;
+  };
+  const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, a_round());
+  const Row rows[] = {
+      {"short", a_push().cut_to(47), ParseError::kTooShort},
+      {"magic", a_push().poke(1, 0), ParseError::kBadMagic},
+      {"version", a_push().poke(2, 2), ParseError::kBadVersion},
+      {"no type", a_push().poke(3, 0), ParseError::kBadType},
+      {"type", a_push().poke(3, 6), ParseError::kBadType},
+      {"header length", a_push().poke(5, 47), ParseError::kBadHeaderLength},
+      {"flag", a_push().poke(4, 128), ParseError::kBadField},
+      {"element type", a_push().poke(6, 7), ParseError::kBadField},
+      {"reserved", a_push().poke(30, 1), ParseError::kBadField},
+      {"no elements", a_push().elements(0).payload({}), ParseError::kBadField},
+      {"no contributors", a_push().contributors(0), ParseError::kBadField},
+      {"empty bucket", a_push().round_elements(0), ParseError::kBadField},
+      {"long", a_push().longer_by(1), ParseError::kBadLength},
+      {"truncated", a_push().cut_to(48 + 463), ParseError::kBadLength},
+      {"another width", a_push().element_type(ElementType::kFloat32), ParseError::kBadLength},
+      {"ack too far", PacketBuilder(ack).words(129, {}), ParseError::kBadField},
+      {"ack end", PacketBuilder(ack).words(128, {1}), ParseError::kBadField},
+      {"ack overflow", PacketBuilder(ack).words(0xffff'ffff, {1}), ParseError::kBadField},
+      {"ack truncated", PacketBuilder(ack).cut_to(48 + 15), ParseError::kBadLength},
+      {"control", PacketBuilder::control(kMaxControlBytes + 1), ParseError::kBadLength},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    CHECK(why_not(row.packet.bytes()) == row.error);
+  }
+}
+
+TEST_CASE("every changed bit of a packet makes its tag wrong") {
+  const wire::Key key{std::byte{1}};
+  std::vector<std::byte> bytes = a_push().key(key).bytes();
+  REQUIRE(wire::is_authentic(bytes, key));
+  CHECK_FALSE(wire::is_authentic(bytes, wire::Key{}));
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    const auto flip = static_cast<std::byte>(1U << (bit % 8));
+    bytes[bit / 8] ^= flip;
+    const bool authentic = wire::is_authentic(bytes, key);
+    bytes[bit / 8] ^= flip;
+    if (authentic) FAIL("bit " << bit);
+  }
+  CHECK_FALSE(wire::is_authentic(std::span(bytes).first(bytes.size() - 1), key));
+}
