@@ -26,7 +26,7 @@ constexpr double kShrinkSlope = 0.8;
 constexpr double kHeavyLoss = 0.25;
 constexpr std::uint32_t kHeavyLossMinBlocks = 8;
 
-constexpr Duration kInitialProbeTimeout = Duration::ms(50);
+constexpr Duration kInitialProbeTimeout = Duration::ms(20);
 constexpr Duration kMinProbeTimeout = Duration::ms(3);
 static_assert(kMaxAckDelay < kMinProbeTimeout, "an ack that waits is no lost ack");
 constexpr Duration kMaxProbeTimeout = Duration::ms(500);

@@ -12,8 +12,17 @@ namespace {
 
 /// How often the edges are scanned for silent peers.
 constexpr Duration kScanInterval = Duration::us(500);
-/// A probe timeout doubles with each unanswered probe, this many times at most.
+/// A probe timeout doubles with each unanswered probe, this many times at most, and up to the
+/// longest pause. A peer that loses much (or whose address is being resolved) is asked again soon:
+/// one block each pause is no load, and a job that stands still costs more.
 constexpr std::uint8_t kMaxBackoff = 5;
+constexpr Duration kLongestProbePause = Duration::ms(40);
+
+Duration probe_pause(const Flow& flow, std::uint8_t backoff) {
+  const Duration timeout = flow.probe_timeout();
+  return std::max(timeout, std::min(timeout * (std::int64_t{1} << backoff), kLongestProbePause));
+}
+
 /// Unanswered probes after which the window shrinks.
 constexpr std::uint8_t kSilentAfterProbes = 2;
 
@@ -176,7 +185,7 @@ void Job::probe_edge(OutEdge& edge, Instant now) {
   for (unsigned bits = edge.waiting; bits != 0; bits &= bits - 1) {
     const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
     const auto silent = Duration::us(static_cast<std::int32_t>(now_us - edge.active_us[slot]));
-    if (silent < flow.probe_timeout() * (std::int64_t{1} << edge.backoff[slot])) continue;
+    if (silent < probe_pause(flow, edge.backoff[slot])) continue;
     const std::uint32_t queued = edge.senders[slot].probe(now_us);
     flow.on_forgotten(queued);
     counters_.probes += queued;

@@ -1,0 +1,167 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Real daemons over real DPDK ports: exact sums under loss, faults told by name, clean ends."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import cluster
+from cluster import Cluster, expect, netlab, terminate, wait_until
+
+WORKERS = ["w1", "w2", "w3"]
+HOSTS = ["agg", *WORKERS]
+RUN = f"gd{os.getpid() % 100000}"
+
+
+def lab(hosts=HOSTS, loss=0.0):
+    return netlab.Lab(RUN, hosts, netlab.Link(rate_bits=200_000_000, loss=loss))
+
+
+def sums_are_exact(plan, port, loss, extra=""):
+    with lab(loss=loss) as made, Cluster(made, plan, port, "200 Mbit/s", extra) as c:
+        for element_type in ("fp32", "fp64", "fp16", "bf16", "int32", "int64"):
+            c.run_ranks(WORKERS, "--rounds", 6, "--elements", 40000, "--type", element_type,
+                        "--key", f"{hash(element_type) & (2**128 - 1):032x}")  # fmt: skip
+        jobs = [job for name in HOSTS for job in c.status(name)["jobs"]]
+        expect(sum(j["blocks_sent"] for j in jobs) > 500, "the blocks went over the network")
+        if loss:
+            expect(sum(j["blocks_retransmitted"] for j in jobs) > 0, "lost blocks were sent again")
+
+
+def star_is_exact_at_ten_percent_loss():
+    sums_are_exact("star", "af_packet", 0.10)
+
+
+def sharded_is_exact_at_ten_percent_loss():
+    sums_are_exact("sharded\n  roots: training", "af_packet", 0.10)
+
+
+def af_xdp_is_exact():
+    sums_are_exact("star", "af_xdp", 0.01)
+
+
+def several_ranks_on_a_host():
+    with lab() as made, Cluster(made, "star", "af_packet", "200 Mbit/s") as c:
+        c.run_ranks(["w1", "w1", "w2", "agg"], "--rounds", 10, "--elements", 30000)
+
+
+def two_jobs_share_the_daemons():
+    with lab() as made, Cluster(made, "star", "af_packet", "200 Mbit/s") as c:
+        for key in ("a" * 32, "b" * 32):
+            for r, host in enumerate(WORKERS):
+                c.rank(host, r, 3, "--rounds", 20, "--elements", 20000, "--key", key)
+        for process in c._ranks:
+            text = process.communicate(timeout=60)[0]
+            expect(process.returncode == 0, text)
+
+
+def who_waits_says_for_whom():
+    with lab() as made, Cluster(made) as c:
+        ranks = [c.rank(h, r, 3, "--ready-timeout-ms", 4000) for r, h in enumerate(WORKERS[:2])]
+
+        def names_the_missing():
+            report = c.status("w1")
+            return report["jobs"] and report["jobs"][0]["missing"] == [2]
+
+        wait_until(names_the_missing, "the status of w1 to name rank 2")
+        for process in ranks:
+            text = process.communicate(timeout=30)[0]
+            expect(process.returncode != 0 and "rank 2" in text, f"the rank names rank 2: {text}")
+
+
+def run_until_open(c, count=100000):
+    ranks = [c.rank(h, r, 3, "--rounds", count, "--elements", 5000) for r, h in enumerate(WORKERS)]
+    wait_until(
+        lambda: (jobs := c.status("agg")["jobs"]) and jobs[0]["rounds_completed"] > 20,
+        "rounds to go by",
+    )
+    return ranks
+
+
+def a_dead_rank_is_named():
+    with lab() as made, Cluster(made) as c:
+        ranks = run_until_open(c)
+        ranks[2].kill()
+        for process in ranks[:2]:
+            text = process.communicate(timeout=30)[0]
+            expect("rank 2" in text and "w3" in text, f"the others name rank 2 on w3: {text}")
+        report = c.status("w1")["jobs"][-1]
+        expect(report["state"] == "failed" and "rank 2" in report["reason"], str(report))
+        c.run_ranks(WORKERS, "--rounds", 10, "--elements", 5000)
+
+
+def a_dead_daemon_is_named_and_may_come_back():
+    with lab() as made, Cluster(made) as c:
+        ranks = run_until_open(c)
+        c.daemons["w2"].kill()
+        c.daemons["w2"].wait()
+        for process in (ranks[0], ranks[2]):
+            text = process.communicate(timeout=30)[0]
+            expect("w2" in text, f"the others name w2: {text}")
+        expect(ranks[1].wait(timeout=30) != 0, "the rank of the dead daemon ends too")
+        c.start("w2")
+        c.wait_ready("w2")
+        c.run_ranks(WORKERS, "--rounds", 10, "--elements", 5000)
+
+
+def unlike_rounds_are_told():
+    with lab() as made, Cluster(made) as c:
+        ranks = [c.rank(h, r, 3, "--rounds", 50, "--elements", 5000 + (r == 1))
+                 for r, h in enumerate(WORKERS)]  # fmt: skip
+        texts = [process.communicate(timeout=30)[0] for process in ranks]
+        expect(any("5001" in t and "5000" in t for t in texts), f"both sizes are told: {texts}")
+
+
+def start_failures_name_cause_and_remedy():
+    with lab(["agg", "w1"]) as made, Cluster(made) as c:
+        def fails(config, *needed):
+            ended = subprocess.run(c.command("w1", config), capture_output=True, text=True,
+                                   timeout=30, check=False)  # fmt: skip
+            expect(ended.returncode != 0, f"it does not start: {needed}")
+            for text in needed:
+                expect(text in ended.stderr, f"'{text}' is in: {ended.stderr}")
+            expect(len(ended.stderr.splitlines()) <= 3, f"it is brief: {ended.stderr}")
+
+        fails(c.config("w1"), "another gradplaned", "pid")
+        other_socket = [(f"{c.socket('w1')}", f"{c.folder}/other.sock")]
+        fails(c.config("w1", file="same", replace=other_socket), "dp0", "already")
+        gone = [*other_socket, ("interface: dp0", "interface: nope0")]
+        fails(c.config("w1", file="gone", replace=gone), "nope0", "dp0")
+        wrong = [("kind: af_packet", "kind: af_paket")]
+        fails(c.config("w1", file="wrong", replace=wrong), "port.kind", "af_paket", "af_packet")
+        expect(c.daemons["w1"].poll() is None, "the running daemon did not notice")
+
+
+def sigterm_ends_it_cleanly():
+    with lab(["agg", "w1"]) as made, Cluster(made) as c:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            c.daemons["w1"].send_signal(number)
+            expect(c.daemons["w1"].wait(timeout=10) == 0, f"exit code after {number.name}")
+            expect(not c.socket("w1").exists(), "the socket file is gone")
+            c.start("w1")
+            c.wait_ready("w1")
+        expect(terminate(c.daemons["agg"]) == 0, "the coordinator ends cleanly too")
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(
+        cluster.run(
+            [
+                star_is_exact_at_ten_percent_loss,
+                sharded_is_exact_at_ten_percent_loss,
+                af_xdp_is_exact,
+                several_ranks_on_a_host,
+                two_jobs_share_the_daemons,
+                who_waits_says_for_whom,
+                a_dead_rank_is_named,
+                a_dead_daemon_is_named_and_may_come_back,
+                unlike_rounds_are_told,
+                start_failures_name_cause_and_remedy,
+                sigterm_ends_it_cleanly,
+            ]
+        )
+    )
