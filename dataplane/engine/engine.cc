@@ -72,6 +72,7 @@ bool Engine::take_submissions() {
   bool moved = false;
   for (std::size_t j = 0; j < job_count_; ++j) {
     moved = jobs_[j]->take_submissions() || moved;
+    if (events_.room() == 0) continue;
     if (const auto broken = jobs_[j]->take_broken()) {
       scratch_event_ = {};
       scratch_event_.kind = api::Event::Kind::kRankBroken;
@@ -138,7 +139,8 @@ bool Engine::transmit(Instant now) {
 bool Engine::housekeep(Instant now) {
   bool worked = false;
   while (const api::Command* command = commands_.front()) {
-    if (!obey(*command)) break;
+    // What a command hands over comes back in its answer: without room for one, it waits.
+    if (events_.room() == 0 || !obey(*command)) break;
     commands_.pop();
     worked = true;
   }

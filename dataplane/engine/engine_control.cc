@@ -73,6 +73,8 @@ void Engine::give_up_control(std::uint16_t node, const wire::Packet& packet) {
     return;
   }
   scratch_event_.kind = api::Event::Kind::kControl;
+  scratch_event_.job = nullptr;
+  scratch_event_.snapshot = nullptr;
   scratch_event_.control.node = node;
   scratch_event_.control.length_bytes = static_cast<std::uint16_t>(packet.payload.size());
   std::memcpy(scratch_event_.control.bytes.data(), packet.payload.data(), packet.payload.size());

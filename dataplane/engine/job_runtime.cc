@@ -109,7 +109,8 @@ void JobRuntime::end_sleep() {
 
 bool JobRuntime::has_submissions() {
   for (Rank& rank : ranks_) {
-    if (!rank.broken && !rank.submissions.empty()) return true;
+    // A rank whose submission waits for its slot is not asked for the next one.
+    if (!rank.broken && !rank.held && !rank.submissions.empty()) return true;
   }
   return false;
 }

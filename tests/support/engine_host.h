@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "dataplane/api/plan.h"
+#include "dataplane/engine/engine.h"
+#include "dataplane/port/loopback/loopback.h"
+
+namespace gradplane::testing {
+
+/// A trainer's end of a channel, in this process. `raw` shows the memory itself, to write garbage.
+struct TrainerEnd {
+  std::shared_ptr<engine::RankChannel> channel;
+  ipc::RingProducer<ipc::Submission> submissions;
+  ipc::RingConsumer<ipc::Completion> completions;
+
+  explicit TrainerEnd(std::shared_ptr<engine::RankChannel> c)
+      : channel(std::move(c)),
+        submissions(channel->channel.submissions()),
+        completions(channel->channel.completions()) {}
+  /// Fills the slot with `value` and submits `elements` fp32.
+  bool submit(std::uint32_t round, std::uint32_t elements, float value);
+  /// The last number of a round's slot.
+  float last(std::uint32_t round, std::uint32_t elements) const;
+};
+
+struct JobSpec {
+  std::uint32_t id = 1;
+  api::Plan plan;
+  std::size_t block_bytes = kDefaultBlockBytes;
+  std::size_t round_bytes = 64 << 10;
+};
+
+/// One host: a production engine on a loopback port, its queues, its jobs and their trainers.
+class EngineHost {
+ public:
+  EngineHost(port::LoopbackNetwork& network, std::uint16_t self, const std::vector<Ipv4>& nodes);
+
+  struct Job {
+    std::unique_ptr<engine::JobRuntime> runtime;
+    std::vector<TrainerEnd> trainers;
+  };
+  /// Builds a job and gives it to the engine.
+  Job& add(const JobSpec& spec);
+  void command(const api::Command& command);
+  std::vector<api::Event> events();
+  std::unique_ptr<api::EngineSnapshot> snapshot(Instant now);
+
+  engine::Engine& engine() { return *engine_; }
+  port::Port& port() { return *port_; }
+
+ private:
+  std::uint16_t self_;
+  std::unique_ptr<port::Port> port_;
+  api::CommandQueue commands_{api::kQueueEntries};
+  api::EventQueue events_{api::kQueueEntries};
+  std::unique_ptr<engine::Engine> engine_;
+  std::vector<std::unique_ptr<Job>> jobs_;
+};
+
+/// Hosts 0..count-1 on one loopback network, polled in turn.
+class EngineCluster {
+ public:
+  explicit EngineCluster(std::uint16_t count);
+  EngineHost& host(std::size_t n) { return *hosts_[n]; }
+  /// Every engine polls once; a microsecond passes.
+  void turn();
+  void turns(int count) {
+    while (count-- > 0) turn();
+  }
+  Instant now() const { return now_; }
+  port::LoopbackNetwork& network() { return *network_; }
+  const std::vector<Ipv4>& nodes() const { return nodes_; }
+
+ private:
+  std::vector<Ipv4> nodes_;
+  std::shared_ptr<port::LoopbackNetwork> network_;
+  std::vector<std::unique_ptr<EngineHost>> hosts_;
+  Instant now_ = Instant::from_ns(1'000'000'000);
+};
+
+/// Node 0 is the root; nodes 0..hosts-1 have one rank each.
+api::Plan star_of(std::uint16_t hosts);
+
+}  // namespace gradplane::testing

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Engines in one process, over the loopback port: jobs, answers to control, snapshots.
+#include "tests/support/catch.h"
+#include "tests/support/engine_host.h"
+
+using namespace gradplane;
+using namespace gradplane::testing;
+
+namespace {
+
+constexpr std::uint32_t kElements = 5000;
+
+/// Runs rounds [first, first + count) of a two-host job and checks every sum.
+void run_rounds(EngineCluster& cluster, EngineHost::Job& a, EngineHost::Job& b, std::uint32_t first,
+                std::uint32_t count) {
+  for (std::uint32_t round = first; round < first + count; ++round) {
+    const auto value = static_cast<float>(round);
+    REQUIRE(a.trainers[0].submit(round, kElements, value));
+    REQUIRE(b.trainers[0].submit(round, kElements, 2 * value));
+    ipc::Completion at_a{}, at_b{};
+    bool a_done = false, b_done = false;
+    for (int turn = 0; turn < 20'000 && !(a_done && b_done); ++turn) {
+      cluster.turn();
+      a_done = a_done || a.trainers[0].completions.pop(at_a);
+      b_done = b_done || b.trainers[0].completions.pop(at_b);
+    }
+    REQUIRE((a_done && b_done));
+    CHECK(at_a.round == round);
+    CHECK(at_a.status == ipc::CompletionStatus::kOk);
+    CHECK(at_b.contributors == 2);
+    CHECK(a.trainers[0].last(round, kElements) == 3 * value);
+    CHECK(b.trainers[0].last(round, kElements) == 3 * value);
+  }
+}
+
+std::size_t count(const std::vector<api::Event>& events, api::Event::Kind kind) {
+  std::size_t n = 0;
+  for (const api::Event& event : events) n += event.kind == kind ? 1 : 0;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("two engines carry two jobs side by side") {
+  EngineCluster cluster(2);
+  auto& a1 = cluster.host(0).add({.id = 1, .plan = star_of(2)});
+  auto& b1 = cluster.host(1).add({.id = 1, .plan = star_of(2)});
+  auto& a2 = cluster.host(0).add({.id = 2, .plan = star_of(2), .block_bytes = kMinBlockBytes});
+  auto& b2 = cluster.host(1).add({.id = 2, .plan = star_of(2), .block_bytes = kMinBlockBytes});
+  for (std::uint32_t round = 0; round < 40; round += 10) {
+    run_rounds(cluster, a1, b1, round, 10);
+    run_rounds(cluster, a2, b2, round, 10);
+  }
+  CHECK(cluster.host(0).events().empty());
+}
+
+TEST_CASE("a job that leaves comes back to control, and the other goes on") {
+  EngineCluster cluster(2);
+  auto& a1 = cluster.host(0).add({.id = 1, .plan = star_of(2)});
+  auto& b1 = cluster.host(1).add({.id = 1, .plan = star_of(2)});
+  auto& a2 = cluster.host(0).add({.id = 2, .plan = star_of(2)});
+  auto& b2 = cluster.host(1).add({.id = 2, .plan = star_of(2)});
+  run_rounds(cluster, a1, b1, 0, 3);
+  api::Command remove;
+  remove.kind = api::Command::Kind::kRemoveJob;
+  remove.job = a1.runtime.get();
+  cluster.host(0).command(remove);
+  run_rounds(cluster, a2, b2, 0, 3);
+  cluster.turns(64);
+  const std::vector<api::Event> events = cluster.host(0).events();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == api::Event::Kind::kJobRemoved);
+  CHECK(events[0].job == a1.runtime.get());
+  REQUIRE(b1.trainers[0].submit(3, kElements, 1));
+  cluster.turns(500);
+  const auto snapshot = cluster.host(0).snapshot(cluster.now());
+  CHECK(snapshot->job_count == 1);
+  CHECK(snapshot->node.drops[static_cast<std::size_t>(core::Drop::kUnknownJob)] > 0);
+}
+
+TEST_CASE("a job too many, and one whose id is taken, are refused") {
+  EngineCluster cluster(1);
+  for (std::uint32_t id = 1; id <= kMaxJobs; ++id) {
+    cluster.host(0).add({.id = id, .plan = star_of(1), .round_bytes = 4096});
+  }
+  cluster.turns(64);
+  CHECK(cluster.host(0).events().empty());
+  auto& extra = cluster.host(0).add({.id = 100, .plan = star_of(1), .round_bytes = 4096});
+  cluster.turns(64);
+  std::vector<api::Event> events = cluster.host(0).events();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == api::Event::Kind::kJobRefused);
+  CHECK(events[0].job == extra.runtime.get());
+
+  EngineCluster other(1);
+  other.host(0).add({.id = 7, .plan = star_of(1), .round_bytes = 4096});
+  other.host(0).add({.id = 7, .plan = star_of(1), .round_bytes = 4096});
+  other.turns(64);
+  CHECK(count(other.host(0).events(), api::Event::Kind::kJobRefused) == 1);
+}
+
+TEST_CASE("a control message arrives whole, from whom it says") {
+  EngineCluster cluster(2);
+  api::Command send;
+  send.kind = api::Command::Kind::kSendControl;
+  send.control.node = 1;
+  send.control.length_bytes = kMaxControlBytes;
+  for (std::size_t i = 0; i < kMaxControlBytes; ++i) send.control.bytes[i] = std::byte(i % 251);
+  cluster.host(0).command(send);
+  cluster.turns(64);
+  const std::vector<api::Event> events = cluster.host(1).events();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == api::Event::Kind::kControl);
+  CHECK(events[0].control.node == 0);
+  CHECK(events[0].control.length_bytes == kMaxControlBytes);
+  CHECK(events[0].control.bytes == send.control.bytes);
+  CHECK(events[0].job == nullptr);
+}
+
+TEST_CASE("a flood of control messages does not crowd out the engine's own answers") {
+  EngineCluster cluster(2);
+  api::Command send;
+  send.kind = api::Command::Kind::kSendControl;
+  send.control.node = 1;
+  send.control.length_bytes = 8;
+  for (int n = 0; n < 1000; ++n) {
+    cluster.host(0).command(send);
+    cluster.turns(2);
+    if (n % 32 == 0) cluster.turns(64);
+  }
+  // Nobody has taken host 1's events. Sixteen jobs come twice: sixteen refusals, all told.
+  for (std::uint32_t id = 1; id <= kMaxJobs; ++id) {
+    cluster.host(1).add({.id = id, .plan = star_of(2), .round_bytes = 4096});
+    cluster.host(1).add({.id = id, .plan = star_of(2), .round_bytes = 4096});
+  }
+  cluster.turns(64);
+  const std::vector<api::Event> events = cluster.host(1).events();
+  CHECK(count(events, api::Event::Kind::kJobRefused) == kMaxJobs);
+  CHECK(count(events, api::Event::Kind::kControl) < api::kQueueEntries);
+  CHECK(cluster.host(1).snapshot(cluster.now())->control_lost > 500);
+}
+
+TEST_CASE("an answer waits for room instead of being lost") {
+  EngineCluster cluster(1);
+  api::EngineSnapshot snapshot;
+  api::Command fill;
+  fill.kind = api::Command::Kind::kFillSnapshot;
+  fill.snapshot = &snapshot;
+  for (std::size_t n = 0; n < api::kQueueEntries; ++n) cluster.host(0).command(fill);
+  cluster.turns(64);
+  for (std::size_t n = 0; n < 40; ++n) cluster.host(0).command(fill);
+  cluster.turns(64);
+  CHECK(cluster.host(0).events().size() == api::kQueueEntries);
+  cluster.turns(64);
+  CHECK(cluster.host(0).events().size() == 40);
+}
+
+TEST_CASE("a snapshot says what happened and who is waited for") {
+  EngineCluster cluster(2);
+  auto& a = cluster.host(0).add({.id = 9, .plan = star_of(2)});
+  auto& b = cluster.host(1).add({.id = 9, .plan = star_of(2)});
+  run_rounds(cluster, a, b, 0, 5);
+  REQUIRE(a.trainers[0].submit(5, kElements, 1));
+  cluster.turns(5000);
+  const auto at_root = cluster.host(0).snapshot(cluster.now());
+  REQUIRE(at_root->job_count == 1);
+  const api::JobSnapshot& job = at_root->jobs[0];
+  const std::uint64_t blocks = (kElements * 4 + kDefaultBlockBytes - 1) / kDefaultBlockBytes;
+  CHECK(job.job == 9);
+  CHECK(job.epoch == 1);
+  CHECK(job.traffic.rounds_completed == 5);
+  CHECK(job.traffic.blocks_received == 5 * blocks);
+  CHECK(job.traffic.blocks_sent == 5 * blocks);
+  CHECK(job.traffic.payload_bytes_received == 5 * kElements * 4);
+  CHECK(job.open_rounds == 1);
+  CHECK(job.oldest_round == 5);
+  CHECK(job.local_missing == 0);
+  REQUIRE(job.silent_node_count == 1);
+  CHECK(job.silent_nodes[0] == 1);
+  REQUIRE(job.peer_count == 1);
+  CHECK(job.peers[0].node == 1);
+  CHECK(job.peers[0].in_flight_blocks == 0);
+  CHECK(at_root->port.rx_datagrams == cluster.host(0).port().counters().rx_datagrams);
+  CHECK(at_root->polls > 0);
+  CHECK(at_root->busy_polls < at_root->polls);
+  const auto at_leaf = cluster.host(1).snapshot(cluster.now());
+  CHECK(at_leaf->jobs[0].open_rounds == 0);
+}
+
+TEST_CASE("a datagram of a stranger, or to another port, is counted and dropped") {
+  const std::vector<Ipv4> all = {{0x0a000001}, {0x0a000002}, {0x0a000063}};
+  auto network = port::LoopbackNetwork::create(all, {});
+  REQUIRE(network.ok());
+  EngineHost host(*network.value(), 0, {all[0], all[1]});
+  auto neighbour = network.value()->open(all[1]);
+  auto stranger = network.value()->open(all[2]);
+  const auto send = [&](port::Port& from, std::uint16_t udp_port) {
+    port::TxDatagram datagram;
+    REQUIRE(from.allocate(datagram));
+    datagram.length_bytes = 48;
+    datagram.destination = {all[0], udp_port};
+    from.transmit(std::span(&datagram, 1));
+    host.engine().poll_once(Instant::from_ns(1));
+  };
+  send(*stranger.value(), 47000);
+  send(*neighbour.value(), 47001);
+  send(*neighbour.value(), 47000);  // malformed
+  const auto snapshot = host.snapshot(Instant::from_ns(2));
+  CHECK(snapshot->node.drops[static_cast<std::size_t>(core::Drop::kUnknownNode)] == 2);
+  CHECK(snapshot->node.drops[static_cast<std::size_t>(core::Drop::kMalformed)] == 1);
+}
