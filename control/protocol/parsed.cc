@@ -37,7 +37,8 @@ std::string printable(std::string_view text, std::size_t max_bytes) {
     const auto byte = static_cast<unsigned char>(clean[i]);
     if (byte < 0x20 || byte == 0x7f) clean[i] = '?';
     // U+0080 to U+009f are control characters too: a terminal takes U+009b for an escape sequence.
-    if (byte == 0xc2 && i + 1 < clean.size() && static_cast<unsigned char>(clean[i + 1]) < 0xa0) {
+    const bool follows = i + 1 < clean.size() && (clean[i + 1] & 0xe0) == 0x80;
+    if (byte == 0xc2 && follows) {
       clean[i] = '?';
       clean[++i] = '?';
     }

@@ -184,6 +184,7 @@ TEST_CASE("text that reaches people holds no control character") {
   CHECK(printable("abc\u00e9", 4) == "abc");
   CHECK(printable("abc\u00e9", 5) == "abc\u00e9");
   CHECK(printable("\u00e9", 1).empty());
+  CHECK(printable("\xc2r\xc2", 9) == "\xc2r\xc2");
 }
 
 TEST_CASE("what does not fit is cut or refused when it is encoded") {

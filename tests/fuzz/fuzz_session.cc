@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "control/session/session_manager.h"
+#include "dataplane/base/assert.h"
+#include "dataplane/base/bytes.h"
+
+using namespace gradplane;
+using namespace gradplane::session;
+
+namespace {
+
+constexpr api::NodeId kSelf = 0;
+constexpr api::NodeId kPeer = 1;
+constexpr std::uint64_t kPeerIncarnation = 99;
+
+/// A peer that holds the cluster's key and says whatever the input says, to a manager that
+/// coordinates (or not), while ranks come and go and time passes.
+class Machine {
+ public:
+  explicit Machine(bool coordinates) : manager_(config(coordinates)) {}
+
+  void step(ByteReader& in) {
+    const auto op = in.read<std::uint8_t>();
+    now_ = now_ + Duration::us(in.read<std::uint16_t>());
+    switch (op % 6) {
+      case 0:
+        attach(in);
+        break;
+      case 1:
+        manager_.detach(in.read<std::uint8_t>() % 8, op >= 128, now_);
+        break;
+      case 2:
+        datagram(in, true);
+        break;
+      case 3:
+        datagram(in, false);
+        break;
+      case 4:
+        now_ = now_ + Duration::ms(in.read<std::uint16_t>() % 4096);
+        manager_.tick(now_);
+        break;
+      case 5:
+        manager_.on_job_error(installed_.empty() ? 1 : installed_.begin()->first, "e", now_);
+    }
+    take_actions();
+  }
+
+ private:
+  static SessionConfig config(bool coordinates) {
+    SessionConfig c;
+    c.self = kSelf;
+    c.coordinator = coordinates ? kSelf : kPeer;
+    c.node_names = {"self", "peer"};
+    c.incarnation = 5;
+    c.planner = [](const PlanInput& input) -> Result<api::Plan> {
+      api::Plan plan;
+      plan.epoch = input.epoch;
+      plan.members = input.members;
+      plan.trees.push_back({1, input.members[0].node, {}});
+      for (const api::Member& member : input.members)
+        plan.trees[0].parent.push_back(
+            member.node == input.members[0].node ? api::kNoNode : input.members[0].node);
+      return plan;
+    };
+    c.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
+    return c;
+  }
+
+  void attach(ByteReader& in) {
+    protocol::JobKey key{};
+    key[0] = static_cast<std::byte>(in.read<std::uint8_t>() % 3);
+    const std::uint8_t rank = in.read<std::uint8_t>() % 4;
+    (void)manager_.attach(1 + in.read<std::uint8_t>() % 8, key, rank, 1 + rank % 3, "f", now_);
+  }
+
+  /// `honest`: in the conversation and in sequence, so that the body reaches the state machines.
+  void datagram(ByteReader& in, bool honest) {
+    Datagram d;
+    d.source = kPeer;
+    d.destination = kSelf;
+    d.source_incarnation = kPeerIncarnation;
+    d.destination_incarnation = heard_incarnation_;
+    d.echo = static_cast<std::uint64_t>(now_.count_ns());
+    d.flags = kHasFrame | kFirstFrame | kLastFrame;
+    d.acknowledged = acknowledge_;
+    d.sequence = sequence_;
+    if (!honest) {
+      d.flags = in.read<std::uint8_t>();
+      d.sequence += in.read<std::uint8_t>() % 40;
+      d.acknowledged = in.read<std::uint32_t>();
+      d.selective = in.read<std::uint32_t>();
+      d.source_incarnation += in.read<std::uint8_t>() % 4 == 0 ? 1 : 0;
+    } else {
+      ++sequence_;
+    }
+    const std::size_t size = in.read<std::uint8_t>();
+    d.body = in.rest().first(std::min(size, in.rest().size()));
+    manager_.on_datagram(encode_datagram({}, d), now_);
+    for (std::size_t i = 0; i < d.body.size(); ++i) (void)in.read<std::uint8_t>();
+  }
+
+  void take_actions() {
+    while (auto action = manager_.next_action()) {
+      if (const auto* send = std::get_if<SendDatagram>(&*action)) heard(send->bytes);
+      if (const auto* job = std::get_if<InstallJob>(&*action)) {
+        GP_ASSERT(installed_.emplace(job->job_id, job->epoch).second);
+        GP_ASSERT(installed_.size() <= kMaxJobs);
+      }
+      if (const auto* job = std::get_if<RemoveJob>(&*action)) {
+        GP_ASSERT(installed_.contains(job->job_id));
+        GP_ASSERT(installed_[job->job_id] == job->epoch);
+        installed_.erase(job->job_id);
+      }
+    }
+  }
+
+  void heard(const std::vector<std::byte>& bytes) {
+    Datagram d;
+    GP_ASSERT(decode_datagram({}, bytes, d) == DatagramDrop::kCount);
+    GP_ASSERT(bytes.size() <= kMaxControlBytes);
+    if (d.source_incarnation != heard_incarnation_) sequence_ = acknowledge_ = 0;
+    heard_incarnation_ = d.source_incarnation;
+    if (d.destination_incarnation == kPeerIncarnation) sequence_ = d.acknowledged;
+    if ((d.flags & kHasFrame) != 0) acknowledge_ = d.sequence + 1;
+  }
+
+  SessionManager manager_;
+  Instant now_ = Instant::from_ns(1000);
+  std::map<std::uint32_t, std::uint32_t> installed_;
+  std::uint64_t heard_incarnation_ = 5;
+  std::uint32_t sequence_ = 0;
+  std::uint32_t acknowledge_ = 0;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  ByteReader in(std::as_bytes(std::span(data, size)));
+  Machine machine((in.read<std::uint8_t>() & 1) != 0);
+  while (in.ok() && !in.rest().empty()) machine.step(in);
+  return 0;
+}
