@@ -284,11 +284,11 @@ int gp_poll(gp_session* s, gp_completion* out) {
   if (!s->failure.empty()) return -GP_BROKEN;
   if (daemon_is_dead(s)) return -fail(s, GP_BROKEN, "the fake daemon died");
   const std::uint32_t round = s->completed;
-  if (round >= s->submitted) {
+  if (round >= s->submitted || !all_submitted(s, round)) {
     if (s->shared->lost.load() == 0) return 0;
     return -fail(s, GP_JOB_FAILED, "the fake job was lost");
   }
-  if (round >= s->script.stall_round || !all_submitted(s, round)) return 0;
+  if (round >= s->script.stall_round) return 0;
   if (round == s->script.garbage_round) {
     *out = {round + 1000, GP_OK, s->world};
     return 1;

@@ -13,8 +13,9 @@ import time
 
 PYTHON = "/usr/bin/python3"
 HERE = os.path.dirname(os.path.abspath(__file__))
-PRELOAD = os.environ["GP_TEST_PRELOAD"]
-FAKE_ADAPTER_DIR = os.environ["GP_TEST_FAKE_ADAPTER_DIR"]
+BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
+PRELOAD = os.environ.get("GP_TEST_PRELOAD", BUILD + "/trainer-shim/preload/libgradplane_preload.so")
+FAKE_ADAPTER_DIR = os.environ.get("GP_TEST_FAKE_ADAPTER_DIR", BUILD + "/tests/shim")
 SKIP = 77
 
 

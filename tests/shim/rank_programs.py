@@ -134,22 +134,25 @@ def asynchronous():
     for i, t in enumerate(tensors):
         assert torch.equal(t, torch.full_like(t, float(sum(range(WORLD)) + WORLD * i))), i
     say(bits=bits(*tensors))
+    dist.destroy_process_group()
 
 
 def wait_in_callback():
     """PowerSGD's hook waits for a second all_reduce inside the callback of the first."""
     start()
-    futures = []
+
+    def second(f):
+        t = f.value()[0] + 1
+        dist.all_reduce(t, async_op=True).get_future().wait()
+        return t
+
+    values = []
     for i in range(4):
-        def second(f):
-            t = f.value()[0] + 1
-            dist.all_reduce(t, async_op=True).get_future().wait()
-            return t
-        futures.append(dist.all_reduce(torch.full((10,), float(i)), async_op=True)
-                       .get_future().then(second))
-    values = [float(f.wait()[0]) for f in futures]
+        work = dist.all_reduce(torch.full((10,), float(i)), async_op=True)
+        values.append(float(work.get_future().then(second).wait()[0]))
     assert values == [WORLD * (WORLD * i + 1) for i in range(4)], values
     say(values=values)
+    dist.destroy_process_group()  # torch itself aborts when Python ends beside a callback
 
 
 def barrier_implies_wait():
@@ -303,6 +306,16 @@ def peer_exits():
     say(done=True)
 
 
+def peer_killed():
+    """Rank 1 is killed between two operations; the fake daemon does not even notice."""
+    start(seconds=5)
+    t = torch.ones(10)
+    dist.all_reduce(t)
+    if RANK == 1:
+        os.kill(os.getpid(), 9)
+    say(error=error_of(lambda: dist.all_reduce(t)))
+
+
 def long_run():
     """Many small operations, some tensors of several rounds; the sums of all go into one digest.
     The bytes on stdin pace it: rank 0 says `step N` and everyone goes on."""
@@ -324,8 +337,7 @@ def long_run():
         for t in tensors:
             digest.update(bits(t).encode())
             want = sum(1.0 / (tensors_den(t, step) + r) for r in range(WORLD))
-            assert abs(float(t[0]) - want) < 1e-5, (step, float(t[0]), want)
-            assert bool((t == t[0]).all())
+            assert bool((t - want).abs().max() < 1e-5), (step, t, want)
     say(bits=digest.hexdigest())
 
 

@@ -1,6 +1,158 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-from harness import run_all
+"""Carried by a fake daemon: the program sees the sums, works and errors that it would see of Gloo."""
+
+import os
+import tempfile
+
+from harness import (FakeDaemon, expect, expect_all_well, reports, run_all, run_ranks)
+
+
+def carried(program, world=2, env=None, args=(), rank_env=None, timeout=120):
+    """Runs a program over the fake daemon; the outcomes and the reports of all ranks."""
+    with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        own = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"), **(env or {}))
+        outcomes = run_ranks(program, world, env=own, args=args, rank_env=rank_env, timeout=timeout)
+        expect_all_well(outcomes, program)
+        found = reports(folder, world)
+    for outcome in outcomes:
+        expect("goes through Gloo" not in outcome.err, "no fallback", outcomes)
+    return outcomes, found
+
+
+def expect_as_gloo(program, world=2, ops=None):
+    plain = run_ranks(program, world, preload=False)
+    outcomes, found = carried(program, world)
+    expect([o.said for o in plain] == [o.said for o in outcomes], f"{program}: as Gloo's",
+           plain + outcomes)
+    for report in found:
+        expect(report["fallbacks"] == 0 and report["carried_ops"] > 0, str(report), outcomes)
+        expect(ops is None or report["carried_ops"] == ops, f"{report}, not {ops}", outcomes)
+
+
+def test_every_type_and_size():
+    expect_as_gloo("dtypes", world=2, ops=25)
+    expect_as_gloo("dtypes", world=4, ops=25)
+
+
+def test_bfloat16_is_carried():
+    outcomes, found = carried("bfloat16")
+    expect(all(o.said == {"error": "", "value": 3.0} for o in outcomes), "a sum", outcomes)
+    expect(found[0]["carried_ops"] == 1, str(found), outcomes)
+
+
+def test_other_operations_pass():
+    expect_as_gloo("ops_and_shapes", world=3, ops=5)
+
+
+def test_error_texts():
+    expect_as_gloo("wrong_input", ops=2)  # torch makes two real numbers of a complex one
+
+
+def test_async_futures_results():
+    expect_as_gloo("asynchronous", ops=40)
+
+
+def test_wait_in_callback():
+    carried("wait_in_callback")
+
+
+def test_barrier_implies_wait():
+    expect_as_gloo("barrier_implies_wait", ops=20)
+
+
+def test_groups():
+    expect_as_gloo("groups", world=4, ops=16)
+
+
+def test_ddp_keeps_replicas_alike():
+    for world in (2, 4):
+        outcomes, found = carried("ddp", world)
+        said = [o.said["bits"] for o in outcomes]
+        expect(all(s == said[0] for s in said), "the replicas have the same bits", outcomes)
+        for report in found:
+            expect(report["carried_buckets"] > 20, str(report), outcomes)
+            # The used-parameter maps, compressed buckets and the like are carried without a bucket.
+            expect(report["carried_ops"] > report["carried_buckets"], str(report), outcomes)
+
+
+def test_ddp_of_two_ranks_is_gloos():
+    # Of two ranks a + b has one rounding whatever the order, so even floats agree with Gloo's.
+    expect_as_gloo("ddp", world=2)
+
+
+def test_powersgd():
+    outcomes, _ = carried("powersgd")
+    expect(outcomes[0].said == outcomes[1].said, "the replicas have the same bits", outcomes)
+
+
+def buckets_of(env):
+    """What each rank registered last for its one bucket: [(name, offset, elements)]."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = os.path.join(folder, "buckets")
+        carried("one_bucket", env={"GRADPLANE_TEST_BUCKETS": log, **env})
+        out = []
+        for rank in range(2):
+            with open(f"{log}.{rank}", encoding="utf8") as f:
+                lines = [line.split() for line in f]
+            out.append([(name, int(offset), int(count)) for _, name, offset, count in lines[-10:]])
+        return out
+
+
+def expect_tensors(buckets, names):
+    for bucket in buckets:
+        expect({name for name, _, _ in bucket} == names, f"{bucket}, not {names}")
+        end = 0
+        for name, offset, elements in bucket:
+            expect(offset == end, f"{name} lies at {offset}, expected {end}")
+            end = offset + elements
+        expect(end == 20 * 64 + 64 + 128 + 2 * (64 * 64 + 64) + 64 * 5 + 5, f"{end} elements")
+
+
+def test_buckets_have_tensors():
+    expect_tensors(buckets_of({}), {f"param.{i}" for i in range(10)})
+
+
+def test_buckets_have_ddps_names():
+    expect_tensors(buckets_of({"TORCH_DISTRIBUTED_DEBUG": "INFO"}),
+                   {f"{layer}.{kind}" for kind in ("weight", "bias") for layer in
+                    ("first", "norm", "middle", "sometimes", "last")})
+
+
+def test_timeout_names_itself():
+    with FakeDaemon() as daemon:
+        ours = run_ranks("late_peer", env=daemon.env())
+        expect("Timed out waiting 2000ms" in ours[0].said["error"], "Gloo's words", ours)
+        expect(ours[0].said["again"] != "", "the group stays broken", ours)
+        expect(ours[0].said["seconds"] < 7, "one timeout, not two", ours)
+        expect(ours[1].said["error"] != "", "the late rank fails too, and does not hang", ours)
+
+
+def test_peer_that_exits():
+    with FakeDaemon() as daemon:
+        ours = run_ranks("peer_exits", env=daemon.env(), timeout=60)
+        expect_all_well(ours, "a peer that leaves")
+        expect("RuntimeError" in ours[0].said["error"], "the next operation fails", ours)
+
+
+def test_forks_and_data_loaders():
+    expect_as_gloo("forks")
+
+
+def test_exit_with_work_in_flight():
+    carried("no_wait_exit")
+
+
+def test_required_and_there():
+    outcomes, _ = carried("repeat_failing", env={"GRADPLANE_REQUIRE": "1"})
+    expect(all(o.said["errors"] == ["", "", ""] for o in outcomes), "no error", outcomes)
+
+
+def test_long_run():
+    outcomes, found = carried("long_run", world=3, args=("150",))
+    expect(len({o.said["bits"] for o in outcomes}) == 1, "same bits everywhere", outcomes)
+    expect(found[0]["carried_rounds"] == 150 * 7, str(found[0]), outcomes)
+
 
 if __name__ == "__main__":
     run_all(globals())

@@ -1,6 +1,116 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-from harness import run_all
+"""The appliance dies in the middle: training goes on, and every replica has the same bits."""
+
+import os
+import tempfile
+
+from harness import FakeDaemon, expect, expect_all_well, reports, run_all, run_ranks
+
+
+def run(program, world, env=None, args=(), well=True, **more):
+    with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        own = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"), **(env or {}))
+        outcomes = run_ranks(program, world, env=own, args=args, **more)
+        if well:
+            expect_all_well(outcomes, f"{program} {args} {env}")
+        return outcomes, reports(folder, world)
+
+
+def expect_one_result(outcomes):
+    expect(len({o.said["bits"] for o in outcomes}) == 1, "same bits on every rank", outcomes)
+
+
+def test_session_lost_at_every_place():
+    # 16 steps of 4 operations and 7 rounds, so that no retry falls due: single-round tensors and one of four rounds. Lost in the first round, in
+    # the middle of the tensor, at its end; with the result at no rank, at some, at all but one.
+    for world, lost_round, results in ((2, 0, 0), (2, 0, 1), (3, 17, 0), (3, 17, 1), (3, 18, 2),
+                                       (3, 19, 1), (3, 20, 2), (2, 21, 1), (4, 100, 3)):
+        outcomes, found = run("long_run", world, args=("16",),
+                              env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:{results}"})
+        expect_one_result(outcomes)
+        what = f"lose={lost_round}:{results} of {world}"
+        for rank, report in enumerate(found):
+            expect(report["fallbacks"] == 1, f"{what}: {report}", outcomes)
+            expect(report["failed_ops"] == 0, f"{what}: {report}", outcomes)
+            lacked = 1 if 0 < results < world and rank + results < world else 0
+            expect(report["recovered_rounds"] == lacked, f"{what}: rank {rank}: {report}", outcomes)
+            expect("the fake job was lost" in report["fallback_cause"], f"{what}: {report}", outcomes)
+            expect(outcomes[rank].err.count("goes through Gloo") == 1, f"{what}: announced", outcomes)
+
+
+def test_daemon_that_dies_and_returns():
+    # Dead before step 40, back before step 60; 4 operations a step, so a retry falls due after it.
+    outcomes, found = run("long_run", 3, args=("200", "40", "60"))
+    expect_one_result(outcomes)
+    for report in found:
+        expect(report["fallbacks"] == 1, str(report), outcomes)
+        expect(64 <= report["fallen_back_ops"] <= 64 + 128 + 64, str(report), outcomes)
+        expect(report["carried_ops"] > 400, str(report), outcomes)
+        expect(report["failed_ops"] == 0, str(report), outcomes)
+
+
+def test_daemon_that_dies_at_one_rank_alone():
+    outcomes, found = run("long_run", 3, args=("20",),
+                          rank_env={1: {"GRADPLANE_TEST_FAKE": "lose=30:0"}})
+    expect_one_result(outcomes)
+    expect(all(r["fallbacks"] == 1 and r["failed_ops"] == 0 for r in found), str(found), outcomes)
+
+
+def test_daemon_that_talks_nonsense():
+    outcomes, found = run("long_run", 2, args=("20",),
+                          env={"GRADPLANE_TEST_FAKE": "broken-garbage=25"})
+    expect_one_result(outcomes)
+    expect(all(r["fallbacks"] == 1 for r in found), str(found), outcomes)
+
+
+def test_refused_rank():
+    outcomes, found = run("long_run", 3, args=("30",), env={"GRADPLANE_TEST_FAKE": "refuse=2"})
+    expect_one_result(outcomes)
+    for report in found:
+        expect(report["carried_ops"] == 0 and report["fallbacks"] == 1, str(report), outcomes)
+        expect("rank 2: the fake daemon refuses this rank" in report["fallback_cause"], str(report))
+
+
+def test_ddp_survives():
+    for lost_round in (3, 30, 50):
+        outcomes, found = run("ddp", 2, env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:1"})
+        plain = run_ranks("ddp", 2, preload=False)
+        expect([o.said for o in plain] == [o.said for o in outcomes], "as Gloo's", plain + outcomes)
+        expect(found[0]["recovered_rounds"] == 1, str(found[0]), outcomes)
+
+
+def test_asynchronous_work_survives():
+    for program in ("asynchronous", "barrier_implies_wait"):
+        outcomes, found = run(program, 3, env={"GRADPLANE_TEST_FAKE": "lose=9:1"})
+        expect(found[0]["fallbacks"] == 1, str(found[0]), outcomes)
+
+
+def test_required_fails_on_all_ranks():
+    outcomes, found = run("repeat_failing", 3,
+                          env={"GRADPLANE_TEST_FAKE": "lose=1:2", "GRADPLANE_REQUIRE": "1"})
+    for outcome in outcomes:
+        errors = outcome.said["errors"]
+        # Of round 1 two ranks had the result, so the third got it too; round 2 fails everywhere.
+        expect(errors[0] == errors[1] == "", "what was complete is repaired", outcomes)
+        expect("the fake job was lost" in errors[2] and "REQUIRE" in errors[2], "and then no more",
+               outcomes)
+
+
+def test_stalled_daemon_times_out():
+    with FakeDaemon() as daemon:
+        outcomes = run_ranks("late_peer", 2, env=daemon.env(GRADPLANE_TEST_FAKE="stall=0"))
+        expect("Timed out waiting 2000ms" in (outcomes[0].err + outcomes[1].err), "a timeout",
+               outcomes)
+
+
+def test_peer_killed():
+    with FakeDaemon() as daemon:
+        outcomes = run_ranks("peer_killed", 3, env=daemon.env(), timeout=60)
+        for rank in (0, 2):
+            expect(outcomes[rank].code == 0, "the others live", outcomes)
+            expect("Error" in outcomes[rank].said["error"], "and see an error", outcomes)
+
 
 if __name__ == "__main__":
     run_all(globals())

@@ -40,7 +40,7 @@ struct Access : Group {
 };
 
 std::string refusal_text(const std::vector<int>& ranks) {
-  std::string text = "these ranks run without gradplane:";
+  std::string text = "these ranks of a process group run without gradplane:";
   for (std::size_t i = 0; i < std::min<std::size_t>(ranks.size(), 8); ++i) {
     text += ' ';
     text += std::to_string(ranks[i]);

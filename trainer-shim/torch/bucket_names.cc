@@ -2,8 +2,14 @@
 // Copyright (c) 2026 The gradplane authors
 #include "trainer-shim/torch/bucket_names.h"
 
+#include <string>
+
 namespace gradplane::shim {
 namespace {
+
+/// DDP tells names only under TORCH_DISTRIBUTED_DEBUG=INFO or DETAIL; else a parameter is called by
+/// its place in the model.
+const std::string kUnnamed = "param.";
 
 std::vector<const void*> identities(const Tensors& tensors) {
   std::vector<const void*> out;
@@ -16,8 +22,10 @@ std::vector<const void*> identities(const Tensors& tensors) {
 
 void BucketNames::add(const void* reducer, const Tensors& parameters, const ParameterNames& names) {
   Reducer known;
-  for (const auto& [index, name] : names) {
-    if (index < parameters.size()) known.names[parameters[index].unsafeGetTensorImpl()] = name;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto name = names.find(i);
+    known.names[parameters[i].unsafeGetTensorImpl()] =
+        name == names.end() ? kUnnamed + std::to_string(i) : name->second;
   }
   const std::lock_guard lock(mutex_);
   reducers_[reducer] = std::move(known);

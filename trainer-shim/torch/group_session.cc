@@ -79,6 +79,8 @@ void GroupSession::shut_down(std::int64_t limit_ms) {
     break;
   }
   const bool join = ended_;
+  // Callbacks of a group end before the group does, as on Gloo's own threads.
+  bell_->completed.wait_for(lock, kGrace, [this] { return bell_->completing_count == 0; });
   lock.unlock();
   if (join) {
     thread_.join();
@@ -159,8 +161,6 @@ bool GroupSession::submit_some() {
       worked = true;
       if (op.deadline_ns != 0) continue;
       op.deadline_ns = now_ns() + std::chrono::nanoseconds(side_->timeout()).count();
-      counters().carried_ops += 1;
-      if (op.layout) counters().carried_buckets += 1;
     }
   }
   return worked;
@@ -168,7 +168,10 @@ bool GroupSession::submit_some() {
 
 void GroupSession::finish_completed() {
   for (Op& op : ops_) {
-    if (op.work && op.reduction.complete()) finish(op, nullptr);
+    if (!op.work || !op.reduction.complete()) continue;
+    counters().carried_ops += 1;
+    if (op.layout) counters().carried_buckets += 1;
+    finish(op, nullptr);
   }
   pop_finished();
 }
@@ -241,10 +244,16 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
   {
     const std::lock_guard lock(bell_->mutex);
     --pending_count_;
+    ++bell_->completing_count;
   }
   op.side_work.reset();
   op.tensor.reset();
-  complete_soon([work = std::move(op.work), failure] { CarriedWork::finish(work, failure); });
+  complete_soon([work = std::move(op.work), failure, bell = bell_]() mutable {
+    CarriedWork::finish(std::move(work), failure);
+    const std::lock_guard lock(bell->mutex);
+    --bell->completing_count;
+    bell->completed.notify_all();
+  });
 }
 
 void GroupSession::pop_finished() {

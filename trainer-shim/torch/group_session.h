@@ -103,6 +103,8 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
     std::mutex mutex;
     std::condition_variable rung;
     bool side_completed = false;
+    std::uint64_t completing_count = 0;  // works whose callbacks run or wait to run
+    std::condition_variable completed;
   };
 
   // Shared with the callers; guarded by bell_->mutex.
