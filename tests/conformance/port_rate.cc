@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <time.h>
+
 #include <array>
 #include <atomic>
 #include <cstdio>
@@ -28,6 +30,12 @@ std::size_t send_burst(port::Port& from, Ipv4 to) {
   return from.transmit(std::span(burst).first(count));
 }
 
+double thread_cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
 std::size_t receive_burst(port::Port& port) {
   std::array<port::RxDatagram, port::kMaxBurst> burst;
   const std::size_t count = port.receive(burst);
@@ -46,18 +54,21 @@ TEST_CASE("rate: one sender thread, one receiver thread", "[.rate]") {
                      }));
   std::atomic<bool> stop{false};
   std::uint64_t sent = 0, received = 0;
+  double sender_cpu = 0, receiver_cpu = 0;
   std::thread sender([&] {
     while (!stop.load(std::memory_order_relaxed)) {
       p.left.tick(now());
       sent += send_burst(p.left, p.right.address());
       receive_burst(p.left);
     }
+    sender_cpu = thread_cpu_seconds();
   });
   std::thread receiver([&] {
     while (!stop.load(std::memory_order_relaxed)) {
       p.right.tick(now());
       received += receive_burst(p.right);
     }
+    receiver_cpu = thread_cpu_seconds();
   });
   const Instant end = now() + kRun;
   while (now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(50));
@@ -69,6 +80,9 @@ TEST_CASE("rate: one sender thread, one receiver thread", "[.rate]") {
               static_cast<double>(sent) / seconds * 1e-6,
               static_cast<double>(received) / seconds * 1e-6,
               static_cast<double>(received) * kPayloadBytes * 8 / seconds * 1e-9);
+  std::printf("per second of the thread's CPU: sent %.3f Mpps, received %.3f Mpps\n",
+              static_cast<double>(sent) / sender_cpu * 1e-6,
+              static_cast<double>(received) / receiver_cpu * 1e-6);
   std::printf("missed by the receiver: %llu, refused by the sender's device: %llu\n",
               static_cast<unsigned long long>(p.right.counters().rx_missed),
               static_cast<unsigned long long>(drops(p.left, port::PortDrop::kTxFull)));

@@ -181,6 +181,20 @@ TEST_CASE("neighbours: a flood of strangers pushes out nobody that we send to") 
   CHECK(table.known_count() <= kNeighbourSets * kNeighbourWays);
 }
 
+TEST_CASE("neighbours: a stranger does not get into a table that is all in use") {
+  Neighbours table(options(8));
+  const Instant now = at(Duration::seconds(100));
+  for (std::uint32_t i = 0; i < 20000; ++i) {
+    const Ipv4 peer{0x0a010000 + i};
+    table.resolve(peer, now);
+    table.learn(peer, kMac, Trust::kForUs, now);
+  }
+  REQUIRE(table.known_count() == kNeighbourSets * kNeighbourWays);
+  const Ipv4 stranger{0x0a800001};
+  table.learn(stranger, kOtherMac, Trust::kForUs, now + Duration::seconds(1));
+  CHECK(table.resolve(stranger, now + Duration::seconds(1)) == nullptr);
+}
+
 TEST_CASE("neighbours: more questions than fit are asked the next time") {
   Neighbours table(options(8));
   const Instant now = at(Duration::seconds(1));
