@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Unmodified PyTorch over real daemons: carried, verified, and finished when a daemon dies."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import cluster
+from cluster import CLI, ROOT, Cluster, expect, netlab, skip, wait_until
+
+WORKERS = ["w1", "w2"]
+RUN = f"gt{os.getpid() % 100000}"
+PYTHON = "/usr/bin/python3"
+TRAIN = ROOT / "scripts/demo.d/train.py"
+TRAIN_SECONDS = 150
+
+
+def lab():
+    return netlab.Lab(RUN, ["agg", *WORKERS], netlab.Link(rate_bits=400_000_000, loss=0.01))
+
+
+class Training:
+    """One train.py for each worker, started with `gradplane run`."""
+
+    def __init__(self, c, epochs, *options, environment=None):
+        self._c = c
+        self.processes = []
+        for rank, name in enumerate(WORKERS):
+            host = c.lab.hosts[name]
+            report = c.folder / f"report{rank}.json"
+            command = ["ip", "netns", "exec", host.namespace, str(CLI), "run",
+                       "--socket", str(c.socket(name)), *options, "--",
+                       PYTHON, str(TRAIN), "--epochs", str(epochs)]  # fmt: skip
+            variables = {
+                "RANK": str(rank), "WORLD_SIZE": str(len(WORKERS)), "MASTER_PORT": "29400",
+                "MASTER_ADDR": c.lab.hosts["w1"].management_address,
+                "GLOO_SOCKET_IFNAME": "mg0", "OMP_NUM_THREADS": "1",
+                "GRADPLANE_REPORT": str(report), **(environment or {}),
+            }  # fmt: skip
+            with open(self.out(rank), "wb") as out, open(self.err(rank), "wb") as err:
+                self.processes.append(
+                    subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                                     env={**os.environ, **variables})
+                )  # fmt: skip
+        c._ranks += self.processes
+
+    def out(self, rank):
+        return self._c.folder / f"train{rank}.out"
+
+    def err(self, rank):
+        return self._c.folder / f"train{rank}.err"
+
+    def messages(self, rank, kind):
+        lines = self.out(rank).read_text().splitlines()
+        found = [json.loads(line) for line in lines if line.startswith("{")]
+        return [message for message in found if kind in message]
+
+    def errors(self, rank):
+        return self.err(rank).read_text(errors="replace")
+
+    def report(self, rank):
+        return json.loads((self._c.folder / f"report{rank}.json").read_text())
+
+    def finish(self):
+        codes = [process.wait(timeout=TRAIN_SECONDS) for process in self.processes]
+        expect(codes == [0] * len(codes), f"exit codes {codes}: {self.errors(0)[-1500:]}")
+
+    def hashes(self, rank):
+        return [m["parameters_sha256"] for m in self.messages(rank, "parameters_sha256")]
+
+
+def training_is_carried_and_verified():
+    with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
+        training = Training(c, 1, "--verify", "--require")
+        training.finish()
+        expect(training.hashes(0) == training.hashes(1) != [], "both replicas hold the same bits")
+        job = c.status("agg")["jobs"][-1]
+        expect(job["rounds_completed"] > 20, f"the aggregator summed the rounds: {job}")
+        expect(job["blocks_retransmitted"] > 0, "what was lost was sent again")
+        for rank in range(2):
+            report = training.report(rank)
+            expect(report["carried_buckets"] > 20, f"buckets were carried: {report}")
+            expect(report["fallen_back_ops"] == 0, f"none fell back: {report}")
+            expect("attached" in training.errors(rank), f"a verdict: {training.errors(rank)}")
+
+
+def training_goes_on(victim):
+    """What both ranks hold after each epoch when a daemon is killed in the middle."""
+    with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
+        training = Training(c, 3)
+        wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
+        c.daemons[victim].kill()
+        c.daemons[victim].wait()
+        training.finish()
+        expect(training.hashes(0) == training.hashes(1), "both replicas hold the same bits")
+        for rank in range(2):
+            report = training.report(rank)
+            expect(report["carried_buckets"] > 0, f"it was carried at first: {report}")
+            expect(report["fallbacks"] == 1, f"one fallback: {report}")
+            expect(report["fallen_back_ops"] > 0, f"then Gloo: {report}")
+            said = [line for line in training.errors(rank).splitlines() if "Gloo" in line]
+            expect(len(said) == 1, f"announced once, with the cause: {training.errors(rank)}")
+        return training.hashes(0)
+
+
+def a_dead_aggregator_stops_nobody():
+    training_goes_on("agg")
+
+
+def a_dead_worker_daemon_stops_nobody():
+    training_goes_on("w2")
+
+
+def require_forbids_the_fallback():
+    with lab() as made, Cluster(made) as c:
+        c.daemons["w2"].kill()
+        c.daemons["w2"].wait()
+        training = Training(c, 1, "--require", environment={"GRADPLANE_ATTACH_TIMEOUT_MS": "3000"})
+        for rank, process in enumerate(training.processes):
+            expect(process.wait(timeout=TRAIN_SECONDS) != 0, f"rank {rank} ends with an error")
+            expect("gradplane" in training.errors(rank), training.errors(rank)[-800:])
+
+
+def a_missing_daemon_fails_the_verification():
+    with lab() as made, Cluster(made) as c:
+        for name in WORKERS:
+            c.daemons[name].kill()
+            c.daemons[name].wait()
+        training = Training(c, 1, "--verify")
+        codes = [process.wait(timeout=TRAIN_SECONDS) for process in training.processes]
+        expect(codes == [3, 3], f"exit codes {codes}")
+        expect(len(training.hashes(0)) == 1, "it trained over Gloo all the same")
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    probe = subprocess.run([PYTHON, "-c", "import torch, sklearn"], capture_output=True, check=False)
+    if probe.returncode != 0:
+        skip("torch or sklearn is not installed for /usr/bin/python3")
+    sys.exit(
+        cluster.run(
+            [
+                training_is_carried_and_verified,
+                a_dead_aggregator_stops_nobody,
+                a_dead_worker_daemon_stops_nobody,
+                require_forbids_the_fallback,
+                a_missing_daemon_fails_the_verification,
+            ]
+        )
+    )
