@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstring>
+
+#include "tests/support/engine_host.h"
+#include "trainer-shim/client/rounds_in_flight.h"
+
+namespace gradplane::testing {
+
+/// Two engines in one thread that exchange rounds of one job as fast as they can.
+class Exchange {
+ public:
+  explicit Exchange(std::size_t block_bytes) {
+    for (std::size_t n = 0; n < jobs_.size(); ++n) {
+      jobs_[n] = &cluster_.host(n).add(
+          {.id = 1, .plan = star_of(2), .block_bytes = block_bytes, .round_bytes = kRoundBytes});
+    }
+  }
+
+  /// Runs until `packets` more have been received by either engine; returns how many were. Gives up
+  /// when nothing moves.
+  std::uint64_t run_packets(std::uint64_t packets) {
+    const std::uint64_t begin = received();
+    std::uint64_t last = begin;
+    for (std::uint64_t idle = 0; received() - begin < packets && idle < kMaxIdleTurns; ++idle) {
+      for (std::size_t n = 0; n < jobs_.size(); ++n) step(n);
+      cluster_.turn();
+      if (received() != last) idle = 0;
+      last = received();
+    }
+    return last - begin;
+  }
+  bool correct() const { return correct_; }
+
+ private:
+  static constexpr std::size_t kRoundBytes = 1 << 20;
+  static constexpr std::uint32_t kElements = kRoundBytes / sizeof(float);
+  static constexpr std::uint64_t kMaxIdleTurns = 1'000'000;
+
+  std::uint64_t received() {
+    return cluster_.host(0).port().counters().rx_datagrams +
+           cluster_.host(1).port().counters().rx_datagrams;
+  }
+
+  void step(std::size_t n) {
+    TrainerEnd& trainer = jobs_[n]->trainers[0];
+    ipc::Completion completion;
+    while (trainer.completions.pop(completion)) {
+      correct_ = correct_ && rounds_[n].complete(completion.round);
+      // What is summed is whatever the slot held: one number of it is ours to check.
+      correct_ = correct_ && trainer.last(completion.round, kElements) == 3;
+    }
+    while (!rounds_[n].full()) {
+      const std::uint32_t round = rounds_[n].next();
+      rounds_[n].submit();
+      const float value = n == 0 ? 1 : 2;
+      const std::span<std::byte> slot = trainer.channel->channel.slot(round);
+      std::memcpy(slot.data() + (kElements - 1) * sizeof value, &value, sizeof value);
+      correct_ = correct_ && trainer.submissions.push(
+                                 {.round = round, .elements = kElements, .element_type = 1});
+    }
+  }
+
+  EngineCluster cluster_{2};
+  std::array<EngineHost::Job*, 2> jobs_{};
+  std::array<gradplane::client::RoundsInFlight, 2> rounds_;
+  bool correct_ = true;
+};
+
+}  // namespace gradplane::testing
