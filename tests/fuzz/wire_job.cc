@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// A whole job under arbitrary sequences of packets, submissions and pauses. The input is a list of
+// choices: most packets are valid ones of which one or two fields are changed. The node trusts
+// everybody (no tags), so that every path is open.
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dataplane/base/assert.h"
+#include "tests/support/core_node.h"
+#include "tests/support/packet.h"
+
+using namespace gradplane;
+using gradplane::testing::CoreNode;
+using gradplane::testing::PacketBuilder;
+
+namespace {
+
+constexpr std::size_t kMaxSteps = 512;
+constexpr std::uint32_t kFirstRound = 0xffff'fff8;  // the numbers wrap within a few rounds
+
+/// The input, choice by choice; zeros after its end.
+class Choices {
+ public:
+  explicit Choices(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+  bool empty() const { return bytes_.empty(); }
+  std::uint8_t byte() {
+    if (bytes_.empty()) return 0;
+    const std::uint8_t b = bytes_.front();
+    bytes_ = bytes_.subspan(1);
+    return b;
+  }
+  std::uint32_t below(std::uint32_t n) { return byte() % n; }
+  std::uint32_t word() {
+    std::uint32_t v = 0;
+    for (int i = 0; i < 4; ++i) v = v << 8 | byte();
+    return v;
+  }
+  /// Mostly near the ends of the range, where mistakes are.
+  std::uint32_t number() {
+    switch (below(6)) {
+      case 0:
+        return byte();
+      case 1:
+        return 0U - byte();
+      case 2:
+        return 0x8000'0000U + byte();
+      case 3:
+        return std::uint32_t{1} << below(32);
+      default:
+        return word();
+    }
+  }
+
+ private:
+  std::span<const std::uint8_t> bytes_;
+};
+
+/// Leaf, relay and root of three trees at once, or a node without ranks, as the input says.
+core::JobConfig config_of(Choices& in) {
+  core::JobConfig c;
+  c.job = c.epoch = 1;
+  c.self = 1;
+  c.world_size = 5;
+  c.first_round = kFirstRound;
+  c.block_bytes = kMinBlockBytes;
+  c.round_bytes = 9 * kMinBlockBytes;
+  c.peers = {{.node = 0}, {.node = 2}, {.node = 3}};
+  const core::TreeConfig relay{
+      .member = true, .parent = 0, .children = {{1, 1}, {2, 2}}, .share = {0, 2}};
+  const core::TreeConfig root{
+      .member = true, .parent = core::kNoPeer, .children = {{1, 4}}, .share = {2, 1}};
+  const core::TreeConfig leaf{.member = true, .parent = 2, .children = {}, .share = {3, 2}};
+  const std::uint32_t shape = in.below(4);
+  c.trees = shape == 0   ? std::vector<core::TreeConfig>{relay, root, leaf}
+            : shape == 1 ? std::vector<core::TreeConfig>{relay, root}
+                         : std::vector<core::TreeConfig>{relay};
+  if (shape == 3) c.trees[0].share = {0, 1};
+  if (shape != 2) c.local_ranks.push_back({.arena = nullptr, .rank = 1});
+  if (shape == 3) c.local_ranks.push_back({.arena = nullptr, .rank = 2});
+  return c;
+}
+
+class Fuzzer {
+ public:
+  explicit Fuzzer(Choices in) : in_(in), node_(config_of(in_)) {}
+
+  void run() {
+    for (std::size_t step = 0; step < kMaxSteps && !in_.empty(); ++step) {
+      switch (in_.below(8)) {
+        case 0:
+          submit();
+          break;
+        case 1:
+          now_ = now_ + Duration::us(in_.below(4) == 0 ? in_.number() : in_.byte());
+          node_.node().tick(now_);
+          break;
+        case 2:
+          echo();
+          break;
+        default:
+          deliver();
+      }
+      settle();
+    }
+  }
+
+ private:
+  std::uint32_t some_round() { return kFirstRound + in_.below(40); }
+
+  void submit() {
+    const std::size_t ranks = node_.job().config().local_ranks.size();
+    if (ranks == 0) return;
+    const auto type = kElementTypes[in_.below(kElementTypes.size())];
+    const std::uint32_t elements = in_.below(4) == 0 ? in_.number() : 1 + in_.word() % 1152;
+    const std::uint32_t round = in_.below(8) == 0 ? in_.number() : some_round();
+    (void)node_.job().submit(in_.below(static_cast<std::uint32_t>(ranks)), round, elements,
+                             in_.below(2) == 0 ? ElementType::kFloat32 : type);
+  }
+
+  PacketBuilder valid() {
+    const std::uint32_t elements = in_.below(2) == 0 ? 1152 : 1 + in_.word() % 1152;
+    const PacketBuilder::Round round{
+        .job = 1,
+        .epoch = 1,
+        .id = some_round(),
+        .geometry = core::Geometry::of(ElementType::kFloat32, elements, kMinBlockBytes)};
+    const std::uint32_t block = in_.below(9);
+    const auto tree = static_cast<std::uint8_t>(in_.below(3));
+    switch (in_.below(4)) {
+      case 0: {
+        const auto from = static_cast<std::uint16_t>(2 + in_.below(2));
+        const std::uint16_t ranks = tree == 1 ? 4 : static_cast<std::uint16_t>(from - 1);
+        return PacketBuilder::block(wire::PacketType::kPush, round, block)
+            .sender(from)
+            .tree(tree)
+            .contributors(ranks);
+      }
+      case 1:
+        return PacketBuilder::block(wire::PacketType::kResult, round, block)
+            .sender(tree == 2 ? 2 : 0)
+            .tree(tree)
+            .contributors(5);
+      case 2:
+        return ack(wire::PacketType::kPushAck, round).sender(tree == 2 ? 2 : 0).tree(tree);
+      default:
+        return ack(wire::PacketType::kResultAck, round)
+            .sender(static_cast<std::uint16_t>(2 + in_.below(2)))
+            .tree(tree);
+    }
+  }
+
+  PacketBuilder ack(wire::PacketType type, const PacketBuilder::Round& round) {
+    std::vector<std::uint64_t> words(in_.below(3));
+    for (std::uint64_t& w : words) w = in_.byte();
+    return PacketBuilder::ack(type, round)
+        .words(in_.below(3), words)
+        .echo_us(in_.below(3) == 0 ? in_.number() : core::clock_us(now_))
+        .ack_delay_us(in_.below(4) == 0 ? in_.number() : 0)
+        .flags(in_.below(4) == 0 ? wire::kFlagComplete : 0);
+  }
+
+  void change(PacketBuilder& packet) {
+    switch (in_.below(12)) {
+      case 0:
+        packet.round(in_.number());
+        break;
+      case 1:
+        packet.index(in_.number());
+        break;
+      case 2:
+        packet.round_elements(in_.number());
+        break;
+      case 3:
+        packet.element_type(kElementTypes[in_.below(kElementTypes.size())]);
+        break;
+      case 4:
+        packet.contributors(static_cast<std::uint16_t>(in_.number()));
+        break;
+      case 5:
+        packet.tree(in_.byte());
+        break;
+      case 6:
+        packet.sender(static_cast<std::uint16_t>(in_.below(6)));
+        break;
+      case 7:
+        packet.type(static_cast<wire::PacketType>(1 + in_.below(5)));
+        break;
+      case 8:
+        packet.timestamp_us(in_.number());
+        break;
+      case 9:
+        packet.flags(static_cast<std::uint8_t>(in_.byte() & wire::kKnownFlags));
+        break;
+      case 10:
+        packet.poke(in_.below(wire::kHeaderBytes), in_.byte());
+        break;
+      default:
+        packet.cut_to(in_.below(wire::kHeaderBytes + 1));
+    }
+  }
+
+  void deliver() {
+    PacketBuilder packet = valid();
+    for (std::uint32_t n = in_.below(4); n > 1; --n) change(packet);
+    node_.deliver(packet.sender(), packet.bytes(), now_);
+  }
+
+  /// What the node sent comes back as an answer that an honest neighbour could give.
+  void echo() {
+    for (const testing::Sent& sent : sent_) {
+      const wire::Header h = sent.header();
+      const bool is_push = h.type == wire::PacketType::kPush;
+      if (!is_push && h.type != wire::PacketType::kResult) continue;
+      const auto geometry = core::Geometry::of(h.element_type, h.round_elements, kMinBlockBytes);
+      const PacketBuilder::Round round{.job = 1, .epoch = 1, .id = h.round, .geometry = geometry};
+      const auto answer =
+          is_push ? PacketBuilder::block(wire::PacketType::kResult, round, h.block).contributors(5)
+                  : PacketBuilder::ack(wire::PacketType::kResultAck, round)
+                        .flags(wire::kFlagComplete)
+                        .echo_us(h.timestamp_us);
+      node_.deliver(sent.to, PacketBuilder(answer).sender(sent.to).tree(h.tree).bytes(), now_);
+      (void)node_.events();
+    }
+    sent_.clear();
+  }
+
+  /// What the engine does after every burst.
+  void settle() {
+    for (testing::Sent& packet : node_.drain(now_)) sent_.push_back(std::move(packet));
+    (void)node_.events();
+    (void)node_.job().waiting();
+    (void)node_.node().next_deadline();
+    for (const core::Flow& flow : node_.job().flows()) GP_ASSERT(flow.window() >= 2);
+  }
+
+  Choices in_;
+  CoreNode node_;
+  Instant now_ = Instant::from_ns(((std::int64_t{1} << 32) - 5000) * 1000);
+  std::vector<testing::Sent> sent_;
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  Fuzzer(Choices({data, size})).run();
+  return 0;
+}
