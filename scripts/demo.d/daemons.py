@@ -20,7 +20,6 @@ control:
 port:
   kind: {port}
   interface: dp0
-  link_rate: {rate} bit/s
 cluster:
   key_file: {key_file}
   coordinator: agg
@@ -30,7 +29,7 @@ cluster:
 poll:
   idle: adaptive
 """
-NODE = "    - {{name: {name}, address: {address}/24{more}}}\n"
+NODE = "    - {{name: {name}, address: {address}/24{more}, port: {{link_rate: {rate} bit/s}}}}\n"
 
 
 class Daemons:
@@ -52,6 +51,7 @@ class Daemons:
                 name=host.name,
                 address=host.dataplane_address,
                 more=", aggregate: true" if host.name == "agg" else "",
+                rate=rates[host.name],
             )
             for host in lab.hosts.values()
         )
@@ -60,7 +60,7 @@ class Daemons:
         for host in lab.hosts.values():
             config = self._folder / f"{host.name}.yaml"
             config.write_text(
-                CONFIG.format(socket=self.socket(host), port=port, rate=rates[host.name],
+                CONFIG.format(socket=self.socket(host), port=port,
                               key_file=key_file, nodes=nodes, plan=plan)
             )  # fmt: skip
             command = [build / DAEMON, "--config", config, "--node", host.name]
