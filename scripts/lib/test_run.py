@@ -20,7 +20,7 @@ ASAN_SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "sh
 # Of the ThreadSanitizer build only what has threads: the rings, and who rings doorbells.
 TSAN_TESTS = re.compile(r"ring|loopback|channel|doorbell|client|queue|threads")
 PARTS = ("normal", "asan", "minimal", "tsan", "smoke", "lint")
-BUILD_SECONDS = 900
+BUILD_SECONDS = 1500
 TESTS_SECONDS = 900
 SMOKE_SECONDS = 300
 LINT_SECONDS = 120
