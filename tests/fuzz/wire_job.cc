@@ -93,7 +93,7 @@ class Fuzzer {
           submit();
           break;
         case 1:
-          now_ = now_ + Duration::us(in_.below(4) == 0 ? in_.number() : in_.byte());
+          now_ = now_ + Duration::us(in_.below(4) == 0 ? in_.number() : 50 * in_.byte());
           node_.node().tick(now_);
           break;
         case 2:
@@ -107,29 +107,31 @@ class Fuzzer {
   }
 
  private:
-  std::uint32_t some_round() { return kFirstRound + in_.below(40); }
+  std::uint32_t some_round() { return kFirstRound + in_.below(in_.below(4) == 0 ? 40 : 3); }
 
   void submit() {
     const std::size_t ranks = node_.job().config().local_ranks.size();
     if (ranks == 0) return;
     const auto type = kElementTypes[in_.below(kElementTypes.size())];
-    const std::uint32_t elements = in_.below(4) == 0 ? in_.number() : 1 + in_.word() % 1152;
+    const std::uint32_t elements = in_.below(8) == 0 ? in_.number() : 1152;
     const std::uint32_t round = in_.below(8) == 0 ? in_.number() : some_round();
     (void)node_.job().submit(in_.below(static_cast<std::uint32_t>(ranks)), round, elements,
-                             in_.below(2) == 0 ? ElementType::kFloat32 : type);
+                             in_.below(8) != 0 ? ElementType::kFloat32 : type);
   }
 
   PacketBuilder valid() {
-    const std::uint32_t elements = in_.below(2) == 0 ? 1152 : 1 + in_.word() % 1152;
+    const std::uint32_t elements = in_.below(16) != 0 ? 1152 : 1 + in_.word() % 1152;
     const PacketBuilder::Round round{
         .job = 1,
         .epoch = 1,
         .id = some_round(),
         .geometry = core::Geometry::of(ElementType::kFloat32, elements, kMinBlockBytes)};
     const std::uint32_t block = in_.below(9);
-    const auto tree = static_cast<std::uint8_t>(in_.below(3));
-    switch (in_.below(4)) {
-      case 0: {
+    const auto tree = static_cast<std::uint8_t>(in_.below(in_.below(4) == 0 ? 3 : 1));
+    switch (in_.below(6)) {
+      case 0:
+      case 4:
+      case 5: {
         const auto from = static_cast<std::uint16_t>(2 + in_.below(2));
         const std::uint16_t ranks = tree == 1 ? 4 : static_cast<std::uint16_t>(from - 1);
         return PacketBuilder::block(wire::PacketType::kPush, round, block)
@@ -155,7 +157,7 @@ class Fuzzer {
     std::vector<std::uint64_t> words(in_.below(3));
     for (std::uint64_t& w : words) w = in_.byte();
     return PacketBuilder::ack(type, round)
-        .words(in_.below(3), words)
+        .words(in_.below(8) == 0 ? in_.below(120) : 0, words)
         .echo_us(in_.below(3) == 0 ? in_.number() : core::clock_us(now_))
         .ack_delay_us(in_.below(4) == 0 ? in_.number() : 0)
         .flags(in_.below(4) == 0 ? wire::kFlagComplete : 0);
