@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Breaks each core rule of the protocol on purpose and expects the named test to fail.
+
+Works on a copy of the tree: nothing here is changed. A mutation that no test notices, or whose
+text is no longer in the code, is a failure of this script. Slow (one small build for each), so no
+part of the ordinary test run.
+"""
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RECEIVE = "dataplane/core/job_receive.cc"
+ROUNDS = "dataplane/core/job_rounds.cc"
+TRANSMIT = "dataplane/core/job_transmit.cc"
+TABLES = "tests/protocol/protocol_packet_tables"
+PLANS = "tests/property/property_core_plans"
+SENDER = "tests/unit/unit_block_sender_order"
+RECEIVER = "tests/unit/unit_block_receiver_acks"
+TEST_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Mutation:
+    rule: str
+    file: str
+    original: str
+    mutated: str
+    test: str
+
+
+MUTATIONS = [
+    Mutation("a block is accepted once", "dataplane/core/block_receiver.cc",
+             "if (arrived_.test(i)) return false;", "", RECEIVER),
+    Mutation("a duplicate is not summed", RECEIVE,
+             "  if (duplicate) return;\n", "", TABLES),
+    Mutation("a packet of another epoch is dropped", RECEIVE,
+             "if (h.epoch != config_.epoch) return counters_.drop(Drop::kWrongEpoch);", "", TABLES),
+    Mutation("a packet with a wrong tag is dropped", RECEIVE,
+             "if (config_.authenticate && !wire::is_authentic(datagram, config_.key)) {",
+             "if (false) {", TABLES),
+    Mutation("a block names every rank of its subtree", RECEIVE,
+             "if (h.contributors != edge.ranks) return counters_.drop(Drop::kBadContributors);", "",
+             TABLES),
+    Mutation("a lost block is queued again", "dataplane/core/block_sender.cc",
+             "    in_flight_.clear(i);\n    lost_.set(i);\n    ++found;",
+             "    in_flight_.clear(i);\n    ++found;", SENDER),
+    Mutation("a silent peer is probed", TRANSMIT,
+             "const std::uint32_t queued = edge.senders[slot].probe(now_us);",
+             "const std::uint32_t queued = 0;", PLANS),
+    Mutation("an ack's complete flag counts", RECEIVE,
+             "if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();", "", TABLES),
+    Mutation("an ack of what was never sent does not count", "dataplane/core/block_sender.cc",
+             "const std::uint64_t fresh = arrived & known;",
+             "const std::uint64_t fresh = arrived & ~acked_.word(w);", SENDER),
+    Mutation("all senders rotate alike", ROUNDS,
+             "edge.senders[slot].open(range, round.id * kRotationStride);",
+             "edge.senders[slot].open(range, (round.id + config_.self) * kRotationStride);", PLANS),
+    Mutation("new blocks begin at the rotation", "dataplane/core/block_sender.cc",
+             "rotation % range.size()", "0 * rotation", SENDER),
+    Mutation("a result answers a push", RECEIVE,
+             "return round.open && push.senders[h.round % kRoundSlots].was_sent(h.block);",
+             "return round.open;", TABLES),
+    Mutation("a block lies in its tree's range", RECEIVE,
+             "!range_of(h.tree, h.round, geometry).contains(h.block)) {", "false) {", TABLES),
+    Mutation("a round waits for the acks of its results", ROUNDS,
+             "round.results_awaited > 0 || round.results_unacked > 0) return;",
+             "round.results_awaited > 0) return;", PLANS),
+    Mutation("a past round is answered", RECEIVE,
+             "    request_ack(edge, h.round, true, now);\n    return nullptr;",
+             "    return nullptr;", TABLES),
+    Mutation("a node without ranks skips rounds that passed it by", RECEIVE,
+             "return !round.open && config_.local_ranks.empty();", "return false;", PLANS),
+    Mutation("an echo of the future proves no loss", RECEIVE,
+             "if (!before_us(clock_us(now), body.echo_us)) {", "if (true) {", TABLES),
+    Mutation("the parser checks the length", "dataplane/wire/packet.cc",
+             "if (bytes > kMaxBlockBytes || payload_bytes != bytes) return ParseError::kBadLength;",
+             "if (bytes > kMaxBlockBytes) return ParseError::kBadLength;",
+             "tests/unit/unit_wire_packet"),
+    Mutation("the tag covers the payload", "dataplane/wire/packet.cc",
+             "return siphash24(key, header, packet.subspan(kHeaderBytes));",
+             "return siphash24(key, header);", "tests/unit/unit_wire_packet"),
+    Mutation("a submission is the next round", "dataplane/engine/job_runtime.cc",
+             "return s.round == next_round && s.elements > 0", "return s.elements > 0",
+             "tests/unit/unit_engine_hostile_ranks"),
+    Mutation("an answer waits for room", "dataplane/engine/engine.cc",
+             "if (events_.room() == 0 || !obey(*command)) break;", "if (!obey(*command)) break;",
+             "tests/unit/unit_engine_jobs"),
+]
+
+
+def copy_tree(to: pathlib.Path) -> None:
+    """The tracked and untracked sources as they are now; no build folder."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+                            cwd=ROOT, check=True, capture_output=True).stdout
+    for name in listed.decode().split("\0"):
+        source = ROOT / name
+        if not name or not source.is_file():
+            continue
+        target = to / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+
+
+def run(command: list[str], folder: pathlib.Path, seconds: int | None = None) -> tuple[int, str]:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds)
+        return done.returncode, done.stdout + done.stderr
+    except subprocess.TimeoutExpired:
+        return -1, "timed out"
+
+
+def try_one(mutation: Mutation, tree: pathlib.Path) -> str:
+    """What is wrong with this mutation's guard; empty when the test noticed."""
+    file = tree / mutation.file
+    before = file.read_text()
+    if before.count(mutation.original) != 1:
+        return f"the text is in {mutation.file} {before.count(mutation.original)} times, not once"
+    file.write_text(before.replace(mutation.original, mutation.mutated))
+    try:
+        code, output = run(["ninja", "-C", "build", mutation.test], tree)
+        if code != 0:
+            return "does not build: " + output[-600:]
+        code, _ = run([str(tree / "build" / mutation.test)], tree, TEST_SECONDS)
+        return "" if code != 0 else f"{mutation.test} passes"
+    finally:
+        file.write_text(before)
+
+
+def prepare(tree: pathlib.Path, tests: list[str]) -> str:
+    copy_tree(tree)
+    # A mutated function may leave a parameter unused.
+    for command in (["meson", "setup", "build", "-Ddpdk=disabled", "-Dtorch=disabled", "-Dwerror=false"],
+                    ["ninja", "-C", "build", *tests]):
+        code, output = run(command, tree)
+        if code != 0:
+            return output[-2000:]
+    for test in tests:
+        code, output = run([str(tree / "build" / test)], tree, TEST_SECONDS)
+        if code != 0:
+            return f"{test} fails without any mutation:\n{output[-2000:]}"
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="run the mutations whose rule contains this text")
+    arguments = parser.parse_args()
+    chosen = [m for m in MUTATIONS if arguments.only in m.rule]
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="gradplane-mutate-") as folder:
+        tree = pathlib.Path(folder)
+        trouble = prepare(tree, sorted({m.test for m in chosen}))
+        if trouble:
+            print(f"cannot begin: {trouble}", file=sys.stderr)
+            return 2
+        for mutation in chosen:
+            trouble = try_one(mutation, tree)
+            failed += bool(trouble)
+            print(f"{'MISSED' if trouble else 'caught'}  {mutation.rule}"
+                  + (f": {trouble}" if trouble else ""), flush=True)
+    print(f"{len(chosen) - failed} caught, {failed} missed")
+    return 0 if failed == 0 and chosen else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
