@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include <array>
-#include <atomic>
 #include <cstdio>
 #include <thread>
 #include <vector>
@@ -52,11 +51,11 @@ TEST_CASE("rate: one sender thread, one receiver thread", "[.rate]") {
                        receive_into(p.left, got);
                        receive_into(p.right, got);
                      }));
-  std::atomic<bool> stop{false};
+  const Instant end = now() + kRun;
   std::uint64_t sent = 0, received = 0;
   double sender_cpu = 0, receiver_cpu = 0;
   std::thread sender([&] {
-    while (!stop.load(std::memory_order_relaxed)) {
+    while (now() < end) {
       p.left.tick(now());
       sent += send_burst(p.left, p.right.address());
       receive_burst(p.left);
@@ -64,15 +63,12 @@ TEST_CASE("rate: one sender thread, one receiver thread", "[.rate]") {
     sender_cpu = thread_cpu_seconds();
   });
   std::thread receiver([&] {
-    while (!stop.load(std::memory_order_relaxed)) {
+    while (now() < end) {
       p.right.tick(now());
       received += receive_burst(p.right);
     }
     receiver_cpu = thread_cpu_seconds();
   });
-  const Instant end = now() + kRun;
-  while (now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  stop.store(true);
   sender.join();
   receiver.join();
   const double seconds = kRun.to_seconds();
