@@ -20,7 +20,6 @@ std::function<void(ipc::UniqueFd)> answer_attach(std::string text, std::vector<i
     send(connection.get(), hello());
     receive<protocol::Attach>(connection.get());
     send_text(connection.get(), text, fds);
-    receive_text(connection.get());  // until the rank has left
   };
 }
 
@@ -28,7 +27,6 @@ std::function<void(ipc::UniqueFd)> answer_hello(std::string text) {
   return [text = std::move(text)](ipc::UniqueFd connection) {
     receive<protocol::ClientHello>(connection.get());
     send_text(connection.get(), text);
-    receive_text(connection.get());
   };
 }
 
@@ -161,6 +159,18 @@ TEST_CASE("nonsense for an answer is told from a refusal") {
   }
 }
 
+TEST_CASE("a message that is too long is none, even if its beginning is good") {
+  FakeDaemon daemon;
+  Peer peer;
+  const Attempt result = attempt(daemon, [&](ipc::UniqueFd connection) {
+    receive<protocol::ClientHello>(connection.get());
+    send_text(connection.get(), protocol::encode(hello()) + std::string(70000, ' '));
+    receive<protocol::Attach>(connection.get());
+    send(connection.get(), attached(), peer.descriptors());
+  });
+  CHECK(result.status == GP_BROKEN);
+}
+
 TEST_CASE("a daemon that goes away on the way is gone") {
   FakeDaemon daemon;
   CHECK(attempt(daemon, [](ipc::UniqueFd) {}).status == GP_BROKEN);
@@ -218,9 +228,11 @@ TEST_CASE("what comes with `attached` is checked") {
   CHECK(attempt(daemon, answer_attach(honest, std::vector<int>(16, fds[0]))).status == GP_BROKEN);
   CHECK(attempt(daemon, answer_attach(honest, {fds[1], fds[0], fds[2]})).status == GP_BROKEN);
 
-  const auto other =
-      attempt(daemon, answer_attach(protocol::encode(protocol::Attached{16, 8192, 0}), fds));
-  CHECK(other.status == GP_BROKEN);
+  for (const protocol::Attached& other :
+       {protocol::Attached{8, 8192, kSizes.total_bytes()},
+        protocol::Attached{16, 4096, kSizes.total_bytes() + 4096}}) {
+    CHECK(attempt(daemon, answer_attach(protocol::encode(other), fds)).status == GP_BROKEN);
+  }
 
   const ipc::UniqueFd unsealed(::memfd_create("test", MFD_CLOEXEC));
   REQUIRE(::ftruncate(unsealed.get(), static_cast<off_t>(kSizes.total_bytes())) == 0);
