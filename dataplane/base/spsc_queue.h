@@ -26,8 +26,8 @@ class SpscQueue {
 
   /// Producer thread. Entries that push() would surely take.
   std::size_t room() const {
-    return entries_.size() - (tail_.load(std::memory_order_relaxed) -
-                              head_.load(std::memory_order_acquire));  // A3
+    return entries_.size() -
+           (tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire));  // A3
   }
 
   /// Producer thread. Nothing waits to be popped.

@@ -59,7 +59,7 @@ def wait_until(condition, what, seconds=START_SECONDS):
 
 
 class Cluster:
-    """One daemon for each host of a lab; their sockets, files and ranks. Ends all that it started."""
+    """A daemon for each host of a lab; their sockets, files and ranks. Ends all it started."""
 
     def __init__(self, lab, plan="star", port="af_packet", rate="", extra=""):
         self.lab = lab

@@ -138,7 +138,9 @@ def a_missing_daemon_fails_the_verification():
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    probe = subprocess.run([PYTHON, "-c", "import torch, sklearn"], capture_output=True, check=False)
+    probe = subprocess.run(
+        [PYTHON, "-c", "import torch, sklearn"], capture_output=True, check=False
+    )
     if probe.returncode != 0:
         skip("torch or sklearn is not installed for /usr/bin/python3")
     sys.exit(
