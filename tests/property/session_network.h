@@ -198,6 +198,7 @@ class Cluster {
     // One epoch, one plan: whoever installs it, and also over restarts of the coordinator.
     const auto [known, fresh] = plan_of_epoch.try_emplace(job.epoch, bytes.value());
     REQUIRE(known->second == bytes.value());
+    installed_ever_[job.epoch].insert(node);
     hosts[node].installed[job.job_id] = std::move(job);
   }
 
@@ -242,7 +243,8 @@ class Cluster {
     const auto plan = decode_plan(plan_of_epoch[ready.epoch]);
     REQUIRE(plan.ok());
     REQUIRE(plan.value().members.size() == ready.nodes);
-    committed.insert(ready.epoch);
+    for (const api::Member& member : plan.value().members)
+      REQUIRE(installed_ever_[ready.epoch].contains(member.node));
   }
 
   api::NodeId coordinator_;
@@ -252,10 +254,10 @@ class Cluster {
   std::priority_queue<Flight> flights_;
   std::uint64_t last_order_ = 0;
   RankHandle last_handle_ = 0;
+  std::map<std::uint32_t, std::set<api::NodeId>> installed_ever_;  // by epoch
 
  public:
   std::vector<Host> hosts;
-  std::set<std::uint32_t> committed;
 };
 
 /// Every training node roots a share; `aggregator` (kNoNode: none) roots one more.

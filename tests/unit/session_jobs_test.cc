@@ -59,6 +59,24 @@ TEST_CASE("while ranks are missing, everyone who waits hears for whom") {
   CHECK(cluster.run(Duration::seconds(1), [&] { return cluster.all_ranks(State::kReady); }));
 }
 
+TEST_CASE("the ranks of a node that is lost while others wait are missing again") {
+  Cluster cluster(1, 3, 0, sharded_planner());
+  const RankHandle zero = cluster.attach(0, 0, 3, kKey);
+  cluster.attach(1, 1, 3, kKey);
+  cluster.run(Duration::seconds(1));
+  REQUIRE(cluster.ranks[zero].missing == std::vector<std::uint32_t>{2});
+  SECTION("silent") {
+    cluster.crash(1);
+  }
+  SECTION("restarted") {
+    cluster.crash(1);
+    cluster.start(1);
+  }
+  cluster.attach(2, 2, 3, key_number(9));
+  cluster.run(Duration::seconds(5));
+  CHECK(cluster.ranks[zero].missing == std::vector<std::uint32_t>{1, 2});
+}
+
 TEST_CASE("a node that only sums is a member, and forgets the job with the others") {
   Cluster cluster(1, 3, 1, sharded_planner(2));
   const std::vector<RankHandle> handles = ready_job(cluster, 2);

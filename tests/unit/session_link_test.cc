@@ -226,6 +226,16 @@ TEST_CASE("a peer that was restarted is noticed, and what was meant for its past
   CHECK(pair.heard_by_b.messages == std::vector<Bytes>{message_of(10, 2)});
 }
 
+TEST_CASE("what a restarted peer has yet to say is not taken for acknowledged") {
+  Pair pair;
+  pair.b->send(message_of(10, 1), pair.now);
+  pair.run(Duration::seconds(1));
+  pair.restart_b(33);
+  pair.b->send(message_of(10, 2), pair.now);
+  pair.run(Duration::seconds(1));
+  CHECK(pair.heard_by_a.messages == std::vector<Bytes>{message_of(10, 1), message_of(10, 2)});
+}
+
 TEST_CASE("recorded datagrams neither open, end nor repeat a conversation") {
   Pair pair;
   std::vector<Bytes> recorded;
