@@ -42,7 +42,7 @@ TABLE = {
     "dataplane/daemon": (EVERYTHING, ("dpdk", "fmt", "cli")),
     CLIENT: ((BASE, IPC, REDUCE, PROTOCOL), ()),
     "trainer-shim/preload": ((CLIENT,), ()),
-    "trainer-shim/torch": ((CLIENT,), ("torch",)),
+    "trainer-shim/torch": ((BASE, CLIENT, "trainer-shim/preload"), ("torch",)),
     "tests": (
         EVERYTHING + (CLIENT, "trainer-shim/preload", "trainer-shim/torch"),
         ("catch2", "torch", "fmt", "json", "yaml-cpp", "metrics", "cli", "dpdk"),

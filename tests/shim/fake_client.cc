@@ -10,6 +10,7 @@
 //   stall=R    round R and later never complete
 //   broken-garbage=R  the completion of round R names a round that was never submitted
 //   refuse=K   rank K is refused
+//   slow=MS    every round takes so long
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -56,6 +57,7 @@ struct Script {
   std::uint32_t stall_round = UINT32_MAX;
   std::uint32_t garbage_round = UINT32_MAX;
   std::uint32_t refused_rank = UINT32_MAX;
+  std::uint32_t slow_ms = 0;
 };
 
 Script read_script() {
@@ -66,6 +68,7 @@ Script read_script() {
   std::sscanf(text, "stall=%u", &s.stall_round);
   std::sscanf(text, "broken-garbage=%u", &s.garbage_round);
   std::sscanf(text, "refuse=%u", &s.refused_rank);
+  std::sscanf(text, "slow=%u", &s.slow_ms);
   return s;
 }
 
@@ -298,6 +301,7 @@ int gp_poll(gp_session* s, gp_completion* out) {
     s->shared->lost.store(1);
     return -fail(s, GP_JOB_FAILED, "the fake job was lost");
   }
+  for (std::uint32_t i = 0; i < s->script.slow_ms * 5; ++i) nap();
   std::vector<const std::byte*> inputs;
   for (std::uint32_t rank = 0; rank < s->world; ++rank) {
     inputs.push_back(s->shared->contribution[rank][round % kSlots]);

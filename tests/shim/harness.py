@@ -12,6 +12,9 @@ import tempfile
 import time
 
 PYTHON = "/usr/bin/python3"
+# What a torch program may do, in one process, since importing torch takes most of a run.
+EXACT = "dtypes+ops_and_shapes+wrong_input+barrier_implies_wait+asynchronous+forks+groups"
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
 PRELOAD = os.environ.get("GP_TEST_PRELOAD", BUILD + "/trainer-shim/preload/libgradplane_preload.so")
@@ -19,9 +22,14 @@ FAKE_ADAPTER_DIR = os.environ.get("GP_TEST_FAKE_ADAPTER_DIR", BUILD + "/tests/sh
 SKIP = 77
 
 
+def exact_ops(world):
+    """How many of its operations are carried; of two ranks each half of `groups` is one rank."""
+    return 25 + 5 + 2 + 20 + 40 + 9 + (16 if world >= 4 else 11)
+
+
 def skip_without_torch():
-    probe = subprocess.run([PYTHON, "-c", "import torch.distributed as d; assert d.is_gloo_available()"],
-                           capture_output=True, text=True)
+    code = "import torch.distributed as d; assert d.is_gloo_available()"
+    probe = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True)
     if probe.returncode != 0:
         print("SKIP: python3-torch with Gloo is not installed for", PYTHON)
         sys.exit(SKIP)
@@ -40,13 +48,14 @@ class Outcome:
         self.err = err
 
     @property
+    def all_said(self):
+        """The JSON objects that the rank printed."""
+        return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
+
+    @property
     def said(self):
-        """The JSON objects that the rank printed, merged."""
-        merged = {}
-        for line in self.out.splitlines():
-            if line.startswith("{"):
-                merged.update(json.loads(line))
-        return merged
+        """The same, merged."""
+        return {key: value for one in self.all_said for key, value in one.items()}
 
 
 def run_ranks(program, world=2, env=None, rank_env=None, preload=True, timeout=120, args=()):

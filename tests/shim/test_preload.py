@@ -11,6 +11,7 @@ import tempfile
 from harness import FAKE_ADAPTER_DIR, HERE, PRELOAD, PYTHON, expect, run_all
 
 REPOSITORY = os.path.dirname(os.path.dirname(HERE))
+SHARED = ("-shared", "-fPIC")
 HOOKS = os.path.join(REPOSITORY, "trainer-shim", "preload", "hooks.def")
 MAP = os.path.join(REPOSITORY, "trainer-shim", "preload", "preload.map")
 
@@ -26,8 +27,8 @@ def run(command, preload=PRELOAD, **env):
 def expect_same(command, **env):
     """Same output, same exit code, not a word more, with and without the object."""
     plain, ours = run(command, preload=None), run(command, **env)
-    same = (plain.returncode, plain.stdout, plain.stderr) == (ours.returncode, ours.stdout, ours.stderr)
-    expect(same, f"{command}: {plain} became {ours}")
+    seen = [(done.returncode, done.stdout, done.stderr) for done in (plain, ours)]
+    expect(seen[0] == seen[1], f"{command}: {plain} became {ours}")
 
 
 def compile_c(folder, name, text, *flags):
@@ -151,7 +152,7 @@ def test_a_call_reaches_whoever_defines_the_symbol():
     symbol = "_ZN4c10d16ProcessGroupGloo7barrierERKNS_14BarrierOptionsE"
     expect(symbol in hooked_symbols(), "the symbol of this test is hooked")
     with tempfile.TemporaryDirectory() as folder:
-        library = compile_c(folder, "libown.so", LIBRARY.replace("SYMBOL", symbol), "-shared", "-fPIC")
+        library = compile_c(folder, "libown.so", LIBRARY.replace("SYMBOL", symbol), *SHARED)
         program = compile_c(folder, "program", SYMBOL_WITHOUT_TORCH.replace("SYMBOL", symbol),
                             library, f"-Wl,-rpath,{folder}")
         plain, ours = run([program], preload=None), run([program])
@@ -163,7 +164,7 @@ def test_a_call_reaches_whoever_defines_the_symbol():
 
 def test_several_preloads():
     with tempfile.TemporaryDirectory() as folder:
-        other = compile_c(folder, "libother.so", "int gp_other(void) { return 1; }\n", "-shared", "-fPIC")
+        other = compile_c(folder, "libother.so", "int gp_other(void) { return 1; }\n", *SHARED)
         second = os.path.join(folder, "libgradplane_preload.so")
         shutil.copy(PRELOAD, second)
         for order in (f"{other}:{PRELOAD}", f"{PRELOAD} {other}", f"{PRELOAD}:{second}:{other}"):
@@ -202,7 +203,7 @@ def test_an_adapter_that_does_not_load():
         expect(done.stdout == "tensor(3.)\n", f"{done}")
         expect(done.stderr.count("the adapter does not load") == 1, done.stderr)
         compile_c(folder, "libgradplane_torch_1_13.so",
-                  "unsigned gradplane_adapter[8] = {99, 99};\n", "-shared", "-fPIC")
+                  "unsigned gradplane_adapter[8] = {99, 99};\n", *SHARED)
         done = run([PYTHON, "-c", GLOO_ALONE], GRADPLANE_ADAPTER_DIR=folder)
         expect(done.stdout == "tensor(3.)\n", f"{done}")
         expect(done.stderr.count("is of another build") == 1, done.stderr)

@@ -22,8 +22,9 @@ def expect_one_result(outcomes):
 
 
 def test_session_lost_at_every_place():
-    # 16 steps of 4 operations and 7 rounds, so that no retry falls due: single-round tensors and one of four rounds. Lost in the first round, in
-    # the middle of the tensor, at its end; with the result at no rank, at some, at all but one.
+    # 16 steps of 4 operations and 7 rounds, so that no retry falls due: tensors of one round,
+    # and one of four. Lost in the first round, in the middle of the long tensor and at its end, with the
+    # result at no rank, at some, and at all but one.
     for world, lost_round, results in ((2, 0, 0), (2, 0, 1), (3, 17, 0), (3, 17, 1), (3, 18, 2),
                                        (3, 19, 1), (3, 20, 2), (2, 21, 1), (4, 100, 3)):
         outcomes, found = run("long_run", world, args=("16",),
@@ -35,8 +36,9 @@ def test_session_lost_at_every_place():
             expect(report["failed_ops"] == 0, f"{what}: {report}", outcomes)
             lacked = 1 if 0 < results < world and rank + results < world else 0
             expect(report["recovered_rounds"] == lacked, f"{what}: rank {rank}: {report}", outcomes)
-            expect("the fake job was lost" in report["fallback_cause"], f"{what}: {report}", outcomes)
-            expect(outcomes[rank].err.count("goes through Gloo") == 1, f"{what}: announced", outcomes)
+            expect("fake job was lost" in report["fallback_cause"], f"{what}: {report}", outcomes)
+            announced = outcomes[rank].err.count("goes through Gloo")
+            expect(announced == 1, f"{what}: announced {announced} times", outcomes)
 
 
 def test_daemon_that_dies_and_returns():
@@ -81,9 +83,11 @@ def test_ddp_survives():
 
 
 def test_asynchronous_work_survives():
-    for program in ("asynchronous", "barrier_implies_wait"):
-        outcomes, found = run(program, 3, env={"GRADPLANE_TEST_FAKE": "lose=9:1"})
+    for lost_round in (9, 30):  # 20 operations and a barrier, then 40
+        outcomes, found = run("barrier_implies_wait+asynchronous", 3,
+                              env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:1"})
         expect(found[0]["fallbacks"] == 1, str(found[0]), outcomes)
+        expect(found[0]["failed_ops"] == 0, str(found[0]), outcomes)
 
 
 def test_required_fails_on_all_ranks():

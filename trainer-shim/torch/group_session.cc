@@ -60,13 +60,17 @@ std::vector<c10::intrusive_ptr<CarriedWork>> GroupSession::unfinished() {
   return works;
 }
 
-void GroupSession::shut_down(std::int64_t limit_ms) {
+void GroupSession::request_stop() {
   {
     const std::lock_guard lock(bell_->mutex);
     stopping_ = true;
   }
   bell_->rung.notify_one();
   carrier_.wake();
+}
+
+void GroupSession::shut_down(std::int64_t limit_ms) {
+  request_stop();
   const std::int64_t limit_ns = now_ns() + limit_ms * 1000000;
   std::unique_lock lock(bell_->mutex);
   const auto ended = [this] { return ended_; };

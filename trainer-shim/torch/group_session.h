@@ -36,9 +36,12 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// The works that are not complete, for a barrier to wait for. Any thread.
   std::vector<c10::intrusive_ptr<CarriedWork>> unfinished();
 
-  /// Finishes what is queued, then leaves. When `limit_ms` is over, or when nothing is queued and
-  /// the thread is stuck with dead peers, the connections are closed and the thread is left to
-  /// itself.
+  /// Asks the progress thread to finish what is queued and to leave. Does not wait.
+  void request_stop();
+
+  /// Stops, and waits for the thread: while operations are queued at most `limit_ms`, then for a
+  /// moment more. A thread that is stuck with dead peers is left to itself, and this object with
+  /// it.
   void shut_down(std::int64_t limit_ms);
 
   /// In a child after fork(), where the progress thread does not exist.

@@ -44,6 +44,9 @@ void Groups::end_all() {
     const std::lock_guard lock(mutex_);
     all.swap(groups_);
   }
+  for (const auto& [group, entry] : all) {
+    if (entry.session) entry.session->request_stop();  // all at once, then wait
+  }
   for (auto& [group, entry] : all) {
     if (!entry.session) continue;
     entry.session->shut_down(kExitLimitMs);

@@ -12,8 +12,9 @@ constexpr const char* kSidePrefix = "gradplane/side";
 constexpr const char* kHello = "1";
 thread_local bool connecting_here = false;
 
+/// The 1 is the version of the statements: ranks of two versions do not form a side group.
 std::string hello_key(int rank) {
-  return "gradplane/hello/" + std::to_string(rank);
+  return "gradplane/hello/1/" + std::to_string(rank);
 }
 
 /// Names the protected member of a group; a group is never one of these.

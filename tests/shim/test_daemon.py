@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""torch programs over the real daemon. Without GRADPLANE_TEST_SOCKET each test starts a daemon on
+the loopback port; with it, the tests that need not kill it use the one there (%r: the rank)."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness import (BUILD, EXACT, exact_ops, expect, expect_all_well, reports, run_all, run_ranks)
+
+DAEMON = os.environ.get("GP_TEST_DAEMON", BUILD + "/dataplane/daemon/gradplaned")
+GIVEN_SOCKET = os.environ.get("GRADPLANE_TEST_SOCKET")
+CONFIG = """
+node: {{name: local}}
+control: {{socket: {socket}}}
+port: {{kind: loopback}}
+cluster:
+  nodes:
+    - {{name: local, address: 10.77.0.1/24, aggregate: true}}
+plan: {{kind: star}}
+"""
+START_SECONDS = 20
+
+
+class Daemon:
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="gp-daemon-")
+        self.socket = os.path.join(self.folder, "gradplaned.sock")
+        self.log = os.path.join(self.folder, "log")
+        with open(os.path.join(self.folder, "config.yaml"), "w", encoding="utf8") as f:
+            f.write(CONFIG.format(socket=self.socket))
+        self.process = None
+        self.start()
+
+    def start(self):
+        with open(self.log, "a", encoding="utf8") as log:
+            self.process = subprocess.Popen([DAEMON, "--config", self.folder + "/config.yaml"],
+                                            stdout=log, stderr=log)
+        self.wait_for("control socket", self.said("control socket") + 1)
+
+    def said(self, what):
+        with open(self.log, encoding="utf8") as f:
+            return f.read().count(what)
+
+    def wait_for(self, what, times):
+        deadline = time.monotonic() + START_SECONDS
+        while self.said(what) < times and time.monotonic() < deadline:
+            time.sleep(0.05)
+        with open(self.log, encoding="utf8") as f:
+            expect(self.said(what) >= times, f"the daemon says {what}: {f.read()}")
+
+    def kill(self, number=signal.SIGKILL):
+        self.process.send_signal(number)
+        if number == signal.SIGSTOP:
+            return
+        self.process.wait(START_SECONDS)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def run(socket, program, world, **more):
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes = run_ranks(program, world, env={"GRADPLANE_REPORT": folder + "/report-%r"},
+                             rank_env={r: {"GRADPLANE_SOCKET": socket.replace("%r", str(r))}
+                                       for r in range(world)}, **more)
+        expect_all_well(outcomes, program)
+        return outcomes, reports(folder, world)
+
+
+def with_daemon(program, world):
+    if GIVEN_SOCKET:
+        return run(GIVEN_SOCKET, program, world)
+    with Daemon() as daemon:
+        return run(daemon.socket, program, world)
+
+
+def test_exact_programs():
+    for world in (2, 4):
+        plain = run_ranks(EXACT, world, preload=False)
+        outcomes, found = with_daemon(EXACT, world)
+        expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
+               plain + outcomes)
+        for report in found:
+            expect(report["carried_ops"] == exact_ops(world), str(report), outcomes)
+            expect(report["fallbacks"] == 0 and report["failed_ops"] == 0, str(report), outcomes)
+
+
+def test_training():
+    outcomes, found = with_daemon("ddp+powersgd+bfloat16", 4)
+    said = [o.all_said for o in outcomes]
+    expect(all(s == said[0] for s in said), "the replicas have the same bits", outcomes)
+    expect(found[0]["carried_buckets"] >= 42, str(found[0]), outcomes)
+    expect(found[0]["fallbacks"] == 0, str(found[0]), outcomes)
+
+
+def expect_survival(number):
+    """The daemon ends while ranks train, and another one starts in its place."""
+    with Daemon() as daemon:
+        def break_and_mend():
+            daemon.wait_for("ready, 3 ranks", 1)
+            time.sleep(1)
+            daemon.kill(number)
+            if number == signal.SIGSTOP:
+                time.sleep(7)  # longer than a daemon may show no sign of life
+                daemon.kill()
+            daemon.start()
+
+        breaker = threading.Thread(target=break_and_mend)
+        breaker.start()
+        outcomes, found = run(daemon.socket, "long_run", 3, args=("5000",), timeout=240)
+        breaker.join()
+        expect(len({o.said["bits"] for o in outcomes}) == 1, "same bits on every rank", outcomes)
+        for report in found:
+            expect(report["fallbacks"] >= 1 and report["failed_ops"] == 0, str(report), outcomes)
+            all_ops = report["carried_ops"] + report["fallen_back_ops"]
+            expect(all_ops == 20000, str(report), outcomes)
+            expect(report["carried_ops"] > 0, str(report), outcomes)
+
+
+def test_daemon_killed():
+    expect_survival(signal.SIGKILL)
+
+
+def test_daemon_stopped():
+    expect_survival(signal.SIGSTOP)
+
+
+def test_peer_killed():
+    with Daemon() as daemon:
+        outcomes = run_ranks("peer_killed", 3, env={"GRADPLANE_SOCKET": daemon.socket}, timeout=60)
+        for rank in (0, 2):
+            expect(outcomes[rank].code == 0, "the others live", outcomes)
+            expect("Error" in outcomes[rank].said["error"], "and see an error", outcomes)
+
+
+def test_a_rank_whose_daemon_is_another_one():
+    # Two daemons that do not know each other: no rank may wait for ever.
+    with Daemon() as one, Daemon() as other:
+        outcomes = run_ranks("bfloat16", 2, env={"GRADPLANE_ATTACH_TIMEOUT_MS": "2000"},
+                             rank_env={0: {"GRADPLANE_SOCKET": one.socket},
+                                       1: {"GRADPLANE_SOCKET": other.socket}})
+        expect_all_well(outcomes, "two daemons")
+        expect("goes through Gloo" in outcomes[0].err, "a fallback", outcomes)
+        expect("Invalid scalar type" in outcomes[0].said["error"], "Gloo's own words", outcomes)
+
+
+if __name__ == "__main__":
+    run_all(globals())
