@@ -28,6 +28,7 @@ LEAVE_SECONDS = 2
 SKIP_CODE = 77
 SANITIZER_ENVIRONMENT = {
     "ASAN_OPTIONS": "detect_stack_use_after_return=1:strict_string_checks=1:abort_on_error=0",
+    "LSAN_OPTIONS": f"suppressions={ROOT}/scripts/lib/lsan.supp:print_suppressions=0",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
     "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1",
 }
