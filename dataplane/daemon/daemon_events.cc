@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "dataplane/base/assert.h"
 #include "dataplane/daemon/daemon.h"
 #include "dataplane/daemon/status.h"
 
@@ -38,16 +37,18 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
     server_->hang_up(connection, "this connection has attached a rank already; connect again");
     return;
   }
-  auto channel = make_channel(config_.round_bytes);
-  if (!channel) {
-    log_.error("cannot make a channel for rank {}: {}", attach.rank, channel.error().message);
-    server_->hang_up(connection, channel.error().message);
-    return;
-  }
+  // Admission first: a channel is memory, and whoever is refused gets none.
   const Status joined = session_->attach(connection, attach.key, attach.rank, attach.world_size,
                                          attach.label, clock_now());
   if (!joined) {
     server_->hang_up(connection, joined.error().message);
+    return;
+  }
+  auto channel = make_channel(config_.round_bytes);
+  if (!channel) {
+    log_.error("cannot make a channel for rank {}: {}", attach.rank, channel.error().message);
+    session_->detach(connection, false, clock_now());
+    server_->hang_up(connection, channel.error().message);
     return;
   }
   const ipc::Channel& memory = channel.value()->channel;
@@ -104,10 +105,10 @@ void Daemon::take_engine_events() {
         jobs_.on_returned(event->job);
         break;
       case api::Event::Kind::kJobRefused: {
-        const InstalledJob* job = jobs_.find(event->job);
-        GP_ASSERT(job != nullptr);
-        const std::uint32_t id = job->id;
+        const InstalledJob* job = jobs_.find_running(event->job);
+        const std::uint32_t id = job != nullptr ? job->id : 0;
         jobs_.on_returned(event->job);
+        if (id == 0) break;
         session_->on_job_error(id, "the poll loop serves as many jobs as it can", now);
         break;
       }
@@ -135,7 +136,7 @@ void Daemon::take_engine_events() {
 }
 
 void Daemon::on_mismatch(const api::Event& event) {
-  const InstalledJob* job = jobs_.find(event.job);
+  const InstalledJob* job = jobs_.find_running(event.job);
   if (job == nullptr) return;
   const std::string& node = config_.cluster.nodes[event.node].name;
   session_->on_job_error(
@@ -148,7 +149,7 @@ void Daemon::on_mismatch(const api::Event& event) {
 }
 
 void Daemon::on_rank_broken(const api::Event& event) {
-  const InstalledJob* job = jobs_.find(event.job);
+  const InstalledJob* job = jobs_.find_running(event.job);
   if (job == nullptr || event.local_rank >= job->local_ranks.size()) return;
   const session::LocalRank rank = job->local_ranks[event.local_rank];
   log_.error("rank {} of job {} wrote what no client writes into its channel; ending its session",

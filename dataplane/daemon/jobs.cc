@@ -92,7 +92,7 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
   const auto at = std::find_if(jobs_.begin(), jobs_.end(), [&](const InstalledJob& job) {
     return job.runtime.get() == runtime;
   });
-  GP_ASSERT(at != jobs_.end());
+  if (at == jobs_.end()) return;  // refused and asked back at once: the other answer came first
   ended_.push_back({.id = at->id,
                     .epoch = at->epoch,
                     .world_size = at->world_size,
@@ -103,9 +103,10 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
   jobs_.erase(at);
 }
 
-const InstalledJob* JobTable::find(const engine::JobRuntime* runtime) const {
+const InstalledJob* JobTable::find_running(const engine::JobRuntime* runtime) const {
   for (const InstalledJob& job : jobs_) {
-    if (job.runtime.get() == runtime) return &job;
+    if (job.runtime.get() != runtime) continue;
+    return job.state == InstalledJob::State::kRunning ? &job : nullptr;
   }
   return nullptr;
 }

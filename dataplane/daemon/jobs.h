@@ -56,7 +56,9 @@ class JobTable {
   /// The poll loop has given a job back, or never took it.
   void on_returned(engine::JobRuntime* runtime);
 
-  const InstalledJob* find(const engine::JobRuntime* runtime) const;
+  /// The job that runs there; null when it is not wanted any more, so that what an old epoch still
+  /// says is never taken for word of a new one.
+  const InstalledJob* find_running(const engine::JobRuntime* runtime) const;
   const std::vector<InstalledJob>& installed() const { return jobs_; }
   /// The last kEndedKept, oldest first.
   const std::deque<EndedJob>& ended() const { return ended_; }

@@ -79,6 +79,7 @@ bool Engine::take_submissions() {
       scratch_event_.job = jobs_[j];
       scratch_event_.local_rank = *broken;
       tell(scratch_event_);
+      moved = true;  // control is woken by a turn that did something
     }
   }
   return moved;
