@@ -30,6 +30,8 @@ constexpr Duration kInitialProbeTimeout = Duration::ms(20);
 constexpr Duration kMinProbeTimeout = Duration::ms(3);
 static_assert(kMaxAckDelay < kMinProbeTimeout, "an ack that waits is no lost ack");
 constexpr Duration kMaxProbeTimeout = Duration::ms(500);
+/// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.
+constexpr Duration kMaxRtt = Duration::seconds(1);
 constexpr Duration kMinReorderWindow = Duration::us(200);
 constexpr Duration kMinRttLifetime = Duration::seconds(10);
 constexpr Duration kPacerBurst = Duration::ms(1);
@@ -67,11 +69,12 @@ Flow::Flow(Limits limits)
       window_(std::max(kInitialWindow, delay_floor_)) {}
 
 Instant Flow::next_send() const {
-  return in_flight_ < window() ? pacer_.next_send() : Instant::never();
+  return has_room() ? pacer_.next_send() : Instant::never();
 }
 
 void Flow::on_sent(Instant now, std::size_t wire_bytes, bool retransmission) {
   ++in_flight_;
+  probe_due_ = false;
   ++counts_.sent;
   counts_.retransmitted += retransmission ? 1 : 0;
   pacer_.on_sent(now, wire_bytes);
@@ -91,7 +94,8 @@ void Flow::on_acked(Instant now, std::uint32_t blocks) {
   window_ = std::min(window_ + grown, kMaxWindow);
 }
 
-void Flow::on_rtt(Instant now, Duration rtt) {
+void Flow::on_rtt(Instant now, Duration sample) {
+  const Duration rtt = std::min(sample, kMaxRtt);
   if (!has_rtt_) {
     has_rtt_ = true;
     smoothed_ = rtt;

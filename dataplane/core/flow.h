@@ -40,7 +40,7 @@ class Flow {
   };
   explicit Flow(Limits limits);
 
-  bool may_send(Instant now) const { return in_flight_ < window() && pacer_.may_send(now); }
+  bool may_send(Instant now) const { return has_room() && pacer_.may_send(now); }
   /// When pacing lets the next block go; Instant::never() while the window is full.
   Instant next_send() const;
 
@@ -50,6 +50,10 @@ class Flow {
   void on_lost(Instant now, std::uint32_t blocks);
   /// Blocks that are no longer waited for, without a word from the peer about the network.
   void on_forgotten(std::uint32_t blocks);
+
+  /// The next block is a probe: it goes whatever the window says. A window full of blocks that a
+  /// dead link swallowed would else keep the link from being seen to live again.
+  void on_probe() { probe_due_ = true; }
 
   /// A peer has not answered several probes in a row.
   void on_silence(Instant now) { shrink(now, 0.5); }
@@ -73,12 +77,14 @@ class Flow {
 
  private:
   void shrink(Instant now, double factor);
+  bool has_room() const { return probe_due_ || in_flight_ < window(); }
 
   Pacer pacer_;
   double delay_floor_;  // blocks
   double window_;       // blocks
   bool slow_start_ = true;
   std::uint32_t in_flight_ = 0;
+  bool probe_due_ = false;
   bool has_rtt_ = false;
   Duration smoothed_;
   Duration variance_;

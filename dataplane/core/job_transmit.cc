@@ -188,6 +188,7 @@ void Job::probe_edge(OutEdge& edge, Instant now) {
     if (silent < probe_pause(flow, edge.backoff[slot])) continue;
     const std::uint32_t queued = edge.senders[slot].probe(now_us);
     flow.on_forgotten(queued);
+    if (queued > 0) flow.on_probe();
     counters_.probes += queued;
     edge.active_us[slot] = now_us;
     edge.backoff[slot] = std::min<std::uint8_t>(kMaxBackoff, edge.backoff[slot] + 1);

@@ -22,6 +22,7 @@ TRANSMIT = "dataplane/core/job_transmit.cc"
 TABLES = "tests/protocol/protocol_packet_tables"
 PLANS = "tests/property/property_core_plans"
 SENDER = "tests/unit/unit_block_sender_order"
+ORDER = "tests/unit/unit_job_order"
 RECEIVER = "tests/unit/unit_block_receiver_acks"
 TEST_SECONDS = 120
 
@@ -54,6 +55,8 @@ MUTATIONS = [
     Mutation("a silent peer is probed", TRANSMIT,
              "const std::uint32_t queued = edge.senders[slot].probe(now_us);",
              "const std::uint32_t queued = 0;", PLANS),
+    Mutation("a probe goes whatever the window says", TRANSMIT,
+             "if (queued > 0) flow.on_probe();", "", "tests/unit/unit_job_timers"),
     Mutation("an ack's complete flag counts", RECEIVE,
              "if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();", "", TABLES),
     Mutation("an ack of what was never sent does not count", "dataplane/core/block_sender.cc",
@@ -61,7 +64,7 @@ MUTATIONS = [
              "const std::uint64_t fresh = arrived & ~acked_.word(w);", SENDER),
     Mutation("all senders rotate alike", ROUNDS,
              "edge.senders[slot].open(range, round.id * kRotationStride);",
-             "edge.senders[slot].open(range, (round.id + config_.self) * kRotationStride);", PLANS),
+             "edge.senders[slot].open(range, (round.id + config_.self) * kRotationStride);", ORDER),
     Mutation("new blocks begin at the rotation", "dataplane/core/block_sender.cc",
              "rotation % range.size()", "0 * rotation", SENDER),
     Mutation("a result answers a push", RECEIVE,

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// In what order a job's blocks leave.
+#include <set>
+
+#include "tests/support/catch.h"
+#include "tests/support/core_node.h"
+#include "tests/support/table_node.h"
+
+using namespace gradplane;
+using namespace gradplane::testing;
+
+namespace {
+
+constexpr std::uint32_t kBlocks = 12;
+constexpr std::uint32_t kElements = kBlocks * 128;
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+
+CoreNode leaf(std::uint16_t self, std::uint32_t first_round) {
+  core::JobConfig config;
+  config.job = config.epoch = 1;
+  config.self = self;
+  config.world_size = 9;
+  config.first_round = first_round;
+  config.block_bytes = kMinBlockBytes;
+  config.round_bytes = kBlocks * kMinBlockBytes;
+  config.peers = {{.node = 0}};
+  config.trees = {{.member = true, .parent = 0, .children = {}, .share = {0, 1}}};
+  config.local_ranks = {{.arena = nullptr, .rank = self}};
+  return CoreNode(std::move(config));
+}
+
+std::vector<std::uint32_t> order(std::uint16_t self, std::uint32_t round) {
+  CoreNode node = leaf(self, round);
+  REQUIRE(node.submit(0, round, kElements) == core::SubmitResult::kAccepted);
+  std::vector<std::uint32_t> blocks;
+  for (const Sent& sent : node.drain(kStart)) blocks.push_back(sent.header().block);
+  return blocks;
+}
+
+}  // namespace
+
+TEST_CASE("all senders of a round send its blocks in the same order") {
+  for (const std::uint32_t round : {0U, 1U, 17U, 0xffff'ffffU}) {
+    const std::vector<std::uint32_t> first = order(1, round);
+    CHECK(first.size() == kBlocks);
+    for (std::uint16_t self = 2; self < 9; ++self) CHECK(order(self, round) == first);
+  }
+}
+
+TEST_CASE("the tail of a round is another one in every round") {
+  std::set<std::uint32_t> tails;
+  for (std::uint32_t round = 0; round < kBlocks; ++round) tails.insert(order(1, round).back());
+  CHECK(tails.size() == kBlocks);
+}
+
+TEST_CASE("an older round goes before a newer one, whatever was submitted first") {
+  CoreNode node = leaf(1, 0xffff'ffff);
+  REQUIRE(node.submit(0, 0, 128) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0xffff'ffff, 128) == core::SubmitResult::kAccepted);
+  const std::vector<Sent> sent = node.drain(kStart);
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].header().round == 0xffff'ffff);
+  CHECK(sent[1].header().round == 0);
+}
+
+TEST_CASE("the last block of an edge says so, and a retransmission is marked") {
+  CoreNode node = leaf(1, 0);
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  const std::vector<Sent> sent = node.drain(kStart);
+  for (std::size_t i = 0; i < sent.size(); ++i) {
+    const bool last = (sent[i].header().flags & wire::kFlagLast) != 0;
+    CHECK(last == (i + 1 == sent.size()));
+    CHECK((sent[i].header().flags & wire::kFlagRetransmission) == 0);
+  }
+  const Instant later = kStart + Duration::ms(30);
+  node.node().tick(later);
+  const std::vector<Sent> again = node.drain(later);
+  REQUIRE(again.size() == 1);
+  CHECK((again[0].header().flags & wire::kFlagRetransmission) != 0);
+  CHECK((again[0].header().flags & wire::kFlagLast) != 0);
+}

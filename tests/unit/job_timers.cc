@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What a job does of its own accord when a neighbour falls silent.
+#include "tests/support/catch.h"
+#include "tests/support/core_node.h"
+#include "tests/support/packet.h"
+#include "tests/support/table_node.h"
+
+using namespace gradplane;
+using namespace gradplane::testing;
+
+namespace {
+
+constexpr std::uint32_t kElements = 2048;  // 16 blocks: the first window
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+
+core::JobConfig leaf() {
+  core::JobConfig config;
+  config.job = config.epoch = 1;
+  config.self = 1;
+  config.world_size = 2;
+  config.block_bytes = kMinBlockBytes;
+  config.round_bytes = 8192;
+  config.peers = {{.node = 0}};
+  config.trees = {{.member = true, .parent = 0, .children = {}, .share = {0, 1}}};
+  config.local_ranks = {{.arena = nullptr, .rank = 1}};
+  return config;
+}
+
+struct Resent {
+  Instant at;
+  std::uint32_t block = 0;
+};
+
+/// Wakes only when the node says so; what it sends until `end`.
+std::vector<Resent> listen(CoreNode& node, Instant now, Instant end) {
+  std::vector<Resent> out;
+  while (now < end) {
+    const Instant next = node.node().next_deadline();
+    REQUIRE(next < Instant::never());
+    now = std::max(now + Duration::us(1), next);
+    node.node().tick(now);
+    for (const Sent& sent : node.drain(now)) out.push_back({now, sent.header().block});
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a silent peer is asked again and again, with bounded pauses, one block at a time") {
+  CoreNode node(leaf());
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.drain(kStart).size() == 16);
+  const std::vector<Resent> again = listen(node, kStart, kStart + Duration::seconds(2));
+  // Also with the window full of what nobody answers for.
+  REQUIRE(again.size() >= 45);
+  CHECK(again[0].at >= kStart + Duration::ms(20));
+  CHECK(again[0].at <= kStart + Duration::ms(21));
+  for (std::size_t i = 1; i < again.size(); ++i) {
+    CHECK(again[i].at - again[i - 1].at >= Duration::ms(39));
+    CHECK(again[i].at - again[i - 1].at <= Duration::ms(41));
+    // The block that has waited longest: all take turns.
+    CHECK(again[i].block != again[i - 1].block);
+  }
+  CHECK(node.job().counters().probes == again.size());
+  CHECK(node.job().flows()[0].window() == 2);
+}
+
+TEST_CASE("an answer ends the pause") {
+  CoreNode node(leaf());
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.drain(kStart).size() == 16);
+  const Instant later = kStart + Duration::ms(200);
+  REQUIRE_FALSE(listen(node, kStart, later).empty());
+  const PacketBuilder::Round round{
+      .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
+  const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, round)
+                       .sender(0)
+                       .words(0, {1})
+                       .echo_us(core::clock_us(later - Duration::us(100)));
+  node.deliver(0, ack.bytes(), later);
+  // What the echo proves lost goes at once, as the window allows.
+  const std::vector<Resent> again = listen(node, later, later + Duration::ms(10));
+  CHECK_FALSE(again.empty());
+  for (const Resent& resent : again) CHECK(resent.block != 0);
+}
+
+TEST_CASE("nothing in flight means nothing to wait for") {
+  CoreNode node(leaf());
+  CHECK(node.node().next_deadline() == Instant::never());
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  CHECK(node.node().next_deadline() <= kStart);
+  REQUIRE(node.drain(kStart).size() == 16);
+  CHECK(node.node().next_deadline() <= kStart + Duration::ms(1));
+}
+
+TEST_CASE("what waits is named: the round, the rank, the child") {
+  TableNode stage;
+  core::Job::Waiting waiting = stage.core().job().waiting();
+  CHECK(waiting.any);
+  CHECK(waiting.round == TableNode::kRound);
+  CHECK(waiting.local_missing == 0);
+  CHECK(waiting.silent_count == 0);
+  REQUIRE(stage.finish(TableNode::kRound));
+  stage.deliver(stage.push(3, 0, 8, TableNode::kRound + 1));
+  waiting = stage.core().job().waiting();
+  CHECK(waiting.round == TableNode::kRound + 1);
+  CHECK(waiting.local_missing == 1);
+  REQUIRE(waiting.silent_count == 1);
+  CHECK(waiting.silent_nodes[0] == 2);
+}
+
+TEST_CASE("a submission is taken, held or refused") {
+  CoreNode node(leaf());
+  using core::SubmitResult;
+  CHECK(node.submit(0, 0, 0) == SubmitResult::kRejected);
+  CHECK(node.job().submit(0, 0, 2049, ElementType::kFloat32) == SubmitResult::kRejected);
+  CHECK(node.job().submit(0, 0, 0xffff'ffff, ElementType::kInt64) == SubmitResult::kRejected);
+  CHECK(node.job().submit(0, 16, 1, ElementType::kFloat32) == SubmitResult::kBusy);
+  CHECK(node.job().submit(0, 0xffff'fff0, 1, ElementType::kFloat32) == SubmitResult::kRejected);
+  CHECK(node.submit(0, 0, kElements) == SubmitResult::kAccepted);
+  CHECK(node.submit(0, 0, kElements) == SubmitResult::kRejected);
+  CHECK(node.submit(0, 15, 1) == SubmitResult::kAccepted);
+}
