@@ -22,9 +22,9 @@ def expect_one_result(outcomes):
 
 
 def test_session_lost_at_every_place():
-    # 16 steps of 4 operations and 7 rounds, so that no retry falls due: tensors of one round,
-    # and one of four. Lost in the first round, in the middle of the long tensor and at its end, with the
-    # result at no rank, at some, and at all but one.
+    # 16 steps of 4 operations and 7 rounds, so that no retry falls due: tensors of one round, and
+    # one of four. Lost in the first round, in the middle of the long tensor and at its end, with
+    # the result at no rank, at some, and at all but one.
     for world, lost_round, results in ((2, 0, 0), (2, 0, 1), (3, 17, 0), (3, 17, 1), (3, 18, 2),
                                        (3, 19, 1), (3, 20, 2), (2, 21, 1), (4, 100, 3)):
         outcomes, found = run("long_run", world, args=("16",),
