@@ -79,9 +79,8 @@ Rows push_place_rows(const TableNode& n) {
   };
 }
 
-Rows push_content_rows(const TableNode& n) {
+Rows push_tag_rows(const TableNode& n) {
   const std::size_t first_payload_byte = wire::kHeaderBytes;
-  const auto last = TableNode::kElements;
   return {
       {"with a tag of another key", {}, n.push(2, 0, 4).key(kOtherKey), dropped(Drop::kBadTag)},
       {"with a changed payload",
@@ -104,6 +103,12 @@ Rows push_content_rows(const TableNode& n) {
            .poke(46, 0)
            .poke(47, 0),
        dropped(Drop::kBadTag)},
+  };
+}
+
+Rows push_content_rows(const TableNode& n) {
+  const auto last = TableNode::kElements;
+  return {
       {"of the block after the last", {}, n.push(2, 0, 4).index(16), dropped(Drop::kBadGeometry)},
       {"of the last block that a packet can name",
        {},
@@ -179,6 +184,7 @@ Rows push_rows(const TableNode& n) {
   };
   append(rows, push_round_rows(n));
   append(rows, push_place_rows(n));
+  append(rows, push_tag_rows(n));
   append(rows, push_content_rows(n));
   return rows;
 }

@@ -58,7 +58,8 @@ MUTATIONS = [
     Mutation("a probe goes whatever the window says", TRANSMIT,
              "if (queued > 0) flow.on_probe();", "", "tests/unit/unit_job_timers"),
     Mutation("an ack's complete flag counts", RECEIVE,
-             "if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();", "", TABLES),
+             "if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();", "",
+             TABLES),
     Mutation("an ack of what was never sent does not count", "dataplane/core/block_sender.cc",
              "const std::uint64_t fresh = arrived & known;",
              "const std::uint64_t fresh = arrived & ~acked_.word(w);", SENDER),
@@ -139,7 +140,8 @@ def try_one(mutation: Mutation, tree: pathlib.Path) -> str:
 def prepare(tree: pathlib.Path, tests: list[str]) -> str:
     copy_tree(tree)
     # A mutated function may leave a parameter unused.
-    for command in (["meson", "setup", "build", "-Ddpdk=disabled", "-Dtorch=disabled", "-Dwerror=false"],
+    options = ["-Ddpdk=disabled", "-Dtorch=disabled", "-Dwerror=false"]
+    for command in (["meson", "setup", "build", *options],
                     ["ninja", "-C", "build", *tests]):
         code, output = run(command, tree)
         if code != 0:
@@ -153,7 +155,7 @@ def prepare(tree: pathlib.Path, tests: list[str]) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", default="", help="run the mutations whose rule contains this text")
+    parser.add_argument("--only", default="", help="run those whose rule contains this text")
     arguments = parser.parse_args()
     chosen = [m for m in MUTATIONS if arguments.only in m.rule]
     failed = 0
