@@ -96,6 +96,9 @@ std::vector<std::byte> write(const Prepare& m) {
   out.u32(m.attempt);
   out.u32(m.epoch);
   out.u32(m.world_size);
+  out.u32(m.settings.block_bytes);
+  out.u32(m.settings.round_bytes);
+  out.u8(m.settings.authenticate ? 1 : 0);
   out.text(m.label);
   out.blob(m.plan, kMaxPlanBytes);
   return out.take();
@@ -223,12 +226,23 @@ NodeMessage read_refused(Reader& in) {
   return m;
 }
 
+JobSettings read_settings(Reader& in) {
+  JobSettings s;
+  s.block_bytes = in.number<std::uint32_t>("block_bytes", kMinBlockBytes, kMaxBlockBytes);
+  if (s.block_bytes % kBlockAlignBytes != 0) in.reject(RejectReason::kOutOfRange, "block_bytes");
+  s.round_bytes = in.number<std::uint32_t>("round_bytes", s.block_bytes, kMaxRoundBytes);
+  if (s.round_bytes % kBlockAlignBytes != 0) in.reject(RejectReason::kOutOfRange, "round_bytes");
+  s.authenticate = in.number<std::uint8_t>("authenticate", 0, 1) == 1;
+  return s;
+}
+
 NodeMessage read_prepare(Reader& in) {
   Prepare m;
   m.key = in.key();
   m.attempt = in.number<std::uint32_t>("attempt", 0, UINT32_MAX);
   m.epoch = in.epoch();
   m.world_size = in.world_size();
+  m.settings = read_settings(in);
   m.label = in.text("label");
   m.plan = in.blob("plan", kMaxPlanBytes);
   return m;

@@ -52,12 +52,21 @@ struct Refused {
   std::vector<std::uint16_t> ranks;
   std::string reason;
 };
-/// Coordinator to every member: install this plan.
+/// What all members of a job must have alike, or they drop each other's packets. Each node has it
+/// from its own configuration.
+struct JobSettings {
+  std::uint32_t block_bytes = kDefaultBlockBytes;  // block.bytes, `auto` resolved
+  std::uint32_t round_bytes = kMaxRoundBytes;      // rounds.bytes
+  bool authenticate = true;                        // security.authenticate
+  bool operator==(const JobSettings&) const = default;
+};
+/// Coordinator to every member: install this plan. Who has other settings answers Failed.
 struct Prepare {
   JobKey key{};
   std::uint32_t attempt = 0;  // 0: this member hosts no rank
   std::uint32_t epoch = 0;
   std::uint32_t world_size = 0;
+  JobSettings settings;  // of the coordinator
   std::string label;
   std::vector<std::byte> plan;  // control/session/plan_codec.h
 };

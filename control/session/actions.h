@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "control/protocol/job_key.h"
+#include "control/protocol/node_messages.h"
 #include "control/protocol/socket_messages.h"
 #include "control/session/datagram.h"
 #include "dataplane/api/plan.h"
@@ -37,6 +38,7 @@ struct PlanInput {
 };
 using Planner = std::function<Result<api::Plan>(const PlanInput&)>;
 using PlanCheck = std::function<Status(const api::Plan&)>;
+using protocol::JobSettings;
 
 struct SessionConfig {
   api::NodeId self = 0;
@@ -47,6 +49,7 @@ struct SessionConfig {
   Duration heartbeat = Duration::ms(250);
   Duration suspect_after = Duration::seconds(3);
   Planner planner;
+  JobSettings job_settings;
   PlanCheck check_plan;  // of every plan before it is installed, whoever made it
 };
 

@@ -155,7 +155,7 @@ void Coordinator::start(Jobs::iterator found, Instant now) {
     const auto joined = job.joined.find(node);
     const std::uint32_t attempt = joined == job.joined.end() ? 0 : joined->second.attempt;
     outbox_.tell_member(node, protocol::Prepare{job.key, attempt, job.epoch, job.world_size,
-                                                job.label, plan.value()});
+                                                config_.job_settings, job.label, plan.value()});
   }
 }
 

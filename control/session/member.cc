@@ -22,6 +22,22 @@ std::vector<std::uint16_t> sorted_ranks(const std::vector<LocalRank>& ranks) {
   return sorted;
 }
 
+/// What to tell the operator when two nodes' settings differ; empty: they are the same.
+std::string difference_text(const JobSettings& ours, const std::string& our_node,
+                            const JobSettings& theirs, const std::string& their_node) {
+  std::string text;
+  const auto compare = [&](const char* key, const std::string& our, const std::string& their) {
+    if (our == their) return;
+    text += std::string(key) + " is " + our + " on " + our_node + " and " + their + " on " +
+            their_node + "; ";
+  };
+  const auto yes_no = [](bool b) -> std::string { return b ? "true" : "false"; };
+  compare("block.bytes", std::to_string(ours.block_bytes), std::to_string(theirs.block_bytes));
+  compare("rounds.bytes", std::to_string(ours.round_bytes), std::to_string(theirs.round_bytes));
+  compare("security.authenticate", yes_no(ours.authenticate), yes_no(theirs.authenticate));
+  return text.empty() ? text : text + "make the files the same";
+}
+
 }  // namespace
 
 Member::Member(const SessionConfig& config, Outbox& outbox) : config_(config), outbox_(outbox) {}
@@ -190,13 +206,23 @@ void Member::on(const protocol::Refused& m) {
 }
 
 void Member::on(const protocol::Prepare& m) {
-  Result<api::Plan> plan = acceptable_plan(m);
-  if (plan.ok()) {
-    install(m, std::move(plan.value()));
-    outbox_.tell_coordinator(config_.coordinator, protocol::Prepared{m.key, m.epoch});
+  const std::string self = node_text(config_, config_.self);
+  const std::string difference = difference_text(config_.job_settings, self, m.settings,
+                                                 node_text(config_, config_.coordinator));
+  if (!difference.empty()) {
+    decline(m, difference);
     return;
   }
-  const std::string reason = node_text(config_, config_.self) + ": " + plan.error().message;
+  Result<api::Plan> plan = acceptable_plan(m);
+  if (!plan.ok()) {
+    decline(m, self + ": " + plan.error().message);
+    return;
+  }
+  install(m, std::move(plan.value()));
+  outbox_.tell_coordinator(config_.coordinator, protocol::Prepared{m.key, m.epoch});
+}
+
+void Member::decline(const protocol::Prepare& m, const std::string& reason) {
   outbox_.log(LogLevel::kWarn, job_text(m.label, protocol::job_id_of(m.key)) + ": " + reason);
   outbox_.tell_coordinator(config_.coordinator, protocol::Failed{m.key, m.epoch, reason});
   // The coordinator forgets these ranks with the epoch that they do not know of; so they end too,

@@ -62,6 +62,7 @@ class Member {
   Status may_add(const protocol::JobKey& key) const;
   Status may_join(const Job& job, std::uint32_t rank, std::uint32_t world_size) const;
   Result<api::Plan> acceptable_plan(const protocol::Prepare& m) const;
+  void decline(const protocol::Prepare& m, const std::string& reason);
   void install(const protocol::Prepare& m, api::Plan plan);
   void send_join(const Job& job);
   void notify(const Job& job, const RankNotice& notice);

@@ -60,13 +60,14 @@ class Cluster {
     for (api::NodeId node = 0; node < nodes; ++node) start(node);
   }
 
-  void start(api::NodeId node) {
+  void start(api::NodeId node, const JobSettings& settings = {}) {
     SessionConfig config;
     config.self = node;
     config.coordinator = coordinator_;
     config.node_names = names_;
     config.incarnation = random() | 1;
     config.cluster_key.fill(std::byte{7});
+    config.job_settings = settings;
     config.planner = planner_;
     config.check_plan = check_;
     hosts[node].manager = std::make_unique<SessionManager>(config);

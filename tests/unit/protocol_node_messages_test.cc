@@ -16,7 +16,13 @@ std::vector<NodeMessage> one_of_each() {
   return {Join{kKey, 1, 8, {0, 7}, "train.py"},
           WaitingFor{kKey, 2, 6, {1, 2, 3}},
           Refused{kKey, 3, {7}, "rank 7 is there twice"},
-          Prepare{kKey, 4, 99, 8, "train.py", std::vector<std::byte>(300, std::byte{5})},
+          Prepare{kKey,
+                  4,
+                  99,
+                  8,
+                  {512, 65536, false},
+                  "train.py",
+                  std::vector<std::byte>(300, std::byte{5})},
           Prepared{kKey, 99},
           Commit{kKey, 99},
           Leave{kKey, 99, 7, true},
@@ -48,6 +54,7 @@ TEST_CASE("node messages come through unchanged") {
   CHECK(std::get<Prepare>(*prepare.message).plan.size() == 300);
   CHECK(std::get<Prepare>(*prepare.message).epoch == 99);
   CHECK(std::get<Prepare>(*prepare.message).attempt == 4);
+  CHECK(std::get<Prepare>(*prepare.message).settings == JobSettings{512, 65536, false});
 }
 
 TEST_CASE("the first bytes of a join are what the wire says") {
@@ -60,6 +67,29 @@ TEST_CASE("the first bytes of a join are what the wire says") {
     INFO("byte " << i);
     CHECK(std::to_integer<std::uint8_t>(bytes[i]) == golden[i]);
   }
+}
+
+TEST_CASE("settings that no configuration can have are rejected") {
+  const auto reason = [](JobSettings settings) {
+    return reason_of(encode(Prepare{kKey, 1, 1, 1, settings, "", {}}));
+  };
+  CHECK(reason({}) == RejectReason::kCount);
+  CHECK(reason({kMinBlockBytes, kMinBlockBytes, true}) == RejectReason::kCount);
+  CHECK(reason({kMaxBlockBytes, kMaxRoundBytes, true}) == RejectReason::kCount);
+  CHECK(reason({0, kMaxRoundBytes, true}) == RejectReason::kOutOfRange);
+  CHECK(reason({kMinBlockBytes - 64, kMaxRoundBytes, true}) == RejectReason::kOutOfRange);
+  CHECK(reason({kMaxBlockBytes + 64, kMaxRoundBytes, true}) == RejectReason::kOutOfRange);
+  CHECK(reason({kMinBlockBytes + 32, kMaxRoundBytes, true}) == RejectReason::kOutOfRange);
+  CHECK(reason({kMinBlockBytes, 0, true}) == RejectReason::kOutOfRange);
+  CHECK(reason({kMinBlockBytes, kMinBlockBytes - 64, true}) == RejectReason::kOutOfRange);
+  CHECK(reason({kMinBlockBytes, kMaxRoundBytes + 64, true}) == RejectReason::kOutOfRange);
+  CHECK(reason({kMinBlockBytes, kMaxRoundBytes - 32, true}) == RejectReason::kOutOfRange);
+
+  constexpr std::size_t kAuthenticateAt = 1 + 16 + 3 * 4 + 2 * 4;
+  std::vector<std::byte> bytes = encode(Prepare{kKey, 1, 1, 1, {}, "", {}});
+  REQUIRE(bytes[kAuthenticateAt] == std::byte{1});
+  bytes[kAuthenticateAt] = std::byte{2};
+  CHECK(reason_of(bytes) == RejectReason::kOutOfRange);
 }
 
 TEST_CASE("a node message that is cut or goes on is rejected") {
@@ -102,7 +132,7 @@ TEST_CASE("the longest node messages fit") {
 
   const std::vector<std::byte> plan(kMaxPlanBytes, std::byte{1});
   const std::string label(5000, 'l');
-  const auto prepare = parse_node_message(encode(Prepare{kKey, 1, 1, kMaxRanks, label, plan}));
+  const auto prepare = parse_node_message(encode(Prepare{kKey, 1, 1, kMaxRanks, {}, label, plan}));
   REQUIRE(prepare.ok());
   CHECK(std::get<Prepare>(*prepare.message).plan == plan);
   CHECK(std::get<Prepare>(*prepare.message).label.size() == kMaxNodeTextBytes);

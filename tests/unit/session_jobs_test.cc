@@ -305,6 +305,39 @@ TEST_CASE("a node whose configuration names another coordinator learns it") {
   CHECK(has(cluster.ranks[handle].reason, "use one configuration on all nodes"));
 }
 
+TEST_CASE("nodes that are configured otherwise say so to every rank, and the job does not begin") {
+  Cluster cluster(1, 4, 0, sharded_planner(3));
+  JobSettings settings;
+  std::string expected;
+  api::NodeId node = 2;
+  SECTION("rounds.bytes") {
+    settings.round_bytes = 1048576;
+    expected = "rounds.bytes is 1048576 on node n2 and 4194304 on node n0; make the files the same";
+  }
+  SECTION("security.authenticate, on a node that only sums") {
+    node = 3;
+    settings.authenticate = false;
+    expected =
+        "security.authenticate is false on node n3 and true on node n0; make the files the same";
+  }
+  SECTION("several at once") {
+    settings.block_bytes = 512;
+    settings.authenticate = false;
+    expected =
+        "block.bytes is 512 on node n2 and 1408 on node n0; "
+        "security.authenticate is false on node n2 and true on node n0; make the files the same";
+  }
+  cluster.start(node, settings);
+  const RankHandle first = cluster.attach(1, 0, 2, kKey);
+  const RankHandle second = cluster.attach(2, 1, 2, kKey);
+  cluster.run(Duration::seconds(1));
+  for (const RankHandle handle : {first, second}) {
+    CHECK(cluster.ranks[handle].state == State::kFailed);
+    CHECK(cluster.ranks[handle].reason == expected);
+  }
+  for (const Host& host : cluster.hosts) CHECK(host.installed.empty());
+}
+
 TEST_CASE("datagrams of strangers are counted by reason and change nothing") {
   Cluster cluster(1, 2, 0, sharded_planner());
   cluster.tapped = true;

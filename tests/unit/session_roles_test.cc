@@ -55,7 +55,7 @@ Prepare prepare(std::uint32_t attempt, std::uint32_t epoch, std::uint16_t our_ra
   plan.epoch = epoch;
   plan.members = {{0, {other_rank}}, {1, {our_rank}}};
   plan.trees = {{1, 0, {api::kNoNode, 0}}};
-  return {kKey, attempt, epoch, 2, "job", encode_plan(plan).value()};
+  return {kKey, attempt, epoch, 2, {}, "job", encode_plan(plan).value()};
 }
 
 struct MemberBench {
@@ -116,6 +116,22 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
     other.world_size = 3;
     bench.member.on_message(other);
     CHECK(letters<Failed>(bench.outbox).size() == 1);
+    CHECK(!bench.member.has_jobs());
+  }
+  SECTION("other settings") {
+    Prepare other = prepare(attempt, 5);
+    SECTION("block.bytes") {
+      other.settings.block_bytes = 512;
+    }
+    SECTION("rounds.bytes") {
+      other.settings.round_bytes = 65536;
+    }
+    SECTION("security.authenticate") {
+      other.settings.authenticate = false;
+    }
+    bench.member.on_message(other);
+    CHECK(letters<Failed>(bench.outbox).size() == 1);
+    CHECK(count_actions<InstallJob>(bench.outbox) == 0);
     CHECK(!bench.member.has_jobs());
   }
   SECTION("a plan of another epoch, or none at all") {
