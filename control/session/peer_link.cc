@@ -52,9 +52,7 @@ DatagramDrop PeerLink::receive(const Datagram& datagram, Instant now) {
     emit(kWantsReply, datagram.timestamp, 0, {}, datagram.source_incarnation, now);
     return DatagramDrop::kUnproven;
   }
-  quiet_since_ = std::max(quiet_since_, now);
-  silence_reported_ = false;
-  sample_rtt(datagram.echo, now);
+  note_alive(datagram, now);
   outgoing_.on_ack(datagram.acknowledged, datagram.selective);
 
   DatagramDrop drop = DatagramDrop::kCount;
@@ -87,6 +85,7 @@ bool PeerLink::agree_on_incarnations(const Datagram& datagram, Instant now) {
 
 void PeerLink::adopt(std::uint64_t incarnation, Instant now) {
   peer_incarnation_ = incarnation;
+  newest_timestamp_ = 0;
   state_since_ = now;
   report_.connected = true;
   ping_interval_ = config_.heartbeat;
@@ -203,8 +202,19 @@ void PeerLink::emit(std::uint8_t flags, std::uint64_t echo, std::uint32_t sequen
   datagrams_.push_back(encode_datagram(config_.key, d));
 }
 
+void PeerLink::note_alive(const Datagram& datagram, Instant now) {
+  // What comes again, or late, may be a recording: it says nothing about the peer's present state.
+  if (datagram.timestamp <= newest_timestamp_) return;
+  newest_timestamp_ = datagram.timestamp;
+  quiet_since_ = std::max(quiet_since_, now);
+  silence_reported_ = false;
+  sample_rtt(datagram.echo, now);
+}
+
 void PeerLink::sample_rtt(std::uint64_t echo, Instant now) {
-  if (echo == 0) return;
+  // A live peer that is shown a recording of ours answers with a fresh timestamp and an old echo.
+  if (echo <= newest_echo_) return;
+  newest_echo_ = echo;
   const Duration rtt = now - Instant::from_ns(static_cast<std::int64_t>(echo));
   if (rtt < Duration() || rtt > kMaxRtt) return;
   if (srtt_ == Duration()) {

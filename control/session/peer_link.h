@@ -36,9 +36,11 @@ struct LinkReport {
 /// A conversation is named by both sides' incarnations. A datagram that speaks to another
 /// incarnation of us is answered with the present one and otherwise ignored; a new incarnation of
 /// the peer counts only once it has echoed a timestamp that we sent in the present state. So
-/// nothing that was delayed or recorded can open or end a conversation. When one side restarts, or
-/// gives the other up after silence, it takes a new incarnation; the other side sees that and
-/// reports `lost` too: either both go on or both know.
+/// nothing that was delayed or recorded can open or end a conversation. Nor can it keep one alive:
+/// only a datagram sent later than all that were heard before breaks the silence, and only an echo
+/// of a later timestamp measures a round trip. When one side restarts, or gives the other up after
+/// silence, it takes a new incarnation; the other side sees that and reports `lost` too: either
+/// both go on or both know.
 class PeerLink {
  public:
   PeerLink(const LinkConfig& config, Instant now);
@@ -76,6 +78,7 @@ class PeerLink {
   void ping_when_due(Instant now);
   void emit(std::uint8_t flags, std::uint64_t echo, std::uint32_t sequence,
             std::span<const std::byte> body, std::uint64_t destination_incarnation, Instant now);
+  void note_alive(const Datagram& datagram, Instant now);
   void sample_rtt(std::uint64_t echo, Instant now);
   Duration retransmit_after(std::uint32_t tries) const;
 
@@ -83,6 +86,8 @@ class PeerLink {
   std::uint64_t incarnation_;
   std::uint64_t peer_incarnation_ = 0;  // 0: not connected
   Instant state_since_;                 // when incarnation_ or peer_incarnation_ changed last
+  std::uint64_t newest_timestamp_ = 0;  // heard from peer_incarnation_
+  std::uint64_t newest_echo_ = 0;       // heard at all: it is of our own clock
 
   SendStream outgoing_;
   ReceiveStream incoming_;

@@ -87,7 +87,8 @@ class Machine {
     d.destination = kSelf;
     d.source_incarnation = kPeerIncarnation;
     d.destination_incarnation = heard_incarnation_;
-    d.echo = static_cast<std::uint64_t>(now_.count_ns());
+    d.timestamp = static_cast<std::uint64_t>(now_.count_ns());
+    d.echo = d.timestamp;
     d.flags = kHasFrame | kFirstFrame | kLastFrame;
     d.acknowledged = acknowledge_;
     d.sequence = sequence_;

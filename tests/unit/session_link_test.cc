@@ -48,6 +48,13 @@ struct Pair {
   void collect() {
     for (Bytes& bytes : a->take_datagrams()) to_b.push_back(std::move(bytes));
     for (Bytes& bytes : b->take_datagrams()) to_a.push_back(std::move(bytes));
+    if (!tapped) return;
+    recorded_to_a.insert(recorded_to_a.end(), to_a.begin(), to_a.end());
+    recorded_to_b.insert(recorded_to_b.end(), to_b.begin(), to_b.end());
+  }
+  void replay() {
+    to_a.insert(to_a.end(), recorded_to_a.begin(), recorded_to_a.end());
+    to_b.insert(to_b.end(), recorded_to_b.begin(), recorded_to_b.end());
   }
   static DatagramDrop give(PeerLink& link, const Bytes& bytes, Instant at) {
     Datagram datagram;
@@ -97,6 +104,8 @@ struct Pair {
   Instant now = Instant::from_ns(1000);
   std::optional<PeerLink> a, b;
   std::deque<Bytes> to_a, to_b;
+  bool tapped = false;
+  std::vector<Bytes> recorded_to_a, recorded_to_b;
   bool a_deaf = false, b_deaf = false;
   Heard heard_by_a, heard_by_b;
 };
@@ -273,6 +282,57 @@ TEST_CASE("recorded datagrams neither open, end nor repeat a conversation") {
   pair.a->send(message_of(5, 7), pair.now);
   pair.run(Duration::seconds(1));
   CHECK(pair.heard_by_b.messages.size() == 21);
+}
+
+TEST_CASE("recorded datagrams do not keep a dead peer alive") {
+  Pair pair;
+  pair.tapped = true;
+  pair.a->set_watched(true, pair.now);
+  pair.b->set_watched(true, pair.now);
+  pair.a->send(message_of(10, 1), pair.now);
+  pair.b->send(message_of(10, 2), pair.now);
+  pair.run(Duration::seconds(1));
+  pair.tapped = false;
+  REQUIRE(pair.recorded_to_a.size() > 4);
+  const bool all = GENERATE(true, false);
+  if (!all) pair.recorded_to_a = {pair.recorded_to_a.back()};
+
+  pair.b.emplace(Pair::config(1, 33), pair.now);  // stays silent: nobody there wants contact
+  pair.b_deaf = true;
+  for (int second = 1; second <= 10; ++second) {
+    INFO("second " << second);
+    for (const Bytes& bytes : pair.recorded_to_a) pair.to_a.push_back(bytes);
+    pair.run(Duration::seconds(1));
+    if (second < 3) CHECK(pair.heard_by_a.lost.empty());
+  }
+  CHECK(pair.heard_by_a.lost.size() == 1);
+  CHECK(pair.heard_by_a.connected == 1);
+  CHECK(pair.a->suspicion() < Duration::seconds(4));
+}
+
+TEST_CASE("recorded datagrams do not stretch the round trip") {
+  Pair pair;
+  pair.tapped = true;
+  pair.a->set_watched(true, pair.now);
+  pair.b->set_watched(true, pair.now);
+  pair.run(Duration::seconds(1));
+  pair.tapped = false;
+  // To a restarted peer they speak of its past; it answers, with an old echo and its new name.
+  if (GENERATE(false, true)) {
+    pair.restart_a(44);
+    pair.a->set_watched(true, pair.now);
+    pair.run(Duration::seconds(1));
+  }
+  const std::size_t lost_before = pair.heard_by_a.lost.size() + pair.heard_by_b.lost.size();
+  for (int second = 0; second < 30; ++second) {
+    pair.replay();
+    pair.run(Duration::seconds(1));
+    CHECK(pair.a->rtt() < Duration::ms(1));
+    CHECK(pair.b->rtt() < Duration::ms(1));
+    CHECK(pair.a->suspicion() < Duration::ms(3010));
+    CHECK(pair.b->suspicion() < Duration::ms(3010));
+  }
+  CHECK(pair.heard_by_a.lost.size() + pair.heard_by_b.lost.size() == lost_before);
 }
 
 TEST_CASE("a peer that takes nothing is given up before memory is") {
