@@ -46,6 +46,8 @@ Job::Job(JobConfig config)
       ack_(std::make_unique<BlockReceiver::Ack>()) {
   GP_ASSERT(config_.local_ranks.size() <= kMaxLocalRanks && config_.trees.size() <= kMaxTrees);
   GP_ASSERT(config_.block_bytes % kBlockAlignBytes == 0 && config_.block_bytes <= kMaxBlockBytes);
+  // Or an ack of the round would not fit its packet.
+  GP_ASSERT(config_.block_bytes > 0 && config_.max_blocks() <= kMaxBlocksPerRound);
   for (const TreeConfig& tree : config_.trees) sums_in_tree_.push_back(needs_sums(config_, tree));
   for (std::uint32_t n = 0; n < kRoundSlots; ++n) {
     Round& round = slot_of(config_.first_round + n);
