@@ -64,7 +64,8 @@ struct DaemonHello {
   std::string node;
   std::string software;
 };
-/// Comes with three descriptors: channel memfd, doorbell eventfd, completion eventfd.
+/// Comes with three descriptors: channel memfd, and an end each of the daemon's
+/// doorbell (to ring) and the rank's (to listen).
 struct Attached {
   std::uint32_t slot_count = 0;
   std::uint64_t slot_bytes = 0;

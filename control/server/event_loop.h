@@ -19,7 +19,7 @@ namespace gradplane::server {
 /// Names a timer of one EventLoop; never used twice.
 using TimerId = std::uint64_t;
 
-/// The main thread's loop: descriptors (sockets, signalfd, the engine's eventfd) and timers. All
+/// The main thread's loop: descriptors (sockets, signalfd, the engine's doorbell) and timers. All
 /// calls and callbacks on one thread. A callback may watch, forget and start whatever it likes,
 /// itself included.
 class EventLoop {

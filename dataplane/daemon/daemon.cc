@@ -102,8 +102,8 @@ Status Daemon::open_dataplane() {
   auto engine_events = ipc::create_doorbell();
   if (!engine_events) return engine_events.error();
   engine_events_ = std::move(engine_events.value());
-  Status watched = loop_->watch(engine_events_.get(), EPOLLIN, [this](std::uint32_t) {
-    ipc::silence_doorbell(engine_events_.get());
+  Status watched = loop_->watch(engine_events_.listen.get(), EPOLLIN, [this](std::uint32_t) {
+    ipc::silence_doorbell(engine_events_.listen.get());
     take_engine_events();
   });
   if (!watched) return watched;
@@ -131,14 +131,17 @@ Status Daemon::open_dataplane() {
                   .spin = config_.poll.spin,
                   .max_sleep = config_.poll.max_sleep,
                   .core = config_.poll.core},
-      doorbell_.get(), engine_events_.get(), events_);
+      doorbell_, engine_events_.ring.get(), events_);
   return Nothing{};
 }
 
 Daemon::~Daemon() {
   // The poll loop first: it uses everything else.
   if (poll_) poll_->stop();
-  if (loop_ && engine_events_) loop_->forget(engine_events_.get());
+  if (loop_ && engine_events_.listen) loop_->forget(engine_events_.listen.get());
+  // A rank may have queued a descriptor there that takes its time to close. At the end of the
+  // process none does.
+  (void)doorbell_.listen.release();
 }
 
 void Daemon::announce() const {

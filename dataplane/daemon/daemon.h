@@ -17,7 +17,7 @@
 #include "dataplane/daemon/poll_thread.h"
 #include "dataplane/daemon/ranks.h"
 #include "dataplane/engine/engine.h"
-#include "dataplane/ipc/unique_fd.h"
+#include "dataplane/ipc/doorbell.h"
 #include "dataplane/port/port.h"
 
 namespace gradplane::daemon {
@@ -72,8 +72,8 @@ class Daemon : public server::ConnectionHandler {
   std::unique_ptr<server::Signals> signals_;
   std::unique_ptr<server::Server> server_;
   std::unique_ptr<session::SessionManager> session_;
-  ipc::UniqueFd doorbell_;       // ranks ring the poll loop
-  ipc::UniqueFd engine_events_;  // the poll loop rings us
+  ipc::Doorbell doorbell_;       // ranks ring the poll loop
+  ipc::Doorbell engine_events_;  // the poll loop rings us
   api::CommandQueue commands_{api::kQueueEntries};
   api::EventQueue events_{api::kQueueEntries};
   RankTable ranks_;

@@ -51,15 +51,15 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
     server_->hang_up(connection, channel.error().message);
     return;
   }
-  const ipc::Channel& memory = channel.value()->channel;
-  const std::array<int, 3> fds = {memory.fd(), doorbell_.get(),
-                                  channel.value()->wake_trainer.get()};
+  const ipc::Channel& memory = channel.value().channel->channel;
+  const std::array<int, 3> fds = {memory.fd(), doorbell_.ring.get(),
+                                  channel.value().trainer_listens.get()};
   const protocol::Attached reply{.slot_count = memory.sizes().slot_count,
                                  .slot_bytes = memory.sizes().slot_bytes,
                                  .total_bytes = memory.sizes().total_bytes()};
   ranks_.emplace(connection, Rank{.attach = attach,
                                   .pid = pids_[connection],
-                                  .channel = std::move(channel.value()),
+                                  .channel = std::move(channel.value().channel),
                                   .buckets = {}});
   server_->send(connection, reply, fds);
 }

@@ -10,8 +10,6 @@
 
 #include <algorithm>
 
-#include "dataplane/ipc/doorbell.h"
-
 namespace gradplane::daemon {
 namespace {
 
@@ -35,8 +33,8 @@ Instant clock_now() {
   return Instant::from_ns(ts.tv_sec * 1'000'000'000 + ts.tv_nsec);
 }
 
-PollThread::PollThread(engine::Engine& engine, PollOptions options, int doorbell, int wake_control,
-                       const api::EventQueue& events)
+PollThread::PollThread(engine::Engine& engine, PollOptions options, const ipc::Doorbell& doorbell,
+                       int wake_control, const api::EventQueue& events)
     : engine_(engine),
       options_(options),
       doorbell_(doorbell),
@@ -57,7 +55,7 @@ PollThread::PollThread(engine::Engine& engine, PollOptions options, int doorbell
 
 void PollThread::stop() {
   stopping_.store(true, std::memory_order_relaxed);
-  ipc::ring_doorbell(doorbell_);
+  ipc::ring_doorbell(doorbell_.ring.get());
   if (thread_.joinable()) thread_.join();
 }
 
@@ -92,9 +90,12 @@ void PollThread::nap(Instant now) {
   if (length <= Duration{}) return;
   next_nap_ = std::min(next_nap_ * 2, limit);
   if (!engine_.prepare_sleep()) return;
-  pollfd doorbell{.fd = doorbell_, .events = POLLIN, .revents = 0};
+  const int listen_fd = doorbell_is_good_ ? doorbell_.listen.get() : -1;
+  pollfd doorbell{.fd = listen_fd, .events = POLLIN, .revents = 0};
   const timespec timeout = to_timespec(length);
-  if (ppoll(&doorbell, 1, &timeout, nullptr) > 0) ipc::silence_doorbell(doorbell_);
+  if (ppoll(&doorbell, 1, &timeout, nullptr) > 0) {
+    doorbell_is_good_ = ipc::silence_doorbell(listen_fd);
+  }
   engine_.end_sleep();
 }
 

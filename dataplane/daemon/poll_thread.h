@@ -9,6 +9,7 @@
 
 #include "dataplane/base/time.h"
 #include "dataplane/engine/engine.h"
+#include "dataplane/ipc/doorbell.h"
 
 namespace gradplane::daemon {
 
@@ -22,10 +23,10 @@ struct PollOptions {
 /// Runs an engine on a thread of its own until stop(). The one place that reads the clock for it.
 class PollThread {
  public:
-  /// `doorbell`: an eventfd that ranks write to wake a sleeping loop. `wake_control`: an eventfd
-  /// written when events wait for the control thread.
-  PollThread(engine::Engine& engine, PollOptions options, int doorbell, int wake_control,
-             const api::EventQueue& events);
+  /// `doorbell`: ranks ring it to wake a sleeping loop. `wake_control`: the end of a doorbell that
+  /// is rung when events wait for the control thread. Both must outlive this.
+  PollThread(engine::Engine& engine, PollOptions options, const ipc::Doorbell& doorbell,
+             int wake_control, const api::EventQueue& events);
   ~PollThread() { stop(); }
   PollThread(const PollThread&) = delete;
   PollThread& operator=(const PollThread&) = delete;
@@ -43,7 +44,7 @@ class PollThread {
 
   engine::Engine& engine_;
   const PollOptions options_;
-  const int doorbell_;
+  const ipc::Doorbell& doorbell_;
   const int wake_control_;
   const api::EventQueue& events_;
   std::atomic<bool> stopping_{false};
@@ -52,6 +53,7 @@ class PollThread {
   Instant started_;
   Instant last_work_;
   Duration next_nap_;
+  bool doorbell_is_good_ = true;  // once a rank has spoilt it, naps end by the clock alone
   std::thread thread_;
 };
 

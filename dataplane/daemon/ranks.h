@@ -12,6 +12,7 @@
 #include "control/session/actions.h"
 #include "dataplane/base/result.h"
 #include "dataplane/engine/job_runtime.h"
+#include "dataplane/ipc/unique_fd.h"
 
 namespace gradplane::daemon {
 
@@ -28,8 +29,14 @@ struct Rank {
   std::map<std::uint32_t, std::vector<protocol::BucketTensor>> buckets;
 };
 
-/// Makes the shared memory and the eventfd of a rank.
-Result<std::shared_ptr<engine::RankChannel>> make_channel(std::size_t round_bytes);
+/// What the daemon keeps of a rank's channel; and the end of the trainer's doorbell that it passes
+/// on and then closes, because a trainer can have descriptors sent to it that are slow to close.
+struct NewChannel {
+  std::shared_ptr<engine::RankChannel> channel;
+  ipc::UniqueFd trainer_listens;
+};
+/// Makes the shared memory of a rank, and the doorbell of its trainer.
+Result<NewChannel> make_channel(std::size_t round_bytes);
 
 using RankTable = std::map<session::RankHandle, Rank>;
 

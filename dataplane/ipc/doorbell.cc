@@ -2,34 +2,68 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/ipc/doorbell.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 
 #include "dataplane/ipc/system_error.h"
 
 namespace gradplane::ipc {
+namespace {
 
-Result<UniqueFd> create_doorbell() {
-  UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!fd) return system_error("cannot create an eventfd", errno, "raise the limit of open files");
-  return fd;
+enum class Head { kRing, kNothing, kDescriptors };
+
+/// What the next message is. To receive a descriptor without wanting it is to close it, and that
+/// may last as long as its sender likes: a TCP socket lingers. To peek closes nothing for good.
+Head peek(int listen_fd) noexcept {
+  msghdr message{};
+  if (::recvmsg(listen_fd, &message, MSG_PEEK | MSG_DONTWAIT) < 0) return Head::kNothing;
+  return (message.msg_flags & MSG_CTRUNC) != 0 ? Head::kDescriptors : Head::kRing;
 }
 
-void ring_doorbell(int fd) noexcept {
+}  // namespace
+
+// Not an eventfd and not a pipe. O_NONBLOCK belongs to the open file, which the other side would
+// share, and whoever clears it makes write() and read() block; a pipe has a mutex that the other
+// side can hold. A datagram, because shutdown() of one end of a stream hangs up the other too.
+Result<Doorbell> create_doorbell() {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return system_error("cannot create a pair of sockets", errno, "raise the limit of open files");
+  }
+  Doorbell bell{UniqueFd(ends[0]), UniqueFd(ends[1])};
+  if (::shutdown(bell.ring.get(), SHUT_RD) != 0) {
+    return system_error("cannot shut down one way of a socket", errno, "report this as a bug");
+  }
+  // The kernel makes it the least that it allows, which is room for some six rings.
+  const int least = 0;
+  if (::setsockopt(bell.ring.get(), SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)) != 0) {
+    return system_error("cannot bound the queue of a socket", errno, "report this as a bug");
+  }
+  return bell;
+}
+
+void ring_doorbell(int ring_fd) noexcept {
   const int saved_errno = errno;
-  const std::uint64_t one = 1;
-  // It fails only when the counter is full, and then the sleeper is awake already.
-  [[maybe_unused]] const auto written = ::write(fd, &one, sizeof(one));
+  const char ring = 0;
+  // It fails when the queue is full, and then the sleeper is awake already; or when the sleeper
+  // has broken its own end.
+  [[maybe_unused]] const auto sent =
+      ::send(ring_fd, &ring, sizeof(ring), MSG_DONTWAIT | MSG_NOSIGNAL);
   errno = saved_errno;
 }
 
-void silence_doorbell(int fd) noexcept {
+bool silence_doorbell(int listen_fd) noexcept {
   const int saved_errno = errno;
-  std::uint64_t rings;
-  [[maybe_unused]] const auto got = ::read(fd, &rings, sizeof(rings));
+  Head head = Head::kNothing;
+  for (int i = 0; i < kMaxRingsSilenced; ++i) {
+    head = peek(listen_fd);
+    if (head != Head::kRing) break;
+    char ring;
+    [[maybe_unused]] const auto got = ::recv(listen_fd, &ring, sizeof(ring), MSG_DONTWAIT);
+  }
   errno = saved_errno;
+  return head != Head::kDescriptors;
 }
 
 }  // namespace gradplane::ipc

@@ -46,7 +46,7 @@ struct ChannelHeader {
   alignas(kCacheLineBytes) std::atomic<std::uint64_t> daemon_beat;
   /// Poll loop: rw, trainer: ro. Not 0 while the poll loop sleeps and wants its doorbell rung.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> daemon_sleeps;
-  /// Trainer: rw, poll loop: ro. Not 0 while the trainer sleeps and wants its eventfd signalled.
+  /// Trainer: rw, poll loop: ro. Not 0 while the trainer sleeps and wants its doorbell rung.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> trainer_sleeps;
 };
 static_assert(offsetof(ChannelHeader, daemon_beat) == kCacheLineBytes);

@@ -22,6 +22,8 @@ class UniqueFd {
   ~UniqueFd() { reset(); }
 
   int get() const noexcept { return fd_; }
+  /// Gives up the descriptor: the caller's to close, or the end of the process's.
+  int release() noexcept { return std::exchange(fd_, -1); }
   explicit operator bool() const noexcept { return fd_ >= 0; }
   void reset() noexcept {
     if (fd_ < 0) return;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 
 #include <cerrno>
@@ -245,20 +246,14 @@ TEST_CASE("what comes with `attached` is checked") {
   const ipc::UniqueFd writing(pipe_ends[1]);
   CHECK(attempt(daemon, answer_attach(honest, {fds[0], writing.get(), fds[2]})).status ==
         GP_BROKEN);
-}
 
-TEST_CASE("a blocking eventfd is made to not block") {
-  FakeDaemon daemon;
-  Peer peer;
-  for (const int fd : {peer.daemon_doorbell.get(), peer.trainer_doorbell.get()}) {
-    REQUIRE(::fcntl(fd, F_SETFL, 0) == 0);
+  const ipc::UniqueFd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  const ipc::UniqueFd stream(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const ipc::UniqueFd udp(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  for (const int other : {event.get(), stream.get(), udp.get()}) {
+    CHECK(attempt(daemon, answer_attach(honest, {fds[0], other, fds[2]})).status == GP_BROKEN);
+    CHECK(attempt(daemon, answer_attach(honest, {fds[0], fds[1], other})).status == GP_BROKEN);
   }
-  const Attempt result =
-      attempt(daemon, [&](ipc::UniqueFd connection) { let_in(std::move(connection), peer); });
-  REQUIRE(result.status == GP_OK);
-  CHECK((::fcntl(peer.daemon_doorbell.get(), F_GETFL) & O_NONBLOCK) != 0);
-  CHECK((::fcntl(peer.trainer_doorbell.get(), F_GETFL) & O_NONBLOCK) != 0);
-  gp_detach(result.session, 1);
 }
 
 TEST_CASE("no descriptor is left behind, whichever way it goes") {

@@ -106,14 +106,14 @@ inline constexpr ipc::ChannelSizes kSizes{.slot_count = 16, .slot_bytes = 4096};
 struct Peer {
   ipc::UniqueFd connection;
   ipc::Channel channel{std::move(ipc::Channel::create(kSizes).value())};
-  ipc::UniqueFd daemon_doorbell{std::move(ipc::create_doorbell().value())};
-  ipc::UniqueFd trainer_doorbell{std::move(ipc::create_doorbell().value())};
+  ipc::Doorbell daemon_doorbell{std::move(ipc::create_doorbell().value())};
+  ipc::Doorbell trainer_doorbell{std::move(ipc::create_doorbell().value())};
   ipc::RingConsumer<ipc::Submission> submissions{channel.submissions()};
   ipc::RingProducer<ipc::Completion> completions{channel.completions()};
   protocol::Attach attach;
 
   std::vector<int> descriptors() const {
-    return {channel.fd(), daemon_doorbell.get(), trainer_doorbell.get()};
+    return {channel.fd(), daemon_doorbell.ring.get(), trainer_doorbell.listen.get()};
   }
   bool complete(std::uint32_t round, std::uint32_t contributors = 2) {
     return completions.push({.round = round, .contributors = contributors});

@@ -2,8 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "trainer-shim/client/attach.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -62,14 +61,15 @@ Failure ask(ControlSocket& control, const protocol::ClientMessage& question, Ins
   return {};
 }
 
-/// A descriptor that can be rung without blocking and without SIGPIPE, as an eventfd can.
-bool make_doorbell(int fd) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0 || S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) {
-    return false;
-  }
-  const int flags = ::fcntl(fd, F_GETFL);
-  return flags >= 0 && ((flags & O_NONBLOCK) != 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0);
+bool socket_option_is(int fd, int option, int wanted) {
+  int value = -1;
+  socklen_t value_bytes = sizeof(value);
+  return ::getsockopt(fd, SOL_SOCKET, option, &value, &value_bytes) == 0 && value == wanted;
+}
+
+/// Another kind of socket might block where this one does not.
+bool is_doorbell(int fd) {
+  return socket_option_is(fd, SO_DOMAIN, AF_UNIX) && socket_option_is(fd, SO_TYPE, SOCK_DGRAM);
 }
 
 Failure take_channel(const protocol::Attached& attached, Received& received, Attachment& out) {
@@ -86,8 +86,8 @@ Failure take_channel(const protocol::Attached& attached, Received& received, Att
   out.channel = std::move(view.value());
   out.daemon_doorbell = std::move(received.descriptors[1]);
   out.trainer_doorbell = std::move(received.descriptors[2]);
-  if (!make_doorbell(out.daemon_doorbell.get()) || !make_doorbell(out.trainer_doorbell.get())) {
-    return {GP_BROKEN, "gradplaned passed descriptors that are no eventfds"};
+  if (!is_doorbell(out.daemon_doorbell.get()) || !is_doorbell(out.trainer_doorbell.get())) {
+    return {GP_BROKEN, "gradplaned passed descriptors that are no doorbells"};
   }
   return {};
 }

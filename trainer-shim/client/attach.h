@@ -13,8 +13,8 @@ namespace gradplane::client {
 struct Attachment {
   ControlSocket control;
   ipc::ChannelView channel;
-  ipc::UniqueFd daemon_doorbell;   // the rank rings the daemon
-  ipc::UniqueFd trainer_doorbell;  // the daemon rings the rank
+  ipc::UniqueFd daemon_doorbell;   // to ring the daemon
+  ipc::UniqueFd trainer_doorbell;  // to listen to the daemon
 };
 
 /// Connects, presents the key, and checks everything that comes back. Bounded by the options.

@@ -43,7 +43,7 @@ void relax_processor() noexcept {
 
 }  // namespace
 
-Session::Session(Attachment attachment, ipc::UniqueFd wake, std::uint32_t world_size)
+Session::Session(Attachment attachment, ipc::Doorbell wake, std::uint32_t world_size)
     : attachment_(std::move(attachment)),
       wake_(std::move(wake)),
       world_size_(world_size),
@@ -182,7 +182,7 @@ void Session::sleep(Duration bound) {
 void Session::poll_descriptors(Duration bound, bool completions_wake) {
   std::array<pollfd, 3> descriptors = {{{attachment_.control.fd(), POLLIN, 0},
                                         {attachment_.trainer_doorbell.get(), POLLIN, 0},
-                                        {wake_.get(), POLLIN, 0}}};
+                                        {wake_.listen.get(), POLLIN, 0}}};
   const std::size_t count = completions_wake ? descriptors.size() : 1;
   if (poll_for(std::span(descriptors).first(count), std::min(bound, kWaitSlice)) > 0) {
     if (descriptors[1].revents != 0) ipc::silence_doorbell(descriptors[1].fd);

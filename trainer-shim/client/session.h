@@ -21,7 +21,7 @@ namespace gradplane::client {
 /// over for good once over() is not GP_OK. One thread at a time, save for wake().
 class Session {
  public:
-  Session(Attachment attachment, ipc::UniqueFd wake, std::uint32_t world_size);
+  Session(Attachment attachment, ipc::Doorbell wake, std::uint32_t world_size);
 
   Failure wait_ready(Duration bound);
   Failure register_bucket(std::uint32_t bucket, std::span<const gp_tensor> tensors);
@@ -30,7 +30,7 @@ class Session {
   /// 1 taken, 0 none, or -gp_status.
   int poll(gp_completion& out);
   gp_status wait(Duration bound);
-  void wake() const noexcept { ipc::ring_doorbell(wake_.get()); }
+  void wake() const noexcept { ipc::ring_doorbell(wake_.ring.get()); }
   void say_goodbye(bool clean);
 
   std::span<std::byte> round_memory(std::uint32_t round) const noexcept {
@@ -53,7 +53,7 @@ class Session {
   std::string missing_text() const;
 
   Attachment attachment_;
-  ipc::UniqueFd wake_;
+  ipc::Doorbell wake_;
   std::uint32_t world_size_;
   Duration spin_limit_;
   ipc::RingProducer<ipc::Submission> submissions_;
