@@ -9,12 +9,18 @@
 namespace gradplane::core {
 namespace {
 
-constexpr std::size_t kLinkBurstBytes = 16 * (kDefaultBlockBytes + kWireOverheadBytes);
+constexpr std::size_t kMinLinkBurstBytes = 16 * (kDefaultBlockBytes + kWireOverheadBytes);
+/// A loop that naps this long still fills its link.
+constexpr std::uint64_t kLinkBurstPerSecond = 2000;  // 0.5 ms
+
+std::size_t link_burst_bytes(std::uint64_t bits_per_second) {
+  return std::max<std::size_t>(kMinLinkBurstBytes, bits_per_second / 8 / kLinkBurstPerSecond);
+}
 
 }  // namespace
 
 Node::Node(std::uint16_t self, std::uint64_t link_bits_per_second)
-    : self_(self), link_(link_bits_per_second, kLinkBurstBytes) {}
+    : self_(self), link_(link_bits_per_second, link_burst_bytes(link_bits_per_second)) {}
 
 bool Node::add(Job* job) {
   if (job_count_ == jobs_.size()) return false;
