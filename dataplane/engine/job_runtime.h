@@ -15,7 +15,7 @@
 
 namespace gradplane::engine {
 
-/// A rank's channel and the end of a doorbell that wakes its trainer. Shared by the session and the job.
+/// A rank's channel and the end of a doorbell that wakes its trainer. The session's and the job's.
 struct RankChannel {
   ipc::Channel channel;
   ipc::UniqueFd wake_trainer;

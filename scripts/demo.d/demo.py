@@ -26,7 +26,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(prog="scripts/demo")
     parser.add_argument("--only", choices=RUNS)
     parser.add_argument("--rate", type=netlab.parse_rate, default=200_000_000)
-    # A server that sums for four has a faster port than they; "--aggregator-rate 200mbit" shows why.
+    # A server that sums for four has a faster port than they; 200mbit shows why.
     parser.add_argument("--aggregator-rate", type=netlab.parse_rate, default=800_000_000)
     parser.add_argument("--loss", type=netlab.parse_share, default=0.01)
     parser.add_argument("--tcp", choices=("reno", "cubic", "bbr"), default="cubic")

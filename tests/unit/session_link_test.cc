@@ -387,19 +387,3 @@ TEST_CASE("frames that no honest peer sends end the conversation") {
   }
   CHECK(messages.empty());
 }
-
-TEST_CASE("acknowledgements of what was never sent change nothing") {
-  SendStream stream;
-  REQUIRE(stream.push(message_of(10, 1)));
-  REQUIRE(stream.push(message_of(10, 2)));
-  stream.on_ack(3, 0);
-  stream.on_ack(UINT32_MAX, 0xffffffff);
-  std::uint32_t sequence = 9;
-  REQUIRE(stream.next_due(Instant(), sequence) != nullptr);
-  CHECK(sequence == 0);
-  stream.on_ack(1, 0xffffffff);
-  REQUIRE(stream.next_due(Instant(), sequence) != nullptr);
-  CHECK(sequence == 1);
-  stream.on_ack(2, 0);
-  CHECK(stream.empty());
-}
