@@ -14,7 +14,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim")
+SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim", "perf")
 QUICK_SUITES = ("unit", "protocol", "property")
 ASAN_SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim")
 # Of the ThreadSanitizer build only what has threads: the rings, and who rings doorbells.
