@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Hosts as network namespaces, joined by links with a rate, a delay, losses and more.
+
+Unlike netlab's, these links are emulated by a process, `tests/lab/lab_switch`, which kernel TCP and
+DPDK ports both cross:
+
+    host: mg0 ------------------ m-HOST [bridge mg]     unshaped, 10.99.0.i/24
+    host: dp0 (tbf) ------------ p-HOST [lab_switch]    as described; kernel 10.77.0.i/16,
+                                                        gradplaned 10.77.1.i/16
+
+The token bucket on dp0 has the rate of the host's uplink and counts the same bytes, so that TCP
+feels its own line rate as it would on a NIC; a DPDK port sends past it, into the switch's own
+uplink. The two have one rate, so what passed the bucket queues in the switch for a burst at most.
+"""
+
+import dataclasses
+import json
+import os
+import pathlib
+import select
+import socket
+import subprocess
+
+import netlab
+from netlab import LabError, in_namespace, ip_batch, run_command
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+START_SECONDS = 20
+ANSWER_SECONDS = 10
+MAX_ANSWER_BYTES = 1 << 20
+# tests/lab/link.h: what Ethernet adds to a frame.
+FRAME_OVERHEAD_BYTES = 24
+
+
+@dataclasses.dataclass(frozen=True)
+class EmulatedHost(netlab.Host):
+    @property
+    def kernel_address(self):
+        return f"10.77.0.{self.index}"
+
+    @property
+    def dataplane_address(self):
+        return f"10.77.1.{self.index}"
+
+
+class EmulatedLab(netlab.Lab):
+    """Makes and removes one lab. `network` is a description as in docs/testing.md, as a dict."""
+
+    def __init__(self, run, network, tcp="cubic", owner=None):
+        names = [host if isinstance(host, str) else host["name"] for host in network["hosts"]]
+        super().__init__(run, names, kernel_address=True, tcp=tcp, owner=owner)
+        self.hosts = {
+            name: EmulatedHost(host.name, host.index, host.namespace)
+            for name, host in self.hosts.items()
+        }
+        self._network = network
+        self._process = None
+        self._socket = None
+        self._socket_path = netlab.STATE_DIR / f"{run}.sock"
+
+    def __exit__(self, *_):
+        self.down()
+
+    def up(self):
+        try:
+            super().up()
+            self._start_switch()
+            for name, link in self.stats()["links"].items():
+                if name in self.hosts:
+                    self._shape(name, link["up"]["settings"])
+        except BaseException:
+            self.down()
+            raise
+
+    def down(self):
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+        netlab.down(self.run)
+        if self._process is not None:
+            self._process.wait(START_SECONDS)
+            self._process.stdout.close()
+            self._process = None
+        self._socket_path.unlink(missing_ok=True)
+
+    def stats(self):
+        """What every link and the switch have counted, and how the links are now."""
+        return self._ask({"do": "stats"})
+
+    def reset(self):
+        """Sets all counters to zero, and the deepest queues."""
+        self._ask({"do": "reset"})
+
+    def set(self, link, direction, settings):
+        """Changes a link for frames to come; returns how it now is. Keys as in the description."""
+        request = {"do": "set", "link": link, "direction": direction, "settings": settings}
+        state = self._ask(request)["link"]
+        if link in self.hosts and direction in ("up", "both"):
+            self._shape(link, state["up"]["settings"])
+        return state
+
+    def start_schedule(self):
+        """The description's schedule counts from now. It changes the switch's links, not dp0."""
+        self._ask({"do": "start_schedule"})
+
+    def set_tcp(self, congestion_control):
+        """For connections that begin from now on."""
+        with netlab.congestion_control_allowed(congestion_control):
+            for host in self.hosts.values():
+                setting = f"net.ipv4.tcp_congestion_control={congestion_control}"
+                in_namespace(host.namespace, ["sysctl", "-qw", setting])
+
+    def switch_cpu_seconds(self):
+        """Of the switch since it began, with what the kernel does in its name."""
+        return self.stats()["switch"]["cpu_seconds"]
+
+    def _ask(self, request):
+        try:
+            self._socket.send(json.dumps(request).encode())
+            answer = json.loads(self._socket.recv(MAX_ANSWER_BYTES))
+        except (OSError, ValueError) as error:
+            raise LabError(f"the switch of {self.run} gives no answer: {error}") from error
+        if not answer["ok"]:
+            raise LabError(f"the switch of {self.run} refused {request['do']}: {answer['error']}")
+        return answer
+
+    def _make_switch(self):
+        lines = ["link set lo up", "link add mg type bridge stp_state 0 forward_delay 0"]
+        ip_batch(self.switch, lines + ["link set mg up"])
+
+    def _lose_frames(self):
+        """The switch does."""
+
+    def _configure_kernel(self, namespace):
+        super()._configure_kernel(namespace)
+        # What one connection learned about the path must not help the next: it would make
+        # measurements depend on their order.
+        in_namespace(namespace, ["sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=1"])
+
+    def _connect(self, host):
+        name, mtu, namespace = host.name, netlab.MTU_BYTES, host.namespace
+        ip_batch(self.switch, [
+            f"link add m-{name} type veth peer name mg0 netns {namespace}",
+            f"link add p-{name} mtu {mtu} type veth peer name dp0 mtu {mtu} netns {namespace}",
+            f"link set m-{name} master mg",
+            f"link set m-{name} up",
+            f"link set p-{name} up",
+        ])  # fmt: skip
+        inside = [
+            "link set lo up",
+            f"link set mg0 address {host.mac(1)} up",
+            f"address add {host.management_address}/24 dev mg0",
+            f"link set dp0 address {host.mac(2)} up",
+            f"address add {host.kernel_address}/16 dev dp0",
+        ]
+        # No connection waits for an address that a lossy link has swallowed.
+        for other in self.hosts.values():
+            if other.name != name:
+                inside.append(
+                    f"neighbour add {other.kernel_address} lladdr {other.mac(2)} dev dp0 "
+                    "nud permanent"
+                )
+        ip_batch(namespace, inside)
+        offloads = [word for offload in netlab.OFFLOADS for word in (offload, "off")]
+        in_namespace(namespace, ["ethtool", "-K", "dp0", *offloads])
+        in_namespace(self.switch, ["ethtool", "-K", f"p-{name}", *offloads])
+
+    def _start_switch(self):
+        build = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build"))
+        program = build / "tests/lab/lab_switch"
+        if not os.access(program, os.X_OK):
+            raise LabError(f"{program} is not built; run scripts/build")
+        command = ["ip", "netns", "exec", self.switch, program, "--network", "/dev/stdin"]
+        command += ["--socket", self._socket_path]
+        for name in self.hosts:
+            command += ["--port", f"{name}=p-{name}"]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        with self._process.stdin as description:
+            description.write(json.dumps(self._network, indent=1).encode())
+        if not select.select([self._process.stdout], [], [], START_SECONDS)[0]:
+            raise LabError(f"the switch of {self.run} did not start within {START_SECONDS} s")
+        said = self._process.stdout.readline().decode()
+        if said != "ready\n":
+            said += self._process.stdout.read().decode()
+            raise LabError(f"the switch of {self.run} did not start: {said.strip()}")
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.settimeout(ANSWER_SECONDS)
+        self._socket.connect(str(self._socket_path))
+
+    def _shape(self, name, uplink):
+        """dp0's own queue, as a NIC has one; none for a link without a rate."""
+        namespace = self.hosts[name].namespace
+        if not uplink["rate_bits_per_second"]:
+            shown = run_command(["tc", "-n", namespace, "qdisc", "show", "dev", "dp0", "root"])
+            if "tbf" in shown:
+                run_command(["tc", "-n", namespace, "qdisc", "del", "dev", "dp0", "root"])
+            return
+        link = netlab.Link(uplink["rate_bits_per_second"], uplink["queue_bytes"])
+        run_command(
+            ["tc", "-n", namespace, "qdisc", "replace", "dev", "dp0", "root", "tbf"]
+            + ["rate", f"{link.rate_bits}bit", "burst", str(link.burst_bytes())]
+            + ["limit", str(link.queue_bytes), "overhead", str(FRAME_OVERHEAD_BYTES)]
+        )

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <memory>
+#include <queue>
+#include <span>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "tests/lab/description.h"
+#include "tests/lab/frame.h"
+#include "tests/lab/link.h"
+#include "tests/lab/routes.h"
+
+namespace gradplane::lab {
+
+/// Frames under way at most; 30 ms of 8 hosts that send 64-byte frames at 140 Mbit/s each, or
+/// 400 ms of 2 Gbit/s in large frames. Memory is used as frames need it.
+inline constexpr std::size_t kDefaultFramesInFlight = 65536;
+
+struct NetworkCounters {
+  std::uint64_t delivered = 0;
+  std::uint64_t pool_exhausted = 0;  // frames lost because too many were under way
+  std::uint64_t malformed = 0;       // shorter than a header, or longer than kMaxFrameBytes
+};
+
+/// A link between two places, with both its directions.
+struct TwoWayLink {
+  std::string name;
+  bool is_host_link = true;
+  Link first;   // up, or forward
+  Link second;  // down, or backward
+};
+
+/// Hosts, links and the frames on them, in whatever time the caller lives. Pure.
+/// Knows, like any switch, which host has which MAC address from what the hosts have sent; a frame
+/// for an unknown one or for a group goes to every other host, over each one's own route.
+class Network {
+ public:
+  explicit Network(const Description& description,
+                   std::size_t frames_in_flight = kDefaultFramesInFlight);
+
+  /// A host sends. Frames of one host come in the order of time.
+  void offer(std::size_t from_host, Instant at, std::span<const std::byte> frame);
+
+  Instant next_event() const;
+  /// Runs what happens up to `now`; calls `deliver(host, at, frame)` for frames that arrive. A
+  /// frame stays as it is until the next call of offer() or run_until().
+  template <typename F>
+  void run_until(Instant now, F deliver) {
+    release_delivered();
+    start_due_changes(now);
+    while (!events_.empty() && events_.top().at <= now) {
+      const Event event = events_.top();
+      events_.pop();
+      if (!event.has_arrived) {
+        forward(event);
+        continue;
+      }
+      ++counters_.delivered;
+      delivered_.push_back(event.slot);
+      deliver(event.to_host, event.at, bytes(event.slot));
+    }
+  }
+
+  /// The schedule counts from here; changes that were not yet due are forgotten.
+  void start_schedule(Instant now);
+
+  std::vector<TwoWayLink>& links() { return links_; }  // hosts first, then site links
+  TwoWayLink* find_link(std::string_view name);
+  static void set(TwoWayLink& link, Direction direction, const SettingsChange& change);
+  std::size_t host_count() const { return sites_of_hosts_.size(); }
+  std::size_t frames_in_flight() const { return slots_.size() - free_slots_.size(); }
+  const NetworkCounters& counters() const { return counters_; }
+  void reset_counters();
+
+ private:
+  using Slot = std::uint32_t;
+  struct Event {
+    Instant at;
+    std::uint64_t sequence = 0;  // keeps the order of what happens at the same time
+    Slot slot = 0;
+    std::uint16_t from_host = 0;
+    std::uint16_t to_host = 0;
+    std::uint16_t site = 0;
+    bool has_arrived = false;               // at to_host; else it is at the site
+    bool operator<(const Event& o) const {  // std::priority_queue pops the greatest
+      return at != o.at ? at > o.at : sequence > o.sequence;
+    }
+  };
+  struct SlotState {
+    std::uint16_t bytes = 0;
+    std::uint32_t users = 0;  // events; duplicates and copies for a group share their bytes
+  };
+
+  std::span<std::byte> bytes(Slot slot) {
+    return {memory_.get() + slot * kMaxFrameBytes, slots_[slot].bytes};
+  }
+  void forward(const Event& event);
+  /// Puts the event's frame on a link and makes an event of each arrival.
+  void pass(Link& link, Event event, Instant at);
+  void release(Slot slot);
+  void release_delivered();
+  void start_due_changes(Instant now);
+
+  Rng rng_;
+  Routes routes_;
+  std::vector<std::uint16_t> sites_of_hosts_;
+  std::vector<TwoWayLink> links_;
+  std::vector<ScheduledChange> schedule_;
+  std::size_t changes_done_ = 0;
+  Instant schedule_start_ = Instant::never();
+  std::unordered_map<std::uint64_t, std::uint16_t> hosts_by_mac_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::vector<SlotState> slots_;
+  std::vector<Slot> free_slots_;
+  std::vector<Slot> delivered_;
+  std::priority_queue<Event> events_;
+  std::uint64_t sequence_ = 0;
+  NetworkCounters counters_;
+};
+
+}  // namespace gradplane::lab
