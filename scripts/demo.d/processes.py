@@ -15,7 +15,7 @@ END_SECONDS = 10
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
-class DemoError(Exception):
+class DemoError(RuntimeError):
     """Ends the demo: says what went wrong, and shows where to look."""
 
 
@@ -71,6 +71,10 @@ class Process:
         if code is not None:
             how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
             self.fail(how)
+
+    def signal_group(self, number):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, number)
 
     def end(self):
         """Asks, then insists; its whole group."""

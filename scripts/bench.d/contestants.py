@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Who is measured, behind one interface: Gloo, Open MPI, a parameter server, gradplane.
+
+Several may be up in one lab at a time, as long as only one has a round. Each sets the lab's
+congestion control for its own connections, so start() and ready() of one come before those of the
+next.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import pathlib
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "scripts/lib"), str(ROOT / "scripts/demo.d"), str(ROOT / "tests/peers")]
+import gradplane_nodes  # noqa: E402
+import mpi  # noqa: E402
+import netlab  # noqa: E402
+import processes  # noqa: E402
+from ranks import Ranks  # noqa: E402
+
+ContestantError = processes.DemoError  # what happened, the last lines of the log, and where it is
+
+PYTHON = "/usr/bin/python3"
+TORCH_RANKS = ROOT / "tests/peers/torch_ranks.py"
+PEERS = "tests/peers"  # in the build folder
+FIRST_PORT = 29500  # each contestant has one of its own
+MAX_CONTESTANTS = 100  # at a time
+ROUND_SECONDS = 120
+LEAVE_SECONDS = 10
+FIRST_UDP_PORT = 47000
+UDP_PORTS = 128  # of a cluster, at most
+# A daemon whose turn it is not is silent for a while, and so are all its peers.
+PATIENCE = "liveness:\n  suspect_after: 10 min\n"
+
+
+class Contestant:
+    """start(), ready(), round() as often as wanted, end(); end() always. Once a round has an error
+    in it the contestant is broken, and only end() is left. start() and ready() raise OSError,
+    ContestantError or netlab.LabError."""
+
+    dataplane = "dp0"
+    management = "mg0"
+    first_host_is_server = False
+    _numbers = itertools.count()
+
+    def __init__(self, name, cc=None):
+        """`cc` is the congestion control of the kernel's TCP, None: as it is."""
+        self.name = name
+        self.cc = cc
+        self.build = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build"))
+        self.number = next(self._numbers) % MAX_CONTESTANTS
+        self.port = FIRST_PORT + self.number
+        self.server = self.logs = None
+        self.workers = []  # the host of each rank
+        self.processes = []
+        self.is_broken = False
+        self._lab = self._ranks = None
+
+    def start(self, lab, rate_bits, logs):
+        """Starts all ranks. `rate_bits`, per second, is what every link of the lab has; `logs` is a
+        folder for this contestant alone."""
+        self._lab = lab
+        self.logs = pathlib.Path(logs)
+        self.logs.mkdir(parents=True, exist_ok=True)
+        hosts = list(lab.hosts.values())
+        self.server = hosts[0]
+        self.workers = hosts[1:] if self.first_host_is_server else hosts
+        if self.cc:
+            set_congestion_control(lab, self.cc)
+        self._ranks = Ranks(self.logs, self.rank_names())
+        self._start(rate_bits)
+
+    def rank_names(self):
+        return list(range(len(self.workers)))
+
+    def ready(self, timeout):
+        """Returns when every rank is connected with every other; raises ContestantError."""
+        answers = self._ranks.collect(timeout, self.why_dead)
+        bad = [answer for answer in answers if not answer.get("ready")]
+        if bad:
+            self.is_broken = True
+            raise ContestantError(f"{self.name}: rank {bad[0].get('rank')} is not ready: "
+                                  f"{bad[0].get('error', bad[0])}; logs: {self.logs}")  # fmt: skip
+
+    def round(self, seed, bytes_, at_ns, timeout=ROUND_SECONDS, spoil=None, **options):
+        """The answers of all ranks, in their order; "error" stands in those that failed. `spoil`
+        names a rank that breaks its own result, for tests."""
+        if self.is_broken:
+            raise ContestantError(f"{self.name} is broken by an earlier round; end it")
+        command = {"do": "round", "seed": seed, "bytes": bytes_, "at_ns": at_ns, **options}
+        for name in self._ranks.names:
+            self._ranks.send({**command, "spoil": True} if name == spoil else command, [name])
+        answers = self._ranks.collect(timeout, self.why_dead)
+        hosts = [*self.workers, self.server]  # in the order of the ranks
+        for answer, host in zip(answers, hosts):
+            answer["namespace"] = host.namespace
+        self.is_broken = any("error" in answer for answer in answers)
+        return answers
+
+    def why_dead(self):
+        """Empty while every process runs; else who ended, how, and its last words."""
+        try:
+            for process in self.processes:
+                process.check_alive()
+        except ContestantError as error:
+            return str(error)
+        return ""
+
+    def counters(self):
+        """None: what the kernel's TCP counts in the namespaces says it all."""
+        return None
+
+    def end(self):
+        """Ends all processes. Returns what must be said of the rounds before, a list of texts."""
+        if self._ranks and not self.is_broken:
+            self._ranks.send({"do": "end"})
+            processes.wait_until(
+                lambda: all(p.exit_code() is not None for p in self.processes), LEAVE_SECONDS
+            )
+        for process in self.processes:
+            process.end()
+        if self._ranks:
+            self._ranks.close()
+        return self._troubles()
+
+    def _start(self, rate_bits):
+        raise NotImplementedError
+
+    def _troubles(self):
+        codes = {process.name: process.exit_code() for process in self.processes}
+        bad = {name: code for name, code in codes.items() if code != 0}
+        return [f"{name} left with exit code {code}" for name, code in bad.items()]
+
+    def _add(self, label, host, command, environment=None):
+        log = self.logs / f"{label}.log"
+        self.processes.append(processes.Process(label, host, command, log, environment))
+
+    def _torch_command(self, interface):
+        master = self.workers[0].management_address
+        return [PYTHON, TORCH_RANKS, "--namespaces", ",".join(h.namespace for h in self.workers),
+                "--master", f"{master}:{self.port}", "--interface", interface,
+                "--fifos", self.logs, "--timeout-s", ROUND_SECONDS]  # fmt: skip
+
+
+def set_congestion_control(lab, name):
+    with netlab.congestion_control_allowed(name):
+        for host in lab.hosts.values():
+            setting = f"net.ipv4.tcp_congestion_control={name}"
+            netlab.in_namespace(host.namespace, ["sysctl", "-qw", setting])
+
+
+class GlooContestant(Contestant):
+    """torch.distributed's all_reduce as it comes, over the kernel's TCP on the dataplane."""
+
+    def __init__(self, cc=None):
+        super().__init__(f"gloo-{cc}" if cc else "gloo", cc)
+
+    def _start(self, rate_bits):
+        command = self._torch_command(self.dataplane)
+        self._add("torch_ranks", self.workers[0], command, {"OMP_NUM_THREADS": "1"})
+
+
+class OpenMpiContestant(Contestant):
+    """MPI_Allreduce of Open MPI, over the kernel's TCP on the dataplane."""
+
+    def __init__(self, cc=None):
+        super().__init__(f"openmpi-{cc}" if cc else "openmpi", cc)
+
+    def _start(self, rate_bits):
+        program = self.build / PEERS / "mpi_ranks"
+        if not os.access(program, os.X_OK):
+            raise ContestantError(f"{program} is missing; run scripts/setup and scripts/build")
+        command, environment = mpi.mpi_command(
+            [host.namespace for host in self.workers],
+            [host.management_address for host in self.workers],
+            self.logs,
+            program,
+        )
+        self._add("mpirun", self.workers[0], command, environment)
+
+
+class ParameterServerContestant(Contestant):
+    """A server on the first host that sums what the workers on all others push, and sends the sum.
+
+    With `server_has_rank` the first host has a worker too, whose bytes cross no link. A round takes
+    `op="push"` for the incast alone. The server's answer is the last one, of the rank "server"; of
+    an incast it has "end_ns", when it had everything, and of an all-reduce "pushed_ns" instead.
+    """
+
+    def __init__(self, cc="cubic", server_has_rank=False):
+        super().__init__(f"parameter-server-{cc}", cc)
+        self.first_host_is_server = not server_has_rank
+
+    def rank_names(self):
+        return [*range(len(self.workers)), "server"]
+
+    def _start(self, rate_bits):
+        program = self.build / PEERS / "tcp_parameter_server"
+        if not os.access(program, os.X_OK):
+            raise ContestantError(f"{program} is missing; run scripts/build")
+        common = [program, "--address", self.server.kernel_address, "--port", self.port,
+                  "--world", len(self.workers),
+                  "--congestion-control", self.cc]  # fmt: skip
+        places = [("server", self.server, ["--role", "server"])]
+        for rank, host in enumerate(self.workers):
+            places.append((rank, host, ["--role", "worker", "--rank", rank]))
+        for rank, host, options in places:
+            paths = ["--commands", self._ranks.commands_path(rank),
+                     "--answers", self._ranks.answers_path(rank)]  # fmt: skip
+            self._add(f"rank-{rank}", host, [*common, *options, *paths])
+
+
+class GradplaneContestant(Contestant):
+    """The same torch.distributed program over gradplane; Gloo only makes the group, on mg0.
+
+    With `star` the first host is the root, and has a rank too unless `root_is_first_host` says that
+    it is nothing else; with `sharded` all hosts are. Nothing may fall back to Gloo:
+    GRADPLANE_REQUIRE makes that an error of the round, and end() reads the shim's reports.
+
+    The daemons sleep, as stopped processes, while it is not this contestant's turn: each would
+    otherwise take and look at a copy of every frame of the others.
+    """
+
+    def __init__(self, plan="star", root_is_first_host=False, extra=""):
+        super().__init__(f"gradplane-{plan}")
+        self.first_host_is_server = root_is_first_host
+        self._settings = {"plan": plan, "extra": PATIENCE + extra}
+        self.nodes = None
+        self.reports = []
+
+    def _start(self, rate_bits):
+        for report in self.logs.glob("report-*.json"):
+            report.unlink()
+        self.nodes = gradplane_nodes.GradplaneNodes(
+            self.build, self._lab, self.server.name, rate_bits=rate_bits, logs=self.logs,
+            udp_port=FIRST_UDP_PORT + UDP_PORTS * self.number, **self._settings,
+        )  # fmt: skip
+        self.nodes.wait_until_up()
+        sockets = ",".join(self.nodes.socket(host.name) for host in self.workers)
+        launcher = self.nodes.run_command(self.workers[0].name, "--require")
+        command = [*launcher, *self._torch_command(self.management)]
+        command += ["--gradplane-sockets", sockets]
+        environment = {
+            "OMP_NUM_THREADS": "1",
+            "GRADPLANE_REPORT": str(self.logs / "report-%r.json"),
+        }
+        self._add("torch_ranks", self.workers[0], command, environment)
+
+    def ready(self, timeout):
+        super().ready(timeout)
+        self.nodes.stop()
+
+    def round(self, *arguments, **options):
+        with self.nodes.awake():
+            return super().round(*arguments, **options)
+
+    def why_dead(self):
+        try:
+            self.nodes.check_alive()
+        except ContestantError as error:
+            return str(error)
+        return super().why_dead()
+
+    def counters(self):
+        """Blocks of all nodes, those of the workers and of the aggregators."""
+        with self.nodes.awake():
+            return self.nodes.counters()
+
+    def end(self):
+        with self.nodes.awake() if self.nodes else contextlib.nullcontext():
+            troubles = super().end()
+        if self.nodes:
+            self.nodes.end()
+        return troubles
+
+    def _troubles(self):
+        troubles = super()._troubles()
+        if self.is_broken or not self.processes:
+            return troubles
+        self.reports = [json.loads(p.read_text()) for p in self.logs.glob("report-*.json")]
+        if len(self.reports) != len(self.workers):
+            troubles.append(f"{len(self.reports)} of {len(self.workers)} ranks had the shim in it")
+        for report in self.reports:
+            passed = sum(report["passed_through"].values())
+            if report["fallbacks"] or report["fallen_back_ops"] or passed:
+                troubles.append(f"rank {report['rank']} fell back to Gloo: {report}")
+            if not report["carried_ops"]:
+                troubles.append(f"rank {report['rank']}: gradplane carried nothing: {report}")
+        return troubles

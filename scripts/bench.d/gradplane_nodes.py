@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""A gradplaned for every host of a lab, for measurements: start, status, end."""
+
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import tempfile
+
+import processes
+
+START_SECONDS = 30
+STATUS_SECONDS = 10
+DAEMON = "dataplane/daemon/gradplaned"
+CLI = "control/cli/gradplane"
+JOB_COUNTERS = ("blocks_sent", "blocks_lost", "blocks_retransmitted", "blocks_duplicate")
+
+CONFIG = """\
+control:
+  socket: {socket}
+port:
+  kind: af_packet
+  interface: dp0
+  link_rate: {rate_bits} bit/s
+cluster:
+  udp_port: {udp_port}
+  key_file: {key_file}
+  coordinator: {server}
+  nodes:
+{nodes}plan:
+  kind: {plan}
+{extra}"""
+NODE = "    - {{name: {name}, address: {address}/16, aggregate: {aggregate}}}\n"
+
+
+class GradplaneNodes:
+    """`server` coordinates, and with `star` is the root; with `sharded` the ranks' hosts are."""
+
+    def __init__(self, build, lab, server, plan, rate_bits, logs, udp_port, extra=""):
+        self._cli = build / CLI
+        for needed in (build / DAEMON, self._cli):
+            if not os.access(needed, os.X_OK):
+                raise processes.DemoError(f"{needed} is missing; run scripts/build")
+        self._hosts = lab.hosts
+        # Sockets have short paths, and only one file system for all hosts.
+        self._folder = tempfile.TemporaryDirectory(prefix="gradplane-bench-")
+        self._counts = {}
+        key_file = logs / "cluster.key"
+        key_file.touch(mode=0o600)
+        key_file.write_text(secrets.token_hex(16) + "\n")
+        if plan == "sharded":
+            plan = "sharded\n  roots: training"
+        nodes = "".join(
+            NODE.format(
+                name=host.name,
+                address=host.dataplane_address,
+                aggregate="true" if host.name == server else "false",
+            )
+            for host in lab.hosts.values()
+        )
+        self.processes = {}
+        for host in lab.hosts.values():
+            config = logs / f"{host.name}.yaml"
+            config.write_text(
+                CONFIG.format(socket=self.socket(host.name), rate_bits=rate_bits,
+                              udp_port=udp_port, key_file=key_file, server=server, nodes=nodes,
+                              plan=plan, extra=extra)
+            )  # fmt: skip
+            command = [build / DAEMON, "--config", config, "--node", host.name]
+            self.processes[host.name] = processes.Process(
+                f"gradplaned on {host.name}", host, command, logs / f"gradplaned-{host.name}.log"
+            )
+
+    def socket(self, name):
+        return f"{self._folder.name}/{name}.sock"
+
+    def run_command(self, name, *options):
+        return [self._cli, "run", "--socket", self.socket(name), *options, "--"]
+
+    def _signal(self, number):
+        for process in self.processes.values():
+            process.signal_group(number)
+
+    def stop(self):
+        self._signal(signal.SIGSTOP)
+
+    @contextlib.contextmanager
+    def awake(self):
+        """For as long as it takes the daemons are not stopped."""
+        self._signal(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self.stop()
+
+    def check_alive(self):
+        for process in self.processes.values():
+            process.check_alive()
+
+    def wait_until_up(self):
+        for name, process in self.processes.items():
+            def is_up(process=process, name=name):
+                process.check_alive()
+                return self.status(name) is not None
+
+            if not processes.wait_until(is_up, START_SECONDS):
+                process.fail(f"does not answer `gradplane status` within {START_SECONDS} s")
+
+    def status(self, name):
+        """A daemon's report, or None while there is none."""
+        command = [str(self._cli), "status", "--json", "--socket", self.socket(name)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=STATUS_SECONDS
+            )
+            return json.loads(done.stdout) if done.returncode == 0 else None
+        except (subprocess.TimeoutExpired, ValueError):
+            return None
+
+    def counters(self):
+        """Sums over all nodes and jobs; the largest seen, because a job's counters end with it."""
+        for name in self._hosts:
+            jobs = (self.status(name) or {}).get("jobs", [])
+            for what in JOB_COUNTERS:
+                count = sum(job.get(what, 0) for job in jobs)
+                self._counts[name, what] = max(self._counts.get((name, what), 0), count)
+        return {
+            what: sum(count for (_, key), count in self._counts.items() if key == what)
+            for what in JOB_COUNTERS
+        }
+
+    def end(self):
+        self._signal(signal.SIGCONT)
+        for process in self.processes.values():
+            process.end()
+        self._folder.cleanup()

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/peers/harness.h"
+
+#include <time.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <stdexcept>
+
+namespace gradplane::peers {
+namespace {
+
+constexpr std::uint64_t kSpinNs = 100'000;
+constexpr std::uint64_t kNsPerSecond = 1'000'000'000;
+constexpr std::size_t kMaxLineBytes = 4096;
+constexpr std::uint32_t kIndexFactor = 2654435761U;
+constexpr std::uint32_t kSeedFactor = 40503U;
+constexpr std::uint32_t kRankFactor = 97U;
+
+std::FILE* open_or_throw(const std::string& path, const char* mode) {
+  std::FILE* file = std::fopen(path.c_str(), mode);
+  if (!file) throw std::runtime_error(path + ": " + std::strerror(errno));
+  return file;
+}
+
+/// What rank and seed add before the top byte is taken; everything modulo 2^32.
+std::uint32_t offset_of(std::uint64_t seed, std::uint32_t rank) {
+  return static_cast<std::uint32_t>(seed) * kSeedFactor + rank * kRankFactor;
+}
+
+std::uint64_t clock_ns(clockid_t clock) {
+  timespec now{};
+  clock_gettime(clock, &now);
+  return static_cast<std::uint64_t>(now.tv_sec) * kNsPerSecond +
+         static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+std::string crc_hex(std::span<const float> data) {
+  auto crc = crc32_z(0, nullptr, 0);
+  crc = crc32_z(crc, reinterpret_cast<const Bytef*>(data.data()), data.size_bytes());
+  char text[9];
+  std::snprintf(text, sizeof text, "%08lx", crc);
+  return text;
+}
+
+}  // namespace
+
+Harness::Harness(const std::string& commands_path, const std::string& answers_path)
+    : commands_file_(commands_path.empty() ? nullptr : open_or_throw(commands_path, "re")),
+      answers_file_(answers_path.empty() ? nullptr : open_or_throw(answers_path, "we")),
+      commands_(commands_file_ ? commands_file_.get() : stdin),
+      answers_(answers_file_ ? answers_file_.get() : stdout) {}
+
+std::optional<Round> Harness::next() {
+  char line[kMaxLineBytes];
+  if (!std::fgets(line, sizeof line, commands_)) return std::nullopt;
+  const auto command = nlohmann::json::parse(line, nullptr, false);
+  const std::string what = command.is_object() ? command.value("do", "") : "";
+  if (what == "end") return std::nullopt;
+  if (what != "round") throw std::runtime_error(std::string("no command: ") + line);
+  Round round;
+  round.seed = command.at("seed").get<std::uint64_t>();
+  round.bytes = command.at("bytes").get<std::uint64_t>();
+  round.at_ns = command.at("at_ns").get<std::uint64_t>();
+  round.push_only = command.value("op", "") == "push";
+  round.spoil = command.value("spoil", false);
+  if (round.bytes == 0 || round.bytes % sizeof(float) != 0 || round.bytes > kMaxRoundBytes) {
+    throw std::runtime_error("bytes: a multiple of 4 from 4 to 1 GiB, not " +
+                             std::to_string(round.bytes));
+  }
+  return round;
+}
+
+void Harness::answer(const nlohmann::json& object) {
+  std::fprintf(answers_, "%s\n", object.dump().c_str());
+  std::fflush(answers_);
+}
+
+std::uint64_t now_ns() {
+  return clock_ns(CLOCK_MONOTONIC);
+}
+
+RoundClock::RoundClock() : first_cpu_ns_(clock_ns(CLOCK_PROCESS_CPUTIME_ID)) {}
+
+void RoundClock::start(std::uint64_t at_ns) {
+  const std::uint64_t wake_ns = at_ns - std::min(at_ns, kSpinNs);
+  const timespec wake{static_cast<time_t>(wake_ns / kNsPerSecond),
+                      static_cast<long>(wake_ns % kNsPerSecond)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr) == EINTR) {
+  }
+  while (now_ns() < at_ns) {
+  }
+  start_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+  start_ns_ = now_ns();
+}
+
+void RoundClock::end() {
+  end_ns_ = now_ns();
+  end_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+std::uint64_t RoundClock::other_cpu_ns() const {
+  const std::uint64_t now = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+  return now - end_cpu_ns_ + start_cpu_ns_ - first_cpu_ns_;
+}
+
+nlohmann::json round_answer(const nlohmann::json& rank, const RoundClock& clock, bool is_correct,
+                            std::span<const float> result) {
+  const std::string crc = crc_hex(result);
+  return {{"rank", rank},
+          {"start_ns", clock.start_ns()},
+          {"end_ns", clock.end_ns()},
+          {"correct", is_correct},
+          {"crc", crc},
+          {"other_cpu_ns", clock.other_cpu_ns()}};
+}
+
+void fill(std::span<float> data, std::uint64_t seed, std::uint32_t rank) {
+  std::uint32_t value = offset_of(seed, rank);
+  for (float& element : data) {
+    element = static_cast<float>(value >> 24);
+    value += kIndexFactor;
+  }
+}
+
+bool is_sum(std::span<const float> data, std::uint64_t seed, std::uint32_t world) {
+  std::uint32_t index_part = 0;
+  for (const float element : data) {
+    std::uint32_t sum = 0;
+    for (std::uint32_t rank = 0; rank < world; ++rank) {
+      sum += (index_part + offset_of(seed, rank)) >> 24;
+    }
+    if (element != static_cast<float>(sum)) return false;
+    index_part += kIndexFactor;
+  }
+  return true;
+}
+
+}  // namespace gradplane::peers

@@ -1,0 +1,150 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""The programs that gradplane is measured against: right sums over lossy links, and a wrong sum, a
+lost rank and a silent one are seen."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+
+from cluster import BUILD, ROOT, Failure, expect, netlab, run
+
+sys.path.insert(0, str(ROOT / "scripts/bench.d"))
+import contestants  # noqa: E402
+from ranks import Ranks  # noqa: E402
+
+RUN = f"gp{os.getpid() % 100000}"
+LINK = netlab.Link(rate_bits=200_000_000, loss=0.01)
+HOSTS = ["agg", "w1", "w2"]
+ROUND_BYTES = 1_000_004  # the last packet is not full, the last chunk neither
+START_NS = 5_000_000
+READY_SECONDS = 60
+
+
+@dataclasses.dataclass
+class Host:
+    """A host with two addresses on its link: the kernel's, and one for gradplaned beside it."""
+
+    name: str
+    namespace: str
+    management_address: str
+    kernel_address: str
+    dataplane_address: str
+
+
+class Lab:
+    def __init__(self, made):
+        self.hosts = {
+            host.name: Host(host.name, host.namespace, host.management_address,
+                            host.dataplane_address, f"10.77.1.{host.index}")
+            for host in made.hosts.values()
+        }  # fmt: skip
+
+
+@contextlib.contextmanager
+def started(contestant, lab, logs):
+    """The contestant when it is ready; it ends well unless a round was broken."""
+    try:
+        contestant.start(lab, LINK.rate_bits, logs / contestant.name)
+        contestant.ready(READY_SECONDS)
+        yield contestant
+    except BaseException as error:
+        contestant.end()
+        if isinstance(error, contestants.ContestantError):
+            raise Failure(str(error)) from error
+        raise
+    broken = contestant.is_broken
+    troubles = contestant.end()
+    expect(broken or not troubles, f"{contestant.name} ends well: {troubles}")
+
+
+def one_round(contestant, seed, **options):
+    at_ns = time.monotonic_ns() + START_NS
+    return contestant.round(seed, ROUND_BYTES, at_ns, timeout=40, **options)
+
+
+def sums_are_right(contestant, *place, spoiled=1):
+    with started(contestant, *place):
+        answers = one_round(contestant, seed=7)
+        what = f"{contestant.name}: {answers}"
+        expect(all(answer.get("correct") is True for answer in answers), what)
+        expect(len({answer["crc"] for answer in answers}) == 1, f"all hold the same: {what}")
+        ends = [answer.get("end_ns", answer.get("pushed_ns", 0)) for answer in answers]
+        starts = [answer["start_ns"] for answer in answers]
+        expect(max(starts) < min(ends), f"time passes: {what}")
+        answers = one_round(contestant, seed=8, spoil=spoiled)
+        wrong = [answer["rank"] for answer in answers if answer.get("correct") is False]
+        expect(wrong == [spoiled], f"{contestant.name}: the spoiled sum is seen: {answers}")
+
+
+def a_lost_rank_ends_the_round(contestant, *place):
+    with started(contestant, *place):
+        victim = next(p for p in contestant.processes if p.name == "rank-1")
+        victim.end()
+        answers = one_round(contestant, seed=9)
+        expect(all("error" in answer for answer in answers), f"errors, no hang: {answers}")
+        expect(any("rank-1" in a["error"] for a in answers), f"it says who: {answers}")
+
+
+def incast_is_timed(contestant, *place):
+    with started(contestant, *place):
+        *workers, server = one_round(contestant, seed=10, op="push")
+        expect(server["correct"] is True, f"the server has the sum: {server}")
+        expect(max(server["first_end_ns"]) == server["end_ns"], f"it ends with the last: {server}")
+        expect(server["start_ns"] < min(server["first_end_ns"]), f"all took a while: {server}")
+        for worker, arrived_ns in zip(workers, server["first_end_ns"]):
+            expect(worker["end_ns"] > arrived_ns, f"an ack follows the arrival: {worker}")
+            expect(worker["segments"] > ROUND_BYTES / 1500, f"segments were counted: {worker}")
+
+
+def the_network_is_lossy(made):
+    stats = netlab.stats(made.run)
+    lost = sum(direction["lost"] for host in stats.values() for direction in host.values())
+    expect(lost > 0, f"frames were lost: {stats}")
+
+
+def silence_and_nonsense_are_errors():
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="gradplane-peers-"))
+    ranks = Ranks(folder, [0, 1, 2])
+    try:
+        for name, line in ((1, b"nonsense\n"), (2, b'{"rank": 2, "correct": true}\n')):
+            with open(ranks.answers_path(name), "wb") as fifo:
+                fifo.write(line)
+        silent, nonsense, good = ranks.collect(0.2)
+        expect("no answer" in silent["error"], f"silence: {silent}")
+        expect("no JSON" in nonsense["error"], f"nonsense: {nonsense}")
+        expect(good == {"rank": 2, "correct": True}, f"an answer: {good}")
+    finally:
+        ranks.close()
+        shutil.rmtree(folder)
+
+
+def every_contestant():
+    logs = pathlib.Path(tempfile.mkdtemp(prefix="gradplane-peers-"))
+    with netlab.Lab(RUN, HOSTS, LINK, kernel_address=True) as made:
+        place = (Lab(made), logs)
+        server = contestants.ParameterServerContestant
+        sums_are_right(server("bbr"), *place, spoiled="server")
+        incast_is_timed(server("cubic"), *place)
+        a_lost_rank_ends_the_round(server("reno"), *place)
+        sums_are_right(contestants.GlooContestant("cubic"), *place)
+        sums_are_right(contestants.GradplaneContestant("star", root_is_first_host=True), *place)
+        sums_are_right(contestants.GradplaneContestant("sharded"), *place)
+        if os.access(BUILD / contestants.PEERS / "mpi_ranks", os.X_OK):
+            sums_are_right(contestants.OpenMpiContestant("cubic"), *place)
+        else:
+            print("not built, so not tested: mpi_ranks")
+        the_network_is_lossy(made)
+    shutil.rmtree(logs)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(run([silence_and_nonsense_are_errors, every_contestant]))
