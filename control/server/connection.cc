@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "control/server/socket_end.h"
 #include "dataplane/base/assert.h"
 
 namespace gradplane::server {
@@ -31,9 +32,13 @@ Connection::Connection(UniqueFd socket, Instant now)
   ::setsockopt(fd(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
 }
 
+Connection::~Connection() {
+  end_socket(std::move(socket_));
+}
+
 Connection::Read Connection::read(std::span<char> buffer, std::size_t& size) {
   GP_ASSERT(buffer.size() > protocol::kMaxSocketMessageBytes);
-  // No room for control data: descriptors that a client passes never become ours.
+  if (peek_head(fd()) == Head::kDescriptors) return Read::kDescriptors;
   const ssize_t got = ::recv(fd(), buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC);
   if (got < 0) return would_block() || errno == EINTR ? Read::kNothing : Read::kClosed;
   if (got == 0) return Read::kClosed;
@@ -52,7 +57,7 @@ Connection::Write Connection::send(std::string text, std::span<const int> fds) {
   Pending& pending = queue_.emplace_back();
   for (const int fd : fds) {
     pending.fds.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
-    if (!pending.fds.back().valid()) return Write::kOverflow;
+    if (!pending.fds.back()) return Write::kOverflow;
   }
   queued_bytes_ += text.size();
   pending.text = std::move(text);

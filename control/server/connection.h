@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "control/protocol/socket_messages.h"
-#include "control/server/unique_fd.h"
 #include "dataplane/base/time.h"
+#include "dataplane/ipc/unique_fd.h"
 
 namespace gradplane::server {
+
+using ipc::UniqueFd;
 
 /// Messages and bytes that may wait for one slow reader before it is dropped.
 inline constexpr std::size_t kMaxQueuedMessages = 256;
@@ -32,12 +34,18 @@ inline constexpr std::size_t kMaxPassedFds = 4;
 /// yet. Knows no meaning of any message.
 class Connection {
  public:
-  enum class Read : std::uint8_t { kMessage, kNothing, kTooLong, kClosed };
+  enum class Read : std::uint8_t { kMessage, kNothing, kTooLong, kDescriptors, kClosed };
   enum class Write : std::uint8_t { kDone, kBlocked, kOverflow, kClosed };
 
   Connection(UniqueFd socket, Instant now);
 
-  /// One message into `buffer` (kMaxSocketMessageBytes + 1 bytes); `size` of it.
+  Connection(Connection&&) noexcept = default;
+  Connection& operator=(Connection&&) = delete;
+  /// Never waits, whatever the client has sent last.
+  ~Connection();
+
+  /// One message into `buffer` (kMaxSocketMessageBytes + 1 bytes); `size` of it. kDescriptors: the
+  /// next message brings some, which no client has any reason to; it is left where it is.
   Read read(std::span<char> buffer, std::size_t& size);
   /// Sends now or queues; descriptors are duplicated when they must wait.
   Write send(std::string text, std::span<const int> fds);

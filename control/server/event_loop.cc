@@ -29,7 +29,7 @@ std::uint64_t event_key(int fd, std::uint64_t serial) {
 
 Result<std::unique_ptr<EventLoop>> EventLoop::create() {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll.valid())
+  if (!epoll)
     return Error{fmt::format("cannot create an epoll descriptor: {}; raise the limit of open files",
                              std::strerror(errno))};
   return std::unique_ptr<EventLoop>(new EventLoop(std::move(epoll)));
@@ -132,7 +132,7 @@ Result<std::unique_ptr<Signals>> Signals::create(EventLoop& loop, std::vector<in
   pthread_sigmask(SIG_BLOCK, &wanted, &previous);
   UniqueFd fd(signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   const int raw = fd.get();
-  if (!fd.valid()) {
+  if (!fd) {
     const int why = errno;
     pthread_sigmask(SIG_SETMASK, &previous, nullptr);
     return Error{fmt::format("cannot create a signalfd: {}; raise the limit of open files",

@@ -10,11 +10,13 @@
 #include <memory>
 #include <vector>
 
-#include "control/server/unique_fd.h"
 #include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
+#include "dataplane/ipc/unique_fd.h"
 
 namespace gradplane::server {
+
+using ipc::UniqueFd;
 
 /// Names a timer of one EventLoop; never used twice.
 using TimerId = std::uint64_t;

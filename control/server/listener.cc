@@ -42,7 +42,7 @@ UniqueFd new_socket() {
 /// The process that listens at `address`, 0 when nobody does.
 pid_t pid_of_listener(const sockaddr_un& address) {
   const UniqueFd probe = new_socket();
-  if (!probe.valid()) return 0;
+  if (!probe) return 0;
   if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return 0;
   ucred peer{};
@@ -95,7 +95,7 @@ Result<Listener> Listener::open(const std::string& path, mode_t mode) {
 
   const std::string lock_path = path + ".lock";
   UniqueFd lock(::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock.valid())
+  if (!lock)
     return failure("cannot open", lock_path, "run as root, or choose another control.socket");
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
     return another_daemon(path, pid_of_listener(address.value()));
@@ -103,8 +103,7 @@ Result<Listener> Listener::open(const std::string& path, mode_t mode) {
   if (!cleared.ok()) return cleared.error();
 
   UniqueFd socket = new_socket();
-  if (!socket.valid())
-    return failure("cannot create a socket for", path, "raise the limit of open files");
+  if (!socket) return failure("cannot create a socket for", path, "raise the limit of open files");
   const auto* raw = reinterpret_cast<const sockaddr*>(&address.value());
   // Nobody connects before listen(), so the rights are set in time.
   if (::bind(socket.get(), raw, sizeof(sockaddr_un)) != 0)
@@ -119,7 +118,7 @@ Listener::Listener(std::string path, UniqueFd lock, UniqueFd socket)
     : path_(std::move(path)), lock_(std::move(lock)), socket_(std::move(socket)) {}
 
 Listener::~Listener() {
-  if (socket_.valid()) ::unlink(path_.c_str());
+  if (socket_) ::unlink(path_.c_str());
 }
 
 }  // namespace gradplane::server

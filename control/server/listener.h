@@ -6,10 +6,12 @@
 
 #include <string>
 
-#include "control/server/unique_fd.h"
 #include "dataplane/base/result.h"
+#include "dataplane/ipc/unique_fd.h"
 
 namespace gradplane::server {
+
+using ipc::UniqueFd;
 
 /// A listening Unix socket (SOCK_SEQPACKET) at a path, taken by one process at a time: a lock on
 /// `<path>.lock` is held as long as this lives, so two daemons that start at once cannot both win.

@@ -13,6 +13,7 @@
 #include <utility>
 #include <variant>
 
+#include "control/server/socket_end.h"
 #include "dataplane/base/assert.h"
 
 namespace gradplane::server {
@@ -93,7 +94,7 @@ Status Server::start() {
 void Server::on_connectable() {
   for (int i = 0; i < kMessagesPerTurn; ++i) {
     UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket.valid()) {
+    if (socket) {
       admit(std::move(socket));
       continue;
     }
@@ -111,8 +112,9 @@ void Server::on_connectable() {
 bool Server::turn_away() {
   ++hang_ups_[static_cast<std::size_t>(HangUp::kTooMany)];
   spare_.reset();
-  const bool accepted =
-      UniqueFd(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)).valid();
+  UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  const bool accepted{socket};
+  end_socket(std::move(socket));
   spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   return accepted;
 }
@@ -184,6 +186,10 @@ void Server::read_from(ConnectionId id) {
       case Connection::Read::kClosed:
         drop(id, false);
         return;
+      case Connection::Read::kDescriptors:
+        ++hang_ups_[static_cast<std::size_t>(HangUp::kBadMessage)];
+        drop(id, false);
+        return;
       case Connection::Read::kTooLong:
         ++rejected_[static_cast<std::size_t>(protocol::RejectReason::kTooLong)];
         end(id, HangUp::kBadMessage, "a message has at most 64 KiB");
@@ -250,7 +256,8 @@ void Server::throw_away(ConnectionId id) {
     std::size_t size = 0;
     const Connection::Read read = connection.read(buffer_, size);
     if (read == Connection::Read::kNothing) return;
-    if (read != Connection::Read::kClosed) continue;
+    const bool over = read == Connection::Read::kClosed || read == Connection::Read::kDescriptors;
+    if (!over) continue;
     drop(id, false);
     return;
   }
