@@ -92,23 +92,41 @@ static int vtable_points_here(void* torch) {
   return allreduce && barrier;
 }
 
-struct search {
-  const char* symbol;
-  void* own;
-  void* found;
+/// The objects that are loaded, in the order of loading. Names are copied out and opened later:
+/// dlopen() inside dl_iterate_phdr() takes the linker's two locks in the wrong order, and another
+/// thread that loads an object would wait for ever.
+struct object_list {
+  char* names;  // each ends with 0
+  size_t bytes;
 };
 
-static int search_object(struct dl_phdr_info* info, size_t bytes, void* context) {
+static int collect_object(struct dl_phdr_info* info, size_t bytes, void* context) {
   (void)bytes;
-  struct search* search = context;
+  struct object_list* list = context;
   if (!info->dlpi_name || !*info->dlpi_name) return 0;
-  void* handle = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-  if (!handle) return 0;
-  void* address = dlsym(handle, search->symbol);
-  dlclose(handle);
-  if (!address || address == search->own) return 0;
-  search->found = address;
-  return 1;
+  const size_t length = strlen(info->dlpi_name) + 1;
+  char* grown = realloc(list->names, list->bytes + length);
+  if (!grown) return 1;
+  list->names = grown;
+  memcpy(list->names + list->bytes, info->dlpi_name, length);
+  list->bytes += length;
+  return 0;
+}
+
+/// Where the first object other than this one defines `symbol`, or NULL.
+static void* search_objects(const char* symbol, const void* own) {
+  struct object_list list = {NULL, 0};
+  void* found = NULL;
+  dl_iterate_phdr(collect_object, &list);
+  for (size_t at = 0; at < list.bytes && !found; at += strlen(list.names + at) + 1) {
+    void* handle = dlopen(list.names + at, RTLD_LAZY | RTLD_NOLOAD);
+    if (!handle) continue;
+    void* address = dlsym(handle, symbol);
+    dlclose(handle);
+    if (address != own) found = address;
+  }
+  free(list.names);
+  return found;
 }
 
 /// Fills `originals`. RTLD_NEXT does not help: torch is loaded RTLD_LOCAL.
@@ -116,9 +134,7 @@ static void find_originals(void* torch) {
   for (int i = 0; i < GP_HOOK_COUNT; ++i) {
     if (torch) originals[i] = dlsym(torch, kSymbols[i]);
     if (originals[i] && originals[i] != gp_trampolines[i]) continue;
-    struct search search = {kSymbols[i], gp_trampolines[i], NULL};
-    dl_iterate_phdr(search_object, &search);
-    originals[i] = search.found;
+    originals[i] = search_objects(kSymbols[i], gp_trampolines[i]);
   }
 }
 
