@@ -72,6 +72,10 @@ class Program {
     CLI::App* command = app_.add_subcommand("run", "Run a command with gradplane attached to it");
     command->footer("Example: gradplane run --verify -- python3 train.py");
     add_socket(command, run_.socket_path);
+    command->add_option("--config", run_.config_path,
+                        "The daemon's configuration: takes control.socket and ranks.require from "
+                        "it, instead of --socket");
+    command->add_option("--node", run_.node, "With --config: as this node of the cluster");
     command->add_flag("--require", run_.require,
                       "Fail the training instead of falling back to the original collectives");
     command->add_flag("--verify", run_.verify,

@@ -17,6 +17,7 @@
 #include "control/cli/child.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/output.h"
+#include "control/config/config.h"
 #include "control/telemetry/run_report.h"
 
 namespace gradplane::cli {
@@ -125,9 +126,23 @@ ChildEnd verify_run(const RunOptions& options, RunSettings settings, const Envir
   return end;
 }
 
+/// What the daemon's own configuration says about its ranks. False when it cannot be read.
+bool heed_config(RunOptions& options) {
+  const auto parsed = config::load_config(
+      options.config_path, {.node_override = options.node, .host_name = {}, .any_node = true});
+  for (const config::ConfigError& error : parsed.errors) complain(error.text());
+  if (!parsed.ok()) return false;
+  options.socket_path = parsed.config->control.socket;
+  options.require = options.require || parsed.config->require;
+  return true;
+}
+
 }  // namespace
 
-ChildEnd run_command(const RunOptions& options) {
+ChildEnd run_command(RunOptions options) {
+  if (!options.config_path.empty() && !heed_config(options)) {
+    return {.exit_code = kExitFailure, .signal = 0};
+  }
   const Environment base = current_environment();
   const auto library = find_preload_library(base);
   if (!library) {

@@ -11,6 +11,8 @@ namespace gradplane::cli {
 
 struct RunOptions {
   std::string socket_path;
+  std::string config_path;  // of the daemon; empty: none. Its control.socket and ranks.require hold
+  std::string node;         // as gradplaned --node
   bool require = false;
   bool verify = false;
   bool verbose = false;
@@ -19,6 +21,6 @@ struct RunOptions {
 
 /// Runs a command with gradplane attached. Without `verify` it becomes the command and returns only
 /// when that fails; with it, returns how the command ended, or kExitNothingCarried.
-ChildEnd run_command(const RunOptions& options);
+ChildEnd run_command(RunOptions options);
 
 }  // namespace gradplane::cli

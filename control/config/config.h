@@ -121,6 +121,8 @@ struct Config {
   PlanConfig plan;
   PollConfig poll;
   LivenessConfig liveness;
+  /// Ranks that attach here must not go on over another transport.
+  bool require = false;
   std::size_t round_bytes = 0;
   /// Payload of a block, the same on every node: with `auto` the largest that fits every node's
   /// MTU.

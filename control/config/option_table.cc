@@ -289,6 +289,13 @@ constexpr Option kOptions[] = {
      .summary = "Silence after which a node counts as dead; at least three heartbeats.",
      .store = [](const Target& t,
                  const Value& v) { t.config->liveness.suspect_after = Duration::ns(v.number); }},
+    {.path = "ranks.require",
+     .type = kBoolean,
+     .default_text = "false",
+     .summary = "Whether a job with a rank on this node fails instead of falling back to its "
+                "original collectives. `gradplane run --config FILE` heeds it also where no daemon "
+                "answers.",
+     .store = [](const Target& t, const Value& v) { t.config->require = v.number != 0; }},
     {.path = "security.authenticate",
      .type = kBoolean,
      .default_text = "true",

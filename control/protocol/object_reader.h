@@ -23,6 +23,7 @@ class ObjectReader {
 
   std::uint64_t integer(const char* name, std::uint64_t min, std::uint64_t max);
   bool boolean(const char* name);
+  bool has(const char* name) const { return object_.contains(name); }
   /// Printable text: control characters are replaced, more than `max_bytes` is out of range.
   std::string text(const char* name, std::size_t max_bytes, Presence presence);
   /// The array, or nullptr when it is not there, is no array or has more than `max_count` entries.

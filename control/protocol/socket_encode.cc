@@ -52,7 +52,8 @@ json object_of(const Attached& m) {
   return {{"type", "attached"},
           {"slot_count", m.slot_count},
           {"slot_bytes", m.slot_bytes},
-          {"total_bytes", m.total_bytes}};
+          {"total_bytes", m.total_bytes},
+          {"require", m.require}};
 }
 
 json object_of(const Waiting& m) {

@@ -70,6 +70,7 @@ struct Attached {
   std::uint32_t slot_count = 0;
   std::uint64_t slot_bytes = 0;
   std::uint64_t total_bytes = 0;
+  bool require = false;  // may be left out: the rank must not fall back (ranks.require)
 };
 struct Waiting {
   std::vector<std::uint32_t> missing;  // at most kMaxMissingNamed

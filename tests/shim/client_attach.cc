@@ -81,7 +81,7 @@ TEST_CASE("without a daemon the text says where it was sought and what to do") {
   gp_session* session = nullptr;
   char error[512];
   SECTION("no socket file") {
-    const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000};
+    const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0};
     CHECK(gp_attach(&options, &session, error, sizeof(error)) == GP_NO_DAEMON);
     CHECK(contains(error, "/nonexistent/gp.sock"));
     CHECK(contains(error, "start gradplaned"));
@@ -93,7 +93,7 @@ TEST_CASE("without a daemon the text says where it was sought and what to do") {
     CHECK(gp_attach(&options, &session, error, sizeof(error)) == GP_NO_DAEMON);
   }
   SECTION("a text that does not fit is cut") {
-    const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000};
+    const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0};
     char small[8];
     CHECK(gp_attach(&options, &session, small, sizeof(small)) == GP_NO_DAEMON);
     CHECK(std::string(small) == "cannot ");
@@ -105,7 +105,7 @@ TEST_CASE("without a daemon the text says where it was sought and what to do") {
 TEST_CASE("arguments are checked before anybody is asked") {
   gp_session* session = nullptr;
   char error[512];
-  gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000};
+  gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0};
   SECTION("no path") {
     options.socket_path = nullptr;
   }
@@ -284,7 +284,7 @@ TEST_CASE("the caller's errno is kept") {
   errno = 4321;
   gp_session* session = nullptr;
   char error[64];
-  const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000};
+  const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0};
   gp_attach(&options, &session, error, sizeof(error));
   CHECK(errno == 4321);
 }

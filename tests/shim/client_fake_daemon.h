@@ -135,7 +135,7 @@ struct Attempt {
 };
 
 inline gp_attach_options options_for(const FakeDaemon& daemon) {
-  return {daemon.path().c_str(), {1, 2, 3}, 1, 2, "test", nullptr, 20000};
+  return {daemon.path().c_str(), {1, 2, 3}, 1, 2, "test", nullptr, 20000, 0};
 }
 
 inline Attempt attempt(FakeDaemon& daemon, const gp_attach_options& options,

@@ -57,12 +57,12 @@ TEST_CASE("a cause that is too long is cut and still ends") {
 
 TEST_CASE("ranks that lost step are noticed") {
   std::vector<Statement> statements(2);
-  CHECK(same_stage(statements, Stage::kWilling));
-  statements[1].stage = Stage::kAttached;
-  CHECK(!same_stage(statements, Stage::kWilling));
+  CHECK(same_stage(statements, Stage::kAttached));
+  statements[1].stage = Stage::kReady;
+  CHECK(!same_stage(statements, Stage::kAttached));
   statements[1] = {};
   statements[1].magic = 1;
-  CHECK(!same_stage(statements, Stage::kWilling));
+  CHECK(!same_stage(statements, Stage::kAttached));
 }
 
 TEST_CASE("a recovery repairs from the first round that some rank lacks") {
@@ -146,7 +146,7 @@ TEST_CASE("two carriers cut, sum and put together a reduction of many rounds") {
   const auto rank_main = [&](std::uint32_t rank) {
     std::vector<float>& mine = values[rank];
     for (std::size_t i = 0; i < elements; ++i) mine.push_back(static_cast<float>(i % 1000 + rank));
-    Carrier carrier({rank, 2});
+    Carrier carrier({rank, 2}, 60000);
     std::string cause;
     if (!carrier.attach({1, 2, 3}, cause) || !carrier.wait_ready(cause)) return;
     carrier.start(carrier.round_bytes(), carrier.rounds_in_flight_max());

@@ -29,7 +29,7 @@ def bits(*tensors):
     return digest.hexdigest()
 
 
-def start(seconds=60):
+def start(seconds=int(os.environ.get("GP_TEST_GROUP_SECONDS", "60"))):
     if dist.is_initialized():
         return  # one of several programs in one process
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=seconds))
@@ -348,6 +348,16 @@ def repeat_failing():
     """Says what each of several all_reduces does."""
     start(seconds=20)
     say(errors=[error_of(lambda: dist.all_reduce(torch.ones(10))) for _ in range(3)])
+
+
+def late_rank():
+    """The last rank comes so late that the others say for whom they wait."""
+    start()
+    if RANK == WORLD - 1:
+        time.sleep(7)
+    t = torch.ones(10)
+    dist.all_reduce(t)
+    say(sum=float(t[0]))
 
 
 def forks():

@@ -28,12 +28,12 @@ START_SECONDS = 20
 
 
 class Daemon:
-    def __init__(self):
+    def __init__(self, more=""):
         self.folder = tempfile.mkdtemp(prefix="gp-daemon-")
         self.socket = os.path.join(self.folder, "gradplaned.sock")
         self.log = os.path.join(self.folder, "log")
         with open(os.path.join(self.folder, "config.yaml"), "w", encoding="utf8") as f:
-            f.write(CONFIG.format(socket=self.socket))
+            f.write(CONFIG.format(socket=self.socket) + more)
         self.process = None
         self.start()
 
@@ -69,9 +69,10 @@ class Daemon:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def run(socket, program, world, **more):
+def run(socket, program, world, env=None, **more):
     with tempfile.TemporaryDirectory() as folder:
-        outcomes = run_ranks(program, world, env={"GRADPLANE_REPORT": folder + "/report-%r"},
+        all_env = {"GRADPLANE_REPORT": folder + "/report-%r", **(env or {})}
+        outcomes = run_ranks(program, world, env=all_env,
                              rank_env={r: {"GRADPLANE_SOCKET": socket.replace("%r", str(r))}
                                        for r in range(world)}, **more)
         expect_all_well(outcomes, program)
@@ -104,7 +105,7 @@ def test_training():
     expect(found[0]["fallbacks"] == 0, str(found[0]), outcomes)
 
 
-def expect_survival(number):
+def expect_survival(number, **env):
     """The daemon ends while ranks train, and another one starts in its place."""
     with Daemon() as daemon:
         def break_and_mend():
@@ -118,7 +119,8 @@ def expect_survival(number):
 
         breaker = threading.Thread(target=break_and_mend)
         breaker.start()
-        outcomes, found = run(daemon.socket, "long_run", 3, args=("5000",), timeout=240)
+        outcomes, found = run(daemon.socket, "long_run", 3, args=("5000",), env=env,
+                              timeout=240)
         breaker.join()
         expect(len({o.said["bits"] for o in outcomes}) == 1, "same bits on every rank", outcomes)
         for report in found:
@@ -134,6 +136,32 @@ def test_daemon_killed():
 
 def test_daemon_stopped():
     expect_survival(signal.SIGSTOP)
+
+
+def test_daemon_stopped_in_a_group_of_little_patience():
+    # The group gives up after 6 s, so the ranks must find the daemon dead before that.
+    expect_survival(signal.SIGSTOP, GP_TEST_GROUP_SECONDS="6")
+
+
+def test_ranks_say_for_whom_they_wait():
+    with Daemon() as daemon:
+        outcomes, found = run(daemon.socket, "late_rank", 3)
+        for rank in (0, 1):
+            expect(f"rank {rank} of 3 has waited 5 s" in outcomes[rank].err
+                   and "waited for rank 2" in outcomes[rank].err, "names the late rank", outcomes)
+        expect("waited" not in outcomes[2].err, "who is late waits for nobody", outcomes)
+        expect(all(report["carried_ops"] == 1 for report in found), str(found), outcomes)
+
+
+def test_the_operator_forbids_a_fallback():
+    # Two daemons that do not know each other; one of them says ranks.require.
+    with Daemon() as one, Daemon("ranks: {require: true}\n") as other:
+        outcomes = run_ranks("repeat_failing", 2, env={"GRADPLANE_ATTACH_TIMEOUT_MS": "1000"},
+                             rank_env={0: {"GRADPLANE_SOCKET": one.socket},
+                                       1: {"GRADPLANE_SOCKET": other.socket}})
+        expect_all_well(outcomes, "ranks.require")
+        expect(all("ranks.require" in error for o in outcomes for error in o.said["errors"]),
+               "every operation of every rank fails and says why", outcomes)
 
 
 def test_peer_killed():

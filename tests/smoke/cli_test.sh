@@ -101,6 +101,12 @@ same "$out" "$library:$work/other.so"
 expect 0 "$gradplane" run --socket /x/s --require -- \
   sh -c 'echo "$GRADPLANE_SOCKET $GRADPLANE_REQUIRE"'
 same "$out" "/x/s 1"
+{ cat configs/loopback.yaml && echo 'ranks: {require: true}'; } >"$work/require.yaml"
+expect 0 "$gradplane" run --config "$work/require.yaml" --node local -- \
+  sh -c 'echo "$GRADPLANE_SOCKET $GRADPLANE_REQUIRE"'
+same "$out" "/tmp/gradplane/gradplaned.sock 1"
+expect 1 "$gradplane" run --config "$work/none.yaml" -- true
+holds "$err" "$work/none.yaml"
 expect 0 "$gradplane" run -- sh -c 'echo "$GRADPLANE_SOCKET ${GRADPLANE_REQUIRE-unset}"'
 same "$out" "/run/gradplane/gradplaned.sock unset"
 expect 0 "$gradplane" run -- sh -c 'echo "$GRADPLANE_RUN_ID"'

@@ -42,6 +42,7 @@ TEST_CASE("a file gives typed values and documented defaults") {
   CHECK(c.block_bytes == kDefaultBlockBytes);
   CHECK(c.liveness.suspect_after == Duration::seconds(3));
   CHECK(c.authenticate);
+  CHECK(!c.require);
   CHECK(c.log_level == LogLevel::kInfo);
 }
 
@@ -54,11 +55,13 @@ poll: {idle: adaptive, core: 3, spin: 1.5 ms, max_sleep: "10 ms"}
 rounds: {bytes: 1 MiB}
 block: {bytes: 512 B}
 security: {authenticate: false}
+ranks: {require: true}
 log: {level: debug}
 )");
   REQUIRE(parsed.errors.empty());
   const Config& c = *parsed.config;
   CHECK(c.control.allow_uids == std::vector<std::uint32_t>{1000, 1001});
+  CHECK(c.require);
   CHECK(c.plan.kind == PlanKind::kSharded);
   CHECK(c.plan.roots == ShardRoots::kTraining);
   CHECK(c.plan.root == api::kNoNode);

@@ -84,6 +84,7 @@ Failure take_channel(const protocol::Attached& attached, Received& received, Att
     return {GP_BROKEN, "gradplaned announced another channel than it passed"};
   }
   out.channel = std::move(view.value());
+  out.require = attached.require;
   out.daemon_doorbell = std::move(received.descriptors[1]);
   out.trainer_doorbell = std::move(received.descriptors[2]);
   if (!is_doorbell(out.daemon_doorbell.get()) || !is_doorbell(out.trainer_doorbell.get())) {
@@ -98,6 +99,8 @@ Failure attach(const gp_attach_options& options, Attachment& out) {
   if (auto failure = check(options)) return failure;
   const Instant deadline = monotonic_now() + Duration::ms(options.timeout_ms);
   if (auto failure = out.control.connect(options.socket_path, deadline)) return failure;
+
+  out.liveness_limit = Duration::ms(options.liveness_ms);
 
   Received received;
   protocol::ClientHello hello;

@@ -15,6 +15,8 @@ struct Attachment {
   ipc::ChannelView channel;
   ipc::UniqueFd daemon_doorbell;   // to ring the daemon
   ipc::UniqueFd trainer_doorbell;  // to listen to the daemon
+  Duration liveness_limit;         // zero: the default
+  bool require = false;            // the daemon's operator forbids to go on without it
 };
 
 /// Connects, presents the key, and checks everything that comes back. Bounded by the options.

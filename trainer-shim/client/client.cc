@@ -93,6 +93,18 @@ uint32_t gp_rounds_in_flight_max(const gp_session* session) {
   return session == nullptr ? 0 : session->session.rounds_in_flight_max();
 }
 
+int gp_require(const gp_session* session) {
+  return session != nullptr && session->session.require() ? 1 : 0;
+}
+
+void gp_describe_wait(gp_session* session, char* text, size_t text_bytes) {
+  if (session == nullptr) return;
+  guarded(0, [&] {
+    tell(session->session.describe_wait().c_str(), text, text_bytes);
+    return 0;
+  });
+}
+
 int gp_register_bucket(gp_session* session, uint32_t bucket, const gp_tensor* tensors,
                        size_t count) {
   if (session == nullptr || (tensors == nullptr && count != 0)) return GP_BAD_ARGUMENT;

@@ -31,9 +31,10 @@ struct gp_attach_options {
   uint8_t job_key[16];      // the same on every rank of the job, nobody else's
   uint32_t rank;
   uint32_t world_size;
-  const char* label;    // for people: what this process is, e.g. "train.py"; may be NULL
-  const char* run_id;   // of `gradplane run`; may be NULL
-  uint32_t timeout_ms;  // for the daemon's answer
+  const char* label;     // for people: what this process is, e.g. "train.py"; may be NULL
+  const char* run_id;    // of `gradplane run`; may be NULL
+  uint32_t timeout_ms;   // for the daemon's answer
+  uint32_t liveness_ms;  // a daemon that shows no life for so long is dead; 0: 5 s; at least 2 s
 };
 
 struct gp_tensor {
@@ -56,9 +57,15 @@ int gp_attach(const struct gp_attach_options* options, gp_session** out, char* e
 /// that are missing.
 int gp_wait_ready(gp_session* session, int timeout_ms, char* error, size_t error_bytes);
 
+/// For whom the daemon waits before the job can begin, as a sentence; does not wait itself.
+void gp_describe_wait(gp_session* session, char* text, size_t text_bytes);
+
 /// Bytes that one round may hold, and rounds that may be in flight.
 size_t gp_round_bytes(const gp_session* session);
 uint32_t gp_rounds_in_flight_max(const gp_session* session);
+
+/// 1 when the daemon's operator forbids the trainer to go on without gradplane, else 0.
+int gp_require(const gp_session* session);
 
 /// Tells the daemon what lies in a bucket. `bucket` > 0; an id that was used before is replaced.
 int gp_register_bucket(gp_session* session, uint32_t bucket, const struct gp_tensor* tensors,

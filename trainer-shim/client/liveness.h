@@ -13,13 +13,22 @@ namespace gradplane::client {
 inline constexpr Duration kLivenessLimit = Duration::seconds(5);
 /// No wait is longer than this, so that the beat is looked at.
 inline constexpr Duration kWaitSlice = Duration::seconds(1);
+/// No caller may ask for less: a daemon that is alive may miss a beat.
+inline constexpr Duration kLeastLivenessLimit = Duration::seconds(2);
+static_assert(kLeastLivenessLimit >= kWaitSlice * 2 && kLeastLivenessLimit <= kLivenessLimit);
 static_assert(kWaitSlice * 4 <= kLivenessLimit, "a beat per second survives a late look");
 
 /// Watches a daemon's beat. Time between two looks counts as one slice at most: while nobody
 /// looked (the trainer computed, or both were stopped) a beat may have been missed.
 class Liveness {
  public:
-  Liveness(std::uint64_t beat, Instant now) noexcept : beat_(beat), last_look_(now) {}
+  /// `limit` zero: kLivenessLimit.
+  Liveness(std::uint64_t beat, Instant now, Duration limit = {}) noexcept
+      : beat_(beat),
+        last_look_(now),
+        limit_(limit > Duration() ? std::max(limit, kLeastLivenessLimit) : kLivenessLimit) {}
+
+  Duration limit() const noexcept { return limit_; }
 
   /// Looks once; whether the daemon lives.
   bool look(std::uint64_t beat, Instant now) noexcept {
@@ -31,13 +40,14 @@ class Liveness {
     } else {
       still_ += watched;
     }
-    return still_ < kLivenessLimit;
+    return still_ < limit_;
   }
 
  private:
   std::uint64_t beat_;
   Instant last_look_;
   Duration still_;
+  Duration limit_;
 };
 
 }  // namespace gradplane::client

@@ -51,7 +51,7 @@ Session::Session(Attachment attachment, ipc::Doorbell wake, std::uint32_t world_
       submissions_(attachment_.channel.submissions()),
       completions_(attachment_.channel.completions()),
       rounds_(attachment_.channel.sizes().slot_count / 2),
-      liveness_(attachment_.channel.daemon_beat(), monotonic_now()) {}
+      liveness_(attachment_.channel.daemon_beat(), monotonic_now(), attachment_.liveness_limit) {}
 
 Failure Session::wait_ready(Duration bound) {
   const Instant deadline = monotonic_now() + bound;
@@ -74,6 +74,12 @@ std::string Session::missing_text() const {
     text += " and " + std::to_string(waiting_.missing_count - waiting_.missing.size()) + " more";
   }
   return waiting_.reason.empty() ? text : text + ": " + waiting_.reason;
+}
+
+std::string Session::describe_wait() {
+  take_messages();
+  if (over_) return over_.reason;
+  return ready_ ? "all ranks have joined" : missing_text();
 }
 
 Failure Session::register_bucket(std::uint32_t bucket, std::span<const gp_tensor> tensors) {
@@ -226,7 +232,8 @@ void Session::take(const protocol::DaemonMessage& message) {
 void Session::look_at_beat() {
   if (!liveness_.look(channel().daemon_beat(), monotonic_now())) {
     end(GP_BROKEN, "gradplaned shows no sign of life for " +
-                       std::to_string(static_cast<int>(kLivenessLimit.to_seconds())) + " seconds");
+                       std::to_string(static_cast<int>(liveness_.limit().to_seconds())) +
+                       " seconds");
   }
 }
 

@@ -24,6 +24,8 @@ class Session {
   Session(Attachment attachment, ipc::Doorbell wake, std::uint32_t world_size);
 
   Failure wait_ready(Duration bound);
+  /// For whom the daemon waits, as far as it has said.
+  std::string describe_wait();
   Failure register_bucket(std::uint32_t bucket, std::span<const gp_tensor> tensors);
   gp_status submit(std::uint32_t round, std::uint32_t elements, std::uint8_t element_type,
                    std::uint32_t bucket);
@@ -38,6 +40,7 @@ class Session {
   }
   std::size_t round_bytes() const noexcept { return channel().sizes().slot_bytes; }
   std::uint32_t rounds_in_flight_max() const noexcept { return channel().sizes().slot_count / 2; }
+  bool require() const noexcept { return attachment_.require; }
   gp_status over() const noexcept { return over_.status; }
   const char* failure() const noexcept { return over_.reason.c_str(); }
 

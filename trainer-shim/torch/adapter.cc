@@ -64,7 +64,8 @@ GroupEntry open_session(Group* group, const StorePtr& store, int rank, int size,
   std::string trouble = "a rank could not connect its side group";
   try {
     auto side = std::make_unique<SideGroup>(store, rank, size, options);
-    session = std::make_shared<GroupSession>(std::move(side), rank, size);
+    session =
+        std::make_shared<GroupSession>(std::move(side), SideGroup::group_key(*store), rank, size);
     session->start();
   } catch (const std::exception& e) {
     trouble = std::string("the side group failed: ") + e.what();

@@ -22,6 +22,14 @@ std::uint32_t completed_end(const Statement& s) {
 
 }  // namespace
 
+JobKey attempt_key(const JobKey& group_key, std::uint32_t attempt) {
+  JobKey key = group_key;
+  for (std::size_t i = 0; i < sizeof attempt; ++i) {
+    key[i] ^= static_cast<std::uint8_t>(attempt >> (8 * i));
+  }
+  return key;
+}
+
 void Statement::set_cause(std::string_view text) {
   cause.fill(0);
   std::memcpy(cause.data(), text.data(), std::min(text.size(), cause.size() - 1));

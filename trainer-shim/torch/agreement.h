@@ -15,19 +15,24 @@ namespace gradplane::shim {
 /// What the ranks of a group tell each other over the side group whenever they must decide alike.
 /// All ranks compute the decision from the same statements. Plain bytes: it travels in an
 /// all_gather between processes of one architecture.
+/// Names a job to the daemons, and is its secret.
+using JobKey = std::array<std::uint8_t, 16>;
+
+/// The key of one attempt of a group to attach: each is a job of its own to the daemons.
+JobKey attempt_key(const JobKey& group_key, std::uint32_t attempt);
+
 enum class Stage : std::uint32_t {
-  kWilling = 1,   // a daemon seems to be there
-  kAttached = 2,  // the daemon took this rank
-  kReady = 3,     // the daemon says that all ranks have joined
-  kRecover = 4,   // the session is over; this is how far the rank came
+  kAttached = 1,  // the daemon took this rank
+  kReady = 2,     // the daemon says that all ranks have joined
+  kRecover = 3,   // the session is over; this is how far the rank came
 };
 
-inline constexpr std::uint32_t kStatementMagic = 0x67707331;  // "gps1"
+inline constexpr std::uint32_t kStatementMagic = 0x67707332;  // "gps2"
 inline constexpr std::size_t kCauseBytes = 200;
 
 struct Statement {
   std::uint32_t magic = kStatementMagic;
-  Stage stage = Stage::kWilling;
+  Stage stage = Stage::kAttached;
   std::uint32_t able = 0;      // 1: this rank can go on with gradplane
   std::uint32_t required = 0;  // 1: this rank must not fall back
   std::uint32_t rounds_in_flight = 0;
@@ -36,12 +41,11 @@ struct Statement {
   std::uint32_t reserved = 0;
   std::uint64_t completed = 0;  // bit i: round first_incomplete + i is complete
   std::uint64_t round_bytes = 0;
-  std::array<std::uint8_t, 16> job_key{};  // drawn by rank 0
-  std::array<char, kCauseBytes> cause{};   // why not able; ends with 0
+  std::array<char, kCauseBytes> cause{};  // why not able; ends with 0
 
   void set_cause(std::string_view text);
 };
-static_assert(sizeof(Statement) == 8 * 4 + 2 * 8 + 16 + kCauseBytes, "no padding goes on the wire");
+static_assert(sizeof(Statement) == 8 * 4 + 2 * 8 + kCauseBytes, "no padding goes on the wire");
 
 /// True if every statement is one of ours and of this stage. Otherwise the ranks have lost step.
 bool same_stage(std::span<const Statement> statements, Stage stage);

@@ -19,8 +19,20 @@ constexpr std::size_t kErrorBytes = 256;
 constexpr std::size_t kRoundAlignBytes = kBlockAlignBytes;
 /// Buckets that one session names to the daemon; later ones travel without names.
 constexpr std::size_t kMaxNamedBuckets = 4096;
+/// A daemon without a sign of life for so long is dead.
+constexpr std::uint32_t kLivenessLimitMs = 5000;
+
+std::uint32_t shorter(std::uint32_t limit_ms, std::int64_t other_ms) {
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(other_ms, 1, limit_ms));
+}
 
 }  // namespace
+
+Carrier::Carrier(Identity identity, std::int64_t patience_ms)
+    : identity_(identity),
+      attach_limit_ms_(shorter(environment().attach_timeout_ms, patience_ms / 3)),
+      liveness_limit_ms_(shorter(kLivenessLimitMs, patience_ms / 2)),
+      required_(environment().require) {}
 
 bool Carrier::daemon_in_sight(std::string& cause) {
   const std::string& path = environment().socket_path;
@@ -29,7 +41,7 @@ bool Carrier::daemon_in_sight(std::string& cause) {
   return false;
 }
 
-bool Carrier::attach(const std::array<std::uint8_t, 16>& job_key, std::string& cause) {
+bool Carrier::attach(const JobKey& job_key, std::string& cause) {
   const Environment& env = environment();
   gp_attach_options options = {};
   options.socket_path = env.socket_path.c_str();
@@ -38,13 +50,15 @@ bool Carrier::attach(const std::array<std::uint8_t, 16>& job_key, std::string& c
   options.world_size = identity_.world_size;
   options.label = env.label.empty() ? nullptr : env.label.c_str();
   options.run_id = env.run_id.empty() ? nullptr : env.run_id.c_str();
-  options.timeout_ms = env.attach_timeout_ms;
+  options.timeout_ms = attach_limit_ms_;
+  options.liveness_ms = liveness_limit_ms_;
   char error[kErrorBytes] = "";
   gp_session* session = nullptr;
   const int status = gp_attach(&options, &session, error, sizeof error);
   if (status == GP_OK && session) {
     const std::lock_guard lock(session_mutex_);
     session_ = session;
+    required_ = required_ || gp_require(session) != 0;
     cause_.clear();
     buckets_.clear();
     return true;
@@ -53,9 +67,15 @@ bool Carrier::attach(const std::array<std::uint8_t, 16>& job_key, std::string& c
   return false;
 }
 
+std::string Carrier::describe_wait() {
+  char text[kErrorBytes] = "";
+  if (session_) gp_describe_wait(session_, text, sizeof text);
+  return text;
+}
+
 bool Carrier::wait_ready(std::string& cause) {
   char error[kErrorBytes] = "";
-  const auto timeout_ms = static_cast<int>(environment().attach_timeout_ms);
+  const auto timeout_ms = static_cast<int>(attach_limit_ms_);
   const int status = gp_wait_ready(session_, timeout_ms, error, sizeof error);
   if (status == GP_OK) return true;
   cause = *error ? error : "the job did not become ready, status " + std::to_string(status);

@@ -31,7 +31,8 @@ class Carrier {
     std::vector<std::byte> bytes;
   };
 
-  explicit Carrier(Identity identity) : identity_(identity) {}
+  /// `patience_ms` is how long a peer waits for this rank: every limit here is shorter.
+  Carrier(Identity identity, std::int64_t patience_ms);
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
 
@@ -39,10 +40,16 @@ class Carrier {
   static bool daemon_in_sight(std::string& cause);
 
   /// Presents this rank to the daemon. False with the cause; bounded by the attach timeout.
-  bool attach(const std::array<std::uint8_t, 16>& job_key, std::string& cause);
+  bool attach(const JobKey& job_key, std::string& cause);
+
+  /// For whom the daemon waits, as a sentence; empty when not attached.
+  std::string describe_wait();
 
   /// Waits until all ranks have joined. False with the cause; bounded by the attach timeout.
   bool wait_ready(std::string& cause);
+
+  /// Whether this rank must not go on without gradplane: its user or its daemon's operator says so.
+  bool required() const { return required_; }
 
   std::size_t round_bytes() const;
   std::uint32_t rounds_in_flight_max() const;
@@ -93,6 +100,9 @@ class Carrier {
   Turn over(int status);
 
   const Identity identity_;
+  const std::uint32_t attach_limit_ms_;
+  const std::uint32_t liveness_limit_ms_;
+  bool required_;
   std::mutex session_mutex_;  // guards the change of session_ against wake()
   gp_session* session_ = nullptr;
   RoundWindow window_;

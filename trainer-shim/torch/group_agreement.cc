@@ -3,9 +3,8 @@
 //
 // The part of GroupSession in which the ranks of a group decide together: to carry, to fall back,
 // to come back, and how to repair what a lost session left behind.
-#include <sys/random.h>
-
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
@@ -24,14 +23,6 @@ constexpr std::uint32_t kMaxBackoff = 4;
 constexpr std::uint64_t kGoodSessionOps = 1024;
 constexpr std::size_t kMinRoundBytes = kMinBlockBytes;
 
-std::array<std::uint8_t, 16> random_key() {
-  std::array<std::uint8_t, 16> key{};
-  if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
-    throw std::runtime_error("gradplane: the kernel gave no random bytes for the job key");
-  }
-  return key;
-}
-
 }  // namespace
 
 bool GroupSession::agreement_is_due() const {
@@ -42,17 +33,17 @@ bool GroupSession::agreement_is_due() const {
 
 void GroupSession::agree() {
   Statement mine;
-  mine.required = environment().require ? 1 : 0;
-  if (rank_ == 0) mine.job_key = random_key();
   std::string cause;
   std::vector<Statement> statements;
   const auto all_can = [&](Stage stage, bool able) {
+    mine.required = carrier_.required() ? 1 : 0;
     statements = exchange(mine, stage, able, cause);
     return judge(statements).all_able;
   };
-  bool carried = all_can(Stage::kWilling, Carrier::daemon_in_sight(cause));
-  carried =
-      carried && all_can(Stage::kAttached, carrier_.attach(statements.front().job_key, cause));
+  // Before the first exchange, so that while this rank waits in it, the daemons know for whom.
+  const JobKey key = attempt_key(key_, attempts_++);
+  const bool attached = Carrier::daemon_in_sight(cause) && carrier_.attach(key, cause);
+  bool carried = all_can(Stage::kAttached, attached);
   if (carried) {
     const bool ready = carrier_.wait_ready(cause);
     if (ready) {
@@ -75,7 +66,7 @@ std::vector<Statement> GroupSession::exchange(Statement& mine, Stage stage, bool
   mine.stage = stage;
   mine.able = able ? 1 : 0;
   mine.set_cause(able ? "" : cause);
-  auto statements = side_->gather(mine);
+  auto statements = side_->gather(mine, [this](std::int64_t seconds) { say_for_whom(seconds); });
   if (!same_stage(statements, stage)) {
     throw std::runtime_error(
         "gradplane: the ranks of the group have lost step; do all of them run one version, and "
@@ -83,6 +74,15 @@ std::vector<Statement> GroupSession::exchange(Statement& mine, Stage stage, bool
         "the same all_reduces in the same order?");
   }
   return statements;
+}
+
+void GroupSession::say_for_whom(std::int64_t seconds) {
+  const std::string daemon_says = carrier_.describe_wait();
+  std::fprintf(
+      stderr,
+      "gradplane: rank %d of %d has waited %lld s for the others to reach this all_reduce%s%s\n",
+      rank_, size_, static_cast<long long>(seconds), daemon_says.empty() ? "" : "; ",
+      daemon_says.c_str());
 }
 
 void GroupSession::begin_carrying(const std::vector<Statement>& statements) {
@@ -103,7 +103,8 @@ void GroupSession::begin_carrying(const std::vector<Statement>& statements) {
 void GroupSession::fall_back(const Verdict& verdict) {
   if (verdict.required) {
     break_with(std::make_exception_ptr(std::runtime_error(
-        "gradplane: " + verdict.cause + "; GRADPLANE_REQUIRE forbids to go on over Gloo")));
+        "gradplane: " + verdict.cause +
+        "; to go on over Gloo is forbidden (ranks.require or GRADPLANE_REQUIRE)")));
     return;
   }
   if (mode_ != Mode::kFallenBack) counters().fallbacks += 1;
@@ -118,7 +119,7 @@ void GroupSession::fall_back(const Verdict& verdict) {
 
 void GroupSession::recover() {
   Statement mine;
-  mine.required = environment().require ? 1 : 0;
+  mine.required = carrier_.required() ? 1 : 0;
   carrier_.describe(mine);
   const std::string cause = carrier_.cause();
   auto kept = carrier_.let_go();

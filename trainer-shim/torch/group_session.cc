@@ -18,11 +18,13 @@ constexpr auto kGrace = std::chrono::milliseconds(1000);
 
 }  // namespace
 
-GroupSession::GroupSession(std::unique_ptr<SideGroup> side, int rank, int size)
+GroupSession::GroupSession(std::unique_ptr<SideGroup> side, const JobKey& key, int rank, int size)
     : rank_(rank),
       size_(size),
       side_(std::move(side)),
-      carrier_({static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(size)}) {}
+      key_(key),
+      carrier_({static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(size)},
+               side_->timeout().count()) {}
 
 void GroupSession::start() {
   thread_ = std::thread([self = shared_from_this()] { self->run(); });

@@ -25,7 +25,7 @@ namespace gradplane::shim {
 /// docs/decisions/0002-attach-and-fallback.md tells why each step is as it is.
 class GroupSession : public std::enable_shared_from_this<GroupSession> {
  public:
-  GroupSession(std::unique_ptr<SideGroup> side, int rank, int size);
+  GroupSession(std::unique_ptr<SideGroup> side, const JobKey& key, int rank, int size);
 
   /// Starts the progress thread. Throws std::system_error.
   void start();
@@ -65,6 +65,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   bool agreement_is_due() const;
 
   void agree();
+  void say_for_whom(std::int64_t seconds);
   std::vector<Statement> exchange(Statement& mine, Stage stage, bool able,
                                   const std::string& cause);
   void begin_carrying(const std::vector<Statement>& statements);
@@ -89,6 +90,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   const int rank_;
   const int size_;
   const std::unique_ptr<SideGroup> side_;
+  const JobKey key_;
   Carrier carrier_;
 
   // Progress thread alone.
@@ -98,6 +100,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   std::uint64_t next_agreement_ = 0;
   std::uint64_t carried_from_ = 0;
   std::uint32_t agreement_backoff_ = 0;
+  std::uint32_t attempts_ = 0;
   std::exception_ptr broken_;
 
   /// Wakes the progress thread when it does not wait for the daemon. A callback of the side group

@@ -2,7 +2,13 @@
 // Copyright (c) 2026 The gradplane authors
 #include "trainer-shim/torch/side_group.h"
 
+#include <sys/random.h>
+
+#include <algorithm>
 #include <cstring>
+#include <future>
+#include <memory>
+#include <stdexcept>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 namespace gradplane::shim {
@@ -10,11 +16,13 @@ namespace {
 
 constexpr const char* kSidePrefix = "gradplane/side";
 constexpr const char* kHello = "1";
+constexpr const char* kGroupKey = "gradplane/key";
+constexpr std::chrono::seconds kFirstWord(5);
 thread_local bool connecting_here = false;
 
-/// The 1 is the version of the statements: ranks of two versions do not form a side group.
+/// The 2 is the version of the statements: ranks of two versions do not form a side group.
 std::string hello_key(int rank) {
-  return "gradplane/hello/1/" + std::to_string(rank);
+  return "gradplane/hello/2/" + std::to_string(rank);
 }
 
 /// Names the protected member of a group; a group is never one of these.
@@ -30,7 +38,22 @@ struct ConnectingHere {
 }  // namespace
 
 void SideGroup::say_hello(c10d::Store& store, int rank) {
+  if (rank == 0) {
+    std::vector<std::uint8_t> key(sizeof(JobKey));
+    if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
+      throw std::runtime_error("gradplane: the kernel gave no random bytes for the job key");
+    }
+    store.set(kGroupKey, key);
+  }
   store.set(hello_key(rank), std::vector<std::uint8_t>(kHello, kHello + 1));
+}
+
+JobKey SideGroup::group_key(c10d::Store& store) {
+  const std::vector<std::uint8_t> bytes = store.get(kGroupKey);
+  JobKey key{};
+  if (bytes.size() != key.size()) throw std::runtime_error("gradplane: rank 0 left no job key");
+  std::copy(bytes.begin(), bytes.end(), key.begin());
+  return key;
 }
 
 std::vector<int> SideGroup::ranks_without_shim(c10d::Store& store, int size) {
@@ -54,13 +77,22 @@ bool SideGroup::connecting() {
   return connecting_here;
 }
 
-std::vector<Statement> SideGroup::gather(const Statement& mine) {
+std::vector<Statement> SideGroup::gather(const Statement& mine,
+                                         const std::function<void(std::int64_t)>& still_waiting) {
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Statement));
   Tensors input = {at::empty({kBytes}, at::kByte)};
   std::memcpy(input[0].data_ptr(), &mine, sizeof mine);
   std::vector<Tensors> outputs(1);
   for (int i = 0; i < group_->getSize(); ++i) outputs[0].push_back(at::empty({kBytes}, at::kByte));
-  group_->allgather(outputs, input)->wait();
+  const WorkPtr work = group_->allgather(outputs, input);
+  const auto ended = std::make_shared<std::promise<void>>();
+  work->getFuture()->addCallback([ended](c10::ivalue::Future&) { ended->set_value(); });
+  const auto over = ended->get_future();
+  for (auto waited = kFirstWord, next = kFirstWord;
+       over.wait_for(next) == std::future_status::timeout; next = waited, waited *= 2) {
+    still_waiting(waited.count());
+  }
+  work->wait();
   std::vector<Statement> statements(outputs[0].size());
   for (std::size_t i = 0; i < statements.size(); ++i) {
     std::memcpy(&statements[i], outputs[0][i].data_ptr(), sizeof(Statement));

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,11 +20,15 @@ namespace gradplane::shim {
 class SideGroup {
  public:
   /// Says in the group's store that this rank has the shim; before the trainer's group connects.
+  /// Rank 0 also leaves the key of the group's jobs there.
   static void say_hello(c10d::Store& store, int rank);
 
   /// The ranks that did not say hello. Call it after the trainer's group has connected: then every
   /// rank has got past its hello, so that the answer is final and the same on all of them.
   static std::vector<int> ranks_without_shim(c10d::Store& store, int size);
+
+  /// The key that rank 0 left. After ranks_without_shim() has found nobody. Throws when it is none.
+  static JobKey group_key(c10d::Store& store);
 
   /// Connects; collective, in the thread that makes the trainer's group.
   SideGroup(const StorePtr& store, int rank, int size, const GroupOptions& options);
@@ -30,8 +36,10 @@ class SideGroup {
   /// True while this thread connects a side group: its constructor call must not be diverted.
   static bool connecting();
 
-  /// Every rank's statement, by rank.
-  std::vector<Statement> gather(const Statement& mine);
+  /// Every rank's statement, by rank. `still_waiting` is called after some seconds without all of
+  /// them, and again after twice as many, with the seconds so far.
+  std::vector<Statement> gather(const Statement& mine,
+                                const std::function<void(std::int64_t)>& still_waiting);
 
   /// The bytes of `root`, in place.
   void broadcast(std::span<std::byte> bytes, int root);
