@@ -11,10 +11,9 @@ namespace gradplane::lab {
 namespace {
 
 constexpr std::size_t kMaxNameBytes = 16;
-// Shares are exact to this.
-constexpr double kShareUnit = 1e-9;
-constexpr std::array kShareUnits = {config::Unit{"%", 10'000'000}};
-constexpr std::int64_t kMaxShare = 1'000'000'000;
+// Shares are read in billionths.
+constexpr std::int64_t kWhole = 1'000'000'000;
+constexpr std::array kShareUnits = {config::Unit{"%", kWhole / 100}};
 // A frame's bits in nanoseconds, times the longest delay, stay far within 64 bits.
 constexpr std::int64_t kMaxRate = 1'000'000'000'000;
 constexpr Duration kMaxTime = Duration::seconds(3600);
@@ -58,7 +57,9 @@ std::optional<Duration> Reader::time(const Tree& tree, const std::string& key) {
 
 std::optional<double> Reader::share(const Tree& tree, const std::string& key) {
   const auto value = config::parse_with_unit(tree.scalar, kShareUnits);
-  if (value && *value <= kMaxShare) return static_cast<double>(*value) * kShareUnit;
+  if (value && *value <= kWhole) {
+    return static_cast<double>(*value) / static_cast<double>(kWhole);
+  }
   error(tree, key, "accepted: a share from 0 % to 100 %, such as 0.5 %");
   return std::nullopt;
 }
