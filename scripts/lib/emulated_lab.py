@@ -171,7 +171,11 @@ class EmulatedLab(netlab.Lab):
         program = build / "tests/lab/lab_switch"
         if not os.access(program, os.X_OK):
             raise LabError(f"{program} is not built; run scripts/build")
-        command = ["ip", "netns", "exec", self.switch, program, "--network", "/dev/stdin"]
+        # A wire does not wait for a processor, so the switch goes before all that it connects. It
+        # is bound to none: with two of them, bound daemons would share one and lose to it there,
+        # while the other is idle.
+        command = ["ip", "netns", "exec", self.switch, "chrt", "--rr", "1"]
+        command += [program, "--network", "/dev/stdin"]
         command += ["--socket", self._socket_path]
         for name in self.hosts:
             command += ["--port", f"{name}=p-{name}"]
