@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import pathlib
+import signal
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -31,8 +32,6 @@ FIRST_PORT = 29500  # each contestant has one of its own
 MAX_CONTESTANTS = 100  # at a time
 ROUND_SECONDS = 120
 LEAVE_SECONDS = 10
-FIRST_UDP_PORT = 47000
-UDP_PORTS = 128  # of a cluster, at most
 # A daemon whose turn it is not is silent for a while, and so are all its peers.
 PATIENCE = "liveness:\n  suspect_after: 10 min\n"
 
@@ -221,8 +220,9 @@ class GradplaneContestant(Contestant):
     it is nothing else; with `sharded` all hosts are. Nothing may fall back to Gloo:
     GRADPLANE_REQUIRE makes that an error of the round, and end() reads the shim's reports.
 
-    The daemons sleep, as stopped processes, while it is not this contestant's turn: each would
-    otherwise take and look at a copy of every frame of the others.
+    While it is not this contestant's turn its daemons are stopped: each would otherwise take and
+    look at a copy of every frame of the others. The ranks are stopped with them, because they would
+    take a daemon that stands still for a dead one.
     """
 
     def __init__(self, plan="star", root_is_first_host=False, extra=""):
@@ -237,7 +237,7 @@ class GradplaneContestant(Contestant):
             report.unlink()
         self.nodes = gradplane_nodes.GradplaneNodes(
             self.build, self._lab, self.server.name, rate_bits=rate_bits, logs=self.logs,
-            udp_port=FIRST_UDP_PORT + UDP_PORTS * self.number, **self._settings,
+            number=self.number, **self._settings,
         )  # fmt: skip
         self.nodes.wait_until_up()
         sockets = ",".join(self.nodes.socket(host.name) for host in self.workers)
@@ -252,10 +252,23 @@ class GradplaneContestant(Contestant):
 
     def ready(self, timeout):
         super().ready(timeout)
-        self.nodes.stop()
+        self._stop()
+
+    def _stop(self):
+        for process in [*self.processes, *self.nodes.processes.values()]:
+            process.signal_group(signal.SIGSTOP)
+
+    @contextlib.contextmanager
+    def _awake(self):
+        for process in [*self.nodes.processes.values(), *self.processes]:
+            process.signal_group(signal.SIGCONT)
+        try:
+            yield
+        finally:
+            self._stop()
 
     def round(self, *arguments, **options):
-        with self.nodes.awake():
+        with self._awake():
             return super().round(*arguments, **options)
 
     def why_dead(self):
@@ -267,11 +280,11 @@ class GradplaneContestant(Contestant):
 
     def counters(self):
         """Blocks of all nodes, those of the workers and of the aggregators."""
-        with self.nodes.awake():
+        with self._awake():
             return self.nodes.counters()
 
     def end(self):
-        with self.nodes.awake() if self.nodes else contextlib.nullcontext():
+        with self._awake() if self.nodes else contextlib.nullcontext():
             troubles = super().end()
         if self.nodes:
             self.nodes.end()

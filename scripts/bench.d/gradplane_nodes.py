@@ -2,7 +2,6 @@
 # Copyright (c) 2026 The gradplane authors
 """A gradplaned for every host of a lab, for measurements: start, status, end."""
 
-import contextlib
 import json
 import os
 import secrets
@@ -10,10 +9,13 @@ import signal
 import subprocess
 import tempfile
 
+import netlab
 import processes
 
 START_SECONDS = 30
 STATUS_SECONDS = 10
+FIRST_UDP_PORT = 47000
+UDP_PORTS = 128  # of a cluster, at most
 DAEMON = "dataplane/daemon/gradplaned"
 CLI = "control/cli/gradplane"
 JOB_COUNTERS = ("blocks_sent", "blocks_lost", "blocks_retransmitted", "blocks_duplicate")
@@ -23,7 +25,7 @@ control:
   socket: {socket}
 port:
   kind: af_packet
-  interface: dp0
+  interface: {interface}
   link_rate: {rate_bits} bit/s
 cluster:
   udp_port: {udp_port}
@@ -36,10 +38,23 @@ cluster:
 NODE = "    - {{name: {name}, address: {address}/16, aggregate: {aggregate}}}\n"
 
 
+def own_name(host, number):
+    """A name of dp0 for these daemons alone: gradplaned takes no interface by a name that another
+    one has it by. Two clusters share dp0 here because only one at a time is awake, and each has UDP
+    ports of its own."""
+    name = f"dp0n{number}"
+    shown = netlab.run_command(["ip", "-n", host.namespace, "link", "show", "dev", "dp0"])
+    if f"altname {name}\n" not in shown:
+        netlab.run_command(
+            ["ip", "-n", host.namespace, "link", "property", "add", "dev", "dp0", "altname", name]
+        )
+    return name
+
+
 class GradplaneNodes:
     """`server` coordinates, and with `star` is the root; with `sharded` the ranks' hosts are."""
 
-    def __init__(self, build, lab, server, plan, rate_bits, logs, udp_port, extra=""):
+    def __init__(self, build, lab, server, plan, rate_bits, logs, number, extra=""):
         self._cli = build / CLI
         for needed in (build / DAEMON, self._cli):
             if not os.access(needed, os.X_OK):
@@ -48,6 +63,7 @@ class GradplaneNodes:
         # Sockets have short paths, and only one file system for all hosts.
         self._folder = tempfile.TemporaryDirectory(prefix="gradplane-bench-")
         self._counts = {}
+        udp_port = FIRST_UDP_PORT + UDP_PORTS * number
         key_file = logs / "cluster.key"
         key_file.touch(mode=0o600)
         key_file.write_text(secrets.token_hex(16) + "\n")
@@ -63,12 +79,13 @@ class GradplaneNodes:
         )
         self.processes = {}
         for host in lab.hosts.values():
+            interface = own_name(host, number)
             config = logs / f"{host.name}.yaml"
-            config.write_text(
-                CONFIG.format(socket=self.socket(host.name), rate_bits=rate_bits,
-                              udp_port=udp_port, key_file=key_file, server=server, nodes=nodes,
-                              plan=plan, extra=extra)
-            )  # fmt: skip
+            config.write_text(CONFIG.format(
+                socket=self.socket(host.name), interface=interface, rate_bits=rate_bits,
+                udp_port=udp_port, key_file=key_file, server=server, nodes=nodes, plan=plan,
+                extra=extra,
+            ))  # fmt: skip
             command = [build / DAEMON, "--config", config, "--node", host.name]
             self.processes[host.name] = processes.Process(
                 f"gradplaned on {host.name}", host, command, logs / f"gradplaned-{host.name}.log"
@@ -79,22 +96,6 @@ class GradplaneNodes:
 
     def run_command(self, name, *options):
         return [self._cli, "run", "--socket", self.socket(name), *options, "--"]
-
-    def _signal(self, number):
-        for process in self.processes.values():
-            process.signal_group(number)
-
-    def stop(self):
-        self._signal(signal.SIGSTOP)
-
-    @contextlib.contextmanager
-    def awake(self):
-        """For as long as it takes the daemons are not stopped."""
-        self._signal(signal.SIGCONT)
-        try:
-            yield
-        finally:
-            self.stop()
 
     def check_alive(self):
         for process in self.processes.values():
@@ -133,7 +134,7 @@ class GradplaneNodes:
         }
 
     def end(self):
-        self._signal(signal.SIGCONT)
         for process in self.processes.values():
+            process.signal_group(signal.SIGCONT)  # whoever is stopped ends when he goes on
             process.end()
         self._folder.cleanup()

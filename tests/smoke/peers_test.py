@@ -70,18 +70,40 @@ def one_round(contestant, seed, **options):
     return contestant.round(seed, ROUND_BYTES, at_ns, timeout=40, **options)
 
 
+def sum_is_right(contestant, seed):
+    answers = one_round(contestant, seed)
+    what = f"{contestant.name}: {answers}"
+    expect(all(answer.get("correct") is True for answer in answers), what)
+    expect(len({answer["crc"] for answer in answers}) == 1, f"all hold the same: {what}")
+    ends = [answer.get("end_ns", answer.get("pushed_ns", 0)) for answer in answers]
+    starts = [answer["start_ns"] for answer in answers]
+    expect(max(starts) < min(ends), f"time passes: {what}")
+
+
+def spoiled_sum_is_seen(contestant, seed, spoiled):
+    answers = one_round(contestant, seed, spoil=spoiled)
+    wrong = [answer["rank"] for answer in answers if answer.get("correct") is False]
+    expect(wrong == [spoiled], f"{contestant.name}: the spoiled sum is seen: {answers}")
+
+
 def sums_are_right(contestant, *place, spoiled=1):
     with started(contestant, *place):
-        answers = one_round(contestant, seed=7)
-        what = f"{contestant.name}: {answers}"
-        expect(all(answer.get("correct") is True for answer in answers), what)
-        expect(len({answer["crc"] for answer in answers}) == 1, f"all hold the same: {what}")
-        ends = [answer.get("end_ns", answer.get("pushed_ns", 0)) for answer in answers]
-        starts = [answer["start_ns"] for answer in answers]
-        expect(max(starts) < min(ends), f"time passes: {what}")
-        answers = one_round(contestant, seed=8, spoil=spoiled)
-        wrong = [answer["rank"] for answer in answers if answer.get("correct") is False]
-        expect(wrong == [spoiled], f"{contestant.name}: the spoiled sum is seen: {answers}")
+        sum_is_right(contestant, seed=7)
+        spoiled_sum_is_seen(contestant, 8, spoiled)
+
+
+def two_plans_take_turns(*place):
+    """Both hold the same interfaces; who waits is stopped, and nobody takes him for dead."""
+    star = contestants.GradplaneContestant("star", root_is_first_host=True)
+    sharded = contestants.GradplaneContestant("sharded")
+    with started(star, *place), started(sharded, *place):
+        for seed, contestant in enumerate((star, sharded, star, sharded)):
+            sum_is_right(contestant, seed)
+        spoiled_sum_is_seen(star, 9, 1)
+        for contestant, ranks in ((star, 2), (sharded, 3)):
+            counted = contestant.counters()
+            blocks = 2 * ranks * ROUND_BYTES / 1500  # pushed, and sent back, of one round at least
+            expect(counted["blocks_sent"] > blocks, f"{contestant.name} sent blocks: {counted}")
 
 
 def a_lost_rank_ends_the_round(contestant, *place):
@@ -135,8 +157,7 @@ def every_contestant():
         incast_is_timed(server("cubic"), *place)
         a_lost_rank_ends_the_round(server("reno"), *place)
         sums_are_right(contestants.GlooContestant("cubic"), *place)
-        sums_are_right(contestants.GradplaneContestant("star", root_is_first_host=True), *place)
-        sums_are_right(contestants.GradplaneContestant("sharded"), *place)
+        two_plans_take_turns(*place)
         if os.access(BUILD / contestants.PEERS / "mpi_ranks", os.X_OK):
             sums_are_right(contestants.OpenMpiContestant("cubic"), *place)
         else:
