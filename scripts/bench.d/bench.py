@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Runs one benchmark; scripts/bench starts it, see there."""
+
+import argparse
+import contextlib
+import importlib
+import os
+import pathlib
+import re
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(ROOT / "scripts/lib")]
+import cases  # noqa: E402
+import emulated_lab  # noqa: E402
+import harness  # noqa: E402
+import meters  # noqa: E402
+import netlab  # noqa: E402
+import report  # noqa: E402
+
+# What a benchmark's module has: DESCRIPTION, make_contestants, make_cases, bound_s, ...
+NAMES = ("allreduce", "incast", "train")
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(prog="scripts/bench")
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("--quick", action="store_true", help="few cases, under two minutes")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the results here")
+    parser.add_argument("--plots", type=pathlib.Path, metavar="FOLDER", help="draw plots here")
+    parser.add_argument("--case", type=re.compile, default=re.compile(""), metavar="REGEX",
+                        help="only cases whose label matches")  # fmt: skip
+    parser.add_argument("--contestant", type=re.compile, default=re.compile(""), metavar="REGEX",
+                        help="only contestants whose name matches")  # fmt: skip
+    parser.add_argument("--repeats", type=int, help="measured rounds of each contestant")
+    parser.add_argument("--logs", type=pathlib.Path, default=ROOT / ".cache/bench")
+    return parser.parse_args()
+
+
+class Progress:
+    """One line that is written over, on a terminal; else a line for each case."""
+
+    def __init__(self):
+        self._live = sys.stderr.isatty()
+        self._begun = time.monotonic()
+
+    def say(self, text):
+        end = "\r" if self._live else "\n"
+        print(f"\r\033[K{text}" if self._live else text, end=end, file=sys.stderr, flush=True)
+
+    def round(self, where):
+        def say(contestant, number):
+            if self._live:
+                seconds = time.monotonic() - self._begun
+                self.say(f"{where}: {contestant}, round {number + 1}, {seconds:.0f} s")
+
+        return say
+
+    def end(self):
+        if self._live:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def running(lab, contestants, case, logs):
+    """Starts the contestants in turn; gives those that came up, and (name, why) of the others."""
+    up, failed = [], []
+    try:
+        for contestant in contestants:
+            contestant.lead_factor = 1
+            up.append(contestant)
+            try:
+                contestant.start(lab, case["rate_bits_per_second"], logs / contestant.name)
+                contestant.ready(harness.START_SECONDS)
+            except (OSError, RuntimeError, netlab.LabError) as problem:
+                failed.append((contestant.name, str(problem)))
+                up.pop().end()
+        yield up, failed
+    finally:
+        for contestant in up:
+            contestant.end()
+
+
+def measure(module, case, options, machine, progress):
+    """The entries of one case."""
+    quick = options.quick
+    chosen = [c for c in module.make_contestants(quick) if options.contestant.search(c.name)]
+    names = [f"h{index}" for index in range(case["hosts"])]
+    where = cases.label(case)
+    progress.say(f"{where}: starting {len(chosen)} contestants")
+    run = f"bench{os.getpid() % 100000}"
+    bound_s = module.bound_s(case)
+    with emulated_lab.EmulatedLab(run, cases.network(case, names)) as lab:
+        with running(lab, chosen, case, options.logs) as (contestants, failed):
+            series = harness.run_case(
+                lab, contestants, machine, case["bytes"],
+                options.repeats or (module.QUICK_REPEATS if quick else module.REPEATS),
+                1 if quick else module.WARM_UP,
+                progress.round(where),
+                module.QUICK_LIMIT_SECONDS if quick else module.LIMIT_SECONDS,
+            )  # fmt: skip
+    series += [harness.Series(name, failure=why) for name, why in failed]
+    return [harness.result(one, case, bound_s, machine.cores) for one in series]
+
+
+def main():
+    options = parse_arguments()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda caught, _: sys.exit(128 + caught))
+    module = importlib.import_module(options.name)
+    if hasattr(module, "run"):  # a benchmark of another shape than rounds
+        return module.run(options)
+    progress = Progress()
+    entries = []
+    with meters.Machine() as machine:
+        for case in module.make_cases(options.quick):
+            if options.case.search(cases.label(case)):
+                entries += measure(module, case, options, machine, progress)
+                if options.json:  # what is done is kept, whatever happens to the rest
+                    write(options, entries)
+    progress.end()
+    if not entries:
+        sys.exit("bench: no case matches --case")
+    print(report.table(entries))
+    if options.plots:
+        import plots
+
+        for path in plots.draw_all(options.name, entries, options.plots):
+            print(f"plot: {path}")
+    return 0
+
+
+def write(options, entries):
+    settings = {"quick": options.quick, "repeats": options.repeats}
+    report.write_json(options.json, report.document(options.name, entries, settings))
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (harness.BenchError, netlab.LabError) as error:
+        sys.exit(f"bench: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)

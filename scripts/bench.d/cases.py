@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Cases: what the network of a run is like, as parameters and as the lab's description."""
+
+KIB = 1024
+MIB = 1024 * KIB
+MBIT = 10**6
+# A port of a switch with little memory; a long link has its own product of rate and delay instead.
+LEAST_QUEUE_BYTES = 256 * KIB
+# Bursts: a frame in twenty of a burst passes, and a burst is ten frames long on average.
+BURST_LOSS = 0.95
+BURST_FRAMES = 10
+
+
+def case(hosts, message_bytes, rate_mbit=200, rtt_ms=0.2, loss=0.0, loss_model="none"):
+    """`loss` is per frame and per path, in the direction that carries it to a host."""
+    rate_bits = rate_mbit * MBIT
+    queue = max(LEAST_QUEUE_BYTES, round(rate_bits / 8 * rtt_ms / 1000))
+    return {
+        "hosts": hosts,
+        "bytes": message_bytes,
+        "rate_bits_per_second": rate_bits,
+        "rtt_ms": rtt_ms,
+        "queue_bytes": queue,
+        "loss": loss,
+        "loss_model": loss_model if loss else "none",
+    }
+
+
+def percent(share):
+    return f"{share * 100:.6g} %"
+
+
+def loss_settings(case):
+    """The lab's `loss` of every host's down link, and of the last host's."""
+    loss, model = case["loss"], case["loss_model"]
+    if model == "none":
+        return None, None
+    if model == "random":
+        return percent(loss), percent(loss)
+    if model == "grey":  # all of it on one host
+        return None, percent(loss)
+    # Share of time in a burst, pi, such that pi * BURST_LOSS is the loss.
+    share = loss / BURST_LOSS
+    leave = 1 / BURST_FRAMES
+    burst = {
+        "gilbert_elliott": {
+            "enter": percent(leave * share / (1 - share)),
+            "leave": percent(leave),
+            "bad": percent(BURST_LOSS),
+            "good": "0 %",
+        }
+    }
+    return burst, burst
+
+
+def network(case, names):
+    """The description of the emulated network: every link a quarter of the round trip long."""
+    direction = {
+        "rate": f"{case['rate_bits_per_second'] // 1000} kbit/s",
+        "delay": f"{case['rtt_ms'] * 1000 / 4:.0f} us",
+        "queue": f"{case['queue_bytes']} B",
+    }
+    everywhere, last = loss_settings(case)
+    hosts = []
+    for index, name in enumerate(names):
+        loss = last if index == len(names) - 1 else everywhere
+        down = {**direction, **({"loss": loss} if loss else {})}
+        hosts.append({"name": name, "up": direction, "down": down})
+    return {"hosts": hosts, "seed": 1}
+
+
+def label(case):
+    """A case in a few words."""
+    size = case["bytes"]
+    text = f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
+    text += f", {case['hosts']} hosts, {case['rate_bits_per_second'] // MBIT} Mbit/s"
+    text += f", RTT {case['rtt_ms']:g} ms"
+    if case["loss"]:
+        text += f", {case['loss'] * 100:g} % {case['loss_model']} loss"
+    return text

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""What a benchmark has found: JSON for programs, tables for people, plots for the documentation."""
+
+import json
+import os
+import pathlib
+import platform
+import subprocess
+
+import cases
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def commit():
+    """The commit of this tree, with + where files have changed since."""
+
+    def git(*words):
+        done = subprocess.run(
+            ["git", *words], cwd=ROOT, capture_output=True, text=True, check=False, timeout=20
+        )
+        return done.stdout.strip() if done.returncode == 0 else ""
+
+    name = git("rev-parse", "--short", "HEAD") or "unknown"
+    return name + ("+" if git("status", "--porcelain", "--untracked-files=no") else "")
+
+
+def cpu_model():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def document(name, entries, settings):
+    return {
+        "benchmark": name,
+        "commit": commit(),
+        "machine": {"cores": os.cpu_count(), "kernel": platform.release(), "cpu": cpu_model()},
+        "settings": settings,
+        "cases": entries,
+    }
+
+
+def milliseconds(seconds):
+    return f"{seconds * 1000:.0f}" if seconds >= 0.1 else f"{seconds * 1000:.1f}"
+
+
+# Above this share of frames that came over 1 ms late the network was not what the case says.
+LATE_SHARE = 0.02
+
+COLUMNS = (
+    ("contestant", lambda e: e["contestant"]),
+    ("runs", lambda e: str(e["runs"])),
+    ("median ms", lambda e: milliseconds(e["median_s"])),
+    ("95 % interval", lambda e: "-".join(milliseconds(s) for s in e["ci95_s"])),
+    ("p99 ms", lambda e: milliseconds(e["p99_s"])),
+    ("over bound", lambda e: f"{e['over_bound']:.2f}"),
+    ("spread", lambda e: f"{e['spread']:.2f}"),
+    ("sent again", lambda e: f"{e['retransmitted_over_needed'] * 100:.1f} %"),
+    ("MB on wire", lambda e: f"{e['wire_bytes'] / 1e6:.1f}"),
+    ("deepest queue", lambda e: f"{e['deepest_queue_bytes'] / 1024:.0f} KiB"),
+    ("CPU", lambda e: f"{(e['machine_busy'] or 0) * 100:.0f} %"),
+)
+
+
+def table(entries):
+    """Markdown: a heading for each case, a row for each contestant. A contestant that failed says
+    why; one that ran out of processor says so."""
+    lines = []
+    for case in unique(entry["case"] for entry in entries):
+        mine = [entry for entry in entries if entry["case"] == case]
+        bound = milliseconds(mine[0]["bound_s"])
+        lines += ["", f"**{cases.label(case)}** (bound {bound} ms)", ""]
+        lines.append("| " + " | ".join(title for title, _ in COLUMNS) + " |")
+        lines.append("| " + " | ".join("---" for _ in COLUMNS) + " |")
+        for entry in mine:
+            if "failure" in entry:
+                lines.append(f"| {entry['contestant']} | {entry['runs']} | thrown out: "
+                             f"{entry['failure'][:120]} |" + " |" * (len(COLUMNS) - 3))  # fmt: skip
+                continue
+            row = [text(entry) for _, text in COLUMNS]
+            if entry["cpu_bound"]:
+                row[-1] += " CPU-bound"
+            if entry["late_frames_share"] > LATE_SHARE:
+                row[-1] += f", {entry['late_frames_share'] * 100:.0f} % of frames late"
+            lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def unique(values):
+    found = []
+    for value in values:
+        if value not in found:
+            found.append(value)
+    return found
+
+
+def write_json(path, content):
+    pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
+    pathlib.Path(path).write_text(json.dumps(content, indent=1) + "\n")

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""The benchmarks' harness measures right: known times in, known times out; wrong sums are thrown
+out; bounds and statistics are what their definitions say. Needs no network and no root."""
+
+import pathlib
+import sys
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/bench.d"))
+sys.dont_write_bytecode = True
+import bounds  # noqa: E402
+import cases  # noqa: E402
+import harness  # noqa: E402
+import report  # noqa: E402
+
+CASE = cases.case(4, 1 << 20)
+MS = 1_000_000
+
+
+class FakeLab:
+    hosts = {}
+
+    def reset(self):
+        pass
+
+    def stats(self):
+        direction = {"bytes": 1000, "deepest_queue_bytes": 77}
+        return {"links": {"h0": {"up": direction, "down": direction}}, "switch": {}}
+
+
+class FakeMachine:
+    cores = 2
+
+    def __init__(self, busy=0.5):
+        self._busy = busy
+
+    def busy_core_seconds(self, begin_ns, end_ns):
+        seconds = (end_ns - begin_ns) / 1e9
+        return seconds * self.cores * self._busy, seconds
+
+
+class FakeContestant:
+    """Says that a round took so many milliseconds for each rank, and does not wait."""
+
+    def __init__(self, name, ends_ms, **answer):
+        self.name, self._ends_ms, self._answer, self.rounds = name, ends_ms, answer, 0
+
+    def counters(self):
+        return None
+
+    def round(self, seed, bytes_, at_ns):
+        self.rounds += 1
+        answers = []
+        for rank, end in enumerate(self._ends_ms):
+            answer = {"rank": rank, "start_ns": at_ns, "end_ns": at_ns + int(end * MS),
+                      "correct": True, "crc": "0"}  # fmt: skip
+            for key, value in self._answer.items():
+                answer[key] = value(self.rounds, rank, at_ns) if callable(value) else value
+            answers.append(answer)
+        return answers
+
+
+def run(*contestants, repeats=4, busy=0.5, bound_s=0.005):
+    machine = FakeMachine(busy)
+    series = harness.run_case(
+        FakeLab(), contestants, machine, 64, repeats, 1, lambda *_: None, limit_s=20
+    )
+    return {one.contestant: harness.result(one, CASE, bound_s, machine.cores) for one in series}
+
+
+class Harness(unittest.TestCase):
+    def test_a_known_time_comes_out(self):
+        found = run(FakeContestant("a", (5, 10)), FakeContestant("b", (20, 20)))
+        self.assertAlmostEqual(found["a"]["median_s"], 0.010)
+        self.assertAlmostEqual(found["a"]["over_bound"], 2)
+        self.assertAlmostEqual(found["a"]["spread"], 2)
+        self.assertAlmostEqual(found["b"]["p99_s"], 0.020)
+        self.assertEqual(found["a"]["runs"], 4)
+        self.assertEqual(found["a"]["deepest_queue_bytes"], 77)
+        self.assertEqual(found["a"]["wire_bytes"], 1000)
+
+    def test_contestants_take_turns(self):
+        order = []
+        one, other = FakeContestant("a", (1,)), FakeContestant("b", (1,))
+        for contestant in (one, other):
+            inner = contestant.round
+            contestant.round = lambda *words, c=contestant, inner=inner: (
+                order.append(c.name), inner(*words))[1]  # fmt: skip
+        run(one, other, repeats=3)
+        self.assertEqual(sorted(order), ["a"] * 4 + ["b"] * 4)
+        pairs = [set(order[i : i + 2]) for i in range(0, 8, 2)]
+        self.assertEqual(pairs, [{"a", "b"}] * 4)
+        self.assertNotEqual(order[0], order[2])  # who begins changes
+
+    def test_a_wrong_sum_is_thrown_out(self):
+        wrong = FakeContestant(
+            "a", (5, 5), correct=lambda number, rank, _: (number, rank) != (3, 1)
+        )
+        found = run(wrong, FakeContestant("b", (9,)))
+        self.assertNotIn("median_s", found["a"])
+        self.assertFalse(found["a"]["correct"])
+        self.assertTrue(found["b"]["correct"])
+        self.assertIn("thrown out", report.table(list(found.values())))
+
+    def test_replicas_that_differ_are_thrown_out(self):
+        found = run(FakeContestant("a", (5, 5), crc=lambda _, rank, __: str(rank)))
+        self.assertFalse(found["a"]["correct"])
+
+    def test_an_error_ends_its_contestant_alone(self):
+        broken = FakeContestant("a", (5,), error="it broke")
+        found = run(broken, FakeContestant("b", (9,)))
+        self.assertEqual(found["a"]["failure"], "it broke")
+        self.assertEqual(broken.rounds, 1)
+        self.assertEqual(found["b"]["runs"], 4)
+
+    def test_a_late_start_is_measured_again(self):
+        late = FakeContestant(
+            "a", (5,), start_ns=lambda number, _, at_ns: at_ns + (50 * MS if number == 2 else 0)
+        )
+        found = run(late)
+        self.assertEqual(found["a"]["runs"], 4)
+        self.assertEqual(found["a"]["discarded_late"], 1)
+        self.assertEqual(late.rounds, 6)  # one to warm up, four, one again
+
+    def test_a_busy_machine_is_said(self):
+        self.assertFalse(run(FakeContestant("a", (5,)))["a"]["cpu_bound"])
+        found = run(FakeContestant("a", (5,)), busy=0.95)
+        self.assertTrue(found["a"]["cpu_bound"])
+        self.assertIn("CPU-bound", report.table(list(found.values())))
+
+    def test_the_limit_of_time_holds(self):
+        slow = FakeContestant("a", (5,))
+        inner = slow.round
+        slow.round = lambda *words: (time.sleep(0.05), inner(*words))[1]
+        series = harness.run_case(
+            FakeLab(), [slow], FakeMachine(), 64, 10**6, 0, lambda *_: None, limit_s=0.5
+        )
+        self.assertLess(len(series[0].rounds), 20)
+
+
+class Bounds(unittest.TestCase):
+    def test_bounds_are_those_of_the_protocol(self):
+        packet = 1408 + 48 + 66
+        self.assertEqual(bounds.wire_bytes(1), packet)
+        self.assertEqual(bounds.wire_bytes(1408 * 3 + 1), 4 * packet)
+        rate = 8 * packet  # one packet per second
+        self.assertAlmostEqual(bounds.incast_bound_s(5, 1408, rate), 5)
+        self.assertAlmostEqual(bounds.allreduce_bound_s(4, 1408 * 4, rate), 6)
+        self.assertAlmostEqual(bounds.star_bound_s(4, 1408, rate), 3)
+
+    def test_statistics(self):
+        samples = list(range(1, 101))
+        self.assertEqual(bounds.percentile(samples, 0.99), 99)
+        self.assertEqual(bounds.percentile([7], 0.99), 7)
+        low, high = bounds.median_interval(samples)
+        self.assertEqual((low, high), (40, 61))  # the textbook's ranks for n = 100
+        self.assertEqual(bounds.median_interval([3, 1, 2]), [1, 3])
+
+    def test_losses_are_what_a_case_says(self):
+        burst = cases.case(3, 1, loss=0.01, loss_model="burst")
+        settings = cases.network(burst, ["a", "b", "c"])["hosts"][0]["down"]["loss"]
+        shares = settings["gilbert_elliott"].items()
+        ge = {key: float(text.split()[0]) / 100 for key, text in shares}
+        in_burst = ge["enter"] / (ge["enter"] + ge["leave"])
+        self.assertAlmostEqual(in_burst * ge["bad"], 0.01, places=6)
+        grey = cases.network(cases.case(3, 1, loss=0.05, loss_model="grey"), ["a", "b", "c"])
+        self.assertEqual([("loss" in h["down"]) for h in grey["hosts"]], [False, False, True])
+        clean = cases.network(cases.case(3, 1, loss=0, loss_model="random"), ["a", "b", "c"])
+        self.assertFalse(any("loss" in h["down"] for h in clean["hosts"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
