@@ -22,12 +22,12 @@
 namespace gradplane::lab {
 namespace {
 
-// What the kernel needs to wake a process up is waited for awake, as long as that takes no more
-// than this share of the time: single frames are on time to the microsecond, many at once to
-// kGrain.
+// To the microsecond the switch serves single frames: it wakes up for each, and waits awake for
+// what the kernel needs to wake it up. That may take one part in kPunctualPart of the time.
 constexpr Duration kSpin = Duration::us(30);
-constexpr std::int64_t kSpinPart = 20;  // one in so many
-constexpr Duration kMaxSpinCredit = Duration::ms(2);
+constexpr Duration kWakeCost = Duration::us(20);
+constexpr std::int64_t kPunctualPart = 20;
+constexpr Duration kMaxCredit = Duration::ms(2);
 // While much happens, it is looked after this often and not one by one, like a NIC that coalesces
 // its interrupts. Frames carry the time of their arrival, so this does not add up over the hops.
 constexpr Duration kGrain = Duration::us(50);
@@ -104,16 +104,17 @@ class Switch {
     return true;
   }
 
-  /// Until the next event, but wakes up for what comes in: at once when all was quiet, by a nap
-  /// when frames keep coming.
+  /// Until the next event, but wakes up for what comes in: at once while that is seldom, else by a
+  /// nap of kGrain.
   void wait(Instant now, bool busy) {
-    spin_credit_ = std::min(spin_credit_ + (now - last_wait_) / kSpinPart, kMaxSpinCredit);
+    credit_ = std::min(credit_ + (now - last_wait_) / kPunctualPart, kMaxCredit);
     last_wait_ = now;
     const Instant next = network_.next_event();
-    if (busy || next - now < kGrain) {
+    if (next - now < kGrain || (busy && credit_ < kWakeCost)) {
       nap(now, next);
       return;
     }
+    if (busy) credit_ = credit_ - kWakeCost;
     const Duration ahead = std::min(next - now - kSpin, Duration::seconds(1));
     const timespec patience = to_timespec(ahead.count_ns());
     epoll_event events[8];
@@ -125,11 +126,11 @@ class Switch {
   }
 
   void nap(Instant now, Instant next) {
-    const bool may_spin = next - now <= kSpin && spin_credit_ > kSpin;
+    const bool may_spin = next - now <= kSpin && credit_ > kSpin;
     if (may_spin) {
       while (read_clock() < next) {
       }
-      spin_credit_ = spin_credit_ - (read_clock() - now);
+      credit_ = credit_ - (read_clock() - now);
       return;
     }
     const timespec until = to_timespec((now + kGrain).count_ns());
@@ -169,7 +170,7 @@ class Switch {
   bool ended_ = false;
   Instant next_serve_;
   Instant last_wait_ = read_clock();
-  Duration spin_credit_;
+  Duration credit_;
   std::uint64_t late_1ms_ = 0;
   std::int64_t latest_ns_ = 0;
 };

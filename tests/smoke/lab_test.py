@@ -1,0 +1,288 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""The emulated network does what its description says, as ping, iperf3 and the kernel's counters
+see it. Needs root and iperf3."""
+
+import contextlib
+import json
+import math
+import os
+import pathlib
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts/lib"))
+sys.dont_write_bytecode = True
+import emulated_lab  # noqa: E402
+import netlab  # noqa: E402
+
+SKIP = 77
+COMMAND_SECONDS = 40
+OVERHEAD_BYTES = emulated_lab.FRAME_OVERHEAD_BYTES
+NETWORK = {
+    "defaults": {"up": {"queue": "128 KiB"}, "down": {"queue": "128 KiB"}},
+    "hosts": ["a", "b", {"name": "c", "site": "far"}],
+    "sites": ["near", "far"],
+    "site_links": [{"name": "wan", "between": ["near", "far"], "delay": "3 ms"}],
+    "schedule": [{"at": "200 ms", "link": "b", "direction": "down", "set": {"delay": "50 ms"}}],
+}
+# What a test may have changed.
+PLAIN = {"rate": "unlimited", "delay": "0 ms", "loss": "0 %", "duplicate": "0 %"}
+
+
+class Failure(Exception):
+    """What was expected and not seen."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+def within(what, value, low, high):
+    expect(low <= value <= high, f"{what}: {value:.4g} is not within {low:.4g} to {high:.4g}")
+    print(f"{what}: {value:.4g} (allowed {low:.4g} to {high:.4g})", flush=True)
+
+
+def likely(what, count, draws, share):
+    """Four standard deviations to both sides."""
+    spread = 4 * math.sqrt(draws * share * (1 - share))
+    within(what, count, draws * share - spread, draws * share + spread)
+
+
+def command_on(lab, host, words):
+    return ["ip", "netns", "exec", lab.hosts[host].namespace, *words]
+
+
+def on(lab, host, *words):
+    done = subprocess.run(
+        command_on(lab, host, words), capture_output=True, text=True, check=False,
+        timeout=COMMAND_SECONDS,
+    )  # fmt: skip
+    expect(done.returncode == 0, f"{' '.join(words)} on {host}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def round_trip_ms(lab, host, to, count=100):
+    """The median, so that a moment without a processor does not matter."""
+    said = on(lab, host, "ping", "-c", str(count), "-i", "0.005", lab.hosts[to].kernel_address)
+    times = [float(text) for text in re.findall(r"time=([\d.]+) ms", said)]
+    expect(len(times) == count, f"{len(times)} of {count} pings came back")
+    return statistics.median(times)
+
+
+def counters(lab, host):
+    """Frames and bytes that the kernel has sent and got on dp0, and when it was asked."""
+    before = time.monotonic()
+    shown = netlab.run_command(
+        ["ip", "-n", lab.hosts[host].namespace, "-j", "-s", "link", "show", "dp0"]
+    )
+    stats = json.loads(shown)[0]["stats64"]
+    return stats["tx"], stats["rx"], (before + time.monotonic()) / 2
+
+
+def received_bits(lab, host, seconds):
+    """Per second, as an Ethernet would count them, while somebody keeps the link busy."""
+    _, first, begun = counters(lab, host)
+    measure_for(seconds)
+    _, last, ended = counters(lab, host)
+    frames, size = last["packets"] - first["packets"], last["bytes"] - first["bytes"]
+    return (size + frames * OVERHEAD_BYTES) * 8 / (ended - begun)
+
+
+def measure_for(seconds):
+    """The span of a measurement, not a wait for something to happen."""
+    time.sleep(seconds)
+
+
+@contextlib.contextmanager
+def iperf(lab, client, server, *options):
+    """iperf3 runs while the body does; it is ended with it."""
+    listening = subprocess.Popen(
+        command_on(lab, server, ["iperf3", "-s", "-1", "--forceflush"]),
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+    sending = None
+    try:
+        while "listening" not in (line := listening.stdout.readline()):
+            expect(line, "iperf3 does not listen")
+        address = lab.hosts[server].kernel_address
+        sending = subprocess.Popen(
+            command_on(lab, client, ["iperf3", "-c", address, "--forceflush", "-i", "0.1"])
+            + list(options),
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        # Three intervals: the queues are in the state that they stay in.
+        for _ in range(3):
+            while "bits/sec" not in (line := sending.stdout.readline()):
+                expect(line, "iperf3 sends nothing")
+        yield
+    finally:
+        for process in filter(None, (sending, listening)):
+            process.terminate()
+            process.stdout.read()
+            process.wait(COMMAND_SECONDS)
+
+
+def delays_are_added(lab):
+    plain = round_trip_ms(lab, "a", "b")
+    lab.set("a", "up", {"delay": "3 ms"})
+    lab.set("a", "down", {"delay": "1 ms"})
+    lab.set("b", "both", {"delay": "4 ms"})
+    added = round_trip_ms(lab, "a", "b") - plain
+    within("round trip over four delays, added ms", added, 11.8, 12.2)
+    far = round_trip_ms(lab, "a", "c") - plain
+    within("round trip to another site, added ms", far, 9.8, 10.2)
+    expect(lab.stats()["links"]["wan"]["backward"]["frames"] >= 100, "nothing crossed the wan")
+
+
+def rates_are_kept(lab):
+    lab.set("b", "down", {"rate": "40 Mbit/s"})
+    lab.reset()
+    with iperf(lab, "a", "b", "-u", "-b", "60M", "-l", "1400", "-t", "30"):
+        within("rate of a downlink, UDP, Mbit/s", received_bits(lab, "b", 1.5) / 1e6, 39.2, 40.8)
+    down = lab.stats()["links"]["b"]["down"]
+    expect(down["queue_drops"] > 0, "the queue of a link that is too slow was never full")
+    within("its deepest queue, KiB", down["deepest_queue_bytes"] / 1024, 126.4, 128)
+    lab.set("b", "both", PLAIN)
+    lab.set("a", "up", {"rate": "50 Mbit/s"})
+    lab.set("b", "both", {"delay": "2 ms"})
+    lab.reset()
+    with iperf(lab, "a", "b", "-t", "30"):
+        within("rate of an uplink, TCP, Mbit/s", received_bits(lab, "b", 1.5) / 1e6, 49, 51)
+    # dp0's token bucket and the switch's uplink count alike: nothing builds up behind the bucket.
+    up = lab.stats()["links"]["a"]["up"]
+    within("queue behind the NIC's, KiB", up["deepest_queue_bytes"] / 1024, 1, 32)
+
+
+def uplink_binds_who_bypasses_the_kernel(lab):
+    """A DPDK port sends past dp0's token bucket."""
+    lab.set("a", "up", {"rate": "50 Mbit/s"})
+    probe = str(ROOT / "tests/smoke/netlab_probe.py")
+    send = subprocess.Popen(
+        command_on(lab, "a", [probe, "send", "dp0", lab.hosts["b"].mac(2), "40000", "1000"]),
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    count = subprocess.Popen(
+        command_on(lab, "b", [probe, "count", "dp0", "0.5"]), stdout=subprocess.PIPE, text=True
+    )
+    try:
+        expect(count.stdout.readline() == "ready\n", "the counter did not start")
+        send.stdin.write(b" ")
+        send.stdin.close()
+        frames, size, seconds = map(float, count.stdout.readline().split())
+    finally:
+        for process in (send, count):
+            process.kill()
+            process.wait(COMMAND_SECONDS)
+        count.stdout.close()
+    rate = (size + (frames - 1) * OVERHEAD_BYTES) * 8 / seconds
+    within("rate of an uplink past the NIC's queue, Mbit/s", rate / 1e6, 49, 51)
+    expect(lab.stats()["links"]["a"]["up"]["queue_drops"] > 0, "the uplink's queue was never full")
+
+
+def frames_are_lost_and_doubled(lab):
+    lab.set("b", "down", {"loss": "5 %"})
+    sent, _, _ = counters(lab, "a")
+    _, received, _ = counters(lab, "b")
+    with iperf(lab, "a", "b", "-u", "-b", "20M", "-l", "300", "-t", "30"):
+        measure_for(1)
+    lab.set("b", "down", PLAIN)
+    frames = counters(lab, "a")[0]["packets"] - sent["packets"]
+    lost = frames - (counters(lab, "b")[1]["packets"] - received["packets"])
+    expect(frames > 5000, f"only {frames} frames")
+    likely(f"lost of {frames} frames at 5 %", lost, frames, 0.05)
+    lab.set("b", "down", {"duplicate": "10 %"})
+    address = lab.hosts["b"].kernel_address
+    said = on(lab, "a", "ping", "-q", "-c", "2000", "-i", "0.001", address)
+    found = re.search(r"\+(\d+) duplicates", said)
+    likely("doubled of 2000 pings at 10 %", int(found[1]) if found else 0, 2000, 0.1)
+
+
+def schedule_is_kept(lab):
+    """The change comes after the start, however long that takes, and only then."""
+    ping = subprocess.Popen(
+        command_on(lab, "a", ["ping", "-i", "0.02", lab.hosts["b"].kernel_address]),
+        stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        times = (float(found[1]) for line in ping.stdout
+                 if (found := re.search(r"time=([\d.]+) ms", line)))  # fmt: skip
+        before = statistics.median(next(times) for _ in range(20))
+        expect(before < 50, f"{before} ms before the schedule has started")
+        lab.start_schedule()
+        deadline = time.monotonic() + 20
+        while next(times) < before + 45:
+            expect(time.monotonic() < deadline, "the scheduled delay was not seen")
+        print("scheduled change: seen")
+    finally:
+        ping.terminate()
+        ping.stdout.close()
+        ping.wait(COMMAND_SECONDS)
+
+
+def mistakes_are_told(lab):
+    for link, direction, settings, reason in (
+        ("x", "up", {}, "no host or site link"),
+        ("a", "forward", {}, "up, down, both"),
+        ("a", "up", {"rate": "5 furlong"}, "Mbit/s"),
+    ):
+        try:
+            lab.set(link, direction, settings)
+        except netlab.LabError as error:
+            expect(reason in str(error), f"'{error}' does not say '{reason}'")
+        else:
+            raise Failure(f"{link} {direction} {settings} was accepted")
+    bad = emulated_lab.EmulatedLab(f"{lab.run}x", {"hosts": ["a"], "sead": 1})
+    try:
+        bad.up()
+    except netlab.LabError as error:
+        expect("sead" in str(error), f"'{error}' does not name the bad key")
+    else:
+        bad.down()
+        raise Failure("a bad description was accepted")
+
+
+def run(name):
+    with emulated_lab.EmulatedLab(name, NETWORK) as lab:
+        for test in (
+            delays_are_added, rates_are_kept, uplink_binds_who_bypasses_the_kernel,
+            frames_are_lost_and_doubled, schedule_is_kept, mistakes_are_told,
+        ):  # fmt: skip
+            for host in lab.hosts:
+                lab.set(host, "both", PLAIN)
+            begun = time.monotonic()
+            test(lab)
+            print(f"-- {test.__name__}: {time.monotonic() - begun:.1f} s", flush=True)
+        used = lab.stats()["switch"]
+        for counter in ("ring_drops", "send_failures", "pool_exhausted"):
+            expect(used[counter] == 0, f"the switch itself has lost frames: {used}")
+        print(f"switch: {used}")
+    left = [path.name for path in netlab.STATE_DIR.glob(f"{name}*")]
+    expect(not left, f"left behind: {left}")
+
+
+def main():
+    if os.geteuid() != 0:
+        print("SKIP: network namespaces need root")
+        return SKIP
+    if not shutil.which("iperf3"):
+        print("SKIP: iperf3 is not installed; run scripts/setup")
+        return SKIP
+    run(f"lt{os.getpid()}")
+    return 0
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(main())
+    except (Failure, netlab.LabError) as failure:
+        sys.exit(f"FAIL: {failure}")
