@@ -5,7 +5,7 @@
 see it. Needs root and iperf3."""
 
 import contextlib
-import json
+import dataclasses
 import math
 import os
 import pathlib
@@ -25,6 +25,9 @@ import netlab  # noqa: E402
 
 SKIP = 77
 COMMAND_SECONDS = 40
+WINDOW_SECONDS = 0.8
+WINDOWS = 12
+LOOK_SECONDS = 0.002
 OVERHEAD_BYTES = emulated_lab.FRAME_OVERHEAD_BYTES
 NETWORK = {
     "defaults": {"up": {"queue": "128 KiB"}, "down": {"queue": "128 KiB"}},
@@ -34,7 +37,11 @@ NETWORK = {
     "schedule": [{"at": "200 ms", "link": "b", "direction": "down", "set": {"delay": "50 ms"}}],
 }
 # What a test may have changed.
-PLAIN = {"rate": "unlimited", "delay": "0 ms", "loss": "0 %", "duplicate": "0 %"}
+PLAIN = {
+    "rate": "unlimited", "delay": "0 ms", "queue": "128 KiB", "loss": "0 %", "duplicate": "0 %",
+}  # fmt: skip
+# Long enough to keep a link busy while its sender waits for a processor.
+LONG_QUEUE = "512 KiB"
 
 
 class Failure(Exception):
@@ -78,23 +85,66 @@ def round_trip_ms(lab, host, to, count=100):
     return statistics.median(times)
 
 
-def counters(lab, host):
-    """Frames and bytes that the kernel has sent and got on dp0, and when it was asked."""
-    before = time.monotonic()
-    shown = netlab.run_command(
-        ["ip", "-n", lab.hosts[host].namespace, "-j", "-s", "link", "show", "dp0"]
-    )
-    stats = json.loads(shown)[0]["stats64"]
-    return stats["tx"], stats["rx"], (before + time.monotonic()) / 2
+class Counters:
+    """What the kernel has sent and got on dp0 of a host, read within a moment.
+
+    /proc shows them through a process in the host's namespace; starting `ip` for each look would
+    take too long, and how long depends on the machine.
+    """
+
+    def __init__(self, lab, host):
+        self._inside = subprocess.Popen(
+            command_on(lab, host, ["cat"]), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self._inside.stdin.write(b"inside\n")
+        self._inside.stdin.flush()
+        expect(self._inside.stdout.readline() == b"inside\n", f"no process in {host}")
+
+    def close(self):
+        self._inside.stdin.close()
+        self._inside.wait(COMMAND_SECONDS)
+        self._inside.stdout.close()
+
+    def read(self):
+        """Sent frames; received frames; received bytes; when."""
+        while True:
+            before = time.monotonic()
+            text = pathlib.Path(f"/proc/{self._inside.pid}/net/dev").read_text()
+            after = time.monotonic()
+            if after - before < LOOK_SECONDS:
+                break
+        numbers = [int(word) for word in re.search(r"dp0:(.*)", text)[1].split()]
+        return Look(sent=numbers[9], frames=numbers[1], size=numbers[0], at=before)
 
 
-def received_bits(lab, host, seconds):
-    """Per second, as an Ethernet would count them, while somebody keeps the link busy."""
-    _, first, begun = counters(lab, host)
-    measure_for(seconds)
-    _, last, ended = counters(lab, host)
-    frames, size = last["packets"] - first["packets"], last["bytes"] - first["bytes"]
-    return (size + frames * OVERHEAD_BYTES) * 8 / (ended - begun)
+@dataclasses.dataclass(frozen=True)
+class Look:
+    sent: int
+    frames: int
+    size: int
+    at: float
+
+    def mbits_until(self, last):
+        size = last.size - self.size + (last.frames - self.frames) * OVERHEAD_BYTES
+        return size * 8 / 1e6 / (last.at - self.at)
+
+
+def keeps_rate(what, lab, host, mbits):
+    """While somebody keeps the link busy: never more than its rate, counted as an Ethernet would.
+
+    Less is no fault of the link: a busy machine sends too slowly, so one good moment is enough.
+    """
+    with contextlib.closing(Counters(lab, host)) as counters:
+        begin, best = counters.read(), 0
+        for _ in range(WINDOWS):
+            first = counters.read()
+            measure_for(WINDOW_SECONDS)
+            last = counters.read()
+            best = max(best, first.mbits_until(last))
+            if best >= mbits * 0.98:
+                break
+    within(f"{what}, best moment, Mbit/s", best, mbits * 0.98, mbits * 1.02)
+    within(f"{what}, overall, Mbit/s", begin.mbits_until(last), 0, mbits * 1.02)
 
 
 def measure_for(seconds):
@@ -144,19 +194,19 @@ def delays_are_added(lab):
 
 
 def rates_are_kept(lab):
-    lab.set("b", "down", {"rate": "40 Mbit/s"})
+    lab.set("b", "down", {"rate": "40 Mbit/s", "queue": LONG_QUEUE})
     lab.reset()
-    with iperf(lab, "a", "b", "-u", "-b", "60M", "-l", "1400", "-t", "30"):
-        within("rate of a downlink, UDP, Mbit/s", received_bits(lab, "b", 1.5) / 1e6, 39.2, 40.8)
+    with iperf(lab, "a", "b", "-u", "-b", "80M", "-l", "1400", "-t", "60"):
+        keeps_rate("rate of a downlink, UDP", lab, "b", 40)
     down = lab.stats()["links"]["b"]["down"]
     expect(down["queue_drops"] > 0, "the queue of a link that is too slow was never full")
-    within("its deepest queue, KiB", down["deepest_queue_bytes"] / 1024, 126.4, 128)
+    within("its deepest queue, KiB", down["deepest_queue_bytes"] / 1024, 510.4, 512)
     lab.set("b", "both", PLAIN)
-    lab.set("a", "up", {"rate": "50 Mbit/s"})
+    lab.set("a", "up", {"rate": "50 Mbit/s", "queue": LONG_QUEUE})
     lab.set("b", "both", {"delay": "2 ms"})
     lab.reset()
-    with iperf(lab, "a", "b", "-t", "30"):
-        within("rate of an uplink, TCP, Mbit/s", received_bits(lab, "b", 1.5) / 1e6, 49, 51)
+    with iperf(lab, "a", "b", "-t", "60"):
+        keeps_rate("rate of an uplink, TCP", lab, "b", 50)
     # dp0's token bucket and the switch's uplink count alike: nothing builds up behind the bucket.
     up = lab.stats()["links"]["a"]["up"]
     within("queue behind the NIC's, KiB", up["deepest_queue_bytes"] / 1024, 1, 32)
@@ -164,40 +214,36 @@ def rates_are_kept(lab):
 
 def uplink_binds_who_bypasses_the_kernel(lab):
     """A DPDK port sends past dp0's token bucket."""
-    lab.set("a", "up", {"rate": "50 Mbit/s"})
+    lab.set("a", "up", {"rate": "50 Mbit/s", "queue": LONG_QUEUE})
     probe = str(ROOT / "tests/smoke/netlab_probe.py")
     send = subprocess.Popen(
-        command_on(lab, "a", [probe, "send", "dp0", lab.hosts["b"].mac(2), "40000", "1000"]),
-        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        command_on(lab, "a", [probe, "send", "dp0", lab.hosts["b"].mac(2), "100000000", "1000"]),
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
-    count = subprocess.Popen(
-        command_on(lab, "b", [probe, "count", "dp0", "0.5"]), stdout=subprocess.PIPE, text=True
-    )
     try:
-        expect(count.stdout.readline() == "ready\n", "the counter did not start")
-        send.stdin.write(b" ")
+        expect(send.stdout.readline() == "ready\n", "the sender did not start")
+        send.stdin.write(" ")
         send.stdin.close()
-        frames, size, seconds = map(float, count.stdout.readline().split())
+        keeps_rate("rate of an uplink past the NIC's queue", lab, "b", 50)
     finally:
-        for process in (send, count):
-            process.kill()
-            process.wait(COMMAND_SECONDS)
-        count.stdout.close()
-    rate = (size + (frames - 1) * OVERHEAD_BYTES) * 8 / seconds
-    within("rate of an uplink past the NIC's queue, Mbit/s", rate / 1e6, 49, 51)
+        send.kill()
+        send.wait(COMMAND_SECONDS)
+        send.stdout.close()
     expect(lab.stats()["links"]["a"]["up"]["queue_drops"] > 0, "the uplink's queue was never full")
 
 
 def frames_are_lost_and_doubled(lab):
     lab.set("b", "down", {"loss": "5 %"})
-    sent, _, _ = counters(lab, "a")
-    _, received, _ = counters(lab, "b")
-    with iperf(lab, "a", "b", "-u", "-b", "20M", "-l", "300", "-t", "30"):
-        measure_for(1)
-    lab.set("b", "down", PLAIN)
-    frames = counters(lab, "a")[0]["packets"] - sent["packets"]
-    lost = frames - (counters(lab, "b")[1]["packets"] - received["packets"])
-    expect(frames > 5000, f"only {frames} frames")
+    with contextlib.closing(Counters(lab, "a")) as a, contextlib.closing(Counters(lab, "b")) as b:
+        sent, received = a.read().sent, b.read().frames
+        with iperf(lab, "a", "b", "-u", "-b", "20M", "-l", "300", "-t", "60"):
+            deadline = time.monotonic() + 20
+            while a.read().sent - sent < 8000:
+                expect(time.monotonic() < deadline, "iperf3 has not sent 8000 frames")
+                measure_for(0.1)
+        lab.set("b", "down", PLAIN)
+        frames = a.read().sent - sent
+        lost = frames - (b.read().frames - received)
     likely(f"lost of {frames} frames at 5 %", lost, frames, 0.05)
     lab.set("b", "down", {"duplicate": "10 %"})
     address = lab.hosts["b"].kernel_address
@@ -250,6 +296,15 @@ def mistakes_are_told(lab):
         raise Failure("a bad description was accepted")
 
 
+def wait_until_quiet(lab):
+    """What one test has sent must not arrive in the next."""
+    deadline = time.monotonic() + 20
+    # The one that was delivered last is still held.
+    while lab.stats()["switch"]["frames_in_flight"] > 1:
+        expect(time.monotonic() < deadline, "frames stay under way")
+        time.sleep(0.02)
+
+
 def run(name):
     with emulated_lab.EmulatedLab(name, NETWORK) as lab:
         for test in (
@@ -258,6 +313,7 @@ def run(name):
         ):  # fmt: skip
             for host in lab.hosts:
                 lab.set(host, "both", PLAIN)
+            wait_until_quiet(lab)
             begun = time.monotonic()
             test(lab)
             print(f"-- {test.__name__}: {time.monotonic() - begun:.1f} s", flush=True)
