@@ -1,3 +1,4 @@
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
 """Hosts as network namespaces, joined by links with a rate, a delay, losses and more.
@@ -12,6 +13,9 @@ DPDK ports both cross:
 The token bucket on dp0 has the rate of the host's uplink and counts the same bytes, so that TCP
 feels its own line rate as it would on a NIC; a DPDK port sends past it, into the switch's own
 uplink. The two have one rate, so what passed the bucket queues in the switch for a burst at most.
+
+By hand: `emulated_lab.py NAME NETWORK.json` makes a lab, answers requests from its input, a line
+each, and removes the lab at the end of it.
 """
 
 import dataclasses
@@ -19,8 +23,10 @@ import json
 import os
 import pathlib
 import select
+import signal
 import socket
 import subprocess
+import sys
 
 import netlab
 from netlab import LabError, in_namespace, ip_batch, run_command
@@ -86,23 +92,20 @@ class EmulatedLab(netlab.Lab):
 
     def stats(self):
         """What every link and the switch have counted, and how the links are now."""
-        return self._ask({"do": "stats"})
+        return self.ask({"do": "stats"})
 
     def reset(self):
         """Sets all counters to zero, and the deepest queues."""
-        self._ask({"do": "reset"})
+        self.ask({"do": "reset"})
 
     def set(self, link, direction, settings):
         """Changes a link for frames to come; returns how it now is. Keys as in the description."""
         request = {"do": "set", "link": link, "direction": direction, "settings": settings}
-        state = self._ask(request)["link"]
-        if link in self.hosts and direction in ("up", "both"):
-            self._shape(link, state["up"]["settings"])
-        return state
+        return self.ask(request)["link"]
 
     def start_schedule(self):
         """The description's schedule counts from now. It changes the switch's links, not dp0."""
-        self._ask({"do": "start_schedule"})
+        self.ask({"do": "start_schedule"})
 
     def set_tcp(self, congestion_control):
         """For connections that begin from now on."""
@@ -115,14 +118,17 @@ class EmulatedLab(netlab.Lab):
         """Of the switch since it began, with what the kernel does in its name."""
         return self.stats()["switch"]["cpu_seconds"]
 
-    def _ask(self, request):
+    def ask(self, request):
+        """Any request, as tests/lab/requests.h has them; the answer, or a LabError."""
         try:
             self._socket.send(json.dumps(request).encode())
             answer = json.loads(self._socket.recv(MAX_ANSWER_BYTES))
         except (OSError, ValueError) as error:
             raise LabError(f"the switch of {self.run} gives no answer: {error}") from error
         if not answer["ok"]:
-            raise LabError(f"the switch of {self.run} refused {request['do']}: {answer['error']}")
+            raise LabError(f"the switch of {self.run} refused {request}: {answer['error']}")
+        if request["do"] == "set" and request["link"] in self.hosts:
+            self._shape(request["link"], answer["link"]["up"]["settings"])
         return answer
 
     def _make_switch(self):
@@ -208,3 +214,28 @@ class EmulatedLab(netlab.Lab):
             + ["rate", f"{link.rate_bits}bit", "burst", str(link.burst_bytes())]
             + ["limit", str(link.queue_bytes), "overhead", str(FRAME_OVERHEAD_BYTES)]
         )
+
+
+def main():
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda caught, _: sys.exit(128 + caught))
+    network = json.loads(pathlib.Path(sys.argv[2]).read_text())
+    with EmulatedLab(sys.argv[1], network) as lab:
+        for host in lab.hosts.values():
+            print(host.namespace, host.kernel_address, host.dataplane_address, flush=True)
+        for line in sys.stdin:
+            try:
+                print(json.dumps(lab.ask(json.loads(line)), indent=1), flush=True)
+            except (LabError, ValueError) as error:
+                print(f"emulated_lab: {error}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (LabError, OSError, ValueError) as failure:
+        sys.exit(f"emulated_lab: {failure}")
+    except KeyboardInterrupt:
+        sys.exit(130)

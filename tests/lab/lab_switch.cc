@@ -30,10 +30,9 @@ constexpr std::int64_t kPunctualPart = 20;
 constexpr Duration kMaxCredit = Duration::ms(2);
 // While much happens, it is looked after this often and not one by one, like a NIC that coalesces
 // its interrupts. Frames carry the time of their arrival, so this does not add up over the hops.
-constexpr Duration kGrain = Duration::us(50);
+constexpr Duration kGrain = Duration::us(100);
 // How often a busy switch looks whether somebody asks it something.
 constexpr Duration kServeInterval = Duration::ms(2);
-constexpr std::size_t kReceiveBatch = 64;
 
 Instant read_clock(clockid_t clock) {
   timespec t = {};
@@ -79,13 +78,14 @@ class Switch {
   }
 
  private:
+  /// Empties all rings before anything is run, so that frames take their turn by time.
   std::size_t receive() {
     const Instant now = read_clock();
     const Duration offset = read_clock(CLOCK_REALTIME) - now;
     std::size_t count = 0;
     for (std::size_t host = 0; host < ports_.size(); ++host) {
       count += ports_[host].receive(
-          now, offset, kReceiveBatch,
+          now, offset, kRingFrames,
           [&](Instant at, std::span<const std::byte> frame) { network_.offer(host, at, frame); });
     }
     return count;

@@ -166,6 +166,10 @@ schedule:
   CHECK(travel(network, 0, 1, begin + Duration::seconds(5)) == Duration::ms(30));
   // The second change was for one direction.
   CHECK(travel(network, 1, 0, begin + Duration::seconds(400)) == Duration::ms(20));
+  // It can be started again.
+  const Instant again = begin + Duration::seconds(600);
+  network.start_schedule(again);
+  CHECK(network.next_event() == again + Duration::seconds(2));
 }
 
 TEST_CASE("more frames under way than there is room for are counted and lost") {
