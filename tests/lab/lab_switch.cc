@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -101,6 +102,7 @@ class Switch {
       ports_[host].send(frame);
     });
     for (Port& port : ports_) port.flush();
+    network_.release_delivered();
     return true;
   }
 

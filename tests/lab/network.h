@@ -47,7 +47,7 @@ class Network {
 
   Instant next_event() const;
   /// Runs what happens up to `now`; calls `deliver(host, at, frame)` for frames that arrive. A
-  /// frame stays as it is until the next call of offer() or run_until().
+  /// frame stays as it is until release_delivered() or the next call of offer() or run_until().
   template <typename F>
   void run_until(Instant now, F deliver) {
     release_delivered();
@@ -64,6 +64,8 @@ class Network {
       deliver(event.to_host, event.at, bytes(event.slot));
     }
   }
+
+  void release_delivered();
 
   /// The schedule counts from here; changes that were not yet due are forgotten.
   void start_schedule(Instant now);
@@ -102,7 +104,6 @@ class Network {
   /// Puts the event's frame on a link and makes an event of each arrival.
   void pass(Link& link, Event event, Instant at);
   void release(Slot slot);
-  void release_delivered();
   void start_due_changes(Instant now);
 
   Rng rng_;

@@ -274,6 +274,14 @@ def schedule_is_kept(lab):
         ping.wait(COMMAND_SECONDS)
 
 
+def tcp_is_chosen(lab):
+    for wanted in ("reno", "cubic"):
+        lab.set_tcp(wanted)
+        for host in lab.hosts:
+            got = on(lab, host, "sysctl", "-n", "net.ipv4.tcp_congestion_control").strip()
+            expect(got == wanted, f"{host} has TCP {got} instead of {wanted}")
+
+
 def mistakes_are_told(lab):
     for link, direction, settings, reason in (
         ("x", "up", {}, "no host or site link"),
@@ -299,8 +307,7 @@ def mistakes_are_told(lab):
 def wait_until_quiet(lab):
     """What one test has sent must not arrive in the next."""
     deadline = time.monotonic() + 20
-    # The one that was delivered last is still held.
-    while lab.stats()["switch"]["frames_in_flight"] > 1:
+    while lab.stats()["switch"]["frames_in_flight"]:
         expect(time.monotonic() < deadline, "frames stay under way")
         time.sleep(0.02)
 
@@ -309,7 +316,7 @@ def run(name):
     with emulated_lab.EmulatedLab(name, NETWORK) as lab:
         for test in (
             delays_are_added, rates_are_kept, uplink_binds_who_bypasses_the_kernel,
-            frames_are_lost_and_doubled, schedule_is_kept, mistakes_are_told,
+            frames_are_lost_and_doubled, schedule_is_kept, tcp_is_chosen, mistakes_are_told,
         ):  # fmt: skip
             for host in lab.hosts:
                 lab.set(host, "both", PLAIN)
