@@ -31,7 +31,7 @@ PEERS = "tests/peers"  # in the build folder
 FIRST_PORT = 29500  # each contestant has one of its own
 MAX_CONTESTANTS = 100  # at a time
 ROUND_SECONDS = 120
-LEAVE_SECONDS = 10
+LEAVE_SECONDS = 60
 # A daemon whose turn it is not is silent for a while, and so are all its peers.
 PATIENCE = "liveness:\n  suspect_after: 10 min\n"
 

@@ -4,6 +4,7 @@
 
 import json
 import os
+import pathlib
 import secrets
 import signal
 import subprocess
@@ -14,6 +15,8 @@ import processes
 
 START_SECONDS = 30
 STATUS_SECONDS = 10
+# scripts/bench has one of its own, which is gone with it whatever ends it.
+RUN_FOLDER = pathlib.Path("/run/gradplane")
 FIRST_UDP_PORT = 47000
 UDP_PORTS = 128  # of a cluster, at most
 DAEMON = "dataplane/daemon/gradplaned"
@@ -51,6 +54,15 @@ def own_name(host, number):
     return name
 
 
+def permanent_neighbours(namespace):
+    """As lines of `ip -batch` that bring them back."""
+    shown = netlab.run_command(["ip", "-n", namespace, "-j", "neigh", "show", "nud", "permanent"])
+    return [
+        f"neighbour replace {n['dst']} lladdr {n['lladdr']} dev {n['dev']} nud permanent"
+        for n in json.loads(shown or "[]")
+    ]
+
+
 class GradplaneNodes:
     """`server` coordinates, and with `star` is the root; with `sharded` the ranks' hosts are."""
 
@@ -61,7 +73,8 @@ class GradplaneNodes:
                 raise processes.DemoError(f"{needed} is missing; run scripts/build")
         self._hosts = lab.hosts
         # Sockets have short paths, and only one file system for all hosts.
-        self._folder = tempfile.TemporaryDirectory(prefix="gradplane-bench-")
+        RUN_FOLDER.mkdir(exist_ok=True)
+        self._folder = tempfile.TemporaryDirectory(prefix="bench-", dir=RUN_FOLDER)
         self._counts = {}
         udp_port = FIRST_UDP_PORT + UDP_PORTS * number
         key_file = logs / "cluster.key"
@@ -77,6 +90,9 @@ class GradplaneNodes:
             )
             for host in lab.hosts.values()
         )
+        self._neighbours = {
+            host.namespace: permanent_neighbours(host.namespace) for host in lab.hosts.values()
+        }
         self.processes = {}
         for host in lab.hosts.values():
             interface = own_name(host, number)
@@ -109,6 +125,10 @@ class GradplaneNodes:
 
             if not processes.wait_until(is_up, START_SECONDS):
                 process.fail(f"does not answer `gradplane status` within {START_SECONDS} s")
+        # DPDK sets the address that dp0 has once more, at which the kernel forgets all neighbours,
+        # and then the peers' TCP would lose time over lost questions for them.
+        for namespace, lines in self._neighbours.items():
+            netlab.ip_batch(namespace, lines)
 
     def status(self, name):
         """A daemon's report, or None while there is none."""

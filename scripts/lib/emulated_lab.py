@@ -160,13 +160,17 @@ class EmulatedLab(netlab.Lab):
             f"link set dp0 address {host.mac(2)} up",
             f"address add {host.kernel_address}/16 dev dp0",
         ]
-        # No connection waits for an address that a lossy link has swallowed.
+        # No connection waits for an address that a lossy link has swallowed. The kernel's one table
+        # for all namespaces ends at 1024 entries, 32 hosts, but for permanent ones.
         for other in self.hosts.values():
             if other.name != name:
-                inside.append(
-                    f"neighbour add {other.kernel_address} lladdr {other.mac(2)} dev dp0 "
-                    "nud permanent"
-                )
+                for address, mac, device in (
+                    (other.kernel_address, other.mac(2), "dp0"),
+                    (other.management_address, other.mac(1), "mg0"),
+                ):
+                    inside.append(
+                        f"neighbour add {address} lladdr {mac} dev {device} nud permanent"
+                    )
         ip_batch(namespace, inside)
         offloads = [word for offload in netlab.OFFLOADS for word in (offload, "off")]
         in_namespace(namespace, ["ethtool", "-K", "dp0", *offloads])
