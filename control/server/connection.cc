@@ -38,7 +38,16 @@ Connection::~Connection() {
 
 Connection::Read Connection::read(std::span<char> buffer, std::size_t& size) {
   GP_ASSERT(buffer.size() > protocol::kMaxSocketMessageBytes);
-  if (peek_head(fd()) == Head::kDescriptors) return Read::kDescriptors;
+  switch (peek_head(fd())) {
+    case Head::kNothing:
+      return Read::kNothing;
+    case Head::kDescriptors:
+      return Read::kDescriptors;
+    case Head::kBroken:
+      return Read::kClosed;
+    case Head::kMessage:
+      break;
+  }
   const ssize_t got = ::recv(fd(), buffer.data(), buffer.size(), MSG_DONTWAIT | MSG_TRUNC);
   if (got < 0) return would_block() || errno == EINTR ? Read::kNothing : Read::kClosed;
   if (got == 0) return Read::kClosed;

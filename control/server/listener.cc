@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "control/server/socket_end.h"
+
 namespace gradplane::server {
 
 namespace {
@@ -118,7 +120,15 @@ Listener::Listener(std::string path, UniqueFd lock, UniqueFd socket)
     : path_(std::move(path)), lock_(std::move(lock)), socket_(std::move(socket)) {}
 
 Listener::~Listener() {
-  if (socket_) ::unlink(path_.c_str());
+  if (!socket_) return;
+  ::unlink(path_.c_str());
+  // To close it would close whoever waits to be accepted, with all that they have sent.
+  ::shutdown(socket_.get(), SHUT_RDWR);
+  for (;;) {
+    ipc::UniqueFd waiting(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!waiting) break;
+    end_socket(std::move(waiting));
+  }
 }
 
 }  // namespace gradplane::server

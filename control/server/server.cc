@@ -122,12 +122,13 @@ bool Server::turn_away() {
 void Server::admit(UniqueFd socket) {
   ucred peer{};
   socklen_t size = sizeof peer;
-  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
+    return end_socket(std::move(socket));
   const int fd = socket.get();
   const ConnectionId id = ++last_id_;
   const Status watched =
       loop_.watch(fd, EPOLLIN, [this, id](std::uint32_t events) { on_event(id, events); });
-  if (!watched.ok()) return;
+  if (!watched.ok()) return end_socket(std::move(socket));
   const Instant now = EventLoop::now();
   Client& client =
       clients_.try_emplace(id, Client{.connection = Connection(std::move(socket), now)})
@@ -237,7 +238,8 @@ bool Server::on_hello(ConnectionId id, const protocol::ClientHello& hello) {
   Client& client = clients_.at(id);
   loop_.cancel_timer(std::exchange(client.timer, 0));
   client.peer.role = hello.role;
-  if (!send(id, protocol::DaemonHello{protocol::kSocketVersion, options_.node, options_.software}))
+  if (!send(id, protocol::DaemonHello{protocol::kSocketVersion, options_.node, options_.software,
+                                      options_.require}))
     return false;
   client.opened = true;
   handler_.on_open(id, client.peer);
@@ -319,8 +321,9 @@ void Server::end(ConnectionId id, HangUp reason, const std::string& text) {
   Client& client = found->second;
   ++hang_ups_[static_cast<std::size_t>(reason)];
   if (!text.empty())
-    client.connection.send(protocol::encode(protocol::DaemonMessage(protocol::SocketError{text})),
-                           {});
+    client.connection.send(
+        protocol::encode(protocol::DaemonMessage(protocol::SocketError{text, options_.require})),
+        {});
   // Closing with unread messages would turn our explanation into a connection reset on the other
   // side; so its end is read until it hangs up too.
   ::shutdown(client.connection.fd(), SHUT_WR);

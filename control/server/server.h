@@ -68,6 +68,8 @@ struct ServerOptions {
   std::vector<uid_t> allowed_uids;
   std::string node;
   std::string software;
+  /// Told to everybody, also to who is refused: ranks.require.
+  bool require = false;
 };
 
 /// The control socket: accepts, checks credentials and every message, keeps limits. Knows no jobs.

@@ -3,28 +3,50 @@
 #include "control/server/socket_end.h"
 
 #include <sys/socket.h>
+#include <unistd.h>
 
-#include <atomic>
-#include <system_error>
+#include <cerrno>
+#include <exception>
+#include <mutex>
 #include <thread>
-#include <utility>
+#include <vector>
 
 namespace gradplane::server {
 namespace {
 
-std::atomic<int> closing_threads{0};
+/// Who closes what. Leaked on purpose: its threads may outlive main().
+struct Closing {
+  std::mutex mutex;
+  std::vector<int> waiting;
+  int threads = 0;
+};
 
-bool take_place() noexcept {
-  if (closing_threads.fetch_add(1) < kMaxClosingThreads) return true;
-  closing_threads.fetch_sub(1);
-  return false;
+Closing& closing() {
+  static auto* one = new Closing;
+  return *one;
+}
+
+void close_all_waiting() {
+  Closing& all = closing();
+  std::unique_lock lock(all.mutex);
+  while (!all.waiting.empty()) {
+    const int fd = all.waiting.back();
+    all.waiting.pop_back();
+    lock.unlock();
+    ::close(fd);  // may last
+    lock.lock();
+  }
+  --all.threads;
 }
 
 }  // namespace
 
 Head peek_head(int fd) noexcept {
   msghdr message{};
-  if (::recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT) < 0) return Head::kNothing;
+  if (::recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT) < 0) {
+    const bool nothing = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    return nothing ? Head::kNothing : Head::kBroken;
+  }
   return (message.msg_flags & MSG_CTRUNC) != 0 ? Head::kDescriptors : Head::kMessage;
 }
 
@@ -37,16 +59,22 @@ void end_socket(ipc::UniqueFd socket) noexcept {
   const int on = 1;
   ::setsockopt(socket.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);
   if (peek_head(socket.get()) != Head::kDescriptors) return;
-  const int fd = socket.release();
-  if (!take_place()) return;
+  Closing& all = closing();
+  const std::lock_guard lock(all.mutex);
   try {
-    std::thread([fd] {
-      ipc::UniqueFd(fd).reset();
-      closing_threads.fetch_sub(1);
-    }).detach();
-  } catch (const std::system_error&) {  // no more threads: it stays open
-    closing_threads.fetch_sub(1);
+    all.waiting.push_back(socket.get());
+    (void)socket.release();
+    if (all.threads == kMaxClosingThreads) return;
+    std::thread(close_all_waiting).detach();
+    ++all.threads;
+  } catch (const std::exception&) {  // no memory or no thread: the next one may have better luck
+    if (socket) (void)socket.release();
   }
+}
+
+std::size_t unclosed_sockets() noexcept {
+  const std::lock_guard lock(closing().mutex);
+  return closing().waiting.size();
 }
 
 }  // namespace gradplane::server

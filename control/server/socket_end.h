@@ -2,22 +2,29 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <cstddef>
+
 #include "dataplane/ipc/unique_fd.h"
 
 namespace gradplane::server {
 
-/// Threads that may be busy with the closing of sockets; what comes beyond stays open until the
-/// process ends.
+/// Threads that may be busy with the closing of sockets. What comes beyond stays open until one of
+/// them is done.
 inline constexpr int kMaxClosingThreads = 16;
 
-enum class Head : unsigned char { kNothing, kMessage, kDescriptors };
+enum class Head : unsigned char { kNothing, kMessage, kDescriptors, kBroken };
 
-/// What the next message of a socket is, without taking it. kDescriptors: whoever receives it must
+/// What the next message of a socket is, without taking it; kMessage also at the end of the
+/// connection. Only after kMessage may it be taken: else one that comes a moment later could bring
+/// what nobody has looked at. kDescriptors: whoever receives it must
 /// close what it brings, and that may last: a TCP socket lingers for as long as its sender likes.
 Head peek_head(int fd) noexcept;
 
 /// Closes a client's socket without waiting for what its unread messages hold: if there are any, a
 /// thread of its own does it. Any thread.
 void end_socket(ipc::UniqueFd socket) noexcept;
+
+/// Sockets that wait for a thread to close them. Any thread.
+std::size_t unclosed_sockets() noexcept;
 
 }  // namespace gradplane::server

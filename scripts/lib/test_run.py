@@ -18,7 +18,7 @@ SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim", 
 QUICK_SUITES = ("unit", "protocol", "property")
 ASAN_SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim")
 # Of the ThreadSanitizer build only what has threads: the rings, and who rings doorbells.
-TSAN_TESTS = re.compile(r"ring|loopback|channel|doorbell|queue|threads")
+TSAN_TESTS = re.compile(r"ring|loopback|channel|doorbell|queue|threads|^server")
 PARTS = ("normal", "asan", "minimal", "tsan", "smoke", "lint")
 BUILD_SECONDS = 1500
 TESTS_SECONDS = 900

@@ -2,10 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #include "tests/unit/server_bench.h"
 
-#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -140,23 +138,6 @@ TEST_CASE("whoever breaks a rule is told which, and is hung up on") {
   }
 }
 
-/// Sends `text` with a descriptor.
-void send_with_descriptor(int socket, std::string_view text, int passed) {
-  iovec data{const_cast<char*>(text.data()), text.size()};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
-  REQUIRE(::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
-}
-
 TEST_CASE("a message of exactly the bound is taken") {
   Bench bench;
   Client client = bench.open(Role::kOperator);
@@ -165,57 +146,6 @@ TEST_CASE("a message of exactly the bound is taken") {
   REQUIRE(::send(client.fd(), longest.data(), longest.size(), MSG_NOSIGNAL) ==
           static_cast<ssize_t>(longest.size()));
   bench.until([&] { return bench.recorder.messages == 1; });
-}
-
-/// One end of a TCP connection over loopback whose close() lasts for seconds: unsent data, and
-/// SO_LINGER. `other` never reads.
-ipc::UniqueFd lingering_socket(ipc::UniqueFd& listener, ipc::UniqueFd& other) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  listener = ipc::UniqueFd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  REQUIRE(::bind(listener.get(), generic, size) == 0);
-  REQUIRE(::listen(listener.get(), 1) == 0);
-  REQUIRE(::getsockname(listener.get(), generic, &size) == 0);
-  ipc::UniqueFd sender(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  REQUIRE(::connect(sender.get(), generic, size) == 0);
-  other = ipc::UniqueFd(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  REQUIRE(other);
-  const linger forever{1, 3600};
-  REQUIRE(::setsockopt(sender.get(), SOL_SOCKET, SO_LINGER, &forever, sizeof forever) == 0);
-  const std::vector<char> much(std::size_t{1} << 20);
-  while (::send(sender.get(), much.data(), much.size(), MSG_DONTWAIT | MSG_NOSIGNAL) > 0) continue;
-  return sender;
-}
-
-// If the server closed what it is sent, this test would last for an hour.
-TEST_CASE("a client that passes a descriptor is hung up on, and nothing waits for its closing") {
-  ipc::UniqueFd listener;
-  ipc::UniqueFd other;
-  ipc::UniqueFd lingering = lingering_socket(listener, other);
-  Bench bench;
-  std::string text = R"({"type":"status"})";
-  Client client = bench.open(Role::kOperator);
-  SECTION("with a message that would be accepted") {
-    send_with_descriptor(client.fd(), text, lingering.get());
-  }
-  SECTION("behind a message that ends the connection") {
-    REQUIRE(client.say(std::string("nonsense")));
-    send_with_descriptor(client.fd(), text, lingering.get());
-  }
-  SECTION("behind a message without any byte, and then leaves") {
-    REQUIRE(::send(client.fd(), "", 0, MSG_NOSIGNAL) == 0);
-    send_with_descriptor(client.fd(), text, lingering.get());
-  }
-  lingering.reset();  // the message alone holds it
-  bench.until([&] { return bench.server->connection_count() == 0; });
-  CHECK(bench.recorder.messages == 0);
-  Client next = bench.open(Role::kOperator);
-  next.say(protocol::StatusRequest{});
-  bench.until([&] { return bench.recorder.messages == 1; });
-  other.reset();  // resets the connection: the thread that closes comes to its end
 }
 
 TEST_CASE("a handler may hang up on the connection it is told about") {
