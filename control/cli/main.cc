@@ -64,18 +64,21 @@ class Program {
 
   static ChildEnd ended(int exit_code) { return {.exit_code = exit_code, .signal = 0}; }
 
-  void add_socket(CLI::App* command, std::string& path) {
-    command->add_option("--socket", path, "Control socket of the daemon")->capture_default_str();
+  static CLI::Option* add_socket(CLI::App* command, std::string& path) {
+    return command->add_option("--socket", path, "Control socket of the daemon")
+        ->capture_default_str();
   }
 
   void add_run() {
     CLI::App* command = app_.add_subcommand("run", "Run a command with gradplane attached to it");
     command->footer("Example: gradplane run --verify -- python3 train.py");
-    add_socket(command, run_.socket_path);
-    command->add_option("--config", run_.config_path,
-                        "The daemon's configuration: takes control.socket and ranks.require from "
-                        "it, instead of --socket");
-    command->add_option("--node", run_.node, "With --config: as this node of the cluster");
+    CLI::Option* socket = add_socket(command, run_.socket_path);
+    CLI::Option* config = command->add_option(
+        "--config", run_.config_path,
+        "The daemon's configuration: takes control.socket and ranks.require from it");
+    config->excludes(socket);
+    command->add_option("--node", run_.node, "With --config: as this node of the cluster")
+        ->needs(config);
     command->add_flag("--require", run_.require,
                       "Fail the training instead of falling back to the original collectives");
     command->add_flag("--verify", run_.verify,

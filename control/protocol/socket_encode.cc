@@ -45,15 +45,18 @@ json object_of(const StatusRequest&) {
 }
 
 json object_of(const DaemonHello& m) {
-  return {{"type", "hello"}, {"version", m.version}, {"node", m.node}, {"software", m.software}};
+  return {{"type", "hello"},
+          {"version", m.version},
+          {"node", m.node},
+          {"software", m.software},
+          {"require", m.require}};
 }
 
 json object_of(const Attached& m) {
   return {{"type", "attached"},
           {"slot_count", m.slot_count},
           {"slot_bytes", m.slot_bytes},
-          {"total_bytes", m.total_bytes},
-          {"require", m.require}};
+          {"total_bytes", m.total_bytes}};
 }
 
 json object_of(const Waiting& m) {
@@ -75,7 +78,8 @@ json object_of(const JobFailed& m) {
 }
 
 json object_of(const SocketError& m) {
-  return {{"type", "error"}, {"reason", printable(m.reason, kMaxReasonBytes)}};
+  return {
+      {"type", "error"}, {"reason", printable(m.reason, kMaxReasonBytes)}, {"require", m.require}};
 }
 
 json object_of(const StatusReply& m) {

@@ -63,6 +63,7 @@ struct DaemonHello {
   std::uint32_t version = kSocketVersion;
   std::string node;
   std::string software;
+  bool require = false;  // may be left out: ranks here must not fall back (ranks.require)
 };
 /// Comes with three descriptors: channel memfd, and an end each of the daemon's
 /// doorbell (to ring) and the rank's (to listen).
@@ -70,7 +71,6 @@ struct Attached {
   std::uint32_t slot_count = 0;
   std::uint64_t slot_bytes = 0;
   std::uint64_t total_bytes = 0;
-  bool require = false;  // may be left out: the rank must not fall back (ranks.require)
 };
 struct Waiting {
   std::vector<std::uint32_t> missing;  // at most kMaxMissingNamed
@@ -89,6 +89,7 @@ struct StatusReply {
 };
 struct SocketError {
   std::string reason;
+  bool require = false;  // as in hello, for who is refused before it
 };
 using DaemonMessage =
     std::variant<DaemonHello, Attached, Waiting, Ready, JobFailed, StatusReply, SocketError>;

@@ -66,11 +66,23 @@ ClientMessage read_bucket(ObjectReader& in, Rejection& rejection) {
   return m;
 }
 
+bool read_require(ObjectReader& in) {
+  return in.has("require") && in.boolean("require");
+}
+
 DaemonMessage read_daemon_hello(ObjectReader& in) {
   DaemonHello m;
   m.version = read_u32(in, "version");
   m.node = in.text("node", kMaxLabelBytes, Presence::kRequired);
   m.software = in.text("software", kMaxLabelBytes, Presence::kRequired);
+  m.require = read_require(in);
+  return m;
+}
+
+DaemonMessage read_error(ObjectReader& in) {
+  SocketError m;
+  m.reason = in.text("reason", kMaxReasonBytes, Presence::kRequired);
+  m.require = read_require(in);
   return m;
 }
 
@@ -79,7 +91,6 @@ DaemonMessage read_attached(ObjectReader& in) {
   m.slot_count = read_u32(in, "slot_count", 1);
   m.slot_bytes = in.integer("slot_bytes", 1, kMaxBytes);
   m.total_bytes = in.integer("total_bytes", 1, kMaxBytes);
-  if (in.has("require")) m.require = in.boolean("require");
   return m;
 }
 
@@ -178,7 +189,7 @@ Parsed<DaemonMessage> parse_daemon_message(std::string_view text) {
     } else if (type == "failed") {
       message = JobFailed{in.text("reason", kMaxReasonBytes, Presence::kRequired)};
     } else if (type == "error") {
-      message = SocketError{in.text("reason", kMaxReasonBytes, Presence::kRequired)};
+      message = read_error(in);
     } else if (type == "status") {
       object.erase("type");
       message = StatusReply{object.dump()};

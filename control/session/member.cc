@@ -322,6 +322,11 @@ void Member::notify(const Job& job, const RankNotice& notice) {
 void Member::tell_waiting(Job& job, protocol::Waiting waiting) {
   job.waiting = std::move(waiting);
   notify(job, job.waiting);
+  // A line whenever half of them have come, so that many ranks make few lines.
+  const std::uint32_t missing = job.waiting.missing_count;
+  if (missing == 0 || missing > job.logged_missing / 2) return;
+  job.logged_missing = missing;
+  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": " + job.waiting.reason);
 }
 
 void Member::end(Jobs::iterator job, const std::string& reason) {

@@ -47,8 +47,9 @@ class Member {
     std::uint32_t world_size = 0;
     std::string label;
     std::vector<LocalRank> ranks;
-    std::vector<api::Member> members;  // from Prepare on
-    protocol::Waiting waiting;         // what the ranks were told last
+    std::vector<api::Member> members;           // from Prepare on
+    protocol::Waiting waiting;                  // what the ranks were told last
+    std::uint32_t logged_missing = UINT32_MAX;  // how many were missing when it was last logged
   };
   using Jobs = std::map<protocol::JobKey, Job>;
 

@@ -85,6 +85,7 @@ Status Daemon::open_control() {
   options.allowed_uids.assign(config_.control.allow_uids.begin(), config_.control.allow_uids.end());
   options.node = config_.self_node().name;
   options.software = software();
+  options.require = config_.require;
   auto server = server::Server::create(*loop_, *this, std::move(options));
   if (!server) return server.error();
   server_ = std::move(server.value());

@@ -56,8 +56,7 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
                                   channel.value().trainer_listens.get()};
   const protocol::Attached reply{.slot_count = memory.sizes().slot_count,
                                  .slot_bytes = memory.sizes().slot_bytes,
-                                 .total_bytes = memory.sizes().total_bytes(),
-                                 .require = config_.require};
+                                 .total_bytes = memory.sizes().total_bytes()};
   ranks_.emplace(connection, Rank{.attach = attach,
                                   .pid = pids_[connection],
                                   .channel = std::move(channel.value().channel),

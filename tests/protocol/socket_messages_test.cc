@@ -147,11 +147,17 @@ TEST_CASE("a client's messages come through unchanged") {
 
 TEST_CASE("the daemon's messages come through unchanged") {
   const auto attached =
-      parse_daemon_message(encode(DaemonMessage(Attached{16, 4 << 20, (64 << 20) + 12288, true})));
+      parse_daemon_message(encode(DaemonMessage(Attached{16, 4 << 20, (64 << 20) + 12288})));
   CHECK(only<Attached>(attached).slot_count == 16);
   CHECK(only<Attached>(attached).slot_bytes == 4 << 20);
   CHECK(only<Attached>(attached).total_bytes == (64 << 20) + 12288);
-  CHECK(only<Attached>(attached).require);
+
+  for (const bool require : {false, true}) {
+    const DaemonMessage hello = DaemonHello{1, "n0", "0.1.0", require};
+    CHECK(only<DaemonHello>(parse_daemon_message(encode(hello))).require == require);
+    const DaemonMessage error = SocketError{"no", require};
+    CHECK(only<SocketError>(parse_daemon_message(encode(error))).require == require);
+  }
 
   const auto waiting = parse_daemon_message(encode(DaemonMessage(Waiting{{0, 2}, 2, "two"})));
   CHECK(only<Waiting>(waiting).missing == std::vector<std::uint32_t>{0, 2});

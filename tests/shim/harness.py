@@ -2,8 +2,10 @@
 # Copyright (c) 2026 The gradplane authors
 """Starts the ranks of a torch program as real processes and collects what they say."""
 
+import contextlib
 import json
 import os
+import random
 import shutil
 import socket
 import subprocess
@@ -37,9 +39,12 @@ def skip_without_torch():
 
 
 def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """Below the range of which the kernel gives ports to others, between now and its use."""
+    while True:
+        port = random.randrange(12000, 32000)
+        with socket.socket() as s, contextlib.suppress(OSError):
+            s.bind(("127.0.0.1", port))
+            return port
 
 
 class Outcome:
@@ -59,7 +64,8 @@ class Outcome:
         return {key: value for one in self.all_said for key, value in one.items()}
 
 
-def run_ranks(program, world=2, env=None, rank_env=None, preload=True, timeout=120, args=()):
+def run_ranks(program, world=2, env=None, rank_env=None, preload=True, timeout=120, args=(),
+              user=None):
     """Runs rank_programs.py PROGRAM on `world` ranks; one Outcome per rank."""
     port = free_port()
     processes = []
@@ -75,7 +81,8 @@ def run_ranks(program, world=2, env=None, rank_env=None, preload=True, timeout=1
             del own["LD_PRELOAD"]
         out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
         command = [PYTHON, os.path.join(HERE, "rank_programs.py"), program, *args]
-        processes.append((subprocess.Popen(command, env=own, stdout=out, stderr=err), out, err))
+        process = subprocess.Popen(command, env=own, stdout=out, stderr=err, user=user)
+        processes.append((process, out, err))
     deadline = time.monotonic() + timeout
     outcomes = []
     for process, out, err in processes:

@@ -25,6 +25,7 @@ cluster:
 plan: {{kind: star}}
 """
 START_SECONDS = 20
+NOBODY = 65534
 
 
 class Daemon:
@@ -139,13 +140,13 @@ def test_daemon_stopped():
 
 
 def test_daemon_stopped_in_a_group_of_little_patience():
-    # The group gives up after 6 s, so the ranks must find the daemon dead before that.
-    expect_survival(signal.SIGSTOP, GP_TEST_GROUP_SECONDS="6")
+    # The group gives up after 4 s, so the ranks must find the daemon dead before that.
+    expect_survival(signal.SIGSTOP, GP_TEST_GROUP_SECONDS="4")
 
 
 def test_ranks_say_for_whom_they_wait():
     with Daemon() as daemon:
-        outcomes, found = run(daemon.socket, "late_rank", 3)
+        outcomes, found = run(daemon.socket, "late_rank", 3, env={"GP_TEST_FOLDER": daemon.folder})
         for rank in (0, 1):
             expect(f"rank {rank} of 3 has waited 5 s" in outcomes[rank].err
                    and "waited for rank 2" in outcomes[rank].err, "names the late rank", outcomes)
@@ -156,12 +157,23 @@ def test_ranks_say_for_whom_they_wait():
 def test_the_operator_forbids_a_fallback():
     # Two daemons that do not know each other; one of them says ranks.require.
     with Daemon() as one, Daemon("ranks: {require: true}\n") as other:
-        outcomes = run_ranks("repeat_failing", 2, env={"GRADPLANE_ATTACH_TIMEOUT_MS": "1000"},
+        outcomes = run_ranks("repeat_failing", 2, env={"GRADPLANE_ATTACH_TIMEOUT_MS": "4000"},
                              rank_env={0: {"GRADPLANE_SOCKET": one.socket},
                                        1: {"GRADPLANE_SOCKET": other.socket}})
         expect_all_well(outcomes, "ranks.require")
         expect(all("ranks.require" in error for o in outcomes for error in o.said["errors"]),
                "every operation of every rank fails and says why", outcomes)
+
+
+def test_a_refused_rank_heeds_the_operator():
+    # The daemon takes no rank of another user, and its operator forbids to go on without it.
+    with Daemon("ranks: {require: true}\n") as daemon:
+        os.chmod(daemon.folder, 0o755)
+        outcomes = run_ranks("repeat_failing", 2, env={"GRADPLANE_SOCKET": daemon.socket},
+                             user=NOBODY)
+        expect_all_well(outcomes, "ranks.require and a user who may not attach")
+        expect(all("may not use this daemon" in error and "ranks.require" in error
+                   for o in outcomes for error in o.said["errors"]), "every operation", outcomes)
 
 
 def test_peer_killed():

@@ -107,6 +107,8 @@ expect 0 "$gradplane" run --config "$work/require.yaml" --node local -- \
 same "$out" "/tmp/gradplane/gradplaned.sock 1"
 expect 1 "$gradplane" run --config "$work/none.yaml" -- true
 holds "$err" "$work/none.yaml"
+expect 2 "$gradplane" run --config "$work/require.yaml" --socket /x/s -- true
+expect 2 "$gradplane" run --node local -- true
 expect 0 "$gradplane" run -- sh -c 'echo "$GRADPLANE_SOCKET ${GRADPLANE_REQUIRE-unset}"'
 same "$out" "/run/gradplane/gradplaned.sock unset"
 expect 0 "$gradplane" run -- sh -c 'echo "$GRADPLANE_RUN_ID"'

@@ -21,6 +21,23 @@ TEST_CASE("a beat that stands still for the limit is a dead daemon") {
   CHECK_FALSE(liveness.look(7, now + Duration::ms(100)));
 }
 
+TEST_CASE("a caller of little patience may ask for an earlier end, but not for any") {
+  const auto [asked, in_force] = GENERATE(table<Duration, Duration>({
+      {Duration(), kLivenessLimit},
+      {Duration::seconds(3), Duration::seconds(3)},
+      {Duration::ms(1), kLeastLivenessLimit},
+      {Duration::seconds(9), Duration::seconds(9)},
+  }));
+  Instant now = Instant::from_ns(0);
+  Liveness liveness(7, now, asked);
+  CHECK(liveness.limit() == in_force);
+  for (; now + Duration::ms(100) < Instant::from_ns(0) + in_force;) {
+    now = now + Duration::ms(100);
+    REQUIRE(liveness.look(7, now));
+  }
+  CHECK_FALSE(liveness.look(7, now + Duration::ms(100)));
+}
+
 TEST_CASE("any change of the beat is a sign of life") {
   Instant now = Instant::from_ns(0);
   Liveness liveness(7, now);

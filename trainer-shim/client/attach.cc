@@ -84,7 +84,6 @@ Failure take_channel(const protocol::Attached& attached, Received& received, Att
     return {GP_BROKEN, "gradplaned announced another channel than it passed"};
   }
   out.channel = std::move(view.value());
-  out.require = attached.require;
   out.daemon_doorbell = std::move(received.descriptors[1]);
   out.trainer_doorbell = std::move(received.descriptors[2]);
   if (!is_doorbell(out.daemon_doorbell.get()) || !is_doorbell(out.trainer_doorbell.get())) {
@@ -93,7 +92,28 @@ Failure take_channel(const protocol::Attached& attached, Received& received, Att
   return {};
 }
 
+Failure say_hello(ControlSocket& control, Instant deadline, protocol::DaemonHello& daemon,
+                  Received& received) {
+  protocol::ClientHello hello;
+  hello.pid = static_cast<std::uint32_t>(::getpid());
+  return ask(control, hello, deadline, daemon, received);
+}
+
 }  // namespace
+
+bool daemon_requires(const char* socket_path, Duration bound) {
+  if (socket_path == nullptr) return false;
+  const Instant deadline = monotonic_now() + bound;
+  ControlSocket control;
+  if (control.connect(socket_path, deadline)) return false;
+  Received received;
+  protocol::DaemonHello daemon;
+  if (!say_hello(control, deadline, daemon, received)) return daemon.require;
+  // Who is refused is told, too.
+  const auto parsed = protocol::parse_daemon_message(received.text);
+  const auto* error = parsed.ok() ? std::get_if<protocol::SocketError>(&*parsed.message) : nullptr;
+  return error != nullptr && error->require;
+}
 
 Failure attach(const gp_attach_options& options, Attachment& out) {
   if (auto failure = check(options)) return failure;
@@ -103,10 +123,9 @@ Failure attach(const gp_attach_options& options, Attachment& out) {
   out.liveness_limit = Duration::ms(options.liveness_ms);
 
   Received received;
-  protocol::ClientHello hello;
-  hello.pid = static_cast<std::uint32_t>(::getpid());
   protocol::DaemonHello daemon;
-  if (auto failure = ask(out.control, hello, deadline, daemon, received)) return failure;
+  if (auto failure = say_hello(out.control, deadline, daemon, received)) return failure;
+  out.require = daemon.require;
   if (daemon.version != protocol::kSocketVersion) {
     return {GP_REFUSED,
             "gradplaned " + protocol::printable(daemon.software, 64) + " speaks version " +

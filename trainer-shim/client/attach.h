@@ -19,6 +19,10 @@ struct Attachment {
   bool require = false;            // the daemon's operator forbids to go on without it
 };
 
+/// Whether the daemon says that its ranks must not go on without it, also to who may not attach.
+/// False when none answers in time.
+bool daemon_requires(const char* socket_path, Duration bound);
+
 /// Connects, presents the key, and checks everything that comes back. Bounded by the options.
 Failure attach(const gp_attach_options& options, Attachment& out);
 

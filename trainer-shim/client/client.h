@@ -67,6 +67,9 @@ uint32_t gp_rounds_in_flight_max(const gp_session* session);
 /// 1 when the daemon's operator forbids the trainer to go on without gradplane, else 0.
 int gp_require(const gp_session* session);
 
+/// The same of a daemon that nobody is attached to; 0 when none answers in time.
+int gp_daemon_requires(const char* socket_path, uint32_t timeout_ms);
+
 /// Tells the daemon what lies in a bucket. `bucket` > 0; an id that was used before is replaced.
 int gp_register_bucket(gp_session* session, uint32_t bucket, const struct gp_tensor* tensors,
                        size_t count);

@@ -92,12 +92,14 @@ static int vtable_points_here(void* torch) {
   return allreduce && barrier;
 }
 
-/// The objects that are loaded, in the order of loading. Names are copied out and opened later:
-/// dlopen() inside dl_iterate_phdr() takes the linker's two locks in the wrong order, and another
-/// thread that loads an object would wait for ever.
+/// The names of the objects that are loaded, in the order of loading. They are copied out, and the
+/// objects are opened later: dlopen() inside dl_iterate_phdr() takes the linker's two locks in the
+/// wrong order, and another thread that loads an object would wait for ever. For the same reason
+/// the memory is there before: an allocator may have a lock of its own.
 struct object_list {
-  char* names;  // each ends with 0
+  char* names;  // each ends with 0; NULL: only count
   size_t bytes;
+  size_t room_bytes;
 };
 
 static int collect_object(struct dl_phdr_info* info, size_t bytes, void* context) {
@@ -105,19 +107,29 @@ static int collect_object(struct dl_phdr_info* info, size_t bytes, void* context
   struct object_list* list = context;
   if (!info->dlpi_name || !*info->dlpi_name) return 0;
   const size_t length = strlen(info->dlpi_name) + 1;
-  char* grown = realloc(list->names, list->bytes + length);
-  if (!grown) return 1;
-  list->names = grown;
-  memcpy(list->names + list->bytes, info->dlpi_name, length);
+  if (list->names) {
+    if (length > list->room_bytes - list->bytes) return 1;
+    memcpy(list->names + list->bytes, info->dlpi_name, length);
+  }
   list->bytes += length;
   return 0;
 }
 
+static struct object_list loaded_objects(void) {
+  struct object_list list = {NULL, 0, 0};
+  dl_iterate_phdr(collect_object, &list);
+  // Another thread may load some more in between.
+  list.room_bytes = 2 * list.bytes + PATH_MAX;
+  list.bytes = 0;
+  list.names = malloc(list.room_bytes);
+  if (list.names) dl_iterate_phdr(collect_object, &list);
+  return list;
+}
+
 /// Where the first object other than this one defines `symbol`, or NULL.
 static void* search_objects(const char* symbol, const void* own) {
-  struct object_list list = {NULL, 0};
+  const struct object_list list = loaded_objects();
   void* found = NULL;
-  dl_iterate_phdr(collect_object, &list);
   for (size_t at = 0; at < list.bytes && !found; at += strlen(list.names + at) + 1) {
     void* handle = dlopen(list.names + at, RTLD_LAZY | RTLD_NOLOAD);
     if (!handle) continue;

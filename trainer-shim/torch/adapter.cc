@@ -57,6 +57,10 @@ bool all_ranks_ok(Group* group, bool ok) {
   return flag[0].item<int>() == 1;
 }
 
+GroupEntry refused(std::string why) {
+  return {nullptr, std::move(why), environment().require || Carrier::daemon_requires()};
+}
+
 /// The session of a group whose ranks all have the shim; or why it has none.
 GroupEntry open_session(Group* group, const StorePtr& store, int rank, int size,
                         const GroupOptions& options) {
@@ -71,9 +75,9 @@ GroupEntry open_session(Group* group, const StorePtr& store, int rank, int size,
     trouble = std::string("the side group failed: ") + e.what();
     session.reset();
   }
-  if (all_ranks_ok(group, session != nullptr)) return {session, ""};
+  if (all_ranks_ok(group, session != nullptr)) return {session, "", false};
   if (session) session->shut_down(0);
-  return {nullptr, trouble};
+  return refused(trouble);
 }
 
 void group_constructor(Group* self, const StorePtr& store, int rank, int size,
@@ -88,7 +92,7 @@ void group_constructor(Group* self, const StorePtr& store, int rank, int size,
   try {
     const auto missing = SideGroup::ranks_without_shim(*store, size);
     groups().add(self, missing.empty() ? open_session(self, store, rank, size, kept_options)
-                                       : GroupEntry{nullptr, refusal_text(missing)});
+                                       : refused(refusal_text(missing)));
   } catch (...) {
     originals().group_destructor(self);  // a constructor that throws leaves nothing behind
     throw;
@@ -134,9 +138,10 @@ WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& o
     return originals().allreduce(self, tensors, options);
   }
   if (!entry.session) {
-    if (environment().require) {
-      throw std::runtime_error("gradplane: " + entry.refusal +
-                               "; GRADPLANE_REQUIRE forbids to go on over Gloo");
+    if (entry.required) {
+      throw std::runtime_error(
+          "gradplane: " + entry.refusal +
+          "; to go on over Gloo is forbidden (ranks.require or GRADPLANE_REQUIRE)");
     }
     announce_fallback(entry.refusal);
     count_pass(PassReason::kPeers);

@@ -12,15 +12,15 @@
 
 namespace gradplane::shim {
 
-/// What the ranks of a group tell each other over the side group whenever they must decide alike.
-/// All ranks compute the decision from the same statements. Plain bytes: it travels in an
-/// all_gather between processes of one architecture.
 /// Names a job to the daemons, and is its secret.
 using JobKey = std::array<std::uint8_t, 16>;
 
 /// The key of one attempt of a group to attach: each is a job of its own to the daemons.
 JobKey attempt_key(const JobKey& group_key, std::uint32_t attempt);
 
+/// What the ranks of a group tell each other over the side group whenever they must decide alike.
+/// All ranks compute the decision from the same statements. Plain bytes: it travels in an
+/// all_gather between processes of one architecture.
 enum class Stage : std::uint32_t {
   kAttached = 1,  // the daemon took this rank
   kReady = 2,     // the daemon says that all ranks have joined

@@ -41,6 +41,11 @@ bool Carrier::daemon_in_sight(std::string& cause) {
   return false;
 }
 
+bool Carrier::daemon_requires() {
+  const Environment& env = environment();
+  return gp_daemon_requires(env.socket_path.c_str(), env.attach_timeout_ms) != 0;
+}
+
 bool Carrier::attach(const JobKey& job_key, std::string& cause) {
   const Environment& env = environment();
   gp_attach_options options = {};
@@ -63,6 +68,8 @@ bool Carrier::attach(const JobKey& job_key, std::string& cause) {
     buckets_.clear();
     return true;
   }
+  // A rank that is refused must still heed what the operator says.
+  if (status == GP_REFUSED) required_ = required_ || daemon_requires();
   cause = *error ? error : "the daemon did not take the rank, status " + std::to_string(status);
   return false;
 }

@@ -39,6 +39,9 @@ class Carrier {
   /// True if a daemon's socket is there at all; costs one system call.
   static bool daemon_in_sight(std::string& cause);
 
+  /// Whether the operator of the daemon here forbids its ranks to go on without it.
+  static bool daemon_requires();
+
   /// Presents this rank to the daemon. False with the cause; bounded by the attach timeout.
   bool attach(const JobKey& job_key, std::string& cause);
 

@@ -15,6 +15,7 @@ namespace gradplane::shim {
 struct GroupEntry {
   std::shared_ptr<GroupSession> session;  // empty: this group is never carried
   std::string refusal;                    // why not
+  bool required = false;                  // then its all_reduce must fail, and not go to Gloo
 };
 
 /// The process groups of this process, by address. Any thread.
