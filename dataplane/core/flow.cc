@@ -34,7 +34,6 @@ constexpr Duration kMaxProbeTimeout = Duration::ms(500);
 constexpr Duration kMaxRtt = Duration::seconds(1);
 constexpr Duration kMinReorderWindow = Duration::us(200);
 constexpr Duration kMinRttLifetime = Duration::seconds(10);
-constexpr Duration kPacerBurst = Duration::ms(1);
 /// Pacing a little under the link keeps a queue from standing (protocol.md, section 6).
 constexpr std::uint64_t kPacedPercent = 99;
 

@@ -10,10 +10,17 @@
 
 #include <algorithm>
 
+#include "dataplane/core/flow.h"
+
 namespace gradplane::daemon {
 namespace {
 
-constexpr Duration kFirstNap = Duration::us(20);
+constexpr Duration kFirstNap = Duration::us(200);
+/// A nap may last so much longer than the engine's next deadline. At moderate rates that is the
+/// next packet's turn, and to wake up for each costs more than to send it; the pacer makes up for
+/// it with a burst.
+constexpr Duration kDeadlineSlack = Duration::us(200);
+static_assert(kDeadlineSlack * 4 <= core::kPacerBurst && kFirstNap * 4 <= core::kPacerBurst);
 /// With a job attached, the next round may begin at any moment on another host, and only a turn of
 /// the loop finds out.
 constexpr Duration kMaxNapWithJobs = Duration::us(500);
@@ -86,8 +93,9 @@ void PollThread::nap(Instant now) {
   const Duration limit =
       engine_.has_jobs() ? std::min(kMaxNapWithJobs, options_.max_sleep) : options_.max_sleep;
   Duration length = std::min(next_nap_, limit);
-  length = std::min(length, engine_.next_deadline() - now);
-  if (length <= Duration{}) return;
+  const Duration until_deadline = engine_.next_deadline() - now;
+  if (until_deadline <= Duration{}) return;
+  length = std::min(length, std::max(until_deadline, kDeadlineSlack));
   next_nap_ = std::min(next_nap_ * 2, limit);
   if (!engine_.prepare_sleep()) return;
   const int listen_fd = doorbell_is_good_ ? doorbell_.listen.get() : -1;
