@@ -4,9 +4,11 @@
 """Real daemons over real DPDK ports: exact sums under loss, faults told by name, clean ends."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 import cluster
 from cluster import Cluster, expect, netlab, terminate, wait_until
@@ -147,6 +149,26 @@ def sigterm_ends_it_cleanly():
         expect(terminate(c.daemons["agg"]) == 0, "the coordinator ends cleanly too")
 
 
+def ten_idle_daemons_take_little():
+    """The goal is 5 % of two cores, 0.1. Processor time, so that a busy machine changes little."""
+    watched_seconds = 5
+    names = [f"w{i}" for i in range(10)]
+    with lab(names) as made, Cluster(made, "sharded\n  roots: training") as c:
+
+        def cpu_seconds():
+            total = 0
+            for daemon in c.daemons.values():
+                stat = pathlib.Path(f"/proc/{daemon.pid}/stat").read_text()
+                total += sum(map(int, stat.rsplit(")", 1)[1].split()[11:13]))
+            return total / os.sysconf("SC_CLK_TCK")
+
+        begun, before = time.monotonic(), cpu_seconds()
+        time.sleep(watched_seconds)
+        cores = (cpu_seconds() - before) / (time.monotonic() - begun)
+        print(f"ten idle daemons take {cores:.3f} cores")
+        expect(cores < 0.15, f"ten idle daemons take {cores:.3f} cores")
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(
@@ -163,6 +185,7 @@ if __name__ == "__main__":
                 unlike_rounds_are_told,
                 start_failures_name_cause_and_remedy,
                 sigterm_ends_it_cleanly,
+                ten_idle_daemons_take_little,
             ]
         )
     )
