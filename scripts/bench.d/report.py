@@ -65,22 +65,22 @@ COLUMNS = (
 )
 
 
-def table(entries):
+def table(entries, columns=COLUMNS, label=cases.label):
     """Markdown: a heading for each case, a row for each contestant. A contestant that failed says
     why; one that ran out of processor says so."""
     lines = []
     for case in unique(entry["case"] for entry in entries):
         mine = [entry for entry in entries if entry["case"] == case]
         bound = milliseconds(mine[0]["bound_s"])
-        lines += ["", f"**{cases.label(case)}** (bound {bound} ms)", ""]
-        lines.append("| " + " | ".join(title for title, _ in COLUMNS) + " |")
-        lines.append("| " + " | ".join("---" for _ in COLUMNS) + " |")
+        lines += ["", f"**{label(case)}** (bound {bound} ms)", ""]
+        lines.append("| " + " | ".join(title for title, _ in columns) + " |")
+        lines.append("| " + " | ".join("---" for _ in columns) + " |")
         for entry in mine:
             if "failure" in entry:
                 lines.append(f"| {entry['contestant']} | {entry['runs']} | thrown out: "
-                             f"{entry['failure'][:120]} |" + " |" * (len(COLUMNS) - 3))  # fmt: skip
+                             f"{entry['failure'][:120]} |" + " |" * (len(columns) - 3))  # fmt: skip
                 continue
-            row = [text(entry) for _, text in COLUMNS]
+            row = [text(entry) for _, text in columns]
             if entry["cpu_bound"]:
                 row[-1] += " CPU-bound"
             if entry["late_frames_share"] > LATE_SHARE:

@@ -1,0 +1,246 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""`train`: DDP training on four hosts until it is as good as asked for, over Gloo and gradplane.
+
+Every contestant trains the same network from the same start with the same data in the same order,
+at the same learning rate (train_job.py); only who sums the gradients differs. Whole trainings are
+interleaved: every contestant with seed 1, then with seed 2, in an order that rotates.
+
+`bound_s` is that of the all-reduce of an iteration's gradients, with nothing for the computation,
+which four ranks share the processors of one machine for; so no iteration can be at the bound, and
+`local_step_s` says how long one takes without any network.
+"""
+
+import os
+import re
+import statistics
+import sys
+import time
+
+import bounds
+import cases
+import emulated_lab
+import meters
+import report
+from train_run import FAILURES, Contestant, train
+
+DESCRIPTION = __doc__
+HOSTS = 4
+RATE_MBIT = 200
+SEEDS = 3
+RUN_SECONDS = 300
+# What each model is, and how good is good enough: for the text 2.58 nats, which is where a run is
+# after about 70 % of its epochs. Knowing only how often each character is gives 3.35.
+MODELS = {
+    "digits": {"epochs": 9, "bytes": 1_482_120, "measure": "accuracy", "target": 0.95},
+    "text": {"epochs": 12, "bytes": 2_136_208, "measure": "loss", "target": 2.58},
+}
+
+
+def make_contestants(quick):
+    gloo = ("cubic",) if quick else ("reno", "cubic", "bbr")
+    ours = ("sharded",) if quick else ("sharded", "star")
+    found = [Contestant(f"gloo-{cc}", cc=cc) for cc in gloo]
+    # With the star the first host is the root, and has a rank as all have.
+    return found + [Contestant(f"gradplane-{plan}", plan=plan) for plan in ours]
+
+
+def make_cases(quick):
+    networks = [{}, {"loss": 0.01, "loss_model": "random"}]
+    if not quick:
+        networks += [
+            {"loss": 0.01, "loss_model": "burst"},
+            {"loss": 0.05, "loss_model": "grey"},
+            {"loss": 0.001, "loss_model": "random", "rtt_ms": 40},
+        ]
+    return [
+        {**cases.case(HOSTS, model["bytes"], RATE_MBIT, **network),
+         "model": name, "epochs": model["epochs"], "target": model["target"]}
+        for name, model in MODELS.items() if name == "digits" or not quick
+        for network in networks
+    ]  # fmt: skip
+
+
+def label(case):
+    goal = MODELS[case["model"]]
+    wanted = f"{goal['target']:.0%} accuracy" if is_rising(case) else f"loss {goal['target']:g}"
+    network = cases.label(case).partition(", ")[2]  # without the size in whole MiB
+    return f"{case['model']} to {wanted}, {case['bytes'] / 1e6:.1f} MB of gradients, {network}"
+
+
+def slug(case):
+    """The label as the name of a file."""
+    return re.sub(r"[^a-z0-9.]+", "-", label(case).lower().replace("%", ""))
+
+
+def is_rising(case):
+    return MODELS[case["model"]]["measure"] == "accuracy"
+
+
+def seconds_to_target(case, curve):
+    """When an epoch first ended with what is asked for; None when none did."""
+    for seconds, value in curve:
+        if value >= case["target"] if is_rising(case) else value <= case["target"]:
+            return seconds
+    return None
+
+
+def failure_of(runs):
+    """Why the runs do not count; empty when they do."""
+    if not all(run.identical for run in runs):
+        return "replicas differ"
+    for run in runs:
+        if run.fallen_back or run.passed_through:
+            return f"{run.fallen_back} fallen back, {run.passed_through} passed through to Gloo"
+        if run.carried == 0:
+            return "gradplane carried nothing"
+    return ""
+
+
+def result(contestant, case, runs, failure, cores):
+    """One entry of "cases" of the JSON; median_s and the like are of an iteration."""
+    bound_s = bounds.allreduce_bound_s(HOSTS, case["bytes"], case["rate_bits_per_second"])
+    entry = {"contestant": contestant.name, "case": case, "bound_s": bound_s}
+    failure = failure or failure_of(runs)
+    if failure or not runs:
+        return {**entry, "runs": len(runs), "correct": False, "failure": failure or "no run"}
+    entry.update(bounds.summary([seconds for run in runs for seconds in run.steps]))
+    entry.update(iterations=entry["runs"], runs=len(runs))
+    entry.update(over_bound=entry["median_s"] / bound_s, p99_over_bound=entry["p99_s"] / bound_s)
+    return {**entry, **costs(runs, cores), **training_result(case, runs), "correct": True}
+
+
+def costs(runs, cores):
+    total = sum(run.seconds for run in runs)
+    of_seconds = sum(run.busy_of_seconds for run in runs)
+    busy = sum(run.busy_core_seconds for run in runs) / of_seconds / cores if of_seconds else None
+    again = sum(run.retransmitted for run in runs)
+    delivered = sum(run.delivered_frames for run in runs)
+    return {
+        # Of an iteration.
+        "wire_bytes": int(statistics.median(run.wire_bytes / run.iterations for run in runs)),
+        "cpu": {
+            host: sum(run.cpu_seconds[host] for run in runs) / total
+            for host in runs[0].cpu_seconds
+        },
+        "machine_busy": busy,
+        "cpu_bound": bool(busy and busy > meters.CPU_BOUND_SHARE),
+        "retransmitted_over_needed": again / max(1, sum(run.segments for run in runs) - again),
+        "deepest_queue_bytes": max(run.deepest_queue_bytes for run in runs),
+        "late_frames_share": sum(run.late_frames for run in runs) / max(1, delivered),
+    }  # fmt: skip
+
+
+def training_result(case, runs):
+    finals = [run.curve[-1][1] for run in runs]
+    to_target = [seconds_to_target(case, run.curve) for run in runs]
+    reached = [seconds for seconds in to_target if seconds is not None]
+    counted = [run for run in runs if run.carried is not None]
+    return {
+        "measure": MODELS[case["model"]]["measure"],
+        "seeds": [run.seed for run in runs],
+        "to_target_s": to_target,
+        "median_to_target_s": statistics.median(reached) if len(reached) == len(runs) else None,
+        "final_mean": statistics.mean(finals),
+        "final_range": [min(finals), max(finals)],
+        "total_s": [run.seconds for run in runs],
+        "first_step_s": [run.first_step_s for run in runs],
+        "local_step_s": statistics.median(run.about["local_step_s"] for run in runs),
+        "sync_share": sum(run.sync_s for run in runs) / sum(run.seconds for run in runs),
+        "replicas_identical": True,
+        "about": {k: v for k, v in runs[0].about.items() if k not in ("begin_ns", "local_step_s")},
+        "carried": sum(run.carried for run in counted) if counted else None,
+        "fallen_back": sum(run.fallen_back for run in counted) if counted else None,
+        "passed_through": sum(run.passed_through for run in counted) if counted else None,
+        "curves": [run.curve for run in runs],
+    }
+
+
+def with_range(middle, low, high, text):
+    """A number and, where there was more than one, between which it lay."""
+    shown = text.format(middle)
+    return shown if low == high else f"{shown} ({text.format(low)}-{text.format(high)})"
+
+
+def final(entry):
+    values = [entry["final_mean"], *entry["final_range"]]
+    if entry["measure"] == "accuracy":
+        return with_range(*values, "{:.1%}")
+    return with_range(*values, "{:.2f}")
+
+
+def to_target(entry):
+    """The median of the seeds and their range."""
+    times = entry["to_target_s"]
+    if None in times:
+        return f"missed in {times.count(None)} of {len(times)}"
+    return with_range(entry["median_to_target_s"], min(times), max(times), "{:.1f}")
+
+
+COLUMNS = (
+    ("contestant", lambda e: e["contestant"]),
+    ("seeds", lambda e: str(e["runs"])),
+    ("s to target", to_target),
+    ("final", final),
+    ("iteration p50 ms", lambda e: report.milliseconds(e["median_s"])),
+    ("p99 ms", lambda e: report.milliseconds(e["p99_s"])),
+    ("over bound", lambda e: f"{e['over_bound']:.2f}"),
+    ("in sync", lambda e: f"{e['sync_share'] * 100:.0f} %"),
+    ("sent again", lambda e: f"{e['retransmitted_over_needed'] * 100:.1f} %"),
+    ("MB on wire", lambda e: f"{e['wire_bytes'] / 1e6:.1f}"),
+    ("carried", lambda e: "-" if e["carried"] is None else str(e["carried"])),
+    ("CPU", lambda e: f"{(e['machine_busy'] or 0) * 100:.0f} %"),
+)
+
+
+def measure(case, options, machine):
+    """The entries of one case: all seeds of all contestants in turn."""
+    chosen = [c for c in make_contestants(options.quick) if options.contestant.search(c.name)]
+    seeds = range(1, (options.repeats or (1 if options.quick else SEEDS)) + 1)
+    runs, failures = {c.name: [] for c in chosen}, {}
+    names = [f"h{index}" for index in range(HOSTS)]
+    name = f"train{os.getpid() % 100000}"
+    with emulated_lab.EmulatedLab(name, cases.network(case, names)) as lab:
+        for seed in seeds:
+            turn = chosen[seed % len(chosen) :] + chosen[: seed % len(chosen)]
+            for contestant in (c for c in turn if c.name not in failures):
+                where = f"{label(case)}: {contestant.name}, seed {seed}"
+                begun = time.monotonic()
+                try:
+                    logs = options.logs / "train" / slug(case) / contestant.name
+                    run = train(lab, contestant, case, seed, logs, machine, RUN_SECONDS)
+                    runs[contestant.name].append(run)
+                    say(f"{where}: {run.seconds:.1f} s, {run.curve[-1][1]:.3f}, "
+                        f"{time.monotonic() - begun:.0f} s in all")  # fmt: skip
+                except FAILURES as problem:
+                    failures[contestant.name] = str(problem)
+                    say(f"{where}: {problem}")
+    return [
+        result(c, case, runs[c.name], failures.get(c.name, ""), machine.cores) for c in chosen
+    ]
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(options):
+    entries = []
+    with meters.Machine() as machine:
+        for case in make_cases(options.quick):
+            if not options.case.search(label(case)):
+                continue
+            entries += measure(case, options, machine)
+            if options.json:  # what is done is kept, whatever happens to the rest
+                settings = {"quick": options.quick, "repeats": options.repeats}
+                document = report.document("train", entries, settings)
+                report.write_json(options.json, document)
+    if not entries:
+        sys.exit("bench: no case matches --case")
+    print(report.table(entries, COLUMNS, label))
+    if options.plots:
+        import train_plots
+
+        for path in train_plots.draw_all(entries, options.plots, label, slug):
+            print(f"plot: {path}")
+    return 0

@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""One training of one contestant in a lab: starts train_job.py on every host, follows the ranks,
+and gives what they and the meters have said."""
+
+import contextlib
+import dataclasses
+import itertools
+import json
+import os
+import pathlib
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "scripts/lib"), str(ROOT / "scripts/demo.d")]
+import gradplane_nodes  # noqa: E402
+import meters  # noqa: E402
+import netlab  # noqa: E402
+import processes  # noqa: E402
+
+JOB = pathlib.Path(__file__).resolve().parent / "train_job.py"
+PYTHON = "/usr/bin/python3"
+FIRST_PORT = 29700  # each training has its own for a while, whatever the kernel still remembers
+PORTS = 100
+SILENCE_SECONDS = 90  # nothing heard from anybody for so long is a hang
+LEAVE_SECONDS = 10
+POLL_SECONDS = 0.05
+# The first steps make connections, buckets and caches.
+WARM_UP_STEPS = 3
+# What ends a training without a result; each says why.
+FAILURES = (OSError, processes.DemoError, netlab.LabError)
+_numbers = itertools.count()
+
+
+@dataclasses.dataclass(frozen=True)
+class Contestant:
+    """Who sums the gradients: gradplane by a plan, or Gloo over the kernel's TCP."""
+
+    name: str
+    cc: str | None = None
+    plan: str | None = None
+
+
+@dataclasses.dataclass
+class Run:
+    """What one training gave. Times in seconds, of rank 0 where nothing else is said."""
+
+    seed: int
+    about: dict  # what the job said when it began
+    curve: list  # [seconds since the first step, accuracy or loss] after every epoch
+    steps: list  # seconds of every iteration, without the first ones
+    first_step_s: float
+    seconds: float  # from the first step to the end
+    sync_s: float
+    identical: bool  # every replica has the same bits after every epoch
+    cpu_seconds: dict  # per host, trainer and daemon; and the network's switch
+    busy_core_seconds: float
+    busy_of_seconds: float
+    wire_bytes: int
+    segments: int
+    retransmitted: int
+    deepest_queue_bytes: int
+    late_frames: int
+    delivered_frames: int
+    carried: int | None = None  # all-reduces, over all ranks
+    fallen_back: int | None = None
+    passed_through: int | None = None
+
+    @property
+    def iterations(self):
+        return len(self.steps) + WARM_UP_STEPS
+
+
+class Training:
+    """The processes of one run; a context."""
+
+    def __init__(self, lab, contestant, case, seed, logs):
+        self._lab, self._contestant, self._case, self._seed = lab, contestant, case, seed
+        self._logs = logs
+        self._hosts = list(lab.hosts.values())
+        self._ranks, self._nodes = [], None
+        self._said = [[] for _ in self._hosts]
+        self._gauges = Gauges(lab)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process in self._ranks:
+            process.end()
+        if self._nodes:
+            self._nodes.end()
+
+    def start(self):
+        self._logs.mkdir(parents=True, exist_ok=True)
+        for old in self._logs.glob("report-*.json"):
+            old.unlink()
+        if self._contestant.cc:
+            self._lab.set_tcp(self._contestant.cc)
+        if self._contestant.plan:
+            build = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build"))
+            self._nodes = self._gauges.nodes = gradplane_nodes.GradplaneNodes(
+                build, self._lab, self._hosts[0].name, self._contestant.plan,
+                self._case["rate_bits_per_second"], self._logs, number=0,
+            )  # fmt: skip
+            self._nodes.wait_until_up()
+        port = FIRST_PORT + next(_numbers) % PORTS
+        for rank, host in enumerate(self._hosts):
+            environment = {
+                "RANK": str(rank),
+                "WORLD_SIZE": str(len(self._hosts)),
+                "MASTER_ADDR": self._hosts[0].management_address,
+                "MASTER_PORT": str(port),
+                "GLOO_SOCKET_IFNAME": "mg0" if self._nodes else "dp0",
+                "OMP_NUM_THREADS": "1",
+                "GRADPLANE_REPORT": str(self._logs / "report-%r.json"),
+            }
+            command = self._nodes.run_command(host.name, "--require") if self._nodes else []
+            command += [PYTHON, JOB, "--model", self._case["model"], "--seed", self._seed]
+            command += ["--epochs", self._case["epochs"]]
+            self._ranks.append(processes.Process(
+                f"rank {rank} on {host.name}", host, command, self._logs / f"rank{rank}.log",
+                environment,
+            ))  # fmt: skip
+
+    def follow(self, seconds):
+        """Until all ranks have ended well; raises DemoError when one does not in `seconds`."""
+        begun = heard = time.monotonic()
+        running = self._ranks
+        while running:
+            # Who has ended before the logs are read has said all that he will.
+            running = [rank for rank in self._ranks if rank.exit_code() is None]
+            failed = [rank for rank in self._ranks if rank.exit_code() not in (None, 0)]
+            if failed:
+                failed[0].check_alive()
+            if self._nodes:
+                self._nodes.check_alive()
+            now = time.monotonic()
+            if self._read():
+                heard = now
+            if now - heard > SILENCE_SECONDS:
+                running[0].fail(f"and {len(running) - 1} other ranks: silent for "
+                                f"{SILENCE_SECONDS} s")  # fmt: skip
+            if now - begun > seconds:
+                running[0].fail(f"did not end within {seconds} s")
+            if running:
+                time.sleep(POLL_SECONDS)
+
+    def _read(self):
+        heard = False
+        for number, (rank, said) in enumerate(zip(self._ranks, self._said)):
+            for message in rank.messages():
+                heard = True
+                said.append(message)
+                if number == 0:
+                    self._gauges.hear(message, self._case["epochs"])
+        return heard
+
+    def _ask_rank(self, number, key):
+        for message in self._said[number]:
+            if key in message:
+                return message
+        return self._ranks[number].fail(f"never said {key}")
+
+    def result(self, machine):
+        begin, end = self._ask_rank(0, "begin_ns"), self._ask_rank(0, "end_ns")
+        if begin["gradient_bytes"] != self._case["bytes"]:
+            self._ranks[0].fail(f"has {begin['gradient_bytes']} bytes of gradients, and the case "
+                                f"says {self._case['bytes']}")  # fmt: skip
+        epochs = [[m for m in said if "epoch" in m] for said in self._said]
+        for number, mine in enumerate(epochs):
+            if len(mine) != self._case["epochs"]:
+                self._ranks[number].fail(f"told of {len(mine)} of {self._case['epochs']} epochs")
+        steps = [seconds for epoch in epochs[0] for seconds in epoch["step_seconds"]]
+        busy, of_seconds = machine.busy_core_seconds(begin["begin_ns"], end["end_ns"])
+        cpu = [self._ask_rank(number, "cpu_s")["cpu_s"] for number in range(len(self._ranks))]
+        return Run(
+            seed=self._seed,
+            about=begin,
+            curve=[[e["seconds"], e.get("accuracy", e.get("loss"))] for e in epochs[0]],
+            steps=steps[WARM_UP_STEPS:],
+            first_step_s=steps[0],
+            seconds=epochs[0][-1]["seconds"],
+            sync_s=sum(epoch["sync_s"] for epoch in epochs[0]),
+            identical=all(len({e["digest"] for e in same}) == 1 for same in zip(*epochs)),
+            busy_core_seconds=busy or 0.0,
+            busy_of_seconds=of_seconds,
+            **self._gauges.read(cpu),
+            **self._fallbacks(),
+        )
+
+    def _fallbacks(self):
+        """From the reports that the shim writes when a rank ends; nothing of Gloo."""
+        if not self._nodes:
+            return {}
+        reports = [json.loads(path.read_text()) for path in self._logs.glob("report-*.json")]
+        if len(reports) != len(self._ranks):
+            self._ranks[0].fail(f"and the others: {len(reports)} of {len(self._ranks)} had "
+                                "gradplane's shim in them")  # fmt: skip
+        return {
+            "carried": sum(report["carried_ops"] for report in reports),
+            "fallen_back": sum(r["fallbacks"] + r["fallen_back_ops"] for r in reports),
+            "passed_through": sum(sum(r["passed_through"].values()) for r in reports),
+        }
+
+
+class Gauges:
+    """Readings between the first step and the end of a run."""
+
+    def __init__(self, lab):
+        self._lab = lab
+        self.nodes = None
+        self._namespaces = [host.namespace for host in lab.hosts.values()]
+        self._tcp = meters.tcp_segments(self._namespaces)
+        self._begin = self._end = None
+        self._blocks = {"blocks_sent": 0, "blocks_retransmitted": 0}
+
+    def hear(self, message, epochs):
+        if "begin_ns" in message:
+            self._lab.reset()
+            self._begin = self._cpu()
+        elif message.get("epoch") == max(1, epochs - 1) and self.nodes:
+            # The counters of a job end with it; before the last epoch the job is there for sure.
+            self._blocks = self.nodes.counters()
+        elif "end_ns" in message:
+            self._end = self._cpu()
+
+    def _cpu(self):
+        """Seconds of the daemons and the switch; the ranks count their own."""
+        found = dict.fromkeys(self._lab.hosts, 0.0)
+        if self.nodes:
+            found |= {name: p.cpu_seconds() for name, p in self.nodes.processes.items()}
+        return {**found, "switch": self._lab.stats()["switch"].get("cpu_seconds", 0.0)}
+
+    def read(self, rank_cpu_s):
+        stats = self._lab.stats()
+        directions = [d for link in stats["links"].values() for d in link.values()]
+        cpu = {name: self._end[name] - self._begin[name] for name in self._end}
+        for name, seconds in zip(self._lab.hosts, rank_cpu_s):
+            cpu[name] += seconds
+        now = meters.tcp_segments(self._namespaces)
+        sent, again = (after - before for after, before in zip(now, self._tcp))
+        if self.nodes:
+            sent, again = self._blocks["blocks_sent"], self._blocks["blocks_retransmitted"]
+        return {
+            "cpu_seconds": cpu,
+            "wire_bytes": sum(d["bytes"] for d in directions) // 2,  # up and down carry the same
+            "segments": sent,
+            "retransmitted": again,
+            "deepest_queue_bytes": max((d["deepest_queue_bytes"] for d in directions), default=0),
+            "late_frames": stats["switch"].get("late_1ms", 0),
+            "delivered_frames": stats["switch"].get("delivered", 0),
+        }
+
+
+def train(lab, contestant, case, seed, logs, machine, seconds):
+    """One run; raises one of FAILURES when there is none."""
+    with contextlib.ExitStack() as stack:
+        training = stack.enter_context(Training(lab, contestant, case, seed, logs))
+        training.start()
+        training.follow(seconds)
+        return training.result(machine)
