@@ -12,7 +12,7 @@ DESCRIPTION = __doc__
 REPEATS = 15
 QUICK_REPEATS = 5
 WARM_UP = 2
-LIMIT_SECONDS = 40  # for each contestant of a case
+LIMIT_SECONDS = 20  # for each contestant of a case
 QUICK_LIMIT_SECONDS = 5
 
 

@@ -15,12 +15,13 @@ import time
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT / "scripts/lib")]
+sys.path[:0] = [str(HERE), str(ROOT / "scripts/lib"), str(ROOT / "scripts/demo.d")]
 import cases  # noqa: E402
 import emulated_lab  # noqa: E402
 import harness  # noqa: E402
 import meters  # noqa: E402
 import netlab  # noqa: E402
+import processes  # noqa: E402
 import report  # noqa: E402
 
 # What a benchmark's module has: DESCRIPTION, make_contestants, make_cases, bound_s, ...
@@ -46,66 +47,82 @@ class Progress:
     """One line that is written over, on a terminal; else a line for each case."""
 
     def __init__(self):
-        self._live = sys.stderr.isatty()
+        self.is_live = sys.stderr.isatty()
         self._begun = time.monotonic()
 
     def say(self, text):
-        end = "\r" if self._live else "\n"
-        print(f"\r\033[K{text}" if self._live else text, end=end, file=sys.stderr, flush=True)
+        end = "\r" if self.is_live else "\n"
+        print(f"\r\033[K{text}" if self.is_live else text, end=end, file=sys.stderr, flush=True)
 
     def round(self, where):
         def say(contestant, number):
-            if self._live:
+            if self.is_live:
                 seconds = time.monotonic() - self._begun
                 self.say(f"{where}: {contestant}, round {number + 1}, {seconds:.0f} s")
 
         return say
 
     def end(self):
-        if self._live:
+        if self.is_live:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def running(lab, contestants, case, logs):
-    """Starts the contestants in turn; gives those that came up, and (name, why) of the others."""
+    """Starts the contestants in turn; gives those that came up, and a series for each other one."""
     up, failed = [], []
     try:
         for contestant in contestants:
-            contestant.lead_factor = 1
             up.append(contestant)
             try:
                 contestant.start(lab, case["rate_bits_per_second"], logs / contestant.name)
                 contestant.ready(harness.START_SECONDS)
-            except (OSError, RuntimeError, netlab.LabError) as problem:
-                failed.append((contestant.name, str(problem)))
+            except (OSError, RuntimeError, processes.DemoError, netlab.LabError) as problem:
+                failed.append(harness.Series(contestant.name, failure=str(problem)))
                 up.pop().end()
         yield up, failed
     finally:
         for contestant in up:
-            contestant.end()
+            for trouble in contestant.end():
+                print(f"bench: {contestant.name}: {trouble}", file=sys.stderr)
 
 
-def measure(module, case, options, machine, progress):
-    """The entries of one case."""
+def set_links(lab, case):
+    """Makes the links of a lab those of another case with as many hosts."""
+    for host in cases.network(case, list(lab.hosts))["hosts"]:
+        for direction in ("up", "down"):
+            lab.set(host["name"], direction, {"loss": "0 %", **host[direction]})
+
+
+def measure(module, group, options, machine, progress, done):
+    """Cases with the same hosts, one after the other, by contestants that are started once; calls
+    `done` with the entries of each."""
     quick = options.quick
     chosen = [c for c in module.make_contestants(quick) if options.contestant.search(c.name)]
-    names = [f"h{index}" for index in range(case["hosts"])]
-    where = cases.label(case)
-    progress.say(f"{where}: starting {len(chosen)} contestants")
+    names = [f"h{index}" for index in range(group[0]["hosts"])]
+    progress.say(f"{len(names)} hosts: starting {len(chosen)} contestants")
     run = f"bench{os.getpid() % 100000}"
-    bound_s = module.bound_s(case)
-    with emulated_lab.EmulatedLab(run, cases.network(case, names)) as lab:
-        with running(lab, chosen, case, options.logs) as (contestants, failed):
-            series = harness.run_case(
-                lab, contestants, machine, case["bytes"],
-                options.repeats or (module.QUICK_REPEATS if quick else module.REPEATS),
-                1 if quick else module.WARM_UP,
-                progress.round(where),
-                module.QUICK_LIMIT_SECONDS if quick else module.LIMIT_SECONDS,
-            )  # fmt: skip
-    series += [harness.Series(name, failure=why) for name, why in failed]
-    return [harness.result(one, case, bound_s, machine.cores) for one in series]
+    with emulated_lab.EmulatedLab(run, cases.network(group[0], names)) as lab:
+        with running(lab, chosen, group[0], options.logs) as (contestants, failed):
+            for case in group:
+                set_links(lab, case)
+                for contestant in contestants:
+                    contestant.lead_factor = 1
+                where = cases.label(case)
+                if not progress.is_live:
+                    progress.say(where)
+                series = harness.run_case(
+                    lab, contestants, machine, case["bytes"],
+                    options.repeats or (module.QUICK_REPEATS if quick else module.REPEATS),
+                    1 if quick else module.WARM_UP,
+                    progress.round(where),
+                    module.QUICK_LIMIT_SECONDS if quick else module.LIMIT_SECONDS,
+                )  # fmt: skip
+                bound_s = module.bound_s(case)
+                done([harness.result(s, case, bound_s, machine.cores) for s in series + failed])
+                broken = {one.contestant: one.failure for one in series if one.failure}
+                failed += [harness.Series(name, failure=why) for name, why in broken.items()]
+                contestants = [c for c in contestants if c.name not in broken]
 
 
 def main():
@@ -118,11 +135,17 @@ def main():
     progress = Progress()
     entries = []
     with meters.Machine() as machine:
-        for case in module.make_cases(options.quick):
-            if options.case.search(cases.label(case)):
-                entries += measure(module, case, options, machine, progress)
-                if options.json:  # what is done is kept, whatever happens to the rest
-                    write(options, entries)
+
+        def done(of_a_case):
+            entries.extend(of_a_case)
+            if options.json:  # what is done is kept, whatever happens to the rest
+                write(options, entries)
+
+        wanted = [c for c in module.make_cases(options.quick)
+                  if options.case.search(cases.label(c))]  # fmt: skip
+        for hosts in sorted({case["hosts"] for case in wanted}):
+            group = [case for case in wanted if case["hosts"] == hosts]
+            measure(module, group, options, machine, progress, done)
     progress.end()
     if not entries:
         sys.exit("bench: no case matches --case")
