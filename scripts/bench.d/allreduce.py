@@ -16,11 +16,16 @@ LIMIT_SECONDS = 20  # for each contestant of a case
 QUICK_LIMIT_SECONDS = 5
 
 
+def case(hosts, size, **more):
+    """At 100 Mbit/s two processors carry eight hosts, the network between them and a peer's work."""
+    return cases.case(hosts, size, rate_mbit=100, **more)
+
+
 def make_contestants(quick):
     ours = [peers.GradplaneContestant("sharded"), peers.GradplaneContestant("star")]
     gloo = [peers.GlooContestant(cc) for cc in (("cubic",) if quick else ("reno", "cubic", "bbr"))]
     others = [peers.OpenMpiContestant("cubic")]
-    others += [] if quick else [peers.ParameterServerContestant("cubic")]
+    others += [] if quick else [peers.ParameterServerContestant("cubic", server_has_rank=True)]
     return ours + gloo + others
 
 
@@ -28,23 +33,25 @@ def make_cases(quick):
     """One dimension is varied at a time, from 8 hosts, 1 MiB, 0.2 ms and no loss."""
     if quick:
         return [
-            cases.case(4, MIB),
-            cases.case(4, MIB, loss=0.01, loss_model="random"),
+            case(4, MIB),
+            case(4, MIB, loss=0.01, loss_model="random"),
         ]
-    found = [cases.case(hosts, MIB) for hosts in (4, 8)]
+    found = [case(hosts, MIB) for hosts in (4, 8)]
     for size in (64 * KIB, 256 * KIB, 4 * MIB, 16 * MIB, 64 * MIB):
-        found.append(cases.case(8, size))
+        found.append(case(8, size))
     for loss in (0.0001, 0.001, 0.01, 0.03):
-        found.append(cases.case(8, MIB, loss=loss, loss_model="random"))
+        found.append(case(8, MIB, loss=loss, loss_model="random"))
     for rtt_ms in (1, 10, 40):
-        found.append(cases.case(8, MIB, rtt_ms=rtt_ms))
-        found.append(cases.case(8, MIB, rtt_ms=rtt_ms, loss=0.01, loss_model="random"))
-    found.append(cases.case(8, MIB, loss=0.01, loss_model="burst"))
-    found.append(cases.case(8, MIB, loss=0.05, loss_model="grey"))
-    found.append(cases.case(8, 64 * KIB, loss=0.01, loss_model="random"))
-    found.append(cases.case(8, 16 * MIB, loss=0.01, loss_model="random"))
+        found.append(case(8, MIB, rtt_ms=rtt_ms))
+        found.append(case(8, MIB, rtt_ms=rtt_ms, loss=0.01, loss_model="random"))
+    found.append(case(8, MIB, loss=0.01, loss_model="burst"))
+    found.append(case(8, MIB, loss=0.05, loss_model="grey"))
+    found.append(case(8, 64 * KIB, loss=0.01, loss_model="random"))
+    found.append(case(8, 16 * MIB, loss=0.01, loss_model="random"))
     return found
 
 
-def bound_s(case):
-    return bounds.allreduce_bound_s(case["hosts"], case["bytes"], case["rate_bits_per_second"])
+def bound_s(of_case):
+    return bounds.allreduce_bound_s(
+        of_case["hosts"], of_case["bytes"], of_case["rate_bits_per_second"]
+    )

@@ -16,6 +16,7 @@ LEAD_SECONDS = 0.05
 PREPARED_BYTES_PER_SECOND = 100e6
 MAX_LEAD_FACTOR = 16
 MAX_DISCARDED = 20
+FIRST_SEED = 1000
 
 
 class BenchError(Exception):
@@ -141,7 +142,8 @@ def one_round(lab, contestant, machine, seed, message_bytes):
 
 def run_case(lab, contestants, machine, message_bytes, repeats, warm_up, progress, limit_s):
     """Interleaves: one round of each contestant in turn, in an order that rotates. `limit_s`
-    bounds the time that any one contestant may take. Gives a Series for each."""
+    bounds the time that any one contestant may take, and warming up takes a quarter of it at most,
+    or one round. Gives a Series for each."""
     series = {c.name: Series(c.name) for c in contestants}
     spent = dict.fromkeys(series, 0.0)
     for number in range(-warm_up, repeats):
@@ -150,15 +152,16 @@ def run_case(lab, contestants, machine, message_bytes, repeats, warm_up, progres
         for contestant in turn:
             mine = series[contestant.name]
             while not mine.failure and spent[contestant.name] < limit_s:
+                is_warm = number >= 0 or spent[contestant.name] > limit_s / 4
                 begun = time.monotonic()
-                done, late = one_round(lab, contestant, machine, 1000 + number, message_bytes)
+                done, late = one_round(lab, contestant, machine, FIRST_SEED + number, message_bytes)
                 spent[contestant.name] += time.monotonic() - begun
                 if done.error:
                     mine.failure = done.error
                 elif late and mine.discarded_late < MAX_DISCARDED:
                     mine.discarded_late += 1
                     continue
-                elif number >= 0:
+                elif is_warm:
                     mine.rounds.append(done)
                 break
             progress(contestant.name, number)

@@ -23,8 +23,6 @@ JOB = pathlib.Path(__file__).resolve().parent / "train_job.py"
 PYTHON = "/usr/bin/python3"
 FIRST_PORT = 29700  # each training has its own for a while, whatever the kernel still remembers
 PORTS = 100
-SILENCE_SECONDS = 90  # nothing heard from anybody for so long is a hang
-LEAVE_SECONDS = 10
 POLL_SECONDS = 0.05
 # The first steps make connections, buckets and caches.
 WARM_UP_STEPS = 3
@@ -126,7 +124,7 @@ class Training:
 
     def follow(self, seconds):
         """Until all ranks have ended well; raises DemoError when one does not in `seconds`."""
-        begun = heard = time.monotonic()
+        begun = time.monotonic()
         running = self._ranks
         while running:
             # Who has ended before the logs are read has said all that he will.
@@ -136,26 +134,19 @@ class Training:
                 failed[0].check_alive()
             if self._nodes:
                 self._nodes.check_alive()
-            now = time.monotonic()
-            if self._read():
-                heard = now
-            if now - heard > SILENCE_SECONDS:
-                running[0].fail(f"and {len(running) - 1} other ranks: silent for "
-                                f"{SILENCE_SECONDS} s")  # fmt: skip
-            if now - begun > seconds:
+            self._read()
+            # Silence is no failure: a kernel whose frames were lost waits for minutes.
+            if running and time.monotonic() - begun > seconds:
                 running[0].fail(f"did not end within {seconds} s")
             if running:
                 time.sleep(POLL_SECONDS)
 
     def _read(self):
-        heard = False
         for number, (rank, said) in enumerate(zip(self._ranks, self._said)):
             for message in rank.messages():
-                heard = True
                 said.append(message)
                 if number == 0:
                     self._gauges.hear(message, self._case["epochs"])
-        return heard
 
     def _ask_rank(self, number, key):
         for message in self._said[number]:

@@ -131,6 +131,15 @@ class Harness(unittest.TestCase):
         self.assertTrue(found["a"]["cpu_bound"])
         self.assertIn("CPU-bound", report.table(list(found.values())))
 
+    def test_warming_up_takes_a_part_of_the_time_at_most(self):
+        slow = FakeContestant("a", (5,))
+        inner = slow.round
+        slow.round = lambda *words: (time.sleep(0.2), inner(*words))[1]
+        series = harness.run_case(
+            FakeLab(), [slow], FakeMachine(), 64, 1, 10**6, lambda *_: None, limit_s=0.5
+        )
+        self.assertTrue(series[0].rounds)
+
     def test_the_limit_of_time_holds(self):
         slow = FakeContestant("a", (5,))
         inner = slow.round
