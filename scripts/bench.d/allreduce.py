@@ -17,7 +17,7 @@ QUICK_LIMIT_SECONDS = 5
 
 
 def case(hosts, size, **more):
-    """At 100 Mbit/s two processors carry eight hosts, the network between them and a peer's work."""
+    """At 100 Mbit/s two processors carry eight hosts, whatever they run, and the switch."""
     return cases.case(hosts, size, rate_mbit=100, **more)
 
 
