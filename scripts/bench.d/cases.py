@@ -70,12 +70,18 @@ def network(case, names):
     return {"hosts": hosts, "seed": 1}
 
 
-def label(case):
-    """A case in a few words."""
-    size = case["bytes"]
-    text = f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
-    text += f", {case['hosts']} hosts, {case['rate_bits_per_second'] // MBIT} Mbit/s"
-    text += f", RTT {case['rtt_ms']:g} ms"
+def size_text(size):
+    return f"{size // MIB} MiB" if size >= MIB else f"{size // KIB} KiB"
+
+
+def label(case, without=""):
+    """A case in a few words, without one of its parameters."""
+    words = {
+        "bytes": size_text(case["bytes"]),
+        "hosts": f"{case['hosts']} hosts",
+        "rate": f"{case['rate_bits_per_second'] // MBIT} Mbit/s",
+        "rtt_ms": f"RTT {case['rtt_ms']:g} ms",
+    }
     if case["loss"]:
-        text += f", {case['loss'] * 100:g} % {case['loss_model']} loss"
-    return text
+        words["loss"] = f"{case['loss'] * 100:g} % {case['loss_model']} loss"
+    return ", ".join(text for key, text in words.items() if key != without)

@@ -2,20 +2,29 @@
 # Copyright (c) 2026 The gradplane authors
 """Plots of a benchmark's entries: time over the bound against what was varied. SVG."""
 
+import itertools
+
+import cases
 import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-# What is varied, what it is called, and whether its axis is logarithmic.
-AXES = (
-    ("bytes", "bytes of each host", True),
-    ("loss", "loss of a path", False),
-    ("rtt_ms", "round trip, ms", True),
-    ("hosts", "hosts", False),
-)
+# What is varied, and how a value of it reads.
+AXES = {
+    "bytes": cases.size_text,
+    "loss": lambda loss: f"{loss * 100:g} %",
+    "rtt_ms": lambda ms: f"{ms:g} ms",
+    "hosts": str,
+}
+TITLES = {
+    "bytes": "bytes of each host",
+    "loss": "random loss of a path",
+    "rtt_ms": "round trip",
+    "hosts": "hosts",
+}
 COLOURS = ("#1b6ca8", "#5aa9e6", "#e07a5f", "#d9a441", "#81b29a", "#6d597a", "#9a8c98")
-MOST_SHOWN_OVER_BOUND = 40
+PLAIN_TICKS = (1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500)
 
 
 def series_along(entries, key):
@@ -33,44 +42,50 @@ def series_along(entries, key):
             yield group
 
 
-def draw(group, key, title, logarithmic, path):
-    figure, axes = plt.subplots(figsize=(7, 4.2))
+def draw(group, key, path):
+    """A column for each value of `key`, a line for each contestant."""
+    figure, axes = plt.subplots(figsize=(8, 4))
+    values = sorted({entry["case"][key] for entry in group})
     names = list(dict.fromkeys(entry["contestant"] for entry in group))
-    for colour, name in zip(COLOURS, names):
-        mine = sorted(
-            (e for e in group if e["contestant"] == name and "failure" not in e),
-            key=lambda e: e["case"][key],
-        )
-        if not mine:
-            continue
-        x = [e["case"][key] for e in mine]
-        y = [e["over_bound"] for e in mine]
-        low = [e["over_bound"] - e["ci95_s"][0] / e["bound_s"] for e in mine]
-        high = [e["p99_over_bound"] - e["over_bound"] for e in mine]
-        axes.errorbar(x, y, yerr=[low, high], label=name, color=colour, marker="o", capsize=3)
+    for colour, name in zip(itertools.cycle(COLOURS), names):
+        mine = {e["case"][key]: e for e in group if e["contestant"] == name and "failure" not in e}
+        x = [values.index(value) for value in values if value in mine]
+        shown = [mine[values[place]] for place in x]
+        y = [e["over_bound"] for e in shown]
+        low = [max(0, e["over_bound"] - e["ci95_s"][0] / e["bound_s"]) for e in shown]
+        high = [e["p99_over_bound"] - e["over_bound"] for e in shown]
+        axes.errorbar(x, y, yerr=[low, high], label=name, color=colour, marker="o", markersize=4,
+                      capsize=3, linewidth=1.4)  # fmt: skip
     axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
-    axes.set_xlabel(title)
-    axes.set_ylabel("time / bound: median, up to p99")
+    axes.set_xticks(range(len(values)), [AXES[key](value) for value in values])
+    axes.set_xlabel(TITLES[key])
+    axes.set_ylabel("time / bound, median to p99")
     axes.set_yscale("log")
-    axes.set_ylim(0.9, None)
-    if logarithmic:
-        axes.set_xscale("log")
-    elif key == "loss":
-        axes.set_xscale("symlog", linthresh=0.0001)
-    axes.grid(True, which="both", alpha=0.25)
-    axes.legend(fontsize=8)
+    low, high = 0.9, axes.get_ylim()[1]
+    axes.set_ylim(low, high)
+    axes.set_yticks([t for t in PLAIN_TICKS if low < t < high], minor=False)
+    axes.set_yticks([], minor=True)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.grid(True, axis="y", alpha=0.25)
+    axes.set_title(cases.label({**group[0]["case"], **neutral(key)}, without=key), fontsize=9)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     figure.tight_layout()
     figure.savefig(path)
     plt.close(figure)
 
 
+def neutral(key):
+    """The title does not tell the first case's value of what is varied."""
+    return {"loss": 0, "loss_model": "none"} if key == "loss" else {}
+
+
 def draw_all(name, entries, folder):
-    """Files made, each with what it shows."""
+    """The files made."""
     made = []
     folder.mkdir(parents=True, exist_ok=True)
-    for key, title, logarithmic in AXES:
+    for key in AXES:
         for index, group in enumerate(series_along(entries, key)):
             path = folder / f"{name}-{key}{'' if index == 0 else f'-{index + 1}'}.svg"
-            draw(group, key, title, logarithmic, path)
+            draw(group, key, path)
             made.append(path)
     return made
