@@ -77,8 +77,9 @@ def table(entries, columns=COLUMNS, label=cases.label):
         lines.append("| " + " | ".join("---" for _ in columns) + " |")
         for entry in mine:
             if "failure" in entry:
-                lines.append(f"| {entry['contestant']} | {entry['runs']} | thrown out: "
-                             f"{entry['failure'][:120]} |" + " |" * (len(columns) - 3))  # fmt: skip
+                why = entry["failure"].splitlines()[0][:120]
+                lines.append(f"| {entry['contestant']} | {entry['runs']} | thrown out: {why} |"
+                             + " |" * (len(columns) - 3))  # fmt: skip
                 continue
             row = [text(entry) for _, text in columns]
             if entry["cpu_bound"]:
