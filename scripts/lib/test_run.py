@@ -194,7 +194,7 @@ def run_tsan(run):
 
 def live_things():
     """Namespaces of ours, and processes; known to be only ours inside the container."""
-    if "GRADPLANE_CONTAINED" not in os.environ:
+    if "GP_CONTAINED" not in os.environ:
         return set()
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False)
     found = {line.split()[0] for line in listed.stdout.splitlines() if line.startswith("gp-")}

@@ -47,6 +47,16 @@ def free_port():
             return port
 
 
+def copy_for_any_user(folder):
+    """Puts what a rank needs where a user can read it who may not read this checkout."""
+    os.chmod(folder, 0o755)
+    build = os.path.dirname(os.path.dirname(PRELOAD))
+    adapter = os.path.join(build, "torch", "libgradplane_torch_1_13.so")
+    for path in (PRELOAD, adapter, f"{HERE}/rank_programs.py", f"{HERE}/waiting.py"):
+        shutil.copy(path, folder)
+    return {"LD_PRELOAD": os.path.join(folder, os.path.basename(PRELOAD))}
+
+
 class Outcome:
     def __init__(self, process, out, err):
         self.code = process.returncode
@@ -65,7 +75,7 @@ class Outcome:
 
 
 def run_ranks(program, world=2, env=None, rank_env=None, preload=True, timeout=120, args=(),
-              user=None):
+              user=None, here=HERE):
     """Runs rank_programs.py PROGRAM on `world` ranks; one Outcome per rank."""
     port = free_port()
     processes = []
@@ -80,7 +90,7 @@ def run_ranks(program, world=2, env=None, rank_env=None, preload=True, timeout=1
         if own.get("LD_PRELOAD") == "":
             del own["LD_PRELOAD"]
         out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
-        command = [PYTHON, os.path.join(HERE, "rank_programs.py"), program, *args]
+        command = [PYTHON, os.path.join(here, "rank_programs.py"), program, *args]
         process = subprocess.Popen(command, env=own, stdout=out, stderr=err, user=user)
         processes.append((process, out, err))
     deadline = time.monotonic() + timeout

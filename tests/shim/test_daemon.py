@@ -11,7 +11,8 @@ import tempfile
 import threading
 import time
 
-from harness import (BUILD, EXACT, exact_ops, expect, expect_all_well, reports, run_all, run_ranks)
+from harness import (BUILD, EXACT, copy_for_any_user, exact_ops, expect, expect_all_well, reports,
+                     run_all, run_ranks)
 
 DAEMON = os.environ.get("GP_TEST_DAEMON", BUILD + "/dataplane/daemon/gradplaned")
 GIVEN_SOCKET = os.environ.get("GRADPLANE_TEST_SOCKET")
@@ -168,9 +169,8 @@ def test_the_operator_forbids_a_fallback():
 def test_a_refused_rank_heeds_the_operator():
     # The daemon takes no rank of another user, and its operator forbids to go on without it.
     with Daemon("ranks: {require: true}\n") as daemon:
-        os.chmod(daemon.folder, 0o755)
-        outcomes = run_ranks("repeat_failing", 2, env={"GRADPLANE_SOCKET": daemon.socket},
-                             user=NOBODY)
+        env = {"GRADPLANE_SOCKET": daemon.socket, **copy_for_any_user(daemon.folder)}
+        outcomes = run_ranks("repeat_failing", 2, env=env, user=NOBODY, here=daemon.folder)
         expect_all_well(outcomes, "ranks.require and a user who may not attach")
         expect(all("may not use this daemon" in error and "ranks.require" in error
                    for o in outcomes for error in o.said["errors"]), "every operation", outcomes)

@@ -26,7 +26,8 @@ def run(command, preload=PRELOAD, **env):
 
 def expect_same(command, **env):
     """Same output, same exit code, not a word more, with and without the object."""
-    plain, ours = run(command, preload=None), run(command, **env)
+    others = {k: v for k, v in env.items() if not k.startswith("GRADPLANE_")}
+    plain, ours = run(command, preload=None, **others), run(command, **env)
     seen = [(done.returncode, done.stdout, done.stderr) for done in (plain, ours)]
     expect(seen[0] == seen[1], f"{command}: {plain} became {ours}")
 
