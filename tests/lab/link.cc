@@ -28,10 +28,20 @@ Duration sending_time(std::size_t bytes, std::int64_t rate_bits_per_second) {
 }  // namespace
 
 std::int64_t Link::queued_bytes(Instant now) const {
-  if (settings_.rate_bits_per_second == 0 || free_at_ <= now) return 0;
-  const double bits =
-      (free_at_ - now).to_seconds() * static_cast<double>(settings_.rate_bits_per_second);
+  if (queue_rate_ == 0 || free_at_ <= now) return 0;
+  const double bits = (free_at_ - now).to_seconds() * static_cast<double>(queue_rate_);
   return std::llround(bits / 8);
+}
+
+void Link::set(const LinkSettings& settings) {
+  settings_ = settings;
+}
+
+void Link::adopt_rate(Instant now) {
+  if (queue_rate_ == settings_.rate_bits_per_second) return;
+  const std::int64_t queued = queued_bytes(now);
+  queue_rate_ = settings_.rate_bits_per_second;
+  free_at_ = now + sending_time(static_cast<std::size_t>(queued), queue_rate_);
 }
 
 bool Link::is_lost(Rng& rng) {
@@ -62,6 +72,7 @@ Instant Link::arrival(Rng& rng) {
 Passage Link::offer(Instant now, std::size_t frame_bytes, bool can_be_marked, Rng& rng) {
   ++counters_.frames;
   counters_.bytes += frame_bytes;
+  adopt_rate(now);
   const std::size_t occupied = wire_bytes(frame_bytes);
   const std::int64_t queued = queued_bytes(now);
   const std::int64_t with_this = queued + static_cast<std::int64_t>(occupied);
@@ -73,6 +84,7 @@ Passage Link::offer(Instant now, std::size_t frame_bytes, bool can_be_marked, Rn
     }
     counters_.deepest_queue_bytes = std::max(counters_.deepest_queue_bytes, with_this);
   }
+  counters_.sent_wire_bytes += occupied;
   free_at_ = std::max(free_at_, now) + sending_time(occupied, settings_.rate_bits_per_second);
   if (is_lost(rng)) {
     ++counters_.random_drops;

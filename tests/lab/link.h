@@ -58,8 +58,9 @@ struct LinkSettings {
 };
 
 struct LinkCounters {
-  std::uint64_t frames = 0;  // offered, whatever became of them
-  std::uint64_t bytes = 0;   // of these frames, without kFrameOverheadBytes
+  std::uint64_t frames = 0;           // offered, whatever became of them
+  std::uint64_t bytes = 0;            // of these frames, without kFrameOverheadBytes
+  std::uint64_t sent_wire_bytes = 0;  // wire_bytes() of those that the queue took
   std::uint64_t queue_drops = 0;
   std::uint64_t random_drops = 0;
   std::uint64_t marks = 0;
@@ -81,13 +82,15 @@ struct Passage {
 /// full the queue is follows from when the wire will be free.
 class Link {
  public:
-  explicit Link(const LinkSettings& settings) : settings_(settings) {}
+  explicit Link(const LinkSettings& settings)
+      : settings_(settings), queue_rate_(settings.rate_bits_per_second) {}
 
   /// `now` should not go back; if it does, the frame still waits behind all before it.
   Passage offer(Instant now, std::size_t frame_bytes, bool can_be_marked, Rng& rng);
 
-  /// For frames to come; those under way stay as they are, and are not overtaken.
-  void set(const LinkSettings& settings) { settings_ = settings; }
+  /// For frames to come; those under way stay as they are, and are not overtaken. What is queued
+  /// when the next frame comes leaves at the new rate.
+  void set(const LinkSettings& settings);
   const LinkSettings& settings() const { return settings_; }
 
   std::int64_t queued_bytes(Instant now) const;
@@ -95,14 +98,16 @@ class Link {
   void reset_counters() { counters_ = {}; }
 
  private:
+  void adopt_rate(Instant now);
   bool is_lost(Rng& rng);
   Instant arrival(Rng& rng);
 
   LinkSettings settings_;
   LinkCounters counters_;
-  Instant free_at_;       // when the last queued frame has left
-  Instant last_arrival_;  // of the frames that keep their order
-  bool bad_ = false;      // the state of LossModel::bursts
+  std::int64_t queue_rate_;  // bits per second, at which free_at_ was reckoned
+  Instant free_at_;          // when the last queued frame has left
+  Instant last_arrival_;     // of the frames that keep their order
+  bool bad_ = false;         // the state of LossModel::bursts
 };
 
 }  // namespace gradplane::lab

@@ -33,6 +33,7 @@ json link_json(const Link& link) {
   const LinkCounters& c = link.counters();
   return {{"frames", c.frames},
           {"bytes", c.bytes},
+          {"sent_wire_bytes", c.sent_wire_bytes},
           {"queue_drops", c.queue_drops},
           {"random_drops", c.random_drops},
           {"marks", c.marks},

@@ -214,6 +214,26 @@ TEST_CASE("new settings hold for new frames, which overtake none") {
   CHECK(link.offer(later, kFrame, false, rng).arrivals[0] == later + Duration::ms(1));
 }
 
+TEST_CASE("what is queued when the rate changes stays as many bytes") {
+  const auto new_rate = GENERATE(std::int64_t{100'000'000}, std::int64_t{1'000'000});
+  LinkSettings settings = settings_with_rate(10'000'000);
+  settings.queue_bytes = 40 * 1538;
+  Link link(settings);
+  Rng rng(1);
+  for (int i = 0; i < 30; ++i) link.offer(kStart, kFrame, false, rng);
+  REQUIRE(link.queued_bytes(kStart) == 30 * 1538);
+  settings.rate_bits_per_second = new_rate;
+  link.set(settings);
+  const Passage next = link.offer(kStart, kFrame, false, rng);
+  REQUIRE(next.arrival_count == 1);
+  CHECK(link.queued_bytes(kStart) == 31 * 1538);
+  // It overtakes none of those that were under way at the old rate.
+  const double at_new = 31 * 1538 * 8 / static_cast<double>(new_rate);
+  const double before_it = 30 * 1538 * 8 / 10e6;
+  CHECK(is_near((next.arrivals[0] - kStart).to_seconds(), std::max(at_new, before_it), 0.001));
+  CHECK(link.counters().sent_wire_bytes == 31 * 1538);
+}
+
 TEST_CASE("the same seed gives the same history, another one another") {
   LinkSettings settings = settings_with_rate(500'000'000);
   settings.jitter = Duration::us(300);
