@@ -3,7 +3,6 @@
 """Runs one benchmark; scripts/bench starts it, see there."""
 
 import argparse
-import contextlib
 import importlib
 import os
 import pathlib
@@ -15,13 +14,12 @@ import time
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE), str(ROOT / "scripts/lib"), str(ROOT / "scripts/demo.d")]
+sys.path[:0] = [str(HERE), str(ROOT / "scripts/lib")]
 import cases  # noqa: E402
 import emulated_lab  # noqa: E402
 import harness  # noqa: E402
 import meters  # noqa: E402
 import netlab  # noqa: E402
-import processes  # noqa: E402
 import report  # noqa: E402
 
 # However large a case is, each contestant has time for a few rounds at the bound.
@@ -69,24 +67,47 @@ class Progress:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
-@contextlib.contextmanager
-def running(lab, contestants, case, logs):
-    """Starts the contestants in turn; gives those that came up, and a series for each other one."""
-    up, failed = [], []
-    try:
-        for contestant in contestants:
-            up.append(contestant)
+class Contestants:
+    """Those of one lab. One that fails in a case is started anew for the next."""
+
+    def __init__(self, lab, chosen, case, logs):
+        self._lab, self._rate_bits, self._logs = lab, case["rate_bits_per_second"], logs
+        self._chosen = chosen
+        self._up = {}
+        self.failures = {}  # name: why it could not be started
+        self.troubles = {}  # name: what makes all its results void
+
+    def start_missing(self):
+        """Those that are up."""
+        self.failures = {}
+        for contestant in self._chosen:
+            if contestant.name in self._up:
+                continue
+            self._up[contestant.name] = contestant
             try:
-                contestant.start(lab, case["rate_bits_per_second"], logs / contestant.name)
+                contestant.start(self._lab, self._rate_bits, self._logs / contestant.name)
                 contestant.ready(harness.START_SECONDS)
-            except (OSError, RuntimeError, processes.DemoError, netlab.LabError) as problem:
-                failed.append(harness.Series(contestant.name, failure=str(problem)))
-                up.pop().end()
-        yield up, failed
-    finally:
-        for contestant in up:
-            for trouble in contestant.end():
-                print(f"bench: {contestant.name}: {trouble}", file=sys.stderr)
+            except (OSError, RuntimeError, netlab.LabError) as problem:
+                self.failures[contestant.name] = str(problem)
+                self.end(contestant.name)
+        for contestant in self._up.values():
+            contestant.lead_factor = 1
+        return list(self._up.values())
+
+    def end(self, name):
+        try:
+            troubles = self._up.pop(name).end()
+        except (OSError, RuntimeError) as problem:
+            troubles = [str(problem)]
+        if troubles:
+            self.troubles[name] = "; ".join(troubles)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for name in list(self._up):
+            self.end(name)
 
 
 def set_links(lab, case):
@@ -98,34 +119,42 @@ def set_links(lab, case):
 
 def measure(module, group, options, machine, progress, done):
     """Cases with the same hosts, one after the other, by contestants that are started once; calls
-    `done` with the entries of each."""
+    `done` with the entries of each. Gives {contestant: why all its entries are void}."""
     quick = options.quick
     chosen = [c for c in module.make_contestants(quick) if options.contestant.search(c.name)]
     names = [f"h{index}" for index in range(group[0]["hosts"])]
-    progress.say(f"{len(names)} hosts: starting {len(chosen)} contestants")
     run = f"bench{os.getpid() % 100000}"
     with emulated_lab.EmulatedLab(run, cases.network(group[0], names)) as lab:
-        with running(lab, chosen, group[0], options.logs) as (contestants, failed):
+        with Contestants(lab, chosen, group[0], options.logs) as contestants:
             for case in group:
                 set_links(lab, case)
-                for contestant in contestants:
-                    contestant.lead_factor = 1
+                progress.say(f"{cases.label(case)}: starting")
+                up = contestants.start_missing()
                 bound_s = module.bound_s(case)
-                where = cases.label(case)
-                if not progress.is_live:
-                    progress.say(where)
                 series = harness.run_case(
-                    lab, contestants, machine, case["bytes"],
+                    lab, up, machine, case["bytes"],
                     options.repeats or (module.QUICK_REPEATS if quick else module.REPEATS),
                     1 if quick else module.WARM_UP,
-                    progress.round(where),
+                    progress.round(cases.label(case)),
                     max(LIMIT_BOUNDS * bound_s,
                         module.QUICK_LIMIT_SECONDS if quick else module.LIMIT_SECONDS),
                 )  # fmt: skip
+                for one in series:
+                    if one.failure:  # its failure must not be that of the next case
+                        contestants.end(one.contestant)
+                        contestants.troubles.pop(one.contestant, None)
+                failed = [harness.Series(n, failure=w) for n, w in contestants.failures.items()]
                 done([harness.result(s, case, bound_s, machine.cores) for s in series + failed])
-                broken = {one.contestant: one.failure for one in series if one.failure}
-                failed += [harness.Series(name, failure=why) for name, why in broken.items()]
-                contestants = [c for c in contestants if c.name not in broken]
+    return contestants.troubles
+
+
+def make_void(entries, hosts, troubles):
+    for entry in entries:
+        if entry["case"]["hosts"] == hosts and entry["contestant"] in troubles:
+            kept = ("contestant", "case", "bound_s", "runs")
+            kept = {key: entry[key] for key in kept}
+            entry.clear()
+            entry.update(kept, correct=False, failure=troubles[kept["contestant"]])
 
 
 def main():
@@ -148,7 +177,8 @@ def main():
                   if options.case.search(cases.label(c))]  # fmt: skip
         for hosts in sorted({case["hosts"] for case in wanted}):
             group = [case for case in wanted if case["hosts"] == hosts]
-            measure(module, group, options, machine, progress, done)
+            make_void(entries, hosts, measure(module, group, options, machine, progress, done))
+            done([])
     progress.end()
     if not entries:
         sys.exit("bench: no case matches --case")

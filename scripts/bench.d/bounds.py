@@ -46,17 +46,18 @@ def percentile(samples, share):
 
 
 def median_interval(samples, confidence=0.95):
-    """A distribution-free interval of the median, from order statistics; with fewer than six
-    samples it is their range, and covers less than 95 %."""
+    """A distribution-free interval of the median, from order statistics; None with fewer than six
+    samples, since even their range covers less than 95 %."""
     ordered = sorted(samples)
     n = len(ordered)
+    if n < 6:
+        return None
     tail = (1 - confidence) / 2
     below = 0.0  # P(Binomial(n, 1/2) < k)
     k = 0
     while k < n // 2 and below + math.comb(n, k) / 2**n <= tail:
         below += math.comb(n, k) / 2**n
         k += 1
-    k = max(k, 1)
     return [ordered[k - 1], ordered[n - k]]
 
 

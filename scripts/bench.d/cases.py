@@ -7,9 +7,12 @@ MIB = 1024 * KIB
 MBIT = 10**6
 # A port of a switch with little memory; a long link has its own product of rate and delay instead.
 LEAST_QUEUE_BYTES = 256 * KIB
-# Bursts: a frame in twenty of a burst passes, and a burst is ten frames long on average.
-BURST_LOSS = 0.95
+# Bursts last for ten frames on average, and every second one of them is lost. They end with frames,
+# not with time: were nearly all lost, a sender that waits longer after each loss could wait for
+# minutes.
+BURST_LOSS = 0.5
 BURST_FRAMES = 10
+SEED = 1  # of what the network draws; the drawing goes on from round to round
 
 
 def case(hosts, message_bytes, rate_mbit=200, rtt_ms=0.2, loss=0.0, loss_model="none"):
@@ -24,6 +27,9 @@ def case(hosts, message_bytes, rate_mbit=200, rtt_ms=0.2, loss=0.0, loss_model="
         "queue_bytes": queue,
         "loss": loss,
         "loss_model": loss_model if loss else "none",
+        "burst": {"loss": BURST_LOSS, "frames": BURST_FRAMES} if loss_model == "burst" else None,
+        "jitter_ms": 0,
+        "network_seed": SEED,
     }
 
 
@@ -67,7 +73,7 @@ def network(case, names):
         loss = last if index == len(names) - 1 else everywhere
         down = {**direction, **({"loss": loss} if loss else {})}
         hosts.append({"name": name, "up": direction, "down": down})
-    return {"hosts": hosts, "seed": 1}
+    return {"hosts": hosts, "seed": SEED}
 
 
 def size_text(size):

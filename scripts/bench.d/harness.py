@@ -3,6 +3,7 @@
 """Runs contestants in turn over one network, and judges and sums up what they did."""
 
 import dataclasses
+import random
 import statistics
 import time
 
@@ -10,6 +11,9 @@ import bounds
 import meters
 
 START_SECONDS = 90
+ROUND_SECONDS = 120
+# Rounds that are measured however long they take.
+LEAST_ROUNDS = 2
 # A rank may begin so much late; a round with a later one is run again with more lead.
 LATE_NS = 2_000_000
 LEAD_SECONDS = 0.05
@@ -17,6 +21,8 @@ PREPARED_BYTES_PER_SECOND = 100e6
 MAX_LEAD_FACTOR = 16
 MAX_DISCARDED = 20
 FIRST_SEED = 1000
+# What a turn takes beside its round: reading meters, waking up, checking.
+TURN_SECONDS = 0.3
 
 
 class BenchError(Exception):
@@ -30,15 +36,17 @@ class Round:
     seconds: float
     correct: bool
     spread: float  # last over first end of a rank
+    push_spread: float  # last over first sender whose push was complete; None: not known
     cpu_seconds: dict  # per host
     busy_core_seconds: float
     busy_of_seconds: float
-    wire_bytes: int
-    segments: int
+    wire_bytes: int  # that left the hosts
+    needed: int  # blocks or segments with data, each counted once
     retransmitted: int
     deepest_queue_bytes: int
     late_frames: int  # that the emulated network delivered over a millisecond too late
     delivered_frames: int
+    lost_by_switch: int  # frames that the network lost although it should not have
     error: str = ""
 
 
@@ -49,7 +57,22 @@ class Series:
     contestant: str
     rounds: list = dataclasses.field(default_factory=list)
     discarded_late: int = 0
+    accepted_late: int = 0  # the ranks would not start at one time, however often
     failure: str = ""
+
+
+def failed_round(error):
+    empty = {field.name: 0 for field in dataclasses.fields(Round)}
+    return Round(**{**empty, "correct": False, "cpu_seconds": {}, "error": error})
+
+
+def push_spread(answers, at_ns):
+    """Of the server that says when it had everything of each worker; else None."""
+    for answer in answers:
+        ends = [end - at_ns for end in answer.get("first_end_ns") or [] if end]
+        if ends:
+            return max(ends) / max(1, min(ends))
+    return None
 
 
 def judge(answers, at_ns):
@@ -58,11 +81,12 @@ def judge(answers, at_ns):
     if errors:
         return None, None, False, False, errors[0]
     ranks = [answer for answer in answers if "end_ns" in answer]
-    if not ranks:
-        return None, None, False, False, "no rank answered"
+    silent = [a.get("rank") for a in answers if "end_ns" not in a and a.get("rank") != "server"]
+    if not ranks or silent:
+        return None, None, False, False, f"no end from rank {silent or 'of any'}"
     ends = [answer["end_ns"] - at_ns for answer in ranks]
-    late = max(answer["start_ns"] for answer in ranks) - at_ns > LATE_NS
-    correct = all(answer.get("correct") is True for answer in ranks)
+    late = max(a["start_ns"] for a in answers if "start_ns" in a) - at_ns > LATE_NS
+    correct = all(answer.get("correct", answer not in ranks) is True for answer in answers)
     crcs = {answer["crc"] for answer in ranks if answer.get("crc")}
     # The same bits on every replica are part of being right.
     return max(ends) / 1e9, max(ends) / min(ends), correct and len(crcs) <= 1, late, ""
@@ -76,10 +100,11 @@ class Meters:
         self._namespaces = [host.namespace for host in lab.hosts.values()]
 
     def begin(self):
+        # First what wakes daemons, so that it is not counted.
+        self._counters = self._contestant.counters()
+        self._tcp = meters.tcp_segments(self._namespaces)
         self._lab.reset()
         self._cpu = meters.cpu_seconds_by_namespace(self._namespaces)
-        self._tcp = meters.tcp_segments(self._namespaces)
-        self._counters = self._contestant.counters()
         self._switch_cpu = self._lab.stats()["switch"].get("cpu_seconds", 0.0)
 
     def end(self, at_ns, seconds, answers):
@@ -94,20 +119,25 @@ class Meters:
             name = answer.get("namespace")
             if name in own and "other_cpu_ns" in answer:
                 own[name] = max(0.0, own[name] - answer["other_cpu_ns"] / 1e9)
-        sent, again = self._sent_again()
+        needed, again = self._sent_again()
+        switch = stats["switch"]
         return {
+            "push_spread": push_spread(answers, at_ns),
             "cpu_seconds": {
                 **{host: own[self._lab.hosts[host].namespace] for host in self._lab.hosts},
                 "switch": stats["switch"].get("cpu_seconds", 0.0) - self._switch_cpu,
             },
             "busy_core_seconds": busy or 0.0,
             "busy_of_seconds": of_seconds,
-            "wire_bytes": sum(d["bytes"] for d in directions) // 2,  # up and down carry the same
-            "segments": sent,
+            "wire_bytes": sum(link["up"]["sent_wire_bytes"] for link in stats["links"].values()),
+            "needed": needed,
             "retransmitted": again,
             "deepest_queue_bytes": max((d["deepest_queue_bytes"] for d in directions), default=0),
             "late_frames": stats["switch"].get("late_1ms", 0),
-            "delivered_frames": stats["switch"].get("delivered", 0),
+            "delivered_frames": switch.get("delivered", 0),
+            "lost_by_switch": sum(
+                switch.get(what, 0) for what in ("ring_drops", "send_failures", "pool_exhausted")
+            ),
         }
 
     def _sent_again(self):
@@ -116,9 +146,8 @@ class Meters:
             sent, again = (
                 now[key] - self._counters[key] for key in ("blocks_sent", "blocks_retransmitted")
             )
-            return sent, again
-        sent, again = (a - b for a, b in zip(meters.tcp_segments(self._namespaces), self._tcp))
-        return sent, again
+            return sent - again, again
+        return tuple(a - b for a, b in zip(meters.tcp_segments(self._namespaces), self._tcp))
 
 
 def lead_seconds(message_bytes, ranks):
@@ -130,42 +159,64 @@ def one_round(lab, contestant, machine, seed, message_bytes):
     factor = getattr(contestant, "lead_factor", 1)
     gauges = Meters(lab, contestant, machine)
     gauges.begin()
-    at_ns = time.monotonic_ns() + int(1e9 * factor * lead_seconds(message_bytes, len(lab.hosts)))
-    answers = contestant.round(seed, message_bytes, at_ns)
+    lead_s = factor * lead_seconds(message_bytes, len(lab.hosts))
+    at_ns = time.monotonic_ns() + int(1e9 * lead_s)
+    answers = contestant.round(seed, message_bytes, at_ns, timeout=lead_s + ROUND_SECONDS)
     seconds, spread, correct, late, error = judge(answers, at_ns)
     if error:
-        return Round(0, False, 0, {}, 0, 0, 0, 0, 0, 0, 0, 0, error), False
+        return failed_round(error), False
     if late and factor < MAX_LEAD_FACTOR:
         contestant.lead_factor = factor * 2
     return Round(seconds, correct, spread, **gauges.end(at_ns, seconds, answers)), late
 
 
+class Turns:
+    """One contestant's rounds of a case, within its time."""
+
+    def __init__(self, lab, contestant, machine, message_bytes, limit_s):
+        self._lab, self._contestant, self._machine = lab, contestant, machine
+        self._message_bytes, self._limit_s = message_bytes, limit_s
+        self._spent_s = 0.0
+        self._attempts = 0
+        self.series = Series(contestant.name)
+
+    def take(self, is_warm_up):
+        """One round, again while ranks begin it late. A warm-up takes a quarter of the time at
+        most; then its rounds count."""
+        mine = self.series
+        while not mine.failure:
+            enough = len(mine.rounds) >= LEAST_ROUNDS
+            if self._spent_s >= self._limit_s and enough:
+                return
+            is_warm = not is_warm_up or self._spent_s > self._limit_s / 4
+            self._attempts += 1  # no two have the same data
+            done, late = one_round(
+                self._lab, self._contestant, self._machine, FIRST_SEED + self._attempts,
+                self._message_bytes,
+            )  # fmt: skip
+            self._spent_s += done.seconds + TURN_SECONDS
+            if done.error:
+                mine.failure = done.error
+            elif late and mine.discarded_late < MAX_DISCARDED:
+                mine.discarded_late += 1
+                continue
+            elif is_warm:
+                mine.accepted_late += late
+                mine.rounds.append(done)
+            return
+
+
 def run_case(lab, contestants, machine, message_bytes, repeats, warm_up, progress, limit_s):
-    """Interleaves: one round of each contestant in turn, in an order that rotates. `limit_s`
-    bounds the time that any one contestant may take, and warming up takes a quarter of it at most,
-    or one round. Gives a Series for each."""
-    series = {c.name: Series(c.name) for c in contestants}
-    spent = dict.fromkeys(series, 0.0)
+    """Interleaves: one round of each contestant in turn, in an order that is drawn anew each time.
+    `limit_s` bounds the time that any one contestant may take, but for LEAST_ROUNDS. Gives a
+    Series for each."""
+    order = random.Random(FIRST_SEED)
+    turns = {c.name: Turns(lab, c, machine, message_bytes, limit_s) for c in contestants}
     for number in range(-warm_up, repeats):
-        turn = list(contestants)
-        turn = turn[number % len(turn) :] + turn[: number % len(turn)]
-        for contestant in turn:
-            mine = series[contestant.name]
-            while not mine.failure and spent[contestant.name] < limit_s:
-                is_warm = number >= 0 or spent[contestant.name] > limit_s / 4
-                begun = time.monotonic()
-                done, late = one_round(lab, contestant, machine, FIRST_SEED + number, message_bytes)
-                spent[contestant.name] += time.monotonic() - begun
-                if done.error:
-                    mine.failure = done.error
-                elif late and mine.discarded_late < MAX_DISCARDED:
-                    mine.discarded_late += 1
-                    continue
-                elif is_warm:
-                    mine.rounds.append(done)
-                break
-            progress(contestant.name, number)
-    return list(series.values())
+        for name in order.sample(list(turns), len(turns)):
+            turns[name].take(is_warm_up=number < 0)
+            progress(name, number)
+    return [one.series for one in turns.values()]
 
 
 def result(series, case, bound_s, cores):
@@ -173,7 +224,7 @@ def result(series, case, bound_s, cores):
     rounds = series.rounds
     entry = {"contestant": series.contestant, "case": case, "bound_s": bound_s}
     if series.failure or not rounds:
-        failure = series.failure or "no round came to its end in the time it has"
+        failure = series.failure or "it had no turn"
         return {**entry, "runs": len(rounds), "correct": False, "failure": failure}
     if not all(done.correct for done in rounds):
         # Thrown out: the time of a wrong sum means nothing.
@@ -182,22 +233,28 @@ def result(series, case, bound_s, cores):
     entry.update(bounds.summary(samples))
     of_seconds = sum(done.busy_of_seconds for done in rounds)
     busy = sum(done.busy_core_seconds for done in rounds)
-    hosts = rounds[0].cpu_seconds
+    busy = busy / of_seconds / cores if of_seconds else None
     total = sum(samples)
-    segments = sum(done.segments for done in rounds)
+    cpu = {h: sum(done.cpu_seconds[h] for done in rounds) / total for h in rounds[0].cpu_seconds}
+    needed = sum(done.needed for done in rounds)
     again = sum(done.retransmitted for done in rounds)
+    pushes = [done.push_spread for done in rounds if done.push_spread is not None]
     entry.update(
         over_bound=entry["median_s"] / bound_s,
         p99_over_bound=entry["p99_s"] / bound_s,
         wire_bytes=int(statistics.median(done.wire_bytes for done in rounds)),
-        cpu={h: sum(done.cpu_seconds[h] for done in rounds) / total for h in hosts},
-        machine_busy=busy / of_seconds / cores if of_seconds else None,
-        cpu_bound=bool(of_seconds and busy / of_seconds / cores > meters.CPU_BOUND_SHARE),
+        cpu=cpu,
+        machine_busy=busy,
+        # All cores, or the one that a poll thread, a server or the switch runs on.
+        cpu_bound=max(busy or 0, *cpu.values()) > meters.CPU_BOUND_SHARE,
         correct=True,
         spread=statistics.median(done.spread for done in rounds),
-        retransmitted_over_needed=again / max(1, segments - again),
+        push_spread=statistics.median(pushes) if pushes else None,
+        retransmitted_over_needed=again / max(1, needed),
         deepest_queue_bytes=max(done.deepest_queue_bytes for done in rounds),
         discarded_late=series.discarded_late,
+        accepted_late=series.accepted_late,
+        lost_by_switch=sum(done.lost_by_switch for done in rounds),
         late_frames_share=sum(done.late_frames for done in rounds)
         / max(1, sum(done.delivered_frames for done in rounds)),
         samples_s=samples,

@@ -38,8 +38,15 @@ def cpu_seconds_by_namespace(names):
     return total
 
 
+def read_counter(file, row, name):
+    """One of the kernel's counters, of the network namespace of this thread."""
+    rows = pathlib.Path(f"/proc/thread-self/net/{file}").read_text().splitlines()
+    names, values = (line.split()[1:] for line in rows if line.startswith(row))
+    return int(values[names.index(name)])
+
+
 def tcp_segments(namespaces):
-    """(sent, retransmitted) TCP segments so far, summed over network namespaces."""
+    """(with data for the first time, retransmitted) TCP segments so far, of all the namespaces."""
     found = []
 
     def read_all():
@@ -51,15 +58,15 @@ def tcp_segments(namespaces):
                     raise OSError(ctypes.get_errno(), f"cannot enter the namespace {name}")
             finally:
                 os.close(fd)
-            rows = pathlib.Path("/proc/thread-self/net/snmp").read_text().splitlines()
-            names, values = (row.split()[1:] for row in rows if row.startswith("Tcp:"))
-            row = dict(zip(names, map(int, values)))
-            found.append((row["OutSegs"], row["RetransSegs"]))
+            found.append((read_counter("netstat", "TcpExt:", "TCPOrigDataSent"),
+                          read_counter("snmp", "Tcp:", "RetransSegs")))  # fmt: skip
 
     # In a thread, because entering a namespace must not move the harness itself.
     thread = threading.Thread(target=read_all)
     thread.start()
     thread.join()
+    if len(found) != len(namespaces):
+        raise OSError("cannot read the TCP counters of every namespace")
     return tuple(map(sum, zip(*found))) if found else (0, 0)
 
 
@@ -92,9 +99,12 @@ class Machine:
             self._sample()
 
     def busy_core_seconds(self, begin_ns, end_ns):
-        """Core-seconds spent on anything between two instants, as far as ticks can tell."""
-        inside = [sample for sample in list(self._samples) if begin_ns <= sample[0] <= end_ns]
-        if len(inside) < 2:
+        """(core-seconds spent on anything, seconds) of the samples right around two instants, as
+        far as ticks can tell; (None, 0) when there are none."""
+        samples = list(self._samples)
+        before = [sample for sample in samples if sample[0] <= begin_ns]
+        after = [sample for sample in samples if sample[0] >= end_ns]
+        if not before or not after:
             return None, 0.0
-        busy = (inside[-1][1] - inside[0][1]) / TICKS_PER_SECOND
-        return busy, (inside[-1][0] - inside[0][0]) / 1e9
+        busy = (after[0][1] - before[-1][1]) / TICKS_PER_SECOND
+        return busy, (after[0][0] - before[-1][0]) / 1e9

@@ -52,7 +52,8 @@ def draw(group, key, path):
         x = [values.index(value) for value in values if value in mine]
         shown = [mine[values[place]] for place in x]
         y = [e["over_bound"] for e in shown]
-        low = [max(0, e["over_bound"] - e["ci95_s"][0] / e["bound_s"]) for e in shown]
+        best = [(e["ci95_s"] or [e["median_s"]])[0] / e["bound_s"] for e in shown]
+        low = [max(0, e["over_bound"] - b) for e, b in zip(shown, best)]
         high = [e["p99_over_bound"] - e["over_bound"] for e in shown]
         axes.errorbar(x, y, yerr=[low, high], label=name, color=colour, marker="o", markersize=4,
                       capsize=3, linewidth=1.4)  # fmt: skip

@@ -47,6 +47,14 @@ def milliseconds(seconds):
     return f"{seconds * 1000:.0f}" if seconds >= 0.1 else f"{seconds * 1000:.1f}"
 
 
+def cpu_text(share):
+    return "?" if share is None else f"{share * 100:.0f} %"
+
+
+def interval_text(interval):
+    return "-".join(milliseconds(seconds) for seconds in interval) if interval else "-"
+
+
 # Above this share of frames that came over 1 ms late the network was not what the case says.
 LATE_SHARE = 0.02
 
@@ -54,15 +62,31 @@ COLUMNS = (
     ("contestant", lambda e: e["contestant"]),
     ("runs", lambda e: str(e["runs"])),
     ("median ms", lambda e: milliseconds(e["median_s"])),
-    ("95 % interval", lambda e: "-".join(milliseconds(s) for s in e["ci95_s"])),
+    ("95 % interval", lambda e: interval_text(e["ci95_s"])),
     ("p99 ms", lambda e: milliseconds(e["p99_s"])),
     ("over bound", lambda e: f"{e['over_bound']:.2f}"),
     ("spread", lambda e: f"{e['spread']:.2f}"),
+    ("of pushes", lambda e: f"{e['push_spread']:.2f}" if e["push_spread"] else "-"),
     ("sent again", lambda e: f"{e['retransmitted_over_needed'] * 100:.1f} %"),
     ("MB on wire", lambda e: f"{e['wire_bytes'] / 1e6:.1f}"),
     ("deepest queue", lambda e: f"{e['deepest_queue_bytes'] / 1024:.0f} KiB"),
-    ("CPU", lambda e: f"{(e['machine_busy'] or 0) * 100:.0f} %"),
+    ("CPU", lambda e: cpu_text(e["machine_busy"])),
 )
+
+
+def remarks(entry):
+    """What must be known before a row is believed."""
+    late = entry["late_frames_share"]
+    found = []
+    if entry["cpu_bound"]:
+        found.append("CPU-bound")
+    if late > LATE_SHARE:
+        found.append(f"{late * 100:.0f} % of frames late")
+    if entry.get("lost_by_switch"):
+        found.append(f"{entry['lost_by_switch']} frames lost by the emulator")
+    if entry.get("accepted_late"):
+        found.append(f"{entry['accepted_late']} rounds begun late")
+    return found
 
 
 def table(entries, columns=COLUMNS, label=cases.label):
@@ -77,15 +101,12 @@ def table(entries, columns=COLUMNS, label=cases.label):
         lines.append("| " + " | ".join("---" for _ in columns) + " |")
         for entry in mine:
             if "failure" in entry:
-                why = entry["failure"].splitlines()[0][:120]
+                why = entry["failure"].splitlines()[0].replace("|", "/")[:120]
                 lines.append(f"| {entry['contestant']} | {entry['runs']} | thrown out: {why} |"
                              + " |" * (len(columns) - 3))  # fmt: skip
                 continue
             row = [text(entry) for _, text in columns]
-            if entry["cpu_bound"]:
-                row[-1] += " CPU-bound"
-            if entry["late_frames_share"] > LATE_SHARE:
-                row[-1] += f", {entry['late_frames_share'] * 100:.0f} % of frames late"
+            row[-1] = ", ".join([row[-1], *remarks(entry)])
             lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
 
@@ -100,4 +121,6 @@ def unique(values):
 
 def write_json(path, content):
     pathlib.Path(path).parent.mkdir(parents=True, exist_ok=True)
-    pathlib.Path(path).write_text(json.dumps(content, indent=1) + "\n")
+    whole = pathlib.Path(f"{path}.new")
+    whole.write_text(json.dumps(content, indent=1) + "\n")
+    whole.rename(path)  # whoever ends us, the file is whole

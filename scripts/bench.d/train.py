@@ -127,7 +127,7 @@ def costs(runs, cores):
         },
         "machine_busy": busy,
         "cpu_bound": bool(busy and busy > meters.CPU_BOUND_SHARE),
-        "retransmitted_over_needed": again / max(1, sum(run.segments for run in runs) - again),
+        "retransmitted_over_needed": again / max(1, sum(run.needed for run in runs)),
         "deepest_queue_bytes": max(run.deepest_queue_bytes for run in runs),
         "late_frames_share": sum(run.late_frames for run in runs) / max(1, delivered),
     }  # fmt: skip

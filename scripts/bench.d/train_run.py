@@ -56,7 +56,7 @@ class Run:
     busy_core_seconds: float
     busy_of_seconds: float
     wire_bytes: int
-    segments: int
+    needed: int  # blocks or segments with data, each counted once
     retransmitted: int
     deepest_queue_bytes: int
     late_frames: int
@@ -231,13 +231,14 @@ class Gauges:
         for name, seconds in zip(self._lab.hosts, rank_cpu_s):
             cpu[name] += seconds
         now = meters.tcp_segments(self._namespaces)
-        sent, again = (after - before for after, before in zip(now, self._tcp))
+        needed, again = (after - before for after, before in zip(now, self._tcp))
         if self.nodes:
-            sent, again = self._blocks["blocks_sent"], self._blocks["blocks_retransmitted"]
+            again = self._blocks["blocks_retransmitted"]
+            needed = self._blocks["blocks_sent"] - again
         return {
             "cpu_seconds": cpu,
-            "wire_bytes": sum(d["bytes"] for d in directions) // 2,  # up and down carry the same
-            "segments": sent,
+            "wire_bytes": sum(link["up"]["sent_wire_bytes"] for link in stats["links"].values()),
+            "needed": needed,
             "retransmitted": again,
             "deepest_queue_bytes": max((d["deepest_queue_bytes"] for d in directions), default=0),
             "late_frames": stats["switch"].get("late_1ms", 0),

@@ -5,7 +5,6 @@ out; bounds and statistics are what their definitions say. Needs no network and 
 
 import pathlib
 import sys
-import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -22,13 +21,15 @@ MS = 1_000_000
 
 class FakeLab:
     hosts = {}
+    ring_drops = 0
 
     def reset(self):
         pass
 
     def stats(self):
-        direction = {"bytes": 1000, "deepest_queue_bytes": 77}
-        return {"links": {"h0": {"up": direction, "down": direction}}, "switch": {}}
+        direction = {"sent_wire_bytes": 1000, "deepest_queue_bytes": 77}
+        links = {"h0": {"up": direction, "down": direction}}
+        return {"links": links, "switch": {"ring_drops": self.ring_drops}}
 
 
 class FakeMachine:
@@ -38,6 +39,8 @@ class FakeMachine:
         self._busy = busy
 
     def busy_core_seconds(self, begin_ns, end_ns):
+        if self._busy is None:
+            return None, 0.0
         seconds = (end_ns - begin_ns) / 1e9
         return seconds * self.cores * self._busy, seconds
 
@@ -47,12 +50,18 @@ class FakeContestant:
 
     def __init__(self, name, ends_ms, **answer):
         self.name, self._ends_ms, self._answer, self.rounds = name, ends_ms, answer, 0
+        self.seeds = []
+        self.blocks = None
 
     def counters(self):
-        return None
+        return dict(self.blocks) if self.blocks else None
 
-    def round(self, seed, bytes_, at_ns):
+    def round(self, seed, bytes_, at_ns, timeout=None):
         self.rounds += 1
+        self.seeds.append(seed)
+        if self.blocks:
+            self.blocks["blocks_sent"] += 110
+            self.blocks["blocks_retransmitted"] += 10
         answers = []
         for rank, end in enumerate(self._ends_ms):
             answer = {"rank": rank, "start_ns": at_ns, "end_ns": at_ns + int(end * MS),
@@ -87,13 +96,12 @@ class Harness(unittest.TestCase):
         one, other = FakeContestant("a", (1,)), FakeContestant("b", (1,))
         for contestant in (one, other):
             inner = contestant.round
-            contestant.round = lambda *words, c=contestant, inner=inner: (
+            contestant.round = lambda *words, c=contestant, inner=inner, **more: (
                 order.append(c.name), inner(*words))[1]  # fmt: skip
-        run(one, other, repeats=3)
-        self.assertEqual(sorted(order), ["a"] * 4 + ["b"] * 4)
-        pairs = [set(order[i : i + 2]) for i in range(0, 8, 2)]
-        self.assertEqual(pairs, [{"a", "b"}] * 4)
-        self.assertNotEqual(order[0], order[2])  # who begins changes
+        run(one, other, repeats=15)
+        pairs = [tuple(order[i : i + 2]) for i in range(0, len(order), 2)]
+        self.assertEqual({frozenset(pair) for pair in pairs}, {frozenset("ab")})
+        self.assertEqual(len(set(pairs)), 2)  # who begins changes
 
     def test_a_wrong_sum_is_thrown_out(self):
         wrong = FakeContestant(
@@ -124,6 +132,7 @@ class Harness(unittest.TestCase):
         self.assertEqual(found["a"]["runs"], 4)
         self.assertEqual(found["a"]["discarded_late"], 1)
         self.assertEqual(late.rounds, 6)  # one to warm up, four, one again
+        self.assertEqual(len(set(late.seeds)), 6)
 
     def test_a_busy_machine_is_said(self):
         self.assertFalse(run(FakeContestant("a", (5,)))["a"]["cpu_bound"])
@@ -131,23 +140,63 @@ class Harness(unittest.TestCase):
         self.assertTrue(found["a"]["cpu_bound"])
         self.assertIn("CPU-bound", report.table(list(found.values())))
 
-    def test_warming_up_takes_a_part_of_the_time_at_most(self):
-        slow = FakeContestant("a", (5,))
-        inner = slow.round
-        slow.round = lambda *words: (time.sleep(0.2), inner(*words))[1]
-        series = harness.run_case(
-            FakeLab(), [slow], FakeMachine(), 64, 1, 10**6, lambda *_: None, limit_s=0.5
-        )
-        self.assertTrue(series[0].rounds)
+    def test_what_the_switch_lost_is_said(self):
+        FakeLab.ring_drops = 3
+        try:
+            found = run(FakeContestant("a", (5,)))
+        finally:
+            FakeLab.ring_drops = 0
+        self.assertIn("12 frames lost by the emulator", report.table(list(found.values())))
 
-    def test_the_limit_of_time_holds(self):
-        slow = FakeContestant("a", (5,))
-        inner = slow.round
-        slow.round = lambda *words: (time.sleep(0.05), inner(*words))[1]
+    def test_an_unknown_use_of_processors_is_not_none(self):
+        found = run(FakeContestant("a", (5,)), busy=None)
+        self.assertIsNone(found["a"]["machine_busy"])
+        self.assertIn("| ? |", report.table(list(found.values())))
+
+    def test_what_was_sent_again_is_over_what_was_needed(self):
+        contestant = FakeContestant("a", (5,))
+        contestant.blocks = {"blocks_sent": 5, "blocks_retransmitted": 1}
+        self.assertAlmostEqual(run(contestant)["a"]["retransmitted_over_needed"], 0.1)
+
+    def test_a_rank_without_an_end_is_an_error(self):
+        silent = FakeContestant("a", (5, 5))
+        inner = silent.round
+
+        def one_is_silent(*words, **_):
+            answers = inner(*words)
+            del answers[1]["end_ns"]
+            return answers
+
+        silent.round = one_is_silent
+        self.assertIn("no end from rank [1]", run(silent)["a"]["failure"])
+
+    def test_a_server_is_judged_and_tells_the_spread_of_pushes(self):
+        for correct in (True, False):
+            contestant = FakeContestant("a", (5, 5))
+            inner = contestant.round
+
+            def with_server(seed, bytes_, at_ns, timeout=None, inner=inner, correct=correct):
+                ends = [at_ns + 2 * MS, at_ns + 6 * MS]
+                server = {"rank": "server", "correct": correct, "first_end_ns": ends}
+                return [*inner(seed, bytes_, at_ns), server]
+
+            contestant.round = with_server
+            found = run(contestant)["a"]
+            self.assertEqual(found["correct"], correct)
+            if correct:
+                self.assertAlmostEqual(found["push_spread"], 3)
+
+    def test_time_is_limited_and_warming_up_takes_a_part_of_it(self):
+        slow = FakeContestant("a", (2000,))  # says that each round took 2 s
         series = harness.run_case(
-            FakeLab(), [slow], FakeMachine(), 64, 10**6, 0, lambda *_: None, limit_s=0.5
+            FakeLab(), [slow], FakeMachine(), 64, 10**3, 10**3, lambda *_: None, limit_s=20
         )
-        self.assertLess(len(series[0].rounds), 20)
+        self.assertTrue(5 <= len(series[0].rounds) <= 10)
+        never = FakeContestant("a", (10**6,))
+        series = harness.run_case(
+            FakeLab(), [never], FakeMachine(), 64, 10, 1, lambda *_: None, limit_s=20
+        )
+        self.assertEqual(len(series[0].rounds), harness.LEAST_ROUNDS)
 
 
 class Bounds(unittest.TestCase):
@@ -166,7 +215,8 @@ class Bounds(unittest.TestCase):
         self.assertEqual(bounds.percentile([7], 0.99), 7)
         low, high = bounds.median_interval(samples)
         self.assertEqual((low, high), (40, 61))  # the textbook's ranks for n = 100
-        self.assertEqual(bounds.median_interval([3, 1, 2]), [1, 3])
+        self.assertEqual(bounds.median_interval([3, 1, 2, 4, 5, 6]), [1, 6])
+        self.assertIsNone(bounds.median_interval([1, 2, 3, 4, 5]))
 
     def test_losses_are_what_a_case_says(self):
         burst = cases.case(3, 1, loss=0.01, loss_model="burst")
