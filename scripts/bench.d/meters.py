@@ -101,6 +101,8 @@ class Machine:
     def busy_core_seconds(self, begin_ns, end_ns):
         """(core-seconds spent on anything, seconds) of the samples right around two instants, as
         far as ticks can tell; (None, 0) when there are none."""
+        if self._samples[-1][0] < end_ns:
+            self._sample()
         samples = list(self._samples)
         before = [sample for sample in samples if sample[0] <= begin_ns]
         after = [sample for sample in samples if sample[0] >= end_ns]

@@ -14,7 +14,7 @@ The token bucket on dp0 has the rate of the host's uplink and counts the same by
 feels its own line rate as it would on a NIC; a DPDK port sends past it, into the switch's own
 uplink. The two have one rate, so what passed the bucket queues in the switch for a burst at most.
 
-By hand: `emulated_lab.py NAME NETWORK.json` makes a lab, answers requests from its input, a line
+By hand: `emulated_lab.py NAME NETWORK.yaml` makes a lab, answers requests from its input, a line
 each, and removes the lab at the end of it.
 """
 
@@ -225,7 +225,9 @@ def main():
         sys.exit(__doc__)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda caught, _: sys.exit(128 + caught))
-    network = json.loads(pathlib.Path(sys.argv[2]).read_text())
+    import yaml  # here alone, so that a lab from Python needs no package
+
+    network = yaml.safe_load(pathlib.Path(sys.argv[2]).read_text())
     with EmulatedLab(sys.argv[1], network) as lab:
         for host in lab.hosts.values():
             print(host.namespace, host.kernel_address, host.dataplane_address, flush=True)
