@@ -26,8 +26,8 @@ namespace {
 
 const std::string kStatus = R"({"type":"status"})";
 
-/// Sends `text` with a descriptor.
-void send_with_descriptor(int socket, std::string_view text, int passed) {
+/// Sends `text` with a descriptor; whether it went. Any thread.
+bool send_with_descriptor(int socket, std::string_view text, int passed) {
   iovec data{const_cast<char*>(text.data()), text.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
@@ -40,7 +40,7 @@ void send_with_descriptor(int socket, std::string_view text, int passed) {
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(header), &passed, sizeof passed);
-  REQUIRE(::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
+  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(text.size());
 }
 
 /// One end of a TCP connection over loopback whose close() lasts for seconds: unsent data, and
@@ -88,15 +88,15 @@ TEST_CASE("a client that passes a descriptor is hung up on, and nothing waits fo
   Bench bench;
   Client client = bench.open(Role::kOperator);
   SECTION("with a message that would be accepted") {
-    send_with_descriptor(client.fd(), kStatus, lingering.get());
+    REQUIRE(send_with_descriptor(client.fd(), kStatus, lingering.get()));
   }
   SECTION("behind a message that ends the connection") {
     REQUIRE(client.say(std::string("nonsense")));
-    send_with_descriptor(client.fd(), kStatus, lingering.get());
+    REQUIRE(send_with_descriptor(client.fd(), kStatus, lingering.get()));
   }
   SECTION("behind a message without any byte") {
     REQUIRE(::send(client.fd(), "", 0, MSG_NOSIGNAL) == 0);
-    send_with_descriptor(client.fd(), kStatus, lingering.get());
+    REQUIRE(send_with_descriptor(client.fd(), kStatus, lingering.get()));
   }
   lingering.reset();  // the message alone holds it
   bench.until([&] { return bench.server->connection_count() == 0; });
@@ -114,7 +114,7 @@ TEST_CASE("a server ends although clients that it has not accepted passed descri
   ipc::UniqueFd lingering = sockets.make();
   Client client(bench->folder.socket());
   REQUIRE(client.connected);
-  send_with_descriptor(client.fd(), kStatus, lingering.get());
+  REQUIRE(send_with_descriptor(client.fd(), kStatus, lingering.get()));
   lingering.reset();
   bench.reset();
   sockets.release();
@@ -127,7 +127,7 @@ TEST_CASE("whoever keeps all closing threads busy costs nothing for good") {
   for (int i = 0; i < 2 * kMaxClosingThreads; ++i) {
     ipc::UniqueFd lingering = sockets.make();
     clients.push_back(bench.open(Role::kOperator));
-    send_with_descriptor(clients.back().fd(), kStatus, lingering.get());
+    REQUIRE(send_with_descriptor(clients.back().fd(), kStatus, lingering.get()));
   }
   bench.until([&] { return bench.server->connection_count() == 0; });
   CHECK(unclosed_sockets() > 0);
@@ -146,15 +146,17 @@ TEST_CASE("a descriptor is never received, whenever it comes") {
   for (int i = 0; i < 300; ++i) {
     Client client = bench.open(Role::kOperator);
     bench.recorder.messages = 0;
+    bool sent = false;
     std::thread sender([&] {
       client.say(protocol::StatusRequest{});
       // Sooner or later, so that it meets every moment of the server's turn.
       std::atomic<int> spin{0};
       while (spin.fetch_add(1) < i * 20) continue;
-      send_with_descriptor(client.fd(), kStatus, ends[1].get());
+      sent = send_with_descriptor(client.fd(), kStatus, ends[1].get());
     });
     bench.until([&] { return bench.server->connection_count() == 0; });
     sender.join();
+    CHECK(sent);
     CHECK(bench.recorder.messages == 1);
   }
 }
