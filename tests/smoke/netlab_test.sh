@@ -33,7 +33,8 @@ mac_of() { $NETLAB exec "$RUN" "$1" cat /sys/class/net/dp0/address; }
 transfer() {
   local to="$1" count="$2" bytes="$3" host pid senders=()
   shift 3
-  rm -f "$work/pipe" "$work/go" "$work/senders" && mkfifo "$work/pipe" "$work/go"
+  rm -f "$work/pipe" "$work/go" && mkfifo "$work/pipe" "$work/go"
+  : >"$work/senders"
   exec 8<>"$work/go"
   timeout 60 $NETLAB exec "$RUN" "$to" $PROBE count dp0 1 >"$work/pipe" &
   pid=$!
@@ -79,18 +80,29 @@ management_and_silence() {
   echo "management interface reachable; dp0 bare"
 }
 
-# A queue that never runs empty lets through exactly the rate, so a busy machine does not matter.
+# rate_of TO COUNT BYTES FROM...: leaves the rate in $rate, in Mbit/s. A queue that never runs empty
+# lets through exactly the rate; where a busy machine let it run empty, it is tried again.
+rate_of() {
+  local attempt frames bytes seconds
+  for attempt in 1 2 3 4 5; do
+    [ "$attempt" = 1 ] || $NETLAB up --run "$RUN" --hosts a,b,c --rate 40mbit --queue 256k ||
+      fail "up again"
+    transfer "$@"
+    read -r frames bytes seconds <<<"$received"
+    rate="$(megabits "$bytes" "$seconds")"
+    awk -v r="$rate" 'BEGIN { exit !(r >= 38) }' && return
+  done
+}
+
 rate_is_kept() {
-  local frames bytes seconds lost
-  transfer b 4000 1514 a
-  read -r frames bytes seconds <<<"$received"
-  between "rate of one uplink, Mbit/s" "$(megabits "$bytes" "$seconds")" 38 42
+  local lost
+  rate_of b 4000 1514 a
+  between "rate of one uplink, Mbit/s" "$rate" 38 42
   lost="$(stat a up queue_dropped)"
   [ "$lost" -gt 0 ] || fail "the queue of the uplink was never full"
-  between "arrived or dropped by the uplink's queue" "$((frames + lost))" 4000 4000
-  transfer c 20000 1514 a b
-  read -r frames bytes seconds <<<"$received"
-  between "rate of two uplinks into one downlink, Mbit/s" "$(megabits "$bytes" "$seconds")" 38 42
+  between "arrived or dropped by the uplink's queue" "$((${received%% *} + lost))" 4000 4000
+  rate_of c 20000 1514 a b
+  between "rate of two uplinks into one downlink, Mbit/s" "$rate" 38 42
   [ "$(stat c down queue_dropped)" -gt 0 ] || fail "the queue of the downlink was never full"
 }
 
