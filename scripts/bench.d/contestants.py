@@ -19,7 +19,6 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT / "scripts/lib"), str(ROOT / "scripts/demo.d"), str(ROOT / "tests/peers")]
 import gradplane_nodes  # noqa: E402
 import mpi  # noqa: E402
-import netlab  # noqa: E402
 import processes  # noqa: E402
 from ranks import Ranks  # noqa: E402
 
@@ -69,7 +68,7 @@ class Contestant:
         self.server = hosts[0]
         self.workers = hosts[1:] if self.first_host_is_server else hosts
         if self.cc:
-            set_congestion_control(lab, self.cc)
+            lab.set_tcp(self.cc)
         self._ranks = Ranks(self.logs, self.rank_names())
         self._start(rate_bits)
 
@@ -143,13 +142,6 @@ class Contestant:
         return [PYTHON, TORCH_RANKS, "--namespaces", ",".join(h.namespace for h in self.workers),
                 "--master", f"{master}:{self.port}", "--interface", interface,
                 "--fifos", self.logs, "--timeout-s", ROUND_SECONDS]  # fmt: skip
-
-
-def set_congestion_control(lab, name):
-    with netlab.congestion_control_allowed(name):
-        for host in lab.hosts.values():
-            setting = f"net.ipv4.tcp_congestion_control={name}"
-            netlab.in_namespace(host.namespace, ["sysctl", "-qw", setting])
 
 
 class GlooContestant(Contestant):

@@ -7,14 +7,11 @@ import os
 import pathlib
 import secrets
 import signal
-import subprocess
 import tempfile
 
 import netlab
 import processes
 
-START_SECONDS = 30
-STATUS_SECONDS = 10
 # scripts/bench has one of its own, which is gone with it whatever ends it.
 RUN_FOLDER = pathlib.Path("/run/gradplane")
 FIRST_UDP_PORT = 47000
@@ -118,13 +115,7 @@ class GradplaneNodes:
             process.check_alive()
 
     def wait_until_up(self):
-        for name, process in self.processes.items():
-            def is_up(process=process, name=name):
-                process.check_alive()
-                return self.status(name) is not None
-
-            if not processes.wait_until(is_up, START_SECONDS):
-                process.fail(f"does not answer `gradplane status` within {START_SECONDS} s")
+        processes.wait_until_daemons_up(self.processes, self.status)
         # DPDK sets the address that dp0 has once more, at which the kernel forgets all neighbours,
         # and then the peers' TCP would lose time over lost questions for them.
         for namespace, lines in self._neighbours.items():
@@ -132,14 +123,7 @@ class GradplaneNodes:
 
     def status(self, name):
         """A daemon's report, or None while there is none."""
-        command = [str(self._cli), "status", "--json", "--socket", self.socket(name)]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=STATUS_SECONDS
-            )
-            return json.loads(done.stdout) if done.returncode == 0 else None
-        except (subprocess.TimeoutExpired, ValueError):
-            return None
+        return processes.gradplane_status(self._cli, self.socket(name))
 
     def counters(self):
         """Sums over all nodes and jobs; the largest seen, because a job's counters end with it."""

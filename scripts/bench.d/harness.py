@@ -111,7 +111,6 @@ class Meters:
         """The fields of a Round that meters give."""
         end_ns = at_ns + int(seconds * 1e9)
         stats = self._lab.stats()
-        directions = [d for link in stats["links"].values() for d in link.values()]
         busy, of_seconds = self._machine.busy_core_seconds(at_ns, end_ns)
         cpu = meters.cpu_seconds_by_namespace(self._namespaces)
         own = {name: cpu[name] - self._cpu[name] for name in self._namespaces}
@@ -120,7 +119,6 @@ class Meters:
             if name in own and "other_cpu_ns" in answer:
                 own[name] = max(0.0, own[name] - answer["other_cpu_ns"] / 1e9)
         needed, again = self._sent_again()
-        switch = stats["switch"]
         return {
             "push_spread": push_spread(answers, at_ns),
             "cpu_seconds": {
@@ -129,15 +127,9 @@ class Meters:
             },
             "busy_core_seconds": busy or 0.0,
             "busy_of_seconds": of_seconds,
-            "wire_bytes": sum(link["up"]["sent_wire_bytes"] for link in stats["links"].values()),
             "needed": needed,
             "retransmitted": again,
-            "deepest_queue_bytes": max((d["deepest_queue_bytes"] for d in directions), default=0),
-            "late_frames": stats["switch"].get("late_1ms", 0),
-            "delivered_frames": switch.get("delivered", 0),
-            "lost_by_switch": sum(
-                switch.get(what, 0) for what in ("ring_drops", "send_failures", "pool_exhausted")
-            ),
+            **meters.network_use(stats),
         }
 
     def _sent_again(self):

@@ -70,6 +70,21 @@ def tcp_segments(namespaces):
     return tuple(map(sum, zip(*found))) if found else (0, 0)
 
 
+def network_use(stats):
+    """What the emulated network did since its counters were reset, from its stats."""
+    switch, links = stats["switch"], stats["links"].values()
+    losses = ("ring_drops", "send_failures", "pool_exhausted")
+    return {
+        "wire_bytes": sum(link["up"]["sent_wire_bytes"] for link in links),
+        "deepest_queue_bytes": max(
+            (d["deepest_queue_bytes"] for link in links for d in link.values()), default=0
+        ),
+        "late_frames": switch.get("late_1ms", 0),
+        "delivered_frames": switch.get("delivered", 0),
+        "lost_by_switch": sum(switch.get(what, 0) for what in losses),
+    }
+
+
 class Machine:
     """Samples how busy all cores together are, so that any past interval can be asked for."""
 

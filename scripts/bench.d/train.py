@@ -129,6 +129,7 @@ def costs(runs, cores):
         "cpu_bound": bool(busy and busy > meters.CPU_BOUND_SHARE),
         "retransmitted_over_needed": again / max(1, sum(run.needed for run in runs)),
         "deepest_queue_bytes": max(run.deepest_queue_bytes for run in runs),
+        "lost_by_switch": sum(run.lost_by_switch for run in runs),
         "late_frames_share": sum(run.late_frames for run in runs) / max(1, delivered),
     }  # fmt: skip
 

@@ -61,6 +61,7 @@ class Run:
     deepest_queue_bytes: int
     late_frames: int
     delivered_frames: int
+    lost_by_switch: int
     carried: int | None = None  # all-reduces, over all ranks
     fallen_back: int | None = None
     passed_through: int | None = None
@@ -226,7 +227,6 @@ class Gauges:
 
     def read(self, rank_cpu_s):
         stats = self._lab.stats()
-        directions = [d for link in stats["links"].values() for d in link.values()]
         cpu = {name: self._end[name] - self._begin[name] for name in self._end}
         for name, seconds in zip(self._lab.hosts, rank_cpu_s):
             cpu[name] += seconds
@@ -237,12 +237,9 @@ class Gauges:
             needed = self._blocks["blocks_sent"] - again
         return {
             "cpu_seconds": cpu,
-            "wire_bytes": sum(link["up"]["sent_wire_bytes"] for link in stats["links"].values()),
             "needed": needed,
             "retransmitted": again,
-            "deepest_queue_bytes": max((d["deepest_queue_bytes"] for d in directions), default=0),
-            "late_frames": stats["switch"].get("late_1ms", 0),
-            "delivered_frames": stats["switch"].get("delivered", 0),
+            **meters.network_use(stats),
         }
 
 

@@ -2,15 +2,11 @@
 # Copyright (c) 2026 The gradplane authors
 """The gradplaned of every host of the demo: configuration, start, status, end."""
 
-import json
 import os
 import secrets
-import subprocess
 
 import processes
 
-START_SECONDS = 30
-STATUS_SECONDS = 5
 DAEMON = "dataplane/daemon/gradplaned"
 CLI = "control/cli/gradplane"
 
@@ -79,23 +75,12 @@ class Daemons:
             process.check_alive()
 
     def wait_until_up(self):
-        for name, process in self.processes.items():
-            def is_up(process=process, name=name):
-                process.check_alive()
-                return self._status(self._hosts[name]) is not None
-
-            if not processes.wait_until(is_up, START_SECONDS):
-                process.fail(f"does not answer `gradplane status` within {START_SECONDS} s")
+        processes.wait_until_daemons_up(
+            self.processes, lambda name: self._status(self._hosts[name])
+        )
 
     def _status(self, host):
-        command = [str(self._cli), "status", "--json", "--socket", self.socket(host)]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=STATUS_SECONDS
-            )
-            return json.loads(done.stdout) if done.returncode == 0 else None
-        except (subprocess.TimeoutExpired, ValueError):
-            return None
+        return processes.gradplane_status(self._cli, self.socket(host))
 
     def note_status(self):
         """Keeps each node's counters; called now and then, because a job's end with it."""

@@ -12,6 +12,8 @@ import time
 
 LAST_LINES = 15
 END_SECONDS = 10
+START_SECONDS = 30
+STATUS_SECONDS = 10
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -87,6 +89,29 @@ class Process:
                 self._process.wait(END_SECONDS)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def gradplane_status(cli, socket):
+    """A daemon's report, or None while there is none."""
+    command = [str(cli), "status", "--json", "--socket", str(socket)]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=STATUS_SECONDS
+        )
+        return json.loads(done.stdout) if done.returncode == 0 else None
+    except (subprocess.TimeoutExpired, ValueError):
+        return None
+
+
+def wait_until_daemons_up(daemons, status):
+    """`daemons` are Processes by name; `status(name)` is a report when the daemon has one."""
+    for name, process in daemons.items():
+        def is_up(process=process, name=name):
+            process.check_alive()
+            return status(name) is not None
+
+        if not wait_until(is_up, START_SECONDS):
+            process.fail(f"does not answer `gradplane status` within {START_SECONDS} s")
 
 
 def machine_cpu_seconds():

@@ -107,13 +107,6 @@ class EmulatedLab(netlab.Lab):
         """The description's schedule counts from now. It changes the switch's links, not dp0."""
         self.ask({"do": "start_schedule"})
 
-    def set_tcp(self, congestion_control):
-        """For connections that begin from now on."""
-        with netlab.congestion_control_allowed(congestion_control):
-            for host in self.hosts.values():
-                setting = f"net.ipv4.tcp_congestion_control={congestion_control}"
-                in_namespace(host.namespace, ["sysctl", "-qw", setting])
-
     def switch_cpu_seconds(self):
         """Of the switch since it began, with what the kernel does in its name."""
         return self.stats()["switch"]["cpu_seconds"]

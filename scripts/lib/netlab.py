@@ -152,6 +152,13 @@ class Lab:
             down(self.run)
             raise
 
+    def set_tcp(self, congestion_control):
+        """For connections that begin from now on."""
+        with congestion_control_allowed(congestion_control):
+            for host in self.hosts.values():
+                setting = f"net.ipv4.tcp_congestion_control={congestion_control}"
+                in_namespace(host.namespace, ["sysctl", "-qw", setting])
+
     def _namespaces(self):
         return [self.switch] + [host.namespace for host in self.hosts.values()]
 

@@ -41,6 +41,7 @@ class Host:
 
 class Lab:
     def __init__(self, made):
+        self.set_tcp = made.set_tcp
         self.hosts = {
             host.name: Host(host.name, host.namespace, host.management_address,
                             host.dataplane_address, f"10.77.1.{host.index}")
