@@ -18,7 +18,8 @@ static_assert(kMinWindow <= kInitialWindow && kInitialWindow <= kMaxWindow);
 /// Queueing that the target tolerates above the smallest round trip seen.
 constexpr Duration kQueueAllowance = Duration::ms(4);
 /// A paced flow cannot fill a queue by itself, so delay that it sees comes from elsewhere (a busy
-/// processor, mostly): delay alone never takes its window below what its rate needs for this long.
+/// processor, mostly): delay alone never takes its window below what its rate needs for the
+/// smallest round trip and this much more.
 constexpr Duration kPacedPatience = Duration::ms(10);
 constexpr double kMaxShrink = 0.5;
 constexpr double kShrinkSlope = 0.8;
@@ -61,11 +62,15 @@ void Pacer::on_sent(Instant now, std::size_t bytes) {
 Flow::Flow(Limits limits)
     : pacer_(limits.rate_bits_per_second,
              burst_bytes(limits.rate_bits_per_second, limits.block_wire_bytes)),
-      delay_floor_(std::clamp(static_cast<double>(limits.rate_bits_per_second) / 8 *
-                                  kPacedPatience.to_seconds() /
-                                  static_cast<double>(limits.block_wire_bytes),
-                              kMinWindow, kMaxWindow)),
-      window_(std::max(kInitialWindow, delay_floor_)) {}
+      paced_blocks_per_second_(static_cast<double>(limits.rate_bits_per_second) / 8 /
+                               static_cast<double>(limits.block_wire_bytes)) {
+  window_ = std::max(kInitialWindow, delay_floor());
+}
+
+double Flow::delay_floor() const {
+  return std::clamp(paced_blocks_per_second_ * (min_rtt_ + kPacedPatience).to_seconds(), kMinWindow,
+                    kMaxWindow);
+}
 
 Instant Flow::next_send() const {
   return has_room() ? pacer_.next_send() : Instant::never();
@@ -101,6 +106,7 @@ void Flow::on_rtt(Instant now, Duration sample) {
     variance_ = rtt / 2;
     min_rtt_ = next_min_rtt_ = rtt;
     min_rtt_until_ = now + kMinRttLifetime;
+    window_ = std::max(window_, delay_floor());  // no need to feel for a rate that is known
     return;
   }
   const Duration error = rtt > smoothed_ ? rtt - smoothed_ : smoothed_ - rtt;
@@ -117,8 +123,9 @@ void Flow::on_rtt(Instant now, Duration sample) {
   const Duration target = min_rtt_ + kQueueAllowance;
   if (smoothed_ <= target) return;
   const double excess = (smoothed_ - target).to_seconds() / smoothed_.to_seconds();
-  if (window_ <= delay_floor_) return;
-  shrink(now, std::max({kMaxShrink, 1.0 - kShrinkSlope * excess, delay_floor_ / window_}));
+  const double floor = delay_floor();
+  if (window_ <= floor) return;
+  shrink(now, std::max({kMaxShrink, 1.0 - kShrinkSlope * excess, floor / window_}));
 }
 
 void Flow::on_lost(Instant now, std::uint32_t blocks) {

@@ -80,11 +80,12 @@ class Flow {
 
  private:
   void shrink(Instant now, double factor);
+  double delay_floor() const;  // blocks
   bool has_room() const { return probe_due_ || in_flight_ < window(); }
 
   Pacer pacer_;
-  double delay_floor_;  // blocks
-  double window_;       // blocks
+  double paced_blocks_per_second_;
+  double window_ = 0;  // blocks
   bool slow_start_ = true;
   std::uint32_t in_flight_ = 0;
   bool probe_due_ = false;

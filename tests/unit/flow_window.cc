@@ -136,13 +136,21 @@ TEST_CASE("delay alone takes a paced window to what its rate needs, loss takes i
   Flow flow({.rate_bits_per_second = 100'000'000, .block_wire_bytes = kBytes});
   CHECK(flow.window() == 83);
   Instant now = run(flow, kStart, Duration::ms(1), 1);
-  now = run(flow, now, Duration::ms(400), 40);
-  CHECK(flow.window() == 83);
+  now = run(flow, now, Duration::ms(400), 20);
+  CHECK(flow.window() == 91);  // and for the smallest round trip
   for (int n = 0; n < 20; ++n) {
     now = now + Duration::seconds(1);
     flow.on_silence(now);
   }
   CHECK(flow.window() == 2);
+}
+
+TEST_CASE("a paced window covers a long round trip from its first sample on") {
+  // 100 Mbit/s for 10 ms and 40 ms: 416 blocks of 1500 bytes.
+  Flow flow({.rate_bits_per_second = 100'000'000, .block_wire_bytes = kBytes});
+  flow.on_sent(kStart, kBytes, false);
+  flow.on_rtt(kStart + Duration::ms(40), Duration::ms(40));
+  CHECK(flow.window() == 416);
 }
 
 TEST_CASE("a flow counts what it sent, sent again and missed") {
