@@ -86,7 +86,7 @@ class Contestants:
             self._up[contestant.name] = contestant
             try:
                 contestant.start(self._lab, self._rate_bits, self._logs / contestant.name)
-                contestant.ready(harness.START_SECONDS)
+                contestant.ready(harness.START_SECONDS_PER_HOST * len(self._lab.hosts))
             except (OSError, RuntimeError, netlab.LabError) as problem:
                 self.failures[contestant.name] = str(problem)
                 self.end(contestant.name)

@@ -10,12 +10,15 @@ import time
 import bounds
 import meters
 
-START_SECONDS = 90
+# What starting one host's contestants takes on a slow machine.
+START_SECONDS_PER_HOST = 10
 ROUND_SECONDS = 120
 # Rounds that are measured however long they take.
 LEAST_ROUNDS = 2
-# A rank may begin so much late; a round with a later one is run again with more lead.
+# A rank may begin so much late, or by this share of the round if that is longer; a round with a
+# later one is run again with more lead.
 LATE_NS = 2_000_000
+LATE_SHARE = 0.02
 LEAD_SECONDS = 0.05
 PREPARED_BYTES_PER_SECOND = 100e6
 MAX_LEAD_FACTOR = 16
@@ -85,7 +88,8 @@ def judge(answers, at_ns):
     if not ranks or silent:
         return None, None, False, False, f"no end from rank {silent or 'of any'}"
     ends = [answer["end_ns"] - at_ns for answer in ranks]
-    late = max(a["start_ns"] for a in answers if "start_ns" in a) - at_ns > LATE_NS
+    late_ns = max(a["start_ns"] for a in answers if "start_ns" in a) - at_ns
+    late = late_ns > max(LATE_NS, LATE_SHARE * max(ends))
     correct = all(answer.get("correct", answer not in ranks) is True for answer in answers)
     crcs = {answer["crc"] for answer in ranks if answer.get("crc")}
     # The same bits on every replica are part of being right.

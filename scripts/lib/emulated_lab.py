@@ -27,6 +27,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 
 import netlab
 from netlab import LabError, in_namespace, ip_batch, run_command
@@ -37,6 +38,8 @@ ANSWER_SECONDS = 10
 MAX_ANSWER_BYTES = 1 << 20
 # tests/lab/link.h: what Ethernet adds to a frame.
 FRAME_OVERHEAD_BYTES = 24
+# How late a host's own queue may learn of a scheduled change.
+FOLLOW_SECONDS = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +67,10 @@ class EmulatedLab(netlab.Lab):
         self._process = None
         self._socket = None
         self._socket_path = netlab.STATE_DIR / f"{run}.sock"
+        self._asking = threading.Lock()
+        self._shaped = {}  # host: the settings of its uplink that its dp0 has
+        self._going_down = threading.Event()
+        self._follower = None
 
     def __exit__(self, *_):
         self.down()
@@ -80,6 +87,9 @@ class EmulatedLab(netlab.Lab):
             raise
 
     def down(self):
+        self._going_down.set()
+        if self._follower is not None:
+            self._follower.join()
         if self._socket is not None:
             self._socket.close()
             self._socket = None
@@ -104,8 +114,21 @@ class EmulatedLab(netlab.Lab):
         return self.ask(request)["link"]
 
     def start_schedule(self):
-        """The description's schedule counts from now. It changes the switch's links, not dp0."""
+        """The description's schedule counts from now. Hosts' own queues follow at once."""
         self.ask({"do": "start_schedule"})
+        if self._follower is None:
+            self._follower = threading.Thread(target=self._follow, daemon=True)
+            self._follower.start()
+
+    def _follow(self):
+        while not self._going_down.wait(FOLLOW_SECONDS):
+            try:
+                for name, link in self.stats()["links"].items():
+                    if name in self.hosts and link["up"]["settings"] != self._shaped.get(name):
+                        self._shape(name, link["up"]["settings"])
+            except LabError as error:
+                print(f"emulated_lab: {error}", file=sys.stderr)
+                return
 
     def switch_cpu_seconds(self):
         """Of the switch since it began, with what the kernel does in its name."""
@@ -114,8 +137,9 @@ class EmulatedLab(netlab.Lab):
     def ask(self, request):
         """Any request, as tests/lab/requests.h has them; the answer, or a LabError."""
         try:
-            self._socket.send(json.dumps(request).encode())
-            answer = json.loads(self._socket.recv(MAX_ANSWER_BYTES))
+            with self._asking:
+                self._socket.send(json.dumps(request).encode())
+                answer = json.loads(self._socket.recv(MAX_ANSWER_BYTES))
         except (OSError, ValueError) as error:
             raise LabError(f"the switch of {self.run} gives no answer: {error}") from error
         if not answer["ok"]:
@@ -199,6 +223,7 @@ class EmulatedLab(netlab.Lab):
 
     def _shape(self, name, uplink):
         """dp0's own queue, as a NIC has one; none for a link without a rate."""
+        self._shaped[name] = uplink
         namespace = self.hosts[name].namespace
         if not uplink["rate_bits_per_second"]:
             shown = run_command(["tc", "-n", namespace, "qdisc", "show", "dev", "dp0", "root"])

@@ -29,7 +29,7 @@ json settings_json(const LinkSettings& s) {
   return result;
 }
 
-json link_json(const Link& link) {
+json link_json(const Link& link, Instant now) {
   const LinkCounters& c = link.counters();
   return {{"frames", c.frames},
           {"bytes", c.bytes},
@@ -40,17 +40,18 @@ json link_json(const Link& link) {
           {"duplicates", c.duplicates},
           {"reordered", c.reordered},
           {"deepest_queue_bytes", c.deepest_queue_bytes},
+          {"queued_bytes", link.queued_bytes(now)},
           {"settings", settings_json(link.settings())}};
 }
 
-json two_way_json(const TwoWayLink& link) {
-  return {{link.is_host_link ? "up" : "forward", link_json(link.first)},
-          {link.is_host_link ? "down" : "backward", link_json(link.second)}};
+json two_way_json(const TwoWayLink& link, Instant now) {
+  return {{link.is_host_link ? "up" : "forward", link_json(link.first, now)},
+          {link.is_host_link ? "down" : "backward", link_json(link.second, now)}};
 }
 
-json stats(Network& network, const SwitchCounters& counters) {
+json stats(Network& network, const SwitchCounters& counters, Instant now) {
   json links = json::object();
-  for (const TwoWayLink& link : network.links()) links[link.name] = two_way_json(link);
+  for (const TwoWayLink& link : network.links()) links[link.name] = two_way_json(link, now);
   const NetworkCounters& n = network.counters();
   return {{"ok", true},
           {"links", links},
@@ -75,7 +76,7 @@ std::string text_of(const json& request, const char* key) {
   return found != request.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-json set_link(const json& request, Network& network) {
+json set_link(const json& request, Network& network, Instant now) {
   TwoWayLink* link = network.find_link(text_of(request, "link"));
   if (link == nullptr) return failure("link: there is no host or site link of this name");
   const auto direction = parse_direction(text_of(request, "direction"), link->is_host_link);
@@ -91,7 +92,7 @@ json set_link(const json& request, Network& network) {
       reader.settings(config::read_tree(settings, "settings", errors), "");
   if (!errors.empty()) return failure(errors.front().text());
   Network::set(*link, *direction, change);
-  return {{"ok", true}, {"link", two_way_json(*link)}};
+  return {{"ok", true}, {"link", two_way_json(*link, now)}};
 }
 
 }  // namespace
@@ -101,8 +102,8 @@ Answer answer_request(std::string_view request, Network& network, const SwitchCo
   const json parsed = json::parse(request, nullptr, false);
   if (!parsed.is_object()) return {failure("the request is no JSON object").dump()};
   const std::string what = text_of(parsed, "do");
-  if (what == "stats") return {stats(network, counters).dump()};
-  if (what == "set") return {set_link(parsed, network).dump()};
+  if (what == "stats") return {stats(network, counters, now).dump()};
+  if (what == "set") return {set_link(parsed, network, now).dump()};
   if (what == "reset") {
     network.reset_counters();
     return {json({{"ok", true}}).dump(), true};

@@ -34,7 +34,10 @@ NETWORK = {
     "hosts": ["a", "b", {"name": "c", "site": "far"}],
     "sites": ["near", "far"],
     "site_links": [{"name": "wan", "between": ["near", "far"], "delay": "3 ms"}],
-    "schedule": [{"at": "200 ms", "link": "b", "direction": "down", "set": {"delay": "50 ms"}}],
+    "schedule": [
+        {"at": "200 ms", "link": "b", "direction": "down", "set": {"delay": "50 ms"}},
+        {"at": "300 ms", "link": "c", "direction": "up", "set": {"rate": "10 Mbit/s"}},
+    ],
 }
 # What a test may have changed.
 PLAIN = {
@@ -292,7 +295,10 @@ def schedule_is_kept(lab):
         deadline = time.monotonic() + 20
         while next(times) < before + 45:
             expect(time.monotonic() < deadline, "the scheduled delay was not seen")
-        print("scheduled change: seen")
+        show = ["tc", "-n", lab.hosts["c"].namespace, "qdisc", "show", "dev", "dp0", "root"]
+        while "rate 10Mbit" not in netlab.run_command(show):
+            expect(time.monotonic() < deadline, "the host's own queue has kept its old rate")
+        print("scheduled changes: seen, in the switch and in a host's own queue")
     finally:
         ping.terminate()
         ping.stdout.close()
