@@ -131,7 +131,8 @@ Status Daemon::open_dataplane() {
       PollOptions{.adaptive = config_.poll.idle == config::IdlePolicy::kAdaptive,
                   .spin = config_.poll.spin,
                   .max_sleep = config_.poll.max_sleep,
-                  .core = config_.poll.core},
+                  .core = config_.poll.core,
+                  .link_bits_per_second = config_.port().link_rate_bits_per_s.value_or(0)},
       doorbell_, engine_events_.ring.get(), events_);
   return Nothing{};
 }

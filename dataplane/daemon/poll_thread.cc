@@ -11,25 +11,37 @@
 #include <algorithm>
 
 #include "dataplane/core/flow.h"
+#include "dataplane/core/job_config.h"
 
 namespace gradplane::daemon {
 namespace {
 
-constexpr Duration kFirstNap = Duration::us(200);
-/// A nap may last so much longer than the engine's next deadline. At moderate rates that is the
-/// next packet's turn, and to wake up for each costs more than to send it; the pacer makes up for
-/// it with a burst.
-constexpr Duration kDeadlineSlack = Duration::us(200);
-static_assert(kDeadlineSlack * 4 <= core::kPacerBurst && kFirstNap * 4 <= core::kPacerBurst);
+/// The first nap after work is as long as the link takes for a burst worth waking up for, within
+/// these bounds: shorter ones cost more than they bring, longer ones are felt in small rounds.
+constexpr std::int64_t kNapPackets = 8;
+constexpr Duration kLeastNap = Duration::us(200);
+constexpr Duration kLongestFirstNap = Duration::us(500);
+/// It may last past the engine's next deadline: at moderate rates that is the next packet's turn,
+/// and the pacer makes up for it with a burst.
+static_assert(kLongestFirstNap * 2 <= core::kPacerBurst);
 /// With a job attached, the next round may begin at any moment on another host, and only a turn of
 /// the loop finds out.
 constexpr Duration kMaxNapWithJobs = Duration::us(500);
-static_assert(kFirstNap <= kMaxNapWithJobs);
+static_assert(kLongestFirstNap <= kMaxNapWithJobs);
 /// The kernel's default slack of 50 us would double the shortest naps.
 constexpr unsigned long kTimerSlackNs = 1000;
 
 timespec to_timespec(Duration d) {
   return {.tv_sec = d.count_ns() / 1'000'000'000, .tv_nsec = d.count_ns() % 1'000'000'000};
+}
+
+Duration first_nap(std::uint64_t link_bits_per_second) {
+  if (link_bits_per_second == 0) return kLeastNap;
+  constexpr std::int64_t kBits =
+      kNapPackets * static_cast<std::int64_t>(kDefaultBlockBytes + core::kWireOverheadBytes) * 8;
+  const Duration burst =
+      Duration::ns(kBits * 1'000'000'000 / static_cast<std::int64_t>(link_bits_per_second));
+  return std::clamp(burst, kLeastNap, kLongestFirstNap);
 }
 
 }  // namespace
@@ -47,7 +59,8 @@ PollThread::PollThread(engine::Engine& engine, PollOptions options, const ipc::D
       doorbell_(doorbell),
       wake_control_(wake_control),
       events_(events),
-      next_nap_(kFirstNap),
+      first_nap_(first_nap(options.link_bits_per_second)),
+      next_nap_(first_nap_),
       thread_([this] {
         pthread_setname_np(pthread_self(), "gradplane-poll");
         prctl(PR_SET_TIMERSLACK, kTimerSlackNs, 0, 0, 0);
@@ -76,7 +89,7 @@ void PollThread::run() {
       busy_ns_.store(busy_ns() + static_cast<std::uint64_t>((after - now).count_ns()),
                      std::memory_order_relaxed);
       last_work_ = after;
-      next_nap_ = kFirstNap;
+      next_nap_ = first_nap_;
       if (!events_.empty()) ipc::ring_doorbell(wake_control_);
     } else if (options_.adaptive && after - last_work_ > options_.spin) {
       nap(after);
@@ -95,7 +108,7 @@ void PollThread::nap(Instant now) {
   Duration length = std::min(next_nap_, limit);
   const Duration until_deadline = engine_.next_deadline() - now;
   if (until_deadline <= Duration{}) return;
-  length = std::min(length, std::max(until_deadline, kDeadlineSlack));
+  length = std::min(length, std::max(until_deadline, first_nap_));
   next_nap_ = std::min(next_nap_ * 2, limit);
   if (!engine_.prepare_sleep()) return;
   const int listen_fd = doorbell_is_good_ ? doorbell_.listen.get() : -1;

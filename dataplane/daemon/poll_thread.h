@@ -14,10 +14,11 @@
 namespace gradplane::daemon {
 
 struct PollOptions {
-  bool adaptive = true;               // sleep when there is no work; else spin for ever
-  Duration spin;                      // without work before the first sleep
-  Duration max_sleep;                 // longest sleep
-  std::optional<std::uint32_t> core;  // pinned to this processor
+  bool adaptive = true;                    // sleep when there is no work; else spin for ever
+  Duration spin;                           // without work before the first sleep
+  Duration max_sleep;                      // longest sleep
+  std::optional<std::uint32_t> core;       // pinned to this processor
+  std::uint64_t link_bits_per_second = 0;  // 0: not known
 };
 
 /// Runs an engine on a thread of its own until stop(). The one place that reads the clock for it.
@@ -52,6 +53,7 @@ class PollThread {
   std::atomic<std::uint64_t> total_ns_{0};  // poll thread: rw, control: ro
   Instant started_;
   Instant last_work_;
+  const Duration first_nap_;
   Duration next_nap_;
   bool doorbell_is_good_ = true;  // once a rank has spoilt it, naps end by the clock alone
   std::thread thread_;
