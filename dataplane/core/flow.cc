@@ -17,10 +17,12 @@ static_assert(kMinWindow <= kInitialWindow && kInitialWindow <= kMaxWindow);
 
 /// Queueing that the target tolerates above the smallest round trip seen.
 constexpr Duration kQueueAllowance = Duration::ms(4);
-/// A paced flow cannot fill a queue by itself, so delay that it sees comes from elsewhere (a busy
-/// processor, mostly): delay alone never takes its window below what its rate needs for the
-/// smallest round trip and this much more.
+/// A paced flow cannot fill a queue by itself, so delay that it sees comes from elsewhere: a longer
+/// path, or a busy processor. Its window always covers what its rate sends in a round trip as it is
+/// now, and this much more; only loss takes it below that.
 constexpr Duration kPacedPatience = Duration::ms(10);
+/// For so long after a loss that was heavy the window grows by acks alone.
+constexpr Duration kLossPatience = Duration::seconds(1);
 constexpr double kMaxShrink = 0.5;
 constexpr double kShrinkSlope = 0.8;
 /// Losing this share of what was sent in one round trip is congestion whatever the delay says.
@@ -68,8 +70,8 @@ Flow::Flow(Limits limits)
 }
 
 double Flow::delay_floor() const {
-  return std::clamp(paced_blocks_per_second_ * (min_rtt_ + kPacedPatience).to_seconds(), kMinWindow,
-                    kMaxWindow);
+  return std::clamp(paced_blocks_per_second_ * (smoothed_ + kPacedPatience).to_seconds(),
+                    kMinWindow, kMaxWindow);
 }
 
 Instant Flow::next_send() const {
@@ -81,6 +83,12 @@ void Flow::on_sent(Instant now, std::size_t wire_bytes, bool retransmission) {
   probe_due_ = false;
   ++counts_.sent;
   counts_.retransmitted += retransmission ? 1 : 0;
+  pacer_.on_sent(now, wire_bytes);
+}
+
+void Flow::on_copy_sent(Instant now, std::size_t wire_bytes) {
+  ++counts_.sent;
+  ++counts_.retransmitted;
   pacer_.on_sent(now, wire_bytes);
 }
 
@@ -106,7 +114,7 @@ void Flow::on_rtt(Instant now, Duration sample) {
     variance_ = rtt / 2;
     min_rtt_ = next_min_rtt_ = rtt;
     min_rtt_until_ = now + kMinRttLifetime;
-    window_ = std::max(window_, delay_floor());  // no need to feel for a rate that is known
+    cover_path(now);
     return;
   }
   const Duration error = rtt > smoothed_ ? rtt - smoothed_ : smoothed_ - rtt;
@@ -120,12 +128,25 @@ void Flow::on_rtt(Instant now, Duration sample) {
     next_min_rtt_ = rtt;
     min_rtt_until_ = now + kMinRttLifetime;
   }
+  cover_path(now);
   const Duration target = min_rtt_ + kQueueAllowance;
   if (smoothed_ <= target) return;
   const double excess = (smoothed_ - target).to_seconds() / smoothed_.to_seconds();
   const double floor = delay_floor();
   if (window_ <= floor) return;
   shrink(now, std::max({kMaxShrink, 1.0 - kShrinkSlope * excess, floor / window_}));
+}
+
+/// No need to feel for a rate that is known.
+void Flow::cover_path(Instant now) {
+  if (paced_blocks_per_second_ > 0 && now >= cover_again_at_) {
+    window_ = std::max(window_, delay_floor());
+  }
+}
+
+void Flow::on_silence(Instant now) {
+  cover_again_at_ = now + kLossPatience;
+  shrink(now, kMaxShrink);
 }
 
 void Flow::on_lost(Instant now, std::uint32_t blocks) {
@@ -135,6 +156,7 @@ void Flow::on_lost(Instant now, std::uint32_t blocks) {
   counts_.suspected_lost += blocks;
   const std::uint32_t known = epoch_acked_ + epoch_lost_;
   if (epoch_lost_ >= kHeavyLossMinBlocks && epoch_lost_ > kHeavyLoss * known) {
+    cover_again_at_ = now + kLossPatience;
     shrink(now, kMaxShrink);
   }
 }

@@ -48,6 +48,8 @@ class Flow {
   Instant next_send() const;
 
   void on_sent(Instant now, std::size_t wire_bytes, bool retransmission);
+  /// Of a block that is in flight already.
+  void on_copy_sent(Instant now, std::size_t wire_bytes);
   void on_acked(Instant now, std::uint32_t blocks);
   void on_rtt(Instant now, Duration rtt);
   void on_lost(Instant now, std::uint32_t blocks);
@@ -59,7 +61,7 @@ class Flow {
   void on_probe() { probe_due_ = true; }
 
   /// A peer has not answered several probes in a row.
-  void on_silence(Instant now) { shrink(now, 0.5); }
+  void on_silence(Instant now);
 
   /// How long to wait for an ack before probing (RFC 6298 with a floor for ack delay and
   /// scheduling).
@@ -81,6 +83,7 @@ class Flow {
  private:
   void shrink(Instant now, double factor);
   double delay_floor() const;  // blocks
+  void cover_path(Instant now);
   bool has_room() const { return probe_due_ || in_flight_ < window(); }
 
   Pacer pacer_;
@@ -96,6 +99,7 @@ class Flow {
   Duration next_min_rtt_;
   Instant min_rtt_until_;
   Instant shrink_again_at_;
+  Instant cover_again_at_;
   std::uint32_t epoch_acked_ = 0;
   std::uint32_t epoch_lost_ = 0;
   Instant epoch_end_;
