@@ -11,6 +11,9 @@
 #include "dataplane/base/limits.h"
 #include "dataplane/base/spsc_queue.h"
 
+namespace gradplane::core {
+class Bucket;
+}
 namespace gradplane::engine {
 class JobRuntime;
 }
@@ -31,10 +34,12 @@ struct Command {
     kAddJob,        // `job` becomes the poll loop's
     kRemoveJob,     // answered with kJobRemoved
     kSendControl,   // `control` to a node
+    kAddBucket,     // `bucket` of `job` is the poll loop's too, until the job has come back
     kFillSnapshot,  // `snapshot` becomes the poll loop's; answered with kSnapshotFilled
   };
   Kind kind = Kind::kSendControl;
   engine::JobRuntime* job = nullptr;
+  core::Bucket* bucket = nullptr;
   EngineSnapshot* snapshot = nullptr;
   ControlBytes control;
 };
@@ -57,6 +62,7 @@ struct Event {
   struct Size {
     std::uint32_t elements = 0;
     ElementType type = ElementType::kFloat32;
+    std::uint16_t bucket = 0;
   };
   Size ours;
   Size theirs;

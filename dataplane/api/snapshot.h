@@ -29,6 +29,15 @@ struct TrafficSnapshot {
   std::uint64_t payload_bytes_received = 0;
   std::uint64_t rounds_completed = 0;
   std::uint64_t congestion_marks = 0;
+  // As in core::Counters.
+  std::uint64_t rounds_closed_early = 0;
+  std::uint64_t rounds_closed_deadline = 0;
+  std::uint64_t rounds_closed_absent = 0;
+  std::uint64_t blocks_missing = 0;
+  std::uint64_t blocks_late = 0;
+  std::uint64_t blocks_excluded = 0;
+  std::uint64_t blocks_carried = 0;
+  std::uint64_t carry_dropped = 0;
 };
 
 struct PeerSnapshot {

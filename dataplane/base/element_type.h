@@ -48,6 +48,10 @@ constexpr std::size_t accumulator_bytes(ElementType t) {
   return element_bytes(t) < 4 ? 4 : element_bytes(t);
 }
 
+constexpr bool is_floating(ElementType t) {
+  return t != ElementType::kInt32 && t != ElementType::kInt64;
+}
+
 constexpr std::string_view element_type_name(ElementType t) {
   switch (t) {
     case ElementType::kFloat32:

@@ -6,6 +6,7 @@
 
 #include "dataplane/base/assert.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/reduce/partial.h"
 
 namespace gradplane::core {
 namespace {
@@ -43,6 +44,18 @@ bool Accumulator::add(std::uint32_t block, std::span<const std::byte> wire_bytes
   add_bytes(memory_.get() + offset(block), wire_bytes.data(), geometry_.elements_in(block));
   contributors_[i] = static_cast<std::uint16_t>(contributors_[i] + contributors);
   return --awaited_[i] == 0;
+}
+
+void Accumulator::end_partial(std::uint32_t block, double factor) {
+  const std::size_t i = block - range_.begin;
+  GP_ASSERT(range_.contains(block) && awaited_[i] > 0);
+  awaited_[i] = 0;
+  std::byte* sum = memory_.get() + offset(block);
+  if (contributors_[i] == 0) {
+    std::memset(sum, 0, geometry_.elements_in(block) * accumulator_bytes(geometry_.type));
+  } else if (factor != 1) {
+    reduce::scale(geometry_.type, sum, factor, geometry_.elements_in(block));
+  }
 }
 
 std::span<const std::byte> Accumulator::seal(std::uint32_t block) {

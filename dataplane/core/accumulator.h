@@ -28,6 +28,12 @@ class Accumulator {
   /// more.
   bool add(std::uint32_t block, std::span<const std::byte> wire_bytes, std::uint16_t contributors);
 
+  /// Whether some source's contribution to a block is awaited.
+  bool is_gathered(std::uint32_t block) const { return awaited_[block - range_.begin] == 0; }
+  /// Ends a block that lacks contributions: its sum is what came, times `factor`; zero if nothing
+  /// came. Nothing may be added to it any more. Floating types.
+  void end_partial(std::uint32_t block, double factor);
+
   /// Turns a block's sum into wire type, in place, and gives it.
   std::span<const std::byte> seal(std::uint32_t block);
   /// Replaces a block by bytes of wire type: a result on its way down.

@@ -15,11 +15,11 @@ void BlockReceiver::open(BlockRange range) {
   arrived_count_ = 0;
   first_gap_word_ = end_word_ = 0;
   unacked_packets_ = 0;
-  has_echo_ = congestion_ = owes_ack_ = false;
+  has_echo_ = congestion_ = owes_ack_ = closed_ = false;
 }
 
 bool BlockReceiver::accept(std::uint32_t block) {
-  GP_ASSERT(range_.contains(block));
+  GP_ASSERT(range_.contains(block) && !closed_);
   const std::size_t i = block - range_.begin;
   if (arrived_.test(i)) return false;
   arrived_.set(i);
@@ -42,12 +42,14 @@ bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
   congestion_ = congestion_ || packet.congestion_experienced;
   ++unacked_packets_;
   owes_ack_ = true;
-  return unacked_packets_ >= kAckEveryPackets || packet.duplicate || packet.last || complete();
+  return unacked_packets_ >= kAckEveryPackets || packet.duplicate || packet.last || closed_ ||
+         complete();
 }
 
 void BlockReceiver::fill_ack(Ack& out, Instant now) {
   out.flags = 0;
   if (complete()) out.flags |= wire::kFlagComplete;
+  if (closed_) out.flags |= wire::kFlagClosed;
   if (congestion_) out.flags |= wire::kFlagCongestion;
   out.first_word = static_cast<std::uint32_t>(first_gap_word_);
   out.word_count = end_word_ - first_gap_word_;

@@ -33,6 +33,10 @@ class BlockReceiver {
   /// True when an ack should go at once.
   bool note_packet(const Arrival& packet, Instant now);
 
+  /// No block is accepted any more; an ack that says so is owed.
+  void close() { closed_ = owes_ack_ = true; }
+  bool closed() const { return closed_; }
+
   bool complete() const { return arrived_count_ == range_.size(); }
   bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
   bool owes_ack() const { return owes_ack_; }
@@ -61,6 +65,7 @@ class BlockReceiver {
   bool has_echo_ = false;
   bool congestion_ = false;
   bool owes_ack_ = false;
+  bool closed_ = false;
 };
 
 /// Packets after which an ack goes at once, and how long one may wait otherwise: with many slow

@@ -10,19 +10,36 @@
 namespace gradplane::core {
 
 BlockSender::BlockSender(std::size_t capacity_blocks)
-    : new_(capacity_blocks),
-      lost_(capacity_blocks),
+    : critical_(capacity_blocks),
+      urgent_(capacity_blocks),
+      new_(capacity_blocks),
+      spare_(capacity_blocks),
+      copies_(capacity_blocks),
       in_flight_(capacity_blocks),
       acked_(capacity_blocks),
+      sent_(capacity_blocks),
       sent_us_(capacity_blocks) {}
 
-void BlockSender::open(BlockRange range, std::uint32_t rotation) {
+void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* critical) {
   GP_ASSERT(range.size() <= sent_us_.size());
   range_ = range;
-  for (Bitmap* b : {&new_, &lost_, &in_flight_, &acked_}) b->reset(range.size());
+  for (Bitmap* b : {&critical_, &urgent_, &new_, &spare_, &copies_, &in_flight_, &acked_, &sent_}) {
+    b->reset(range.size());
+  }
+  has_bounds_ = critical != nullptr;
+  if (has_bounds_) {
+    for (std::size_t b = critical->next_set(range.begin); b < range.end;
+         b = critical->next_set(b + 1)) {
+      critical_.set(b - range.begin);
+    }
+  } else {
+    critical_.set_all();
+  }
   cursor_ = range.size() == 0 ? 0 : rotation % range.size();
   first_open_word_ = 0;
-  new_count_ = lost_count_ = in_flight_count_ = acked_count_ = 0;
+  closed_ = false;
+  urgent_count_ = new_count_ = spare_count_ = copy_count_ = 0;
+  in_flight_count_ = acked_count_ = sent_count_ = 0;
 }
 
 std::uint32_t BlockSender::close() {
@@ -33,28 +50,45 @@ std::uint32_t BlockSender::close() {
 
 void BlockSender::offer(std::uint32_t block) {
   const std::size_t i = block - range_.begin;
-  if (new_.test(i) || lost_.test(i) || in_flight_.test(i) || acked_.test(i)) return;
-  new_.set(i);
-  ++new_count_;
+  if (closed_ || urgent_.test(i) || new_.test(i) || sent_.test(i)) return;
+  if (has_bounds_ && critical_.test(i)) {
+    urgent_.set(i);
+    ++urgent_count_;
+  } else {
+    new_.set(i);
+    ++new_count_;
+  }
 }
 
 void BlockSender::offer_all() {
   for (std::uint32_t b = range_.begin; b < range_.end; ++b) offer(b);
 }
 
-BlockSender::Pick BlockSender::take(std::uint32_t now_us) {
-  const bool retransmission = lost_count_ > 0;
+BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs) {
+  if (urgent_count_ + new_count_ + spare_count_ == 0) return take_copy(now_us);
   std::size_t i;
-  if (retransmission) {
-    i = lost_.next_set(0);
-    lost_.clear(i);
-    --lost_count_;
-  } else {
+  if (urgent_count_ > 0) {
+    i = urgent_.next_set(0);
+    urgent_.clear(i);
+    --urgent_count_;
+  } else if (new_count_ > 0) {
     i = new_.next_set(cursor_);
     if (i == Bitmap::kNone) i = new_.next_set(0);
     cursor_ = i + 1;
     new_.clear(i);
     --new_count_;
+  } else {
+    i = spare_.next_set(0);
+    spare_.clear(i);
+    --spare_count_;
+  }
+  const bool retransmission = sent_.test(i);
+  if (!retransmission) {
+    sent_.set(i);
+    ++sent_count_;
+  } else if (copy_repairs) {
+    copies_.set(i);
+    ++copy_count_;
   }
   in_flight_.set(i);
   ++in_flight_count_;
@@ -62,18 +96,48 @@ BlockSender::Pick BlockSender::take(std::uint32_t now_us) {
   return {range_.begin + static_cast<std::uint32_t>(i), retransmission};
 }
 
+BlockSender::Pick BlockSender::take_copy(std::uint32_t now_us) {
+  const std::size_t i = copies_.next_set(0);
+  drop_copy(i);
+  sent_us_[i] = now_us;  // the younger of the two tells when both are lost
+  return {range_.begin + static_cast<std::uint32_t>(i), true, true};
+}
+
+void BlockSender::drop_copy(std::size_t i) {
+  if (!copies_.test(i)) return;
+  copies_.clear(i);
+  --copy_count_;
+}
+
+/// A block that was in flight and did not arrive.
+void BlockSender::queue_again(std::size_t i) {
+  drop_copy(i);
+  in_flight_.clear(i);
+  --in_flight_count_;
+  if (critical_.test(i)) {
+    urgent_.set(i);
+    ++urgent_count_;
+  } else {
+    spare_.set(i);
+    ++spare_count_;
+  }
+}
+
 std::uint32_t BlockSender::acknowledge_word(std::size_t w, std::uint64_t arrived) {
-  const std::uint64_t known = in_flight_.word(w) | lost_.word(w);
-  const std::uint64_t fresh = arrived & known;
-  if (fresh == 0) return 0;
-  const auto from_flight = static_cast<std::uint32_t>(std::popcount(fresh & in_flight_.word(w)));
-  const auto from_lost = static_cast<std::uint32_t>(std::popcount(fresh & lost_.word(w)));
-  in_flight_.set_word(w, in_flight_.word(w) & ~fresh);
-  lost_.set_word(w, lost_.word(w) & ~fresh);
-  acked_.set_word(w, acked_.word(w) | fresh);
+  const std::uint64_t fresh = arrived & sent_.word(w) & ~acked_.word(w);
+  if (fresh == 0 || closed_) return 0;
+  const auto take_from = [&](Bitmap& set) {
+    const auto count = static_cast<std::uint32_t>(std::popcount(fresh & set.word(w)));
+    set.set_word(w, set.word(w) & ~fresh);
+    return count;
+  };
+  const std::uint32_t from_flight = take_from(in_flight_);
   in_flight_count_ -= from_flight;
-  lost_count_ -= from_lost;
-  acked_count_ += from_flight + from_lost;
+  urgent_count_ -= take_from(urgent_);
+  spare_count_ -= take_from(spare_);
+  copy_count_ -= take_from(copies_);
+  acked_.set_word(w, acked_.word(w) | fresh);
+  acked_count_ += static_cast<std::uint32_t>(std::popcount(fresh));
   return from_flight;
 }
 
@@ -102,6 +166,14 @@ std::uint32_t BlockSender::on_arrived(std::uint32_t block) {
   return acknowledge_word(i / Bitmap::kWordBits, std::uint64_t{1} << (i % Bitmap::kWordBits));
 }
 
+std::uint32_t BlockSender::on_closed() {
+  const std::uint32_t forgotten = in_flight_count_;
+  for (Bitmap* b : {&urgent_, &new_, &spare_, &copies_, &in_flight_}) b->reset(range_.size());
+  urgent_count_ = new_count_ = spare_count_ = copy_count_ = in_flight_count_ = 0;
+  closed_ = true;
+  return forgotten;
+}
+
 std::uint32_t BlockSender::find_lost(std::uint32_t echo_us, Duration reorder_window) {
   const auto window_us = static_cast<std::uint32_t>(reorder_window.count_ns() / 1000);
   const std::uint32_t horizon = echo_us - window_us;
@@ -109,12 +181,9 @@ std::uint32_t BlockSender::find_lost(std::uint32_t echo_us, Duration reorder_win
   std::size_t i = in_flight_.next_set(first_open_word_ * Bitmap::kWordBits);
   for (; i != Bitmap::kNone; i = in_flight_.next_set(i + 1)) {
     if (!before_us(sent_us_[i], horizon)) continue;
-    in_flight_.clear(i);
-    lost_.set(i);
+    queue_again(i);
     ++found;
   }
-  in_flight_count_ -= found;
-  lost_count_ += found;
   return found;
 }
 
@@ -129,10 +198,7 @@ std::uint32_t BlockSender::probe(std::uint32_t now_us) {
     oldest_age = age;
   }
   if (oldest == Bitmap::kNone) return 0;
-  in_flight_.clear(oldest);
-  lost_.set(oldest);
-  --in_flight_count_;
-  ++lost_count_;
+  queue_again(oldest);
   return 1;
 }
 

@@ -49,6 +49,14 @@ void Counters::add(const Counters& o) {
   payload_bytes_received += o.payload_bytes_received;
   rounds_completed += o.rounds_completed;
   congestion_marks += o.congestion_marks;
+  rounds_closed_early += o.rounds_closed_early;
+  rounds_closed_deadline += o.rounds_closed_deadline;
+  rounds_closed_absent += o.rounds_closed_absent;
+  blocks_missing += o.blocks_missing;
+  blocks_late += o.blocks_late;
+  blocks_excluded += o.blocks_excluded;
+  blocks_carried += o.blocks_carried;
+  carry_dropped += o.carry_dropped;
 }
 
 }  // namespace gradplane::core

@@ -22,8 +22,10 @@ struct Builder {
     edges.out.push_back(std::move(edge));
   }
 
-  void add_in(std::size_t tree, std::uint16_t peer, wire::PacketType type, std::uint16_t ranks) {
+  void add_in(std::size_t tree, std::uint16_t peer, wire::PacketType type, std::uint16_t ranks,
+              std::size_t source = 0) {
     InEdge edge;
+    edge.source = static_cast<std::uint16_t>(source);
     edge.peer = peer;
     edge.tree = static_cast<std::uint8_t>(tree);
     edge.type = type;
@@ -54,8 +56,9 @@ Edges::Edges(const JobConfig& config)
       build.add_out(t, tree.parent, wire::PacketType::kPush);
       build.add_in(t, tree.parent, wire::PacketType::kResult, config.world_size);
     }
-    for (const ChildConfig& child : tree.children) {
-      build.add_in(t, child.peer, wire::PacketType::kPush, child.ranks);
+    for (std::size_t c = 0; c < tree.children.size(); ++c) {
+      const ChildConfig& child = tree.children[c];
+      build.add_in(t, child.peer, wire::PacketType::kPush, child.ranks, c);
       build.add_out(t, child.peer, wire::PacketType::kResult);
     }
   }

@@ -33,7 +33,8 @@ struct InEdge {
   std::uint16_t peer = 0;
   std::uint8_t tree = 0;
   wire::PacketType type = wire::PacketType::kPush;
-  std::uint16_t ranks = 0;  // pushes: in the child's subtree; results: of the job
+  std::uint16_t ranks = 0;   // pushes: in the child's subtree; results: of the job
+  std::uint16_t source = 0;  // pushes: which of the tree's children
   std::vector<BlockReceiver> receivers;
 };
 

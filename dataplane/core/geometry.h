@@ -18,17 +18,21 @@ struct BlockRange {
   bool contains(std::uint32_t block) const { return block >= begin && block < end; }
 };
 
-/// How a round's bucket is cut into blocks. A block never splits an element, so whatever is lost,
-/// what arrives is whole elements (LTP's Bubble Filling, by construction).
+/// What all nodes say alike of a round: how its bucket is cut into blocks, and which one it is. A
+/// block never splits an element, so whatever is lost, what arrives is whole elements (LTP's Bubble
+/// Filling, by construction).
 struct Geometry {
   ElementType type = ElementType::kFloat32;
   std::uint32_t elements = 0;        // of the bucket
   std::uint32_t block_elements = 0;  // of every block but the last
   std::uint32_t blocks = 0;
+  std::uint16_t bucket = 0;  // 0: none; every block is needed
 
-  static Geometry of(ElementType type, std::uint32_t elements, std::size_t block_bytes) {
+  static Geometry of(ElementType type, std::uint32_t elements, std::size_t block_bytes,
+                     std::uint16_t bucket = 0) {
     Geometry g;
     g.type = type;
+    g.bucket = bucket;
     g.elements = elements;
     g.block_elements = static_cast<std::uint32_t>(block_bytes / element_bytes(type));
     g.blocks = (elements + g.block_elements - 1) / g.block_elements;

@@ -40,8 +40,13 @@ class Job {
               bool congestion_experienced, Instant now);
 
   /// The rank's contribution to `round` lies in its arena slot. See SubmitResult.
+  /// `bucket` 0: of none.
   SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements,
-                      ElementType type);
+                      ElementType type, std::uint32_t bucket = 0);
+
+  /// From the next round of this bucket on it may lack what its bounds allow. The bucket must
+  /// outlive the job, fit it (see make_bucket()), and be the first with its id: false if not.
+  [[nodiscard]] bool add_bucket(Bucket* bucket);
 
   /// Sums some of what local ranks have submitted. True while there is more to do.
   bool sum_local(std::size_t max_blocks);
@@ -51,7 +56,8 @@ class Job {
   /// The next block that may go, into `out` (header and block bytes).
   std::optional<Outgoing> poll_data(std::span<std::byte> out, Instant now);
 
-  /// Looks for peers that have fallen silent. Call it when next_timer() has come.
+  /// Looks for peers that have fallen silent, and for rounds that may close. Call it when
+  /// next_timer() has come.
   void tick(Instant now);
   /// When to call tick() or poll_ack() again, if no packet comes before; in the past: at once.
   Instant next_timer() const;
@@ -99,22 +105,46 @@ class Job {
   void block_gathered(Round& round, std::size_t tree, std::uint32_t block);
   void result_known(Round& round, std::size_t tree, std::uint32_t block,
                     std::span<const std::byte> bytes, std::uint16_t contributors);
+  void tell_if_done(Round& round);
   void finish_if_done(Round& round);
   void report_mismatch(std::uint16_t node, const Round& round, const Geometry& theirs);
+
+  // job_gather.cc: rounds that may lack blocks
+  Bucket* bounds_of(const Geometry& geometry) const;
+  bool is_lossy(const Round& round, std::size_t tree) const {
+    return (round.lossy_trees >> tree & 1) != 0;
+  }
+  void open_gathers(Round& round);
+  bool take_in_hand(Round& round);
+  void restore_residual(Round& round);
+  void note_arrival(Round& round, const InEdge& edge, const wire::Header& header, Instant now);
+  void note_energy(Round& round, std::uint32_t block, std::span<const std::byte> bytes);
+  void note_sum_energy(Round& round, std::uint32_t block, std::span<const std::byte> bytes);
+  bool is_measured(const Round& round, std::uint32_t block) const;
+  void close_if_full(Round& round, std::size_t tree);
+  void close_due_rounds(Instant now);
+  void close_partial(Round& round, std::size_t tree, CloseReason reason, Instant now);
+  void end_gather(Round& round, std::size_t tree, CloseReason reason, Instant now);
+  void keep_contribution(Round& round, std::size_t tree, std::uint32_t block);
+  void on_settled(Round& round, OutEdge& push, bool was_settled, Instant now);
+  void settle_residual(Round& round, const BlockSender& sender);
 
   // job_receive.cc
   void handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now);
   Round* round_for_data(const wire::Packet& packet, std::size_t edge, Instant now);
   bool may_be_passed_by(const Round& round) const;
+  bool all_submitted(const Round& round) const;
   bool answers_a_push(const Round& round, const wire::Packet& packet) const;
-  void handle_push(Round& round, InEdge& edge, const wire::Packet& packet);
-  void handle_result(Round& round, const InEdge& edge, const wire::Packet& packet);
+  bool names_its_ranks(const wire::Header& header, const InEdge& edge) const;
+  void handle_push(Round& round, InEdge& edge, const wire::Packet& packet, Instant now);
+  void handle_result(Round& round, const InEdge& edge, const wire::Packet& packet, Instant now);
   void handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now);
   void request_ack(std::size_t edge, std::uint32_t round, bool at_once, Instant now);
 
   // job_transmit.cc
   std::optional<Outgoing> write_ack(const AckRequest& request, std::span<std::byte> out,
                                     Instant now);
+  bool waits_for_closing(const Round& round, const InEdge& edge) const;
   struct Work {
     std::uint16_t edge = kNoPeer;
     std::size_t slot = 0;
@@ -135,6 +165,8 @@ class Job {
   std::vector<bool> sums_in_tree_;
   std::vector<std::uint16_t> peer_of_node_;
   std::vector<Round> rounds_;
+  std::vector<Bucket*> buckets_;   // by id
+  std::uint16_t lossy_slots_ = 0;  // slots with a round that may close without all blocks
   std::vector<Flow> flows_;
   FixedQueue<AckRequest> urgent_acks_;
   FixedQueue<AckRequest> delayed_acks_;

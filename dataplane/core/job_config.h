@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "dataplane/base/limits.h"
+#include "dataplane/base/loss_bounds.h"
+#include "dataplane/core/gather.h"
 #include "dataplane/core/geometry.h"
 #include "dataplane/wire/packet.h"
 
@@ -37,6 +39,8 @@ struct TreeConfig {
   std::uint16_t parent = kNoPeer;  // a member without a parent is the root
   std::vector<ChildConfig> children;
   WeightShare share;
+  /// Every member's parent is the root: only there may a round close without all blocks.
+  bool flat = false;
 };
 
 /// A rank on this node: its arena. Slot s begins at arena + s * round_bytes.
@@ -59,6 +63,9 @@ struct JobConfig {
   std::vector<PeerConfig> peers;
   std::vector<TreeConfig> trees;
   std::vector<LocalRank> local_ranks;
+  Compensation compensation = Compensation::kRescale;
+  CloseLimits close_limits;
+  bool measure_energy = false;  // for bounds that are learned
 
   std::uint64_t total_weight() const {
     std::uint64_t sum = 0;

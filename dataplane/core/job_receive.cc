@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <algorithm>
+#include <bit>
 
 #include "dataplane/base/assert.h"
 #include "dataplane/core/job.h"
@@ -40,7 +41,8 @@ Round* Job::round_for_data(const wire::Packet& packet, std::size_t edge, Instant
     counters_.drop(Drop::kFutureRound);
     return nullptr;
   }
-  const Geometry geometry = Geometry::of(h.element_type, h.round_elements, config_.block_bytes);
+  const Geometry geometry =
+      Geometry::of(h.element_type, h.round_elements, config_.block_bytes, h.bucket);
   if (!geometry_fits(geometry) || h.block >= geometry.blocks ||
       h.elements != geometry.elements_in(h.block) ||
       !range_of(h.tree, h.round, geometry).contains(h.block)) {
@@ -69,11 +71,27 @@ bool Job::may_be_passed_by(const Round& round) const {
   return !round.open && config_.local_ranks.empty();
 }
 
-/// A result can exist only after our own contribution to its block has left.
+/// A result can exist only after our own contribution to its block has left, or after the root has
+/// closed the round without it.
 bool Job::answers_a_push(const Round& round, const wire::Packet& packet) const {
   const wire::Header& h = packet.header;
-  const OutEdge& push = edges_.out[edges_.push_out_of_tree[h.tree]];
-  return round.open && push.senders[h.round % kRoundSlots].was_sent(h.block);
+  if (!round.open) return false;
+  const BlockSender& push =
+      edges_.out[edges_.push_out_of_tree[h.tree]].senders[h.round % kRoundSlots];
+  return push.was_sent(h.block) || (push.settled() && all_submitted(round));
+}
+
+bool Job::all_submitted(const Round& round) const {
+  return static_cast<std::size_t>(std::popcount(round.submitted)) == config_.local_ranks.size();
+}
+
+/// A push names every rank of its subtree. A result does, unless its root has closed the round
+/// early, which it may with floating gradients alone.
+bool Job::names_its_ranks(const wire::Header& h, const InEdge& edge) const {
+  const bool partial = (h.flags & wire::kFlagPartial) != 0;
+  if (!partial) return h.contributors == edge.ranks;
+  return h.type == wire::PacketType::kResult && h.bucket != 0 && is_floating(h.element_type) &&
+         h.contributors < edge.ranks;
 }
 
 void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now) {
@@ -81,12 +99,12 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, I
   const std::size_t index = edges_.find_in(h.type, h.tree, peer);
   if (index == Edges::kNoEdge) return counters_.drop(Drop::kNotPeer);
   InEdge& edge = edges_.in[index];
-  // Exact rounds only: a block names every rank of its subtree.
-  if (h.contributors != edge.ranks) return counters_.drop(Drop::kBadContributors);
+  if (!names_its_ranks(h, edge)) return counters_.drop(Drop::kBadContributors);
   Round* round = round_for_data(packet, index, now);
   if (round == nullptr) return;
   BlockReceiver& receiver = edge.receivers[h.round % kRoundSlots];
-  const bool duplicate = !receiver.accept(h.block);
+  const bool late = receiver.closed();
+  const bool duplicate = late || !receiver.accept(h.block);
   const bool owed_before = receiver.owes_ack();
   const bool at_once = receiver.note_packet({.timestamp_us = h.timestamp_us,
                                              .congestion_experienced = ce,
@@ -94,7 +112,9 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, I
                                              .last = (h.flags & wire::kFlagLast) != 0},
                                             now);
   if (ce) ++counters_.congestion_marks;
-  if (duplicate) {
+  if (late) {
+    ++counters_.blocks_late;
+  } else if (duplicate) {
     counters_.drop(Drop::kDuplicate);
   } else {
     ++counters_.blocks_received;
@@ -103,30 +123,38 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, I
   if (at_once || !owed_before) request_ack(index, h.round, at_once, now);
   if (duplicate) return;
   if (h.type == wire::PacketType::kPush) {
-    handle_push(*round, edge, packet);
+    handle_push(*round, edge, packet, now);
   } else {
-    handle_result(*round, edge, packet);
+    handle_result(*round, edge, packet, now);
   }
 }
 
-void Job::handle_push(Round& round, InEdge& edge, const wire::Packet& packet) {
+void Job::handle_push(Round& round, InEdge& edge, const wire::Packet& packet, Instant now) {
   const std::uint32_t block = packet.header.block;
+  note_arrival(round, edge, packet.header, now);
+  note_energy(round, block, packet.payload);
   if (round.accumulators[edge.tree].add(block, packet.payload, packet.header.contributors)) {
     block_gathered(round, edge.tree, block);
   }
+  close_if_full(round, edge.tree);
 }
 
-void Job::handle_result(Round& round, const InEdge& edge, const wire::Packet& packet) {
+void Job::handle_result(Round& round, const InEdge& edge, const wire::Packet& packet, Instant now) {
   const std::uint32_t block = packet.header.block;
   const std::size_t slot = round.id % kRoundSlots;
   OutEdge& push = edges_.out[edges_.push_out_of_tree[edge.tree]];
-  // A result of a block proves that our contribution to it has arrived.
-  flows_[push.peer].on_forgotten(push.senders[slot].on_arrived(block));
-  refresh(push, slot);
+  BlockSender& sender = push.senders[slot];
+  const bool was_settled = sender.settled();
+  if (packet.header.contributors == config_.world_size) {
+    // A full result of a block proves that our contribution to it has arrived.
+    flows_[push.peer].on_forgotten(sender.on_arrived(block));
+    refresh(push, slot);
+  }
   if (sums_in(edge.tree)) {
     round.accumulators[edge.tree].replace(block, packet.payload, packet.header.contributors);
   }
   result_known(round, edge.tree, block, packet.payload, packet.header.contributors);
+  on_settled(round, push, was_settled, now);
 }
 
 void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now) {
@@ -141,7 +169,7 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
   OutEdge& edge = edges_.out[index];
   const std::size_t slot = h.round % kRoundSlots;
   BlockSender& sender = edge.senders[slot];
-  const bool was_complete = sender.complete();
+  const bool was_settled = sender.settled();
 
   wire::AckBody body;
   std::array<std::uint64_t, wire::kMaxAckWords>& words = ack_->words;
@@ -161,8 +189,13 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
     counters_.blocks_suspected_lost += lost;
     if (lost > 0) flow.on_lost(now, lost);
   }
+  if (of_push && (h.flags & wire::kFlagClosed) != 0 && round.geometry.bucket != 0) {
+    flow.on_forgotten(sender.on_closed());
+  }
   refresh(edge, slot);
-  if (!of_push && sender.complete() && !was_complete) {
+  if (of_push) {
+    on_settled(round, edge, was_settled, now);
+  } else if (sender.complete() && !was_settled) {
     --round.results_unacked;
     finish_if_done(round);
   }

@@ -38,6 +38,7 @@ Job::Job(JobConfig config)
       edges_(config_),
       peer_of_node_(peer_table(config_)),
       rounds_(kRoundSlots),
+      buckets_(kMaxBuckets + 1),
       urgent_acks_(std::max<std::size_t>(1, edges_.in.size()) * kRoundSlots * 2),
       delayed_acks_(std::max<std::size_t>(1, edges_.in.size()) * kRoundSlots * 2),
       local_work_(std::max<std::size_t>(1, config_.local_ranks.size()) * kRoundSlots *
@@ -52,6 +53,7 @@ Job::Job(JobConfig config)
   for (std::uint32_t n = 0; n < kRoundSlots; ++n) {
     Round& round = slot_of(config_.first_round + n);
     round.id = config_.first_round + n;
+    round.local_left.resize(config_.trees.size());
     for (std::size_t t = 0; t < config_.trees.size(); ++t) {
       const std::size_t capacity = sums_in(t)
                                        ? max_blocks_of_tree(config_.trees[t].share.weight,
@@ -83,6 +85,11 @@ void Job::open_round(Round& round, const Geometry& geometry) {
   round.submitted = 0;
   round.results_awaited = 0;
   round.results_unacked = 0;
+  round.pushes_unsettled = 0;
+  round.partial_blocks = 0;
+  round.told = false;
+  round.bucket = bounds_of(geometry);
+  round.lossy_trees = 0;
   round.min_contributors = config_.world_size;
   const std::size_t slot = round.id % kRoundSlots;
   for (std::size_t t = 0; t < config_.trees.size(); ++t) {
@@ -93,23 +100,30 @@ void Job::open_round(Round& round, const Geometry& geometry) {
     if (!sums_in(t)) continue;
     const std::size_t sources = tree.children.size() + config_.local_ranks.size();
     round.accumulators[t].open(geometry, range, static_cast<std::uint16_t>(sources));
+    round.local_left[t] = range.size() * static_cast<std::uint32_t>(config_.local_ranks.size());
   }
   for (OutEdge& edge : edges_.out) {
     const BlockRange range = range_of(edge.tree, round.id, geometry);
     // The same order at every sender, so that blocks complete one after the other at the root, and
     // another order in every round, so that the tail is never the same blocks.
-    edge.senders[slot].open(range, round.id * kRotationStride);
+    const bool is_push = edge.type == wire::PacketType::kPush;
+    edge.senders[slot].open(
+        range, round.id * kRotationStride,
+        is_push && round.bucket != nullptr ? &round.bucket->critical() : nullptr);
     edge.backoff[slot] = 0;
-    if (edge.type == wire::PacketType::kResult && range.size() > 0) ++round.results_unacked;
+    if (range.size() > 0) ++(is_push ? round.pushes_unsettled : round.results_unacked);
   }
   for (InEdge& edge : edges_.in) {
     edge.receivers[slot].open(range_of(edge.tree, round.id, geometry));
   }
+  open_gathers(round);
 }
 
 SubmitResult Job::submit(std::size_t local_rank, std::uint32_t id, std::uint32_t elements,
-                         ElementType type) {
-  const Geometry geometry = Geometry::of(type, elements, config_.block_bytes);
+                         ElementType type, std::uint32_t bucket) {
+  if (bucket > kMaxBuckets) return SubmitResult::kRejected;
+  const Geometry geometry =
+      Geometry::of(type, elements, config_.block_bytes, static_cast<std::uint16_t>(bucket));
   if (!geometry_fits(geometry)) return SubmitResult::kRejected;
   Round& round = slot_of(id);
   const std::uint32_t bit = std::uint32_t{1} << local_rank;
@@ -123,7 +137,9 @@ SubmitResult Job::submit(std::size_t local_rank, std::uint32_t id, std::uint32_t
     report_mismatch(config_.self, round, geometry);
     return SubmitResult::kMismatch;
   }
+  if (!take_in_hand(round)) return SubmitResult::kBusy;
   round.submitted |= bit;
+  if (local_rank == 0) restore_residual(round);
   contribute(round, local_rank);
   return SubmitResult::kAccepted;
 }
@@ -158,9 +174,12 @@ bool Job::sum_local(std::size_t max_blocks) {
     const std::byte* bytes = rank.arena + (work.round % kRoundSlots) * config_.round_bytes +
                              round.geometry.offset_bytes(block);
     if (++work.block == range_of(tree, work.round, round.geometry).end) local_work_.pop();
+    --round.local_left[tree];
+    note_energy(round, block, {bytes, round.geometry.bytes_in(block)});
     if (round.accumulators[tree].add(block, {bytes, round.geometry.bytes_in(block)}, 1)) {
       block_gathered(round, tree, block);
     }
+    close_if_full(round, tree);
   }
   return !local_work_.empty();
 }
@@ -169,6 +188,7 @@ void Job::block_gathered(Round& round, std::size_t tree, std::uint32_t block) {
   Accumulator& sums = round.accumulators[tree];
   const std::span<const std::byte> bytes = sums.seal(block);
   if (config_.trees[tree].parent == kNoPeer) {
+    note_sum_energy(round, block, bytes);
     result_known(round, tree, block, bytes, sums.contributors(block));
     return;
   }
@@ -180,6 +200,8 @@ void Job::block_gathered(Round& round, std::size_t tree, std::uint32_t block) {
 void Job::result_known(Round& round, std::size_t tree, std::uint32_t block,
                        std::span<const std::byte> bytes, std::uint16_t contributors) {
   const std::size_t slot = round.id % kRoundSlots;
+  keep_contribution(round, tree, block);
+  round.partial_blocks += contributors < config_.world_size ? 1 : 0;
   for (const LocalRank& rank : config_.local_ranks) {
     std::memcpy(rank.arena + slot * config_.round_bytes + round.geometry.offset_bytes(block),
                 bytes.data(), bytes.size());
@@ -190,12 +212,24 @@ void Job::result_known(Round& round, std::size_t tree, std::uint32_t block,
     refresh(edges_.out[index], slot);
   }
   GP_ASSERT(round.results_awaited > 0);
-  if (--round.results_awaited > 0) return;
+  --round.results_awaited;
+  tell_if_done(round);
+}
+
+/// A round is done here when every result has come, and it is known what of ours is in them: the
+/// next gradient of the bucket needs to know.
+void Job::tell_if_done(Round& round) {
+  if (round.told || round.results_awaited > 0 || round.pushes_unsettled > 0) return;
+  round.told = true;
+  if (round.bucket != nullptr && round.bucket->round_in_hand() == round.id) {
+    round.bucket->put_down();
+  }
   ++counters_.rounds_completed;
   for (std::size_t r = 0; r < config_.local_ranks.size(); ++r) {
     const bool queued = events_.push({.kind = Event::Kind::kRoundDone,
                                       .local_rank = static_cast<std::uint16_t>(r),
                                       .contributors = round.min_contributors,
+                                      .partial_blocks = round.partial_blocks,
                                       .node = config_.self,
                                       .round = round.id,
                                       .ours = round.geometry,
@@ -206,7 +240,7 @@ void Job::result_known(Round& round, std::size_t tree, std::uint32_t block,
 }
 
 void Job::finish_if_done(Round& round) {
-  if (!round.open || round.results_awaited > 0 || round.results_unacked > 0) return;
+  if (!round.open || !round.told || round.results_unacked > 0) return;
   const std::size_t slot = round.id % kRoundSlots;
   for (OutEdge& edge : edges_.out) {
     flows_[edge.peer].on_forgotten(edge.senders[slot].close());
@@ -223,6 +257,7 @@ void Job::report_mismatch(std::uint16_t node, const Round& round, const Geometry
   const bool queued = events_.push({.kind = Event::Kind::kMismatch,
                                     .local_rank = 0,
                                     .contributors = 0,
+                                    .partial_blocks = 0,
                                     .node = node,
                                     .round = round.id,
                                     .ours = round.geometry,

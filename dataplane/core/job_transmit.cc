@@ -23,6 +23,9 @@ Duration probe_pause(const Flow& flow, std::uint8_t backoff) {
   return std::max(timeout, std::min(timeout * (std::int64_t{1} << backoff), kLongestProbePause));
 }
 
+/// From this round trip on repairs go twice where nothing else waits.
+constexpr Duration kLongPath = Duration::ms(10);
+
 /// Unanswered probes after which the window shrinks.
 constexpr std::uint8_t kSilentAfterProbes = 2;
 
@@ -64,12 +67,17 @@ std::optional<Job::Outgoing> Job::write_ack(const AckRequest& request, std::span
   InEdge& edge = edges_.in[request.edge];
   const Round& round = slot_of(request.round);
   BlockReceiver::Ack& ack = *ack_;
-  if (round.open && round.id == request.round) {
-    BlockReceiver& receiver = edge.receivers[request.round % kRoundSlots];
+  BlockReceiver& receiver = edge.receivers[request.round % kRoundSlots];
+  const bool is_open = round.open && round.id == request.round;
+  const bool ended_last = !round.open && round.id - kRoundSlots == request.round;
+  if (is_open) {
     if (!receiver.owes_ack()) return std::nullopt;  // an earlier one has said it all
+    if (waits_for_closing(round, edge)) return std::nullopt;
+    receiver.fill_ack(ack, now);
+  } else if (ended_last && receiver.closed()) {
     receiver.fill_ack(ack, now);
   } else {
-    // The round has ended here, so every block of the edge has arrived.
+    // The round has ended here, and was not closed: every block of the edge has arrived.
     ack.flags = wire::kFlagComplete;
     ack.first_word = 0;
     ack.word_count = 0;
@@ -85,6 +93,14 @@ std::optional<Job::Outgoing> Job::write_ack(const AckRequest& request, std::span
   finish_packet(out.first(bytes));
   ++counters_.acks_sent;
   return Outgoing{config_.peers[edge.peer].node, static_cast<std::uint32_t>(bytes)};
+}
+
+/// The parent ends a round when we have all its results, and forgets what of ours is in them. So it
+/// learns that we have them only when we know that too.
+bool Job::waits_for_closing(const Round& round, const InEdge& edge) const {
+  const std::size_t slot = round.id % kRoundSlots;
+  if (edge.type != wire::PacketType::kResult || !edge.receivers[slot].complete()) return false;
+  return !edges_.out[edges_.push_out_of_tree[edge.tree]].senders[slot].settled();
 }
 
 Job::Work Job::oldest_work(std::uint16_t peer) const {
@@ -124,22 +140,35 @@ Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::b
                                Instant now) {
   const Round& round = rounds_[slot];
   BlockSender& sender = edge.senders[slot];
-  const BlockSender::Pick pick = sender.take(clock_us(now));
+  Flow& flow = flows_[edge.peer];
+  const BlockSender::Pick pick = sender.take(clock_us(now), flow.min_rtt() >= kLongPath);
   wire::Header h = header_for(edge.type, edge.tree, round.id, now);
-  h.flags = wire::kFlagCritical;
+  if (sender.is_critical(pick.block)) h.flags |= wire::kFlagCritical;
   if (pick.retransmission) h.flags |= wire::kFlagRetransmission;
   if (sender.all_sent()) h.flags |= wire::kFlagLast;
+  if (edge.type == wire::PacketType::kPush && round.bucket != nullptr) {
+    h.flags |= wire::kFlagBounded;
+  }
   h.element_type = round.geometry.type;
+  h.bucket = round.geometry.bucket;
   h.block = pick.block;
   h.elements = static_cast<std::uint16_t>(round.geometry.elements_in(pick.block));
   h.round_elements = round.geometry.elements;
   const std::span<const std::byte> bytes = bytes_to_send(edge, round, pick.block, h.contributors);
+  if (edge.type == wire::PacketType::kResult && h.contributors < config_.world_size) {
+    h.flags |= wire::kFlagPartial;
+  }
   wire::write_header(out, h);
   std::memcpy(out.data() + wire::kHeaderBytes, bytes.data(), bytes.size());
   const std::size_t length = wire::kHeaderBytes + bytes.size();
   finish_packet(out.first(length));
 
-  flows_[edge.peer].on_sent(now, bytes.size() + kWireOverheadBytes, pick.retransmission);
+  const std::size_t wire_bytes = bytes.size() + kWireOverheadBytes;
+  if (pick.copy) {
+    flow.on_copy_sent(now, wire_bytes);
+  } else {
+    flow.on_sent(now, wire_bytes, pick.retransmission);
+  }
   edge.active_us[slot] = clock_us(now);
   refresh(edge, slot);
   ++counters_.blocks_sent;
@@ -177,6 +206,7 @@ void Job::tick(Instant now) {
   for (OutEdge& edge : edges_.out) {
     if (edge.waiting != 0) probe_edge(edge, now);
   }
+  close_due_rounds(now);
 }
 
 void Job::probe_edge(OutEdge& edge, Instant now) {
@@ -199,8 +229,8 @@ void Job::probe_edge(OutEdge& edge, Instant now) {
 
 Instant Job::next_timer() const {
   if (!urgent_acks_.empty() || !local_work_.empty() || !events_.empty()) return Instant();
-  Instant deadline = Instant::never();
-  if (!delayed_acks_.empty()) deadline = delayed_acks_.front().deadline;
+  Instant deadline = lossy_slots_ != 0 ? next_scan_ : Instant::never();
+  if (!delayed_acks_.empty()) deadline = std::min(deadline, delayed_acks_.front().deadline);
   for (const OutEdge& edge : edges_.out) {
     if (edge.waiting != 0) deadline = std::min(deadline, next_scan_);
   }

@@ -53,6 +53,7 @@ class Engine {
 
   bool obey(const api::Command& command);
   void add_job(JobRuntime* job);
+  void add_bucket(JobRuntime* job, core::Bucket* bucket);
   void remove_job(JobRuntime* job);
   void give_up_control(std::uint16_t node, const wire::Packet& packet);
   void report_mismatch(JobRuntime* job, const core::Event& event);

@@ -27,6 +27,9 @@ bool Engine::obey(const api::Command& command) {
       return true;
     case api::Command::Kind::kSendControl:
       return control_out_.push(command.control);
+    case api::Command::Kind::kAddBucket:
+      add_bucket(command.job, command.bucket);
+      return true;
     case api::Command::Kind::kFillSnapshot:
       fill_snapshot(*command.snapshot);
       scratch_event_ = {};
@@ -47,6 +50,12 @@ void Engine::add_job(JobRuntime* job) {
   scratch_event_.kind = api::Event::Kind::kJobRefused;
   scratch_event_.job = job;
   tell(scratch_event_);
+}
+
+/// A job that is not here any more needs no bucket; control knows, since it asked for the job back.
+void Engine::add_bucket(JobRuntime* job, core::Bucket* bucket) {
+  const auto end = jobs_.begin() + static_cast<std::ptrdiff_t>(job_count_);
+  if (std::find(jobs_.begin(), end, job) != end) (void)job->job().add_bucket(bucket);
 }
 
 void Engine::remove_job(JobRuntime* job) {
@@ -96,8 +105,8 @@ void Engine::report_mismatch(JobRuntime* job, const core::Event& event) {
   scratch_event_.job = job;
   scratch_event_.round = event.round;
   scratch_event_.node = event.node;
-  scratch_event_.ours = {event.ours.elements, event.ours.type};
-  scratch_event_.theirs = {event.theirs.elements, event.theirs.type};
+  scratch_event_.ours = {event.ours.elements, event.ours.type, event.ours.bucket};
+  scratch_event_.theirs = {event.theirs.elements, event.theirs.type, event.theirs.bucket};
   tell(scratch_event_);
 }
 
@@ -123,6 +132,14 @@ void copy_traffic(api::TrafficSnapshot& out, const core::Counters& in) {
   out.payload_bytes_received = in.payload_bytes_received;
   out.rounds_completed = in.rounds_completed;
   out.congestion_marks = in.congestion_marks;
+  out.rounds_closed_early = in.rounds_closed_early;
+  out.rounds_closed_deadline = in.rounds_closed_deadline;
+  out.rounds_closed_absent = in.rounds_closed_absent;
+  out.blocks_missing = in.blocks_missing;
+  out.blocks_late = in.blocks_late;
+  out.blocks_excluded = in.blocks_excluded;
+  out.blocks_carried = in.blocks_carried;
+  out.carry_dropped = in.carry_dropped;
 }
 
 void copy_job(api::JobSnapshot& out, const core::Job& job) {

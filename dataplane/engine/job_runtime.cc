@@ -18,6 +18,24 @@ core::JobConfig with_arenas(core::JobConfig config, const std::vector<std::uint1
   return config;
 }
 
+bool is_valid(const api::BucketBounds& bounds, std::size_t round_bytes) {
+  if (bounds.bucket == 0 || bounds.bucket > kMaxBuckets || !is_floating(bounds.type) ||
+      bounds.elements == 0 || bounds.elements > round_bytes / element_bytes(bounds.type) ||
+      bounds.tensors.size() > kMaxTensorsPerBucket) {
+    return false;
+  }
+  std::uint32_t end = 0;
+  for (const api::BoundedTensor& t : bounds.tensors) {
+    if (t.elements == 0 || t.offset_elements < end || t.offset_elements > bounds.elements ||
+        t.elements > bounds.elements - t.offset_elements) {
+      return false;
+    }
+    if (!(t.bound >= 0 && t.bound <= kMaxBound)) return false;
+    end = t.offset_elements + t.elements;
+  }
+  return true;
+}
+
 }  // namespace
 
 JobRuntime::JobRuntime(core::JobConfig config, std::vector<std::uint16_t> ranks,
@@ -34,9 +52,36 @@ JobRuntime::JobRuntime(core::JobConfig config, std::vector<std::uint16_t> ranks,
   }
 }
 
+std::unique_ptr<core::Bucket> JobRuntime::make_bucket(const api::BucketBounds& bounds) const {
+  const core::JobConfig& job = job_.config();
+  if (!is_valid(bounds, job.round_bytes)) return nullptr;
+  core::BucketConfig config;
+  config.geometry = core::Geometry::of(bounds.type, bounds.elements, job.block_bytes,
+                                       static_cast<std::uint16_t>(bounds.bucket));
+  for (const api::BoundedTensor& t : bounds.tensors) {
+    config.tensors.push_back({t.offset_elements, t.elements, t.bound});
+  }
+  config.limits = job.close_limits;
+  bool pushes = false;
+  for (std::size_t t = 0; t < job.trees.size(); ++t) {
+    const core::TreeConfig& tree = job.trees[t];
+    if (!tree.member || !tree.flat) continue;
+    pushes = pushes || tree.parent != core::kNoPeer;
+    if (tree.parent != core::kNoPeer || tree.children.empty()) continue;
+    core::RootedTree root{.tree = static_cast<std::uint8_t>(t), .nodes = {}};
+    for (const core::ChildConfig& child : tree.children) {
+      root.nodes.push_back(job.peers[child.peer].node);
+    }
+    config.roots.push_back(std::move(root));
+  }
+  config.keeps_residual =
+      pushes && !job.local_ranks.empty() && job.compensation == Compensation::kCarry;
+  return std::make_unique<core::Bucket>(config);
+}
+
 bool JobRuntime::is_sane(const ipc::Submission& s, std::uint32_t next_round) {
   return s.round == next_round && s.elements > 0 && is_element_type(s.element_type) &&
-         s.flags == 0 && s.reserved == 0;
+         s.flags == 0 && s.reserved == 0 && s.bucket <= kMaxBuckets;
 }
 
 bool JobRuntime::take_submissions() {
@@ -60,7 +105,7 @@ bool JobRuntime::take_from(std::size_t index, Rank& rank) {
     }
     const core::SubmitResult result =
         job_.submit(index, rank.held->round, rank.held->elements,
-                    static_cast<ElementType>(rank.held->element_type));
+                    static_cast<ElementType>(rank.held->element_type), rank.held->bucket);
     if (result == core::SubmitResult::kBusy) break;
     rank.held.reset();
     ++rank.next_round;
@@ -86,7 +131,7 @@ void JobRuntime::complete(const core::Event& event) {
   const ipc::Completion completion{.round = event.round,
                                    .status = ipc::CompletionStatus::kOk,
                                    .contributors = event.contributors,
-                                   .reserved = 0};
+                                   .partial_blocks = event.partial_blocks};
   // An honest rank has room: it has at most kRoundSlots rounds in flight. Another loses its own.
   if (!rank.completions.push(completion)) rank.broken = true;
   // The one system call of the loop, and only for a trainer that has gone to sleep.

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "dataplane/api/bounds.h"
 #include "dataplane/core/job.h"
 #include "dataplane/ipc/channel.h"
 #include "dataplane/ipc/ring.h"
@@ -30,6 +31,11 @@ class JobRuntime {
              std::vector<std::shared_ptr<RankChannel>> channels);
 
   core::Job& job() { return job_; }
+  const core::Job& job() const { return job_; }
+
+  /// What the poll loop needs to gather a bucket under these bounds; nullptr when they contradict
+  /// themselves or fit no round of this job. Control thread, while the poll loop has the job.
+  std::unique_ptr<core::Bucket> make_bucket(const api::BucketBounds& bounds) const;
 
   /// Moves what ranks have submitted into the job. True when something moved. A rank that wrote
   /// garbage is never listened to again; take_broken() names it once.

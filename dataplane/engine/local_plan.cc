@@ -76,6 +76,9 @@ class Builder {
     const std::size_t me = members_.index_of(self_);
     core::TreeConfig place;
     place.share = {begin, tree.weight};
+    place.flat = std::all_of(tree.parent.begin(), tree.parent.end(), [&](api::NodeId parent) {
+      return parent == api::kNoNode || parent == tree.root;
+    });
     place.member = members_.in_tree(tree, me);
     if (!place.member) return place;
     if (tree.parent[me] != api::kNoNode) place.parent = peer(tree.parent[me]);

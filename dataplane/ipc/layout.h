@@ -74,8 +74,8 @@ enum class CompletionStatus : std::uint32_t {
 struct Completion {
   std::uint32_t round = 0;
   CompletionStatus status = CompletionStatus::kOk;
-  std::uint32_t contributors = 0;  // the fewest of any block
-  std::uint32_t reserved = 0;
+  std::uint32_t contributors = 0;    // the fewest of any block
+  std::uint32_t partial_blocks = 0;  // whose sum lacks some rank's contribution
 };
 static_assert(sizeof(Completion) == 16);
 

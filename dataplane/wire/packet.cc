@@ -24,10 +24,12 @@ bool is_ack(PacketType type) {
 
 /// Whether the fields of a packet agree with each other and with the bytes that follow.
 std::optional<ParseError> check_fields(const Header& h, std::size_t payload_bytes) {
-  if ((h.flags & ~kKnownFlags) != 0) return ParseError::kBadField;
+  if (h.bucket > (is_data(h.type) ? kMaxBuckets : 0)) return ParseError::kBadField;
   if (is_data(h.type)) {
-    if (h.elements == 0 || h.contributors == 0 || h.round_elements == 0)
-      return ParseError::kBadField;
+    // Only a result may hold nobody's contribution: what a root says of a block that never came.
+    const bool may_be_empty = h.type == PacketType::kResult && (h.flags & kFlagPartial) != 0;
+    if (h.elements == 0 || h.round_elements == 0) return ParseError::kBadField;
+    if (h.contributors == 0 && !may_be_empty) return ParseError::kBadField;
     const std::size_t bytes = h.elements * element_bytes(h.element_type);
     if (bytes > kMaxBlockBytes || payload_bytes != bytes) return ParseError::kBadLength;
   } else if (is_ack(h.type)) {
@@ -77,7 +79,7 @@ std::optional<Packet> parse(std::span<const std::byte> datagram, ParseError& err
   h.sender = in.read<std::uint16_t>();
   h.elements = in.read<std::uint16_t>();
   h.contributors = in.read<std::uint16_t>();
-  if (in.read<std::uint16_t>() != 0) return fail(ParseError::kBadField);
+  h.bucket = in.read<std::uint16_t>();
   h.timestamp_us = in.read<std::uint32_t>();
   h.round_elements = in.read<std::uint32_t>();
   h.tag = in.read<std::uint64_t>();
@@ -101,7 +103,7 @@ void write_header(std::span<std::byte> out, const Header& h) {
   w.write(h.sender);
   w.write(h.elements);
   w.write(h.contributors);
-  w.write(std::uint16_t{0});
+  w.write(h.bucket);
   w.write(h.timestamp_us);
   w.write(h.round_elements);
   w.write(h.tag);

@@ -10,6 +10,7 @@
 
 #include "dataplane/base/element_type.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/base/loss_bounds.h"
 
 /// What two nodes say to each other in a UDP payload. docs/wire-protocol.md draws it. No state:
 /// bytes in, a checked value out, and back. Whether a value fits a round is the core's question.
@@ -32,10 +33,11 @@ enum class PacketType : std::uint8_t {
 inline constexpr std::uint8_t kFlagCritical = 1;        // touches a tensor whose loss bound is 0
 inline constexpr std::uint8_t kFlagRetransmission = 2;  // sent before
 inline constexpr std::uint8_t kFlagLast = 4;            // nothing new follows in this round
-inline constexpr std::uint8_t kFlagPartial = 8;         // fewer contributions than the subtree has
+inline constexpr std::uint8_t kFlagPartial = 8;         // result: lacks some rank's contribution
 inline constexpr std::uint8_t kFlagCongestion = 16;     // ack: data arrived with ECN CE
 inline constexpr std::uint8_t kFlagComplete = 32;       // ack: every block of the edge has arrived
-inline constexpr std::uint8_t kKnownFlags = 63;
+inline constexpr std::uint8_t kFlagClosed = 64;    // ack: what is not in the bitmap will not enter
+inline constexpr std::uint8_t kFlagBounded = 128;  // push: the sender knows the bucket's bounds
 
 /// The fields of a packet, in host order. `block`, `elements` and `contributors` describe a
 /// payload; in an ack `block` is the first bitmap word and `elements` the number of words.
@@ -51,6 +53,7 @@ struct Header {
   std::uint16_t sender = 0;
   std::uint16_t elements = 0;
   std::uint16_t contributors = 0;
+  std::uint16_t bucket = 0;          // of a block: whose tensors it holds; 0: of none, so exact
   std::uint32_t timestamp_us = 0;    // the sender's clock when it sent, modulo 2^32
   std::uint32_t round_elements = 0;  // of the whole bucket; 0 in acks
   std::uint64_t tag = 0;             // authentication; 0 where it is off

@@ -193,7 +193,7 @@ class Fuzzer {
         packet.timestamp_us(in_.number());
         break;
       case 9:
-        packet.flags(static_cast<std::uint8_t>(in_.byte() & wire::kKnownFlags));
+        packet.flags(in_.byte());
         break;
       case 10:
         packet.poke(in_.below(wire::kHeaderBytes), in_.byte());

@@ -66,6 +66,11 @@ float CoreNode::element(std::size_t local_rank, std::uint32_t round, std::uint32
   return value;
 }
 
+float* CoreNode::at(std::size_t local_rank, std::uint32_t round, std::uint32_t index) {
+  std::byte* begin = arenas_[local_rank].get() + (round % kRoundSlots) * job_->config().round_bytes;
+  return reinterpret_cast<float*>(begin) + index;
+}
+
 bool CoreNode::holds_sum(std::size_t local_rank, std::uint32_t round,
                          std::uint32_t elements) const {
   for (std::uint32_t e = 0; e < elements; ++e) {

@@ -48,6 +48,8 @@ class CoreNode {
 
   /// The number at `element` of a local rank's slot.
   float element(std::size_t local_rank, std::uint32_t round, std::uint32_t index) const;
+  /// Its place, to write.
+  float* at(std::size_t local_rank, std::uint32_t round, std::uint32_t index);
   /// Whether the slot holds the sum over ranks 0..world_size-1.
   bool holds_sum(std::size_t local_rank, std::uint32_t round, std::uint32_t elements) const;
 

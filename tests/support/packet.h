@@ -33,6 +33,7 @@ class PacketBuilder {
     b.header_.block = index;
     b.header_.contributors = 1;
     b.header_.round_elements = round.geometry.elements;
+    b.header_.bucket = round.geometry.bucket;
     if (index < round.geometry.blocks) {
       b.header_.elements = static_cast<std::uint16_t>(round.geometry.elements_in(index));
       b.payload_.resize(round.geometry.bytes_in(index));
@@ -62,6 +63,7 @@ class PacketBuilder {
   PacketBuilder& sender(std::uint16_t v) { return set(header_.sender, v); }
   PacketBuilder& elements(std::uint16_t v) { return set(header_.elements, v); }
   PacketBuilder& contributors(std::uint16_t v) { return set(header_.contributors, v); }
+  PacketBuilder& bucket(std::uint16_t v) { return set(header_.bucket, v); }
   PacketBuilder& timestamp_us(std::uint32_t v) { return set(header_.timestamp_us, v); }
   PacketBuilder& round_elements(std::uint32_t v) { return set(header_.round_elements, v); }
   PacketBuilder& echo_us(std::uint32_t v) { return set(ack_.echo_us, v); }

@@ -84,3 +84,22 @@ TEST_CASE("a result replaces a sum and what it names") {
   CHECK(first_float(sums.sealed(0)) == 50);
   CHECK(sums.contributors(0) == 9);
 }
+
+TEST_CASE("a block that ends without all contributions is what came, times the factor") {
+  const Geometry geometry = Geometry::of(ElementType::kFloat32, 384, 512);
+  Accumulator sums(3, 512);
+  sums.open(geometry, {0, 3}, 4);
+  (void)sums.add(0, floats(128, 3), 1);
+  (void)sums.add(0, floats(128, 5), 1);
+  (void)sums.add(1, floats(128, 7), 3);
+  CHECK_FALSE(sums.is_gathered(0));
+  sums.end_partial(0, 2);
+  sums.end_partial(1, 1);
+  sums.end_partial(2, 1);
+  CHECK(sums.is_gathered(0));
+  CHECK(first_float(sums.seal(0)) == 16);
+  CHECK(sums.contributors(0) == 2);
+  CHECK(first_float(sums.seal(1)) == 7);
+  CHECK(first_float(sums.seal(2)) == 0);
+  CHECK(sums.contributors(2) == 0);
+}

@@ -106,3 +106,20 @@ TEST_CASE("an ack echoes the newest sending time and how long it was held") {
   receiver.fill_ack(*ack, kStart + Duration::us(60));
   CHECK((ack->flags & wire::kFlagCongestion) == 0);
 }
+
+TEST_CASE("a closed receiver says so in every ack, and what entered before") {
+  BlockReceiver receiver(64);
+  receiver.open({0, 10});
+  CHECK(receiver.accept(2));
+  CHECK_FALSE(receiver.note_packet({.timestamp_us = 1}, kStart));
+  receiver.close();
+  CHECK(receiver.note_packet({.timestamp_us = 2, .duplicate = true}, kStart));
+  auto ack = std::make_unique<BlockReceiver::Ack>();
+  receiver.fill_ack(*ack, kStart);
+  CHECK((ack->flags & wire::kFlagClosed) != 0);
+  CHECK((ack->flags & wire::kFlagComplete) == 0);
+  CHECK(ack->word_count == 1);
+  CHECK(ack->words[0] == 0b100);
+  receiver.open({0, 10});
+  CHECK_FALSE(receiver.closed());
+}

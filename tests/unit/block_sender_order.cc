@@ -148,3 +148,66 @@ TEST_CASE("closing forgets everything and says what was in flight") {
   sender.offer_all();
   CHECK(sender.take(0).block == 5);
 }
+
+TEST_CASE("critical blocks go first, lost ones that may stay lost go last") {
+  Bitmap critical(100);
+  critical.reset(100);
+  critical.set(13);
+  critical.set(17);
+  BlockSender sender(64);
+  sender.open({10, 20}, 5, &critical);
+  sender.offer_all();
+  CHECK(sender.take(0).block == 13);
+  CHECK(sender.take(0).block == 17);
+  CHECK(sender.take(0).block == 15);
+  CHECK(sender.take(0).block == 16);
+  // 13 (critical), 15 and 16 are lost: 13 goes at once, 18 and 19 before 15 and 16.
+  CHECK(sender.on_ack(0, std::vector<std::uint64_t>{1U << 7}) == 1);
+  CHECK(sender.find_lost(10'000, kWindow) == 3);
+  const BlockSender::Pick again = sender.take(20'000);
+  CHECK(again.block == 13);
+  CHECK(again.retransmission);
+  std::vector<std::uint32_t> rest;
+  while (sender.has_queued()) rest.push_back(sender.take(20'000).block);
+  CHECK(rest == std::vector<std::uint32_t>{18, 19, 10, 11, 12, 14, 15, 16});
+  CHECK(sender.all_sent());
+}
+
+TEST_CASE("once the peer gathers no more, what it has not is excluded") {
+  BlockSender sender = opened(0, 10);
+  for (int n = 0; n < 6; ++n) (void)sender.take(0);
+  CHECK(sender.on_ack(0, std::vector<std::uint64_t>{0b1011}) == 3);
+  CHECK_FALSE(sender.settled());
+  CHECK(sender.on_closed() == 3);
+  CHECK(sender.settled());
+  CHECK_FALSE(sender.complete());
+  CHECK(sender.excluded() == 7);
+  CHECK_FALSE(sender.has_queued());
+  CHECK(sender.in_flight() == 0);
+  // Nothing that is said later changes it.
+  CHECK(sender.on_complete() == 0);
+  sender.offer(9);
+  CHECK_FALSE(sender.has_queued());
+  CHECK(sender.is_acked(3));
+  CHECK_FALSE(sender.is_acked(2));
+}
+
+TEST_CASE("on a long path a repair goes twice, behind all else, unless the first is acked") {
+  BlockSender sender = opened(0, 4);
+  take_all(sender, 0);
+  CHECK(sender.on_ack(0, std::vector<std::uint64_t>{0b1100}) == 2);
+  CHECK(sender.find_lost(10'000, kWindow) == 2);
+  CHECK_FALSE(sender.take(20'000, true).copy);
+  CHECK(sender.take(20'000, true).block == 1);
+  CHECK(sender.in_flight() == 2);
+  // Both are in flight; copies of both wait.
+  const BlockSender::Pick copy = sender.take(20'001, true);
+  CHECK(copy.block == 0);
+  CHECK(copy.copy);
+  CHECK(copy.retransmission);
+  CHECK(sender.in_flight() == 2);
+  CHECK(sender.on_ack(0, std::vector<std::uint64_t>{0b1110}) == 1);
+  CHECK_FALSE(sender.has_queued());
+  CHECK(sender.on_complete() == 1);
+  CHECK(sender.complete());
+}

@@ -24,6 +24,7 @@ PacketBuilder a_push() {
       .tree(0x21)
       .sender(0x2223)
       .contributors(0x2425)
+      .bucket(0x0b0c)
       .timestamp_us(0x26272829);
 }
 
@@ -45,7 +46,7 @@ TEST_CASE("the bytes of a header never change") {
       9,    10,   11,   12,
       0,    0,    0,    3,  // round, block
       0x22, 0x23, 0,    232,
-      0x24, 0x25, 0,    0,  // sender, elements, contributors, nothing
+      0x24, 0x25, 0x0b, 0x0c,  // sender, elements, contributors, bucket
       0x26, 0x27, 0x28, 0x29,
       0,    0,    3,    0xe8,  // timestamp, round elements
       0,    0,    0,    0,
@@ -60,12 +61,12 @@ TEST_CASE("the bytes of a header never change") {
 
 TEST_CASE("a block comes back as it was written") {
   ParseError error{};
-  const std::vector<std::byte> bytes = a_push().flags(wire::kKnownFlags).bytes();
+  const std::vector<std::byte> bytes = a_push().flags(0xff).bytes();
   const auto packet = wire::parse(bytes, error);
   REQUIRE(packet);
   const wire::Header& h = packet->header;
   CHECK(h.type == wire::PacketType::kPush);
-  CHECK(h.flags == wire::kKnownFlags);
+  CHECK(h.flags == 0xff);
   CHECK(h.element_type == ElementType::kBfloat16);
   CHECK(h.tree == 0x21);
   CHECK(h.job == 0x01020304);
@@ -75,6 +76,7 @@ TEST_CASE("a block comes back as it was written") {
   CHECK(h.sender == 0x2223);
   CHECK(h.elements == 232);
   CHECK(h.contributors == 0x2425);
+  CHECK(h.bucket == 0x0b0c);
   CHECK(h.timestamp_us == 0x26272829);
   CHECK(h.round_elements == 1000);
   CHECK(packet->payload.data() == bytes.data() + wire::kHeaderBytes);
@@ -118,9 +120,14 @@ TEST_CASE("what is not a packet is refused for its reason") {
       {"no type", a_push().poke(3, 0), ParseError::kBadType},
       {"type", a_push().poke(3, 6), ParseError::kBadType},
       {"header length", a_push().poke(5, 47), ParseError::kBadHeaderLength},
-      {"flag", a_push().poke(4, 128), ParseError::kBadField},
       {"element type", a_push().poke(6, 7), ParseError::kBadField},
-      {"reserved", a_push().poke(30, 1), ParseError::kBadField},
+      {"bucket", a_push().bucket(kMaxBuckets + 1), ParseError::kBadField},
+      {"bucket of an ack", PacketBuilder(ack).bucket(1), ParseError::kBadField},
+      {"bucket of a control message", PacketBuilder::control(1).bucket(1), ParseError::kBadField},
+      {"no contributors to a partial push", a_push().contributors(0).flags(wire::kFlagPartial),
+       ParseError::kBadField},
+      {"no contributors to a full result", a_push().type(wire::PacketType::kResult).contributors(0),
+       ParseError::kBadField},
       {"no elements", a_push().elements(0).payload({}), ParseError::kBadField},
       {"no contributors", a_push().contributors(0), ParseError::kBadField},
       {"empty bucket", a_push().round_elements(0), ParseError::kBadField},

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/core/bucket.h"
+
+#include <algorithm>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::core {
+namespace {
+
+/// How fast old measurements of a gradient's noise lose weight, per sampled block.
+constexpr double kEnergyDecay = 0.98;
+
+}  // namespace
+
+Bucket::Bucket(const BucketConfig& config)
+    : geometry_(config.geometry),
+      map_(config.geometry, config.tensors),
+      bounds_(config.tensors.size()),
+      critical_(config.geometry.blocks),
+      totals_(std::make_unique<Totals[]>(config.tensors.size())),
+      parts_(config.geometry.blocks) {
+  GP_ASSERT(geometry_.bucket > 0 && geometry_.bucket <= kMaxBuckets);
+  critical_.reset(geometry_.blocks);
+  for (std::uint32_t b = 0; b < geometry_.blocks; ++b) {
+    if (!map_.is_covered(b)) critical_.set(b);
+  }
+  for (std::size_t t = 0; t < config.tensors.size(); ++t) {
+    const float bound = config.tensors[t].bound;
+    GP_ASSERT(bound >= 0 && bound <= kMaxBound);
+    bounds_[t] = bound;
+    if (map_.allowance(t, bound) > 0) continue;
+    for (std::uint32_t b = map_.blocks(t).begin; b < map_.blocks(t).end; ++b) critical_.set(b);
+  }
+  for (const RootedTree& root : config.roots) {
+    trees_.push_back(root.tree);
+    gathers_.push_back(
+        std::make_unique<Gather>(root.nodes, map_, bounds_, critical_, config.limits));
+  }
+  if (config.keeps_residual) residual_.emplace(geometry_);
+}
+
+Gather* Bucket::gather(std::size_t tree) {
+  const auto at = std::find(trees_.begin(), trees_.end(), tree);
+  if (at == trees_.end()) return nullptr;
+  return gathers_[static_cast<std::size_t>(at - trees_.begin())].get();
+}
+
+void Bucket::set_bound(std::size_t tensor, float bound) {
+  bounds_[tensor].store(std::clamp(bound, 0.0F, kMaxBound), std::memory_order_relaxed);
+}
+
+void Bucket::count_close(std::uint32_t round, CloseReason reason, const Gather& gather) {
+  for (std::size_t t = gather.first_tensor(); t < gather.end_tensor(); ++t) {
+    std::uint64_t missing = 0;
+    for (std::size_t s = 0; s < gather.source_count(); ++s) missing += gather.missing_of(s, t);
+    count_up(totals_[t].missing, missing);
+    count_up(totals_[t].expected, gather.expected_of(t) * gather.source_count());
+  }
+  count_up(closes_[static_cast<std::size_t>(reason)], 1);
+  last_missing_.store(gather.missing_blocks(), std::memory_order_relaxed);
+  last_round_.store((static_cast<std::uint64_t>(reason) + 1) << 32 | round,
+                    std::memory_order_relaxed);
+}
+
+void Bucket::count_excluded(std::uint32_t block) {
+  map_.for_each_in(block, [&](std::size_t t) { count_up(totals_[t].excluded, 1); });
+}
+
+void Bucket::reset_parts(BlockRange range) {
+  std::fill(parts_.begin() + range.begin, parts_.begin() + range.end, 0.0);
+}
+
+void Bucket::end_parts(std::uint32_t block, double sum_energy) {
+  map_.for_each_in(block, [&](std::size_t t) {
+    const BlockRange own = map_.blocks(t);
+    const bool inside = block > own.begin && block + 1 < own.end;
+    if (!inside) return;  // a block that two tensors share tells of neither
+    Totals& totals = totals_[t];
+    totals.part_energy.store(totals.part_energy * kEnergyDecay + parts_[block],
+                             std::memory_order_relaxed);
+    totals.sum_energy.store(totals.sum_energy * kEnergyDecay + sum_energy,
+                            std::memory_order_relaxed);
+  });
+}
+
+std::size_t Bucket::source_count() const {
+  std::size_t count = 0;
+  for (const auto& gather : gathers_) count += gather->source_count();
+  return count;
+}
+
+SourceReport Bucket::source(std::size_t index) const {
+  for (const auto& gather : gathers_) {
+    if (index < gather->source_count()) return gather->report(index);
+    index -= gather->source_count();
+  }
+  return {};
+}
+
+std::optional<Bucket::LastRound> Bucket::last_round() const {
+  const std::uint64_t packed = last_round_.load(std::memory_order_relaxed);
+  if (packed == 0) return std::nullopt;
+  return LastRound{.round = static_cast<std::uint32_t>(packed),
+                   .reason = static_cast<CloseReason>((packed >> 32) - 1),
+                   .missing_blocks = last_missing_.load(std::memory_order_relaxed)};
+}
+
+}  // namespace gradplane::core

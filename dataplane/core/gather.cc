@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/core/gather.h"
+
+#include <algorithm>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::core {
+namespace {
+
+/// Round trips, in halves, that a lost block needs to be missed, sent again and to arrive: what
+/// LTP's first threshold grants beside the transfer itself.
+constexpr std::int64_t kRepairHalfRoundTrips = 3;
+/// But a repair is waited for only where that costs less than this part of the transfer.
+constexpr std::int64_t kRepairShare = 8;
+/// A source that had not even sent everything when its time was over was given too little of it.
+constexpr std::int64_t kOverdueGrowth = 2;
+
+}  // namespace
+
+Gather::Gather(std::vector<std::uint16_t> nodes, const TensorMap& map,
+               const std::vector<std::atomic<float>>& bounds, const Bitmap& critical,
+               const CloseLimits& limits)
+    : map_(map),
+      bounds_(bounds),
+      critical_(critical),
+      limits_(limits),
+      sources_(nodes.size()),
+      totals_(std::make_unique<Totals[]>(nodes.size())),
+      allowance_(map.size()),
+      missing_(nodes.size() * map.size()) {
+  for (std::size_t s = 0; s < nodes.size(); ++s) totals_[s].node = nodes[s];
+}
+
+void Gather::open(BlockRange range) {
+  GP_ASSERT(!open_);
+  open_ = true;
+  if (rounds_ <= limits_.strict_rounds) ++rounds_;
+  range_ = range;
+  missing_blocks_ = range.size() * static_cast<std::uint32_t>(sources_.size());
+  first_arrival_ = Instant::never();
+  first_tensor_ = map_.first_in(range);
+  end_tensor_ = map_.end_in(range);
+  std::uint32_t over_bound = 0;
+  for (std::size_t t = first_tensor_; t < end_tensor_; ++t) {
+    const float bound = bounds_[t].load(std::memory_order_relaxed);
+    allowance_[t] = map_.allowance_in(t, bound, range);
+    const std::uint32_t blocks = map_.blocks_in(t, range);
+    for (std::size_t s = 0; s < sources_.size(); ++s) {
+      missing_[s * map_.size() + t] = static_cast<std::uint16_t>(blocks);
+    }
+    over_bound += blocks > allowance_[t] ? 1 : 0;
+  }
+  std::uint32_t critical = 0;
+  for (std::size_t b = critical_.next_set(range.begin); b < range.end;
+       b = critical_.next_set(b + 1)) {
+    ++critical;
+  }
+  for (Source& source : sources_) {
+    source.started = source.bounded = false;
+    source.sent_all.reset();
+    source.arrived = 0;
+    source.critical_missing = critical;
+    source.over_bound = over_bound;
+  }
+}
+
+void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
+  GP_ASSERT(open_ && range_.contains(arrival.block));
+  Source& source = sources_[index];
+  if (!source.started) {
+    source.started = true;
+    source.first_at = now;
+    first_arrival_ = std::min(first_arrival_, now);
+  }
+  last_arrival_ = source.latest_at = now;
+  source.bounded = source.bounded || arrival.bounded;
+  source.rtt = arrival.rtt;
+  if (arrival.last && !source.sent_all) source.sent_all = now - source.first_at;
+  ++source.arrived;
+  --missing_blocks_;
+  if (critical_.test(arrival.block)) --source.critical_missing;
+  map_.for_each_in(arrival.block, [&](std::size_t t) {
+    const std::uint16_t missing = missing_[index * map_.size() + t]--;
+    if (missing == allowance_[t] + 1) --source.over_bound;
+  });
+}
+
+bool Gather::is_absent(const Source& source, Instant now) const {
+  return !source.started && limits_.absent_after > Duration{} && first_arrival_ <= now &&
+         now - first_arrival_ >= limits_.absent_after;
+}
+
+/// Early Close, for one source that is not complete.
+bool Gather::may_miss(const Source& source, Instant now) const {
+  if (source.critical_missing > 0 || source.over_bound > 0) return false;
+  const float floor = limits_.floor * static_cast<float>(range_.size());
+  if (static_cast<float>(source.arrived) < floor) return false;
+  const std::optional<Duration> threshold = source.threshold.value();
+  if (!threshold) return false;
+  const Duration age = now - source.first_at;
+  // What is still on its way for the first time is late, not lost: it is waited for a little more.
+  return age >= *threshold && (source.sent_all || age >= *threshold + slack());
+}
+
+std::optional<CloseReason> Gather::may_close(Instant now) const {
+  if (!open_ || rounds_ <= limits_.strict_rounds) return std::nullopt;
+  bool any_absent = false;
+  bool early = true;
+  bool deadline = true;
+  const std::optional<Duration> largest = largest_threshold();
+  for (const Source& source : sources_) {
+    if (complete(source)) continue;
+    if (!source.started) {
+      if (!is_absent(source, now)) return std::nullopt;
+      any_absent = true;
+      continue;
+    }
+    if (!source.bounded) return std::nullopt;
+    early = early && may_miss(source, now);
+    deadline = deadline && source.critical_missing == 0 && largest &&
+               now - source.first_at >= *largest + slack();
+  }
+  if (!early && !deadline) return std::nullopt;
+  if (any_absent) return CloseReason::kAbsent;
+  return early ? CloseReason::kEarly : CloseReason::kDeadline;
+}
+
+std::optional<Duration> Gather::largest_threshold() const {
+  std::optional<Duration> largest;
+  for (const Source& source : sources_) {
+    const std::optional<Duration> threshold = source.threshold.value();
+    if (threshold && (!largest || *threshold > *largest)) largest = threshold;
+  }
+  return largest;
+}
+
+/// How long the source would have taken had it lost only what is worth a repair.
+Duration Gather::completion_of(const Source& source, bool complete, Instant now) {
+  if (complete) return source.latest_at - source.first_at;
+  if (source.sent_all) {
+    const Duration repair = source.rtt * kRepairHalfRoundTrips / 2;
+    return *source.sent_all + std::min(repair, *source.sent_all / kRepairShare);
+  }
+  return (now - source.first_at) * kOverdueGrowth;
+}
+
+void Gather::close(CloseReason reason, Instant now) {
+  GP_ASSERT(open_);
+  open_ = false;
+  const std::optional<Duration> largest = largest_threshold();
+  Duration longest;
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    Source& source = sources_[s];
+    count_up(totals_[s].expected, range_.size());
+    count_up(totals_[s].missing, range_.size() - source.arrived);
+    if (!source.started) continue;
+    longest = std::max(longest, now - source.first_at);
+    source.threshold.add(completion_of(source, complete(source), now));
+    totals_[s].threshold_ns.store(source.threshold.value().value_or(Duration{}).count_ns(),
+                                  std::memory_order_relaxed);
+  }
+  if (largest && (reason == CloseReason::kFull || reason == CloseReason::kEarly)) {
+    learned_slack_.add(longest - *largest);
+  }
+}
+
+SourceReport Gather::report(std::size_t source) const {
+  const Totals& totals = totals_[source];
+  return {.node = totals.node,
+          .missing_blocks = totals.missing.load(std::memory_order_relaxed),
+          .expected_blocks = totals.expected.load(std::memory_order_relaxed),
+          .threshold_ns = totals.threshold_ns.load(std::memory_order_relaxed)};
+}
+
+}  // namespace gradplane::core

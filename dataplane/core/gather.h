@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dataplane/base/bitmap.h"
+#include "dataplane/base/limits.h"
+#include "dataplane/base/time.h"
+#include "dataplane/core/tensor_map.h"
+#include "dataplane/core/threshold.h"
+
+namespace gradplane::core {
+
+/// Why a round was summed.
+enum class CloseReason : std::uint8_t {
+  kFull,      // every block of every source was in
+  kEarly,     // who lacked something had had the time for it, and every tensor was in its bound
+  kDeadline,  // the time was over; every critical block was in
+  kAbsent,    // some source had sent nothing for too long, and was gone on without
+};
+inline constexpr std::size_t kCloseReasons = 4;
+
+/// What decides when a round that lacks blocks may be summed. The same on all nodes of a job.
+struct CloseLimits {
+  /// Early Close needs this share of every source's blocks.
+  float floor = 0.5F;
+  /// Rounds of each bucket that are gathered exactly at first, when a loss costs a model most.
+  std::uint32_t strict_rounds = 10;
+  /// Between the largest threshold and the deadline; nothing: learned.
+  std::optional<Duration> slack = {};
+  /// How long a round waits for a source that has sent nothing of it; 0: for ever.
+  Duration absent_after = {};
+};
+
+/// Counters that the poll thread alone writes and any thread reads.
+using SharedCount = std::atomic<std::uint64_t>;
+inline void count_up(SharedCount& counter, std::uint64_t by) {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+/// What is told of one source of a bucket, since the start.
+struct SourceReport {
+  std::uint16_t node = 0;
+  std::uint64_t missing_blocks = 0;
+  std::uint64_t expected_blocks = 0;
+  std::int64_t threshold_ns = 0;  // 0: not learned yet
+};
+
+/// The gathering of one bucket in one tree at its root: what has come from which source, and
+/// whether the round may close (LTP's Early Close with PLOT's bound for each tensor; protocol.md,
+/// section 3). One round at a time. Bytes and sums are not its business.
+class Gather {
+ public:
+  /// The child nodes of the tree. `map` and `bounds` (by tensor) belong to the bucket.
+  Gather(std::vector<std::uint16_t> nodes, const TensorMap& map,
+         const std::vector<std::atomic<float>>& bounds, const Bitmap& critical,
+         const CloseLimits& limits);
+
+  /// A round begins, which has `range` in this tree.
+  void open(BlockRange range);
+  bool is_open() const { return open_; }
+
+  struct Arrival {
+    std::uint32_t block = 0;
+    bool last = false;     // the source has sent everything at least once
+    bool bounded = false;  // the source knows the bounds, and keeps what does not enter
+    Duration rtt;          // the smallest to it
+  };
+  /// A block of source `source` has entered the sum.
+  void on_block(std::size_t source, const Arrival& arrival, Instant now);
+
+  /// Whether a round that lacks blocks may be summed now.
+  std::optional<CloseReason> may_close(Instant now) const;
+  /// The round is summed: learns from it and counts what it lacked.
+  void close(CloseReason reason, Instant now);
+  /// The round ends without a sum.
+  void abandon() { open_ = false; }
+
+  Instant last_arrival() const { return last_arrival_; }
+  std::size_t source_count() const { return sources_.size(); }
+  /// Of the round that was opened last, over all sources.
+  std::uint32_t missing_blocks() const { return missing_blocks_; }
+  std::uint32_t missing_of(std::size_t source, std::size_t tensor) const {
+    return missing_[source * map_.size() + tensor];
+  }
+  std::size_t first_tensor() const { return first_tensor_; }
+  std::size_t end_tensor() const { return end_tensor_; }
+  std::uint32_t expected_of(std::size_t tensor) const { return map_.blocks_in(tensor, range_); }
+
+  /// Any thread.
+  SourceReport report(std::size_t source) const;
+
+ private:
+  struct Source {
+    bool started = false;
+    bool bounded = false;
+    Instant first_at;
+    Instant latest_at;
+    std::optional<Duration> sent_all;  // age at which the source said so
+    Duration rtt;
+    std::uint32_t arrived = 0;
+    std::uint32_t critical_missing = 0;
+    std::uint32_t over_bound = 0;  // tensors that miss more than they may
+    CompletionThreshold threshold;
+  };
+  struct Totals {
+    std::uint16_t node = 0;
+    SharedCount missing = 0;
+    SharedCount expected = 0;
+    std::atomic<std::int64_t> threshold_ns = 0;
+  };
+
+  bool complete(const Source& source) const { return source.arrived == range_.size(); }
+  bool is_absent(const Source& source, Instant now) const;
+  bool may_miss(const Source& source, Instant now) const;
+  std::optional<Duration> largest_threshold() const;
+  Duration slack() const { return limits_.slack.value_or(learned_slack_.value()); }
+  static Duration completion_of(const Source& source, bool complete, Instant now);
+
+  const TensorMap& map_;
+  const std::vector<std::atomic<float>>& bounds_;
+  const Bitmap& critical_;
+  CloseLimits limits_;
+  std::vector<Source> sources_;
+  std::unique_ptr<Totals[]> totals_;
+  std::vector<std::uint32_t> allowance_;  // by tensor, of the open round
+  std::vector<std::uint16_t> missing_;    // by source and tensor
+  BlockRange range_;
+  std::size_t first_tensor_ = 0;
+  std::size_t end_tensor_ = 0;
+  bool open_ = false;
+  std::uint32_t rounds_ = 0;  // opened, this one too
+  Instant first_arrival_ = Instant::never();
+  Instant last_arrival_;
+  std::uint32_t missing_blocks_ = 0;
+  DeadlineSlack learned_slack_;
+};
+static_assert(kMaxBlocksPerRound <= 0xffff, "Gather::missing_ counts blocks in 16 bits");
+
+}  // namespace gradplane::core

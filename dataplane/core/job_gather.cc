@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Rounds that may lack blocks: when they close, what becomes of what is missing.
+#include <array>
+#include <bit>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/core/job.h"
+#include "dataplane/reduce/partial.h"
+
+namespace gradplane::core {
+namespace {
+
+/// One block of so many is measured, another one in each round.
+constexpr std::uint32_t kEnergySampling = 16;
+
+}  // namespace
+
+bool Job::add_bucket(Bucket* bucket) {
+  Bucket*& place = buckets_[bucket->id()];
+  if (place != nullptr || !geometry_fits(bucket->geometry())) return false;
+  place = bucket;
+  return true;
+}
+
+Bucket* Job::bounds_of(const Geometry& geometry) const {
+  Bucket* bucket = buckets_[geometry.bucket];
+  return bucket != nullptr && bucket->geometry() == geometry ? bucket : nullptr;
+}
+
+/// A bucket gathers one round at a time; another that comes before that one has closed is gathered
+/// exactly.
+void Job::open_gathers(Round& round) {
+  if (round.bucket == nullptr) return;
+  for (std::size_t t = 0; t < config_.trees.size(); ++t) {
+    Gather* gather = round.bucket->gather(t);
+    const BlockRange range = range_of(t, round.id, round.geometry);
+    if (gather == nullptr || gather->is_open() || range.size() == 0) continue;
+    gather->open(range);
+    round.bucket->reset_parts(range);
+    round.lossy_trees |= std::uint64_t{1} << t;
+    lossy_slots_ = static_cast<std::uint16_t>(lossy_slots_ | 1U << (round.id % kRoundSlots));
+  }
+}
+
+/// False while an earlier round of the bucket is not done here.
+bool Job::take_in_hand(Round& round) {
+  if (round.bucket == nullptr) return true;
+  const auto in_hand = round.bucket->round_in_hand();
+  if (in_hand && *in_hand != round.id) return false;
+  round.bucket->take_in_hand(round.id);
+  return true;
+}
+
+/// What earlier rounds did not take in becomes part of the first local rank's contribution.
+void Job::restore_residual(Round& round) {
+  if (round.bucket == nullptr || round.bucket->residual() == nullptr) return;
+  Residual& residual = *round.bucket->residual();
+  std::byte* slot = config_.local_ranks[0].arena + (round.id % kRoundSlots) * config_.round_bytes;
+  for (std::size_t b = residual.next(0); b != Bitmap::kNone; b = residual.next(b + 1)) {
+    const auto block = static_cast<std::uint32_t>(b);
+    residual.move_to(block, slot + round.geometry.offset_bytes(block));
+    ++counters_.blocks_carried;
+  }
+}
+
+void Job::note_arrival(Round& round, const InEdge& edge, const wire::Header& h, Instant now) {
+  if (!is_lossy(round, edge.tree)) return;
+  round.bucket->gather(edge.tree)->on_block(edge.source,
+                                            {.block = h.block,
+                                             .last = (h.flags & wire::kFlagLast) != 0,
+                                             .bounded = (h.flags & wire::kFlagBounded) != 0,
+                                             .rtt = flows_[edge.peer].min_rtt()},
+                                            now);
+}
+
+void Job::note_energy(Round& round, std::uint32_t block, std::span<const std::byte> bytes) {
+  if (!is_measured(round, block)) return;
+  round.bucket->add_part(
+      block, reduce::energy(round.geometry.type, bytes.data(), round.geometry.elements_in(block)));
+}
+
+/// Every contribution to a block is in: `bytes` is their sum.
+void Job::note_sum_energy(Round& round, std::uint32_t block, std::span<const std::byte> bytes) {
+  if (!is_measured(round, block)) return;
+  round.bucket->end_parts(
+      block, reduce::energy(round.geometry.type, bytes.data(), round.geometry.elements_in(block)));
+}
+
+bool Job::is_measured(const Round& round, std::uint32_t block) const {
+  return config_.measure_energy && round.lossy_trees != 0 &&
+         block % kEnergySampling == round.id % kEnergySampling;
+}
+
+void Job::close_if_full(Round& round, std::size_t tree) {
+  if (!is_lossy(round, tree) || round.local_left[tree] > 0) return;
+  const Gather& gather = *round.bucket->gather(tree);
+  if (gather.missing_blocks() == 0) {
+    end_gather(round, tree, CloseReason::kFull, gather.last_arrival());
+  }
+}
+
+void Job::close_due_rounds(Instant now) {
+  for (unsigned bits = lossy_slots_; bits != 0; bits &= bits - 1) {
+    Round& round = rounds_[static_cast<std::size_t>(std::countr_zero(bits))];
+    for (std::uint64_t trees = round.lossy_trees; trees != 0; trees &= trees - 1) {
+      const auto tree = static_cast<std::size_t>(std::countr_zero(trees));
+      if (round.local_left[tree] > 0) continue;
+      const auto reason = round.bucket->gather(tree)->may_close(now);
+      if (reason) close_partial(round, tree, *reason, now);
+    }
+  }
+}
+
+/// Sums what has come. From here on nothing more enters, and everybody is told what did.
+void Job::close_partial(Round& round, std::size_t tree, CloseReason reason, Instant now) {
+  const std::size_t slot = round.id % kRoundSlots;
+  for (std::size_t e = 0; e < edges_.in.size(); ++e) {
+    InEdge& edge = edges_.in[e];
+    if (edge.type != wire::PacketType::kPush || edge.tree != tree) continue;
+    if (edge.receivers[slot].complete()) continue;
+    edge.receivers[slot].close();
+    request_ack(e, round.id, true, now);
+  }
+  const std::uint32_t round_id = round.id;
+  const BlockRange range = range_of(tree, round.id, round.geometry);
+  end_gather(round, tree, reason, now);
+  Accumulator& sums = round.accumulators[tree];
+  for (std::uint32_t b = range.begin; b < range.end; ++b) {
+    if (sums.is_gathered(b)) continue;
+    const std::uint16_t came = sums.contributors(b);
+    const bool rescale = config_.compensation == Compensation::kRescale && came > 0;
+    sums.end_partial(b, rescale ? static_cast<double>(config_.world_size) / came : 1);
+    result_known(round, tree, b, sums.seal(b), came);
+  }
+  GP_ASSERT(round.id == round_id || !round.open);
+}
+
+void Job::end_gather(Round& round, std::size_t tree, CloseReason reason, Instant now) {
+  Gather& gather = *round.bucket->gather(tree);
+  gather.close(reason, now);
+  round.bucket->count_close(round.id, reason, gather);
+  counters_.blocks_missing += gather.missing_blocks();
+  counters_.rounds_closed_early += reason == CloseReason::kEarly ? 1 : 0;
+  counters_.rounds_closed_deadline += reason == CloseReason::kDeadline ? 1 : 0;
+  counters_.rounds_closed_absent += reason == CloseReason::kAbsent ? 1 : 0;
+  round.lossy_trees &= ~(std::uint64_t{1} << tree);
+  if (round.lossy_trees == 0) {
+    lossy_slots_ = static_cast<std::uint16_t>(lossy_slots_ & ~(1U << (round.id % kRoundSlots)));
+  }
+}
+
+/// A result is about to take the place of our contribution. Where it is not known to have entered
+/// it is kept, until the closing bitmap says whether it did.
+void Job::keep_contribution(Round& round, std::size_t tree, std::uint32_t block) {
+  if (round.bucket == nullptr || config_.trees[tree].parent == kNoPeer) return;
+  Residual* residual = round.bucket->residual();
+  const std::size_t slot = round.id % kRoundSlots;
+  const BlockSender& push = edges_.out[edges_.push_out_of_tree[tree]].senders[slot];
+  if (residual == nullptr || push.is_acked(block)) return;
+  std::array<const std::byte*, kMaxLocalRanks> parts;
+  for (std::size_t r = 0; r < config_.local_ranks.size(); ++r) {
+    parts[r] = config_.local_ranks[r].arena + slot * config_.round_bytes +
+               round.geometry.offset_bytes(block);
+  }
+  const bool kept = residual->keep(block, {parts.data(), config_.local_ranks.size()});
+  if (!kept) ++counters_.carry_dropped;
+}
+
+/// After anything that may have been the last word about a push.
+void Job::on_settled(Round& round, OutEdge& push, bool was_settled, Instant now) {
+  const BlockSender& sender = push.senders[round.id % kRoundSlots];
+  if (was_settled || !sender.settled()) return;
+  --round.pushes_unsettled;
+  settle_residual(round, sender);
+  // Our last ack of the results has waited for this: who gives the results gathers the pushes.
+  const std::size_t results = edges_.find_in(wire::PacketType::kResult, push.tree, push.peer);
+  if (edges_.in[results].receivers[round.id % kRoundSlots].owes_ack()) {
+    request_ack(results, round.id, true, now);
+  }
+  tell_if_done(round);
+  finish_if_done(round);
+}
+
+void Job::settle_residual(Round& round, const BlockSender& sender) {
+  counters_.blocks_excluded += sender.excluded();
+  if (round.bucket == nullptr) return;
+  Residual* residual = round.bucket->residual();
+  for (std::uint32_t b = sender.range().begin; b < sender.range().end; ++b) {
+    if (!sender.is_acked(b)) {
+      round.bucket->count_excluded(b);
+    } else if (residual != nullptr) {
+      residual->forget(b);
+    }
+  }
+}
+
+}  // namespace gradplane::core

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// When a round that lacks blocks may close: LTP's rule with a bound for each tensor, row by row.
+#include <atomic>
+#include <optional>
+#include <vector>
+
+#include "dataplane/core/gather.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::CloseReason;
+using core::Gather;
+
+namespace {
+
+constexpr std::uint32_t kBlocks = 100;
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+constexpr Duration kRtt = Duration::ms(2);
+
+/// Blocks 0..9 belong to an exact tensor, 10..99 to one that may miss a tenth: nine blocks.
+struct Rig {
+  explicit Rig(core::CloseLimits limits = {.strict_rounds = 0, .slack = Duration::ms(30)},
+               std::size_t sources = 2, float bound = 0.1F)
+      : map(geometry(), {{0, 1280, 0}, {1280, 11520, bound}}), bounds(2), critical(kBlocks) {
+    bounds[1] = bound;
+    critical.reset(kBlocks);
+    for (std::size_t b = 0; b < 10; ++b) critical.set(b);
+    std::vector<std::uint16_t> nodes;
+    for (std::size_t s = 0; s < sources; ++s) nodes.push_back(static_cast<std::uint16_t>(s + 1));
+    gather.emplace(nodes, map, bounds, critical, limits);
+  }
+  static core::Geometry geometry() {
+    return core::Geometry::of(ElementType::kFloat32, kBlocks * 128, 512, 1);
+  }
+
+  /// Blocks [from, to) of a source, all at `at` after the start.
+  void arrive(std::size_t source, std::uint32_t from, std::uint32_t to, Duration at,
+              bool last = false, bool bounded = true) {
+    for (std::uint32_t b = from; b < to; ++b) {
+      gather->on_block(source,
+                       {.block = b, .last = last && b + 1 == to, .bounded = bounded, .rtt = kRtt},
+                       kStart + at);
+    }
+  }
+  std::optional<CloseReason> at(Duration time) const { return gather->may_close(kStart + time); }
+
+  /// A round in which every source is complete after `duration`: the threshold from then on.
+  void learn(Duration duration) {
+    gather->open({0, kBlocks});
+    for (std::size_t s = 0; s < gather->source_count(); ++s) {
+      arrive(s, 0, 1, Duration{});
+      arrive(s, 1, kBlocks, duration, true);
+    }
+    gather->close(CloseReason::kFull, kStart + duration);
+  }
+
+  core::TensorMap map;
+  std::vector<std::atomic<float>> bounds;
+  Bitmap critical;
+  std::optional<Gather> gather;
+};
+
+}  // namespace
+
+TEST_CASE("early: the time is over, everything was sent, every tensor is in its bound") {
+  Rig rig;
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 91, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::ms(49)));
+  CHECK(rig.at(Duration::ms(50)) == CloseReason::kEarly);
+  CHECK(rig.gather->missing_blocks() == 9);
+}
+
+TEST_CASE("one block over a tensor's bound waits for the deadline") {
+  Rig rig;
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 90, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::ms(50)));
+  CHECK_FALSE(rig.at(Duration::ms(79)));
+  CHECK(rig.at(Duration::ms(80)) == CloseReason::kDeadline);
+}
+
+TEST_CASE("a critical block is waited for, past every deadline") {
+  Rig rig;
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 1, kBlocks, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::seconds(100)));
+  rig.arrive(1, 0, 1, Duration::seconds(100));
+  CHECK(rig.gather->missing_blocks() == 0);
+}
+
+TEST_CASE("what is on its way for the first time is waited for longer than what was lost") {
+  Rig rig;
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 95, Duration{});
+  CHECK_FALSE(rig.at(Duration::ms(79)));
+  CHECK(rig.at(Duration::ms(80)) == CloseReason::kEarly);
+}
+
+TEST_CASE("a source's clock starts with its first block, and without one nothing closes") {
+  Rig rig;
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, 95, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::seconds(100)));
+  rig.arrive(1, 0, 95, Duration::seconds(1), true);
+  CHECK_FALSE(rig.at(Duration::seconds(1) + Duration::ms(49)));
+  CHECK(rig.at(Duration::seconds(1) + Duration::ms(50)) == CloseReason::kEarly);
+}
+
+TEST_CASE("a source that does not know the bounds is gathered exactly") {
+  Rig rig;
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 95, Duration{}, true, false);
+  CHECK_FALSE(rig.at(Duration::seconds(100)));
+}
+
+TEST_CASE("the floor holds an early close back, whatever the bounds allow") {
+  core::CloseLimits limits{.floor = 0.9F, .strict_rounds = 0, .slack = Duration::ms(30)};
+  Rig rig(limits, 2, 0.5F);
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 89, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::ms(60)));
+  rig.arrive(1, 89, 90, Duration::ms(60), true);
+  CHECK(rig.at(Duration::ms(60)) == CloseReason::kEarly);
+}
+
+TEST_CASE("the first rounds are exact, and so is one before anything is learned") {
+  Rig strict({.strict_rounds = 2, .slack = Duration::ms(30)});
+  strict.learn(Duration::ms(50));
+  strict.gather->open({0, kBlocks});
+  strict.arrive(0, 0, 95, Duration{}, true);
+  strict.arrive(1, 0, 95, Duration{}, true);
+  CHECK_FALSE(strict.at(Duration::seconds(1)));
+  strict.gather->close(CloseReason::kFull, kStart + Duration::seconds(1));
+  strict.gather->open({0, kBlocks});
+  strict.arrive(0, 0, 95, Duration{}, true);
+  strict.arrive(1, 0, 95, Duration{}, true);
+  CHECK(strict.at(Duration::seconds(1)) == CloseReason::kEarly);
+
+  Rig unlearned;
+  unlearned.gather->open({0, kBlocks});
+  unlearned.arrive(0, 0, 95, Duration{}, true);
+  unlearned.arrive(1, 0, 95, Duration{}, true);
+  CHECK_FALSE(unlearned.at(Duration::seconds(1)));
+}
+
+TEST_CASE("a source that sends nothing is gone on without after its time, if there is one") {
+  Rig rig({.strict_rounds = 0, .slack = Duration::ms(30), .absent_after = Duration::ms(500)});
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  CHECK_FALSE(rig.at(Duration::seconds(100)));  // nobody has begun
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::ms(499)));
+  CHECK(rig.at(Duration::ms(500)) == CloseReason::kAbsent);
+  CHECK(rig.gather->missing_blocks() == kBlocks);
+}
+
+TEST_CASE("a threshold follows the path: down at once, up after two windows") {
+  core::CompletionThreshold threshold;
+  CHECK_FALSE(threshold.value());
+  threshold.add(Duration::ms(50));
+  threshold.add(Duration::ms(20));
+  threshold.add(Duration::ms(90));
+  CHECK(threshold.value() == Duration::ms(20));
+  for (std::size_t n = 0; n < 2 * core::CompletionThreshold::kWindowRounds; ++n) {
+    threshold.add(Duration::ms(90));
+  }
+  CHECK(threshold.value() == Duration::ms(90));
+}
+
+TEST_CASE("a deadline that cut a source off teaches a longer threshold") {
+  Rig rig;
+  rig.learn(Duration::ms(50));
+  for (int n = 0; n < 70; ++n) {
+    // The path has become slow: when the deadline comes, half is still being sent.
+    rig.gather->open({0, kBlocks});
+    rig.arrive(0, 0, kBlocks, Duration::ms(50), true);
+    rig.arrive(1, 0, 50, Duration{});
+    rig.gather->close(CloseReason::kDeadline, kStart + Duration::ms(80));
+  }
+  CHECK(rig.gather->report(1).threshold_ns == Duration::ms(160).count_ns());
+  CHECK(rig.gather->report(0).threshold_ns == Duration{}.count_ns());
+}
+
+TEST_CASE("what was lost and not repaired teaches the time of one repair, or of an eighth more") {
+  for (const auto& [sent_all, taught] : {std::pair(Duration::ms(80), Duration::ms(83)),
+                                         std::pair(Duration::ms(8), Duration::ms(9))}) {
+    Rig rig;
+    rig.gather->open({0, kBlocks});
+    rig.arrive(0, 0, 1, Duration{});
+    rig.arrive(0, 1, 95, sent_all, true);
+    rig.arrive(1, 0, kBlocks, Duration{}, true);
+    rig.gather->close(CloseReason::kEarly, kStart + Duration::ms(100));
+    CHECK(rig.gather->report(0).threshold_ns == taught.count_ns());
+  }
+}
+
+TEST_CASE("the slack follows the spread, not the outliers") {
+  core::DeadlineSlack slack;
+  CHECK(slack.value() == Duration::ms(30));
+  for (std::size_t n = 0; n < core::DeadlineSlack::kSamples; ++n) slack.add(Duration::ms(0));
+  CHECK(slack.value() == Duration::ms(5));
+  for (std::size_t n = 0; n < core::DeadlineSlack::kSamples; ++n) {
+    slack.add(Duration::ms(n % 2 == 0 ? 20 : 40));
+  }
+  CHECK(slack.value() >= Duration::ms(40));
+  slack.add(Duration::seconds(100));
+  CHECK(slack.value() <= Duration::ms(160));
+}
+
+TEST_CASE("a gathering counts what each source and tensor lacked") {
+  Rig rig;
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 97, Duration{}, true);
+  rig.gather->close(CloseReason::kDeadline, kStart);
+  CHECK(rig.gather->report(0).missing_blocks == 0);
+  CHECK(rig.gather->report(1).missing_blocks == 3);
+  CHECK(rig.gather->report(1).expected_blocks == kBlocks);
+  CHECK(rig.gather->missing_of(1, 0) == 0);
+  CHECK(rig.gather->missing_of(1, 1) == 3);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <random>
+#include <vector>
+
+#include "dataplane/core/bucket.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::BlockRange;
+using core::Geometry;
+using core::TensorBound;
+using core::TensorMap;
+
+namespace {
+
+std::vector<std::size_t> tensors_in(const TensorMap& map, std::uint32_t block) {
+  std::vector<std::size_t> out;
+  map.for_each_in(block, [&](std::size_t t) { out.push_back(t); });
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a block knows the tensors that lie in it, and whether they fill it") {
+  // Blocks of 128 elements: a in block 0, b in 0 to 2, a gap of 10, c in 2, d in 3.
+  const Geometry g = Geometry::of(ElementType::kFloat32, 400, 512, 1);
+  const TensorMap map(g, {{0, 100, 0}, {100, 200, 0}, {310, 74, 0}, {384, 16, 0}});
+  CHECK(tensors_in(map, 0) == std::vector<std::size_t>{0, 1});
+  CHECK(tensors_in(map, 1) == std::vector<std::size_t>{1});
+  CHECK(tensors_in(map, 2) == std::vector<std::size_t>{1, 2});
+  CHECK(tensors_in(map, 3) == std::vector<std::size_t>{3});
+  CHECK(map.is_covered(0));
+  CHECK(map.is_covered(1));
+  CHECK_FALSE(map.is_covered(2));
+  CHECK(map.is_covered(3));
+  CHECK(map.first_in({1, 3}) == 1);
+  CHECK(map.end_in({1, 3}) == 3);
+  CHECK(map.blocks_in(1, {1, 2}) == 1);
+  CHECK(map.blocks_in(3, {0, 3}) == 0);
+}
+
+TEST_CASE("roots that share a tensor never let more be missing than its bound, nor less") {
+  std::mt19937 generator(5);
+  const auto random = [&] { return static_cast<std::uint32_t>(generator()); };
+  for (int n = 0; n < 200; ++n) {
+    const std::uint32_t blocks = 1 + random() % 500;
+    const Geometry g = Geometry::of(ElementType::kFloat32, blocks * 128, 512, 1);
+    const std::uint32_t begin = (random() % blocks) * 128;
+    const std::uint32_t elements = 1 + random() % (blocks * 128 - begin);
+    const float bound = static_cast<float>(random() % 51) / 100;
+    const TensorMap map(g, {{begin, elements, bound}});
+    std::uint32_t sum = 0;
+    for (std::uint32_t at = 0; at < blocks;) {
+      const std::uint32_t end = std::min(blocks, at + 1 + random() % 90);
+      sum += map.allowance_in(0, bound, {at, end});
+      at = end;
+    }
+    CHECK(sum == map.allowance(0, bound));
+    CHECK(static_cast<float>(sum) <= bound * static_cast<float>(map.blocks(0).size()));
+  }
+}
+
+TEST_CASE("critical blocks hold something of an exact tensor, of one too small, or of none") {
+  const Geometry g = Geometry::of(ElementType::kFloat32, 20 * 128, 512, 1);
+  // 0-4 exact; 5-14 a tenth: one block; 15-18 a tenth: less than one; 19 belongs to nobody.
+  const core::Bucket bucket({.geometry = g,
+                             .tensors = {{0, 640, 0}, {640, 1280, 0.1F}, {1920, 512, 0.1F}},
+                             .roots = {},
+                             .limits = {},
+                             .keeps_residual = false});
+  for (std::uint32_t b = 0; b < 20; ++b) {
+    CAPTURE(b);
+    CHECK(bucket.is_critical(b) == (b < 5 || b >= 15));
+  }
+}
+
+TEST_CASE("a residual gives back what it kept, once, and nothing that is not finite") {
+  const Geometry g = Geometry::of(ElementType::kFloat32, 300, 512, 1);
+  core::Residual residual(g);
+  const std::vector<float> one(128, 1.5F);
+  const std::vector<float> two(128, 2.0F);
+  const auto bytes = [](const std::vector<float>& v) {
+    return reinterpret_cast<const std::byte*>(v.data());
+  };
+  const std::array<const std::byte*, 2> parts = {bytes(one), bytes(two)};
+  CHECK(residual.keep(1, parts));
+  CHECK(residual.has(1));
+  CHECK_FALSE(residual.has(0));
+  std::vector<float> gradient(128, 10.0F);
+  residual.move_to(1, reinterpret_cast<std::byte*>(gradient.data()));
+  CHECK(gradient == std::vector<float>(128, 13.5F));
+  CHECK_FALSE(residual.has(1));
+
+  std::vector<float> broken(128, 1.0F);
+  broken[77] = std::numeric_limits<float>::infinity();
+  const std::array<const std::byte*, 1> bad = {bytes(broken)};
+  CHECK_FALSE(residual.keep(1, bad));
+  CHECK_FALSE(residual.has(1));
+  CHECK(residual.next(0) == Bitmap::kNone);
+}
