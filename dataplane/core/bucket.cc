@@ -35,8 +35,7 @@ Bucket::Bucket(const BucketConfig& config)
   }
   for (const RootedTree& root : config.roots) {
     trees_.push_back(root.tree);
-    gathers_.push_back(
-        std::make_unique<Gather>(root.nodes, map_, bounds_, critical_, config.limits));
+    gathers_.push_back(std::make_unique<Gather>(root.nodes, map_, bounds_, config.limits));
   }
   if (config.keeps_residual) residual_.emplace(geometry_);
 }

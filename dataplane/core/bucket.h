@@ -43,7 +43,8 @@ class Bucket {
 
   const Geometry& geometry() const { return geometry_; }
   const TensorMap& map() const { return map_; }
-  /// Blocks that must arrive: they hold elements of an exact tensor, or of none.
+  /// Blocks that must arrive under the bounds at the start: they hold elements of an exact tensor,
+  /// or of none. What goes first; what may be missing is the gathering's business.
   const Bitmap& critical() const { return critical_; }
   bool is_critical(std::uint32_t block) const { return critical_.test(block); }
   /// The gathering in a tree that is rooted here; nullptr for other trees.

@@ -20,14 +20,13 @@ constexpr std::int64_t kOverdueGrowth = 2;
 }  // namespace
 
 Gather::Gather(std::vector<std::uint16_t> nodes, const TensorMap& map,
-               const std::vector<std::atomic<float>>& bounds, const Bitmap& critical,
-               const CloseLimits& limits)
+               const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits)
     : map_(map),
       bounds_(bounds),
-      critical_(critical),
       limits_(limits),
       sources_(nodes.size()),
       totals_(std::make_unique<Totals[]>(nodes.size())),
+      critical_(map.block_count()),
       allowance_(map.size()),
       missing_(nodes.size() * map.size()) {
   for (std::size_t s = 0; s < nodes.size(); ++s) totals_[s].node = nodes[s];
@@ -52,11 +51,7 @@ void Gather::open(BlockRange range) {
     }
     over_bound += blocks > allowance_[t] ? 1 : 0;
   }
-  std::uint32_t critical = 0;
-  for (std::size_t b = critical_.next_set(range.begin); b < range.end;
-       b = critical_.next_set(b + 1)) {
-    ++critical;
-  }
+  const std::uint32_t critical = find_critical();
   for (Source& source : sources_) {
     source.started = source.bounded = false;
     source.sent_all.reset();
@@ -64,6 +59,23 @@ void Gather::open(BlockRange range) {
     source.critical_missing = critical;
     source.over_bound = over_bound;
   }
+}
+
+/// Marks the blocks of the round that nobody may miss; how many they are.
+std::uint32_t Gather::find_critical() {
+  critical_.reset(map_.block_count());
+  for (std::uint32_t b = range_.begin; b < range_.end; ++b) {
+    if (!map_.is_covered(b)) critical_.set(b);
+  }
+  for (std::size_t t = first_tensor_; t < end_tensor_; ++t) {
+    if (map_.allowance(t, bounds_[t].load(std::memory_order_relaxed)) > 0) continue;
+    const BlockRange own = map_.blocks(t);
+    for (std::uint32_t b = std::max(own.begin, range_.begin); b < std::min(own.end, range_.end);
+         ++b) {
+      critical_.set(b);
+    }
+  }
+  return static_cast<std::uint32_t>(critical_.count());
 }
 
 void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
@@ -157,6 +169,8 @@ void Gather::close(CloseReason reason, Instant now) {
     count_up(totals_[s].missing, range_.size() - source.arrived);
     if (!source.started) continue;
     longest = std::max(longest, now - source.first_at);
+    // Cut off while it was still sending: the path is slower than it was.
+    if (!complete(source) && !source.sent_all) source.threshold = {};
     source.threshold.add(completion_of(source, complete(source), now));
     totals_[s].threshold_ns.store(source.threshold.value().value_or(Duration{}).count_ns(),
                                   std::memory_order_relaxed);

@@ -60,8 +60,7 @@ class Gather {
  public:
   /// The child nodes of the tree. `map` and `bounds` (by tensor) belong to the bucket.
   Gather(std::vector<std::uint16_t> nodes, const TensorMap& map,
-         const std::vector<std::atomic<float>>& bounds, const Bitmap& critical,
-         const CloseLimits& limits);
+         const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits);
 
   /// A round begins, which has `range` in this tree.
   void open(BlockRange range);
@@ -117,6 +116,7 @@ class Gather {
     std::atomic<std::int64_t> threshold_ns = 0;
   };
 
+  std::uint32_t find_critical();
   bool complete(const Source& source) const { return source.arrived == range_.size(); }
   bool is_absent(const Source& source, Instant now) const;
   bool may_miss(const Source& source, Instant now) const;
@@ -126,10 +126,10 @@ class Gather {
 
   const TensorMap& map_;
   const std::vector<std::atomic<float>>& bounds_;
-  const Bitmap& critical_;
   CloseLimits limits_;
   std::vector<Source> sources_;
   std::unique_ptr<Totals[]> totals_;
+  Bitmap critical_;                       // by block, of the open round: its bounds may change
   std::vector<std::uint32_t> allowance_;  // by tensor, of the open round
   std::vector<std::uint16_t> missing_;    // by source and tensor
   BlockRange range_;

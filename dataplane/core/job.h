@@ -125,6 +125,7 @@ class Job {
   void close_due_rounds(Instant now);
   void close_partial(Round& round, std::size_t tree, CloseReason reason, Instant now);
   void end_gather(Round& round, std::size_t tree, CloseReason reason, Instant now);
+  void repeat_closing(const OutEdge& results, std::size_t slot, Instant now);
   void keep_contribution(Round& round, std::size_t tree, std::uint32_t block);
   void on_settled(Round& round, OutEdge& push, bool was_settled, Instant now);
   void settle_residual(Round& round, const BlockSender& sender);

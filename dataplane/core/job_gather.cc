@@ -150,6 +150,16 @@ void Job::end_gather(Round& round, std::size_t tree, CloseReason reason, Instant
   }
 }
 
+/// A child may take no result because it has not heard that the round has closed without it: then
+/// results fill the window, and it can be told in no other way.
+void Job::repeat_closing(const OutEdge& results, std::size_t slot, Instant now) {
+  const std::size_t push = edges_.find_in(wire::PacketType::kPush, results.tree, results.peer);
+  BlockReceiver& receiver = edges_.in[push].receivers[slot];
+  if (!receiver.closed()) return;
+  receiver.close();
+  request_ack(push, rounds_[slot].id, true, now);
+}
+
 /// A result is about to take the place of our contribution. Where it is not known to have entered
 /// it is kept, until the closing bitmap says whether it did.
 void Job::keep_contribution(Round& round, std::size_t tree, std::uint32_t block) {

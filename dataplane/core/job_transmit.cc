@@ -223,6 +223,7 @@ void Job::probe_edge(OutEdge& edge, Instant now) {
     edge.active_us[slot] = now_us;
     edge.backoff[slot] = std::min<std::uint8_t>(kMaxBackoff, edge.backoff[slot] + 1);
     if (edge.backoff[slot] > kSilentAfterProbes) flow.on_silence(now);
+    if (edge.type == wire::PacketType::kResult) repeat_closing(edge, slot, now);
     refresh(edge, slot);
   }
 }

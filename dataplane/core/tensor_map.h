@@ -25,6 +25,7 @@ class TensorMap {
   TensorMap(const Geometry& geometry, const std::vector<TensorBound>& tensors);
 
   std::size_t size() const { return blocks_.size(); }
+  std::uint32_t block_count() const { return static_cast<std::uint32_t>(first_.size()); }
   BlockRange blocks(std::size_t tensor) const { return blocks_[tensor]; }
 
   /// Calls `f(tensor)` for each tensor that has elements in `block`.

@@ -13,7 +13,7 @@ namespace gradplane::core {
 /// LTP's loss tolerance threshold LT of one source and bucket (Chen et al., IWQoS 2023): how long
 /// after its first block a source that loses nothing is done. LTP takes the smallest time ever
 /// seen, so that it can never grow again; this is a windowed minimum: the smallest of the last one
-/// to two windows.
+/// to two windows. Who knows that the path has changed begins with a fresh one.
 class CompletionThreshold {
  public:
   static constexpr std::size_t kWindowRounds = 32;

@@ -22,13 +22,11 @@ constexpr Duration kRtt = Duration::ms(2);
 struct Rig {
   explicit Rig(core::CloseLimits limits = {.strict_rounds = 0, .slack = Duration::ms(30)},
                std::size_t sources = 2, float bound = 0.1F)
-      : map(geometry(), {{0, 1280, 0}, {1280, 11520, bound}}), bounds(2), critical(kBlocks) {
+      : map(geometry(), {{0, 1280, 0}, {1280, 11520, bound}}), bounds(2) {
     bounds[1] = bound;
-    critical.reset(kBlocks);
-    for (std::size_t b = 0; b < 10; ++b) critical.set(b);
     std::vector<std::uint16_t> nodes;
     for (std::size_t s = 0; s < sources; ++s) nodes.push_back(static_cast<std::uint16_t>(s + 1));
-    gather.emplace(nodes, map, bounds, critical, limits);
+    gather.emplace(nodes, map, bounds, limits);
   }
   static core::Geometry geometry() {
     return core::Geometry::of(ElementType::kFloat32, kBlocks * 128, 512, 1);
@@ -57,7 +55,6 @@ struct Rig {
 
   core::TensorMap map;
   std::vector<std::atomic<float>> bounds;
-  Bitmap critical;
   std::optional<Gather> gather;
 };
 
@@ -233,4 +230,24 @@ TEST_CASE("a gathering counts what each source and tensor lacked") {
   CHECK(rig.gather->report(1).expected_blocks == kBlocks);
   CHECK(rig.gather->missing_of(1, 0) == 0);
   CHECK(rig.gather->missing_of(1, 1) == 3);
+}
+
+TEST_CASE("a bound that is lowered to nothing makes its tensor critical from the next round on") {
+  Rig rig;
+  rig.learn(Duration::ms(50));
+  rig.bounds[1] = 0;
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 99, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::seconds(100)));
+}
+
+TEST_CASE("a source that is cut off while it sends gets more time in the very next round") {
+  Rig rig;
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 50, Duration{});
+  rig.gather->close(CloseReason::kDeadline, kStart + Duration::ms(80));
+  CHECK(rig.gather->report(1).threshold_ns == Duration::ms(160).count_ns());
 }

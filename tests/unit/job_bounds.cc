@@ -267,6 +267,20 @@ TEST_CASE(
   for (std::uint32_t b = 0; b < kBlocks; ++b) CHECK(star.result(1, 2, b) == 25);
 }
 
+TEST_CASE("the closing ack is said again until it is heard, though no push comes through") {
+  Star star(Compensation::kCarry);
+  star.learn();
+  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  star.pass(Duration::ms(60), [](std::uint16_t from, const Sent& packet) {
+    return loses_two(from, packet) ||
+           (from == 0 && packet.to == 2 && packet.header().type == wire::PacketType::kPushAck);
+  });
+  CHECK_FALSE(star.done(2));
+  star.pass(Duration::ms(100), loses_two);
+  CHECK(star.done(2));
+}
+
 TEST_CASE("a gradient that is not finite is not carried") {
   Star star(Compensation::kCarry);
   star.learn();
