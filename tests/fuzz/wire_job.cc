@@ -18,6 +18,8 @@ using gradplane::testing::PacketBuilder;
 namespace {
 
 constexpr std::size_t kMaxSteps = 512;
+constexpr std::uint16_t kBucket = 7;
+constexpr std::uint32_t kElements = 1152;
 constexpr std::uint32_t kFirstRound = 0xffff'fff8;  // the numbers wrap within a few rounds
 
 /// The input, choice by choice; zeros after its end.
@@ -82,9 +84,30 @@ core::JobConfig config_of(Choices& in) {
   return c;
 }
 
+/// Bounds of the bucket that most rounds are of, in the trees that have their root here.
+core::BucketConfig bucket_of(const core::JobConfig& job) {
+  core::BucketConfig c;
+  c.geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
+  c.tensors = {{0, 200, 0}, {200, 900, 0.4F}, {1100, 50, 0.5F}};
+  for (std::size_t t = 0; t < job.trees.size(); ++t) {
+    if (job.trees[t].parent == core::kNoPeer) {
+      c.roots.push_back({.tree = static_cast<std::uint8_t>(t), .nodes = {2}});
+    }
+  }
+  c.limits = {.floor = 0.1F, .strict_rounds = 1, .absent_after = Duration::ms(20)};
+  c.keeps_residual = !job.local_ranks.empty();
+  return c;
+}
+
 class Fuzzer {
  public:
-  explicit Fuzzer(Choices in) : in_(in), node_(config_of(in_)) {}
+  explicit Fuzzer(Choices in)
+      : in_(in),
+        node_(config_of(in_)),
+        bucket_(bucket_of(node_.job().config())),
+        knows_bounds_(in_.below(4) != 0) {
+    if (knows_bounds_) GP_ASSERT(node_.job().add_bucket(&bucket_));
+  }
 
   void run() {
     for (std::size_t step = 0; step < kMaxSteps && !in_.empty(); ++step) {
@@ -113,19 +136,23 @@ class Fuzzer {
     const std::size_t ranks = node_.job().config().local_ranks.size();
     if (ranks == 0) return;
     const auto type = kElementTypes[in_.below(kElementTypes.size())];
-    const std::uint32_t elements = in_.below(8) == 0 ? in_.number() : 1152;
+    const std::uint32_t elements = in_.below(8) == 0 ? in_.number() : kElements;
+    const std::uint32_t bucket = in_.below(8) == 0 ? in_.number() : some_bucket();
     const std::uint32_t round = in_.below(8) == 0 ? in_.number() : some_round();
     (void)node_.job().submit(in_.below(static_cast<std::uint32_t>(ranks)), round, elements,
-                             in_.below(8) != 0 ? ElementType::kFloat32 : type);
+                             in_.below(8) != 0 ? ElementType::kFloat32 : type, bucket);
   }
 
+  std::uint16_t some_bucket() { return in_.below(4) != 0 ? kBucket : 0; }
+
   PacketBuilder valid() {
-    const std::uint32_t elements = in_.below(16) != 0 ? 1152 : 1 + in_.word() % 1152;
+    const std::uint32_t elements = in_.below(16) != 0 ? kElements : 1 + in_.word() % kElements;
+    const std::uint16_t bucket = some_bucket();
     const PacketBuilder::Round round{
         .job = 1,
         .epoch = 1,
         .id = some_round(),
-        .geometry = core::Geometry::of(ElementType::kFloat32, elements, kMinBlockBytes)};
+        .geometry = core::Geometry::of(ElementType::kFloat32, elements, kMinBlockBytes, bucket)};
     const std::uint32_t block = in_.below(9);
     const auto tree = static_cast<std::uint8_t>(in_.below(in_.below(4) == 0 ? 3 : 1));
     switch (in_.below(6)) {
@@ -137,13 +164,15 @@ class Fuzzer {
         return PacketBuilder::block(wire::PacketType::kPush, round, block)
             .sender(from)
             .tree(tree)
+            .flags(in_.below(4) == 0 ? wire::kFlagLast | wire::kFlagBounded : wire::kFlagBounded)
             .contributors(ranks);
       }
       case 1:
         return PacketBuilder::block(wire::PacketType::kResult, round, block)
             .sender(tree == 2 ? 2 : 0)
             .tree(tree)
-            .contributors(5);
+            .flags(wire::kFlagPartial)
+            .contributors(static_cast<std::uint16_t>(in_.below(5)));
       case 2:
         return ack(wire::PacketType::kPushAck, round).sender(tree == 2 ? 2 : 0).tree(tree);
       default:
@@ -160,7 +189,9 @@ class Fuzzer {
         .words(in_.below(8) == 0 ? in_.below(120) : 0, words)
         .echo_us(in_.below(3) == 0 ? in_.number() : core::clock_us(now_))
         .ack_delay_us(in_.below(4) == 0 ? in_.number() : 0)
-        .flags(in_.below(4) == 0 ? wire::kFlagComplete : 0);
+        .flags(in_.below(4) != 0   ? std::uint8_t{0}
+               : in_.below(2) == 0 ? wire::kFlagComplete
+                                   : wire::kFlagClosed);
   }
 
   void change(PacketBuilder& packet) {
@@ -215,7 +246,8 @@ class Fuzzer {
       const wire::Header h = sent.header();
       const bool is_push = h.type == wire::PacketType::kPush;
       if (!is_push && h.type != wire::PacketType::kResult) continue;
-      const auto geometry = core::Geometry::of(h.element_type, h.round_elements, kMinBlockBytes);
+      const auto geometry =
+          core::Geometry::of(h.element_type, h.round_elements, kMinBlockBytes, h.bucket);
       const PacketBuilder::Round round{.job = 1, .epoch = 1, .id = h.round, .geometry = geometry};
       const auto answer =
           is_push ? PacketBuilder::block(wire::PacketType::kResult, round, h.block).contributors(5)
@@ -239,6 +271,8 @@ class Fuzzer {
 
   Choices in_;
   CoreNode node_;
+  core::Bucket bucket_;  // only pointed to while there are packets and submissions
+  bool knows_bounds_;
   Instant now_ = Instant::from_ns(((std::int64_t{1} << 32) - 5000) * 1000);
   std::vector<testing::Sent> sent_;
 };
