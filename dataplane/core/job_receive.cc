@@ -86,12 +86,12 @@ bool Job::all_submitted(const Round& round) const {
 }
 
 /// A push names every rank of its subtree. A result does, unless its root has closed the round
-/// early, which it may with floating gradients alone.
+/// early, which only that of a flat tree may, and with floating gradients alone.
 bool Job::names_its_ranks(const wire::Header& h, const InEdge& edge) const {
   const bool partial = (h.flags & wire::kFlagPartial) != 0;
   if (!partial) return h.contributors == edge.ranks;
-  return h.type == wire::PacketType::kResult && h.bucket != 0 && is_floating(h.element_type) &&
-         h.contributors < edge.ranks;
+  return h.type == wire::PacketType::kResult && config_.trees[h.tree].flat && h.bucket != 0 &&
+         is_floating(h.element_type) && h.contributors < edge.ranks;
 }
 
 void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now) {
@@ -150,7 +150,9 @@ void Job::handle_result(Round& round, const InEdge& edge, const wire::Packet& pa
     flows_[push.peer].on_forgotten(sender.on_arrived(block));
     refresh(push, slot);
   }
-  if (sums_in(edge.tree)) {
+  // Where nobody is below us the sum stays: it may have to be pushed again, until we hear that it
+  // has entered or never will.
+  if (!edges_.results_out_of_tree[edge.tree].empty()) {
     round.accumulators[edge.tree].replace(block, packet.payload, packet.header.contributors);
   }
   result_known(round, edge.tree, block, packet.payload, packet.header.contributors);
@@ -189,7 +191,8 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
     counters_.blocks_suspected_lost += lost;
     if (lost > 0) flow.on_lost(now, lost);
   }
-  if (of_push && (h.flags & wire::kFlagClosed) != 0 && round.geometry.bucket != 0) {
+  const bool may_close = of_push && config_.trees[h.tree].flat && round.geometry.bucket != 0;
+  if (may_close && (h.flags & wire::kFlagClosed) != 0) {
     flow.on_forgotten(sender.on_closed());
   }
   refresh(edge, slot);

@@ -72,8 +72,9 @@ core::JobConfig config_of(Choices& in) {
   const core::TreeConfig relay{
       .member = true, .parent = 0, .children = {{1, 1}, {2, 2}}, .share = {0, 2}};
   const core::TreeConfig root{
-      .member = true, .parent = core::kNoPeer, .children = {{1, 4}}, .share = {2, 1}};
-  const core::TreeConfig leaf{.member = true, .parent = 2, .children = {}, .share = {3, 2}};
+      .member = true, .parent = core::kNoPeer, .children = {{1, 4}}, .share = {2, 1}, .flat = true};
+  const core::TreeConfig leaf{
+      .member = true, .parent = 2, .children = {}, .share = {3, 2}, .flat = true};
   const std::uint32_t shape = in.below(4);
   c.trees = shape == 0   ? std::vector<core::TreeConfig>{relay, root, leaf}
             : shape == 1 ? std::vector<core::TreeConfig>{relay, root}
