@@ -35,13 +35,21 @@ timespec to_timespec(Duration d) {
   return {.tv_sec = d.count_ns() / 1'000'000'000, .tv_nsec = d.count_ns() % 1'000'000'000};
 }
 
-Duration first_nap(std::uint64_t link_bits_per_second) {
-  if (link_bits_per_second == 0) return kLeastNap;
+/// What one block occupies the link for; 0: not known.
+Duration block_time(std::uint64_t link_bits_per_second) {
+  if (link_bits_per_second == 0) return {};
   constexpr std::int64_t kBits =
-      kNapPackets * static_cast<std::int64_t>(kDefaultBlockBytes + core::kWireOverheadBytes) * 8;
-  const Duration burst =
-      Duration::ns(kBits * 1'000'000'000 / static_cast<std::int64_t>(link_bits_per_second));
-  return std::clamp(burst, kLeastNap, kLongestFirstNap);
+      static_cast<std::int64_t>(kDefaultBlockBytes + core::kWireOverheadBytes) * 8;
+  return Duration::ns(kBits * 1'000'000'000 / static_cast<std::int64_t>(link_bits_per_second));
+}
+
+Duration first_nap(std::uint64_t link_bits_per_second) {
+  return std::clamp(block_time(link_bits_per_second) * kNapPackets, kLeastNap, kLongestFirstNap);
+}
+
+/// Spinning for less time than the next packet takes to come is for nothing.
+Duration useful_spin(const PollOptions& options) {
+  return block_time(options.link_bits_per_second) > options.spin ? Duration{} : options.spin;
 }
 
 }  // namespace
@@ -59,6 +67,7 @@ PollThread::PollThread(engine::Engine& engine, PollOptions options, const ipc::D
       doorbell_(doorbell),
       wake_control_(wake_control),
       events_(events),
+      spin_(useful_spin(options)),
       first_nap_(first_nap(options.link_bits_per_second)),
       next_nap_(first_nap_),
       thread_([this] {
@@ -91,7 +100,7 @@ void PollThread::run() {
       last_work_ = after;
       next_nap_ = first_nap_;
       if (!events_.empty()) ipc::ring_doorbell(wake_control_);
-    } else if (options_.adaptive && after - last_work_ > options_.spin) {
+    } else if (options_.adaptive && after - last_work_ > spin_) {
       nap(after);
     }
     now = clock_now();

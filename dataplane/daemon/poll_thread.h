@@ -53,6 +53,7 @@ class PollThread {
   std::atomic<std::uint64_t> total_ns_{0};  // poll thread: rw, control: ro
   Instant started_;
   Instant last_work_;
+  const Duration spin_;
   const Duration first_nap_;
   Duration next_nap_;
   bool doorbell_is_good_ = true;  // once a rank has spoilt it, naps end by the clock alone
