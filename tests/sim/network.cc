@@ -31,7 +31,8 @@ void Network::send(std::uint16_t from, Endpoint to, std::uint16_t source_port,
   const auto target = std::find_if(hosts_.begin(), hosts_.end(),
                                    [&](const Host& h) { return h.address == to.address; });
   sender.uplink_free = std::max(sender.uplink_free, now) + wire_time(bytes.size());
-  if (target == hosts_.end() || sender.cut || target->cut || chance(model_.loss)) {
+  const auto to_host = static_cast<std::uint16_t>(target - hosts_.begin());
+  if (target == hosts_.end() || is_lost(from, to_host, bytes, now)) {
     ++dropped_;
     return;
   }
@@ -45,21 +46,62 @@ void Network::send(std::uint16_t from, Endpoint to, std::uint16_t source_port,
   datagram->destination_port = to.udp_port;
   const int copies = chance(model_.duplication) ? 2 : 1;
   for (int c = 0; c < copies; ++c) {
-    Duration delay = model_.delay;
+    Duration delay = delay_at(now);
     if (model_.jitter > Duration{}) {
       const auto span = static_cast<std::uint64_t>(model_.jitter.count_ns());
       delay += Duration::ns(static_cast<std::int64_t>(random_() % span));
     }
     events_.push({.at = sender.uplink_free + delay,
                   .order = order_++,
-                  .to = static_cast<std::uint16_t>(target - hosts_.begin()),
+                  .to = to_host,
                   .at_switch = true,
                   .datagram = datagram});
   }
 }
 
+bool Network::is_lost(std::uint16_t from, std::uint16_t to, std::span<const std::byte> bytes,
+                      Instant now) {
+  if (chance(model_.loss)) return true;
+  for (const HostFault& fault : model_.host_faults) {
+    if (fault.host != from && fault.host != to) continue;
+    if (now >= fault.cut_from && now < fault.cut_until) return true;
+    if (chance(fault.host == from ? fault.loss_sent : fault.loss_received)) return true;
+  }
+  if (!model_.lose) return false;
+  wire::ParseError error{};
+  const auto packet = wire::parse(bytes, error);
+  return packet && model_.lose(from, to, packet->header);
+}
+
+bool Network::lost_in_burst(Host& host) {
+  if (!model_.bursts) return false;
+  host.in_burst = chance(host.in_burst ? 1 - model_.bursts->leave : model_.bursts->enter);
+  return host.in_burst && chance(model_.bursts->loss);
+}
+
+Duration Network::delay_at(Instant now) const {
+  Duration delay = model_.delay;
+  for (const DelayJump& jump : model_.delay_jumps) {
+    if (now >= jump.at) delay = jump.delay;
+  }
+  return delay;
+}
+
+void Network::heal() {
+  model_.loss = model_.duplication = model_.corruption = 0;
+  model_.jitter = {};
+  model_.queue_bytes = SIZE_MAX;
+  model_.bursts.reset();
+  model_.host_faults.clear();
+  model_.lose = nullptr;
+}
+
 void Network::leave_switch(Flight flight) {
   Host& host = hosts_[flight.to];
+  if (lost_in_burst(host)) {
+    ++dropped_;
+    return;
+  }
   const Duration backlog = std::max(host.downlink_free, flight.at) - flight.at;
   const double queued = backlog.to_seconds() * static_cast<double>(model_.bits_per_second) / 8;
   if (queued > static_cast<double>(model_.queue_bytes)) {

@@ -4,16 +4,43 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <random>
 #include <vector>
 
 #include "dataplane/port/port.h"
+#include "dataplane/wire/packet.h"
 
 namespace gradplane::sim {
 
-/// What may happen to a datagram, and how fast links are. One for all links of a network.
+/// Losses that come together: a channel with a good and a bad state (Gilbert, BSTJ 1960; Elliott,
+/// BSTJ 1963). Probabilities per datagram.
+struct Bursts {
+  double enter = 0;  // from good to bad
+  double leave = 1;  // from bad to good
+  double loss = 1;   // while bad
+};
+
+/// What is wrong with one host's link and not with the others'.
+struct HostFault {
+  std::uint16_t host = 0;
+  double loss_sent = 0;                 // of what it sends
+  double loss_received = 0;             // of what it is sent
+  Instant cut_from = Instant::never();  // nothing reaches or leaves it from here on ...
+  Instant cut_until = Instant::never();
+};
+
+/// From `at` on, every link has this delay.
+struct DelayJump {
+  Instant at;
+  Duration delay;
+};
+
+/// What may happen to a datagram, and how fast links are. One for all links of a network, but for
+/// `host_faults`. Faults that are off draw no random numbers.
 struct LinkModel {
   std::uint64_t bits_per_second = 0;  // of every host, each direction; 0: infinitely fast
   std::size_t queue_bytes = 1 << 20;  // drop-tail, at each host's downlink
@@ -21,13 +48,18 @@ struct LinkModel {
   Duration jitter;                    // uniform on top of the delay: reorders
   double loss = 0;
   double duplication = 0;
-  double corruption = 0;  // one bit flips
+  double corruption = 0;         // one bit flips
+  std::optional<Bursts> bursts;  // at each downlink, each in a state of its own
+  std::vector<HostFault> host_faults;
+  std::vector<DelayJump> delay_jumps;  // in the order of their times
+  /// Losses by script: true loses a datagram of ours between two hosts.
+  std::function<bool(std::uint16_t from, std::uint16_t to, const wire::Header&)> lose;
 };
 
 /// Hosts on a switch, in virtual time. Everything follows from the seed.
 class Network {
  public:
-  Network(LinkModel model, std::uint64_t seed) : model_(model), random_(seed) {}
+  Network(LinkModel model, std::uint64_t seed) : model_(std::move(model)), random_(seed) {}
 
   /// Adds a host; its index is its node id.
   std::uint16_t add_host(Ipv4 address);
@@ -60,15 +92,15 @@ class Network {
 
   std::uint64_t sent() const { return sent_; }
   std::uint64_t dropped() const { return dropped_; }
-  /// Silences a host: nothing reaches it or leaves it any more.
-  void cut(std::uint16_t host) { hosts_[host].cut = true; }
+  /// From now on nothing is lost, repeated, corrupted or reordered. Rates and delays stay.
+  void heal();
 
  private:
   struct Host {
     Ipv4 address;
     Instant uplink_free;
     Instant downlink_free;
-    bool cut = false;
+    bool in_burst = false;
     std::deque<std::shared_ptr<Datagram>> inbox;
   };
   struct Flight {
@@ -83,6 +115,9 @@ class Network {
   };
 
   void leave_switch(Flight flight);
+  bool is_lost(std::uint16_t from, std::uint16_t to, std::span<const std::byte> bytes, Instant now);
+  bool lost_in_burst(Host& host);
+  Duration delay_at(Instant now) const;
   Duration wire_time(std::size_t payload_bytes) const;
   bool chance(double p) { return p > 0 && std::uniform_real_distribution<>(0, 1)(random_) < p; }
 

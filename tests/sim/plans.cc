@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <algorithm>
-#include <random>
 
 #include "tests/sim/cluster.h"
+#include "tests/sim/dice.h"
 
 namespace gradplane::sim {
 
@@ -50,20 +50,6 @@ api::Plan two_level_tree(std::uint16_t relays, std::uint16_t workers_per_relay) 
 }
 
 namespace {
-
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : random_(seed) {}
-  std::uint64_t below(std::uint64_t n) { return random_() % n; }
-  bool coin() { return below(2) == 0; }
-  /// Zero half of the time: faults that are off show what the others do alone.
-  double maybe(double max) {
-    return coin() ? 0 : std::uniform_real_distribution<>(0, max)(random_);
-  }
-
- private:
-  std::mt19937_64 random_;
-};
 
 /// Trees of random shape over the same members, every member in each of them.
 api::Plan random_forest(Dice& dice) {

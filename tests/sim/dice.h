@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <random>
+
+#include "dataplane/base/time.h"
+
+namespace gradplane::sim {
+
+/// What a scenario is drawn with.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : random_(seed) {}
+  std::uint64_t below(std::uint64_t n) { return random_() % n; }
+  bool coin() { return below(2) == 0; }
+  /// Uniform, down to the microsecond.
+  Duration between(Duration least, Duration most) {
+    const auto span = static_cast<std::uint64_t>((most - least).count_ns() / 1000) + 1;
+    return least + Duration::us(static_cast<std::int64_t>(below(span)));
+  }
+  /// Zero half of the time: faults that are off show what the others do alone.
+  double maybe(double max) {
+    return coin() ? 0 : std::uniform_real_distribution<>(0, max)(random_);
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+}  // namespace gradplane::sim
