@@ -7,6 +7,7 @@
 
 #include "dataplane/base/siphash.h"
 #include "dataplane/engine/local_plan.h"
+#include "tests/sim/tolerance_checker.h"
 #include "tests/sim/trainer.h"
 
 namespace gradplane::sim {
@@ -19,6 +20,8 @@ Ipv4 address_of(std::uint16_t node) {
 /// One host: its engine on a simulated port, its job, its trainers.
 struct Host {
   std::unique_ptr<SimPort> port;
+  std::vector<std::unique_ptr<core::Bucket>> buckets;
+  std::vector<std::uint64_t> closes_seen;  // by bucket, in the order of `buckets`
   api::CommandQueue commands{api::kQueueEntries};
   api::EventQueue events{api::kQueueEntries};
   std::unique_ptr<engine::JobRuntime> runtime;
@@ -29,8 +32,11 @@ struct Host {
 class Simulation {
  public:
   explicit Simulation(const Scenario& scenario)
-      : scenario_(scenario), network_(scenario.link, scenario.seed) {
-    for (const api::Member& m : scenario.plan.members) world_ += m.ranks.size();
+      : scenario_(scenario),
+        network_(scenario.link, scenario.seed),
+        world_(world_of(scenario.plan)),
+        checker_(scenario, static_cast<std::uint32_t>(world_)),
+        installations_(installations_of(scenario)) {
     for (std::size_t m = 0; m < scenario.plan.members.size(); ++m) {
       network_.add_host(address_of(static_cast<std::uint16_t>(m)));
     }
@@ -39,7 +45,11 @@ class Simulation {
 
   Outcome run() {
     while (outcome_.failure.empty() && !settled()) {
+      if (at_gate()) open_gate();
       Instant next = network_.next_event();
+      if (installed_ < installations_.size()) {
+        next = std::min(next, Instant() + installations_[installed_].after);
+      }
       for (const auto& host : hosts_) next = std::min(next, wake_time(*host));
       now_ = std::max(now_, next);
       if (now_ > Instant() + scenario_.limit) {
@@ -48,6 +58,7 @@ class Simulation {
         break;
       }
       network_.run_until(now_, [](std::uint16_t) {});
+      install_due();
       for (const auto& host : hosts_) {
         if (due(*host)) turn(*host);
       }
@@ -57,8 +68,7 @@ class Simulation {
   }
 
  private:
-  void add_host(const api::Member& member) {
-    auto host = std::make_unique<Host>();
+  core::JobConfig config_of(const api::Member& member, std::uint64_t rate) const {
     core::JobConfig config;
     config.job = 42;
     config.epoch = scenario_.plan.epoch;
@@ -66,9 +76,19 @@ class Simulation {
     config.authenticate = scenario_.authenticate;
     config.block_bytes = scenario_.block_bytes;
     config.round_bytes = scenario_.round_bytes;
-    const std::uint64_t rate = scenario_.paced ? scenario_.link.bits_per_second : 0;
+    config.compensation = scenario_.tolerance.compensation;
+    config.close_limits = {.floor = scenario_.tolerance.floor,
+                           .strict_rounds = scenario_.tolerance.strict_rounds,
+                           .slack = scenario_.tolerance.slack,
+                           .absent_after = scenario_.tolerance.absent_after};
     engine::fill_local_plan(config, scenario_.plan, member.node,
                             std::vector<std::uint64_t>(scenario_.plan.members.size(), rate));
+    return config;
+  }
+
+  void add_host(const api::Member& member) {
+    auto host = std::make_unique<Host>();
+    const std::uint64_t rate = scenario_.paced ? scenario_.link.bits_per_second : 0;
     std::vector<std::shared_ptr<engine::RankChannel>> channels;
     for (const std::uint16_t rank : member.ranks) {
       auto channel =
@@ -76,9 +96,10 @@ class Simulation {
       channels.push_back(std::make_shared<engine::RankChannel>(
           engine::RankChannel{std::move(channel.value()), {}}));
       host->trainers.push_back(std::make_unique<Trainer>(
-          scenario_, rank, static_cast<std::uint32_t>(world_), channels.back()));
+          scenario_, rank, static_cast<std::uint32_t>(world_), channels.back(), checker_));
     }
-    host->runtime = std::make_unique<engine::JobRuntime>(std::move(config), member.ranks, channels);
+    host->runtime = std::make_unique<engine::JobRuntime>(config_of(member, rate), member.ranks,
+                                                         std::move(channels));
     host->port = std::make_unique<SimPort>(network_, member.node, address_of(member.node), now_);
     engine::EngineOptions options;
     options.self = member.node;
@@ -95,6 +116,64 @@ class Simulation {
     hosts_.push_back(std::move(host));
   }
 
+  void install_due() {
+    while (installed_ < installations_.size() &&
+           Instant() + installations_[installed_].after <= now_) {
+      const Installation& it = installations_[installed_++];
+      Host& host = *hosts_[it.member];
+      auto bucket = host.runtime->make_bucket(scenario_.tolerance.bucket(it.bucket));
+      if (bucket == nullptr) continue;  // of whole numbers: always exact
+      host.buckets.push_back(std::move(bucket));
+      host.closes_seen.push_back(0);
+      api::Command add;
+      add.kind = api::Command::Kind::kAddBucket;
+      add.job = host.runtime.get();
+      add.bucket = host.buckets.back().get();
+      (void)host.commands.push(add);
+      turn(host);
+    }
+  }
+
+  /// Tells the checker of the rounds that a host has closed as their root.
+  void hear_closes(Host& host) {
+    for (std::size_t b = 0; b < host.buckets.size(); ++b) {
+      const core::Bucket& bucket = *host.buckets[b];
+      std::uint64_t closes = 0;
+      for (std::size_t r = 0; r < core::kCloseReasons; ++r) {
+        closes += bucket.closes(static_cast<core::CloseReason>(r));
+      }
+      const auto last = bucket.last_round();
+      if (closes == host.closes_seen[b] || !last) continue;
+      const bool unclear = closes != host.closes_seen[b] + 1;
+      checker_.on_close(index_of(host), last->round, last->reason, unclear);
+      host.closes_seen[b] = closes;
+    }
+  }
+
+  bool at_gate() const {
+    for (const auto& host : hosts_) {
+      for (const auto& trainer : host->trainers) {
+        if (!trainer->at_gate()) return false;
+      }
+    }
+    return at_rest();
+  }
+
+  /// A closing round begins: nothing may be lost any more, and all ranks are there.
+  void open_gate() {
+    network_.heal();
+    for (const auto& host : hosts_) {
+      for (const auto& bucket : host->buckets) {
+        for (std::size_t t = 0; t < bucket->tensor_count(); ++t) bucket->set_bound(t, 0);
+      }
+      for (const auto& trainer : host->trainers) trainer->open_gate();
+    }
+  }
+
+  static std::uint16_t index_of(const Host& host) {
+    return static_cast<std::uint16_t>(host.port->address().value - address_of(0).value);
+  }
+
   /// When a host has something to do of its own accord.
   Instant wake_time(const Host& host) const {
     Instant next = host.engine->next_deadline();
@@ -103,8 +182,7 @@ class Simulation {
   }
 
   bool due(Host& host) {
-    const auto index = static_cast<std::uint16_t>(host.port->address().value - 0x0a000001U);
-    return !network_.inbox(index).empty() || wake_time(host) <= now_;
+    return !network_.inbox(index_of(host)).empty() || wake_time(host) <= now_;
   }
 
   void turn(Host& host) {
@@ -113,6 +191,7 @@ class Simulation {
       worked = false;
       for (const auto& trainer : host.trainers) worked = trainer->step(now_) || worked;
       worked = host.engine->poll_once(now_) || worked;
+      hear_closes(host);
       if (turns > kMaxTurns) {
         outcome_.failure = "an engine never comes to rest";
         return;
@@ -134,6 +213,13 @@ class Simulation {
       for (const auto& trainer : host->trainers) {
         if (!trainer->done()) return false;
       }
+    }
+    return at_rest();
+  }
+
+  /// No engine waits for anything.
+  bool at_rest() const {
+    for (const auto& host : hosts_) {
       for (const core::Flow& flow : host->runtime->job().flows()) {
         if (flow.in_flight() > 0) return false;
       }
@@ -156,6 +242,7 @@ class Simulation {
     outcome_.ended = now_;
     outcome_.packets = network_.sent();
     outcome_.packets_dropped = network_.dropped();
+    outcome_.tolerance = checker_.totals();
     const std::vector<std::uint64_t>* first = nullptr;
     for (const auto& host : hosts_) {
       outcome_.counters.add(host->runtime->job().counters());
@@ -166,6 +253,7 @@ class Simulation {
         }
       }
     }
+    if (outcome_.failure.empty()) outcome_.failure = checker_.conclude(outcome_.counters);
     const std::array<std::uint64_t, 3> facts = {static_cast<std::uint64_t>(now_.count_ns()),
                                                 outcome_.packets, outcome_.packets_dropped};
     outcome_.trace =
@@ -175,10 +263,36 @@ class Simulation {
 
   static constexpr std::size_t kMaxTurns = 1'000'000;
 
+  static std::size_t world_of(const api::Plan& plan) {
+    std::size_t world = 0;
+    for (const api::Member& member : plan.members) world += member.ranks.size();
+    return world;
+  }
+
+  /// In the order of their times.
+  static std::vector<Installation> installations_of(const Scenario& scenario) {
+    std::vector<Installation> all;
+    for (std::size_t m = 0; m < scenario.plan.members.size(); ++m) {
+      for (const api::BucketBounds& bucket : scenario.tolerance.buckets) {
+        Installation one{.member = m, .bucket = bucket.bucket, .after = {}};
+        for (const Installation& i : scenario.tolerance.installations) {
+          if (i.member == m && i.bucket == bucket.bucket) one.after = i.after;
+        }
+        all.push_back(one);
+      }
+    }
+    std::stable_sort(all.begin(), all.end(),
+                     [](const auto& a, const auto& b) { return a.after < b.after; });
+    return all;
+  }
+
   const Scenario& scenario_;
   Network network_;
   std::vector<std::unique_ptr<Host>> hosts_;
-  std::size_t world_ = 0;
+  std::size_t world_;
+  ToleranceChecker checker_;
+  std::vector<Installation> installations_;
+  std::size_t installed_ = 0;
   Instant now_ = Instant::from_ns(1'000'000);
   Outcome outcome_;
 };

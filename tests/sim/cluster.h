@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "dataplane/base/element_type.h"
 #include "dataplane/engine/engine.h"
 #include "tests/sim/network.h"
+#include "tests/sim/tolerance.h"
 
 namespace gradplane::sim {
 
@@ -18,7 +20,11 @@ namespace gradplane::sim {
 struct RoundPlan {
   ElementType type = ElementType::kFloat32;
   std::uint32_t elements = 0;
+  std::uint16_t bucket = 0;  // of Tolerance::buckets; 0: none, exact
 };
+
+/// The round of a registered bucket.
+RoundPlan round_of(const api::BucketBounds& bucket);
 
 /// A whole run, decided before it starts.
 struct Scenario {
@@ -28,11 +34,23 @@ struct Scenario {
   std::vector<RoundPlan> rounds;
   std::size_t block_bytes = kMinBlockBytes;
   std::size_t round_bytes = 64 << 10;
-  std::size_t in_flight = 2;               // rounds that a rank submits ahead
-  Duration compute_max = Duration::ms(2);  // a rank's own work before each round, uniform
+  std::size_t in_flight = 2;                  // rounds that a rank submits ahead
+  Duration compute_max = Duration::ms(2);     // a rank's own work before each round, uniform
+  std::vector<Duration> compute_max_of_rank;  // instead, where it has an entry for the rank
   bool authenticate = true;
   bool paced = true;                       // nodes know their link's rate
   Duration limit = Duration::seconds(60);  // virtual; a run that takes longer has hung
+  Tolerance tolerance;
+};
+
+/// What the rounds of buckets lacked and why. Read from the sums, but for `closes`.
+struct ToleranceTotals {
+  std::array<std::uint64_t, core::kCloseReasons> closes{};  // by core::CloseReason
+  std::uint64_t partial_blocks = 0;
+  std::uint64_t missing_blocks = 0;    // by source: a host's sum
+  std::uint64_t carried_elements = 0;  // that came with a later round's
+  std::uint64_t at(core::CloseReason r) const { return closes[static_cast<std::size_t>(r)]; }
+  void add(const ToleranceTotals& other);
 };
 
 /// What a run showed. `failure` is empty when every checker held.
@@ -42,21 +60,25 @@ struct Outcome {
   std::uint64_t packets = 0;
   std::uint64_t packets_dropped = 0;
   core::Counters counters;  // of all nodes together
+  ToleranceTotals tolerance;
   std::uint64_t trace = 0;  // the same for the same scenario: hashes results and times
 };
 
 /// Runs the production engines of all nodes against scripted trainers, in virtual time. Checks I1
 /// (all replicas have the same bits), I2 (a result is the sum over exactly all ranks), I3 (every
-/// round ends) and that nothing is left in flight.
+/// round ends) and that nothing is left in flight; for rounds of buckets what ToleranceChecker
+/// says.
 Outcome run(const Scenario& scenario);
 
 /// What rank `rank` contributes: small integers, so that every type holds every sum exactly.
 double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element);
 
-/// A scenario in which everything is drawn from the seed.
+/// A scenario in which everything is drawn from the seed; exact rounds alone.
 Scenario random_scenario(std::uint64_t seed);
+/// The same for buckets that may lose something, with faults that make them.
+Scenario random_tolerant_scenario(std::uint64_t seed);
 
-/// Members 0..hosts-1, one rank on each of the last `workers` of them.
+/// Members 0..aggregators+workers-1, one rank on each of the last `workers` of them.
 std::vector<api::Member> members(std::uint16_t aggregators, std::uint16_t workers);
 api::Plan star(std::uint16_t workers);
 api::Plan sharded(std::uint16_t workers);

@@ -69,21 +69,31 @@ double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t eleme
 }
 
 Trainer::Trainer(const Scenario& scenario, std::uint32_t rank, std::uint32_t world,
-                 std::shared_ptr<engine::RankChannel> channel)
+                 std::shared_ptr<engine::RankChannel> channel, ToleranceChecker& checker)
     : scenario_(scenario),
       rank_(rank),
       world_(world),
+      gate_(scenario.rounds.size() - scenario.tolerance.closing_rounds),
       channel_(std::move(channel)),
+      checker_(checker),
       submissions_(channel_->channel.submissions()),
       completions_(channel_->channel.completions()),
       random_(scenario.seed * 1000003 + rank),
       round_done_(scenario.rounds.size()),
       results_(scenario.rounds.size()) {}
 
+bool Trainer::may_submit() const {
+  if (submitted_ >= gate_ || submitted_ - completed_ >= scenario_.in_flight) return false;
+  const std::uint16_t bucket = scenario_.rounds[submitted_].bucket;
+  if (bucket == 0 || scenario_.tolerance.overlap) return true;
+  for (std::uint32_t r = completed_; r < submitted_; ++r) {
+    if (!round_done_[r] && scenario_.rounds[r].bucket == bucket) return false;
+  }
+  return true;
+}
+
 Instant Trainer::next_deadline() const {
-  const bool may_submit =
-      submitted_ < scenario_.rounds.size() && submitted_ - completed_ < scenario_.in_flight;
-  return may_submit ? ready_at_ : Instant::never();
+  return may_submit() ? ready_at_ : Instant::never();
 }
 
 bool Trainer::step(Instant now) {
@@ -96,10 +106,17 @@ bool Trainer::step(Instant now) {
   while (next_deadline() <= now) {
     any = true;
     submit_next();
-    const auto span = static_cast<std::uint64_t>(scenario_.compute_max.count_ns()) + 1;
+    const bool own = rank_ < scenario_.compute_max_of_rank.size();
+    const Duration most = own ? scenario_.compute_max_of_rank[rank_] : scenario_.compute_max;
+    const auto span = static_cast<std::uint64_t>(most.count_ns()) + 1;
     ready_at_ = now + Duration::ns(static_cast<std::int64_t>(random_() % span));
   }
   return any;
+}
+
+double Trainer::value_of(std::uint32_t round, std::uint32_t element) const {
+  if (scenario_.rounds[round].bucket == 0) return contribution(round, rank_, element);
+  return checker_.contribution(round, rank_, element);
 }
 
 void Trainer::submit_next() {
@@ -108,14 +125,14 @@ void Trainer::submit_next() {
   const std::span<std::byte> slot = channel_->channel.slot(round);
   const std::size_t width = element_bytes(plan.type);
   for (std::uint32_t e = 0; e < plan.elements; ++e) {
-    store(plan.type, slot.data() + e * width, contribution(round, rank_, e));
+    store(plan.type, slot.data() + e * width, value_of(round, e));
   }
   const bool pushed = submissions_.push({.round = round,
                                          .elements = plan.elements,
                                          .element_type = static_cast<std::uint8_t>(plan.type),
                                          .flags = 0,
                                          .reserved = 0,
-                                         .bucket = 0});
+                                         .bucket = plan.bucket});
   if (!pushed) failure_ = "rank " + std::to_string(rank_) + " found its submission ring full";
 }
 
@@ -130,20 +147,34 @@ void Trainer::check(const ipc::Completion& completion) {
   round_done_[round] = true;
   while (completed_ < submitted_ && round_done_[completed_]) ++completed_;
   if (completion.status != ipc::CompletionStatus::kOk) return fail("failed");
-  if (completion.contributors != world_) return fail("I2: a contribution is missing");
+  const RoundPlan& plan = scenario_.rounds[round];
+  const std::span<const std::byte> slot =
+      channel_->channel.slot(round).first(plan.elements * element_bytes(plan.type));
+  std::string wrong;
+  if (plan.bucket != 0) {
+    wrong = checker_.on_result(rank_, completion, slot);
+  } else if (completion.contributors != world_ || completion.partial_blocks != 0) {
+    wrong = "I2: a contribution is missing";
+  } else {
+    wrong = check_sums(round, slot);
+  }
+  if (!wrong.empty()) return fail(wrong);
+  results_[round] = siphash24({}, slot);
+}
+
+/// Of a round without a bucket: all ranks are in every sum.
+std::string Trainer::check_sums(std::uint32_t round, std::span<const std::byte> slot) const {
   const RoundPlan& plan = scenario_.rounds[round];
   const std::size_t width = element_bytes(plan.type);
-  const std::span<const std::byte> slot = channel_->channel.slot(round);
   for (std::uint32_t e = 0; e < plan.elements; ++e) {
     double expected = 0;
     for (std::uint32_t r = 0; r < world_; ++r) expected += contribution(round, r, e);
     const double got = load(plan.type, slot.data() + e * width);
-    if (got != expected) {
-      return fail("I2: element " + std::to_string(e) + " is " + std::to_string(got) + " and not " +
-                  std::to_string(expected));
-    }
+    if (got == expected) continue;
+    return "I2: element " + std::to_string(e) + " is " + std::to_string(got) + " and not " +
+           std::to_string(expected);
   }
-  results_[round] = siphash24({}, slot.first(plan.elements * width));
+  return {};
 }
 
 }  // namespace gradplane::sim

@@ -10,6 +10,7 @@
 
 #include "dataplane/engine/job_runtime.h"
 #include "tests/sim/cluster.h"
+#include "tests/sim/tolerance_checker.h"
 
 namespace gradplane::sim {
 
@@ -22,12 +23,18 @@ double load(ElementType type, const std::byte* at);
 class Trainer {
  public:
   Trainer(const Scenario& scenario, std::uint32_t rank, std::uint32_t world,
-          std::shared_ptr<engine::RankChannel> channel);
+          std::shared_ptr<engine::RankChannel> channel, ToleranceChecker& checker);
 
   /// Does what is due; returns whether something happened. `failure()` is set when a sum is wrong.
   bool step(Instant now);
   Instant next_deadline() const;
   bool done() const { return completed_ == scenario_.rounds.size(); }
+  /// Only closing rounds are left; open_gate() lets the next one go, at once.
+  bool at_gate() const { return completed_ >= gate_; }
+  void open_gate() {
+    ++gate_;
+    ready_at_ = {};
+  }
   const std::string& failure() const { return failure_; }
   std::uint32_t completed() const { return completed_; }
   /// Bit-exact hash of each completed round's result.
@@ -35,12 +42,17 @@ class Trainer {
 
  private:
   void submit_next();
+  bool may_submit() const;
+  double value_of(std::uint32_t round, std::uint32_t element) const;
   void check(const ipc::Completion& completion);
+  std::string check_sums(std::uint32_t round, std::span<const std::byte> slot) const;
 
   const Scenario& scenario_;
   std::uint32_t rank_;
   std::uint32_t world_;
+  std::size_t gate_;
   std::shared_ptr<engine::RankChannel> channel_;
+  ToleranceChecker& checker_;
   ipc::RingProducer<ipc::Submission> submissions_;
   ipc::RingConsumer<ipc::Completion> completions_;
   std::mt19937_64 random_;

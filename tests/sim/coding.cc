@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/sim/coding.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gradplane::sim {
+namespace {
+
+/// Bits of the whole numbers that a type holds without a gap.
+std::uint32_t exact_bits(ElementType type) {
+  switch (type) {
+    case ElementType::kFloat32:
+      return 24;
+    case ElementType::kFloat16:
+      return 11;
+    case ElementType::kBfloat16:
+      return 8;
+    case ElementType::kInt32:
+      return 31;
+    case ElementType::kFloat64:
+    case ElementType::kInt64:
+      return 53;
+  }
+  return 0;
+}
+
+constexpr std::uint32_t kMaxDigitBits = 12;
+constexpr std::uint32_t kLargestDigit = 7;
+
+}  // namespace
+
+Coding::Coding(ElementType type, std::uint32_t world, Compensation compensation,
+               std::uint32_t submissions)
+    : type_(type), bits_(std::min(exact_bits(type) / world, kMaxDigitBits)) {
+  // Scaled sums of two sets of ranks differ as long as no digit times a number of ranks carries
+  // into the next digit.
+  std::uint32_t piled = 1;
+  if (compensation == Compensation::kCarry) piled = std::max(submissions, 1U);
+  if (compensation == Compensation::kRescale) piled = world;
+  largest_ = std::min(((1U << bits_) - 1) / piled, kLargestDigit);
+}
+
+std::uint32_t Coding::digit(std::uint32_t round, std::uint32_t rank, std::uint32_t element) const {
+  const std::uint32_t mixed = (element * 2654435761U) ^ (round * 40503U + rank * 9973U);
+  return 1 + (mixed >> 7) % largest_;
+}
+
+double Coding::rounding() const {
+  return std::ldexp(1.0, 2 - static_cast<int>(exact_bits(type_)));
+}
+
+}  // namespace gradplane::sim

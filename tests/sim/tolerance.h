@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "dataplane/api/bounds.h"
+#include "dataplane/base/loss_bounds.h"
+#include "dataplane/base/time.h"
+
+namespace gradplane::sim {
+
+/// A number that a trainer contributes instead of its own: NaN, infinity.
+struct Poison {
+  std::uint32_t round = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t element = 0;
+  double value = 0;
+};
+
+/// When a table reaches a host. A pair without an entry: at the start.
+struct Installation {
+  std::size_t member = 0;
+  std::uint32_t bucket = 0;
+  Duration after;  // Duration::max(): never
+};
+
+/// What a job may lose, and what becomes of it. Without buckets every round is exact.
+struct Tolerance {
+  /// Bucket ids are 1, 2, ... in this order.
+  std::vector<api::BucketBounds> buckets;
+  Compensation compensation = Compensation::kRescale;
+  float floor = 0.5F;
+  std::uint32_t strict_rounds = 0;
+  std::optional<Duration> slack;
+  Duration absent_after;
+  std::vector<Installation> installations;
+  /// A rank may submit a bucket again before its last round with it is done.
+  bool overlap = false;
+  /// The last rounds are submitted when all others are done, the network has been healed and every
+  /// bound is 0: they show what was still kept back.
+  std::size_t closing_rounds = 0;
+  std::vector<Poison> poison;
+
+  const api::BucketBounds& bucket(std::uint32_t id) const { return buckets[id - 1]; }
+};
+
+}  // namespace gradplane::sim

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What a round may lack, and why: I3 and I4 of ToleranceChecker.
+#include <algorithm>
+#include <cmath>
+
+#include "tests/sim/tolerance_checker.h"
+
+namespace gradplane::sim {
+namespace {
+
+bool is_float(ElementType type) {
+  return type != ElementType::kInt32 && type != ElementType::kInt64;
+}
+
+core::BlockRange blocks_of(const api::BoundedTensor& tensor, const core::Geometry& g) {
+  return {tensor.offset_elements / g.block_elements,
+          (tensor.offset_elements + tensor.elements - 1) / g.block_elements + 1};
+}
+
+/// Every member that is not the root sends to the root itself.
+bool is_flat(const api::Plan& plan, const api::Tree& tree) {
+  for (std::size_t m = 0; m < plan.members.size(); ++m) {
+    if (plan.members[m].node != tree.root && tree.parent[m] != tree.root) return false;
+  }
+  return true;
+}
+
+/// A product of a bound and a number of blocks that is a whole number may come out a little less.
+constexpr double kBoundRounding = 1e-4;
+
+std::uint32_t allowance(const api::BoundedTensor& tensor, const core::Geometry& g) {
+  const double blocks = blocks_of(tensor, g).size();
+  return static_cast<std::uint32_t>(std::floor(tensor.bound * blocks + kBoundRounding));
+}
+
+/// Blocks that no rank may miss: with elements that are exact.
+std::vector<bool> critical_blocks(const api::BucketBounds& bounds, const core::Geometry& g) {
+  std::vector<std::uint32_t> lossy(g.blocks);  // elements
+  for (const api::BoundedTensor& tensor : bounds.tensors) {
+    if (tensor.bound <= 0 || !is_float(bounds.type)) continue;
+    for (std::uint32_t b = blocks_of(tensor, g).begin; b < blocks_of(tensor, g).end; ++b) {
+      const std::uint32_t begin = std::max(b * g.block_elements, tensor.offset_elements);
+      const std::uint32_t end = std::min(b * g.block_elements + g.elements_in(b),
+                                         tensor.offset_elements + tensor.elements);
+      lossy[b] += end - begin;
+    }
+  }
+  std::vector<bool> critical(g.blocks);
+  for (std::uint32_t b = 0; b < g.blocks; ++b) critical[b] = lossy[b] < g.elements_in(b);
+  return critical;
+}
+
+}  // namespace
+
+void ToleranceChecker::on_close(std::uint16_t node, std::uint32_t round, core::CloseReason reason,
+                                bool unclear) {
+  if (round >= scenario_.rounds.size() || plan_of(round).bucket == 0) return;
+  reasons_[{round, node}] = reason;
+  ++totals_.closes[static_cast<std::size_t>(reason)];
+  if (unclear) ledgers_[plan_of(round).bucket - 1u].unclear = true;
+}
+
+std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t round) const {
+  const api::Plan& plan = scenario_.plan;
+  std::uint64_t total = 0;
+  for (const api::Tree& tree : plan.trees) total += tree.weight;
+  std::vector<core::WeightShare> shares;
+  std::uint64_t begin = 0;
+  for (const api::Tree& tree : plan.trees) {
+    shares.push_back({begin, tree.weight});
+    begin += tree.weight;
+  }
+  const std::uint64_t first = shares[round % shares.size()].begin;
+  std::vector<Part> parts;
+  for (std::size_t t = 0; t < shares.size(); ++t) {
+    Part part;
+    part.blocks = core::blocks_of_tree(shares[t], first, total, geometry_of(round).blocks);
+    part.flat = is_flat(plan, plan.trees[t]);
+    const auto reason = reasons_.find({round, plan.trees[t].root});
+    if (reason != reasons_.end()) part.reason = reason->second;
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+/// Missing blocks are counted by source: the ranks of one host come as one sum, or not at all.
+std::string ToleranceChecker::count_missing(std::uint32_t round) {
+  for (std::uint32_t block = 0; block < decoded_[round].sets.size(); ++block) {
+    const RankSet set = decoded_[round].sets[block];
+    for (const RankSet ranks : ranks_of_member_) {
+      if (ranks == 0 || (set & ranks) == ranks) continue;
+      if ((set & ranks) != 0) {
+        return "I2: block " + std::to_string(block) + " lacks some ranks of a host";
+      }
+      ++totals_.missing_blocks;
+    }
+  }
+  return {};
+}
+
+std::string ToleranceChecker::check_bounds(std::uint32_t round) const {
+  if (ledgers_[plan_of(round).bucket - 1u].unclear) return {};
+  const std::vector<Part> parts = parts_of(round);
+  for (const Part& part : parts) {
+    const std::string wrong = check_part(round, part);
+    if (!wrong.empty()) return wrong;
+  }
+  return check_tensors(round, parts);
+}
+
+/// What one root may lack, whatever the tensors.
+std::string ToleranceChecker::check_part(std::uint32_t round, const Part& part) const {
+  using core::CloseReason;
+  const core::Geometry g = geometry_of(round);
+  const Tolerance& tolerance = scenario_.tolerance;
+  const std::vector<bool> critical = critical_blocks(bounds_of(round), g);
+  std::vector<std::uint32_t> arrived(world_);
+  for (std::uint32_t b = part.blocks.begin; b < part.blocks.end; ++b) {
+    const RankSet set = decoded_[round].sets[b];
+    for (std::uint32_t r = 0; r < world_; ++r) arrived[r] += set >> r & 1;
+    if (set == all_) continue;
+    const std::string block = "block " + std::to_string(b);
+    if (!part.reason || *part.reason == CloseReason::kFull) {
+      return "I3: " + block + " lacks a rank, and nobody said why";
+    }
+    if (!part.flat || !is_float(g.type)) return "I4: " + block + " of an exact round lacks a rank";
+    if (use_of_round_[round] < tolerance.strict_rounds)
+      return "I4: " + block + " of a strict round lacks a rank";
+    if (critical[b] && *part.reason != CloseReason::kAbsent) {
+      return "I4: critical " + block + " lacks a rank";
+    }
+  }
+  if (!part.reason || *part.reason != CloseReason::kEarly) return {};
+  for (std::uint32_t r = 0; r < world_; ++r) {
+    if (arrived[r] + kBoundRounding >= static_cast<double>(tolerance.floor) * part.blocks.size())
+      continue;
+    return "I4: closed early with " + std::to_string(arrived[r]) + " of " +
+           std::to_string(part.blocks.size()) + " blocks of rank " + std::to_string(r);
+  }
+  return {};
+}
+
+/// What all roots together may lack of a tensor, where none gave up waiting.
+std::string ToleranceChecker::check_tensors(std::uint32_t round,
+                                            const std::vector<Part>& parts) const {
+  const core::Geometry g = geometry_of(round);
+  for (const api::BoundedTensor& tensor : bounds_of(round).tensors) {
+    std::vector<std::uint32_t> missing(world_);
+    for (const Part& part : parts) {
+      if (part.reason && *part.reason > core::CloseReason::kEarly) continue;
+      const core::BlockRange own = blocks_of(tensor, g);
+      const std::uint32_t end = std::min(own.end, part.blocks.end);
+      for (std::uint32_t b = std::max(own.begin, part.blocks.begin); b < end; ++b) {
+        for (std::uint32_t r = 0; r < world_; ++r) {
+          missing[r] += ~decoded_[round].sets[b] >> r & 1;
+        }
+      }
+    }
+    const std::uint32_t most = *std::max_element(missing.begin(), missing.end());
+    if (most <= allowance(tensor, g)) continue;
+    return "I4: " + tensor.name + " lacks " + std::to_string(most) + " blocks of a rank, " +
+           std::to_string(allowance(tensor, g)) + " at most may be missing";
+  }
+  return {};
+}
+
+}  // namespace gradplane::sim

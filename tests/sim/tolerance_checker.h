@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "dataplane/core/bucket.h"
+#include "dataplane/core/counters.h"
+#include "dataplane/ipc/layout.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/coding.h"
+
+namespace gradplane::sim {
+
+/// Reads out of every sum of a bucket whose contributions it holds, and holds that against the
+/// invariants of protocol.md, section 1: I2 (a result is the sum over exactly the ranks that it
+/// names), I3 (a round that lacks something says why), I4 (bounds), I5 (what did not enter comes
+/// later). One for all ranks of a run; I1 is the simulation's own.
+class ToleranceChecker {
+ public:
+  ToleranceChecker(const Scenario& scenario, std::uint32_t world);
+
+  /// What `rank` writes at `element` of a bucket's round.
+  double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element) const;
+
+  /// A rank has got a round of a bucket. Empty, or the invariant that does not hold.
+  std::string on_result(std::uint32_t rank, const ipc::Completion& completion,
+                        std::span<const std::byte> slot);
+
+  /// Root `node` has closed `round`. `unclear`: and others of the bucket that nobody saw.
+  void on_close(std::uint16_t node, std::uint32_t round, core::CloseReason reason, bool unclear);
+
+  /// At the end of a run in which every rank got every round.
+  std::string conclude(const core::Counters& all_nodes) const;
+
+  const ToleranceTotals& totals() const { return totals_; }
+
+ private:
+  using RankSet = std::uint32_t;  // bit per rank
+  struct Decoded {
+    bool done = false;
+    std::uint32_t contributors = 0;  // the fewest of any block
+    std::uint32_t partial_blocks = 0;
+    std::vector<RankSet> sets;  // by block
+  };
+  /// One bucket: what each rank has submitted and not seen in a sum, by rank and element.
+  struct Ledger {
+    std::vector<std::int64_t> kept;
+    std::uint32_t uses = 0;  // rounds of the scenario
+    bool unclear = false;
+  };
+  /// The blocks that one root gathers in a round, and why it stopped; no reason: never heard.
+  struct Part {
+    core::BlockRange blocks;
+    std::optional<core::CloseReason> reason;
+    bool flat = false;
+  };
+
+  const RoundPlan& plan_of(std::uint32_t round) const { return scenario_.rounds[round]; }
+  const api::BucketBounds& bounds_of(std::uint32_t round) const;
+  const Coding& coding_of(std::uint32_t round) const;
+  core::Geometry geometry_of(std::uint32_t round) const;
+  std::int64_t& kept(std::uint32_t round, std::uint32_t rank, std::uint32_t element);
+  std::uint32_t pending(std::uint32_t round, std::uint32_t rank, std::uint32_t element);
+  const Poison* poison_at(std::uint32_t round, std::uint32_t element) const;
+
+  std::string decode(std::uint32_t round, std::span<const std::byte> slot);
+  std::optional<RankSet> set_of(std::uint32_t round, std::uint32_t element, double sum) const;
+  std::optional<RankSet> scaled_set_of(std::uint32_t round, std::uint32_t element,
+                                       double sum) const;
+  double expected(std::uint32_t round, std::uint32_t element, RankSet set);
+  std::string check_block(std::uint32_t round, std::uint32_t block, RankSet set,
+                          std::span<const std::byte> slot);
+  void settle(std::uint32_t round, std::uint32_t block, RankSet set);
+  std::string describe(std::uint32_t round, std::uint32_t element, double sum);
+
+  std::vector<Part> parts_of(std::uint32_t round) const;
+  std::string count_missing(std::uint32_t round);
+  std::string check_bounds(std::uint32_t round) const;
+  std::string check_part(std::uint32_t round, const Part& part) const;
+  std::string check_tensors(std::uint32_t round, const std::vector<Part>& parts) const;
+
+  const Scenario& scenario_;
+  std::uint32_t world_;
+  RankSet all_;
+  std::vector<Coding> codings_;   // by bucket
+  std::vector<Ledger> ledgers_;   // by bucket
+  std::vector<Decoded> decoded_;  // by round
+  std::vector<std::uint32_t> use_of_round_;
+  std::vector<RankSet> ranks_of_member_;
+  std::map<std::pair<std::uint32_t, std::uint16_t>, core::CloseReason> reasons_;
+  ToleranceTotals totals_;
+};
+
+}  // namespace gradplane::sim

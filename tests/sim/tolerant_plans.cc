@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+#include <array>
+
+#include "tests/sim/cluster.h"
+#include "tests/sim/coding.h"
+#include "tests/sim/dice.h"
+
+namespace gradplane::sim {
+
+RoundPlan round_of(const api::BucketBounds& bucket) {
+  return {bucket.type, bucket.elements, static_cast<std::uint16_t>(bucket.bucket)};
+}
+
+namespace {
+
+constexpr std::uint16_t kMostRanks = 6;
+constexpr std::uint32_t kMostUses = 11;  // of a bucket; what Coding must hold
+constexpr std::uint32_t kMostBlocks = 90;
+
+std::uint16_t ranks_in(const api::Plan& plan) {
+  std::size_t ranks = 0;
+  for (const api::Member& member : plan.members) ranks += member.ranks.size();
+  return static_cast<std::uint16_t>(ranks);
+}
+
+/// Puts two ranks on some hosts.
+void crowd(Dice& dice, api::Plan& plan) {
+  std::uint16_t rank = 0;
+  auto spare = kMostRanks - ranks_in(plan);
+  for (api::Member& member : plan.members) {
+    if (member.ranks.empty()) continue;
+    member.ranks = {rank++};
+    if (spare == 0 || dice.below(3) != 0) continue;
+    member.ranks.push_back(rank++);
+    --spare;
+  }
+}
+
+/// Mostly trees whose root may lose something: all send to it.
+api::Plan draw_plan(Dice& dice) {
+  api::Plan plan;
+  const auto hosts = static_cast<std::uint16_t>(2 + dice.below(kMostRanks - 1));
+  switch (dice.below(8)) {
+    case 0:
+      plan = two_level_tree(2, 2);
+      break;
+    case 1:
+    case 2:
+    case 3:
+      plan = sharded(hosts);
+      break;
+    default:
+      plan = star(hosts);
+  }
+  if (dice.below(3) == 0) crowd(dice, plan);
+  return plan;
+}
+
+void draw_faults(Dice& dice, Scenario& s) {
+  const std::size_t hosts = s.plan.members.size();
+  s.link.loss = dice.coin() ? 0.05 : dice.maybe(0.2);
+  s.link.duplication = dice.maybe(0.05);
+  s.link.corruption = dice.maybe(0.005);
+  if (dice.below(3) == 0) s.link.bursts = Bursts{.enter = 0.01, .leave = 0.1, .loss = 0.8};
+  if (dice.below(3) == 0) {
+    HostFault fault;
+    fault.host = static_cast<std::uint16_t>(dice.below(hosts));
+    fault.loss_sent = dice.maybe(0.5);
+    fault.loss_received = dice.maybe(0.3);
+    s.link.host_faults.push_back(fault);
+  }
+  if (dice.below(4) == 0) {
+    HostFault cut;
+    cut.host = static_cast<std::uint16_t>(dice.below(hosts));
+    cut.cut_from = Instant() + dice.between(Duration::ms(5), Duration::ms(200));
+    cut.cut_until = cut.cut_from + dice.between(Duration::ms(5), Duration::ms(300));
+    s.link.host_faults.push_back(cut);
+  }
+  Instant at;
+  for (std::uint64_t jumps = dice.below(3); jumps > 0; --jumps) {
+    at = at + dice.between(Duration::ms(10), Duration::ms(200));
+    s.link.delay_jumps.push_back({at, dice.between(Duration::us(50), Duration::ms(8))});
+  }
+}
+
+void draw_network(Dice& dice, Scenario& s) {
+  s.link.bits_per_second = dice.coin() ? 0 : 50'000'000 * (1 + dice.below(20));
+  s.link.queue_bytes = 16'000 + dice.below(1 << 18);
+  s.link.delay = dice.between(Duration::us(20), Duration::ms(4));
+  s.link.jitter = dice.coin() ? Duration{} : dice.between(Duration::us(1), Duration::us(800));
+  s.paced = dice.coin();
+  draw_faults(dice, s);
+}
+
+/// Cuts a bucket into tensors, some of them exact, with a gap here and there.
+std::vector<api::BoundedTensor> draw_tensors(Dice& dice, std::uint32_t elements) {
+  constexpr std::array kBounds = {0.0F, 0.05F, 0.1F, 0.2F, 0.2F, 0.35F, 0.5F};
+  const std::uint64_t pieces = dice.coin() ? 1 + dice.below(2) : 1 + dice.below(12);
+  std::vector<api::BoundedTensor> tensors;
+  std::uint32_t at = 0;
+  while (at < elements) {
+    const auto most = static_cast<std::uint32_t>(2 * elements / pieces + 1);
+    const auto size = std::min(static_cast<std::uint32_t>(1 + dice.below(most)), elements - at);
+    api::BoundedTensor tensor;
+    tensor.name = "tensor" + std::to_string(tensors.size());
+    tensor.offset_elements = at;
+    tensor.elements = size;
+    tensor.bound = kBounds[dice.below(kBounds.size())];
+    tensor.why = tensor.bound > 0 ? api::BoundReason::kPattern : api::BoundReason::kExact;
+    if (dice.below(12) != 0) tensors.push_back(tensor);
+    at += size;
+  }
+  return tensors;
+}
+
+api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id) {
+  api::BucketBounds bucket;
+  bucket.bucket = id;
+  bucket.type = dice.below(3) != 0 ? ElementType::kFloat32 : ElementType::kFloat64;
+  if (dice.below(4) == 0) bucket.type = kElementTypes[dice.below(kElementTypes.size())];
+  const Coding coding(bucket.type, ranks_in(s.plan), s.tolerance.compensation, kMostUses);
+  if (!coding.fits()) bucket.type = ElementType::kFloat64;
+  const auto block = static_cast<std::uint32_t>(s.block_bytes / element_bytes(bucket.type));
+  const std::uint32_t blocks = dice.below(6) == 0 ? 1 : kMostBlocks;
+  const std::uint64_t most = std::min<std::uint64_t>(std::uint64_t{blocks} * block,
+                                                     s.round_bytes / element_bytes(bucket.type));
+  bucket.elements = static_cast<std::uint32_t>(1 + dice.below(most));
+  bucket.tensors = draw_tensors(dice, bucket.elements);
+  return bucket;
+}
+
+/// Steps of a training: every bucket once in most of them, exact rounds in between, and at the end
+/// the closing ones.
+void draw_rounds(Dice& dice, Scenario& s) {
+  const std::uint64_t steps = 4 + dice.below(kMostUses - 4);
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    for (const api::BucketBounds& bucket : s.tolerance.buckets) {
+      if (dice.below(8) != 0) s.rounds.push_back(round_of(bucket));
+      if (dice.below(10) != 0) continue;
+      const auto elements = static_cast<std::uint32_t>(1 + dice.below(2000));
+      s.rounds.push_back({kElementTypes[dice.below(kElementTypes.size())], elements, 0});
+    }
+  }
+  for (const api::BucketBounds& bucket : s.tolerance.buckets) s.rounds.push_back(round_of(bucket));
+  s.tolerance.closing_rounds = s.tolerance.buckets.size();
+}
+
+void draw_slow_ranks(Dice& dice, Scenario& s) {
+  s.compute_max = dice.between(Duration{}, Duration::ms(3));
+  if (dice.below(3) != 0) return;
+  s.tolerance.absent_after = dice.between(Duration::ms(5), Duration::ms(30));
+  s.compute_max_of_rank.assign(ranks_in(s.plan), s.compute_max);
+  s.compute_max_of_rank[dice.below(s.compute_max_of_rank.size())] = Duration::ms(90);
+}
+
+void draw_installations(Dice& dice, Scenario& s) {
+  // Only a host that knows the table keeps what an absent rank has not sent.
+  const bool at_once =
+      s.tolerance.absent_after > Duration{} && s.tolerance.compensation == Compensation::kCarry;
+  if (at_once || dice.coin()) return;
+  for (std::size_t m = 0; m < s.plan.members.size(); ++m) {
+    for (const api::BucketBounds& bucket : s.tolerance.buckets) {
+      const Duration after = dice.between(Duration{}, Duration::ms(40));
+      s.tolerance.installations.push_back({m, bucket.bucket, after});
+    }
+  }
+  if (dice.below(6) != 0) return;
+  s.tolerance.installations[dice.below(s.tolerance.installations.size())].after = Duration::max();
+}
+
+}  // namespace
+
+Scenario random_tolerant_scenario(std::uint64_t seed) {
+  Dice dice(seed);
+  Scenario s;
+  s.seed = seed;
+  s.plan = draw_plan(dice);
+  draw_network(dice, s);
+  s.block_bytes = kBlockAlignBytes * (8 + dice.below(16));
+  s.tolerance.compensation = static_cast<Compensation>(dice.below(3));
+  s.tolerance.floor = std::array{0.5F, 0.5F, 0.8F, 0.95F}[dice.below(4)];
+  s.tolerance.strict_rounds = static_cast<std::uint32_t>(dice.below(4));
+  if (dice.coin()) s.tolerance.slack = dice.between(Duration::us(100), Duration::ms(15));
+  s.tolerance.overlap = dice.below(6) == 0;
+  for (std::uint64_t n = 1 + dice.below(3); n > 0; --n) {
+    const auto id = static_cast<std::uint32_t>(s.tolerance.buckets.size() + 1);
+    s.tolerance.buckets.push_back(draw_bucket(dice, s, id));
+  }
+  draw_slow_ranks(dice, s);
+  draw_installations(dice, s);
+  draw_rounds(dice, s);
+  s.in_flight = 1 + dice.below(kMaxInFlightRounds);
+  s.authenticate = s.link.corruption > 0 || dice.coin();
+  return s;
+}
+
+}  // namespace gradplane::sim
