@@ -19,11 +19,15 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RECEIVE = "dataplane/core/job_receive.cc"
 ROUNDS = "dataplane/core/job_rounds.cc"
 TRANSMIT = "dataplane/core/job_transmit.cc"
+CLOSING = "dataplane/core/job_gather.cc"
+GATHER = "dataplane/core/gather.cc"
 TABLES = "tests/protocol/protocol_packet_tables"
 PLANS = "tests/property/property_core_plans"
 SENDER = "tests/unit/unit_block_sender_order"
 ORDER = "tests/unit/unit_job_order"
 RECEIVER = "tests/unit/unit_block_receiver_acks"
+CORNERS = "tests/property/property_tolerant_corners"
+SEEDS = "tests/sim/simulate --tolerant --count 150"
 TEST_SECONDS = 120
 
 
@@ -33,7 +37,7 @@ class Mutation:
     file: str
     original: str
     mutated: str
-    test: str
+    test: str  # what ninja builds, and its arguments
 
 
 MUTATIONS = [
@@ -47,11 +51,11 @@ MUTATIONS = [
              "if (config_.authenticate && !wire::is_authentic(datagram, config_.key)) {",
              "if (false) {", TABLES),
     Mutation("a block names every rank of its subtree", RECEIVE,
-             "if (h.contributors != edge.ranks) return counters_.drop(Drop::kBadContributors);", "",
+             "if (!names_its_ranks(h, edge)) return counters_.drop(Drop::kBadContributors);", "",
              TABLES),
     Mutation("a lost block is queued again", "dataplane/core/block_sender.cc",
-             "    in_flight_.clear(i);\n    lost_.set(i);\n    ++found;",
-             "    in_flight_.clear(i);\n    ++found;", SENDER),
+             "    queue_again(i);\n    ++found;",
+             "    in_flight_.clear(i);\n    --in_flight_count_;\n    ++found;", SENDER),
     Mutation("a silent peer is probed", TRANSMIT,
              "const std::uint32_t queued = edge.senders[slot].probe(now_us);",
              "const std::uint32_t queued = 0;", PLANS),
@@ -61,21 +65,21 @@ MUTATIONS = [
              "if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();", "",
              TABLES),
     Mutation("an ack of what was never sent does not count", "dataplane/core/block_sender.cc",
-             "const std::uint64_t fresh = arrived & known;",
+             "const std::uint64_t fresh = arrived & sent_.word(w) & ~acked_.word(w);",
              "const std::uint64_t fresh = arrived & ~acked_.word(w);", SENDER),
     Mutation("all senders rotate alike", ROUNDS,
-             "edge.senders[slot].open(range, round.id * kRotationStride);",
-             "edge.senders[slot].open(range, (round.id + config_.self) * kRotationStride);", ORDER),
+             "edge.senders[slot].open(range, round.id * kRotationStride,",
+             "edge.senders[slot].open(range, (round.id + config_.self) * kRotationStride,", ORDER),
     Mutation("new blocks begin at the rotation", "dataplane/core/block_sender.cc",
              "rotation % range.size()", "0 * rotation", SENDER),
     Mutation("a result answers a push", RECEIVE,
-             "return round.open && push.senders[h.round % kRoundSlots].was_sent(h.block);",
-             "return round.open;", TABLES),
+             "return push.was_sent(h.block) || (push.settled() && all_submitted(round));",
+             "return true;", TABLES),
     Mutation("a block lies in its tree's range", RECEIVE,
              "!range_of(h.tree, h.round, geometry).contains(h.block)) {", "false) {", TABLES),
     Mutation("a round waits for the acks of its results", ROUNDS,
-             "round.results_awaited > 0 || round.results_unacked > 0) return;",
-             "round.results_awaited > 0) return;", PLANS),
+             "if (!round.open || !round.told || round.results_unacked > 0) return;",
+             "if (!round.open || !round.told) return;", PLANS),
     Mutation("a past round is answered", RECEIVE,
              "    request_ack(edge, h.round, true, now);\n    return nullptr;",
              "    return nullptr;", TABLES),
@@ -96,6 +100,64 @@ MUTATIONS = [
     Mutation("an answer waits for room", "dataplane/engine/engine.cc",
              "if (events_.room() == 0 || !obey(*command)) break;", "if (!obey(*command)) break;",
              "tests/unit/unit_engine_jobs"),
+    # Loss-tolerant gathering
+    Mutation("Early Close keeps the bounds", GATHER,
+             "if (source.critical_missing > 0 || source.over_bound > 0) return false;",
+             "if (source.critical_missing > 0) return false;", CORNERS),
+    Mutation("the deadline waits for critical blocks", GATHER,
+             "deadline = deadline && source.critical_missing == 0 && largest &&",
+             "deadline = deadline && largest &&", CORNERS),
+    Mutation("Early Close waits for the floor", GATHER,
+             "if (static_cast<float>(source.arrived) < floor) return false;", "", SEEDS),
+    Mutation("strict rounds are exact", GATHER,
+             "if (!open_ || rounds_ <= limits_.strict_rounds) return std::nullopt;",
+             "if (!open_) return std::nullopt;", SEEDS),
+    Mutation("who does not know the bounds loses nothing", GATHER,
+             "if (!source.bounded) return std::nullopt;", "", CORNERS),
+    Mutation("a rank that has sent nothing is waited for", GATHER,
+             "if (!is_absent(source, now)) return std::nullopt;", "", CORNERS),
+    Mutation("an absent rank is gone on without", GATHER,
+             "return !source.started && limits_.absent_after > Duration{}",
+             "return false && limits_.absent_after > Duration{}", CORNERS),
+    Mutation("a block of two tensors counts for both", "dataplane/core/tensor_map.h",
+             "blocks_[t].begin <= block; ++t) f(t);",
+             "blocks_[t].begin <= block && t == first_[block]; ++t) f(t);", SEEDS),
+    Mutation("roots share a tensor's bound", "dataplane/core/tensor_map.h",
+             "return static_cast<std::uint32_t>(before(range.end) - before(range.begin));",
+             "return static_cast<std::uint32_t>(whole);", SEEDS),
+    Mutation("elements of no tensor are exact", "dataplane/core/bucket.cc",
+             "if (!map_.is_covered(b)) critical_.set(b);", "", SEEDS),
+    Mutation("a late block is not summed", RECEIVE,
+             "const bool late = receiver.closed();", "const bool late = false;", CORNERS),
+    Mutation("a block of a tolerant round is summed once", RECEIVE,
+             "const bool duplicate = late || !receiver.accept(h.block);",
+             "const bool duplicate = late || (!receiver.accept(h.block) && h.bucket == 0);",
+             SEEDS),
+    Mutation("sources are told what entered", "dataplane/core/block_receiver.cc",
+             "if (closed_) out.flags |= wire::kFlagClosed;", "", CORNERS),
+    Mutation("a sum is scaled by ranks over contributions", CLOSING,
+             "static_cast<double>(config_.world_size) / came",
+             "static_cast<double>(config_.world_size) / (came + 1)", CORNERS),
+    Mutation("what did not enter is kept", CLOSING,
+             "if (residual == nullptr || push.is_acked(block)) return;", "return;", CORNERS),
+    Mutation("what entered is not kept", CLOSING, "residual->forget(b);", "", CORNERS),
+    Mutation("what is carried is kept no more", "dataplane/core/residual.cc",
+             "  kernels.finish(wire_bytes, sum.data(), count);\n  kept_.clear(block);",
+             "  kernels.finish(wire_bytes, sum.data(), count);", CORNERS),
+    Mutation("what is not finite is not kept", "dataplane/core/residual.cc",
+             "if (!reduce::is_finite(geometry_.type, at(block), count)) return false;", "",
+             CORNERS),
+    Mutation("partial blocks are counted", ROUNDS,
+             "round.partial_blocks += contributors < config_.world_size ? 1 : 0;", "", CORNERS),
+    Mutation("a bucket has one round in hand", CLOSING,
+             "if (in_hand && *in_hand != round.id) return false;", "", SEEDS),
+    Mutation("new blocks begin elsewhere in every round", ROUNDS,
+             "edge.senders[slot].open(range, round.id * kRotationStride,",
+             "edge.senders[slot].open(range, kRotationStride,", ORDER),
+    Mutation("a threshold grows again", "dataplane/core/threshold.cc",
+             "  older_ = newer_;", "  older_ = std::min(older_, newer_);", CORNERS),
+    Mutation("whole numbers are exact", "dataplane/engine/job_runtime.cc",
+             "|| !is_floating(bounds.type) ||", "||", CORNERS),
 ]
 
 
@@ -128,10 +190,10 @@ def try_one(mutation: Mutation, tree: pathlib.Path) -> str:
         return f"the text is in {mutation.file} {before.count(mutation.original)} times, not once"
     file.write_text(before.replace(mutation.original, mutation.mutated))
     try:
-        code, output = run(["ninja", "-C", "build", mutation.test], tree)
+        code, output = run(["ninja", "-C", "build", mutation.test.split()[0]], tree)
         if code != 0:
             return "does not build: " + output[-600:]
-        code, _ = run([str(tree / "build" / mutation.test)], tree, TEST_SECONDS)
+        code, _ = run(mutation.test.split(), tree / "build", TEST_SECONDS)
         return "" if code != 0 else f"{mutation.test} passes"
     finally:
         file.write_text(before)
@@ -142,12 +204,12 @@ def prepare(tree: pathlib.Path, tests: list[str]) -> str:
     # A mutated function may leave a parameter unused.
     options = ["-Ddpdk=disabled", "-Dtorch=disabled", "-Dwerror=false"]
     for command in (["meson", "setup", "build", *options],
-                    ["ninja", "-C", "build", *tests]):
+                    ["ninja", "-C", "build", *(test.split()[0] for test in tests)]):
         code, output = run(command, tree)
         if code != 0:
             return output[-2000:]
     for test in tests:
-        code, output = run([str(tree / "build" / test)], tree, TEST_SECONDS)
+        code, output = run(test.split(), tree / "build", TEST_SECONDS)
         if code != 0:
             return f"{test} fails without any mutation:\n{output[-2000:]}"
     return ""
