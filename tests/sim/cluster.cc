@@ -246,6 +246,7 @@ class Simulation {
     const std::vector<std::uint64_t>* first = nullptr;
     for (const auto& host : hosts_) {
       outcome_.counters.add(host->runtime->job().counters());
+      for (const auto& bucket : host->buckets) checker_.add_counts(*bucket);
       for (const auto& trainer : host->trainers) {
         if (first == nullptr) first = &trainer->results();
         if (outcome_.failure.empty() && *first != trainer->results()) {

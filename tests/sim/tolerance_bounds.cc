@@ -94,6 +94,42 @@ std::string ToleranceChecker::count_missing(std::uint32_t round) {
         return "I2: block " + std::to_string(block) + " lacks some ranks of a host";
       }
       ++totals_.missing_blocks;
+      count_tensors(round, block);
+    }
+  }
+  return {};
+}
+
+void ToleranceChecker::count_tensors(std::uint32_t round, std::uint32_t block) {
+  const std::vector<api::BoundedTensor>& tensors = bounds_of(round).tensors;
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    const bool here = blocks_of(tensors[t], geometry_of(round)).contains(block);
+    ledgers_[plan_of(round).bucket - 1u].missing[t] += here ? 1 : 0;
+  }
+}
+
+void ToleranceChecker::add_counts(const core::Bucket& bucket) {
+  Ledger& ledger = ledgers_[bucket.id() - 1];
+  for (std::size_t t = 0; t < bucket.tensor_count(); ++t) {
+    ledger.counted[t] += bucket.missing_blocks(t);
+    ledger.excluded[t] += bucket.excluded_blocks(t);
+  }
+}
+
+/// A source without the table counts no tensors, so what sources say may be less.
+std::string ToleranceChecker::check_counts() const {
+  for (std::size_t b = 0; b < ledgers_.size(); ++b) {
+    const Ledger& ledger = ledgers_[b];
+    for (std::size_t t = 0; t < ledger.missing.size(); ++t) {
+      const bool all_know = scenario_.tolerance.installations.empty();
+      if (ledger.counted[t] == ledger.missing[t] && ledger.excluded[t] <= ledger.missing[t] &&
+          (!all_know || ledger.excluded[t] == ledger.missing[t])) {
+        continue;
+      }
+      return "I4: of " + scenario_.tolerance.buckets[b].tensors[t].name + " the roots count " +
+             std::to_string(ledger.counted[t]) + " missing blocks and their sources " +
+             std::to_string(ledger.excluded[t]) + ", the sums lack " +
+             std::to_string(ledger.missing[t]);
     }
   }
   return {};

@@ -32,6 +32,9 @@ ToleranceChecker::ToleranceChecker(const Scenario& scenario, std::uint32_t world
     const api::BucketBounds& bounds = scenario.tolerance.buckets[b];
     codings_.emplace_back(bounds.type, world, scenario.tolerance.compensation, ledgers_[b].uses);
     ledgers_[b].kept.assign(std::size_t{world} * bounds.elements, 0);
+    ledgers_[b].missing.resize(bounds.tensors.size());
+    ledgers_[b].counted.resize(bounds.tensors.size());
+    ledgers_[b].excluded.resize(bounds.tensors.size());
   }
   for (const api::Member& member : scenario.plan.members) {
     RankSet ranks = 0;
@@ -222,10 +225,14 @@ std::string ToleranceChecker::describe(std::uint32_t round, std::uint32_t elemen
 }
 
 std::string ToleranceChecker::conclude(const core::Counters& all_nodes) const {
-  if (all_nodes.blocks_missing != totals_.missing_blocks) {
+  const std::uint64_t missing = totals_.missing_blocks;
+  if (all_nodes.blocks_missing != missing || all_nodes.blocks_excluded != missing) {
     return "I3: the roots count " + std::to_string(all_nodes.blocks_missing) +
-           " missing blocks, the sums lack " + std::to_string(totals_.missing_blocks);
+           " missing blocks and their sources " + std::to_string(all_nodes.blocks_excluded) +
+           ", the sums lack " + std::to_string(missing);
   }
+  const std::string wrong = check_counts();
+  if (!wrong.empty()) return wrong;
   if (scenario_.tolerance.closing_rounds == 0) return {};
   for (std::size_t b = 0; b < ledgers_.size(); ++b) {
     const std::vector<std::int64_t>& kept = ledgers_[b].kept;

@@ -36,7 +36,9 @@ class ToleranceChecker {
   /// Root `node` has closed `round`. `unclear`: and others of the bucket that nobody saw.
   void on_close(std::uint16_t node, std::uint32_t round, core::CloseReason reason, bool unclear);
 
-  /// At the end of a run in which every rank got every round.
+  /// At the end of a run in which every rank got every round: what all nodes have counted, and
+  /// what each bucket of each of them has.
+  void add_counts(const core::Bucket& bucket);
   std::string conclude(const core::Counters& all_nodes) const;
 
   const ToleranceTotals& totals() const { return totals_; }
@@ -54,6 +56,9 @@ class ToleranceChecker {
     std::vector<std::int64_t> kept;
     std::uint32_t uses = 0;  // rounds of the scenario
     bool unclear = false;
+    std::vector<std::uint64_t> missing;   // by tensor: blocks that sums lack, by source
+    std::vector<std::uint64_t> counted;   // what the roots say of the same
+    std::vector<std::uint64_t> excluded;  // and what those say who pushed them
   };
   /// The blocks that one root gathers in a round, and why it stopped; no reason: never heard.
   struct Part {
@@ -82,6 +87,8 @@ class ToleranceChecker {
 
   std::vector<Part> parts_of(std::uint32_t round) const;
   std::string count_missing(std::uint32_t round);
+  void count_tensors(std::uint32_t round, std::uint32_t block);
+  std::string check_counts() const;
   std::string check_bounds(std::uint32_t round) const;
   std::string check_part(std::uint32_t round, const Part& part) const;
   std::string check_tensors(std::uint32_t round, const std::vector<Part>& parts) const;
