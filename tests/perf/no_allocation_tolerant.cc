@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Gathering under loss bounds allocates nothing either: a root and three leaves sum thousands of
+// rounds of a bucket, lose packets, close early and carry what did not enter.
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "dataplane/base/fixed_queue.h"
+#include "dataplane/core/bucket.h"
+#include "dataplane/core/node.h"
+#include "dataplane/engine/local_plan.h"
+#include "tests/perf/allocations.h"
+#include "tests/support/engine_host.h"
+
+using namespace gradplane;
+
+namespace {
+
+constexpr std::uint16_t kNodes = 4;
+constexpr std::uint32_t kBlocks = 64;
+constexpr std::size_t kRoundBytes = kBlocks * kMinBlockBytes;
+constexpr std::uint32_t kElements = kRoundBytes / sizeof(float);
+constexpr std::uint32_t kWarmUpRounds = 50;
+constexpr std::uint32_t kRounds = 3000;
+constexpr std::uint64_t kLoseOneOf = 19;
+constexpr int kMostSteps = 1'000'000;  // of a millisecond
+
+struct Datagram {
+  std::uint16_t from = 0;
+  std::uint16_t to = 0;
+  std::uint32_t length_bytes = 0;
+  std::array<std::byte, kMaxHeaderBytes + 2 * kMinBlockBytes> bytes;
+};
+
+struct Host {
+  Host(std::uint16_t self, const api::Plan& plan)
+      : arena(kRoundSlots * kRoundBytes), node(self, 0) {
+    core::JobConfig config;
+    config.job = config.epoch = 1;
+    config.self = self;
+    config.block_bytes = kMinBlockBytes;
+    config.round_bytes = kRoundBytes;
+    config.compensation = Compensation::kCarry;
+    config.close_limits = {.strict_rounds = 1, .slack = Duration::ms(2)};
+    config.local_ranks = {{.arena = arena.data(), .rank = self}};
+    engine::fill_local_plan(config, plan, self, {});
+    core::BucketConfig table;
+    table.geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 1);
+    table.tensors = {{0, kElements / 8, 0}, {kElements / 8, kElements - kElements / 8, 0.1F}};
+    if (self == 0) table.roots = {{.tree = 0, .nodes = {1, 2, 3}}};
+    table.limits = config.close_limits;
+    table.keeps_residual = self != 0;
+    bucket = std::make_unique<core::Bucket>(table);
+    job = std::make_unique<core::Job>(std::move(config));
+    ready = job->add_bucket(bucket.get()) && node.add(job.get());
+  }
+
+  std::vector<std::byte> arena;
+  std::unique_ptr<core::Bucket> bucket;
+  std::unique_ptr<core::Job> job;
+  core::Node node;
+  std::uint32_t submitted = 0;
+  std::uint32_t completed = 0;
+  bool ready = false;
+};
+
+class Network {
+ public:
+  Network() {
+    const api::Plan plan = testing::star_of(kNodes);
+    for (std::uint16_t n = 0; n < kNodes; ++n) hosts_.push_back(std::make_unique<Host>(n, plan));
+  }
+
+  /// Until every rank has completed `rounds`; false when that never comes.
+  bool run_until(std::uint32_t rounds) {
+    for (int step = 0; step < kMostSteps; ++step) {
+      bool all = true;
+      for (std::uint16_t n = 0; n < kNodes; ++n) all = turn(n, rounds) && all;
+      if (all) return true;
+      deliver();
+    }
+    return false;
+  }
+  bool ready() const {
+    for (const auto& host : hosts_) {
+      if (!host->ready) return false;
+    }
+    return true;
+  }
+  const core::Bucket& root_bucket() const { return *hosts_[0]->bucket; }
+
+ private:
+  bool turn(std::uint16_t n, std::uint32_t rounds) {
+    Host& host = *hosts_[n];
+    host.node.tick(now_);
+    while (host.submitted < rounds && host.submitted == host.completed &&
+           host.job->submit(0, host.submitted, kElements, ElementType::kFloat32, 1) ==
+               core::SubmitResult::kAccepted) {
+      ++host.submitted;
+    }
+    while (host.node.sum_local(kBlocks)) {
+    }
+    core::Event event;
+    while (host.job->poll_event(event)) ++host.completed;
+    while (const auto packet = host.node.poll_transmit(out_.bytes, now_)) {
+      out_.from = n;
+      out_.to = packet->node;
+      out_.length_bytes = packet->length_bytes;
+      if (++sent_ % kLoseOneOf != 0) (void)flying_.push(out_);
+    }
+    return host.completed == rounds;
+  }
+
+  void deliver() {
+    now_ = now_ + Duration::ms(1);
+    for (std::size_t n = flying_.size(); n > 0; --n) {
+      const Datagram& d = flying_.front();
+      (void)hosts_[d.to]->node.handle(d.from, std::span(d.bytes).first(d.length_bytes), false,
+                                      now_);
+      flying_.pop();
+    }
+  }
+
+  std::vector<std::unique_ptr<Host>> hosts_;
+  FixedQueue<Datagram> flying_{8192};
+  Datagram out_;
+  std::uint64_t sent_ = 0;
+  Instant now_ = Instant::from_ns(1'000'000'000);
+};
+
+}  // namespace
+
+int main() {
+  Network network;
+  bool right = network.ready() && network.run_until(kWarmUpRounds);
+  testing::count_allocations();
+  right = right && network.run_until(kRounds);
+  std::uint64_t allocations = 0;
+  right = testing::end_allocation_count(allocations) && right;
+  const core::Bucket& bucket = network.root_bucket();
+  const std::uint64_t early = bucket.closes(core::CloseReason::kEarly);
+  std::printf("%u rounds, %llu closed early, %llu blocks missing, %llu allocations%s\n", kRounds,
+              static_cast<unsigned long long>(early),
+              static_cast<unsigned long long>(bucket.missing_blocks(1)),
+              static_cast<unsigned long long>(allocations), right ? "" : "; it stood still");
+  return right && early > 0 && bucket.missing_blocks(1) > 0 && allocations == 0 ? 0 : 1;
+}
