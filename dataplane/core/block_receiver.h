@@ -72,6 +72,6 @@ class BlockReceiver {
 /// senders the time decides, and acks at a shorter one would take a share of the link that results
 /// need.
 inline constexpr std::uint32_t kAckEveryPackets = 16;
-inline constexpr Duration kMaxAckDelay = Duration::ms(2);
+inline constexpr Duration kMaxAckDelay = Duration::ms(4);
 
 }  // namespace gradplane::core

@@ -30,7 +30,7 @@ constexpr double kHeavyLoss = 0.25;
 constexpr std::uint32_t kHeavyLossMinBlocks = 8;
 
 constexpr Duration kInitialProbeTimeout = Duration::ms(20);
-constexpr Duration kMinProbeTimeout = Duration::ms(3);
+constexpr Duration kMinProbeTimeout = Duration::ms(5);
 static_assert(kMaxAckDelay < kMinProbeTimeout, "an ack that waits is no lost ack");
 constexpr Duration kMaxProbeTimeout = Duration::ms(500);
 /// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.

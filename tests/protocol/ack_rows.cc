@@ -16,10 +16,10 @@ Effect dropped(Drop reason) {
 
 }  // namespace
 
-// Blocks 0 and 1 of tree 0 left at first_sent_us(), 2 and 3 a millisecond later: bits 0-3.
+// Blocks 0 and 1 of tree 0 left at first_sent_us(), 2 and 3 two milliseconds later: bits 0-3.
 Rows push_ack_rows(const TableNode& n) {
   const std::uint32_t early = n.first_sent_us();
-  const std::uint32_t late = early + 1000;
+  const std::uint32_t late = early + 2000;
   const PacketBuilder ack = n.push_ack().echo_us(early);
   const auto with = [&](std::uint32_t first, std::vector<std::uint64_t> words) {
     return PacketBuilder(ack).words(first, std::move(words));
@@ -79,9 +79,9 @@ Rows push_ack_rows(const TableNode& n) {
   };
 }
 
-// Blocks 8 and 9 of tree 1 left at first_sent_us(), 10 and 11 a millisecond later: bits 0-3.
+// Blocks 8 and 9 of tree 1 left at first_sent_us(), 10 and 11 two milliseconds later: bits 0-3.
 Rows result_ack_rows(const TableNode& n) {
-  const std::uint32_t late = n.first_sent_us() + 1000;
+  const std::uint32_t late = n.first_sent_us() + 2000;
   const PacketBuilder ack = n.result_ack().echo_us(n.first_sent_us());
   const auto with = [&](std::uint32_t first, std::vector<std::uint64_t> words) {
     return PacketBuilder(ack).words(first, std::move(words));

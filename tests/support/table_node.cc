@@ -39,7 +39,7 @@ TableNode::TableNode() : node_(std::make_unique<CoreNode>(table_config())) {
   gather({0, 1, 8, 9});
   first_sent_us_ = core::clock_us(now_);
   (void)node_->drain(now_);
-  pass(Duration::ms(1));
+  pass(Duration::ms(2));
   gather({2, 3, 10, 11});
   (void)node_->drain(now_);
   pass(core::kMaxAckDelay);

@@ -21,7 +21,7 @@ namespace gradplane::testing {
 ///
 /// Round 99 has ended. Round 100 has 16 blocks, tree 0 carries 0-7 and tree 1 carries 8-15. Our
 /// rank has submitted it. Blocks 0-3 are summed and on their way to node 0: 0 and 1 left at
-/// first_sent_us(), 2 and 3 a millisecond later. The results of 8-11 are on their way to node 2.
+/// first_sent_us(), 2 and 3 two milliseconds later. The results of 8-11 are on their way to node 2.
 /// Everybody else's blocks 4-7 and 12-15 are still to come.
 class TableNode {
  public:
