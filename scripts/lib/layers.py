@@ -8,13 +8,14 @@ from sources import Finding, is_cpp, read, without_comments
 
 DATAPLANE = ("base", "wire", "reduce", "core", "ipc", "port", "port/loopback", "port/dpdk")
 DATAPLANE += ("engine", "api", "daemon")
-CONTROL = ("protocol", "config", "session", "plan", "server", "telemetry", "cli")
+CONTROL = ("protocol", "bounds", "config", "session", "plan", "server", "telemetry", "cli")
 EVERYTHING = tuple(f"dataplane/{name}" for name in DATAPLANE)
 EVERYTHING += tuple(f"control/{name}" for name in CONTROL)
 
 BASE, WIRE, REDUCE, CORE = (f"dataplane/{name}" for name in ("base", "wire", "reduce", "core"))
 IPC, PORT, API = "dataplane/ipc", "dataplane/port", "dataplane/api"
 PROTOCOL, TELEMETRY = "control/protocol", "control/telemetry"
+BOUNDS = "control/bounds"
 CLIENT = "trainer-shim/client"
 
 # folder: (folders that it may include beside itself, third parties)
@@ -30,7 +31,8 @@ TABLE = {
     "dataplane/port/dpdk": ((BASE, PORT), ("dpdk",)),
     "dataplane/engine": ((BASE, WIRE, REDUCE, CORE, IPC, PORT, API), ()),
     PROTOCOL: ((BASE, IPC), ("json",)),
-    "control/config": ((BASE, API), ("yaml-cpp", "fmt")),
+    BOUNDS: ((BASE, API), ()),
+    "control/config": ((BASE, API, BOUNDS), ("yaml-cpp", "fmt")),
     "control/session": ((BASE, API, PROTOCOL), ()),
     "control/plan": ((BASE, API, PROTOCOL), ()),
     "control/server": (
@@ -50,7 +52,7 @@ TABLE = {
 }
 
 # Folders in which time, packets and randomness only come in as arguments.
-PURE = (BASE, WIRE, REDUCE, CORE, "control/session", "control/plan", API)
+PURE = (BASE, WIRE, REDUCE, CORE, "control/session", "control/plan", BOUNDS, API)
 IMPURE_STANDARD = {
     "chrono", "thread", "mutex", "shared_mutex", "condition_variable", "future", "semaphore",
     "barrier", "latch", "stop_token", "fstream", "iostream", "filesystem", "syncstream", "ctime",
@@ -149,6 +151,7 @@ PLANTED = (
     ("control/session/planted.cc", "<nlohmann/json.hpp>", "may not include json"),
     ("control/server/planted.cc", "<yaml-cpp/yaml.h>", "may not include yaml-cpp"),
     ("control/plan/planted.cc", "<fmt/format.h>", "may not include fmt"),
+    ("control/bounds/planted.cc", '"control/config/config.h"', "may not include control/config"),
     ("control/config/planted.cc", "<CLI/CLI.hpp>", "may not include cli"),
     ("control/config/planted.cc", '"dataplane/core/sender.h"', "may not include dataplane/core"),
     ("trainer-shim/client/planted.cc", "<torch/torch.h>", "may not include torch"),
