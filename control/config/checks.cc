@@ -207,6 +207,21 @@ void check_poll(Draft& draft) {
   }
 }
 
+// LTP's constant (IWQoS 2023) for a data centre.
+constexpr Duration kLtpSlack = Duration::ms(30);
+
+void check_gather(Draft& draft) {
+  using enum bounds::Preset;
+  GatherConfig& gather = draft.config.gather;
+  if (draft.failed.contains("gather.preset")) return;
+  const bounds::Preset preset = gather.rules.preset;
+  if (preset != kPlot && preset != kAuto && draft.has("gather.budget")) {
+    draft.error("gather.budget",
+                fmt::format("means nothing with gather.preset {}; remove it", name_of(preset)));
+  }
+  if (preset == kLtp && !draft.mentions("gather.slack")) gather.slack = kLtpSlack;
+}
+
 void check_liveness(Draft& draft) {
   if (draft.failed.contains("liveness.heartbeat") ||
       draft.failed.contains("liveness.suspect_after")) {
@@ -234,6 +249,7 @@ void check_consistency(Draft& draft) {
     check_plan(draft);
   }
   check_poll(draft);
+  check_gather(draft);
   check_liveness(draft);
 }
 

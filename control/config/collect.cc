@@ -149,6 +149,12 @@ class Collector {
   }
 
   void take(const Option& option, const TreeEntry& entry, const std::string& key) {
+    if (option.type == OptionType::kPatternShares || option.type == OptionType::kChoiceShares) {
+      if (entry.value.kind == Tree::Kind::kMap) {
+        take_shares(option, entry, key);
+        return;
+      }
+    }
     std::optional<Value> value;
     std::optional<std::string> shown;
     if (option.type == OptionType::kIntegerList && entry.value.kind == Tree::Kind::kList) {
@@ -168,6 +174,39 @@ class Collector {
     if (!shown) reason = fmt::format("has {}; {}", describe(entry.value), reason);
     draft_.failed.insert(key);
     draft_.errors.push_back({draft_.file, entry.line, key, std::move(shown), std::move(reason)});
+  }
+
+  /// A section of the operator's own keys. Each bad line is an error of its own.
+  void take_shares(const Option& option, const TreeEntry& section, const std::string& key) {
+    Value value;
+    bool good = true;
+    for (const TreeEntry& line : section.value.entries) {
+      const bool scalar = line.value.kind == Tree::Kind::kScalar;
+      auto entry = parse_share_entry(option, line.key, scalar ? line.value.scalar : std::string());
+      good = good && entry && value.entries.size() < max_entries(option);
+      if (entry && value.entries.size() < max_entries(option)) {
+        value.text += fmt::format("{}\"{}\": {}", value.text.empty() ? "" : ", ", line.key,
+                                  line.value.scalar);
+        value.entries.push_back(std::move(*entry));
+        continue;
+      }
+      std::optional<std::string> shown;
+      if (scalar) shown = shown_value(nullptr, line.value.scalar);
+      std::string reason = "accepted: " + accepted(option);
+      if (!scalar) reason = fmt::format("has {}; {}", describe(line.value), reason);
+      draft_.errors.push_back(
+          {draft_.file, line.line, shares_key(key, line.key), std::move(shown), std::move(reason)});
+    }
+    if (!good) {
+      draft_.failed.insert(key);
+      return;
+    }
+    value.text = fmt::format("{{{}}}", value.text);
+    draft_.found[key] = {&option, std::move(value), section.line};
+  }
+
+  static std::string shares_key(const std::string& section, std::string_view key) {
+    return fmt::format("{}: {}", section, shown_value(nullptr, key));
   }
 
   void fail(std::size_t line, const std::string& key, std::string reason) {

@@ -10,9 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "control/bounds/rules.h"
 #include "dataplane/api/plan.h"
 #include "dataplane/base/endpoint.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/base/loss_bounds.h"
 #include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
 
@@ -45,6 +47,7 @@ enum class LogLevel : std::uint8_t { kError, kWarn, kInfo, kDebug };
 std::string_view name_of(PortKind kind);
 std::string_view name_of(PlanKind kind);
 std::string_view name_of(LogLevel level);
+std::string_view name_of(Compensation compensation);
 
 struct MemifConfig {
   std::string socket;
@@ -112,6 +115,21 @@ struct LivenessConfig {
   Duration suspect_after;
 };
 
+/// gather.*: how much of a round may be missing when it is summed. `rules` count on the coordinator
+/// alone; the rest must be the same on every node.
+struct GatherConfig {
+  bounds::Rules rules;
+  Compensation compensation = Compensation::kRescale;
+  /// Rounds of each bucket that are gathered exactly at first.
+  std::uint32_t strict_rounds = 0;
+  /// Least share of every rank's blocks before an early close, in millionths.
+  std::uint32_t floor_ppm = 0;
+  /// Between the largest threshold and the deadline. None: learned.
+  std::optional<Duration> slack;
+  /// How long a round waits for a rank that has sent nothing of it. None: for ever.
+  std::optional<Duration> absent_after;
+};
+
 struct Config {
   /// Index in cluster.nodes of the node that runs this daemon; kNoNode only with
   /// ParseOptions::any_node.
@@ -128,6 +146,7 @@ struct Config {
   /// MTU.
   std::size_t block_bytes = 0;
   bool authenticate = true;
+  GatherConfig gather;
   LogLevel log_level = LogLevel::kInfo;
 
   const NodeConfig& self_node() const { return cluster.nodes[self]; }

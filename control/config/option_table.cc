@@ -314,7 +314,12 @@ constexpr Option kOptions[] = {
 }  // namespace
 
 std::span<const Option> options() {
-  return kOptions;
+  static const std::vector<Option> all = [] {
+    std::vector<Option> rows(std::begin(kOptions), std::end(kOptions));
+    rows.insert(rows.end(), gather_options().begin(), gather_options().end());
+    return rows;
+  }();
+  return all;
 }
 
 std::string_view name_of(PortKind kind) {

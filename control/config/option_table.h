@@ -23,6 +23,10 @@ enum class OptionType : std::uint8_t {
   kTime,
   kChoice,
   kSizeOrAuto,
+  kTimeOrWord,  // Option::word stands for 0
+  kShare,
+  kPatternShares,  // a section of the operator's own keys: pattern -> share
+  kChoiceShares,   // a section of keys that are choices: choice -> share
   kNodeName,
   kPath,
   kInterface,
@@ -37,13 +41,25 @@ enum class OptionType : std::uint8_t {
 /// alone), or in every entry of cluster.nodes.
 enum class OptionScope : std::uint8_t { kGlobal, kPort, kNode };
 
-/// A scalar or a list of scalars of the file, converted by its option's type.
+/// A share as an option holds it: in millionths.
+inline constexpr std::int64_t kWholeShare = 1000000;
+
+/// One line of a section whose keys are the operator's own.
+struct ShareEntry {
+  std::string key;
+  std::size_t choice = 0;  // index of a choice, with kChoiceShares
+  std::int64_t share_ppm = 0;
+};
+
+/// A scalar, a list of scalars or a section of shares of the file, converted by its option's type.
 struct Value {
   std::string text = {};
-  /// Integer, byte, bit per second, ns, boolean, index of a choice, IPv4 address; 0 for `auto`.
+  /// Integer, byte, bit per second, ns, boolean, index of a choice, IPv4 address, millionth; 0 for
+  /// `auto` and for Option::word.
   std::int64_t number = 0;
   std::uint8_t prefix_length = 0;
   std::vector<std::uint32_t> list = {};
+  std::vector<ShareEntry> entries = {};
 };
 
 /// Options that name a node are kept as text until the whole node list is known.
@@ -69,6 +85,7 @@ struct Option {
   std::int64_t max = INT64_MAX;  // in base units; for texts the length in bytes
   std::int64_t multiple_of = 1;
   std::span<const std::string_view> choices = {};
+  std::string_view word = {};          // accepted besides a time: "never"
   std::string_view default_text = {};  // empty: no default
   bool required = false;
   std::string_view default_note = {};  // how the default is found, when it is not a constant
@@ -77,12 +94,27 @@ struct Option {
 };
 
 std::span<const Option> options();
+/// The part of them that gather_options.cc holds.
+std::span<const Option> gather_options();
+
+/// Whether the option's value is a scalar, so that a text can be its default.
+constexpr bool is_scalar(const Option& option) {
+  return option.type != OptionType::kIntegerList && option.type != OptionType::kPatternShares &&
+         option.type != OptionType::kChoiceShares;
+}
 
 /// Value of `text` for an option, or nothing when it is not accepted.
 std::optional<Value> parse_value(const Option& option, std::string_view text);
 
 /// Value of a list's items; only for kIntegerList.
 std::optional<Value> parse_list(const Option& option, std::span<const std::string> items);
+
+/// One line of a section of shares, or nothing when its key or its share is not accepted.
+std::optional<ShareEntry> parse_share_entry(const Option& option, std::string_view key,
+                                            std::string_view text);
+
+/// Lines that such a section may have.
+std::size_t max_entries(const Option& option);
 
 /// "a size from 512 B to 4 MiB with a unit (B, KiB, MiB, GiB)": for errors and the reference.
 std::string accepted(const Option& option);

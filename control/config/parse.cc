@@ -25,7 +25,7 @@ void apply(const Draft& draft, const Option& option, const std::string& key, con
     option.store(target, it->second.value);
     return;
   }
-  if (option.default_text.empty() || option.type == OptionType::kIntegerList) return;
+  if (option.default_text.empty() || !is_scalar(option)) return;
   const auto value = parse_value(option, option.default_text);
   GP_ASSERT(value.has_value());
   option.store(target, *value);

@@ -49,6 +49,9 @@ void refine(const Draft& draft, const std::string& self_origin, Setting& setting
     fill_node_name(draft, config.cluster.coordinator, setting);
   } else if (setting.key == "plan.root") {
     fill_node_name(draft, config.plan.root, setting);
+  } else if (setting.key == "gather.slack" && setting.origin == "default" && config.gather.slack) {
+    setting.origin += fmt::format("; with gather.preset ltp {} ms",
+                                  config.gather.slack->count_ns() / Duration::ms(1).count_ns());
   } else if (setting.key == "block.bytes" && setting.value == "auto") {
     setting.origin += fmt::format("; here {} B", config.block_bytes);
   }

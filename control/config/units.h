@@ -19,9 +19,11 @@ struct Unit {
 std::span<const Unit> size_units();  // base: byte
 std::span<const Unit> rate_units();  // base: bit per second
 std::span<const Unit> time_units();  // base: nanosecond
+/// Base: millionth of the whole. A share without a unit is a fraction: 0.05 is 5 %.
+std::span<const Unit> share_units();
 
-/// "4 MiB", "1.5 s", "200Mbit/s". Empty for everything else: no unit, an unknown unit, a sign, more
-/// digits than the base unit has, more than 2^63 - 1.
+/// "4 MiB", "1.5 s", "200Mbit/s". Empty for everything else: an unknown unit (or none, where the
+/// units name none), a sign, more digits than the base unit has, more than 2^63 - 1.
 std::optional<std::int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units);
 
 /// A decimal integer without sign, blanks or leading zeros. Empty for everything else.

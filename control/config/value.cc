@@ -16,6 +16,7 @@ constexpr std::size_t kMaxNodeNameBytes = 63;
 constexpr std::size_t kMaxListItems = 64;
 constexpr std::int64_t kMaxPrefixLength = 30;
 constexpr std::int64_t kMinPrefixLength = 8;
+constexpr std::string_view kExactWord = "exact";
 
 bool is_alphanumeric(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -146,7 +147,14 @@ std::optional<Value> parse_plain(const Option& option, std::string_view text) {
       return parse_address_prefix(text);
     case OptionType::kSecret:
       return text_if(parse_key(text).has_value());
+    case OptionType::kTimeOrWord:
+      if (text == option.word) return Value{};
+      return number_in_range(option, parse_with_unit(text, time_units()));
+    case OptionType::kShare:
+      return number_in_range(option, parse_with_unit(text, share_units()));
     case OptionType::kIntegerList:
+    case OptionType::kPatternShares:
+    case OptionType::kChoiceShares:
       return std::nullopt;
   }
   return std::nullopt;
@@ -175,6 +183,25 @@ std::string unit_range(const Option& option, std::string_view what, std::span<co
   return text + fmt::format(", with a unit ({})", names);
 }
 
+/// "5 %", "12.5 %".
+std::string percent_text(std::int64_t share_ppm) {
+  constexpr std::int64_t kPercent = kWholeShare / 100;
+  if (share_ppm % kPercent == 0) return fmt::format("{} %", share_ppm / kPercent);
+  return fmt::format("{:g} %", static_cast<double>(share_ppm) / kPercent);
+}
+
+std::string share_range(const Option& option) {
+  return fmt::format("a share from {} to {}, such as 0.05 or 5 %", percent_text(option.min),
+                     percent_text(option.max));
+}
+
+/// What may stand in a pattern: it is printed in quotes, and names hold nothing else.
+bool is_pattern(std::string_view text) {
+  return !text.empty() && text.size() <= bounds::kMaxPatternBytes &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return c > ' ' && c <= '~' && c != '"' && c != '\\'; });
+}
+
 }  // namespace
 
 std::optional<Value> parse_value(const Option& option, std::string_view text) {
@@ -193,6 +220,27 @@ std::optional<Value> parse_list(const Option& option, std::span<const std::strin
   }
   value.text = fmt::format("[{}]", join(items));
   return value;
+}
+
+std::size_t max_entries(const Option& option) {
+  return option.type == OptionType::kChoiceShares ? option.choices.size() : bounds::kMaxPatterns;
+}
+
+std::optional<ShareEntry> parse_share_entry(const Option& option, std::string_view key,
+                                            std::string_view text) {
+  ShareEntry entry{.key = std::string(key)};
+  if (option.type == OptionType::kChoiceShares) {
+    const auto choice = parse_choice(option, key);
+    if (!choice) return std::nullopt;
+    entry.choice = static_cast<std::size_t>(choice->number);
+  } else if (!is_pattern(key)) {
+    return std::nullopt;
+  }
+  if (text == kExactWord) return entry;
+  const auto share = number_in_range(option, parse_with_unit(text, share_units()));
+  if (!share) return std::nullopt;
+  entry.share_ppm = share->number;
+  return entry;
 }
 
 std::string accepted(const Option& option) {
@@ -229,6 +277,18 @@ std::string accepted(const Option& option) {
           kMinPrefixLength, kMaxPrefixLength);
     case OptionType::kSecret:
       return fmt::format("{} hex digits", 2 * kClusterKeyBytes);
+    case OptionType::kTimeOrWord:
+      return fmt::format("{}, or {}", option.word, unit_range(option, "a time", time_units()));
+    case OptionType::kShare:
+      return share_range(option);
+    case OptionType::kPatternShares:
+      return fmt::format(
+          "at most {} lines 'pattern: share' with patterns of at most {} bytes and "
+          "exact, or {}",
+          max_entries(option), bounds::kMaxPatternBytes, share_range(option));
+    case OptionType::kChoiceShares:
+      return fmt::format("lines 'kind: share' with one of {} and exact, or {}",
+                         join(option.choices), share_range(option));
     case OptionType::kIntegerList:
       return fmt::format("a list of at most {} integers from {} to {}", kMaxListItems, option.min,
                          option.max);

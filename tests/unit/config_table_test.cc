@@ -47,12 +47,15 @@ TEST_CASE("every row of the option table is complete") {
     CHECK(option.summary.ends_with('.'));
     CHECK_FALSE(accepted(option).empty());
     CHECK(option.min <= option.max);
-    CHECK((option.type == OptionType::kChoice) == !option.choices.empty());
+    const bool has_choices =
+        option.type == OptionType::kChoice || option.type == OptionType::kChoiceShares;
+    CHECK(has_choices == !option.choices.empty());
+    CHECK((option.type == OptionType::kTimeOrWord) == !option.word.empty());
     // Exactly one of: a default, how it is found, none because it is required.
     CHECK(int{!option.default_text.empty()} + int{!option.default_note.empty()} +
               int{option.required} ==
           1);
-    if (!option.default_text.empty() && option.type != OptionType::kIntegerList) {
+    if (!option.default_text.empty() && is_scalar(option)) {
       CHECK(parse_value(option, option.default_text));
     }
   }
