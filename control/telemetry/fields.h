@@ -5,6 +5,7 @@
 #include <concepts>
 #include <type_traits>
 
+#include "control/telemetry/bounds.h"
 #include "control/telemetry/status.h"
 
 /// The JSON members of every status struct, listed once for both directions. An archive is called
@@ -82,6 +83,14 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("blocks_retransmitted", s.blocks_retransmitted);
   a("blocks_lost", s.blocks_lost);
   a("blocks_duplicate", s.blocks_duplicate);
+  a("rounds_closed_early", s.rounds_closed_early);
+  a("rounds_closed_deadline", s.rounds_closed_deadline);
+  a("rounds_closed_absent", s.rounds_closed_absent);
+  a("blocks_missing", s.blocks_missing);
+  a("blocks_late", s.blocks_late);
+  a("blocks_excluded", s.blocks_excluded);
+  a("blocks_carried", s.blocks_carried);
+  a("carry_dropped", s.carry_dropped);
   a("drops", s.drops);
 }
 
@@ -100,6 +109,54 @@ void fields(Archive& a, Of<StatusReport> auto& s) {
   a("jobs", s.jobs);
   a("drops", s.drops);
   a("control_rejected", s.control_rejected);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<CloseCounts> auto& s) {
+  a("full", s.full);
+  a("early", s.early);
+  a("deadline", s.deadline);
+  a("absent", s.absent);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<BoundsSource> auto& s) {
+  a("node", s.node);
+  a("missing_blocks", s.missing_blocks);
+  a("expected_blocks", s.expected_blocks);
+  a("threshold_ns", s.threshold_ns);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<BoundsTensor> auto& s) {
+  a("bucket", s.bucket);
+  a("name", s.name);
+  a("elements", s.elements);
+  a("blocks", s.blocks);
+  a("bound", s.bound);
+  a("why", s.why);
+  a("rule", s.rule);
+  a("missing_blocks", s.missing_blocks);
+  a("expected_blocks", s.expected_blocks);
+  a("excluded_blocks", s.excluded_blocks);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<BoundsPage> auto& s) {
+  a("version", s.version);
+  a("node", s.node);
+  a("jobs", s.jobs);
+  a("job", s.job);
+  a("label", s.label);
+  a("compensation", s.compensation);
+  a("buckets", s.buckets);
+  a("closes", s.closes);
+  a("sources", s.sources);
+  a("sources_omitted", s.sources_omitted);
+  a("tensors", s.tensors);
+  a("more", s.more);
+  a("next_bucket", s.next_bucket);
+  a("next_tensor", s.next_tensor);
 }
 
 }  // namespace gradplane::telemetry

@@ -136,10 +136,31 @@ void add_job_counters(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
       {"job_blocks_received", "Blocks received.", &JobStatus::blocks_received},
       {"job_blocks_retransmitted", "Blocks sent again.", &JobStatus::blocks_retransmitted},
       {"job_blocks_lost", "Blocks suspected lost.", &JobStatus::blocks_lost},
-      {"job_blocks_duplicate", "Blocks received again.", &JobStatus::blocks_duplicate}};
+      {"job_blocks_duplicate", "Blocks received again.", &JobStatus::blocks_duplicate},
+      {"job_blocks_missing", "Contributions that did not enter a sum made here.",
+       &JobStatus::blocks_missing},
+      {"job_blocks_late", "Blocks that came after their round was summed here.",
+       &JobStatus::blocks_late},
+      {"job_blocks_excluded", "Blocks pushed from here that did not enter a sum.",
+       &JobStatus::blocks_excluded},
+      {"job_blocks_carried", "Of those, blocks that were added to a later gradient.",
+       &JobStatus::blocks_carried},
+      {"job_carry_dropped", "Of those, blocks not kept because they were not finite.",
+       &JobStatus::carry_dropped}};
   for (const auto& [name, help, field] : counters) {
     out.family(name, Type::kCounter, help);
     for (const JobStatus& job : jobs) out.sample(job.*field, {{"job_id", id_text(job)}});
+  }
+  out.family("job_rounds_closed", Type::kCounter,
+             "Rounds that were summed here although blocks were missing, by why.");
+  for (const JobStatus& job : jobs) {
+    const std::initializer_list<std::pair<const char*, std::uint64_t>> reasons = {
+        {"early", job.rounds_closed_early},
+        {"deadline", job.rounds_closed_deadline},
+        {"absent", job.rounds_closed_absent}};
+    for (const auto& [reason, count] : reasons) {
+      out.sample(count, {{"job_id", id_text(job)}, {"reason", reason}});
+    }
   }
   out.family("job_reduced_bytes", Type::kCounter, "Results delivered to ranks of this host.",
              "bytes");

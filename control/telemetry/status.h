@@ -102,7 +102,16 @@ struct JobStatus {
   std::uint64_t blocks_retransmitted = 0;
   std::uint64_t blocks_lost = 0;       // suspected lost
   std::uint64_t blocks_duplicate = 0;  // received again and not counted again
-  ReasonCounts drops;                  // packets of this job that were refused
+  // Of rounds under loss bounds; the first five where they are summed.
+  std::uint64_t rounds_closed_early = 0;
+  std::uint64_t rounds_closed_deadline = 0;
+  std::uint64_t rounds_closed_absent = 0;
+  std::uint64_t blocks_missing = 0;   // did not enter a sum
+  std::uint64_t blocks_late = 0;      // came after the close
+  std::uint64_t blocks_excluded = 0;  // of those that this node pushed, did not enter
+  std::uint64_t blocks_carried = 0;   // of those, added to a later gradient
+  std::uint64_t carry_dropped = 0;    // of those, not kept because not finite
+  ReasonCounts drops;                 // packets of this job that were refused
 };
 
 struct StatusReport {

@@ -108,8 +108,25 @@ class TextWriter {
                                 job.blocks_sent, job.blocks_received, job.blocks_retransmitted,
                                 share(job.blocks_retransmitted, job.blocks_sent) * 100,
                                 job.blocks_lost, job.blocks_duplicate));
+    bounds(job);
     reasons("dropped", job.drops);
     add(job.ranks, job.ranks_omitted);
+  }
+
+  /// What loss bounds did; nothing where everything was exact.
+  void bounds(const JobStatus& job) {
+    const std::uint64_t closed =
+        job.rounds_closed_early + job.rounds_closed_deadline + job.rounds_closed_absent;
+    if (closed > 0) {
+      named("closed", fmt::format("{} rounds early, {} by deadline, {} without somebody; blocks "
+                                  "missing {}, late {}",
+                                  job.rounds_closed_early, job.rounds_closed_deadline,
+                                  job.rounds_closed_absent, job.blocks_missing, job.blocks_late));
+    }
+    if (job.blocks_excluded > 0) {
+      named("own", fmt::format("{} blocks excluded, {} of them carried, {} not finite",
+                               job.blocks_excluded, job.blocks_carried, job.carry_dropped));
+    }
   }
 
   static double share(std::uint64_t part, std::uint64_t whole) {

@@ -16,35 +16,8 @@ using namespace gradplane::telemetry;
 
 namespace {
 
-/// A report in which no field has its default value.
-StatusReport full_report() {
-  StatusReport r;
-  r.node = "w0";
-  r.software = "gradplaned 0.1.0";
-  r.role = "relay";
-  r.pid = 123;
-  r.uptime_ns = 11520ULL * 1000000000;
-  r.port = {.kind = "af_packet",
-            .interface = "eth1",
-            .address = "10.0.0.2/24",
-            .mtu_bytes = 1500,
-            .rx_datagrams = 1,
-            .rx_bytes = 2,
-            .tx_datagrams = 3,
-            .tx_bytes = 4,
-            .rx_missed = 5,
-            .drops = {{"bad_header", 6}, {"not_for_us", 0}}};
-  r.poll = {.idle = "adaptive", .iterations = 7, .busy_ns = 250, .total_ns = 1000, .sleeps = 9};
-  r.peers = {{.node = "agg",
-              .address = "10.0.0.1",
-              .state = "alive",
-              .rtt_ns = 250000,
-              .rtt_min_ns = 100000,
-              .window_blocks = 64,
-              .blocks_sent = 10,
-              .blocks_retransmitted = 11,
-              .blocks_lost = 12}};
-  r.peers_omitted = 13;
+/// As in the report.
+JobStatus full_job() {
   JobStatus job;
   job.id = 0x3fa81c02;
   job.label = "train.py";
@@ -77,8 +50,48 @@ StatusReport full_report() {
   job.blocks_retransmitted = 10;
   job.blocks_lost = 22;
   job.blocks_duplicate = 23;
+  job.rounds_closed_early = 31;
+  job.rounds_closed_deadline = 32;
+  job.rounds_closed_absent = 33;
+  job.blocks_missing = 34;
+  job.blocks_late = 35;
+  job.blocks_excluded = 36;
+  job.blocks_carried = 37;
+  job.carry_dropped = 38;
   job.drops = {{"late", 24}};
-  r.jobs = {job};
+  return job;
+}
+
+/// A report in which no field has its default value.
+StatusReport full_report() {
+  StatusReport r;
+  r.node = "w0";
+  r.software = "gradplaned 0.1.0";
+  r.role = "relay";
+  r.pid = 123;
+  r.uptime_ns = 11520ULL * 1000000000;
+  r.port = {.kind = "af_packet",
+            .interface = "eth1",
+            .address = "10.0.0.2/24",
+            .mtu_bytes = 1500,
+            .rx_datagrams = 1,
+            .rx_bytes = 2,
+            .tx_datagrams = 3,
+            .tx_bytes = 4,
+            .rx_missed = 5,
+            .drops = {{"bad_header", 6}, {"not_for_us", 0}}};
+  r.poll = {.idle = "adaptive", .iterations = 7, .busy_ns = 250, .total_ns = 1000, .sleeps = 9};
+  r.peers = {{.node = "agg",
+              .address = "10.0.0.1",
+              .state = "alive",
+              .rtt_ns = 250000,
+              .rtt_min_ns = 100000,
+              .window_blocks = 64,
+              .blocks_sent = 10,
+              .blocks_retransmitted = 11,
+              .blocks_lost = 12}};
+  r.peers_omitted = 13;
+  r.jobs = {full_job()};
   r.drops = {{"unknown_job", 25}};
   r.control_rejected = {{"wrong_type", 26}};
   return r;
@@ -195,6 +208,8 @@ job 3fa81c02 train.py failed, star, epoch 14
   missing rank 1, 3
   rounds  17 completed, 18 B summed
   blocks  sent 1000, received 20, retransmitted 10 (1.00 %), lost 22, duplicate 23
+  closed  31 rounds early, 32 by deadline, 33 without somebody; blocks missing 34, late 35
+  own     36 blocks excluded, 37 of them carried, 38 not finite
   dropped late 24
   RANK  NODE  JOINED  ATTACHED  PID  ROUNDS
      0  w0    yes     yes        77      15
