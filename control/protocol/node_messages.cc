@@ -3,6 +3,7 @@
 #include "control/protocol/node_messages.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "dataplane/base/bytes.h"
@@ -22,7 +23,13 @@ enum class NodeType : std::uint8_t {
   kLeave,
   kFailed,
   kFinished,
+  kDescribeBucket,
+  kBucketBounds,
 };
+
+constexpr std::uint32_t kMaxFloorPpm = 1000000;
+/// An hour: beyond every time that a configuration may have.
+constexpr std::uint64_t kMaxSettingNs = 3600000000000;
 
 class Writer {
  public:
@@ -33,6 +40,7 @@ class Writer {
   void u8(std::uint8_t v) { out_.write(v); }
   void u16(std::uint16_t v) { out_.write(v); }
   void u32(std::uint32_t v) { out_.write(v); }
+  void u64(std::uint64_t v) { out_.write(v); }
   void key(const JobKey& key) {
     for (const std::byte byte : key) u8(std::to_integer<std::uint8_t>(byte));
   }
@@ -99,8 +107,14 @@ std::vector<std::byte> write(const Prepare& m) {
   out.u32(m.settings.block_bytes);
   out.u32(m.settings.round_bytes);
   out.u8(m.settings.authenticate ? 1 : 0);
+  out.u8(static_cast<std::uint8_t>(m.settings.compensation));
+  out.u32(m.settings.strict_rounds);
+  out.u32(m.settings.floor_ppm);
+  out.u64(m.settings.slack_ns);
+  out.u64(m.settings.absent_after_ns);
   out.text(m.label);
   out.blob(m.plan, kMaxPlanBytes);
+  out.u8(m.learn_bounds ? 1 : 0);
   return out.take();
 }
 
@@ -138,6 +152,23 @@ std::vector<std::byte> write(const Failed& m) {
   return out.take();
 }
 
+std::vector<std::byte> write(const DescribeBucket& m) {
+  Writer out(NodeType::kDescribeBucket);
+  out.key(m.key);
+  out.u32(m.epoch);
+  out.blob(m.part, kMaxBucketPartBytes);
+  return out.take();
+}
+
+std::vector<std::byte> write(const BucketBounds& m) {
+  Writer out(NodeType::kBucketBounds);
+  out.key(m.key);
+  out.u32(m.epoch);
+  out.u32(std::bit_cast<std::uint32_t>(m.learn_budget));
+  out.blob(m.part, kMaxBucketPartBytes);
+  return out.take();
+}
+
 /// Reads fields; the first that is out of range is remembered.
 class Reader {
  public:
@@ -150,6 +181,12 @@ class Reader {
     return value;
   }
   std::uint32_t epoch() { return number<std::uint32_t>("epoch", 1, UINT32_MAX); }
+  float share(const char* name, float max) {
+    const auto value = std::bit_cast<float>(in_.read<std::uint32_t>());
+    if (value >= 0 && value <= max) return value;  // NaN is neither
+    if (in_.ok()) reject(RejectReason::kOutOfRange, name);
+    return 0;
+  }
   std::uint32_t world_size() { return number<std::uint32_t>("world_size", 1, kMaxRanks); }
   JobKey key() {
     JobKey key;
@@ -233,6 +270,12 @@ JobSettings read_settings(Reader& in) {
   s.round_bytes = in.number<std::uint32_t>("round_bytes", s.block_bytes, kMaxRoundBytes);
   if (s.round_bytes % kBlockAlignBytes != 0) in.reject(RejectReason::kOutOfRange, "round_bytes");
   s.authenticate = in.number<std::uint8_t>("authenticate", 0, 1) == 1;
+  constexpr auto kLast = static_cast<std::uint8_t>(Compensation::kCarry);
+  s.compensation = static_cast<Compensation>(in.number<std::uint8_t>("compensation", 0, kLast));
+  s.strict_rounds = in.number<std::uint32_t>("strict_rounds", 0, UINT32_MAX);
+  s.floor_ppm = in.number<std::uint32_t>("floor", 0, kMaxFloorPpm);
+  s.slack_ns = in.number<std::uint64_t>("slack", 0, kMaxSettingNs);
+  s.absent_after_ns = in.number<std::uint64_t>("absent_after", 0, kMaxSettingNs);
   return s;
 }
 
@@ -245,6 +288,7 @@ NodeMessage read_prepare(Reader& in) {
   m.settings = read_settings(in);
   m.label = in.text("label");
   m.plan = in.blob("plan", kMaxPlanBytes);
+  m.learn_bounds = in.number<std::uint8_t>("learn_bounds", 0, 1) == 1;
   return m;
 }
 
@@ -273,6 +317,23 @@ NodeMessage read_failed(Reader& in) {
   return m;
 }
 
+NodeMessage read_describe_bucket(Reader& in) {
+  DescribeBucket m;
+  m.key = in.key();
+  m.epoch = in.epoch();
+  m.part = in.blob("part", kMaxBucketPartBytes);
+  return m;
+}
+
+NodeMessage read_bucket_bounds(Reader& in) {
+  BucketBounds m;
+  m.key = in.key();
+  m.epoch = in.epoch();
+  m.learn_budget = in.share("learn_budget", kMaxBound);
+  m.part = in.blob("part", kMaxBucketPartBytes);
+  return m;
+}
+
 NodeMessage read(Reader& in, std::uint8_t type) {
   switch (static_cast<NodeType>(type)) {
     case NodeType::kJoin:
@@ -293,6 +354,10 @@ NodeMessage read(Reader& in, std::uint8_t type) {
       return read_failed(in);
     case NodeType::kFinished:
       return read_epoch<Finished>(in);
+    case NodeType::kDescribeBucket:
+      return read_describe_bucket(in);
+    case NodeType::kBucketBounds:
+      return read_bucket_bounds(in);
   }
   in.reject(RejectReason::kUnknownType, "type");
   return {};

@@ -12,6 +12,7 @@
 #include "control/protocol/job_key.h"
 #include "control/protocol/parsed.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/base/loss_bounds.h"
 
 /// What daemons tell each other about jobs. A message is small, binary, in network order, and
 /// travels reliably and in order over a PeerLink, which also authenticates its sender.
@@ -23,6 +24,8 @@ namespace gradplane::protocol {
 
 inline constexpr std::size_t kMaxNodeMessageBytes = std::size_t{64} << 10;
 inline constexpr std::size_t kMaxNodeTextBytes = 512;
+/// Part of a bucket's table. Short, so that it never keeps other messages of a link waiting long.
+inline constexpr std::size_t kMaxBucketPartBytes = std::size_t{16} << 10;
 /// What is left for an encoded plan beside the other members of Prepare.
 inline constexpr std::size_t kMaxPlanBytes = kMaxNodeMessageBytes - 1024;
 static_assert(kMaxNodeTextBytes + 64 < 1024, "a Prepare with the longest plan and label fits");
@@ -52,12 +55,17 @@ struct Refused {
   std::vector<std::uint16_t> ranks;
   std::string reason;
 };
-/// What all members of a job must have alike, or they drop each other's packets. Each node has it
-/// from its own configuration.
+/// What all members of a job must have alike, or they drop each other's packets, or their sums mean
+/// something else. Each node has it from its own configuration.
 struct JobSettings {
-  std::uint32_t block_bytes = kDefaultBlockBytes;  // block.bytes, `auto` resolved
-  std::uint32_t round_bytes = kMaxRoundBytes;      // rounds.bytes
-  bool authenticate = true;                        // security.authenticate
+  std::uint32_t block_bytes = kDefaultBlockBytes;      // block.bytes, `auto` resolved
+  std::uint32_t round_bytes = kMaxRoundBytes;          // rounds.bytes
+  bool authenticate = true;                            // security.authenticate
+  Compensation compensation = Compensation::kRescale;  // gather.compensation
+  std::uint32_t strict_rounds = 10;                    // gather.strict_rounds
+  std::uint32_t floor_ppm = 500000;                    // gather.floor, in millionths
+  std::uint64_t slack_ns = 0;                          // gather.slack; 0: learned
+  std::uint64_t absent_after_ns = 0;                   // gather.absent_after; 0: never
   bool operator==(const JobSettings&) const = default;
 };
 /// Coordinator to every member: install this plan. Who has other settings answers Failed.
@@ -69,6 +77,7 @@ struct Prepare {
   JobSettings settings;  // of the coordinator
   std::string label;
   std::vector<std::byte> plan;  // control/session/plan_codec.h
+  bool learn_bounds = false;    // the coordinator's gather.preset is auto: roots measure for it
 };
 /// Member to coordinator: it is installed.
 struct Prepared {
@@ -98,8 +107,21 @@ struct Finished {
   JobKey key{};
   std::uint32_t epoch = 0;
 };
-using NodeMessage =
-    std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave, Failed, Finished>;
+/// The member that hosts rank 0 to the coordinator: some tensors of a bucket, in order.
+struct DescribeBucket {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+  std::vector<std::byte> part;  // control/session/bucket_tables.h
+};
+/// Coordinator to every member: some tensors of a bucket with their bounds, in order.
+struct BucketBounds {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+  float learn_budget = 0;       // share of all elements that learned bounds may add up to
+  std::vector<std::byte> part;  // control/session/bucket_tables.h
+};
+using NodeMessage = std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave,
+                                 Failed, Finished, DescribeBucket, BucketBounds>;
 
 /// The bytes of a message, at most kMaxNodeMessageBytes: texts and lists are cut to their bounds
 /// (a plan is not: the caller keeps it within kMaxPlanBytes).

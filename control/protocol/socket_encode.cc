@@ -34,7 +34,12 @@ json object_of(const RegisterBucket& m) {
                        {"offset", tensor.offset_elements},
                        {"elements", tensor.elements}});
   }
-  return {{"type", "bucket"}, {"bucket", m.bucket}, {"tensors", std::move(tensors)}};
+  return {{"type", "bucket"},
+          {"bucket", m.bucket},
+          {"element_type", static_cast<std::uint8_t>(m.element_type)},
+          {"total", m.total},
+          {"first", m.first},
+          {"tensors", std::move(tensors)}};
 }
 
 json object_of(const Detach& m) {
@@ -42,6 +47,9 @@ json object_of(const Detach& m) {
 }
 json object_of(const StatusRequest&) {
   return {{"type", "status"}};
+}
+json object_of(const BoundsRequest& m) {
+  return {{"type", "bounds"}, {"job", m.job}, {"bucket", m.bucket}, {"tensor", m.tensor}};
 }
 
 json object_of(const DaemonHello& m) {
@@ -82,11 +90,20 @@ json object_of(const SocketError& m) {
       {"type", "error"}, {"reason", printable(m.reason, kMaxReasonBytes)}, {"require", m.require}};
 }
 
-json object_of(const StatusReply& m) {
-  json object = json::parse(m.json, nullptr, false);
-  if (!object.is_object()) return object_of(SocketError{"the status is not available"});
-  object["type"] = "status";
+json reply_object(const std::string& text, const char* type) {
+  json object = json::parse(text, nullptr, false);
+  if (!object.is_object()) {
+    return object_of(SocketError{std::string("the answer to ") + type + " is not available"});
+  }
+  object["type"] = type;
   return object;
+}
+
+json object_of(const StatusReply& m) {
+  return reply_object(m.json, "status");
+}
+json object_of(const BoundsReply& m) {
+  return reply_object(m.json, "bounds");
 }
 
 template <typename Message>

@@ -11,24 +11,25 @@
 
 #include "control/protocol/job_key.h"
 #include "control/protocol/parsed.h"
+#include "dataplane/base/element_type.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/base/loss_bounds.h"
 
 /// The messages of the control socket (docs/control-api.md): one JSON object each. Values in, text
 /// out, and back. Nothing here throws on input, and a text that got through parsing holds no
-/// control character (save StatusReply::json: who prints it cleans it).
+/// control character (save the json of a reply: who prints it cleans it).
 namespace gradplane::protocol {
 
 inline constexpr std::uint32_t kSocketVersion = 1;
 inline constexpr std::size_t kMaxSocketMessageBytes = std::size_t{64} << 10;
 /// Ranks that a `waiting` names; missing_count counts the others too.
 inline constexpr std::size_t kMaxMissingNamed = 64;
-inline constexpr std::size_t kMaxTensorsPerBucket = 1024;
 inline constexpr std::size_t kMaxTensorNameBytes = 256;
 inline constexpr std::size_t kMaxLabelBytes = 256;
 inline constexpr std::size_t kMaxRunIdBytes = 64;
 inline constexpr std::size_t kMaxReasonBytes = 512;
-/// Elements of one tensor, and the largest offset: far above any model, far below an overflow.
-inline constexpr std::uint64_t kMaxTensorElements = std::uint64_t{1} << 40;
+/// Elements of a bucket: what a round holds.
+inline constexpr std::uint64_t kMaxBucketElements = kMaxRoundBytes / kMinElementBytes;
 
 enum class Role : std::uint8_t { kRank, kOperator };
 
@@ -49,15 +50,28 @@ struct BucketTensor {
   std::uint64_t offset_elements = 0;
   std::uint64_t elements = 0;
 };
+/// Tensors first, first + 1, ... of the `total` that lie in a bucket: in the order of their
+/// offsets, without overlap. A bucket that does not fit one message comes in parts, one behind the
+/// other.
 struct RegisterBucket {
-  std::uint32_t bucket = 0;  // > 0
-  std::vector<BucketTensor> tensors;
+  std::uint32_t bucket = 0;  // 1..kMaxBuckets; each id is used for one bucket only
+  ElementType element_type = ElementType::kFloat32;
+  std::uint32_t total = 0;  // 1..kMaxTensorsPerBucket
+  std::uint32_t first = 0;
+  std::vector<BucketTensor> tensors;  // at least one
 };
 struct Detach {
   bool clean = false;
 };
 struct StatusRequest {};
-using ClientMessage = std::variant<ClientHello, Attach, RegisterBucket, Detach, StatusRequest>;
+/// The bounds in force of one job: the answer holds as many as fit, and where to ask on.
+struct BoundsRequest {
+  std::uint32_t job = 0;     // 0: the first there is
+  std::uint32_t bucket = 0;  // 0, or next_bucket of the last answer; a position, not an id
+  std::uint32_t tensor = 0;  // 0, or next_tensor of the last answer
+};
+using ClientMessage =
+    std::variant<ClientHello, Attach, RegisterBucket, Detach, StatusRequest, BoundsRequest>;
 
 struct DaemonHello {
   std::uint32_t version = kSocketVersion;
@@ -87,15 +101,18 @@ struct JobFailed {
 struct StatusReply {
   std::string json;  // the text of a JSON object: what `gradplane status --json` prints
 };
+struct BoundsReply {
+  std::string json;  // the text of a JSON object: telemetry::BoundsPage
+};
 struct SocketError {
   std::string reason;
   bool require = false;  // as in hello, for who is refused before it
 };
-using DaemonMessage =
-    std::variant<DaemonHello, Attached, Waiting, Ready, JobFailed, StatusReply, SocketError>;
+using DaemonMessage = std::variant<DaemonHello, Attached, Waiting, Ready, JobFailed, StatusReply,
+                                   BoundsReply, SocketError>;
 
-/// The text of a message. Over-long lists and reasons are cut to their bound; a StatusReply that
-/// is no JSON object, or is too long, becomes a SocketError that says so.
+/// The text of a message. Over-long lists and reasons are cut to their bound; a reply whose json is
+/// no object, or is too long, becomes a SocketError that says so.
 std::string encode(const ClientMessage& message);
 std::string encode(const DaemonMessage& message);
 

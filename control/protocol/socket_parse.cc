@@ -47,10 +47,16 @@ ClientMessage read_attach(ObjectReader& in) {
 
 ClientMessage read_bucket(ObjectReader& in, Rejection& rejection) {
   RegisterBucket m;
-  m.bucket = read_u32(in, "bucket", 1);
-  const json* tensors = in.array("tensors", kMaxTensorsPerBucket);
+  m.bucket = read_u32(in, "bucket", 1, kMaxBuckets);
+  const std::uint32_t type = read_u32(in, "element_type", 1, kElementTypes.size());
+  if (in.ok()) m.element_type = static_cast<ElementType>(type);
+  m.total = read_u32(in, "total", 1, kMaxTensorsPerBucket);
+  m.first = read_u32(in, "first", 0, m.total == 0 ? 0 : m.total - 1);
+  const json* tensors = in.array("tensors", m.total - m.first);
   if (tensors == nullptr) return m;
+  if (tensors->empty()) in.reject(RejectReason::kOutOfRange, "tensors", "must hold at least one");
   m.tensors.reserve(tensors->size());
+  std::uint64_t end = 0;
   for (std::size_t i = 0; i < tensors->size() && in.ok(); ++i) {
     const std::string where = "tensors[" + std::to_string(i) + "]";
     if (!(*tensors)[i].is_object()) {
@@ -60,8 +66,9 @@ ClientMessage read_bucket(ObjectReader& in, Rejection& rejection) {
     ObjectReader tensor((*tensors)[i], rejection, where + ".");
     BucketTensor& out = m.tensors.emplace_back();
     out.name = tensor.text("name", kMaxTensorNameBytes, Presence::kOptional);
-    out.offset_elements = tensor.integer("offset", 0, kMaxTensorElements);
-    out.elements = tensor.integer("elements", 0, kMaxTensorElements);
+    out.offset_elements = tensor.integer("offset", end, kMaxBucketElements - 1);
+    out.elements = tensor.integer("elements", 1, kMaxBucketElements - out.offset_elements);
+    end = out.offset_elements + out.elements;
   }
   return m;
 }
@@ -164,6 +171,8 @@ Parsed<ClientMessage> parse_client_message(std::string_view text) {
       message = Detach{in.boolean("clean")};
     } else if (type == "status") {
       message = StatusRequest{};
+    } else if (type == "bounds") {
+      message = BoundsRequest{read_u32(in, "job"), read_u32(in, "bucket"), read_u32(in, "tensor")};
     } else {
       in.reject(RejectReason::kUnknownType, "type", "must be a message that a client sends");
     }
@@ -190,9 +199,13 @@ Parsed<DaemonMessage> parse_daemon_message(std::string_view text) {
       message = JobFailed{in.text("reason", kMaxReasonBytes, Presence::kRequired)};
     } else if (type == "error") {
       message = read_error(in);
-    } else if (type == "status") {
+    } else if (type == "status" || type == "bounds") {
       object.erase("type");
-      message = StatusReply{object.dump()};
+      if (type == "status") {
+        message = StatusReply{object.dump()};
+      } else {
+        message = BoundsReply{object.dump()};
+      }
     } else {
       in.reject(RejectReason::kUnknownType, "type", "must be a message that the daemon sends");
     }

@@ -14,6 +14,7 @@
 #include "control/protocol/node_messages.h"
 #include "control/protocol/socket_messages.h"
 #include "control/session/datagram.h"
+#include "dataplane/api/bounds.h"
 #include "dataplane/api/plan.h"
 #include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
@@ -40,6 +41,15 @@ using Planner = std::function<Result<api::Plan>(const PlanInput&)>;
 using PlanCheck = std::function<Status(const api::Plan&)>;
 using protocol::JobSettings;
 
+/// The bounds of all buckets of a job.
+struct ResolvedBounds {
+  std::vector<api::BucketBounds> tables;  // of the given ones, in their order
+  float learn_budget = 0;                 // share of all elements that learned bounds may add up to
+  std::string summary;                    // for a log line
+};
+/// Gives the tables of a job, in the order of their ids, bounds.
+using BoundsResolver = std::function<ResolvedBounds(const std::vector<api::BucketBounds>&)>;
+
 struct SessionConfig {
   api::NodeId self = 0;
   api::NodeId coordinator = 0;
@@ -50,7 +60,9 @@ struct SessionConfig {
   Duration suspect_after = Duration::seconds(3);
   Planner planner;
   JobSettings job_settings;
-  PlanCheck check_plan;  // of every plan before it is installed, whoever made it
+  BoundsResolver resolve_bounds;  // none: everything is exact, and no table is sent
+  bool learn_bounds = false;      // some of what it gives begins exact and is learned
+  PlanCheck check_plan;           // of every plan before it is installed, whoever made it
 };
 
 struct LocalRank {
@@ -72,10 +84,19 @@ struct InstallJob {
   std::string label;
   api::Plan plan;
   std::vector<LocalRank> local_ranks;  // none: this node only sums
+  bool learn_bounds = false;           // measure what bounds are learned from
 };
 struct RemoveJob {
   std::uint32_t job_id = 0;
   std::uint32_t epoch = 0;
+};
+/// From now on rounds of this bucket may miss what its table allows. Comes once for each bucket of
+/// an installed job.
+struct InstallBounds {
+  std::uint32_t job_id = 0;
+  std::uint32_t epoch = 0;
+  api::BucketBounds table;
+  float learn_budget = 0;  // share of all elements that the learned bounds of the job may add up to
 };
 /// Tell a rank. After JobFailed the handle is forgotten here, and may attach again.
 using RankNotice = std::variant<protocol::Waiting, protocol::Ready, protocol::JobFailed>;
@@ -88,6 +109,7 @@ struct LogLine {
   LogLevel level = LogLevel::kInfo;
   std::string text;
 };
-using Action = std::variant<SendDatagram, InstallJob, RemoveJob, NotifyRank, LogLine>;
+using Action =
+    std::variant<SendDatagram, InstallJob, RemoveJob, InstallBounds, NotifyRank, LogLine>;
 
 }  // namespace gradplane::session

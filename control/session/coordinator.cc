@@ -154,8 +154,9 @@ void Coordinator::start(Jobs::iterator found, Instant now) {
   for (const api::NodeId node : job.members) {
     const auto joined = job.joined.find(node);
     const std::uint32_t attempt = joined == job.joined.end() ? 0 : joined->second.attempt;
-    outbox_.tell_member(node, protocol::Prepare{job.key, attempt, job.epoch, job.world_size,
-                                                config_.job_settings, job.label, plan.value()});
+    outbox_.tell_member(
+        node, protocol::Prepare{job.key, attempt, job.epoch, job.world_size, config_.job_settings,
+                                job.label, plan.value(), config_.learn_bounds});
   }
 }
 
@@ -219,6 +220,41 @@ void Coordinator::on(api::NodeId, const protocol::Failed& m, Instant) {
   if (found != jobs_.end()) fail(found, m.reason);
 }
 
+void Coordinator::on(api::NodeId from, const protocol::DescribeBucket& m, Instant now) {
+  const auto found = find(m.key, m.epoch);
+  if (found == jobs_.end() || found->second.state != JobState::kReady) return;
+  Job& job = found->second;
+  const auto joined = job.joined.find(from);
+  if (joined == job.joined.end()) return;
+  const auto& ranks = joined->second.ranks;
+  if (std::find(ranks.begin(), ranks.end(), 0) == ranks.end()) return;
+  const Status taken = job.tables.add(m.part, now);
+  if (!taken.ok())
+    outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + ": " + node_text(config_, from) +
+                                     " described a bucket that cannot be, which stays exact: " +
+                                     taken.error().message);
+}
+
+void Coordinator::resolve_bounds(Job& job) {
+  const LogLevel level = job.tables.resolved_before() ? LogLevel::kDebug : LogLevel::kInfo;
+  const std::string summary = job.tables.resolve(config_.resolve_bounds, job.members);
+  if (!summary.empty()) outbox_.log(level, job_text(job.label, job.id) + ": bounds: " + summary);
+}
+
+bool Coordinator::send_table_parts(const std::function<bool(api::NodeId)>& has_room) {
+  bool sent = false;
+  for (auto& [key, job] : jobs_) {
+    const std::set<api::NodeId> behind = job.tables.behind();
+    for (const api::NodeId node : behind) {
+      if (!has_room(node)) continue;
+      outbox_.tell_member(node, protocol::BucketBounds{key, job.epoch, job.tables.learn_budget(),
+                                                       job.tables.take_part_for(node)});
+      sent = true;
+    }
+  }
+  return sent;
+}
+
 void Coordinator::on_node_lost(api::NodeId node, const std::string& why) {
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     const auto current = it++;
@@ -238,6 +274,7 @@ void Coordinator::tick(Instant now) {
     const auto current = it++;
     Job& job = current->second;
     if (job.update_due && now >= job.update_at) send_updates(job, now);
+    if (now >= job.tables.due()) resolve_bounds(job);
     if (now >= job.prepared_by) {
       fail(current, node_text(config_, *job.unprepared.begin()) + " does not answer the plan");
     } else if (now >= job.all_left_by) {
@@ -254,7 +291,7 @@ Instant Coordinator::next_deadline() const {
   Instant deadline = Instant::never();
   for (const auto& [key, job] : jobs_) {
     if (job.update_due) deadline = std::min(deadline, job.update_at);
-    deadline = std::min({deadline, job.prepared_by, job.all_left_by});
+    deadline = std::min({deadline, job.prepared_by, job.all_left_by, job.tables.due()});
   }
   return deadline;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "control/protocol/node_messages.h"
 #include "control/session/actions.h"
+#include "control/session/job_tables.h"
 #include "control/session/outbox.h"
 #include "control/session/views.h"
 #include "dataplane/base/time.h"
@@ -24,6 +26,8 @@ namespace gradplane::session {
 ///   any      -> gone       a rank or node is lost, a member says Failed, an answer is overdue, or
 ///                          every rank has left
 ///
+/// Of a job that is ready it collects the tables of the buckets, and hands them out with bounds.
+///
 /// Here kPrepared means: Prepare is sent, not every answer is in.
 class Coordinator {
  public:
@@ -34,6 +38,9 @@ class Coordinator {
   void on_node_lost(api::NodeId node, const std::string& why);
   void tick(Instant now);
   Instant next_deadline() const;
+  /// Sends a part of a table to each member that has not been sent all of them and that `has_room`.
+  /// False: there is nothing to send.
+  bool send_table_parts(const std::function<bool(api::NodeId)>& has_room);
 
   bool has_jobs() const { return !jobs_.empty(); }
   /// Marks every node that takes part in a job, by node id.
@@ -61,6 +68,7 @@ class Coordinator {
     Instant prepared_by = Instant::never();
     std::set<std::uint16_t> left;  // ranks, in order
     Instant all_left_by = Instant::never();
+    JobTables tables;
   };
   using Jobs = std::map<protocol::JobKey, Job>;
 
@@ -68,6 +76,7 @@ class Coordinator {
   void on(api::NodeId from, const protocol::Prepared& m, Instant now);
   void on(api::NodeId from, const protocol::Leave& m, Instant now);
   void on(api::NodeId from, const protocol::Failed& m, Instant now);
+  void on(api::NodeId from, const protocol::DescribeBucket& m, Instant now);
 
   void collect(Job& job, api::NodeId from, const protocol::Join& m, Instant now);
   std::string cannot_open(const protocol::JobKey& key) const;
@@ -77,6 +86,7 @@ class Coordinator {
   void start(Jobs::iterator job, Instant now);
   Result<std::vector<std::byte>> make_plan(Job& job);
   void send_updates(Job& job, Instant now);
+  void resolve_bounds(Job& job);
   void fail(Jobs::iterator job, const std::string& reason, api::NodeId not_to = api::kNoNode);
   std::vector<std::uint16_t> missing_ranks(const Job& job) const;
   Jobs::iterator find(const protocol::JobKey& key, std::uint32_t epoch);

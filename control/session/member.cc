@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "control/session/plan_codec.h"
+#include "control/session/settings.h"
 #include "control/session/text.h"
 
 namespace gradplane::session {
@@ -20,22 +21,6 @@ std::vector<std::uint16_t> sorted_ranks(const std::vector<LocalRank>& ranks) {
   for (const LocalRank& local : ranks) sorted.push_back(local.rank);
   std::sort(sorted.begin(), sorted.end());
   return sorted;
-}
-
-/// What to tell the operator when two nodes' settings differ; empty: they are the same.
-std::string difference_text(const JobSettings& ours, const std::string& our_node,
-                            const JobSettings& theirs, const std::string& their_node) {
-  std::string text;
-  const auto compare = [&](const char* key, const std::string& our, const std::string& their) {
-    if (our == their) return;
-    text += std::string(key) + " is " + our + " on " + our_node + " and " + their + " on " +
-            their_node + "; ";
-  };
-  const auto yes_no = [](bool b) -> std::string { return b ? "true" : "false"; };
-  compare("block.bytes", std::to_string(ours.block_bytes), std::to_string(theirs.block_bytes));
-  compare("rounds.bytes", std::to_string(ours.round_bytes), std::to_string(theirs.round_bytes));
-  compare("security.authenticate", yes_no(ours.authenticate), yes_no(theirs.authenticate));
-  return text.empty() ? text : text + "make the files the same";
 }
 
 }  // namespace
@@ -171,6 +156,46 @@ void Member::on_job_error(std::uint32_t job_id, const std::string& text) {
   end(found, reason);
 }
 
+void Member::describe(RankHandle handle, const api::BucketBounds& table) {
+  for (auto& [key, job] : jobs_) {
+    for (const LocalRank& local : job.ranks) {
+      // All ranks have the same buckets; one of them is enough.
+      if (local.handle != handle || local.rank != 0) continue;
+      std::vector<std::vector<std::byte>> parts = encode_table(table);
+      std::move(parts.begin(), parts.end(), std::back_inserter(job.table_parts));
+    }
+  }
+}
+
+bool Member::send_table_part() {
+  for (auto& [key, job] : jobs_) {
+    if (job.state != JobState::kReady || job.table_parts.empty()) continue;
+    outbox_.tell_coordinator(
+        config_.coordinator,
+        protocol::DescribeBucket{key, job.epoch, std::move(job.table_parts.front())});
+    job.table_parts.pop_front();
+    return true;
+  }
+  return false;
+}
+
+void Member::on(const protocol::BucketBounds& m) {
+  const auto found = find(m.key, m.epoch);
+  if (found == jobs_.end()) return;
+  Job& job = found->second;
+  Result<TablePart> part = decode_table_part(m.part);
+  auto table = part.ok() ? job.bounds.add(std::move(part.value()))
+                         : Result<std::optional<api::BucketBounds>>(part.error());
+  if (!table.ok()) {
+    outbox_.log(LogLevel::kError, job_text(job.label, job.id) + ": " +
+                                      node_text(config_, config_.coordinator) +
+                                      " sent bounds that cannot be: " + table.error().message);
+    return;
+  }
+  if (!table.value()) return;
+  outbox_.act(InstallBounds{job.id, job.epoch, std::move(*table.value()), m.learn_budget});
+}
+
 void Member::on(const protocol::WaitingFor& m) {
   const auto found = jobs_.find(m.key);
   if (found == jobs_.end() || found->second.state != JobState::kWaiting ||
@@ -282,7 +307,7 @@ void Member::install(const protocol::Prepare& m, api::Plan plan) {
   if (job.label.empty()) job.label = m.label;
   job.members = plan.members;
   outbox_.act(InstallJob{job.id, job.epoch, packet_key_of(config_.cluster_key, job.key, job.epoch),
-                         job.world_size, job.label, std::move(plan), job.ranks});
+                         job.world_size, job.label, std::move(plan), job.ranks, m.learn_bounds});
 }
 
 void Member::on(const protocol::Commit& m) {

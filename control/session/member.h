@@ -2,7 +2,9 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
@@ -10,6 +12,7 @@
 
 #include "control/protocol/node_messages.h"
 #include "control/session/actions.h"
+#include "control/session/bucket_tables.h"
 #include "control/session/outbox.h"
 #include "control/session/views.h"
 
@@ -33,6 +36,10 @@ class Member {
   void on_coordinator_connected();
   void on_coordinator_lost(const std::string& why);
   void on_job_error(std::uint32_t job_id, const std::string& text);
+  /// What lies in a bucket of this rank's job. Each bucket once.
+  void describe(RankHandle handle, const api::BucketBounds& table);
+  /// Sends the coordinator one part of a table, when some is left. False: none is.
+  bool send_table_part();
 
   bool has_jobs() const { return !jobs_.empty(); }
   std::vector<JobView> views() const;
@@ -50,6 +57,9 @@ class Member {
     std::vector<api::Member> members;           // from Prepare on
     protocol::Waiting waiting;                  // what the ranks were told last
     std::uint32_t logged_missing = UINT32_MAX;  // how many were missing when it was last logged
+    // Of rank 0's buckets, if it is here: what the coordinator has not been sent yet.
+    std::deque<std::vector<std::byte>> table_parts;
+    TableCollector bounds;  // what the coordinator sends
   };
   using Jobs = std::map<protocol::JobKey, Job>;
 
@@ -59,6 +69,7 @@ class Member {
   void on(const protocol::Commit& m);
   void on(const protocol::Failed& m);
   void on(const protocol::Finished& m);
+  void on(const protocol::BucketBounds& m);
 
   Status may_add(const protocol::JobKey& key) const;
   Status may_join(const Job& job, std::uint32_t rank, std::uint32_t world_size) const;

@@ -60,6 +60,8 @@ class PeerLink {
   std::vector<std::vector<std::byte>> take_datagrams();
   Instant next_deadline() const;
 
+  /// Whether a part of a table may be queued now, without keeping other messages waiting long.
+  bool has_room_for_table() const { return outgoing_.size() < kTableFrames; }
   bool connected() const { return peer_incarnation_ != 0; }
   bool watched() const { return watched_; }
   /// Smoothed round trip; zero until measured.

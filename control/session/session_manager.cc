@@ -35,6 +35,12 @@ void SessionManager::on_job_error(std::uint32_t job_id, const std::string& text,
   settle(now);
 }
 
+void SessionManager::describe_bucket(RankHandle handle, const api::BucketBounds& table,
+                                     Instant now) {
+  member_.describe(handle, table);
+  settle(now);
+}
+
 void SessionManager::on_datagram(std::span<const std::byte> bytes, Instant now) {
   Datagram datagram;
   const DatagramDrop drop = decode_datagram(config_.cluster_key, bytes, datagram);
@@ -83,10 +89,10 @@ void SessionManager::settle(Instant now) {
   // A report makes letters, a letter may lose a link (its queue is full), which makes a report.
   // Each turn of that ends a job or empties a queue, so it comes to an end.
   take_reports(now);
-  while (!outbox_.letters.empty()) {
+  do {
     deliver_letters(now);
     take_reports(now);
-  }
+  } while (!outbox_.letters.empty() || send_table_parts());
   if (std::exchange(involvement_changed_, false)) watch_involved(now);
   for (const api::NodeId node : touched_)
     for (std::vector<std::byte>& bytes : links_.at(node).take_datagrams())
@@ -130,6 +136,15 @@ void SessionManager::deliver_letters(Instant now) {
     else
       touch(letter.node, now).send(protocol::encode(letter.message), now);
   }
+}
+
+bool SessionManager::send_table_parts() {
+  const auto has_room = [this](api::NodeId node) {
+    const auto link = links_.find(node);
+    return link == links_.end() || link->second.has_room_for_table();
+  };
+  const bool described = has_room(config_.coordinator) && member_.send_table_part();
+  return coordinator_.send_table_parts(has_room) || described;
 }
 
 void SessionManager::keep_failures(Instant now) {

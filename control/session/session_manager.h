@@ -45,6 +45,9 @@ class SessionManager {
   void on_datagram(std::span<const std::byte> bytes, Instant now);
   /// The engine cannot go on with a job, e.g. because two ranks submitted unlike rounds.
   void on_job_error(std::uint32_t job_id, const std::string& text, Instant now);
+  /// What lies in a bucket of an attached rank: places and names; bounds are not looked at. Each id
+  /// once. It goes to the coordinator if the rank is the job's first.
+  void describe_bucket(RankHandle handle, const api::BucketBounds& table, Instant now);
   void tick(Instant now);
 
   std::optional<Action> next_action();
@@ -65,6 +68,7 @@ class SessionManager {
   void take_reports(Instant now);
   void on_report(api::NodeId node, const LinkReport& report, Instant now);
   void deliver_letters(Instant now);
+  bool send_table_parts();
   void keep_failures(Instant now);
   void dispatch(api::NodeId from, bool to_coordinator, const protocol::NodeMessage& message,
                 Instant now);

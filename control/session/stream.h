@@ -21,8 +21,14 @@ inline constexpr std::uint32_t kLinkWindow = 32;
 inline constexpr std::size_t kMaxQueuedFrames = 1024;
 inline constexpr std::size_t kMaxFramesPerMessage =
     (protocol::kMaxNodeMessageBytes + kMaxFrameBytes - 1) / kMaxFrameBytes;
-static_assert(kMaxFramesPerMessage * kMaxJobs <= kMaxQueuedFrames,
-              "the longest plan of every job can wait at the same time");
+/// Parts of tables are queued only while fewer frames than this wait for their peer: so they keep
+/// the window full, and nothing else waits long behind them.
+inline constexpr std::size_t kTableFrames = kLinkWindow;
+inline constexpr std::size_t kMaxFramesPerTablePart =
+    (protocol::kMaxBucketPartBytes + kMaxFrameBytes) / kMaxFrameBytes + 1;
+static_assert(kMaxFramesPerMessage * kMaxJobs + kTableFrames + kMaxFramesPerTablePart <=
+                  kMaxQueuedFrames,
+              "the longest plan of every job can wait at the same time, and a part of a table");
 
 /// The sending half of a link: cuts messages into frames, keeps them until they are acknowledged,
 /// says which is due. Knows no peer and no clock.
@@ -44,6 +50,7 @@ class SendStream {
   /// When next_due() gives something; never(): nothing waits.
   Instant next_deadline() const;
   bool empty() const { return frames_.empty(); }
+  std::size_t size() const { return frames_.size(); }
   void clear() { *this = SendStream(); }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <span>
 #include <variant>
 #include <vector>
@@ -29,7 +30,7 @@ class Machine {
   void step(ByteReader& in) {
     const auto op = in.read<std::uint8_t>();
     now_ = now_ + Duration::us(in.read<std::uint16_t>());
-    switch (op % 6) {
+    switch (op % 7) {
       case 0:
         attach(in);
         break;
@@ -48,6 +49,9 @@ class Machine {
         break;
       case 5:
         manager_.on_job_error(installed_.empty() ? 1 : installed_.begin()->first, "e", now_);
+        break;
+      case 6:
+        describe(in);
     }
     take_actions();
   }
@@ -69,6 +73,9 @@ class Machine {
             member.node == input.members[0].node ? api::kNoNode : input.members[0].node);
       return plan;
     };
+    c.resolve_bounds = [](const std::vector<api::BucketBounds>& tables) {
+      return ResolvedBounds{tables, 0.1F, "fuzz"};
+    };
     c.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
     return c;
   }
@@ -78,6 +85,14 @@ class Machine {
     key[0] = static_cast<std::byte>(in.read<std::uint8_t>() % 3);
     const std::uint8_t rank = in.read<std::uint8_t>() % 4;
     (void)manager_.attach(1 + in.read<std::uint8_t>() % 8, key, rank, 1 + rank % 3, "f", now_);
+  }
+
+  void describe(ByteReader& in) {
+    const std::uint64_t handle = 1 + in.read<std::uint8_t>() % 8;
+    const std::uint32_t bucket = 1 + in.read<std::uint8_t>() % 16;
+    manager_.describe_bucket(
+        handle, {bucket, ElementType::kFloat32, 9, {{"t", 0, 9, 0, api::BoundReason::kExact, ""}}},
+        now_);
   }
 
   /// `honest`: in the conversation and in sequence, so that the body reaches the state machines.
@@ -114,10 +129,17 @@ class Machine {
         GP_ASSERT(installed_.emplace(job->job_id, job->epoch).second);
         GP_ASSERT(installed_.size() <= kMaxJobs);
       }
+      if (const auto* bounds = std::get_if<InstallBounds>(&*action)) {
+        GP_ASSERT(installed_.contains(bounds->job_id));
+        GP_ASSERT(installed_[bounds->job_id] == bounds->epoch);
+        GP_ASSERT(bounded_[bounds->job_id].insert(bounds->table.bucket).second);
+        GP_ASSERT(bounds->learn_budget >= 0 && bounds->learn_budget <= kMaxBound);
+      }
       if (const auto* job = std::get_if<RemoveJob>(&*action)) {
         GP_ASSERT(installed_.contains(job->job_id));
         GP_ASSERT(installed_[job->job_id] == job->epoch);
         installed_.erase(job->job_id);
+        bounded_.erase(job->job_id);
       }
     }
   }
@@ -135,6 +157,7 @@ class Machine {
   SessionManager manager_;
   Instant now_ = Instant::from_ns(1000);
   std::map<std::uint32_t, std::uint32_t> installed_;
+  std::map<std::uint32_t, std::set<std::uint32_t>> bounded_;  // buckets of those
   std::uint64_t heard_incarnation_ = 5;
   std::uint32_t sequence_ = 0;
   std::uint32_t acknowledge_ = 0;

@@ -44,7 +44,23 @@ struct RankLog {
 struct Host {
   std::unique_ptr<SessionManager> manager;
   std::map<std::uint32_t, InstallJob> installed;  // by job id
+  // Of the installed jobs, by job id and bucket.
+  std::map<std::uint32_t, std::map<std::uint32_t, api::BucketBounds>> bounds;
 };
+
+/// A bound for every tensor that anybody can tell: a function of its name and of how many buckets
+/// are known.
+inline ResolvedBounds resolve_for_test(const std::vector<api::BucketBounds>& tables) {
+  ResolvedBounds resolved{tables, 0.125F, "test"};
+  for (api::BucketBounds& table : resolved.tables) {
+    for (api::BoundedTensor& tensor : table.tensors) {
+      tensor.bound = 0.01F * static_cast<float>(1 + tensor.name.size() % 32);
+      tensor.why = api::BoundReason::kPreset;
+      tensor.rule = std::to_string(tables.size()) + " buckets";
+    }
+  }
+  return resolved;
+}
 
 class Cluster {
  public:
@@ -69,6 +85,7 @@ class Cluster {
     config.cluster_key.fill(std::byte{7});
     config.job_settings = settings;
     config.planner = planner_;
+    config.resolve_bounds = resolve_for_test;
     config.check_plan = check_;
     hosts[node].manager = std::make_unique<SessionManager>(config);
   }
@@ -99,6 +116,21 @@ class Cluster {
     hosts[node].manager->detach(handle, clean, now);
     take_actions(node);
     ranks.erase(handle);
+  }
+
+  /// `tensors` of 10 elements, with names of this length.
+  void describe(RankHandle handle, std::uint32_t bucket, std::size_t tensors,
+                std::size_t name_bytes = 12) {
+    api::BucketBounds table{bucket, ElementType::kFloat32, 0, {}};
+    for (std::size_t t = 0; t < tensors; ++t) {
+      std::string name = std::to_string(t);
+      name.resize(name_bytes, 'n');
+      table.tensors.push_back({name, table.elements, 10, 0, api::BoundReason::kExact, ""});
+      table.elements += 10;
+    }
+    const api::NodeId node = ranks.at(handle).node;
+    hosts[node].manager->describe_bucket(handle, table, now);
+    take_actions(node);
   }
 
   /// Lets virtual time pass, or stops earlier when `done`.
@@ -208,6 +240,24 @@ class Cluster {
     REQUIRE(found != hosts[node].installed.end());
     REQUIRE(found->second.epoch == job.epoch);
     hosts[node].installed.erase(found);
+    hosts[node].bounds.erase(job.job_id);
+  }
+
+  void on(api::NodeId node, InstallBounds& bounds) {
+    const auto job = hosts[node].installed.find(bounds.job_id);
+    REQUIRE(job != hosts[node].installed.end());
+    REQUIRE(job->second.epoch == bounds.epoch);
+    REQUIRE(bounds.learn_budget == 0.125F);
+    REQUIRE(!bounds.table.tensors.empty());
+    // One table for each bucket of an epoch, whoever installs it; and once on each node.
+    std::string said;
+    for (const api::BoundedTensor& tensor : bounds.table.tensors)
+      said += tensor.name + " " + std::to_string(tensor.bound) + " " + tensor.rule + ";";
+    const auto [known, fresh] =
+        table_of_bucket_.try_emplace({bounds.epoch, bounds.table.bucket}, said);
+    REQUIRE(known->second == said);
+    const std::uint32_t bucket = bounds.table.bucket;
+    REQUIRE(hosts[node].bounds[bounds.job_id].emplace(bucket, std::move(bounds.table)).second);
   }
 
   void on(api::NodeId node, NotifyRank& notify) {
@@ -256,6 +306,7 @@ class Cluster {
   std::uint64_t last_order_ = 0;
   RankHandle last_handle_ = 0;
   std::map<std::uint32_t, std::set<api::NodeId>> installed_ever_;  // by epoch
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> table_of_bucket_;
 
  public:
   std::vector<Host> hosts;

@@ -37,6 +37,7 @@ class Story {
   void tell() {
     roughen();
     attach_all();
+    describe();
     misfortune();
     settle();
     heal();
@@ -57,6 +58,18 @@ class Story {
     for (std::uint16_t rank = 0; rank < world_size_; ++rank) {
       REQUIRE(cluster_.attach(home_[rank], rank, world_size_, key_) != 0);
       if (pick(2) == 0) cluster_.run(Duration::ms(static_cast<std::int64_t>(pick(300))));
+    }
+  }
+
+  /// All ranks say what lies in their buckets, rank 0 some of it before the job is ready.
+  void describe() {
+    if (pick(2) == 0) cluster_.run(Duration::ms(static_cast<std::int64_t>(pick(2000))));
+    buckets_ = pick(4);
+    const std::size_t tensors = 1 + pick(400);
+    for (std::uint32_t bucket = 1; bucket <= buckets_; ++bucket) {
+      for (const auto& [handle, log] : std::map(cluster_.ranks))
+        if (log.state != State::kFailed) cluster_.describe(handle, bucket, tensors);
+      cluster_.run(Duration::ms(static_cast<std::int64_t>(pick(300))));
     }
   }
 
@@ -121,7 +134,11 @@ class Story {
     CHECK(epochs.size() <= 1);
     CHECK((ready == 0 || ready == world_size_));
     for (const Host& host : cluster_.hosts)
-      for (const auto& [id, job] : host.installed) CHECK(epochs.contains(job.epoch));
+      for (const auto& [id, job] : host.installed) {
+        CHECK(epochs.contains(job.epoch));
+        CHECK(host.bounds.contains(id) == (buckets_ > 0));
+        if (buckets_ > 0) CHECK(host.bounds.at(id).size() == buckets_);
+      }
   }
 
   void heal() {
@@ -182,6 +199,7 @@ class Story {
   api::NodeId coordinator_;
   Cluster cluster_;
   std::vector<api::NodeId> home_;
+  std::size_t buckets_ = 0;
   protocol::JobKey key_ = key_number(1);
 };
 

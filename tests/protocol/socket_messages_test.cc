@@ -3,6 +3,7 @@
 #include "control/protocol/socket_messages.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/catch.h"
@@ -26,11 +27,36 @@ std::string attach_with(const std::string& rank, const std::string& world_size,
          world_size + rest + "}";
 }
 
+/// A sound bucket message with these members instead of its own.
+std::string bucket_with(const std::string& members) {
+  const std::vector<std::pair<std::string, std::string>> sound = {
+      {"bucket", "1"},
+      {"element_type", "1"},
+      {"total", "4"},
+      {"first", "0"},
+      {"tensors", R"([{"offset":0,"elements":1}])"}};
+  std::string text = R"({"type":"bucket",)" + members;
+  for (const auto& [name, value] : sound)
+    if (members.find("\"" + name + "\"") == std::string::npos) text += ",\"" + name + "\":" + value;
+  return text + "}";
+}
+
 template <typename Message, typename Variant>
 const Message& only(const Parsed<Variant>& parsed) {
   REQUIRE(parsed.ok());
   REQUIRE(std::holds_alternative<Message>(*parsed.message));
   return std::get<Message>(*parsed.message);
+}
+
+void check_rejected(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    INFO(row.text.substr(0, 200));
+    const auto parsed = parse_client_message(row.text);
+    REQUIRE(!parsed.ok());
+    CHECK(parsed.rejection.reason == row.reason);
+    INFO(parsed.rejection.text);
+    CHECK(parsed.rejection.text.find(row.says) != std::string::npos);
+  }
 }
 
 }  // namespace
@@ -68,26 +94,44 @@ TEST_CASE("what a client may not say is rejected by name") {
       {R"({"type":"attach","key":")" + std::string(32, 'g') + R"(","rank":0,"world_size":1})",
        RejectReason::kOutOfRange, "key"},
       {R"({"type":"attach","rank":0,"world_size":1})", RejectReason::kMissingMember, "key"},
-      {R"({"type":"bucket","bucket":0,"tensors":[]})", RejectReason::kOutOfRange, "bucket"},
-      {R"({"type":"bucket","bucket":1,"tensors":{}})", RejectReason::kWrongType, "tensors"},
-      {R"({"type":"bucket","bucket":1,"tensors":[1]})", RejectReason::kWrongType, "tensors[0]"},
-      {R"({"type":"bucket","bucket":1,"tensors":[{"offset":0,"elements":1},{"offset":0}]})",
-       RejectReason::kMissingMember, "tensors[1].elements"},
-      {R"({"type":"bucket","bucket":1,"tensors":[{"offset":1099511627777,"elements":1}]})",
-       RejectReason::kOutOfRange, "tensors[0].offset"},
+      {R"({"type":"bounds","job":1,"bucket":0})", RejectReason::kMissingMember, "tensor"},
+      {R"({"type":"bounds","job":-1,"bucket":0,"tensor":0})", RejectReason::kOutOfRange, "job"},
       {R"({"type":"detach"})", RejectReason::kMissingMember, "clean"},
       {R"({"type":"detach","clean":1})", RejectReason::kWrongType, "clean"},
       {std::string(kMaxSocketMessageBytes + 1, ' '), RejectReason::kTooLong, "64 KiB"},
       {std::string(kMaxSocketMessageBytes, '['), RejectReason::kNotAnObject, "JSON"},
   };
-  for (const Row& row : rows) {
-    INFO(row.text.substr(0, 200));
-    const auto parsed = parse_client_message(row.text);
-    REQUIRE(!parsed.ok());
-    CHECK(parsed.rejection.reason == row.reason);
-    INFO(parsed.rejection.text);
-    CHECK(parsed.rejection.text.find(row.says) != std::string::npos);
-  }
+  check_rejected(rows);
+}
+
+TEST_CASE("what a rank may not say of a bucket is rejected by name") {
+  check_rejected({
+      {bucket_with(R"("bucket":0)"), RejectReason::kOutOfRange, "bucket"},
+      {bucket_with(R"("bucket":4097)"), RejectReason::kOutOfRange, "bucket"},
+      {bucket_with(R"("element_type":0)"), RejectReason::kOutOfRange, "element_type"},
+      {bucket_with(R"("element_type":7)"), RejectReason::kOutOfRange, "element_type"},
+      {bucket_with(R"("element_type":"fp32")"), RejectReason::kWrongType, "element_type"},
+      {bucket_with(R"("total":0)"), RejectReason::kOutOfRange, "total"},
+      {bucket_with(R"("total":16385)"), RejectReason::kOutOfRange, "total"},
+      {bucket_with(R"("first":4)"), RejectReason::kOutOfRange, "first"},
+      {bucket_with(R"("tensors":{})"), RejectReason::kWrongType, "tensors"},
+      {bucket_with(R"("tensors":[])"), RejectReason::kOutOfRange, "tensors"},
+      {bucket_with(R"("tensors":[1])"), RejectReason::kWrongType, "tensors[0]"},
+      {bucket_with(R"("first":3,"tensors":[{"offset":0,"elements":1},{"offset":1,"elements":1}])"),
+       RejectReason::kOutOfRange, "tensors"},
+      {bucket_with(R"("tensors":[{"offset":0,"elements":1},{"offset":1}])"),
+       RejectReason::kMissingMember, "tensors[1].elements"},
+      {bucket_with(R"("tensors":[{"offset":0,"elements":0}])"), RejectReason::kOutOfRange,
+       "tensors[0].elements"},
+      {bucket_with(R"("tensors":[{"offset":0,"elements":2},{"offset":1,"elements":1}])"),
+       RejectReason::kOutOfRange, "tensors[1].offset"},
+      {bucket_with(R"("tensors":[{"offset":2097152,"elements":1}])"), RejectReason::kOutOfRange,
+       "tensors[0].offset"},
+      {bucket_with(R"("tensors":[{"offset":1,"elements":2097152}])"), RejectReason::kOutOfRange,
+       "tensors[0].elements"},
+      {R"({"type":"bucket","bucket":1,"total":1,"first":0,"tensors":[]})",
+       RejectReason::kMissingMember, "element_type"},
+  });
 }
 
 TEST_CASE("what the daemon may not say is rejected by name") {
@@ -132,10 +176,13 @@ TEST_CASE("a client's messages come through unchanged") {
   CHECK(only<Attach>(attach).label == "train.py");
   CHECK(only<Attach>(attach).run_id == "run");
 
-  const auto bucket = parse_client_message(
-      encode(ClientMessage(RegisterBucket{9, {{"fc.weight", 5, 6}, {"", 11, 1}}})));
+  const auto bucket = parse_client_message(encode(ClientMessage(
+      RegisterBucket{9, ElementType::kBfloat16, 10, 8, {{"fc.weight", 5, 6}, {"", 11, 1}}})));
   REQUIRE(only<RegisterBucket>(bucket).tensors.size() == 2);
   CHECK(only<RegisterBucket>(bucket).bucket == 9);
+  CHECK(only<RegisterBucket>(bucket).element_type == ElementType::kBfloat16);
+  CHECK(only<RegisterBucket>(bucket).total == 10);
+  CHECK(only<RegisterBucket>(bucket).first == 8);
   CHECK(only<RegisterBucket>(bucket).tensors[0].name == "fc.weight");
   CHECK(only<RegisterBucket>(bucket).tensors[1].offset_elements == 11);
   CHECK(only<RegisterBucket>(bucket).tensors[1].elements == 1);
@@ -143,6 +190,10 @@ TEST_CASE("a client's messages come through unchanged") {
   CHECK(only<Detach>(parse_client_message(encode(ClientMessage(Detach{true})))).clean);
   CHECK(!only<Detach>(parse_client_message(encode(ClientMessage(Detach{false})))).clean);
   only<StatusRequest>(parse_client_message(encode(ClientMessage(StatusRequest{}))));
+  const auto bounds = parse_client_message(encode(ClientMessage(BoundsRequest{7, 8, 9})));
+  CHECK(only<BoundsRequest>(bounds).job == 7);
+  CHECK(only<BoundsRequest>(bounds).bucket == 8);
+  CHECK(only<BoundsRequest>(bounds).tensor == 9);
 }
 
 TEST_CASE("the daemon's messages come through unchanged") {

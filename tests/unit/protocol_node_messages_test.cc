@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <limits>
 #include <vector>
 
 #include "control/protocol/node_messages.h"
@@ -12,22 +13,22 @@ namespace {
 
 const JobKey kKey = *job_key_from_hex("00112233445566778899aabbccddeeff");
 
+/// No field has its default value.
+const JobSettings kOddSettings{512, 65536, false, Compensation::kCarry, 3, 800000, 30000000, 5};
+
 std::vector<NodeMessage> one_of_each() {
   return {Join{kKey, 1, 8, {0, 7}, "train.py"},
           WaitingFor{kKey, 2, 6, {1, 2, 3}},
           Refused{kKey, 3, {7}, "rank 7 is there twice"},
-          Prepare{kKey,
-                  4,
-                  99,
-                  8,
-                  {512, 65536, false},
-                  "train.py",
-                  std::vector<std::byte>(300, std::byte{5})},
+          Prepare{kKey, 4, 99, 8, kOddSettings, "train.py",
+                  std::vector<std::byte>(300, std::byte{5}), true},
           Prepared{kKey, 99},
           Commit{kKey, 99},
           Leave{kKey, 99, 7, true},
           Failed{kKey, 99, "node w2 is silent"},
-          Finished{kKey, 99}};
+          Finished{kKey, 99},
+          DescribeBucket{kKey, 99, std::vector<std::byte>(700, std::byte{6})},
+          BucketBounds{kKey, 99, 0.25F, std::vector<std::byte>(700, std::byte{7})}};
 }
 
 RejectReason reason_of(const std::vector<std::byte>& bytes) {
@@ -54,7 +55,11 @@ TEST_CASE("node messages come through unchanged") {
   CHECK(std::get<Prepare>(*prepare.message).plan.size() == 300);
   CHECK(std::get<Prepare>(*prepare.message).epoch == 99);
   CHECK(std::get<Prepare>(*prepare.message).attempt == 4);
-  CHECK(std::get<Prepare>(*prepare.message).settings == JobSettings{512, 65536, false});
+  CHECK(std::get<Prepare>(*prepare.message).settings == kOddSettings);
+  CHECK(std::get<Prepare>(*prepare.message).learn_bounds);
+  const auto bounds = parse_node_message(encode(one_of_each()[10]));
+  CHECK(std::get<BucketBounds>(*bounds.message).learn_budget == 0.25F);
+  CHECK(std::get<BucketBounds>(*bounds.message).part.size() == 700);
 }
 
 TEST_CASE("the first bytes of a join are what the wire says") {
@@ -85,6 +90,14 @@ TEST_CASE("settings that no configuration can have are rejected") {
   CHECK(reason({kMinBlockBytes, kMaxRoundBytes + 64, true}) == RejectReason::kOutOfRange);
   CHECK(reason({kMinBlockBytes, kMaxRoundBytes - 32, true}) == RejectReason::kOutOfRange);
 
+  CHECK(reason({512, 512, true, static_cast<Compensation>(3)}) == RejectReason::kOutOfRange);
+  CHECK(reason({512, 512, true, Compensation::kZero, UINT32_MAX, 1000001}) ==
+        RejectReason::kOutOfRange);
+  CHECK(reason({512, 512, true, Compensation::kZero, 0, 0, UINT64_MAX}) ==
+        RejectReason::kOutOfRange);
+  CHECK(reason({512, 512, true, Compensation::kZero, 0, 0, 0, UINT64_MAX}) ==
+        RejectReason::kOutOfRange);
+
   constexpr std::size_t kAuthenticateAt = 1 + 16 + 3 * 4 + 2 * 4;
   std::vector<std::byte> bytes = encode(Prepare{kKey, 1, 1, 1, {}, "", {}});
   REQUIRE(bytes[kAuthenticateAt] == std::byte{1});
@@ -114,11 +127,14 @@ TEST_CASE("a node message out of range is rejected") {
   CHECK(reason_of(encode(Commit{kKey, 0})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Leave{kKey, 1, 1024, true})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Refused{kKey, 1, {1024}, ""})) == RejectReason::kOutOfRange);
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float budget : {-0.1F, 0.51F, nan})
+    CHECK(reason_of(encode(BucketBounds{kKey, 1, budget, {}})) == RejectReason::kOutOfRange);
   std::vector<std::byte> leave = encode(Leave{kKey, 1, 3, true});
   leave.back() = std::byte{2};
   CHECK(reason_of(leave) == RejectReason::kOutOfRange);
   std::vector<std::byte> unknown = encode(Commit{kKey, 1});
-  unknown.front() = std::byte{10};
+  unknown.front() = std::byte{12};
   CHECK(reason_of(unknown) == RejectReason::kUnknownType);
   CHECK(reason_of(std::vector<std::byte>(kMaxNodeMessageBytes + 1)) == RejectReason::kTooLong);
 }
@@ -129,6 +145,11 @@ TEST_CASE("the longest node messages fit") {
   const auto waiting = parse_node_message(encode(WaitingFor{kKey, 1, kMaxRanks, ranks}));
   REQUIRE(waiting.ok());
   CHECK(std::get<WaitingFor>(*waiting.message).missing == ranks);
+
+  const std::vector<std::byte> part(kMaxBucketPartBytes, std::byte{1});
+  const auto describe = parse_node_message(encode(DescribeBucket{kKey, 1, part}));
+  REQUIRE(describe.ok());
+  CHECK(std::get<DescribeBucket>(*describe.message).part == part);
 
   const std::vector<std::byte> plan(kMaxPlanBytes, std::byte{1});
   const std::string label(5000, 'l');

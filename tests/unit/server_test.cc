@@ -210,7 +210,8 @@ TEST_CASE("a flood is read slowly and hurts nobody else") {
   Bench bench;
   Client flood = bench.open();
   std::size_t said = 0;
-  const std::string bucket = encode(ClientMessage(RegisterBucket{1, {}}));
+  const std::string bucket =
+      encode(ClientMessage(RegisterBucket{1, ElementType::kFloat32, 1, 0, {{"w", 0, 1}}}));
   bench.until([&] {
     while (said < 2 * kMessageBurst && flood.say(bucket)) ++said;
     return bench.recorder.messages >= static_cast<int>(kMessageBurst);
@@ -226,7 +227,8 @@ TEST_CASE("a flood is read slowly and hurts nobody else") {
 TEST_CASE("a flood that hangs up is read to its end without a pause") {
   Bench bench;
   Client flood = bench.open();
-  const std::string bucket = encode(ClientMessage(RegisterBucket{1, {}}));
+  const std::string bucket =
+      encode(ClientMessage(RegisterBucket{1, ElementType::kFloat32, 1, 0, {{"w", 0, 1}}}));
   for (int i = 0; i < 5; ++i) flood.say(bucket);
   flood.say(Detach{true});
   flood.hang_up();

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "control/protocol/node_messages.h"
+#include "dataplane/api/bounds.h"
+#include "dataplane/base/result.h"
+
+/// Tables of buckets on their way between a rank, its daemon, the coordinator and the members: cut
+/// into parts that fit a message, and put together again.
+namespace gradplane::session {
+
+/// Tensors of all buckets of one job. Buckets that are more stay exact.
+inline constexpr std::size_t kMaxTensorsPerJob = 65536;
+inline constexpr std::size_t kMaxTensorNameBytes = 256;
+/// What a rule says beside a pattern is short.
+inline constexpr std::size_t kMaxRuleBytes = 320;
+
+/// Tensors first, first + 1, ... of the `total` of a bucket.
+struct TablePart {
+  std::uint32_t bucket = 0;
+  ElementType type = ElementType::kFloat32;
+  std::uint32_t elements = 0;  // of the bucket; 0: up to the end of its last tensor
+  std::uint32_t total = 0;
+  std::uint32_t first = 0;
+  std::vector<api::BoundedTensor> tensors;
+};
+
+/// The parts of a table, each at most protocol::kMaxBucketPartBytes. In network order: bucket u32,
+/// type u8, elements u32, total u16, first u16, count u16; then for each tensor offset u32,
+/// elements u32, bound (an IEEE 754 single) u32, reason u8, name and rule (16-bit length each).
+/// Names and rules are cut to their bounds.
+std::vector<std::vector<std::byte>> encode_table(const api::BucketBounds& table);
+
+/// Every field is checked: nothing that make_bucket() would not take gets through.
+Result<TablePart> decode_table_part(std::span<const std::byte> bytes);
+
+/// Puts the tables of one job together from parts that come in order. Takes each bucket once, and
+/// no more than kMaxTensorsPerJob. One thread.
+class TableCollector {
+ public:
+  /// The table, when this was its last part and the job may have it. An Error: no honest sender
+  /// sends that; the table that it belongs to is given up.
+  Result<std::optional<api::BucketBounds>> add(TablePart part);
+  /// Tables that would have been more than a job may have.
+  std::size_t left_out() const { return left_out_; }
+
+ private:
+  Status check(const TablePart& part) const;
+
+  std::optional<api::BucketBounds> open_;  // has come in part
+  std::uint32_t open_total_ = 0;
+  std::vector<bool> taken_ = std::vector<bool>(kMaxBuckets + 1);
+  std::size_t tensors_ = 0;  // of all that were given out
+  std::size_t left_out_ = 0;
+};
+
+}  // namespace gradplane::session

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/session/job_tables.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::session {
+namespace {
+
+/// Buckets come one behind the other during a step; after such a pause all of them are here.
+constexpr Duration kQuiet = Duration::ms(200);
+/// But a job that never pauses does not wait longer than this for its first bounds.
+constexpr Duration kLongestWait = Duration::seconds(2);
+
+}  // namespace
+
+Status JobTables::add(std::span<const std::byte> part, Instant now) {
+  Result<TablePart> decoded = decode_table_part(part);
+  if (!decoded.ok()) return decoded.error();
+  auto table = collector_.add(std::move(decoded.value()));
+  if (!table.ok()) return table.error();
+  if (!table.value()) return Nothing{};
+  if (unresolved_.empty()) first_new_ = now;
+  due_ = std::min(now + kQuiet, first_new_ + kLongestWait);
+  const std::uint32_t bucket = table.value()->bucket;
+  unresolved_.insert(bucket);
+  const auto at = std::find_if(tables_.begin(), tables_.end(),
+                               [&](const api::BucketBounds& t) { return t.bucket > bucket; });
+  tables_.insert(at, std::move(*table.value()));
+  return Nothing{};
+}
+
+std::string JobTables::resolve(const BoundsResolver& resolver,
+                               const std::set<api::NodeId>& members) {
+  due_ = Instant::never();
+  const std::set<std::uint32_t> fresh = std::exchange(unresolved_, {});
+  if (!resolver) return {};
+  ResolvedBounds resolved = resolver(tables_);
+  GP_ASSERT(resolved.tables.size() == tables_.size());
+  learn_budget_ = resolved.learn_budget;
+  for (const api::BucketBounds& table : resolved.tables) {
+    if (!fresh.contains(table.bucket)) continue;
+    std::vector<std::vector<std::byte>> parts = encode_table(table);
+    std::move(parts.begin(), parts.end(), std::back_inserter(parts_));
+  }
+  behind_ = members;
+  return std::move(resolved.summary);
+}
+
+std::vector<std::byte> JobTables::take_part_for(api::NodeId member) {
+  std::size_t& sent = sent_[member];
+  GP_ASSERT(sent < parts_.size());
+  std::vector<std::byte> part = parts_[sent++];
+  if (sent == parts_.size()) behind_.erase(member);
+  return part;
+}
+
+}  // namespace gradplane::session

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/session/actions.h"
+#include "control/session/bucket_tables.h"
+#include "dataplane/base/time.h"
+
+namespace gradplane::session {
+
+/// The tables of one job at its coordinator: collects what the node of rank 0 describes, has bounds
+/// resolved for it, and knows who was sent what. Pure.
+///
+/// Rules such as "the last layer" need the whole model, and a node takes each table once: so bounds
+/// are resolved when no new bucket has come for a while. Until then rounds are exact.
+class JobTables {
+ public:
+  /// A part of a table, from the node of rank 0.
+  Status add(std::span<const std::byte> part, Instant now);
+  /// When resolve() is due; never() when nothing is new.
+  Instant due() const { return due_; }
+  /// Gives the new tables bounds; `members` are to have them. Returns the resolver's summary.
+  std::string resolve(const BoundsResolver& resolver, const std::set<api::NodeId>& members);
+  bool resolved_before() const { return !parts_.empty(); }
+
+  /// Members that have not been sent everything.
+  const std::set<api::NodeId>& behind() const { return behind_; }
+  /// The next part for one of those; it counts as sent.
+  std::vector<std::byte> take_part_for(api::NodeId member);
+  float learn_budget() const { return learn_budget_; }
+
+ private:
+  TableCollector collector_;
+  std::vector<api::BucketBounds> tables_;  // in the order of their ids
+  std::set<std::uint32_t> unresolved_;     // ids
+  Instant first_new_;
+  Instant due_ = Instant::never();
+  float learn_budget_ = 0;
+  std::vector<std::vector<std::byte>> parts_;  // of all resolved tables, encoded
+  std::map<api::NodeId, std::size_t> sent_;    // of those
+  std::set<api::NodeId> behind_;
+};
+
+}  // namespace gradplane::session

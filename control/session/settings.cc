@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/session/settings.h"
+
+#include <string_view>
+
+namespace gradplane::session {
+namespace {
+
+std::string_view compensation_name(Compensation compensation) {
+  switch (compensation) {
+    case Compensation::kZero:
+      return "zero";
+    case Compensation::kRescale:
+      return "rescale";
+    case Compensation::kCarry:
+      return "carry";
+  }
+  return "?";
+}
+
+std::string millionths(std::uint32_t share_ppm) {
+  return std::to_string(share_ppm) + " millionths";
+}
+
+}  // namespace
+
+std::string difference_text(const protocol::JobSettings& ours, const std::string& our_node,
+                            const protocol::JobSettings& theirs, const std::string& their_node) {
+  std::string text;
+  const auto compare = [&](const char* key, const std::string& our, const std::string& their) {
+    if (our == their) return;
+    text += std::string(key) + " is " + our + " on " + our_node + " and " + their + " on " +
+            their_node + "; ";
+  };
+  const auto time = [](std::uint64_t ns, const char* zero) {
+    return ns == 0 ? std::string(zero) : std::to_string(ns / 1000) + " us";
+  };
+  const auto yes_no = [](bool b) -> std::string { return b ? "true" : "false"; };
+  compare("block.bytes", std::to_string(ours.block_bytes), std::to_string(theirs.block_bytes));
+  compare("rounds.bytes", std::to_string(ours.round_bytes), std::to_string(theirs.round_bytes));
+  compare("security.authenticate", yes_no(ours.authenticate), yes_no(theirs.authenticate));
+  compare("gather.compensation", std::string(compensation_name(ours.compensation)),
+          std::string(compensation_name(theirs.compensation)));
+  compare("gather.strict_rounds", std::to_string(ours.strict_rounds),
+          std::to_string(theirs.strict_rounds));
+  compare("gather.floor", millionths(ours.floor_ppm), millionths(theirs.floor_ppm));
+  compare("gather.slack", time(ours.slack_ns, "auto"), time(theirs.slack_ns, "auto"));
+  compare("gather.absent_after", time(ours.absent_after_ns, "never"),
+          time(theirs.absent_after_ns, "never"));
+  return text.empty() ? text : text + "make the files the same";
+}
+
+}  // namespace gradplane::session

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <string>
+#include <vector>
+
+#include "tests/property/session_network.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::session;
+using namespace gradplane::session::testing;
+
+namespace {
+
+using State = RankLog::State;
+
+const protocol::JobKey kKey = key_number(1);
+const std::uint32_t kJob = protocol::job_id_of(kKey);
+
+/// Ranks 0..n-1, rank r on node r, all ready.
+std::vector<RankHandle> ready_job(Cluster& cluster, std::uint16_t world_size) {
+  std::vector<RankHandle> handles;
+  for (std::uint16_t rank = 0; rank < world_size; ++rank)
+    handles.push_back(cluster.attach(rank, rank, world_size, kKey));
+  REQUIRE(cluster.run(Duration::seconds(2), [&] { return cluster.all_ranks(State::kReady); }));
+  return handles;
+}
+
+/// How many buckets have bounds, by node.
+std::vector<std::size_t> known(const Cluster& cluster) {
+  std::vector<std::size_t> counts;
+  for (const Host& host : cluster.hosts) {
+    const auto of_job = host.bounds.find(kJob);
+    counts.push_back(of_job == host.bounds.end() ? 0 : of_job->second.size());
+  }
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("what rank 0 says of its buckets comes back with bounds on every member") {
+  // Node 3 only sums, node 2 coordinates and hosts a rank.
+  Cluster cluster(1, 4, 2, sharded_planner(3));
+  const std::vector<RankHandle> handles = ready_job(cluster, 3);
+  cluster.describe(handles[1], 1, 3);  // the others say the same; it goes no further
+  cluster.run(Duration::seconds(1));
+  CHECK(known(cluster) == std::vector<std::size_t>{0, 0, 0, 0});
+  cluster.describe(handles[0], 1, 3);
+  cluster.run(Duration::seconds(1));
+  CHECK(known(cluster) == std::vector<std::size_t>{1, 1, 1, 1});
+  const api::BucketBounds& table = cluster.hosts[3].bounds.at(kJob).at(1);
+  REQUIRE(table.tensors.size() == 3);
+  CHECK(table.elements == 30);
+  CHECK(table.tensors[1].offset_elements == 10);
+  CHECK(table.tensors[1].bound == 0.13F);
+  CHECK(table.tensors[1].rule == "1 buckets");
+}
+
+TEST_CASE("bounds are resolved when all buckets are there, and again when new ones come") {
+  Cluster cluster(1, 2, 0, sharded_planner());
+  const std::vector<RankHandle> handles = ready_job(cluster, 2);
+  for (std::uint32_t bucket = 1; bucket <= 4; ++bucket) {
+    cluster.describe(handles[0], bucket, 2);
+    cluster.run(Duration::ms(150));
+    CHECK(known(cluster)[1] == 0);
+  }
+  cluster.run(Duration::ms(100));
+  CHECK(known(cluster)[1] == 4);
+  CHECK(cluster.hosts[1].bounds.at(kJob).at(1).tensors[0].rule == "4 buckets");
+  cluster.describe(handles[0], 5, 2);
+  cluster.run(Duration::seconds(1));
+  CHECK(known(cluster)[1] == 5);
+  CHECK(cluster.hosts[1].bounds.at(kJob).at(1).tensors[0].rule == "4 buckets");
+  CHECK(cluster.hosts[1].bounds.at(kJob).at(5).tensors[0].rule == "5 buckets");
+}
+
+TEST_CASE("buckets that never stop coming do not keep bounds waiting for ever") {
+  Cluster cluster(1, 2, 0, sharded_planner());
+  const std::vector<RankHandle> handles = ready_job(cluster, 2);
+  for (std::uint32_t bucket = 1; bucket <= 30; ++bucket) {
+    cluster.describe(handles[0], bucket, 2);
+    cluster.run(Duration::ms(100));
+  }
+  CHECK(known(cluster)[1] >= 15);
+}
+
+TEST_CASE("what is described before the job is ready is not forgotten") {
+  Cluster cluster(1, 3, 2, sharded_planner());
+  const RankHandle zero = cluster.attach(0, 0, 2, kKey);
+  cluster.describe(zero, 1, 3);
+  cluster.run(Duration::seconds(1));
+  cluster.attach(1, 1, 2, kKey);
+  cluster.run(Duration::seconds(1));
+  CHECK(known(cluster) == std::vector<std::size_t>{1, 1, 0});
+}
+
+TEST_CASE("ten thousand tensors reach everybody over a lossy network, and cost no peer") {
+  Cluster cluster(1, 4, 3, sharded_planner(2));
+  const std::vector<RankHandle> handles = ready_job(cluster, 2);
+  cluster.faults.loss = 0.05;
+  cluster.faults.min_delay = Duration::ms(5);
+  cluster.faults.max_delay = Duration::ms(10);
+  // Far more frames than may wait for one peer.
+  for (std::uint32_t bucket = 1; bucket <= 4; ++bucket)
+    cluster.describe(handles[0], bucket, 10000, 120);
+  const bool done = cluster.run(Duration::seconds(60), [&] {
+    return known(cluster) == std::vector<std::size_t>{4, 4, 4, 0};
+  });
+  CHECK(done);
+  CHECK(cluster.all_ranks(State::kReady));
+  CHECK(cluster.hosts[2].bounds.at(kJob).at(4).tensors.size() == 10000);
+}
+
+TEST_CASE("while tables are on their way other messages do not wait for them") {
+  Cluster cluster(1, 3, 2, sharded_planner());
+  const std::vector<RankHandle> handles = ready_job(cluster, 2);
+  cluster.faults.min_delay = cluster.faults.max_delay = Duration::ms(50);
+  for (std::uint32_t bucket = 1; bucket <= 4; ++bucket)
+    cluster.describe(handles[0], bucket, 10000, 120);
+  cluster.run(Duration::seconds(1));
+  REQUIRE(known(cluster)[1] == 0);
+  cluster.detach(handles[0], false);
+  cluster.run(Duration::ms(600));
+  CHECK(cluster.ranks[handles[1]].state == State::kFailed);
+  CHECK(cluster.ranks[handles[1]].reason == "rank 0 on node n0 died");
+}
+
+TEST_CASE("a job that begins again gets its bounds again") {
+  Cluster cluster(1, 2, 0, sharded_planner());
+  std::vector<RankHandle> handles = ready_job(cluster, 2);
+  cluster.describe(handles[0], 1, 3);
+  cluster.run(Duration::seconds(1));
+  CHECK(known(cluster) == std::vector<std::size_t>{1, 1});
+  cluster.detach(handles[1], false);
+  cluster.run(Duration::seconds(1));
+  CHECK(known(cluster) == std::vector<std::size_t>{0, 0});
+  cluster.ranks.clear();
+  handles = ready_job(cluster, 2);
+  cluster.describe(handles[0], 1, 5);
+  cluster.run(Duration::seconds(1));
+  CHECK(known(cluster) == std::vector<std::size_t>{1, 1});
+  CHECK(cluster.hosts[1].bounds.at(kJob).at(1).tensors.size() == 5);
+}
+
+TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane senders") {
+  SessionConfig config;
+  config.node_names = {"n0", "n1", "n2"};
+  config.incarnation = 40;
+  config.planner = sharded_planner();
+  config.resolve_bounds = resolve_for_test;
+  config.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
+  Outbox outbox;
+  Coordinator coordinator(config, outbox);
+  Instant now = Instant::from_ns(1000);
+  coordinator.on_message(1, protocol::Join{kKey, 1, 2, {0}, "job"}, now);
+  coordinator.on_message(2, protocol::Join{kKey, 1, 2, {1}, "job"}, now);
+  constexpr std::uint32_t kEpoch = 41;
+  const std::vector<std::byte> part =
+      encode_table({1, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}}).at(0);
+  const auto sent = [&] {
+    now = now + Duration::seconds(3);
+    coordinator.tick(now);
+    outbox.letters.clear();
+    const bool any = coordinator.send_table_parts([](api::NodeId) { return true; });
+    CHECK(outbox.letters.size() == (any ? 2U : 0U));
+    return any;
+  };
+  coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, part}, now);
+  CHECK_FALSE(sent());  // not ready yet
+  for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
+    coordinator.on_message(node, protocol::Prepared{kKey, kEpoch}, now);
+  coordinator.on_message(2, protocol::DescribeBucket{kKey, kEpoch, part}, now);
+  coordinator.on_message(0, protocol::DescribeBucket{kKey, kEpoch, part}, now);
+  coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch + 1, part}, now);
+  CHECK_FALSE(sent());
+  coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, {}}, now);
+  CHECK_FALSE(sent());
+  coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, part}, now);
+  CHECK(sent());
+  CHECK_FALSE(sent());
+  coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, part}, now);
+  CHECK_FALSE(sent());  // each bucket once
+}
+
+TEST_CASE("a part waits until there is room for it") {
+  SendStream stream;
+  CHECK(stream.size() < kTableFrames);
+  const std::vector<std::byte> part(protocol::kMaxBucketPartBytes + 64);
+  while (stream.size() < kTableFrames) REQUIRE(stream.push(part));
+  CHECK(stream.size() <= kTableFrames + kMaxFramesPerTablePart);
+}
