@@ -115,8 +115,10 @@ struct Peer {
   std::vector<int> descriptors() const {
     return {channel.fd(), daemon_doorbell.ring.get(), trainer_doorbell.listen.get()};
   }
-  bool complete(std::uint32_t round, std::uint32_t contributors = 2) {
-    return completions.push({.round = round, .contributors = contributors});
+  bool complete(std::uint32_t round, std::uint32_t contributors = 2,
+                std::uint32_t partial_blocks = 0) {
+    return completions.push(
+        {.round = round, .contributors = contributors, .partial_blocks = partial_blocks});
   }
 };
 

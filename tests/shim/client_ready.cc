@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/base/loss_bounds.h"
 #include "tests/shim/client_fake_daemon.h"
 
 using namespace gradplane;
@@ -87,9 +88,12 @@ TEST_CASE("descriptors that nobody asked for are closed") {
 TEST_CASE("a bucket's tensors reach the daemon") {
   AttachedRank rank;
   const gp_tensor tensors[] = {{"fc.weight", 0, 100}, {nullptr, 100, 7}};
-  REQUIRE(gp_register_bucket(rank.session, 4, tensors, 2) == GP_OK);
+  REQUIRE(gp_register_bucket(rank.session, 4, 3, tensors, 2) == GP_OK);
   const auto bucket = receive<protocol::RegisterBucket>(rank.peer.connection.get());
   CHECK(bucket.bucket == 4);
+  CHECK(bucket.element_type == ElementType::kFloat16);
+  CHECK(bucket.total == 2);
+  CHECK(bucket.first == 0);
   REQUIRE(bucket.tensors.size() == 2);
   CHECK(bucket.tensors[0].name == "fc.weight");
   CHECK(bucket.tensors[1].name.empty());
@@ -101,34 +105,71 @@ TEST_CASE("a tensor's name that is no text is registered all the same") {
   AttachedRank rank;
   const std::string name(1000, '\xfe');
   const gp_tensor tensor{name.c_str(), 0, 1};
-  REQUIRE(gp_register_bucket(rank.session, 4, &tensor, 1) == GP_OK);
+  REQUIRE(gp_register_bucket(rank.session, 4, 1, &tensor, 1) == GP_OK);
   CHECK(receive<protocol::RegisterBucket>(rank.peer.connection.get()).tensors.size() == 1);
 }
 
-TEST_CASE("a bucket whose names do not fit one message goes without them") {
+TEST_CASE("a bucket of many tensors goes in parts, and none loses its name") {
   AttachedRank rank;
-  const std::string name(200, 'n');
-  std::vector<gp_tensor> tensors;
-  for (std::uint64_t i = 0; i < protocol::kMaxTensorsPerBucket; ++i) {
-    tensors.push_back({name.c_str(), i * 1000000, 1000000});
+  std::string name;
+  std::size_t count = 0;  // so many fit into the socket while nobody reads
+  SECTION("short names") {
+    name = "layer4.0.conv2.weight";
+    count = 1000;
   }
-  REQUIRE(gp_register_bucket(rank.session, 4, tensors.data(), tensors.size()) == GP_OK);
-  const auto bucket = receive<protocol::RegisterBucket>(rank.peer.connection.get());
-  REQUIRE(bucket.tensors.size() == tensors.size());
-  CHECK(bucket.tensors.back().name.empty());
-  CHECK(bucket.tensors.back().offset_elements == 1023000000);
+  SECTION("long names of which every byte takes two") {
+    name = std::string(protocol::kMaxTensorNameBytes, '"');
+    count = 200;
+  }
+  SECTION("names that are no text") {
+    name = std::string(protocol::kMaxTensorNameBytes, '\xfe');
+    count = 400;
+  }
+  std::vector<gp_tensor> tensors;
+  for (std::uint64_t i = 0; i < count; ++i) tensors.push_back({name.c_str(), i, 1});
+  REQUIRE(gp_register_bucket(rank.session, 4, 1, tensors.data(), count) == GP_OK);
+  std::size_t parts = 0;
+  for (std::size_t next = 0; next < count; ++parts) {
+    const auto part = receive<protocol::RegisterBucket>(rank.peer.connection.get());
+    REQUIRE(part.bucket == 4);
+    REQUIRE(part.total == count);
+    REQUIRE(part.first == next);
+    REQUIRE_FALSE(part.tensors.empty());
+    for (const auto& tensor : part.tensors) {
+      REQUIRE(tensor.offset_elements == next++);
+      REQUIRE_FALSE(tensor.name.empty());
+    }
+  }
+  CHECK(parts > 1);
 }
 
 TEST_CASE("a bucket that cannot be is refused, and the session goes on") {
   AttachedRank rank;
+  const auto refused = [&](std::uint32_t bucket, std::uint8_t type,
+                           const std::vector<gp_tensor>& tensors) {
+    return gp_register_bucket(rank.session, bucket, type, tensors.data(), tensors.size()) ==
+           GP_BAD_ARGUMENT;
+  };
   const gp_tensor tensor{"a", 0, 1};
-  const gp_tensor huge{"a", 0, std::uint64_t{1} << 60};
-  const std::vector<gp_tensor> many(protocol::kMaxTensorsPerBucket + 1, tensor);
-  CHECK(gp_register_bucket(rank.session, 0, &tensor, 1) == GP_BAD_ARGUMENT);
-  CHECK(gp_register_bucket(rank.session, 1, nullptr, 1) == GP_BAD_ARGUMENT);
-  CHECK(gp_register_bucket(rank.session, 1, &huge, 1) == GP_BAD_ARGUMENT);
-  CHECK(gp_register_bucket(rank.session, 1, many.data(), many.size()) == GP_BAD_ARGUMENT);
-  CHECK(gp_register_bucket(rank.session, 1, &tensor, 1) == GP_OK);
+  CHECK(refused(0, 1, {tensor}));
+  CHECK(refused(kMaxBuckets + 1, 1, {tensor}));
+  CHECK(refused(1, 0, {tensor}));
+  CHECK(refused(1, 5, {tensor}));  // int32
+  CHECK(refused(1, 6, {tensor}));  // int64
+  CHECK(refused(1, 7, {tensor}));
+  CHECK(refused(1, 1, {}));
+  CHECK(gp_register_bucket(rank.session, 1, 1, nullptr, 1) == GP_BAD_ARGUMENT);
+  CHECK(refused(1, 1, {{"a", 0, 1025}}));  // 4100 of 4096 bytes
+  CHECK(refused(1, 2, {{"a", 0, 513}}));
+  CHECK(refused(1, 1, {{"a", 1024, 1}}));
+  CHECK(refused(1, 1, {{"a", 1, UINT64_MAX}}));
+  CHECK(refused(1, 1, {{"a", 0, 0}}));
+  CHECK(refused(1, 1, {{"a", 0, 5}, {"b", 4, 5}}));
+  CHECK(refused(1, 1, {{"b", 5, 5}, {"a", 0, 5}}));
+  CHECK(refused(1, 1, std::vector<gp_tensor>(kMaxTensorsPerBucket + 1, tensor)));
+  CHECK(gp_register_bucket(rank.session, kMaxBuckets, 1, &tensor, 1) == GP_OK);
+  // Nothing of the others was told.
+  CHECK(receive<protocol::RegisterBucket>(rank.peer.connection.get()).bucket == kMaxBuckets);
 }
 
 TEST_CASE("a daemon that does not read its socket ends the session within a bound") {
@@ -136,7 +177,7 @@ TEST_CASE("a daemon that does not read its socket ends the session within a boun
   const gp_tensor tensor{"a", 0, 1};
   int status = GP_OK;
   for (int i = 0; i < 100000 && status == GP_OK; ++i) {
-    status = gp_register_bucket(rank.session, 1, &tensor, 1);
+    status = gp_register_bucket(rank.session, 1, 1, &tensor, 1);
   }
   CHECK(status == GP_BROKEN);
   CHECK(std::string(gp_failure(rank.session)).find("does not read") != std::string::npos);

@@ -35,13 +35,14 @@ TEST_CASE("rounds go out and sums come back") {
     std::memcpy(&value, rank.peer.channel.slot(round).data(), sizeof(value));
     value *= 2;
     std::memcpy(rank.peer.channel.slot(round).data(), &value, sizeof(value));
-    REQUIRE(rank.peer.complete(round));
+    REQUIRE(rank.peer.complete(round, 2, round));
     REQUIRE(gp_wait(rank.session, 1000) == GP_OK);
     gp_completion completion{};
     REQUIRE(gp_poll(rank.session, &completion) == 1);
     REQUIRE(completion.round == round);
     REQUIRE(completion.status == GP_OK);
     REQUIRE(completion.contributors == 2);
+    REQUIRE(completion.partial_blocks == round);
     REQUIRE(memory[0] == 2 * static_cast<float>(round));
     REQUIRE(gp_poll(rank.session, &completion) == 0);
   }
@@ -127,6 +128,10 @@ TEST_CASE("a completion that cannot be ends the session") {
     REQUIRE(rank.submit(0) == GP_OK);
     REQUIRE(rank.peer.complete(0, 3));
   }
+  SECTION("with more partial blocks than a round can have") {
+    REQUIRE(rank.submit(0) == GP_OK);
+    REQUIRE(rank.peer.complete(0, 2, kMaxBlocksPerRound + 1));
+  }
   SECTION("with an unknown status") {
     REQUIRE(rank.submit(0) == GP_OK);
     REQUIRE(rank.peer.completions.push({.round = 0, .status = ipc::CompletionStatus{9}}));
@@ -183,7 +188,7 @@ TEST_CASE("a daemon that goes away is noticed; what it completed before is kept"
   CHECK(gp_poll(rank.session, &completion) == 1);
   CHECK(gp_poll(rank.session, &completion) == -GP_BROKEN);
   CHECK(gp_wait(rank.session, 1000) == GP_BROKEN);
-  CHECK(gp_register_bucket(rank.session, 1, nullptr, 0) == GP_BROKEN);
+  CHECK(gp_register_bucket(rank.session, 1, 1, nullptr, 0) == GP_BROKEN);
 }
 
 TEST_CASE("a daemon whose beat stands still is given up") {

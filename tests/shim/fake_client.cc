@@ -11,6 +11,10 @@
 //   broken-garbage=R  the completion of round R names a round that was never submitted
 //   refuse=K   rank K is refused
 //   slow=MS    every round takes so long
+//   partial=K  every round of a bucket says that K of its blocks are partial
+// With GRADPLANE_TEST_BUCKETS=PATH, rank R writes to PATH.R the tensors that it registers, and with
+// GRADPLANE_TEST_SUBMISSIONS=PATH what it registers and submits: `registered` or `submitted`, then
+// bucket, element type and elements.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -49,6 +53,7 @@ struct Shared {
 struct InFlight {
   std::uint32_t elements = 0;
   ElementType type = ElementType::kFloat32;
+  std::uint32_t bucket = 0;
 };
 
 struct Script {
@@ -58,6 +63,7 @@ struct Script {
   std::uint32_t garbage_round = UINT32_MAX;
   std::uint32_t refused_rank = UINT32_MAX;
   std::uint32_t slow_ms = 0;
+  std::uint32_t partial_blocks = 0;
 };
 
 Script read_script() {
@@ -69,6 +75,7 @@ Script read_script() {
   std::sscanf(text, "broken-garbage=%u", &s.garbage_round);
   std::sscanf(text, "refuse=%u", &s.refused_rank);
   std::sscanf(text, "slow=%u", &s.slow_ms);
+  std::sscanf(text, "partial=%u", &s.partial_blocks);
   return s;
 }
 
@@ -149,17 +156,31 @@ void sum_all(std::byte* out, const std::vector<const std::byte*>& inputs, const 
   }
 }
 
+/// The rank's file under the path that the variable names; nullptr when it names none.
+std::FILE* open_log(const char* variable, std::uint32_t rank) {
+  const char* path = std::getenv(variable);
+  return path ? std::fopen((std::string(path) + "." + std::to_string(rank)).c_str(), "ae")
+              : nullptr;
+}
+
 void log_bucket(std::uint32_t rank, std::uint32_t bucket, const gp_tensor* tensors,
                 std::size_t count) {
-  const char* path = std::getenv("GRADPLANE_TEST_BUCKETS");
-  if (!path) return;
-  std::FILE* file = std::fopen((std::string(path) + "." + std::to_string(rank)).c_str(), "ae");
+  std::FILE* file = open_log("GRADPLANE_TEST_BUCKETS", rank);
   if (!file) return;
   for (std::size_t i = 0; i < count; ++i) {
     std::fprintf(file, "%u %s %llu %llu\n", bucket, tensors[i].name ? tensors[i].name : "",
                  static_cast<unsigned long long>(tensors[i].offset_elements),
                  static_cast<unsigned long long>(tensors[i].elements));
   }
+  std::fclose(file);
+}
+
+void log_submission(std::uint32_t rank, const char* what, std::uint32_t bucket, std::uint8_t type,
+                    std::uint64_t elements) {
+  std::FILE* file = open_log("GRADPLANE_TEST_SUBMISSIONS", rank);
+  if (!file) return;
+  std::fprintf(file, "%s %u %u %llu\n", what, bucket, type,
+               static_cast<unsigned long long>(elements));
   std::fclose(file);
 }
 
@@ -273,8 +294,12 @@ void gp_describe_wait(gp_session*, char* text, size_t text_bytes) {
   std::snprintf(text, text_bytes, "the fake daemon waits");
 }
 
-int gp_register_bucket(gp_session* s, uint32_t bucket, const gp_tensor* tensors, size_t count) {
+int gp_register_bucket(gp_session* s, uint32_t bucket, uint8_t type, const gp_tensor* tensors,
+                       size_t count) {
+  if (count == 0) return GP_BAD_ARGUMENT;
   log_bucket(s->rank, bucket, tensors, count);
+  const gp_tensor& last = tensors[count - 1];
+  log_submission(s->rank, "registered", bucket, type, last.offset_elements + last.elements);
   return GP_OK;
 }
 
@@ -282,11 +307,12 @@ void* gp_round_memory(gp_session* s, uint32_t round) {
   return s->arena.data() + (round % kSlots) * kSlotBytes;
 }
 
-int gp_submit(gp_session* s, uint32_t round, uint32_t elements, uint8_t type, uint32_t) {
+int gp_submit(gp_session* s, uint32_t round, uint32_t elements, uint8_t type, uint32_t bucket) {
   if (!s->failure.empty()) return GP_BROKEN;
   if (round != s->submitted || elements == 0) return GP_BAD_ARGUMENT;
   if (s->submitted - s->completed >= gradplane::kMaxInFlightRounds) return GP_FULL;
-  s->rounds[round % kSlots] = {elements, static_cast<ElementType>(type)};
+  s->rounds[round % kSlots] = {elements, static_cast<ElementType>(type), bucket};
+  log_submission(s->rank, "submitted", bucket, type, elements);
   std::memcpy(s->shared->contribution[s->rank][round % kSlots], gp_round_memory(s, round),
               elements * gradplane::element_bytes(static_cast<ElementType>(type)));
   s->shared->submitted[s->rank].store(++s->submitted);
@@ -303,7 +329,7 @@ int gp_poll(gp_session* s, gp_completion* out) {
   }
   if (round >= s->script.stall_round) return 0;
   if (round == s->script.garbage_round) {
-    *out = {round + 1000, GP_OK, s->world};
+    *out = {round + 1000, GP_OK, s->world, 0};
     return 1;
   }
   const bool gets_result = s->rank + s->script.lose_results >= s->world;
@@ -318,7 +344,8 @@ int gp_poll(gp_session* s, gp_completion* out) {
   }
   sum_all(static_cast<std::byte*>(gp_round_memory(s, round)), inputs, s->rounds[round % kSlots]);
   ++s->completed;
-  *out = {round, GP_OK, s->world};
+  const bool is_bucket = s->rounds[round % kSlots].bucket != 0;
+  *out = {round, GP_OK, s->world, is_bucket ? s->script.partial_blocks : 0};
   return 1;
 }
 

@@ -8,6 +8,8 @@ import tempfile
 from harness import (EXACT, FakeDaemon, exact_ops, expect, expect_all_well, reports, run_all,
                      run_ranks)
 
+FLOATING = {1, 2, 3, 4}  # dataplane/base/element_type.h
+
 
 def carried(program, world=2, env=None, args=(), rank_env=None, timeout=120):
     """Runs a program over the fake daemon; the outcomes and the reports of all ranks."""
@@ -65,6 +67,44 @@ def test_ddp_keeps_replicas_alike():
 def test_under_torchs_own_wrapper():
     outcomes, found = carried("dtypes+ddp", env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
     expect(found[0]["carried_buckets"] == 42, str(found[0]), outcomes)
+
+
+def submissions_of(folder, rank):
+    """What a rank registered and submitted: [(what, bucket, element type, elements)]."""
+    with open(os.path.join(folder, f"submissions.{rank}"), encoding="utf8") as f:
+        lines = [line.split() for line in f]
+    return [(what, *map(int, numbers)) for what, *numbers in lines]
+
+
+def expect_ids_of_buckets_alone(submissions, report):
+    tables = {}
+    for what, bucket, kind, elements in submissions:
+        if what == "registered":
+            expect(bucket == len(tables) + 1, f"ids in order, none twice: {bucket}")
+            expect(kind in FLOATING, f"bucket {bucket} is of type {kind}")
+            tables[bucket] = (kind, elements)
+        elif bucket:
+            expect(tables.get(bucket) == (kind, elements), f"bucket {bucket} is as registered")
+    submitted = [entry for entry in submissions if entry[0] == "submitted"]
+    of_buckets = [entry for entry in submitted if entry[1]]
+    expect(len(of_buckets) == report["carried_buckets"], f"{len(of_buckets)}, not {report}")
+    # Plain sums of the same types, and the maps in which DDP says what it has used.
+    plain = {kind for _, bucket, kind, _ in submitted if bucket == 0}
+    expect(FLOATING & plain and plain - FLOATING, f"other sums of types {plain}")
+    return len(of_buckets)
+
+
+def test_only_gradient_buckets_have_ids():
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"GRADPLANE_TEST_SUBMISSIONS": os.path.join(folder, "submissions"),
+               "GRADPLANE_TEST_FAKE": "partial=3"}
+        _, found = carried("dtypes+ddp", env=env)
+        said = [submissions_of(folder, rank) for rank in range(2)]
+    expect(said[0] == said[1], "all ranks give the same ids")
+    for report in found:
+        rounds = expect_ids_of_buckets_alone(said[0], report)
+        expect(report["partial_rounds"] == rounds, f"rounds that lack something: {report}")
+        expect(report["partial_blocks"] == 3 * rounds, f"their blocks: {report}")
 
 
 def buckets_of(env):

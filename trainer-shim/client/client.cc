@@ -113,11 +113,11 @@ void gp_describe_wait(gp_session* session, char* text, size_t text_bytes) {
   });
 }
 
-int gp_register_bucket(gp_session* session, uint32_t bucket, const gp_tensor* tensors,
-                       size_t count) {
+int gp_register_bucket(gp_session* session, uint32_t bucket, uint8_t element_type,
+                       const gp_tensor* tensors, size_t count) {
   if (session == nullptr || (tensors == nullptr && count != 0)) return GP_BAD_ARGUMENT;
   return guarded(int{GP_BROKEN}, [&] {
-    return int{session->session.register_bucket(bucket, {tensors, count}).status};
+    return int{session->session.register_bucket(bucket, element_type, {tensors, count}).status};
   });
 }
 

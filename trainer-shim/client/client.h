@@ -45,8 +45,9 @@ struct gp_tensor {
 
 struct gp_completion {
   uint32_t round;
-  int32_t status;  // GP_OK or GP_JOB_FAILED
-  uint32_t contributors;
+  int32_t status;           // GP_OK or GP_JOB_FAILED
+  uint32_t contributors;    // the fewest ranks in any block of the sum
+  uint32_t partial_blocks;  // blocks whose sum lacks some rank's contribution; 0: the sum is exact
 };
 
 /// Connects, presents the key, maps the channel. `error` gets a sentence for a person on failure.
@@ -70,9 +71,13 @@ int gp_require(const gp_session* session);
 /// The same of a daemon that nobody is attached to; 0 when none answers in time.
 int gp_daemon_requires(const char* socket_path, uint32_t timeout_ms);
 
-/// Tells the daemon what lies in a bucket. `bucket` > 0; an id that was used before is replaced.
-int gp_register_bucket(gp_session* session, uint32_t bucket, const struct gp_tensor* tensors,
-                       size_t count);
+/// Tells the daemon what lies in the rounds that are submitted with this bucket id, so that each
+/// tensor gets its loss bound. `bucket` is 1 to 4096 and stands for one table only: other contents
+/// get another id. `tensors` (16384 at most) are in the order of their offsets and do not overlap.
+/// All ranks of a job register the same. GP_BAD_ARGUMENT: nothing was told, and the session goes
+/// on.
+int gp_register_bucket(gp_session* session, uint32_t bucket, uint8_t element_type,
+                       const struct gp_tensor* tensors, size_t count);
 
 /// The arena memory of a round: gp_round_bytes() bytes. Write the contribution there, submit, and
 /// after the completion read the sum there. The bytes stay until round + 2 * in-flight-max is
@@ -80,7 +85,7 @@ int gp_register_bucket(gp_session* session, uint32_t bucket, const struct gp_ten
 void* gp_round_memory(gp_session* session, uint32_t round);
 
 /// Hands a round over. Rounds go in order from 0. `element_type` as in
-/// dataplane/base/element_type.h.
+/// dataplane/base/element_type.h. `bucket` 0: the sum is exact, whatever the configuration says.
 int gp_submit(gp_session* session, uint32_t round, uint32_t elements, uint8_t element_type,
               uint32_t bucket);
 

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "dataplane/base/element_type.h"
+#include "dataplane/base/loss_bounds.h"
 #include "dataplane/ipc/doorbell.h"
 #include "trainer-shim/client/clock.h"
 #include "trainer-shim/client/text.h"
@@ -27,12 +28,47 @@ constexpr int kSpinsPerClockRead = 16;
 constexpr int kMaxMessagesPerCall = 32;
 /// For the daemon to make room in its socket.
 constexpr Duration kSendLimit = Duration::seconds(1);
+/// What a part of a bucket's table takes at most, beside its tensors, ...
+constexpr std::size_t kBucketPartBytes = 256;
+/// ... a tensor beside its name, ...
+constexpr std::size_t kTensorBytes = 96;
+/// ... and a byte of a name: a quote or backslash two, one that is no UTF-8 three.
+constexpr std::size_t kMaxEncodedBytesPerByte = 3;
+static_assert(kBucketPartBytes + kTensorBytes +
+                      kMaxEncodedBytesPerByte * protocol::kMaxTensorNameBytes <=
+                  protocol::kMaxSocketMessageBytes,
+              "every part holds a tensor");
 
 Duration choose_spin_limit() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   const bool known = ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
   return known && CPU_COUNT(&cpus) <= kFewCpus ? kSpinLimitOnFewCpus : kSpinLimit;
+}
+
+/// What the daemon would refuse is refused here, where the caller learns why.
+Failure check_bucket(std::uint32_t bucket, std::uint8_t element_type,
+                     std::span<const gp_tensor> tensors, std::size_t round_bytes) {
+  if (bucket == 0 || bucket > kMaxBuckets) {
+    return {GP_BAD_ARGUMENT, "a bucket's id is 1 to " + std::to_string(kMaxBuckets)};
+  }
+  if (!is_element_type(element_type) || !is_floating(static_cast<ElementType>(element_type))) {
+    return {GP_BAD_ARGUMENT, "only buckets of a floating type have loss bounds"};
+  }
+  if (tensors.empty() || tensors.size() > kMaxTensorsPerBucket) {
+    return {GP_BAD_ARGUMENT,
+            "a bucket has 1 to " + std::to_string(kMaxTensorsPerBucket) + " tensors"};
+  }
+  const std::size_t limit = round_bytes / element_bytes(static_cast<ElementType>(element_type));
+  std::uint64_t end = 0;
+  for (const gp_tensor& tensor : tensors) {
+    if (tensor.elements == 0 || tensor.offset_elements < end || tensor.offset_elements > limit ||
+        tensor.elements > limit - tensor.offset_elements) {
+      return {GP_BAD_ARGUMENT, "tensors lie in a round one behind the other, and none is empty"};
+    }
+    end = tensor.offset_elements + tensor.elements;
+  }
+  return {};
 }
 
 void relax_processor() noexcept {
@@ -82,32 +118,29 @@ std::string Session::describe_wait() {
   return ready_ ? "all ranks have joined" : missing_text();
 }
 
-Failure Session::register_bucket(std::uint32_t bucket, std::span<const gp_tensor> tensors) {
+Failure Session::register_bucket(std::uint32_t bucket, std::uint8_t element_type,
+                                 std::span<const gp_tensor> tensors) {
   if (over_) return over_;
-  if (bucket == 0) return {GP_BAD_ARGUMENT, "bucket 0 means no bucket"};
-  if (tensors.size() > protocol::kMaxTensorsPerBucket) {
-    return {GP_BAD_ARGUMENT,
-            "a bucket has at most " + std::to_string(protocol::kMaxTensorsPerBucket) + " tensors"};
-  }
-  protocol::RegisterBucket message{bucket, {}};
-  for (const gp_tensor& tensor : tensors) {
-    if (tensor.elements > protocol::kMaxTensorElements ||
-        tensor.offset_elements > protocol::kMaxTensorElements) {
-      return {GP_BAD_ARGUMENT, "a tensor is larger than any tensor"};
+  if (auto failure = check_bucket(bucket, element_type, tensors, round_bytes())) return failure;
+  for (std::size_t first = 0; first < tensors.size();) {
+    protocol::RegisterBucket part{.bucket = bucket,
+                                  .element_type = static_cast<ElementType>(element_type),
+                                  .total = static_cast<std::uint32_t>(tensors.size()),
+                                  .first = static_cast<std::uint32_t>(first),
+                                  .tensors = {}};
+    std::size_t bytes = kBucketPartBytes;
+    for (; first < tensors.size(); ++first) {
+      const gp_tensor& tensor = tensors[first];
+      std::string name = text_within(tensor.name, protocol::kMaxTensorNameBytes);
+      bytes += kTensorBytes + kMaxEncodedBytesPerByte * name.size();
+      if (bytes > protocol::kMaxSocketMessageBytes) break;
+      part.tensors.push_back({std::move(name), tensor.offset_elements, tensor.elements});
     }
-    message.tensors.push_back({text_within(tensor.name, protocol::kMaxTensorNameBytes),
-                               tensor.offset_elements, tensor.elements});
+    auto failure = attachment_.control.send(protocol::encode(part), monotonic_now() + kSendLimit);
+    if (!failure) continue;
+    end(GP_BROKEN, failure.reason);
+    break;
   }
-  std::string text = protocol::encode(message);
-  if (text.size() > protocol::kMaxSocketMessageBytes) {  // the boundaries matter, names are a help
-    for (auto& tensor : message.tensors) tensor.name.clear();
-    text = protocol::encode(message);
-  }
-  if (text.size() > protocol::kMaxSocketMessageBytes) {
-    return {GP_BAD_ARGUMENT, "a bucket of so many tensors does not fit one message"};
-  }
-  auto failure = attachment_.control.send(text, monotonic_now() + kSendLimit);
-  if (failure) end(GP_BROKEN, failure.reason);
   return over_;
 }
 
@@ -149,14 +182,16 @@ int Session::poll(gp_completion& out) {
   }
   const bool failed = completion.status == ipc::CompletionStatus::kFailed;
   const bool possible = failed || (completion.status == ipc::CompletionStatus::kOk &&
-                                   completion.contributors <= world_size_);
+                                   completion.contributors <= world_size_ &&
+                                   completion.partial_blocks <= kMaxBlocksPerRound);
   ring_is_sane_ = possible && rounds_.complete(completion.round);
   if (!ring_is_sane_) {
     end(GP_BROKEN, "gradplaned completed round " + std::to_string(completion.round) +
                        " in a way that cannot be");
     return -GP_BROKEN;
   }
-  out = {completion.round, failed ? GP_JOB_FAILED : GP_OK, completion.contributors};
+  out = {completion.round, failed ? GP_JOB_FAILED : GP_OK, completion.contributors,
+         completion.partial_blocks};
   return 1;
 }
 

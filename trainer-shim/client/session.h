@@ -26,7 +26,8 @@ class Session {
   Failure wait_ready(Duration bound);
   /// For whom the daemon waits, as far as it has said.
   std::string describe_wait();
-  Failure register_bucket(std::uint32_t bucket, std::span<const gp_tensor> tensors);
+  Failure register_bucket(std::uint32_t bucket, std::uint8_t element_type,
+                          std::span<const gp_tensor> tensors);
   gp_status submit(std::uint32_t round, std::uint32_t elements, std::uint8_t element_type,
                    std::uint32_t bucket);
   /// 1 taken, 0 none, or -gp_status.

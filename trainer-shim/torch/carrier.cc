@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dataplane/base/loss_bounds.h"
 #include "trainer-shim/torch/counters.h"
 #include "trainer-shim/torch/environment.h"
 
@@ -17,8 +18,6 @@ namespace {
 constexpr std::size_t kErrorBytes = 256;
 /// A round is a whole number of elements of every type, and of cache lines.
 constexpr std::size_t kRoundAlignBytes = kBlockAlignBytes;
-/// Buckets that one session names to the daemon; later ones travel without names.
-constexpr std::size_t kMaxNamedBuckets = 4096;
 /// A daemon without a sign of life for so long is dead.
 constexpr std::uint32_t kLivenessLimitMs = 5000;
 
@@ -66,6 +65,7 @@ bool Carrier::attach(const JobKey& job_key, std::string& cause) {
     required_ = required_ || gp_require(session) != 0;
     cause_.clear();
     buckets_.clear();
+    last_bucket_id_ = 0;
     return true;
   }
   // A rank that is refused must still heed what the operator says.
@@ -116,7 +116,7 @@ bool Carrier::submit_next(Reduction& reduction, const BucketLayout* layout) {
     return false;
   }
   std::memcpy(memory, round.data(), round.bytes);
-  const std::uint32_t bucket = bucket_of(layout, reduction, round.offset_elements, round.elements);
+  const std::uint32_t bucket = bucket_of(layout, round);
   const int status = gp_submit(session_, window_.next(), static_cast<std::uint32_t>(round.elements),
                                static_cast<std::uint8_t>(reduction.type), bucket);
   if (status != GP_OK) {
@@ -141,6 +141,8 @@ Carrier::Turn Carrier::poll() {
     const void* memory = gp_round_memory(session_, completion.round);
     if (!round || !memory || !round->reduction || round->completed) return over(GP_BROKEN);
     std::memcpy(round->data(), memory, round->bytes);
+    counters().partial_rounds += completion.partial_blocks > 0 ? 1 : 0;
+    counters().partial_blocks += completion.partial_blocks;
     complete(completion.round);
     worked = true;
   }
@@ -205,33 +207,33 @@ void Carrier::abandon() {
   if (session_) gp_abandon(session_);
 }
 
-/// The daemon's number for this slice of a bucket, named to it when new or changed; 0: no bucket.
-std::uint32_t Carrier::bucket_of(const BucketLayout* layout, const Reduction& reduction,
-                                 std::size_t offset_elements, std::size_t elements) {
-  if (!layout) return 0;
-  const auto key = std::pair(layout->key, offset_elements);
-  auto known = buckets_.find(key);
-  if (known != buckets_.end() && known->second.second == layout->version) {
-    return known->second.first;
-  }
-  if (known == buckets_.end()) {
-    if (buckets_.size() >= kMaxNamedBuckets) return 0;
-    const auto id = static_cast<std::uint32_t>(buckets_.size() + 1);
-    known = buckets_.emplace(key, std::pair(id, std::uint64_t{0})).first;
-  }
-  const std::uint64_t begin = offset_elements;
-  const std::uint64_t end = std::min(begin + elements, std::uint64_t{reduction.elements});
+/// The daemon's number for this slice of a bucket, told to it when new or changed. 0, which makes
+/// the sum exact: no gradient bucket, no floating type, or no id is left.
+std::uint32_t Carrier::bucket_of(const BucketLayout* layout, const Round& round) {
+  if (!layout || !is_floating(round.reduction->type)) return 0;
+  const auto key = std::pair(layout->key, round.offset_elements);
+  const auto known = buckets_.find(key);
+  if (known != buckets_.end() && known->second.version == layout->version) return known->second.id;
+  if (last_bucket_id_ == kMaxBuckets) return 0;
+  const std::uint32_t id = register_bucket(*layout, round);
+  buckets_[key] = {layout->version, id};
+  return id;
+}
+
+std::uint32_t Carrier::register_bucket(const BucketLayout& layout, const Round& round) {
+  const std::uint64_t begin = round.offset_elements;
+  const std::uint64_t end = begin + round.elements;
   std::vector<gp_tensor> tensors;
-  for (const TensorSlice& t : layout->tensors) {
+  for (const TensorSlice& t : layout.tensors) {
     const std::uint64_t from = std::max(begin, t.offset_elements);
     const std::uint64_t to = std::min(end, t.offset_elements + t.elements);
     if (from < to) tensors.push_back({t.name.c_str(), from - begin, to - from});
   }
-  if (gp_register_bucket(session_, known->second.first, tensors.data(), tensors.size()) != GP_OK) {
-    return 0;  // if the session is over, the submission says so
-  }
-  known->second.second = layout->version;
-  return known->second.first;
+  const std::uint32_t id = ++last_bucket_id_;
+  const int status =
+      gp_register_bucket(session_, id, static_cast<std::uint8_t>(round.reduction->type),
+                         tensors.data(), tensors.size());
+  return status == GP_OK ? id : 0;  // if the session is over, the submission says so
 }
 
 }  // namespace gradplane::shim

@@ -98,8 +98,14 @@ class Carrier {
   void abandon();
 
  private:
-  std::uint32_t bucket_of(const BucketLayout* layout, const Reduction& reduction,
-                          std::size_t offset_elements, std::size_t elements);
+  /// A slice of a bucket that the daemon was told of.
+  struct NamedBucket {
+    std::uint64_t version = 0;  // of the layout
+    std::uint32_t id = 0;       // 0: it has none
+  };
+
+  std::uint32_t bucket_of(const BucketLayout* layout, const Round& round);
+  std::uint32_t register_bucket(const BucketLayout& layout, const Round& round);
   Turn over(int status);
 
   const Identity identity_;
@@ -111,8 +117,10 @@ class Carrier {
   RoundWindow window_;
   std::size_t agreed_round_bytes_ = 0;
   std::string cause_;
-  /// (bucket key, offset) -> (id at the daemon, version that it knows)
-  std::map<std::pair<std::uint64_t, std::size_t>, std::pair<std::uint32_t, std::uint64_t>> buckets_;
+  std::map<std::pair<std::uint64_t, std::size_t>, NamedBucket> buckets_;  // by key and offset
+  /// Ids are given in the order of the submissions, so all ranks give the same. None is used twice:
+  /// at every node an id stands for one table as long as the job lives.
+  std::uint32_t last_bucket_id_ = 0;
 };
 
 }  // namespace gradplane::shim

@@ -97,6 +97,8 @@ std::string counters_json() {
                                                            {"carried_buckets", c.carried_buckets},
                                                            {"carried_rounds", c.carried_rounds},
                                                            {"carried_bytes", c.carried_bytes},
+                                                           {"partial_rounds", c.partial_rounds},
+                                                           {"partial_blocks", c.partial_blocks},
                                                            {"fallbacks", c.fallbacks},
                                                            {"fallen_back_ops", c.fallen_back_ops},
                                                            {"recovered_rounds", c.recovered_rounds},

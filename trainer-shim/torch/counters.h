@@ -34,6 +34,8 @@ struct Counters {
   std::atomic<std::uint64_t> carried_buckets{0};  // of carried_ops: DDP gradient buckets
   std::atomic<std::uint64_t> carried_rounds{0};
   std::atomic<std::uint64_t> carried_bytes{0};
+  std::atomic<std::uint64_t> partial_rounds{0};   // of carried_rounds: some block was partial
+  std::atomic<std::uint64_t> partial_blocks{0};   // blocks that lack some rank's contribution
   std::atomic<std::uint64_t> fallbacks{0};        // times that a group changed over to Gloo
   std::atomic<std::uint64_t> fallen_back_ops{0};  // operations that went through Gloo therefore
   std::atomic<std::uint64_t> recovered_rounds{0};

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+//
+// Which bucket ids a carrier gives, as the fake client logs them.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "dataplane/base/loss_bounds.h"
+#include "tests/support/catch.h"
+#include "trainer-shim/torch/carrier.h"
+
+using namespace gradplane;
+using namespace gradplane::shim;
+
+namespace {
+
+/// Where the fake daemon is. A process reads its environment once, so it has one such folder.
+class Folder {
+ public:
+  Folder() {
+    char name[] = "/tmp/gp-buckets-XXXXXX";
+    if (mkdtemp(name) == nullptr) std::abort();
+    path_ = name;
+    setenv("GRADPLANE_SOCKET", name, 1);
+    setenv("GRADPLANE_TEST_SUBMISSIONS", log().c_str(), 1);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  ~Folder() { std::filesystem::remove_all(path_); }
+
+  std::string log() const { return path_ + "/log"; }
+
+ private:
+  std::string path_;
+};
+
+/// What one rank alone registers and submits while `body` is its progress thread: lines of
+/// `registered` or `submitted`, bucket, element type, elements.
+std::vector<std::string> submissions(const std::function<void(Carrier&)>& body) {
+  static const Folder folder;
+  const std::string log = folder.log() + ".0";
+  std::filesystem::remove(log);
+  Carrier carrier({0, 1}, 60000);
+  std::string cause;
+  REQUIRE(carrier.attach({4, 5, 6}, cause));
+  carrier.start(carrier.round_bytes(), carrier.rounds_in_flight_max());
+  body(carrier);
+  carrier.detach(true);
+  std::vector<std::string> lines;
+  std::ifstream file(log);
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  return lines;
+}
+
+void reduce(Carrier& carrier, ElementType type, std::size_t elements, const BucketLayout* layout) {
+  std::vector<std::byte> memory(elements * element_bytes(type));
+  Reduction reduction{.data = memory.data(), .elements = elements, .type = type};
+  while (!reduction.complete()) {
+    while (!reduction.all_submitted() && carrier.submit_next(reduction, layout)) {
+    }
+    REQUIRE(carrier.poll() != Carrier::Turn::kOver);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a bucket keeps its id until its layout changes, and no id is used twice") {
+  const BucketLayout first{.key = 1, .version = 1, .tensors = {{"a", 0, 60}, {"b", 60, 40}}};
+  const BucketLayout rebuilt{.key = 1, .version = 2, .tensors = {{"b", 0, 40}, {"a", 40, 60}}};
+  const BucketLayout other{.key = 2, .version = 1, .tensors = {{"c", 0, 100}}};
+  const auto lines = submissions([&](Carrier& carrier) {
+    for (const auto* layout : {&first, &other, &first, &rebuilt, &rebuilt, &other, &first}) {
+      reduce(carrier, ElementType::kFloat32, 100, layout);
+    }
+  });
+  CHECK(lines ==
+        std::vector<std::string>{"registered 1 1 100", "submitted 1 1 100", "registered 2 1 100",
+                                 "submitted 2 1 100", "submitted 1 1 100", "registered 3 1 100",
+                                 "submitted 3 1 100", "submitted 3 1 100", "submitted 2 1 100",
+                                 "registered 4 1 100", "submitted 4 1 100"});
+}
+
+TEST_CASE("only gradient buckets of a floating type have an id") {
+  const BucketLayout layout{.key = 1, .version = 1, .tensors = {{"a", 0, 100}}};
+  const auto lines = submissions([&](Carrier& carrier) {
+    reduce(carrier, ElementType::kFloat32, 100, nullptr);
+    reduce(carrier, ElementType::kInt32, 100, &layout);
+    reduce(carrier, ElementType::kInt64, 100, &layout);
+    reduce(carrier, ElementType::kBfloat16, 100, &layout);
+  });
+  CHECK(lines == std::vector<std::string>{"submitted 0 1 100", "submitted 0 5 100",
+                                          "submitted 0 6 100", "registered 1 4 100",
+                                          "submitted 1 4 100"});
+}
+
+TEST_CASE("each round of a long bucket has an id and the tensors that lie in it") {
+  const std::size_t round_elements = 65536 / sizeof(float);
+  const BucketLayout layout{
+      .key = 1,
+      .version = 1,
+      .tensors = {{"a", 0, round_elements + 5}, {"b", round_elements + 5, 9}}};
+  const auto lines = submissions([&](Carrier& carrier) {
+    reduce(carrier, ElementType::kFloat32, round_elements + 14, &layout);
+  });
+  CHECK(lines == std::vector<std::string>{"registered 1 1 16384", "submitted 1 1 16384",
+                                          "registered 2 1 14", "submitted 2 1 14"});
+}
+
+TEST_CASE("buckets beyond the last id are exact") {
+  BucketLayout layout{.key = 1, .version = 1, .tensors = {{"a", 0, 1}}};
+  const auto lines = submissions([&](Carrier& carrier) {
+    for (; layout.version <= kMaxBuckets + 2; ++layout.version) {
+      reduce(carrier, ElementType::kFloat32, 1, &layout);
+    }
+  });
+  REQUIRE(lines.size() == 2 * kMaxBuckets + 2);
+  CHECK(lines[2 * kMaxBuckets - 1] == "submitted 4096 1 1");
+  CHECK(lines[2 * kMaxBuckets] == "submitted 0 1 1");
+  CHECK(lines.back() == "submitted 0 1 1");
+}
