@@ -21,6 +21,8 @@ namespace {
 constexpr const char* kDefaultSocket = "/run/gradplane/gradplaned.sock";
 // A daemon may send notices before the answer; more than this is nonsense.
 constexpr int kMaxMessagesToSkip = 8;
+// Of one job: more than all its tensors can take.
+constexpr std::size_t kMaxPages = 4096;
 
 /// Owns a file descriptor.
 class Descriptor {
@@ -120,6 +122,51 @@ Result<Wanted> expect(int fd, const std::string& path) {
   return Error{fmt::format("the daemon on {} does not answer the question", path)};
 }
 
+/// Connected, and greeted.
+Result<Descriptor> open_as_operator(const std::string& socket_path) {
+  auto connection = connect_to(socket_path);
+  if (!connection) return connection;
+  const int fd = connection.value().get();
+  const protocol::ClientHello hello{.role = protocol::Role::kOperator,
+                                    .pid = static_cast<std::uint32_t>(getpid())};
+  // A daemon that refuses says why and closes, perhaps before this is sent: read in any case.
+  (void)send_message(fd, hello);
+  const auto answer = expect<protocol::DaemonHello>(fd, socket_path);
+  if (!answer) return answer.error();
+  return connection;
+}
+
+Result<telemetry::BoundsPage> fetch_page(int fd, const std::string& path,
+                                         const protocol::BoundsRequest& request) {
+  (void)send_message(fd, request);
+  const auto reply = expect<protocol::BoundsReply>(fd, path);
+  if (!reply) return reply.error();
+  auto page = telemetry::bounds_from_json(reply.value().json);
+  if (!page) {
+    return Error{fmt::format("the daemon on {} sent bounds that this version cannot read: {}", path,
+                             page.error().message)};
+  }
+  return page;
+}
+
+/// All pages of a job in one.
+Result<telemetry::BoundsPage> fetch_job(int fd, const std::string& path, std::uint32_t job) {
+  auto whole = fetch_page(fd, path, {.job = job});
+  if (!whole) return whole;
+  telemetry::BoundsPage& page = whole.value();
+  for (std::size_t i = 0; i < kMaxPages && page.more; ++i) {
+    const auto next = fetch_page(
+        fd, path, {.job = page.job, .bucket = page.next_bucket, .tensor = page.next_tensor});
+    if (!next) return next;
+    page.tensors.insert(page.tensors.end(), next.value().tensors.begin(),
+                        next.value().tensors.end());
+    page.more = next.value().more;
+    page.next_bucket = next.value().next_bucket;
+    page.next_tensor = next.value().next_tensor;
+  }
+  return whole;
+}
+
 }  // namespace
 
 std::string default_socket_path() {
@@ -128,19 +175,34 @@ std::string default_socket_path() {
 }
 
 Result<std::string> fetch_status(const std::string& socket_path) {
-  const auto connection = connect_to(socket_path);
+  const auto connection = open_as_operator(socket_path);
   if (!connection) return connection.error();
   const int fd = connection.value().get();
-  const protocol::ClientHello hello{.role = protocol::Role::kOperator,
-                                    .pid = static_cast<std::uint32_t>(getpid())};
-  // A daemon that refuses says why and closes, perhaps before this is sent: read in any case.
-  (void)send_message(fd, hello);
-  const auto answer = expect<protocol::DaemonHello>(fd, socket_path);
-  if (!answer) return answer.error();
   (void)send_message(fd, protocol::StatusRequest{});
   auto status = expect<protocol::StatusReply>(fd, socket_path);
   if (!status) return status.error();
   return std::move(status.value().json);
+}
+
+Result<std::vector<telemetry::BoundsPage>> fetch_bounds(const std::string& socket_path,
+                                                        std::uint32_t job) {
+  const auto connection = open_as_operator(socket_path);
+  if (!connection) return connection.error();
+  const int fd = connection.value().get();
+  auto first = fetch_job(fd, socket_path, job);
+  if (!first) return first.error();
+  std::vector<telemetry::BoundsPage> pages;
+  const std::vector<std::uint32_t> jobs = first.value().jobs;
+  const std::uint32_t known = first.value().job;
+  if (known != 0) pages.push_back(std::move(first.value()));
+  if (job != 0) return pages;
+  for (const std::uint32_t other : jobs) {
+    if (other == known) continue;
+    auto page = fetch_job(fd, socket_path, other);
+    if (!page) return page.error();
+    pages.push_back(std::move(page.value()));
+  }
+  return pages;
 }
 
 }  // namespace gradplane::cli

@@ -2,8 +2,11 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
+#include "control/telemetry/bounds.h"
 #include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
 
@@ -15,6 +18,11 @@ inline constexpr Duration kDaemonTimeout = Duration::seconds(3);
 /// Asks the daemon on a control socket for its status: the text of a JSON object. The error says
 /// which socket, why, and what to do.
 Result<std::string> fetch_status(const std::string& socket_path);
+
+/// Asks the daemon for the bounds of one job (0: of all): one page for each job, with all its
+/// tensors. A daemon without jobs gives none.
+Result<std::vector<telemetry::BoundsPage>> fetch_bounds(const std::string& socket_path,
+                                                        std::uint32_t job);
 
 /// GRADPLANE_SOCKET of the environment, else where the daemon listens by default.
 std::string default_socket_path();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "control/cli/bounds_command.h"
 #include "control/cli/check_config_command.h"
 #include "control/cli/daemon_client.h"
 #include "control/cli/exit_codes.h"
@@ -31,9 +32,10 @@ class Program {
     app_.footer(kExitCodes);
     app_.require_subcommand(1);
     app_.set_version_flag("--version", version_line());
-    run_.socket_path = status_.socket_path = default_socket_path();
+    run_.socket_path = status_.socket_path = bounds_.socket_path = default_socket_path();
     add_run();
     add_status();
+    add_bounds();
     add_check_config();
     add_others();
   }
@@ -111,6 +113,15 @@ class Program {
     });
   }
 
+  void add_bounds() {
+    CLI::App* command = app_.add_subcommand(
+        "bounds", "Show how much rounds may miss of each tensor, and what they missed");
+    add_socket(command, bounds_.socket_path);
+    command->add_option("--job", bounds_.job, "Of this job only, by its id (see status)");
+    command->add_flag("--json", bounds_.json, "Print JSON");
+    on(command, [this] { return ended(show_bounds(bounds_)); });
+  }
+
   void add_check_config() {
     CLI::App* command = app_.add_subcommand("check-config", "Check configuration files");
     command->add_option("file", check_.files, "Files to check")->required();
@@ -132,6 +143,7 @@ class Program {
   CLI::App app_;
   RunOptions run_;
   StatusOptions status_;
+  BoundsOptions bounds_;
   CheckConfigOptions check_;
   bool json_ = false;
   std::function<ChildEnd()> action_;

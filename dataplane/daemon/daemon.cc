@@ -19,6 +19,10 @@ namespace {
 
 /// How often the control thread beats for ranks that the poll loop does not have.
 constexpr Duration kBeatInterval = Duration::ms(250);
+/// How often bounds are learned anew, and rounds that closed badly are looked for.
+constexpr Duration kBoundsInterval = Duration::seconds(1);
+/// When buckets wait for room in the command queue.
+constexpr Duration kHandOverInterval = Duration::ms(5);
 
 Result<std::uint64_t> random_number() {
   std::uint64_t number = 0;
@@ -26,6 +30,10 @@ Result<std::uint64_t> random_number() {
     return Error{std::string("cannot get random bytes: ") + std::strerror(errno)};
   }
   return number | 1;  // never 0
+}
+
+std::uint64_t nanoseconds(const std::optional<Duration>& time) {
+  return static_cast<std::uint64_t>(time.value_or(Duration()).count_ns());
 }
 
 Result<session::SessionConfig> session_config(const config::Config& config) {
@@ -43,7 +51,14 @@ Result<session::SessionConfig> session_config(const config::Config& config) {
   out.suspect_after = config.liveness.suspect_after;
   out.job_settings = {.block_bytes = static_cast<std::uint32_t>(config.block_bytes),
                       .round_bytes = static_cast<std::uint32_t>(config.round_bytes),
-                      .authenticate = config.authenticate};
+                      .authenticate = config.authenticate,
+                      .compensation = config.gather.compensation,
+                      .strict_rounds = config.gather.strict_rounds,
+                      .floor_ppm = config.gather.floor_ppm,
+                      .slack_ns = nanoseconds(config.gather.slack),
+                      .absent_after_ns = nanoseconds(config.gather.absent_after)};
+  out.resolve_bounds = resolver_of(config);
+  out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
   out.planner = planner_of(config);
   out.check_plan = check_plan;
   return out;
@@ -154,6 +169,7 @@ void Daemon::announce() const {
 
 void Daemon::run() {
   beat();
+  watch_bounds();
   settle();
   loop_->run();
 }
@@ -166,11 +182,25 @@ void Daemon::beat() {
   loop_->start_timer(server::EventLoop::now() + kBeatInterval, [this] { beat(); });
 }
 
+void Daemon::watch_bounds() {
+  jobs_.learn_bounds();
+  for (const std::string& warning : jobs_.take_close_warnings(clock_now())) {
+    log_.line(config::LogLevel::kWarn, warning);
+  }
+  loop_->start_timer(server::EventLoop::now() + kBoundsInterval, [this] { watch_bounds(); });
+}
+
 void Daemon::settle() {
   while (const auto action = session_->next_action()) {
     std::visit([this](const auto& a) { act(a); }, *action);
   }
   jobs_.ask_back();
+  if (!jobs_.hand_over_buckets() && hand_over_timer_ == 0) {
+    hand_over_timer_ = loop_->start_timer(server::EventLoop::now() + kHandOverInterval, [this] {
+      hand_over_timer_ = 0;
+      settle();
+    });
+  }
   if (snapshot_wanted_) answer_status();
   loop_->cancel_timer(session_timer_);
   session_timer_ = loop_->start_timer(session_->next_deadline(), [this] {
@@ -197,6 +227,11 @@ void Daemon::act(const session::InstallJob& action) {
 
 void Daemon::act(const session::RemoveJob& action) {
   jobs_.remove(action.job_id, action.epoch);
+}
+
+void Daemon::act(const session::InstallBounds& action) {
+  const Status installed = jobs_.install_bounds(action);
+  if (!installed) log_.error("{}", installed.error().message);
 }
 
 void Daemon::act(const session::NotifyRank& action) {

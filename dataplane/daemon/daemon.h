@@ -49,6 +49,7 @@ class Daemon : public server::ConnectionHandler {
   void on(server::ConnectionId connection, const protocol::Attach& attach);
   void on(server::ConnectionId connection, const protocol::RegisterBucket& bucket);
   void on(server::ConnectionId connection, const protocol::StatusRequest& request);
+  void on(server::ConnectionId connection, const protocol::BoundsRequest& request);
 
   /// Does what the session wants done, until it wants nothing, and sets the timer for its next
   /// wish.
@@ -56,6 +57,7 @@ class Daemon : public server::ConnectionHandler {
   void act(const session::SendDatagram& action);
   void act(const session::InstallJob& action);
   void act(const session::RemoveJob& action);
+  void act(const session::InstallBounds& action);
   void act(const session::NotifyRank& action);
   void act(const session::LogLine& action);
 
@@ -64,6 +66,7 @@ class Daemon : public server::ConnectionHandler {
   void on_rank_broken(const api::Event& event);
   void answer_status();
   void beat();
+  void watch_bounds();
 
   const config::Config config_;
   const Instant started_;
@@ -83,6 +86,7 @@ class Daemon : public server::ConnectionHandler {
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<PollThread> poll_;
   server::TimerId session_timer_ = 0;
+  server::TimerId hand_over_timer_ = 0;
   std::uint64_t datagrams_lost_ = 0;  // the command queue was full
   std::unique_ptr<api::EngineSnapshot> snapshot_;
   bool snapshot_wanted_ = false;

@@ -5,10 +5,30 @@
 
 #include <algorithm>
 
+#include "dataplane/daemon/bounds_page.h"
 #include "dataplane/daemon/daemon.h"
 #include "dataplane/daemon/status.h"
 
 namespace gradplane::daemon {
+
+namespace {
+
+session::TablePart table_part(const protocol::RegisterBucket& bucket) {
+  session::TablePart part;
+  part.bucket = bucket.bucket;
+  part.type = bucket.element_type;
+  part.total = bucket.total;
+  part.first = bucket.first;
+  for (const protocol::BucketTensor& tensor : bucket.tensors) {
+    api::BoundedTensor& out = part.tensors.emplace_back();
+    out.name = tensor.name;
+    out.offset_elements = static_cast<std::uint32_t>(tensor.offset_elements);
+    out.elements = static_cast<std::uint32_t>(tensor.elements);
+  }
+  return part;
+}
+
+}  // namespace
 
 void Daemon::on_open(server::ConnectionId connection, const server::PeerInfo& peer) {
   pids_[connection] = static_cast<std::uint32_t>(peer.pid);
@@ -60,7 +80,7 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
   ranks_.emplace(connection, Rank{.attach = attach,
                                   .pid = pids_[connection],
                                   .channel = std::move(channel.value().channel),
-                                  .buckets = {}});
+                                  .tables = {}});
   server_->send(connection, reply, fds);
 }
 
@@ -70,18 +90,26 @@ void Daemon::on(server::ConnectionId connection, const protocol::RegisterBucket&
     server_->hang_up(connection, "bucket before attach");
     return;
   }
-  auto& buckets = rank->second.buckets;
-  if (buckets.size() >= kMaxBucketsPerRank && !buckets.contains(bucket.bucket)) {
-    server_->hang_up(connection,
-                     fmt::format("more than {} buckets registered", kMaxBucketsPerRank));
+  auto table = rank->second.tables.add(table_part(bucket));
+  if (!table) {
+    server_->hang_up(connection, table.error().message);
     return;
   }
-  buckets[bucket.bucket] = bucket.tensors;
+  if (table.value()) session_->describe_bucket(connection, *table.value(), clock_now());
 }
 
 void Daemon::on(server::ConnectionId connection, const protocol::StatusRequest&) {
   status_askers_.push_back(connection);
   answer_status();
+}
+
+void Daemon::on(server::ConnectionId connection, const protocol::BoundsRequest& request) {
+  const auto page = bounds_page(config_, jobs_, request);
+  if (!page) {
+    server_->hang_up(connection, page.error().message);
+    return;
+  }
+  server_->send(connection, protocol::BoundsReply{telemetry::to_json(page.value())});
 }
 
 /// Asks the poll loop for a snapshot, unless one is on its way already.

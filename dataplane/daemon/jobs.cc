@@ -13,6 +13,9 @@
 namespace gradplane::daemon {
 namespace {
 
+/// Entries of the command queue that buckets leave to commands about whole jobs.
+constexpr std::size_t kKeptRoom = 2 * kMaxJobs;
+
 core::JobConfig job_config(const config::Config& config, const session::InstallJob& order) {
   core::JobConfig job;
   job.job = order.job_id;
@@ -22,6 +25,13 @@ core::JobConfig job_config(const config::Config& config, const session::InstallJ
   job.key = order.packet_key;
   job.block_bytes = config.block_bytes;
   job.round_bytes = config.round_bytes;
+  const config::GatherConfig& gather = config.gather;
+  job.compensation = gather.compensation;
+  job.close_limits.floor = static_cast<float>(gather.floor_ppm) / 1e6F;
+  job.close_limits.strict_rounds = gather.strict_rounds;
+  job.close_limits.slack = gather.slack;
+  job.close_limits.absent_after = gather.absent_after.value_or(Duration());
+  job.measure_energy = order.learn_bounds;
   std::vector<std::uint64_t> rates;
   for (const config::NodeConfig& node : config.cluster.nodes) {
     rates.push_back(node.port.link_rate_bits_per_s.value_or(0));
@@ -65,6 +75,7 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
                    .label = order.label,
                    .run_id = run_id,
                    .local_ranks = order.local_ranks,
+                   .bounds = std::make_unique<JobBounds>(order.plan, config_.self),
                    .runtime = std::move(runtime)});
   return Nothing{};
 }
@@ -88,6 +99,41 @@ void JobTable::ask_back() {
   }
 }
 
+Status JobTable::install_bounds(const session::InstallBounds& order) {
+  for (InstalledJob& job : jobs_) {
+    const bool meant = job.id == order.job_id && job.epoch == order.epoch &&
+                       job.state == InstalledJob::State::kRunning;
+    if (!meant) continue;
+    const Status added = job.bounds->add(*job.runtime, order.table, order.learn_budget);
+    if (!added) return Error{fmt::format("job {}: {}", job.label, added.error().message)};
+    break;
+  }
+  hand_over_buckets();
+  return Nothing{};
+}
+
+bool JobTable::hand_over_buckets() {
+  bool all = true;
+  for (InstalledJob& job : jobs_) {
+    if (job.state != InstalledJob::State::kRunning) continue;
+    all = job.bounds->hand_over(job.runtime.get(), commands_, kKeptRoom) && all;
+  }
+  return all;
+}
+
+void JobTable::learn_bounds() {
+  for (InstalledJob& job : jobs_) job.bounds->learn();
+}
+
+std::vector<std::string> JobTable::take_close_warnings(Instant now) {
+  std::vector<std::string> warnings;
+  for (InstalledJob& job : jobs_) {
+    const std::string text = job.bounds->take_close_warning(config_, now);
+    if (!text.empty()) warnings.push_back(fmt::format("job {}: {}", job.label, text));
+  }
+  return warnings;
+}
+
 void JobTable::on_returned(engine::JobRuntime* runtime) {
   const auto at = std::find_if(jobs_.begin(), jobs_.end(), [&](const InstalledJob& job) {
     return job.runtime.get() == runtime;
@@ -100,6 +146,7 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
                     .run_id = at->run_id,
                     .counters = runtime->job().counters()});
   if (ended_.size() > kEndedKept) ended_.pop_front();
+  at->runtime.reset();  // before the buckets that it may point to
   jobs_.erase(at);
 }
 

@@ -12,6 +12,7 @@
 #include "control/session/actions.h"
 #include "dataplane/api/commands.h"
 #include "dataplane/core/counters.h"
+#include "dataplane/daemon/job_bounds.h"
 #include "dataplane/daemon/ranks.h"
 #include "dataplane/engine/job_runtime.h"
 
@@ -25,6 +26,7 @@ struct InstalledJob {
   std::string label;
   std::string run_id;
   std::vector<session::LocalRank> local_ranks;
+  std::unique_ptr<JobBounds> bounds;  // the runtime looks into its buckets: destroyed after it
   std::unique_ptr<engine::JobRuntime> runtime;
   enum class State : std::uint8_t { kRunning, kUnwanted, kLeaving };  // kLeaving: asked for it back
   State state = State::kRunning;
@@ -53,6 +55,15 @@ class JobTable {
   /// Asks the poll loop for every job that is not wanted any more, as far as its queue has room.
   /// Call it at every turn.
   void ask_back();
+  /// From now on rounds of one bucket may miss what its table allows. Nothing happens when the job
+  /// is not wanted any more.
+  Status install_bounds(const session::InstallBounds& order);
+  /// Hands new buckets to the poll loop, as far as its queue has room. Call it at every turn.
+  /// False: some are left.
+  bool hand_over_buckets();
+  void learn_bounds();
+  /// A line for each job with rounds that closed badly; see JobBounds.
+  std::vector<std::string> take_close_warnings(Instant now);
   /// The poll loop has given a job back, or never took it.
   void on_returned(engine::JobRuntime* runtime);
 

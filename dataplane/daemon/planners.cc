@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/daemon/planners.h"
 
+#include "control/bounds/policy.h"
 #include "control/plan/planner.h"
 #include "control/plan/validate.h"
 
@@ -35,6 +36,21 @@ session::Planner planner_of(const config::Config& config) {
     filled.activation_round = input.activation_round;
     filled.members = input.members;
     return plan::make_plan(filled);
+  };
+}
+
+session::BoundsResolver resolver_of(const config::Config& config) {
+  const bounds::Rules rules = config.gather.rules;
+  const bool all_exact = rules.preset == bounds::Preset::kExact && rules.patterns.empty() &&
+                         rules.kinds == decltype(rules.kinds){};
+  if (all_exact) return {};
+  const bounds::Sizes sizes{.block_bytes = config.block_bytes, .round_bytes = config.round_bytes};
+  return [rules, sizes](const std::vector<api::BucketBounds>& tables) {
+    session::ResolvedBounds resolved;
+    resolved.tables = bounds::resolve(rules, sizes, tables);
+    resolved.learn_budget = rules.budget_or_default();
+    resolved.summary = bounds::summary(rules, resolved.tables);
+    return resolved;
   };
 }
 

@@ -9,6 +9,9 @@ namespace gradplane::daemon {
 
 /// The planner that the configuration names, over its cluster.
 session::Planner planner_of(const config::Config& config);
+/// The bounds that the configuration names, for the jobs that this node coordinates; empty when
+/// nothing may ever be missing.
+session::BoundsResolver resolver_of(const config::Config& config);
 /// Whether a plan that another node sent can be run here at all.
 Status check_plan(const api::Plan& plan);
 

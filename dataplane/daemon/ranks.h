@@ -10,14 +10,12 @@
 
 #include "control/protocol/socket_messages.h"
 #include "control/session/actions.h"
+#include "control/session/bucket_tables.h"
 #include "dataplane/base/result.h"
 #include "dataplane/engine/job_runtime.h"
 #include "dataplane/ipc/unique_fd.h"
 
 namespace gradplane::daemon {
-
-/// Buckets that one rank may register.
-inline constexpr std::size_t kMaxBucketsPerRank = 1024;
 
 /// A rank that is attached here: what it said of itself, and its channel.
 struct Rank {
@@ -26,7 +24,7 @@ struct Rank {
   std::shared_ptr<engine::RankChannel> channel;
   /// The poll loop has the channel, and beats for it; until then the control thread does.
   bool in_engine = false;
-  std::map<std::uint32_t, std::vector<protocol::BucketTensor>> buckets;
+  session::TableCollector tables;  // of its buckets
 };
 
 /// What the daemon keeps of a rank's channel; and the end of the trainer's doorbell that it passes

@@ -24,6 +24,8 @@ struct Options {
   std::uint32_t rounds = 100;
   std::uint32_t elements = 100000;
   std::string type = "fp32";
+  /// Of the bucket that all rounds are of; 0: no bucket, so every round is exact.
+  std::uint32_t tensors = 0;
   int ready_timeout_ms = 10000;
   int round_timeout_ms = 20000;
 };
@@ -40,6 +42,7 @@ ElementType type_named(const std::string& name) {
 
 /// The round's size: the whole of it, and odd ones in between.
 std::uint32_t elements_of(const Options& o, std::uint32_t round) {
+  if (o.tensors > 0) return o.elements;  // a bucket has one size
   return round % 3 == 0 ? o.elements : 1 + (round * 977) % o.elements;
 }
 
@@ -49,6 +52,7 @@ class Client {
       : o_(options), session_(session), type_(type_named(options.type)) {}
 
   int run() {
+    if (o_.tensors > 0 && !register_bucket()) return 1;
     const std::uint32_t ahead = gp_rounds_in_flight_max(session_);
     const auto begin = std::chrono::steady_clock::now();
     while (done_ < o_.rounds) {
@@ -59,11 +63,29 @@ class Client {
     }
     const double s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    std::printf("rank %u: %u rounds right, %.3f ms each\n", o_.rank, done_, s * 1e3 / o_.rounds);
+    std::printf("rank %u: %u rounds right, %.3f ms each, %u partial\n", o_.rank, done_,
+                s * 1e3 / o_.rounds, partial_);
     return 0;
   }
 
  private:
+  /// Tensors of about the same size: layer.0.weight, layer.0.bias, layer.1.weight, ...
+  bool register_bucket() {
+    std::vector<std::string> names;
+    std::vector<gp_tensor> tensors;
+    for (std::uint32_t t = 0; t < o_.tensors; ++t) {
+      names.push_back("layer." + std::to_string(t / 2) + (t % 2 == 0 ? ".weight" : ".bias"));
+    }
+    for (std::uint64_t t = 0; t < o_.tensors; ++t) {
+      const std::uint64_t begin = t * o_.elements / o_.tensors;
+      tensors.push_back({names[t].c_str(), begin, (t + 1) * o_.elements / o_.tensors - begin});
+    }
+    const int status = gp_register_bucket(session_, kBucket, static_cast<std::uint8_t>(type_),
+                                          tensors.data(), tensors.size());
+    if (status != GP_OK) std::printf("rank %u: bucket: %s\n", o_.rank, gp_failure(session_));
+    return status == GP_OK;
+  }
+
   bool submit() {
     const std::uint32_t round = submitted_++;
     const std::uint32_t elements = elements_of(o_, round);
@@ -73,7 +95,8 @@ class Client {
       gradplane::sim::store(type_, memory + e * width,
                             gradplane::sim::contribution(round, o_.rank, e));
     }
-    const int status = gp_submit(session_, round, elements, static_cast<std::uint8_t>(type_), 0);
+    const int status = gp_submit(session_, round, elements, static_cast<std::uint8_t>(type_),
+                                 o_.tensors > 0 ? kBucket : 0);
     if (status != GP_OK)
       std::printf("rank %u: submit: %d %s\n", o_.rank, status, gp_failure(session_));
     return status == GP_OK;
@@ -102,7 +125,11 @@ class Client {
     return check(completion);
   }
 
-  bool check(const gp_completion& completion) const {
+  bool check(const gp_completion& completion) {
+    if (o_.tensors > 0 && completion.partial_blocks > 0) {
+      ++partial_;
+      return true;
+    }
     if (completion.contributors != o_.world) {
       std::printf("rank %u: round %u has %u contributions\n", o_.rank, completion.round,
                   completion.contributors);
@@ -124,12 +151,15 @@ class Client {
     return true;
   }
 
+  static constexpr std::uint32_t kBucket = 1;
+
   const Options& o_;
   gp_session* session_;
   ElementType type_;
   std::uint32_t submitted_ = 0;
   std::uint32_t done_ = 0;
-  std::uint32_t oldest_ = 0;  // round that is not finished
+  std::uint32_t partial_ = 0;  // of them, with blocks that lack a rank: those are not looked at
+  std::uint32_t oldest_ = 0;   // round that is not finished
   std::vector<bool> finished_ = std::vector<bool>(o_.rounds);
 };
 
@@ -145,6 +175,7 @@ int main(int argc, char** argv) {
   app.add_option("--rounds", o.rounds, "");
   app.add_option("--elements", o.elements, "of the largest round");
   app.add_option("--type", o.type, "fp32, fp64, fp16, bf16, int32 or int64");
+  app.add_option("--tensors", o.tensors, "of the bucket that all rounds are of; 0: none");
   app.add_option("--ready-timeout-ms", o.ready_timeout_ms, "");
   app.add_option("--round-timeout-ms", o.round_timeout_ms, "");
   CLI11_PARSE(app, argc, argv);

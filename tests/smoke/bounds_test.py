@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Loss bounds from the YAML to the sums: all daemons have the same table, and show what it cost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import cluster
+from cluster import CLI, Cluster, expect, netlab, wait_until
+
+WORKERS = ["w1", "w2", "w3"]
+HOSTS = ["agg", *WORKERS]
+RUN = f"gb{os.getpid() % 100000}"
+ROUNDS = 400
+GATHER = """gather:
+  preset: ltp
+  bounds: {"layer.0.*": exact, "*.bias": 10 %}
+  strict_rounds: 5
+  compensation: rescale
+"""
+
+
+def lab(loss=0.0):
+    return netlab.Lab(RUN, HOSTS, netlab.Link(rate_bits=200_000_000, loss=loss))
+
+
+def bounds(c, name, *options):
+    answer = subprocess.run(
+        [CLI, "bounds", "--json", "--socket", c.socket(name), *options],
+        capture_output=True, text=True, timeout=20, check=False,
+    )  # fmt: skip
+    expect(answer.returncode == 0, f"the bounds of {name}: {answer.stderr}")
+    return json.loads(answer.stdout)
+
+
+def table(page):
+    return [(t["name"], t["elements"], t["blocks"], t["bound"], t["rule"]) for t in page["tensors"]]
+
+
+def start_ranks(c, *options):
+    return [c.rank(h, r, 3, "--rounds", ROUNDS, *options) for r, h in enumerate(WORKERS)]
+
+
+def finish(ranks):
+    for process in ranks:
+        text = process.communicate(timeout=cluster.RANK_SECONDS)[0]
+        expect(process.returncode == 0, f"a rank ends well: {text.strip()}")
+
+
+def bounds_reach_every_node_and_are_used():
+    with lab(loss=0.02) as made, Cluster(made, "star", rate="200 Mbit/s", extra=GATHER) as c:
+        expect(bounds(c, "agg") == [], "there are no jobs yet")
+        ranks = start_ranks(c, "--tensors", 8, "--elements", 80000)
+
+        def known_everywhere():
+            pages = [bounds(c, name) for name in HOSTS]
+            return all(p and p[0]["tensors"] for p in pages) and [p[0] for p in pages]
+
+        pages = wait_until(known_everywhere, "all nodes to have the bounds")
+        for page in pages[1:]:
+            expect(table(page) == table(pages[0]), f"one table: {table(page)} {table(pages[0])}")
+        by_name = {t["name"]: t for t in pages[0]["tensors"]}
+        expect(by_name["layer.0.bias"]["bound"] == 0, "the first pattern decides")
+        expect(by_name["layer.1.bias"]["bound"] == 0.1, "the second one is next")
+        expect(by_name["layer.1.weight"]["bound"] == 0.2, "the preset is last")
+
+        def early_and_missing():
+            page = bounds(c, "agg")[0]
+            return page["closes"]["early"] > 0 and page
+
+        page = wait_until(early_and_missing, "rounds that close early")
+        expect(any(s["missing_blocks"] for s in page["sources"]), f"sources: {page['sources']}")
+        expect({s["node"] for s in page["sources"]} == set(WORKERS), "every worker is a source")
+        for tensor in page["tensors"]:
+            share = tensor["missing_blocks"] / max(tensor["expected_blocks"], 1)
+            expect(share <= tensor["bound"], f"no more than the bound is missing: {tensor}")
+        wait_until(
+            lambda: any(t["excluded_blocks"] for n in WORKERS for t in bounds(c, n)[0]["tensors"]),
+            "workers that know which of their blocks did not enter",
+        )
+        job = c.status("agg")["jobs"][0]
+        expect(job["rounds_closed_early"] > 0 and job["blocks_missing"] > 0, f"status: {job}")
+        log = c.log("agg")
+        expect("bounds: ltp: 8 tensors in 1 buckets, 2 exact" in log, f"the log says so: {log}")
+        finish(ranks)
+
+
+def a_job_that_is_not_there_is_refused_by_name():
+    with lab() as made, Cluster(made, extra=GATHER) as c:
+        asked = subprocess.run(
+            [CLI, "bounds", "--job", "12ab", "--socket", c.socket("agg")],
+            capture_output=True, text=True, timeout=20, check=False,
+        )  # fmt: skip
+        expect(asked.returncode == 1, "it fails")
+        expect("no job 000012ab here; there are: none" in asked.stderr, asked.stderr)
+
+
+def many_tensors_come_in_pages():
+    with lab() as made, Cluster(made, "star", rate="200 Mbit/s", extra=GATHER) as c:
+        ranks = start_ranks(c, "--tensors", 2000, "--elements", 40000)
+
+        def all_of_them():
+            page = bounds(c, "w2")
+            return page and len(page[0]["tensors"]) == 2000 and page[0]
+
+        page = wait_until(all_of_them, "the bounds of 2000 tensors")
+        names = [t["name"] for t in page["tensors"]]
+        expect(names[1998:] == ["layer.999.weight", "layer.999.bias"], f"in order: {names[-2:]}")
+        expect(not page["more"], "nothing is left")
+        finish(ranks)
+
+
+def unlike_settings_are_told():
+    with lab() as made, Cluster(made, extra=GATHER) as c:
+        c.daemons["w1"].send_signal(signal.SIGTERM)
+        c.daemons["w1"].wait(timeout=10)
+        other = c.config("w1", replace=[("compensation: rescale", "compensation: carry")])
+        with open(c.folder / "w1.log", "ab") as log:
+            c.daemons["w1"] = subprocess.Popen(
+                c.command("w1", other), stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        c.wait_ready("w1")
+        for process in start_ranks(c):
+            text = process.communicate(timeout=30)[0]
+            said = "gather.compensation is carry on node w1 and rescale on node agg"
+            expect(process.returncode != 0 and said in text, f"every rank hears of it: {text}")
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(
+        cluster.run(
+            [
+                bounds_reach_every_node_and_are_used,
+                a_job_that_is_not_there_is_refused_by_name,
+                many_tensors_come_in_pages,
+                unlike_settings_are_told,
+            ]
+        )
+    )
