@@ -54,6 +54,8 @@ std::optional<ProcessReport> parse_line(std::string_view line) {
   process.carried_ops = number(object, {"carried_ops", "carried"});
   process.carried_rounds = number(object, {"carried_rounds", "rounds"});
   process.carried_bytes = number(object, {"carried_bytes", "bytes"});
+  process.partial_rounds = number(object, {"partial_rounds"});
+  process.partial_blocks = number(object, {"partial_blocks"});
   process.fallbacks = number(object, {"fallbacks"});
   process.fallen_back_ops = number(object, {"fallen_back_ops"});
   process.recovered_rounds = number(object, {"recovered_rounds"});
@@ -85,6 +87,10 @@ std::string process_line(const ProcessReport& process) {
     separator = ", ";
   }
   if (!process.passed_through.empty()) line += ")";
+  if (process.partial_rounds > 0) {
+    line += fmt::format(", {} rounds partial in {} blocks", process.partial_rounds,
+                        process.partial_blocks);
+  }
   if (process.fallbacks > 0 || process.fallen_back_ops > 0) {
     line += fmt::format(", fell back {} times for {} collectives", process.fallbacks,
                         process.fallen_back_ops);

@@ -25,6 +25,8 @@ struct ProcessReport {
   std::uint64_t carried_ops = 0;
   std::uint64_t carried_rounds = 0;
   std::uint64_t carried_bytes = 0;
+  std::uint64_t partial_rounds = 0;  // of carried_rounds
+  std::uint64_t partial_blocks = 0;  // that lack some rank's contribution
   std::uint64_t fallbacks = 0;
   std::uint64_t fallen_back_ops = 0;
   std::uint64_t recovered_rounds = 0;

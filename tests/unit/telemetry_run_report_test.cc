@@ -12,6 +12,7 @@ constexpr const char* kRank0 =
     R"({"version": 1, "pid": 11, "rank": "0", "carried_ops": 3, "carried_buckets": 2,)"
     R"( "carried_rounds": 4, "carried_bytes": 5120, "fallbacks": 1, "fallen_back_ops": 2,)"
     R"( "recovered_rounds": 1, "failed_ops": 0, "pending_ns": 1, "waited_ns": 1,)"
+    R"( "partial_rounds": 2, "partial_blocks": 9,)"
     R"( "passed_through": {"device": 2, "reduce_op": 1}, "fallback_cause": "no daemon"})";
 
 }  // namespace
@@ -49,8 +50,8 @@ TEST_CASE("the verdict") {
   CHECK(verdict_text(parse_run_report(kRank0)) ==
         "gradplane: attached: 1 of 1 reporting processes went through gradplane\n"
         "  pid 11, rank 0: attached; carried 3 collectives (4 rounds, 5.0 KiB), passed through 3 "
-        "(device 2, reduce_op 1), fell back 1 times for 2 collectives, recovered 1 rounds: no "
-        "daemon\n");
+        "(device 2, reduce_op 1), 2 rounds partial in 9 blocks, fell back 1 times for 2 "
+        "collectives, recovered 1 rounds: no daemon\n");
   CHECK(verdict_text({}).starts_with("gradplane: not attached: no process reported."));
   CHECK(verdict_text(parse_run_report(R"({"attached": true})"))
             .starts_with("gradplane: attached, but nothing was carried"));
