@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// One rank over gradplane without a framework, for measurements of rounds that may lack something:
+// its messages are gradient buckets with tensors, and it finds out which ranks are in each block.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <optional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "control/protocol/job_key.h"
+#include "dataplane/base/element_type.h"
+#include "dataplane/base/limits.h"
+#include "dataplane/base/loss_bounds.h"
+#include "tests/peers/harness.h"
+#include "tests/peers/tolerant_sum.h"
+#include "trainer-shim/client/client.h"
+
+namespace {
+
+namespace peers = gradplane::peers;
+
+constexpr std::uint32_t kAttachMs = 20'000;
+constexpr int kReadyMs = 90'000;
+constexpr int kWaitMs = 1000;
+constexpr int kSilentWaits = 120;
+constexpr std::size_t kErrorBytes = 512;
+constexpr auto kFp32 = static_cast<std::uint8_t>(gradplane::ElementType::kFloat32);
+
+struct Options {
+  std::string socket;
+  std::string key;
+  std::uint32_t rank = 0;
+  std::uint32_t world = 0;
+  std::string compensation;
+  std::size_t block_bytes = gradplane::kDefaultBlockBytes;
+  std::string commands_path;
+  std::string answers_path;
+};
+
+/// A part of a message that is one round, with the id under which its tensors are known.
+struct Slice {
+  std::size_t offset_elements = 0;
+  std::size_t elements = 0;
+  std::uint32_t bucket = 0;
+  std::vector<peers::MessageTensor> tensors;
+};
+
+class Rank {
+ public:
+  explicit Rank(const Options& options);
+  ~Rank() { gp_detach(session_, 1); }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
+
+  /// Makes a round of which nothing may be missing. Throws std::runtime_error, as run_round does.
+  void greet();
+  nlohmann::json run_round(const peers::Round& round);
+
+ private:
+  const std::vector<Slice>& slices_of(std::size_t elements);
+  void submit(std::span<const float> data, const Slice& slice);
+  /// Waits for one completion; which slice it is of.
+  std::size_t take(std::span<float> data, std::span<const Slice> slices);
+  void reduce(std::span<float> data, std::span<const Slice> slices);
+  /// What the result lacks; nothing when some block of it is no sum.
+  std::optional<peers::Missing> judge(std::span<const float> data, std::uint64_t seed,
+                                      std::span<const Slice> slices) const;
+  [[noreturn]] void fail(const std::string& what) const;
+
+  const Options& options_;
+  peers::RankCode code_;
+  gp_session* session_ = nullptr;
+  std::size_t round_elements_ = 0;
+  std::map<std::size_t, std::vector<Slice>> slices_;  // by the message's elements
+  std::uint32_t last_bucket_ = 0;
+  std::uint32_t next_round_ = 0;
+  std::uint32_t first_round_ = 0;     // of this message
+  std::uint64_t partial_blocks_ = 0;  // of this message, as the daemon says
+};
+
+Rank::Rank(const Options& options)
+    : options_(options), code_(options.world, options.compensation == "rescale") {
+  const auto key = gradplane::protocol::job_key_from_hex(options.key);
+  if (!key) throw std::runtime_error("--key: 32 hex digits");
+  gp_attach_options attach{};
+  attach.socket_path = options.socket.c_str();
+  static_assert(sizeof(*key) == sizeof(attach.job_key));
+  std::memcpy(attach.job_key, key->data(), sizeof attach.job_key);
+  attach.rank = options.rank;
+  attach.world_size = options.world;
+  attach.label = "gradplane_ranks";
+  attach.timeout_ms = kAttachMs;
+  char error[kErrorBytes] = "";
+  if (gp_attach(&attach, &session_, error, sizeof error) != GP_OK) {
+    throw std::runtime_error(error);
+  }
+  if (gp_wait_ready(session_, kReadyMs, error, sizeof error) != GP_OK) {
+    gp_detach(session_, 0);
+    throw std::runtime_error(error);
+  }
+  round_elements_ = gp_round_bytes(session_) / sizeof(float);
+}
+
+void Rank::fail(const std::string& what) const {
+  const char* why = gp_failure(session_);
+  throw std::runtime_error(*why != '\0' ? what + ": " + why : what);
+}
+
+/// Cuts a message and tells the daemon of its tensors, the first time that it has this size.
+const std::vector<Slice>& Rank::slices_of(std::size_t elements) {
+  std::vector<Slice>& slices = slices_[elements];
+  if (!slices.empty()) return slices;
+  const auto tensors = peers::tensors_of(elements);
+  for (std::size_t offset = 0; offset < elements; offset += round_elements_) {
+    Slice slice{.offset_elements = offset,
+                .elements = std::min(round_elements_, elements - offset),
+                .bucket = ++last_bucket_,
+                .tensors = {}};
+    slice.tensors = peers::tensors_within(tensors, offset, slice.elements);
+    std::vector<gp_tensor> named;
+    for (const auto& t : slice.tensors) {
+      named.push_back({t.name.c_str(), t.offset_elements, t.elements});
+    }
+    if (gp_register_bucket(session_, slice.bucket, kFp32, named.data(), named.size()) != GP_OK) {
+      fail("bucket " + std::to_string(slice.bucket) + " is not taken");
+    }
+    slices.push_back(std::move(slice));
+  }
+  return slices;
+}
+
+void Rank::submit(std::span<const float> data, const Slice& slice) {
+  const auto part = data.subspan(slice.offset_elements, slice.elements);
+  std::memcpy(gp_round_memory(session_, next_round_), part.data(), part.size_bytes());
+  const auto elements = static_cast<std::uint32_t>(slice.elements);
+  if (gp_submit(session_, next_round_, elements, kFp32, slice.bucket) != GP_OK) {
+    fail("round " + std::to_string(next_round_) + " is not taken");
+  }
+  ++next_round_;
+}
+
+std::size_t Rank::take(std::span<float> data, std::span<const Slice> slices) {
+  gp_completion completion{};
+  int taken = 0;
+  for (int waits = 0; (taken = gp_poll(session_, &completion)) == 0; ++waits) {
+    if (waits == kSilentWaits) fail("no round is completed for long");
+    if (gp_wait(session_, kWaitMs) != GP_OK) break;
+  }
+  if (taken != 1 || completion.status != GP_OK) fail("a round failed");
+  const std::size_t index = completion.round - first_round_;
+  const Slice& slice = slices[index];
+  const auto part = data.subspan(slice.offset_elements, slice.elements);
+  std::memcpy(part.data(), gp_round_memory(session_, completion.round), part.size_bytes());
+  partial_blocks_ += completion.partial_blocks;
+  return index;
+}
+
+void Rank::reduce(std::span<float> data, std::span<const Slice> slices) {
+  first_round_ = next_round_;
+  partial_blocks_ = 0;
+  const std::size_t ahead = gp_rounds_in_flight_max(session_);
+  std::vector<bool> is_complete(slices.size());
+  std::size_t submitted = 0;
+  for (std::size_t oldest = 0; oldest < slices.size();) {
+    for (; submitted < slices.size() && submitted - oldest < ahead; ++submitted) {
+      submit(data, slices[submitted]);
+    }
+    is_complete[take(data, slices)] = true;
+    while (oldest < slices.size() && is_complete[oldest]) ++oldest;
+  }
+}
+
+void Rank::greet() {
+  std::vector<float> one(1);
+  const Slice whole{.offset_elements = 0, .elements = 1, .bucket = 0, .tensors = {}};
+  reduce(one, {&whole, 1});
+}
+
+std::optional<peers::Missing> Rank::judge(std::span<const float> data, std::uint64_t seed,
+                                          std::span<const Slice> slices) const {
+  peers::Missing missing;
+  const std::size_t block_elements = options_.block_bytes / sizeof(float);
+  for (const Slice& slice : slices) {
+    std::vector<peers::RankSet> sets;
+    for (std::size_t at = 0; at < slice.elements; at += block_elements) {
+      const std::size_t index = slice.offset_elements + at;
+      const auto block = data.subspan(index, std::min(block_elements, slice.elements - at));
+      const auto set = code_.ranks_in(block, seed, index);
+      if (!set) return std::nullopt;
+      sets.push_back(*set);
+    }
+    missing.add(peers::count_missing(sets, options_.world, slice.tensors, block_elements));
+  }
+  return missing;
+}
+
+nlohmann::json Rank::run_round(const peers::Round& round) {
+  if (round.push_only) throw std::runtime_error("gradplane has no push without a result");
+  peers::RoundClock clock;
+  std::vector<float> data(round.bytes / sizeof(float));
+  code_.fill(data, round.seed, options_.rank);
+  const auto& slices = slices_of(data.size());
+  clock.start(round.at_ns);
+  reduce(data, slices);
+  clock.end();
+  if (round.spoil) data[0] += 1;
+  const auto missing = judge(data, round.seed, slices);
+  // What lacks something is what the daemon says.
+  const bool is_correct = missing && missing->partial_blocks == partial_blocks_;
+  auto answer = peers::round_answer(options_.rank, clock, is_correct, data);
+  answer["partial_blocks"] = partial_blocks_;
+  if (!missing) return answer;
+  answer["missing_share"] =
+      static_cast<double>(missing->missing_count) / static_cast<double>(missing->expected_count);
+  answer["worst_missing_share"] = missing->worst_share;
+  return answer;
+}
+
+int run(const Options& options) {
+  peers::Harness harness(options.commands_path, options.answers_path);
+  try {
+    Rank rank(options);
+    rank.greet();
+    harness.answer({{"ready", true}, {"rank", options.rank}});
+    while (const auto round = harness.next()) harness.answer(rank.run_round(*round));
+    return 0;
+  } catch (const std::exception& e) {
+    harness.answer({{"rank", options.rank}, {"error", e.what()}});
+  }
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("A rank over gradplane that finds out who is in each block of its sums.");
+  Options o;
+  app.add_option("--socket", o.socket, "of the daemon")->required();
+  app.add_option("--key", o.key, "of the job, 32 hex digits")->required();
+  app.add_option("--rank", o.rank, "from 0")->required();
+  app.add_option("--world", o.world, "how many ranks")
+      ->required()
+      ->check(CLI::Range(std::uint32_t{1}, peers::kMaxCodedRanks));
+  app.add_option("--compensation", o.compensation, "as the daemons have it")
+      ->required()
+      ->check(CLI::IsMember({"zero", "rescale"}));
+  app.add_option("--block-bytes", o.block_bytes, "as the daemons have it")
+      ->check(CLI::Range(gradplane::kMinBlockBytes, gradplane::kMaxBlockBytes));
+  app.add_option("--commands", o.commands_path, "FIFO; default: stdin");
+  app.add_option("--answers", o.answers_path, "FIFO; default: stdout");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    return run(o);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "gradplane_ranks: %s\n", e.what());
+    return 1;
+  }
+}
