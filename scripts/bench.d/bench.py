@@ -25,7 +25,7 @@ import report  # noqa: E402
 # However large a case is, each contestant has time for a few rounds at the bound.
 LIMIT_BOUNDS = 3
 # What a benchmark's module has: DESCRIPTION, make_contestants, make_cases, bound_s, ...
-NAMES = ("allreduce", "incast", "train")
+NAMES = ("allreduce", "incast", "ltp", "train", "accuracy")
 
 
 def parse_arguments():
@@ -130,6 +130,8 @@ def measure(module, group, options, machine, progress, done):
                 set_links(lab, case)
                 progress.say(f"{cases.label(case)}: starting")
                 up = contestants.start_missing()
+                if hasattr(module, "is_asked"):
+                    up = [one for one in up if module.is_asked(one.name, case)]
                 bound_s = module.bound_s(case)
                 series = harness.run_case(
                     lab, up, machine, case["bytes"],
@@ -138,6 +140,7 @@ def measure(module, group, options, machine, progress, done):
                     progress.round(cases.label(case)),
                     max(LIMIT_BOUNDS * bound_s,
                         module.QUICK_LIMIT_SECONDS if quick else module.LIMIT_SECONDS),
+                    getattr(module, "ROUND_SECONDS", harness.ROUND_SECONDS),
                 )  # fmt: skip
                 for one in series:
                     if one.failure:  # its failure must not be that of the next case
@@ -182,7 +185,7 @@ def main():
     progress.end()
     if not entries:
         sys.exit("bench: no case matches --case")
-    print(report.table(entries))
+    print(report.table(entries, getattr(module, "COLUMNS", report.COLUMNS)))
     if options.plots:
         import plots
 

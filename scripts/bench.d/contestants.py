@@ -12,6 +12,7 @@ import itertools
 import json
 import os
 import pathlib
+import secrets
 import signal
 import sys
 
@@ -33,6 +34,7 @@ ROUND_SECONDS = 120
 LEAVE_SECONDS = 60
 # A daemon whose turn it is not is silent for a while, and so are all its peers.
 PATIENCE = "liveness:\n  suspect_after: 10 min\n"
+EXACT = "preset: exact"
 
 
 class Contestant:
@@ -225,13 +227,16 @@ class GradplaneContestant(Contestant):
         self.reports = []
 
     def _start(self, rate_bits):
-        for report in self.logs.glob("report-*.json"):
-            report.unlink()
         self.nodes = gradplane_nodes.GradplaneNodes(
             self.build, self._lab, self.server.name, rate_bits=rate_bits, logs=self.logs,
             number=self.number, **self._settings,
         )  # fmt: skip
         self.nodes.wait_until_up()
+        self._start_ranks()
+
+    def _start_ranks(self):
+        for report in self.logs.glob("report-*.json"):
+            report.unlink()
         sockets = ",".join(self.nodes.socket(host.name) for host in self.workers)
         launcher = self.nodes.run_command(self.workers[0].name, "--require")
         command = [*launcher, *self._torch_command(self.management)]
@@ -296,3 +301,45 @@ class GradplaneContestant(Contestant):
             if not report["carried_ops"]:
                 troubles.append(f"rank {report['rank']}: gradplane carried nothing: {report}")
         return troubles
+
+
+class TolerantContestant(GradplaneContestant):
+    """Ranks over gradplane whose messages are gradient buckets, under a `gather` section.
+
+    Each rank finds out for every block which ranks are in it (tests/peers/gradplane_ranks.cc), so a
+    round is right when every block is a sum of some ranks, as many blocks lack somebody as the
+    daemon says, and all replicas hold the same bits; its answers tell what was missing. With the
+    preset `exact` nothing may be.
+    """
+
+    def __init__(self, plan, name, gather, compensation="rescale", root_is_first_host=False):
+        """`gather` is the rest of the YAML section, in braces."""
+        self._compensation = compensation
+        self._is_exact = gather == EXACT
+        # Without rounds that are exact in any case, of which a benchmark has too few.
+        gather = f"gather: {{compensation: {compensation}, strict_rounds: 0, {gather}}}\n"
+        super().__init__(plan, root_is_first_host, gather)
+        self.name = f"gradplane-{plan}-{name}"
+
+    def _start_ranks(self):
+        program = self.build / PEERS / "gradplane_ranks"
+        if not os.access(program, os.X_OK):
+            raise ContestantError(f"{program} is missing; run scripts/build")
+        key = secrets.token_hex(16)
+        for rank, host in enumerate(self.workers):
+            command = [program, "--socket", self.nodes.socket(host.name), "--key", key,
+                       "--rank", rank, "--world", len(self.workers),
+                       "--compensation", self._compensation,
+                       "--commands", self._ranks.commands_path(rank),
+                       "--answers", self._ranks.answers_path(rank)]  # fmt: skip
+            self._add(f"rank-{rank}", host, command)
+
+    def round(self, *arguments, **options):
+        answers = super().round(*arguments, **options)
+        for answer in answers:
+            if self._is_exact and answer.get("missing_share"):
+                answer["correct"] = False
+        return answers
+
+    def _troubles(self):
+        return Contestant._troubles(self)

@@ -50,6 +50,8 @@ class Round:
     late_frames: int  # that the emulated network delivered over a millisecond too late
     delivered_frames: int
     lost_by_switch: int  # frames that the network lost although it should not have
+    missing_share: float | None = None  # of the ranks' blocks; None: the ranks do not say
+    worst_missing_share: float | None = None  # of one rank's blocks of one tensor
     error: str = ""
 
 
@@ -76,6 +78,13 @@ def push_spread(answers, at_ns):
         if ends:
             return max(ends) / max(1, min(ends))
     return None
+
+
+def missing(answers):
+    """The fields of a Round that say what the sums lack. All ranks hold the same sums."""
+    keys = ("missing_share", "worst_missing_share")
+    said = [answer for answer in answers if all(key in answer for key in keys)]
+    return {key: max(answer[key] for answer in said) for key in keys} if said else {}
 
 
 def judge(answers, at_ns):
@@ -134,6 +143,7 @@ class Meters:
             "needed": needed,
             "retransmitted": again,
             **meters.network_use(stats),
+            **missing(answers),
         }
 
     def _sent_again(self):
@@ -150,14 +160,14 @@ def lead_seconds(message_bytes, ranks):
     return LEAD_SECONDS + message_bytes * ranks / PREPARED_BYTES_PER_SECOND
 
 
-def one_round(lab, contestant, machine, seed, message_bytes):
-    """(Round, late)."""
+def one_round(lab, contestant, machine, seed, message_bytes, round_s=ROUND_SECONDS):
+    """(Round, late). A round that takes longer than `round_s` is an error."""
     factor = getattr(contestant, "lead_factor", 1)
     gauges = Meters(lab, contestant, machine)
     gauges.begin()
     lead_s = factor * lead_seconds(message_bytes, len(lab.hosts))
     at_ns = time.monotonic_ns() + int(1e9 * lead_s)
-    answers = contestant.round(seed, message_bytes, at_ns, timeout=lead_s + ROUND_SECONDS)
+    answers = contestant.round(seed, message_bytes, at_ns, timeout=lead_s + round_s)
     seconds, spread, correct, late, error = judge(answers, at_ns)
     if error:
         return failed_round(error), False
@@ -169,16 +179,16 @@ def one_round(lab, contestant, machine, seed, message_bytes):
 class Turns:
     """One contestant's rounds of a case, within its time."""
 
-    def __init__(self, lab, contestant, machine, message_bytes, limit_s):
+    def __init__(self, lab, contestant, machine, message_bytes, limit_s, round_s):
         self._lab, self._contestant, self._machine = lab, contestant, machine
-        self._message_bytes, self._limit_s = message_bytes, limit_s
+        self._message_bytes, self._limit_s, self._round_s = message_bytes, limit_s, round_s
         self._spent_s = 0.0
         self._attempts = 0
         self.series = Series(contestant.name)
 
     def take(self, is_warm_up):
         """One round, again while ranks begin it late. A warm-up takes a quarter of the time at
-        most; then its rounds count."""
+        most; then its rounds count, and so does one that took all of the time."""
         mine = self.series
         while not mine.failure:
             enough = len(mine.rounds) >= LEAST_ROUNDS
@@ -188,7 +198,7 @@ class Turns:
             self._attempts += 1  # no two have the same data
             done, late = one_round(
                 self._lab, self._contestant, self._machine, FIRST_SEED + self._attempts,
-                self._message_bytes,
+                self._message_bytes, self._round_s,
             )  # fmt: skip
             self._spent_s += done.seconds + TURN_SECONDS
             if done.error:
@@ -196,18 +206,19 @@ class Turns:
             elif late and mine.discarded_late < MAX_DISCARDED:
                 mine.discarded_late += 1
                 continue
-            elif is_warm:
+            elif is_warm or done.seconds > self._limit_s:
                 mine.accepted_late += late
                 mine.rounds.append(done)
             return
 
 
-def run_case(lab, contestants, machine, message_bytes, repeats, warm_up, progress, limit_s):
+def run_case(lab, contestants, machine, message_bytes, repeats, warm_up, progress, limit_s,
+             round_s=ROUND_SECONDS):  # fmt: skip
     """Interleaves: one round of each contestant in turn, in an order that is drawn anew each time.
-    `limit_s` bounds the time that any one contestant may take, but for LEAST_ROUNDS. Gives a
-    Series for each."""
+    `limit_s` bounds the time that any one contestant may take, but for LEAST_ROUNDS, and `round_s`
+    that of a round. Gives a Series for each."""
     order = random.Random(FIRST_SEED)
-    turns = {c.name: Turns(lab, c, machine, message_bytes, limit_s) for c in contestants}
+    turns = {c.name: Turns(lab, c, machine, message_bytes, limit_s, round_s) for c in contestants}
     for number in range(-warm_up, repeats):
         for name in order.sample(list(turns), len(turns)):
             turns[name].take(is_warm_up=number < 0)
@@ -234,6 +245,7 @@ def result(series, case, bound_s, cores):
     cpu = {h: sum(done.cpu_seconds[h] for done in rounds) / total for h in rounds[0].cpu_seconds}
     needed = sum(done.needed for done in rounds)
     again = sum(done.retransmitted for done in rounds)
+    lacking = [done for done in rounds if done.missing_share is not None]
     pushes = [done.push_spread for done in rounds if done.push_spread is not None]
     entry.update(
         over_bound=entry["median_s"] / bound_s,
@@ -247,6 +259,8 @@ def result(series, case, bound_s, cores):
         spread=statistics.median(done.spread for done in rounds),
         push_spread=statistics.median(pushes) if pushes else None,
         retransmitted_over_needed=again / max(1, needed),
+        missing_share=statistics.mean(d.missing_share for d in lacking) if lacking else None,
+        worst_missing_share=max((d.worst_missing_share for d in lacking), default=None),
         deepest_queue_bytes=max(done.deepest_queue_bytes for done in rounds),
         discarded_late=series.discarded_late,
         accepted_late=series.accepted_late,

@@ -74,6 +74,19 @@ COLUMNS = (
 )
 
 
+def share_text(share):
+    return "-" if share is None else f"{share * 100:.2f} %"
+
+
+# Of rounds that may lack something; the remarks stay in the last column.
+TOLERANT_COLUMNS = (
+    *COLUMNS[:-1],
+    ("missing", lambda e: share_text(e["missing_share"])),
+    ("of a tensor", lambda e: share_text(e["worst_missing_share"])),
+    COLUMNS[-1],
+)
+
+
 def remarks(entry):
     """What must be known before a row is believed."""
     late = entry["late_frames_share"]

@@ -43,7 +43,22 @@ def make_contestants(quick):
     ours = ("sharded",) if quick else ("sharded", "star")
     found = [Contestant(f"gloo-{cc}", cc=cc) for cc in gloo]
     # With the star the first host is the root, and has a rank as all have.
-    return found + [Contestant(f"gradplane-{plan}", plan=plan) for plan in ours]
+    found += [Contestant(f"gradplane-{plan}", plan=plan) for plan in ours]
+    return found if quick else found + [tolerant(*words) for words in TOLERANT]
+
+
+# What `accuracy` models, over gradplane's own rounds.
+TOLERANT = (
+    ("ltp", "preset: ltp", "zero"),
+    ("ltp", "preset: ltp", "rescale"),
+    ("ltp", "preset: ltp", "carry"),
+    ("plot", "preset: plot", "rescale"),
+)
+
+
+def tolerant(name, gather, compensation):
+    section = f"gather: {{{gather}, compensation: {compensation}}}\n"
+    return Contestant(f"gradplane-star-{name}-{compensation}", plan="star", gather=section)
 
 
 def make_cases(quick):
@@ -155,6 +170,9 @@ def training_result(case, runs):
         "carried": sum(run.carried for run in counted) if counted else None,
         "fallen_back": sum(run.fallen_back for run in counted) if counted else None,
         "passed_through": sum(run.passed_through for run in counted) if counted else None,
+        "rounds": sum(run.rounds for run in counted) if counted else None,
+        "partial_rounds": sum(run.partial_rounds for run in counted) if counted else None,
+        "partial_blocks": sum(run.partial_blocks for run in counted) if counted else None,
         "curves": [run.curve for run in runs],
     }
 
@@ -180,6 +198,12 @@ def to_target(entry):
     return with_range(entry["median_to_target_s"], min(times), max(times), "{:.1f}")
 
 
+def partial(entry):
+    """The rounds that lacked something."""
+    rounds = entry["rounds"]
+    return "-" if not rounds else f"{entry['partial_rounds'] / rounds:.0%}"
+
+
 COLUMNS = (
     ("contestant", lambda e: e["contestant"]),
     ("seeds", lambda e: str(e["runs"])),
@@ -192,6 +216,7 @@ COLUMNS = (
     ("sent again", lambda e: f"{e['retransmitted_over_needed'] * 100:.1f} %"),
     ("MB on wire", lambda e: f"{e['wire_bytes'] / 1e6:.1f}"),
     ("carried", lambda e: "-" if e["carried"] is None else str(e["carried"])),
+    ("partial", partial),
     ("CPU", lambda e: f"{(e['machine_busy'] or 0) * 100:.0f} %"),
 )
 

@@ -33,11 +33,13 @@ _numbers = itertools.count()
 
 @dataclasses.dataclass(frozen=True)
 class Contestant:
-    """Who sums the gradients: gradplane by a plan, or Gloo over the kernel's TCP."""
+    """Who sums the gradients: gradplane by a plan, or Gloo over the kernel's TCP. `gather` is that
+    section of the YAML; empty: sums are exact."""
 
     name: str
     cc: str | None = None
     plan: str | None = None
+    gather: str = ""
 
 
 @dataclasses.dataclass
@@ -65,6 +67,9 @@ class Run:
     carried: int | None = None  # all-reduces, over all ranks
     fallen_back: int | None = None
     passed_through: int | None = None
+    rounds: int | None = None
+    partial_rounds: int | None = None  # of which some block lacked some rank
+    partial_blocks: int | None = None
 
     @property
     def iterations(self):
@@ -102,6 +107,7 @@ class Training:
             self._nodes = self._gauges.nodes = gradplane_nodes.GradplaneNodes(
                 build, self._lab, self._hosts[0].name, self._contestant.plan,
                 self._case["rate_bits_per_second"], self._logs, number=0,
+                extra=self._contestant.gather,
             )  # fmt: skip
             self._nodes.wait_until_up()
         port = FIRST_PORT + next(_numbers) % PORTS
@@ -115,6 +121,8 @@ class Training:
                 "OMP_NUM_THREADS": "1",
                 "GRADPLANE_REPORT": str(self._logs / "report-%r.json"),
             }
+            if self._contestant.gather:  # bounds may follow from names, which DDP tells only then
+                environment["TORCH_DISTRIBUTED_DEBUG"] = "INFO"
             command = self._nodes.run_command(host.name, "--require") if self._nodes else []
             command += [PYTHON, JOB, "--model", self._case["model"], "--seed", self._seed]
             command += ["--epochs", self._case["epochs"]]
@@ -194,6 +202,9 @@ class Training:
             "carried": sum(report["carried_ops"] for report in reports),
             "fallen_back": sum(r["fallbacks"] + r["fallen_back_ops"] for r in reports),
             "passed_through": sum(sum(r["passed_through"].values()) for r in reports),
+            "rounds": sum(report["carried_rounds"] for report in reports),
+            "partial_rounds": sum(report["partial_rounds"] for report in reports),
+            "partial_blocks": sum(report["partial_blocks"] for report in reports),
         }
 
 

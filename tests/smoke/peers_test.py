@@ -107,6 +107,16 @@ def two_plans_take_turns(*place):
             expect(counted["blocks_sent"] > blocks, f"{contestant.name} sent blocks: {counted}")
 
 
+def tolerant_sums_are_legible(*place):
+    """Ranks that know the sums of all sets of ranks: exact rounds lack nobody, others may."""
+    for name, gather in (("exact", contestants.EXACT), ("20pc", 'bounds: {"*": 20 %}')):
+        tolerant = contestants.TolerantContestant("star", name, gather, root_is_first_host=True)
+        with started(tolerant, *place):
+            for seed in range(5):
+                sum_is_right(tolerant, seed)
+            spoiled_sum_is_seen(tolerant, 9, 1)
+
+
 def a_lost_rank_ends_the_round(contestant, *place):
     with started(contestant, *place):
         victim = next(p for p in contestant.processes if p.name == "rank-1")
@@ -159,6 +169,7 @@ def every_contestant():
         a_lost_rank_ends_the_round(server("reno"), *place)
         sums_are_right(contestants.GlooContestant("cubic"), *place)
         two_plans_take_turns(*place)
+        tolerant_sums_are_legible(*place)
         if os.access(BUILD / contestants.PEERS / "mpi_ranks", os.X_OK):
             sums_are_right(contestants.OpenMpiContestant("cubic"), *place)
         else:

@@ -197,6 +197,27 @@ class Harness(unittest.TestCase):
             FakeLab(), [never], FakeMachine(), 64, 10, 1, lambda *_: None, limit_s=20
         )
         self.assertEqual(len(series[0].rounds), harness.LEAST_ROUNDS)
+        self.assertEqual(never.rounds, harness.LEAST_ROUNDS)  # none was run to warm up alone
+
+    def test_what_is_missing_comes_out(self):
+        share = lambda number, *_: 0.01 * number  # noqa: E731
+        found = run(FakeContestant("a", (5, 5), missing_share=share, worst_missing_share=share),
+                    FakeContestant("b", (5, 5)))  # fmt: skip
+        self.assertAlmostEqual(found["a"]["missing_share"], 0.035)  # of rounds 2 to 5
+        self.assertAlmostEqual(found["a"]["worst_missing_share"], 0.05)
+        self.assertIsNone(found["b"]["missing_share"])
+        table = report.table(list(found.values()), report.TOLERANT_COLUMNS)
+        self.assertIn("| 3.50 % | 5.00 % | 50 % |", table)
+        self.assertIn("| - | - | 50 % |", table)
+
+    def test_a_round_has_its_time(self):
+        asked = []
+        contestant = FakeContestant("a", (5,))
+        inner = contestant.round
+        contestant.round = lambda *words, timeout: (asked.append(timeout), inner(*words))[1]
+        harness.run_case(FakeLab(), [contestant], FakeMachine(), 64, 1, 0, lambda *_: None,
+                         limit_s=20, round_s=777)  # fmt: skip
+        self.assertTrue(777 <= asked[0] < 778)
 
 
 class Bounds(unittest.TestCase):
