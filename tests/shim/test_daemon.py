@@ -107,6 +107,18 @@ def test_training():
     expect(found[0]["fallbacks"] == 0, str(found[0]), outcomes)
 
 
+def test_training_under_bounds():
+    # On one host nothing is lost; a daemon that did not take every bucket that DDP makes, and makes
+    # again, would end the session.
+    with Daemon("gather: {preset: ltp, strict_rounds: 0}\n") as daemon:
+        outcomes, found = run(daemon.socket, "ddp+dtypes", 4)
+        said = [o.all_said for o in outcomes]
+        expect(all(s == said[0] for s in said), "the replicas have the same bits", outcomes)
+        for report in found:
+            expect(report["carried_buckets"] == 42, str(report), outcomes)
+            expect(report["fallbacks"] == report["partial_rounds"] == 0, str(report), outcomes)
+
+
 def expect_survival(number, **env):
     """The daemon ends while ranks train, and another one starts in its place."""
     with Daemon() as daemon:
