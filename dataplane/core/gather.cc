@@ -121,7 +121,7 @@ std::optional<CloseReason> Gather::may_close(Instant now) const {
   bool any_absent = false;
   bool early = true;
   bool deadline = true;
-  const std::optional<Duration> largest = largest_threshold();
+  const std::optional<Duration> limit = deadline_age();
   for (const Source& source : sources_) {
     if (complete(source)) continue;
     if (!source.started) {
@@ -131,8 +131,7 @@ std::optional<CloseReason> Gather::may_close(Instant now) const {
     }
     if (!source.bounded) return std::nullopt;
     early = early && may_miss(source, now);
-    deadline = deadline && source.critical_missing == 0 && largest &&
-               now - source.first_at >= *largest + slack();
+    deadline = deadline && source.critical_missing == 0 && limit && now - source.first_at >= *limit;
   }
   if (!early && !deadline) return std::nullopt;
   if (any_absent) return CloseReason::kAbsent;
@@ -146,6 +145,16 @@ std::optional<Duration> Gather::largest_threshold() const {
     if (threshold && (!largest || *threshold > *largest)) largest = threshold;
   }
   return largest;
+}
+
+/// The age at which a round stops waiting for its bounds. Whoever is over a bound must have had the
+/// time for the repair that the bound asks for.
+std::optional<Duration> Gather::deadline_age() const {
+  const std::optional<Duration> largest = largest_threshold();
+  if (!largest) return std::nullopt;
+  Duration repair;
+  for (const Source& source : sources_) repair = std::max(repair, source.rtt);
+  return *largest + std::max(slack(), repair * kRepairHalfRoundTrips / 2);
 }
 
 /// How long the source would have taken had it lost only what is worth a repair.

@@ -22,7 +22,7 @@ namespace gradplane::core {
 enum class CloseReason : std::uint8_t {
   kFull,      // every block of every source was in
   kEarly,     // who lacked something had had the time for it, and every tensor was in its bound
-  kDeadline,  // the time was over; every critical block was in
+  kDeadline,  // its time and that of a repair was over; every critical block was in
   kAbsent,    // some source had sent nothing for too long, and was gone on without
 };
 inline constexpr std::size_t kCloseReasons = 4;
@@ -121,6 +121,7 @@ class Gather {
   bool is_absent(const Source& source, Instant now) const;
   bool may_miss(const Source& source, Instant now) const;
   std::optional<Duration> largest_threshold() const;
+  std::optional<Duration> deadline_age() const;
   Duration slack() const { return limits_.slack.value_or(learned_slack_.value()); }
   static Duration completion_of(const Source& source, bool complete, Instant now);
 

@@ -251,3 +251,13 @@ TEST_CASE("a source that is cut off while it sends gets more time in the very ne
   rig.gather->close(CloseReason::kDeadline, kStart + Duration::ms(80));
   CHECK(rig.gather->report(1).threshold_ns == Duration::ms(160).count_ns());
 }
+
+TEST_CASE("the deadline leaves a long path the time of a repair, however small the slack") {
+  Rig rig({.strict_rounds = 0, .slack = Duration::ms(1)});
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 80, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::ms(52)));
+  CHECK(rig.at(Duration::ms(53)) == CloseReason::kDeadline);
+}
