@@ -18,7 +18,8 @@ FIRST_UDP_PORT = 47000
 UDP_PORTS = 128  # of a cluster, at most
 DAEMON = "dataplane/daemon/gradplaned"
 CLI = "control/cli/gradplane"
-JOB_COUNTERS = ("blocks_sent", "blocks_lost", "blocks_retransmitted", "blocks_duplicate")
+JOB_COUNTERS = ("blocks_sent", "blocks_lost", "blocks_retransmitted", "blocks_duplicate",
+                "rounds_closed_early", "rounds_closed_deadline")  # fmt: skip
 
 CONFIG = """\
 control:

@@ -24,6 +24,7 @@ PREPARED_BYTES_PER_SECOND = 100e6
 MAX_LEAD_FACTOR = 16
 MAX_DISCARDED = 20
 FIRST_SEED = 1000
+CLOSES = ("rounds_closed_early", "rounds_closed_deadline")
 # What a turn takes beside its round: reading meters, waking up, checking.
 TURN_SECONDS = 0.3
 
@@ -52,6 +53,9 @@ class Round:
     lost_by_switch: int  # frames that the network lost although it should not have
     missing_share: float | None = None  # of the ranks' blocks; None: the ranks do not say
     worst_missing_share: float | None = None  # of one rank's blocks of one tensor
+    # gradplane's rounds that did not wait for every block; a long message is several.
+    rounds_closed_early: int = 0
+    rounds_closed_deadline: int = 0
     error: str = ""
 
 
@@ -131,7 +135,8 @@ class Meters:
             name = answer.get("namespace")
             if name in own and "other_cpu_ns" in answer:
                 own[name] = max(0.0, own[name] - answer["other_cpu_ns"] / 1e9)
-        needed, again = self._sent_again()
+        now = self._contestant.counters()
+        needed, again = self._sent_again(now)
         return {
             "push_spread": push_spread(answers, at_ns),
             "cpu_seconds": {
@@ -144,10 +149,10 @@ class Meters:
             "retransmitted": again,
             **meters.network_use(stats),
             **missing(answers),
+            **{key: now[key] - self._counters[key] for key in CLOSES if now and key in now},
         }
 
-    def _sent_again(self):
-        now = self._contestant.counters()
+    def _sent_again(self, now):
         if now is not None:
             sent, again = (
                 now[key] - self._counters[key] for key in ("blocks_sent", "blocks_retransmitted")
@@ -261,6 +266,7 @@ def result(series, case, bound_s, cores):
         retransmitted_over_needed=again / max(1, needed),
         missing_share=statistics.mean(d.missing_share for d in lacking) if lacking else None,
         worst_missing_share=max((d.worst_missing_share for d in lacking), default=None),
+        **{key: sum(getattr(done, key) for done in rounds) for key in CLOSES},
         deepest_queue_bytes=max(done.deepest_queue_bytes for done in rounds),
         discarded_late=series.discarded_late,
         accepted_late=series.accepted_late,

@@ -78,11 +78,19 @@ def share_text(share):
     return "-" if share is None else f"{share * 100:.2f} %"
 
 
+def closes_text(entry):
+    """Rounds that closed before they were complete, of all that were measured."""
+    if entry["missing_share"] is None:
+        return "-"
+    return f"{entry['rounds_closed_early']} / {entry['rounds_closed_deadline']}"
+
+
 # Of rounds that may lack something; the remarks stay in the last column.
 TOLERANT_COLUMNS = (
     *COLUMNS[:-1],
     ("missing", lambda e: share_text(e["missing_share"])),
     ("of a tensor", lambda e: share_text(e["worst_missing_share"])),
+    ("early / deadline", closes_text),
     COLUMNS[-1],
 )
 

@@ -158,6 +158,22 @@ class Harness(unittest.TestCase):
         contestant.blocks = {"blocks_sent": 5, "blocks_retransmitted": 1}
         self.assertAlmostEqual(run(contestant)["a"]["retransmitted_over_needed"], 0.1)
 
+    def test_rounds_that_closed_before_they_were_complete_are_counted(self):
+        contestant = FakeContestant("a", (5,))
+        contestant.blocks = {"blocks_sent": 5, "blocks_retransmitted": 1}
+        contestant.blocks |= {"rounds_closed_early": 7, "rounds_closed_deadline": 9}
+        inner = contestant.round
+
+        def round_(*words, **more):
+            contestant.blocks["rounds_closed_early"] += 2
+            contestant.blocks["rounds_closed_deadline"] += 1
+            return inner(*words, **more)
+
+        contestant.round = round_
+        found = run(contestant)["a"]
+        self.assertEqual(found["rounds_closed_early"], 8)  # of four rounds
+        self.assertEqual(found["rounds_closed_deadline"], 4)
+
     def test_a_rank_without_an_end_is_an_error(self):
         silent = FakeContestant("a", (5, 5))
         inner = silent.round
@@ -207,8 +223,8 @@ class Harness(unittest.TestCase):
         self.assertAlmostEqual(found["a"]["worst_missing_share"], 0.05)
         self.assertIsNone(found["b"]["missing_share"])
         table = report.table(list(found.values()), report.TOLERANT_COLUMNS)
-        self.assertIn("| 3.50 % | 5.00 % | 50 % |", table)
-        self.assertIn("| - | - | 50 % |", table)
+        self.assertIn("| 3.50 % | 5.00 % | 0 / 0 | 50 % |", table)
+        self.assertIn("| - | - | - | 50 % |", table)
 
     def test_a_round_has_its_time(self):
         asked = []
