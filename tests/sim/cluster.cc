@@ -145,7 +145,7 @@ class Simulation {
       const auto last = bucket.last_round();
       if (closes == host.closes_seen[b] || !last) continue;
       const bool unclear = closes != host.closes_seen[b] + 1;
-      checker_.on_close(index_of(host), last->round, last->reason, unclear);
+      checker_.on_close(index_of(host), scenario_.index_of(last->round), last->reason, unclear);
       host.closes_seen[b] = closes;
     }
   }

@@ -41,6 +41,10 @@ struct Scenario {
   bool paced = true;                       // nodes know their link's rate
   Duration limit = Duration::seconds(60);  // virtual; a run that takes longer has hung
   Tolerance tolerance;
+
+  /// The number on the wire of an entry of `rounds`, and back. Numbers wrap around.
+  std::uint32_t id_of(std::uint32_t index) const { return plan.activation_round + index; }
+  std::uint32_t index_of(std::uint32_t id) const { return id - plan.activation_round; }
 };
 
 /// What the rounds of buckets lacked and why. Read from the sums, but for `closes`.

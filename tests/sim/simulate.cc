@@ -74,6 +74,7 @@ struct Seeds {
   std::uint64_t count = 1;
   bool verbose = false;
   bool tolerant = false;
+  bool stop = false;
 };
 /// So many tolerant scenarios show everything that they can.
 constexpr std::uint64_t kShowAll = 200;
@@ -105,6 +106,7 @@ int run_seeds(const Seeds& seeds, const char* program) {
     ++failed;
     std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s--seed %" PRIu64 " --verbose\n", s,
                 outcome.failure.c_str(), program, seeds.tolerant ? "--tolerant " : "", s);
+    if (seeds.stop) return 1;
   }
   std::printf("%" PRIu64 " passed, %" PRIu64 " failed\n", seeds.count - failed, failed);
   const bool shown = !seeds.tolerant || shows_losses(totals) || seeds.count < kShowAll;
@@ -119,6 +121,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seeds.first, "the first seed");
   app.add_option("--count", seeds.count, "how many seeds");
   app.add_flag("--verbose", seeds.verbose, "a line or two for each seed");
+  app.add_flag("--stop", seeds.stop, "at the first seed that fails");
   app.add_flag("--tolerant", seeds.tolerant, "buckets that may lose something");
   Timing timing;
   CLI::App* time = app.add_subcommand("time", "times rounds on one network against the bound");

@@ -71,7 +71,7 @@ std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t rou
     shares.push_back({begin, tree.weight});
     begin += tree.weight;
   }
-  const std::uint64_t first = shares[round % shares.size()].begin;
+  const std::uint64_t first = shares[scenario_.id_of(round) % shares.size()].begin;
   std::vector<Part> parts;
   for (std::size_t t = 0; t < shares.size(); ++t) {
     Part part;

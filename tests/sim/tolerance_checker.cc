@@ -83,12 +83,13 @@ double ToleranceChecker::contribution(std::uint32_t round, std::uint32_t rank,
 
 std::string ToleranceChecker::on_result(std::uint32_t rank, const ipc::Completion& completion,
                                         std::span<const std::byte> slot) {
-  Decoded& result = decoded_[completion.round];
+  const std::uint32_t round = scenario_.index_of(completion.round);
+  Decoded& result = decoded_[round];
   if (!result.done) {
     result.done = true;
-    std::string wrong = decode(completion.round, slot);
-    if (wrong.empty()) wrong = count_missing(completion.round);
-    if (wrong.empty()) wrong = check_bounds(completion.round);
+    std::string wrong = decode(round, slot);
+    if (wrong.empty()) wrong = count_missing(round);
+    if (wrong.empty()) wrong = check_bounds(round);
     if (!wrong.empty()) return wrong;
   }
   if (completion.contributors != result.contributors ||

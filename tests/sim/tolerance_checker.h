@@ -26,7 +26,7 @@ class ToleranceChecker {
  public:
   ToleranceChecker(const Scenario& scenario, std::uint32_t world);
 
-  /// What `rank` writes at `element` of a bucket's round.
+  /// What `rank` writes at `element` of a bucket's round. Rounds are places in Scenario::rounds.
   double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element) const;
 
   /// A rank has got a round of a bucket. Empty, or the invariant that does not hold.

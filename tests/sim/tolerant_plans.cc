@@ -55,6 +55,7 @@ api::Plan draw_plan(Dice& dice) {
       plan = star(hosts);
   }
   if (dice.below(3) == 0) crowd(dice, plan);
+  if (dice.below(4) == 0) plan.activation_round = 0U - static_cast<std::uint32_t>(dice.below(20));
   return plan;
 }
 

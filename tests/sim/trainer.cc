@@ -122,12 +122,13 @@ double Trainer::value_of(std::uint32_t round, std::uint32_t element) const {
 void Trainer::submit_next() {
   const std::uint32_t round = submitted_++;
   const RoundPlan& plan = scenario_.rounds[round];
-  const std::span<std::byte> slot = channel_->channel.slot(round);
+  const std::uint32_t id = scenario_.id_of(round);
+  const std::span<std::byte> slot = channel_->channel.slot(id);
   const std::size_t width = element_bytes(plan.type);
   for (std::uint32_t e = 0; e < plan.elements; ++e) {
     store(plan.type, slot.data() + e * width, value_of(round, e));
   }
-  const bool pushed = submissions_.push({.round = round,
+  const bool pushed = submissions_.push({.round = id,
                                          .elements = plan.elements,
                                          .element_type = static_cast<std::uint8_t>(plan.type),
                                          .flags = 0,
@@ -137,7 +138,7 @@ void Trainer::submit_next() {
 }
 
 void Trainer::check(const ipc::Completion& completion) {
-  const std::uint32_t round = completion.round;
+  const std::uint32_t round = scenario_.index_of(completion.round);
   const auto fail = [&](const std::string& what) {
     if (failure_.empty()) {
       failure_ = "rank " + std::to_string(rank_) + ", round " + std::to_string(round) + ": " + what;
@@ -149,7 +150,7 @@ void Trainer::check(const ipc::Completion& completion) {
   if (completion.status != ipc::CompletionStatus::kOk) return fail("failed");
   const RoundPlan& plan = scenario_.rounds[round];
   const std::span<const std::byte> slot =
-      channel_->channel.slot(round).first(plan.elements * element_bytes(plan.type));
+      channel_->channel.slot(completion.round).first(plan.elements * element_bytes(plan.type));
   std::string wrong;
   if (plan.bucket != 0) {
     wrong = checker_.on_result(rank_, completion, slot);

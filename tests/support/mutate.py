@@ -27,7 +27,7 @@ SENDER = "tests/unit/unit_block_sender_order"
 ORDER = "tests/unit/unit_job_order"
 RECEIVER = "tests/unit/unit_block_receiver_acks"
 CORNERS = "tests/property/property_tolerant_corners"
-SEEDS = "tests/sim/simulate --tolerant --count 150"
+SEEDS = "tests/sim/simulate --tolerant --count 300 --stop"
 TEST_SECONDS = 120
 
 
