@@ -20,6 +20,8 @@ namespace {
 constexpr api::NodeId kSelf = 0;
 constexpr api::NodeId kPeer = 1;
 constexpr std::uint64_t kPeerIncarnation = 99;
+/// Choices from here on describe a bucket.
+constexpr std::uint8_t kDescribe = 250;
 
 /// A peer that holds the cluster's key and says whatever the input says, to a manager that
 /// coordinates (or not), while ranks come and go and time passes.
@@ -30,7 +32,7 @@ class Machine {
   void step(ByteReader& in) {
     const auto op = in.read<std::uint8_t>();
     now_ = now_ + Duration::us(in.read<std::uint16_t>());
-    switch (op % 7) {
+    switch (op < kDescribe ? op % 6 : 6) {
       case 0:
         attach(in);
         break;
