@@ -27,7 +27,9 @@ std::string missing_text(std::uint64_t missing, std::uint64_t expected) {
   return percent_text(static_cast<double>(missing) / static_cast<double>(expected));
 }
 
-std::string bound_text(const BoundsTensor& tensor) {
+/// Learned bounds are known where the tensor is gathered, and nowhere else.
+std::string bound_text(const BoundsTensor& tensor, bool gathered_here) {
+  if (!gathered_here && tensor.why == "learned") return "-";
   return tensor.bound > 0 ? percent_text(tensor.bound) : "exact";
 }
 
@@ -47,8 +49,8 @@ std::string tensor_table(const BoundsPage& page) {
                {"NOT ENTERED", Align::kRight}});
   for (const BoundsTensor& tensor : page.tensors) {
     table.add({tensor_name(tensor), fmt::to_string(tensor.bucket), fmt::to_string(tensor.elements),
-               fmt::to_string(tensor.blocks), bound_text(tensor), printable(tensor.why),
-               clipped(printable(tensor.rule), kRuleColumns),
+               fmt::to_string(tensor.blocks), bound_text(tensor, !page.sources.empty()),
+               printable(tensor.why), clipped(printable(tensor.rule), kRuleColumns),
                missing_text(tensor.missing_blocks, tensor.expected_blocks),
                fmt::to_string(tensor.excluded_blocks)});
   }

@@ -91,9 +91,12 @@ TEST_CASE("without jobs, bounds or a root here there is still something to say")
   page.sources.clear();
   page.tensors[0].expected_blocks = 0;
   page.tensors[0].bound = 0;
+  page.tensors.push_back(page.tensors[0]);
+  page.tensors[1].why = "learned";
   page.tensors[0].name = "\x1b[31m";
   const std::string text = bounds_text({page, full_page()});
   CHECK(has(text, "exact"));
+  CHECK(has(text, "      -  learned  ltp"));
   CHECK(has(text, "?[31m"));
   CHECK_FALSE(has(text, "\x1b"));
 }
