@@ -179,11 +179,9 @@ class Collector {
   /// A section of the operator's own keys. Each bad line is an error of its own.
   void take_shares(const Option& option, const TreeEntry& section, const std::string& key) {
     Value value;
-    bool good = true;
     for (const TreeEntry& line : section.value.entries) {
       const bool scalar = line.value.kind == Tree::Kind::kScalar;
       auto entry = parse_share_entry(option, line.key, scalar ? line.value.scalar : std::string());
-      good = good && entry && value.entries.size() < max_entries(option);
       if (entry && value.entries.size() < max_entries(option)) {
         value.text += fmt::format("{}\"{}\": {}", value.text.empty() ? "" : ", ", line.key,
                                   line.value.scalar);
@@ -196,10 +194,6 @@ class Collector {
       if (!scalar) reason = fmt::format("has {}; {}", describe(line.value), reason);
       draft_.errors.push_back(
           {draft_.file, line.line, shares_key(key, line.key), std::move(shown), std::move(reason)});
-    }
-    if (!good) {
-      draft_.failed.insert(key);
-      return;
     }
     value.text = fmt::format("{{{}}}", value.text);
     draft_.found[key] = {&option, std::move(value), section.line};

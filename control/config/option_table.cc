@@ -246,8 +246,9 @@ constexpr Option kOptions[] = {
      .type = kTime,
      .max = kSecond,
      .default_text = "10 us",
-     .summary = "With adaptive: how long the loop spins without work before it sleeps. Not at all where "
-                "one packet occupies port.link_rate for longer.",
+     .summary =
+         "With adaptive: how long the loop spins without work before it sleeps. Not at all where "
+         "one packet occupies port.link_rate for longer.",
      .store = [](const Target& t,
                  const Value& v) { t.config->poll.spin = Duration::ns(v.number); }},
     {.path = "poll.max_sleep",

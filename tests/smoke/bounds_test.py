@@ -89,6 +89,25 @@ def bounds_reach_every_node_and_are_used():
         finish(ranks)
 
 
+def a_rank_that_stops_is_gone_on_without_and_named():
+    extra = GATHER + "  absent_after: 50 ms\n"
+    with lab() as made, Cluster(made, "star", rate="200 Mbit/s", extra=extra) as c:
+        ranks = start_ranks(c, "--tensors", 8, "--elements", 80000)
+        # Its own tensors with bound 0 keep a round waiting only for ranks that have begun it.
+
+        def rounds_are_counted():
+            page = bounds(c, "agg")
+            return page and page[0]["closes"]["full"] > 20
+
+        wait_until(rounds_are_counted, "rounds under bounds")
+        ranks[1].send_signal(signal.SIGSTOP)
+        said = "without an absent rank; missing most: node w2 (rank 1) "
+        wait_until(lambda: said in c.log("agg"), "the log of the root to name the rank")
+        expect(bounds(c, "agg")[0]["closes"]["absent"] > 0, "the table counts it")
+        ranks[1].send_signal(signal.SIGCONT)
+        finish(ranks)
+
+
 def a_job_that_is_not_there_is_refused_by_name():
     with lab() as made, Cluster(made, extra=GATHER) as c:
         asked = subprocess.run(
@@ -136,6 +155,7 @@ if __name__ == "__main__":
         cluster.run(
             [
                 bounds_reach_every_node_and_are_used,
+                a_rank_that_stops_is_gone_on_without_and_named,
                 a_job_that_is_not_there_is_refused_by_name,
                 many_tensors_come_in_pages,
                 unlike_settings_are_told,

@@ -51,7 +51,7 @@ library="$work/lib/libgradplane_preload.so"
 
 echo "usage"
 expect 0 "$gradplane" --help
-for word in "0 ok" "1 failure" "2 wrong usage" "run" "status" "metrics" "check-config" "version"; do
+for word in "0 ok" "1 failure" "2 wrong usage" "run" "status" "bounds" "metrics" "check-config" "version"; do
   holds "$out" "$word"
 done
 expect 0 "$gradplane" version
@@ -62,6 +62,10 @@ holds "$err" "there is no command 'statsu'"
 expect 2 "$gradplane" run
 expect 2 "$gradplane" run --verifi -- true
 expect 2 "$gradplane" check-config
+expect 2 "$gradplane" bounds --job nonsense
+holds "$err" "'nonsense' is no job"
+expect 1 "$gradplane" bounds --socket "$work/nobody.sock"
+holds "$err" "no answer from the daemon"
 
 echo "check-config"
 for file in configs/*.yaml; do

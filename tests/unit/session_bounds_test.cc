@@ -157,6 +157,8 @@ TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane
   constexpr std::uint32_t kEpoch = 41;
   const std::vector<std::byte> part =
       encode_table({1, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}}).at(0);
+  const std::vector<std::byte> another =
+      encode_table({2, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}}).at(0);
   const auto sent = [&] {
     now = now + Duration::seconds(3);
     coordinator.tick(now);
@@ -180,6 +182,9 @@ TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane
   CHECK_FALSE(sent());
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, part}, now);
   CHECK_FALSE(sent());  // each bucket once
+  coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, another}, now);
+  CHECK(sent());
+  CHECK_FALSE(sent());  // the first one is not sent again
 }
 
 TEST_CASE("a part waits until there is room for it") {

@@ -144,6 +144,42 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
   }
 }
 
+TEST_CASE("a member sends what rank 0 says of its buckets, when the job is ready") {
+  const auto rank = static_cast<std::uint16_t>(GENERATE(0, 1));
+  const SessionConfig c = config(1, 0);
+  Outbox outbox;
+  Member member(c, outbox);
+  REQUIRE(member.attach(7, kKey, rank, 2, "job").ok());
+  const std::uint32_t attempt = letters<Join>(outbox).at(0).second.attempt;
+  member.describe(7, {1, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}});
+  member.describe(8, {2, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}});
+  member.on_message(prepare(attempt, 5, rank));
+  CHECK_FALSE(member.send_table_part());
+  member.on_message(Commit{kKey, 5});
+  CHECK(member.send_table_part() == (rank == 0));
+  CHECK_FALSE(member.send_table_part());
+  const auto sent = letters<DescribeBucket>(outbox);
+  REQUIRE(sent.size() == (rank == 0 ? 1U : 0U));
+  if (rank == 0) CHECK(sent[0].second.epoch == 5);
+}
+
+TEST_CASE("a member takes bounds of the epoch that it has, and only such as can be") {
+  MemberBench bench;
+  const std::uint32_t attempt = letters<Join>(bench.outbox).at(0).second.attempt;
+  bench.member.on_message(prepare(attempt, 5));
+  bench.outbox.actions.clear();
+  const std::vector<std::byte> part =
+      encode_table({1, ElementType::kFloat32, 5, {{"a", 0, 5, 0.1F, {}, ""}}}).at(0);
+  bench.member.on_message(BucketBounds{kKey, 4, 0, part});
+  CHECK(bench.outbox.actions.empty());
+  bench.member.on_message(BucketBounds{kKey, 5, 0, {}});
+  CHECK(count_actions<InstallBounds>(bench.outbox) == 0);
+  bench.member.on_message(BucketBounds{kKey, 5, 0, part});
+  CHECK(count_actions<InstallBounds>(bench.outbox) == 1);
+  bench.member.on_message(BucketBounds{kKey, 5, 0, part});
+  CHECK(count_actions<InstallBounds>(bench.outbox) == 0);
+}
+
 TEST_CASE("a member heeds the epoch that it has, no other") {
   MemberBench bench;
   const std::uint32_t attempt = letters<Join>(bench.outbox).at(0).second.attempt;
