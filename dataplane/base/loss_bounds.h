@@ -19,6 +19,9 @@ enum class Compensation : std::uint8_t {
 /// Buckets of one job; their ids are 1..kMaxBuckets. Bucket 0 means: no bucket, so exact.
 inline constexpr std::size_t kMaxBuckets = 4096;
 inline constexpr std::size_t kMaxTensorsPerBucket = 16384;
+/// What the buckets of one job may keep for their next gradients on one node. A bucket beyond it is
+/// exact.
+inline constexpr std::size_t kMaxResidualBytes = std::size_t{4} << 30;
 /// The largest share of a rank's blocks of a tensor that any bound lets a round miss.
 inline constexpr float kMaxBound = 0.5F;
 static_assert(kMaxBuckets <= 0xffff, "a bucket's id has 16 bits on the wire");

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "dataplane/base/assert.h"
+#include "dataplane/core/threshold.h"
 
 namespace gradplane::core {
 
@@ -35,11 +36,11 @@ void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* c
   } else {
     critical_.set_all();
   }
-  cursor_ = range.size() == 0 ? 0 : rotation % range.size();
+  cursor_ = start_ = range.size() == 0 ? 0 : rotation % range.size();
   first_open_word_ = 0;
   closed_ = false;
   urgent_count_ = new_count_ = spare_count_ = copy_count_ = 0;
-  in_flight_count_ = acked_count_ = sent_count_ = 0;
+  in_flight_count_ = acked_count_ = sent_count_ = repair_count_ = 0;
 }
 
 std::uint32_t BlockSender::close() {
@@ -64,24 +65,33 @@ void BlockSender::offer_all() {
   for (std::uint32_t b = range_.begin; b < range_.end; ++b) offer(b);
 }
 
-BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs) {
-  if (urgent_count_ + new_count_ + spare_count_ == 0) return take_copy(now_us);
-  std::size_t i;
+std::size_t BlockSender::pop_next() {
   if (urgent_count_ > 0) {
-    i = urgent_.next_set(0);
+    const std::size_t i = urgent_.next_set(0);
     urgent_.clear(i);
     --urgent_count_;
-  } else if (new_count_ > 0) {
-    i = new_.next_set(cursor_);
-    if (i == Bitmap::kNone) i = new_.next_set(0);
-    cursor_ = i + 1;
-    new_.clear(i);
-    --new_count_;
-  } else {
-    i = spare_.next_set(0);
+    return i;
+  }
+  const bool repairs_are_cheap = repair_count_ * kRepairShare <= sent_count_;
+  if (spare_count_ > 0 && (new_count_ == 0 || repairs_are_cheap)) {
+    std::size_t i = spare_.next_set(start_);
+    if (i == Bitmap::kNone) i = spare_.next_set(0);
     spare_.clear(i);
     --spare_count_;
+    ++repair_count_;
+    return i;
   }
+  std::size_t i = new_.next_set(cursor_);
+  if (i == Bitmap::kNone) i = new_.next_set(0);
+  cursor_ = i + 1;
+  new_.clear(i);
+  --new_count_;
+  return i;
+}
+
+BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs) {
+  if (urgent_count_ + new_count_ + spare_count_ == 0) return take_copy(now_us);
+  const std::size_t i = pop_next();
   const bool retransmission = sent_.test(i);
   if (!retransmission) {
     sent_.set(i);

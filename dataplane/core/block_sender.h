@@ -16,9 +16,12 @@ namespace gradplane::core {
 /// Which blocks of one round still have to reach one peer, and in what order they go. LTP's
 /// out-of-order transmission with selective acks (Chen et al., IWQoS 2023): no cumulative sequence,
 /// no head-of-line wait, and three queues: what must arrive, what is new, what was lost and may
-/// stay lost. A block belongs to exactly one of: not offered, queued, in flight, acked, excluded.
-/// On a long path a repair in flight may be queued as a copy too, behind all else: where a round
-/// trip is long and the pipe is empty, losing a repair costs more than sending it twice.
+/// stay lost. LTP sends the last of them last. Here that is so only once repairs take more than an
+/// eighth of a round: until then they go before new blocks, so that blocks become complete, and
+/// their results leave, while others are still being pushed. A block belongs to exactly one of: not
+/// offered, queued, in flight, acked, excluded. On a long path a repair in flight may be queued as
+/// a copy too, behind all else: where a round trip is long and the pipe is empty, losing a repair
+/// costs more than sending it twice.
 class BlockSender {
  public:
   struct Pick {
@@ -79,6 +82,7 @@ class BlockSender {
  private:
   std::uint32_t acknowledge_word(std::size_t w, std::uint64_t arrived);
   void queue_again(std::size_t i);
+  std::size_t pop_next();
   void drop_copy(std::size_t i);
   Pick take_copy(std::uint32_t now_us);
 
@@ -93,6 +97,7 @@ class BlockSender {
   Bitmap sent_;  // at least once
   std::vector<std::uint32_t> sent_us_;
   std::size_t cursor_ = 0;
+  std::size_t start_ = 0;  // where the round began
   std::size_t first_open_word_ = 0;
   bool has_bounds_ = false;
   bool closed_ = false;
@@ -103,6 +108,7 @@ class BlockSender {
   std::uint32_t in_flight_count_ = 0;
   std::uint32_t acked_count_ = 0;
   std::uint32_t sent_count_ = 0;
+  std::uint32_t repair_count_ = 0;  // of spare ones
 };
 
 /// Whether a 32-bit microsecond clock says that `a` is before `b`.

@@ -3,6 +3,7 @@
 #include "dataplane/core/bucket.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "dataplane/base/assert.h"
 
@@ -30,7 +31,8 @@ Bucket::Bucket(const BucketConfig& config)
     const float bound = config.tensors[t].bound;
     GP_ASSERT(bound >= 0 && bound <= kMaxBound);
     bounds_[t] = bound;
-    if (map_.allowance(t, bound) > 0) continue;
+    const float largest = config.tensors[t].is_learned ? kMaxBound : bound;
+    if (map_.allowance(t, largest) > 0) continue;
     for (std::uint32_t b = map_.blocks(t).begin; b < map_.blocks(t).end; ++b) critical_.set(b);
   }
   for (const RootedTree& root : config.roots) {
@@ -76,6 +78,7 @@ void Bucket::end_parts(std::uint32_t block, double sum_energy) {
     const BlockRange own = map_.blocks(t);
     const bool inside = block > own.begin && block + 1 < own.end;
     if (!inside) return;  // a block that two tensors share tells of neither
+    if (!std::isfinite(parts_[block]) || !std::isfinite(sum_energy)) return;
     Totals& totals = totals_[t];
     totals.part_energy.store(totals.part_energy * kEnergyDecay + parts_[block],
                              std::memory_order_relaxed);

@@ -12,8 +12,6 @@ namespace {
 /// Round trips, in halves, that a lost block needs to be missed, sent again and to arrive: what
 /// LTP's first threshold grants beside the transfer itself.
 constexpr std::int64_t kRepairHalfRoundTrips = 3;
-/// But a repair is waited for only where that costs less than this part of the transfer.
-constexpr std::int64_t kRepairShare = 8;
 /// A source that had not even sent everything when its time was over was given too little of it.
 constexpr std::int64_t kOverdueGrowth = 2;
 
@@ -88,6 +86,7 @@ void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
   }
   last_arrival_ = source.latest_at = now;
   source.bounded = source.bounded || arrival.bounded;
+  source.knows_bounds = source.knows_bounds || arrival.bounded;
   source.rtt = arrival.rtt;
   if (arrival.last && !source.sent_all) source.sent_all = now - source.first_at;
   ++source.arrived;
@@ -100,15 +99,14 @@ void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
 }
 
 bool Gather::is_absent(const Source& source, Instant now) const {
-  return !source.started && limits_.absent_after > Duration{} && first_arrival_ <= now &&
-         now - first_arrival_ >= limits_.absent_after;
+  return !source.started && source.knows_bounds && limits_.absent_after > Duration{} &&
+         first_arrival_ <= now && now - first_arrival_ >= limits_.absent_after;
 }
 
 /// Early Close, for one source that is not complete.
 bool Gather::may_miss(const Source& source, Instant now) const {
   if (source.critical_missing > 0 || source.over_bound > 0) return false;
-  const float floor = limits_.floor * static_cast<float>(range_.size());
-  if (static_cast<float>(source.arrived) < floor) return false;
+  if (!is_above_floor(source)) return false;
   const std::optional<Duration> threshold = source.threshold.value();
   if (!threshold) return false;
   const Duration age = now - source.first_at;
@@ -131,7 +129,8 @@ std::optional<CloseReason> Gather::may_close(Instant now) const {
     }
     if (!source.bounded) return std::nullopt;
     early = early && may_miss(source, now);
-    deadline = deadline && source.critical_missing == 0 && limit && now - source.first_at >= *limit;
+    deadline = deadline && source.critical_missing == 0 && is_above_floor(source) && limit &&
+               now - source.first_at >= *limit;
   }
   if (!early && !deadline) return std::nullopt;
   if (any_absent) return CloseReason::kAbsent;
@@ -180,13 +179,13 @@ void Gather::close(CloseReason reason, Instant now) {
     longest = std::max(longest, now - source.first_at);
     // Cut off while it was still sending: the path is slower than it was.
     if (!complete(source) && !source.sent_all) source.threshold = {};
-    source.threshold.add(completion_of(source, complete(source), now));
+    const Duration completion = completion_of(source, complete(source), now);
+    longest = std::max(longest, completion);
+    source.threshold.add(completion);
     totals_[s].threshold_ns.store(source.threshold.value().value_or(Duration{}).count_ns(),
                                   std::memory_order_relaxed);
   }
-  if (largest && (reason == CloseReason::kFull || reason == CloseReason::kEarly)) {
-    learned_slack_.add(longest - *largest);
-  }
+  if (largest && reason != CloseReason::kAbsent) learned_slack_.add(longest - *largest);
 }
 
 SourceReport Gather::report(std::size_t source) const {

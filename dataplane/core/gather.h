@@ -29,7 +29,7 @@ inline constexpr std::size_t kCloseReasons = 4;
 
 /// What decides when a round that lacks blocks may be summed. The same on all nodes of a job.
 struct CloseLimits {
-  /// Early Close needs this share of every source's blocks.
+  /// A round closes with this share of every source's blocks at least, save for an absent one.
   float floor = 0.5F;
   /// Rounds of each bucket that are gathered exactly at first, when a loss costs a model most.
   std::uint32_t strict_rounds = 10;
@@ -100,6 +100,7 @@ class Gather {
   struct Source {
     bool started = false;
     bool bounded = false;
+    bool knows_bounds = false;  // has said so in some round: it keeps what does not enter
     Instant first_at;
     Instant latest_at;
     std::optional<Duration> sent_all;  // age at which the source said so
@@ -120,6 +121,9 @@ class Gather {
   bool complete(const Source& source) const { return source.arrived == range_.size(); }
   bool is_absent(const Source& source, Instant now) const;
   bool may_miss(const Source& source, Instant now) const;
+  bool is_above_floor(const Source& source) const {
+    return static_cast<float>(source.arrived) >= limits_.floor * static_cast<float>(range_.size());
+  }
   std::optional<Duration> largest_threshold() const;
   std::optional<Duration> deadline_age() const;
   Duration slack() const { return limits_.slack.value_or(learned_slack_.value()); }

@@ -78,7 +78,8 @@ bool Job::answers_a_push(const Round& round, const wire::Packet& packet) const {
   if (!round.open) return false;
   const BlockSender& push =
       edges_.out[edges_.push_out_of_tree[h.tree]].senders[h.round % kRoundSlots];
-  return push.was_sent(h.block) || (push.settled() && all_submitted(round));
+  if (push.was_sent(h.block)) return true;
+  return push.settled() && all_submitted(round) && round.local_left[h.tree] == 0;
 }
 
 bool Job::all_submitted(const Round& round) const {

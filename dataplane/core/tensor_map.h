@@ -16,6 +16,7 @@ struct TensorBound {
   std::uint32_t offset_elements = 0;
   std::uint32_t elements = 0;
   float bound = 0;
+  bool is_learned = false;  // the bound will change
 };
 
 /// Which blocks of a bucket hold elements of which tensors. Tensors are in the order of their

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 
 #include "dataplane/base/time.h"
@@ -27,6 +28,9 @@ class CompletionThreshold {
   Duration newer_ = Duration::max();
   std::size_t in_newer_ = 0;
 };
+
+/// Repairs are worth this part of a transfer: of a round's packets, and of its time.
+inline constexpr std::int64_t kRepairShare = 8;
 
 /// How much longer than its threshold a round may take: from how much longer recent ones took,
 /// median + kDeviations x the median absolute deviation, so that a few outliers do not move it.

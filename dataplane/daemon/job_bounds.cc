@@ -49,8 +49,7 @@ JobBounds::JobBounds(const api::Plan& plan, api::NodeId self) {
   }
 }
 
-Status JobBounds::add(const engine::JobRuntime& runtime, api::BucketBounds table,
-                      float learn_budget) {
+Status JobBounds::add(engine::JobRuntime& runtime, api::BucketBounds table, float learn_budget) {
   if (buckets_.size() >= kMaxBuckets) {
     return Error{fmt::format("bucket {} is one too many and stays exact", table.bucket)};
   }
@@ -64,8 +63,10 @@ Status JobBounds::add(const engine::JobRuntime& runtime, api::BucketBounds table
                     table.bucket)};
   }
   if (bucket == nullptr) {
-    return Error{fmt::format("the bounds of bucket {} fit no round of this job; it stays exact",
-                             table.bucket)};
+    return Error{fmt::format(
+        "the bounds of bucket {} fit no round of this job, or it is more than one job may carry; "
+        "it stays exact",
+        table.bucket)};
   }
   learn_budget_ = learn_budget;
   buckets_.push_back({std::move(table), std::move(bucket)});

@@ -34,7 +34,7 @@ class JobBounds {
   JobBounds(const api::Plan& plan, api::NodeId self);
 
   /// Makes the bucket with all its memory. Its turn to be handed over comes.
-  Status add(const engine::JobRuntime& runtime, api::BucketBounds table, float learn_budget);
+  Status add(engine::JobRuntime& runtime, api::BucketBounds table, float learn_budget);
   /// Hands what the poll loop does not have to it, as far as its queue has room beside
   /// `keep_room` entries. False: some are left.
   bool hand_over(engine::JobRuntime* runtime, api::CommandQueue& commands, std::size_t keep_room);

@@ -52,14 +52,15 @@ JobRuntime::JobRuntime(core::JobConfig config, std::vector<std::uint16_t> ranks,
   }
 }
 
-std::unique_ptr<core::Bucket> JobRuntime::make_bucket(const api::BucketBounds& bounds) const {
+std::unique_ptr<core::Bucket> JobRuntime::make_bucket(const api::BucketBounds& bounds) {
   const core::JobConfig& job = job_.config();
   if (!is_valid(bounds, job.round_bytes)) return nullptr;
   core::BucketConfig config;
   config.geometry = core::Geometry::of(bounds.type, bounds.elements, job.block_bytes,
                                        static_cast<std::uint16_t>(bounds.bucket));
   for (const api::BoundedTensor& t : bounds.tensors) {
-    config.tensors.push_back({t.offset_elements, t.elements, t.bound});
+    config.tensors.push_back(
+        {t.offset_elements, t.elements, t.bound, t.why == api::BoundReason::kLearned});
   }
   config.limits = job.close_limits;
   bool pushes = false;
@@ -76,6 +77,11 @@ std::unique_ptr<core::Bucket> JobRuntime::make_bucket(const api::BucketBounds& b
   }
   config.keeps_residual =
       pushes && !job.local_ranks.empty() && job.compensation == Compensation::kCarry;
+  if (config.keeps_residual) {
+    const std::size_t bytes = std::size_t{bounds.elements} * element_bytes(bounds.type);
+    if (bytes > kMaxResidualBytes - residual_bytes_) return nullptr;
+    residual_bytes_ += bytes;
+  }
   return std::make_unique<core::Bucket>(config);
 }
 

@@ -34,8 +34,9 @@ class JobRuntime {
   const core::Job& job() const { return job_; }
 
   /// What the poll loop needs to gather a bucket under these bounds; nullptr when they contradict
-  /// themselves or fit no round of this job. Control thread, while the poll loop has the job.
-  std::unique_ptr<core::Bucket> make_bucket(const api::BucketBounds& bounds) const;
+  /// themselves, fit no round of this job, or need more than is left of kMaxResidualBytes. Control
+  /// thread, while the poll loop has the job.
+  std::unique_ptr<core::Bucket> make_bucket(const api::BucketBounds& bounds);
 
   /// Moves what ranks have submitted into the job. True when something moved. A rank that wrote
   /// garbage is never listened to again; take_broken() names it once.
@@ -65,6 +66,7 @@ class JobRuntime {
   static bool is_sane(const ipc::Submission& submission, std::uint32_t next_round);
 
   core::Job job_;
+  std::size_t residual_bytes_ = 0;  // control thread
   std::vector<Rank> ranks_;
 };
 

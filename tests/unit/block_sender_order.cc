@@ -149,28 +149,32 @@ TEST_CASE("closing forgets everything and says what was in flight") {
   CHECK(sender.take(0).block == 5);
 }
 
-TEST_CASE("critical blocks go first, lost ones that may stay lost go last") {
-  Bitmap critical(100);
-  critical.reset(100);
+TEST_CASE("critical blocks go first; repairs go before new blocks while they are few") {
+  Bitmap critical(200);
+  critical.reset(200);
   critical.set(13);
   critical.set(17);
-  BlockSender sender(64);
-  sender.open({10, 20}, 5, &critical);
+  BlockSender sender(200);
+  sender.open({10, 110}, 5, &critical);
   sender.offer_all();
   CHECK(sender.take(0).block == 13);
   CHECK(sender.take(0).block == 17);
-  CHECK(sender.take(0).block == 15);
-  CHECK(sender.take(0).block == 16);
-  // 13 (critical), 15 and 16 are lost: 13 goes at once, 18 and 19 before 15 and 16.
+  std::vector<std::uint32_t> sent;
+  for (int n = 0; n < 22; ++n) sent.push_back(sender.take(0).block);
+  CHECK(sent.front() == 15);
+  CHECK(sent.back() == 37);
+  // All but block 17 are lost: 13 goes at once, then as many repairs as an eighth of all that was
+  // sent allows, then what is new.
   CHECK(sender.on_ack(0, std::vector<std::uint64_t>{1U << 7}) == 1);
-  CHECK(sender.find_lost(10'000, kWindow) == 3);
+  CHECK(sender.find_lost(10'000, kWindow) == 23);
   const BlockSender::Pick again = sender.take(20'000);
   CHECK(again.block == 13);
   CHECK(again.retransmission);
-  std::vector<std::uint32_t> rest;
-  while (sender.has_queued()) rest.push_back(sender.take(20'000).block);
-  CHECK(rest == std::vector<std::uint32_t>{18, 19, 10, 11, 12, 14, 15, 16});
-  CHECK(sender.all_sent());
+  std::vector<std::uint32_t> next;
+  for (int n = 0; n < 7; ++n) next.push_back(sender.take(20'000).block);
+  CHECK(next == std::vector<std::uint32_t>{15, 16, 18, 19, 38, 39, 40});
+  while (!sender.all_sent()) (void)sender.take(20'000);
+  CHECK(sender.has_queued());
 }
 
 TEST_CASE("once the peer gathers no more, what it has not is excluded") {
