@@ -88,6 +88,7 @@ class Planner {
   std::vector<Block> blocks_in(std::string_view part) const {
     std::vector<Block> blocks;
     std::map<std::string_view, std::size_t> known;
+    std::map<std::pair<std::string_view, std::string_view>, std::size_t> known_layers;
     for (std::size_t p = 0; p < wishes_.size(); ++p) {
       const std::string_view block_name = network_block_of(name(p));
       if (is_end(p) || !block_name.starts_with(part)) continue;
@@ -95,10 +96,10 @@ class Planner {
       if (fresh) blocks.push_back({block_name, {}});
       std::vector<Layer>& layers = blocks[at->second].layers;
       const std::string_view layer_name = layer_of(name(p));
-      auto layer = std::find_if(layers.begin(), layers.end(),
-                                [&](const Layer& l) { return l.name == layer_name; });
-      if (layer == layers.end()) layer = layers.insert(layers.end(), Layer{layer_name, {}});
-      layer->parameters.push_back(p);
+      const auto [layer, is_new] =
+          known_layers.try_emplace({block_name, layer_name}, layers.size());
+      if (is_new) layers.push_back(Layer{layer_name, {}});
+      layers[layer->second].parameters.push_back(p);
     }
     for (Block& block : blocks) mark_residual(block);
     return blocks;

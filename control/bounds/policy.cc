@@ -116,6 +116,13 @@ class Resolver {
   std::vector<PlotBound> plot_;
 };
 
+bool fits_any(const std::string& pattern, std::span<const api::BucketBounds> tables) {
+  return std::any_of(tables.begin(), tables.end(), [&](const api::BucketBounds& table) {
+    return std::any_of(table.tensors.begin(), table.tensors.end(),
+                       [&](const auto& tensor) { return matches(pattern, tensor.name); });
+  });
+}
+
 }  // namespace
 
 std::uint32_t blocks_of(const api::BoundedTensor& tensor, ElementType type,
@@ -157,6 +164,14 @@ std::string summary(const Rules& rules, std::span<const api::BucketBounds> table
           " of all elements may be missing";
   if (rules.preset == Preset::kAuto) {
     text += ", and as much as is learned, up to " + percent_text(rules.budget_or_default());
+  }
+  std::string idle;
+  for (const PatternBound& entry : rules.patterns) {
+    if (!fits_any(entry.pattern, tables)) idle += (idle.empty() ? " " : ", ") + entry.pattern;
+  }
+  if (!idle.empty()) {
+    text += "; no tensor's name fits" + idle +
+            " (DDP tells names only under TORCH_DISTRIBUTED_DEBUG=INFO, else they are param.N)";
   }
   return text;
 }

@@ -276,3 +276,11 @@ TEST_CASE("the summary counts what is in force") {
   CHECK(summary(preset(Preset::kLtp), tables) ==
         "ltp: 2 tensors in 1 buckets, 1 exact, 20 % of all elements may be missing");
 }
+
+TEST_CASE("the summary names the patterns that fit nothing") {
+  Rules rules = preset(Preset::kLtp);
+  rules.patterns = {{"*.bias", 0}, {"par*", 0}, {"layer4.*", 0.05F}};
+  const auto tables = resolve(rules, kSizes, std::vector{table(1, {{"param.0", 90 * kBlock}})});
+  const std::string text = summary(rules, tables);
+  CHECK(text.find("no tensor's name fits *.bias, layer4.* (DDP") != std::string::npos);
+}
