@@ -51,7 +51,8 @@ library="$work/lib/libgradplane_preload.so"
 
 echo "usage"
 expect 0 "$gradplane" --help
-for word in "0 ok" "1 failure" "2 wrong usage" "run" "status" "bounds" "metrics" "check-config" "version"; do
+for word in "0 ok" "1 failure" "2 wrong usage" "run" "status" "bounds" "metrics" "check-config" \
+  "version"; do
   holds "$out" "$word"
 done
 expect 0 "$gradplane" version
