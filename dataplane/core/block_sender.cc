@@ -38,7 +38,7 @@ void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* c
   }
   cursor_ = start_ = range.size() == 0 ? 0 : rotation % range.size();
   first_open_word_ = 0;
-  closed_ = false;
+  closed_ = tail_is_copied_ = false;
   urgent_count_ = new_count_ = spare_count_ = copy_count_ = 0;
   in_flight_count_ = acked_count_ = sent_count_ = repair_count_ = 0;
 }
@@ -117,6 +117,18 @@ void BlockSender::drop_copy(std::size_t i) {
   if (!copies_.test(i)) return;
   copies_.clear(i);
   --copy_count_;
+}
+
+void BlockSender::copy_tail(std::uint32_t now_us, Duration span) {
+  if (tail_is_copied_) return;
+  tail_is_copied_ = true;
+  const auto span_us = static_cast<std::uint32_t>(span.count_ns() / 1000);
+  std::size_t i = in_flight_.next_set(first_open_word_ * Bitmap::kWordBits);
+  for (; i != Bitmap::kNone; i = in_flight_.next_set(i + 1)) {
+    if (copies_.test(i) || before_us(sent_us_[i], now_us - span_us)) continue;
+    copies_.set(i);
+    ++copy_count_;
+  }
 }
 
 /// A block that was in flight and did not arrive.

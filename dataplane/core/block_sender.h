@@ -54,6 +54,10 @@ class BlockSender {
   bool is_acked(std::uint32_t block) const { return acked_.test(block - range_.begin); }
   bool is_critical(std::uint32_t block) const { return critical_.test(block - range_.begin); }
 
+  /// Queues a copy of what was sent in the last `span` and is in flight, once for each round: the
+  /// end of a round has nothing behind it that could prove a loss.
+  void copy_tail(std::uint32_t now_us, Duration span);
+
   /// A peer's bitmap: words from `first_word` of the range on; every block before that has arrived.
   /// Counts the newly acked blocks that were in flight. Blocks never sent are ignored: a peer
   /// cannot have them.
@@ -101,6 +105,7 @@ class BlockSender {
   std::size_t first_open_word_ = 0;
   bool has_bounds_ = false;
   bool closed_ = false;
+  bool tail_is_copied_ = false;
   std::uint32_t urgent_count_ = 0;
   std::uint32_t new_count_ = 0;
   std::uint32_t spare_count_ = 0;

@@ -53,6 +53,11 @@ class Flow {
   void on_acked(Instant now, std::uint32_t blocks);
   void on_rtt(Instant now, Duration rtt);
   void on_lost(Instant now, std::uint32_t blocks);
+  /// Whether an echo is later than all before: then it measures a round trip, whatever it acks.
+  bool is_newer_echo(std::uint32_t echo_us) const {
+    return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;
+  }
+  void note_echo(std::uint32_t echo_us) { newest_echo_us_ = echo_us; }
   /// Blocks that are no longer waited for, without a word from the peer about the network.
   void on_forgotten(std::uint32_t blocks);
 
@@ -75,6 +80,8 @@ class Flow {
     std::uint64_t suspected_lost = 0;
   };
   const Counts& counts() const { return counts_; }
+  /// Whether more than a thousandth of all blocks were lost so far.
+  bool is_lossy() const { return counts_.suspected_lost * 1000 > counts_.sent; }
   std::uint32_t window() const { return static_cast<std::uint32_t>(window_); }
   std::uint32_t in_flight() const { return in_flight_; }
   Duration smoothed_rtt() const { return smoothed_; }
@@ -92,6 +99,7 @@ class Flow {
   bool slow_start_ = true;
   std::uint32_t in_flight_ = 0;
   bool probe_due_ = false;
+  std::uint32_t newest_echo_us_ = 0;
   bool has_rtt_ = false;
   Duration smoothed_;
   Duration variance_;

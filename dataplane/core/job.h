@@ -140,6 +140,7 @@ class Job {
   void handle_push(Round& round, InEdge& edge, const wire::Packet& packet, Instant now);
   void handle_result(Round& round, const InEdge& edge, const wire::Packet& packet, Instant now);
   void handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now);
+  void note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, Instant now);
   void request_ack(std::size_t edge, std::uint32_t round, bool at_once, Instant now);
 
   // job_transmit.cc

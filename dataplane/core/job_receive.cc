@@ -147,8 +147,10 @@ void Job::handle_result(Round& round, const InEdge& edge, const wire::Packet& pa
   BlockSender& sender = push.senders[slot];
   const bool was_settled = sender.settled();
   if (packet.header.contributors == config_.world_size) {
-    // A full result of a block proves that our contribution to it has arrived.
-    flows_[push.peer].on_forgotten(sender.on_arrived(block));
+    // A full result of a block proves that our contribution to it has arrived. Who completes blocks
+    // hears of it in no other way: the ack comes later.
+    const std::uint32_t acked = sender.on_arrived(block);
+    if (acked > 0) note_progress(push, slot, acked, now);
     refresh(push, slot);
   }
   // Where nobody is below us the sum stays: it may have to be pushed again, until we hear that it
@@ -180,13 +182,14 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
   std::uint32_t acked = sender.on_ack(h.block, {words.data(), count});
   if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
   Flow& flow = flows_[peer];
-  if (acked > 0) {
-    edge.active_us[slot] = clock_us(now);
-    edge.backoff[slot] = 0;
+  if (body.echo_us != 0 && (acked > 0 || flow.is_newer_echo(body.echo_us))) {
     const auto rtt_us = static_cast<std::int32_t>(clock_us(now) - body.echo_us - body.ack_delay_us);
-    if (rtt_us > 0 && body.echo_us != 0) flow.on_rtt(now, Duration::us(rtt_us));
-    flow.on_acked(now, acked);
+    if (rtt_us > 0) {
+      flow.on_rtt(now, Duration::us(rtt_us));
+      flow.note_echo(body.echo_us);
+    }
   }
+  if (acked > 0) note_progress(edge, slot, acked, now);
   if (!before_us(clock_us(now), body.echo_us)) {
     const std::uint32_t lost = sender.find_lost(body.echo_us, flow.reorder_window());
     counters_.blocks_suspected_lost += lost;
@@ -203,6 +206,13 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
     --round.results_unacked;
     finish_if_done(round);
   }
+}
+
+/// Blocks of an edge that were in flight have arrived.
+void Job::note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, Instant now) {
+  edge.active_us[slot] = clock_us(now);
+  edge.backoff[slot] = 0;
+  flows_[edge.peer].on_acked(now, acked);
 }
 
 void Job::request_ack(std::size_t edge, std::uint32_t round, bool at_once, Instant now) {

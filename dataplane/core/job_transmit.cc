@@ -23,8 +23,10 @@ Duration probe_pause(const Flow& flow, std::uint8_t backoff) {
   return std::max(timeout, std::min(timeout * (std::int64_t{1} << backoff), kLongestProbePause));
 }
 
-/// From this round trip on repairs go twice where nothing else waits.
+/// From this round trip on repairs go twice where nothing else waits; and where blocks get lost, so
+/// does the end of a round, as much of it as fits this part of a round trip.
 constexpr Duration kLongPath = Duration::ms(10);
+constexpr std::int64_t kTailShare = 4;
 
 /// Unanswered probes after which the window shrinks.
 constexpr std::uint8_t kSilentAfterProbes = 2;
@@ -141,7 +143,11 @@ Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::b
   const Round& round = rounds_[slot];
   BlockSender& sender = edge.senders[slot];
   Flow& flow = flows_[edge.peer];
-  const BlockSender::Pick pick = sender.take(clock_us(now), flow.min_rtt() >= kLongPath);
+  const bool is_long = flow.min_rtt() >= kLongPath;
+  const BlockSender::Pick pick = sender.take(clock_us(now), is_long);
+  if (is_long && flow.is_lossy() && sender.all_sent() && !sender.has_queued()) {
+    sender.copy_tail(clock_us(now), flow.min_rtt() / kTailShare);
+  }
   wire::Header h = header_for(edge.type, edge.tree, round.id, now);
   if (sender.is_critical(pick.block)) h.flags |= wire::kFlagCritical;
   if (pick.retransmission) h.flags |= wire::kFlagRetransmission;

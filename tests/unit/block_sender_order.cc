@@ -215,3 +215,17 @@ TEST_CASE("on a long path a repair goes twice, behind all else, unless the first
   CHECK(sender.on_complete() == 1);
   CHECK(sender.complete());
 }
+
+TEST_CASE("the end of a round may go twice, once, as far back as asked") {
+  BlockSender sender = opened(0, 4);
+  for (std::uint32_t b = 0; b < 4; ++b) (void)sender.take(1000 * b);
+  sender.copy_tail(3000, Duration::us(1500));
+  CHECK(sender.in_flight() == 4);
+  CHECK(sender.on_ack(0, std::vector<std::uint64_t>{0b0100}) == 1);
+  const BlockSender::Pick copy = sender.take(3001);
+  CHECK(copy.block == 3);
+  CHECK(copy.copy);
+  CHECK_FALSE(sender.has_queued());
+  sender.copy_tail(3002, Duration::us(5000));
+  CHECK_FALSE(sender.has_queued());
+}
