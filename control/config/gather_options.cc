@@ -104,7 +104,7 @@ constexpr Option kGatherOptions[] = {
      .type = kShare,
      .max = kWholeShare,
      .default_text = "0.5",
-     .summary = "No round closes early with less of any rank's blocks.",
+     .summary = "No round closes with less of any rank's blocks, save of an absent rank.",
      .store =
          [](const Target& t, const Value& v) {
            t.config->gather.floor_ppm = static_cast<std::uint32_t>(v.number);
