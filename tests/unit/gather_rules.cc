@@ -261,3 +261,38 @@ TEST_CASE("the deadline leaves a long path the time of a repair, however small t
   CHECK_FALSE(rig.at(Duration::ms(52)));
   CHECK(rig.at(Duration::ms(53)) == CloseReason::kDeadline);
 }
+
+TEST_CASE("a source that never knew the bounds is not gone on without") {
+  Rig rig({.strict_rounds = 0, .slack = Duration::ms(30), .absent_after = Duration::ms(500)});
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::seconds(100)));
+}
+
+TEST_CASE("the floor holds at the deadline too") {
+  Rig rig;
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 49, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::seconds(100)));
+  rig.arrive(1, 49, 50, Duration::ms(1), true);
+  CHECK(rig.at(Duration::seconds(100)) == CloseReason::kDeadline);
+}
+
+TEST_CASE("deadline closes teach the slack") {
+  Rig rig({.strict_rounds = 0});
+  rig.learn(Duration::ms(50));
+  for (int n = 0; n < 40; ++n) {
+    rig.gather->open({0, kBlocks});
+    rig.arrive(0, 0, 1, Duration{});
+    rig.arrive(0, 1, kBlocks, Duration::ms(50), true);
+    rig.arrive(1, 0, 80, Duration{}, true);
+    rig.gather->close(CloseReason::kDeadline, kStart + Duration::ms(250));
+  }
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 80, Duration{}, true);
+  CHECK_FALSE(rig.at(Duration::ms(200)));
+  CHECK(rig.at(Duration::ms(400)) == CloseReason::kDeadline);
+}

@@ -99,3 +99,29 @@ TEST_CASE("a residual gives back what it kept, once, and nothing that is not fin
   CHECK_FALSE(residual.has(1));
   CHECK(residual.next(0) == Bitmap::kNone);
 }
+
+TEST_CASE("a tensor whose bound is learned is not critical, though it begins at nothing") {
+  const Geometry g = Geometry::of(ElementType::kFloat32, 10 * 128, 512, 1);
+  const core::Bucket bucket({.geometry = g,
+                             .tensors = {{0, 1280, 0, true}},
+                             .roots = {},
+                             .limits = {},
+                             .keeps_residual = false});
+  for (std::uint32_t b = 0; b < 10; ++b) CHECK_FALSE(bucket.is_critical(b));
+}
+
+TEST_CASE("an infinite gradient does not end the measurement of a tensor's noise") {
+  const Geometry g = Geometry::of(ElementType::kFloat32, 10 * 128, 512, 1);
+  core::Bucket bucket({.geometry = g,
+                       .tensors = {{0, 1280, 0.1F}},
+                       .roots = {},
+                       .limits = {},
+                       .keeps_residual = false});
+  bucket.add_part(4, std::numeric_limits<double>::infinity());
+  bucket.end_parts(4, std::numeric_limits<double>::infinity());
+  CHECK(bucket.part_energy(0) == 0);
+  bucket.add_part(5, 3);
+  bucket.end_parts(5, 2);
+  CHECK(bucket.part_energy(0) == 3);
+  CHECK(bucket.sum_energy(0) == 2);
+}
