@@ -33,8 +33,7 @@ mac_of() { $NETLAB exec "$RUN" "$1" cat /sys/class/net/dp0/address; }
 transfer() {
   local to="$1" count="$2" bytes="$3" host pid senders=()
   shift 3
-  rm -f "$work/pipe" "$work/go" && mkfifo "$work/pipe" "$work/go"
-  : >"$work/senders"
+  rm -f "$work/pipe" "$work/go" "$work"/sender.* && mkfifo "$work/pipe" "$work/go"
   exec 8<>"$work/go"
   timeout 60 $NETLAB exec "$RUN" "$to" $PROBE count dp0 1 >"$work/pipe" &
   pid=$!
@@ -42,11 +41,13 @@ transfer() {
     read -r -t 20 line && [ "$line" = ready ] || fail "the counter on $to did not start"
     for host in "$@"; do
       timeout 60 $NETLAB exec "$RUN" "$host" $PROBE send dp0 "$(mac_of "$to")" "$count" "$bytes" \
-        <&8 >>"$work/senders" &
+        <&8 >"$work/sender.$host" 2>&1 &
       senders+=($!)
     done
-    timeout 20 sh -c "until [ \$(grep -c ready '$work/senders') = $# ]; do sleep 0.05; done" ||
-      fail "the senders did not start"
+    for host in "$@"; do
+      timeout 40 sh -c "until grep -sq ready '$work/sender.$host'; do sleep 0.05; done" ||
+        fail "the sender on $host did not start; it said: $(cat "$work/sender.$host")"
+    done
     printf '%*s' "$#" '' >&8
     for host in "${senders[@]}"; do wait "$host" || fail "sending to $to"; done
     read -r -t 60 received || fail "the counter on $to said nothing"
