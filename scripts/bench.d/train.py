@@ -58,7 +58,7 @@ TOLERANT = (
 
 def tolerant(name, gather, compensation):
     section = f"gather: {{{gather}, compensation: {compensation}}}\n"
-    return Contestant(f"gradplane-star-{name}-{compensation}", plan="star", gather=section)
+    return Contestant(f"gradplane-sharded-{name}-{compensation}", plan="sharded", gather=section)
 
 
 def make_cases(quick):
