@@ -17,13 +17,14 @@ import signal
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "scripts/lib"), str(ROOT / "scripts/demo.d"), str(ROOT / "tests/peers")]
+sys.path += [str(ROOT / "scripts/lib"), str(ROOT / "tests/peers")]
 import gradplane_nodes  # noqa: E402
 import mpi  # noqa: E402
 import processes  # noqa: E402
 from ranks import Ranks  # noqa: E402
 
-ContestantError = processes.DemoError  # what happened, the last lines of the log, and where it is
+# What happened, the last lines of the log, and where it is.
+ContestantError = processes.ProcessError
 
 PYTHON = "/usr/bin/python3"
 TORCH_RANKS = ROOT / "tests/peers/torch_ranks.py"

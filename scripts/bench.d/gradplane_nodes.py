@@ -68,7 +68,7 @@ class GradplaneNodes:
         self._cli = build / CLI
         for needed in (build / DAEMON, self._cli):
             if not os.access(needed, os.X_OK):
-                raise processes.DemoError(f"{needed} is missing; run scripts/build")
+                raise processes.ProcessError(f"{needed} is missing; run scripts/build")
         self._hosts = lab.hosts
         # Sockets have short paths, and only one file system for all hosts.
         RUN_FOLDER.mkdir(exist_ok=True)

@@ -13,7 +13,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path += [str(ROOT / "scripts/lib"), str(ROOT / "scripts/demo.d")]
+sys.path.append(str(ROOT / "scripts/lib"))
 import gradplane_nodes  # noqa: E402
 import meters  # noqa: E402
 import netlab  # noqa: E402
@@ -27,7 +27,7 @@ POLL_SECONDS = 0.05
 # The first steps make connections, buckets and caches.
 WARM_UP_STEPS = 3
 # What ends a training without a result; each says why.
-FAILURES = (OSError, processes.DemoError, netlab.LabError)
+FAILURES = (OSError, processes.ProcessError, netlab.LabError)
 _numbers = itertools.count()
 
 
@@ -132,7 +132,7 @@ class Training:
             ))  # fmt: skip
 
     def follow(self, seconds):
-        """Until all ranks have ended well; raises DemoError when one does not in `seconds`."""
+        """Until all ranks have ended well; raises ProcessError when one does not in `seconds`."""
         begun = time.monotonic()
         running = self._ranks
         while running:

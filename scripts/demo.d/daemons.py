@@ -38,7 +38,7 @@ class Daemons:
         self._best_counts = {}
         for needed in (build / DAEMON, self._cli):
             if not os.access(needed, os.X_OK):
-                raise processes.DemoError(f"{needed} is missing; run scripts/build")
+                raise processes.ProcessError(f"{needed} is missing; run scripts/build")
         key_file = self._folder / "cluster.key"
         key_file.touch(mode=0o600)
         key_file.write_text(secrets.token_hex(16) + "\n")

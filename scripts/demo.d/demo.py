@@ -14,12 +14,16 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 import netlab  # noqa: E402
 from daemons import Daemons  # noqa: E402
-from processes import DemoError, machine_cpu_seconds  # noqa: E402
+from processes import ProcessError, machine_cpu_seconds  # noqa: E402
 from progress import Progress, table  # noqa: E402
 from training import Outcome, Training  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS = ("gradplane", "gloo")
+
+
+class DemoError(RuntimeError):
+    """Ends the demo: the trainings ran, and were not what they should be."""
 
 
 def parse_arguments():
@@ -186,7 +190,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sys.exit(main())
-    except (DemoError, netlab.LabError) as error:
+    except (DemoError, ProcessError, netlab.LabError) as error:
         sys.exit(f"demo: {error}")
     except KeyboardInterrupt:
         sys.exit(130)

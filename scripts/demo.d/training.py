@@ -65,7 +65,7 @@ class Training:
             self.ranks.append(process)
 
     def follow(self, seconds, check_others, on_epoch):
-        """Until all ranks have ended well; raises DemoError when one did not, or in `seconds`."""
+        """Until all ranks have ended well; raises ProcessError if one did not, or in `seconds`."""
         begun = heard = time.monotonic()
         while True:
             check_others()

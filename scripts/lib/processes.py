@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Processes of the demo: started on a host, followed by their log, always ended."""
+"""Processes on the hosts of a lab: started, followed by their log, always ended."""
 
 import contextlib
 import json
@@ -17,8 +17,8 @@ STATUS_SECONDS = 10
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
-class DemoError(RuntimeError):
-    """Ends the demo: says what went wrong, and shows where to look."""
+class ProcessError(RuntimeError):
+    """A process failed or is missing: says what went wrong, and shows where to look."""
 
 
 class Process:
@@ -66,7 +66,7 @@ class Process:
         """Raises: what happened to it, its last words, and where the others are."""
         lines = self.log.read_text(errors="replace").splitlines()
         last = "\n".join(f"    {line[:200]}" for line in lines[-LAST_LINES:]) or "    (nothing)"
-        raise DemoError(f"{self.name} {what}\n  its last lines:\n{last}\n  the log: {self.log}")
+        raise ProcessError(f"{self.name} {what}\n  its last lines:\n{last}\n  the log: {self.log}")
 
     def check_alive(self):
         code = self.exit_code()
