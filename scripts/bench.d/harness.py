@@ -49,6 +49,7 @@ class Round:
     retransmitted: int
     deepest_queue_bytes: int
     late_frames: int  # that the emulated network delivered over a millisecond too late
+    latest_frame_us: float  # by how much it delivered the latest one too late
     delivered_frames: int
     lost_by_switch: int  # frames that the network lost although it should not have
     missing_share: float | None = None  # of the ranks' blocks; None: the ranks do not say
@@ -141,7 +142,7 @@ class Meters:
             "push_spread": push_spread(answers, at_ns),
             "cpu_seconds": {
                 **{host: own[self._lab.hosts[host].namespace] for host in self._lab.hosts},
-                "switch": stats["switch"].get("cpu_seconds", 0.0) - self._switch_cpu,
+                meters.SWITCH: stats["switch"].get("cpu_seconds", 0.0) - self._switch_cpu,
             },
             "busy_core_seconds": busy or 0.0,
             "busy_of_seconds": of_seconds,
@@ -273,6 +274,7 @@ def result(series, case, bound_s, cores):
         lost_by_switch=sum(done.lost_by_switch for done in rounds),
         late_frames_share=sum(done.late_frames for done in rounds)
         / max(1, sum(done.delivered_frames for done in rounds)),
+        latest_frame_us=max(done.latest_frame_us for done in rounds),
         samples_s=samples,
     )
     return entry

@@ -6,9 +6,11 @@ import json
 import os
 import pathlib
 import platform
+import statistics
 import subprocess
 
 import cases
+import meters
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -47,8 +49,20 @@ def milliseconds(seconds):
     return f"{seconds * 1000:.0f}" if seconds >= 0.1 else f"{seconds * 1000:.1f}"
 
 
-def cpu_text(share):
+def machine_text(entry):
+    """The share of all cores that anything was busy on."""
+    share = entry["machine_busy"]
     return "?" if share is None else f"{share * 100:.0f} %"
+
+
+def hosts_text(entry):
+    """Cores that the busiest host took, and a host on average."""
+    hosts = [cores for name, cores in entry["cpu"].items() if name != meters.SWITCH]
+    return f"{max(hosts):.2f} / {statistics.mean(hosts):.2f} cores" if hosts else "-"
+
+
+def switch_text(entry):
+    return f"{entry['cpu'][meters.SWITCH]:.2f} cores" if meters.SWITCH in entry["cpu"] else "-"
 
 
 def interval_text(interval):
@@ -58,6 +72,12 @@ def interval_text(interval):
 # Above this share of frames that came over 1 ms late the network was not what the case says.
 LATE_SHARE = 0.02
 
+# The last column of a table takes the remarks.
+CPU_COLUMNS = (
+    ("busiest / mean host", hosts_text),
+    ("switch", switch_text),
+    ("CPU", machine_text),
+)
 COLUMNS = (
     ("contestant", lambda e: e["contestant"]),
     ("runs", lambda e: str(e["runs"])),
@@ -70,7 +90,7 @@ COLUMNS = (
     ("sent again", lambda e: f"{e['retransmitted_over_needed'] * 100:.1f} %"),
     ("MB on wire", lambda e: f"{e['wire_bytes'] / 1e6:.1f}"),
     ("deepest queue", lambda e: f"{e['deepest_queue_bytes'] / 1024:.0f} KiB"),
-    ("CPU", lambda e: cpu_text(e["machine_busy"])),
+    *CPU_COLUMNS,
 )
 
 
@@ -85,13 +105,13 @@ def closes_text(entry):
     return f"{entry['rounds_closed_early']} / {entry['rounds_closed_deadline']}"
 
 
-# Of rounds that may lack something; the remarks stay in the last column.
+# Of rounds that may lack something.
 TOLERANT_COLUMNS = (
-    *COLUMNS[:-1],
+    *COLUMNS[: -len(CPU_COLUMNS)],
     ("missing", lambda e: share_text(e["missing_share"])),
     ("of a tensor", lambda e: share_text(e["worst_missing_share"])),
     ("early / deadline", closes_text),
-    COLUMNS[-1],
+    *CPU_COLUMNS,
 )
 
 

@@ -146,6 +146,7 @@ def costs(runs, cores):
         "deepest_queue_bytes": max(run.deepest_queue_bytes for run in runs),
         "lost_by_switch": sum(run.lost_by_switch for run in runs),
         "late_frames_share": sum(run.late_frames for run in runs) / max(1, delivered),
+        "latest_frame_us": max(run.latest_frame_us for run in runs),
     }  # fmt: skip
 
 
@@ -217,7 +218,7 @@ COLUMNS = (
     ("MB on wire", lambda e: f"{e['wire_bytes'] / 1e6:.1f}"),
     ("carried", lambda e: "-" if e["carried"] is None else str(e["carried"])),
     ("partial", partial),
-    ("CPU", lambda e: f"{(e['machine_busy'] or 0) * 100:.0f} %"),
+    *report.CPU_COLUMNS,
 )
 
 

@@ -62,6 +62,7 @@ class Run:
     retransmitted: int
     deepest_queue_bytes: int
     late_frames: int
+    latest_frame_us: float
     delivered_frames: int
     lost_by_switch: int
     carried: int | None = None  # all-reduces, over all ranks
@@ -234,7 +235,7 @@ class Gauges:
         found = dict.fromkeys(self._lab.hosts, 0.0)
         if self.nodes:
             found |= {name: p.cpu_seconds() for name, p in self.nodes.processes.items()}
-        return {**found, "switch": self._lab.stats()["switch"].get("cpu_seconds", 0.0)}
+        return {**found, meters.SWITCH: self._lab.stats()["switch"].get("cpu_seconds", 0.0)}
 
     def read(self, rank_cpu_s):
         stats = self._lab.stats()

@@ -22,6 +22,7 @@ MS = 1_000_000
 class FakeLab:
     hosts = {}
     ring_drops = 0
+    latest_us = 0.0
 
     def reset(self):
         pass
@@ -29,7 +30,9 @@ class FakeLab:
     def stats(self):
         direction = {"sent_wire_bytes": 1000, "deepest_queue_bytes": 77}
         links = {"h0": {"up": direction, "down": direction}}
-        return {"links": links, "switch": {"ring_drops": self.ring_drops}}
+        switch = {"ring_drops": self.ring_drops, "latest_us": self.latest_us}
+        switch |= {"late_1ms": 2, "delivered": 100}
+        return {"links": links, "switch": switch}
 
 
 class FakeMachine:
@@ -148,6 +151,29 @@ class Harness(unittest.TestCase):
             FakeLab.ring_drops = 0
         self.assertIn("12 frames lost by the emulator", report.table(list(found.values())))
 
+    def test_how_late_frames_were_comes_out(self):
+        lab = FakeLab()
+        contestant = FakeContestant("a", (5,))
+        inner = contestant.round
+
+        def round_(*words, **more):
+            lab.latest_us = 700.0 if contestant.rounds == 2 else 300.0
+            return inner(*words, **more)
+
+        contestant.round = round_
+        series = harness.run_case(
+            lab, [contestant], FakeMachine(), 64, 4, 0, lambda *_: None, limit_s=20
+        )
+        found = harness.result(series[0], CASE, 1, 2)
+        self.assertEqual(found["latest_frame_us"], 700.0)
+        self.assertAlmostEqual(found["late_frames_share"], 0.02)
+
+    def test_processor_time_is_told_of_hosts_and_of_the_switch_apart(self):
+        entry = {"cpu": {"h0": 0.31, "h1": 0.03, "h2": 0.02, "switch": 0.9}}
+        self.assertEqual(report.hosts_text(entry), "0.31 / 0.12 cores")
+        self.assertEqual(report.switch_text(entry), "0.90 cores")
+        self.assertEqual(report.hosts_text({"cpu": {"switch": 0.9}}), "-")
+
     def test_an_unknown_use_of_processors_is_not_none(self):
         found = run(FakeContestant("a", (5,)), busy=None)
         self.assertIsNone(found["a"]["machine_busy"])
@@ -223,8 +249,8 @@ class Harness(unittest.TestCase):
         self.assertAlmostEqual(found["a"]["worst_missing_share"], 0.05)
         self.assertIsNone(found["b"]["missing_share"])
         table = report.table(list(found.values()), report.TOLERANT_COLUMNS)
-        self.assertIn("| 3.50 % | 5.00 % | 0 / 0 | 50 % |", table)
-        self.assertIn("| - | - | - | 50 % |", table)
+        self.assertIn("| 3.50 % | 5.00 % | 0 / 0 | - | 0.00 cores | 50 % |", table)
+        self.assertIn("| - | - | - | - | 0.00 cores | 50 % |", table)
 
     def test_a_round_has_its_time(self):
         asked = []
