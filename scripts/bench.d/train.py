@@ -4,7 +4,9 @@
 
 Every contestant trains the same network from the same start with the same data in the same order,
 at the same learning rate (train_job.py); only who sums the gradients differs. Whole trainings are
-interleaved: every contestant with seed 1, then with seed 2, in an order that rotates.
+interleaved: every contestant with seed 1, then with seed 2, in an order that rotates. Time to
+target and final value are medians over the seeds; `median_s`, `p99_s` and the like are of all
+iterations of all seeds.
 
 `bound_s` is that of the all-reduce of an iteration's gradients, with nothing for the computation,
 which four ranks share the processors of one machine for; so no iteration can be at the bound, and
@@ -150,18 +152,26 @@ def costs(runs, cores):
     }  # fmt: skip
 
 
+def over_seeds(to_target, finals):
+    """Medians and their 95 % intervals; none of the time to target where a seed has missed it."""
+    reached = None not in to_target
+    return {
+        "median_to_target_s": statistics.median(to_target) if reached else None,
+        "to_target_ci95_s": bounds.bootstrap_interval(to_target) if reached else None,
+        "final_median": statistics.median(finals),
+        "final_ci95": bounds.bootstrap_interval(finals),
+    }
+
+
 def training_result(case, runs):
     finals = [run.curve[-1][1] for run in runs]
     to_target = [seconds_to_target(case, run.curve) for run in runs]
-    reached = [seconds for seconds in to_target if seconds is not None]
     counted = [run for run in runs if run.carried is not None]
     return {
         "measure": MODELS[case["model"]]["measure"],
         "seeds": [run.seed for run in runs],
         "to_target_s": to_target,
-        "median_to_target_s": statistics.median(reached) if len(reached) == len(runs) else None,
-        "final_mean": statistics.mean(finals),
-        "final_range": [min(finals), max(finals)],
+        **over_seeds(to_target, finals),
         "total_s": [run.seconds for run in runs],
         "first_step_s": [run.first_step_s for run in runs],
         "local_step_s": statistics.median(run.about["local_step_s"] for run in runs),
@@ -179,24 +189,26 @@ def training_result(case, runs):
 
 
 def with_range(middle, low, high, text):
-    """A number and, where there was more than one, between which it lay."""
+    """A number and, where they differ, between which it lies."""
     shown = text.format(middle)
     return shown if low == high else f"{shown} ({text.format(low)}-{text.format(high)})"
 
 
+def with_interval(middle, interval, text):
+    """A median with its interval, if there is one."""
+    return with_range(middle, *(interval or [middle, middle]), text)
+
+
 def final(entry):
-    values = [entry["final_mean"], *entry["final_range"]]
-    if entry["measure"] == "accuracy":
-        return with_range(*values, "{:.1%}")
-    return with_range(*values, "{:.2f}")
+    text = "{:.1%}" if entry["measure"] == "accuracy" else "{:.3f}"
+    return with_interval(entry["final_median"], entry["final_ci95"], text)
 
 
 def to_target(entry):
-    """The median of the seeds and their range."""
     times = entry["to_target_s"]
     if None in times:
         return f"missed in {times.count(None)} of {len(times)}"
-    return with_range(entry["median_to_target_s"], min(times), max(times), "{:.1f}")
+    return with_interval(entry["median_to_target_s"], entry["to_target_ci95_s"], "{:.1f}")
 
 
 def partial(entry):
@@ -208,8 +220,8 @@ def partial(entry):
 COLUMNS = (
     ("contestant", lambda e: e["contestant"]),
     ("seeds", lambda e: str(e["runs"])),
-    ("s to target", to_target),
-    ("final", final),
+    ("s to target (95 %)", to_target),
+    ("final (95 %)", final),
     ("iteration p50 ms", lambda e: report.milliseconds(e["median_s"])),
     ("p99 ms", lambda e: report.milliseconds(e["p99_s"])),
     ("over bound", lambda e: f"{e['over_bound']:.2f}"),
