@@ -274,13 +274,23 @@ def choices(entries):
     return "\n".join(lines) + "\n"
 
 
+def tables(entries):
+    return details(entries) + "\n" + choices(entries)
+
+
+def draw(entries, folder):
+    """Nothing: what it has found is in the tables."""
+    return []
+
+
 def run(options):
+    """The entries of all settings that are asked for, and of their lossless runs."""
     lossy = [
         s for s in make_settings(options.quick)
         if options.case.search(label(s.case)) and options.contestant.search(s.name)
     ]  # fmt: skip
     if not lossy:
-        sys.exit("bench: no case matches --case and --contestant")
+        return []
     settings = list(dict.fromkeys(setting.lossless for setting in lossy)) + lossy
     seeds = range(1, (options.repeats or (QUICK_SEEDS if options.quick else SEEDS)) + 1)
     found = run_all(settings, seeds, options.quick)
@@ -290,6 +300,4 @@ def run(options):
     if options.json:
         said = {"quick": options.quick, "seeds": list(seeds), "gather": "modelled"}
         report.write_json(options.json, report.document("accuracy", entries, said))
-    print(details(entries))
-    print(choices(entries))
-    return 0
+    return entries

@@ -3,7 +3,6 @@
 """Runs one benchmark; scripts/bench starts it, see there."""
 
 import argparse
-import importlib
 import os
 import pathlib
 import re
@@ -21,16 +20,15 @@ import harness  # noqa: E402
 import meters  # noqa: E402
 import netlab  # noqa: E402
 import report  # noqa: E402
+import shown  # noqa: E402
 
 # However large a case is, each contestant has time for a few rounds at the bound.
 LIMIT_BOUNDS = 3
-# What a benchmark's module has: DESCRIPTION, make_contestants, make_cases, bound_s, ...
-NAMES = ("allreduce", "incast", "ltp", "train", "accuracy")
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(prog="scripts/bench")
-    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("name", choices=shown.NAMES)
     parser.add_argument("--quick", action="store_true", help="few cases, under two minutes")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write the results here")
     parser.add_argument("--plots", type=pathlib.Path, metavar="FOLDER", help="draw plots here")
@@ -160,13 +158,8 @@ def make_void(entries, hosts, troubles):
             entry.update(kept, correct=False, failure=troubles[kept["contestant"]])
 
 
-def main():
-    options = parse_arguments()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda caught, _: sys.exit(128 + caught))
-    module = importlib.import_module(options.name)
-    if hasattr(module, "run"):  # a benchmark of another shape than rounds
-        return module.run(options)
+def measure_all(module, options):
+    """The entries of all cases that are asked for."""
     progress = Progress()
     entries = []
     with meters.Machine() as machine:
@@ -183,15 +176,7 @@ def main():
             make_void(entries, hosts, measure(module, group, options, machine, progress, done))
             done([])
     progress.end()
-    if not entries:
-        sys.exit("bench: no case matches --case")
-    print(report.table(entries, getattr(module, "COLUMNS", report.COLUMNS)))
-    if options.plots:
-        import plots
-
-        for path in plots.draw_all(options.name, entries, options.plots):
-            print(f"plot: {path}")
-    return 0
+    return entries
 
 
 def write(options, entries):
@@ -202,6 +187,23 @@ def write(options, entries):
         "tcp": "congestion control in the contestant's name; socket buffers autotuned",
     }
     report.write_json(options.json, report.document(options.name, entries, settings))
+
+
+def main():
+    options = parse_arguments()
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda caught, _: sys.exit(128 + caught))
+    benchmark = shown.Shown(options.name)
+    if hasattr(benchmark.module, "run"):  # of another shape than rounds
+        entries = benchmark.module.run(options)
+    else:
+        entries = measure_all(benchmark.module, options)
+    if not entries:
+        sys.exit("bench: no case matches --case, or no contestant --contestant")
+    print(benchmark.tables(entries))
+    for path in benchmark.draw(entries, options.plots) if options.plots else []:
+        print(f"plot: {path}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -194,6 +194,14 @@ def with_range(middle, low, high, text):
     return shown if low == high else f"{shown} ({text.format(low)}-{text.format(high)})"
 
 
+def restate(entry):
+    """With statistics over the seeds from what each seed gave: older files have others."""
+    if "curves" not in entry:
+        return entry
+    finals = [curve[-1][1] for curve in entry["curves"]]
+    return {**entry, **over_seeds(entry["to_target_s"], finals)}
+
+
 def with_interval(middle, interval, text):
     """A median with its interval, if there is one."""
     return with_range(middle, *(interval or [middle, middle]), text)
@@ -213,7 +221,7 @@ def to_target(entry):
 
 def partial(entry):
     """The rounds that lacked something."""
-    rounds = entry["rounds"]
+    rounds = entry.get("rounds")  # files of before they were counted have none
     return "-" if not rounds else f"{entry['partial_rounds'] / rounds:.0%}"
 
 
@@ -266,6 +274,7 @@ def say(text):
 
 
 def run(options):
+    """The entries of all cases that are asked for."""
     entries = []
     with meters.Machine() as machine:
         for case in make_cases(options.quick):
@@ -276,12 +285,10 @@ def run(options):
                 settings = {"quick": options.quick, "repeats": options.repeats}
                 document = report.document("train", entries, settings)
                 report.write_json(options.json, document)
-    if not entries:
-        sys.exit("bench: no case matches --case")
-    print(report.table(entries, COLUMNS, label))
-    if options.plots:
-        import train_plots
+    return entries
 
-        for path in train_plots.draw_all(entries, options.plots, label, slug):
-            print(f"plot: {path}")
-    return 0
+
+def draw(entries, folder):
+    import train_plots  # here alone, so that tables need no matplotlib
+
+    return train_plots.draw_all(entries, folder, label, slug)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Makes tables and plots of what `scripts/bench NAME --json FILE` has written. Measures nothing.
+
+Several files of one benchmark become one set of tables. Where two have the same contestant in the
+same case, that of the later file counts, which is said. So is it when the rows of a case are of
+different files: they were not measured in the same minutes.
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import sys
+
+sys.dont_write_bytecode = True
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "scripts/lib")]
+import report  # noqa: E402
+import shown  # noqa: E402
+
+MAX_FILE_BYTES = 256 << 20
+
+
+class SavedError(Exception):
+    """A file that is no result of a benchmark, or of another one: says which, and why."""
+
+
+def parse_arguments(words):
+    parser = argparse.ArgumentParser(prog="scripts/bench report", description=__doc__)
+    parser.add_argument("files", nargs="+", type=pathlib.Path, metavar="FILE")
+    parser.add_argument("--overview", action="store_true",
+                        help="one table: a row a case, a column a contestant")  # fmt: skip
+    parser.add_argument("--plots", type=pathlib.Path, metavar="FOLDER", help="draw plots here")
+    return parser.parse_args(words)
+
+
+def load(path):
+    """One document, as report.document() makes it."""
+    try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise SavedError(f"{path}: more than {MAX_FILE_BYTES >> 20} MiB")
+        document = json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise SavedError(f"{path}: {error}") from error
+    if not isinstance(document, dict) or document.get("benchmark") not in shown.NAMES:
+        known = ", ".join(shown.NAMES)
+        raise SavedError(f"{path}: its `benchmark` is none of {known}")
+    entries = document.get("cases")
+    if not isinstance(entries, list) or not entries:
+        raise SavedError(f"{path}: it has no `cases`")
+    for entry in entries:
+        if not isinstance(entry, dict) or not {"contestant", "case"} <= entry.keys():
+            raise SavedError(f"{path}: one of its `cases` lacks `contestant` or `case`")
+    return document
+
+
+def load_all(paths):
+    """{path: document}; all of one benchmark."""
+    documents = {path: load(path) for path in paths}
+    names = {document["benchmark"] for document in documents.values()}
+    if len(names) > 1:
+        raise SavedError(f"files of different benchmarks: {', '.join(sorted(names))}")
+    return documents
+
+
+class Merged:
+    """The entries of several documents, in the order of the files."""
+
+    def __init__(self, documents):
+        self._found = {}  # (case, contestant): (path, entry)
+        self.replaced = collections.Counter()  # (path, later path): entries that both have
+        for path, document in documents.items():
+            for entry in document["cases"]:
+                key = json.dumps([entry["case"], entry["contestant"]], sort_keys=True)
+                if key in self._found:
+                    self.replaced[self._found[key][0], path] += 1
+                self._found[key] = (path, entry)
+
+    @property
+    def entries(self):
+        return [entry for _, entry in self._found.values()]
+
+    def files_of(self, case):
+        return {path for path, entry in self._found.values() if entry["case"] == case}
+
+
+def notes(documents, merged, label):
+    """Markdown: what was measured with which code, and what in one table is of several files."""
+    lines = []
+    for path, document in documents.items():
+        machine, settings = document.get("machine", {}), document.get("settings", {})
+        asked = " --quick" if settings.get("quick") else ""
+        asked += f" --repeats {settings['repeats']}" if settings.get("repeats") else ""
+        lines.append(f"- `{path}`: `scripts/bench {document['benchmark']}{asked}`, commit "
+                     f"{document.get('commit', 'unknown')}, {machine.get('cores', '?')} cores, "
+                     f"Linux {machine.get('kernel', '?')}")  # fmt: skip
+    for case in report.unique(entry["case"] for entry in merged.entries):
+        paths = sorted(str(path) for path in merged.files_of(case))
+        if len(paths) > 1:
+            of_files = ", ".join(f"`{path}`" for path in paths)
+            lines.append(f"- rows of different runs, {label(case)}: {of_files}")
+    for (old, new), count in merged.replaced.items():
+        lines.append(f"- {count} rows of `{old}` are left out, because `{new}` has them too")
+    return "\n".join(lines) + "\n"
+
+
+def main(words):
+    options = parse_arguments(words)
+    documents = load_all(options.files)
+    benchmark = shown.Shown(next(iter(documents.values()))["benchmark"])
+    if options.overview and not benchmark.has_overview:
+        raise SavedError(f"{benchmark.name} has no overview; leave --overview out")
+    merged = Merged(documents)
+    try:
+        entries = [benchmark.restate(entry) for entry in merged.entries]
+        text = benchmark.overview(entries) if options.overview else benchmark.tables(entries)
+        said = notes(documents, merged, benchmark.label)
+        made = benchmark.draw(entries, options.plots) if options.plots else []
+    except (KeyError, TypeError) as error:
+        raise SavedError(f"a case of the files lacks a field, or has another in it: "
+                         f"{error!r}") from error  # fmt: skip
+    print(text)
+    print(said, end="")
+    for path in made:
+        print(f"plot: {path}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except SavedError as error:
+        sys.exit(f"bench report: {error}")
