@@ -23,7 +23,8 @@ TITLES = {
     "rtt_ms": "round trip",
     "hosts": "hosts",
 }
-COLOURS = ("#1b6ca8", "#5aa9e6", "#e07a5f", "#d9a441", "#81b29a", "#6d597a", "#9a8c98")
+COLOURS = ("#1b6ca8", "#5aa9e6", "#e07a5f", "#d9a441", "#81b29a", "#6d597a", "#9a8c98", "#2f3e46",
+           "#c9184a")  # fmt: skip
 PLAIN_TICKS = (1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500)
 
 

@@ -2,6 +2,8 @@
 # Copyright (c) 2026 The gradplane authors
 """Plots of `train`: accuracy or loss against time, a figure for each case. SVG."""
 
+import itertools
+
 import plots
 import report
 from plots import plt
@@ -10,7 +12,7 @@ from plots import plt
 def draw(entries, title, path):
     """A line for each seed; those of one contestant have one colour."""
     figure, axes = plt.subplots(figsize=(7, 4.2))
-    for colour, entry in zip(plots.COLOURS, entries):
+    for colour, entry in zip(itertools.cycle(plots.COLOURS), entries):
         for number, curve in enumerate(entry.get("curves", [])):
             seconds, values = zip(*curve)
             axes.plot(seconds, values, color=colour, marker=".", linewidth=1,

@@ -10,6 +10,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/bench.d"), str(ROOT / "scripts/lib")]
@@ -18,6 +19,7 @@ import cases  # noqa: E402
 import report  # noqa: E402
 import saved  # noqa: E402
 import shown  # noqa: E402
+import train  # noqa: E402
 
 CLEAN = cases.case(4, 1 << 20)
 LOSSY = cases.case(4, 1 << 20, loss=0.01, loss_model="random")
@@ -150,6 +152,19 @@ class Report(unittest.TestCase):
         self.shown("--plots", str(plots), self.file("one", entries[:2]),
                    self.file("two", entries[2:]))  # fmt: skip
         self.assertEqual([path.name for path in plots.iterdir()], ["allreduce-rtt_ms.svg"])
+
+    def test_a_plot_of_trainings_has_every_contestant_in_a_colour_of_its_own(self):
+        try:
+            import train_plots
+        except ImportError:
+            self.skipTest("matplotlib is not installed")
+        names = [contestant.name for contestant in train.make_contestants(quick=False)]
+        figure, axes = mock.MagicMock(), mock.MagicMock()
+        with mock.patch.object(train_plots.plt, "subplots", return_value=(figure, axes)):
+            train_plots.draw([training(name, [4.0]) for name in names], "title", "path")
+        drawn = {call.kwargs["label"]: call.kwargs["color"] for call in axes.plot.mock_calls}
+        self.assertEqual(list(drawn), names)
+        self.assertEqual(len(set(drawn.values())), len(names))
 
     def test_every_benchmark_can_be_shown(self):
         for name in shown.NAMES:
