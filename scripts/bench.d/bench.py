@@ -87,12 +87,18 @@ class Contestants:
                 contestant.ready(harness.START_SECONDS_PER_HOST * len(self._lab.hosts))
             except (OSError, RuntimeError, netlab.LabError) as problem:
                 self.failures[contestant.name] = str(problem)
-                self.end(contestant.name)
+                self.give_up(contestant.name)
         for contestant in self._up.values():
             contestant.lead_factor = 1
         return list(self._up.values())
 
+    def give_up(self, name):
+        """Ends one whose failure is known: how it leaves says nothing of the cases before."""
+        self.end(name)
+        self.troubles.pop(name, None)
+
     def end(self, name):
+        """Ends one; what it says then makes all of its results void."""
         try:
             troubles = self._up.pop(name).end()
         except (OSError, RuntimeError) as problem:
@@ -142,8 +148,7 @@ def measure(module, group, options, machine, progress, done):
                 )  # fmt: skip
                 for one in series:
                     if one.failure:  # its failure must not be that of the next case
-                        contestants.end(one.contestant)
-                        contestants.troubles.pop(one.contestant, None)
+                        contestants.give_up(one.contestant)
                 failed = [harness.Series(n, failure=w) for n, w in contestants.failures.items()]
                 done([harness.result(s, case, bound_s, machine.cores) for s in series + failed])
     return contestants.troubles

@@ -62,9 +62,11 @@ class Contestant:
         self._lab = self._ranks = None
 
     def start(self, lab, rate_bits, logs):
-        """Starts all ranks. `rate_bits`, per second, is what every link of the lab has; `logs` is a
-        folder for this contestant alone."""
+        """Starts all ranks, again after end() too. `rate_bits`, per second, is what every link of
+        the lab has; `logs` is a folder for this contestant alone."""
         self._lab = lab
+        self.processes = []
+        self.is_broken = False
         self.logs = pathlib.Path(logs)
         self.logs.mkdir(parents=True, exist_ok=True)
         hosts = list(lab.hosts.values())
@@ -126,6 +128,7 @@ class Contestant:
             process.end()
         if self._ranks:
             self._ranks.close()
+            self._ranks = None
         return self._troubles()
 
     def _start(self, rate_bits):
@@ -286,6 +289,7 @@ class GradplaneContestant(Contestant):
             troubles = super().end()
         if self.nodes:
             self.nodes.end()
+            self.nodes = None
         return troubles
 
     def _troubles(self):
