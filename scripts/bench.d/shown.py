@@ -54,7 +54,9 @@ class Shown:
             row[entry["contestant"]] = entry
         lines = ["| case | bound | " + " | ".join(names) + " |", "| --- " * (len(names) + 2) + "|"]
         for label, row in rows.items():
-            texts = [f"{row['bound_s'] * 1000:.4g} ms", *(cell(row.get(name)) for name in names)]
+            bound_ms = row["bound_s"] * 1000
+            texts = [f"{bound_ms:.4g} ms" if bound_ms < 1000 else f"{bound_ms:.0f} ms"]
+            texts += [cell(row.get(name)) for name in names]
             lines.append(f"| {label} | " + " | ".join(texts) + " |")
         return "\n".join(lines) + "\n"
 

@@ -102,6 +102,8 @@ class Report(unittest.TestCase):
         self.assertIn("| case | bound | a | c | b |", text)
         self.assertIn("| 1.00 / 2.00* | - | - |", text)
         self.assertIn("| - | - | 2.00 / 4.00 |", text)
+        text = self.shown("--overview", self.file("one", [entry("a", CLEAN, 1, bound_s=10.156)]))
+        self.assertIn("| 10156 ms |", text)
 
     def test_trainings_of_older_code_have_todays_statistics(self):
         text = self.shown(self.file("old", [training("a", [4.0, 9.0, 5.0])], benchmark="train"))
