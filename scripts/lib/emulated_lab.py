@@ -66,8 +66,10 @@ class EmulatedLab(netlab.Lab):
         self._network = network
         self._process = None
         self._socket = None
-        self._socket_path = netlab.STATE_DIR / f"{run}.sock"
+        self.switch_socket = netlab.STATE_DIR / f"{run}.sock"
         self._asking = threading.Lock()
+        # From what the switch says of a link to what its host's own queue then is.
+        self._shaping = threading.Lock()
         self._shaped = {}  # host: the settings of its uplink that its dp0 has
         self._going_down = threading.Event()
         self._follower = None
@@ -98,7 +100,7 @@ class EmulatedLab(netlab.Lab):
             self._process.wait(START_SECONDS)
             self._process.stdout.close()
             self._process = None
-        self._socket_path.unlink(missing_ok=True)
+        self.switch_socket.unlink(missing_ok=True)
 
     def stats(self):
         """What every link and the switch have counted, and how the links are now."""
@@ -114,8 +116,11 @@ class EmulatedLab(netlab.Lab):
         return self.ask(request)["link"]
 
     def start_schedule(self):
-        """The description's schedule counts from now. Hosts' own queues follow at once."""
+        """The description's schedule counts from now. Hosts' own queues follow in FOLLOW_SECONDS.
+        """
         self.ask({"do": "start_schedule"})
+
+    def _start_follower(self):
         if self._follower is None:
             self._follower = threading.Thread(target=self._follow, daemon=True)
             self._follower.start()
@@ -123,9 +128,10 @@ class EmulatedLab(netlab.Lab):
     def _follow(self):
         while not self._going_down.wait(FOLLOW_SECONDS):
             try:
-                for name, link in self.stats()["links"].items():
-                    if name in self.hosts and link["up"]["settings"] != self._shaped.get(name):
-                        self._shape(name, link["up"]["settings"])
+                with self._shaping:
+                    for name, link in self.stats()["links"].items():
+                        if name in self.hosts and link["up"]["settings"] != self._shaped.get(name):
+                            self._shape(name, link["up"]["settings"])
             except LabError as error:
                 print(f"emulated_lab: {error}", file=sys.stderr)
                 return
@@ -135,18 +141,22 @@ class EmulatedLab(netlab.Lab):
         return self.stats()["switch"]["cpu_seconds"]
 
     def ask(self, request):
-        """Any request, as tests/lab/requests.h has them; the answer, or a LabError."""
-        try:
-            with self._asking:
-                self._socket.send(json.dumps(request).encode())
-                answer = json.loads(self._socket.recv(MAX_ANSWER_BYTES))
-        except (OSError, ValueError) as error:
-            raise LabError(f"the switch of {self.run} gives no answer: {error}") from error
-        if not answer["ok"]:
-            raise LabError(f"the switch of {self.run} refused {request}: {answer['error']}")
-        if request["do"] == "set" and request["link"] in self.hosts:
-            self._shape(request["link"], answer["link"]["up"]["settings"])
+        """Any request, as tests/lab/requests.h has them; the answer, or a LabError. Hosts' own
+        queues change with their links."""
+        if not isinstance(request, dict) or request.get("do") != "set":
+            answer = self._exchange(request)
+            if request["do"] == "start_schedule":
+                self._start_follower()
+            return answer
+        with self._shaping:
+            answer = self._exchange(request)
+            if request["link"] in self.hosts:
+                self._shape(request["link"], answer["link"]["up"]["settings"])
         return answer
+
+    def _exchange(self, request):
+        with self._asking:
+            return exchange(self._socket, self.run, request)
 
     def _make_switch(self):
         lines = ["link set lo up", "link add mg type bridge stp_state 0 forward_delay 0"]
@@ -203,7 +213,7 @@ class EmulatedLab(netlab.Lab):
         # while the other is idle.
         command = ["ip", "netns", "exec", self.switch, "chrt", "--rr", "1"]
         command += [program, "--network", "/dev/stdin"]
-        command += ["--socket", self._socket_path]
+        command += ["--socket", self.switch_socket]
         for name in self.hosts:
             command += ["--port", f"{name}=p-{name}"]
         self._process = subprocess.Popen(
@@ -217,9 +227,7 @@ class EmulatedLab(netlab.Lab):
         if said != "ready\n":
             said += self._process.stdout.read().decode()
             raise LabError(f"the switch of {self.run} did not start: {said.strip()}")
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._socket.settimeout(ANSWER_SECONDS)
-        self._socket.connect(str(self._socket_path))
+        self._socket = connect(self.run, self.switch_socket)
 
     def _shape(self, name, uplink):
         """dp0's own queue, as a NIC has one; none for a link without a rate."""
@@ -236,6 +244,37 @@ class EmulatedLab(netlab.Lab):
             + ["rate", f"{link.rate_bits}bit", "burst", str(link.burst_bytes())]
             + ["limit", str(link.queue_bytes), "overhead", str(FRAME_OVERHEAD_BYTES)]
         )
+
+
+def connect(run, switch_socket):
+    """A connection to the switch of a lab."""
+    made = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    made.settimeout(ANSWER_SECONDS)
+    try:
+        made.connect(str(switch_socket))
+    except OSError as error:
+        made.close()
+        raise LabError(f"the switch of {run} is not there: {switch_socket}: {error}") from error
+    return made
+
+
+def exchange(connection, run, request):
+    """A request over a connection, and the answer to it."""
+    try:
+        connection.send(json.dumps(request).encode())
+        answer = json.loads(connection.recv(MAX_ANSWER_BYTES))
+    except (OSError, ValueError) as error:
+        raise LabError(f"the switch of {run} gives no answer: {error}") from error
+    if not answer["ok"]:
+        raise LabError(f"the switch of {run} refused {request}: {answer['error']}")
+    return answer
+
+
+def stats(run, switch_socket):
+    """EmulatedLab.stats() of a lab that another process has made."""
+    with connect(run, switch_socket) as connection:
+        answer = exchange(connection, run, {"do": "stats"})
+    return {what: answer[what] for what in ("links", "switch")}
 
 
 def main():

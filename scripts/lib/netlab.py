@@ -117,6 +117,7 @@ class Lab:
         self.kernel_address = kernel_address
         self.tcp = tcp
         self.owner = owner or os.getpid()
+        self.switch_socket = None  # where the switch is asked, if it is a process
         self.switch = f"gp-{run}-net"
         self.hosts = {
             name: Host(name, index, f"gp-{run}-{name}")
@@ -169,6 +170,7 @@ class Lab:
             "owner_pid": self.owner,
             "owner_start": process_start(self.owner),
             "namespaces": self._namespaces(),
+            "switch_socket": str(self.switch_socket) if self.switch_socket else None,
         }
         state_path(self.run).write_text(json.dumps(state))
 
@@ -293,6 +295,14 @@ def run_command(command, stdin=None):
 
 def state_path(run):
     return STATE_DIR / f"{run}.json"
+
+
+def load_state(run):
+    """What up() has written down of a lab."""
+    try:
+        return json.loads(state_path(run).read_text())
+    except (OSError, ValueError) as error:
+        raise LabError(f"there is no lab {run}; see `scripts/netlab list`") from error
 
 
 def process_start(pid):
