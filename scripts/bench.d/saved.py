@@ -117,9 +117,8 @@ def main(words):
         text = benchmark.overview(entries) if options.overview else benchmark.tables(entries)
         said = notes(documents, merged, benchmark.label)
         made = benchmark.draw(entries, options.plots) if options.plots else []
-    except (KeyError, TypeError) as error:
-        raise SavedError(f"a case of the files lacks a field, or has another in it: "
-                         f"{error!r}") from error  # fmt: skip
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise SavedError(f"a file lacks a field, or has something else in it: {error!r}") from error
     print(text)
     print(said, end="")
     for path in made:

@@ -140,6 +140,11 @@ class Report(unittest.TestCase):
             (json.dumps({"benchmark": "ltp", "cases": [{"case": 1}]}), "lacks `contestant`"),
             (json.dumps({"benchmark": "ltp", "cases": [{"case": {}, "contestant": "a"}]}),
              "lacks a field"),
+            (json.dumps({"benchmark": "train", "cases": [{**training("a", [1.0]), "curves": []}]}),
+             "lacks a field"),
+            (json.dumps({"benchmark": "ltp", "machine": 1, "cases": [
+                {"case": CLEAN, "contestant": "a", "bound_s": 1, "runs": 1, "failure": "x"}]}),
+             "lacks a field"),
         ):  # fmt: skip
             path.write_text(text)
             self.assertIn(why, self.refused(str(path)))
