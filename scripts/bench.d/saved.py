@@ -91,7 +91,8 @@ def notes(documents, merged, label):
     for path, document in documents.items():
         machine, settings = document.get("machine", {}), document.get("settings", {})
         asked = " --quick" if settings.get("quick") else ""
-        asked += f" --repeats {settings['repeats']}" if settings.get("repeats") else ""
+        repeats = settings.get("repeats") or len(settings.get("seeds", []))
+        asked += f" --repeats {repeats}" if repeats else ""
         lines.append(f"- `{path}`: `scripts/bench {document['benchmark']}{asked}`, commit "
                      f"{document.get('commit', 'unknown')}, {machine.get('cores', '?')} cores, "
                      f"Linux {machine.get('kernel', '?')}")  # fmt: skip

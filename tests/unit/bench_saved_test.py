@@ -119,10 +119,11 @@ class Report(unittest.TestCase):
                "final_range": [0.8, 0.95], "worse": [0.1, 0.2], "worse_mean": 0.15, "spread": 0.01,
                "epochs_to_target": [4, None], "missing_share": 0.1,
                "gradient_error": 0.2}  # fmt: skip
-        path = self.file("one", [one], benchmark="accuracy")
+        path = self.file("one", [one], benchmark="accuracy", seeds=[1, 2, 3])
         text = self.shown(path, "--plots", str(self.folder / "plots"))
         self.assertIn("| ltp, zero | 10.00% | 0.2000 | missed in 1 |", text)
         self.assertIn("What to choose", text)
+        self.assertIn("`scripts/bench accuracy --repeats 3`", text)
         self.assertIn("no overview", self.refused("--overview", path))
 
     def test_what_is_no_result_is_refused_by_name(self):
