@@ -66,6 +66,8 @@ struct JobConfig {
   Compensation compensation = Compensation::kRescale;
   CloseLimits close_limits;
   bool measure_energy = false;  // for bounds that are learned
+  /// Of all buckets together; a bucket that needs more is exact.
+  std::size_t residual_bytes = kMaxResidualBytes;
 
   std::uint64_t total_weight() const {
     std::uint64_t sum = 0;

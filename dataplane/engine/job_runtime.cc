@@ -79,7 +79,7 @@ std::unique_ptr<core::Bucket> JobRuntime::make_bucket(const api::BucketBounds& b
       pushes && !job.local_ranks.empty() && job.compensation == Compensation::kCarry;
   if (config.keeps_residual) {
     const std::size_t bytes = std::size_t{bounds.elements} * element_bytes(bounds.type);
-    if (bytes > kMaxResidualBytes - residual_bytes_) return nullptr;
+    if (bytes > job.residual_bytes - residual_bytes_) return nullptr;
     residual_bytes_ += bytes;
   }
   return std::make_unique<core::Bucket>(config);

@@ -34,7 +34,7 @@ class JobRuntime {
   const core::Job& job() const { return job_; }
 
   /// What the poll loop needs to gather a bucket under these bounds; nullptr when they contradict
-  /// themselves, fit no round of this job, or need more than is left of kMaxResidualBytes. Control
+  /// themselves, fit no round of this job, or need more than is left of its residual_bytes. Control
   /// thread, while the poll loop has the job.
   std::unique_ptr<core::Bucket> make_bucket(const api::BucketBounds& bounds);
 

@@ -158,6 +158,18 @@ MUTATIONS = [
              "tests/unit/unit_gather_rules"),
     Mutation("whole numbers are exact", "dataplane/engine/job_runtime.cc",
              "|| !is_floating(bounds.type) ||", "||", CORNERS),
+    Mutation("what all buckets keep has a limit", "dataplane/engine/job_runtime.cc",
+             "if (bytes > job.residual_bytes - residual_bytes_) return nullptr;", "",
+             "tests/unit/unit_bucket_memory"),
+    Mutation("a result waits until all local ranks are summed", RECEIVE,
+             "all_submitted(round) && round.local_left[h.tree] == 0;", "all_submitted(round);",
+             "tests/unit/unit_job_bounds"),
+    Mutation("an old echo measures nothing", "dataplane/core/flow.h",
+             "return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;",
+             "return newest_echo_us_ != echo_us + 1 || true;", "tests/unit/unit_flow_window"),
+    Mutation("a new echo measures a round trip", "dataplane/core/flow.h",
+             "return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;",
+             "return newest_echo_us_ == echo_us && false;", "tests/unit/unit_flow_window"),
 ]
 
 

@@ -197,3 +197,14 @@ TEST_CASE("a probe goes out although the window is full of what was lost") {
   flow.on_sent(kStart, kBytes, true);
   CHECK_FALSE(flow.may_send(kStart));
 }
+
+TEST_CASE("only an echo later than all before measures a round trip, across the clock's wrap") {
+  Flow flow = unpaced();
+  flow.note_echo(1000);
+  CHECK(flow.is_newer_echo(1001));
+  CHECK_FALSE(flow.is_newer_echo(1000));
+  CHECK_FALSE(flow.is_newer_echo(999));
+  flow.note_echo(0xffff'fff0);
+  CHECK(flow.is_newer_echo(5));
+  CHECK_FALSE(flow.is_newer_echo(0xffff'ffe0));
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What the buckets of a job may keep for its next gradients.
+#include "dataplane/engine/local_plan.h"
+#include "tests/support/catch.h"
+#include "tests/support/engine_host.h"
+
+using namespace gradplane;
+
+namespace {
+
+constexpr std::size_t kRoundBytes = 64 << 10;
+constexpr std::uint32_t kElements = kRoundBytes / sizeof(float);
+
+/// The job of node 1, which pushes to node 0.
+engine::JobRuntime job(Compensation compensation, std::size_t residual_bytes) {
+  core::JobConfig config;
+  config.self = 1;
+  config.round_bytes = kRoundBytes;
+  config.compensation = compensation;
+  config.residual_bytes = residual_bytes;
+  engine::fill_local_plan(config, testing::star_of(2), 1, {});
+  auto channel = ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = kRoundBytes});
+  REQUIRE(channel.ok());
+  return engine::JobRuntime(
+      std::move(config), {1},
+      {std::make_shared<engine::RankChannel>(engine::RankChannel{std::move(channel.value()), {}})});
+}
+
+api::BucketBounds table(std::uint32_t bucket, std::uint32_t elements) {
+  api::BucketBounds bounds;
+  bounds.bucket = bucket;
+  bounds.elements = elements;
+  api::BoundedTensor tensor;
+  tensor.elements = elements;
+  tensor.bound = 0.1F;
+  bounds.tensors = {tensor};
+  return bounds;
+}
+
+}  // namespace
+
+TEST_CASE("a bucket that needs more than is left to keep is exact, a smaller one is not") {
+  engine::JobRuntime runtime = job(Compensation::kCarry, 2 * kRoundBytes + kRoundBytes / 2);
+  CHECK(runtime.make_bucket(table(1, kElements)) != nullptr);
+  CHECK(runtime.make_bucket(table(2, kElements)) != nullptr);
+  CHECK(runtime.make_bucket(table(3, kElements)) == nullptr);
+  CHECK(runtime.make_bucket(table(4, kElements / 2)) != nullptr);
+  CHECK(runtime.make_bucket(table(5, 1)) == nullptr);
+}
+
+TEST_CASE("who keeps nothing needs no room for it") {
+  engine::JobRuntime runtime = job(Compensation::kRescale, 0);
+  CHECK(runtime.make_bucket(table(1, kElements)) != nullptr);
+}
+
+TEST_CASE("a job may keep what the documentation says") {
+  CHECK(core::JobConfig{}.residual_bytes == std::size_t{4} << 30);
+}
