@@ -9,6 +9,7 @@
 #include "dataplane/api/snapshot.h"
 #include "dataplane/base/element_type.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/base/round_report.h"
 #include "dataplane/base/spsc_queue.h"
 
 namespace gradplane::core {
@@ -18,9 +19,9 @@ namespace gradplane::engine {
 class JobRuntime;
 }
 
-/// What the planes say to each other: commands from control to the poll loop, events back, each
-/// over a bounded queue of its own. A pointer in a message hands its target over until it comes
-/// back.
+/// What the planes say to each other: commands from control to the poll loop, events and round
+/// reports back, each over a bounded queue of its own. A pointer in a message hands its target over
+/// until it comes back.
 namespace gradplane::api {
 
 struct ControlBytes {
@@ -69,8 +70,19 @@ struct Event {
   ControlBytes control;
 };
 
+/// Names its job as the wire does: it may have left when control reads this.
+struct JobRoundReport {
+  std::uint32_t job = 0;
+  std::uint32_t epoch = 0;
+  RoundReport report;
+};
+
 using CommandQueue = SpscQueue<Command>;
 using EventQueue = SpscQueue<Event>;
+using ReportQueue = SpscQueue<JobRoundReport>;
 inline constexpr std::size_t kQueueEntries = 256;
+/// Reports wake nobody: control looks for them many times a second, and this is what the smallest
+/// rounds may bring in between.
+inline constexpr std::size_t kReportQueueEntries = 1024;
 
 }  // namespace gradplane::api

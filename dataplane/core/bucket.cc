@@ -52,7 +52,7 @@ void Bucket::set_bound(std::size_t tensor, float bound) {
   bounds_[tensor].store(std::clamp(bound, 0.0F, kMaxBound), std::memory_order_relaxed);
 }
 
-void Bucket::count_close(std::uint32_t round, CloseReason reason, const Gather& gather) {
+void Bucket::count_close(CloseReason reason, const Gather& gather) {
   for (std::size_t t = gather.first_tensor(); t < gather.end_tensor(); ++t) {
     std::uint64_t missing = 0;
     for (std::size_t s = 0; s < gather.source_count(); ++s) missing += gather.missing_of(s, t);
@@ -60,9 +60,6 @@ void Bucket::count_close(std::uint32_t round, CloseReason reason, const Gather& 
     count_up(totals_[t].expected, gather.expected_of(t) * gather.source_count());
   }
   count_up(closes_[static_cast<std::size_t>(reason)], 1);
-  last_missing_.store(gather.missing_blocks(), std::memory_order_relaxed);
-  last_round_.store((static_cast<std::uint64_t>(reason) + 1) << 32 | round,
-                    std::memory_order_relaxed);
 }
 
 void Bucket::count_excluded(std::uint32_t block) {
@@ -99,14 +96,6 @@ SourceReport Bucket::source(std::size_t index) const {
     index -= gather->source_count();
   }
   return {};
-}
-
-std::optional<Bucket::LastRound> Bucket::last_round() const {
-  const std::uint64_t packed = last_round_.load(std::memory_order_relaxed);
-  if (packed == 0) return std::nullopt;
-  return LastRound{.round = static_cast<std::uint32_t>(packed),
-                   .reason = static_cast<CloseReason>((packed >> 32) - 1),
-                   .missing_blocks = last_missing_.load(std::memory_order_relaxed)};
 }
 
 }  // namespace gradplane::core

@@ -58,7 +58,7 @@ class Bucket {
   void put_down() { round_in_hand_.reset(); }
 
   /// Counts a round that a tree rooted here has summed.
-  void count_close(std::uint32_t round, CloseReason reason, const Gather& gather);
+  void count_close(CloseReason reason, const Gather& gather);
   /// Counts one of our own pushed blocks that did not enter.
   void count_excluded(std::uint32_t block);
 
@@ -79,13 +79,6 @@ class Bucket {
   }
   std::size_t source_count() const;
   SourceReport source(std::size_t index) const;
-  struct LastRound {
-    std::uint32_t round = 0;
-    CloseReason reason = CloseReason::kFull;
-    std::uint32_t missing_blocks = 0;
-  };
-  /// The round that closed last; nothing before the first.
-  std::optional<LastRound> last_round() const;
   /// Sums, decaying, over sampled complete blocks that lie inside the tensor: of every
   /// contribution's squares, and of the squares of their sum. How noisy its gradient is.
   double part_energy(std::size_t tensor) const { return totals_[tensor].part_energy; }
@@ -119,8 +112,6 @@ class Bucket {
   std::unique_ptr<Totals[]> totals_;
   std::vector<double> parts_;  // by block, of the open round
   std::array<SharedCount, kCloseReasons> closes_{};
-  std::atomic<std::uint64_t> last_round_ = 0;    // round in the low half, 1 + reason above
-  std::atomic<std::uint32_t> last_missing_ = 0;  // of about that round
 };
 
 }  // namespace gradplane::core

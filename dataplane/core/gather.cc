@@ -15,6 +15,21 @@ constexpr std::int64_t kRepairHalfRoundTrips = 3;
 /// A source that had not even sent everything when its time was over was given too little of it.
 constexpr std::int64_t kOverdueGrowth = 2;
 
+/// Puts an entry where it belongs among the first `count` of `worst`, which lack most; the last
+/// makes room.
+template <typename Entry, std::size_t kRoom>
+void insert_worst(std::array<Entry, kRoom>& worst, std::size_t count, const Entry& entry) {
+  std::size_t at = count;
+  if (count >= kRoom) {
+    at = kRoom - 1;
+    if (entry.missing_blocks <= worst[at].missing_blocks) return;
+  }
+  for (; at > 0 && worst[at - 1].missing_blocks < entry.missing_blocks; --at) {
+    worst[at] = worst[at - 1];
+  }
+  worst[at] = entry;
+}
+
 }  // namespace
 
 Gather::Gather(std::vector<std::uint16_t> nodes, const TensorMap& map,
@@ -186,6 +201,42 @@ void Gather::close(CloseReason reason, Instant now) {
                                   std::memory_order_relaxed);
   }
   if (largest && reason != CloseReason::kAbsent) learned_slack_.add(longest - *largest);
+}
+
+RoundReport Gather::last_round(CloseReason reason, Instant closed_at) const {
+  RoundReport report;
+  report.reason = reason;
+  report.duration = closed_at - first_arrival_;
+  report.blocks = range_.size();
+  report.source_count = static_cast<std::uint32_t>(sources_.size());
+  report.missing_blocks = missing_blocks_;
+  if (missing_blocks_ == 0) return report;
+  name_sources(report);
+  name_tensors(report);
+  return report;
+}
+
+void Gather::name_sources(RoundReport& report) const {
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    if (complete(sources_[s])) continue;
+    insert_worst(report.sources, report.lacking_sources++,
+                 {totals_[s].node, range_.size() - sources_[s].arrived});
+  }
+}
+
+void Gather::name_tensors(RoundReport& report) const {
+  for (std::size_t t = first_tensor_; t < end_tensor_; ++t) {
+    std::uint32_t missing = 0;
+    for (std::size_t s = 0; s < sources_.size(); ++s) missing += missing_of(s, t);
+    if (missing == 0) continue;
+    const std::uint32_t expected = expected_of(t) * report.source_count;
+    insert_worst(report.tensors, report.lacking_tensors++,
+                 {static_cast<std::uint32_t>(t), missing, expected});
+    report.other_tensors_missing_blocks += missing;
+  }
+  for (const RoundReport::Tensor& named : report.tensors) {
+    report.other_tensors_missing_blocks -= named.missing_blocks;
+  }
 }
 
 SourceReport Gather::report(std::size_t source) const {

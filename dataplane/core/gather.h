@@ -12,20 +12,15 @@
 
 #include "dataplane/base/bitmap.h"
 #include "dataplane/base/limits.h"
+#include "dataplane/base/round_report.h"
 #include "dataplane/base/time.h"
 #include "dataplane/core/tensor_map.h"
 #include "dataplane/core/threshold.h"
 
 namespace gradplane::core {
 
-/// Why a round was summed.
-enum class CloseReason : std::uint8_t {
-  kFull,      // every block of every source was in
-  kEarly,     // who lacked something had had the time for it, and every tensor was in its bound
-  kDeadline,  // its time and that of a repair was over; every critical block was in
-  kAbsent,    // some source had sent nothing for too long, and was gone on without
-};
-inline constexpr std::size_t kCloseReasons = 4;
+using gradplane::CloseReason;
+using gradplane::kCloseReasons;
 
 /// What decides when a round that lacks blocks may be summed. The same on all nodes of a job.
 struct CloseLimits {
@@ -79,6 +74,8 @@ class Gather {
   std::optional<CloseReason> may_close(Instant now) const;
   /// The round is summed: learns from it and counts what it lacked.
   void close(CloseReason reason, Instant now);
+  /// What to tell of the round that was closed last: all but its number and its place.
+  RoundReport last_round(CloseReason reason, Instant closed_at) const;
   /// The round ends without a sum.
   void abandon() { open_ = false; }
 
@@ -118,6 +115,8 @@ class Gather {
   };
 
   std::uint32_t find_critical();
+  void name_sources(RoundReport& report) const;
+  void name_tensors(RoundReport& report) const;
   bool complete(const Source& source) const { return source.arrived == range_.size(); }
   bool is_absent(const Source& source, Instant now) const;
   bool may_miss(const Source& source, Instant now) const;

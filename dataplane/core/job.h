@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dataplane/base/fixed_queue.h"
+#include "dataplane/base/round_report.h"
 #include "dataplane/base/time.h"
 #include "dataplane/core/counters.h"
 #include "dataplane/core/edges.h"
@@ -65,6 +66,9 @@ class Job {
   Instant next_data() const;
 
   bool poll_event(Event& out);
+  /// The next round under bounds that was closed at a root here. What is not taken while a few
+  /// rounds close is lost.
+  bool poll_report(RoundReport& out);
 
   const Counters& counters() const { return counters_; }
   const JobConfig& config() const { return config_; }
@@ -125,6 +129,7 @@ class Job {
   void close_due_rounds(Instant now);
   void close_partial(Round& round, std::size_t tree, CloseReason reason, Instant now);
   void end_gather(Round& round, std::size_t tree, CloseReason reason, Instant now);
+  void report_close(const Round& round, std::size_t tree, RoundReport report);
   void repeat_closing(const OutEdge& results, std::size_t slot, Instant now);
   void keep_contribution(Round& round, std::size_t tree, std::uint32_t block);
   void on_settled(Round& round, OutEdge& push, bool was_settled, Instant now);
@@ -174,6 +179,8 @@ class Job {
   FixedQueue<AckRequest> delayed_acks_;
   FixedQueue<LocalWork> local_work_;
   FixedQueue<Event> events_;
+  FixedQueue<RoundReport> reports_;
+  std::uint64_t rounds_reported_ = 0;
   std::unique_ptr<BlockReceiver::Ack> ack_;
   std::uint16_t next_peer_ = 0;
   bool mismatch_reported_ = false;

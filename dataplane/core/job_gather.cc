@@ -139,15 +139,32 @@ void Job::close_partial(Round& round, std::size_t tree, CloseReason reason, Inst
 void Job::end_gather(Round& round, std::size_t tree, CloseReason reason, Instant now) {
   Gather& gather = *round.bucket->gather(tree);
   gather.close(reason, now);
-  round.bucket->count_close(round.id, reason, gather);
+  round.bucket->count_close(reason, gather);
   counters_.blocks_missing += gather.missing_blocks();
   counters_.rounds_closed_early += reason == CloseReason::kEarly ? 1 : 0;
   counters_.rounds_closed_deadline += reason == CloseReason::kDeadline ? 1 : 0;
   counters_.rounds_closed_absent += reason == CloseReason::kAbsent ? 1 : 0;
+  report_close(round, tree, gather.last_round(reason, now));
   round.lossy_trees &= ~(std::uint64_t{1} << tree);
   if (round.lossy_trees == 0) {
     lossy_slots_ = static_cast<std::uint16_t>(lossy_slots_ & ~(1U << (round.id % kRoundSlots)));
   }
+}
+
+void Job::report_close(const Round& round, std::size_t tree, RoundReport report) {
+  report.number = ++rounds_reported_;
+  report.round = round.id;
+  report.bucket = round.geometry.bucket;
+  report.tree = static_cast<std::uint8_t>(tree);
+  // Reports are for people: when nobody takes them they are lost, and the numbers show how many.
+  (void)reports_.push(report);
+}
+
+bool Job::poll_report(RoundReport& out) {
+  if (reports_.empty()) return false;
+  out = reports_.front();
+  reports_.pop();
+  return true;
 }
 
 /// A child may take no result because it has not heard that the round has closed without it: then

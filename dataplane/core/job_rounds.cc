@@ -17,6 +17,14 @@ bool needs_sums(const JobConfig& config, const TreeConfig& tree) {
   return tree.parent == kNoPeer || !tree.children.empty() || config.local_ranks.size() != 1;
 }
 
+/// Trees whose rounds may close here without all blocks.
+std::size_t gathering_trees(const JobConfig& config) {
+  return static_cast<std::size_t>(
+      std::count_if(config.trees.begin(), config.trees.end(), [](const TreeConfig& tree) {
+        return tree.member && tree.flat && tree.parent == kNoPeer && !tree.children.empty();
+      }));
+}
+
 /// A prime: successive rounds begin far from each other in a bucket of any size.
 constexpr std::uint32_t kRotationStride = 7919;
 
@@ -44,6 +52,7 @@ Job::Job(JobConfig config)
       local_work_(std::max<std::size_t>(1, config_.local_ranks.size()) * kRoundSlots *
                   config_.trees.size()),
       events_(std::max<std::size_t>(1, config_.local_ranks.size()) * kRoundSlots * 2 + 1),
+      reports_(std::max<std::size_t>(1, gathering_trees(config_)) * kRoundSlots),
       ack_(std::make_unique<BlockReceiver::Ack>()) {
   GP_ASSERT(config_.local_ranks.size() <= kMaxLocalRanks && config_.trees.size() <= kMaxTrees);
   GP_ASSERT(config_.block_bytes % kBlockAlignBytes == 0 && config_.block_bytes <= kMaxBlockBytes);

@@ -79,6 +79,7 @@ class Daemon : public server::ConnectionHandler {
   ipc::Doorbell engine_events_;  // the poll loop rings us
   api::CommandQueue commands_{api::kQueueEntries};
   api::EventQueue events_{api::kQueueEntries};
+  api::ReportQueue reports_{api::kReportQueueEntries};
   RankTable ranks_;
   std::map<server::ConnectionId, std::uint32_t> pids_;
   JobTable jobs_;

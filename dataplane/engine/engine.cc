@@ -26,11 +26,12 @@ constexpr std::uint16_t kSourcePorts = 8192;
 }  // namespace
 
 Engine::Engine(EngineOptions options, port::Port& port, api::CommandQueue& commands,
-               api::EventQueue& events)
+               api::EventQueue& events, api::ReportQueue& reports)
     : options_(std::move(options)),
       port_(port),
       commands_(commands),
       events_(events),
+      reports_(reports),
       node_(options_.self, options_.link_bits_per_second),
       control_out_(kControlQueueEntries) {
   for (std::size_t n = 0; n < options_.nodes.size(); ++n) {
@@ -45,6 +46,7 @@ bool Engine::poll_once(Instant now) {
   worked |= node_.sum_local(kSumBlocksPerTurn);
   worked |= report_events();  // trainers first, then the network
   worked |= transmit(now);
+  report_rounds();  // before a job may be given back
   if ((polls_++ % kHousekeepingTurns) == 0 || !worked) worked |= housekeep(now);
   busy_polls_ += worked ? 1 : 0;
   return worked;

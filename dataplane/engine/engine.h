@@ -30,7 +30,7 @@ struct EngineOptions {
 class Engine {
  public:
   Engine(EngineOptions options, port::Port& port, api::CommandQueue& commands,
-         api::EventQueue& events);
+         api::EventQueue& events, api::ReportQueue& reports);
 
   /// One turn. True when there was work.
   bool poll_once(Instant now);
@@ -50,6 +50,7 @@ class Engine {
   bool report_events();
   bool transmit(Instant now);
   bool housekeep(Instant now);
+  void report_rounds();
 
   bool obey(const api::Command& command);
   void add_job(JobRuntime* job);
@@ -66,12 +67,14 @@ class Engine {
   port::Port& port_;
   api::CommandQueue& commands_;
   api::EventQueue& events_;
+  api::ReportQueue& reports_;
   core::Node node_;
   std::vector<std::pair<Ipv4, std::uint16_t>> node_by_address_;  // sorted
   std::array<JobRuntime*, kMaxJobs> jobs_{};
   std::size_t job_count_ = 0;
   FixedQueue<api::ControlBytes> control_out_;
   api::Event scratch_event_;
+  api::JobRoundReport scratch_report_;
   Instant next_beat_;
   std::uint64_t polls_ = 0;
   std::uint64_t busy_polls_ = 0;

@@ -69,6 +69,18 @@ void Engine::remove_job(JobRuntime* job) {
   tell(scratch_event_);
 }
 
+/// A report that finds the queue full is lost; the number of the next one shows it.
+void Engine::report_rounds() {
+  for (std::size_t j = 0; j < job_count_; ++j) {
+    core::Job& job = jobs_[j]->job();
+    while (job.poll_report(scratch_report_.report)) {
+      scratch_report_.job = job.config().job;
+      scratch_report_.epoch = job.config().epoch;
+      (void)reports_.push(scratch_report_);
+    }
+  }
+}
+
 /// Control empties its queue at every turn of its loop; if it ever stops, the loss is counted and
 /// the session's own retransmission repairs what can be repaired.
 void Engine::tell(const api::Event& event) {

@@ -90,6 +90,10 @@ class Network {
     return true;
   }
   const core::Bucket& root_bucket() const { return *hosts_[0]->bucket; }
+  /// By the root, in its reports and in its counters.
+  bool reports_are_complete() const {
+    return reported_missing_ == hosts_[0]->job->counters().blocks_missing;
+  }
 
  private:
   bool turn(std::uint16_t n, std::uint32_t rounds) {
@@ -104,6 +108,7 @@ class Network {
     }
     core::Event event;
     while (host.job->poll_event(event)) ++host.completed;
+    while (host.job->poll_report(report_)) reported_missing_ += report_.missing_blocks;
     while (const auto packet = host.node.poll_transmit(out_.bytes, now_)) {
       out_.from = n;
       out_.to = packet->node;
@@ -127,6 +132,8 @@ class Network {
   FixedQueue<Datagram> flying_{8192};
   Datagram out_;
   std::uint64_t sent_ = 0;
+  RoundReport report_;
+  std::uint64_t reported_missing_ = 0;
   Instant now_ = Instant::from_ns(1'000'000'000);
 };
 
@@ -138,12 +145,13 @@ int main() {
   testing::count_allocations();
   right = right && network.run_until(kRounds);
   std::uint64_t allocations = 0;
-  right = testing::end_allocation_count(allocations) && right;
+  right = testing::end_allocation_count(allocations) && right && network.reports_are_complete();
   const core::Bucket& bucket = network.root_bucket();
   const std::uint64_t early = bucket.closes(core::CloseReason::kEarly);
   std::printf("%u rounds, %llu closed early, %llu blocks missing, %llu allocations%s\n", kRounds,
               static_cast<unsigned long long>(early),
               static_cast<unsigned long long>(bucket.missing_blocks(1)),
-              static_cast<unsigned long long>(allocations), right ? "" : "; it stood still");
+              static_cast<unsigned long long>(allocations),
+              right ? "" : "; it stood still, or lost a report");
   return right && early > 0 && bucket.missing_blocks(1) > 0 && allocations == 0 ? 0 : 1;
 }

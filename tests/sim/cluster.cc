@@ -21,9 +21,9 @@ Ipv4 address_of(std::uint16_t node) {
 struct Host {
   std::unique_ptr<SimPort> port;
   std::vector<std::unique_ptr<core::Bucket>> buckets;
-  std::vector<std::uint64_t> closes_seen;  // by bucket, in the order of `buckets`
   api::CommandQueue commands{api::kQueueEntries};
   api::EventQueue events{api::kQueueEntries};
+  api::ReportQueue reports{api::kReportQueueEntries};
   std::unique_ptr<engine::JobRuntime> runtime;
   std::unique_ptr<engine::Engine> engine;
   std::vector<std::unique_ptr<Trainer>> trainers;
@@ -108,7 +108,7 @@ class Simulation {
       options.nodes.push_back(address_of(static_cast<std::uint16_t>(n)));
     }
     host->engine = std::make_unique<engine::Engine>(std::move(options), *host->port, host->commands,
-                                                    host->events);
+                                                    host->events, host->reports);
     api::Command add;
     add.kind = api::Command::Kind::kAddJob;
     add.job = host->runtime.get();
@@ -124,7 +124,6 @@ class Simulation {
       auto bucket = host.runtime->make_bucket(scenario_.tolerance.bucket(it.bucket));
       if (bucket == nullptr) continue;  // of whole numbers: always exact
       host.buckets.push_back(std::move(bucket));
-      host.closes_seen.push_back(0);
       api::Command add;
       add.kind = api::Command::Kind::kAddBucket;
       add.job = host.runtime.get();
@@ -134,19 +133,12 @@ class Simulation {
     }
   }
 
-  /// Tells the checker of the rounds that a host has closed as their root.
-  void hear_closes(Host& host) {
-    for (std::size_t b = 0; b < host.buckets.size(); ++b) {
-      const core::Bucket& bucket = *host.buckets[b];
-      std::uint64_t closes = 0;
-      for (std::size_t r = 0; r < core::kCloseReasons; ++r) {
-        closes += bucket.closes(static_cast<core::CloseReason>(r));
-      }
-      const auto last = bucket.last_round();
-      if (closes == host.closes_seen[b] || !last) continue;
-      const bool unclear = closes != host.closes_seen[b] + 1;
-      checker_.on_close(index_of(host), scenario_.index_of(last->round), last->reason, unclear);
-      host.closes_seen[b] = closes;
+  /// Tells the checker what a host says of the rounds that it has closed as their root.
+  void hear_reports(Host& host) {
+    while (const api::JobRoundReport* heard = host.reports.front()) {
+      const std::string wrong = checker_.on_report(index_of(host), heard->report);
+      if (!wrong.empty()) outcome_.failure = wrong;
+      host.reports.pop();
     }
   }
 
@@ -191,7 +183,7 @@ class Simulation {
       worked = false;
       for (const auto& trainer : host.trainers) worked = trainer->step(now_) || worked;
       worked = host.engine->poll_once(now_) || worked;
-      hear_closes(host);
+      hear_reports(host);
       if (turns > kMaxTurns) {
         outcome_.failure = "an engine never comes to rest";
         return;

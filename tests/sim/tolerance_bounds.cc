@@ -3,6 +3,7 @@
 // What a round may lack, and why: I3 and I4 of ToleranceChecker.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "tests/sim/tolerance_checker.h"
 
@@ -53,12 +54,20 @@ std::vector<bool> critical_blocks(const api::BucketBounds& bounds, const core::G
 
 }  // namespace
 
-void ToleranceChecker::on_close(std::uint16_t node, std::uint32_t round, core::CloseReason reason,
-                                bool unclear) {
-  if (round >= scenario_.rounds.size() || plan_of(round).bucket == 0) return;
-  reasons_[{round, node}] = reason;
-  ++totals_.closes[static_cast<std::size_t>(reason)];
-  if (unclear) ledgers_[plan_of(round).bucket - 1u].unclear = true;
+std::string ToleranceChecker::on_report(std::uint16_t node, const RoundReport& report) {
+  const std::uint32_t round = scenario_.index_of(report.round);
+  const std::string who = "I3: node " + std::to_string(node);
+  if (round >= scenario_.rounds.size() || plan_of(round).bucket == 0 ||
+      plan_of(round).bucket != report.bucket || report.tree >= scenario_.plan.trees.size() ||
+      scenario_.plan.trees[report.tree].root != node) {
+    return who + " reports a round that it does not gather";
+  }
+  if (report.number != ++reports_of_node_[node]) return who + " has lost a report";
+  if (!reports_.emplace(std::pair(round, report.tree), report).second) {
+    return who + " has closed round " + std::to_string(round) + " twice";
+  }
+  ++totals_.closes[static_cast<std::size_t>(report.reason)];
+  return {};
 }
 
 std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t round) const {
@@ -77,8 +86,8 @@ std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t rou
     Part part;
     part.blocks = core::blocks_of_tree(shares[t], first, total, geometry_of(round).blocks);
     part.flat = is_flat(plan, plan.trees[t]);
-    const auto reason = reasons_.find({round, plan.trees[t].root});
-    if (reason != reasons_.end()) part.reason = reason->second;
+    const auto report = reports_.find({round, static_cast<std::uint8_t>(t)});
+    if (report != reports_.end()) part.reason = report->second.reason;
     parts.push_back(part);
   }
   return parts;
@@ -135,8 +144,60 @@ std::string ToleranceChecker::check_counts() const {
   return {};
 }
 
+/// `missing`: what the roots have counted.
+std::string ToleranceChecker::check_reports(std::uint64_t missing) const {
+  std::uint64_t reported = 0;
+  for (const auto& [place, report] : reports_) {
+    reported += report.missing_blocks;
+    const std::string wrong = check_report(place.first, report);
+    if (!wrong.empty()) return "I3: the report of round " + std::to_string(place.first) + wrong;
+  }
+  if (reported == missing) return {};
+  return "I3: the roots report " + std::to_string(reported) + " missing blocks and count " +
+         std::to_string(missing);
+}
+
+/// Whether a report says of its sources and tensors what the sums show.
+std::string ToleranceChecker::check_report(std::uint32_t round, const RoundReport& report) const {
+  const core::BlockRange range = parts_of(round)[report.tree].blocks;
+  const std::vector<api::BoundedTensor>& tensors = bounds_of(round).tensors;
+  std::vector<std::uint32_t> of_source(ranks_of_member_.size());
+  std::vector<std::uint32_t> of_tensor(tensors.size());
+  for (std::uint32_t b = range.begin; b < range.end; ++b) {
+    for (std::size_t m = 0; m < ranks_of_member_.size(); ++m) {
+      if ((ranks_of_member_[m] & ~decoded_[round].sets[b]) == 0) continue;
+      ++of_source[m];
+      for (std::size_t t = 0; t < tensors.size(); ++t) {
+        of_tensor[t] += blocks_of(tensors[t], geometry_of(round)).contains(b) ? 1 : 0;
+      }
+    }
+  }
+  std::uint32_t left = report.missing_blocks;
+  for (const RoundReport::Source& source : report.sources) {
+    if (source.missing_blocks == 0) break;
+    if (source.missing_blocks != of_source[source.node]) {
+      return " is wrong about node " + std::to_string(source.node);
+    }
+    left -= source.missing_blocks;
+  }
+  const std::uint32_t lacking = static_cast<std::uint32_t>(
+      std::count_if(of_source.begin(), of_source.end(), [](std::uint32_t n) { return n > 0; }));
+  if (left != 0 || report.lacking_sources != lacking || report.blocks != range.size()) {
+    return " does not name all sources that lack something";
+  }
+  std::uint32_t others = std::accumulate(of_tensor.begin(), of_tensor.end(), 0U);
+  for (const RoundReport::Tensor& tensor : report.tensors) {
+    if (tensor.missing_blocks == 0) break;
+    if (tensor.missing_blocks != of_tensor[tensor.index]) {
+      return " is wrong about " + tensors[tensor.index].name;
+    }
+    others -= tensor.missing_blocks;
+  }
+  if (others != report.other_tensors_missing_blocks) return " does not count all tensors";
+  return {};
+}
+
 std::string ToleranceChecker::check_bounds(std::uint32_t round) const {
-  if (ledgers_[plan_of(round).bucket - 1u].unclear) return {};
   const std::vector<Part> parts = parts_of(round);
   for (const Part& part : parts) {
     const std::string wrong = check_part(round, part);

@@ -232,7 +232,8 @@ std::string ToleranceChecker::conclude(const core::Counters& all_nodes) const {
            " missing blocks and their sources " + std::to_string(all_nodes.blocks_excluded) +
            ", the sums lack " + std::to_string(missing);
   }
-  const std::string wrong = check_counts();
+  std::string wrong = check_counts();
+  if (wrong.empty()) wrong = check_reports(all_nodes.blocks_missing);
   if (!wrong.empty()) return wrong;
   if (scenario_.tolerance.closing_rounds == 0) return {};
   for (std::size_t b = 0; b < ledgers_.size(); ++b) {

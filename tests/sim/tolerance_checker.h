@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/base/round_report.h"
 #include "dataplane/core/bucket.h"
 #include "dataplane/core/counters.h"
 #include "dataplane/ipc/layout.h"
@@ -33,8 +34,8 @@ class ToleranceChecker {
   std::string on_result(std::uint32_t rank, const ipc::Completion& completion,
                         std::span<const std::byte> slot);
 
-  /// Root `node` has closed `round`. `unclear`: and others of the bucket that nobody saw.
-  void on_close(std::uint16_t node, std::uint32_t round, core::CloseReason reason, bool unclear);
+  /// A root has closed a round. Empty, or what is wrong with it at first sight.
+  std::string on_report(std::uint16_t node, const RoundReport& report);
 
   /// At the end of a run in which every rank got every round: what all nodes have counted, and
   /// what each bucket of each of them has.
@@ -54,8 +55,7 @@ class ToleranceChecker {
   /// One bucket: what each rank has submitted and not seen in a sum, by rank and element.
   struct Ledger {
     std::vector<std::int64_t> kept;
-    std::uint32_t uses = 0;  // rounds of the scenario
-    bool unclear = false;
+    std::uint32_t uses = 0;               // rounds of the scenario
     std::vector<std::uint64_t> missing;   // by tensor: blocks that sums lack, by source
     std::vector<std::uint64_t> counted;   // what the roots say of the same
     std::vector<std::uint64_t> excluded;  // and what those say who pushed them
@@ -89,6 +89,8 @@ class ToleranceChecker {
   std::string count_missing(std::uint32_t round);
   void count_tensors(std::uint32_t round, std::uint32_t block);
   std::string check_counts() const;
+  std::string check_reports(std::uint64_t missing) const;
+  std::string check_report(std::uint32_t round, const RoundReport& report) const;
   std::string check_bounds(std::uint32_t round) const;
   std::string check_part(std::uint32_t round, const Part& part) const;
   std::string check_tensors(std::uint32_t round, const std::vector<Part>& parts) const;
@@ -101,7 +103,8 @@ class ToleranceChecker {
   std::vector<Decoded> decoded_;  // by round
   std::vector<std::uint32_t> use_of_round_;
   std::vector<RankSet> ranks_of_member_;
-  std::map<std::pair<std::uint32_t, std::uint16_t>, core::CloseReason> reasons_;
+  std::map<std::pair<std::uint32_t, std::uint8_t>, RoundReport> reports_;  // by round and tree
+  std::map<std::uint16_t, std::uint64_t> reports_of_node_;
   ToleranceTotals totals_;
 };
 

@@ -88,11 +88,19 @@ void BoundedStar::learn() {
   pass(Duration::ms(20));
   GP_ASSERT(done(1) && done(2) && event(1).round == 0);
   done_.clear();
+  (void)reports();
 }
 
 float BoundedStar::result(std::uint16_t leaf, std::uint32_t round, std::uint32_t block,
                           std::size_t local_rank) {
   return *nodes_[leaf]->at(local_rank, round, block * 128 + 5);
+}
+
+std::vector<RoundReport> BoundedStar::reports() {
+  std::vector<RoundReport> out;
+  RoundReport report;
+  while (nodes_[0]->job().poll_report(report)) out.push_back(report);
+  return out;
 }
 
 }  // namespace gradplane::testing

@@ -50,6 +50,8 @@ class BoundedStar {
                std::size_t local_rank = 0);
   bool done(std::uint16_t leaf) const { return done_.contains(leaf); }
   core::Event event(std::uint16_t leaf) { return done_[leaf]; }
+  /// What the root has reported since the last call.
+  std::vector<RoundReport> reports();
   CoreNode& node(std::uint16_t n) { return *nodes_[n]; }
   core::Bucket& bucket(std::uint16_t n) { return *buckets_[n]; }
   Instant now() const { return now_; }

@@ -35,7 +35,8 @@ EngineHost::EngineHost(port::LoopbackNetwork& network, std::uint16_t self,
   engine::EngineOptions options;
   options.self = self;
   options.nodes = nodes;
-  engine_ = std::make_unique<engine::Engine>(std::move(options), *port_, commands_, events_);
+  engine_ =
+      std::make_unique<engine::Engine>(std::move(options), *port_, commands_, events_, reports_);
 }
 
 EngineHost::Job& EngineHost::add(const JobSpec& spec) {
@@ -78,6 +79,15 @@ std::vector<api::Event> EngineHost::events() {
   while (const api::Event* event = events_.front()) {
     out.push_back(*event);
     events_.pop();
+  }
+  return out;
+}
+
+std::vector<api::JobRoundReport> EngineHost::reports() {
+  std::vector<api::JobRoundReport> out;
+  while (const api::JobRoundReport* report = reports_.front()) {
+    out.push_back(*report);
+    reports_.pop();
   }
   return out;
 }

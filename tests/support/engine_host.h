@@ -47,6 +47,7 @@ class EngineHost {
   Job& add(const JobSpec& spec);
   void command(const api::Command& command);
   std::vector<api::Event> events();
+  std::vector<api::JobRoundReport> reports();
   std::unique_ptr<api::EngineSnapshot> snapshot(Instant now);
 
   engine::Engine& engine() { return *engine_; }
@@ -57,6 +58,7 @@ class EngineHost {
   std::unique_ptr<port::Port> port_;
   api::CommandQueue commands_{api::kQueueEntries};
   api::EventQueue events_{api::kQueueEntries};
+  api::ReportQueue reports_{api::kReportQueueEntries};
   std::unique_ptr<engine::Engine> engine_;
   std::vector<std::unique_ptr<Job>> jobs_;
 };

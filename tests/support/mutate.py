@@ -26,6 +26,7 @@ PLANS = "tests/property/property_core_plans"
 SENDER = "tests/unit/unit_block_sender_order"
 ORDER = "tests/unit/unit_job_order"
 RECEIVER = "tests/unit/unit_block_receiver_acks"
+REPORTS = "tests/unit/unit_round_reports"
 CORNERS = "tests/property/property_tolerant_corners"
 SEEDS = "tests/sim/simulate --tolerant --count 300 --stop"
 TEST_SECONDS = 120
@@ -170,6 +171,28 @@ MUTATIONS = [
     Mutation("a new echo measures a round trip", "dataplane/core/flow.h",
              "return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;",
              "return newest_echo_us_ == echo_us && false;", "tests/unit/unit_flow_window"),
+    Mutation("a report tells what each source lacks", GATHER,
+             "range_.size() - sources_[s].arrived});", "range_.size()});", REPORTS),
+    Mutation("a report names sources that lack something", GATHER,
+             "if (complete(sources_[s])) continue;", "", REPORTS),
+    Mutation("a report names those that lack most", GATHER,
+             "if (entry.missing_blocks <= worst[at].missing_blocks) return;", "return;", REPORTS),
+    Mutation("a report sorts what it names", GATHER,
+             "at > 0 && worst[at - 1].missing_blocks < entry.missing_blocks", "false", REPORTS),
+    Mutation("a report adds up a tensor's sources", GATHER,
+             "++s) missing += missing_of(s, t);", "++s) missing = missing_of(s, t);", REPORTS),
+    Mutation("a report counts the tensors that it does not name", GATHER,
+             "    report.other_tensors_missing_blocks += missing;\n", "", REPORTS),
+    Mutation("a report says why", GATHER,
+             "  report.reason = reason;\n", "", REPORTS),
+    Mutation("a report's time begins with the first block", GATHER,
+             "report.duration = closed_at - first_arrival_;",
+             "report.duration = closed_at - last_arrival_;", SEEDS),
+    Mutation("a lost report shows", CLOSING,
+             "report.number = ++rounds_reported_;",
+             "report.number = rounds_reported_ += reports_.full() ? 0 : 1;", REPORTS),
+    Mutation("a report names its job", "dataplane/engine/engine_control.cc",
+             "scratch_report_.epoch = job.config().epoch;", "", "tests/unit/unit_engine_jobs"),
 ]
 
 

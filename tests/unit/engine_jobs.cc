@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Engines in one process, over the loopback port: jobs, answers to control, snapshots.
+// Engines in one process, over the loopback port: jobs, answers to control, round reports,
+// snapshots.
+#include <array>
+
 #include "tests/support/catch.h"
 #include "tests/support/engine_host.h"
 
@@ -209,4 +212,57 @@ TEST_CASE("a datagram of a stranger, or to another port, is counted and dropped"
   const auto snapshot = host.snapshot(Instant::from_ns(2));
   CHECK(snapshot->node.drops[static_cast<std::size_t>(core::Drop::kUnknownNode)] == 2);
   CHECK(snapshot->node.drops[static_cast<std::size_t>(core::Drop::kMalformed)] == 1);
+}
+
+TEST_CASE("rounds under bounds are reported with their job; without room they are lost, not late") {
+  EngineCluster cluster(2);
+  constexpr std::uint32_t kSmall = 200;
+  std::array<EngineHost::Job*, 2> jobs{};
+  std::vector<std::unique_ptr<core::Bucket>> buckets;
+  for (std::size_t h = 0; h < 2; ++h) {
+    jobs[h] = &cluster.host(h).add({.id = 9, .plan = star_of(2), .round_bytes = 4096});
+    api::BoundedTensor tensor;
+    tensor.elements = kSmall;
+    tensor.bound = 0.1F;
+    buckets.push_back(jobs[h]->runtime->make_bucket(
+        {.bucket = 1, .type = ElementType::kFloat32, .elements = kSmall, .tensors = {tensor}}));
+    REQUIRE(buckets.back() != nullptr);
+    api::Command add;
+    add.kind = api::Command::Kind::kAddBucket;
+    add.job = jobs[h]->runtime.get();
+    add.bucket = buckets.back().get();
+    cluster.host(h).command(add);
+  }
+  cluster.turns(64);
+  const auto run_round = [&](std::uint32_t round) {
+    for (EngineHost::Job* job : jobs) {
+      REQUIRE(job->trainers[0].submissions.push(
+          {.round = round,
+           .elements = kSmall,
+           .element_type = static_cast<std::uint8_t>(ElementType::kFloat32),
+           .bucket = 1}));
+    }
+    std::size_t done = 0;
+    ipc::Completion completion{};
+    for (int turn = 0; turn < 20'000 && done < 2; ++turn) {
+      cluster.turn();
+      for (EngineHost::Job* job : jobs) done += job->trainers[0].completions.pop(completion);
+    }
+    REQUIRE(done == 2);
+  };
+  const auto rounds = static_cast<std::uint32_t>(api::kReportQueueEntries + 3);
+  for (std::uint32_t round = 0; round < rounds; ++round) run_round(round);
+  const std::vector<api::JobRoundReport> reports = cluster.host(0).reports();
+  REQUIRE(reports.size() == api::kReportQueueEntries);
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    CHECK(reports[i].job == 9);
+    CHECK(reports[i].epoch == star_of(2).epoch);
+    CHECK(reports[i].report.round == i);
+    CHECK(reports[i].report.number == i + 1);
+  }
+  CHECK(cluster.host(1).reports().empty());
+  run_round(rounds);
+  const std::vector<api::JobRoundReport> later = cluster.host(0).reports();
+  REQUIRE(later.size() == 1);
+  CHECK(later[0].report.number == rounds + 1);
 }
