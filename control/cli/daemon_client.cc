@@ -8,9 +8,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "control/protocol/socket_messages.h"
@@ -122,6 +124,11 @@ Result<Wanted> expect(int fd, const std::string& path) {
   return Error{fmt::format("the daemon on {} does not answer the question", path)};
 }
 
+Error unreadable(const std::string& path, const char* what, const Error& error) {
+  return Error{fmt::format("the daemon on {} sent {} that this version cannot read: {}", path, what,
+                           error.message)};
+}
+
 /// Connected, and greeted.
 Result<Descriptor> open_as_operator(const std::string& socket_path) {
   auto connection = connect_to(socket_path);
@@ -142,21 +149,29 @@ Result<telemetry::BoundsPage> fetch_page(int fd, const std::string& path,
   const auto reply = expect<protocol::BoundsReply>(fd, path);
   if (!reply) return reply.error();
   auto page = telemetry::bounds_from_json(reply.value().json);
-  if (!page) {
-    return Error{fmt::format("the daemon on {} sent bounds that this version cannot read: {}", path,
-                             page.error().message)};
-  }
+  if (!page) return unreadable(path, "bounds", page.error());
+  return page;
+}
+
+Result<telemetry::RoundsPage> fetch_page(int fd, const std::string& path,
+                                         const protocol::RoundsRequest& request) {
+  (void)send_message(fd, request);
+  const auto reply = expect<protocol::RoundsReply>(fd, path);
+  if (!reply) return reply.error();
+  auto page = telemetry::rounds_from_json(reply.value().json);
+  if (!page) return unreadable(path, "rounds", page.error());
   return page;
 }
 
 /// All pages of a job in one.
 Result<telemetry::BoundsPage> fetch_job(int fd, const std::string& path, std::uint32_t job) {
-  auto whole = fetch_page(fd, path, {.job = job});
+  auto whole = fetch_page(fd, path, protocol::BoundsRequest{.job = job});
   if (!whole) return whole;
   telemetry::BoundsPage& page = whole.value();
   for (std::size_t i = 0; i < kMaxPages && page.more; ++i) {
-    const auto next = fetch_page(
-        fd, path, {.job = page.job, .bucket = page.next_bucket, .tensor = page.next_tensor});
+    const protocol::BoundsRequest request{
+        .job = page.job, .bucket = page.next_bucket, .tensor = page.next_tensor};
+    const auto next = fetch_page(fd, path, request);
     if (!next) return next;
     page.tensors.insert(page.tensors.end(), next.value().tensors.begin(),
                         next.value().tensors.end());
@@ -164,6 +179,34 @@ Result<telemetry::BoundsPage> fetch_job(int fd, const std::string& path, std::ui
     page.next_bucket = next.value().next_bucket;
     page.next_tensor = next.value().next_tensor;
   }
+  return whole;
+}
+
+/// All pages of a job in one: what came after `seen`.
+Result<telemetry::RoundsPage> fetch_job_rounds(int fd, const std::string& path, std::uint32_t job,
+                                               std::uint32_t last,
+                                               const std::vector<telemetry::RoundsPage>& seen) {
+  protocol::RoundsRequest request{.job = job, .epoch = 0, .after = 0, .last = last};
+  for (const telemetry::RoundsPage& page : seen) {
+    if (page.job != job) continue;
+    request.epoch = page.epoch;
+    request.after = page.next_after;
+  }
+  auto whole = fetch_page(fd, path, request);
+  if (!whole) return whole;
+  telemetry::RoundsPage& page = whole.value();
+  std::vector<telemetry::RoundEntry>& rounds = page.rounds;
+  for (std::size_t i = 0; i < telemetry::kKeptRounds && page.more; ++i) {
+    request = {.job = page.job, .epoch = page.epoch, .after = page.next_after, .last = last};
+    auto next = fetch_page(fd, path, request);
+    if (!next) return next;
+    std::move(next.value().rounds.begin(), next.value().rounds.end(), std::back_inserter(rounds));
+    page.more = next.value().more;
+    page.next_after = next.value().next_after;
+    page.closed = next.value().closed;
+  }
+  // Others have come since the first page.
+  if (rounds.size() > last) rounds.erase(rounds.begin(), rounds.end() - last);
   return whole;
 }
 
@@ -199,6 +242,27 @@ Result<std::vector<telemetry::BoundsPage>> fetch_bounds(const std::string& socke
   for (const std::uint32_t other : jobs) {
     if (other == known) continue;
     auto page = fetch_job(fd, socket_path, other);
+    if (!page) return page.error();
+    pages.push_back(std::move(page.value()));
+  }
+  return pages;
+}
+
+Result<std::vector<telemetry::RoundsPage>> fetch_rounds(
+    const std::string& socket_path, std::uint32_t job, std::uint32_t last,
+    const std::vector<telemetry::RoundsPage>& seen) {
+  const auto connection = open_as_operator(socket_path);
+  if (!connection) return connection.error();
+  const int fd = connection.value().get();
+  std::vector<std::uint32_t> jobs = {job};
+  if (job == 0) {
+    const auto any = fetch_page(fd, socket_path, protocol::RoundsRequest{});
+    if (!any) return any.error();
+    jobs = any.value().jobs;
+  }
+  std::vector<telemetry::RoundsPage> pages;
+  for (const std::uint32_t one : jobs) {
+    auto page = fetch_job_rounds(fd, socket_path, one, last, seen);
     if (!page) return page.error();
     pages.push_back(std::move(page.value()));
   }

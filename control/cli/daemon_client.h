@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "control/telemetry/bounds.h"
+#include "control/telemetry/rounds.h"
 #include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
 
@@ -23,6 +24,13 @@ Result<std::string> fetch_status(const std::string& socket_path);
 /// tensors. A daemon without jobs gives none.
 Result<std::vector<telemetry::BoundsPage>> fetch_bounds(const std::string& socket_path,
                                                         std::uint32_t job);
+
+/// Asks the daemon for the last rounds of one job (0: of all) that it has gathered under bounds:
+/// one page for each job, with its newest `last` rounds at most. Of a job that is in `seen`, what
+/// was fetched the last time, only what has come since. A daemon without jobs gives none.
+Result<std::vector<telemetry::RoundsPage>> fetch_rounds(
+    const std::string& socket_path, std::uint32_t job, std::uint32_t last,
+    const std::vector<telemetry::RoundsPage>& seen);
 
 /// GRADPLANE_SOCKET of the environment, else where the daemon listens by default.
 std::string default_socket_path();

@@ -10,9 +10,11 @@
 #include "control/cli/daemon_client.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/output.h"
+#include "control/cli/rounds_command.h"
 #include "control/cli/run.h"
 #include "control/cli/status_command.h"
 #include "control/config/config.h"
+#include "control/telemetry/rounds.h"
 
 namespace gradplane::cli {
 namespace {
@@ -32,10 +34,12 @@ class Program {
     app_.footer(kExitCodes);
     app_.require_subcommand(1);
     app_.set_version_flag("--version", version_line());
-    run_.socket_path = status_.socket_path = bounds_.socket_path = default_socket_path();
+    run_.socket_path = status_.socket_path = default_socket_path();
+    bounds_.socket_path = rounds_.socket_path = default_socket_path();
     add_run();
     add_status();
     add_bounds();
+    add_rounds();
     add_check_config();
     add_others();
   }
@@ -122,6 +126,24 @@ class Program {
     on(command, [this] { return ended(show_bounds(bounds_)); });
   }
 
+  void add_rounds() {
+    CLI::App* command = app_.add_subcommand(
+        "rounds", "Show the last rounds that were gathered here under loss bounds, one by one");
+    command->footer(
+        "A row says why a round was closed, how long after its first block, and what was missing\n"
+        "of which node and tensor. A node tells of the rounds that it gathers as root: of a\n"
+        "sharded plan each has its part, so ask them all.");
+    add_socket(command, rounds_.socket_path);
+    command->add_option("--job", rounds_.job, "Of this job only, by its id (see status)");
+    command->add_option("--last", rounds_.last, "So many of each job at most, the newest")
+        ->check(CLI::Range(std::size_t{1}, telemetry::kKeptRounds))
+        ->capture_default_str();
+    command->add_flag("--json", rounds_.json,
+                      "Print JSON; with --follow a line whenever rounds have come");
+    command->add_flag("--follow", rounds_.follow, "Go on with what comes, until Ctrl-C");
+    on(command, [this] { return ended(show_rounds(rounds_)); });
+  }
+
   void add_check_config() {
     CLI::App* command = app_.add_subcommand("check-config", "Check configuration files");
     command->add_option("file", check_.files, "Files to check")->required();
@@ -144,6 +166,7 @@ class Program {
   RunOptions run_;
   StatusOptions status_;
   BoundsOptions bounds_;
+  RoundsOptions rounds_;
   CheckConfigOptions check_;
   bool json_ = false;
   std::function<ChildEnd()> action_;

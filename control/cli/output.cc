@@ -3,6 +3,7 @@
 #include "control/cli/output.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -34,6 +35,11 @@ void complain(std::string_view text) {
 
 bool stdout_is_terminal() {
   return isatty(STDOUT_FILENO) == 1;
+}
+
+bool wait_for_turn(int milliseconds) {
+  pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
+  return poll(&output, 1, milliseconds) <= 0;
 }
 
 }  // namespace gradplane::cli

@@ -15,4 +15,7 @@ void complain(std::string_view text);
 
 bool stdout_is_terminal();
 
+/// Waits for so many milliseconds; false when the reader of standard output has gone.
+bool wait_for_turn(int milliseconds);
+
 }  // namespace gradplane::cli

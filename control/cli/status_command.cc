@@ -3,7 +3,6 @@
 #include "control/cli/status_command.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -63,12 +62,6 @@ int show_once(const StatusOptions& options, const char* before) {
   return print(before + text.value());
 }
 
-/// Waits for the next turn; false when the reader of our output has gone.
-bool wait_for_turn() {
-  pollfd output{.fd = STDOUT_FILENO, .events = 0, .revents = 0};
-  return poll(&output, 1, kWatchPeriodMs) <= 0;
-}
-
 }  // namespace
 
 int show_status(const StatusOptions& options) {
@@ -78,7 +71,7 @@ int show_status(const StatusOptions& options) {
     // On a terminal a daemon that restarts is worth waiting for; a script wants to know.
     const int code = show_once(options, repaint ? kClearScreen : "");
     if (code != kExitOk && !repaint) return code;
-  } while (wait_for_turn());
+  } while (wait_for_turn(kWatchPeriodMs));
   return kExitOk;
 }
 

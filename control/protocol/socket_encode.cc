@@ -52,6 +52,11 @@ json object_of(const BoundsRequest& m) {
   return {{"type", "bounds"}, {"job", m.job}, {"bucket", m.bucket}, {"tensor", m.tensor}};
 }
 
+json object_of(const RoundsRequest& m) {
+  return {
+      {"type", "rounds"}, {"job", m.job}, {"epoch", m.epoch}, {"after", m.after}, {"last", m.last}};
+}
+
 json object_of(const DaemonHello& m) {
   return {{"type", "hello"},
           {"version", m.version},
@@ -104,6 +109,9 @@ json object_of(const StatusReply& m) {
 }
 json object_of(const BoundsReply& m) {
   return reply_object(m.json, "bounds");
+}
+json object_of(const RoundsReply& m) {
+  return reply_object(m.json, "rounds");
 }
 
 template <typename Message>

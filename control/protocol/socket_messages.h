@@ -70,8 +70,16 @@ struct BoundsRequest {
   std::uint32_t bucket = 0;  // 0, or next_bucket of the last answer; a position, not an id
   std::uint32_t tensor = 0;  // 0, or next_tensor of the last answer
 };
-using ClientMessage =
-    std::variant<ClientHello, Attach, RegisterBucket, Detach, StatusRequest, BoundsRequest>;
+/// The last rounds of one job that were gathered here: the answer holds as many as fit, and after
+/// which to ask on.
+struct RoundsRequest {
+  std::uint32_t job = 0;    // 0: the first there is
+  std::uint32_t epoch = 0;  // 0, or that of the last answer; of another one `after` says nothing
+  std::uint64_t after = 0;  // 0, or next_after of the last answer: only rounds that came later
+  std::uint32_t last = 0;   // so many at most: the newest
+};
+using ClientMessage = std::variant<ClientHello, Attach, RegisterBucket, Detach, StatusRequest,
+                                   BoundsRequest, RoundsRequest>;
 
 struct DaemonHello {
   std::uint32_t version = kSocketVersion;
@@ -104,12 +112,15 @@ struct StatusReply {
 struct BoundsReply {
   std::string json;  // the text of a JSON object: telemetry::BoundsPage
 };
+struct RoundsReply {
+  std::string json;  // the text of a JSON object: telemetry::RoundsPage
+};
 struct SocketError {
   std::string reason;
   bool require = false;  // as in hello, for who is refused before it
 };
 using DaemonMessage = std::variant<DaemonHello, Attached, Waiting, Ready, JobFailed, StatusReply,
-                                   BoundsReply, SocketError>;
+                                   BoundsReply, RoundsReply, SocketError>;
 
 /// The text of a message. Over-long lists and reasons are cut to their bound; a reply whose json is
 /// no object, or is too long, becomes a SocketError that says so.

@@ -73,6 +73,15 @@ ClientMessage read_bucket(ObjectReader& in, Rejection& rejection) {
   return m;
 }
 
+ClientMessage read_rounds(ObjectReader& in) {
+  RoundsRequest m;
+  m.job = read_u32(in, "job");
+  m.epoch = read_u32(in, "epoch");
+  m.after = in.integer("after", 0, std::numeric_limits<std::uint64_t>::max());
+  m.last = read_u32(in, "last");
+  return m;
+}
+
 bool read_require(ObjectReader& in) {
   return in.has("require") && in.boolean("require");
 }
@@ -173,6 +182,8 @@ Parsed<ClientMessage> parse_client_message(std::string_view text) {
       message = StatusRequest{};
     } else if (type == "bounds") {
       message = BoundsRequest{read_u32(in, "job"), read_u32(in, "bucket"), read_u32(in, "tensor")};
+    } else if (type == "rounds") {
+      message = read_rounds(in);
     } else {
       in.reject(RejectReason::kUnknownType, "type", "must be a message that a client sends");
     }
@@ -199,13 +210,11 @@ Parsed<DaemonMessage> parse_daemon_message(std::string_view text) {
       message = JobFailed{in.text("reason", kMaxReasonBytes, Presence::kRequired)};
     } else if (type == "error") {
       message = read_error(in);
-    } else if (type == "status" || type == "bounds") {
+    } else if (type == "status" || type == "bounds" || type == "rounds") {
       object.erase("type");
-      if (type == "status") {
-        message = StatusReply{object.dump()};
-      } else {
-        message = BoundsReply{object.dump()};
-      }
+      if (type == "status") message = StatusReply{object.dump()};
+      if (type == "bounds") message = BoundsReply{object.dump()};
+      if (type == "rounds") message = RoundsReply{object.dump()};
     } else {
       in.reject(RejectReason::kUnknownType, "type", "must be a message that the daemon sends");
     }

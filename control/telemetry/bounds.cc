@@ -17,16 +17,6 @@ constexpr std::size_t kRuleColumns = 44;
 constexpr std::size_t kNodeColumns = 20;
 constexpr std::size_t kLabelColumns = 40;
 
-std::string percent_text(double share) {
-  return fmt::format("{:.4g} %", share * 100);
-}
-
-/// "-" where nothing was expected.
-std::string missing_text(std::uint64_t missing, std::uint64_t expected) {
-  if (expected == 0) return "-";
-  return percent_text(static_cast<double>(missing) / static_cast<double>(expected));
-}
-
 /// Learned bounds are known where the tensor is gathered, and nowhere else.
 std::string bound_text(const BoundsTensor& tensor, bool gathered_here) {
   if (!gathered_here && tensor.why == "learned") return "-";
@@ -51,7 +41,7 @@ std::string tensor_table(const BoundsPage& page) {
     table.add({tensor_name(tensor), fmt::to_string(tensor.bucket), fmt::to_string(tensor.elements),
                fmt::to_string(tensor.blocks), bound_text(tensor, !page.sources.empty()),
                printable(tensor.why), clipped(printable(tensor.rule), kRuleColumns),
-               missing_text(tensor.missing_blocks, tensor.expected_blocks),
+               percent_text(tensor.missing_blocks, tensor.expected_blocks),
                fmt::to_string(tensor.excluded_blocks)});
   }
   return table.text(2);
@@ -65,7 +55,7 @@ std::string source_table(const BoundsPage& page) {
                {"THRESHOLD", Align::kRight}});
   for (const BoundsSource& source : page.sources) {
     table.add({clipped(printable(source.node), kNodeColumns),
-               missing_text(source.missing_blocks, source.expected_blocks),
+               percent_text(source.missing_blocks, source.expected_blocks),
                fmt::to_string(source.missing_blocks), fmt::to_string(source.expected_blocks),
                source.threshold_ns == 0 ? "-" : duration_text(source.threshold_ns)});
   }

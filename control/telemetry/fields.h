@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "control/telemetry/bounds.h"
+#include "control/telemetry/rounds.h"
 #include "control/telemetry/status.h"
 
 /// The JSON members of every status struct, listed once for both directions. An archive is called
@@ -157,6 +158,59 @@ void fields(Archive& a, Of<BoundsPage> auto& s) {
   a("more", s.more);
   a("next_bucket", s.next_bucket);
   a("next_tensor", s.next_tensor);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<RoundSource> auto& s) {
+  a("node", s.node);
+  a("ranks", s.ranks);
+  a("missing_blocks", s.missing_blocks);
+  a("expected_blocks", s.expected_blocks);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<RoundTensor> auto& s) {
+  a("index", s.index);
+  a("name", s.name);
+  a("missing_blocks", s.missing_blocks);
+  a("expected_blocks", s.expected_blocks);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<RoundEntry> auto& s) {
+  a("number", s.number);
+  a("round", s.round);
+  a("bucket", s.bucket);
+  a("tree", s.tree);
+  a("reason", s.reason);
+  a("duration_ns", s.duration_ns);
+  a("missing_blocks", s.missing_blocks);
+  a("expected_blocks", s.expected_blocks);
+  a("sources", s.sources);
+  a("other_sources", s.other_sources);
+  a("other_sources_missing_blocks", s.other_sources_missing_blocks);
+  a("tensors", s.tensors);
+  a("other_tensors", s.other_tensors);
+  a("other_tensors_missing_blocks", s.other_tensors_missing_blocks);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<RoundsPage> auto& s) {
+  a("version", s.version);
+  a("node", s.node);
+  a("jobs", s.jobs);
+  a("job", s.job);
+  a("epoch", s.epoch);
+  a("label", s.label);
+  a("buckets", s.buckets);
+  a("roots", s.roots);
+  a("roots_omitted", s.roots_omitted);
+  a("gathers", s.gathers);
+  a("closed", s.closed);
+  a("lost", s.lost);
+  a("rounds", s.rounds);
+  a("more", s.more);
+  a("next_after", s.next_after);
 }
 
 }  // namespace gradplane::telemetry

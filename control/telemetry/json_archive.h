@@ -15,6 +15,7 @@
 
 #include "control/telemetry/fields.h"
 #include "dataplane/base/result.h"
+#include "dataplane/base/round_report.h"
 
 /// The archives of fields.h: structs to JSON and back.
 namespace gradplane::telemetry {
@@ -167,6 +168,10 @@ class JsonReader {
   static std::size_t max_count(const std::uint32_t*) { return kMaxMissingNamed; }
   static std::size_t max_count(const BoundsSource*) { return kMaxSourcesNamed; }
   static std::size_t max_count(const BoundsTensor*) { return kMaxTensorsPerPage; }
+  static std::size_t max_count(const RoundEntry*) { return kKeptRounds; }
+  static std::size_t max_count(const RoundSource*) { return kReportedSources; }
+  static std::size_t max_count(const RoundTensor*) { return kReportedTensors; }
+  static std::size_t max_count(const std::string*) { return kMaxRootsNamed; }
 
   const Json& object_;
   std::string where_;

@@ -30,4 +30,13 @@ std::string bytes_text(std::uint64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
+std::string percent_text(double share) {
+  return fmt::format("{:.4g} %", share * 100);
+}
+
+std::string percent_text(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return "-";
+  return percent_text(static_cast<double>(part) / static_cast<double>(whole));
+}
+
 }  // namespace gradplane::telemetry

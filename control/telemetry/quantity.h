@@ -14,4 +14,8 @@ std::string bytes_text(std::uint64_t bytes);
 /// "250.0 us", "3 h 12 min".
 std::string duration_text(std::uint64_t ns);
 
+/// "1.25 %". Of a whole that is 0: "-".
+std::string percent_text(double share);
+std::string percent_text(std::uint64_t part, std::uint64_t whole);
+
 }  // namespace gradplane::telemetry

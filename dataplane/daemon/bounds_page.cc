@@ -2,8 +2,6 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/daemon/bounds_page.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -110,28 +108,19 @@ void add_sources(const JobBounds& bounds, const config::Config& config,
 
 Result<telemetry::BoundsPage> bounds_page(const config::Config& config, const JobTable& jobs,
                                           const protocol::BoundsRequest& request) {
+  const auto found = jobs.find_asked(request.job);
+  if (!found) return found.error();
   telemetry::BoundsPage page;
   page.node = config.self_node().name;
   page.compensation = config::name_of(config.gather.compensation);
-  const InstalledJob* found = nullptr;
-  std::string known;
-  for (const InstalledJob& job : jobs.installed()) {
-    if (job.state != InstalledJob::State::kRunning) continue;
-    page.jobs.push_back(job.id);
-    known += fmt::format(" {:08x}", job.id);
-    const bool wanted = request.job == 0 ? found == nullptr : job.id == request.job;
-    if (wanted) found = &job;
-  }
-  if (found == nullptr && request.job != 0) {
-    return Error{fmt::format("there is no job {:08x} here; there are:{}", request.job,
-                             known.empty() ? " none" : known)};
-  }
-  if (found == nullptr) return page;
-  page.job = found->id;
-  page.label = found->label;
-  page.buckets = static_cast<std::uint32_t>(found->bounds->buckets().size());
-  add_sources(*found->bounds, config, page);
-  add_tensors(*found->bounds, request, page);
+  page.jobs = jobs.running_ids();
+  const InstalledJob* job = found.value();
+  if (job == nullptr) return page;
+  page.job = job->id;
+  page.label = job->label;
+  page.buckets = static_cast<std::uint32_t>(job->bounds->buckets().size());
+  add_sources(*job->bounds, config, page);
+  add_tensors(*job->bounds, request, page);
   return page;
 }
 

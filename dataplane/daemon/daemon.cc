@@ -21,6 +21,9 @@ namespace {
 constexpr Duration kBeatInterval = Duration::ms(250);
 /// How often bounds are learned anew, and rounds that closed badly are looked for.
 constexpr Duration kBoundsInterval = Duration::seconds(1);
+/// How often reports of rounds are taken from the poll loop: kReportQueueEntries are enough while a
+/// round takes 100 us.
+constexpr Duration kReportsInterval = Duration::ms(100);
 /// When buckets wait for room in the command queue.
 constexpr Duration kHandOverInterval = Duration::ms(5);
 
@@ -139,8 +142,8 @@ Status Daemon::open_dataplane() {
   for (const config::NodeConfig& node : config_.cluster.nodes) {
     options.nodes.push_back(node.address);
   }
-  engine_ = std::make_unique<engine::Engine>(std::move(options), *port_, commands_, events_,
-                                             reports_);
+  engine_ =
+      std::make_unique<engine::Engine>(std::move(options), *port_, commands_, events_, reports_);
   snapshot_ = std::make_unique<api::EngineSnapshot>();
   poll_ = std::make_unique<PollThread>(
       *engine_,
@@ -171,6 +174,7 @@ void Daemon::announce() const {
 void Daemon::run() {
   beat();
   watch_bounds();
+  watch_rounds();
   settle();
   loop_->run();
 }
@@ -189,6 +193,11 @@ void Daemon::watch_bounds() {
     log_.line(config::LogLevel::kWarn, warning);
   }
   loop_->start_timer(server::EventLoop::now() + kBoundsInterval, [this] { watch_bounds(); });
+}
+
+void Daemon::watch_rounds() {
+  take_round_reports();
+  loop_->start_timer(server::EventLoop::now() + kReportsInterval, [this] { watch_rounds(); });
 }
 
 void Daemon::settle() {

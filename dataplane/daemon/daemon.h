@@ -50,6 +50,7 @@ class Daemon : public server::ConnectionHandler {
   void on(server::ConnectionId connection, const protocol::RegisterBucket& bucket);
   void on(server::ConnectionId connection, const protocol::StatusRequest& request);
   void on(server::ConnectionId connection, const protocol::BoundsRequest& request);
+  void on(server::ConnectionId connection, const protocol::RoundsRequest& request);
 
   /// Does what the session wants done, until it wants nothing, and sets the timer for its next
   /// wish.
@@ -62,6 +63,8 @@ class Daemon : public server::ConnectionHandler {
   void act(const session::LogLine& action);
 
   void take_engine_events();
+  void take_round_reports();
+  void watch_rounds();
   void on_mismatch(const api::Event& event);
   void on_rank_broken(const api::Event& event);
   void answer_status();

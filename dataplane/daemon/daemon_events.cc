@@ -7,6 +7,7 @@
 
 #include "dataplane/daemon/bounds_page.h"
 #include "dataplane/daemon/daemon.h"
+#include "dataplane/daemon/rounds_page.h"
 #include "dataplane/daemon/status.h"
 
 namespace gradplane::daemon {
@@ -112,6 +113,16 @@ void Daemon::on(server::ConnectionId connection, const protocol::BoundsRequest& 
   server_->send(connection, protocol::BoundsReply{telemetry::to_json(page.value())});
 }
 
+void Daemon::on(server::ConnectionId connection, const protocol::RoundsRequest& request) {
+  take_round_reports();
+  const auto page = rounds_page(config_, jobs_, request);
+  if (!page) {
+    server_->hang_up(connection, page.error().message);
+    return;
+  }
+  server_->send(connection, protocol::RoundsReply{telemetry::to_json(page.value())});
+}
+
 /// Asks the poll loop for a snapshot, unless one is on its way already.
 void Daemon::answer_status() {
   snapshot_wanted_ = !status_askers_.empty();
@@ -122,7 +133,22 @@ void Daemon::answer_status() {
   if (commands_.push(fill)) (void)snapshot_.release();  // the poll loop's, until it comes back
 }
 
+void Daemon::take_round_reports() {
+  while (const api::JobRoundReport* next = reports_.front()) {
+    const InstalledJob* job = jobs_.keep_report(*next);
+    const bool partial = next->report.reason != CloseReason::kFull;
+    if (job != nullptr && partial && log_.shows(config::LogLevel::kDebug)) {
+      const telemetry::RoundEntry round = round_entry(config_, *job->bounds, next->report);
+      log_.line(config::LogLevel::kDebug,
+                fmt::format("job {}: {}", job->label, telemetry::round_line(round)));
+    }
+    reports_.pop();
+  }
+}
+
 void Daemon::take_engine_events() {
+  // What a job said before it left belongs to it.
+  take_round_reports();
   const Instant now = clock_now();
   while (const api::Event* event = events_.front()) {
     switch (event->kind) {

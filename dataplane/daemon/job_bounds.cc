@@ -8,6 +8,7 @@
 #include <new>
 
 #include "control/bounds/learn.h"
+#include "control/telemetry/rounds.h"
 
 namespace gradplane::daemon {
 namespace {
@@ -16,8 +17,6 @@ namespace {
 constexpr Duration kWarnInterval = Duration::seconds(10);
 /// Nodes and tensors that a warning names.
 constexpr std::size_t kMaxNamed = 4;
-/// Ranks of a node that it names.
-constexpr std::size_t kMaxRanksNamed = 8;
 
 /// The keys of `now` that have grown most since `before`, with by how much.
 template <typename Key>
@@ -39,7 +38,7 @@ std::vector<std::pair<Key, std::uint64_t>> most_grown(const std::map<Key, std::u
 
 JobBounds::JobBounds(const api::Plan& plan, api::NodeId self) {
   for (const api::Member& member : plan.members) {
-    ranks_of_node_[member.node] = member.ranks;
+    ranks_of_node_[member.node].assign(member.ranks.begin(), member.ranks.end());
     // A node sums its ranks before it pushes; those of the root itself enter one by one.
     if (member.node == self) {
       contributions_ += static_cast<std::uint32_t>(member.ranks.size());
@@ -47,6 +46,9 @@ JobBounds::JobBounds(const api::Plan& plan, api::NodeId self) {
       ++contributions_;
     }
   }
+  for (const api::Tree& tree : plan.trees) roots_.push_back(tree.root);
+  std::sort(roots_.begin(), roots_.end());
+  roots_.erase(std::unique(roots_.begin(), roots_.end()), roots_.end());
 }
 
 Status JobBounds::add(engine::JobRuntime& runtime, api::BucketBounds table, float learn_budget) {
@@ -127,16 +129,17 @@ JobBounds::Missing JobBounds::count_missing() const {
   return missing;
 }
 
-std::string JobBounds::source_text(const config::Config& config, std::uint16_t node) const {
-  std::string text = "node " + config.cluster.nodes[node].name;
+std::vector<std::uint32_t> JobBounds::ranks_of(api::NodeId node) const {
   const auto found = ranks_of_node_.find(node);
-  if (found == ranks_of_node_.end() || found->second.empty()) return text;
-  const std::vector<std::uint16_t>& ranks = found->second;
-  text += ranks.size() == 1 ? " (rank" : " (ranks";
-  for (std::size_t i = 0; i < std::min(ranks.size(), kMaxRanksNamed); ++i) {
-    text += fmt::format("{} {}", i == 0 ? "" : ",", ranks[i]);
+  return found == ranks_of_node_.end() ? std::vector<std::uint32_t>() : found->second;
+}
+
+std::string JobBounds::tensor_name(std::uint32_t bucket, std::uint32_t tensor) const {
+  for (const InstalledBucket& installed : buckets_) {
+    if (installed.table.bucket != bucket || tensor >= installed.table.tensors.size()) continue;
+    return installed.table.tensors[tensor].name;
   }
-  return text + (ranks.size() > kMaxRanksNamed ? ", ...)" : ")");
+  return {};
 }
 
 std::string JobBounds::take_close_warning(const config::Config& config, Instant now) {
@@ -148,7 +151,8 @@ std::string JobBounds::take_close_warning(const config::Config& config, Instant 
                   deadline - told_deadline_, absent - told_absent_);
   Missing missing = count_missing();
   for (const auto& [node, blocks] : most_grown(missing.of_node, told_missing_.of_node)) {
-    text += fmt::format(" {} {} blocks,", source_text(config, node), blocks);
+    const std::string name = "node " + config.cluster.nodes[node].name;
+    text += fmt::format(" {} {} blocks,", telemetry::source_text(name, ranks_of(node)), blocks);
   }
   for (const auto& [place, blocks] : most_grown(missing.of_tensor, told_missing_.of_tensor)) {
     const api::BoundedTensor& tensor = buckets_[place.first].table.tensors[place.second];

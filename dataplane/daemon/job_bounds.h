@@ -48,6 +48,11 @@ class JobBounds {
   std::string take_close_warning(const config::Config& config, Instant now);
 
   const std::vector<InstalledBucket>& buckets() const { return buckets_; }
+  /// The nodes that gather something of the job, by id.
+  const std::vector<api::NodeId>& roots() const { return roots_; }
+  std::vector<std::uint32_t> ranks_of(api::NodeId node) const;
+  /// Empty when it has none, or when there is no such tensor.
+  std::string tensor_name(std::uint32_t bucket, std::uint32_t tensor) const;
 
  private:
   struct Missing {
@@ -56,9 +61,9 @@ class JobBounds {
   };
   Missing count_missing() const;
   std::uint64_t closes(core::CloseReason reason) const;
-  std::string source_text(const config::Config& config, std::uint16_t node) const;
 
-  std::map<std::uint16_t, std::vector<std::uint16_t>> ranks_of_node_;
+  std::map<api::NodeId, std::vector<std::uint32_t>> ranks_of_node_;
+  std::vector<api::NodeId> roots_;
   std::uint32_t contributions_ = 0;  // that meet in a sum at a root here
   std::vector<InstalledBucket> buckets_;
   std::size_t handed_over_ = 0;  // of them

@@ -134,6 +134,15 @@ std::vector<std::string> JobTable::take_close_warnings(Instant now) {
   return warnings;
 }
 
+const InstalledJob* JobTable::keep_report(const api::JobRoundReport& report) {
+  for (InstalledJob& job : jobs_) {
+    if (job.id != report.job || job.epoch != report.epoch) continue;
+    job.rounds.add(report.report);
+    return &job;
+  }
+  return nullptr;
+}
+
 void JobTable::on_returned(engine::JobRuntime* runtime) {
   const auto at = std::find_if(jobs_.begin(), jobs_.end(), [&](const InstalledJob& job) {
     return job.runtime.get() == runtime;
@@ -156,6 +165,26 @@ const InstalledJob* JobTable::find_running(const engine::JobRuntime* runtime) co
     return job.state == InstalledJob::State::kRunning ? &job : nullptr;
   }
   return nullptr;
+}
+
+Result<const InstalledJob*> JobTable::find_asked(std::uint32_t id) const {
+  std::string known;
+  for (const InstalledJob& job : jobs_) {
+    if (job.state != InstalledJob::State::kRunning) continue;
+    if (id == 0 || job.id == id) return &job;
+    known += fmt::format(" {:08x}", job.id);
+  }
+  if (id == 0) return nullptr;
+  return Error{fmt::format("there is no job {:08x} here; there are:{}", id,
+                           known.empty() ? " none" : known)};
+}
+
+std::vector<std::uint32_t> JobTable::running_ids() const {
+  std::vector<std::uint32_t> ids;
+  for (const InstalledJob& job : jobs_) {
+    if (job.state == InstalledJob::State::kRunning) ids.push_back(job.id);
+  }
+  return ids;
 }
 
 }  // namespace gradplane::daemon

@@ -14,6 +14,7 @@
 #include "dataplane/core/counters.h"
 #include "dataplane/daemon/job_bounds.h"
 #include "dataplane/daemon/ranks.h"
+#include "dataplane/daemon/round_log.h"
 #include "dataplane/engine/job_runtime.h"
 
 namespace gradplane::daemon {
@@ -28,6 +29,7 @@ struct InstalledJob {
   std::vector<session::LocalRank> local_ranks;
   std::unique_ptr<JobBounds> bounds;  // the runtime looks into its buckets: destroyed after it
   std::unique_ptr<engine::JobRuntime> runtime;
+  RoundLog rounds = {};
   enum class State : std::uint8_t { kRunning, kUnwanted, kLeaving };  // kLeaving: asked for it back
   State state = State::kRunning;
 };
@@ -64,6 +66,8 @@ class JobTable {
   void learn_bounds();
   /// A line for each job with rounds that closed badly; see JobBounds.
   std::vector<std::string> take_close_warnings(Instant now);
+  /// Keeps what the poll loop says of a round. The job that it is of; null when it is not here.
+  const InstalledJob* keep_report(const api::JobRoundReport& report);
   /// The poll loop has given a job back, or never took it.
   void on_returned(engine::JobRuntime* runtime);
 
@@ -71,6 +75,10 @@ class JobTable {
   /// says is never taken for word of a new one.
   const InstalledJob* find_running(const engine::JobRuntime* runtime) const;
   const std::vector<InstalledJob>& installed() const { return jobs_; }
+  /// Of the jobs that run: the one with this id; of 0 the first, or null when there is none. An
+  /// Error names those that there are.
+  Result<const InstalledJob*> find_asked(std::uint32_t id) const;
+  std::vector<std::uint32_t> running_ids() const;
   /// The last kEndedKept, oldest first.
   const std::deque<EndedJob>& ended() const { return ended_; }
   bool empty() const { return jobs_.empty(); }

@@ -24,8 +24,9 @@ class Log {
   void info(fmt::format_string<Args...> text, Args&&... args) const {
     line(config::LogLevel::kInfo, fmt::format(text, std::forward<Args>(args)...));
   }
+  bool shows(config::LogLevel level) const { return level <= level_; }
   void line(config::LogLevel level, std::string_view text) const {
-    if (level > level_) return;
+    if (!shows(level)) return;
     fmt::print(stderr, "{} gradplaned[{}]: {}\n", config::name_of(level), node_, text);
   }
 

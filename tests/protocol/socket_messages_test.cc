@@ -194,6 +194,12 @@ TEST_CASE("a client's messages come through unchanged") {
   CHECK(only<BoundsRequest>(bounds).job == 7);
   CHECK(only<BoundsRequest>(bounds).bucket == 8);
   CHECK(only<BoundsRequest>(bounds).tensor == 9);
+  const auto rounds =
+      parse_client_message(encode(ClientMessage(RoundsRequest{7, 8, 0xffff'ffff'ffff'ffff, 9})));
+  CHECK(only<RoundsRequest>(rounds).job == 7);
+  CHECK(only<RoundsRequest>(rounds).epoch == 8);
+  CHECK(only<RoundsRequest>(rounds).after == 0xffff'ffff'ffff'ffff);
+  CHECK(only<RoundsRequest>(rounds).last == 9);
 }
 
 TEST_CASE("the daemon's messages come through unchanged") {
@@ -227,6 +233,8 @@ TEST_CASE("the daemon's messages come through unchanged") {
   CHECK(only<DaemonHello>(hello).software == "0.1.0");
   CHECK(only<StatusReply>(parse_daemon_message(encode(DaemonMessage(StatusReply{R"({"a":[1]})"}))))
             .json == R"({"a":[1]})");
+  CHECK(only<RoundsReply>(parse_daemon_message(encode(DaemonMessage(RoundsReply{R"({"b":2})"}))))
+            .json == R"({"b":2})");
 }
 
 TEST_CASE("members of a newer peer are tolerated, optional ones may be left out") {

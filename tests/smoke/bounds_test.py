@@ -3,8 +3,10 @@
 # Copyright (c) 2026 The gradplane authors
 """Loss bounds from the YAML to the sums: all daemons have the same table, and show what it cost."""
 
+import collections
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,13 +30,21 @@ def lab(loss=0.0):
     return netlab.Lab(RUN, HOSTS, netlab.Link(rate_bits=200_000_000, loss=loss))
 
 
-def bounds(c, name, *options):
+def ask(c, name, command, *options):
     answer = subprocess.run(
-        [CLI, "bounds", "--json", "--socket", c.socket(name), *options],
+        [CLI, command, "--socket", c.socket(name), *options],
         capture_output=True, text=True, timeout=20, check=False,
     )  # fmt: skip
-    expect(answer.returncode == 0, f"the bounds of {name}: {answer.stderr}")
-    return json.loads(answer.stdout)
+    expect(answer.returncode == 0, f"the {command} of {name}: {answer.stderr}")
+    return answer.stdout
+
+
+def bounds(c, name, *options):
+    return json.loads(ask(c, name, "bounds", "--json", *options))
+
+
+def rounds(c, name, *options):
+    return json.loads(ask(c, name, "rounds", "--json", *options))
 
 
 def table(page):
@@ -108,14 +118,107 @@ def a_rank_that_stops_is_gone_on_without_and_named():
         finish(ranks)
 
 
+def missing_by(entries, key):
+    """Blocks that all rounds together lack, by node or by tensor."""
+    missing = collections.Counter()
+    for entry in entries:
+        missing[entry[key]] += entry["missing_blocks"]
+    return {name: blocks for name, blocks in missing.items() if blocks}
+
+
+def agree(page, counted, status):
+    """What rounds say one by one is what bounds and status have counted of them together."""
+    told = page["rounds"]
+    expect(page["closed"] == len(told) and page["lost"] == 0, f"every round is told: {page}")
+    expect([r["number"] for r in told] == list(range(1, len(told) + 1)), "each of them once")
+    for reason, count in counted["closes"].items():
+        expect(sum(r["reason"] == reason for r in told) == count, f"{reason}: {count}; {told}")
+    expect(sum(r["missing_blocks"] for r in told) == status["blocks_missing"], f"blocks: {told}")
+    for key, name in (("sources", "node"), ("tensors", "name")):
+        total = missing_by(counted[key], name)
+        listed = missing_by([entry for r in told for entry in r[key]], name)
+        expect(listed == total and total, f"{key}: {listed}, counted {total}")
+
+
+def rounds_are_told_one_by_one():
+    extra = GATHER + "log:\n  level: debug\n"
+    with lab(loss=0.02) as made, Cluster(made, "star", rate="200 Mbit/s", extra=extra) as c:
+        expect(ask(c, "agg", "rounds") == "no jobs\n", "there are no jobs yet")
+        ranks = start_ranks(c, "--tensors", 8, "--elements", 160000)
+
+        def some_are_partial():
+            page = rounds(c, "agg", "--last", "128")
+            return page and sum(r["reason"] != "full" for r in page[0]["rounds"]) > 3
+
+        wait_until(some_are_partial, "rounds that close early")
+        for process in ranks:
+            process.send_signal(signal.SIGSTOP)
+
+        def all_at_rest():
+            page = rounds(c, "agg", "--last", "128")[0]
+            totals = bounds(c, "agg")[0], c.status("agg")["jobs"][0]
+            return rounds(c, "agg")[0]["closed"] == page["closed"] and (page, *totals)
+
+        page, counted, status = wait_until(all_at_rest, "the rounds in flight to end")
+        agree(page, counted, status)
+        partial = [r for r in page["rounds"] if r["reason"] != "full"]
+        for r in partial:
+            expect(r["duration_ns"] > 0 and r["expected_blocks"] > r["missing_blocks"] > 0, f"{r}")
+            for source in r["sources"]:
+                number = int(source["node"][1:]) - 1
+                expect(source["ranks"] == [number], f"a source has its ranks: {source}")
+        text = ask(c, "agg", "rounds", "--last", "3")
+        newest = page["rounds"][-1]
+        expect(f"3 of {page['closed']} rounds" in text, f"the newest three: {text}")
+        expect(str(newest["round"]) in text.splitlines()[-2], f"the newest last: {text}")
+        said = "nothing is gathered at this node; ask agg"
+        expect(said in ask(c, "w1", "rounds"), "a worker of a star sends who asks to the root")
+        follow_goes_on(c, page["closed"], ranks)
+        finish(ranks)
+        # What the log says is what there was.
+        wait_until(lambda: c.status("agg")["jobs"][0]["state"] == "ended", "the job to end")
+        ended = c.status("agg")["jobs"][0]
+        lines = re.findall(r"debug .* closed (\w+) after .* without (\d+) of", c.log("agg"))
+        expect(sum(int(missing) for _, missing in lines) == ended["blocks_missing"], f"{lines}")
+        early = sum(reason == "early" for reason, _ in lines)
+        expect(early == ended["rounds_closed_early"], f"{early} lines, {ended}")
+
+
+def follow_goes_on(c, closed, ranks):
+    """`rounds --follow` tells what was, and then what comes, until it is interrupted."""
+    path = c.folder / "followed"
+    with open(path, "wb") as out:
+        follower = subprocess.Popen(
+            [CLI, "rounds", "--follow", "--json", "--last", "1", "--socket", c.socket("agg")],
+            stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+
+    def numbers():
+        whole = path.read_text().rpartition("\n")[0]
+        return [r["number"] for line in whole.splitlines() for r in json.loads(line)["rounds"]]
+
+    try:
+        wait_until(lambda: numbers() == [closed], "the last round that there is")
+        for process in ranks:
+            process.send_signal(signal.SIGCONT)
+        wait_until(lambda: numbers()[-1] >= closed + 20, "rounds that come later")
+    finally:
+        follower.send_signal(signal.SIGINT)
+        code = follower.wait(timeout=20)
+    expect(code == -signal.SIGINT, f"Ctrl-C ends it: {code}")
+    told = numbers()
+    expect(told == list(range(closed, told[-1] + 1)), f"each round once, in order: {told}")
+
+
 def a_job_that_is_not_there_is_refused_by_name():
     with lab() as made, Cluster(made, extra=GATHER) as c:
-        asked = subprocess.run(
-            [CLI, "bounds", "--job", "12ab", "--socket", c.socket("agg")],
-            capture_output=True, text=True, timeout=20, check=False,
-        )  # fmt: skip
-        expect(asked.returncode == 1, "it fails")
-        expect("no job 000012ab here; there are: none" in asked.stderr, asked.stderr)
+        for command in ("bounds", "rounds"):
+            asked = subprocess.run(
+                [CLI, command, "--job", "12ab", "--socket", c.socket("agg")],
+                capture_output=True, text=True, timeout=20, check=False,
+            )  # fmt: skip
+            expect(asked.returncode == 1, "it fails")
+            expect("no job 000012ab here; there are: none" in asked.stderr, asked.stderr)
 
 
 def many_tensors_come_in_pages():
@@ -156,6 +259,7 @@ if __name__ == "__main__":
             [
                 bounds_reach_every_node_and_are_used,
                 a_rank_that_stops_is_gone_on_without_and_named,
+                rounds_are_told_one_by_one,
                 a_job_that_is_not_there_is_refused_by_name,
                 many_tensors_come_in_pages,
                 unlike_settings_are_told,

@@ -51,8 +51,8 @@ library="$work/lib/libgradplane_preload.so"
 
 echo "usage"
 expect 0 "$gradplane" --help
-for word in "0 ok" "1 failure" "2 wrong usage" "run" "status" "bounds" "metrics" "check-config" \
-  "version"; do
+for word in "0 ok" "1 failure" "2 wrong usage" "run" "status" "bounds" "rounds" "metrics" \
+  "check-config" "version"; do
   holds "$out" "$word"
 done
 expect 0 "$gradplane" version
@@ -66,6 +66,12 @@ expect 2 "$gradplane" check-config
 expect 2 "$gradplane" bounds --job nonsense
 holds "$err" "'nonsense' is no job"
 expect 1 "$gradplane" bounds --socket "$work/nobody.sock"
+holds "$err" "no answer from the daemon"
+expect 2 "$gradplane" rounds --job nonsense
+holds "$err" "'nonsense' is no job"
+expect 2 "$gradplane" rounds --last 0
+expect 2 "$gradplane" rounds --last 129
+expect 1 "$gradplane" rounds --follow --socket "$work/nobody.sock"
 holds "$err" "no answer from the daemon"
 
 echo "check-config"

@@ -137,3 +137,40 @@ TEST_CASE("a socket that nobody serves: which, why, what to do") {
   CHECK(holds(fetch_status("").error().message, "no socket path"));
   CHECK(holds(fetch_status(std::string(200, 'x')).error().message, "no socket path"));
 }
+
+TEST_CASE("rounds come page by page, after those that were seen") {
+  std::vector<std::string> heard;
+  telemetry::RoundsPage seen;
+  seen.job = 7;
+  seen.epoch = 2;
+  seen.next_after = 40;
+  {
+    const FakeDaemon daemon([&heard](int fd) {
+      hear(fd);
+      say(fd, kHello);
+      for (const char* answer :
+           {R"({"type":"rounds","jobs":[7,9]})",
+            R"({"type":"rounds","job":7,"epoch":2,"rounds":[{"number":41}],"more":true,)"
+            R"("next_after":41})",
+            R"({"type":"rounds","job":7,"epoch":2,"rounds":[{"number":42},{"number":43}],)"
+            R"("next_after":43})",
+            R"({"type":"rounds","job":9,"epoch":1,"rounds":[]})"}) {
+        heard.push_back(hear(fd));
+        say(fd, answer);
+      }
+      hear(fd);
+    });
+    const auto pages = fetch_rounds(daemon.path(), 0, 2, {seen});
+    REQUIRE(pages.ok());
+    REQUIRE(pages.value().size() == 2);
+    CHECK(pages.value()[0].next_after == 43);
+    REQUIRE(pages.value()[0].rounds.size() == 2);
+    CHECK(pages.value()[0].rounds[0].number == 42);
+    CHECK(pages.value()[1].job == 9);
+  }
+  REQUIRE(heard.size() == 4);
+  CHECK(holds(heard[0], R"("job":0,"last":0)"));
+  CHECK(heard[1] == R"({"after":40,"epoch":2,"job":7,"last":2,"type":"rounds"})");
+  CHECK(heard[2] == R"({"after":41,"epoch":2,"job":7,"last":2,"type":"rounds"})");
+  CHECK(heard[3] == R"({"after":0,"epoch":0,"job":9,"last":2,"type":"rounds"})");
+}
