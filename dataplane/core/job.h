@@ -119,7 +119,7 @@ class Job {
     return (round.lossy_trees >> tree & 1) != 0;
   }
   void open_gathers(Round& round);
-  bool take_in_hand(Round& round);
+  static bool is_free(const Bucket* bucket, std::uint32_t round);
   void restore_residual(Round& round);
   void note_arrival(Round& round, const InEdge& edge, const wire::Header& header, Instant now);
   void note_energy(Round& round, std::uint32_t block, std::span<const std::byte> bytes);

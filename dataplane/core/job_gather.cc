@@ -43,13 +43,11 @@ void Job::open_gathers(Round& round) {
   }
 }
 
-/// False while an earlier round of the bucket is not done here.
-bool Job::take_in_hand(Round& round) {
-  if (round.bucket == nullptr) return true;
-  const auto in_hand = round.bucket->round_in_hand();
-  if (in_hand && *in_hand != round.id) return false;
-  round.bucket->take_in_hand(round.id);
-  return true;
+/// False while another round of the bucket is not done here.
+bool Job::is_free(const Bucket* bucket, std::uint32_t round) {
+  if (bucket == nullptr) return true;
+  const auto in_hand = bucket->round_in_hand();
+  return !in_hand || *in_hand == round;
 }
 
 /// What earlier rounds did not take in becomes part of the first local rank's contribution.

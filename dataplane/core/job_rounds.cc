@@ -140,13 +140,16 @@ SubmitResult Job::submit(std::size_t local_rank, std::uint32_t id, std::uint32_t
     return static_cast<std::int32_t>(id - round.id) > 0 ? SubmitResult::kBusy
                                                         : SubmitResult::kRejected;
   }
+  // Opened now, it would be gathered exactly: its bucket still gathers another round.
+  if (!round.open && !is_free(bounds_of(geometry), id)) return SubmitResult::kBusy;
   if (!round.open) open_round(round, geometry);
   if ((round.submitted & bit) != 0) return SubmitResult::kRejected;
   if (round.geometry != geometry) {
     report_mismatch(config_.self, round, geometry);
     return SubmitResult::kMismatch;
   }
-  if (!take_in_hand(round)) return SubmitResult::kBusy;
+  if (!is_free(round.bucket, id)) return SubmitResult::kBusy;
+  if (round.bucket != nullptr) round.bucket->take_in_hand(id);
   round.submitted |= bit;
   if (local_rank == 0) restore_residual(round);
   contribute(round, local_rank);

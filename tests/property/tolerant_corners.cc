@@ -312,3 +312,14 @@ TEST_CASE("whole numbers and rounds without a bucket lose nothing") {
   CHECK(outcome.tolerance.missing_blocks == 0);
   CHECK(outcome.counters.blocks_missing == 0);
 }
+
+TEST_CASE("a bucket that is submitted again too early is gathered under its bounds all the same") {
+  constexpr std::uint32_t kRounds = 6;
+  Scenario s = lab(Compensation::kCarry, {plain_bucket(1)}, kRounds);
+  s.plan = sim::sharded(3);
+  s.tolerance.overlap = true;
+  s.in_flight = 4;
+  const Outcome outcome = run(s);
+  CHECK(outcome.failure == "");
+  CHECK(count(outcome, CloseReason::kFull) == 3 * (kRounds + 1));
+}

@@ -64,11 +64,12 @@ struct Rig {
     for (std::uint32_t t = 0; t < tensors; ++t) out.push_back({t * 1280, 1280, 0.5F});
     return out;
   }
-  /// All blocks of a source but the first `missing` of each tensor.
-  void arrive(std::size_t source, const std::vector<std::uint32_t>& missing) {
+  /// All blocks of a source but the first `missing` of each tensor, all at `at`.
+  void arrive(std::size_t source, const std::vector<std::uint32_t>& missing, Duration at = {}) {
     for (std::uint32_t b = 0; b < blocks; ++b) {
       if (b % 10 < missing[b / 10]) continue;
-      gather->on_block(source, {.block = b, .last = false, .bounded = true, .rtt = {}}, kStart);
+      gather->on_block(source, {.block = b, .last = false, .bounded = true, .rtt = {}},
+                       kStart + at);
     }
   }
   RoundReport close(CloseReason reason, Duration after) {
@@ -167,8 +168,8 @@ TEST_CASE("reports that nobody takes are lost, and the numbers say how many") {
 TEST_CASE("a report counts each source and each tensor, the worst first") {
   Rig rig(3, 3);
   rig.arrive(0, {0, 0, 0});
-  rig.arrive(1, {1, 0, 3});
-  rig.arrive(2, {0, 0, 2});
+  rig.arrive(1, {1, 0, 3}, Duration::ms(2));
+  rig.arrive(2, {0, 0, 2}, Duration::ms(5));
   const RoundReport report = rig.close(CloseReason::kDeadline, Duration::ms(7));
   CHECK(report.reason == CloseReason::kDeadline);
   CHECK(report.duration == Duration::ms(7));
