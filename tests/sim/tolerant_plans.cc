@@ -157,10 +157,7 @@ void draw_slow_ranks(Dice& dice, Scenario& s) {
 }
 
 void draw_installations(Dice& dice, Scenario& s) {
-  // Only a host that knows the table keeps what an absent rank has not sent.
-  const bool at_once =
-      s.tolerance.absent_after > Duration{} && s.tolerance.compensation == Compensation::kCarry;
-  if (at_once || dice.coin()) return;
+  if (dice.coin()) return;
   for (std::size_t m = 0; m < s.plan.members.size(); ++m) {
     for (const api::BucketBounds& bucket : s.tolerance.buckets) {
       const Duration after = dice.between(Duration{}, Duration::ms(40));
