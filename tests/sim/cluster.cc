@@ -50,6 +50,9 @@ class Simulation {
       if (installed_ < installations_.size()) {
         next = std::min(next, Instant() + installations_[installed_].after);
       }
+      if (changed_ < changes().size()) {
+        next = std::min(next, Instant() + changes()[changed_].after);
+      }
       for (const auto& host : hosts_) next = std::min(next, wake_time(*host));
       now_ = std::max(now_, next);
       if (now_ > Instant() + scenario_.limit) {
@@ -59,6 +62,7 @@ class Simulation {
       }
       network_.run_until(now_, [](std::uint16_t) {});
       install_due();
+      change_due();
       for (const auto& host : hosts_) {
         if (due(*host)) turn(*host);
       }
@@ -123,6 +127,7 @@ class Simulation {
       Host& host = *hosts_[it.member];
       auto bucket = host.runtime->make_bucket(scenario_.tolerance.bucket(it.bucket));
       if (bucket == nullptr) continue;  // of whole numbers: always exact
+      for (std::size_t c = 0; c < changed_; ++c) change(*bucket, changes()[c]);
       host.buckets.push_back(std::move(bucket));
       api::Command add;
       add.kind = api::Command::Kind::kAddBucket;
@@ -133,10 +138,26 @@ class Simulation {
     }
   }
 
+  const std::vector<BoundChange>& changes() const { return scenario_.tolerance.changes; }
+
+  static void change(core::Bucket& bucket, const BoundChange& c) {
+    if (bucket.id() == c.bucket) bucket.set_bound(c.tensor, c.bound);
+  }
+
+  void change_due() {
+    while (changed_ < changes().size() && Instant() + changes()[changed_].after <= now_) {
+      const BoundChange& due = changes()[changed_++];
+      checker_.on_change(due, now_);
+      for (const auto& host : hosts_) {
+        for (const auto& bucket : host->buckets) change(*bucket, due);
+      }
+    }
+  }
+
   /// Tells the checker what a host says of the rounds that it has closed as their root.
   void hear_reports(Host& host) {
     while (const api::JobRoundReport* heard = host.reports.front()) {
-      const std::string wrong = checker_.on_report(index_of(host), heard->report);
+      const std::string wrong = checker_.on_report(index_of(host), heard->report, now_);
       if (!wrong.empty()) outcome_.failure = wrong;
       host.reports.pop();
     }
@@ -154,10 +175,17 @@ class Simulation {
   /// A closing round begins: nothing may be lost any more, and all ranks are there.
   void open_gate() {
     network_.heal();
-    for (const auto& host : hosts_) {
-      for (const auto& bucket : host->buckets) {
-        for (std::size_t t = 0; t < bucket->tensor_count(); ++t) bucket->set_bound(t, 0);
+    changed_ = changes().size();
+    for (const api::BucketBounds& table : scenario_.tolerance.buckets) {
+      for (std::size_t t = 0; t < table.tensors.size(); ++t) {
+        const BoundChange exact{.after = {}, .bucket = table.bucket, .tensor = t, .bound = 0};
+        checker_.on_change(exact, now_);
+        for (const auto& host : hosts_) {
+          for (const auto& bucket : host->buckets) change(*bucket, exact);
+        }
       }
+    }
+    for (const auto& host : hosts_) {
       for (const auto& trainer : host->trainers) trainer->open_gate();
     }
   }
@@ -286,6 +314,7 @@ class Simulation {
   ToleranceChecker checker_;
   std::vector<Installation> installations_;
   std::size_t installed_ = 0;
+  std::size_t changed_ = 0;  // of scenario_.tolerance.changes
   Instant now_ = Instant::from_ns(1'000'000);
   Outcome outcome_;
 };

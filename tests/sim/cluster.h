@@ -51,8 +51,9 @@ struct Scenario {
 struct ToleranceTotals {
   std::array<std::uint64_t, core::kCloseReasons> closes{};  // by core::CloseReason
   std::uint64_t partial_blocks = 0;
-  std::uint64_t missing_blocks = 0;    // by source: a host's sum
-  std::uint64_t carried_elements = 0;  // that came with a later round's
+  std::uint64_t missing_blocks = 0;        // by source: a host's sum
+  std::uint64_t carried_elements = 0;      // that came with a later round's
+  std::uint64_t partial_after_change = 0;  // rounds of changed bounds that lacked something
   std::uint64_t at(core::CloseReason r) const { return closes[static_cast<std::size_t>(r)]; }
   void add(const ToleranceTotals& other);
 };

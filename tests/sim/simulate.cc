@@ -61,12 +61,14 @@ bool shows_losses(const gradplane::sim::ToleranceTotals& t) {
   using gradplane::core::CloseReason;
   std::printf("rounds closed full %" PRIu64 ", early %" PRIu64 ", at the deadline %" PRIu64
               ", without an absent rank %" PRIu64 "; blocks missing %" PRIu64 ", partial %" PRIu64
-              "; elements carried %" PRIu64 "\n",
+              "; elements carried %" PRIu64 "; early after a change of bounds %" PRIu64 "\n",
               t.at(CloseReason::kFull), t.at(CloseReason::kEarly), t.at(CloseReason::kDeadline),
-              t.at(CloseReason::kAbsent), t.missing_blocks, t.partial_blocks, t.carried_elements);
+              t.at(CloseReason::kAbsent), t.missing_blocks, t.partial_blocks, t.carried_elements,
+              t.partial_after_change);
   const bool all = t.at(CloseReason::kFull) > 0 && t.at(CloseReason::kEarly) > 0 &&
                    t.at(CloseReason::kDeadline) > 0 && t.at(CloseReason::kAbsent) > 0 &&
-                   t.missing_blocks > 0 && t.partial_blocks > 0 && t.carried_elements > 0;
+                   t.missing_blocks > 0 && t.partial_blocks > 0 && t.carried_elements > 0 &&
+                   t.partial_after_change > 0;
   if (!all)
     std::printf("one of these never happened: the scenarios do not show what they should\n");
   return all;

@@ -27,6 +27,14 @@ struct Installation {
   Duration after;  // Duration::max(): never
 };
 
+/// A bound that has been learned anew, on every host at once.
+struct BoundChange {
+  Duration after;
+  std::uint32_t bucket = 0;
+  std::size_t tensor = 0;
+  float bound = 0;
+};
+
 /// What a job may lose, and what becomes of it. Without buckets every round is exact.
 struct Tolerance {
   /// Bucket ids are 1, 2, ... in this order.
@@ -37,6 +45,7 @@ struct Tolerance {
   std::optional<Duration> slack;
   Duration absent_after;
   std::vector<Installation> installations;
+  std::vector<BoundChange> changes;  // in the order of their times
   /// A rank may submit a bucket again before its last round with it is done.
   bool overlap = false;
   /// The last rounds are submitted when all others are done, the network has been healed and every

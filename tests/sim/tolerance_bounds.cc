@@ -3,6 +3,7 @@
 // What a round may lack, and why: I3 and I4 of ToleranceChecker.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "tests/sim/tolerance_checker.h"
@@ -30,9 +31,22 @@ bool is_flat(const api::Plan& plan, const api::Tree& tree) {
 /// A product of a bound and a number of blocks that is a whole number may come out a little less.
 constexpr double kBoundRounding = 1e-4;
 
-std::uint32_t allowance(const api::BoundedTensor& tensor, const core::Geometry& g) {
-  const double blocks = blocks_of(tensor, g).size();
-  return static_cast<std::uint32_t>(std::floor(tensor.bound * blocks + kBoundRounding));
+std::uint32_t allowance(float bound, core::BlockRange own) {
+  const double blocks = own.size();
+  return static_cast<std::uint32_t>(std::floor(bound * blocks + kBoundRounding));
+}
+
+core::BlockRange overlap(core::BlockRange a, core::BlockRange b) {
+  const std::uint32_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
+/// The part of a tensor's allowance that falls to some of its blocks.
+std::uint32_t allowance_of_part(float bound, core::BlockRange own, core::BlockRange part) {
+  const auto whole = static_cast<std::uint64_t>(bound * static_cast<float>(own.size()));
+  const core::BlockRange here = overlap(own, part);
+  const auto before = [&](std::uint32_t block) { return whole * (block - own.begin) / own.size(); };
+  return here.size() == 0 ? 0 : static_cast<std::uint32_t>(before(here.end) - before(here.begin));
 }
 
 /// Blocks that no rank may miss: with elements that are exact.
@@ -54,7 +68,16 @@ std::vector<bool> critical_blocks(const api::BucketBounds& bounds, const core::G
 
 }  // namespace
 
-std::string ToleranceChecker::on_report(std::uint16_t node, const RoundReport& report) {
+void ToleranceChecker::on_submit(std::uint32_t round, Instant now) {
+  if (!submitted_at_[round]) submitted_at_[round] = now;
+}
+
+void ToleranceChecker::on_change(const BoundChange& change, Instant now) {
+  ledgers_[change.bucket - 1].bounds[change.tensor].push_back({now, change.bound});
+}
+
+std::string ToleranceChecker::on_report(std::uint16_t node, const RoundReport& report,
+                                        Instant now) {
   const std::uint32_t round = scenario_.index_of(report.round);
   const std::string who = "I3: node " + std::to_string(node);
   if (round >= scenario_.rounds.size() || plan_of(round).bucket == 0 ||
@@ -63,7 +86,7 @@ std::string ToleranceChecker::on_report(std::uint16_t node, const RoundReport& r
     return who + " reports a round that it does not gather";
   }
   if (report.number != ++reports_of_node_[node]) return who + " has lost a report";
-  if (!reports_.emplace(std::pair(round, report.tree), report).second) {
+  if (!reports_.emplace(std::pair(round, report.tree), Closed{report, now}).second) {
     return who + " has closed round " + std::to_string(round) + " twice";
   }
   ++totals_.closes[static_cast<std::size_t>(report.reason)];
@@ -87,7 +110,10 @@ std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t rou
     part.blocks = core::blocks_of_tree(shares[t], first, total, geometry_of(round).blocks);
     part.flat = is_flat(plan, plan.trees[t]);
     const auto report = reports_.find({round, static_cast<std::uint8_t>(t)});
-    if (report != reports_.end()) part.reason = report->second.reason;
+    if (report != reports_.end()) {
+      part.reason = report->second.report.reason;
+      part.closed_at = report->second.at;
+    }
     parts.push_back(part);
   }
   return parts;
@@ -147,9 +173,9 @@ std::string ToleranceChecker::check_counts() const {
 /// `missing`: what the roots have counted.
 std::string ToleranceChecker::check_reports(std::uint64_t missing) const {
   std::uint64_t reported = 0;
-  for (const auto& [place, report] : reports_) {
-    reported += report.missing_blocks;
-    const std::string wrong = check_report(place.first, report);
+  for (const auto& [place, closed] : reports_) {
+    reported += closed.report.missing_blocks;
+    const std::string wrong = check_report(place.first, closed.report);
     if (!wrong.empty()) return "I3: the report of round " + std::to_string(place.first) + wrong;
   }
   if (reported == missing) return {};
@@ -197,13 +223,47 @@ std::string ToleranceChecker::check_report(std::uint32_t round, const RoundRepor
   return {};
 }
 
-std::string ToleranceChecker::check_bounds(std::uint32_t round) const {
+std::string ToleranceChecker::check_bounds(std::uint32_t round) {
   const std::vector<Part> parts = parts_of(round);
   for (const Part& part : parts) {
     const std::string wrong = check_part(round, part);
     if (!wrong.empty()) return wrong;
+    totals_.partial_after_change += lacks_after_change(round, part) ? 1 : 0;
   }
   return check_tensors(round, parts);
+}
+
+/// A root takes the bounds of a round when it begins there: after the first rank has submitted it,
+/// and before it closes.
+std::vector<float> ToleranceChecker::bounds_in(std::uint32_t round, const Part& part,
+                                               std::size_t tensor) const {
+  const std::vector<BoundSince>& all = ledgers_[plan_of(round).bucket - 1u].bounds[tensor];
+  std::vector<float> bounds;
+  for (std::size_t b = 0; b < all.size(); ++b) {
+    const bool over = b + 1 < all.size() && all[b + 1].since < *submitted_at_[round];
+    if (!over && all[b].since <= part.closed_at) bounds.push_back(all[b].bound);
+  }
+  return bounds;
+}
+
+/// The table with the largest bound of each tensor that the round may have begun with.
+api::BucketBounds ToleranceChecker::loosest(std::uint32_t round, const Part& part) const {
+  api::BucketBounds table = bounds_of(round);
+  for (std::size_t t = 0; t < table.tensors.size() && part.reason; ++t) {
+    const std::vector<float> bounds = bounds_in(round, part, t);
+    table.tensors[t].bound = *std::max_element(bounds.begin(), bounds.end());
+  }
+  return table;
+}
+
+bool ToleranceChecker::lacks_after_change(std::uint32_t round, const Part& part) const {
+  if (part.reason != core::CloseReason::kEarly) return false;
+  for (std::size_t t = 0; t < bounds_of(round).tensors.size(); ++t) {
+    const float first = bounds_of(round).tensors[t].bound;
+    const std::vector<float> bounds = bounds_in(round, part, t);
+    if (std::find(bounds.begin(), bounds.end(), first) == bounds.end()) return true;
+  }
+  return false;
 }
 
 /// What one root may lack, whatever the tensors.
@@ -211,7 +271,7 @@ std::string ToleranceChecker::check_part(std::uint32_t round, const Part& part) 
   using core::CloseReason;
   const core::Geometry g = geometry_of(round);
   const Tolerance& tolerance = scenario_.tolerance;
-  const std::vector<bool> critical = critical_blocks(bounds_of(round), g);
+  const std::vector<bool> critical = critical_blocks(loosest(round, part), g);
   std::vector<std::uint32_t> arrived(world_);
   for (std::uint32_t b = part.blocks.begin; b < part.blocks.end; ++b) {
     const RankSet set = decoded_[round].sets[b];
@@ -238,28 +298,51 @@ std::string ToleranceChecker::check_part(std::uint32_t round, const Part& part) 
   return {};
 }
 
-/// What all roots together may lack of a tensor, where none gave up waiting.
 std::string ToleranceChecker::check_tensors(std::uint32_t round,
                                             const std::vector<Part>& parts) const {
-  const core::Geometry g = geometry_of(round);
-  for (const api::BoundedTensor& tensor : bounds_of(round).tensors) {
-    std::vector<std::uint32_t> missing(world_);
-    for (const Part& part : parts) {
-      if (part.reason && *part.reason > core::CloseReason::kEarly) continue;
-      const core::BlockRange own = blocks_of(tensor, g);
-      const std::uint32_t end = std::min(own.end, part.blocks.end);
-      for (std::uint32_t b = std::max(own.begin, part.blocks.begin); b < end; ++b) {
-        for (std::uint32_t r = 0; r < world_; ++r) {
-          missing[r] += ~decoded_[round].sets[b] >> r & 1;
-        }
-      }
-    }
-    const std::uint32_t most = *std::max_element(missing.begin(), missing.end());
-    if (most <= allowance(tensor, g)) continue;
-    return "I4: " + tensor.name + " lacks " + std::to_string(most) + " blocks of a rank, " +
-           std::to_string(allowance(tensor, g)) + " at most may be missing";
+  std::vector<Part> bounded;
+  for (const Part& part : parts) {
+    const bool gave_up = part.reason && *part.reason > core::CloseReason::kEarly;
+    if (part.reason && !gave_up) bounded.push_back(part);
+  }
+  for (std::size_t t = 0; t < bounds_of(round).tensors.size(); ++t) {
+    const std::string wrong = check_tensor(round, t, bounded);
+    if (!wrong.empty()) return "I4: " + bounds_of(round).tensors[t].name + wrong;
   }
   return {};
+}
+
+/// What all roots together may lack of a tensor, where none gave up waiting; where its bound has
+/// just changed, each root for itself.
+std::string ToleranceChecker::check_tensor(std::uint32_t round, std::size_t tensor,
+                                           const std::vector<Part>& parts) const {
+  const core::BlockRange own = blocks_of(bounds_of(round).tensors[tensor], geometry_of(round));
+  std::vector<std::uint32_t> missing(world_);
+  std::vector<float> all;
+  for (const Part& part : parts) {
+    const core::BlockRange here = overlap(own, part.blocks);
+    std::vector<std::uint32_t> missing_here(world_);
+    for (std::uint32_t b = here.begin; b < here.end; ++b) {
+      for (std::uint32_t r = 0; r < world_; ++r) {
+        missing_here[r] += ~decoded_[round].sets[b] >> r & 1;
+      }
+    }
+    std::uint32_t most = 0;
+    for (const float bound : bounds_in(round, part, tensor)) {
+      all.push_back(bound);
+      most = std::max(most, allowance_of_part(bound, own, part.blocks));
+    }
+    for (std::uint32_t r = 0; r < world_; ++r) {
+      missing[r] += missing_here[r];
+      if (missing_here[r] > most) return " lacks more than a root may miss of a rank";
+    }
+  }
+  const std::uint32_t worst = *std::max_element(missing.begin(), missing.end());
+  const bool one_bound =
+      std::adjacent_find(all.begin(), all.end(), std::not_equal_to{}) == all.end();
+  if (worst == 0 || !one_bound || worst <= allowance(all[0], own)) return {};
+  return " lacks " + std::to_string(worst) + " blocks of a rank, " +
+         std::to_string(allowance(all[0], own)) + " at most may be missing";
 }
 
 }  // namespace gradplane::sim

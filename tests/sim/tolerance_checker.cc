@@ -15,6 +15,7 @@ void ToleranceTotals::add(const ToleranceTotals& other) {
   partial_blocks += other.partial_blocks;
   missing_blocks += other.missing_blocks;
   carried_elements += other.carried_elements;
+  partial_after_change += other.partial_after_change;
 }
 
 ToleranceChecker::ToleranceChecker(const Scenario& scenario, std::uint32_t world)
@@ -23,7 +24,8 @@ ToleranceChecker::ToleranceChecker(const Scenario& scenario, std::uint32_t world
       all_((1U << world) - 1),
       ledgers_(scenario.tolerance.buckets.size()),
       decoded_(scenario.rounds.size()),
-      use_of_round_(scenario.rounds.size()) {
+      use_of_round_(scenario.rounds.size()),
+      submitted_at_(scenario.rounds.size()) {
   for (std::size_t r = 0; r < scenario.rounds.size(); ++r) {
     if (scenario.rounds[r].bucket == 0) continue;
     use_of_round_[r] = ledgers_[scenario.rounds[r].bucket - 1u].uses++;
@@ -35,6 +37,9 @@ ToleranceChecker::ToleranceChecker(const Scenario& scenario, std::uint32_t world
     ledgers_[b].missing.resize(bounds.tensors.size());
     ledgers_[b].counted.resize(bounds.tensors.size());
     ledgers_[b].excluded.resize(bounds.tensors.size());
+    for (const api::BoundedTensor& tensor : bounds.tensors) {
+      ledgers_[b].bounds.push_back({{Instant(), tensor.bound}});
+    }
   }
   for (const api::Member& member : scenario.plan.members) {
     RankSet ranks = 0;

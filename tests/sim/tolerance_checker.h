@@ -34,8 +34,12 @@ class ToleranceChecker {
   std::string on_result(std::uint32_t rank, const ipc::Completion& completion,
                         std::span<const std::byte> slot);
 
+  /// A rank submits a round.
+  void on_submit(std::uint32_t round, Instant now);
+  /// From now on rounds that begin have this bound.
+  void on_change(const BoundChange& change, Instant now);
   /// A root has closed a round. Empty, or what is wrong with it at first sight.
-  std::string on_report(std::uint16_t node, const RoundReport& report);
+  std::string on_report(std::uint16_t node, const RoundReport& report, Instant now);
 
   /// At the end of a run in which every rank got every round: what all nodes have counted, and
   /// what each bucket of each of them has.
@@ -52,19 +56,25 @@ class ToleranceChecker {
     std::uint32_t partial_blocks = 0;
     std::vector<RankSet> sets;  // by block
   };
+  struct BoundSince {
+    Instant since;
+    float bound = 0;
+  };
   /// One bucket: what each rank has submitted and not seen in a sum, by rank and element.
   struct Ledger {
     std::vector<std::int64_t> kept;
-    std::uint32_t uses = 0;               // rounds of the scenario
-    std::vector<std::uint64_t> missing;   // by tensor: blocks that sums lack, by source
-    std::vector<std::uint64_t> counted;   // what the roots say of the same
-    std::vector<std::uint64_t> excluded;  // and what those say who pushed them
+    std::uint32_t uses = 0;                       // rounds of the scenario
+    std::vector<std::uint64_t> missing;           // by tensor: blocks that sums lack, by source
+    std::vector<std::uint64_t> counted;           // what the roots say of the same
+    std::vector<std::uint64_t> excluded;          // and what those say who pushed them
+    std::vector<std::vector<BoundSince>> bounds;  // by tensor
   };
   /// The blocks that one root gathers in a round, and why it stopped; no reason: never heard.
   struct Part {
     core::BlockRange blocks;
     std::optional<core::CloseReason> reason;
     bool flat = false;
+    Instant closed_at;
   };
 
   const RoundPlan& plan_of(std::uint32_t round) const { return scenario_.rounds[round]; }
@@ -91,9 +101,14 @@ class ToleranceChecker {
   std::string check_counts() const;
   std::string check_reports(std::uint64_t missing) const;
   std::string check_report(std::uint32_t round, const RoundReport& report) const;
-  std::string check_bounds(std::uint32_t round) const;
+  std::string check_bounds(std::uint32_t round);
   std::string check_part(std::uint32_t round, const Part& part) const;
   std::string check_tensors(std::uint32_t round, const std::vector<Part>& parts) const;
+  std::string check_tensor(std::uint32_t round, std::size_t tensor,
+                           const std::vector<Part>& parts) const;
+  std::vector<float> bounds_in(std::uint32_t round, const Part& part, std::size_t tensor) const;
+  api::BucketBounds loosest(std::uint32_t round, const Part& part) const;
+  bool lacks_after_change(std::uint32_t round, const Part& part) const;
 
   const Scenario& scenario_;
   std::uint32_t world_;
@@ -103,7 +118,12 @@ class ToleranceChecker {
   std::vector<Decoded> decoded_;  // by round
   std::vector<std::uint32_t> use_of_round_;
   std::vector<RankSet> ranks_of_member_;
-  std::map<std::pair<std::uint32_t, std::uint8_t>, RoundReport> reports_;  // by round and tree
+  struct Closed {
+    RoundReport report;
+    Instant at;
+  };
+  std::map<std::pair<std::uint32_t, std::uint8_t>, Closed> reports_;  // by round and tree
+  std::vector<std::optional<Instant>> submitted_at_;                  // by round: the first rank
   std::map<std::uint16_t, std::uint64_t> reports_of_node_;
   ToleranceTotals totals_;
 };

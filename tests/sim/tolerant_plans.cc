@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint16_t kMostRanks = 6;
 constexpr std::uint32_t kMostUses = 11;  // of a bucket; what Coding must hold
 constexpr std::uint32_t kMostBlocks = 90;
+constexpr std::array kBounds = {0.0F, 0.05F, 0.1F, 0.2F, 0.2F, 0.35F, 0.5F};
 
 std::uint16_t ranks_in(const api::Plan& plan) {
   std::size_t ranks = 0;
@@ -97,7 +98,6 @@ void draw_network(Dice& dice, Scenario& s) {
 
 /// Cuts a bucket into tensors, some of them exact, with a gap here and there.
 std::vector<api::BoundedTensor> draw_tensors(Dice& dice, std::uint32_t elements) {
-  constexpr std::array kBounds = {0.0F, 0.05F, 0.1F, 0.2F, 0.2F, 0.35F, 0.5F};
   const std::uint64_t pieces = dice.coin() ? 1 + dice.below(2) : 1 + dice.below(12);
   std::vector<api::BoundedTensor> tensors;
   std::uint32_t at = 0;
@@ -168,6 +168,21 @@ void draw_installations(Dice& dice, Scenario& s) {
   s.tolerance.installations[dice.below(s.tolerance.installations.size())].after = Duration::max();
 }
 
+/// Bounds that are learned while the job runs.
+void draw_changes(Dice& dice, Scenario& s) {
+  if (dice.below(3) != 0) return;
+  Duration after;
+  for (std::uint64_t n = 1 + dice.below(6); n > 0; --n) {
+    after = after + dice.between(Duration::ms(1), Duration::ms(40));
+    api::BucketBounds& bucket = s.tolerance.buckets[dice.below(s.tolerance.buckets.size())];
+    if (bucket.tensors.empty()) continue;
+    const std::size_t tensor = dice.below(bucket.tensors.size());
+    bucket.tensors[tensor].why = api::BoundReason::kLearned;
+    s.tolerance.changes.push_back(
+        {after, bucket.bucket, tensor, kBounds[dice.below(kBounds.size())]});
+  }
+}
+
 }  // namespace
 
 Scenario random_tolerant_scenario(std::uint64_t seed) {
@@ -191,6 +206,7 @@ Scenario random_tolerant_scenario(std::uint64_t seed) {
   draw_rounds(dice, s);
   s.in_flight = 1 + dice.below(kMaxInFlightRounds);
   s.authenticate = s.link.corruption > 0 || dice.coin();
+  draw_changes(dice, s);
   return s;
 }
 

@@ -105,7 +105,7 @@ bool Trainer::step(Instant now) {
   }
   while (next_deadline() <= now) {
     any = true;
-    submit_next();
+    submit_next(now);
     const bool own = rank_ < scenario_.compute_max_of_rank.size();
     const Duration most = own ? scenario_.compute_max_of_rank[rank_] : scenario_.compute_max;
     const auto span = static_cast<std::uint64_t>(most.count_ns()) + 1;
@@ -119,10 +119,11 @@ double Trainer::value_of(std::uint32_t round, std::uint32_t element) const {
   return checker_.contribution(round, rank_, element);
 }
 
-void Trainer::submit_next() {
+void Trainer::submit_next(Instant now) {
   const std::uint32_t round = submitted_++;
   const RoundPlan& plan = scenario_.rounds[round];
   const std::uint32_t id = scenario_.id_of(round);
+  checker_.on_submit(round, now);
   const std::span<std::byte> slot = channel_->channel.slot(id);
   const std::size_t width = element_bytes(plan.type);
   for (std::uint32_t e = 0; e < plan.elements; ++e) {

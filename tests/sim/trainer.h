@@ -41,7 +41,7 @@ class Trainer {
   const std::vector<std::uint64_t>& results() const { return results_; }
 
  private:
-  void submit_next();
+  void submit_next(Instant now);
   bool may_submit() const;
   double value_of(std::uint32_t round, std::uint32_t element) const;
   void check(const ipc::Completion& completion);

@@ -122,6 +122,8 @@ MUTATIONS = [
     Mutation("an absent rank has known the bounds", GATHER,
              "return !source.started && source.knows_bounds &&",
              "return !source.started &&", SEEDS),
+    Mutation("a bound that is learned anew holds", "dataplane/core/bucket.cc",
+             "bounds_[tensor].store(std::clamp(bound, 0.0F, kMaxBound),", "(void)(0.0F,", SEEDS),
     Mutation("a block of two tensors counts for both", "dataplane/core/tensor_map.h",
              "blocks_[t].begin <= block; ++t) f(t);",
              "blocks_[t].begin <= block && t == first_[block]; ++t) f(t);", SEEDS),
