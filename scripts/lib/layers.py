@@ -6,13 +6,14 @@ import re
 
 from sources import Finding, is_cpp, read, without_comments
 
-DATAPLANE = ("base", "wire", "reduce", "core", "ipc", "port", "port/loopback", "port/dpdk")
-DATAPLANE += ("engine", "api", "daemon")
+DATAPLANE = ("base", "wire", "reduce", "congestion", "core", "ipc", "port", "port/loopback")
+DATAPLANE += ("port/dpdk", "engine", "api", "daemon")
 CONTROL = ("protocol", "bounds", "config", "session", "plan", "server", "telemetry", "cli")
 EVERYTHING = tuple(f"dataplane/{name}" for name in DATAPLANE)
 EVERYTHING += tuple(f"control/{name}" for name in CONTROL)
 
 BASE, WIRE, REDUCE, CORE = (f"dataplane/{name}" for name in ("base", "wire", "reduce", "core"))
+CONGESTION = "dataplane/congestion"
 IPC, PORT, API = "dataplane/ipc", "dataplane/port", "dataplane/api"
 PROTOCOL, TELEMETRY = "control/protocol", "control/telemetry"
 BOUNDS = "control/bounds"
@@ -23,13 +24,14 @@ TABLE = {
     BASE: ((), ()),
     WIRE: ((BASE,), ()),
     REDUCE: ((BASE,), ()),
+    CONGESTION: ((BASE,), ()),
     IPC: ((BASE,), ()),
     API: ((BASE,), ()),
-    CORE: ((BASE, WIRE, REDUCE), ()),
+    CORE: ((BASE, WIRE, REDUCE, CONGESTION), ()),
     PORT: ((BASE,), ()),
     "dataplane/port/loopback": ((BASE, PORT), ()),
     "dataplane/port/dpdk": ((BASE, PORT), ("dpdk",)),
-    "dataplane/engine": ((BASE, WIRE, REDUCE, CORE, IPC, PORT, API), ()),
+    "dataplane/engine": ((BASE, WIRE, REDUCE, CONGESTION, CORE, IPC, PORT, API), ()),
     PROTOCOL: ((BASE, IPC), ("json",)),
     BOUNDS: ((BASE, API), ()),
     "control/config": ((BASE, API, BOUNDS), ("yaml-cpp", "fmt")),
@@ -52,7 +54,7 @@ TABLE = {
 }
 
 # Folders in which time, packets and randomness only come in as arguments.
-PURE = (BASE, WIRE, REDUCE, CORE, "control/session", "control/plan", BOUNDS, API)
+PURE = (BASE, WIRE, REDUCE, CONGESTION, CORE, "control/session", "control/plan", BOUNDS, API)
 IMPURE_STANDARD = {
     "chrono", "thread", "mutex", "shared_mutex", "condition_variable", "future", "semaphore",
     "barrier", "latch", "stop_token", "fstream", "iostream", "filesystem", "syncstream", "ctime",
@@ -144,6 +146,7 @@ PLANTED = (
     ("dataplane/base/planted.h", '"dataplane/wire/packet.h"', "may not include dataplane/wire"),
     ("dataplane/engine/planted.cc", '"dataplane/port/dpdk/eal.h"', "not include dataplane/port/"),
     ("dataplane/engine/planted.cc", "<rte_mbuf.h>", "may not include dpdk"),
+    ("dataplane/congestion/planted.h", '"dataplane/core/flow.h"', "may not include dataplane/core"),
     ("dataplane/core/planted.cc", "<chrono>", "pure"),
     ("dataplane/wire/planted.cc", "<sys/socket.h>", "pure"),
     ("dataplane/wire/planted.cc", "<unistd.h>", "pure"),

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace gradplane {
+
+/// What decides how much a sender may have in flight towards a peer, and how fast. The controllers
+/// are in dataplane/congestion.
+enum class ControllerKind : std::uint8_t {
+  kDelay,
+  kReno,
+  kCubic,
+  kDctcp,
+  kDcqcn,
+  kSwift,
+  kBbr,
+  kFixed,
+};
+inline constexpr std::array<std::string_view, 8> kControllerNames = {
+    "delay", "reno", "cubic", "dctcp", "dcqcn", "swift", "bbr", "fixed"};
+static_assert(kControllerNames.size() == static_cast<std::size_t>(ControllerKind::kFixed) + 1);
+
+/// F(r) of MLTCP (arXiv 2402.09589): how aggressive a job is that has transferred the share r of an
+/// iteration. With the paper's constants it goes from 0.25 to 2.
+struct MltcpFunction {
+  double slope = 1.75;
+  double intercept = 0.25;
+
+  /// `ratio` from 0 to 1; anything else counts as the nearest of these.
+  constexpr double at(double ratio) const {
+    const double r = ratio > 0 ? (ratio < 1 ? ratio : 1.0) : 0.0;
+    return slope * r + intercept;
+  }
+  constexpr bool operator==(const MltcpFunction&) const = default;
+};
+
+/// How one node sends its blocks. A sender's own matter: nodes may differ.
+struct CongestionSettings {
+  ControllerKind controller = ControllerKind::kDelay;
+  std::uint64_t rate_bits_per_second = 0;  // towards each peer, for kFixed
+  std::optional<MltcpFunction> mltcp;      // none: the controller as it is
+};
+
+}  // namespace gradplane

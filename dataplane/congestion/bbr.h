@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+
+#include "dataplane/congestion/path.h"
+#include "dataplane/congestion/reactions.h"
+
+namespace gradplane::congestion {
+
+/// The controller that LTP follows (Chen et al., IWQoS 2023): a window and a pace from the largest
+/// delivery rate and the smallest round trip of late, as BBR does it (Cardwell et al., ACM Queue
+/// 14(5), 2016; draft-cardwell-iccrg-bbr-congestion-control-00). Loss that is not congestion does
+/// not shrink it, nor does any other but silence. Delivery rates are those of whole round trips,
+/// since acks here come for many blocks at once.
+class Bbr final : public Controller {
+ public:
+  explicit Bbr(Path path) : path_(path) {}
+
+  std::string_view name() const override { return "bbr"; }
+  void on_sent(Instant now, std::uint32_t wire_bytes, std::uint32_t in_flight_blocks) override;
+  void on_ack(const AckEvent& event) override;
+  void on_loss(const LossEvent& event) override;
+  /// Scales how far above the measured rate it probes; MLTCP over BBR is not published.
+  void set_gain(double gain) override { gain_ = gain; }
+  Decision decide(Instant now) const override;
+  Stats stats() const override { return reactions_.stats(); }
+
+  /// BtlBw, in blocks a second; 0: not measured.
+  double bottleneck_rate() const;
+  /// RTprop.
+  Duration round_trip() const { return rtprop_; }
+
+ private:
+  enum class State : std::uint8_t { kStartup, kDrain, kProbe, kProbeRtt };
+
+  void measure_round_trip(const AckEvent& event);
+  void begin_round(Instant now);
+  void count_round(const AckEvent& event);
+  void end_round(Instant now, Duration elapsed);
+  void note_rate(double blocks_per_second);
+  void advance(const AckEvent& event);
+  double pacing_gain() const;
+  double path_blocks() const { return bottleneck_rate() * rtprop_.to_seconds(); }
+
+  static constexpr std::size_t kRateRounds = 10;
+
+  Path path_;
+  State state_ = State::kStartup;
+  double gain_ = 1;
+  std::array<double, kRateRounds> rates_{};  // blocks per second, of the last rounds
+  std::size_t next_rate_ = 0;
+  Duration rtprop_;  // zero: not measured
+  Instant rtprop_at_;
+  // The round: from one ack, or the end of a pause, to the first ack a round trip later.
+  bool in_round_ = false;
+  bool pipe_was_empty_ = false;
+  bool round_is_app_limited_ = false;
+  Instant round_start_;
+  std::uint64_t round_acked_ = 0;
+  std::uint64_t round_sent_ = 0;
+  double previous_send_rate_ = 0;  // blocks per second
+  double full_rate_ = 0;           // in startup: the largest that was worth going on for
+  int full_rounds_ = 0;
+  std::size_t cycle_ = 0;  // of kProbe
+  Instant state_until_;
+  bool silent_ = false;
+  Reactions reactions_;
+};
+
+}  // namespace gradplane::congestion

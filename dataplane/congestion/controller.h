@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "dataplane/base/time.h"
+
+/// Congestion controllers: how much one sender may have in flight towards one peer, and how fast it
+/// may send. Pure state machines: events in, a decision out. The unit of a window is the block, as
+/// it is of loss, acks and credit; a block is one packet.
+namespace gradplane::congestion {
+
+/// No window is larger, in blocks.
+inline constexpr double kMaxWindow = 4096;
+/// No window is smaller. Below one block the pacing spaces single blocks.
+inline constexpr double kMinWindow = 0.01;
+
+/// News from the peer. Either number may be zero: an ack may only measure, and a result that stands
+/// for an ack measures nothing.
+struct AckEvent {
+  Instant now = {};
+  std::uint32_t acked_blocks = 0;      // newly
+  std::uint32_t in_flight_blocks = 0;  // before this event
+  /// The network has marked one of the packets (RFC 3168). Counts for all that are acked.
+  bool marked = false;
+  /// Some of what is acked was sent while nothing more waited: it tells less than the path can do.
+  bool app_limited = false;
+  Duration rtt = {};           // a new sample; zero: none
+  Duration smoothed_rtt = {};  // zero: never measured
+  Duration min_rtt = {};       // of the last seconds; zero: never measured
+};
+
+struct LossEvent {
+  /// kGap: later packets have arrived. kSilence: several probes were not answered.
+  enum class Why : std::uint8_t { kGap, kSilence };
+  Instant now = {};
+  Why why = Why::kGap;
+  std::uint32_t lost_blocks = 0;
+  std::uint32_t in_flight_blocks = 0;  // before this event
+  Duration smoothed_rtt = {};
+};
+
+/// Where a job is in its iteration.
+struct Phase {
+  double ratio = 0;  // of the iteration's blocks, acked or written off: 0 to 1
+};
+
+struct Decision {
+  double window_blocks = kMinWindow;         // kMinWindow..kMaxWindow
+  std::uint64_t pacing_bits_per_second = 0;  // with all overhead of the wire; 0: not paced
+};
+
+/// Why a decision is what it is.
+enum class Reason : std::uint8_t {
+  kStart,    // nothing has stopped the window yet: it grows fast
+  kGrowth,   // it feels for more
+  kLoss,     // reduced after a loss
+  kMark,     // reduced because the network marked packets
+  kDelay,    // reduced because packets waited in a queue
+  kSilence,  // reduced because the peer does not answer
+  kIdle,     // started anew after a rest
+  kPath,     // covers what the path holds at its known or measured rate
+  kRate,     // a configured rate
+};
+std::string_view reason_name(Reason reason);
+
+struct Stats {
+  Reason reason = Reason::kStart;
+  std::uint64_t reductions = 0;  // how often something made it reduce window or rate
+  double gain = 1;               // a decorator's, on what is added
+};
+
+/// One controller of one flow. Time only comes in, and never goes back; nothing is allocated after
+/// construction. For one thread.
+class Controller {
+ public:
+  virtual ~Controller() = default;
+  virtual std::string_view name() const = 0;
+
+  /// A block of `wire_bytes` leaves. `in_flight_blocks`: before it.
+  virtual void on_sent(Instant /*now*/, std::uint32_t /*wire_bytes*/,
+                       std::uint32_t /*in_flight_blocks*/) {}
+  virtual void on_ack(const AckEvent& event) = 0;
+  virtual void on_loss(const LossEvent& event) = 0;
+  /// For timers of its own; it may come late, or never while nothing is in flight.
+  virtual void on_tick(Instant /*now*/) {}
+  virtual Instant next_tick() const { return Instant::never(); }
+  /// Only a decorator listens to this.
+  virtual void on_phase(const Phase& /*phase*/) {}
+  /// Multiplies what the controller adds when all goes well, and nothing else: no reduction, no
+  /// slow start. Greater than 0; 1 at first, which is the controller as published.
+  virtual void set_gain(double /*gain*/) {}
+
+  virtual Decision decide(Instant now) const = 0;
+  virtual Stats stats() const = 0;
+};
+
+}  // namespace gradplane::congestion

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include "dataplane/congestion/additive_window.h"
+
+namespace gradplane::congestion {
+
+/// CUBIC (RFC 9438): the window grows as the cube of the time since the last reduction, first
+/// towards where that happened, then away from it; never slower than Reno would. Slow start is that
+/// of RFC 5681, without HyStart++.
+class Cubic final : public Controller {
+ public:
+  std::string_view name() const override { return "cubic"; }
+  void on_sent(Instant now, std::uint32_t wire_bytes, std::uint32_t in_flight_blocks) override;
+  void on_ack(const AckEvent& event) override;
+  void on_loss(const LossEvent& event) override;
+  void set_gain(double gain) override { gain_ = gain; }
+  Decision decide(Instant now) const override;
+  Stats stats() const override { return reactions_.stats(); }
+
+  /// RFC 9438 equation 1: the window so long after the last reduction, in blocks.
+  double cubic_window(Duration since) const;
+
+ private:
+  void reduce(Instant now, Duration rtt, Reason why);
+  void begin_epoch(Instant now);
+  void avoid(const AckEvent& event);
+
+  double blocks_ = kInitialWindow;
+  double threshold_ = kMaxWindow;
+  double gain_ = 1;
+  double last_max_ = 0;          // W_max, blocks; 0: none
+  double k_seconds_ = 0;         // K: when the curve is back at W_max
+  double reno_blocks_ = 0;       // W_est
+  double before_reduction_ = 0;  // cwnd_prior
+  bool in_epoch_ = false;
+  Instant epoch_;
+  RestClock rest_;
+  Reactions reactions_;
+};
+
+}  // namespace gradplane::congestion

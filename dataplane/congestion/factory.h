@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <memory>
+
+#include "dataplane/base/congestion_settings.h"
+#include "dataplane/congestion/controller.h"
+#include "dataplane/congestion/path.h"
+
+namespace gradplane::congestion {
+
+/// The controller that `settings` name, for one flow over `path`. Allocates; cold.
+std::unique_ptr<Controller> make_controller(const CongestionSettings& settings, const Path& path);
+
+}  // namespace gradplane::congestion

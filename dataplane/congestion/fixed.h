@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include "dataplane/congestion/path.h"
+#include "dataplane/congestion/reactions.h"
+
+namespace gradplane::congestion {
+
+/// A constant rate, whatever happens: for a path that the operator has reserved, and as the least
+/// that every other controller is compared with.
+class Fixed final : public Controller {
+ public:
+  /// `rate_bits_per_second` 0: that of the link; where that is not known, no limit but kMaxWindow.
+  Fixed(Path path, std::uint64_t rate_bits_per_second);
+
+  std::string_view name() const override { return "fixed"; }
+  void on_ack(const AckEvent& event) override;
+  void on_loss(const LossEvent& /*event*/) override {}
+  Decision decide(Instant now) const override;
+  Stats stats() const override { return {.reason = Reason::kRate, .reductions = 0}; }
+
+ private:
+  Path path_;
+  std::uint64_t rate_;  // bits per second
+  Duration rtt_;
+};
+
+}  // namespace gradplane::congestion

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include "dataplane/congestion/path.h"
+#include "dataplane/congestion/reactions.h"
+
+namespace gradplane::congestion {
+
+/// Swift (Kumar et al., SIGCOMM 2020, section 3): additive increase while the delay is under its
+/// target, a decrease in proportion to the excess once in a round trip. A window below one block is
+/// paced, so that many senders can share a short queue. The time that the peer held an ack back is
+/// not in a sample, so that there is one delay, that of the network and both hosts' queues. Marks
+/// mean nothing to it.
+class Swift final : public Controller {
+ public:
+  explicit Swift(Path path);
+
+  std::string_view name() const override { return "swift"; }
+  void on_ack(const AckEvent& event) override;
+  void on_loss(const LossEvent& event) override;
+  void set_gain(double gain) override { gain_ = gain; }
+  Decision decide(Instant now) const override;
+  Stats stats() const override { return reactions_.stats(); }
+
+  /// Section 3.5: what a delay may be, with so small a round trip. Zero: never measured.
+  Duration target(Duration min_rtt) const;
+
+ private:
+  void reduce(Instant now, Duration rtt, double factor, Reason why);
+
+  Path path_;
+  Duration queue_;  // the part of the target that is not the path's own
+  double blocks_;
+  double gain_ = 1;
+  Duration delay_;  // the newest sample; zero: none
+  Duration rtt_;
+  std::uint32_t silences_ = 0;  // in a row
+  Reactions reactions_;
+};
+
+}  // namespace gradplane::congestion

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Controllers of a window against the numbers of their own papers.
+#include <cmath>
+
+#include "dataplane/congestion/cubic.h"
+#include "dataplane/congestion/dctcp.h"
+#include "dataplane/congestion/reno.h"
+#include "tests/support/catch.h"
+#include "tests/support/congestion.h"
+
+using namespace gradplane;
+using namespace gradplane::testing;
+using congestion::Cubic;
+using congestion::Dctcp;
+using congestion::Reason;
+using congestion::Reno;
+
+namespace {
+
+constexpr Duration kRtt = Duration::ms(1);
+constexpr Duration kLong = Duration::ms(100);
+
+}  // namespace
+
+TEST_CASE("Reno doubles, halves, and then adds one block in each round trip") {
+  Reno reno;
+  CHECK(window_of(reno, kControllerStart) == 10);
+  CHECK(reno.stats().reason == Reason::kStart);
+  Instant now = round_trips(reno, kControllerStart, kRtt, 3);
+  CHECK(window_of(reno, now) == 80);
+  lose(reno, now, kRtt, 1);
+  CHECK(window_of(reno, now) == 40);
+  CHECK(reno.stats().reason == Reason::kLoss);
+  for (int n = 1; n <= 20; ++n) {
+    now = round_trip(reno, now, kRtt);
+    CHECK(window_of(reno, now) == Approx(40 + n).margin(0.5));
+  }
+  CHECK(reno.stats().reason == Reason::kGrowth);
+}
+
+TEST_CASE("to Reno a mark is a loss, and silence takes it to one block and half its threshold") {
+  Reno reno;
+  Instant now = round_trips(reno, kControllerStart, kRtt, 3);
+  now = round_trip(reno, now, kRtt, true);
+  CHECK(window_of(reno, now) == 40);
+  CHECK(reno.stats().reason == Reason::kMark);
+  now = now + kRtt;
+  fall_silent(reno, now, kRtt);
+  CHECK(window_of(reno, now) == 1);
+  now = round_trips(reno, now, kRtt, 4);
+  CHECK(window_of(reno, now) == 16);  // slow start
+  now = round_trip(reno, now, kRtt);
+  CHECK(window_of(reno, now) == Approx(20).margin(1));  // half of 40, and no further by doubling
+  CHECK(reno.stats().reductions == 2);
+}
+
+TEST_CASE("slow start ends at the threshold, however much one ack tells of") {
+  Reno reno;
+  Instant now = round_trips(reno, kControllerStart, kRtt, 2);
+  fall_silent(reno, now, kRtt);
+  now = round_trips(reno, now + kRtt, kRtt, 4);
+  REQUIRE(window_of(reno, now) == 16);
+  reno.on_ack({.now = now,
+               .acked_blocks = 16,
+               .in_flight_blocks = 16,
+               .rtt = kRtt,
+               .smoothed_rtt = kRtt,
+               .min_rtt = kRtt});
+  CHECK(window_of(reno, now) == 20);
+}
+
+TEST_CASE("Reno does not grow in the round trip of a reduction") {
+  Reno reno;
+  const Instant now = round_trips(reno, kControllerStart, kRtt, 3);
+  lose(reno, now, kRtt, 1);
+  reno.on_ack({.now = now + kRtt / 2,
+               .acked_blocks = 40,
+               .in_flight_blocks = 40,
+               .rtt = kRtt,
+               .smoothed_rtt = kRtt,
+               .min_rtt = kRtt});
+  CHECK(window_of(reno, now) == 40);
+}
+
+TEST_CASE("CUBIC follows W_cubic") {
+  Cubic cubic;
+  Instant now = round_trips(cubic, kControllerStart, kLong, 6);
+  const double top = window_of(cubic, now);
+  REQUIRE(top == 640);
+  lose(cubic, now, kLong, 1);
+  CHECK(window_of(cubic, now) == Approx(0.7 * top));
+  // The curve begins with the first ack.
+  now = round_trip(cubic, now, kLong);
+  const Instant epoch = now;
+  const double k = std::cbrt(top * 0.3 / 0.4);
+  for (int n = 0; n < 150; ++n) {
+    now = round_trip(cubic, now, kLong);
+    const double t = (now - epoch).to_seconds();
+    const double expected = 0.4 * std::pow(t - k, 3) + top;
+    INFO("after " << t << " s");
+    REQUIRE(window_of(cubic, now) == Approx(expected).epsilon(0.02));
+  }
+  CHECK((now - epoch).to_seconds() > 1.8 * k);
+}
+
+TEST_CASE("CUBIC is never slower than Reno with its own reduction") {
+  Cubic cubic;
+  Instant now = round_trips(cubic, kControllerStart, kRtt, 2);
+  REQUIRE(window_of(cubic, now) == 40);
+  lose(cubic, now, kRtt, 1);
+  // RFC 9438, section 4.3: 3 (1 - 0.7) / (1 + 0.7) blocks a round trip up to 40, then one.
+  constexpr double kAlpha = 0.9 / 1.7;
+  double expected = 28;
+  for (int n = 0; n < 100; ++n) {
+    now = round_trip(cubic, now, kRtt);
+    expected += expected < 40 ? kAlpha : 1;
+    REQUIRE(window_of(cubic, now) == Approx(expected).epsilon(0.05));
+  }
+}
+
+TEST_CASE("CUBIC leaves room for others when it did not get back to where it was") {
+  Cubic cubic;
+  Instant now = round_trips(cubic, kControllerStart, kLong, 6);
+  lose(cubic, now, kLong, 1);
+  now = round_trips(cubic, now, kLong, 3);
+  const double second = window_of(cubic, now);
+  REQUIRE(second < 640);
+  lose(cubic, now, kLong, 1);
+  round_trip(cubic, now, kLong);
+  // W_max is 0.85 of the window, and the curve is there after K.
+  const double k = std::cbrt((0.85 - 0.7) * second / 0.4);
+  const auto after = Duration::us(static_cast<std::int64_t>(k * 1e6));
+  CHECK(cubic.cubic_window(after) == Approx(0.85 * second).epsilon(0.001));
+  CHECK(cubic.cubic_window(Duration()) == Approx(0.7 * second).epsilon(0.001));
+}
+
+TEST_CASE("CUBIC's gain is on what it adds on its curve") {
+  const auto added = [](double gain) {
+    Cubic cubic;
+    cubic.set_gain(gain);
+    Instant now = round_trips(cubic, kControllerStart, kLong, 6);
+    lose(cubic, now, kLong, 1);
+    now = round_trip(cubic, now, kLong);
+    return window_of(cubic, now) - 0.7 * 640;
+  };
+  CHECK(added(2) > 1.2 * added(1));
+  CHECK(added(2) < 2.1 * added(1));
+}
+
+TEST_CASE("CUBIC takes at most half of its window more in a round trip, and no rest for time") {
+  // A window of 28 that is not used for a minute; its curve is far away by then.
+  Cubic cubic;
+  Instant now = round_trips(cubic, kControllerStart, kRtt, 2);
+  lose(cubic, now, kRtt, 1);
+  now = round_trip(cubic, now, kRtt);
+  for (int n = 0; n < 600; ++n) {
+    cubic.on_sent(now, kBlockWireBytes, 1);
+    now = now + Duration::ms(100);
+    cubic.on_ack({.now = now,
+                  .acked_blocks = 1,
+                  .in_flight_blocks = 1,
+                  .rtt = kRtt,
+                  .smoothed_rtt = kRtt,
+                  .min_rtt = kRtt});
+  }
+  double before = window_of(cubic, now);
+  CHECK(before < 30);
+  now = round_trip(cubic, now, kRtt);
+  CHECK(window_of(cubic, now) > 1.2 * before);
+  CHECK(window_of(cubic, now) <= 1.5 * before);
+
+  // A small window that rests for a minute goes on where it was.
+  Cubic small;
+  now = kControllerStart;
+  lose(small, now, kRtt, 1);
+  now = round_trip(small, now, kRtt);
+  before = window_of(small, now);
+  REQUIRE(before < 10);
+  now = round_trip(small, now + Duration::seconds(60), kRtt);
+  CHECK(window_of(small, now) < before + 1);
+}
+
+TEST_CASE("CUBIC begins a new curve after silence") {
+  Cubic cubic;
+  Instant now = round_trips(cubic, kControllerStart, kRtt, 5);
+  fall_silent(cubic, now, kRtt);
+  CHECK(window_of(cubic, now) == 1);
+  now = round_trips(cubic, now + kRtt, kRtt, 30);
+  CHECK(window_of(cubic, now) >= 224);  // 0.7 of 320: slow start goes on to there
+}
+
+TEST_CASE("DCTCP's alpha is the share of blocks that are marked of late") {
+  Dctcp dctcp;
+  CHECK(dctcp.alpha() == 1);
+  Instant now = kControllerStart;
+  for (int n = 0; n < 4000; ++n) {  // one ack of four in each round trip, of a quarter of it
+    dctcp.on_ack({.now = now,
+                  .acked_blocks = 4,
+                  .in_flight_blocks = 16,
+                  .marked = n % 4 == 0,
+                  .rtt = kRtt,
+                  .smoothed_rtt = kRtt,
+                  .min_rtt = kRtt});
+    now = now + kRtt / 4;
+  }
+  CHECK(dctcp.alpha() == Approx(0.25).margin(0.001));
+  // Old marks are forgotten with their window.
+  for (int n = 0; n < 41; ++n) {
+    dctcp.on_ack({.now = now,
+                  .acked_blocks = 4,
+                  .in_flight_blocks = 16,
+                  .marked = false,
+                  .rtt = kRtt,
+                  .smoothed_rtt = kRtt,
+                  .min_rtt = kRtt});
+    now = now + kRtt / 4;
+  }
+  CHECK(dctcp.alpha() == Approx(0.25 * std::pow(15.0 / 16, 10)).epsilon(0.08));
+}
+
+TEST_CASE("DCTCP's alpha moves by a sixteenth of what is new") {
+  Dctcp dctcp;
+  Instant now = kControllerStart;
+  const auto window_of_data = [&](bool marked) {
+    for (int n = 0; n < 2; ++n) {
+      dctcp.on_ack({.now = now,
+                    .acked_blocks = 4,
+                    .in_flight_blocks = 8,
+                    .marked = marked,
+                    .rtt = kRtt,
+                    .smoothed_rtt = kRtt,
+                    .min_rtt = kRtt});
+      now = now + kRtt / 2;
+    }
+  };
+  window_of_data(false);
+  for (int n = 1; n <= 10; ++n) {
+    window_of_data(false);
+    CHECK(dctcp.alpha() == Approx(std::pow(15.0 / 16, n)));
+  }
+}
+
+TEST_CASE("DCTCP reduces by half of alpha, and by half at a loss") {
+  Dctcp dctcp;
+  Instant now = round_trips(dctcp, kControllerStart, kRtt, 3);
+  const double alpha = dctcp.alpha();
+  REQUIRE(alpha < 0.9);
+  const double before = window_of(dctcp, now);
+  now = round_trip(dctcp, now, kRtt, true);
+  // The observation that ends with the first of these acks counts already.
+  const double low = before * (1 - (alpha + (1 - alpha) / 16) / 2);
+  const double high = before * (1 - alpha * 15 / 16 / 2);
+  CHECK(window_of(dctcp, now) >= Approx(low));
+  CHECK(window_of(dctcp, now) <= Approx(high));
+  const double left = window_of(dctcp, now);
+  lose(dctcp, now + kRtt, kRtt, 1);
+  CHECK(window_of(dctcp, now) == left / 2);
+}
