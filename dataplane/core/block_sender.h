@@ -79,6 +79,8 @@ class BlockSender {
   bool complete() const { return acked_count_ == range_.size(); }
   /// Nothing of this round will be sent any more: each block is acked or excluded.
   bool settled() const { return closed_ || complete(); }
+  /// How many blocks will not be sent any more.
+  std::uint32_t settled_count() const { return closed_ ? range_.size() : acked_count_; }
   std::uint32_t excluded() const { return closed_ ? range_.size() - acked_count_ : 0; }
   std::uint32_t in_flight() const { return in_flight_count_; }
   BlockRange range() const { return range_; }

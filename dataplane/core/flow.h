@@ -4,8 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
+#include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/time.h"
+#include "dataplane/congestion/controller.h"
 
 namespace gradplane::core {
 
@@ -23,6 +26,9 @@ class Pacer {
   /// When may_send() becomes true; not later than now when it is.
   Instant next_send() const { return free_at_; }
   void on_sent(Instant now, std::size_t bytes);
+  /// Another rate from now on, taken as it is. What is left of a wait becomes as much shorter or
+  /// longer.
+  void set_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst_bytes);
 
  private:
   std::uint64_t rate_;  // bits per second
@@ -30,27 +36,29 @@ class Pacer {
   Instant free_at_ = Instant::from_ns(INT64_MIN / 4);
 };
 
-/// Congestion and timing state towards one peer, for all rounds of a job.
-///
-/// The window follows the delay (Kumar et al., Swift, SIGCOMM 2020, section 3.1, simplified): it
-/// grows while the round trip is under its target, shrinks in proportion to the excess, at most
-/// once per round trip. Random loss alone does not shrink it; losing a quarter of a window does.
+/// Timing, loss and what is in flight towards one peer, for all rounds of a job. How much may be,
+/// and how fast it may go, a congestion controller decides; the rate of the peer's link bounds
+/// that.
 class Flow {
  public:
   struct Limits {
     std::uint64_t rate_bits_per_second = 0;  // 0: not paced
     std::size_t block_wire_bytes = 1500;
+    CongestionSettings congestion = {};
   };
   explicit Flow(Limits limits);
 
-  bool may_send(Instant now) const { return has_room() && pacer_.may_send(now); }
+  bool may_send(Instant now) const {
+    return has_room() && link_.may_send(now) && (probe_due_ || pacer_.may_send(now));
+  }
   /// When pacing lets the next block go; Instant::never() while the window is full.
   Instant next_send() const;
 
   void on_sent(Instant now, std::size_t wire_bytes, bool retransmission);
   /// Of a block that is in flight already.
   void on_copy_sent(Instant now, std::size_t wire_bytes);
-  void on_acked(Instant now, std::uint32_t blocks);
+  /// `marked`: the peer tells of congestion on the way; then `blocks` may be 0.
+  void on_acked(Instant now, std::uint32_t blocks, bool marked = false);
   void on_rtt(Instant now, Duration rtt);
   void on_lost(Instant now, std::uint32_t blocks);
   /// Whether an echo is later than all before: then it measures a round trip, whatever it acks.
@@ -61,12 +69,19 @@ class Flow {
   /// Blocks that are no longer waited for, without a word from the peer about the network.
   void on_forgotten(std::uint32_t blocks);
 
-  /// The next block is a probe: it goes whatever the window says. A window full of blocks that a
-  /// dead link swallowed would else keep the link from being seen to live again.
+  /// The next block is a probe: it goes whatever the controller says. A window full of blocks that
+  /// a dead link swallowed would else keep the link from being seen to live again.
   void on_probe() { probe_due_ = true; }
 
   /// A peer has not answered several probes in a row.
   void on_silence(Instant now);
+
+  /// Nothing waits to be sent although there is room.
+  void note_app_limited() { app_limited_until_ = delivered_ + in_flight_; }
+  /// How much of the job's iteration this peer has: 0 to 1.
+  void on_phase(double ratio) { controller_->on_phase({.ratio = ratio}); }
+  /// For the controller's timers; call it now and then while blocks are in flight.
+  void on_tick(Instant now);
 
   /// How long to wait for an ack before probing (RFC 6298 with a floor for ack delay and
   /// scheduling).
@@ -82,22 +97,27 @@ class Flow {
   const Counts& counts() const { return counts_; }
   /// Whether more than a thousandth of all blocks were lost so far.
   bool is_lossy() const { return counts_.suspected_lost * 1000 > counts_.sent; }
-  std::uint32_t window() const { return static_cast<std::uint32_t>(window_); }
+  /// In blocks, at least 1: a smaller window of the controller is a pace.
+  std::uint32_t window() const { return window_; }
+  bool window_is_full() const { return !has_room(); }
+  const congestion::Controller& controller() const { return *controller_; }
   std::uint32_t in_flight() const { return in_flight_; }
   Duration smoothed_rtt() const { return smoothed_; }
   Duration min_rtt() const { return min_rtt_; }
 
  private:
-  void shrink(Instant now, double factor);
-  double delay_floor() const;  // blocks
-  void cover_path(Instant now);
-  bool has_room() const { return probe_due_ || in_flight_ < window(); }
+  void follow_controller(Instant now);
+  bool has_room() const { return probe_due_ || in_flight_ < window_; }
 
-  Pacer pacer_;
-  double paced_blocks_per_second_;
-  double window_ = 0;  // blocks
-  bool slow_start_ = true;
+  Pacer link_;   // what the peer's link bears
+  Pacer pacer_;  // what the controller asks for
+  std::size_t block_wire_bytes_;
+  std::unique_ptr<congestion::Controller> controller_;
+  std::uint32_t window_ = 1;           // blocks
+  std::uint64_t controller_pace_ = 0;  // bits per second
   std::uint32_t in_flight_ = 0;
+  std::uint64_t delivered_ = 0;          // blocks
+  std::uint64_t app_limited_until_ = 0;  // of delivered_
   bool probe_due_ = false;
   std::uint32_t newest_echo_us_ = 0;
   bool has_rtt_ = false;
@@ -106,11 +126,6 @@ class Flow {
   Duration min_rtt_;
   Duration next_min_rtt_;
   Instant min_rtt_until_;
-  Instant shrink_again_at_;
-  Instant cover_again_at_;
-  std::uint32_t epoch_acked_ = 0;
-  std::uint32_t epoch_lost_ = 0;
-  Instant epoch_end_;
   Counts counts_;
 };
 

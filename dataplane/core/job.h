@@ -16,6 +16,7 @@
 #include "dataplane/core/counters.h"
 #include "dataplane/core/edges.h"
 #include "dataplane/core/flow.h"
+#include "dataplane/core/iteration.h"
 #include "dataplane/core/job_config.h"
 #include "dataplane/core/round.h"
 
@@ -105,6 +106,7 @@ class Job {
   BlockRange range_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const;
   bool geometry_fits(const Geometry& geometry) const;
   void open_round(Round& round, const Geometry& geometry);
+  void announce_round(const Round& round);
   void contribute(Round& round, std::size_t local_rank);
   void block_gathered(Round& round, std::size_t tree, std::uint32_t block);
   void result_known(Round& round, std::size_t tree, std::uint32_t block,
@@ -145,7 +147,9 @@ class Job {
   void handle_push(Round& round, InEdge& edge, const wire::Packet& packet, Instant now);
   void handle_result(Round& round, const InEdge& edge, const wire::Packet& packet, Instant now);
   void handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now);
-  void note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, Instant now);
+  void note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, bool marked,
+                     Instant now);
+  void note_settled(const OutEdge& edge, std::size_t slot, std::uint32_t settled_before);
   void request_ack(std::size_t edge, std::uint32_t round, bool at_once, Instant now);
 
   // job_transmit.cc
@@ -175,6 +179,7 @@ class Job {
   std::vector<Bucket*> buckets_;   // by id
   std::uint16_t lossy_slots_ = 0;  // slots with a round that may close without all blocks
   std::vector<Flow> flows_;
+  std::optional<Iteration> iteration_;  // where a controller wants to know
   FixedQueue<AckRequest> urgent_acks_;
   FixedQueue<AckRequest> delayed_acks_;
   FixedQueue<LocalWork> local_work_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/limits.h"
 #include "dataplane/base/loss_bounds.h"
 #include "dataplane/core/gather.h"
@@ -68,6 +69,7 @@ struct JobConfig {
   bool measure_energy = false;  // for bounds that are learned
   /// Of all buckets together; a bucket that needs more is exact.
   std::size_t residual_bytes = kMaxResidualBytes;
+  CongestionSettings congestion;
 
   std::uint64_t total_weight() const {
     std::uint64_t sum = 0;

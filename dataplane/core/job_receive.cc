@@ -146,11 +146,13 @@ void Job::handle_result(Round& round, const InEdge& edge, const wire::Packet& pa
   OutEdge& push = edges_.out[edges_.push_out_of_tree[edge.tree]];
   BlockSender& sender = push.senders[slot];
   const bool was_settled = sender.settled();
+  const std::uint32_t settled_before = sender.settled_count();
   if (packet.header.contributors == config_.world_size) {
     // A full result of a block proves that our contribution to it has arrived. Who completes blocks
     // hears of it in no other way: the ack comes later.
     const std::uint32_t acked = sender.on_arrived(block);
-    if (acked > 0) note_progress(push, slot, acked, now);
+    if (acked > 0) note_progress(push, slot, acked, false, now);
+    note_settled(push, slot, settled_before);
     refresh(push, slot);
   }
   // Where nobody is below us the sum stays: it may have to be pushed again, until we hear that it
@@ -175,6 +177,7 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
   const std::size_t slot = h.round % kRoundSlots;
   BlockSender& sender = edge.senders[slot];
   const bool was_settled = sender.settled();
+  const std::uint32_t settled_before = sender.settled_count();
 
   wire::AckBody body;
   std::array<std::uint64_t, wire::kMaxAckWords>& words = ack_->words;
@@ -189,7 +192,12 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
       flow.note_echo(body.echo_us);
     }
   }
-  if (acked > 0) note_progress(edge, slot, acked, now);
+  const bool marked = (h.flags & wire::kFlagCongestion) != 0;
+  if (acked > 0) {
+    note_progress(edge, slot, acked, marked, now);
+  } else if (marked) {
+    flow.on_acked(now, 0, true);
+  }
   if (!before_us(clock_us(now), body.echo_us)) {
     const std::uint32_t lost = sender.find_lost(body.echo_us, flow.reorder_window());
     counters_.blocks_suspected_lost += lost;
@@ -199,6 +207,7 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
   if (may_close && (h.flags & wire::kFlagClosed) != 0) {
     flow.on_forgotten(sender.on_closed());
   }
+  note_settled(edge, slot, settled_before);
   refresh(edge, slot);
   if (of_push) {
     on_settled(round, edge, was_settled, now);
@@ -209,10 +218,19 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
 }
 
 /// Blocks of an edge that were in flight have arrived.
-void Job::note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, Instant now) {
+void Job::note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, bool marked,
+                        Instant now) {
   edge.active_us[slot] = clock_us(now);
   edge.backoff[slot] = 0;
-  flows_[edge.peer].on_acked(now, acked);
+  flows_[edge.peer].on_acked(now, acked, marked);
+}
+
+/// What the peer has, or will never need, of the iteration.
+void Job::note_settled(const OutEdge& edge, std::size_t slot, std::uint32_t settled_before) {
+  const std::uint32_t settled = edge.senders[slot].settled_count() - settled_before;
+  if (!iteration_ || settled == 0) return;
+  iteration_->on_settled(slot, edge.peer, settled);
+  flows_[edge.peer].on_phase(iteration_->ratio(edge.peer));
 }
 
 void Job::request_ack(std::size_t edge, std::uint32_t round, bool at_once, Instant now) {

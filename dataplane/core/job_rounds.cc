@@ -73,8 +73,10 @@ Job::Job(JobConfig config)
   }
   for (const PeerConfig& peer : config_.peers) {
     flows_.emplace_back(Flow::Limits{.rate_bits_per_second = peer.rate_bits_per_second,
-                                     .block_wire_bytes = config_.block_bytes + kWireOverheadBytes});
+                                     .block_wire_bytes = config_.block_bytes + kWireOverheadBytes,
+                                     .congestion = config_.congestion});
   }
+  if (config_.congestion.mltcp) iteration_.emplace(config_.peers.size());
 }
 
 BlockRange Job::range_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const {
@@ -125,7 +127,19 @@ void Job::open_round(Round& round, const Geometry& geometry) {
   for (InEdge& edge : edges_.in) {
     edge.receivers[slot].open(range_of(edge.tree, round.id, geometry));
   }
+  announce_round(round);
   open_gathers(round);
+}
+
+void Job::announce_round(const Round& round) {
+  if (!iteration_) return;
+  const std::size_t slot = round.id % kRoundSlots;
+  const bool begins = iteration_->on_round(slot, round.geometry.bucket);
+  for (const OutEdge& edge : edges_.out) {
+    iteration_->on_announced(edge.peer, edge.senders[slot].range().size());
+  }
+  if (!begins) return;
+  for (Flow& flow : flows_) flow.on_phase(0);
 }
 
 SubmitResult Job::submit(std::size_t local_rank, std::uint32_t id, std::uint32_t elements,

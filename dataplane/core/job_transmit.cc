@@ -131,7 +131,10 @@ std::optional<Job::Outgoing> Job::poll_data(std::span<std::byte> out, Instant no
     const auto peer = static_cast<std::uint16_t>((next_peer_ + i) % peers);
     if (!flows_[peer].may_send(now)) continue;
     const Work work = oldest_work(peer);
-    if (work.edge == kNoPeer) continue;
+    if (work.edge == kNoPeer) {
+      flows_[peer].note_app_limited();
+      continue;
+    }
     next_peer_ = static_cast<std::uint16_t>((peer + 1) % peers);
     return write_block(edges_.out[work.edge], work.slot, out, now);
   }
@@ -209,6 +212,7 @@ void Job::refresh(OutEdge& edge, std::size_t slot) {
 void Job::tick(Instant now) {
   if (now < next_scan_) return;
   next_scan_ = now + kScanInterval;
+  for (Flow& flow : flows_) flow.on_tick(now);
   for (OutEdge& edge : edges_.out) {
     if (edge.waiting != 0) probe_edge(edge, now);
   }

@@ -28,6 +28,12 @@ ORDER = "tests/unit/unit_job_order"
 RECEIVER = "tests/unit/unit_block_receiver_acks"
 REPORTS = "tests/unit/unit_round_reports"
 CORNERS = "tests/property/property_tolerant_corners"
+CONTROLLERS = "dataplane/congestion"
+CONFORMANCE = "tests/property/property_congestion_conformance"
+WINDOWS = "tests/unit/unit_congestion_windows"
+RATES = "tests/unit/unit_congestion_rates"
+FLOW = "tests/unit/unit_flow_congestion"
+ITERATION = "tests/unit/unit_iteration_ratio"
 SEEDS = "tests/sim/simulate --tolerant --count 300 --stop"
 TEST_SECONDS = 120
 
@@ -201,6 +207,33 @@ MUTATIONS = [
              "report.number = rounds_reported_ += reports_.full() ? 0 : 1;", REPORTS),
     Mutation("a report names its job", "dataplane/engine/engine_control.cc",
              "scratch_report_.epoch = job.config().epoch;", "", "tests/unit/unit_engine_jobs"),
+    Mutation("a controller reacts once in a round trip", f"{CONTROLLERS}/reactions.h",
+             "return now >= again_at_;", "return true;", WINDOWS),
+    Mutation("a window that is not used does not grow", f"{CONTROLLERS}/reactions.h",
+             "event.in_flight_blocks * 2 >=", "event.in_flight_blocks * 2000 >=", CONFORMANCE),
+    Mutation("a rest takes TCP's window back", f"{CONTROLLERS}/additive_window.h",
+             "    blocks_ = kInitialWindow;\n", "", CONFORMANCE),
+    Mutation("CUBIC's curve", f"{CONTROLLERS}/cubic.cc", "kC = 0.4", "kC = 0.5", WINDOWS),
+    Mutation("CUBIC leaves room for others", f"{CONTROLLERS}/cubic.cc",
+             "blocks_ * (1 + kBeta) / 2 : blocks_", "blocks_ : blocks_", WINDOWS),
+    Mutation("DCTCP reduces by the share of marks", f"{CONTROLLERS}/dctcp.cc",
+             "1 - alpha_ / 2", "0.5", WINDOWS),
+    Mutation("DCQCN remembers the rate that it had", f"{CONTROLLERS}/dcqcn.cc",
+             "  target_ = rate_;\n", "", RATES),
+    Mutation("Swift's window of less than a block is paced", f"{CONTROLLERS}/swift.cc",
+             "kMinWindow);\n  reactions_", "1.0);\n  reactions_", RATES),
+    Mutation("random loss does not shrink BBR", f"{CONTROLLERS}/bbr.cc",
+             "event.why != LossEvent::Why::kSilence || ", "", RATES),
+    Mutation("an idle application is no slow path", f"{CONTROLLERS}/bbr.cc",
+             "!round_is_app_limited_ || rate", "true || rate", FLOW),
+    Mutation("MLTCP scales by the phase", f"{CONTROLLERS}/mltcp.h",
+             "set_gain(function_.at(phase.ratio))", "set_gain(function_.at(0))", RATES),
+    Mutation("a mark reaches the controller", RECEIVE,
+             "(h.flags & wire::kFlagCongestion) != 0", "false", FLOW),
+    Mutation("what a peer has is told to MLTCP", RECEIVE,
+             "  iteration_->on_settled(slot, edge.peer, settled);\n", "", FLOW),
+    Mutation("an iteration ends where a bucket comes again", "dataplane/core/iteration.cc",
+             "bucket == 0 || last_seen_[bucket] == number_", "bucket == 0", ITERATION),
 ]
 
 

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What a flow and a job tell their controllers, and what they make of its decisions.
+#include "dataplane/core/flow.h"
+#include "tests/support/catch.h"
+#include "tests/support/core_node.h"
+#include "tests/support/packet.h"
+
+using namespace gradplane;
+using namespace gradplane::testing;
+using congestion::Reason;
+using core::Flow;
+
+namespace {
+
+constexpr Instant kStart = Instant::from_ns(5'000'000'000);
+constexpr std::size_t kBytes = 1500;
+constexpr std::uint32_t kBlocks = 16;
+constexpr std::uint32_t kElements = kBlocks * kMinBlockBytes / 4;
+
+Flow flow_of(ControllerKind kind, std::uint64_t rate = 0) {
+  return Flow({.rate_bits_per_second = 0,
+               .block_wire_bytes = kBytes,
+               .congestion = {.controller = kind, .rate_bits_per_second = rate, .mltcp = {}}});
+}
+
+/// Sends all that may leave now; how many that was.
+int send_all(Flow& flow, Instant now) {
+  int sent = 0;
+  while (flow.may_send(now)) {
+    flow.on_sent(now, kBytes, false);
+    REQUIRE(++sent < 10'000);
+  }
+  return sent;
+}
+
+/// A rank's node whose parent is node 0.
+CoreNode leaf(CongestionSettings congestion) {
+  core::JobConfig config;
+  config.job = config.epoch = 1;
+  config.self = 1;
+  config.world_size = 2;
+  config.block_bytes = kMinBlockBytes;
+  config.round_bytes = kBlocks * kMinBlockBytes;
+  config.peers = {{.node = 0}};
+  config.trees = {{.member = true, .parent = 0, .children = {}, .share = {0, 1}}};
+  config.local_ranks = {{.arena = nullptr, .rank = 1}};
+  config.congestion = congestion;
+  return CoreNode(std::move(config));
+}
+
+/// The parent's ack of the first `blocks` blocks of the only round.
+PacketBuilder ack_of(std::uint32_t blocks, std::uint8_t flags = 0) {
+  const PacketBuilder::Round round{
+      .id = 0, .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
+  return PacketBuilder::ack(wire::PacketType::kPushAck, round)
+      .words(0, {(std::uint64_t{1} << blocks) - 1})
+      .flags(flags);
+}
+
+}  // namespace
+
+TEST_CASE("a fixed rate spaces what a flow sends, after a first burst") {
+  Flow flow = flow_of(ControllerKind::kFixed, 12'000'000);  // a block in each millisecond
+  const int burst = send_all(flow, kStart);
+  CHECK(burst >= 4);
+  CHECK(burst <= 6);
+  Instant now = kStart;
+  for (int n = 0; n < 5; ++n) {
+    const Instant due = flow.next_send();
+    CHECK(due > now);
+    CHECK(due <= now + Duration::ms(1));
+    CHECK_FALSE(flow.may_send(due - Duration::ns(1)));
+    now = due;
+    CHECK(send_all(flow, now) == 1);
+  }
+}
+
+TEST_CASE("a window of less than a block is one block and a pace") {
+  Flow flow = flow_of(ControllerKind::kSwift);
+  Instant now = kStart;
+  flow.on_rtt(now, Duration::ms(1));
+  while (flow.controller().decide(now).window_blocks > 0.1) {
+    now = now + Duration::seconds(1);
+    flow.on_rtt(now, Duration::ms(100));
+  }
+  CHECK(flow.window() == 1);
+  CHECK(send_all(flow, now) == 1);
+  flow.on_acked(now, 1);
+  // 0.0625 to 0.1 blocks in a round trip of 100 ms, whatever the window says.
+  CHECK_FALSE(flow.may_send(now + Duration::ms(900)));
+  CHECK(flow.next_send() > now + Duration::ms(900));
+  CHECK(flow.next_send() <= now + Duration::ms(1000));  // never less than one in a second
+  flow.on_probe();
+  CHECK(flow.may_send(now));
+  CHECK(flow.next_send() <= now);
+}
+
+TEST_CASE("a wait becomes shorter when the pace becomes faster") {
+  core::Pacer pacer(0, 0);
+  pacer.set_rate(kStart, 8'000, 0);
+  pacer.on_sent(kStart, 1000);
+  CHECK(pacer.next_send() == kStart + Duration::seconds(1));
+  pacer.set_rate(kStart, 80'000, 0);
+  CHECK(pacer.next_send() == kStart + Duration::ms(100));
+  pacer.set_rate(kStart, 0, 0);
+  CHECK(pacer.next_send() <= kStart);
+  CHECK(pacer.may_send(kStart));
+}
+
+TEST_CASE("a mark and a loss reach the controller, and its window the flow") {
+  Flow flow = flow_of(ControllerKind::kReno);
+  CHECK(flow.window() == 10);
+  CHECK(send_all(flow, kStart) == 10);
+  flow.on_rtt(kStart + Duration::ms(1), Duration::ms(1));
+  flow.on_acked(kStart + Duration::ms(1), 10);
+  CHECK(flow.window() == 20);
+  flow.on_acked(kStart + Duration::ms(2), 0, true);
+  CHECK(flow.window() == 10);
+  CHECK(flow.controller().stats().reason == Reason::kMark);
+  send_all(flow, kStart + Duration::ms(4));
+  flow.on_lost(kStart + Duration::ms(4), 1);
+  CHECK(flow.window() == 5);
+  flow.on_silence(kStart + Duration::ms(8));
+  CHECK(flow.window() == 1);
+}
+
+TEST_CASE("what was sent while nothing waited does not count as all that a path can do") {
+  Flow flow = flow_of(ControllerKind::kBbr);
+  Instant now = kStart;
+  for (int n = 0; n < 8; ++n) {  // as much as window and pace let go
+    send_all(flow, now);
+    now = now + Duration::ms(10);
+    flow.on_rtt(now, Duration::ms(10));
+    flow.on_acked(now, flow.in_flight());
+  }
+  const std::uint32_t found = flow.window();
+  REQUIRE(found > 10);
+  for (int n = 0; n < 30; ++n) {
+    flow.on_sent(now, kBytes, false);
+    flow.note_app_limited();
+    now = now + Duration::ms(10);
+    flow.on_rtt(now, Duration::ms(10));
+    flow.on_acked(now, 1);
+  }
+  CHECK(flow.window() == found);
+}
+
+TEST_CASE("an ack that tells of congestion tells the controller, acked blocks or not") {
+  for (const std::uint32_t acked : {8U, 0U}) {
+    CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
+    REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+    CHECK(node.drain(kStart).size() == 10);
+    node.deliver(0, ack_of(acked, wire::kFlagCongestion).bytes(), kStart + Duration::ms(1));
+    CHECK(node.job().flows()[0].controller().stats().reason == Reason::kMark);
+    CHECK(node.job().flows()[0].window() == 5);
+  }
+}
+
+TEST_CASE("an ack without a mark lets the window grow") {
+  CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  node.drain(kStart);
+  node.deliver(0, ack_of(8).bytes(), kStart + Duration::ms(1));
+  CHECK(node.job().flows()[0].window() == 18);
+}
+
+TEST_CASE("MLTCP hears how much of the iteration the peer has, acked or written off") {
+  CoreNode node = leaf(
+      {.controller = ControllerKind::kReno, .mltcp = MltcpFunction{.slope = 4, .intercept = 0.5}});
+  const auto gain = [&] { return node.job().flows()[0].controller().stats().gain; };
+  CHECK(gain() == 0.5);
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  node.drain(kStart);
+  node.deliver(0, ack_of(4).bytes(), kStart + Duration::ms(1));
+  CHECK(gain() == 0.5 + 4.0 * 4 / kBlocks);
+  node.deliver(0, ack_of(4).bytes(), kStart + Duration::ms(1));  // nothing new
+  CHECK(gain() == 0.5 + 4.0 * 4 / kBlocks);
+  node.deliver(0, ack_of(8).bytes(), kStart + Duration::ms(2));
+  CHECK(gain() == 0.5 + 4.0 * 8 / kBlocks);
+}
+
+TEST_CASE("a new round begins the iteration of MLTCP anew") {
+  CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = MltcpFunction{}});
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  node.drain(kStart);
+  node.deliver(0, ack_of(8).bytes(), kStart + Duration::ms(1));
+  CHECK(node.job().flows()[0].controller().stats().gain > 1);
+  REQUIRE(node.submit(0, 1, kElements) == core::SubmitResult::kAccepted);
+  CHECK(node.job().flows()[0].controller().stats().gain == 0.25);
+}
