@@ -222,6 +222,32 @@ void check_gather(Draft& draft) {
   if (preset == kLtp && !draft.mentions("gather.slack")) gather.slack = kLtpSlack;
 }
 
+void check_congestion(Draft& draft) {
+  if (draft.failed.contains("congestion.controller") || draft.failed.contains("congestion.mltcp")) {
+    return;
+  }
+  const CongestionSettings& congestion = draft.config.congestion;
+  const bool is_fixed = congestion.controller == ControllerKind::kFixed;
+  if (is_fixed && !draft.mentions("congestion.rate")) {
+    draft.error("congestion.rate", "missing; congestion.controller fixed needs it");
+  }
+  if (!is_fixed && draft.has("congestion.rate")) {
+    draft.error("congestion.rate",
+                fmt::format("means nothing with congestion.controller {}; remove it",
+                            name_of(congestion.controller)));
+  }
+  if (is_fixed && congestion.mltcp) {
+    draft.error("congestion.mltcp",
+                "means nothing with congestion.controller fixed, which adds nothing that could be "
+                "multiplied; remove one of them");
+  }
+  for (const char* key : {"congestion.mltcp_slope", "congestion.mltcp_intercept"}) {
+    if (!congestion.mltcp && is_set(draft, key)) {
+      draft.error(key, "means nothing without congestion.mltcp: true; remove it");
+    }
+  }
+}
+
 void check_liveness(Draft& draft) {
   if (draft.failed.contains("liveness.heartbeat") ||
       draft.failed.contains("liveness.suspect_after")) {
@@ -250,6 +276,7 @@ void check_consistency(Draft& draft) {
   }
   check_poll(draft);
   check_gather(draft);
+  check_congestion(draft);
   check_liveness(draft);
 }
 

@@ -12,6 +12,7 @@
 
 #include "control/bounds/rules.h"
 #include "dataplane/api/plan.h"
+#include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/endpoint.h"
 #include "dataplane/base/limits.h"
 #include "dataplane/base/loss_bounds.h"
@@ -48,6 +49,7 @@ std::string_view name_of(PortKind kind);
 std::string_view name_of(PlanKind kind);
 std::string_view name_of(LogLevel level);
 std::string_view name_of(Compensation compensation);
+std::string_view name_of(ControllerKind kind);
 
 struct MemifConfig {
   std::string socket;
@@ -147,6 +149,7 @@ struct Config {
   std::size_t block_bytes = 0;
   bool authenticate = true;
   GatherConfig gather;
+  CongestionSettings congestion;
   LogLevel log_level = LogLevel::kInfo;
 
   const NodeConfig& self_node() const { return cluster.nodes[self]; }

@@ -318,6 +318,7 @@ std::span<const Option> options() {
   static const std::vector<Option> all = [] {
     std::vector<Option> rows(std::begin(kOptions), std::end(kOptions));
     rows.insert(rows.end(), gather_options().begin(), gather_options().end());
+    rows.insert(rows.end(), congestion_options().begin(), congestion_options().end());
     return rows;
   }();
   return all;

@@ -24,6 +24,7 @@ enum class OptionType : std::uint8_t {
   kChoice,
   kSizeOrAuto,
   kTimeOrWord,  // Option::word stands for 0
+  kNumber,      // a decimal, held in millionths
   kShare,
   kPatternShares,  // a section of the operator's own keys: pattern -> share
   kChoiceShares,   // a section of keys that are choices: choice -> share
@@ -41,8 +42,9 @@ enum class OptionType : std::uint8_t {
 /// alone), or in every entry of cluster.nodes.
 enum class OptionScope : std::uint8_t { kGlobal, kPort, kNode };
 
-/// A share as an option holds it: in millionths.
+/// A share and a number as an option holds them: in millionths.
 inline constexpr std::int64_t kWholeShare = 1000000;
+inline constexpr std::int64_t kWholeNumber = 1000000;
 
 /// One line of a section whose keys are the operator's own.
 struct ShareEntry {
@@ -96,6 +98,8 @@ struct Option {
 std::span<const Option> options();
 /// The part of them that gather_options.cc holds.
 std::span<const Option> gather_options();
+/// And the one that congestion_options.cc holds.
+std::span<const Option> congestion_options();
 
 /// Whether the option's value is a scalar, so that a text can be its default.
 constexpr bool is_scalar(const Option& option) {

@@ -18,6 +18,7 @@ constexpr std::array kRateUnits = {Unit{"bit/s", 1}, Unit{"kbit/s", 1000}, Unit{
 constexpr std::array kTimeUnits = {Unit{"ns", 1}, Unit{"us", 1000}, Unit{"ms", 1000000},
                                    Unit{"s", 1000000000}, Unit{"min", 60000000000}};
 constexpr std::array kShareUnits = {Unit{"%", 10000}, Unit{"", 1000000}};
+constexpr std::array kNumberUnits = {Unit{"", 1000000}};
 
 // More fractional digits than any unit can use.
 constexpr std::size_t kMaxFractionDigits = 12;
@@ -64,6 +65,9 @@ std::span<const Unit> time_units() {
 }
 std::span<const Unit> share_units() {
   return kShareUnits;
+}
+std::span<const Unit> number_units() {
+  return kNumberUnits;
 }
 
 std::optional<std::int64_t> parse_integer(std::string_view text) {

@@ -21,6 +21,8 @@ std::span<const Unit> rate_units();  // base: bit per second
 std::span<const Unit> time_units();  // base: nanosecond
 /// Base: millionth of the whole. A share without a unit is a fraction: 0.05 is 5 %.
 std::span<const Unit> share_units();
+/// Base: millionth of 1. A number has no unit.
+std::span<const Unit> number_units();
 
 /// "4 MiB", "1.5 s", "200Mbit/s". Empty for everything else: an unknown unit (or none, where the
 /// units name none), a sign, more digits than the base unit has, more than 2^63 - 1.

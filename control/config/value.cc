@@ -152,6 +152,8 @@ std::optional<Value> parse_plain(const Option& option, std::string_view text) {
       return number_in_range(option, parse_with_unit(text, time_units()));
     case OptionType::kShare:
       return number_in_range(option, parse_with_unit(text, share_units()));
+    case OptionType::kNumber:
+      return number_in_range(option, parse_with_unit(text, number_units()));
     case OptionType::kIntegerList:
     case OptionType::kPatternShares:
     case OptionType::kChoiceShares:
@@ -188,6 +190,10 @@ std::string percent_text(std::int64_t share_ppm) {
   constexpr std::int64_t kPercent = kWholeShare / 100;
   if (share_ppm % kPercent == 0) return fmt::format("{} %", share_ppm / kPercent);
   return fmt::format("{:g} %", static_cast<double>(share_ppm) / kPercent);
+}
+
+double as_number(std::int64_t millionths) {
+  return static_cast<double>(millionths) / static_cast<double>(kWholeNumber);
 }
 
 std::string share_range(const Option& option) {
@@ -281,6 +287,9 @@ std::string accepted(const Option& option) {
       return fmt::format("{}, or {}", option.word, unit_range(option, "a time", time_units()));
     case OptionType::kShare:
       return share_range(option);
+    case OptionType::kNumber:
+      return fmt::format("a number from {:g} to {:g}", as_number(option.min),
+                         as_number(option.max));
     case OptionType::kPatternShares:
       return fmt::format(
           "at most {} lines 'pattern: share' with patterns of at most {} bytes and "
