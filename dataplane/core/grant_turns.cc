@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Whose turn it is, and what happens when nothing comes.
+#include <algorithm>
+
+#include "dataplane/core/grant_scheduler.h"
+
+namespace gradplane::core {
+namespace {
+
+/// Credit that is not used for two loops, and no sooner than this, is not outstanding any more.
+constexpr Duration kLeastLife = Duration::ms(5);
+constexpr int kLifeLoops = 2;
+/// A source that has credit is reminded of it after a loop of silence, and a quarter of one, so
+/// that jitter alone does not double the grants; then after twice as long, and so on.
+constexpr Duration kLeastSilence = Duration::us(200);
+constexpr std::uint8_t kMostDoublings = 6;
+/// Credit that is given to a silent source beyond what it let expire.
+constexpr std::uint32_t kMostExpired = 1U << 16;
+
+}  // namespace
+
+std::uint32_t GrantScheduler::SourceState::usable() const {
+  return std::min(total - seen - expired, target - seen);
+}
+
+std::uint32_t GrantScheduler::SourceState::wanted() const {
+  const auto more = static_cast<std::int32_t>(target - total);
+  return more > 0 ? static_cast<std::uint32_t>(more) : 0;
+}
+
+std::uint32_t GrantScheduler::cap_of(const SourceState& s) {
+  return s.withdrawn ? std::min(kGrantBatch, s.cap.blocks()) : s.cap.blocks();
+}
+
+std::uint32_t GrantScheduler::room(const SourceState& s) {
+  const std::uint32_t cap = cap_of(s);
+  const std::uint32_t taken = s.outstanding();
+  return cap > taken ? cap - taken : 0;
+}
+
+/// Large grants where the window has several for everybody, single blocks where it has not.
+std::uint32_t GrantScheduler::batch(Instant now) const {
+  const auto senders = static_cast<std::uint32_t>(std::max<std::size_t>(active_, 1));
+  return std::clamp<std::uint32_t>(window_.blocks(now) / (2 * senders), 1, kGrantBatch);
+}
+
+Duration GrantScheduler::loop_of(const SourceState& s) const {
+  return s.loop.known() ? s.loop.smoothed() : window_.loop();
+}
+
+void GrantScheduler::settle(Source source, Instant now) {
+  SourceState& s = sources_[source];
+  const std::uint32_t outstanding = s.outstanding();
+  outstanding_ += outstanding - s.counted;
+  s.counted = outstanding;
+
+  JobState& job = jobs_[s.job];
+  const std::uint32_t wanted = s.wanted();
+  if (wanted > 0 && s.expired == 0 && room(s) >= std::min({wanted, batch(now), cap_of(s)})) {
+    if (!job.ready.contains(source)) {
+      if (job.ready.empty()) job.virtual_time = std::max(job.virtual_time, arrived_time());
+      job.ready.set(source, {s.in_burst, ++sequence_});
+    }
+  } else {
+    job.ready.erase(source);
+  }
+  const Instant at = due(s);
+  if (at == Instant::never()) return;
+  if (!timers_.contains(source) || at < timers_.key_of(source)) timers_.set(source, at);
+}
+
+Instant GrantScheduler::expires_at(const SourceState& s) const {
+  if (s.usable() == 0) return Instant::never();
+  return s.credit_at + std::max(loop_of(s) * kLifeLoops, kLeastLife);
+}
+
+Instant GrantScheduler::remind_at(const SourceState& s) const {
+  if (!s.active || s.total == s.seen) return Instant::never();
+  const Duration silence = std::max(loop_of(s) * 5 / 4, kLeastSilence);
+  return std::max(s.heard_at, s.told_at) + silence * (std::int64_t{1} << s.unheard);
+}
+
+Instant GrantScheduler::due(const SourceState& s) const {
+  const Instant missed = s.missing > 0 ? s.missing_until : Instant::never();
+  return std::min({missed, expires_at(s), remind_at(s)});
+}
+
+std::optional<GrantScheduler::Grant> GrantScheduler::run_timers(Instant now) {
+  while (!timers_.empty() && timers_.top_key() <= now) {
+    const Source source = timers_.top();
+    timers_.erase(source);
+    SourceState& s = sources_[source];
+    if (s.missing > 0 && s.missing_until <= now) {
+      counts_.lost_blocks += s.missing;
+      jobs_[s.job].path.lost += s.missing;
+      s.cap.on_lost(s.missing);
+      s.missing = 0;
+    }
+    if (expires_at(s) <= now) {
+      counts_.expired_blocks += s.usable();
+      s.cap.on_expired(s.usable());
+      s.expired = s.total - s.seen;
+    }
+    const bool silent = remind_at(s) <= now;
+    if (silent) remind(s, now);
+    settle(source, now);
+    if (silent) return Grant{source, s.total};
+  }
+  return std::nullopt;
+}
+
+/// Says the last total again, and a block more: if all that it had was sent and lost, only a packet
+/// more can show it.
+void GrantScheduler::remind(SourceState& s, Instant now) {
+  ++counts_.keep_alives;
+  s.told_at = now;
+  s.unheard = std::min<std::uint8_t>(s.unheard + 1, kMostDoublings);
+  if (s.expired > 0) {
+    if (s.expired == kMostExpired) return;
+    ++s.expired;
+    ++s.total;
+  } else if (s.wanted() > 0 && outstanding_ < window_.blocks(now)) {
+    add_credit(s, 1, now);
+  }
+}
+
+void GrantScheduler::add_credit(SourceState& s, std::uint32_t blocks, Instant now) {
+  if (s.usable() == 0) s.credit_at = now;
+  s.told_at = now;
+  s.total += blocks;
+  s.cap.on_granted(blocks, s.total, s.total - s.seen, now);
+  window_.on_granted(blocks, now);
+  JobState& job = jobs_[s.job];
+  virtual_time_ = std::max(virtual_time_, job.virtual_time);
+  count(s, blocks);
+  job.floor = s.in_burst;
+  counts_.granted_blocks += blocks;
+}
+
+void GrantScheduler::count(SourceState& s, std::uint32_t blocks) {
+  s.in_burst += blocks;
+  JobState& job = jobs_[s.job];
+  job.virtual_time += blocks / weight_of(job);
+}
+
+double GrantScheduler::weight_of(const JobState& job) const {
+  if (policy_ == Policy::kWeighted) return job.weight;
+  if (policy_ == Policy::kMltcp) return job.weight * (slope_ * job.progress + intercept_);
+  return 1;
+}
+
+/// The virtual time of what has come, while virtual_time_ is that of what was granted. A job that
+/// joins the others has nothing under way: it begins here, or it would be a window behind them.
+double GrantScheduler::arrived_time() const {
+  double weights = 0;
+  for (const JobState& job : jobs_) weights += job.active > 0 ? weight_of(job) : 0;
+  return weights > 0 ? virtual_time_ - outstanding_ / weights : virtual_time_;
+}
+
+std::size_t GrantScheduler::next_job() const {
+  std::size_t best = jobs_.size();
+  for (std::size_t i = 0; i < jobs_.size(); ++i) {
+    const JobState& job = jobs_[i];
+    if (job.ready.empty()) continue;
+    if (best == jobs_.size()) {
+      best = i;
+    } else if (policy_ == Policy::kStrict && job.progress != jobs_[best].progress) {
+      if (job.progress > jobs_[best].progress) best = i;
+    } else if (job.virtual_time < jobs_[best].virtual_time) {
+      best = i;
+    }
+  }
+  return best;
+}
+
+std::uint32_t GrantScheduler::next_blocks(Source source, Instant now) const {
+  const SourceState& s = sources_[source];
+  return std::min({batch(now), s.wanted(), room(s)});
+}
+
+std::optional<GrantScheduler::Grant> GrantScheduler::next_grant(Instant now) {
+  now_ = std::max(now_, now);
+  if (const auto reminder = run_timers(now)) return reminder;
+  const std::size_t turn = next_job();
+  if (turn == jobs_.size()) {
+    limit_ = active_ > 0 ? Limit::kSenders : Limit::kNoDemand;
+    return std::nullopt;
+  }
+  JobState& job = jobs_[turn];
+  const Source source = job.ready.top();
+  const std::uint32_t blocks = next_blocks(source, now);
+  if (outstanding_ + blocks > window_.blocks(now)) {
+    window_.on_full();
+    limit_ = Limit::kWindow;
+    return std::nullopt;
+  }
+  if (window_.free_at() > now) {
+    limit_ = window_.pressed(now)   ? Limit::kPressure
+             : window_.pace() < 1.0 ? Limit::kMarks
+                                    : Limit::kPacing;
+    return std::nullopt;
+  }
+  SourceState& s = sources_[source];
+  add_credit(s, blocks, now);
+  job.ready.erase(source);
+  settle(source, now);
+  return Grant{source, s.total};
+}
+
+Instant GrantScheduler::next_time(Instant now) const {
+  Instant at = timers_.empty() ? Instant::never() : timers_.top_key();
+  const std::size_t turn = next_job();
+  if (turn < jobs_.size()) {
+    const std::uint32_t blocks = next_blocks(jobs_[turn].ready.top(), now);
+    if (outstanding_ + blocks <= window_.blocks(now)) {
+      at = std::min(at, window_.free_at());
+    } else if (window_.pressed(now)) {
+      at = std::min(at, window_.pressed_until());
+    }
+  }
+  return std::max(at, now);
+}
+
+}  // namespace gradplane::core

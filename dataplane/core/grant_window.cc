@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/core/grant_window.h"
+
+#include <algorithm>
+
+namespace gradplane::core {
+namespace {
+
+/// A little under the link, so that no queue stands (UET's RCCC; protocol.md, section 6).
+constexpr double kPace = 0.99;
+/// The window covers the loop as it is and half of it again.
+constexpr double kLoops = 1.5;
+/// Two, so that the sender of one block need not wait for the grant of the next.
+constexpr std::uint32_t kLeastWindowBlocks = 2;
+constexpr std::uint32_t kMostWindowBlocks = 1U << 16;
+static_assert(kLeastWindowBlocks < kMostWindowBlocks);
+
+/// Before anything was measured. A buffer that is known does without a guess.
+constexpr Duration kFirstLoop = Duration::us(200);
+constexpr Duration kLeastLoop = Duration::us(1);
+/// A longer sample tells of a process that stood still, or of a lie.
+constexpr Duration kMostLoop = Duration::seconds(1);
+/// Loops are averaged over so many blocks.
+constexpr std::int64_t kLoopBlocks = 32;
+static_assert(kMostLoop.count_ns() < INT64_MAX / kLoopBlocks);
+constexpr Duration kLeastLoopLifetime = Duration::seconds(10);
+
+/// The first window where the link is unknown.
+constexpr double kUnknownLinkBlocks = 64;
+/// A learned buffer grows by an eighth per epoch that would have used more, and is cut by a third.
+constexpr double kAllowanceGrowth = 1.125;
+constexpr double kAllowanceCut = 0.7;
+constexpr double kLeastAllowance = 1.0 / 16;
+constexpr double kMostAllowance = 1024;
+/// Delay that is no sign of a queue: naps, and a processor that others use too.
+constexpr Duration kDelayAllowance = Duration::ms(4);
+
+constexpr Duration kLeastEpoch = Duration::us(50);
+/// UET: g > 0.3 slows by (g - 0.3) / 2, where g is the smoothed share of marked packets.
+constexpr double kMarksTolerated = 0.3;
+constexpr double kMarksSlope = 0.5;
+/// Losing more than this is congestion, whatever else the network loses. Of what was sent too fast
+/// the share that was lost is what the pace must come down by.
+constexpr double kHeavyLoss = 0.1;
+constexpr std::uint32_t kHeavyLossBlocks = 8;
+constexpr double kMostCut = 0.5;
+constexpr double kPaceRecovery = 0.02;
+constexpr double kLeastPace = 0.01;
+constexpr double kPressedPace = 0.5;
+constexpr Duration kLeastPressure = Duration::us(100);
+
+/// What a poll loop that napped makes up for.
+constexpr Duration kMostBurst = Duration::ms(1);
+/// Whatever else the link carried, grants go on so soon.
+constexpr Duration kMostDebt = Duration::ms(10);
+static_assert(kMostBurst < kMostDebt);
+
+Duration from_seconds(double seconds) {
+  return Duration::ns(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+}  // namespace
+
+double PathCounts::take_cut() {
+  if (arrived > 0) mark_share = (mark_share + static_cast<double>(marked) / arrived) / 2;
+  const double loss_share =
+      lost < kHeavyLossBlocks ? 0 : static_cast<double>(lost) / (arrived + lost);
+  double cut = 0;
+  if (mark_share > kMarksTolerated) cut = kMarksSlope * (mark_share - kMarksTolerated);
+  if (loss_share > kHeavyLoss) cut = std::max(cut, std::min(loss_share, kMostCut));
+  arrived = marked = lost = 0;
+  return cut;
+}
+
+void LoopTime::add(Duration sample, Instant now) {
+  const Duration loop = std::clamp(sample, kLeastLoop, kMostLoop);
+  if (!known_) {
+    known_ = true;
+    least_ = next_least_ = smoothed_ = loop;
+    least_until_ = now + kLeastLoopLifetime;
+    return;
+  }
+  smoothed_ = (smoothed_ * 7 + loop) / 8;
+  least_ = std::min(least_, loop);
+  next_least_ = std::min(next_least_, loop);
+  if (now >= least_until_) {
+    least_ = next_least_;
+    next_least_ = loop;
+    least_until_ = now + kLeastLoopLifetime;
+  }
+}
+
+GrantWindow::GrantWindow(Limits limits)
+    : limits_(limits),
+      least_loop_(limits.buffer_bytes > 0 ? Duration{} : kFirstLoop),
+      loop_(kFirstLoop) {}
+
+double GrantWindow::link_bytes(Duration time) const {
+  return static_cast<double>(limits_.link_bits_per_second) / 8 * time.to_seconds();
+}
+
+double GrantWindow::buffer_bytes() const {
+  if (limits_.buffer_bytes > 0) return static_cast<double>(limits_.buffer_bytes);
+  return allowance_ * (kLoops - 1) * link_bytes(least_loop_);
+}
+
+std::uint32_t GrantWindow::blocks(Instant now) const {
+  const auto block = static_cast<double>(limits_.block_wire_bytes);
+  double window = kUnknownLinkBlocks * allowance_ * (pressed(now) ? kPressedPace : 1);
+  if (limits_.link_bits_per_second > 0) {
+    window = std::min(kLoops * link_bytes(loop_), buffer_bytes() + link_bytes(least_loop_)) / block;
+  }
+  return static_cast<std::uint32_t>(
+      std::clamp<double>(window, kLeastWindowBlocks, kMostWindowBlocks));
+}
+
+/// (B + C RTT0) / N, but no more than B / (N - 1): what N senders send at once comes N times as
+/// fast as the downlink takes it, so that all but one sender's part meets in the buffer.
+std::uint32_t GrantWindow::unscheduled_blocks(std::size_t senders) const {
+  const double n = static_cast<double>(std::max<std::size_t>(senders, 1));
+  double each = kUnknownLinkBlocks * allowance_ / n;
+  if (limits_.link_bits_per_second > 0) {
+    each = (buffer_bytes() + link_bytes(least_loop_)) / n;
+    if (n > 1) each = std::min(each, buffer_bytes() / (n - 1));
+    each /= static_cast<double>(limits_.block_wire_bytes);
+  }
+  return static_cast<std::uint32_t>(std::clamp<double>(each, 1, kMostWindowBlocks));
+}
+
+Duration GrantWindow::drain_time() const {
+  if (limits_.link_bits_per_second == 0) return loop_;
+  const double bytes =
+      std::min(kLoops * link_bytes(loop_), buffer_bytes() + link_bytes(least_loop_));
+  return from_seconds(bytes * 8 / static_cast<double>(limits_.link_bits_per_second));
+}
+
+Duration GrantWindow::cost(double wire_bytes, Instant now) const {
+  const double rate = static_cast<double>(limits_.link_bits_per_second) * kPace * pace_ *
+                      (pressed(now) ? kPressedPace : 1);
+  return from_seconds(wire_bytes * 8 / rate);
+}
+
+/// A poll loop that naps makes up for it, by at most a quarter of a loop.
+Duration GrantWindow::burst(Instant now) const {
+  const auto batch = static_cast<double>(limits_.block_wire_bytes * kGrantBatch);
+  return std::max(std::min(loop_ / 4, kMostBurst), cost(batch, now));
+}
+
+void GrantWindow::on_granted(std::uint32_t granted, Instant now) {
+  if (limits_.link_bits_per_second == 0) return;
+  const auto bytes = static_cast<double>(granted * limits_.block_wire_bytes);
+  free_at_ = std::max(free_at_, now - burst(now)) + cost(bytes, now);
+}
+
+void GrantWindow::on_granted_came(std::size_t wire_bytes) {
+  if (limits_.link_bits_per_second == 0 || wire_bytes >= limits_.block_wire_bytes) return;
+  const double rate = static_cast<double>(limits_.link_bits_per_second) * kPace;
+  free_at_ = free_at_ -
+             from_seconds(static_cast<double>(limits_.block_wire_bytes - wire_bytes) * 8 / rate);
+}
+
+void GrantWindow::on_other(std::size_t wire_bytes, Instant now) {
+  if (limits_.link_bits_per_second == 0 || free_at_ > now + kMostDebt) return;
+  const auto bytes =
+      static_cast<double>(std::min(wire_bytes, limits_.block_wire_bytes * kGrantBatch));
+  free_at_ = std::max(free_at_, now - burst(now)) + cost(bytes, now);
+}
+
+void GrantWindow::on_loop(const LoopTime& loop) {
+  if (!measured_) {
+    measured_ = true;
+    least_loop_ = loop.least();
+    loop_ = loop.smoothed();
+    return;
+  }
+  least_loop_ = (least_loop_ * (kLoopBlocks - 1) + loop.least()) / kLoopBlocks;
+  loop_ = (loop_ * (kLoopBlocks - 1) + loop.smoothed()) / kLoopBlocks;
+}
+
+void GrantWindow::on_pressure(Instant now) {
+  if (!pressed(now)) pressed_until_ = now + std::max(loop_, kLeastPressure);
+}
+
+void GrantWindow::end_epoch(double cut, bool lossy, Instant now) {
+  if (cut > 0) {
+    pace_ = std::max(pace_ * (1 - cut), kLeastPace);
+    allowance_ = std::max(allowance_ * kAllowanceCut, kLeastAllowance);
+  } else {
+    pace_ = std::min(pace_ + kPaceRecovery, 1.0);
+    if (was_full_ && !lossy && loop_ <= least_loop_ * 2 + kDelayAllowance) {
+      allowance_ = std::min(allowance_ * kAllowanceGrowth, kMostAllowance);
+    }
+  }
+  was_full_ = false;
+  epoch_end_ = now + std::max(loop_, kLeastEpoch);
+}
+
+}  // namespace gradplane::core

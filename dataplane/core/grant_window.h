@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/base/time.h"
+
+namespace gradplane::core {
+
+/// Blocks of one grant, at most: UET's credit of four packets.
+inline constexpr std::uint32_t kGrantBatch = 4;
+
+/// What came, came marked and was lost since somebody last looked.
+struct PathCounts {
+  std::uint32_t arrived = 0;  // blocks
+  std::uint32_t marked = 0;   // of these, with congestion experienced
+  std::uint32_t lost = 0;
+  double mark_share = 0;  // smoothed over looks
+
+  /// The part of the rate to give up, 0 where there is no sign of congestion; begins anew. By the
+  /// receiver's guard of UET's RCCC (ultraethernet/uet-htsim): half of what the smoothed share of
+  /// marks exceeds 0.3 by; and by the share of losses, if it is heavy.
+  double take_cut();
+  /// Whether more is lost than a link loses at random.
+  bool lossy() const { return lost > arrived / 32; }
+};
+
+/// The loop from a grant to the data's arrival, of one source.
+class LoopTime {
+ public:
+  bool known() const { return known_; }
+  /// Without queues: the smallest sample of the last one to two lifetimes, so that it can grow.
+  Duration least() const { return least_; }
+  Duration smoothed() const { return smoothed_; }
+  void add(Duration sample, Instant now);
+
+ private:
+  bool known_ = false;
+  Duration least_;
+  Duration next_least_;
+  Duration smoothed_;
+  Instant least_until_;
+};
+
+/// How much credit may be outstanding over a downlink, and how fast it may be given.
+///
+/// The window is W = min(1.5 C RTTc, B + C RTT0): what covers the loop as it is, and what the
+/// buffer before the downlink can hold of it (protocol.md, section 6). The pace is 0.99 of the
+/// link, and less while marks or heavy losses say that the narrow place is elsewhere: at most one
+/// step per round trip down, and additively back.
+class GrantWindow {
+ public:
+  struct Limits {
+    std::uint64_t link_bits_per_second = 0;  // 0: unknown
+    std::size_t buffer_bytes = 0;            // 0: learned
+    std::size_t block_wire_bytes = 1500;
+  };
+  explicit GrantWindow(Limits limits);
+
+  /// W, in full blocks.
+  std::uint32_t blocks(Instant now) const;
+  /// What each of `senders` that start at once may send without a grant; at least 1.
+  std::uint32_t unscheduled_blocks(std::size_t senders) const;
+  /// The time that the link takes for a full window; RTTc where the link is unknown.
+  Duration drain_time() const;
+  Duration loop() const { return loop_; }
+
+  /// When the pace allows the next grant.
+  Instant free_at() const { return free_at_; }
+  void on_granted(std::uint32_t blocks, Instant now);
+  /// A granted block has come; grants are paced as if all were full.
+  void on_granted_came(std::size_t wire_bytes);
+  /// What came over the downlink without a grant.
+  void on_other(std::size_t wire_bytes, Instant now);
+
+  /// A block of a source with this loop came. RTT0 and RTTc are means over blocks: what is under
+  /// way without a queue is the sum of every source's rate times its loop.
+  void on_loop(const LoopTime& loop);
+  /// Whether a round trip has passed since the last look at marks and losses.
+  bool epoch_over(Instant now) const { return now >= epoch_end_; }
+  /// Slows down, or recovers, by what the epoch showed. `cut` is the part of the pace to give up.
+  /// A learned buffer only grows while nobody is `lossy`.
+  void end_epoch(double cut, bool lossy, Instant now);
+  /// The receive ring is nearly full: half the pace for a round trip.
+  void on_pressure(Instant now);
+  /// More would have been granted had the window been larger.
+  void on_full() { was_full_ = true; }
+
+  /// The pace as a part of the link's rate, before kPace.
+  double pace() const { return pace_; }
+  bool pressed(Instant now) const { return now < pressed_until_; }
+  Instant pressed_until() const { return pressed_until_; }
+
+ private:
+  double link_bytes(Duration time) const;  // that the link carries in `time`
+  double buffer_bytes() const;
+  Duration cost(double wire_bytes, Instant now) const;
+  Duration burst(Instant now) const;
+
+  Limits limits_;
+  bool measured_ = false;
+  Duration least_loop_;
+  Duration loop_;
+  /// Of a buffer that is not known, in halves of C RTT0; of an unknown link, of its first window.
+  double allowance_ = 1;
+  double pace_ = 1;
+  Instant free_at_ = Instant::from_ns(INT64_MIN / 4);
+  Instant pressed_until_ = Instant::from_ns(INT64_MIN / 4);
+
+  Instant epoch_end_;
+  bool was_full_ = false;  // in this epoch
+};
+
+}  // namespace gradplane::core

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What holds for the grant scheduler over any network, with senders that keep its rules.
+#include <algorithm>
+#include <vector>
+
+#include "tests/sim/dice.h"
+#include "tests/sim/incast.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::sim::incast;
+using Policy = core::GrantScheduler::Policy;
+
+namespace {
+
+Job job_of(std::uint32_t blocks) {
+  Job job;
+  job.blocks = blocks;
+  return job;
+}
+
+/// `senders` alike, one job.
+Scenario incast(std::size_t senders, std::uint32_t blocks) {
+  Scenario s;
+  s.senders.resize(senders);
+  s.jobs = {job_of(blocks)};
+  return s;
+}
+
+Scenario random_scenario(std::uint64_t seed) {
+  sim::Dice dice(seed);
+  Scenario s;
+  s.seed = seed;
+  const std::uint64_t rates[] = {100'000'000, 1'000'000'000, 10'000'000'000};
+  s.link_bits_per_second = rates[dice.below(3)];
+  s.block_wire_bytes = dice.coin() ? 1522 : 8946;
+  s.last_wire_bytes = dice.coin() ? 200 : 0;
+  s.delay = dice.between(Duration::us(5), Duration::ms(2));
+  s.buffer_bytes = s.block_wire_bytes * (4 + dice.below(100));
+  s.mark_bytes = dice.coin() ? s.buffer_bytes / 4 : 0;
+  s.loss = dice.maybe(0.04);
+  s.grant_loss = dice.maybe(0.2);
+  s.tell_link = dice.below(4) != 0;
+  s.tell_buffer = dice.coin();
+  s.announce = dice.coin();
+  s.policy = static_cast<Policy>(dice.below(4));
+  s.first_count = dice.coin() ? 0 : UINT32_MAX - static_cast<std::uint32_t>(dice.below(300));
+  for (std::uint64_t j = 0; j <= dice.below(3); ++j) {
+    Job job = job_of(1 + static_cast<std::uint32_t>(dice.below(200)));
+    job.iterations = 1 + static_cast<std::uint32_t>(dice.below(3));
+    job.start = Instant{} + dice.between({}, Duration::ms(3));
+    job.compute = dice.between({}, Duration::ms(3));
+    job.weight = 0.2 + static_cast<double>(dice.below(50)) / 10;
+    s.jobs.push_back(job);
+    for (std::uint64_t n = 0; n <= dice.below(24); ++n) {
+      Sender sender;
+      sender.job = static_cast<std::uint16_t>(j);
+      if (dice.below(6) == 0) sender.uplink_bits_per_second = s.link_bits_per_second / 20;
+      if (dice.below(6) == 0) sender.extra_delay = dice.between({}, Duration::ms(5));
+      if (dice.below(4) == 0) sender.late = dice.between({}, Duration::ms(1));
+      if (dice.below(8) == 0) {
+        sender.dead_from = Instant{} + dice.between({}, Duration::ms(5));
+        sender.dead_until = sender.dead_from + dice.between({}, Duration::ms(80));
+      }
+      s.senders.push_back(sender);
+    }
+  }
+  return s;
+}
+
+Duration last_end(const Outcome& outcome, std::size_t from) {
+  const auto end = std::max_element(outcome.sender_ends.begin() + static_cast<std::ptrdiff_t>(from),
+                                    outcome.sender_ends.end());
+  return *end - Instant{};
+}
+
+}  // namespace
+
+TEST_CASE("over any network everything comes, and no grant exceeds the window") {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    const Scenario scenario = random_scenario(seed);
+    const Outcome outcome = run(scenario);
+    REQUIRE(outcome.finished);
+    REQUIRE(outcome.most_excess <= 0);
+    REQUIRE(outcome.stats.outstanding_blocks <= outcome.stats.window_blocks + 64);
+    for (std::size_t i = 0; i < scenario.senders.size(); ++i) {
+      const Job& job = scenario.jobs[scenario.senders[i].job];
+      REQUIRE(outcome.came[i] == std::uint64_t{job.blocks} * job.iterations);
+    }
+    if (seed % 10 == 0) REQUIRE(run(scenario).trace == outcome.trace);
+  }
+}
+
+TEST_CASE("the link is kept busy while others are slow, far, dead or silent") {
+  Scenario s = incast(8, 4000);
+  const double fast_s = 7 * 4000 * 1522 * 8 / 1e9;
+  double rest = 1;      // of the link, for the seven others
+  double others_s = 0;  // of the link's time, for the one
+  SECTION("slow") {
+    s.senders[0].uplink_bits_per_second = 50'000'000;
+    rest = 0.95;
+  }
+  SECTION("dead after a while") {
+    s.senders[0].dead_from = Instant::from_ns(100'000'000);
+    others_s = 100e-3 / 8;
+  }
+  SECTION("silent from the beginning") {
+    s.senders[0].dead_from = Instant::from_ns(200'000);
+  }
+  SECTION("dead for a while") {
+    s.senders[0].dead_from = Instant::from_ns(100'000'000);
+    s.senders[0].dead_until = Instant::from_ns(150'000'000);
+    others_s = 4000 * 1522 * 8 / 1e9;  // it catches up with them
+  }
+  SECTION("several slow ones") {
+    s.senders.resize(12);
+    std::rotate(s.senders.begin(), s.senders.begin() + 8, s.senders.end());
+    for (int i = 0; i < 5; ++i) s.senders[i].uplink_bits_per_second = 50'000'000;
+    rest = 0.75;
+  }
+  s.limit = Duration::seconds(1);
+  const std::size_t slow = s.senders.size() - 7;
+  const Outcome outcome = run(s);
+  const double busy = others_s + fast_s / rest;
+  CHECK(busy / last_end(outcome, slow).to_seconds() >= 0.98);
+}
+
+TEST_CASE("a far sender gets as much as the near ones, and the link is busy") {
+  Scenario s = incast(4, 8000);
+  s.buffer_bytes = 256 << 10;
+  s.senders[0].extra_delay = Duration::ms(1);
+  const Outcome outcome = run(s);
+  const auto [first, last] =
+      std::minmax_element(outcome.sender_ends.begin(), outcome.sender_ends.end());
+  CHECK((*last - Instant{}).to_seconds() / (*first - Instant{}).to_seconds() < 1.02);
+  CHECK(bound(s).to_seconds() / last_end(outcome, 0).to_seconds() >= 0.98);
+}
+
+TEST_CASE("1024 sources share a window of a few blocks: nobody is left behind") {
+  Scenario s = incast(1024, 30);
+  s.announce = true;
+  s.buffer_bytes = 256 << 10;
+  std::uint32_t widest = 0;
+  s.on_event = [&](core::GrantScheduler& grants, Instant now) {
+    if (now < Instant{} + Duration::ms(200)) return;  // the first had a start of some blocks
+    if (grants.stats(now).granted_blocks % 256 != 0) return;
+    std::uint32_t least = UINT32_MAX;
+    std::uint32_t most = 0;
+    for (std::uint16_t i = 0; i < 1024; ++i) {
+      const std::uint32_t total = grants.view(i).total_blocks;
+      least = std::min(least, total);
+      most = std::max(most, total);
+    }
+    widest = std::max(widest, most - least);
+  };
+  const Outcome outcome = run(s);
+  REQUIRE(outcome.finished);
+  CHECK(outcome.stats.window_blocks < 100);
+  CHECK(outcome.drops == 0);
+  CHECK(widest <= 2);
+  CHECK(bound(s).to_seconds() / last_end(outcome, 0).to_seconds() >= 0.98);
+}
+
+TEST_CASE("lost grants cost nothing but a moment, lost data what is sent again") {
+  Scenario s = incast(8, 2000);
+  s.grant_loss = 0.2;
+  Outcome outcome = run(s);
+  CHECK(bound(s).to_seconds() / last_end(outcome, 0).to_seconds() >= 0.97);
+  s.grant_loss = 0;
+  s.loss = 0.03;
+  outcome = run(s);
+  CHECK(bound(s).to_seconds() / last_end(outcome, 0).to_seconds() >= 0.97 * 0.97);
+  CHECK(outcome.sent_again <= outcome.losses + 8);
+}
+
+TEST_CASE("a job whose senders ignore grants takes no more than its half from another") {
+  Scenario s = incast(8, 4000);
+  s.jobs.push_back(job_of(4000));
+  for (std::size_t i = 4; i < 8; ++i) s.senders[i].job = 1;
+  const Outcome fair = run(s);
+  for (std::size_t i = 4; i < 8; ++i) {
+    s.senders[i].ignores_grants = true;
+    s.senders[i].uplink_bits_per_second = 150'000'000;
+  }
+  const Outcome outcome = run(s);
+  const auto took = [](const Outcome& o) {
+    return (o.iterations[0][0].end - o.iterations[0][0].start).to_seconds();
+  };
+  CHECK(took(outcome) <= took(fair) * 1.3);
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <random>
+#include <vector>
+
+#include "dataplane/core/grant_scheduler.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::GrantScheduler;
+using core::GrantWindow;
+using core::SourceCap;
+using Source = GrantScheduler::Source;
+
+namespace {
+
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+constexpr std::size_t kBlock = 1250;
+constexpr std::uint64_t kLink = 1'000'000'000;
+
+/// A window whose loop is `least` without queues, and `smoothed` now.
+GrantWindow window_of(GrantWindow::Limits limits, Duration least, Duration smoothed) {
+  GrantWindow window(limits);
+  core::LoopTime loop;
+  loop.add(least, kStart);
+  for (int n = 0; n < 200; ++n) loop.add(smoothed, kStart);
+  window.on_loop(loop);
+  return window;
+}
+
+GrantScheduler scheduler(std::size_t sources, std::size_t jobs) {
+  return GrantScheduler({.link_bits_per_second = kLink,
+                         .buffer_bytes = 100 * kBlock,
+                         .block_wire_bytes = kBlock,
+                         .max_sources = sources,
+                         .max_jobs = jobs});
+}
+
+/// Both jobs send `blocks` blocks, whose packets are marked or lost as they say.
+struct Path {
+  bool marked = false;
+  std::uint32_t step = 1;  // of the count: 2 when every other packet is lost
+};
+void transfer(GrantScheduler& grants, Instant& now, const std::vector<Source>& sources,
+              const std::vector<Path>& paths, int blocks) {
+  for (int n = 0; n < blocks; ++n) {
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      now = now + Duration::us(12) * paths[i].step;
+      while (grants.next_grant(now)) {
+      }
+      const std::uint32_t sent = grants.view(sources[i]).sent_blocks + paths[i].step;
+      grants.on_data(sources[i], sent, 1000, kBlock, paths[i].marked, now);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("marks slow the pace, by and by, and it recovers") {
+  GrantScheduler grants = scheduler(1, 1);
+  const std::vector<Source> sources = {*grants.add_source(0)};
+  Instant now = kStart;
+  transfer(grants, now, sources, {{}}, 200);
+  CHECK(grants.stats(now).pace == 1.0);
+  transfer(grants, now, sources, {{.marked = true}}, 100);
+  const double slowed = grants.stats(now).pace;
+  CHECK(slowed < 0.9);
+  CHECK(slowed > 0.3);  // one step per round trip
+  transfer(grants, now, sources, {{.marked = true}}, 5000);
+  CHECK(grants.stats(now).pace < 0.02);
+  CHECK(grants.stats(now).pace >= 0.01);
+  transfer(grants, now, sources, {{}}, 10'000);
+  CHECK(grants.stats(now).pace == 1.0);
+}
+
+TEST_CASE("heavy losses slow the pace, random ones do not") {
+  GrantScheduler grants = scheduler(1, 1);
+  const std::vector<Source> sources = {*grants.add_source(0)};
+  Instant now = kStart;
+  for (int n = 0; n < 100; ++n) {
+    transfer(grants, now, sources, {{.step = 2}}, 1);
+    transfer(grants, now, sources, {{}}, 30);
+  }
+  CHECK(grants.stats(now).lost_blocks > 80);
+  CHECK(grants.stats(now).pace == 1.0);
+  transfer(grants, now, sources, {{.step = 2}}, 500);
+  CHECK(grants.stats(now).pace < 0.8);
+}
+
+TEST_CASE("a job that alone sees congestion slows only itself") {
+  GrantScheduler grants = scheduler(2, 2);
+  const std::vector<Source> sources = {*grants.add_source(0), *grants.add_source(1)};
+  Instant now = kStart;
+  transfer(grants, now, sources, {{.marked = true}, {}}, 2000);
+  CHECK(grants.stats(now).pace == 1.0);
+  CHECK(grants.view(sources[0]).cap_blocks <= 4);
+  CHECK(grants.view(sources[1]).cap_blocks >= 8);
+  transfer(grants, now, sources, {{.marked = true}, {.marked = true}}, 200);
+  CHECK(grants.stats(now).pace < 1.0);
+}
+
+TEST_CASE("the window is what covers the loop, or what the buffer holds of it") {
+  const auto blocks = [](std::uint64_t link, std::size_t buffer, Duration smoothed) {
+    return window_of(
+               {.link_bits_per_second = link, .buffer_bytes = buffer, .block_wire_bytes = kBlock},
+               Duration::us(100), smoothed)
+        .blocks(kStart);
+  };
+  // 100 us at 1 Gbit/s are 10 blocks.
+  CHECK(blocks(kLink, 3 * kBlock, Duration::us(100)) == 13);
+  CHECK(blocks(kLink, 1000 * kBlock, Duration::us(100)) == 15);
+  CHECK(blocks(kLink, 1000 * kBlock, Duration::us(401)) == 60);
+  CHECK(blocks(kLink, 20 * kBlock, Duration::us(401)) == 30);
+  CHECK(blocks(1'000'000, 1, Duration::us(100)) == 2);
+}
+
+TEST_CASE("loops are averaged over blocks, so slow senders count for what they send") {
+  GrantWindow window(
+      {.link_bits_per_second = kLink, .buffer_bytes = 10 * kBlock, .block_wire_bytes = kBlock});
+  core::LoopTime near;
+  near.add(Duration::us(100), kStart);
+  core::LoopTime far;
+  far.add(Duration::us(1100), kStart);
+  for (int n = 0; n < 1000; ++n) window.on_loop(n % 10 == 0 ? far : near);
+  CHECK(window.loop() > Duration::us(160));
+  CHECK(window.loop() < Duration::us(240));
+  CHECK(window.blocks(kStart) >= 26);
+  CHECK(window.blocks(kStart) <= 34);
+}
+
+TEST_CASE("unscheduled blocks of all who start at once fit the buffer, but for one each") {
+  const GrantWindow window = window_of(
+      {.link_bits_per_second = kLink, .buffer_bytes = 40 * kBlock, .block_wire_bytes = kBlock},
+      Duration::us(100), Duration::us(100));
+  CHECK(window.unscheduled_blocks(1) == 50);
+  CHECK(window.unscheduled_blocks(2) == 25);
+  CHECK(window.unscheduled_blocks(11) == 4);
+  CHECK(window.unscheduled_blocks(41) == 1);
+  CHECK(window.unscheduled_blocks(1000) == 1);
+  CHECK(window.unscheduled_blocks(0) == 50);
+}
+
+TEST_CASE("a buffer that is not known is learned: more while it is used, less after losses") {
+  GrantWindow window = window_of({.link_bits_per_second = kLink, .block_wire_bytes = kBlock},
+                                 Duration::us(100), Duration::us(1001));
+  const std::uint32_t first = window.blocks(kStart);
+  CHECK(first == 15);
+  window.end_epoch(0, false, kStart);
+  CHECK(window.blocks(kStart) == first);  // it was not used
+  for (int n = 0; n < 10; ++n) {
+    window.on_full();
+    window.end_epoch(0, false, kStart);
+  }
+  const std::uint32_t grown = window.blocks(kStart);
+  CHECK(grown > first);
+  window.on_full();
+  window.end_epoch(0, true, kStart);
+  CHECK(window.blocks(kStart) == grown);
+  window.end_epoch(0.5, true, kStart);
+  CHECK(window.blocks(kStart) < grown);
+  for (int n = 0; n < 100; ++n) {
+    window.on_full();
+    window.end_epoch(0, false, kStart);
+  }
+  CHECK(window.blocks(kStart) == 150);  // 1.5 loops: more would only be a queue
+}
+
+TEST_CASE("a link that is not known is not paced") {
+  GrantScheduler grants({.block_wire_bytes = kBlock, .max_sources = 1, .max_jobs = 1});
+  const Source source = *grants.add_source(0);
+  grants.on_data(source, 0, 1000, kBlock, false, kStart);
+  std::uint32_t total = 0;
+  while (const auto grant = grants.next_grant(kStart)) total = grant->total_blocks;
+  CHECK(total >= 60);
+  CHECK(total <= 64);
+  CHECK(grants.stats(kStart).limit == GrantScheduler::Limit::kWindow);
+}
+
+TEST_CASE("credit that waits at its sender caps the sender's credit at what it can use") {
+  SourceCap cap;
+  CHECK(cap.blocks() == UINT32_MAX);
+  Instant now = kStart;
+  cap.on_granted(10, 10, 10, now);
+  CHECK(cap.loop_sample(0, now) == std::nullopt);
+  CHECK(cap.loop_sample(1, now + Duration::us(90)) == Duration::us(90));
+  CHECK(cap.loop_sample(2, now + Duration::us(95)) == std::nullopt);
+  cap.on_used(9, Duration::us(100), 64, now + Duration::us(500));
+  CHECK(cap.blocks() == UINT32_MAX);
+  cap.on_used(10, Duration::us(100), 64, now + Duration::us(125));
+  CHECK(cap.blocks() == 8);
+  for (std::uint32_t total = 18; cap.blocks() < 64; total += 8) {
+    cap.on_granted(8, total, cap.blocks(), now);
+    cap.on_used(total, Duration::us(100), 64, now + Duration::us(50));
+    REQUIRE(total < 200);
+  }
+  CHECK(cap.blocks() == UINT32_MAX);
+  cap.on_expired(20);
+  CHECK(cap.blocks() == 10);
+  for (int n = 0; n < 10; ++n) cap.on_expired(20);
+  CHECK(cap.blocks() == SourceCap::kLeast);
+}
+
+TEST_CASE("sources and jobs are bounded, and a new source knows nothing of the last") {
+  GrantScheduler grants = scheduler(2, 2);
+  CHECK(grants.add_source(2) == std::nullopt);
+  const Source first = *grants.add_source(0);
+  const Source second = *grants.add_source(1);
+  CHECK(first != second);
+  CHECK(grants.add_source(0) == std::nullopt);
+  grants.on_data(first, 1, 1000, kBlock, false, kStart);
+  REQUIRE(grants.next_grant(kStart + Duration::ms(1)));
+  grants.remove_source(first);
+  CHECK(grants.stats(kStart).outstanding_blocks == 0);
+  CHECK_FALSE(grants.next_grant(kStart + Duration::ms(2)));
+  CHECK(grants.next_time(kStart + Duration::ms(2)) == Instant::never());
+  const Source again = *grants.add_source(1);
+  CHECK(again == first);
+  CHECK(grants.view(again).total_blocks == 0);
+  CHECK(grants.view(again).job == 1);
+}
+
+TEST_CASE("hostile numbers take nothing from others") {
+  GrantScheduler grants = scheduler(3, 2);
+  const Source honest = *grants.add_source(0);
+  const std::vector<Source> liars = {*grants.add_source(1), *grants.add_source(1)};
+  std::mt19937 random(7);
+  Instant now = kStart;
+  std::uint32_t sent = 0;
+  std::uint32_t total = 0;
+  for (int n = 0; n < 20'000; ++n) {
+    now = now + Duration::us(10);
+    const auto lie = static_cast<std::uint32_t>(random() >> (random() % 32));
+    const Source liar = liars[n % 2];
+    const std::uint32_t count = grants.view(liar).sent_blocks + (random() % 2 == 0 ? lie : 0 - lie);
+    // A tenth of the link is theirs, whatever they say.
+    if (n % 10 == 0) {
+      grants.on_data(liar, count, static_cast<std::uint32_t>(random()), kBlock, true, now);
+    }
+    if (n % 1000 == 0) {
+      grants.on_rtt(liar, Duration::ns(static_cast<std::int64_t>(random() << (random() % 32))));
+    }
+    if (sent < total) {
+      ++sent;
+      grants.on_data(honest, sent, 1000, kBlock, false, now);
+    } else if (n == 0) {
+      grants.on_data(honest, 0, 1000, kBlock, false, now);
+    }
+    while (const auto grant = grants.next_grant(now)) {
+      if (grant->source == honest) total = grant->total_blocks;
+    }
+    REQUIRE(grants.stats(now).outstanding_blocks <= 1000);
+  }
+  // Of 20000 block times a fair half is 10000.
+  CHECK(sent > 9000);
+  CHECK(grants.stats(now).implausible > 0);
+}

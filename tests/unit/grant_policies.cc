@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <cmath>
+#include <vector>
+
+#include "dataplane/core/grant_scheduler.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::GrantScheduler;
+using Policy = GrantScheduler::Policy;
+using Source = GrantScheduler::Source;
+
+namespace {
+
+constexpr std::size_t kBlock = 1250;
+
+/// Jobs that always have demand, and whose packets come a loop after their grants; the blocks that
+/// each got. `prepare` sets the shares.
+template <typename Prepare>
+std::vector<double> shares(const std::vector<int>& sources_of_job, int loops, Prepare prepare) {
+  GrantScheduler grants({.link_bits_per_second = 1'000'000'000,
+                         .buffer_bytes = 100 * kBlock,
+                         .block_wire_bytes = kBlock,
+                         .max_sources = 64,
+                         .max_jobs = 8});
+  prepare(grants);
+  std::vector<Source> all;
+  Instant now;
+  for (std::size_t job = 0; job < sources_of_job.size(); ++job) {
+    for (int n = 0; n < sources_of_job[job]; ++n) {
+      all.push_back(*grants.add_source(static_cast<std::uint16_t>(job)));
+      grants.on_rtt(all.back(), Duration::us(100));
+      grants.on_data(all.back(), 0, 100'000, kBlock, false, now);
+    }
+  }
+  std::vector<std::uint32_t> told(64, 0);
+  for (int n = 0; n < loops; ++n) {
+    for (int step = 0; step < 10; ++step) {
+      now = now + Duration::us(10);
+      while (const auto grant = grants.next_grant(now)) told[grant->source] = grant->total_blocks;
+    }
+    for (const Source source : all) {
+      while (grants.view(source).sent_blocks < told[source]) {
+        grants.on_data(source, grants.view(source).sent_blocks + 1, 100'000, kBlock, false, now);
+      }
+    }
+  }
+  std::vector<double> got(sources_of_job.size(), 0);
+  for (const Source source : all) {
+    got[grants.view(source).job] += grants.view(source).sent_blocks;
+  }
+  return got;
+}
+
+bool near(double value, double expected) {
+  return std::abs(value / expected - 1) < 0.05;
+}
+
+}  // namespace
+
+TEST_CASE("jobs share fairly, however many sources they have") {
+  const auto got = shares({1, 6}, 1000, [](GrantScheduler& grants) {
+    grants.set_job_weight(0, 9);  // of another policy
+    grants.set_job_progress(1, 1);
+  });
+  CHECK(near(got[0] / got[1], 1));
+  CHECK(got[0] + got[1] > 9700);
+}
+
+TEST_CASE("weights are kept within five percent") {
+  const auto got = shares({2, 3, 1}, 2000, [](GrantScheduler& grants) {
+    grants.set_policy(Policy::kWeighted);
+    grants.set_job_weight(0, 1);
+    grants.set_job_weight(1, 2.5);
+    grants.set_job_weight(2, 6);
+  });
+  CHECK(near(got[1] / got[0], 2.5));
+  CHECK(near(got[2] / got[0], 6));
+}
+
+TEST_CASE("mltcp shares by F of the progress, times the weight") {
+  const auto got = shares({2, 2}, 2000, [](GrantScheduler& grants) {
+    grants.set_policy(Policy::kMltcp);
+    grants.set_job_progress(0, 0.8);
+    grants.set_job_progress(1, 0.2);
+  });
+  CHECK(near(got[0] / got[1], (1.75 * 0.8 + 0.25) / (1.75 * 0.2 + 0.25)));
+  const auto other = shares({2, 2}, 2000, [](GrantScheduler& grants) {
+    grants.set_policy(Policy::kMltcp);
+    grants.set_mltcp(4, 0.25);
+    grants.set_job_progress(0, 1);
+    grants.set_job_weight(1, 2);
+  });
+  CHECK(near(other[0] / other[1], 4.25 / 0.5));
+}
+
+TEST_CASE("strict gives all to the job with the most progress") {
+  const auto got = shares({2, 2, 2}, 100, [](GrantScheduler& grants) {
+    grants.set_policy(Policy::kStrict);
+    grants.set_job_progress(0, 0.5);
+    grants.set_job_progress(1, 0.6);
+    grants.set_job_progress(2, 0.1);
+  });
+  CHECK(got[1] > 900);
+  CHECK(got[0] == 0);
+  CHECK(got[2] == 0);
+}
+
+TEST_CASE("weights and progress that are no numbers do no harm") {
+  const auto got = shares({1, 1, 1}, 1000, [](GrantScheduler& grants) {
+    grants.set_policy(Policy::kMltcp);
+    grants.set_job_weight(0, std::nan(""));
+    grants.set_job_progress(0, std::nan(""));
+    grants.set_job_progress(1, -3);
+    grants.set_job_weight(2, 0);
+    grants.set_job_progress(2, 1e300);
+  });
+  CHECK(near(got[0] / got[1], 1));
+  CHECK(got[2] > 0);
+  CHECK(got[2] < got[0] / 50);
+}
+
+TEST_CASE("a job that rested does not make up for it") {
+  GrantScheduler grants({.link_bits_per_second = 1'000'000'000,
+                         .buffer_bytes = 100 * kBlock,
+                         .block_wire_bytes = kBlock,
+                         .max_sources = 2,
+                         .max_jobs = 2});
+  const Source busy = *grants.add_source(0);
+  const Source rested = *grants.add_source(1);
+  Instant now;
+  std::uint32_t told[2] = {};
+  const auto transfer = [&](int loops) {
+    for (int n = 0; n < loops; ++n) {
+      now = now + Duration::us(100);
+      while (const auto grant = grants.next_grant(now)) told[grant->source] = grant->total_blocks;
+      for (const Source source : {busy, rested}) {
+        while (grants.view(source).sent_blocks < told[source]) {
+          grants.on_data(source, grants.view(source).sent_blocks + 1, 100'000, kBlock, false, now);
+        }
+      }
+    }
+  };
+  grants.on_data(busy, 0, 100'000, kBlock, false, now);
+  transfer(1000);
+  const std::uint32_t before = told[busy];
+  grants.on_data(rested, 0, 100'000, kBlock, false, now);
+  transfer(200);
+  CHECK(near(told[busy] - before, told[rested]));
+}

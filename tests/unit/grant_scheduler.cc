@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/core/grant_scheduler.h"
+
+#include <map>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::GrantScheduler;
+using Source = GrantScheduler::Source;
+using Limit = GrantScheduler::Limit;
+
+namespace {
+
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+constexpr std::size_t kBlock = 1250;  // 10 us at 1 Gbit/s
+constexpr Duration kLoop = Duration::us(100);
+constexpr Duration kLongestDebt = Duration::ms(10);
+constexpr std::uint32_t kWindow = 15;  // 1.5 loops of blocks
+
+/// A scheduler, its clock, and what it has granted.
+struct Node {
+  explicit Node(std::size_t buffer_bytes = 100 * kBlock, std::uint64_t link = 1'000'000'000)
+      : grants({.link_bits_per_second = link,
+                .buffer_bytes = buffer_bytes,
+                .block_wire_bytes = kBlock,
+                .max_sources = 16,
+                .max_jobs = 4}) {}
+
+  Source add(std::uint16_t job = 0) {
+    const Source source = *grants.add_source(job);
+    grants.on_rtt(source, kLoop);
+    return source;
+  }
+  /// `source` has sent its `sent`-th packet, and has so many more.
+  void data(Source source, std::uint32_t sent, std::uint32_t waiting, bool marked = false) {
+    grants.on_data(source, sent, waiting, kBlock, marked, now);
+  }
+  /// All that `source` was granted comes, but for the last `but` blocks.
+  void deliver(Source source, std::uint32_t waiting, std::uint32_t but = 0) {
+    while (sent(source) + but < totals[source]) data(source, sent(source) + 1, waiting);
+  }
+  std::uint32_t sent(Source source) const { return grants.view(source).sent_blocks; }
+  /// A count without a block: the source only says what it has.
+  void announce(Source source, std::uint32_t waiting) {
+    grants.on_data(source, grants.view(source).sent_blocks, waiting, kBlock, false, now);
+  }
+  /// Everything that is granted until then, in order.
+  std::vector<GrantScheduler::Grant> run(Duration time) {
+    std::vector<GrantScheduler::Grant> given;
+    const Instant end = now + time;
+    for (;;) {
+      while (const auto grant = grants.next_grant(now)) {
+        given.push_back(*grant);
+        totals[grant->source] = grant->total_blocks;
+        REQUIRE(given.size() < 100'000);
+      }
+      const Instant next = grants.next_time(now);
+      REQUIRE(next > now);  // else a poll loop would spin
+      if (next > end) break;
+      now = next;
+    }
+    now = end;
+    return given;
+  }
+  std::uint32_t outstanding() { return grants.stats(now).outstanding_blocks; }
+
+  GrantScheduler grants;
+  Instant now = kStart;
+  std::map<Source, std::uint32_t> totals;
+};
+
+}  // namespace
+
+TEST_CASE("who has demand gets credit for a window, and no more until data comes") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, 1000);
+  node.run(Duration::us(150));
+  CHECK(node.outstanding() <= kWindow);
+  CHECK(node.outstanding() > kWindow - core::kGrantBatch);
+  CHECK(node.grants.stats(node.now).limit == Limit::kWindow);
+  node.deliver(source, 1000, 2);
+  CHECK(node.outstanding() == 2);
+  node.run(Duration::us(99));
+  CHECK(node.outstanding() > 2);
+}
+
+TEST_CASE(
+    "nobody is granted more than is queued, and without demand there is nothing to wait for") {
+  Node node;
+  const Source source = node.add();
+  CHECK(node.run(kLoop).empty());
+  CHECK(node.grants.next_time(node.now) == Instant::never());
+  node.data(source, 1, 0);
+  CHECK(node.run(kLoop).empty());
+  CHECK(node.grants.next_time(node.now) == Instant::never());
+  CHECK(node.grants.stats(node.now).limit == Limit::kNoDemand);
+  node.announce(source, 3);
+  node.run(Duration::us(99));
+  CHECK(node.totals[source] == 4);
+  for (std::uint32_t sent = 2; sent <= 4; ++sent) node.data(source, sent, 4 - sent);
+  CHECK(node.outstanding() == 0);
+  CHECK(node.grants.next_time(node.now + Duration::seconds(1)) <= node.now + Duration::seconds(1));
+  node.run(Duration::seconds(1));
+  CHECK(node.totals[source] == 4);
+  CHECK(node.grants.next_time(node.now) == Instant::never());
+}
+
+TEST_CASE("grants are paced at 0.99 of the link") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, 100'000);
+  for (int n = 0; n < 1000; ++n) {
+    node.run(kLoop);
+    node.deliver(source, 100'000);
+  }
+  const double blocks = node.totals[source];
+  CHECK(blocks <= 10'000 * 0.99 + core::kGrantBatch + 5);
+  CHECK(blocks >= 10'000 * 0.98);
+}
+
+TEST_CASE("other traffic takes its part of the link") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, 100'000);
+  for (int n = 0; n < 1000; ++n) {
+    for (int packet = 0; packet < 4; ++packet) node.grants.on_other(kBlock, node.now);
+    node.run(kLoop);
+    node.deliver(source, 100'000);
+  }
+  CHECK(node.sent(source) <= 10'000 * 0.60);
+  CHECK(node.sent(source) >= 10'000 * 0.55);
+}
+
+TEST_CASE("what is smaller than a block takes less of the link") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, 100'000);
+  std::uint32_t sent = 0;
+  for (int n = 0; n < 1000; ++n) {
+    node.run(kLoop);
+    for (; sent < node.totals[source];) {
+      ++sent;
+      node.grants.on_data(source, sent, 100'000 - sent, kBlock / 2, false, node.now);
+    }
+  }
+  CHECK(sent > 10'000 * 1.15);
+}
+
+TEST_CASE("packets without credit count: the next total is beyond them") {
+  Node node;
+  const Source source = node.add();
+  for (std::uint32_t sent = 1; sent <= 200; ++sent) node.data(source, sent, 100);
+  CHECK(node.grants.view(source).total_blocks == 200);
+  node.run(Duration::us(99) + kLongestDebt);
+  CHECK(node.totals[source] > 200);
+}
+
+TEST_CASE("sources of a job take turns, block by block") {
+  Node node(10 * kBlock);
+  std::vector<Source> sources;
+  for (int n = 0; n < 3; ++n) sources.push_back(node.add());
+  for (const Source source : sources) node.announce(source, 500);
+  for (int n = 0; n < 200; ++n) {
+    node.run(kLoop);
+    for (const Source source : sources) node.deliver(source, 1000);
+    const auto [least, most] =
+        std::minmax({node.sent(sources[0]), node.sent(sources[1]), node.sent(sources[2])});
+    REQUIRE(most - least <= core::kGrantBatch);
+  }
+  CHECK(node.sent(sources[0]) > 600);
+}
+
+TEST_CASE("who starts later catches up, but others are not kept waiting for ever") {
+  Node node;
+  const Source early = node.add();
+  const Source late = node.add();
+  const auto transfer = [&](int loops) {
+    for (int n = 0; n < loops; ++n) {
+      node.run(kLoop);
+      node.deliver(early, 50'000);
+      node.deliver(late, 50'000);
+    }
+  };
+  node.announce(early, 50'000);
+  transfer(500);
+  REQUIRE(node.sent(early) > 4000);
+  const std::uint32_t before = node.sent(early);
+  node.announce(late, 50'000);
+  transfer(50);
+  CHECK(node.sent(late) > 450);
+  CHECK(node.sent(early) < before + 30);
+  transfer(250);
+  // 1024 blocks ahead, then half each.
+  CHECK(node.sent(early) > before + 900);
+  CHECK(node.sent(late) < 2200);
+}
+
+TEST_CASE("a lost grant is said again after a round trip of silence, each time less often") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, 2);
+  const auto first = node.run(Duration::us(50));
+  REQUIRE(first.size() == 1);
+  REQUIRE(first[0].total_blocks == 2);
+  CHECK(node.run(kLoop).empty());
+  const auto again = node.run(Duration::ms(4));
+  REQUIRE_FALSE(again.empty());
+  CHECK(again[0].total_blocks == 2);
+  CHECK(again.size() >= 3);
+  CHECK(again.size() <= 6);
+  CHECK(node.grants.stats(node.now).keep_alives == again.size());
+  // It was not the grant but the source: heard, it has the same credit as before.
+  node.data(source, 1, 1);
+  CHECK(node.outstanding() == 1);
+}
+
+TEST_CASE("credit that is not used expires, and others get the window") {
+  Node node(10 * kBlock);
+  const Source silent = node.add();
+  const Source busy = node.add();
+  node.announce(silent, 1000);
+  node.run(Duration::ms(1));
+  REQUIRE(node.outstanding() >= kWindow - core::kGrantBatch);
+  node.announce(busy, 100'000);
+  for (int n = 0; n < 100; ++n) {
+    node.run(kLoop);
+    node.deliver(busy, 100'000);
+  }
+  CHECK(node.grants.view(silent).outstanding_blocks == 0);
+  CHECK(node.grants.stats(node.now).expired_blocks >= kWindow - core::kGrantBatch);
+  CHECK(node.sent(busy) > 400);  // of 10 ms, 5 were the silent one's
+  // It wakes: what it sends is counted, and its credit was not given twice.
+  const std::uint32_t total = node.grants.view(silent).total_blocks;
+  node.data(silent, total - 1, 500);
+  CHECK(node.grants.view(silent).outstanding_blocks <= 1);
+  node.data(silent, total, 500);
+  node.run(kLoop);
+  CHECK(node.totals[silent] > total);
+}
+
+TEST_CASE("a source that lost all that it sent gets a block more to show it") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, 100);
+  node.run(Duration::us(50));
+  const std::uint32_t had = node.totals[source];
+  node.run(Duration::ms(50));
+  CHECK(node.totals[source] > had);
+  CHECK(node.totals[source] < had + 40);
+  CHECK(node.outstanding() == 0);
+}
+
+TEST_CASE("lost packets are outstanding until later ones have proved it for a while") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, 8);
+  node.run(Duration::us(99));
+  REQUIRE(node.totals[source] == 8);
+  node.data(source, 6, 2);
+  CHECK(node.outstanding() == 7);  // five on their way or lost, two to come
+  node.data(source, 3, 5);         // late, so its word on what waits is old
+  CHECK(node.outstanding() == 6);
+  CHECK(node.grants.view(source).sent_blocks == 6);
+  node.run(Duration::us(150));
+  CHECK(node.outstanding() == 6);
+  node.run(Duration::us(100));
+  CHECK(node.outstanding() == 2);
+  CHECK(node.grants.stats(node.now).lost_blocks == 4);
+}
+
+TEST_CASE("an early close returns the credit at once, and is not held up by old demand") {
+  Node node(10 * kBlock);
+  const Source closed = node.add();
+  const Source other = node.add();
+  node.announce(closed, 1000);
+  node.run(Duration::us(300));
+  REQUIRE(node.outstanding() >= kWindow - core::kGrantBatch);
+  node.announce(other, 1000);
+  node.grants.withdraw(closed, node.now);
+  CHECK(node.outstanding() == 0);
+  node.run(Duration::us(90));
+  CHECK(node.grants.view(other).outstanding_blocks >= 8);
+  // What was under way still says that there is more: one batch is risked on that.
+  node.data(closed, 2, 900);
+  node.deliver(other, 1000);
+  node.run(Duration::us(200));
+  CHECK(node.grants.view(closed).outstanding_blocks <= core::kGrantBatch);
+  CHECK(node.grants.view(other).outstanding_blocks >= kWindow - 2 * core::kGrantBatch);
+}
+
+TEST_CASE("pressure of the receive ring halves the pace for a round trip") {
+  Node node(1000 * kBlock);
+  const Source source = node.add();
+  node.announce(source, 100'000);
+  node.run(Duration::us(60));
+  const auto blocks_of_a_loop = [&] {
+    const std::uint32_t before = node.totals[source];
+    for (int n = 0; n < 10; ++n) {
+      node.deliver(source, 100'000);
+      node.run(Duration::us(10));
+    }
+    return node.totals[source] - before;
+  };
+  blocks_of_a_loop();
+  node.grants.on_ring_pressure(node.now);
+  const std::uint32_t pressed = blocks_of_a_loop();
+  CHECK(pressed <= 8);
+  CHECK(pressed >= 3);
+  for (int n = 0; n < 3; ++n) blocks_of_a_loop();
+  CHECK(blocks_of_a_loop() >= 8);
+}
