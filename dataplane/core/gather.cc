@@ -173,11 +173,13 @@ std::optional<Duration> Gather::deadline_age() const {
 
 /// How long the source would have taken had it lost only what is worth a repair.
 Duration Gather::completion_of(const Source& source, bool complete, Instant now) {
-  if (complete) return source.latest_at - source.first_at;
   if (source.sent_all) {
     const Duration repair = source.rtt * kRepairHalfRoundTrips / 2;
-    return *source.sent_all + std::min(repair, *source.sent_all / kRepairShare);
+    const Duration with_repair =
+        *source.sent_all + std::min(repair, *source.sent_all / kRepairShare);
+    return complete ? std::min(source.latest_at - source.first_at, with_repair) : with_repair;
   }
+  if (complete) return source.latest_at - source.first_at;
   return (now - source.first_at) * kOverdueGrowth;
 }
 

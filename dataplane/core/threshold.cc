@@ -17,17 +17,16 @@ Duration median(std::span<Duration> values) {
 }  // namespace
 
 void CompletionThreshold::add(Duration completion) {
-  newer_ = std::min(newer_, completion);
-  if (++in_newer_ < kWindowRounds) return;
-  older_ = newer_;
-  newer_ = Duration::max();
-  in_newer_ = 0;
+  samples_[next_] = completion;
+  next_ = (next_ + 1) % kWindowRounds;
+  count_ = std::min(count_ + 1, kWindowRounds);
+  std::array<Duration, kWindowRounds> sorted = samples_;
+  value_ = median({sorted.data(), count_});
 }
 
 std::optional<Duration> CompletionThreshold::value() const {
-  const Duration smallest = std::min(older_, newer_);
-  if (smallest == Duration::max()) return std::nullopt;
-  return smallest;
+  if (count_ == 0) return std::nullopt;
+  return value_;
 }
 
 void DeadlineSlack::add(Duration excess) {

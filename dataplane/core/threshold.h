@@ -13,20 +13,22 @@ namespace gradplane::core {
 
 /// LTP's loss tolerance threshold LT of one source and bucket (Chen et al., IWQoS 2023): how long
 /// after its first block a source that loses nothing is done. LTP takes the smallest time ever
-/// seen, so that it can never grow again; this is a windowed minimum: the smallest of the last one
-/// to two windows. Who knows that the path has changed begins with a fresh one.
+/// seen, so that it can never grow again, and a bucket that had the link to itself once is short of
+/// time ever after; this is the median of the last rounds. Who knows that the path has changed
+/// begins with a fresh one.
 class CompletionThreshold {
  public:
-  static constexpr std::size_t kWindowRounds = 32;
+  static constexpr std::size_t kWindowRounds = 16;
 
   void add(Duration completion);
   /// Nothing before the first sample.
   std::optional<Duration> value() const;
 
  private:
-  Duration older_ = Duration::max();
-  Duration newer_ = Duration::max();
-  std::size_t in_newer_ = 0;
+  std::array<Duration, kWindowRounds> samples_{};
+  std::size_t next_ = 0;
+  std::size_t count_ = 0;
+  Duration value_;
 };
 
 /// Repairs are worth this part of a transfer: of a round's packets, and of its time.

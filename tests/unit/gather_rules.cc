@@ -166,17 +166,30 @@ TEST_CASE("a source that sends nothing is gone on without after its time, if the
   CHECK(rig.gather->missing_blocks() == kBlocks);
 }
 
-TEST_CASE("a threshold follows the path: down at once, up after two windows") {
+TEST_CASE("a threshold is what rounds take, not what the shortest took, and follows the path") {
   core::CompletionThreshold threshold;
   CHECK_FALSE(threshold.value());
   threshold.add(Duration::ms(50));
   threshold.add(Duration::ms(20));
   threshold.add(Duration::ms(90));
-  CHECK(threshold.value() == Duration::ms(20));
-  for (std::size_t n = 0; n < 2 * core::CompletionThreshold::kWindowRounds; ++n) {
-    threshold.add(Duration::ms(90));
+  CHECK(threshold.value() == Duration::ms(50));
+  for (const Duration path : {Duration::ms(90), Duration::ms(10)}) {
+    for (std::size_t n = 0; n < core::CompletionThreshold::kWindowRounds / 2 + 3; ++n) {
+      threshold.add(path);
+    }
+    CHECK(threshold.value() == path);
   }
-  CHECK(threshold.value() == Duration::ms(90));
+}
+
+TEST_CASE("what a repair took longer than it was worth teaches nothing") {
+  Rig rig;
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 0, 1, Duration{});
+  rig.arrive(1, 1, 95, Duration::ms(80), true);
+  rig.arrive(1, 95, kBlocks, Duration::ms(180));
+  rig.gather->close(CloseReason::kFull, kStart + Duration::ms(180));
+  CHECK(rig.gather->report(1).threshold_ns == Duration::ms(83).count_ns());
 }
 
 TEST_CASE("a deadline that cut a source off teaches a longer threshold") {
