@@ -78,11 +78,11 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("ranks", s.ranks);
   a("ranks_omitted", s.ranks_omitted);
   a("rounds_completed", s.rounds_completed);
-  a("bytes_reduced", s.bytes_reduced);
+  a("bytes_reduced", s.payload_bytes_received);
   a("blocks_sent", s.blocks_sent);
   a("blocks_received", s.blocks_received);
   a("blocks_retransmitted", s.blocks_retransmitted);
-  a("blocks_lost", s.blocks_lost);
+  a("blocks_lost", s.blocks_suspected_lost);
   a("blocks_duplicate", s.blocks_duplicate);
   a("rounds_closed_early", s.rounds_closed_early);
   a("rounds_closed_deadline", s.rounds_closed_deadline);

@@ -135,7 +135,7 @@ void add_job_counters(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
       {"job_blocks_sent", "Blocks sent.", &JobStatus::blocks_sent},
       {"job_blocks_received", "Blocks received.", &JobStatus::blocks_received},
       {"job_blocks_retransmitted", "Blocks sent again.", &JobStatus::blocks_retransmitted},
-      {"job_blocks_lost", "Blocks suspected lost.", &JobStatus::blocks_lost},
+      {"job_blocks_lost", "Blocks suspected lost.", &JobStatus::blocks_suspected_lost},
       {"job_blocks_duplicate", "Blocks received again.", &JobStatus::blocks_duplicate},
       {"job_blocks_missing", "Contributions that did not enter a sum made here.",
        &JobStatus::blocks_missing},
@@ -164,7 +164,8 @@ void add_job_counters(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
   }
   out.family("job_reduced_bytes", Type::kCounter, "Results delivered to ranks of this host.",
              "bytes");
-  for (const JobStatus& job : jobs) out.sample(job.bytes_reduced, {{"job_id", id_text(job)}});
+  for (const JobStatus& job : jobs)
+    out.sample(job.payload_bytes_received, {{"job_id", id_text(job)}});
   out.family("job_drops", Type::kCounter, "Packets of the job that were refused, by reason.");
   for (const JobStatus& job : jobs) {
     for (const auto& [reason, count] : job.drops) {

@@ -11,6 +11,7 @@
 
 #include "dataplane/base/limits.h"
 #include "dataplane/base/result.h"
+#include "dataplane/base/traffic_counts.h"
 
 /// What one daemon knows, at one moment: plain values that the daemon fills, and that go to JSON,
 /// to a person and to a metrics collector. Counters never go back while a daemon (of a job: the
@@ -80,7 +81,7 @@ struct RankStatus {
 enum class JobState : std::uint8_t { kWaiting, kReady, kFailed, kEnded };
 std::string_view job_state_name(JobState state);
 
-struct JobStatus {
+struct JobStatus : TrafficCounts {
   std::uint32_t id = 0;
   std::string label;
   std::string run_id;
@@ -95,23 +96,8 @@ struct JobStatus {
   std::vector<RankStatus> ranks;    // those that this daemon knows of
   std::uint32_t ranks_omitted = 0;  // known, but left out to keep the report short
 
-  std::uint64_t rounds_completed = 0;
-  std::uint64_t bytes_reduced = 0;  // of results delivered to ranks of this host
-  std::uint64_t blocks_sent = 0;
-  std::uint64_t blocks_received = 0;
-  std::uint64_t blocks_retransmitted = 0;
-  std::uint64_t blocks_lost = 0;       // suspected lost
   std::uint64_t blocks_duplicate = 0;  // received again and not counted again
-  // Of rounds under loss bounds; the first five where they are summed.
-  std::uint64_t rounds_closed_early = 0;
-  std::uint64_t rounds_closed_deadline = 0;
-  std::uint64_t rounds_closed_absent = 0;
-  std::uint64_t blocks_missing = 0;   // did not enter a sum
-  std::uint64_t blocks_late = 0;      // came after the close
-  std::uint64_t blocks_excluded = 0;  // of those that this node pushed, did not enter
-  std::uint64_t blocks_carried = 0;   // of those, added to a later gradient
-  std::uint64_t carry_dropped = 0;    // of those, not kept because not finite
-  ReasonCounts drops;                 // packets of this job that were refused
+  ReasonCounts drops;                  // packets of this job that were refused
 };
 
 struct StatusReport {

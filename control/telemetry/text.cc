@@ -102,12 +102,12 @@ class TextWriter {
     named("ranks", fmt::format("{} of {} joined", job.joined_count, job.world_size));
     if (job.missing_count > 0) named("missing", missing_text(job));
     named("rounds", fmt::format("{} completed, {} summed", job.rounds_completed,
-                                bytes_text(job.bytes_reduced)));
+                                bytes_text(job.payload_bytes_received)));
     named("blocks", fmt::format("sent {}, received {}, retransmitted {} ({:.2f} %), lost {}, "
                                 "duplicate {}",
                                 job.blocks_sent, job.blocks_received, job.blocks_retransmitted,
                                 share(job.blocks_retransmitted, job.blocks_sent) * 100,
-                                job.blocks_lost, job.blocks_duplicate));
+                                job.blocks_suspected_lost, job.blocks_duplicate));
     bounds(job);
     reasons("dropped", job.drops);
     add(job.ranks, job.ranks_omitted);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "dataplane/base/limits.h"
+#include "dataplane/base/traffic_counts.h"
 
 namespace gradplane::api {
 
@@ -16,28 +17,8 @@ inline constexpr std::size_t kPortDropReasons = 16;
 /// Peers and silent nodes that a snapshot names for each job; more are counted.
 inline constexpr std::size_t kSnapshotPeers = 64;
 
-struct TrafficSnapshot {
+struct TrafficSnapshot : TrafficCounts {
   std::array<std::uint64_t, kDropReasons> drops{};
-  std::uint64_t blocks_sent = 0;
-  std::uint64_t blocks_retransmitted = 0;
-  std::uint64_t blocks_suspected_lost = 0;
-  std::uint64_t probes = 0;
-  std::uint64_t blocks_received = 0;
-  std::uint64_t acks_sent = 0;
-  std::uint64_t acks_received = 0;
-  std::uint64_t payload_bytes_sent = 0;
-  std::uint64_t payload_bytes_received = 0;
-  std::uint64_t rounds_completed = 0;
-  std::uint64_t congestion_marks = 0;
-  // As in core::Counters.
-  std::uint64_t rounds_closed_early = 0;
-  std::uint64_t rounds_closed_deadline = 0;
-  std::uint64_t rounds_closed_absent = 0;
-  std::uint64_t blocks_missing = 0;
-  std::uint64_t blocks_late = 0;
-  std::uint64_t blocks_excluded = 0;
-  std::uint64_t blocks_carried = 0;
-  std::uint64_t carry_dropped = 0;
 };
 
 struct PeerSnapshot {

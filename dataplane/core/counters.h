@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "dataplane/base/traffic_counts.h"
+
 namespace gradplane::core {
 
 /// Why a packet was not used. One counter for each; names are in the table of counters.cc.
@@ -29,28 +31,8 @@ inline constexpr std::size_t kDropCount = static_cast<std::size_t>(Drop::kCount)
 std::string_view drop_name(Drop drop);
 
 /// Written by the poll thread alone.
-struct Counters {
+struct Counters : TrafficCounts {
   std::array<std::uint64_t, kDropCount> drops{};
-  std::uint64_t blocks_sent = 0;  // with retransmissions
-  std::uint64_t blocks_retransmitted = 0;
-  std::uint64_t blocks_suspected_lost = 0;  // found by a later packet's ack
-  std::uint64_t probes = 0;                 // sent again because nothing was heard
-  std::uint64_t blocks_received = 0;        // without duplicates
-  std::uint64_t acks_sent = 0;
-  std::uint64_t acks_received = 0;
-  std::uint64_t payload_bytes_sent = 0;
-  std::uint64_t payload_bytes_received = 0;
-  std::uint64_t rounds_completed = 0;  // results of every block are here
-  std::uint64_t congestion_marks = 0;
-  // Of rounds under loss bounds; the first five at their roots.
-  std::uint64_t rounds_closed_early = 0;
-  std::uint64_t rounds_closed_deadline = 0;
-  std::uint64_t rounds_closed_absent = 0;
-  std::uint64_t blocks_missing = 0;   // contributions that did not enter, of all sources
-  std::uint64_t blocks_late = 0;      // came after the close
-  std::uint64_t blocks_excluded = 0;  // of what this node pushed, did not enter
-  std::uint64_t blocks_carried = 0;   // of those, kept and added to the next gradient
-  std::uint64_t carry_dropped = 0;    // of those, not kept because not finite
 
   void drop(Drop reason) { ++drops[static_cast<std::size_t>(reason)]; }
   void add(const Counters& other);

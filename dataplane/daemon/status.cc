@@ -81,21 +81,8 @@ std::vector<telemetry::PeerStatus> peer_status(const StatusSources& from) {
 
 template <typename Counters>
 void add_traffic(telemetry::JobStatus& out, const Counters& in) {
-  out.rounds_completed = in.rounds_completed;
-  out.blocks_sent = in.blocks_sent;
-  out.blocks_received = in.blocks_received;
-  out.blocks_retransmitted = in.blocks_retransmitted;
-  out.blocks_lost = in.blocks_suspected_lost;
-  out.bytes_reduced = in.payload_bytes_received;
+  static_cast<TrafficCounts&>(out) = in;
   out.blocks_duplicate = in.drops[static_cast<std::size_t>(core::Drop::kDuplicate)];
-  out.rounds_closed_early = in.rounds_closed_early;
-  out.rounds_closed_deadline = in.rounds_closed_deadline;
-  out.rounds_closed_absent = in.rounds_closed_absent;
-  out.blocks_missing = in.blocks_missing;
-  out.blocks_late = in.blocks_late;
-  out.blocks_excluded = in.blocks_excluded;
-  out.blocks_carried = in.blocks_carried;
-  out.carry_dropped = in.carry_dropped;
   add_reasons<core::Drop>(out.drops, in.drops, core::drop_name);
 }
 

@@ -132,26 +132,8 @@ std::optional<std::uint16_t> Engine::node_of(Ipv4 address) const {
 namespace {
 
 void copy_traffic(api::TrafficSnapshot& out, const core::Counters& in) {
+  static_cast<TrafficCounts&>(out) = in;
   std::copy(in.drops.begin(), in.drops.end(), out.drops.begin());
-  out.blocks_sent = in.blocks_sent;
-  out.blocks_retransmitted = in.blocks_retransmitted;
-  out.blocks_suspected_lost = in.blocks_suspected_lost;
-  out.probes = in.probes;
-  out.blocks_received = in.blocks_received;
-  out.acks_sent = in.acks_sent;
-  out.acks_received = in.acks_received;
-  out.payload_bytes_sent = in.payload_bytes_sent;
-  out.payload_bytes_received = in.payload_bytes_received;
-  out.rounds_completed = in.rounds_completed;
-  out.congestion_marks = in.congestion_marks;
-  out.rounds_closed_early = in.rounds_closed_early;
-  out.rounds_closed_deadline = in.rounds_closed_deadline;
-  out.rounds_closed_absent = in.rounds_closed_absent;
-  out.blocks_missing = in.blocks_missing;
-  out.blocks_late = in.blocks_late;
-  out.blocks_excluded = in.blocks_excluded;
-  out.blocks_carried = in.blocks_carried;
-  out.carry_dropped = in.carry_dropped;
 }
 
 void copy_job(api::JobSnapshot& out, const core::Job& job) {

@@ -44,11 +44,11 @@ JobStatus full_job() {
                 .rounds_completed = 0}};
   job.ranks_omitted = 16;
   job.rounds_completed = 17;
-  job.bytes_reduced = 18;
+  job.payload_bytes_received = 18;
   job.blocks_sent = 1000;
   job.blocks_received = 20;
   job.blocks_retransmitted = 10;
-  job.blocks_lost = 22;
+  job.blocks_suspected_lost = 22;
   job.blocks_duplicate = 23;
   job.rounds_closed_early = 31;
   job.rounds_closed_deadline = 32;

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace gradplane {
+
+/// What one job, or all of a node's, has carried since its start. Counted by the poll loop, copied
+/// into snapshots and told in a status.
+struct TrafficCounts {
+  std::uint64_t blocks_sent = 0;  // with retransmissions
+  std::uint64_t blocks_retransmitted = 0;
+  std::uint64_t blocks_suspected_lost = 0;  // found by a later packet's ack
+  std::uint64_t probes = 0;                 // sent again because nothing was heard
+  std::uint64_t blocks_received = 0;        // without duplicates
+  std::uint64_t acks_sent = 0;
+  std::uint64_t acks_received = 0;
+  std::uint64_t payload_bytes_sent = 0;
+  std::uint64_t payload_bytes_received = 0;
+  std::uint64_t rounds_completed = 0;  // results of every block are here
+  std::uint64_t congestion_marks = 0;
+  // Of rounds under loss bounds; the first five at their roots.
+  std::uint64_t rounds_closed_early = 0;
+  std::uint64_t rounds_closed_deadline = 0;
+  std::uint64_t rounds_closed_absent = 0;
+  std::uint64_t blocks_missing = 0;   // contributions that did not enter, of all sources
+  std::uint64_t blocks_late = 0;      // came after the close
+  std::uint64_t blocks_excluded = 0;  // of what this node pushed, did not enter
+  std::uint64_t blocks_carried = 0;   // of those, kept and added to the next gradient
+  std::uint64_t carry_dropped = 0;    // of those, not kept because not finite
+
+  void add(const TrafficCounts& other);
+};
+
+/// Every one of them.
+inline constexpr std::array kTrafficCounts = {
+    &TrafficCounts::blocks_sent,
+    &TrafficCounts::blocks_retransmitted,
+    &TrafficCounts::blocks_suspected_lost,
+    &TrafficCounts::probes,
+    &TrafficCounts::blocks_received,
+    &TrafficCounts::acks_sent,
+    &TrafficCounts::acks_received,
+    &TrafficCounts::payload_bytes_sent,
+    &TrafficCounts::payload_bytes_received,
+    &TrafficCounts::rounds_completed,
+    &TrafficCounts::congestion_marks,
+    &TrafficCounts::rounds_closed_early,
+    &TrafficCounts::rounds_closed_deadline,
+    &TrafficCounts::rounds_closed_absent,
+    &TrafficCounts::blocks_missing,
+    &TrafficCounts::blocks_late,
+    &TrafficCounts::blocks_excluded,
+    &TrafficCounts::blocks_carried,
+    &TrafficCounts::carry_dropped,
+};
+static_assert(sizeof(TrafficCounts) == kTrafficCounts.size() * sizeof(std::uint64_t),
+              "kTrafficCounts has every count");
+
+inline void TrafficCounts::add(const TrafficCounts& other) {
+  for (const auto count : kTrafficCounts) this->*count += other.*count;
+}
+
+}  // namespace gradplane
