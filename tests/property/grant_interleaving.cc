@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Jobs that share a node's downlink follow the theory of MLTCP, packet by packet.
+#include <cmath>
+#include <vector>
+
+#include "tests/sim/interleave.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane::sim::interleave;
+using Policy = gradplane::core::GrantScheduler::Policy;
+
+namespace {
+
+Result run_alike(std::size_t jobs, double share, Policy policy, double jitter = 0) {
+  Training training;
+  training.share = share;
+  Setting setting;
+  setting.jobs.assign(jobs, training);
+  setting.policy = policy;
+  setting.jitter = jitter;
+  setting.iterations = 40;
+  return run(setting);
+}
+
+}  // namespace
+
+TEST_CASE("two jobs shift in an iteration as the published formula says, within ten percent") {
+  for (const double gap : {0.03, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9}) {
+    CAPTURE(gap);
+    const Step mltcp = step(gap, Policy::kMltcp);
+    const double predicted = predicted_shift(mltcp.gap, 1.75, 0.25);
+    CHECK(std::abs((mltcp.next_gap - mltcp.gap) / predicted - 1) < 0.1);
+    const Step fair = step(gap, Policy::kFair);
+    CHECK(std::abs(fair.next_gap - fair.gap) < 0.01);
+  }
+}
+
+TEST_CASE("jobs that fit take turns under mltcp and strict, and stay in each other's way if fair") {
+  struct Case {
+    std::size_t jobs;
+    double share;
+    double fair_at_least;
+    double settled_at_most;
+  };
+  for (const Case& c : {Case{2, 0.5, 1.45, 1.02}, Case{2, 0.29, 1.25, 1.02},
+                        Case{3, 1.0 / 3, 1.3, 1.02}, Case{4, 0.25, 1.3, 1.03}}) {
+    CAPTURE(c.jobs, c.share);
+    const Result fair = run_alike(c.jobs, c.share, Policy::kFair);
+    CHECK(fair.mean >= c.fair_at_least);
+    CHECK(fair.converged_at == -1);
+    for (const Policy policy : {Policy::kMltcp, Policy::kStrict}) {
+      const Result result = run_alike(c.jobs, c.share, policy);
+      CHECK(result.settled_mean <= c.settled_at_most);
+      CHECK(result.converged_at >= 0);
+      CHECK(result.converged_at <= 10);
+    }
+  }
+}
+
+TEST_CASE("jobs that do not fit gain what there is to gain") {
+  CHECK(run_alike(2, 0.6, Policy::kFair).mean > 1.55);
+  CHECK(run_alike(2, 0.6, Policy::kMltcp).settled_mean < 1.21);
+}
+
+TEST_CASE("jitter of the compute time shrinks the gain and does not undo it") {
+  const Result mltcp = run_alike(2, 0.5, Policy::kMltcp, 0.1);
+  CHECK(mltcp.mean < 1.06);
+  CHECK(run_alike(2, 0.5, Policy::kFair, 0.1).mean > 1.1);
+}
+
+TEST_CASE("a misstated total delays the turns and does not prevent them") {
+  for (const double stated : {0.25, 4.0}) {
+    Setting setting;
+    setting.jobs.resize(2);
+    for (Training& training : setting.jobs) training.stated_total = stated;
+    setting.policy = Policy::kMltcp;
+    setting.iterations = 40;
+    const Result result = run(setting);
+    CAPTURE(stated);
+    CHECK(result.settled_mean < 1.02);
+    CHECK(result.converged_at <= 12);
+  }
+}
+
+TEST_CASE("periods that are no multiples of each other gain nothing") {
+  Setting setting;
+  setting.jobs.resize(2);
+  for (Training& training : setting.jobs) training.share = 1.0 / 3;
+  setting.jobs[1].period_s *= 1.5;
+  const double fair = run(setting).mean;
+  setting.policy = Policy::kMltcp;
+  CHECK(std::abs(run(setting).mean / fair - 1) < 0.02);
+}

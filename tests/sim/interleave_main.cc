@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Jobs that share a downlink in virtual time, under each policy of the grant scheduler: their
+// iterations over those of the same jobs alone. A line of JSON for each setting and policy.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/sim/interleave.h"
+
+namespace {
+
+using gradplane::core::GrantScheduler;
+using gradplane::sim::interleave::Result;
+using gradplane::sim::interleave::Setting;
+using gradplane::sim::interleave::Training;
+
+const std::vector<std::pair<std::string, GrantScheduler::Policy>> kPolicies = {
+    {"fair", GrantScheduler::Policy::kFair},
+    {"mltcp", GrantScheduler::Policy::kMltcp},
+    {"strict", GrantScheduler::Policy::kStrict}};
+
+bool report(const std::string& name, Setting setting) {
+  bool finished = true;
+  for (const auto& [policy_name, policy] : kPolicies) {
+    setting.policy = policy;
+    const Result r = gradplane::sim::interleave::run(setting);
+    std::printf("{\"setting\": \"%s\", \"jobs\": %zu, \"share\": %.3f, \"jitter\": %.3f, ",
+                name.c_str(), setting.jobs.size(), setting.jobs[0].share, setting.jitter);
+    std::printf("\"policy\": \"%s\", \"seed\": %llu, \"iterations\": %u, ", policy_name.c_str(),
+                static_cast<unsigned long long>(setting.seed), setting.iterations);
+    std::printf("\"mean\": %.4f, \"p99\": %.4f, \"settled_mean\": %.4f, \"converged_at\": %d, ",
+                r.mean, r.p99, r.settled_mean, r.converged_at);
+    std::printf("\"finished\": %s}\n", r.finished ? "true" : "false");
+    finished = finished && r.finished;
+  }
+  return finished;
+}
+
+Setting alike(std::size_t jobs, double share) {
+  Training training;
+  training.share = share;
+  Setting setting;
+  setting.jobs.assign(jobs, training);
+  return setting;
+}
+
+/// The settings of the published predictions, and what disturbs them.
+bool report_all(std::uint64_t seed, std::uint32_t iterations) {
+  std::vector<std::pair<std::string, Setting>> all;
+  all.emplace_back("2 jobs", alike(2, 0.5));
+  all.emplace_back("2 jobs, short communication", alike(2, 0.29));
+  all.emplace_back("3 jobs", alike(3, 1.0 / 3));
+  all.emplace_back("4 jobs", alike(4, 0.25));
+  all.emplace_back("2 jobs that do not fit", alike(2, 0.6));
+  for (const double jitter : {0.01, 0.05, 0.1, 0.2}) {
+    all.emplace_back("2 jobs, jitter", alike(2, 0.5));
+    all.back().second.jitter = jitter;
+  }
+  for (const double stated : {0.25, 0.5, 2.0, 4.0}) {
+    all.emplace_back("2 jobs, total misstated by " + std::to_string(stated), alike(2, 0.5));
+    for (Training& training : all.back().second.jobs) training.stated_total = stated;
+  }
+  all.emplace_back("2 jobs, one total misstated by 4", alike(2, 0.5));
+  all.back().second.jobs[1].stated_total = 4;
+  all.emplace_back("2 jobs, periods 2 to 3", alike(2, 1.0 / 3));
+  all.back().second.jobs[1].period_s *= 1.5;
+  all.emplace_back("2 jobs, periods 1 to 2", alike(2, 1.0 / 3));
+  all.back().second.jobs[1].period_s *= 2;
+  bool finished = true;
+  for (auto& [name, setting] : all) {
+    setting.seed = seed;
+    setting.iterations = iterations;
+    finished = report(name, setting) && finished;
+  }
+  return finished;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Times the iterations of jobs that share a downlink, in virtual time.");
+  std::size_t jobs = 0;
+  double share = 0.5;
+  Setting setting;
+  app.add_option("--jobs", jobs, "how many alike; without it, all settings of the predictions");
+  app.add_option("--share", share, "communication of a job that is alone, as a part of its period");
+  app.add_option("--iterations", setting.iterations, "how many")->check(CLI::Range(12, 10'000));
+  app.add_option("--jitter", setting.jitter, "of the compute time, standard deviation, 0 to 1");
+  app.add_option("--offset", setting.offset, "between starts, in parts of the communication");
+  app.add_option("--seed", setting.seed, "of the jitter");
+  CLI11_PARSE(app, argc, argv);
+  if (jobs == 0) return report_all(setting.seed, setting.iterations) ? 0 : 1;
+  setting.jobs = alike(jobs, share).jobs;
+  return report("as asked", setting) ? 0 : 1;
+}
