@@ -90,7 +90,8 @@ class GrantScheduler {
   /// wait for.
   Instant next_time(Instant now) const;
 
-  /// What each of `senders` that may start at once may send without a grant; at least 1.
+  /// What each of `senders` that may start at once may send without a grant; at least 1. on_data()
+  /// takes it that they were told so with all sources there are.
   std::uint32_t unscheduled_blocks(std::size_t senders) const {
     return window_.unscheduled_blocks(senders);
   }

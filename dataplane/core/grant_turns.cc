@@ -14,7 +14,7 @@ constexpr int kLifeLoops = 2;
 /// A source that has credit is reminded of it after a loop of silence, and a quarter of one, so
 /// that jitter alone does not double the grants; then after twice as long, and so on.
 constexpr Duration kLeastSilence = Duration::us(200);
-constexpr std::uint8_t kMostDoublings = 6;
+constexpr std::uint8_t kMostDoublings = 10;
 /// Credit that is given to a silent source beyond what it let expire.
 constexpr std::uint32_t kMostExpired = 1U << 16;
 
@@ -117,7 +117,7 @@ void GrantScheduler::remind(SourceState& s, Instant now) {
   s.told_at = now;
   s.unheard = std::min<std::uint8_t>(s.unheard + 1, kMostDoublings);
   if (s.expired > 0) {
-    if (s.expired == kMostExpired) return;
+    if (s.expired >= kMostExpired) return;
     ++s.expired;
     ++s.total;
   } else if (s.wanted() > 0 && outstanding_ < window_.blocks(now)) {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// The grant scheduler allocates nothing once it is made: 1024 sources of 16 jobs come, send, lose,
+// fall silent, are withdrawn and go, while every allocation of this process is counted. Says what a
+// data packet and its grant cost.
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <vector>
+
+#include "dataplane/core/grant_scheduler.h"
+#include "tests/perf/allocations.h"
+
+namespace {
+
+using gradplane::Duration;
+using gradplane::Instant;
+using gradplane::core::GrantScheduler;
+
+constexpr std::size_t kSources = 1024;
+constexpr std::uint16_t kJobs = 16;
+constexpr std::uint32_t kPackets = 1'000'000;
+constexpr std::size_t kBlock = 1522;
+
+struct Peers {
+  Peers()
+      : grants({.link_bits_per_second = 100'000'000'000,
+                .buffer_bytes = 1 << 20,
+                .block_wire_bytes = kBlock,
+                .max_sources = kSources,
+                .max_jobs = kJobs}) {
+    for (std::uint16_t i = 0; i < kSources; ++i) grants.add_source(i % kJobs);
+  }
+
+  /// Whoever has credit uses it, and now and then something goes wrong.
+  void send(std::uint32_t packets) {
+    std::uint32_t sent = 0;
+    for (std::uint32_t n = 0; sent < packets; ++n) {
+      now = now + Duration::ns(125);
+      while (const auto grant = grants.next_grant(now)) told[granted++ % told.size()] = *grant;
+      if (grants.next_time(now) < now) ++mistakes;
+      const auto any = static_cast<GrantScheduler::Source>(n % kSources);
+      if (n % 10'007 == 0) replace(any);
+      if (n % 5003 == 0) grants.withdraw(any, now);
+      if (n % 997 == 0) grants.on_ring_pressure(now);
+      grants.set_job_progress(any % kJobs, static_cast<double>(n % 1000) / 1000);
+      const GrantScheduler::Source source = n % 7 == 0 ? any : told[n % told.size()].source;
+      const auto view = grants.view(source);
+      const std::uint32_t lost = n % 101 == 0 ? 1 : 0;
+      if (view.sent_blocks == view.total_blocks && n % 7 != 0) continue;
+      ++sent;
+      grants.on_data(source, view.sent_blocks + 1 + lost, 1000, kBlock, n % 50 == 0, now);
+    }
+  }
+  void replace(GrantScheduler::Source source) {
+    grants.remove_source(source);
+    if (grants.add_source(source % kJobs) != source) ++mistakes;
+  }
+
+  GrantScheduler grants;
+  Instant now = Instant::from_ns(1'000'000'000);
+  std::array<GrantScheduler::Grant, 16> told{};  // the newest grants
+  std::uint64_t granted = 0;
+  std::uint64_t mistakes = 0;
+};
+
+}  // namespace
+
+int main() {
+  Peers peers;
+  peers.grants.set_policy(GrantScheduler::Policy::kMltcp);
+  peers.send(10'000);
+
+  gradplane::testing::count_allocations();
+  const auto began = std::chrono::steady_clock::now();
+  peers.send(kPackets);
+  const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - began;
+  std::uint64_t allocations = 0;
+  const bool counted = gradplane::testing::end_allocation_count(allocations);
+
+  std::printf("%u packets, %llu grants, %llu allocations, %.0f ns a packet\n", kPackets,
+              static_cast<unsigned long long>(peers.granted),
+              static_cast<unsigned long long>(allocations), took.count() / kPackets);
+  return counted && allocations == 0 && peers.granted > kPackets / 2 && peers.mistakes == 0 ? 0 : 1;
+}
