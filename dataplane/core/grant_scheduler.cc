@@ -81,8 +81,9 @@ GrantScheduler::SourceState& GrantScheduler::at(Source source) {
 }
 
 void GrantScheduler::set_mltcp(double slope, double intercept) {
-  slope_ = bounded(slope, 0, kMostWeight, kMltcpSlope);
-  intercept_ = bounded(intercept, 1 / kMostWeight, kMostWeight, kMltcpIntercept);
+  const MltcpFunction usual;
+  mltcp_.slope = bounded(slope, 0, kMostWeight, usual.slope);
+  mltcp_.intercept = bounded(intercept, 1 / kMostWeight, kMostWeight, usual.intercept);
 }
 
 void GrantScheduler::set_job_weight(std::uint16_t job, double weight) {
@@ -102,19 +103,16 @@ void GrantScheduler::on_data(Source source, std::uint32_t sent_blocks, std::uint
   s.heard_at = now;
   s.unheard = 0;
   if (now >= s.quiet_until) s.withdrawn = false;
-  s.cap.on_block(congestion_experienced);
-  PathCounts& path = jobs_[s.job].path;
-  ++path.arrived;
-  path.marked += congestion_experienced ? 1 : 0;
-
   // A sender that is older than this source began to count before.
-  if (!s.known && sent_blocks > kMostBeyondCredit) s.seen = s.total = s.target = sent_blocks - 1;
+  if (!s.known && sent_blocks > kMostBeyondCredit) {
+    s.seen = s.total = s.target = s.unscheduled_until = sent_blocks - 1;
+  }
   s.known = true;
   const auto ahead = static_cast<std::int32_t>(sent_blocks - s.seen);
   const auto most = static_cast<std::int32_t>(s.total - s.seen + kMostBeyondCredit);
   if (ahead > most || ahead < -kMostLate) {
     ++counts_.implausible;
-    s.seen = s.total = sent_blocks;
+    s.seen = s.total = s.unscheduled_until = sent_blocks;
     s.expired = s.missing = 0;
     s.cap.forget();
     window_.on_other(wire_bytes, now);
@@ -127,10 +125,20 @@ void GrantScheduler::on_data(Source source, std::uint32_t sent_blocks, std::uint
     if (!s.active) begin_burst(s, more > 0, std::min(waiting_blocks, kMostWaiting) + more, now);
     take(s, more, wire_bytes, now);
   }
+  // That unscheduled blocks queue is no news: it is what the buffer was lent to them for.
+  const auto granted = static_cast<std::int32_t>(sent_blocks - s.unscheduled_until) > 0;
+  count_arrival(s, congestion_experienced && granted);
   s.target = s.seen + std::min(waiting_blocks, kMostWaiting);
   set_active(s, s.target != s.seen);
   settle(source, now);
   look_at_path(now);
+}
+
+void GrantScheduler::count_arrival(SourceState& s, bool marked) {
+  s.cap.on_block(marked);
+  PathCounts& path = jobs_[s.job].path;
+  ++path.arrived;
+  path.marked += marked ? 1 : 0;
 }
 
 /// `ahead` more packets were sent, of which one has come, or none when it is 0.
@@ -179,6 +187,7 @@ void GrantScheduler::begin_burst(SourceState& s, bool unscheduled, std::uint32_t
   if (unscheduled && !s.withdrawn && now - s.started_at >= loop_of(s)) {
     const std::uint32_t blocks = std::min(window_.unscheduled_blocks(used_), demand);
     const std::uint32_t unused = s.total - s.seen;
+    s.unscheduled_until = s.seen + blocks;
     if (blocks > unused) {
       s.total += blocks - unused;
       count(s, blocks - unused);

@@ -7,16 +7,13 @@
 #include <optional>
 #include <vector>
 
+#include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/time.h"
 #include "dataplane/core/grant_window.h"
 #include "dataplane/core/indexed_heap.h"
 #include "dataplane/core/source_cap.h"
 
 namespace gradplane::core {
-
-/// MLTCP's F(ratio) = slope ratio + intercept (arXiv 2402.09589).
-inline constexpr double kMltcpSlope = 1.75;
-inline constexpr double kMltcpIntercept = 0.25;
 
 /// Who may send to this node, and how much: one per node, over all jobs. Sources are (job, peer)
 /// pairs.
@@ -44,7 +41,7 @@ class GrantScheduler {
   /// How jobs share the downlink while several want it.
   enum class Policy : std::uint8_t {
     kFair,
-    kMltcp,     // by weight times F(progress)
+    kMltcp,     // by weight times F(progress), of MLTCP
     kStrict,    // the one with the most progress alone
     kWeighted,  // by weight
   };
@@ -135,16 +132,17 @@ class GrantScheduler {
     bool known = false;   // has been heard
     bool active = false;  // has blocks to send, granted or not
     std::uint16_t job = 0;
-    std::uint32_t seen = 0;      // the newest sent_blocks
-    std::uint32_t total = 0;     // granted; seen <= total
-    std::uint32_t target = 0;    // what it will have sent when its queue is empty; seen <= target
-    std::uint32_t expired = 0;   // of total - seen, what is no longer outstanding
-    std::uint32_t missing = 0;   // of seen, what may still come late
-    std::uint32_t counted = 0;   // its part of outstanding_
-    std::uint8_t unheard = 0;    // keep-alives since it was last heard
-    bool withdrawn = false;      // and not heard for certain since
-    std::uint32_t burst = 0;     // of its job, in which it last began to send
-    std::uint64_t in_burst = 0;  // blocks that it was granted in it, or sent without
+    std::uint32_t seen = 0;     // the newest sent_blocks
+    std::uint32_t total = 0;    // granted; seen <= total
+    std::uint32_t target = 0;   // what it will have sent when its queue is empty; seen <= target
+    std::uint32_t expired = 0;  // of total - seen, what is no longer outstanding
+    std::uint32_t unscheduled_until = 0;  // sent_blocks up to here needed no grant
+    std::uint32_t missing = 0;            // of seen, what may still come late
+    std::uint32_t counted = 0;            // its part of outstanding_
+    std::uint8_t unheard = 0;             // keep-alives since it was last heard
+    bool withdrawn = false;               // and not heard for certain since
+    std::uint32_t burst = 0;              // of its job, in which it last began to send
+    std::uint64_t in_burst = 0;           // blocks that it was granted in it, or sent without
     Instant heard_at = kLongAgo;
     Instant told_at = kLongAgo;
     Instant credit_at = kLongAgo;  // it used credit, or had none
@@ -185,6 +183,7 @@ class GrantScheduler {
   static std::uint32_t room(const SourceState& s);
   std::uint32_t batch(Instant now) const;
   Duration loop_of(const SourceState& s) const;
+  void count_arrival(SourceState& s, bool marked);
   void take(SourceState& s, std::uint32_t ahead, std::size_t wire_bytes, Instant now);
   void begin_burst(SourceState& s, bool unscheduled, std::uint32_t demand, Instant now);
   void add_credit(SourceState& s, std::uint32_t blocks, Instant now);
@@ -213,8 +212,7 @@ class GrantScheduler {
   std::vector<JobState> jobs_;
   IndexedHeap<Instant> timers_;  // no later than due(); looked at again then
   Policy policy_ = Policy::kFair;
-  double slope_ = kMltcpSlope;
-  double intercept_ = kMltcpIntercept;
+  MltcpFunction mltcp_;
   std::size_t used_ = 0;    // sources
   std::size_t active_ = 0;  // sources
   std::uint32_t outstanding_ = 0;

@@ -57,7 +57,9 @@ void GrantScheduler::settle(Source source, Instant now) {
 
   JobState& job = jobs_[s.job];
   const std::uint32_t wanted = s.wanted();
-  if (wanted > 0 && s.expired == 0 && room(s) >= std::min({wanted, batch(now), cap_of(s)})) {
+  // Who is silent, or has not used all of what expired, gets no more than a reminder's block.
+  const bool responsive = s.unheard == 0 && s.expired == 0;
+  if (wanted > 0 && responsive && room(s) >= std::min({wanted, batch(now), cap_of(s)})) {
     if (!job.ready.contains(source)) {
       if (job.ready.empty()) job.virtual_time = std::max(job.virtual_time, arrived_time());
       job.ready.set(source, {s.in_burst, ++sequence_});
@@ -146,7 +148,7 @@ void GrantScheduler::count(SourceState& s, std::uint32_t blocks) {
 
 double GrantScheduler::weight_of(const JobState& job) const {
   if (policy_ == Policy::kWeighted) return job.weight;
-  if (policy_ == Policy::kMltcp) return job.weight * (slope_ * job.progress + intercept_);
+  if (policy_ == Policy::kMltcp) return job.weight * mltcp_.at(job.progress);
   return 1;
 }
 

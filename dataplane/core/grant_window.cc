@@ -17,7 +17,7 @@ constexpr std::uint32_t kMostWindowBlocks = 1U << 16;
 static_assert(kLeastWindowBlocks < kMostWindowBlocks);
 
 /// Before anything was measured. A buffer that is known does without a guess.
-constexpr Duration kFirstLoop = Duration::us(200);
+constexpr Duration kFirstLoop = Duration::us(50);
 constexpr Duration kLeastLoop = Duration::us(1);
 /// A longer sample tells of a process that stood still, or of a lie.
 constexpr Duration kMostLoop = Duration::seconds(1);
@@ -45,7 +45,9 @@ constexpr double kMarksSlope = 0.5;
 constexpr double kHeavyLoss = 0.1;
 constexpr std::uint32_t kHeavyLossBlocks = 8;
 constexpr double kMostCut = 0.5;
-constexpr double kPaceRecovery = 0.02;
+/// UET: back by 0.01, 0.02, 0.04 ... of the link while there is no sign of congestion.
+constexpr double kFirstStep = 0.01;
+constexpr double kMostStep = 0.08;
 constexpr double kLeastPace = 0.01;
 constexpr double kPressedPace = 0.5;
 constexpr Duration kLeastPressure = Duration::us(100);
@@ -94,7 +96,8 @@ void LoopTime::add(Duration sample, Instant now) {
 GrantWindow::GrantWindow(Limits limits)
     : limits_(limits),
       least_loop_(limits.buffer_bytes > 0 ? Duration{} : kFirstLoop),
-      loop_(kFirstLoop) {}
+      loop_(kFirstLoop),
+      step_(kFirstStep) {}
 
 double GrantWindow::link_bytes(Duration time) const {
   return static_cast<double>(limits_.link_bits_per_second) / 8 * time.to_seconds();
@@ -105,34 +108,35 @@ double GrantWindow::buffer_bytes() const {
   return allowance_ * (kLoops - 1) * link_bytes(least_loop_);
 }
 
-std::uint32_t GrantWindow::blocks(Instant now) const {
-  const auto block = static_cast<double>(limits_.block_wire_bytes);
-  double window = kUnknownLinkBlocks * allowance_ * (pressed(now) ? kPressedPace : 1);
-  if (limits_.link_bits_per_second > 0) {
-    window = std::min(kLoops * link_bytes(loop_), buffer_bytes() + link_bytes(least_loop_)) / block;
+double GrantWindow::window_bytes() const {
+  if (limits_.link_bits_per_second == 0) {
+    return kUnknownLinkBlocks * allowance_ * static_cast<double>(limits_.block_wire_bytes);
   }
+  return std::min(kLoops * link_bytes(loop_), buffer_bytes() + link_bytes(least_loop_));
+}
+
+std::uint32_t GrantWindow::blocks(Instant now) const {
+  const bool halved = limits_.link_bits_per_second == 0 && pressed(now);
+  const double window =
+      window_bytes() * (halved ? kPressedPace : 1) / static_cast<double>(limits_.block_wire_bytes);
   return static_cast<std::uint32_t>(
       std::clamp<double>(window, kLeastWindowBlocks, kMostWindowBlocks));
 }
 
-/// (B + C RTT0) / N, but no more than B / (N - 1): what N senders send at once comes N times as
-/// fast as the downlink takes it, so that all but one sender's part meets in the buffer.
+/// W / N, for what more there is would only wait in the buffer; and no more than B / (N - 1): what
+/// N senders send at once comes N times as fast as the downlink takes it, so that all but one
+/// sender's part meets in the buffer.
 std::uint32_t GrantWindow::unscheduled_blocks(std::size_t senders) const {
   const double n = static_cast<double>(std::max<std::size_t>(senders, 1));
-  double each = kUnknownLinkBlocks * allowance_ / n;
-  if (limits_.link_bits_per_second > 0) {
-    each = (buffer_bytes() + link_bytes(least_loop_)) / n;
-    if (n > 1) each = std::min(each, buffer_bytes() / (n - 1));
-    each /= static_cast<double>(limits_.block_wire_bytes);
-  }
-  return static_cast<std::uint32_t>(std::clamp<double>(each, 1, kMostWindowBlocks));
+  double each = window_bytes() / n;
+  if (limits_.link_bits_per_second > 0 && n > 1) each = std::min(each, buffer_bytes() / (n - 1));
+  const double blocks = each / static_cast<double>(limits_.block_wire_bytes);
+  return static_cast<std::uint32_t>(std::clamp<double>(blocks, 1, kMostWindowBlocks));
 }
 
 Duration GrantWindow::drain_time() const {
   if (limits_.link_bits_per_second == 0) return loop_;
-  const double bytes =
-      std::min(kLoops * link_bytes(loop_), buffer_bytes() + link_bytes(least_loop_));
-  return from_seconds(bytes * 8 / static_cast<double>(limits_.link_bits_per_second));
+  return from_seconds(window_bytes() * 8 / static_cast<double>(limits_.link_bits_per_second));
 }
 
 Duration GrantWindow::cost(double wire_bytes, Instant now) const {
@@ -185,9 +189,11 @@ void GrantWindow::on_pressure(Instant now) {
 void GrantWindow::end_epoch(double cut, bool lossy, Instant now) {
   if (cut > 0) {
     pace_ = std::max(pace_ * (1 - cut), kLeastPace);
+    step_ = kFirstStep;
     allowance_ = std::max(allowance_ * kAllowanceCut, kLeastAllowance);
   } else {
-    pace_ = std::min(pace_ + kPaceRecovery, 1.0);
+    pace_ = std::min(pace_ + step_, 1.0);
+    step_ = std::min(step_ * 2, kMostStep);
     if (was_full_ && !lossy && loop_ <= least_loop_ * 2 + kDelayAllowance) {
       allowance_ = std::min(allowance_ * kAllowanceGrowth, kMostAllowance);
     }

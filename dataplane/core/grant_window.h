@@ -49,7 +49,7 @@ class LoopTime {
 /// The window is W = min(1.5 C RTTc, B + C RTT0): what covers the loop as it is, and what the
 /// buffer before the downlink can hold of it (protocol.md, section 6). The pace is 0.99 of the
 /// link, and less while marks or heavy losses say that the narrow place is elsewhere: at most one
-/// step per round trip down, and additively back.
+/// step per round trip down, and back in steps that grow.
 class GrantWindow {
  public:
   struct Limits {
@@ -96,6 +96,7 @@ class GrantWindow {
  private:
   double link_bytes(Duration time) const;  // that the link carries in `time`
   double buffer_bytes() const;
+  double window_bytes() const;
   Duration cost(double wire_bytes, Instant now) const;
   Duration burst(Instant now) const;
 
@@ -106,6 +107,7 @@ class GrantWindow {
   /// Of a buffer that is not known, in halves of C RTT0; of an unknown link, of its first window.
   double allowance_ = 1;
   double pace_ = 1;
+  double step_;  // of the pace, back up
   Instant free_at_ = Instant::from_ns(INT64_MIN / 4);
   Instant pressed_until_ = Instant::from_ns(INT64_MIN / 4);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <deque>
 #include <random>
 #include <vector>
 
@@ -36,67 +37,93 @@ GrantScheduler scheduler(std::size_t sources, std::size_t jobs) {
                          .max_jobs = jobs});
 }
 
-/// Both jobs send `blocks` blocks, whose packets are marked or lost as they say.
+/// What happens to a source's packets on their way.
 struct Path {
   bool marked = false;
-  std::uint32_t step = 1;  // of the count: 2 when every other packet is lost
+  std::uint32_t lost_every = 0;  // so many; 0: none
 };
-void transfer(GrantScheduler& grants, Instant& now, const std::vector<Source>& sources,
-              const std::vector<Path>& paths, int blocks) {
-  for (int n = 0; n < blocks; ++n) {
-    for (std::size_t i = 0; i < sources.size(); ++i) {
-      now = now + Duration::us(12) * paths[i].step;
-      while (grants.next_grant(now)) {
-      }
-      const std::uint32_t sent = grants.view(sources[i]).sent_blocks + paths[i].step;
-      grants.on_data(sources[i], sent, 1000, kBlock, paths[i].marked, now);
+
+/// A job per source, whose packets come 100 us after their grants and are as many as those allow.
+class Loop {
+ public:
+  explicit Loop(std::size_t jobs) : grants(scheduler(jobs, jobs)), sent_(jobs) {
+    for (std::uint16_t job = 0; job < jobs; ++job) {
+      const Source source = *grants.add_source(job);
+      grants.on_data(source, 0, kDemand, kBlock, false, now);
     }
   }
-}
+
+  /// For so long, with the paths of the sources.
+  void run(Duration time, const std::vector<Path>& paths) {
+    for (const Instant end = now + time; now < end; now = now + Duration::us(5)) {
+      while (const auto grant = grants.next_grant(now)) arriving_.push_back({now, *grant});
+      for (; !arriving_.empty() && now - arriving_.front().at >= Duration::us(100);
+           arriving_.pop_front()) {
+        come(arriving_.front().grant, paths[arriving_.front().grant.source]);
+      }
+    }
+  }
+  double pace() const { return grants.stats(now).pace; }
+
+  GrantScheduler grants;
+  Instant now = kStart;
+
+ private:
+  static constexpr std::uint32_t kDemand = 1000;
+  struct Given {
+    Instant at;
+    GrantScheduler::Grant grant;
+  };
+  void come(const GrantScheduler::Grant& grant, const Path& path) {
+    for (std::uint32_t& sent = sent_[grant.source]; sent < grant.total_blocks;) {
+      ++sent;
+      if (path.lost_every > 0 && sent % path.lost_every == 0) continue;
+      grants.on_data(grant.source, sent, kDemand, kBlock, path.marked, now);
+    }
+  }
+
+  std::deque<Given> arriving_;
+  std::vector<std::uint32_t> sent_;
+};
 
 }  // namespace
 
 TEST_CASE("marks slow the pace, by and by, and it recovers") {
-  GrantScheduler grants = scheduler(1, 1);
-  const std::vector<Source> sources = {*grants.add_source(0)};
-  Instant now = kStart;
-  transfer(grants, now, sources, {{}}, 200);
-  CHECK(grants.stats(now).pace == 1.0);
-  transfer(grants, now, sources, {{.marked = true}}, 100);
-  const double slowed = grants.stats(now).pace;
-  CHECK(slowed < 0.9);
-  CHECK(slowed > 0.3);  // one step per round trip
-  transfer(grants, now, sources, {{.marked = true}}, 5000);
-  CHECK(grants.stats(now).pace < 0.02);
-  CHECK(grants.stats(now).pace >= 0.01);
-  transfer(grants, now, sources, {{}}, 10'000);
-  CHECK(grants.stats(now).pace == 1.0);
+  Loop loop(1);
+  loop.run(Duration::ms(5), {{}});
+  CHECK(loop.pace() == 1.0);
+  loop.run(Duration::ms(2), {{.marked = true}});
+  CHECK(loop.pace() < 0.95);
+  CHECK(loop.pace() > 0.3);  // one step per round trip
+  loop.run(Duration::ms(300), {{.marked = true}});
+  CHECK(loop.pace() < 0.02);
+  CHECK(loop.pace() >= 0.01);
+  loop.run(Duration::ms(10), {{}});
+  CHECK(loop.pace() < 0.5);
+  loop.run(Duration::ms(200), {{}});
+  CHECK(loop.pace() == 1.0);
 }
 
 TEST_CASE("heavy losses slow the pace, random ones do not") {
-  GrantScheduler grants = scheduler(1, 1);
-  const std::vector<Source> sources = {*grants.add_source(0)};
-  Instant now = kStart;
-  for (int n = 0; n < 100; ++n) {
-    transfer(grants, now, sources, {{.step = 2}}, 1);
-    transfer(grants, now, sources, {{}}, 30);
-  }
-  CHECK(grants.stats(now).lost_blocks > 80);
-  CHECK(grants.stats(now).pace == 1.0);
-  transfer(grants, now, sources, {{.step = 2}}, 500);
-  CHECK(grants.stats(now).pace < 0.8);
+  Loop loop(1);
+  // Long enough loops for several losses in one.
+  for (int n = 0; n < 100; ++n) loop.grants.on_rtt(0, Duration::ms(5));
+  loop.run(Duration::ms(200), {{.lost_every = 30}});
+  CHECK(loop.grants.stats(loop.now).lost_blocks > 100);
+  CHECK(loop.pace() == 1.0);
+  loop.run(Duration::ms(50), {{.lost_every = 3}});
+  CHECK(loop.pace() < 0.8);
 }
 
 TEST_CASE("a job that alone sees congestion slows only itself") {
-  GrantScheduler grants = scheduler(2, 2);
-  const std::vector<Source> sources = {*grants.add_source(0), *grants.add_source(1)};
-  Instant now = kStart;
-  transfer(grants, now, sources, {{.marked = true}, {}}, 2000);
-  CHECK(grants.stats(now).pace == 1.0);
-  CHECK(grants.view(sources[0]).cap_blocks <= 4);
-  CHECK(grants.view(sources[1]).cap_blocks >= 8);
-  transfer(grants, now, sources, {{.marked = true}, {.marked = true}}, 200);
-  CHECK(grants.stats(now).pace < 1.0);
+  Loop loop(2);
+  loop.run(Duration::ms(20), {{.marked = true}, {}});
+  CHECK(loop.pace() == 1.0);
+  CHECK(loop.grants.view(0).cap_blocks <= 4);
+  CHECK(loop.grants.view(1).cap_blocks == UINT32_MAX);
+  CHECK(loop.grants.view(1).sent_blocks > 2 * loop.grants.view(0).sent_blocks);
+  loop.run(Duration::ms(5), {{.marked = true}, {.marked = true}});
+  CHECK(loop.pace() < 1.0);
 }
 
 TEST_CASE("the window is what covers the loop, or what the buffer holds of it") {
@@ -128,16 +155,22 @@ TEST_CASE("loops are averaged over blocks, so slow senders count for what they s
   CHECK(window.blocks(kStart) <= 34);
 }
 
-TEST_CASE("unscheduled blocks of all who start at once fit the buffer, but for one each") {
-  const GrantWindow window = window_of(
-      {.link_bits_per_second = kLink, .buffer_bytes = 40 * kBlock, .block_wire_bytes = kBlock},
-      Duration::us(100), Duration::us(100));
-  CHECK(window.unscheduled_blocks(1) == 50);
-  CHECK(window.unscheduled_blocks(2) == 25);
-  CHECK(window.unscheduled_blocks(11) == 4);
-  CHECK(window.unscheduled_blocks(41) == 1);
-  CHECK(window.unscheduled_blocks(1000) == 1);
-  CHECK(window.unscheduled_blocks(0) == 50);
+TEST_CASE("unscheduled blocks of all who start at once are a window, and fit the buffer") {
+  const auto each = [](std::size_t buffer, std::size_t senders) {
+    return window_of(
+               {.link_bits_per_second = kLink, .buffer_bytes = buffer, .block_wire_bytes = kBlock},
+               Duration::us(400), Duration::us(400))
+        .unscheduled_blocks(senders);
+  };
+  // 40 blocks are under way in a loop, so the window is 60.
+  CHECK(each(40 * kBlock, 1) == 60);
+  CHECK(each(40 * kBlock, 0) == 60);
+  CHECK(each(40 * kBlock, 2) == 30);
+  CHECK(each(400 * kBlock, 2) == 30);
+  CHECK(each(10 * kBlock, 1) == 50);
+  CHECK(each(10 * kBlock, 2) == 10);
+  CHECK(each(10 * kBlock, 6) == 2);
+  CHECK(each(10 * kBlock, 1000) == 1);
 }
 
 TEST_CASE("a buffer that is not known is learned: more while it is used, less after losses") {

@@ -159,6 +159,41 @@ TEST_CASE("packets without credit count: the next total is beyond them") {
   CHECK(node.totals[source] > 200);
 }
 
+TEST_CASE("who sends without credit takes it from nobody else's link") {
+  Node node;
+  const Source honest = node.add();
+  const Source other = node.add(1);
+  node.announce(honest, 100'000);
+  for (std::uint32_t n = 0; n < 1000; ++n) {
+    for (int packet = 0; packet < 4; ++packet) node.data(other, node.sent(other) + 1, 0);
+    node.run(kLoop);
+    node.deliver(honest, 100'000);
+  }
+  CHECK(node.sent(honest) <= 10'000 * 0.75);
+  CHECK(node.sent(honest) >= 10'000 * 0.5);
+}
+
+TEST_CASE("however much other traffic there was, grants go on soon") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, 100);
+  for (int n = 0; n < 100'000; ++n) node.grants.on_other(kBlock, node.now);  // a second's worth
+  node.run(kLongestDebt + kLoop);
+  CHECK(node.totals[source] > 0);
+}
+
+TEST_CASE("what a source says to have queued is bounded, and less is believed at once") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, UINT32_MAX);
+  node.run(Duration::us(150));
+  CHECK(node.outstanding() >= kWindow - core::kGrantBatch);
+  node.data(source, 1, 3);
+  CHECK(node.outstanding() == 3);
+  node.data(source, 2, 0);
+  CHECK(node.outstanding() == 0);
+}
+
 TEST_CASE("sources of a job take turns, block by block") {
   Node node(10 * kBlock);
   std::vector<Source> sources;
@@ -246,7 +281,7 @@ TEST_CASE("a source that lost all that it sent gets a block more to show it") {
   Node node;
   const Source source = node.add();
   node.announce(source, 100);
-  node.run(Duration::us(50));
+  node.run(Duration::ms(6));  // by now it has expired
   const std::uint32_t had = node.totals[source];
   node.run(Duration::ms(50));
   CHECK(node.totals[source] > had);
@@ -290,6 +325,24 @@ TEST_CASE("an early close returns the credit at once, and is not held up by old 
   node.run(Duration::us(200));
   CHECK(node.grants.view(closed).outstanding_blocks <= core::kGrantBatch);
   CHECK(node.grants.view(other).outstanding_blocks >= kWindow - 2 * core::kGrantBatch);
+}
+
+TEST_CASE("after an early close old demand gets one batch, and none gets nothing") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, 1000);
+  node.run(Duration::us(150));
+  node.deliver(source, 1000);
+  const std::uint32_t had = node.totals[source];
+  node.grants.withdraw(source, node.now);
+  CHECK(node.run(Duration::us(50)).empty());
+  CHECK(node.grants.next_time(node.now) == Instant::never());
+  node.announce(source, 900);
+  node.run(Duration::us(150));
+  CHECK(node.totals[source] == had + core::kGrantBatch);
+  node.announce(source, 900);  // a loop later it is no old news
+  node.run(Duration::us(150));
+  CHECK(node.totals[source] > had + core::kGrantBatch + 4);
 }
 
 TEST_CASE("pressure of the receive ring halves the pace for a round trip") {
