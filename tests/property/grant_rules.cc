@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "tests/sim/contestant.h"
 #include "tests/sim/dice.h"
-#include "tests/sim/incast.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
@@ -128,7 +128,7 @@ TEST_CASE("the link is kept busy while others are slow, far, dead or silent") {
 }
 
 TEST_CASE("a far sender gets as much as the near ones, and the link is busy") {
-  Scenario s = incast(4, 8000);
+  Scenario s = incast(4, 16'000);
   s.buffer_bytes = 256 << 10;
   s.senders[0].extra_delay = Duration::ms(1);
   const Outcome outcome = run(s);
@@ -189,4 +189,21 @@ TEST_CASE("a job whose senders ignore grants takes no more than its half from an
     return (o.iterations[0][0].end - o.iterations[0][0].start).to_seconds();
   };
   CHECK(took(outcome) <= took(fair) * 1.3);
+}
+
+TEST_CASE("whatever limits the senders, everything comes; grants alone lose nothing on the way") {
+  for (const char* name : {"grants", "grants+delay", "grants+reno", "reno", "cubic", "dctcp",
+                           "dcqcn", "swift", "bbr", "delay", "fixed", "reno+mltcp"}) {
+    CAPTURE(name);
+    Scenario s = incast(16, 200);
+    s.mark_bytes = 20'000;
+    REQUIRE(choose(name, s));
+    const Outcome outcome = run(s);
+    REQUIRE(outcome.finished);
+    for (const std::uint64_t came : outcome.came) REQUIRE(came == 200);
+    CHECK(s.grants == (outcome.drops == 0));
+  }
+  Scenario s = incast(1, 1);
+  CHECK_FALSE(choose("grants+", s));
+  CHECK_FALSE(choose("vegas", s));
 }

@@ -21,7 +21,7 @@ enum class What : std::uint8_t {
   kQueue,     // a packet is at the switch
   kReceive,   // a packet is at the receiver
   kGrant,     // at the sender; number is the total
-  kAck,       // at the sender; number is the acked count
+  kAck,       // of packet, at the sender
   kProbe,     // a sender looks whether it was heard
   kSchedule,  // the scheduler's next time
   kVictim,    // somebody else's packet is at the switch
@@ -70,6 +70,7 @@ class Model {
   void receive(const Packet& packet);
   void block_came(const Packet& packet);
   void end_iteration(std::uint32_t job);
+  void wake(std::uint32_t sender);
   void schedule();
   void note_grant(const core::GrantScheduler::Grant& grant);
   Duration wire_time(std::size_t bytes, std::uint64_t rate) const {
@@ -128,6 +129,11 @@ Model::Model(const Scenario& scenario)
   scheduler_.set_policy(s_.sender_by_sender ? core::GrantScheduler::Policy::kStrict : s_.policy);
   for (std::uint32_t i = 0; i < senders_.size(); ++i) {
     senders_[i].sent = senders_[i].total = s_.first_count;
+    if (s_.congestion) {
+      senders_[i].flow.emplace(core::Flow::Limits{.rate_bits_per_second = s_.link_bits_per_second,
+                                                  .block_wire_bytes = s_.block_wire_bytes,
+                                                  .congestion = *s_.congestion});
+    }
     known_[i].source = *scheduler_.add_source(scheduled_job_of(i));
     sender_of_[known_[i].source] = i;
     jobs_[s_.senders[i].job].senders.push_back(i);
@@ -156,6 +162,7 @@ void Model::start(std::uint32_t j) {
     known_[i].left = spec.blocks;
     const std::uint32_t unscheduled = scheduler_.unscheduled_blocks(senders_.size());
     const bool announces = s_.announce && senders_.size() * s_.block_wire_bytes > s_.buffer_bytes;
+    senders_[i].phase_blocks = spec.blocks * spec.stated_total;
     senders_[i].begin(spec.blocks, announces ? 0 : unscheduled);
     senders_[i].heard_at = now_ + s_.senders[i].late;
     push(now_ + s_.senders[i].late, What::kSend, i);
@@ -167,10 +174,11 @@ void Model::start(std::uint32_t j) {
 void Model::pump(std::uint32_t i) {
   SenderState& sender = senders_[i];
   const Sender& spec = s_.senders[i];
+  if (sender.flow) sender.flow->on_tick(now_);
   if (now_ < sender.uplink_free) return;
   if (now_ >= spec.dead_from && now_ < spec.dead_until) return;
   Packet packet;
-  if (!sender.next(packet, spec.ignores_grants, now_)) return;
+  if (!sender.next(packet, s_.grants && !spec.ignores_grants, now_)) return wake(i);
   packet.sender = i;
   packet.wire_bytes = s_.block_wire_bytes;
   if (packet.announcement) {
@@ -178,6 +186,7 @@ void Model::pump(std::uint32_t i) {
   } else if (s_.last_wire_bytes > 0 && packet.block + 1 == s_.jobs[spec.job].blocks) {
     packet.wire_bytes = s_.last_wire_bytes;
   }
+  sender.on_sent(packet, now_);
   const std::uint64_t rate =
       spec.uplink_bits_per_second > 0 ? spec.uplink_bits_per_second : s_.link_bits_per_second;
   sender.uplink_free = now_ + wire_time(packet.wire_bytes, rate);
@@ -226,10 +235,12 @@ void Model::queue(const Event& e) {
 }
 
 void Model::receive(const Packet& packet) {
-  scheduler_.on_data(known_[packet.sender].source, packet.sent, packet.waiting, packet.wire_bytes,
-                     packet.marked, now_);
+  if (s_.grants) {
+    scheduler_.on_data(known_[packet.sender].source, packet.sent, packet.waiting, packet.wire_bytes,
+                       packet.marked, now_);
+  }
   if (packet.announcement) return;
-  push(now_ + delay_of(packet.sender), What::kAck, packet.sender, packet.sent);
+  push(now_ + delay_of(packet.sender), What::kAck, packet.sender, 0, packet);
   if (packet.iteration == senders_[packet.sender].iteration) block_came(packet);
 }
 
@@ -281,6 +292,15 @@ void Model::note_grant(const core::GrantScheduler::Grant& grant) {
   push(now_ + delay_of(i), What::kGrant, i, grant.total_blocks);
 }
 
+/// A sender that its controller's pace or a timer of it holds up comes back.
+void Model::wake(std::uint32_t i) {
+  const Instant at = std::max(senders_[i].next_time(now_), now_ + Duration::ns(1));
+  Instant& wake_at = senders_[i].wake_at;
+  if (at >= Instant::never() || (wake_at > now_ && wake_at <= at)) return;
+  wake_at = at;
+  push(at, What::kSend, i);
+}
+
 void Model::schedule() {
   while (const auto grant = scheduler_.next_grant(now_)) note_grant(*grant);
   const Instant at = scheduler_.next_time(now_);
@@ -306,7 +326,7 @@ void Model::handle(const Event& e) {
       senders_[e.who].on_grant(e.number);
       return pump(e.who);
     case What::kAck:
-      senders_[e.who].on_ack(e.number, now_);
+      senders_[e.who].on_ack(e.packet, now_);
       return pump(e.who);
     case What::kProbe:
       return probe(e.who, e.number);

@@ -5,13 +5,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
+#include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/time.h"
 #include "dataplane/core/grant_scheduler.h"
 
-/// Many senders, one switch, one receiver: what the production grant scheduler makes of them,
-/// packet by packet, in virtual time. Blocks carry nothing; everything follows from the seed.
+/// Many senders, one switch, one receiver: what the production grant scheduler and the
+/// production controllers make of them, packet by packet, in virtual time. Blocks carry nothing;
+/// everything follows from the seed.
 namespace gradplane::sim::incast {
 
 struct Sender {
@@ -46,6 +49,10 @@ struct Scenario {
   std::size_t mark_bytes = 0;           // congestion experienced is marked above; 0: never
   double loss = 0;                      // of data, after the queue
   double grant_loss = 0;
+  bool grants = true;
+  /// What every sender's window follows; none: it has no window, and sends as grants allow. With
+  /// both, send = min(grant, window).
+  std::optional<CongestionSettings> congestion;
   bool tell_link = true;    // the scheduler knows the link's rate
   bool tell_buffer = true;  // and the buffer
   /// Where a sender's share of the window is less than a block, it announces itself by a header

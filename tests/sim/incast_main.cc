@@ -9,19 +9,21 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/incast.h"
+#include "tests/sim/contestant.h"
 
 namespace {
 
 using gradplane::Duration;
 using gradplane::Instant;
 using gradplane::sim::incast::Job;
+using gradplane::sim::incast::kContestants;
 using gradplane::sim::incast::Outcome;
 using gradplane::sim::incast::Scenario;
 
 struct Options {
   std::vector<std::size_t> senders = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
   std::vector<std::string> orders = {"block", "sender"};
+  std::vector<std::string> controllers = {"grants"};
   std::uint32_t blocks = 0;  // of each sender; 0: so many that all together are total_blocks
   std::uint32_t total_blocks = 32'000;
   double mbit_per_s = 1000;
@@ -82,8 +84,13 @@ double part_of(const std::vector<double>& values, double part) {
 }
 
 /// Whether it kept what was asked for.
-bool report(const Options& options, std::size_t senders, const std::string& order) {
-  const Scenario s = scenario_of(options, senders, order == "sender");
+bool report(const Options& options, std::size_t senders, const std::string& order,
+            const std::string& controller) {
+  Scenario s = scenario_of(options, senders, order == "sender");
+  if (!gradplane::sim::incast::choose(controller, s)) {
+    std::fprintf(stderr, "incast: no controller '%s'; see --help\n", controller.c_str());
+    return false;
+  }
   const Outcome o = gradplane::sim::incast::run(s);
   const double bound_s = gradplane::sim::incast::bound(s).to_seconds();
   const double time_s = seconds(o.iterations[0][0].end);
@@ -95,8 +102,8 @@ bool report(const Options& options, std::size_t senders, const std::string& orde
   std::vector<double> victim;
   for (const Duration delay : o.victim_delays) victim.push_back(delay.to_seconds());
   std::sort(victim.begin(), victim.end());
-  std::printf("{\"senders\": %zu, \"order\": \"%s\", \"controller\": \"grants\", ", senders,
-              order.c_str());
+  std::printf("{\"senders\": %zu, \"order\": \"%s\", \"controller\": \"%s\", ", senders,
+              order.c_str(), controller.c_str());
   std::printf("\"blocks\": %u, \"time_s\": %.6f, \"bound_s\": %.6f, \"time_over_bound\": %.4f, ",
               s.jobs[0].blocks, time_s, bound_s, time_s / bound_s);
   std::printf("\"spread\": %.4f, \"drops\": %" PRIu64 ", \"sent_again\": %" PRIu64 ", ", spread,
@@ -121,6 +128,7 @@ int main(int argc, char** argv) {
   app.add_option("--senders", options.senders, "how many, one or more numbers");
   app.add_option("--order", options.orders, "of grants: block, sender")
       ->check(CLI::IsMember({"block", "sender"}));
+  app.add_option("--controller", options.controllers, std::string(kContestants));
   app.add_option("--blocks", options.blocks, "of each sender");
   app.add_option("--total-blocks", options.total_blocks, "of all senders, without --blocks");
   app.add_option("--mbit", options.mbit_per_s, "rate of every link, Mbit/s");
@@ -138,7 +146,11 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   bool kept = true;
   for (const std::size_t senders : options.senders) {
-    for (const std::string& order : options.orders) kept = report(options, senders, order) && kept;
+    for (const std::string& order : options.orders) {
+      for (const std::string& controller : options.controllers) {
+        kept = report(options, senders, order, controller) && kept;
+      }
+    }
   }
   return kept ? 0 : 1;
 }

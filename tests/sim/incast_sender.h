@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 
 #include "dataplane/base/time.h"
+#include "dataplane/core/flow.h"
 
 namespace gradplane::sim::incast {
 
@@ -16,8 +18,10 @@ struct Packet {
   std::uint32_t sent = 0;     // the sender's count, with this one
   std::uint32_t waiting = 0;  // what it still has queued
   std::size_t wire_bytes = 0;
+  Instant sent_at;
   bool announcement = false;
-  bool marked = false;
+  bool again = false;   // the block was sent before
+  bool marked = false;  // on the way; its ack tells of it
 };
 
 /// The sender's side of the rules of grants: send while fewer were sent than granted, and as many
@@ -28,14 +32,22 @@ class SenderState {
   /// sender announces itself.
   void begin(std::uint32_t blocks, std::uint32_t unscheduled);
   /// The next packet, without what the network knows; false when the sender may not send.
-  bool next(Packet& packet, bool ignores_grants, Instant now);
+  /// `granted`: whether it takes credit to send.
+  bool next(Packet& packet, bool granted, Instant now);
   void on_grant(std::uint32_t new_total);
-  void on_ack(std::uint32_t acked, Instant now);
+  void on_ack(const Packet& acked, Instant now);
+  /// `packet`, which next() gave, has left.
+  void on_sent(const Packet& packet, Instant now);
+  /// When the controller should be asked again, if nothing happens before.
+  Instant next_time(Instant now) const;
   /// Nothing was heard: the oldest block goes again, whatever the credit; who has none in flight
   /// and was never heard announces itself again. To lack credit is no reason to send.
   void probe(Instant now);
   bool idle() const { return fresh_ == blocks_ && lost_.empty() && in_flight_.empty(); }
 
+  std::optional<core::Flow> flow;  // none: credit alone limits
+  double phase_blocks = 0;         // that the controller is told an iteration brings
+  Instant wake_at = Instant::never();
   std::uint32_t sent = 0;   // packets, modulo 2^32
   std::uint32_t total = 0;  // granted
   std::uint32_t iteration = 0;
@@ -62,7 +74,8 @@ class SenderState {
   std::uint32_t unscheduled_until_ = 0;  // may be sent up to this count
   bool announces_ = false;
   bool probes_ = false;
-  bool known_ = false;  // the receiver has answered to this burst, by credit or by acks
+  bool known_ = false;       // the receiver has answered to this burst, by credit or by acks
+  std::uint32_t acked_ = 0;  // packets of this iteration
   std::deque<std::uint32_t> lost_;
   std::deque<Flight> in_flight_;
 };

@@ -6,6 +6,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "dataplane/base/assert.h"
+#include "tests/sim/contestant.h"
+
 namespace gradplane::sim::interleave {
 namespace {
 
@@ -17,9 +20,11 @@ Duration from_seconds(double seconds) {
   return Duration::ns(static_cast<std::int64_t>(seconds * 1e9));
 }
 
-incast::Scenario network(std::uint64_t seed) {
+incast::Scenario network(const Setting& setting) {
   incast::Scenario s;
-  s.seed = seed;
+  s.seed = setting.seed;
+  s.policy = setting.policy;
+  s.mark_bytes = setting.mark_bytes;
   s.link_bits_per_second = 1'000'000'000;
   s.delay = Duration::us(50);
   s.buffer_bytes = 64 << 10;
@@ -48,15 +53,20 @@ void add_job(incast::Scenario& s, const Training& training, std::uint32_t iterat
   s.senders.insert(s.senders.end(), kSendersOfJob, sender);
 }
 
+incast::Outcome run_with(incast::Scenario& s, const Setting& setting) {
+  GP_ASSERT(incast::choose(setting.contestant, s));
+  return incast::run(s);
+}
+
 /// From start to start, and of the communication, of a job that is alone.
 struct Alone {
   double iteration_s = 0;
   double communication_s = 0;
 };
-Alone alone(const Training& training, std::uint64_t seed) {
-  incast::Scenario s = network(seed);
+Alone alone(const Training& training, const Setting& setting) {
+  incast::Scenario s = network(setting);
   add_job(s, training, 4, 0);
-  const incast::Outcome o = incast::run(s);
+  const incast::Outcome o = run_with(s, setting);
   const std::vector<incast::Iteration>& i = o.iterations[0];
   return {.iteration_s = (i[3].start - i[1].start).to_seconds() / 2,
           .communication_s = (i[2].end - i[2].start).to_seconds()};
@@ -86,19 +96,19 @@ double mean_of(const std::vector<double>& values) {
 }  // namespace
 
 Result run(const Setting& setting) {
-  incast::Scenario s = network(setting.seed);
-  s.policy = setting.policy;
+  incast::Scenario s = network(setting);
   for (const Training& training : setting.jobs) {
     add_job(s, training, setting.iterations, setting.offset);
     s.jobs.back().jitter = setting.jitter;
   }
-  const incast::Outcome o = incast::run(s);
+  const incast::Outcome o = run_with(s, setting);
   Result result;
   result.finished = o.finished;
+  result.drops = o.drops;
   std::vector<std::vector<double>> ratios;
   std::vector<double> late;
   for (std::size_t j = 0; j < setting.jobs.size(); ++j) {
-    const double isolated_s = alone(setting.jobs[j], setting.seed).iteration_s;
+    const double isolated_s = alone(setting.jobs[j], setting).iteration_s;
     ratios.emplace_back();
     for (std::size_t i = 0; i + 1 < o.iterations[j].size(); ++i) {
       const Duration took = o.iterations[j][i + 1].start - o.iterations[j][i].start;
@@ -119,12 +129,13 @@ Result run(const Setting& setting) {
 Step step(double gap, core::GrantScheduler::Policy policy) {
   // Long enough that neither job waits for the other's computing.
   const Training training{.period_s = 0.2, .share = 0.5, .stated_total = 1};
-  incast::Scenario s = network(1);
-  s.policy = policy;
+  Setting setting;
+  setting.policy = policy;
+  incast::Scenario s = network(setting);
   add_job(s, training, 2, 0);
   add_job(s, training, 2, gap);
   const incast::Outcome o = incast::run(s);
-  const double whole_s = alone(training, 1).communication_s;
+  const double whole_s = alone(training, setting).communication_s;
   const auto gap_of = [&](std::size_t i) {
     return (o.iterations[1][i].start - o.iterations[0][i].start).to_seconds() / whole_s;
   };

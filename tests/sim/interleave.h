@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tests/sim/incast.h"
@@ -21,6 +22,8 @@ struct Training {
 struct Setting {
   std::vector<Training> jobs;
   core::GrantScheduler::Policy policy = core::GrantScheduler::Policy::kFair;
+  std::string contestant = "grants";  // what limits senders, as contestant.h names it
+  std::size_t mark_bytes = 0;         // ECN threshold of the downlink
   std::uint32_t iterations = 60;
   double offset = 0.01;  // each job starts this part of its communication after the one before
   double jitter = 0;     // standard deviation of the compute time, as a part of it
@@ -29,6 +32,7 @@ struct Setting {
 
 struct Result {
   bool finished = false;
+  std::uint64_t drops = 0;
   std::vector<double> ratios;  // of every iteration but each job's last, over the isolated time
   double mean = 0;
   double p99 = 0;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/sim/contestant.h"
 #include "tests/sim/interleave.h"
 
 namespace {
@@ -22,33 +23,50 @@ const std::vector<std::pair<std::string, GrantScheduler::Policy>> kPolicies = {
     {"mltcp", GrantScheduler::Policy::kMltcp},
     {"strict", GrantScheduler::Policy::kStrict}};
 
-bool report(const std::string& name, Setting setting) {
+void print(const std::string& name, const Setting& s, const std::string& policy, const Result& r) {
+  std::printf("{\"setting\": \"%s\", \"jobs\": %zu, \"share\": %.3f, \"jitter\": %.3f, ",
+              name.c_str(), s.jobs.size(), s.jobs[0].share, s.jitter);
+  std::printf("\"controller\": \"%s\", \"policy\": \"%s\", \"seed\": %llu, ", s.contestant.c_str(),
+              policy.c_str(), static_cast<unsigned long long>(s.seed));
+  std::printf("\"iterations\": %u, \"mean\": %.4f, \"p99\": %.4f, \"settled_mean\": %.4f, ",
+              s.iterations, r.mean, r.p99, r.settled_mean);
+  std::printf("\"converged_at\": %d, \"drops\": %llu, \"finished\": %s}\n", r.converged_at,
+              static_cast<unsigned long long>(r.drops), r.finished ? "true" : "false");
+}
+
+/// Grants under each policy; a controller as it is, and decorated.
+bool report(const std::string& name, Setting setting, const std::string& controller) {
   bool finished = true;
-  for (const auto& [policy_name, policy] : kPolicies) {
-    setting.policy = policy;
+  const auto run = [&](const std::string& policy) {
     const Result r = gradplane::sim::interleave::run(setting);
-    std::printf("{\"setting\": \"%s\", \"jobs\": %zu, \"share\": %.3f, \"jitter\": %.3f, ",
-                name.c_str(), setting.jobs.size(), setting.jobs[0].share, setting.jitter);
-    std::printf("\"policy\": \"%s\", \"seed\": %llu, \"iterations\": %u, ", policy_name.c_str(),
-                static_cast<unsigned long long>(setting.seed), setting.iterations);
-    std::printf("\"mean\": %.4f, \"p99\": %.4f, \"settled_mean\": %.4f, \"converged_at\": %d, ",
-                r.mean, r.p99, r.settled_mean, r.converged_at);
-    std::printf("\"finished\": %s}\n", r.finished ? "true" : "false");
+    print(name, setting, policy, r);
     finished = finished && r.finished;
+  };
+  setting.contestant = controller;
+  if (controller == "grants") {
+    for (const auto& [policy_name, policy] : kPolicies) {
+      setting.policy = policy;
+      run(policy_name);
+    }
+    return finished;
   }
+  run("fair");
+  setting.contestant += "+mltcp";
+  run("mltcp");
   return finished;
 }
 
-Setting alike(std::size_t jobs, double share) {
+Setting alike(std::size_t jobs, double share, double period_s = Training{}.period_s) {
   Training training;
   training.share = share;
+  training.period_s = period_s;
   Setting setting;
   setting.jobs.assign(jobs, training);
   return setting;
 }
 
 /// The settings of the published predictions, and what disturbs them.
-bool report_all(std::uint64_t seed, std::uint32_t iterations) {
+bool report_all(const Setting& common, const std::string& controller) {
   std::vector<std::pair<std::string, Setting>> all;
   all.emplace_back("2 jobs", alike(2, 0.5));
   all.emplace_back("2 jobs, short communication", alike(2, 0.29));
@@ -71,9 +89,10 @@ bool report_all(std::uint64_t seed, std::uint32_t iterations) {
   all.back().second.jobs[1].period_s *= 2;
   bool finished = true;
   for (auto& [name, setting] : all) {
-    setting.seed = seed;
-    setting.iterations = iterations;
-    finished = report(name, setting) && finished;
+    setting.seed = common.seed;
+    setting.iterations = common.iterations;
+    setting.mark_bytes = common.mark_bytes;
+    finished = report(name, setting, controller) && finished;
   }
   return finished;
 }
@@ -84,15 +103,33 @@ int main(int argc, char** argv) {
   CLI::App app("Times the iterations of jobs that share a downlink, in virtual time.");
   std::size_t jobs = 0;
   double share = 0.5;
+  double period_ms = Training{}.period_s * 1e3;
   Setting setting;
+  std::vector<std::string> controllers = {"grants"};
+  app.add_option("--controller", controllers, std::string(gradplane::sim::incast::kContestants));
+  app.add_option("--mark", setting.mark_bytes, "ECN threshold, bytes; 0: none");
   app.add_option("--jobs", jobs, "how many alike; without it, all settings of the predictions");
   app.add_option("--share", share, "communication of a job that is alone, as a part of its period");
+  app.add_option("--period-ms", period_ms, "of a job that is alone");
   app.add_option("--iterations", setting.iterations, "how many")->check(CLI::Range(12, 10'000));
   app.add_option("--jitter", setting.jitter, "of the compute time, standard deviation, 0 to 1");
   app.add_option("--offset", setting.offset, "between starts, in parts of the communication");
   app.add_option("--seed", setting.seed, "of the jitter");
   CLI11_PARSE(app, argc, argv);
-  if (jobs == 0) return report_all(setting.seed, setting.iterations) ? 0 : 1;
-  setting.jobs = alike(jobs, share).jobs;
-  return report("as asked", setting) ? 0 : 1;
+  bool finished = true;
+  for (const std::string& controller : controllers) {
+    gradplane::sim::incast::Scenario any;
+    any.senders.resize(1);
+    if (!gradplane::sim::incast::choose(controller, any)) {
+      std::fprintf(stderr, "interleave: no controller '%s'; see --help\n", controller.c_str());
+      return 1;
+    }
+    if (jobs == 0) {
+      finished = report_all(setting, controller) && finished;
+      continue;
+    }
+    setting.jobs = alike(jobs, share, period_ms / 1e3).jobs;
+    finished = report("as asked", setting, controller) && finished;
+  }
+  return finished ? 0 : 1;
 }
