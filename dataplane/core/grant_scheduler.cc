@@ -179,7 +179,7 @@ void GrantScheduler::begin_burst(SourceState& s, bool unscheduled, std::uint32_t
   if (job.active == 0) {
     ++job.burst;
     job.floor = 0;
-    job.virtual_time = std::max(job.virtual_time, arrived_time());
+    job.virtual_time = std::max(job.virtual_time, virtual_time_);
   }
   if (s.burst != job.burst) s.in_burst = 0;
   s.burst = job.burst;

@@ -153,7 +153,7 @@ double GrantScheduler::weight_of(const JobState& job) const {
 }
 
 /// The virtual time of what has come, while virtual_time_ is that of what was granted. A job that
-/// joins the others has nothing under way: it begins here, or it would be a window behind them.
+/// had nothing to be granted for a moment, since all it has is under way, is no further behind.
 double GrantScheduler::arrived_time() const {
   double weights = 0;
   for (const JobState& job : jobs_) weights += job.active > 0 ? weight_of(job) : 0;

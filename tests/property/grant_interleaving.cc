@@ -32,7 +32,7 @@ TEST_CASE("two jobs shift in an iteration as the published formula says, within 
     const double predicted = predicted_shift(mltcp.gap, 1.75, 0.25);
     CHECK(std::abs((mltcp.next_gap - mltcp.gap) / predicted - 1) < 0.1);
     const Step fair = step(gap, Policy::kFair);
-    CHECK(std::abs(fair.next_gap - fair.gap) < 0.01);
+    CHECK(std::abs(fair.next_gap - fair.gap) < 0.001);
   }
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("jobs that fit take turns under mltcp and strict, and stay in each oth
     double fair_at_least;
     double settled_at_most;
   };
-  for (const Case& c : {Case{2, 0.5, 1.45, 1.02}, Case{2, 0.29, 1.25, 1.02},
+  for (const Case& c : {Case{2, 0.5, 1.4, 1.02}, Case{2, 0.29, 1.2, 1.02},
                         Case{3, 1.0 / 3, 1.3, 1.02}, Case{4, 0.25, 1.3, 1.03}}) {
     CAPTURE(c.jobs, c.share);
     const Result fair = run_alike(c.jobs, c.share, Policy::kFair);
@@ -59,7 +59,7 @@ TEST_CASE("jobs that fit take turns under mltcp and strict, and stay in each oth
 }
 
 TEST_CASE("jobs that do not fit gain what there is to gain") {
-  CHECK(run_alike(2, 0.6, Policy::kFair).mean > 1.55);
+  CHECK(run_alike(2, 0.6, Policy::kFair).mean > 1.45);
   CHECK(run_alike(2, 0.6, Policy::kMltcp).settled_mean < 1.21);
 }
 

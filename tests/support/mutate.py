@@ -35,6 +35,12 @@ RATES = "tests/unit/unit_congestion_rates"
 FLOW = "tests/unit/unit_flow_congestion"
 ITERATION = "tests/unit/unit_iteration_ratio"
 SEEDS = "tests/sim/simulate --tolerant --count 300 --stop"
+SCHEDULER = "dataplane/core/grant_scheduler.cc"
+TURNS = "dataplane/core/grant_turns.cc"
+GRANTS = "tests/unit/unit_grant_scheduler"
+GRANT_GUARDS = "tests/unit/unit_grant_guards"
+GRANT_POLICIES = "tests/unit/unit_grant_policies"
+GRANT_RULES = "tests/property/property_grant_rules"
 TEST_SECONDS = 120
 
 
@@ -239,6 +245,29 @@ MUTATIONS = [
              "  iteration_->on_settled(slot, edge.peer, settled);\n", "", FLOW),
     Mutation("an iteration ends where a bucket comes again", "dataplane/core/iteration.cc",
              "bucket == 0 || last_seen_[bucket] == number_", "bucket == 0", ITERATION),
+    Mutation("no grant exceeds the window", TURNS,
+             "outstanding_ + blocks > window_.blocks(now)", "false", GRANTS),
+    Mutation("grants are paced", TURNS, "if (window_.free_at() > now) {", "if (false) {", GRANTS),
+    Mutation("what expired is used before more is granted", TURNS,
+             "s.unheard == 0 && s.expired == 0", "s.unheard == 0", GRANTS),
+    Mutation("who is silent gets no more credit", TURNS,
+             "s.unheard == 0 && s.expired == 0", "s.expired == 0", GRANT_RULES),
+    Mutation("sources take turns by blocks", TURNS,
+             "{s.in_burst, ++sequence_}", "{0, ++sequence_}", GRANTS),
+    Mutation("jobs take turns by weight", TURNS,
+             "if (policy_ == Policy::kWeighted) return job.weight;", "", GRANT_POLICIES),
+    Mutation("losses return their credit", TURNS,
+             "const Instant missed = s.missing > 0 ? s.missing_until : Instant::never();",
+             "const Instant missed = Instant::never();", GRANTS),
+    Mutation("only credit that was given is outstanding when a count jumps", SCHEDULER,
+             "std::min(ahead - 1, unused - s.expired)", "ahead - 1", GRANT_GUARDS),
+    Mutation("one job's marks do not slow another", SCHEDULER,
+             "cut = std::min(cut, job.path.take_cut());",
+             "cut = std::max(cut == 1 ? 0 : cut, job.path.take_cut());", GRANT_GUARDS),
+    Mutation("slow senders are capped", "dataplane/core/source_cap.cc",
+             "if (took > allowed)", "if (false)", GRANT_GUARDS),
+    Mutation("a job that rested does not make up for it", SCHEDULER,
+             "job.virtual_time = std::max(job.virtual_time, virtual_time_);", "", GRANT_POLICIES),
 ]
 
 
