@@ -19,8 +19,6 @@ constexpr Duration kRttLifetime = Duration::seconds(10);
 constexpr Duration kProbeRttTime = Duration::ms(200);
 constexpr double kLeastWindow = 4;
 constexpr double kFirstWindow = 10;
-/// Shorter rounds would measure how acks are bundled.
-constexpr Duration kShortestRound = Duration::ms(1);
 
 }  // namespace
 
@@ -90,7 +88,8 @@ void Bbr::count_round(const AckEvent& event) {
   if (event.now > round_start_) round_acked_ += event.acked_blocks;
   const Duration elapsed = event.now - round_start_;
   const bool drained = event.in_flight_blocks <= event.acked_blocks;
-  const Duration least = drained ? rtprop_ : std::max(rtprop_, kShortestRound);
+  // A shorter round would measure how acks are bundled.
+  const Duration least = drained ? rtprop_ : rtprop_ + kAckHolding;
   if (elapsed > Duration() && elapsed >= least) end_round(event.now, elapsed);
   in_round_ = in_round_ && !drained;
 }
@@ -98,18 +97,19 @@ void Bbr::count_round(const AckEvent& event) {
 /// Section 4.3: drain, probe, and measure the round trip when it was not seen for long.
 void Bbr::advance(const AckEvent& event) {
   const Instant now = event.now;
-  if (state_ == State::kDrain && event.in_flight_blocks <= path_blocks()) {
+  const std::uint32_t left = event.in_flight_blocks - event.acked_blocks;
+  if (state_ == State::kDrain && (left == 0 || left <= path_blocks() + held_blocks())) {
     state_ = State::kProbe;
     cycle_ = 2;
-    state_until_ = now + rtprop_;
+    state_until_ = now + rtprop_ + kAckHolding;
   } else if (state_ == State::kProbe && now >= state_until_) {
     cycle_ = (cycle_ + 1) % kCycle;
-    state_until_ = now + rtprop_;
+    state_until_ = now + rtprop_ + kAckHolding;
   } else if (state_ == State::kProbeRtt && now >= state_until_) {
     rtprop_at_ = now;
     state_ = full_rounds_ >= kFullRounds ? State::kProbe : State::kStartup;
     cycle_ = 2;
-    state_until_ = now + rtprop_;
+    state_until_ = now + rtprop_ + kAckHolding;
     reactions_.set_reason(Reason::kPath);
   }
   if (state_ != State::kProbeRtt && rtprop_ > Duration() && now > rtprop_at_ + kRttLifetime) {
@@ -145,12 +145,14 @@ Decision Bbr::decide(Instant /*now*/) const {
     return {.window_blocks = silent_ ? kLeastWindow : kFirstWindow, .pacing_bits_per_second = 0};
   }
   const bool starting = state_ == State::kStartup || state_ == State::kDrain;
-  // Short round trips hold less than one bundle of acks.
-  const double path = rate * std::max(rtprop_, kShortestRound).to_seconds();
-  double window = std::clamp((starting ? kHighGain : kWindowGain) * path, kLeastWindow, kMaxWindow);
+  const double path = (starting ? kHighGain : kWindowGain) * path_blocks();
+  double window = std::clamp(path + held_blocks(), kLeastWindow, kMaxWindow);
   if (silent_ || state_ == State::kProbeRtt) window = kLeastWindow;
+  // Single blocks, each acked late, could not show that the path does more.
+  const double least = kLeastWindow / (rtprop_ + kAckHolding).to_seconds();
+  const double pace = std::max(pacing_gain() * rate, least);
   return {.window_blocks = window,
-          .pacing_bits_per_second = pacing_of(path_.bits_per_second(pacing_gain() * rate))};
+          .pacing_bits_per_second = pacing_of(path_.bits_per_second(pace))};
 }
 
 }  // namespace gradplane::congestion

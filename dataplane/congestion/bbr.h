@@ -12,8 +12,9 @@ namespace gradplane::congestion {
 /// The controller that LTP follows (Chen et al., IWQoS 2023): a window and a pace from the largest
 /// delivery rate and the smallest round trip of late, as BBR does it (Cardwell et al., ACM Queue
 /// 14(5), 2016; draft-cardwell-iccrg-bbr-congestion-control-00). Loss that is not congestion does
-/// not shrink it, nor does any other but silence. Delivery rates are those of whole round trips,
-/// since acks here come for many blocks at once.
+/// not shrink it, nor does any other but silence. Acks here come for many blocks at once, and may
+/// be held back: delivery rates are those of whole round trips, and the window has room for what is
+/// sent meanwhile.
 class Bbr final : public Controller {
  public:
   explicit Bbr(Path path) : path_(path) {}
@@ -43,6 +44,8 @@ class Bbr final : public Controller {
   void advance(const AckEvent& event);
   double pacing_gain() const;
   double path_blocks() const { return bottleneck_rate() * rtprop_.to_seconds(); }
+  /// What the pace sends while an ack is held back.
+  double held_blocks() const { return bottleneck_rate() * kAckHolding.to_seconds(); }
 
   static constexpr std::size_t kRateRounds = 10;
 

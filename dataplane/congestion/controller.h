@@ -38,7 +38,6 @@ struct LossEvent {
   Instant now = {};
   Why why = Why::kGap;
   std::uint32_t lost_blocks = 0;
-  std::uint32_t in_flight_blocks = 0;  // before this event
   Duration smoothed_rtt = {};
 };
 

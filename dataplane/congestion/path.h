@@ -24,9 +24,14 @@ struct Path {
   }
 };
 
+/// So long may a peer hold an ack back. It says how long it did, so that round trips are without
+/// it.
+inline constexpr Duration kAckHolding = Duration::ms(4);
+
 /// What a rate that is known does not have to wait for beyond a round trip: acks that are held
 /// back, or a busy processor. A paced flow cannot fill a queue by itself.
 inline constexpr Duration kPacedPatience = Duration::ms(10);
+static_assert(kAckHolding < kPacedPatience);
 /// The window of a controller that limits by its rate: what the rate sends in a round trip, and
 /// kPacedPatience more. The rate alone would let a dead path swallow blocks without end (Li et al.,
 /// HPCC, SIGCOMM 2019, section 5, adds such a window to DCQCN).

@@ -14,6 +14,7 @@ namespace {
 constexpr Duration kInitialProbeTimeout = Duration::ms(20);
 constexpr Duration kMinProbeTimeout = Duration::ms(5);
 static_assert(kMaxAckDelay < kMinProbeTimeout, "an ack that waits is no lost ack");
+static_assert(kMaxAckDelay <= congestion::kAckHolding);
 constexpr Duration kMaxProbeTimeout = Duration::ms(500);
 /// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.
 constexpr Duration kMaxRtt = Duration::seconds(1);
@@ -156,7 +157,6 @@ void Flow::on_silence(Instant now) {
   controller_->on_loss({.now = now,
                         .why = congestion::LossEvent::Why::kSilence,
                         .lost_blocks = 0,
-                        .in_flight_blocks = in_flight_,
                         .smoothed_rtt = smoothed_});
   follow_controller(now);
 }
@@ -166,7 +166,6 @@ void Flow::on_lost(Instant now, std::uint32_t blocks) {
   controller_->on_loss({.now = now,
                         .why = congestion::LossEvent::Why::kGap,
                         .lost_blocks = blocks,
-                        .in_flight_blocks = in_flight_,
                         .smoothed_rtt = smoothed_});
   in_flight_ -= blocks;
   counts_.suspected_lost += blocks;

@@ -55,7 +55,6 @@ inline void lose(congestion::Controller& c, Instant now, Duration rtt, std::uint
   c.on_loss({.now = now,
              .why = congestion::LossEvent::Why::kGap,
              .lost_blocks = blocks,
-             .in_flight_blocks = blocks,
              .smoothed_rtt = rtt});
 }
 
@@ -63,7 +62,6 @@ inline void fall_silent(congestion::Controller& c, Instant now, Duration rtt) {
   c.on_loss({.now = now,
              .why = congestion::LossEvent::Why::kSilence,
              .lost_blocks = 0,
-             .in_flight_blocks = 1,
              .smoothed_rtt = rtt});
 }
 
