@@ -85,6 +85,7 @@ class Simulation {
                            .strict_rounds = scenario_.tolerance.strict_rounds,
                            .slack = scenario_.tolerance.slack,
                            .absent_after = scenario_.tolerance.absent_after};
+    config.congestion = scenario_.congestion;
     engine::fill_local_plan(config, scenario_.plan, member.node,
                             std::vector<std::uint64_t>(scenario_.plan.members.size(), rate));
     return config;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <random>
 
+#include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/time.h"
 
 namespace gradplane::sim {
@@ -23,6 +24,16 @@ class Dice {
   /// Zero half of the time: faults that are off show what the others do alone.
   double maybe(double max) {
     return coin() ? 0 : std::uniform_real_distribution<>(0, max)(random_);
+  }
+
+  /// Any controller, half of the time the default; some with MLTCP.
+  CongestionSettings congestion() {
+    CongestionSettings settings;
+    if (coin()) return settings;
+    settings.controller = static_cast<ControllerKind>(below(kControllerNames.size()));
+    settings.rate_bits_per_second = 50'000'000 * (1 + below(20));
+    if (coin()) settings.mltcp.emplace();
+    return settings;
   }
 
  private:

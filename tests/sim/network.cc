@@ -108,6 +108,9 @@ void Network::leave_switch(Flight flight) {
     ++dropped_;
     return;
   }
+  if (model_.mark_bytes > 0 && queued >= static_cast<double>(model_.mark_bytes)) {
+    flight.datagram->marked = true;
+  }
   host.downlink_free =
       std::max(host.downlink_free, flight.at) + wire_time(flight.datagram->bytes.size());
   flight.at = host.downlink_free;
@@ -124,7 +127,8 @@ std::size_t SimPort::receive(std::span<port::RxDatagram> out) noexcept {
     inbox.pop_front();
     out[count] = {.payload = lent_.back()->bytes,
                   .source = lent_.back()->source,
-                  .destination_udp_port = lent_.back()->destination_port};
+                  .destination_udp_port = lent_.back()->destination_port,
+                  .congestion_experienced = lent_.back()->marked};
     ++counters_.rx_datagrams;
     counters_.rx_bytes += lent_.back()->bytes.size();
   }

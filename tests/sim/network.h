@@ -44,6 +44,7 @@ struct DelayJump {
 struct LinkModel {
   std::uint64_t bits_per_second = 0;  // of every host, each direction; 0: infinitely fast
   std::size_t queue_bytes = 1 << 20;  // drop-tail, at each host's downlink
+  std::size_t mark_bytes = 0;         // a queue that long marks (RFC 3168); 0: none does
   Duration delay = Duration::us(50);  // one way
   Duration jitter;                    // uniform on top of the delay: reorders
   double loss = 0;
@@ -87,6 +88,7 @@ class Network {
     std::vector<std::byte> bytes;
     Endpoint source;
     std::uint16_t destination_port = 0;
+    bool marked = false;
   };
   std::deque<std::shared_ptr<Datagram>>& inbox(std::uint16_t host) { return hosts_[host].inbox; }
 

@@ -111,6 +111,8 @@ Scenario random_scenario(std::uint64_t seed) {
   s.in_flight = 1 + dice.below(kMaxInFlightRounds);
   s.compute_max = Duration::us(static_cast<std::int64_t>(dice.below(5000)));
   s.paced = dice.coin();
+  s.congestion = dice.congestion();
+  if (dice.coin()) s.link.mark_bytes = s.link.queue_bytes / 4;
   return s;
 }
 

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 // Runs simulated scenarios by seed, and says how to run a failed one again.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
@@ -22,8 +23,23 @@ struct Timing {
   std::uint32_t rounds = 20;
   std::size_t in_flight = 1;
   std::size_t queue_bytes = 256 << 10;
+  std::size_t mark_bytes = 0;
+  std::string controller = "delay";
+  bool mltcp = false;
+  bool paced = true;
   double at_most = 0;  // over the bound; 0: whatever it takes
 };
+
+gradplane::CongestionSettings congestion_of(const Timing& t) {
+  gradplane::CongestionSettings settings;
+  const auto& names = gradplane::kControllerNames;
+  const auto found = std::find(names.begin(), names.end(), t.controller);
+  settings.controller = static_cast<gradplane::ControllerKind>(found - names.begin());
+  // For `fixed`: an even share of the root's link.
+  settings.rate_bits_per_second = static_cast<std::uint64_t>(t.mbit_per_s * 1e6 / t.hosts);
+  if (t.mltcp) settings.mltcp.emplace();
+  return settings;
+}
 
 /// Whether all sums were right, in the time that was asked for.
 bool time_rounds(const Timing& t, std::uint64_t seed) {
@@ -33,6 +49,9 @@ bool time_rounds(const Timing& t, std::uint64_t seed) {
   s.link.delay = gradplane::Duration::us(static_cast<std::int64_t>(t.delay_us));
   s.link.loss = t.loss;
   s.link.queue_bytes = t.queue_bytes;
+  s.link.mark_bytes = t.mark_bytes;
+  s.paced = t.paced;
+  s.congestion = congestion_of(t);
   s.plan = t.plan == "star" ? gradplane::sim::star(t.hosts) : gradplane::sim::sharded(t.hosts);
   s.block_bytes = gradplane::kDefaultBlockBytes;
   s.round_bytes = gradplane::kMaxRoundBytes;
@@ -140,6 +159,12 @@ int main(int argc, char** argv) {
   time->add_option("--in-flight", timing.in_flight, "rounds that a rank submits ahead");
   time->add_option("--at-most", timing.at_most, "over the bound, else it is a failure");
   time->add_option("--queue", timing.queue_bytes, "bytes at each downlink");
+  time->add_option("--mark", timing.mark_bytes, "a queue of so many bytes marks packets");
+  time->add_option("--controller", timing.controller, "as congestion.controller")
+      ->check(CLI::IsMember(std::vector<std::string>(gradplane::kControllerNames.begin(),
+                                                     gradplane::kControllerNames.end())));
+  time->add_flag("--mltcp", timing.mltcp, "with MLTCP");
+  time->add_flag("!--unpaced", timing.paced, "nodes do not know the rate of their links");
   CLI11_PARSE(app, argc, argv);
   if (time->parsed()) {
     return time_rounds(timing, seeds.first) ? 0 : 1;
