@@ -38,6 +38,7 @@ class Program {
     bounds_.socket_path = rounds_.socket_path = default_socket_path();
     add_run();
     add_status();
+    add_flows();
     add_bounds();
     add_rounds();
     add_check_config();
@@ -113,6 +114,18 @@ class Program {
     add_socket(metrics, status_.socket_path);
     on(metrics, [this] {
       status_.format = StatusFormat::kOpenMetrics;
+      return ended(show_status(status_));
+    });
+  }
+
+  void add_flows() {
+    CLI::App* command = app_.add_subcommand(
+        "flows", "Show what each job sends to each node, how fast, and what limits it");
+    add_socket(command, status_.socket_path);
+    command->add_flag("--json", json_, "Print JSON");
+    command->add_flag("--watch", status_.watch, "Ask again every second");
+    on(command, [this] {
+      status_.format = json_ ? StatusFormat::kFlowsJson : StatusFormat::kFlows;
       return ended(show_status(status_));
     });
   }

@@ -12,6 +12,7 @@
 #include "control/cli/daemon_client.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/output.h"
+#include "control/telemetry/flows.h"
 #include "control/telemetry/status.h"
 
 namespace gradplane::cli {
@@ -47,6 +48,10 @@ Result<std::string> render(const StatusOptions& options) {
       return telemetry::to_json(report.value()) + "\n";
     case StatusFormat::kOpenMetrics:
       return telemetry::to_openmetrics(report.value());
+    case StatusFormat::kFlows:
+      return telemetry::flows_text(report.value());
+    case StatusFormat::kFlowsJson:
+      return telemetry::flows_json(report.value());
     case StatusFormat::kText:
       break;
   }
@@ -66,7 +71,9 @@ int show_once(const StatusOptions& options, const char* before) {
 
 int show_status(const StatusOptions& options) {
   if (!options.watch) return show_once(options, "");
-  const bool repaint = stdout_is_terminal() && options.format == StatusFormat::kText;
+  const bool is_text =
+      options.format == StatusFormat::kText || options.format == StatusFormat::kFlows;
+  const bool repaint = stdout_is_terminal() && is_text;
   do {
     // On a terminal a daemon that restarts is worth waiting for; a script wants to know.
     const int code = show_once(options, repaint ? kClearScreen : "");

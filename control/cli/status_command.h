@@ -7,7 +7,8 @@
 
 namespace gradplane::cli {
 
-enum class StatusFormat : std::uint8_t { kText, kJson, kOpenMetrics };
+/// The last two are of gradplane flows.
+enum class StatusFormat : std::uint8_t { kText, kJson, kOpenMetrics, kFlows, kFlowsJson };
 
 struct StatusOptions {
   std::string socket_path;

@@ -63,6 +63,31 @@ void fields(Archive& a, Of<RankStatus> auto& s) {
 }
 
 template <typename Archive>
+void fields(Archive& a, Of<FlowStatus> auto& s) {
+  a("node", s.node);
+  a("rtt_ns", s.rtt_ns);
+  a("rtt_min_ns", s.rtt_min_ns);
+  a("rate_bits_per_second", s.rate_bits_per_second);
+  a("window_blocks", s.window_blocks);
+  a("in_flight_blocks", s.in_flight_blocks);
+  a("pacing_bits_per_second", s.pacing_bits_per_second);
+  a("granted", s.granted);
+  a("grant_blocks", s.grant_blocks);
+  a("controller", s.controller);
+  a("gain", s.gain);
+  a("limit", s.limit);
+  a("reason", s.reason);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<JobFlows> auto& s) {
+  a("id", s.id);
+  a("label", s.label);
+  a("flows", s.flows);
+  a("flows_omitted", s.flows_omitted);
+}
+
+template <typename Archive>
 void fields(Archive& a, Of<JobStatus> auto& s) {
   a("id", s.id);
   a("label", s.label);
@@ -77,6 +102,8 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("missing_count", s.missing_count);
   a("ranks", s.ranks);
   a("ranks_omitted", s.ranks_omitted);
+  a("flows", s.flows);
+  a("flows_omitted", s.flows_omitted);
   a("rounds_completed", s.rounds_completed);
   a("bytes_reduced", s.payload_bytes_received);
   a("blocks_sent", s.blocks_sent);

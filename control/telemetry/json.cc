@@ -7,7 +7,7 @@
 namespace gradplane::telemetry {
 namespace {
 
-// Ranks and peers that a shortened report tries to keep, in turn.
+// Ranks, flows and peers that a shortened report tries to keep, in turn.
 constexpr std::size_t kMaxKept = std::max(kMaxRanks, kMaxNodes);
 
 /// Leaves at most `kept` entries and counts the others.
@@ -44,6 +44,7 @@ std::string to_json(const StatusReport& report, std::size_t max_bytes) {
       std::stable_partition(job.ranks.begin(), job.ranks.end(),
                             [](const RankStatus& rank) { return rank.attached; });
       shorten(job.ranks, kept, job.ranks_omitted);
+      shorten(job.flows, kept, job.flows_omitted);
     }
     text = dump(shorter);
   }

@@ -165,6 +165,7 @@ class JsonReader {
   static std::size_t max_count(const JobStatus*) { return kMaxJobsReported; }
   static std::size_t max_count(const RankStatus*) { return kMaxRanks; }
   static std::size_t max_count(const PeerStatus*) { return kMaxNodes; }
+  static std::size_t max_count(const FlowStatus*) { return kMaxNodes; }
   static std::size_t max_count(const std::uint32_t*) { return kMaxMissingNamed; }
   static std::size_t max_count(const BoundsSource*) { return kMaxSourcesNamed; }
   static std::size_t max_count(const BoundsTensor*) { return kMaxTensorsPerPage; }

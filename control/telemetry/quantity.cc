@@ -19,6 +19,18 @@ std::string duration_text(std::uint64_t ns) {
   return fmt::format("{} d {} h", seconds / 86400, seconds / 3600 % 24);
 }
 
+std::string rate_text(std::uint64_t bits_per_second) {
+  constexpr std::array kUnits = {"bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"};
+  double value = static_cast<double>(bits_per_second);
+  std::size_t unit = 0;
+  while (value >= 1000 && unit + 1 < kUnits.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} bit/s", bits_per_second)
+                   : fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes);

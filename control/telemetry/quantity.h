@@ -11,6 +11,9 @@ namespace gradplane::telemetry {
 /// "1.5 GiB".
 std::string bytes_text(std::uint64_t bytes);
 
+/// "187.5 Mbit/s".
+std::string rate_text(std::uint64_t bits_per_second);
+
 /// "250.0 us", "3 h 12 min".
 std::string duration_text(std::uint64_t ns);
 

@@ -78,6 +78,23 @@ struct RankStatus {
   std::uint64_t rounds_completed = 0;
 };
 
+/// What a job sends to one other node, and what limits it at this moment.
+struct FlowStatus {
+  std::string node;
+  std::uint64_t rtt_ns = 0;  // smoothed; 0: not measured yet
+  std::uint64_t rtt_min_ns = 0;
+  std::uint64_t rate_bits_per_second = 0;  // in the last second, with all overhead of the wire
+  std::uint64_t window_blocks = 0;
+  std::uint64_t in_flight_blocks = 0;
+  std::uint64_t pacing_bits_per_second = 0;  // the controller's; 0: not paced
+  bool granted = false;                      // the peer gives credit
+  std::uint64_t grant_blocks = 0;            // what is left of it
+  std::string controller;                    // as in the configuration: "delay"
+  double gain = 1;                           // what MLTCP multiplies its increase by
+  std::string limit;   // "application", "peer", "window", "pacing", "peer link", "own link"
+  std::string reason;  // why the controller's window and pacing are what they are: "loss"
+};
+
 enum class JobState : std::uint8_t { kWaiting, kReady, kFailed, kEnded };
 std::string_view job_state_name(JobState state);
 
@@ -95,9 +112,19 @@ struct JobStatus : TrafficCounts {
   std::uint32_t missing_count = 0;
   std::vector<RankStatus> ranks;    // those that this daemon knows of
   std::uint32_t ranks_omitted = 0;  // known, but left out to keep the report short
+  std::vector<FlowStatus> flows;
+  std::uint32_t flows_omitted = 0;
 
   std::uint64_t blocks_duplicate = 0;  // received again and not counted again
   ReasonCounts drops;                  // packets of this job that were refused
+};
+
+/// Of a job, what gradplane flows prints.
+struct JobFlows {
+  std::uint32_t id = 0;
+  std::string label;
+  std::vector<FlowStatus> flows;
+  std::uint32_t flows_omitted = 0;
 };
 
 struct StatusReport {
@@ -116,8 +143,8 @@ struct StatusReport {
   ReasonCounts control_rejected;  // control socket: refused connections and messages, by reason
 };
 
-/// One JSON object of at most `max_bytes` (0: no limit). When all does not fit, ranks and peers are
-/// left out, evenly, and counted in *_omitted. Bytes that are not UTF-8 are replaced.
+/// One JSON object of at most `max_bytes` (0: no limit). When all does not fit, ranks, flows and
+/// peers are left out, evenly, and counted in *_omitted. Bytes that are not UTF-8 are replaced.
 std::string to_json(const StatusReport& report, std::size_t max_bytes = 0);
 
 /// The report in a JSON text that somebody else wrote. Unknown members are tolerated, missing ones

@@ -30,6 +30,12 @@ struct PeerSnapshot {
   std::uint64_t blocks_sent = 0;
   std::uint64_t blocks_retransmitted = 0;
   std::uint64_t blocks_suspected_lost = 0;
+  std::uint64_t rate_bits_per_second = 0;    // sent in the last second
+  std::uint64_t pacing_bits_per_second = 0;  // the controller's; 0: not paced
+  std::uint8_t controller = 0;               // ControllerKind
+  std::uint8_t reason = 0;                   // congestion::Reason, for window and pacing
+  std::uint8_t limit = 0;                    // core::FlowLimit
+  double gain = 1;                           // MLTCP's
 };
 
 struct JobSnapshot {
@@ -41,6 +47,7 @@ struct JobSnapshot {
   std::uint32_t local_missing = 0;      // bit per local rank that has not submitted it
   std::uint32_t silent_node_count = 0;  // children that have sent nothing of it
   std::array<std::uint16_t, kSnapshotPeers> silent_nodes{};
+  std::uint32_t flow_count = 0;  // peers, with those that are not named
   std::uint32_t peer_count = 0;
   std::array<PeerSnapshot, kSnapshotPeers> peers{};
 };

@@ -20,6 +20,7 @@ constexpr Duration kMaxProbeTimeout = Duration::ms(500);
 constexpr Duration kMaxRtt = Duration::seconds(1);
 constexpr Duration kMinReorderWindow = Duration::us(200);
 constexpr Duration kMinRttLifetime = Duration::seconds(10);
+constexpr Duration kMeterSpan = Duration::seconds(1);
 /// Pacing a little under the link keeps a queue from standing (protocol.md, section 6).
 constexpr std::uint64_t kPacedPercent = 99;
 /// However slow a controller wants to be.
@@ -59,6 +60,21 @@ void Pacer::on_sent(Instant now, std::size_t bytes) {
   free_at_ = std::max(free_at_, now - burst_) + time_of(bytes, rate_);
 }
 
+void RateMeter::on_sent(Instant now, std::size_t bytes) {
+  if (now - begin_ >= kMeterSpan) {
+    settled_ = bits_per_second(now);
+    begin_ = now;
+    bytes_ = 0;
+  }
+  bytes_ += bytes;
+}
+
+std::uint64_t RateMeter::bits_per_second(Instant now) const {
+  const Duration elapsed = now - begin_;
+  if (elapsed < kMeterSpan) return settled_;
+  return static_cast<std::uint64_t>(static_cast<double>(bytes_) * 8 / elapsed.to_seconds());
+}
+
 Flow::Flow(Limits limits)
     : link_(limits.rate_bits_per_second,
             burst_bytes(limits.rate_bits_per_second, limits.block_wire_bytes)),
@@ -94,6 +110,7 @@ void Flow::on_sent(Instant now, std::size_t wire_bytes, bool retransmission) {
   ++counts_.sent;
   counts_.retransmitted += retransmission ? 1 : 0;
   link_.on_sent(now, wire_bytes);
+  meter_.on_sent(now, wire_bytes);
   controller_->on_sent(now, static_cast<std::uint32_t>(wire_bytes), before);
   follow_controller(now);
   pacer_.on_sent(now, wire_bytes);
@@ -103,6 +120,7 @@ void Flow::on_copy_sent(Instant now, std::size_t wire_bytes) {
   ++counts_.sent;
   ++counts_.retransmitted;
   link_.on_sent(now, wire_bytes);
+  meter_.on_sent(now, wire_bytes);
   controller_->on_sent(now, static_cast<std::uint32_t>(wire_bytes), in_flight_);
   follow_controller(now);
   pacer_.on_sent(now, wire_bytes);

@@ -36,6 +36,18 @@ class Pacer {
   Instant free_at_ = Instant::from_ns(INT64_MIN / 4);
 };
 
+/// What was sent in the last second.
+class RateMeter {
+ public:
+  void on_sent(Instant now, std::size_t bytes);
+  std::uint64_t bits_per_second(Instant now) const;
+
+ private:
+  Instant begin_ = Instant::from_ns(INT64_MIN / 4);
+  std::uint64_t bytes_ = 0;    // since begin_
+  std::uint64_t settled_ = 0;  // bits per second before it
+};
+
 /// Timing, loss and what is in flight towards one peer, for all rounds of a job. How much may be,
 /// and how fast it may go, a congestion controller decides; the rate of the peer's link bounds
 /// that.
@@ -100,6 +112,10 @@ class Flow {
   /// In blocks, at least 1: a smaller window of the controller is a pace.
   std::uint32_t window() const { return window_; }
   bool window_is_full() const { return !has_room(); }
+  /// Whether the share of the peer's link is used up for now.
+  bool link_is_busy(Instant now) const { return !link_.may_send(now); }
+  /// With all overhead of the wire.
+  std::uint64_t rate_bits_per_second(Instant now) const { return meter_.bits_per_second(now); }
   const congestion::Controller& controller() const { return *controller_; }
   std::uint32_t in_flight() const { return in_flight_; }
   Duration smoothed_rtt() const { return smoothed_; }
@@ -111,6 +127,7 @@ class Flow {
 
   Pacer link_;   // what the peer's link bears
   Pacer pacer_;  // what the controller asks for
+  RateMeter meter_;
   std::size_t block_wire_bytes_;
   std::unique_ptr<congestion::Controller> controller_;
   std::uint32_t window_ = 1;           // blocks

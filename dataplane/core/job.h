@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "dataplane/base/fixed_queue.h"
@@ -21,6 +22,17 @@
 #include "dataplane/core/round.h"
 
 namespace gradplane::core {
+
+/// What keeps a flow from sending a block now.
+enum class FlowLimit : std::uint8_t {
+  kApplication,  // nothing is queued for the peer
+  kPeer,         // it does not answer
+  kWindow,
+  kPacing,    // the controller's
+  kPeerLink,  // the share of the peer's link
+  kOwnLink,   // nothing of the flow's own: the node's link, or another flow's turn
+};
+std::string_view flow_limit_name(FlowLimit limit);
 
 /// One job at one node: gathers blocks, sums them, sends sums up and results down, as its plan
 /// says. A leaf, a relay and a root differ only in the edges that the plan gives them.
@@ -74,6 +86,8 @@ class Job {
   const Counters& counters() const { return counters_; }
   const JobConfig& config() const { return config_; }
   std::span<const Flow> flows() const { return flows_; }
+  /// Cold: for people.
+  FlowLimit limit_of(std::uint16_t peer, Instant now) const;
 
   /// What the oldest open round waits for. Cold: for people.
   static constexpr std::size_t kMaxSilentNamed = 64;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -254,6 +255,32 @@ Instant Job::next_data() const {
     if (edge.queued != 0) deadline = std::min(deadline, flows_[edge.peer].next_send());
   }
   return deadline;
+}
+
+std::string_view flow_limit_name(FlowLimit limit) {
+  constexpr std::array<std::string_view, 6> kNames = {"application", "peer",      "window",
+                                                      "pacing",      "peer link", "own link"};
+  static_assert(kNames.size() == static_cast<std::size_t>(FlowLimit::kOwnLink) + 1);
+  return kNames[static_cast<std::size_t>(limit)];
+}
+
+FlowLimit Job::limit_of(std::uint16_t peer, Instant now) const {
+  bool is_silent = false;
+  bool has_queued = false;
+  for (const std::uint16_t index : edges_.out_of_peer[peer]) {
+    const OutEdge& edge = edges_.out[index];
+    has_queued = has_queued || edge.queued != 0;
+    for (unsigned bits = edge.waiting; bits != 0; bits &= bits - 1) {
+      const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
+      is_silent = is_silent || edge.backoff[slot] >= kSilentAfterProbes;
+    }
+  }
+  const Flow& flow = flows_[peer];
+  if (is_silent) return FlowLimit::kPeer;
+  if (!has_queued) return FlowLimit::kApplication;
+  if (flow.window_is_full()) return FlowLimit::kWindow;
+  if (flow.link_is_busy(now)) return FlowLimit::kPeerLink;
+  return flow.may_send(now) ? FlowLimit::kOwnLink : FlowLimit::kPacing;
 }
 
 bool Job::poll_event(Event& out) {

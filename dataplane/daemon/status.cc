@@ -7,7 +7,9 @@
 
 #include <algorithm>
 
+#include "dataplane/congestion/controller.h"
 #include "dataplane/core/counters.h"
+#include "dataplane/core/job.h"
 #include "dataplane/daemon/ports.h"
 #include "dataplane/port/port.h"
 
@@ -111,6 +113,27 @@ void add_ranks(telemetry::JobStatus& out, const session::JobView& view, const St
   out.joined_count = static_cast<std::uint32_t>(view.ranks.size());
 }
 
+std::vector<telemetry::FlowStatus> flow_status(const api::JobSnapshot& job,
+                                               const config::Config& config) {
+  std::vector<telemetry::FlowStatus> out;
+  for (std::size_t p = 0; p < job.peer_count; ++p) {
+    const api::PeerSnapshot& peer = job.peers[p];
+    telemetry::FlowStatus& flow = out.emplace_back();
+    flow.node = config.cluster.nodes[peer.node].name;
+    flow.rtt_ns = static_cast<std::uint64_t>(peer.smoothed_rtt_ns);
+    flow.rtt_min_ns = static_cast<std::uint64_t>(peer.min_rtt_ns);
+    flow.rate_bits_per_second = peer.rate_bits_per_second;
+    flow.window_blocks = peer.window_blocks;
+    flow.in_flight_blocks = peer.in_flight_blocks;
+    flow.pacing_bits_per_second = peer.pacing_bits_per_second;
+    flow.controller = config::name_of(static_cast<ControllerKind>(peer.controller));
+    flow.gain = peer.gain;
+    flow.limit = core::flow_limit_name(static_cast<core::FlowLimit>(peer.limit));
+    flow.reason = congestion::reason_name(static_cast<congestion::Reason>(peer.reason));
+  }
+  return out;
+}
+
 /// What an open round of a ready job waits for, in words.
 std::string waiting_text(const api::JobSnapshot& job, const config::Config& config) {
   if (job.open_rounds == 0 || (job.silent_node_count == 0 && job.local_missing == 0)) return {};
@@ -140,6 +163,8 @@ telemetry::JobStatus job_status(const session::JobView& view, const StatusSource
     const api::JobSnapshot& job = from.engine.jobs[j];
     if (job.job != view.job_id || job.epoch != view.epoch) continue;
     add_traffic(out, job.traffic);
+    out.flows = flow_status(job, from.config);
+    out.flows_omitted = job.flow_count - job.peer_count;
     if (out.reason.empty()) out.reason = waiting_text(job, from.config);
     for (telemetry::RankStatus& rank : out.ranks) {
       if (rank.attached) rank.rounds_completed = job.traffic.rounds_completed;

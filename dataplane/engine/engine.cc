@@ -41,6 +41,7 @@ Engine::Engine(EngineOptions options, port::Port& port, api::CommandQueue& comma
 }
 
 bool Engine::poll_once(Instant now) {
+  now_ = now;
   bool worked = receive(now);    // acks open windows before we fill them
   worked |= take_submissions();  // what trainers want next
   worked |= node_.sum_local(kSumBlocksPerTurn);

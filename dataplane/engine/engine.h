@@ -76,6 +76,7 @@ class Engine {
   api::Event scratch_event_;
   api::JobRoundReport scratch_report_;
   Instant next_beat_;
+  Instant now_;  // of the current turn
   std::uint64_t polls_ = 0;
   std::uint64_t busy_polls_ = 0;
   std::uint64_t sleeps_ = 0;

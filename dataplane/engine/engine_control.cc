@@ -136,7 +136,26 @@ void copy_traffic(api::TrafficSnapshot& out, const core::Counters& in) {
   std::copy(in.drops.begin(), in.drops.end(), out.drops.begin());
 }
 
-void copy_job(api::JobSnapshot& out, const core::Job& job) {
+void copy_flow(api::PeerSnapshot& out, const core::Job& job, std::uint16_t peer, Instant now) {
+  const core::Flow& flow = job.flows()[peer];
+  const congestion::Stats stats = flow.controller().stats();
+  out = {.node = job.config().peers[peer].node,
+         .window_blocks = flow.window(),
+         .in_flight_blocks = flow.in_flight(),
+         .smoothed_rtt_ns = flow.smoothed_rtt().count_ns(),
+         .min_rtt_ns = flow.min_rtt().count_ns(),
+         .blocks_sent = flow.counts().sent,
+         .blocks_retransmitted = flow.counts().retransmitted,
+         .blocks_suspected_lost = flow.counts().suspected_lost,
+         .rate_bits_per_second = flow.rate_bits_per_second(now),
+         .pacing_bits_per_second = flow.controller().decide(now).pacing_bits_per_second,
+         .controller = static_cast<std::uint8_t>(job.config().congestion.controller),
+         .reason = static_cast<std::uint8_t>(stats.reason),
+         .limit = static_cast<std::uint8_t>(job.limit_of(peer, now)),
+         .gain = stats.gain};
+}
+
+void copy_job(api::JobSnapshot& out, const core::Job& job, Instant now) {
   out.job = job.config().job;
   out.epoch = job.config().epoch;
   copy_traffic(out.traffic, job.counters());
@@ -146,17 +165,10 @@ void copy_job(api::JobSnapshot& out, const core::Job& job) {
   out.local_missing = waiting.local_missing;
   out.silent_node_count = waiting.silent_count;
   std::copy(waiting.silent_nodes.begin(), waiting.silent_nodes.end(), out.silent_nodes.begin());
+  out.flow_count = static_cast<std::uint32_t>(job.flows().size());
   out.peer_count = static_cast<std::uint32_t>(std::min(job.flows().size(), out.peers.size()));
   for (std::size_t p = 0; p < out.peer_count; ++p) {
-    const core::Flow& flow = job.flows()[p];
-    out.peers[p] = {.node = job.config().peers[p].node,
-                    .window_blocks = flow.window(),
-                    .in_flight_blocks = flow.in_flight(),
-                    .smoothed_rtt_ns = flow.smoothed_rtt().count_ns(),
-                    .min_rtt_ns = flow.min_rtt().count_ns(),
-                    .blocks_sent = flow.counts().sent,
-                    .blocks_retransmitted = flow.counts().retransmitted,
-                    .blocks_suspected_lost = flow.counts().suspected_lost};
+    copy_flow(out.peers[p], job, static_cast<std::uint16_t>(p), now);
   }
 }
 
@@ -177,7 +189,7 @@ void Engine::fill_snapshot(api::EngineSnapshot& out) const {
   out.sleeps = sleeps_;
   out.control_lost = control_lost_;
   out.job_count = static_cast<std::uint32_t>(job_count_);
-  for (std::size_t j = 0; j < job_count_; ++j) copy_job(out.jobs[j], jobs_[j]->job());
+  for (std::size_t j = 0; j < job_count_; ++j) copy_job(out.jobs[j], jobs_[j]->job(), now_);
 }
 
 }  // namespace gradplane::engine

@@ -140,6 +140,13 @@ class Cluster:
         )  # fmt: skip
         return json.loads(answer.stdout) if answer.returncode == 0 else None
 
+    def tell(self, name, *command):
+        """What the command line tool prints for an operator of the node."""
+        return subprocess.run(
+            [CLI, *command, "--socket", self.socket(name)],
+            capture_output=True, text=True, timeout=20, check=True,
+        ).stdout  # fmt: skip
+
     def rank(self, host, rank, world, *options):
         """A rank without a framework, on a host."""
         process = subprocess.Popen(

@@ -3,6 +3,7 @@
 # Copyright (c) 2026 The gradplane authors
 """Real daemons over real DPDK ports: exact sums under loss, faults told by name, clean ends."""
 
+import json
 import os
 import pathlib
 import signal
@@ -82,6 +83,29 @@ def run_until_open(c, count=100000):
         "rounds to go by",
     )
     return ranks
+
+
+def flows_say_what_limits():
+    congestion = "congestion: {controller: cubic, mltcp: true}\n"
+    with lab() as made, Cluster(made, extra=congestion) as c:
+        run_until_open(c)
+
+        def flow_of(name):
+            jobs = json.loads(c.tell(name, "flows", "--json"))
+            return jobs[0]["flows"][0] if jobs else {}
+
+        wait_until(lambda: flow_of("w1").get("rate_bits_per_second", 0) > 0, "a rate of w1")
+        flow = flow_of("w1")
+        expect(flow["node"] == "agg" and flow["controller"] == "cubic", str(flow))
+        expect(flow["rtt_ns"] >= flow["rtt_min_ns"] > 0 and flow["window_blocks"] > 0, str(flow))
+        expect(0.25 <= flow["gain"] <= 2, f"MLTCP's gain: {flow}")
+        peers = json.loads(c.tell("agg", "flows", "--json"))[0]["flows"]
+        expect({peer["node"] for peer in peers} == set(WORKERS), f"all peers: {peers}")
+        text = c.tell("w1", "flows")
+        expect("CONTROLLER" in text and "cubic" in text, text)
+        os.kill(c.daemons["agg"].pid, signal.SIGSTOP)
+        wait_until(lambda: flow_of("w1").get("limit") == "peer", "w1 to say that agg is silent")
+        os.kill(c.daemons["agg"].pid, signal.SIGCONT)
 
 
 def a_dead_rank_is_named():
@@ -180,6 +204,7 @@ if __name__ == "__main__":
                 several_ranks_on_a_host,
                 two_jobs_share_the_daemons,
                 who_waits_says_for_whom,
+                flows_say_what_limits,
                 a_dead_rank_is_named,
                 a_dead_daemon_is_named_and_may_come_back,
                 unlike_rounds_are_told,

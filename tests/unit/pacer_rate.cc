@@ -65,3 +65,15 @@ TEST_CASE("without a rate a pacer never waits") {
     pacer.on_sent(kStart, 1'000'000);
   }
 }
+
+TEST_CASE("a meter tells what was sent in the last second, and that nothing is any more") {
+  core::RateMeter meter;
+  CHECK(meter.bits_per_second(kStart) == 0);
+  Instant now = kStart;
+  for (int n = 0; n < 2500; ++n, now = now + Duration::ms(1)) meter.on_sent(now, 1000);
+  CHECK(static_cast<double>(meter.bits_per_second(now)) == Approx(8e6).epsilon(0.01));
+  // Twice as much from now on: a second later it is all that counts.
+  for (int n = 0; n < 2500; ++n, now = now + Duration::ms(1)) meter.on_sent(now, 2000);
+  CHECK(static_cast<double>(meter.bits_per_second(now)) == Approx(16e6).epsilon(0.01));
+  CHECK(meter.bits_per_second(now + Duration::seconds(1000)) < 40'000);
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <string>
+
+#include "control/telemetry/status.h"
+
+/// What each flow of a status does and what limits it: gradplane flows. Control thread only.
+namespace gradplane::telemetry {
+
+/// For a person: a table for each job that runs.
+std::string flows_text(const StatusReport& report);
+/// The same as one JSON list, an object for each job that runs.
+std::string flows_json(const StatusReport& report);
+
+}  // namespace gradplane::telemetry
