@@ -146,6 +146,35 @@ TEST_CASE("what was sent while nothing waited does not count as all that a path 
   CHECK(flow.window() == found);
 }
 
+TEST_CASE("a job that has little to send is no slow path") {
+  CoreNode node = leaf({.controller = ControllerKind::kBbr, .mltcp = {}});
+  Instant now = kStart;
+  const auto ack_round = [&](std::uint32_t round, std::uint32_t elements, std::uint64_t blocks) {
+    const std::uint32_t sent_us = core::clock_us(now);
+    now = now + Duration::ms(10);
+    const PacketBuilder::Round of{
+        .id = round,
+        .geometry = core::Geometry::of(ElementType::kFloat32, elements, kMinBlockBytes, 0)};
+    const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, of)
+                         .words(0, {(std::uint64_t{1} << blocks) - 1})
+                         .echo_us(sent_us);
+    node.deliver(0, ack.bytes(), now);
+  };
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.drain(now).size() == 10);
+  ack_round(0, kElements, 10);
+  const std::uint32_t window = node.job().flows()[0].window();
+  REQUIRE(window > 20);
+  node.drain(now);
+  // More rounds than BBR remembers, of one block each.
+  for (std::uint32_t round = 1; round < kRoundSlots; ++round) {
+    REQUIRE(node.submit(0, round, kMinBlockBytes / 4) == core::SubmitResult::kAccepted);
+    node.drain(now);
+    ack_round(round, kMinBlockBytes / 4, 1);
+  }
+  CHECK(node.job().flows()[0].window() == window);
+}
+
 TEST_CASE("an ack that tells of congestion tells the controller, acked blocks or not") {
   for (const std::uint32_t acked : {8U, 0U}) {
     CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
