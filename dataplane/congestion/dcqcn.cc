@@ -7,8 +7,9 @@
 namespace gradplane::congestion {
 namespace {
 
-// DCQCN, section 3.1 and table 14: g, F and N. The timers of alpha and rate, 55 us, are a little
-// longer than the least time between two notifications, which here is a round trip if that is more.
+// DCQCN, section 3.1, as it was deployed: g, F and N. The timers of alpha and rate, 55 us, are a
+// little longer than the least time between two notifications, which here is a round trip if that
+// is more.
 constexpr double kWeight = 1.0 / 256;
 constexpr std::uint32_t kFastRecoveryRounds = 5;
 constexpr Duration kNotificationPause = Duration::us(50);

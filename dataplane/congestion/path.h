@@ -34,7 +34,7 @@ inline constexpr Duration kPacedPatience = Duration::ms(10);
 static_assert(kAckHolding < kPacedPatience);
 /// The window of a controller that limits by its rate: what the rate sends in a round trip, and
 /// kPacedPatience more. The rate alone would let a dead path swallow blocks without end (Li et al.,
-/// HPCC, SIGCOMM 2019, section 5, adds such a window to DCQCN).
+/// HPCC, SIGCOMM 2019, add such a window to DCQCN).
 inline constexpr double kMinPacedWindow = 2;
 
 inline double window_of_rate(double blocks_per_second, Duration rtt) {
