@@ -11,6 +11,8 @@ namespace {
 /// Credit that is not used for two loops, and no sooner than this, is not outstanding any more.
 constexpr Duration kLeastLife = Duration::ms(5);
 constexpr int kLifeLoops = 2;
+/// Of a source whose loop is not known: longer than any path's.
+constexpr Duration kFirstLife = Duration::ms(500);
 /// A source that has credit is reminded of it after a loop of silence, and a quarter of one, so
 /// that jitter alone does not double the grants; then after twice as long, and so on.
 constexpr Duration kLeastSilence = Duration::us(200);
@@ -74,6 +76,7 @@ void GrantScheduler::settle(Source source, Instant now) {
 
 Instant GrantScheduler::expires_at(const SourceState& s) const {
   if (s.usable() == 0) return Instant::never();
+  if (!s.loop.known()) return s.credit_at + kFirstLife;
   return s.credit_at + std::max(loop_of(s) * kLifeLoops, kLeastLife);
 }
 

@@ -53,7 +53,7 @@ void SourceCap::on_used(std::uint32_t sent_blocks, Duration in_time, std::uint32
 }
 
 void SourceCap::on_expired(std::uint32_t ahead) {
-  watching_ = false;
+  // Still watched: that it takes so long may be all there is to learn of a path.
   blocks_ = std::max(std::min(blocks_, ahead) / 2, kLeast);
 }
 

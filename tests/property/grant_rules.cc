@@ -84,7 +84,6 @@ TEST_CASE("over any network everything comes, and no grant exceeds the window") 
     const Outcome outcome = run(scenario);
     REQUIRE(outcome.finished);
     REQUIRE(outcome.most_excess <= 0);
-    REQUIRE(outcome.stats.outstanding_blocks <= outcome.stats.window_blocks + 64);
     for (std::size_t i = 0; i < scenario.senders.size(); ++i) {
       const Job& job = scenario.jobs[scenario.senders[i].job];
       REQUIRE(outcome.came[i] == std::uint64_t{job.blocks} * job.iterations);

@@ -43,10 +43,11 @@ struct Path {
   std::uint32_t lost_every = 0;  // so many; 0: none
 };
 
-/// A job per source, whose packets come 100 us after their grants and are as many as those allow.
+/// A job per source, whose packets come `delay` after their grants and are as many as those allow.
 class Loop {
  public:
-  explicit Loop(std::size_t jobs) : grants(scheduler(jobs, jobs)), sent_(jobs) {
+  explicit Loop(std::size_t jobs, Duration delay = Duration::us(100))
+      : grants(scheduler(jobs, jobs)), delay_(delay), sent_(jobs) {
     for (std::uint16_t job = 0; job < jobs; ++job) {
       const Source source = *grants.add_source(job);
       grants.on_data(source, 0, kDemand, kBlock, false, now);
@@ -57,8 +58,7 @@ class Loop {
   void run(Duration time, const std::vector<Path>& paths) {
     for (const Instant end = now + time; now < end; now = now + Duration::us(5)) {
       while (const auto grant = grants.next_grant(now)) arriving_.push_back({now, *grant});
-      for (; !arriving_.empty() && now - arriving_.front().at >= Duration::us(100);
-           arriving_.pop_front()) {
+      for (; !arriving_.empty() && now - arriving_.front().at >= delay_; arriving_.pop_front()) {
         come(arriving_.front().grant, paths[arriving_.front().grant.source]);
       }
     }
@@ -82,6 +82,7 @@ class Loop {
     }
   }
 
+  Duration delay_;
   std::deque<Given> arriving_;
   std::vector<std::uint32_t> sent_;
 };
@@ -105,13 +106,11 @@ TEST_CASE("marks slow the pace, by and by, and it recovers") {
 }
 
 TEST_CASE("heavy losses slow the pace, random ones do not") {
-  Loop loop(1);
-  // Long enough loops for several losses in one.
-  for (int n = 0; n < 100; ++n) loop.grants.on_rtt(0, Duration::ms(5));
+  Loop loop(1, Duration::ms(5));  // long enough for many losses in one
   loop.run(Duration::ms(200), {{.lost_every = 30}});
   CHECK(loop.grants.stats(loop.now).lost_blocks > 100);
   CHECK(loop.pace() == 1.0);
-  loop.run(Duration::ms(50), {{.lost_every = 3}});
+  loop.run(Duration::ms(100), {{.lost_every = 3}});
   CHECK(loop.pace() < 0.8);
 }
 

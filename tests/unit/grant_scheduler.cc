@@ -277,6 +277,20 @@ TEST_CASE("credit that is not used expires, and others get the window") {
   CHECK(node.totals[silent] > total);
 }
 
+TEST_CASE("who let credit expire uses that first") {
+  Node node;
+  const Source source = node.add();
+  node.announce(source, 1000);
+  node.run(Duration::ms(6));
+  const std::uint32_t had = node.totals[source];
+  REQUIRE(node.outstanding() == 0);
+  node.data(source, 1, 999);
+  CHECK(node.run(Duration::us(50)).empty());
+  node.deliver(source, 900);
+  node.run(Duration::us(50));
+  CHECK(node.totals[source] > had);
+}
+
 TEST_CASE("a source that lost all that it sent gets a block more to show it") {
   Node node;
   const Source source = node.add();
