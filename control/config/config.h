@@ -71,6 +71,8 @@ struct PortConfig {
   std::size_t memory_bytes = 0;
   /// None: not paced, only the window limits.
   std::optional<std::uint64_t> link_rate_bits_per_s;
+  /// Of the switch's queue before this node's link. None: not known.
+  std::optional<std::size_t> buffer_bytes;
 };
 
 /// One entry of cluster.nodes. Its index is the node's api::NodeId.
@@ -150,6 +152,8 @@ struct Config {
   bool authenticate = true;
   GatherConfig gather;
   CongestionSettings congestion;
+  /// Whether who receives blocks says who may send them; the same on every node.
+  bool grants = false;
   LogLevel log_level = LogLevel::kInfo;
 
   const NodeConfig& self_node() const { return cluster.nodes[self]; }

@@ -162,6 +162,19 @@ constexpr Option kOptions[] = {
                 "than the interface says.",
      .store = [](const Target& t,
                  const Value& v) { t.port->link_rate_bits_per_s = as<std::uint64_t>(v); }},
+    {.path = "port.buffer",
+     .scope = kPort,
+     .type = kSizeOrAuto,
+     .min = 4 * kKiB,
+     .max = kGiB,
+     .default_text = "auto",
+     .summary = "What the switch can queue before this node's link: so much may be on its way to "
+                "the node at a time besides what the link itself holds. `auto`: not known, found "
+                "by what gets lost.",
+     .store =
+         [](const Target& t, const Value& v) {
+           if (v.number > 0) t.port->buffer_bytes = as<std::size_t>(v);
+         }},
     {.path = "cluster.udp_port",
      .type = kInteger,
      .min = kMinUdpPort,
@@ -275,6 +288,13 @@ constexpr Option kOptions[] = {
      .default_text = "auto",
      .summary = "Payload of one packet. `auto`: the largest that fits the MTU of every node.",
      .store = [](const Target& t, const Value& v) { t.config->block_bytes = as<std::size_t>(v); }},
+    {.path = "grants.enabled",
+     .type = kBoolean,
+     .default_text = "false",
+     .summary = "Whether the node that receives blocks grants its link to those who send, so that "
+                "nobody sends into a full queue and jobs share it. Else each sender keeps to an "
+                "even share of the link, whether the others use theirs or not.",
+     .store = [](const Target& t, const Value& v) { t.config->grants = v.number != 0; }},
     {.path = "liveness.heartbeat",
      .type = kTime,
      .min = 10 * kMs,

@@ -112,6 +112,7 @@ std::vector<std::byte> write(const Prepare& m) {
   out.u32(m.settings.floor_ppm);
   out.u64(m.settings.slack_ns);
   out.u64(m.settings.absent_after_ns);
+  out.u8(m.settings.grants ? 1 : 0);
   out.text(m.label);
   out.blob(m.plan, kMaxPlanBytes);
   out.u8(m.learn_bounds ? 1 : 0);
@@ -276,6 +277,7 @@ JobSettings read_settings(Reader& in) {
   s.floor_ppm = in.number<std::uint32_t>("floor", 0, kMaxFloorPpm);
   s.slack_ns = in.number<std::uint64_t>("slack", 0, kMaxSettingNs);
   s.absent_after_ns = in.number<std::uint64_t>("absent_after", 0, kMaxSettingNs);
+  s.grants = in.number<std::uint8_t>("grants", 0, 1) == 1;
   return s;
 }
 

@@ -66,6 +66,7 @@ struct JobSettings {
   std::uint32_t floor_ppm = 500000;                    // gather.floor, in millionths
   std::uint64_t slack_ns = 0;                          // gather.slack; 0: learned
   std::uint64_t absent_after_ns = 0;                   // gather.absent_after; 0: never
+  bool grants = false;                                 // grants.enabled
   bool operator==(const JobSettings&) const = default;
 };
 /// Coordinator to every member: install this plan. Who has other settings answers Failed.

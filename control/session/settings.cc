@@ -48,6 +48,7 @@ std::string difference_text(const protocol::JobSettings& ours, const std::string
   compare("gather.slack", time(ours.slack_ns, "auto"), time(theirs.slack_ns, "auto"));
   compare("gather.absent_after", time(ours.absent_after_ns, "never"),
           time(theirs.absent_after_ns, "never"));
+  compare("grants.enabled", yes_no(ours.grants), yes_no(theirs.grants));
   return text.empty() ? text : text + "make the files the same";
 }
 

@@ -91,7 +91,7 @@ struct FlowStatus {
   std::uint64_t grant_blocks = 0;            // what is left of it
   std::string controller;                    // as in the configuration: "delay"
   double gain = 1;                           // what MLTCP multiplies its increase by
-  std::string limit;   // "application", "peer", "window", "pacing", "peer link", "own link"
+  std::string limit;   // "application", "peer", "window", "grant", "pacing", ...
   std::string reason;  // why the controller's window and pacing are what they are: "loss"
 };
 

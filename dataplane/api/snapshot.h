@@ -25,6 +25,8 @@ struct PeerSnapshot {
   std::uint16_t node = 0;
   std::uint32_t window_blocks = 0;
   std::uint32_t in_flight_blocks = 0;
+  bool granted = false;              // the peer says what may be sent to it
+  std::uint32_t credit_blocks = 0;   // that it has granted and were not sent
   std::int64_t smoothed_rtt_ns = 0;  // 0: never measured
   std::int64_t min_rtt_ns = 0;
   std::uint64_t blocks_sent = 0;

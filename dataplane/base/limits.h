@@ -24,6 +24,8 @@ inline constexpr std::size_t kMaxBlockBytes = 8832;
 inline constexpr std::size_t kDefaultBlockBytes = 1408;
 /// A block payload is a multiple of this, so that no element is ever split.
 inline constexpr std::size_t kBlockAlignBytes = 64;
+/// Senders that one node grants to: pairs of job and peer.
+inline constexpr std::size_t kMaxGrantSources = 4 * kMaxNodes;
 /// Rounds of one job that a node holds open at a time. A power of two: slot = round % this.
 inline constexpr std::size_t kRoundSlots = 16;
 /// Rounds that one rank may have in flight. A rank that has completed round r + kMaxInFlightRounds
@@ -36,7 +38,7 @@ inline constexpr std::size_t kMaxRoundBytes = std::size_t{4} << 20;
 inline constexpr std::size_t kMinBlockBytes = 512;
 inline constexpr std::size_t kMaxBlocksPerRound = kMaxRoundBytes / kMinBlockBytes;
 /// A datagram handed to a port: header and payload.
-inline constexpr std::size_t kMaxHeaderBytes = 48;
+inline constexpr std::size_t kMaxHeaderBytes = 56;
 inline constexpr std::size_t kMaxDatagramBytes = kMaxHeaderBytes + kMaxBlockBytes;
 /// A control message body inside one datagram.
 inline constexpr std::size_t kMaxControlBytes = 1280;
@@ -44,6 +46,7 @@ inline constexpr std::size_t kMaxControlBytes = 1280;
 static_assert(kMaxBlockBytes % kBlockAlignBytes == 0);
 static_assert(kDefaultBlockBytes % kBlockAlignBytes == 0);
 static_assert(kMinBlockBytes % kBlockAlignBytes == 0);
+static_assert(kMaxGrantSources >= kMaxNodes, "one job of all nodes has a source for each");
 static_assert((kRoundSlots & (kRoundSlots - 1)) == 0, "slot = round % kRoundSlots");
 static_assert(kMaxInFlightRounds * 2 <= kRoundSlots,
               "a result stays in its arena slot until every rank has it");

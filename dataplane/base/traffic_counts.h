@@ -17,6 +17,8 @@ struct TrafficCounts {
   std::uint64_t blocks_received = 0;        // without duplicates
   std::uint64_t acks_sent = 0;
   std::uint64_t acks_received = 0;
+  std::uint64_t grants_sent = 0;
+  std::uint64_t grants_received = 0;
   std::uint64_t payload_bytes_sent = 0;
   std::uint64_t payload_bytes_received = 0;
   std::uint64_t rounds_completed = 0;  // results of every block are here
@@ -43,6 +45,8 @@ inline constexpr std::array kTrafficCounts = {
     &TrafficCounts::blocks_received,
     &TrafficCounts::acks_sent,
     &TrafficCounts::acks_received,
+    &TrafficCounts::grants_sent,
+    &TrafficCounts::grants_received,
     &TrafficCounts::payload_bytes_sent,
     &TrafficCounts::payload_bytes_received,
     &TrafficCounts::rounds_completed,

@@ -42,7 +42,7 @@ bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
   congestion_ = congestion_ || packet.congestion_experienced;
   ++unacked_packets_;
   owes_ack_ = true;
-  return unacked_packets_ >= kAckEveryPackets || packet.duplicate || packet.last || closed_ ||
+  return unacked_packets_ >= packet.ack_every || packet.duplicate || packet.last || closed_ ||
          complete();
 }
 
@@ -58,8 +58,8 @@ void BlockReceiver::fill_ack(Ack& out, Instant now) {
   out.body = {.echo_us = echo_us_,
               .ack_delay_us = static_cast<std::uint32_t>(
                   std::max<std::int64_t>(0, (now - echo_received_).count_ns() / 1000)),
-              .delivered_blocks = arrived_count_,
-              .grant_blocks = 0};
+              .unscheduled_blocks = 0,
+              .total_blocks = 0};
   unacked_packets_ = 0;
   congestion_ = owes_ack_ = false;
 }

@@ -13,6 +13,12 @@
 
 namespace gradplane::core {
 
+/// Packets after which an ack goes at once, and how long one may wait otherwise: with many slow
+/// senders the time decides, and acks at a shorter one would take a share of the link that results
+/// need.
+inline constexpr std::uint32_t kAckEveryPackets = 16;
+inline constexpr Duration kMaxAckDelay = Duration::ms(4);
+
 /// Which blocks of one round have come from one peer, and what to tell that peer about it. LTP's
 /// out-of-order ack: the bitmap itself, from its first gap on; a lost ack is repaired by the next.
 class BlockReceiver {
@@ -28,7 +34,8 @@ class BlockReceiver {
     std::uint32_t timestamp_us = 0;
     bool congestion_experienced = false;
     bool duplicate = false;
-    bool last = false;  // the sender has nothing new to send
+    bool last = false;                           // the sender has nothing new to send
+    std::uint32_t ack_every = kAckEveryPackets;  // packets, at most
   };
   /// True when an ack should go at once.
   bool note_packet(const Arrival& packet, Instant now);
@@ -67,11 +74,5 @@ class BlockReceiver {
   bool owes_ack_ = false;
   bool closed_ = false;
 };
-
-/// Packets after which an ack goes at once, and how long one may wait otherwise: with many slow
-/// senders the time decides, and acks at a shorter one would take a share of the link that results
-/// need.
-inline constexpr std::uint32_t kAckEveryPackets = 16;
-inline constexpr Duration kMaxAckDelay = Duration::ms(4);
 
 }  // namespace gradplane::core

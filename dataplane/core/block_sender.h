@@ -43,7 +43,8 @@ class BlockSender {
   void offer(std::uint32_t block);
   void offer_all();
 
-  bool has_queued() const { return urgent_count_ + new_count_ + spare_count_ + copy_count_ > 0; }
+  std::uint32_t queued() const { return urgent_count_ + new_count_ + spare_count_ + copy_count_; }
+  bool has_queued() const { return queued() > 0; }
   /// Takes the next block to send and counts it as in flight. has_queued() must hold.
   /// `copy_repairs`: should it be a repair, a copy of it is queued.
   Pick take(std::uint32_t now_us, bool copy_repairs = false);

@@ -30,6 +30,8 @@ std::string_view drop_name(Drop drop) {
       return "bad_contributors";
     case Drop::kDuplicate:
       return "duplicate";
+    case Drop::kBadGrant:
+      return "bad_grant";
     case Drop::kCount:
       break;
   }

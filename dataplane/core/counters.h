@@ -25,6 +25,7 @@ enum class Drop : std::uint8_t {
   kMismatch,         // sizes or type differ from what others said of this round
   kBadContributors,  // names more or fewer ranks than the sender's subtree has
   kDuplicate,        // a block that is already in the sum
+  kBadGrant,         // lets this node send more than any peer may
   kCount,
 };
 inline constexpr std::size_t kDropCount = static_cast<std::size_t>(Drop::kCount);

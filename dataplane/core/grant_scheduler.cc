@@ -38,6 +38,7 @@ GrantScheduler::GrantScheduler(const Limits& limits)
     : window_({.link_bits_per_second = limits.link_bits_per_second,
                .buffer_bytes = limits.buffer_bytes,
                .block_wire_bytes = limits.block_wire_bytes}),
+      standing_unscheduled_(limits.standing_unscheduled),
       sources_(limits.max_sources),
       timers_(limits.max_sources) {
   jobs_.reserve(limits.max_jobs);
@@ -164,7 +165,9 @@ void GrantScheduler::take(SourceState& s, std::uint32_t ahead, std::size_t wire_
     s.total = s.seen;
     count(s, ahead - unused);
   }
-  if (const auto loop = s.cap.loop_sample(s.seen, now)) s.loop.add(*loop, now);
+  // A sample says little where blocks come that needed no grant.
+  const auto loop = s.cap.loop_sample(s.seen, now);
+  if (loop && !s.loop_is_told) s.loop.add(*loop, now);
   if (s.loop.known()) window_.on_loop(s.loop);
   const Duration in_time =
       s.loop.known() ? std::max(window_.drain_time(), s.loop.least() * 3 / 2) : Duration::max();
@@ -184,7 +187,8 @@ void GrantScheduler::begin_burst(SourceState& s, bool unscheduled, std::uint32_t
   if (s.burst != job.burst) s.in_burst = 0;
   s.burst = job.burst;
   if (job.floor > kCatchUpBlocks) s.in_burst = std::max(s.in_burst, job.floor - kCatchUpBlocks);
-  if (unscheduled && !s.withdrawn && now - s.started_at >= loop_of(s)) {
+  const bool counts = unscheduled && !standing_unscheduled_;
+  if (counts && !s.withdrawn && now - s.started_at >= loop_of(s)) {
     const std::uint32_t blocks = std::min(window_.unscheduled_blocks(used_), demand);
     const std::uint32_t unused = s.total - s.seen;
     s.unscheduled_until = s.seen + blocks;
@@ -205,6 +209,7 @@ void GrantScheduler::set_active(SourceState& s, bool active) {
 
 void GrantScheduler::on_rtt(Source source, Duration rtt) {
   SourceState& s = at(source);
+  s.loop_is_told = true;
   s.loop.add(rtt, now_);
   window_.on_loop(s.loop);
 }

@@ -33,6 +33,10 @@ class GrantScheduler {
     std::uint64_t link_bits_per_second = 0;  // downlink; 0: unknown, then nothing is paced
     std::size_t buffer_bytes = 0;            // at the switch before the downlink; 0: learned
     std::size_t block_wire_bytes = 1500;     // of a full block
+    /// Every source may always have unscheduled_for() blocks on its way that nobody granted, not
+    /// only when it begins: what is granted is what those leave of B + C RTT0. All who have demand
+    /// then share the link without a grant, and grants hand on what others leave.
+    bool standing_unscheduled = false;
     std::size_t max_sources = 0;
     std::size_t max_jobs = 0;
   };
@@ -87,6 +91,10 @@ class GrantScheduler {
   /// wait for.
   Instant next_time(Instant now) const;
 
+  /// With standing_unscheduled: what `source` may always have on its way without a grant; at least
+  /// 1. Jobs have it by weight, and the sources of a job alike.
+  std::uint32_t unscheduled_for(Source source) const;
+
   /// What each of `senders` that may start at once may send without a grant; at least 1. on_data()
   /// takes it that they were told so with all sources there are.
   std::uint32_t unscheduled_blocks(std::size_t senders) const {
@@ -140,6 +148,7 @@ class GrantScheduler {
     std::uint32_t missing = 0;            // of seen, what may still come late
     std::uint32_t counted = 0;            // its part of outstanding_
     std::uint8_t unheard = 0;             // keep-alives since it was last heard
+    bool loop_is_told = false;            // by on_rtt()
     bool withdrawn = false;               // and not heard for certain since
     std::uint32_t burst = 0;              // of its job, in which it last began to send
     std::uint64_t in_burst = 0;           // blocks that it was granted in it, or sent without
@@ -182,6 +191,9 @@ class GrantScheduler {
   static std::uint32_t cap_of(const SourceState& s);
   static std::uint32_t room(const SourceState& s);
   std::uint32_t batch(Instant now) const;
+  double unscheduled_of(const JobState& job, double weights) const;
+  double weights_of_all() const;
+  bool fits(std::uint32_t blocks, Instant now) const;
   Duration loop_of(const SourceState& s) const;
   void count_arrival(SourceState& s, bool marked);
   void take(SourceState& s, std::uint32_t ahead, std::size_t wire_bytes, Instant now);
@@ -207,6 +219,7 @@ class GrantScheduler {
   std::uint32_t next_blocks(Source source, Instant now) const;
 
   GrantWindow window_;
+  bool standing_unscheduled_;
   std::vector<SourceState> sources_;
   std::vector<Source> free_;
   std::vector<JobState> jobs_;

@@ -17,6 +17,8 @@ constexpr Duration kFirstLife = Duration::ms(500);
 /// that jitter alone does not double the grants; then after twice as long, and so on.
 constexpr Duration kLeastSilence = Duration::us(200);
 constexpr std::uint8_t kMostDoublings = 10;
+/// Blocks of a grant where sources go on without: as many as an ack is about.
+constexpr std::uint32_t kStandingBatch = 16;
 /// Credit that is given to a silent source beyond what it let expire.
 constexpr std::uint32_t kMostExpired = 1U << 16;
 
@@ -44,7 +46,36 @@ std::uint32_t GrantScheduler::room(const SourceState& s) {
 /// Large grants where the window has several for everybody, single blocks where it has not.
 std::uint32_t GrantScheduler::batch(Instant now) const {
   const auto senders = static_cast<std::uint32_t>(std::max<std::size_t>(active_, 1));
+  if (standing_unscheduled_) return kStandingBatch;
   return std::clamp<std::uint32_t>(window_.blocks(now) / (2 * senders), 1, kGrantBatch);
+}
+
+/// Of each source of `job`, when the weights of all jobs that have sources add up to `weights`.
+double GrantScheduler::unscheduled_of(const JobState& job, double weights) const {
+  const double all = window_.most_blocks();
+  return std::max(1.0, all * weight_of(job) / weights / static_cast<double>(job.sources));
+}
+
+double GrantScheduler::weights_of_all() const {
+  double weights = 0;
+  for (const JobState& job : jobs_) weights += job.sources > 0 ? weight_of(job) : 0;
+  return weights;
+}
+
+std::uint32_t GrantScheduler::unscheduled_for(Source source) const {
+  return static_cast<std::uint32_t>(unscheduled_of(jobs_[sources_[source].job], weights_of_all()));
+}
+
+/// Whether so much more may be outstanding.
+bool GrantScheduler::fits(std::uint32_t blocks, Instant now) const {
+  if (!standing_unscheduled_) return outstanding_ + blocks <= window_.blocks(now);
+  double on_their_way = outstanding_ + blocks;
+  const double weights = weights_of_all();
+  for (const JobState& job : jobs_) {
+    if (job.active == 0) continue;
+    on_their_way += static_cast<double>(job.active) * unscheduled_of(job, weights);
+  }
+  return on_their_way <= window_.most_blocks();
 }
 
 Duration GrantScheduler::loop_of(const SourceState& s) const {
@@ -195,7 +226,7 @@ std::optional<GrantScheduler::Grant> GrantScheduler::next_grant(Instant now) {
   JobState& job = jobs_[turn];
   const Source source = job.ready.top();
   const std::uint32_t blocks = next_blocks(source, now);
-  if (outstanding_ + blocks > window_.blocks(now)) {
+  if (!fits(blocks, now)) {
     window_.on_full();
     limit_ = Limit::kWindow;
     return std::nullopt;
@@ -218,7 +249,7 @@ Instant GrantScheduler::next_time(Instant now) const {
   const std::size_t turn = next_job();
   if (turn < jobs_.size()) {
     const std::uint32_t blocks = next_blocks(jobs_[turn].ready.top(), now);
-    if (outstanding_ + blocks <= window_.blocks(now)) {
+    if (fits(blocks, now)) {
       at = std::min(at, window_.free_at());
     } else if (window_.pressed(now)) {
       at = std::min(at, window_.pressed_until());

@@ -123,6 +123,13 @@ std::uint32_t GrantWindow::blocks(Instant now) const {
       std::clamp<double>(window, kLeastWindowBlocks, kMostWindowBlocks));
 }
 
+std::uint32_t GrantWindow::most_blocks() const {
+  const double bytes =
+      limits_.link_bits_per_second == 0 ? window_bytes() : buffer_bytes() + link_bytes(least_loop_);
+  const double blocks = bytes / static_cast<double>(limits_.block_wire_bytes);
+  return static_cast<std::uint32_t>(std::clamp<double>(blocks, 1, kMostWindowBlocks));
+}
+
 /// W / N, for what more there is would only wait in the buffer; and no more than B / (N - 1): what
 /// N senders send at once comes N times as fast as the downlink takes it, so that all but one
 /// sender's part meets in the buffer.

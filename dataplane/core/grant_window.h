@@ -61,6 +61,9 @@ class GrantWindow {
 
   /// W, in full blocks.
   std::uint32_t blocks(Instant now) const;
+  /// What may be on its way without a loss: B + C RTT0, in full blocks; W where the link is
+  /// unknown.
+  std::uint32_t most_blocks() const;
   /// What each of `senders` that start at once may send without a grant; at least 1.
   std::uint32_t unscheduled_blocks(std::size_t senders) const;
   /// The time that the link takes for a full window; RTTc where the link is unknown.

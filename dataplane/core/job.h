@@ -15,8 +15,10 @@
 #include "dataplane/base/round_report.h"
 #include "dataplane/base/time.h"
 #include "dataplane/core/counters.h"
+#include "dataplane/core/credit_line.h"
 #include "dataplane/core/edges.h"
 #include "dataplane/core/flow.h"
+#include "dataplane/core/grant_scheduler.h"
 #include "dataplane/core/iteration.h"
 #include "dataplane/core/job_config.h"
 #include "dataplane/core/round.h"
@@ -28,6 +30,7 @@ enum class FlowLimit : std::uint8_t {
   kApplication,  // nothing is queued for the peer
   kPeer,         // it does not answer
   kWindow,
+  kGrant,     // the peer's: neither credit nor room for what needs none
   kPacing,    // the controller's
   kPeerLink,  // the share of the peer's link
   kOwnLink,   // nothing of the flow's own: the node's link, or another flow's turn
@@ -70,6 +73,17 @@ class Job {
   /// The next block that may go, into `out` (header and block bytes).
   std::optional<Outgoing> poll_data(std::span<std::byte> out, Instant now);
 
+  /// Who asks all peers of this job to send, in turn with those of other jobs: the node's. Once,
+  /// before the first packet; `index` is the job's at the scheduler. It outlives the job or is
+  /// left. False when it has no room for all peers.
+  [[nodiscard]] bool join(GrantScheduler& grants, std::uint16_t index);
+  void leave();
+  std::uint16_t grant_index() const { return grant_index_; }
+  /// What this job's peers are to the scheduler, by peer; empty before join().
+  std::span<const GrantScheduler::Source> sources() const { return sources_; }
+  /// Tells a peer how many blocks it may have sent. `out` holds a grant.
+  Outgoing write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now);
+
   /// Looks for peers that have fallen silent, and for rounds that may close. Call it when
   /// next_timer() has come.
   void tick(Instant now);
@@ -88,6 +102,7 @@ class Job {
   std::span<const Flow> flows() const { return flows_; }
   /// Cold: for people.
   FlowLimit limit_of(std::uint16_t peer, Instant now) const;
+  std::span<const CreditLine> credits() const { return credits_; }
 
   /// What the oldest open round waits for. Cold: for people.
   static constexpr std::size_t kMaxSilentNamed = 64;
@@ -161,6 +176,10 @@ class Job {
   void handle_push(Round& round, InEdge& edge, const wire::Packet& packet, Instant now);
   void handle_result(Round& round, const InEdge& edge, const wire::Packet& packet, Instant now);
   void handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now);
+  void take_grant(const wire::GrantBody& grant, std::uint16_t peer);
+  std::uint32_t ack_every() const;
+  wire::GrantBody grant_of(std::uint16_t peer) const;
+  void note_demand(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now);
   void note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, bool marked,
                      Instant now);
   void note_settled(const OutEdge& edge, std::size_t slot, std::uint32_t settled_before);
@@ -175,6 +194,8 @@ class Job {
     std::size_t slot = 0;
   };
   Work oldest_work(std::uint16_t peer) const;
+  Instant next_send_to(std::uint16_t peer) const;
+  std::uint16_t waiting_for(std::uint16_t peer) const;
   Outgoing write_block(OutEdge& edge, std::size_t slot, std::span<std::byte> out, Instant now);
   wire::Header header_for(wire::PacketType type, std::uint8_t tree, std::uint32_t round,
                           Instant now) const;
@@ -193,7 +214,12 @@ class Job {
   std::vector<Bucket*> buckets_;   // by id
   std::uint16_t lossy_slots_ = 0;  // slots with a round that may close without all blocks
   std::vector<Flow> flows_;
-  std::optional<Iteration> iteration_;  // where a controller wants to know
+  std::optional<Iteration> iteration_;           // where a controller wants to know
+  std::vector<CreditLine> credits_;              // by peer
+  GrantScheduler* grants_ = nullptr;             // of what peers send here
+  std::uint16_t grant_index_ = 0;                // of this job there
+  std::vector<GrantScheduler::Source> sources_;  // by peer
+  std::uint32_t ack_every_ = kAckEveryPackets;
   FixedQueue<AckRequest> urgent_acks_;
   FixedQueue<AckRequest> delayed_acks_;
   FixedQueue<LocalWork> local_work_;

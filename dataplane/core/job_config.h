@@ -23,8 +23,11 @@ inline constexpr std::size_t kWireOverheadBytes = 66 + wire::kHeaderBytes;
 /// core.
 struct PeerConfig {
   std::uint16_t node = 0;
-  /// What this node may send it: an even share of the peer's link. 0: not paced.
+  /// What this node may send it: an even share of the peer's link, or the whole of it where the
+  /// peer grants. 0: not paced.
   std::uint64_t rate_bits_per_second = 0;
+  /// With grants, of that what needs none: an even share. 0: not paced.
+  std::uint64_t unscheduled_bits_per_second = 0;
 };
 
 struct ChildConfig {
@@ -70,6 +73,7 @@ struct JobConfig {
   /// Of all buckets together; a bucket that needs more is exact.
   std::size_t residual_bytes = kMaxResidualBytes;
   CongestionSettings congestion;
+  bool grants = false;  // who receives says who may send
 
   std::uint64_t total_weight() const {
     std::uint64_t sum = 0;

@@ -119,6 +119,7 @@ void Job::close_partial(Round& round, std::size_t tree, CloseReason reason, Inst
     if (edge.receivers[slot].complete()) continue;
     edge.receivers[slot].close();
     request_ack(e, round.id, true, now);
+    if (grants_ != nullptr) grants_->withdraw(sources_[edge.peer], now);
   }
   const std::uint32_t round_id = round.id;
   const BlockRange range = range_of(tree, round.id, round.geometry);

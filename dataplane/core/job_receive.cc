@@ -21,10 +21,34 @@ void Job::handle(const wire::Packet& packet, std::span<const std::byte> datagram
   }
   const std::uint16_t peer = peer_of_node_[h.sender];
   if (h.type == wire::PacketType::kPush || h.type == wire::PacketType::kResult) {
+    note_demand(packet, peer, congestion_experienced, now);
     handle_data(packet, peer, congestion_experienced, now);
+  } else if (h.type == wire::PacketType::kGrant) {
+    ++counters_.grants_received;
+    take_grant(wire::read_grant(packet), peer);
   } else {
     handle_ack(packet, peer, now);
   }
+}
+
+/// Whatever becomes of the block itself: it has used the link, and some of its sender's credit.
+void Job::note_demand(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now) {
+  if (grants_ == nullptr) return;
+  const wire::Header& h = packet.header;
+  // It sees the same loop as we do, and sees it first: before results there is nothing of ours to
+  // measure by.
+  if (h.round_trip != 0) {
+    grants_->on_rtt(sources_[peer], wire::kRoundTripUnit * std::int64_t{h.round_trip});
+  }
+  grants_->on_data(sources_[peer], h.sent_blocks, h.waiting_blocks,
+                   packet.payload.size() + kWireOverheadBytes, ce, now);
+}
+
+void Job::take_grant(const wire::GrantBody& grant, std::uint16_t peer) {
+  if (!config_.grants || !credits_[peer].on_total(grant.total_blocks)) {
+    return counters_.drop(Drop::kBadGrant);
+  }
+  credits_[peer].on_unscheduled(grant.unscheduled_blocks);
 }
 
 Round* Job::round_for_data(const wire::Packet& packet, std::size_t edge, Instant now) {
@@ -110,7 +134,8 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, I
   const bool at_once = receiver.note_packet({.timestamp_us = h.timestamp_us,
                                              .congestion_experienced = ce,
                                              .duplicate = duplicate,
-                                             .last = (h.flags & wire::kFlagLast) != 0},
+                                             .last = (h.flags & wire::kFlagLast) != 0,
+                                             .ack_every = ack_every_},
                                             now);
   if (ce) ++counters_.congestion_marks;
   if (late) {
@@ -184,6 +209,7 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
   const std::size_t count = wire::read_ack(packet, body, words);
   std::uint32_t acked = sender.on_ack(h.block, {words.data(), count});
   if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
+  if (body.unscheduled_blocks != 0) take_grant({body.total_blocks, body.unscheduled_blocks}, peer);
   Flow& flow = flows_[peer];
   if (body.echo_us != 0 && (acked > 0 || flow.is_newer_echo(body.echo_us))) {
     const auto rtt_us = static_cast<std::int32_t>(clock_us(now) - body.echo_us - body.ack_delay_us);

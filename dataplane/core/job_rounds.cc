@@ -75,7 +75,9 @@ Job::Job(JobConfig config)
     flows_.emplace_back(Flow::Limits{.rate_bits_per_second = peer.rate_bits_per_second,
                                      .block_wire_bytes = config_.block_bytes + kWireOverheadBytes,
                                      .congestion = config_.congestion});
+    credits_.emplace_back(peer.unscheduled_bits_per_second);
   }
+  sources_.reserve(config_.peers.size());
   if (config_.congestion.mltcp) iteration_.emplace(config_.peers.size());
 }
 

@@ -29,6 +29,12 @@ Duration probe_pause(const Flow& flow, std::uint8_t backoff) {
 constexpr Duration kLongPath = Duration::ms(10);
 constexpr std::int64_t kTailShare = 4;
 
+std::uint16_t round_trip_to(const Flow& flow) {
+  const std::int64_t units = flow.smoothed_rtt().count_ns() / wire::kRoundTripUnit.count_ns();
+  if (flow.smoothed_rtt() <= Duration{}) return 0;
+  return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, UINT16_MAX));
+}
+
 /// Unanswered probes after which the window shrinks.
 constexpr std::uint8_t kSilentAfterProbes = 2;
 
@@ -92,6 +98,11 @@ std::optional<Job::Outgoing> Job::write_ack(const AckRequest& request, std::span
   h.flags = ack.flags;
   h.block = ack.first_word;
   h.elements = static_cast<std::uint16_t>(ack.word_count);
+  if (grants_ != nullptr) {
+    const wire::GrantBody grant = grant_of(edge.peer);
+    ack.body.unscheduled_blocks = grant.unscheduled_blocks;
+    ack.body.total_blocks = grant.total_blocks;
+  }
   const std::size_t bytes = wire::write_ack(out, h, ack.body, {ack.words.data(), ack.word_count});
   finish_packet(out.first(bytes));
   ++counters_.acks_sent;
@@ -130,7 +141,7 @@ std::optional<Job::Outgoing> Job::poll_data(std::span<std::byte> out, Instant no
   const std::size_t peers = config_.peers.size();
   for (std::size_t i = 0; i < peers; ++i) {
     const auto peer = static_cast<std::uint16_t>((next_peer_ + i) % peers);
-    if (!flows_[peer].may_send(now)) continue;
+    if (next_send_to(peer) > now) continue;
     const Work work = oldest_work(peer);
     if (work.edge == kNoPeer) {
       flows_[peer].note_app_limited();
@@ -140,6 +151,25 @@ std::optional<Job::Outgoing> Job::poll_data(std::span<std::byte> out, Instant no
     return write_block(edges_.out[work.edge], work.slot, out, now);
   }
   return std::nullopt;
+}
+
+/// send = min(grant, window), and a probe goes whatever they say (protocol.md, section 6).
+Instant Job::next_send_to(std::uint16_t peer) const {
+  const Flow& flow = flows_[peer];
+  if (!config_.grants || flow.has_probe_due()) return flow.next_send();
+  return std::max(flow.next_send(), credits_[peer].next_send(flow.in_flight()));
+}
+
+/// Blocks that could go to a peer if it let them.
+std::uint16_t Job::waiting_for(std::uint16_t peer) const {
+  std::uint32_t blocks = 0;
+  for (const std::uint16_t index : edges_.out_of_peer[peer]) {
+    const OutEdge& edge = edges_.out[index];
+    for (unsigned bits = edge.queued; bits != 0; bits &= bits - 1) {
+      blocks += edge.senders[static_cast<std::size_t>(std::countr_zero(bits))].queued();
+    }
+  }
+  return static_cast<std::uint16_t>(std::min<std::uint32_t>(blocks, UINT16_MAX));
 }
 
 Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::byte> out,
@@ -168,19 +198,23 @@ Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::b
   if (edge.type == wire::PacketType::kResult && h.contributors < config_.world_size) {
     h.flags |= wire::kFlagPartial;
   }
+  refresh(edge, slot);
+  const std::size_t wire_bytes = round.geometry.bytes_in(pick.block) + kWireOverheadBytes;
+  h.waiting_blocks = waiting_for(edge.peer);
+  credits_[edge.peer].on_sent(now, wire_bytes);
+  h.sent_blocks = credits_[edge.peer].sent();
+  h.round_trip = round_trip_to(flow);
   wire::write_header(out, h);
   std::memcpy(out.data() + wire::kHeaderBytes, bytes.data(), bytes.size());
   const std::size_t length = wire::kHeaderBytes + bytes.size();
   finish_packet(out.first(length));
 
-  const std::size_t wire_bytes = bytes.size() + kWireOverheadBytes;
   if (pick.copy) {
     flow.on_copy_sent(now, wire_bytes);
   } else {
     flow.on_sent(now, wire_bytes, pick.retransmission);
   }
   edge.active_us[slot] = clock_us(now);
-  refresh(edge, slot);
   ++counters_.blocks_sent;
   if (pick.retransmission) ++counters_.blocks_retransmitted;
   counters_.payload_bytes_sent += bytes.size();
@@ -218,6 +252,7 @@ void Job::tick(Instant now) {
     if (edge.waiting != 0) probe_edge(edge, now);
   }
   close_due_rounds(now);
+  ack_every_ = ack_every();
 }
 
 void Job::probe_edge(OutEdge& edge, Instant now) {
@@ -252,14 +287,15 @@ Instant Job::next_timer() const {
 Instant Job::next_data() const {
   Instant deadline = Instant::never();
   for (const OutEdge& edge : edges_.out) {
-    if (edge.queued != 0) deadline = std::min(deadline, flows_[edge.peer].next_send());
+    if (edge.queued == 0) continue;
+    deadline = std::min(deadline, next_send_to(edge.peer));
   }
   return deadline;
 }
 
 std::string_view flow_limit_name(FlowLimit limit) {
-  constexpr std::array<std::string_view, 6> kNames = {"application", "peer",      "window",
-                                                      "pacing",      "peer link", "own link"};
+  constexpr std::array<std::string_view, 7> kNames = {
+      "application", "peer", "window", "grant", "pacing", "peer link", "own link"};
   static_assert(kNames.size() == static_cast<std::size_t>(FlowLimit::kOwnLink) + 1);
   return kNames[static_cast<std::size_t>(limit)];
 }
@@ -279,6 +315,7 @@ FlowLimit Job::limit_of(std::uint16_t peer, Instant now) const {
   if (is_silent) return FlowLimit::kPeer;
   if (!has_queued) return FlowLimit::kApplication;
   if (flow.window_is_full()) return FlowLimit::kWindow;
+  if (config_.grants && credits_[peer].next_send(flow.in_flight()) > now) return FlowLimit::kGrant;
   if (flow.link_is_busy(now)) return FlowLimit::kPeerLink;
   return flow.may_send(now) ? FlowLimit::kOwnLink : FlowLimit::kPacing;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "dataplane/base/assert.h"
 #include "dataplane/core/job_config.h"
 
 namespace gradplane::core {
@@ -13,28 +14,56 @@ constexpr std::size_t kMinLinkBurstBytes = 16 * (kDefaultBlockBytes + kWireOverh
 /// A loop that naps this long still fills its link.
 constexpr std::uint64_t kLinkBurstPerSecond = 2000;  // 0.5 ms
 
+/// What a shallow switch has for a port that many send to.
+constexpr std::size_t kAssumedBufferBytes = 128 << 10;
+
 std::size_t link_burst_bytes(std::uint64_t bits_per_second) {
   return std::max<std::size_t>(kMinLinkBurstBytes, bits_per_second / 8 / kLinkBurstPerSecond);
 }
 
 }  // namespace
 
-Node::Node(std::uint16_t self, std::uint64_t link_bits_per_second)
-    : self_(self), link_(link_bits_per_second, link_burst_bytes(link_bits_per_second)) {}
+Node::Node(std::uint16_t self, Link link)
+    : self_(self),
+      link_(link.bits_per_second, link_burst_bytes(link.bits_per_second)),
+      grants_({.link_bits_per_second = link.bits_per_second,
+               .buffer_bytes = link.buffer_bytes > 0 ? link.buffer_bytes : kAssumedBufferBytes,
+               .block_wire_bytes = kDefaultBlockBytes + kWireOverheadBytes,
+               .standing_unscheduled = true,
+               .max_sources = kMaxGrantSources,
+               .max_jobs = kMaxJobs}),
+      grant_sources_(kMaxGrantSources) {}
 
 bool Node::add(Job* job) {
   if (job_count_ == jobs_.size()) return false;
   for (const Job* other : jobs()) {
     if (other->config().job == job->config().job) return false;
   }
+  if (job->config().grants && !grant_to_peers_of(job)) return false;
   jobs_[job_count_++] = job;
   return true;
 }
 
-void Node::remove(const Job* job) {
+bool Node::grant_to_peers_of(Job* job) {
+  const auto free = std::find(grant_index_taken_.begin(), grant_index_taken_.end(), false);
+  if (!job->join(grants_, static_cast<std::uint16_t>(free - grant_index_taken_.begin()))) {
+    return false;
+  }
+  *free = true;  // there are as many as jobs
+  for (std::size_t p = 0; p < job->sources().size(); ++p) {
+    grant_sources_[job->sources()[p]] = {job, static_cast<std::uint16_t>(p)};
+  }
+  return true;
+}
+
+void Node::remove(Job* job) {
   const auto end = jobs_.begin() + static_cast<std::ptrdiff_t>(job_count_);
   const auto at = std::find(jobs_.begin(), end, job);
   if (at == end) return;
+  if (job->config().grants) {
+    grant_index_taken_[job->grant_index()] = false;
+    job->leave();
+  }
   *at = jobs_[--job_count_];
   jobs_[job_count_] = nullptr;
 }
@@ -51,6 +80,9 @@ std::optional<wire::Packet> Node::handle(std::uint16_t node, std::span<const std
     counters_.drop(Drop::kUnknownNode);
     return std::nullopt;
   }
+  const bool is_data = packet->header.type == wire::PacketType::kPush ||
+                       packet->header.type == wire::PacketType::kResult;
+  if (!is_data) grants_.on_other(datagram.size() - wire::kHeaderBytes + kWireOverheadBytes, now);
   if (packet->header.type == wire::PacketType::kControl) return packet;
   for (Job* job : jobs()) {
     if (job->config().job != packet->header.job) continue;
@@ -69,6 +101,7 @@ std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Inst
     link_.on_sent(now, ack->length_bytes - wire::kHeaderBytes + kWireOverheadBytes);
     return Outgoing{ack->node, ack->length_bytes};
   }
+  if (const auto grant = next_grant(out, now)) return grant;
   if (!link_.may_send(now)) return std::nullopt;
   for (std::size_t i = 0; i < job_count_; ++i) {
     const std::size_t at = (next_job_ + i) % job_count_;
@@ -81,6 +114,15 @@ std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Inst
   return std::nullopt;
 }
 
+std::optional<Node::Outgoing> Node::next_grant(std::span<std::byte> out, Instant now) {
+  const auto grant = grants_.next_grant(now);
+  if (!grant) return std::nullopt;
+  const GrantSource& source = grant_sources_[grant->source];
+  const auto sent = source.job->write_grant(source.peer, out, now);
+  link_.on_sent(now, sent.length_bytes - wire::kHeaderBytes + kWireOverheadBytes);
+  return Outgoing{sent.node, sent.length_bytes};
+}
+
 bool Node::sum_local(std::size_t max_blocks) {
   bool more = false;
   for (Job* job : jobs()) more = job->sum_local(max_blocks) || more;
@@ -91,8 +133,8 @@ void Node::tick(Instant now) {
   for (Job* job : jobs()) job->tick(now);
 }
 
-Instant Node::next_deadline() const {
-  Instant deadline = Instant::never();
+Instant Node::next_deadline(Instant now) const {
+  Instant deadline = grants_.next_time(now);
   for (const Job* job : jobs()) {
     deadline = std::min(deadline, job->next_timer());
     deadline = std::min(deadline, std::max(job->next_data(), link_.next_send()));

@@ -7,28 +7,34 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "dataplane/core/counters.h"
+#include "dataplane/core/grant_scheduler.h"
 #include "dataplane/core/job.h"
 
 namespace gradplane::core {
 
-/// All jobs at one node, and the node's own link. Pure, like Job; does not own the jobs.
+/// All jobs at one node, and the node's own link, in both directions: it paces what this node sends
+/// and grants what others send to it. Pure, like Job; does not own the jobs.
 class Node {
  public:
-  /// `link_bits_per_second` 0: the link is not paced.
-  explicit Node(std::uint16_t self, std::uint64_t link_bits_per_second);
+  struct Link {
+    std::uint64_t bits_per_second = 0;  // 0: not paced
+    std::size_t buffer_bytes = 0;       // of the port that leads to this node; 0: not known
+  };
+  Node(std::uint16_t self, Link link);
 
-  /// False when the table is full or the job's id is there already.
+  /// False when a table is full or the job's id is there already.
   [[nodiscard]] bool add(Job* job);
-  void remove(const Job* job);
+  void remove(Job* job);
   std::span<Job* const> jobs() const { return {jobs_.data(), job_count_}; }
 
   /// A datagram from `node` (by its address). Control packets are given back to the caller, unread.
   std::optional<wire::Packet> handle(std::uint16_t node, std::span<const std::byte> datagram,
                                      bool congestion_experienced, Instant now);
 
-  /// The next packet to send: acks first, then blocks of the jobs in turn.
+  /// The next packet to send: acks first, then grants, then blocks of the jobs in turn.
   struct Outgoing {
     std::uint16_t node = 0;
     std::uint32_t length_bytes = 0;
@@ -39,15 +45,27 @@ class Node {
   bool sum_local(std::size_t max_blocks);
   void tick(Instant now);
   /// When to call tick() or poll_transmit() again, if no packet comes before; in the past: at once.
-  Instant next_deadline() const;
+  Instant next_deadline(Instant now) const;
+
+  const GrantScheduler& grants() const { return grants_; }
 
   /// Drops that belong to no job.
   const Counters& counters() const { return counters_; }
   Counters& counters() { return counters_; }
 
  private:
+  bool grant_to_peers_of(Job* job);
+  std::optional<Outgoing> next_grant(std::span<std::byte> out, Instant now);
+
   std::uint16_t self_;
   Pacer link_;
+  GrantScheduler grants_;
+  struct GrantSource {
+    Job* job = nullptr;
+    std::uint16_t peer = 0;
+  };
+  std::vector<GrantSource> grant_sources_;  // by source
+  std::array<bool, kMaxJobs> grant_index_taken_{};
   std::array<Job*, kMaxJobs> jobs_{};
   std::size_t job_count_ = 0;
   std::size_t next_job_ = 0;

@@ -59,7 +59,8 @@ Result<session::SessionConfig> session_config(const config::Config& config) {
                       .strict_rounds = config.gather.strict_rounds,
                       .floor_ppm = config.gather.floor_ppm,
                       .slack_ns = nanoseconds(config.gather.slack),
-                      .absent_after_ns = nanoseconds(config.gather.absent_after)};
+                      .absent_after_ns = nanoseconds(config.gather.absent_after),
+                      .grants = config.grants};
   out.resolve_bounds = resolver_of(config);
   out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
   out.planner = planner_of(config);
@@ -138,7 +139,8 @@ Status Daemon::open_dataplane() {
   engine::EngineOptions options;
   options.self = config_.self;
   options.udp_port = config_.cluster.udp_port;
-  options.link_bits_per_second = config_.port().link_rate_bits_per_s.value_or(0);
+  options.link = {.bits_per_second = config_.port().link_rate_bits_per_s.value_or(0),
+                  .buffer_bytes = config_.port().buffer_bytes.value_or(0)};
   for (const config::NodeConfig& node : config_.cluster.nodes) {
     options.nodes.push_back(node.address);
   }

@@ -33,6 +33,7 @@ core::JobConfig job_config(const config::Config& config, const session::InstallJ
   job.close_limits.absent_after = gather.absent_after.value_or(Duration());
   job.measure_energy = order.learn_bounds;
   job.congestion = config.congestion;
+  job.grants = config.grants;
   std::vector<std::uint64_t> rates;
   for (const config::NodeConfig& node : config.cluster.nodes) {
     rates.push_back(node.port.link_rate_bits_per_s.value_or(0));

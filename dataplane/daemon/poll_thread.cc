@@ -115,7 +115,7 @@ void PollThread::nap(Instant now) {
   const Duration limit =
       engine_.has_jobs() ? std::min(kMaxNapWithJobs, options_.max_sleep) : options_.max_sleep;
   Duration length = std::min(next_nap_, limit);
-  const Duration until_deadline = engine_.next_deadline() - now;
+  const Duration until_deadline = engine_.next_deadline(now) - now;
   if (until_deadline <= Duration{}) return;
   length = std::min(length, std::max(until_deadline, first_nap_));
   next_nap_ = std::min(next_nap_ * 2, limit);

@@ -125,6 +125,8 @@ std::vector<telemetry::FlowStatus> flow_status(const api::JobSnapshot& job,
     flow.rate_bits_per_second = peer.rate_bits_per_second;
     flow.window_blocks = peer.window_blocks;
     flow.in_flight_blocks = peer.in_flight_blocks;
+    flow.granted = peer.granted;
+    flow.grant_blocks = peer.credit_blocks;
     flow.pacing_bits_per_second = peer.pacing_bits_per_second;
     flow.controller = config::name_of(static_cast<ControllerKind>(peer.controller));
     flow.gain = peer.gain;

@@ -32,7 +32,7 @@ Engine::Engine(EngineOptions options, port::Port& port, api::CommandQueue& comma
       commands_(commands),
       events_(events),
       reports_(reports),
-      node_(options_.self, options_.link_bits_per_second),
+      node_(options_.self, options_.link),
       control_out_(kControlQueueEntries) {
   for (std::size_t n = 0; n < options_.nodes.size(); ++n) {
     node_by_address_.emplace_back(options_.nodes[n], static_cast<std::uint16_t>(n));
@@ -157,9 +157,9 @@ bool Engine::housekeep(Instant now) {
   return worked;
 }
 
-Instant Engine::next_deadline() const {
+Instant Engine::next_deadline(Instant now) const {
   if (!control_out_.empty()) return Instant();
-  return std::min(node_.next_deadline(), next_beat_);
+  return std::min(node_.next_deadline(now), next_beat_);
 }
 
 bool Engine::prepare_sleep() {

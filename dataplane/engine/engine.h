@@ -18,10 +18,10 @@
 namespace gradplane::engine {
 
 struct EngineOptions {
-  std::uint16_t self = 0;                  // this node's id
-  std::vector<Ipv4> nodes;                 // every node's address, by id
-  std::uint16_t udp_port = 47000;          // where every node listens
-  std::uint64_t link_bits_per_second = 0;  // of this node; 0: not paced
+  std::uint16_t self = 0;          // this node's id
+  std::vector<Ipv4> nodes;         // every node's address, by id
+  std::uint16_t udp_port = 47000;  // where every node listens
+  core::Node::Link link;           // of this node
 };
 
 /// One poll core: moves packets between its port, the protocol and the trainers' channels.
@@ -36,7 +36,7 @@ class Engine {
   bool poll_once(Instant now);
 
   /// When poll_once() is due again if neither a packet nor a submission comes before.
-  Instant next_deadline() const;
+  Instant next_deadline(Instant now) const;
   /// Rounds are open or a job waits for something: a nap should be short.
   bool has_jobs() const { return job_count_ > 0; }
 

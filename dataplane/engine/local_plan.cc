@@ -96,8 +96,10 @@ class Builder {
       if (config_.peers[p].node == node) return static_cast<std::uint16_t>(p);
     }
     const std::uint64_t link = node < rates_.size() ? rates_[node] : 0;
-    const std::size_t senders = members_.senders_to(members_.index_of(node));
-    config_.peers.push_back({.node = node, .rate_bits_per_second = link / senders});
+    const std::uint64_t share = link / members_.senders_to(members_.index_of(node));
+    config_.peers.push_back({.node = node,
+                             .rate_bits_per_second = config_.grants ? link : share,
+                             .unscheduled_bits_per_second = share});
     return static_cast<std::uint16_t>(config_.peers.size() - 1);
   }
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kTagOffset = kHeaderBytes - sizeof(std::uint64_t);
 constexpr std::uint8_t kFirstType = static_cast<std::uint8_t>(PacketType::kPush);
-constexpr std::uint8_t kLastType = static_cast<std::uint8_t>(PacketType::kControl);
+constexpr std::uint8_t kLastType = static_cast<std::uint8_t>(PacketType::kGrant);
 
 bool is_data(PacketType type) {
   return type == PacketType::kPush || type == PacketType::kResult;
@@ -38,6 +38,8 @@ std::optional<ParseError> check_fields(const Header& h, std::size_t payload_byte
     if (payload_bytes != kAckBodyBytes + h.elements * sizeof(std::uint64_t)) {
       return ParseError::kBadLength;
     }
+  } else if (h.type == PacketType::kGrant) {
+    if (payload_bytes != kGrantBodyBytes) return ParseError::kBadLength;
   } else if (payload_bytes > kMaxControlBytes) {
     return ParseError::kBadLength;
   }
@@ -82,6 +84,9 @@ std::optional<Packet> parse(std::span<const std::byte> datagram, ParseError& err
   h.bucket = in.read<std::uint16_t>();
   h.timestamp_us = in.read<std::uint32_t>();
   h.round_elements = in.read<std::uint32_t>();
+  h.sent_blocks = in.read<std::uint32_t>();
+  h.waiting_blocks = in.read<std::uint16_t>();
+  h.round_trip = in.read<std::uint16_t>();
   h.tag = in.read<std::uint64_t>();
   if (const auto bad = check_fields(h, in.rest().size())) return fail(*bad);
   return Packet{h, in.rest()};
@@ -106,6 +111,9 @@ void write_header(std::span<std::byte> out, const Header& h) {
   w.write(h.bucket);
   w.write(h.timestamp_us);
   w.write(h.round_elements);
+  w.write(h.sent_blocks);
+  w.write(h.waiting_blocks);
+  w.write(h.round_trip);
   w.write(h.tag);
   GP_ASSERT(w.ok() && w.size() == kHeaderBytes);
 }
@@ -117,8 +125,8 @@ std::size_t write_ack(std::span<std::byte> out, const Header& header, const AckB
   ByteWriter w(out.subspan(kHeaderBytes));
   w.write(body.echo_us);
   w.write(body.ack_delay_us);
-  w.write(body.delivered_blocks);
-  w.write(body.grant_blocks);
+  w.write(body.unscheduled_blocks);
+  w.write(body.total_blocks);
   for (const std::uint64_t word : words) w.write(word);
   GP_ASSERT(w.ok());
   return kHeaderBytes + w.size();
@@ -129,12 +137,30 @@ std::size_t read_ack(const Packet& packet, AckBody& body,
   ByteReader in(packet.payload);
   body.echo_us = in.read<std::uint32_t>();
   body.ack_delay_us = in.read<std::uint32_t>();
-  body.delivered_blocks = in.read<std::uint32_t>();
-  body.grant_blocks = in.read<std::uint32_t>();
+  body.unscheduled_blocks = in.read<std::uint32_t>();
+  body.total_blocks = in.read<std::uint32_t>();
   const std::size_t count = packet.header.elements;
   for (std::size_t i = 0; i < count; ++i) words[i] = in.read<std::uint64_t>();
   GP_ASSERT(in.ok());
   return count;
+}
+
+std::size_t write_grant(std::span<std::byte> out, const Header& header, const GrantBody& body) {
+  write_header(out, header);
+  ByteWriter w(out.subspan(kHeaderBytes, kGrantBodyBytes));
+  w.write(body.total_blocks);
+  w.write(body.unscheduled_blocks);
+  GP_ASSERT(w.ok() && w.size() == kGrantBodyBytes);
+  return kHeaderBytes + kGrantBodyBytes;
+}
+
+GrantBody read_grant(const Packet& packet) {
+  ByteReader in(packet.payload);
+  GrantBody body;
+  body.total_blocks = in.read<std::uint32_t>();
+  body.unscheduled_blocks = in.read<std::uint32_t>();
+  GP_ASSERT(in.ok());
+  return body;
 }
 
 void authenticate(std::span<std::byte> packet, const Key& key) {

@@ -11,14 +11,15 @@
 #include "dataplane/base/element_type.h"
 #include "dataplane/base/limits.h"
 #include "dataplane/base/loss_bounds.h"
+#include "dataplane/base/time.h"
 
 /// What two nodes say to each other in a UDP payload. docs/wire-protocol.md draws it. No state:
 /// bytes in, a checked value out, and back. Whether a value fits a round is the core's question.
 namespace gradplane::wire {
 
 inline constexpr std::uint16_t kMagic = 0x6770;  // "gp"
-inline constexpr std::uint8_t kVersion = 1;
-inline constexpr std::size_t kHeaderBytes = 48;
+inline constexpr std::uint8_t kVersion = 2;
+inline constexpr std::size_t kHeaderBytes = 56;
 static_assert(kHeaderBytes <= kMaxHeaderBytes);
 
 enum class PacketType : std::uint8_t {
@@ -27,6 +28,7 @@ enum class PacketType : std::uint8_t {
   kPushAck = 3,    // which pushed blocks of a round have arrived: AckBody and bitmap words
   kResultAck = 4,  // the same for results
   kControl = 5,    // a session message; its body is control/session's business
+  kGrant = 6,      // how many blocks the receiver of this packet may send: GrantBody
 };
 
 /// Header flags.
@@ -56,20 +58,36 @@ struct Header {
   std::uint16_t bucket = 0;          // of a block: whose tensors it holds; 0: of none, so exact
   std::uint32_t timestamp_us = 0;    // the sender's clock when it sent, modulo 2^32
   std::uint32_t round_elements = 0;  // of the whole bucket; 0 in acks
+  // Of blocks, from this sender to this receiver in this job; 0 in other packets.
+  std::uint32_t sent_blocks = 0;     // since the plan began, with this one, modulo 2^32
+  std::uint16_t waiting_blocks = 0;  // that could go now; at most this many are told
+  std::uint16_t round_trip = 0;      // as the sender measures it, in kRoundTripUnit; 0: not yet
   std::uint64_t tag = 0;             // authentication; 0 where it is off
 };
 
+inline constexpr Duration kRoundTripUnit = Duration::us(16);
+
 /// What an ack says besides its bitmap.
 struct AckBody {
-  std::uint32_t echo_us = 0;           // timestamp of the newest packet that it acknowledges
-  std::uint32_t ack_delay_us = 0;      // how long the receiver held that back
-  std::uint32_t delivered_blocks = 0;  // of this edge and round so far
-  std::uint32_t grant_blocks = 0;      // cumulative credit; 0: not granted, the window alone limits
+  std::uint32_t echo_us = 0;             // timestamp of the newest packet that it acknowledges
+  std::uint32_t ack_delay_us = 0;        // how long the receiver held that back
+  std::uint32_t unscheduled_blocks = 0;  // as in GrantBody; 0: says nothing
+  std::uint32_t total_blocks = 0;        // as in GrantBody; means nothing where that is 0
 };
 inline constexpr std::size_t kAckBodyBytes = 16;
 inline constexpr std::size_t kMaxAckWords = kMaxBlocksPerRound / 64;
 inline constexpr std::size_t kMaxAckBytes = kHeaderBytes + kAckBodyBytes + kMaxAckWords * 8;
 static_assert(kMaxAckBytes <= 1472, "an ack of the largest round fits a 1500-byte MTU");
+
+/// What the receiver of blocks lets a sender do.
+struct GrantBody {
+  /// The sender may send while Header::sent_blocks is less; modulo 2^32. Never becomes smaller, so
+  /// that a lost grant is made good by the next.
+  std::uint32_t total_blocks = 0;
+  /// And whatever was granted, while fewer than these are in flight.
+  std::uint32_t unscheduled_blocks = 0;
+};
+inline constexpr std::size_t kGrantBodyBytes = 8;
 
 /// Why a packet was not even a packet.
 enum class ParseError : std::uint8_t {
@@ -102,6 +120,12 @@ std::size_t write_ack(std::span<std::byte> out, const Header& header, const AckB
 /// Reads an ack's payload, as parse() has checked it. Returns the words that were read.
 std::size_t read_ack(const Packet& packet, AckBody& body,
                      std::array<std::uint64_t, kMaxAckWords>& words);
+
+/// Writes a whole grant after `header`. Returns its bytes. `out` holds kHeaderBytes +
+/// kGrantBodyBytes.
+std::size_t write_grant(std::span<std::byte> out, const Header& header, const GrantBody& body);
+/// Reads a grant's payload, as parse() has checked it.
+GrantBody read_grant(const Packet& packet);
 
 using Key = std::array<std::byte, 16>;
 

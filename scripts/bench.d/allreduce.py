@@ -12,6 +12,7 @@ DESCRIPTION = __doc__
 REPEATS = 15
 QUICK_REPEATS = 5
 WARM_UP = 2
+GRANTS = "grants: {enabled: true}\n"
 LIMIT_SECONDS = 20  # for each contestant of a case
 QUICK_LIMIT_SECONDS = 5
 
@@ -23,6 +24,11 @@ def case(hosts, size, **more):
 
 def make_contestants(quick):
     ours = [peers.GradplaneContestant("sharded"), peers.GradplaneContestant("star")]
+    if not quick:
+        ours += [
+            peers.GradplaneContestant(plan, extra=GRANTS, name="-grants")
+            for plan in ("sharded", "star")
+        ]
     gloo = [peers.GlooContestant(cc) for cc in (("cubic",) if quick else ("reno", "cubic", "bbr"))]
     others = [peers.OpenMpiContestant("cubic")]
     others += [] if quick else [peers.ParameterServerContestant("cubic", server_has_rank=True)]

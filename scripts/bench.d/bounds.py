@@ -7,7 +7,7 @@ import random
 import statistics
 
 ETHERNET_IP_UDP_BYTES = 66  # preamble, gap, Ethernet header and checksum, IP, UDP
-HEADER_BYTES = 48  # docs/wire-protocol.md
+HEADER_BYTES = 56  # docs/wire-protocol.md
 MTU_BYTES = 1500
 IP_UDP_BYTES = 28
 BLOCK_ALIGN_BYTES = 64

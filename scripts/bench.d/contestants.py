@@ -223,8 +223,9 @@ class GradplaneContestant(Contestant):
     take a daemon that stands still for a dead one.
     """
 
-    def __init__(self, plan="star", root_is_first_host=False, extra=""):
-        super().__init__(f"gradplane-{plan}")
+    def __init__(self, plan="star", root_is_first_host=False, extra="", name=""):
+        """`extra` is more of the YAML file, `name` what is added to the contestant's for it."""
+        super().__init__(f"gradplane-{plan}{name}")
         self.first_host_is_server = root_is_first_host
         self._settings = {"plan": plan, "extra": PATIENCE + extra}
         self.nodes = None

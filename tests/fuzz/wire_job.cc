@@ -266,7 +266,7 @@ class Fuzzer {
     for (testing::Sent& packet : node_.drain(now_)) sent_.push_back(std::move(packet));
     (void)node_.events();
     (void)node_.job().waiting();
-    (void)node_.node().next_deadline();
+    (void)node_.node().next_deadline(now_);
     for (const core::Flow& flow : node_.job().flows()) GP_ASSERT(flow.window() >= 2);
   }
 

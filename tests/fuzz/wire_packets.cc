@@ -34,6 +34,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         wire::write_ack(out, packet->header, body, std::span(words).first(count));
     GP_ASSERT(length == size && std::equal(bytes.begin(), bytes.end(), out.begin()));
   }
+  if (type == wire::PacketType::kGrant) {
+    std::array<std::byte, wire::kHeaderBytes + wire::kGrantBodyBytes> out;
+    const std::size_t length = wire::write_grant(out, packet->header, wire::read_grant(*packet));
+    GP_ASSERT(length == size && std::equal(bytes.begin(), bytes.end(), out.begin()));
+  }
   (void)wire::is_authentic(bytes, {});
   return 0;
 }

@@ -36,7 +36,7 @@ struct Datagram {
 
 struct Host {
   Host(std::uint16_t self, const api::Plan& plan)
-      : arena(kRoundSlots * kRoundBytes), node(self, 0) {
+      : arena(kRoundSlots * kRoundBytes), node(self, {}) {
     core::JobConfig config;
     config.job = config.epoch = 1;
     config.self = self;

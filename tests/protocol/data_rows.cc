@@ -98,14 +98,14 @@ Rows push_tag_rows(const TableNode& n) {
       {"without a tag",
        {},
        n.push(2, 0, 4)
-           .poke(40, 0)
-           .poke(41, 0)
-           .poke(42, 0)
-           .poke(43, 0)
-           .poke(44, 0)
-           .poke(45, 0)
-           .poke(46, 0)
-           .poke(47, 0),
+           .poke(48, 0)
+           .poke(49, 0)
+           .poke(50, 0)
+           .poke(51, 0)
+           .poke(52, 0)
+           .poke(53, 0)
+           .poke(54, 0)
+           .poke(55, 0),
        dropped(Drop::kBadTag)},
   };
 }

@@ -86,6 +86,7 @@ class Simulation {
                            .slack = scenario_.tolerance.slack,
                            .absent_after = scenario_.tolerance.absent_after};
     config.congestion = scenario_.congestion;
+    config.grants = scenario_.grants;
     engine::fill_local_plan(config, scenario_.plan, member.node,
                             std::vector<std::uint64_t>(scenario_.plan.members.size(), rate));
     return config;
@@ -108,7 +109,8 @@ class Simulation {
     host->port = std::make_unique<SimPort>(network_, member.node, address_of(member.node), now_);
     engine::EngineOptions options;
     options.self = member.node;
-    options.link_bits_per_second = rate;
+    options.link = {.bits_per_second = rate,
+                    .buffer_bytes = scenario_.buffer_known ? scenario_.link.queue_bytes : 0};
     for (std::size_t n = 0; n < scenario_.plan.members.size(); ++n) {
       options.nodes.push_back(address_of(static_cast<std::uint16_t>(n)));
     }
@@ -197,7 +199,7 @@ class Simulation {
 
   /// When a host has something to do of its own accord.
   Instant wake_time(const Host& host) const {
-    Instant next = host.engine->next_deadline();
+    Instant next = host.engine->next_deadline(now_);
     for (const auto& trainer : host.trainers) next = std::min(next, trainer->next_deadline());
     return next;
   }

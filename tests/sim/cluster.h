@@ -38,7 +38,9 @@ struct Scenario {
   Duration compute_max = Duration::ms(2);     // a rank's own work before each round, uniform
   std::vector<Duration> compute_max_of_rank;  // instead, where it has an entry for the rank
   bool authenticate = true;
-  bool paced = true;  // nodes know their link's rate
+  bool paced = true;          // nodes know their link's rate
+  bool grants = false;        // who receives says who may send
+  bool buffer_known = false;  // nodes know the queue before their downlink
   CongestionSettings congestion;
   Duration limit = Duration::seconds(60);  // virtual; a run that takes longer has hung
   Tolerance tolerance;

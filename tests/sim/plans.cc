@@ -113,6 +113,8 @@ Scenario random_scenario(std::uint64_t seed) {
   s.paced = dice.coin();
   s.congestion = dice.congestion();
   if (dice.coin()) s.link.mark_bytes = s.link.queue_bytes / 4;
+  s.grants = dice.coin();
+  s.buffer_known = dice.coin();
   return s;
 }
 

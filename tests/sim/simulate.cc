@@ -27,7 +27,9 @@ struct Timing {
   std::string controller = "delay";
   bool mltcp = false;
   bool paced = true;
-  double at_most = 0;  // over the bound; 0: whatever it takes
+  bool grants = false;
+  double compute_us = 0;  // a rank's own work before each round, at most
+  double at_most = 0;     // over the bound; 0: whatever it takes
 };
 
 gradplane::CongestionSettings congestion_of(const Timing& t) {
@@ -56,20 +58,27 @@ bool time_rounds(const Timing& t, std::uint64_t seed) {
   s.block_bytes = gradplane::kDefaultBlockBytes;
   s.round_bytes = gradplane::kMaxRoundBytes;
   s.in_flight = t.in_flight;
-  s.compute_max = {};
+  s.grants = s.buffer_known = t.grants;
+  s.compute_max = gradplane::Duration::us(static_cast<std::int64_t>(t.compute_us));
   const auto elements = static_cast<std::uint32_t>(t.bytes / 4);
   s.rounds.assign(t.rounds, {gradplane::ElementType::kFloat32, elements});
   const gradplane::sim::Outcome outcome = gradplane::sim::run(s);
   const double packets = std::ceil(t.bytes / gradplane::kDefaultBlockBytes);
-  const double wire_bits = packets * (gradplane::kDefaultBlockBytes + 48 + 66) * 8;
+  const double wire_bits =
+      packets * (gradplane::kDefaultBlockBytes + gradplane::core::kWireOverheadBytes) * 8;
   const double n = t.hosts;
   const double bits = t.plan == "star" ? n * wire_bits : 2 * wire_bits * (n - 1) / n;
   const double bound_s = bits / (t.mbit_per_s * 1e6);
   const double mean_s = (outcome.ended - gradplane::Instant()).to_seconds() / t.rounds;
   std::printf(
-      "%s hosts %u: mean round %.2f ms, bound %.2f ms, ratio %.3f; sent again %.2f %%, %s\n",
+      "%s hosts %u: mean round %.2f ms, bound %.2f ms, ratio %.3f; sent again %.2f %%, "
+      "for 100 blocks %.1f acks and %.1f grants; %s\n",
       t.plan.c_str(), t.hosts, mean_s * 1e3, bound_s * 1e3, mean_s / bound_s,
       100.0 * static_cast<double>(outcome.counters.blocks_retransmitted) /
+          static_cast<double>(outcome.counters.blocks_sent),
+      100.0 * static_cast<double>(outcome.counters.acks_sent) /
+          static_cast<double>(outcome.counters.blocks_sent),
+      100.0 * static_cast<double>(outcome.counters.grants_sent) /
           static_cast<double>(outcome.counters.blocks_sent),
       outcome.failure.empty() ? "all sums right" : outcome.failure.c_str());
   return outcome.failure.empty() && (t.at_most <= 0 || mean_s <= t.at_most * bound_s);
@@ -158,6 +167,9 @@ int main(int argc, char** argv) {
   time->add_option("--rounds", timing.rounds, "how many");
   time->add_option("--in-flight", timing.in_flight, "rounds that a rank submits ahead");
   time->add_option("--at-most", timing.at_most, "over the bound, else it is a failure");
+  time->add_option("--compute-us", timing.compute_us,
+                   "a rank's own work before each round, uniform up to this");
+  time->add_flag("--grants", timing.grants, "who receives says who may send");
   time->add_option("--queue", timing.queue_bytes, "bytes at each downlink");
   time->add_option("--mark", timing.mark_bytes, "a queue of so many bytes marks packets");
   time->add_option("--controller", timing.controller, "as congestion.controller")

@@ -210,6 +210,8 @@ Scenario random_tolerant_scenario(std::uint64_t seed) {
   // A controller that waits after a silence makes its host absent, and then the closing rounds
   // would not bring all that was kept.
   if (s.tolerance.absent_after == Duration{}) s.congestion = dice.congestion();
+  s.grants = dice.coin();
+  s.buffer_known = dice.coin();
   return s;
 }
 

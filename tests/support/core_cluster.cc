@@ -40,7 +40,7 @@ std::string CoreCluster::run(const std::vector<std::uint32_t>& elements) {
     }
     if (settled()) return failure_;
     Instant next = flights_.empty() ? Instant::never() : flights_.top().at;
-    for (const auto& n : nodes_) next = std::min(next, n->node().next_deadline());
+    for (const auto& n : nodes_) next = std::min(next, n->node().next_deadline(now_));
     now_ = std::max(now_ + Duration::ns(1), next);
     if (now_ > end) return "no end: " + std::to_string(ranks_[0].completed) + " rounds completed";
     arrive_all();

@@ -8,7 +8,7 @@
 
 namespace gradplane::testing {
 
-CoreNode::CoreNode(core::JobConfig config) : node_(config.self, 0) {
+CoreNode::CoreNode(core::JobConfig config) : node_(config.self, {}) {
   for (core::LocalRank& rank : config.local_ranks) {
     arenas_.push_back(std::make_unique<std::byte[]>(kRoundSlots * config.round_bytes));
     rank.arena = arenas_.back().get();

@@ -45,6 +45,14 @@ class PacketBuilder {
     b.is_ack_ = true;
     return b;
   }
+  static PacketBuilder grant(const Round& round, const wire::GrantBody& body) {
+    PacketBuilder b(wire::PacketType::kGrant, round);
+    b.payload_.resize(wire::kGrantBodyBytes);
+    std::vector<std::byte> packet(wire::kHeaderBytes + wire::kGrantBodyBytes);
+    wire::write_grant(packet, b.header_, body);
+    std::memcpy(b.payload_.data(), packet.data() + wire::kHeaderBytes, wire::kGrantBodyBytes);
+    return b;
+  }
   static PacketBuilder control(std::size_t bytes) {
     PacketBuilder b(wire::PacketType::kControl, {});
     b.header_.job = b.header_.epoch = 0;
@@ -66,6 +74,11 @@ class PacketBuilder {
   PacketBuilder& bucket(std::uint16_t v) { return set(header_.bucket, v); }
   PacketBuilder& timestamp_us(std::uint32_t v) { return set(header_.timestamp_us, v); }
   PacketBuilder& round_elements(std::uint32_t v) { return set(header_.round_elements, v); }
+  PacketBuilder& demand(std::uint32_t sent_blocks, std::uint16_t waiting_blocks) {
+    header_.waiting_blocks = waiting_blocks;
+    return set(header_.sent_blocks, sent_blocks);
+  }
+  PacketBuilder& round_trip(std::uint16_t v) { return set(header_.round_trip, v); }
   PacketBuilder& echo_us(std::uint32_t v) { return set(ack_.echo_us, v); }
   PacketBuilder& ack_delay_us(std::uint32_t v) { return set(ack_.ack_delay_us, v); }
   PacketBuilder& payload(std::vector<std::byte> v) { return set(payload_, std::move(v)); }

@@ -264,7 +264,7 @@ class Harness(unittest.TestCase):
 
 class Bounds(unittest.TestCase):
     def test_bounds_are_those_of_the_protocol(self):
-        packet = 1408 + 48 + 66
+        packet = 1408 + 56 + 66
         self.assertEqual(bounds.wire_bytes(1), packet)
         self.assertEqual(bounds.wire_bytes(1408 * 3 + 1), 4 * packet)
         rate = 8 * packet  # one packet per second

@@ -106,7 +106,7 @@ TEST_CASE("blocks fit the smallest MTU of the cluster") {
         one("14: block.bytes: value '1472 B': does not fit the smallest MTU of the nodes; at most "
             "1408 B, or auto"));
   CHECK(errors_of(std::string(kBase) + "block: {bytes: 1000 B}\n").size() == 1);
-  CHECK(parse(base_with("  interface: eth1\n", "  interface: eth1\n  mtu: 1356\n"))
+  CHECK(parse(base_with("  interface: eth1\n", "  interface: eth1\n  mtu: 1364\n"))
             .config->block_bytes == 1280);
 }
 

@@ -36,7 +36,7 @@ struct Resent {
 std::vector<Resent> listen(CoreNode& node, Instant now, Instant end) {
   std::vector<Resent> out;
   while (now < end) {
-    const Instant next = node.node().next_deadline();
+    const Instant next = node.node().next_deadline(now);
     REQUIRE(next < Instant::never());
     now = std::max(now + Duration::us(1), next);
     node.node().tick(now);
@@ -87,11 +87,11 @@ TEST_CASE("an answer ends the pause") {
 
 TEST_CASE("nothing in flight means nothing to wait for") {
   CoreNode node(leaf());
-  CHECK(node.node().next_deadline() == Instant::never());
+  CHECK(node.node().next_deadline(kStart) == Instant::never());
   REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
-  CHECK(node.node().next_deadline() <= kStart);
+  CHECK(node.node().next_deadline(kStart) <= kStart);
   REQUIRE(node.drain(kStart).size() == 16);
-  CHECK(node.node().next_deadline() <= kStart + Duration::ms(1));
+  CHECK(node.node().next_deadline(kStart) <= kStart + Duration::ms(1));
 }
 
 TEST_CASE("what waits is named: the round, the rank, the child") {

@@ -25,7 +25,9 @@ PacketBuilder a_push() {
       .sender(0x2223)
       .contributors(0x2425)
       .bucket(0x0b0c)
-      .timestamp_us(0x26272829);
+      .timestamp_us(0x26272829)
+      .demand(0x2a2b2c2d, 0x2e2f)
+      .round_trip(0x3031);
 }
 
 ParseError why_not(const std::vector<std::byte>& bytes) {
@@ -39,8 +41,8 @@ ParseError why_not(const std::vector<std::byte>& bytes) {
 TEST_CASE("the bytes of a header never change") {
   // Golden: what other versions rely on. 1000 elements in blocks of 256: block 3 has 232.
   const std::vector<std::uint8_t> golden = {
-      0x67, 0x70, 1,    1,
-      1,    48,   4,    0x21,  // magic, version, type, flags, length, element, tree
+      0x67, 0x70, 2,    1,
+      1,    56,   4,    0x21,  // magic, version, type, flags, length, element, tree
       1,    2,    3,    4,
       5,    6,    7,    8,  // job, epoch
       9,    10,   11,   12,
@@ -49,10 +51,12 @@ TEST_CASE("the bytes of a header never change") {
       0x24, 0x25, 0x0b, 0x0c,  // sender, elements, contributors, bucket
       0x26, 0x27, 0x28, 0x29,
       0,    0,    3,    0xe8,  // timestamp, round elements
+      0x2a, 0x2b, 0x2c, 0x2d,
+      0x2e, 0x2f, 0x30, 0x31,  // sent, waiting, round trip
       0,    0,    0,    0,
       0,    0,    0,    0};  // tag
   const std::vector<std::byte> bytes = a_push().bytes();
-  REQUIRE(bytes.size() == 48 + 464);
+  REQUIRE(bytes.size() == 56 + 464);
   for (std::size_t i = 0; i < golden.size(); ++i) {
     CAPTURE(i);
     CHECK(std::to_integer<int>(bytes[i]) == golden[i]);
@@ -79,6 +83,9 @@ TEST_CASE("a block comes back as it was written") {
   CHECK(h.bucket == 0x0b0c);
   CHECK(h.timestamp_us == 0x26272829);
   CHECK(h.round_elements == 1000);
+  CHECK(h.sent_blocks == 0x2a2b2c2d);
+  CHECK(h.waiting_blocks == 0x2e2f);
+  CHECK(h.round_trip == 0x3031);
   CHECK(packet->payload.data() == bytes.data() + wire::kHeaderBytes);
   CHECK(packet->payload.size() == 464);
 }
@@ -106,6 +113,19 @@ TEST_CASE("an ack comes back as it was written, up to the longest") {
   CHECK(body.ack_delay_us == 8);
 }
 
+TEST_CASE("a grant comes back as it was written") {
+  const wire::GrantBody sent{.total_blocks = 0x01020304, .unscheduled_blocks = 0x05060708};
+  const std::vector<std::byte> bytes = PacketBuilder::grant(a_round(), sent).bytes();
+  CHECK(bytes.size() == wire::kHeaderBytes + wire::kGrantBodyBytes);
+  ParseError error{};
+  const auto packet = wire::parse(bytes, error);
+  REQUIRE(packet);
+  CHECK(packet->header.type == wire::PacketType::kGrant);
+  const wire::GrantBody got = wire::read_grant(*packet);
+  CHECK(got.total_blocks == sent.total_blocks);
+  CHECK(got.unscheduled_blocks == sent.unscheduled_blocks);
+}
+
 TEST_CASE("what is not a packet is refused for its reason") {
   struct Row {
     const char* what;
@@ -114,12 +134,12 @@ TEST_CASE("what is not a packet is refused for its reason") {
   };
   const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, a_round());
   const Row rows[] = {
-      {"short", a_push().cut_to(47), ParseError::kTooShort},
+      {"short", a_push().cut_to(55), ParseError::kTooShort},
       {"magic", a_push().poke(1, 0), ParseError::kBadMagic},
-      {"version", a_push().poke(2, 2), ParseError::kBadVersion},
+      {"version", a_push().poke(2, 1), ParseError::kBadVersion},
       {"no type", a_push().poke(3, 0), ParseError::kBadType},
-      {"type", a_push().poke(3, 6), ParseError::kBadType},
-      {"header length", a_push().poke(5, 47), ParseError::kBadHeaderLength},
+      {"type", a_push().poke(3, 7), ParseError::kBadType},
+      {"header length", a_push().poke(5, 48), ParseError::kBadHeaderLength},
       {"element type", a_push().poke(6, 7), ParseError::kBadField},
       {"bucket", a_push().bucket(kMaxBuckets + 1), ParseError::kBadField},
       {"bucket of an ack", PacketBuilder(ack).bucket(1), ParseError::kBadField},
@@ -132,12 +152,14 @@ TEST_CASE("what is not a packet is refused for its reason") {
       {"no contributors", a_push().contributors(0), ParseError::kBadField},
       {"empty bucket", a_push().round_elements(0), ParseError::kBadField},
       {"long", a_push().longer_by(1), ParseError::kBadLength},
-      {"truncated", a_push().cut_to(48 + 463), ParseError::kBadLength},
+      {"truncated", a_push().cut_to(56 + 463), ParseError::kBadLength},
       {"another width", a_push().element_type(ElementType::kFloat32), ParseError::kBadLength},
       {"ack too far", PacketBuilder(ack).words(129, {}), ParseError::kBadField},
       {"ack end", PacketBuilder(ack).words(128, {1}), ParseError::kBadField},
       {"ack overflow", PacketBuilder(ack).words(0xffff'ffff, {1}), ParseError::kBadField},
-      {"ack truncated", PacketBuilder(ack).cut_to(48 + 15), ParseError::kBadLength},
+      {"ack truncated", PacketBuilder(ack).cut_to(56 + 15), ParseError::kBadLength},
+      {"long grant", PacketBuilder::grant(a_round(), {}).longer_by(1), ParseError::kBadLength},
+      {"short grant", PacketBuilder::grant(a_round(), {}).cut_to(56 + 7), ParseError::kBadLength},
       {"control", PacketBuilder::control(kMaxControlBytes + 1), ParseError::kBadLength},
   };
   for (const Row& row : rows) {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Sources that may always have something on their way: grants hand on what they leave.
+#include <vector>
+
+#include "dataplane/core/grant_scheduler.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using core::GrantScheduler;
+using Source = GrantScheduler::Source;
+
+namespace {
+
+constexpr std::size_t kBlock = 1250;
+constexpr std::uint32_t kBuffer = 64;
+constexpr std::uint32_t kLoopBlocks = 16;  // that 1 Gbit/s carries in kLoop
+constexpr Duration kLoop = Duration::us(160);
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+
+GrantScheduler standing() {
+  return GrantScheduler({.link_bits_per_second = 1'000'000'000,
+                         .buffer_bytes = kBuffer * kBlock,
+                         .block_wire_bytes = kBlock,
+                         .standing_unscheduled = true,
+                         .max_sources = 16,
+                         .max_jobs = 4});
+}
+
+std::vector<Source> add(GrantScheduler& grants, std::uint16_t job, int count) {
+  std::vector<Source> out;
+  for (int n = 0; n < count; ++n) {
+    out.push_back(*grants.add_source(job));
+    grants.on_rtt(out.back(), kLoop);
+  }
+  return out;
+}
+
+/// Blocks granted until nothing more is, in as long as it takes.
+std::uint32_t granted(GrantScheduler& grants) {
+  for (int n = 0; n < 1000; ++n) (void)grants.next_grant(kStart + Duration::us(n));
+  return static_cast<std::uint32_t>(grants.stats(kStart).granted_blocks);
+}
+
+}  // namespace
+
+TEST_CASE("sources share what may be on its way, jobs by weight") {
+  GrantScheduler grants = standing();
+  const auto first = add(grants, 0, 4);
+  CHECK(grants.unscheduled_for(first[0]) == (kBuffer + kLoopBlocks) / 4);
+  const auto second = add(grants, 1, 2);
+  CHECK(grants.unscheduled_for(first[0]) == (kBuffer + kLoopBlocks) / 8);
+  CHECK(grants.unscheduled_for(second[0]) == (kBuffer + kLoopBlocks) / 4);
+  grants.set_policy(GrantScheduler::Policy::kWeighted);
+  grants.set_job_weight(1, 3);
+  CHECK(grants.unscheduled_for(first[0]) == (kBuffer + kLoopBlocks) / 16);
+  CHECK(grants.unscheduled_for(second[0]) == (kBuffer + kLoopBlocks) * 3 / 8);
+}
+
+TEST_CASE("while everybody sends, nobody is granted anything") {
+  GrantScheduler grants = standing();
+  for (const Source source : add(grants, 0, 4)) {
+    grants.on_data(source, 1, 1000, kBlock, false, kStart);
+  }
+  CHECK(granted(grants) == 0);
+}
+
+TEST_CASE("what silent sources leave is granted to those who send") {
+  GrantScheduler grants = standing();
+  const auto sources = add(grants, 0, 4);
+  grants.on_data(sources[0], 1, 1000, kBlock, false, kStart);
+  const std::uint32_t blocks = granted(grants);
+  CHECK(blocks <= (kBuffer + kLoopBlocks) * 3 / 4);
+  CHECK(blocks >= (kBuffer + kLoopBlocks) * 3 / 4 - 16);
+}
