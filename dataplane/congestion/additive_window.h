@@ -78,10 +78,11 @@ class AdditiveWindow {
     reactions_.reacted(now, rtt, why);
   }
 
-  /// A retransmission timeout: RFC 5681 section 3.1, equation 4.
+  /// A retransmission timeout: RFC 5681 section 3.1, equation 4; the threshold stays where it is
+  /// when nothing has come since the last one.
   void collapse(Instant now, Duration rtt, double factor) {
     if (!reactions_.may_react(now)) return;
-    threshold_ = std::max(blocks_ * factor, kMinThreshold);
+    if (blocks_ > kLossWindow) threshold_ = std::max(blocks_ * factor, kMinThreshold);
     blocks_ = kLossWindow;
     reactions_.reacted(now, rtt, Reason::kSilence);
   }

@@ -96,7 +96,8 @@ void Cubic::on_loss(const LossEvent& event) {
     return;
   }
   // RFC 9438 section 4.8: as Reno, and the next curve begins where slow start ends.
-  if (!reactions_.may_react(event.now)) return;
+  // Its threshold stays where it is when nothing has come since the last one (RFC 5681, 3.1).
+  if (!reactions_.may_react(event.now) || blocks_ <= kLossWindow) return;
   reduce(event.now, event.smoothed_rtt, Reason::kSilence);
   blocks_ = kLossWindow;
   last_max_ = 0;

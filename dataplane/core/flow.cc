@@ -3,6 +3,7 @@
 #include "dataplane/core/flow.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dataplane/base/assert.h"
 #include "dataplane/congestion/factory.h"
@@ -106,14 +107,15 @@ Instant Flow::next_send() const {
 
 void Flow::on_sent(Instant now, std::size_t wire_bytes, bool retransmission) {
   const std::uint32_t before = in_flight_++;
-  probe_due_ = false;
+  const bool is_probe = std::exchange(probe_due_, false);
   ++counts_.sent;
   counts_.retransmitted += retransmission ? 1 : 0;
   link_.on_sent(now, wire_bytes);
   meter_.on_sent(now, wire_bytes);
   controller_->on_sent(now, static_cast<std::uint32_t>(wire_bytes), before);
   follow_controller(now);
-  pacer_.on_sent(now, wire_bytes);
+  // A probe did not wait for the pace: after an outage its debt would keep a slow one waiting.
+  if (!is_probe) pacer_.on_sent(now, wire_bytes);
 }
 
 void Flow::on_copy_sent(Instant now, std::size_t wire_bytes) {

@@ -73,6 +73,7 @@ void GrantScheduler::remove_source(Source source) {
     job.weight = 1;
     job.progress = 0;
     job.path = {};
+    job.virtual_time = virtual_time_;  // the next one pays for nothing that this one had
   }
 }
 

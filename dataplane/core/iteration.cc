@@ -11,10 +11,12 @@ namespace gradplane::core {
 Iteration::Iteration(std::size_t peers) : peers_(peers), last_seen_(kMaxBuckets + 1) {}
 
 bool Iteration::on_round(std::size_t slot, std::uint16_t bucket) {
-  const bool begins = number_ == 0 || bucket == 0 || last_seen_[bucket] == number_;
+  const bool ends_one = bucket == 0 ? !has_buckets_ : last_seen_[bucket] == number_;
+  const bool begins = number_ == 0 || ends_one;
+  has_buckets_ = has_buckets_ || bucket != 0;
   if (begins) {
     ++number_;
-    for (Peer& peer : peers_) peer = {.before = bucket == 0 ? 0 : peer.announced};
+    for (Peer& peer : peers_) peer = {.before = has_buckets_ ? peer.announced : 0};
   }
   last_seen_[bucket] = number_;
   slot_number_[slot] = number_;

@@ -13,8 +13,9 @@ namespace gradplane::core {
 
 /// How far a job is in its iteration, for each peer that it sends to: MLTCP's bytes_ratio (arXiv
 /// 2402.09589), counted and not guessed from pauses, because rounds are announced. An iteration
-/// ends where a bucket comes again; a round of no bucket is one by itself. What an iteration holds
-/// is what the one before held; the first holds the rounds that were announced so far.
+/// ends where a bucket comes again; a round of no bucket belongs to the iteration in which it
+/// comes, and is one by itself in a job that has no buckets. What an iteration holds is what the
+/// one before held; the first holds the rounds that were announced so far.
 class Iteration {
  public:
   explicit Iteration(std::size_t peers);
@@ -37,6 +38,7 @@ class Iteration {
   };
 
   std::uint32_t number_ = 0;  // of the iteration; the first is 1
+  bool has_buckets_ = false;
   std::vector<Peer> peers_;
   std::vector<std::uint32_t> last_seen_;                  // by bucket: in which iteration
   std::array<std::uint32_t, kRoundSlots> slot_number_{};  // of which iteration the slot's round is

@@ -55,6 +55,27 @@ TEST_CASE("to Reno a mark is a loss, and silence takes it to one block and half 
   CHECK(reno.stats().reductions == 2);
 }
 
+TEST_CASE("an outage of many timeouts costs the threshold once") {
+  Reno reno;
+  Instant now = round_trips(reno, kControllerStart, kRtt, 3);
+  for (int n = 0; n < 20; ++n) {
+    now = now + Duration::ms(40);
+    fall_silent(reno, now, kRtt);
+  }
+  now = round_trips(reno, now + kRtt, kRtt, 6);
+  CHECK(window_of(reno, now) >= 40);  // half of 80, by slow start
+
+  Cubic cubic;
+  now = round_trips(cubic, kControllerStart, kRtt, 3);
+  const double before = window_of(cubic, now);
+  for (int n = 0; n < 20; ++n) {
+    now = now + Duration::ms(40);
+    fall_silent(cubic, now, kRtt);
+  }
+  now = round_trips(cubic, now + kRtt, kRtt, 7);
+  CHECK(window_of(cubic, now) >= before * 0.6);
+}
+
 TEST_CASE("slow start ends at the threshold, however much one ack tells of") {
   Reno reno;
   Instant now = round_trips(reno, kControllerStart, kRtt, 2);

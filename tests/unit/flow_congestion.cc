@@ -96,6 +96,20 @@ TEST_CASE("a window of less than a block is one block and a pace") {
   CHECK(flow.next_send() <= now);
 }
 
+TEST_CASE("probes of an outage leave no debt to a slow pace") {
+  Flow flow = flow_of(ControllerKind::kSwift);
+  Instant now = kStart;
+  flow.on_rtt(now, Duration::ms(1));
+  for (int n = 0; n < 750; ++n) {
+    now = now + Duration::ms(40);
+    flow.on_silence(now);
+    flow.on_probe();
+    flow.on_sent(now, 1500, true);
+    flow.on_forgotten(1);
+  }
+  CHECK(flow.next_send() <= now + Duration::seconds(1));
+}
+
 TEST_CASE("a wait becomes shorter when the pace becomes faster") {
   core::Pacer pacer(0, 0);
   pacer.set_rate(kStart, 8'000, 0);

@@ -68,6 +68,17 @@ TEST_CASE("jobs share fairly, however many sources they have") {
   CHECK(got[0] + got[1] > 9700);
 }
 
+TEST_CASE("a job does not pay for the one that had its place before") {
+  const auto got = shares({1, 1}, 500, [](GrantScheduler& grants) {
+    const Source greedy = *grants.add_source(0);
+    for (std::uint32_t n = 1; n <= 1000; ++n) {
+      grants.on_data(greedy, n * 4000, 1, kBlock, false, Instant());
+    }
+    grants.remove_source(greedy);
+  });
+  CHECK(near(got[0] / got[1], 1));
+}
+
 TEST_CASE("weights are kept within five percent") {
   const auto got = shares({2, 3, 1}, 2000, [](GrantScheduler& grants) {
     grants.set_policy(Policy::kWeighted);

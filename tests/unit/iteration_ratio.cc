@@ -45,6 +45,26 @@ TEST_CASE("an iteration ends where a bucket comes again, and holds what the last
   CHECK(iteration.ratio(0) == 0.5);
 }
 
+TEST_CASE("a round of no bucket among buckets is a part of their iteration") {
+  Iteration iteration(1);
+  const auto round = [&](std::size_t slot, std::uint16_t bucket, std::uint32_t blocks) {
+    const bool begins = iteration.on_round(slot, bucket);
+    iteration.on_announced(0, blocks);
+    return begins;
+  };
+  CHECK(round(0, 0, 1));  // a metric, before the first bucket
+  CHECK_FALSE(round(1, 1, 50));
+  CHECK_FALSE(round(2, 2, 49));
+  CHECK_FALSE(round(3, 0, 1));
+  CHECK(round(4, 1, 50));
+  CHECK(iteration.ratio(0) == 0);
+  iteration.on_settled(4, 0, 50);
+  CHECK(iteration.ratio(0) == Approx(50 / 101.0));
+  CHECK_FALSE(round(5, 0, 1));
+  iteration.on_settled(5, 0, 1);
+  CHECK(iteration.ratio(0) == Approx(51 / 101.0));
+}
+
 TEST_CASE("what is left of an older iteration does not count for the new one") {
   Iteration iteration(1);
   iteration.on_round(0, 5);
