@@ -266,6 +266,41 @@ TEST_CASE("random loss does not shrink BBR; Reno has nearly nothing left") {
   CHECK(goodput(reno) < 0.25 * 10'000);
 }
 
+TEST_CASE("a loss leaves BBR as it is; silence takes it to four blocks until an ack comes") {
+  Bbr bbr(kPath);
+  Bottleneck path;
+  const Instant now = path.run(bbr, kControllerStart, Duration::seconds(1));
+  const double before = window_of(bbr, now);
+  lose(bbr, now, kRtt, 1000);
+  CHECK(window_of(bbr, now) == before);
+  fall_silent(bbr, now, kRtt);
+  CHECK(window_of(bbr, now) == 4);
+  bbr.on_ack(mark(now + kRtt));
+  CHECK(window_of(bbr, now) > 100);
+}
+
+TEST_CASE("a fixed rate that nobody knows is no rate") {
+  const auto unknown = controller_of(ControllerKind::kFixed, 0);
+  CHECK(unknown->decide(kControllerStart).pacing_bits_per_second == 100'000'000);
+  const auto none = congestion::make_controller({.controller = ControllerKind::kFixed, .mltcp = {}},
+                                                {.link_bits_per_second = 0});
+  CHECK(none->decide(kControllerStart).pacing_bits_per_second == 0);
+  CHECK(none->decide(kControllerStart).window_blocks == congestion::kMaxWindow);
+}
+
+TEST_CASE("DCQCN never exceeds the line, nor falls below a thousandth of it") {
+  Dcqcn dcqcn(kPath);
+  Instant now = kControllerStart;
+  for (int n = 0; n < 100; ++n) dcqcn.on_ack(mark(now = now + Duration::us(50)));
+  CHECK(dcqcn.rate_bits_per_second() >= 1e6);
+  for (int n = 0; n < 1000; ++n) {
+    for (int b = 0; b < 167; ++b) dcqcn.on_sent(now, kBlockWireBytes, 1);
+    dcqcn.on_tick(now = now + Duration::us(55));
+    REQUIRE(dcqcn.rate_bits_per_second() <= 1e9);
+  }
+  CHECK(dcqcn.rate_bits_per_second() == Approx(1e9));
+}
+
 TEST_CASE("BBR grows in bursts that each end with an ack of all") {
   Bbr bbr(kPath);
   Instant now = kControllerStart;
