@@ -55,6 +55,8 @@ TOLERANT = (
     ("ltp", "preset: ltp", "rescale"),
     ("ltp", "preset: ltp", "carry"),
     ("plot", "preset: plot", "rescale"),
+    ("mlt", "preset: mlt", "rescale"),
+    ("auto", "preset: auto", "rescale"),
 )
 
 
