@@ -191,6 +191,8 @@ def follow_goes_on(c, closed, ranks):
         follower = subprocess.Popen(
             [CLI, "rounds", "--follow", "--json", "--last", "1", "--socket", c.socket("agg")],
             stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+            # A shell that starts a test in the background has it ignore Ctrl-C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
 
     def numbers():
