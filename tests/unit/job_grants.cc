@@ -127,6 +127,7 @@ TEST_CASE("a probe needs no grant") {
   CoreNode node(leaf());
   REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
   (void)pushes(node, kStart);
+  grant(node, 0, 1);  // more than that is on its way
   const Instant later = kStart + Duration::seconds(1);
   node.node().tick(later);
   CHECK(pushes(node, later).size() >= 1);
@@ -143,6 +144,15 @@ TEST_CASE("credit wraps around 2^32") {
   for (int i = 0; i < 20; ++i) credit.on_sent(kStart, 600);
   CHECK(credit.credit() == 0);
   CHECK(credit.sent() == 4);
+}
+
+TEST_CASE("what needs no grant goes at an even share, what was granted at once") {
+  CreditLine credit(8'000'000);
+  credit.on_unscheduled(100);
+  for (int n = 0; n < 20; ++n) credit.on_sent(kStart, 1500);
+  CHECK(credit.next_send(20) > kStart);
+  REQUIRE(credit.on_total(credit.sent() + 1));
+  CHECK(credit.next_send(20) <= kStart);
 }
 
 TEST_CASE("a receiver grants what its silent peers leave, to who has said that more waits") {
@@ -188,7 +198,10 @@ TEST_CASE("an ack says the same as a grant") {
 
 TEST_CASE("a job that leaves takes its peers with it") {
   CoreNode node(root());
-  node.node().remove(&node.job());
-  REQUIRE(node.node().add(&node.job()));
+  for (std::size_t n = 0; n < 2 * kMaxJobs; ++n) {
+    node.node().remove(&node.job());
+    REQUIRE(node.node().add(&node.job()));
+    REQUIRE(node.job().grant_index() < kMaxJobs);
+  }
   CHECK(node.job().sources().size() == 2);
 }
