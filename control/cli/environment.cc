@@ -42,6 +42,7 @@ Result<Environment> run_environment(Environment base, const RunSettings& setting
   set(base, "LD_PRELOAD", preload);
   set(base, "GRADPLANE_SOCKET", settings.socket_path);
   if (value_of(base, "GRADPLANE_RUN_ID").empty()) set(base, "GRADPLANE_RUN_ID", settings.run_id);
+  if (!settings.job.empty()) set(base, "GRADPLANE_JOB", settings.job);
   if (!settings.report_path.empty()) set(base, "GRADPLANE_REPORT", settings.report_path);
   if (settings.require) set(base, "GRADPLANE_REQUIRE", "1");
   if (settings.verbose) set(base, "GRADPLANE_VERBOSE", "1");

@@ -19,6 +19,7 @@ struct RunSettings {
   std::string socket_path;
   /// Kept when the environment has one already, so that the hosts of a job can share it.
   std::string run_id;
+  std::string job;          // its name; empty: leave GRADPLANE_JOB as it is
   std::string report_path;  // empty: leave GRADPLANE_REPORT as it is
   bool require = false;
   bool verbose = false;

@@ -86,6 +86,9 @@ class Program {
     config->excludes(socket);
     command->add_option("--node", run_.node, "With --config: as this node of the cluster")
         ->needs(config);
+    command->add_option("--job", run_.job,
+                        "Name of the job, for people and for lines of the configuration that are "
+                        "about single jobs; else the script's");
     command->add_flag("--require", run_.require,
                       "Fail the training instead of falling back to the original collectives");
     command->add_flag("--verify", run_.verify,

@@ -152,6 +152,7 @@ ChildEnd run_command(RunOptions options) {
   const RunSettings settings{.preload_library = library.value(),
                              .socket_path = options.socket_path,
                              .run_id = random_run_id(),
+                             .job = options.job,
                              .report_path = {},
                              .require = options.require,
                              .verbose = options.verbose};

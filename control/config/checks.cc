@@ -226,25 +226,46 @@ void check_congestion(Draft& draft) {
   if (draft.failed.contains("congestion.controller") || draft.failed.contains("congestion.mltcp")) {
     return;
   }
-  const CongestionSettings& congestion = draft.config.congestion;
+  const Config& config = draft.config;
+  const CongestionSettings& congestion = config.congestion;
   const bool is_fixed = congestion.controller == ControllerKind::kFixed;
-  if (is_fixed && !draft.mentions("congestion.rate")) {
-    draft.error("congestion.rate", "missing; congestion.controller fixed needs it");
+  const bool some_are =
+      std::any_of(config.job_controllers.begin(), config.job_controllers.end(),
+                  [](const auto& job) { return job.controller == ControllerKind::kFixed; });
+  if ((is_fixed || some_are) && !draft.mentions("congestion.rate")) {
+    draft.error("congestion.rate",
+                fmt::format("missing; {} fixed needs it",
+                            is_fixed ? "congestion.controller" : "congestion.jobs with"));
   }
-  if (!is_fixed && draft.has("congestion.rate")) {
+  if (!is_fixed && !some_are && draft.has("congestion.rate")) {
     draft.error("congestion.rate",
                 fmt::format("means nothing with congestion.controller {}; remove it",
                             name_of(congestion.controller)));
   }
-  if (is_fixed && congestion.mltcp) {
+  if (is_fixed && config.mltcp_controllers) {
     draft.error("congestion.mltcp",
                 "means nothing with congestion.controller fixed, which adds nothing that could be "
                 "multiplied; remove one of them");
   }
   for (const char* key : {"congestion.mltcp_slope", "congestion.mltcp_intercept"}) {
-    if (!congestion.mltcp && is_set(draft, key)) {
-      draft.error(key, "means nothing without congestion.mltcp: true; remove it");
+    const bool used = config.mltcp_controllers || config.grants.policy == GrantPolicy::kMltcp;
+    if (!used && is_set(draft, key)) {
+      draft.error(
+          key, "means nothing without congestion.mltcp: true or grants.policy: mltcp; remove it");
     }
+  }
+}
+
+void check_grants(Draft& draft) {
+  if (draft.failed.contains("grants.enabled") || draft.failed.contains("grants.policy")) return;
+  const GrantsConfig& grants = draft.config.grants;
+  const bool by_weight =
+      grants.policy == GrantPolicy::kWeighted || grants.policy == GrantPolicy::kMltcp;
+  if (!grants.enabled && is_set(draft, "grants.policy")) {
+    draft.error("grants.policy", "means nothing without grants.enabled: true; remove it");
+  } else if (!by_weight && !grants.weights.empty()) {
+    draft.error("grants.weights",
+                "means nothing without grants.policy: weighted or mltcp; remove it");
   }
 }
 
@@ -277,6 +298,7 @@ void check_consistency(Draft& draft) {
   check_poll(draft);
   check_gather(draft);
   check_congestion(draft);
+  check_grants(draft);
   check_liveness(draft);
 }
 

@@ -149,11 +149,9 @@ class Collector {
   }
 
   void take(const Option& option, const TreeEntry& entry, const std::string& key) {
-    if (option.type == OptionType::kPatternShares || option.type == OptionType::kChoiceShares) {
-      if (entry.value.kind == Tree::Kind::kMap) {
-        take_shares(option, entry, key);
-        return;
-      }
+    if (is_section(option) && entry.value.kind == Tree::Kind::kMap) {
+      take_lines(option, entry, key);
+      return;
     }
     std::optional<Value> value;
     std::optional<std::string> shown;
@@ -177,11 +175,12 @@ class Collector {
   }
 
   /// A section of the operator's own keys. Each bad line is an error of its own.
-  void take_shares(const Option& option, const TreeEntry& section, const std::string& key) {
+  void take_lines(const Option& option, const TreeEntry& section, const std::string& key) {
     Value value;
     for (const TreeEntry& line : section.value.entries) {
       const bool scalar = line.value.kind == Tree::Kind::kScalar;
-      auto entry = parse_share_entry(option, line.key, scalar ? line.value.scalar : std::string());
+      auto entry =
+          parse_section_entry(option, line.key, scalar ? line.value.scalar : std::string());
       if (entry && value.entries.size() < max_entries(option)) {
         value.text += fmt::format("{}\"{}\": {}", value.text.empty() ? "" : ", ", line.key,
                                   line.value.scalar);
@@ -193,13 +192,13 @@ class Collector {
       std::string reason = "accepted: " + accepted(option);
       if (!scalar) reason = fmt::format("has {}; {}", describe(line.value), reason);
       draft_.errors.push_back(
-          {draft_.file, line.line, shares_key(key, line.key), std::move(shown), std::move(reason)});
+          {draft_.file, line.line, line_key(key, line.key), std::move(shown), std::move(reason)});
     }
     value.text = fmt::format("{{{}}}", value.text);
     draft_.found[key] = {&option, std::move(value), section.line};
   }
 
-  static std::string shares_key(const std::string& section, std::string_view key) {
+  static std::string line_key(const std::string& section, std::string_view key) {
     return fmt::format("{}: {}", section, shown_value(nullptr, key));
   }
 

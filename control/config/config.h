@@ -14,6 +14,7 @@
 #include "dataplane/api/plan.h"
 #include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/endpoint.h"
+#include "dataplane/base/grant_settings.h"
 #include "dataplane/base/limits.h"
 #include "dataplane/base/loss_bounds.h"
 #include "dataplane/base/result.h"
@@ -134,6 +135,24 @@ struct GatherConfig {
   std::optional<Duration> absent_after;
 };
 
+/// congestion.jobs: the first line whose pattern (bounds::matches) fits a job's name decides.
+struct JobController {
+  std::string pattern;
+  ControllerKind controller = ControllerKind::kDelay;
+};
+
+/// grants.*
+struct GrantsConfig {
+  /// Whether who receives blocks says who may send them; the same on every node.
+  bool enabled = false;
+  GrantPolicy policy = GrantPolicy::kFair;
+  struct Weight {
+    std::string pattern;
+    double weight = 1;
+  };
+  std::vector<Weight> weights;
+};
+
 struct Config {
   /// Index in cluster.nodes of the node that runs this daemon; kNoNode only with
   /// ParseOptions::any_node.
@@ -151,14 +170,22 @@ struct Config {
   std::size_t block_bytes = 0;
   bool authenticate = true;
   GatherConfig gather;
-  CongestionSettings congestion;
-  /// Whether who receives blocks says who may send them; the same on every node.
-  bool grants = false;
+  CongestionSettings congestion;  // of jobs that job_controllers does not name; without mltcp
+  std::vector<JobController> job_controllers;
+  /// Whether controllers are decorated with MLTCP.
+  bool mltcp_controllers = false;
+  MltcpFunction mltcp;  // of controllers and of grants
+  GrantsConfig grants;
   LogLevel log_level = LogLevel::kInfo;
 
   const NodeConfig& self_node() const { return cluster.nodes[self]; }
   const PortConfig& port() const { return self_node().port; }
 };
+
+/// What limits the sender of a job of this name.
+CongestionSettings congestion_of(const Config& config, std::string_view job);
+/// The weight of a job of this name where the policy of grants asks for it.
+double weight_of(const Config& config, std::string_view job);
 
 /// One thing wrong with a file.
 struct ConfigError {

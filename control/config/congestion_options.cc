@@ -13,8 +13,12 @@ constexpr std::int64_t kMaxRate = 1000000000000;
 constexpr std::int64_t kMaxSlope = 100 * kWholeNumber;
 constexpr std::int64_t kMinIntercept = kWholeNumber / 100;
 
-double number_of(const Value& v) {
-  return static_cast<double>(v.number) / static_cast<double>(kWholeNumber);
+constexpr std::int64_t kMinWeight = kWholeNumber / 1000;
+constexpr std::int64_t kMaxWeight = static_cast<std::int64_t>(kMaxJobWeight) * kWholeNumber;
+static_assert(1 / kMaxJobWeight <= 0.001, "the scheduler takes what the file may say");
+
+double number_of(std::int64_t millionths) {
+  return static_cast<double>(millionths) / static_cast<double>(kWholeNumber);
 }
 
 // One row per option, in the order of the reference page.
@@ -30,6 +34,20 @@ constexpr Option kCongestionOptions[] = {
      .store =
          [](const Target& t, const Value& v) {
            t.config->congestion.controller = static_cast<ControllerKind>(v.number);
+         }},
+    {.path = "congestion.jobs",
+     .type = kPatternChoices,
+     .choices = kControllerNames,
+     .default_text = "{}",
+     .summary = "Controllers of single jobs, by the job's name (`gradplane run --job NAME`, else "
+                "the script's name). `*` is any text, `?` any one byte. The first line that "
+                "matches decides, before `congestion.controller`.",
+     .store =
+         [](const Target& t, const Value& v) {
+           for (const SectionEntry& entry : v.entries) {
+             t.config->job_controllers.push_back(
+                 {entry.key, static_cast<ControllerKind>(entry.choice)});
+           }
          }},
     {.path = "congestion.rate",
      .type = kRate,
@@ -49,19 +67,13 @@ constexpr Option kCongestionOptions[] = {
          "x the share of the iteration that is done + `mltcp_intercept` (MLTCP), so that "
          "jobs that share a link come to take turns. Every job on the link should do so "
          "with the same constants. Little is gained where `delay` knows the link's rate.",
-     .store =
-         [](const Target& t, const Value& v) {
-           if (v.number != 0) t.config->congestion.mltcp.emplace();
-         }},
+     .store = [](const Target& t, const Value& v) { t.config->mltcp_controllers = v.number != 0; }},
     {.path = "congestion.mltcp_slope",
      .type = kNumber,
      .max = kMaxSlope,
      .default_text = "1.75",
      .summary = "How much more aggressive a job is at the end of an iteration than at its start.",
-     .store =
-         [](const Target& t, const Value& v) {
-           if (t.config->congestion.mltcp) t.config->congestion.mltcp->slope = number_of(v);
-         }},
+     .store = [](const Target& t, const Value& v) { t.config->mltcp.slope = number_of(v.number); }},
     {.path = "congestion.mltcp_intercept",
      .type = kNumber,
      .min = kMinIntercept,
@@ -69,9 +81,38 @@ constexpr Option kCongestionOptions[] = {
      .default_text = "0.25",
      .summary =
          "How aggressive a job is at the start of an iteration; 1 is the controller as it is.",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->mltcp.intercept = number_of(v.number); }},
+    {.path = "grants.enabled",
+     .type = kBoolean,
+     .default_text = "false",
+     .summary = "Whether the node that receives blocks grants its link to those who send, so that "
+                "nobody sends into a full queue and jobs share it. Else each sender keeps to an "
+                "even share of the link, whether the others use theirs or not.",
+     .store = [](const Target& t, const Value& v) { t.config->grants.enabled = v.number != 0; }},
+    {.path = "grants.policy",
+     .type = kChoice,
+     .choices = kGrantPolicyNames,
+     .default_text = "fair",
+     .summary = "How jobs share this node's link while several want it. `fair`: alike; `weighted`: "
+                "by `grants.weights`; `mltcp`: by weight times the F of MLTCP "
+                "(`congestion.mltcp_slope`, `congestion.mltcp_intercept`), so that they come to "
+                "take turns; `strict`: the one that is furthest in its iteration first. The "
+                "receiver's own matter: nodes may differ.",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->grants.policy = static_cast<GrantPolicy>(v.number); }},
+    {.path = "grants.weights",
+     .type = kPatternNumbers,
+     .min = kMinWeight,
+     .max = kMaxWeight,
+     .default_text = "{}",
+     .summary = "Weights of jobs, by the job's name as in `congestion.jobs`; 1 where no line "
+                "matches.",
      .store =
          [](const Target& t, const Value& v) {
-           if (t.config->congestion.mltcp) t.config->congestion.mltcp->intercept = number_of(v);
+           for (const SectionEntry& entry : v.entries) {
+             t.config->grants.weights.push_back({entry.key, number_of(entry.millionths)});
+           }
          }},
 };
 

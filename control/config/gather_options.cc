@@ -30,14 +30,14 @@ float share_of(std::int64_t ppm) {
 }
 
 void store_patterns(const Target& t, const Value& v) {
-  for (const ShareEntry& entry : v.entries) {
-    t.config->gather.rules.patterns.push_back({entry.key, share_of(entry.share_ppm)});
+  for (const SectionEntry& entry : v.entries) {
+    t.config->gather.rules.patterns.push_back({entry.key, share_of(entry.millionths)});
   }
 }
 
 void store_kinds(const Target& t, const Value& v) {
-  for (const ShareEntry& entry : v.entries) {
-    t.config->gather.rules.kinds[entry.choice] = share_of(entry.share_ppm);
+  for (const SectionEntry& entry : v.entries) {
+    t.config->gather.rules.kinds[entry.choice] = share_of(entry.millionths);
   }
 }
 

@@ -288,13 +288,6 @@ constexpr Option kOptions[] = {
      .default_text = "auto",
      .summary = "Payload of one packet. `auto`: the largest that fits the MTU of every node.",
      .store = [](const Target& t, const Value& v) { t.config->block_bytes = as<std::size_t>(v); }},
-    {.path = "grants.enabled",
-     .type = kBoolean,
-     .default_text = "false",
-     .summary = "Whether the node that receives blocks grants its link to those who send, so that "
-                "nobody sends into a full queue and jobs share it. Else each sender keeps to an "
-                "even share of the link, whether the others use theirs or not.",
-     .store = [](const Target& t, const Value& v) { t.config->grants = v.number != 0; }},
     {.path = "liveness.heartbeat",
      .type = kTime,
      .min = 10 * kMs,

@@ -26,8 +26,10 @@ enum class OptionType : std::uint8_t {
   kTimeOrWord,  // Option::word stands for 0
   kNumber,      // a decimal, held in millionths
   kShare,
-  kPatternShares,  // a section of the operator's own keys: pattern -> share
-  kChoiceShares,   // a section of keys that are choices: choice -> share
+  kPatternShares,   // a section of the operator's own keys: pattern -> share
+  kPatternNumbers,  // pattern -> number
+  kPatternChoices,  // pattern -> choice
+  kChoiceShares,    // a section of keys that are choices: choice -> share
   kNodeName,
   kPath,
   kInterface,
@@ -47,13 +49,13 @@ inline constexpr std::int64_t kWholeShare = 1000000;
 inline constexpr std::int64_t kWholeNumber = 1000000;
 
 /// One line of a section whose keys are the operator's own.
-struct ShareEntry {
+struct SectionEntry {
   std::string key;
-  std::size_t choice = 0;  // index of a choice, with kChoiceShares
-  std::int64_t share_ppm = 0;
+  std::size_t choice = 0;       // index of a choice, with kChoiceShares and kPatternChoices
+  std::int64_t millionths = 0;  // a share or a number
 };
 
-/// A scalar, a list of scalars or a section of shares of the file, converted by its option's type.
+/// A scalar, a list of scalars or a section of lines of the file, converted by its option's type.
 struct Value {
   std::string text = {};
   /// Integer, byte, bit per second, ns, boolean, index of a choice, IPv4 address, millionth; 0 for
@@ -61,7 +63,7 @@ struct Value {
   std::int64_t number = 0;
   std::uint8_t prefix_length = 0;
   std::vector<std::uint32_t> list = {};
-  std::vector<ShareEntry> entries = {};
+  std::vector<SectionEntry> entries = {};
 };
 
 /// Options that name a node are kept as text until the whole node list is known.
@@ -98,13 +100,18 @@ struct Option {
 std::span<const Option> options();
 /// The part of them that gather_options.cc holds.
 std::span<const Option> gather_options();
-/// And the one that congestion_options.cc holds.
+/// And the one that congestion_options.cc holds: congestion and grants.
 std::span<const Option> congestion_options();
 
+/// Whether the option is a section of lines `key: value`.
+constexpr bool is_section(const Option& option) {
+  using enum OptionType;
+  return option.type == kPatternShares || option.type == kPatternNumbers ||
+         option.type == kPatternChoices || option.type == kChoiceShares;
+}
 /// Whether the option's value is a scalar, so that a text can be its default.
 constexpr bool is_scalar(const Option& option) {
-  return option.type != OptionType::kIntegerList && option.type != OptionType::kPatternShares &&
-         option.type != OptionType::kChoiceShares;
+  return option.type != OptionType::kIntegerList && !is_section(option);
 }
 
 /// Value of `text` for an option, or nothing when it is not accepted.
@@ -114,8 +121,8 @@ std::optional<Value> parse_value(const Option& option, std::string_view text);
 std::optional<Value> parse_list(const Option& option, std::span<const std::string> items);
 
 /// One line of a section of shares, or nothing when its key or its share is not accepted.
-std::optional<ShareEntry> parse_share_entry(const Option& option, std::string_view key,
-                                            std::string_view text);
+std::optional<SectionEntry> parse_section_entry(const Option& option, std::string_view key,
+                                                std::string_view text);
 
 /// Lines that such a section may have.
 std::size_t max_entries(const Option& option);

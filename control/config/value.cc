@@ -156,6 +156,8 @@ std::optional<Value> parse_plain(const Option& option, std::string_view text) {
       return number_in_range(option, parse_with_unit(text, number_units()));
     case OptionType::kIntegerList:
     case OptionType::kPatternShares:
+    case OptionType::kPatternNumbers:
+    case OptionType::kPatternChoices:
     case OptionType::kChoiceShares:
       return std::nullopt;
   }
@@ -196,9 +198,18 @@ double as_number(std::int64_t millionths) {
   return static_cast<double>(millionths) / static_cast<double>(kWholeNumber);
 }
 
+std::string number_range(const Option& option) {
+  return fmt::format("a number from {:g} to {:g}", as_number(option.min), as_number(option.max));
+}
+
 std::string share_range(const Option& option) {
   return fmt::format("a share from {} to {}, such as 0.05 or 5 %", percent_text(option.min),
                      percent_text(option.max));
+}
+
+std::string pattern_lines(const Option& option, std::string_view what) {
+  return fmt::format("at most {} lines 'pattern: {}' with patterns of at most {} bytes and ",
+                     max_entries(option), what, bounds::kMaxPatternBytes);
 }
 
 /// What may stand in a pattern: it is printed in quotes, and names hold nothing else.
@@ -232,9 +243,9 @@ std::size_t max_entries(const Option& option) {
   return option.type == OptionType::kChoiceShares ? option.choices.size() : bounds::kMaxPatterns;
 }
 
-std::optional<ShareEntry> parse_share_entry(const Option& option, std::string_view key,
-                                            std::string_view text) {
-  ShareEntry entry{.key = std::string(key)};
+std::optional<SectionEntry> parse_section_entry(const Option& option, std::string_view key,
+                                                std::string_view text) {
+  SectionEntry entry{.key = std::string(key)};
   if (option.type == OptionType::kChoiceShares) {
     const auto choice = parse_choice(option, key);
     if (!choice) return std::nullopt;
@@ -242,10 +253,18 @@ std::optional<ShareEntry> parse_share_entry(const Option& option, std::string_vi
   } else if (!is_pattern(key)) {
     return std::nullopt;
   }
-  if (text == kExactWord) return entry;
-  const auto share = number_in_range(option, parse_with_unit(text, share_units()));
-  if (!share) return std::nullopt;
-  entry.share_ppm = share->number;
+  if (option.type == OptionType::kPatternChoices) {
+    const auto choice = parse_choice(option, text);
+    if (!choice) return std::nullopt;
+    entry.choice = static_cast<std::size_t>(choice->number);
+    return entry;
+  }
+  const bool is_number = option.type == OptionType::kPatternNumbers;
+  if (!is_number && text == kExactWord) return entry;
+  const auto units = is_number ? number_units() : share_units();
+  const auto number = number_in_range(option, parse_with_unit(text, units));
+  if (!number) return std::nullopt;
+  entry.millionths = number->number;
   return entry;
 }
 
@@ -288,13 +307,13 @@ std::string accepted(const Option& option) {
     case OptionType::kShare:
       return share_range(option);
     case OptionType::kNumber:
-      return fmt::format("a number from {:g} to {:g}", as_number(option.min),
-                         as_number(option.max));
+      return number_range(option);
     case OptionType::kPatternShares:
-      return fmt::format(
-          "at most {} lines 'pattern: share' with patterns of at most {} bytes and "
-          "exact, or {}",
-          max_entries(option), bounds::kMaxPatternBytes, share_range(option));
+      return fmt::format("{}exact, or {}", pattern_lines(option, "share"), share_range(option));
+    case OptionType::kPatternNumbers:
+      return pattern_lines(option, "number") + number_range(option);
+    case OptionType::kPatternChoices:
+      return fmt::format("{}one of {}", pattern_lines(option, "choice"), join(option.choices));
     case OptionType::kChoiceShares:
       return fmt::format("lines 'kind: share' with one of {} and exact, or {}",
                          join(option.choices), share_range(option));

@@ -49,6 +49,7 @@ class BlockReceiver {
   bool owes_ack() const { return owes_ack_; }
   BlockRange range() const { return range_; }
   std::uint32_t arrived() const { return arrived_count_; }
+  std::uint32_t missing() const { return range_.size() - arrived_count_; }
 
   struct Ack {
     std::uint8_t flags = 0;

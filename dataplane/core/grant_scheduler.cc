@@ -21,7 +21,7 @@ static_assert(kMostWaiting < INT32_MAX / 4 && kMostLate < INT32_MAX / 4, "differ
 
 /// A source that starts later than the others of its job catches up by at most this.
 constexpr std::uint64_t kCatchUpBlocks = 1024;
-constexpr double kMostWeight = 1024;
+constexpr double kMostWeight = kMaxJobWeight;
 
 constexpr Duration kLeastReorder = Duration::us(200);
 constexpr int kReorderPart = 4;  // of the loop, as in Flow

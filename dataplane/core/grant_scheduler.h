@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "dataplane/base/congestion_settings.h"
+#include "dataplane/base/grant_settings.h"
 #include "dataplane/base/time.h"
 #include "dataplane/core/grant_window.h"
 #include "dataplane/core/indexed_heap.h"
@@ -42,13 +42,7 @@ class GrantScheduler {
   };
   explicit GrantScheduler(const Limits& limits);
 
-  /// How jobs share the downlink while several want it.
-  enum class Policy : std::uint8_t {
-    kFair,
-    kMltcp,     // by weight times F(progress), of MLTCP
-    kStrict,    // the one with the most progress alone
-    kWeighted,  // by weight
-  };
+  using Policy = GrantPolicy;
   using Source = std::uint16_t;  // dense, and used again
 
   /// Nothing when there are max_sources already, or `job` is not below max_jobs.
@@ -57,7 +51,8 @@ class GrantScheduler {
 
   void set_policy(Policy policy) { policy_ = policy; }
   void set_mltcp(double slope, double intercept);
-  /// Bounded to [1/1024, 1024]. A job whose last source has gone has weight 1 and progress 0 again.
+  /// Bounded to [1/kMaxJobWeight, kMaxJobWeight]. A job whose last source has gone has weight 1 and
+  /// progress 0 again.
   void set_job_weight(std::uint16_t job, double weight);
   /// What has come of this iteration, or was written off, of all that the iteration brings: 0 to 1.
   void set_job_progress(std::uint16_t job, double ratio);
@@ -92,7 +87,7 @@ class GrantScheduler {
   Instant next_time(Instant now) const;
 
   /// With standing_unscheduled: what `source` may always have on its way without a grant; at least
-  /// 1. Jobs have it by weight, and the sources of a job alike.
+  /// 1. Jobs have it as the policy has them share the link, and the sources of a job alike.
   std::uint32_t unscheduled_for(Source source) const;
 
   /// What each of `senders` that may start at once may send without a grant; at least 1. on_data()
@@ -191,8 +186,11 @@ class GrantScheduler {
   static std::uint32_t cap_of(const SourceState& s);
   static std::uint32_t room(const SourceState& s);
   std::uint32_t batch(Instant now) const;
-  double unscheduled_of(const JobState& job, double weights) const;
-  double weights_of_all() const;
+  double most_progress() const;
+  double standing_weight(const JobState& job, double most_progress) const;
+  /// The blocks that a standing weight of 1 stands for.
+  double standing_unit(double most_progress) const;
+  double unscheduled_of(const JobState& job, double most_progress, double unit) const;
   bool fits(std::uint32_t blocks, Instant now) const;
   Duration loop_of(const SourceState& s) const;
   void count_arrival(SourceState& s, bool marked);
@@ -212,7 +210,8 @@ class GrantScheduler {
   std::optional<Grant> run_timers(Instant now);
   void remind(SourceState& s, Instant now);
 
-  double weight_of(const JobState& job) const;
+  double weight_at(const JobState& job, double progress) const;
+  double weight_of(const JobState& job) const { return weight_at(job, job.progress); }
   double arrived_time() const;
   /// Whose turn it is; jobs_.size() when nobody may be given anything.
   std::size_t next_job() const;

@@ -19,6 +19,8 @@ constexpr Duration kLeastSilence = Duration::us(200);
 constexpr std::uint8_t kMostDoublings = 10;
 /// Blocks of a grant where sources go on without: as many as an ack is about.
 constexpr std::uint32_t kStandingBatch = 16;
+/// With Policy::kStrict: the standing weight of a job whose turn it is not.
+constexpr double kPassedOver = 1.0 / 1024;
 /// Credit that is given to a silent source beyond what it let expire.
 constexpr std::uint32_t kMostExpired = 1U << 16;
 
@@ -50,30 +52,50 @@ std::uint32_t GrantScheduler::batch(Instant now) const {
   return std::clamp<std::uint32_t>(window_.blocks(now) / (2 * senders), 1, kGrantBatch);
 }
 
-/// Of each source of `job`, when the weights of all jobs that have sources add up to `weights`.
-double GrantScheduler::unscheduled_of(const JobState& job, double weights) const {
-  const double all = window_.most_blocks();
-  return std::max(1.0, all * weight_of(job) / weights / static_cast<double>(job.sources));
+/// Of the jobs that send.
+double GrantScheduler::most_progress() const {
+  double most = 0;
+  for (const JobState& job : jobs_) most = job.active > 0 ? std::max(most, job.progress) : most;
+  return most;
 }
 
-double GrantScheduler::weights_of_all() const {
+/// A job that has nothing to send will begin an iteration: what it may have on its way then is what
+/// one may that has no progress yet.
+double GrantScheduler::standing_weight(const JobState& job, double most_progress) const {
+  const double progress = job.active > 0 ? job.progress : 0;
+  if (policy_ == Policy::kStrict) return progress < most_progress ? kPassedOver : 1;
+  return weight_at(job, progress);
+}
+
+double GrantScheduler::standing_unit(double most_progress) const {
   double weights = 0;
-  for (const JobState& job : jobs_) weights += job.sources > 0 ? weight_of(job) : 0;
-  return weights;
+  for (const JobState& job : jobs_) {
+    weights += job.sources > 0 ? standing_weight(job, most_progress) : 0;
+  }
+  return window_.most_blocks() / weights;
+}
+
+double GrantScheduler::unscheduled_of(const JobState& job, double most_progress,
+                                      double unit) const {
+  const double all = unit * standing_weight(job, most_progress);
+  return std::max(1.0, all / static_cast<double>(job.sources));
 }
 
 std::uint32_t GrantScheduler::unscheduled_for(Source source) const {
-  return static_cast<std::uint32_t>(unscheduled_of(jobs_[sources_[source].job], weights_of_all()));
+  const double most = most_progress();
+  return static_cast<std::uint32_t>(
+      unscheduled_of(jobs_[sources_[source].job], most, standing_unit(most)));
 }
 
 /// Whether so much more may be outstanding.
 bool GrantScheduler::fits(std::uint32_t blocks, Instant now) const {
   if (!standing_unscheduled_) return outstanding_ + blocks <= window_.blocks(now);
   double on_their_way = outstanding_ + blocks;
-  const double weights = weights_of_all();
+  const double most = most_progress();
+  const double unit = standing_unit(most);
   for (const JobState& job : jobs_) {
     if (job.active == 0) continue;
-    on_their_way += static_cast<double>(job.active) * unscheduled_of(job, weights);
+    on_their_way += static_cast<double>(job.active) * unscheduled_of(job, most, unit);
   }
   return on_their_way <= window_.most_blocks();
 }
@@ -180,9 +202,9 @@ void GrantScheduler::count(SourceState& s, std::uint32_t blocks) {
   job.virtual_time += blocks / weight_of(job);
 }
 
-double GrantScheduler::weight_of(const JobState& job) const {
+double GrantScheduler::weight_at(const JobState& job, double progress) const {
   if (policy_ == Policy::kWeighted) return job.weight;
-  if (policy_ == Policy::kMltcp) return job.weight * mltcp_.at(job.progress);
+  if (policy_ == Policy::kMltcp) return job.weight * mltcp_.at(progress);
   return 1;
 }
 

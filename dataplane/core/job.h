@@ -183,6 +183,7 @@ class Job {
   void note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, bool marked,
                      Instant now);
   void note_settled(const OutEdge& edge, std::size_t slot, std::uint32_t settled_before);
+  void note_come(std::size_t slot, std::uint32_t blocks);
   void request_ack(std::size_t edge, std::uint32_t round, bool at_once, Instant now);
 
   // job_transmit.cc
@@ -215,6 +216,7 @@ class Job {
   std::uint16_t lossy_slots_ = 0;  // slots with a round that may close without all blocks
   std::vector<Flow> flows_;
   std::optional<Iteration> iteration_;           // where a controller wants to know
+  std::optional<Iteration> incoming_;            // of all peers as one; where this node grants
   std::vector<CreditLine> credits_;              // by peer
   GrantScheduler* grants_ = nullptr;             // of what peers send here
   std::uint16_t grant_index_ = 0;                // of this job there

@@ -74,6 +74,7 @@ struct JobConfig {
   std::size_t residual_bytes = kMaxResidualBytes;
   CongestionSettings congestion;
   bool grants = false;  // who receives says who may send
+  double weight = 1;    // beside other jobs, where the policy of grants asks for it
 
   std::uint64_t total_weight() const {
     std::uint64_t sum = 0;

@@ -117,6 +117,7 @@ void Job::close_partial(Round& round, std::size_t tree, CloseReason reason, Inst
     InEdge& edge = edges_.in[e];
     if (edge.type != wire::PacketType::kPush || edge.tree != tree) continue;
     if (edge.receivers[slot].complete()) continue;
+    note_come(slot, edge.receivers[slot].missing());
     edge.receivers[slot].close();
     request_ack(e, round.id, true, now);
     if (grants_ != nullptr) grants_->withdraw(sources_[edge.peer], now);

@@ -30,6 +30,14 @@ void Job::leave() {
   grants_ = nullptr;
 }
 
+/// So many blocks of the round have come, or will never: the progress of the job's iteration here,
+/// which is what MLTCP calls bytes_ratio.
+void Job::note_come(std::size_t slot, std::uint32_t blocks) {
+  if (grants_ == nullptr) return;
+  incoming_->on_settled(slot, 0, blocks);
+  grants_->set_job_progress(grant_index_, incoming_->ratio(0));
+}
+
 /// Who may have few blocks on their way waits for each ack: it comes when half of them are here.
 std::uint32_t Job::ack_every() const {
   if (sources_.empty()) return kAckEveryPackets;

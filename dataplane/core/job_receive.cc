@@ -148,6 +148,7 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, I
   }
   if (at_once || !owed_before) request_ack(index, h.round, at_once, now);
   if (duplicate) return;
+  note_come(h.round % kRoundSlots, 1);
   if (h.type == wire::PacketType::kPush) {
     handle_push(*round, edge, packet, now);
   } else {

@@ -79,6 +79,7 @@ Job::Job(JobConfig config)
   }
   sources_.reserve(config_.peers.size());
   if (config_.congestion.mltcp) iteration_.emplace(config_.peers.size());
+  if (config_.grants) incoming_.emplace(1);
 }
 
 BlockRange Job::range_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const {
@@ -134,8 +135,15 @@ void Job::open_round(Round& round, const Geometry& geometry) {
 }
 
 void Job::announce_round(const Round& round) {
-  if (!iteration_) return;
   const std::size_t slot = round.id % kRoundSlots;
+  if (incoming_) {
+    incoming_->on_round(slot, round.geometry.bucket);
+    for (const InEdge& edge : edges_.in) {
+      incoming_->on_announced(0, edge.receivers[slot].range().size());
+    }
+    note_come(slot, 0);
+  }
+  if (!iteration_) return;
   const bool begins = iteration_->on_round(slot, round.geometry.bucket);
   for (const OutEdge& edge : edges_.out) {
     iteration_->on_announced(edge.peer, edge.senders[slot].range().size());

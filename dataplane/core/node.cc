@@ -23,16 +23,19 @@ std::size_t link_burst_bytes(std::uint64_t bits_per_second) {
 
 }  // namespace
 
-Node::Node(std::uint16_t self, Link link)
+Node::Node(std::uint16_t self, Link link, const GrantSettings& grants)
     : self_(self),
       link_(link.bits_per_second, link_burst_bytes(link.bits_per_second)),
       grants_({.link_bits_per_second = link.bits_per_second,
                .buffer_bytes = link.buffer_bytes > 0 ? link.buffer_bytes : kAssumedBufferBytes,
-               .block_wire_bytes = kDefaultBlockBytes + kWireOverheadBytes,
+               .block_wire_bytes = link.block_bytes + kWireOverheadBytes,
                .standing_unscheduled = true,
                .max_sources = kMaxGrantSources,
                .max_jobs = kMaxJobs}),
-      grant_sources_(kMaxGrantSources) {}
+      grant_sources_(kMaxGrantSources) {
+  grants_.set_policy(grants.policy);
+  grants_.set_mltcp(grants.mltcp.slope, grants.mltcp.intercept);
+}
 
 bool Node::add(Job* job) {
   if (job_count_ == jobs_.size()) return false;
@@ -50,6 +53,7 @@ bool Node::grant_to_peers_of(Job* job) {
     return false;
   }
   *free = true;  // there are as many as jobs
+  grants_.set_job_weight(job->grant_index(), job->config().weight);
   for (std::size_t p = 0; p < job->sources().size(); ++p) {
     grant_sources_[job->sources()[p]] = {job, static_cast<std::uint16_t>(p)};
   }

@@ -22,8 +22,9 @@ class Node {
   struct Link {
     std::uint64_t bits_per_second = 0;  // 0: not paced
     std::size_t buffer_bytes = 0;       // of the port that leads to this node; 0: not known
+    std::size_t block_bytes = kDefaultBlockBytes;  // payload of the full blocks that come over it
   };
-  Node(std::uint16_t self, Link link);
+  Node(std::uint16_t self, Link link, const GrantSettings& grants = {});
 
   /// False when a table is full or the job's id is there already.
   [[nodiscard]] bool add(Job* job);
@@ -48,6 +49,8 @@ class Node {
   Instant next_deadline(Instant now) const;
 
   const GrantScheduler& grants() const { return grants_; }
+  /// The device drops what comes, because it comes faster than it is taken.
+  void on_ring_pressure(Instant now) { grants_.on_ring_pressure(now); }
 
   /// Drops that belong to no job.
   const Counters& counters() const { return counters_; }

@@ -60,7 +60,7 @@ Result<session::SessionConfig> session_config(const config::Config& config) {
                       .floor_ppm = config.gather.floor_ppm,
                       .slack_ns = nanoseconds(config.gather.slack),
                       .absent_after_ns = nanoseconds(config.gather.absent_after),
-                      .grants = config.grants};
+                      .grants = config.grants.enabled};
   out.resolve_bounds = resolver_of(config);
   out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
   out.planner = planner_of(config);
@@ -140,7 +140,9 @@ Status Daemon::open_dataplane() {
   options.self = config_.self;
   options.udp_port = config_.cluster.udp_port;
   options.link = {.bits_per_second = config_.port().link_rate_bits_per_s.value_or(0),
-                  .buffer_bytes = config_.port().buffer_bytes.value_or(0)};
+                  .buffer_bytes = config_.port().buffer_bytes.value_or(0),
+                  .block_bytes = config_.block_bytes};
+  options.grants = {.policy = config_.grants.policy, .mltcp = config_.mltcp};
   for (const config::NodeConfig& node : config_.cluster.nodes) {
     options.nodes.push_back(node.address);
   }

@@ -32,8 +32,9 @@ core::JobConfig job_config(const config::Config& config, const session::InstallJ
   job.close_limits.slack = gather.slack;
   job.close_limits.absent_after = gather.absent_after.value_or(Duration());
   job.measure_energy = order.learn_bounds;
-  job.congestion = config.congestion;
-  job.grants = config.grants;
+  job.congestion = config::congestion_of(config, order.label);
+  job.grants = config.grants.enabled;
+  job.weight = config::weight_of(config, order.label);
   std::vector<std::uint64_t> rates;
   for (const config::NodeConfig& node : config.cluster.nodes) {
     rates.push_back(node.port.link_rate_bits_per_s.value_or(0));

@@ -32,7 +32,7 @@ Engine::Engine(EngineOptions options, port::Port& port, api::CommandQueue& comma
       commands_(commands),
       events_(events),
       reports_(reports),
-      node_(options_.self, options_.link),
+      node_(options_.self, options_.link, options_.grants),
       control_out_(kControlQueueEntries) {
   for (std::size_t n = 0; n < options_.nodes.size(); ++n) {
     node_by_address_.emplace_back(options_.nodes[n], static_cast<std::uint16_t>(n));
@@ -150,6 +150,10 @@ bool Engine::housekeep(Instant now) {
   }
   node_.tick(now);
   port_.tick(now);
+  if (port_.counters().rx_missed != missed_) {
+    missed_ = port_.counters().rx_missed;
+    node_.on_ring_pressure(now);
+  }
   if (now >= next_beat_) {
     next_beat_ = now + kBeatInterval;
     for (std::size_t j = 0; j < job_count_; ++j) jobs_[j]->beat();

@@ -22,6 +22,7 @@ struct EngineOptions {
   std::vector<Ipv4> nodes;         // every node's address, by id
   std::uint16_t udp_port = 47000;  // where every node listens
   core::Node::Link link;           // of this node
+  GrantSettings grants = {};       // of this node's downlink
 };
 
 /// One poll core: moves packets between its port, the protocol and the trainers' channels.
@@ -81,6 +82,7 @@ class Engine {
   std::uint64_t busy_polls_ = 0;
   std::uint64_t sleeps_ = 0;
   std::uint64_t control_lost_ = 0;
+  std::uint64_t missed_ = 0;  // of the port's counter, when last looked at
 };
 
 }  // namespace gradplane::engine

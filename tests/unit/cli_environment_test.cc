@@ -14,6 +14,7 @@ namespace {
 const RunSettings kSettings{.preload_library = "/lib/libgradplane_preload.so",
                             .socket_path = "/run/s",
                             .run_id = "r1",
+                            .job = "",
                             .report_path = "",
                             .require = false,
                             .verbose = false};
@@ -45,6 +46,7 @@ TEST_CASE("gradplane's variables are set once and the others stay") {
   RunSettings settings = kSettings;
   settings.require = settings.verbose = true;
   settings.report_path = "/tmp/%p";
+  settings.job = "bert";
   const Environment made_here = made(
       {"PATH=/bin", "GRADPLANE_SOCKET=/old", "GRADPLANE_SOCKET=/older", "X", "GRADPLANE_SOCKETS=z"},
       settings);
@@ -56,12 +58,14 @@ TEST_CASE("gradplane's variables are set once and the others stay") {
   CHECK(value_of(made_here, "GRADPLANE_REQUIRE") == "1");
   CHECK(value_of(made_here, "GRADPLANE_VERBOSE") == "1");
   CHECK(value_of(made_here, "GRADPLANE_REPORT") == "/tmp/%p");
+  CHECK(value_of(made_here, "GRADPLANE_JOB") == "bert");
   CHECK(value_of(made_here, "PATH") == "/bin");
 }
 
 TEST_CASE("what is not asked for is left as the user set it") {
-  const Environment made_here =
-      made({"GRADPLANE_REQUIRE=1", "GRADPLANE_REPORT=/r", "GRADPLANE_RUN_ID=shared"});
+  const Environment made_here = made({"GRADPLANE_REQUIRE=1", "GRADPLANE_REPORT=/r",
+                                      "GRADPLANE_RUN_ID=shared", "GRADPLANE_JOB=bert"});
+  CHECK(value_of(made_here, "GRADPLANE_JOB") == "bert");
   CHECK(value_of(made_here, "GRADPLANE_REQUIRE") == "1");
   CHECK(value_of(made_here, "GRADPLANE_REPORT") == "/r");
   CHECK(value_of(made_here, "GRADPLANE_RUN_ID") == "shared");

@@ -23,7 +23,7 @@ TEST_CASE("a sender follows the delay, without MLTCP, unless the file says other
   REQUIRE(parsed.ok());
   CHECK(parsed.config->congestion.controller == ControllerKind::kDelay);
   CHECK(parsed.config->congestion.rate_bits_per_second == 0);
-  CHECK_FALSE(parsed.config->congestion.mltcp);
+  CHECK_FALSE(congestion_of(*parsed.config, "train.py").mltcp);
 }
 
 TEST_CASE("every controller has a name in the file") {
@@ -42,10 +42,12 @@ TEST_CASE("every controller has a name in the file") {
 TEST_CASE("MLTCP has the constants of its paper, or others") {
   ParsedConfig parsed = with("  controller: reno\n  mltcp: true\n");
   REQUIRE(parsed.ok());
-  CHECK(parsed.config->congestion.mltcp == MltcpFunction{.slope = 1.75, .intercept = 0.25});
+  CHECK(congestion_of(*parsed.config, "train.py").mltcp ==
+        MltcpFunction{.slope = 1.75, .intercept = 0.25});
   parsed = with("  mltcp: true\n  mltcp_slope: 4\n  mltcp_intercept: 0.125\n");
   REQUIRE(parsed.ok());
-  CHECK(parsed.config->congestion.mltcp == MltcpFunction{.slope = 4, .intercept = 0.125});
+  CHECK(congestion_of(*parsed.config, "train.py").mltcp ==
+        MltcpFunction{.slope = 4, .intercept = 0.125});
 }
 
 TEST_CASE("what contradicts itself in the congestion section is an error") {
@@ -63,6 +65,33 @@ TEST_CASE("what contradicts itself in the congestion section is an error") {
   CHECK(idle[0].find("means nothing without congestion.mltcp: true") != std::string::npos);
   // The default may stand anywhere.
   CHECK(errors_with("  mltcp_slope: 1.75\n").empty());
+}
+
+TEST_CASE("single jobs have controllers of their own, by name") {
+  const ParsedConfig parsed = with(
+      "  controller: cubic\n  mltcp: true\n  rate: 1 Gbit/s\n"
+      "  jobs: {'bert*': dctcp, 'bert-large': swift, line: fixed}\n");
+  REQUIRE(parsed.ok());
+  const auto controller = [&](std::string_view job) {
+    return congestion_of(*parsed.config, job).controller;
+  };
+  CHECK(controller("bert-large") == ControllerKind::kDctcp);  // the first line that matches
+  CHECK(controller("roberta") == ControllerKind::kCubic);
+  CHECK(controller("line") == ControllerKind::kFixed);
+  CHECK(congestion_of(*parsed.config, "bert").mltcp.has_value());
+  CHECK_FALSE(congestion_of(*parsed.config, "line").mltcp);
+  CHECK(congestion_of(*parsed.config, "line").rate_bits_per_second == 1'000'000'000);
+}
+
+TEST_CASE("a job's controller that there is not, or that lacks its rate, is an error") {
+  const auto unknown = errors_with("  jobs: {a: vegas}\n");
+  REQUIRE(unknown.size() == 1);
+  CHECK(unknown[0].find("congestion.jobs: a: value 'vegas': accepted: at most") !=
+        std::string::npos);
+  CHECK(unknown[0].find("one of delay, reno,") != std::string::npos);
+  const auto rate = errors_with("  jobs: {a: fixed}\n");
+  REQUIRE(rate.size() == 1);
+  CHECK(rate[0].find("missing; congestion.jobs with fixed needs it") != std::string::npos);
 }
 
 TEST_CASE("numbers out of range are refused, and told what is accepted") {
@@ -92,6 +121,7 @@ TEST_CASE("the effective form of the congestion section loads as the same") {
   const ParsedConfig again = parse(effective);
   REQUIRE(again.ok());
   CHECK(again.config->congestion.controller == ControllerKind::kCubic);
-  CHECK(again.config->congestion.mltcp == MltcpFunction{.slope = 4, .intercept = 0.25});
+  CHECK(congestion_of(*again.config, "train.py").mltcp ==
+        MltcpFunction{.slope = 4, .intercept = 0.25});
   CHECK(effective.find("  # rate:") != std::string::npos);
 }

@@ -47,8 +47,9 @@ TEST_CASE("every row of the option table is complete") {
     CHECK(option.summary.ends_with('.'));
     CHECK_FALSE(accepted(option).empty());
     CHECK(option.min <= option.max);
-    const bool has_choices =
-        option.type == OptionType::kChoice || option.type == OptionType::kChoiceShares;
+    const bool has_choices = option.type == OptionType::kChoice ||
+                             option.type == OptionType::kChoiceShares ||
+                             option.type == OptionType::kPatternChoices;
     CHECK(has_choices == !option.choices.empty());
     CHECK((option.type == OptionType::kTimeOrWord) == !option.word.empty());
     // Exactly one of: a default, how it is found, none because it is required.

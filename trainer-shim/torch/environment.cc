@@ -18,12 +18,12 @@ constexpr std::uint32_t kMaxAttachTimeoutMs = 600000;
 constexpr std::string_view kPrefix = "GRADPLANE_";
 /// Of tests; they never reach a product's decision.
 constexpr std::string_view kTestPrefix = "GRADPLANE_TEST_";
-constexpr std::array<std::string_view, 9> kKnown = {
+constexpr std::array<std::string_view, 10> kKnown = {
     "GRADPLANE_ADAPTER_DIR", "GRADPLANE_ATTACH_TIMEOUT_MS",
-    "GRADPLANE_DISABLE",     "GRADPLANE_LIB_DIR",
-    "GRADPLANE_REPORT",      "GRADPLANE_REQUIRE",
-    "GRADPLANE_RUN_ID",      "GRADPLANE_SOCKET",
-    "GRADPLANE_VERBOSE"};
+    "GRADPLANE_DISABLE",     "GRADPLANE_JOB",
+    "GRADPLANE_LIB_DIR",     "GRADPLANE_REPORT",
+    "GRADPLANE_REQUIRE",     "GRADPLANE_RUN_ID",
+    "GRADPLANE_SOCKET",      "GRADPLANE_VERBOSE"};
 
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);
@@ -76,7 +76,8 @@ Environment read() {
   e.report_path = text_of("GRADPLANE_REPORT");
   replace_all(e.report_path, "%p", std::to_string(getpid()));
   replace_all(e.report_path, "%r", text_of("RANK"));
-  e.label = process_label();
+  e.label = text_of("GRADPLANE_JOB");
+  if (e.label.empty()) e.label = process_label();
   parse_timeout(text_of("GRADPLANE_ATTACH_TIMEOUT_MS"), e.attach_timeout_ms);
   e.require = is_on("GRADPLANE_REQUIRE");
   e.verbose = is_on("GRADPLANE_VERBOSE");

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Two jobs that gather at one node: whose blocks may be on their way, by policy, weight and what
+// has come of an iteration.
+#include <array>
+#include <cmath>
+#include <memory>
+
+#include "dataplane/core/node.h"
+#include "tests/support/catch.h"
+#include "tests/support/packet.h"
+
+using namespace gradplane;
+using namespace gradplane::testing;
+
+namespace {
+
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+constexpr std::uint32_t kBlocks = 8;
+constexpr std::uint32_t kElements = kBlocks * kMinBlockBytes / 4;
+constexpr std::uint16_t kSender = 1;
+
+core::JobConfig root_of(std::uint32_t job, double weight) {
+  core::JobConfig config;
+  config.job = job;
+  config.epoch = 1;
+  config.self = 0;
+  config.world_size = 1;
+  config.block_bytes = kMinBlockBytes;
+  config.round_bytes = kBlocks * kMinBlockBytes;
+  config.grants = true;
+  config.weight = weight;
+  config.peers = {{.node = kSender}};
+  config.trees = {{.member = true, .parent = core::kNoPeer, .children = {{0, 1}}, .share = {0, 1}}};
+  return config;
+}
+
+/// Node 0, which gathers two jobs of one sender each, with 1 Gbit/s and room for 120 blocks.
+class TwoJobs {
+ public:
+  explicit TwoJobs(const GrantSettings& settings, double first_weight = 1, double second_weight = 1)
+      : node_(0,
+              {.bits_per_second = 1'000'000'000,
+               .buffer_bytes = 120 * (kMinBlockBytes + core::kWireOverheadBytes),
+               .block_bytes = kMinBlockBytes},
+              settings),
+        jobs_{std::make_unique<core::Job>(root_of(1, first_weight)),
+              std::make_unique<core::Job>(root_of(2, second_weight))} {
+    for (const auto& job : jobs_) REQUIRE(node_.add(job.get()));
+  }
+
+  /// `count` more blocks of the job's round come; its sender has more, so that the job stays one
+  /// that sends.
+  void come(std::size_t job, std::uint32_t round, std::uint32_t count, bool more = true) {
+    const PacketBuilder::Round r{
+        .job = static_cast<std::uint32_t>(job + 1),
+        .epoch = 1,
+        .id = round,
+        .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
+    for (std::uint32_t n = 0; n < count; ++n) {
+      const std::uint32_t block = sent_[job]++ % kBlocks;
+      const auto bytes = PacketBuilder::block(wire::PacketType::kPush, r, block)
+                             .sender(kSender)
+                             .demand(sent_[job], more || n + 1 < count ? 4 : 0)
+                             .bytes();
+      (void)node_.handle(kSender, bytes, false, kStart);
+    }
+  }
+
+  /// What the job's sender may have on its way without a grant.
+  std::uint32_t standing(std::size_t job) const {
+    return node_.grants().unscheduled_for(jobs_[job]->sources()[0]);
+  }
+
+ private:
+  core::Node node_;
+  std::array<std::unique_ptr<core::Job>, 2> jobs_;
+  std::array<std::uint32_t, 2> sent_{};
+};
+
+GrantSettings by(GrantPolicy policy) {
+  return {.policy = policy, .mltcp = {}};
+}
+
+double share_of_first(const TwoJobs& jobs) {
+  return static_cast<double>(jobs.standing(0)) / (jobs.standing(0) + jobs.standing(1));
+}
+
+}  // namespace
+
+TEST_CASE("the window before the downlink is counted in blocks of the job's size") {
+  const TwoJobs jobs(by(GrantPolicy::kFair));
+  CHECK(jobs.standing(0) == 60);
+  CHECK(jobs.standing(1) == 60);
+}
+
+TEST_CASE("a job's weight counts where the policy asks for it") {
+  const TwoJobs weighted(by(GrantPolicy::kWeighted), 3, 1);
+  CHECK(weighted.standing(0) == 90);
+  CHECK(weighted.standing(1) == 30);
+  const TwoJobs fair(by(GrantPolicy::kFair), 3, 1);
+  CHECK(share_of_first(fair) == 0.5);
+}
+
+TEST_CASE("under mltcp the job that is further in its iteration has more on its way") {
+  TwoJobs jobs(by(GrantPolicy::kMltcp));
+  jobs.come(1, 0, 1);
+  jobs.come(0, 0, 4);
+  const MltcpFunction f;
+  const double expected = f.at(0.5) / (f.at(0.5) + f.at(1.0 / kBlocks));
+  CHECK(std::abs(share_of_first(jobs) - expected) < 0.01);
+}
+
+TEST_CASE("mltcp's constants are those of the node") {
+  TwoJobs jobs({.policy = GrantPolicy::kMltcp, .mltcp = {.slope = 0, .intercept = 1}});
+  jobs.come(1, 0, 1);
+  jobs.come(0, 0, 6);
+  CHECK(share_of_first(jobs) == 0.5);
+}
+
+TEST_CASE("a job that begins an iteration is at its start again") {
+  TwoJobs jobs(by(GrantPolicy::kMltcp));
+  jobs.come(1, 0, 1);
+  jobs.come(0, 0, kBlocks);
+  const double ended = share_of_first(jobs);
+  jobs.come(0, 1, 1);
+  CHECK(ended > 0.7);
+  CHECK(share_of_first(jobs) == 0.5);
+}
+
+TEST_CASE("a job that has nothing to send is told what one may have that begins") {
+  TwoJobs jobs(by(GrantPolicy::kMltcp));
+  jobs.come(1, 0, 4);
+  jobs.come(0, 0, kBlocks, false);
+  const MltcpFunction f;
+  CHECK(std::abs(share_of_first(jobs) - f.at(0) / (f.at(0) + f.at(0.5))) < 0.01);
+}
+
+TEST_CASE("under strict all but a block is of the job with the most progress") {
+  TwoJobs jobs(by(GrantPolicy::kStrict));
+  CHECK(share_of_first(jobs) == 0.5);
+  jobs.come(1, 0, 1);
+  jobs.come(0, 0, 2);
+  CHECK(jobs.standing(0) >= 119);
+  CHECK(jobs.standing(1) == 1);
+}
