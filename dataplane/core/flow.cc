@@ -145,6 +145,7 @@ void Flow::on_acked(Instant now, std::uint32_t blocks, bool marked) {
 
 void Flow::on_rtt(Instant now, Duration sample) {
   const Duration rtt = std::min(sample, kMaxRtt);
+  latest_ = rtt;
   if (!has_rtt_) {
     has_rtt_ = true;
     smoothed_ = rtt;

@@ -99,6 +99,7 @@ class Flow {
   std::uint64_t rate_bits_per_second(Instant now) const { return meter_.bits_per_second(now); }
   const congestion::Controller& controller() const { return *controller_; }
   std::uint32_t in_flight() const { return in_flight_; }
+  Duration latest_rtt() const { return latest_; }
   Duration smoothed_rtt() const { return smoothed_; }
   Duration min_rtt() const { return min_rtt_; }
 
@@ -119,6 +120,7 @@ class Flow {
   bool probe_due_ = false;
   std::uint32_t newest_echo_us_ = 0;
   bool has_rtt_ = false;
+  Duration latest_;
   Duration smoothed_;
   Duration variance_;
   Duration min_rtt_;

@@ -210,6 +210,7 @@ void GrantScheduler::set_active(SourceState& s, bool active) {
 
 void GrantScheduler::on_rtt(Source source, Duration rtt) {
   SourceState& s = at(source);
+  if (!s.loop_is_told) s.loop = {};  // what comes without a grant makes loops look short
   s.loop_is_told = true;
   s.loop.add(rtt, now_);
   window_.on_loop(s.loop);

@@ -28,6 +28,9 @@ constexpr Duration kLeastLoopLifetime = Duration::seconds(10);
 
 /// The first window where the link is unknown.
 constexpr double kUnknownLinkBlocks = 64;
+/// Of the buffer, for what needs no grant: the rest is for acks, grants and bursts, and for senders
+/// that have not heard yet how little they may have on their way.
+constexpr double kStandingBuffer = 0.75;
 /// A learned buffer grows by an eighth per epoch that would have used more, and is cut by a third.
 constexpr double kAllowanceGrowth = 1.125;
 constexpr double kAllowanceCut = 0.7;
@@ -124,8 +127,9 @@ std::uint32_t GrantWindow::blocks(Instant now) const {
 }
 
 std::uint32_t GrantWindow::most_blocks() const {
-  const double bytes =
-      limits_.link_bits_per_second == 0 ? window_bytes() : buffer_bytes() + link_bytes(least_loop_);
+  const double bytes = limits_.link_bits_per_second == 0
+                           ? window_bytes()
+                           : kStandingBuffer * buffer_bytes() + link_bytes(least_loop_);
   const double blocks = bytes / static_cast<double>(limits_.block_wire_bytes);
   return static_cast<std::uint32_t>(std::clamp<double>(blocks, 1, kMostWindowBlocks));
 }

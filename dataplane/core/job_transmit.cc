@@ -29,9 +29,10 @@ Duration probe_pause(const Flow& flow, std::uint8_t backoff) {
 constexpr Duration kLongPath = Duration::ms(10);
 constexpr std::int64_t kTailShare = 4;
 
+/// A sample, because who hears of it wants to know how short the path can be, too.
 std::uint16_t round_trip_to(const Flow& flow) {
-  const std::int64_t units = flow.smoothed_rtt().count_ns() / wire::kRoundTripUnit.count_ns();
-  if (flow.smoothed_rtt() <= Duration{}) return 0;
+  const std::int64_t units = flow.latest_rtt().count_ns() / wire::kRoundTripUnit.count_ns();
+  if (flow.latest_rtt() <= Duration{}) return 0;
   return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, UINT16_MAX));
 }
 

@@ -25,9 +25,9 @@ incast::Scenario network(const Setting& setting) {
   s.seed = setting.seed;
   s.policy = setting.policy;
   s.mark_bytes = setting.mark_bytes;
-  s.link_bits_per_second = 1'000'000'000;
+  s.link_bits_per_second = setting.link_bits_per_second;
   s.delay = Duration::us(50);
-  s.buffer_bytes = 64 << 10;
+  s.buffer_bytes = setting.buffer_bytes;
   return s;
 }
 
@@ -95,27 +95,13 @@ double mean_of(const std::vector<double>& values) {
 
 }  // namespace
 
-Result run(const Setting& setting) {
-  incast::Scenario s = network(setting);
-  for (const Training& training : setting.jobs) {
-    add_job(s, training, setting.iterations, setting.offset);
-    s.jobs.back().jitter = setting.jitter;
-  }
-  const incast::Outcome o = run_with(s, setting);
+Result summarize(const std::vector<std::vector<double>>& ratios) {
   Result result;
-  result.finished = o.finished;
-  result.drops = o.drops;
-  std::vector<std::vector<double>> ratios;
   std::vector<double> late;
-  for (std::size_t j = 0; j < setting.jobs.size(); ++j) {
-    const double isolated_s = alone(setting.jobs[j], setting).iteration_s;
-    ratios.emplace_back();
-    for (std::size_t i = 0; i + 1 < o.iterations[j].size(); ++i) {
-      const Duration took = o.iterations[j][i + 1].start - o.iterations[j][i].start;
-      ratios.back().push_back(took.to_seconds() / isolated_s);
-      if (i >= setting.iterations / 2) late.push_back(ratios.back().back());
-    }
-    result.ratios.insert(result.ratios.end(), ratios.back().begin(), ratios.back().end());
+  for (const std::vector<double>& job : ratios) {
+    result.ratios.insert(result.ratios.end(), job.begin(), job.end());
+    const auto half = static_cast<std::ptrdiff_t>((job.size() + 1) / 2);
+    late.insert(late.end(), job.begin() + half, job.end());
   }
   std::vector<double> sorted = result.ratios;
   std::sort(sorted.begin(), sorted.end());
@@ -123,6 +109,28 @@ Result run(const Setting& setting) {
   result.p99 = sorted[static_cast<std::size_t>(0.99 * static_cast<double>(sorted.size() - 1))];
   result.settled_mean = mean_of(late);
   result.converged_at = converged_at(ratios);
+  return result;
+}
+
+Result run(const Setting& setting) {
+  incast::Scenario s = network(setting);
+  for (const Training& training : setting.jobs) {
+    add_job(s, training, setting.iterations, setting.offset);
+    s.jobs.back().jitter = setting.jitter;
+  }
+  const incast::Outcome o = run_with(s, setting);
+  std::vector<std::vector<double>> ratios;
+  for (std::size_t j = 0; j < setting.jobs.size(); ++j) {
+    const double isolated_s = alone(setting.jobs[j], setting).iteration_s;
+    ratios.emplace_back();
+    for (std::size_t i = 0; i + 1 < o.iterations[j].size(); ++i) {
+      const Duration took = o.iterations[j][i + 1].start - o.iterations[j][i].start;
+      ratios.back().push_back(took.to_seconds() / isolated_s);
+    }
+  }
+  Result result = summarize(ratios);
+  result.finished = o.finished;
+  result.drops = o.drops;
   return result;
 }
 

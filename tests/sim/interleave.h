@@ -27,6 +27,8 @@ struct Setting {
   std::uint32_t iterations = 60;
   double offset = 0.01;  // each job starts this part of its communication after the one before
   double jitter = 0;     // standard deviation of the compute time, as a part of it
+  std::uint64_t link_bits_per_second = 1'000'000'000;
+  std::size_t buffer_bytes = 64 << 10;  // before the downlink
   std::uint64_t seed = 1;
 };
 
@@ -41,7 +43,14 @@ struct Result {
   /// never.
   int converged_at = -1;
 };
+/// Of the scheduler and the controllers alone.
 Result run(const Setting& setting);
+/// Of whole daemons: each job a star with two workers, push and pull, all on the same three hosts.
+/// `contestant` may be "shares" too: senders that keep to even shares of the link, without grants.
+Result run_on_nodes(const Setting& setting);
+
+/// `ratios` of each job's iterations over its isolated time, in order.
+Result summarize(const std::vector<std::vector<double>>& ratios);
 
 /// One step of the theory: the gap between the starts of two alike jobs in an iteration, and in the
 /// next, both as a part of the time that the communication takes alone.

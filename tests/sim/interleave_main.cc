@@ -34,13 +34,23 @@ void print(const std::string& name, const Setting& s, const std::string& policy,
               static_cast<unsigned long long>(r.drops), r.finished ? "true" : "false");
 }
 
-/// Grants under each policy; a controller as it is, and decorated.
-bool report(const std::string& name, Setting setting, const std::string& controller) {
+struct How {
+  bool nodes = false;
+  double settled_at_most = 0;  // of what takes turns by MLTCP; 0: whatever it takes
+};
+
+/// Grants under each policy; a controller as it is, and decorated. Whether all came to their end,
+/// in the time that was asked for.
+bool report(const std::string& name, Setting setting, const std::string& controller,
+            const How& how) {
   bool finished = true;
   const auto run = [&](const std::string& policy) {
-    const Result r = gradplane::sim::interleave::run(setting);
+    const Result r = how.nodes ? gradplane::sim::interleave::run_on_nodes(setting)
+                               : gradplane::sim::interleave::run(setting);
     print(name, setting, policy, r);
     finished = finished && r.finished;
+    const bool bounded = policy == "mltcp" && how.settled_at_most > 0;
+    finished = finished && (!bounded || r.settled_mean <= how.settled_at_most);
   };
   setting.contestant = controller;
   if (controller == "grants") {
@@ -51,6 +61,7 @@ bool report(const std::string& name, Setting setting, const std::string& control
     return finished;
   }
   run("fair");
+  if (controller == "shares") return finished;
   setting.contestant += "+mltcp";
   run("mltcp");
   return finished;
@@ -66,7 +77,7 @@ Setting alike(std::size_t jobs, double share, double period_s = Training{}.perio
 }
 
 /// The settings of the published predictions, and what disturbs them.
-bool report_all(const Setting& common, const std::string& controller) {
+bool report_all(const Setting& common, const std::string& controller, const How& how) {
   std::vector<std::pair<std::string, Setting>> all;
   all.emplace_back("2 jobs", alike(2, 0.5));
   all.emplace_back("2 jobs, short communication", alike(2, 0.29));
@@ -92,7 +103,9 @@ bool report_all(const Setting& common, const std::string& controller) {
     setting.seed = common.seed;
     setting.iterations = common.iterations;
     setting.mark_bytes = common.mark_bytes;
-    finished = report(name, setting, controller) && finished;
+    setting.link_bits_per_second = common.link_bits_per_second;
+    setting.buffer_bytes = common.buffer_bytes;
+    finished = report(name, setting, controller, how) && finished;
   }
   return finished;
 }
@@ -104,6 +117,8 @@ int main(int argc, char** argv) {
   std::size_t jobs = 0;
   double share = 0.5;
   double period_ms = Training{}.period_s * 1e3;
+  double mbit_per_s = 1000;
+  How how;
   Setting setting;
   std::vector<std::string> controllers = {"grants"};
   app.add_option("--controller", controllers, std::string(gradplane::sim::incast::kContestants));
@@ -115,21 +130,29 @@ int main(int argc, char** argv) {
   app.add_option("--jitter", setting.jitter, "of the compute time, standard deviation, 0 to 1");
   app.add_option("--offset", setting.offset, "between starts, in parts of the communication");
   app.add_option("--seed", setting.seed, "of the jitter");
+  app.add_option("--mbit", mbit_per_s, "rate of every link, Mbit/s");
+  app.add_option("--buffer", setting.buffer_bytes, "bytes before the downlink");
+  app.add_flag("--nodes", how.nodes, "whole daemons, three hosts; the controller `shares` too");
+  app.add_option("--settled-at-most", how.settled_at_most,
+                 "mean of the last half of the iterations over the isolated time, of what takes "
+                 "turns by MLTCP");
   CLI11_PARSE(app, argc, argv);
+  setting.link_bits_per_second = static_cast<std::uint64_t>(mbit_per_s * 1e6);
   bool finished = true;
   for (const std::string& controller : controllers) {
     gradplane::sim::incast::Scenario any;
     any.senders.resize(1);
-    if (!gradplane::sim::incast::choose(controller, any)) {
+    const bool known = gradplane::sim::incast::choose(controller, any);
+    if (!known && !(how.nodes && controller == "shares")) {
       std::fprintf(stderr, "interleave: no controller '%s'; see --help\n", controller.c_str());
       return 1;
     }
     if (jobs == 0) {
-      finished = report_all(setting, controller) && finished;
+      finished = report_all(setting, controller, how) && finished;
       continue;
     }
     setting.jobs = alike(jobs, share, period_ms / 1e3).jobs;
-    finished = report("as asked", setting, controller) && finished;
+    finished = report("as asked", setting, controller, how) && finished;
   }
   return finished ? 0 : 1;
 }

@@ -35,13 +35,14 @@ core::JobConfig root_of(std::uint32_t job, double weight) {
   return config;
 }
 
-/// Node 0, which gathers two jobs of one sender each, with 1 Gbit/s and room for 120 blocks.
+/// Node 0, which gathers two jobs of one sender each, with 1 Gbit/s and room for 160 blocks, three
+/// quarters of them for what needs no grant.
 class TwoJobs {
  public:
   explicit TwoJobs(const GrantSettings& settings, double first_weight = 1, double second_weight = 1)
       : node_(0,
               {.bits_per_second = 1'000'000'000,
-               .buffer_bytes = 120 * (kMinBlockBytes + core::kWireOverheadBytes),
+               .buffer_bytes = 160 * (kMinBlockBytes + core::kWireOverheadBytes),
                .block_bytes = kMinBlockBytes},
               settings),
         jobs_{std::make_unique<core::Job>(root_of(1, first_weight)),

@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kBlock = 1250;
 constexpr std::uint32_t kBuffer = 64;
 constexpr std::uint32_t kLoopBlocks = 16;  // that 1 Gbit/s carries in kLoop
+/// Three quarters of the buffer, and what is under way.
+constexpr std::uint32_t kStanding = kBuffer * 3 / 4 + kLoopBlocks;
 constexpr Duration kLoop = Duration::us(160);
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 
@@ -47,14 +49,14 @@ std::uint32_t granted(GrantScheduler& grants) {
 TEST_CASE("sources share what may be on its way, jobs by weight") {
   GrantScheduler grants = standing();
   const auto first = add(grants, 0, 4);
-  CHECK(grants.unscheduled_for(first[0]) == (kBuffer + kLoopBlocks) / 4);
+  CHECK(grants.unscheduled_for(first[0]) == kStanding / 4);
   const auto second = add(grants, 1, 2);
-  CHECK(grants.unscheduled_for(first[0]) == (kBuffer + kLoopBlocks) / 8);
-  CHECK(grants.unscheduled_for(second[0]) == (kBuffer + kLoopBlocks) / 4);
+  CHECK(grants.unscheduled_for(first[0]) == kStanding / 8);
+  CHECK(grants.unscheduled_for(second[0]) == kStanding / 4);
   grants.set_policy(GrantScheduler::Policy::kWeighted);
   grants.set_job_weight(1, 3);
-  CHECK(grants.unscheduled_for(first[0]) == (kBuffer + kLoopBlocks) / 16);
-  CHECK(grants.unscheduled_for(second[0]) == (kBuffer + kLoopBlocks) * 3 / 8);
+  CHECK(grants.unscheduled_for(first[0]) == kStanding / 16);
+  CHECK(grants.unscheduled_for(second[0]) == kStanding * 3 / 8);
 }
 
 TEST_CASE("while everybody sends, nobody is granted anything") {
@@ -70,6 +72,6 @@ TEST_CASE("what silent sources leave is granted to those who send") {
   const auto sources = add(grants, 0, 4);
   grants.on_data(sources[0], 1, 1000, kBlock, false, kStart);
   const std::uint32_t blocks = granted(grants);
-  CHECK(blocks <= (kBuffer + kLoopBlocks) * 3 / 4);
-  CHECK(blocks >= (kBuffer + kLoopBlocks) * 3 / 4 - 16);
+  CHECK(blocks <= kStanding * 3 / 4);
+  CHECK(blocks >= kStanding * 3 / 4 - 16);
 }
