@@ -17,14 +17,14 @@ inline constexpr double kMaxWindow = 4096;
 /// No window is smaller. Below one block the pacing spaces single blocks.
 inline constexpr double kMinWindow = 0.01;
 
-/// News from the peer. Either number may be zero: an ack may only measure, and a result that stands
-/// for an ack measures nothing.
+/// News from the peer. Any number may be zero: an ack may only measure, or tell of marks on blocks
+/// that were known to have arrived, and a result that stands for an ack measures nothing.
 struct AckEvent {
   Instant now = {};
   std::uint32_t acked_blocks = 0;      // newly
   std::uint32_t in_flight_blocks = 0;  // before this event
-  /// The network has marked one of the packets (RFC 3168). Counts for all that are acked.
-  bool marked = false;
+  /// Newly known to have been marked by the network on their way (RFC 3168), each once.
+  std::uint32_t marked_blocks = 0;
   /// Some of what is acked was sent while nothing more waited: it tells less than the path can do.
   bool app_limited = false;
   Duration rtt = {};           // a new sample; zero: none

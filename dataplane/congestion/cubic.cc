@@ -67,7 +67,7 @@ void Cubic::avoid(const AckEvent& event) {
 
 void Cubic::on_ack(const AckEvent& event) {
   rest_.on_ack(event);
-  if (event.marked) reduce(event.now, event.smoothed_rtt, Reason::kMark);
+  if (event.marked_blocks > 0) reduce(event.now, event.smoothed_rtt, Reason::kMark);
   if (event.acked_blocks == 0 || !window_is_used(event, blocks_)) return;
   if (!reactions_.may_react(event.now)) return;
   if (blocks_ < threshold_) {

@@ -100,7 +100,7 @@ void Dcqcn::notify(Instant now, double alpha, Reason why) {
 void Dcqcn::on_ack(const AckEvent& event) {
   if (event.smoothed_rtt > Duration()) rtt_ = event.smoothed_rtt;
   on_tick(event.now);
-  if (event.marked) notify(event.now, alpha_, Reason::kMark);
+  if (event.marked_blocks > 0) notify(event.now, alpha_, Reason::kMark);
 }
 
 void Dcqcn::on_loss(const LossEvent& event) {

@@ -22,12 +22,11 @@ void Dctcp::observe(const AckEvent& event) {
     observing_ = true;
     observed_until_ = event.now + std::max(event.smoothed_rtt, kShortestRoundTrip);
   }
-  // A mark whose blocks were known to have arrived is still a mark.
-  const std::uint32_t blocks = event.acked_blocks == 0 && event.marked ? 1 : event.acked_blocks;
-  acked_ += blocks;
-  if (event.marked) marked_ += blocks;
+  acked_ += event.acked_blocks;
+  marked_ += event.marked_blocks;
   if (event.now < observed_until_ || acked_ == 0) return;
-  const double share = static_cast<double>(marked_) / static_cast<double>(acked_);
+  // Copies and duplicates are marked too, but never acked.
+  const double share = std::min(1.0, static_cast<double>(marked_) / static_cast<double>(acked_));
   alpha_ = alpha_ * (1 - kWeight) + kWeight * share;
   acked_ = marked_ = 0;
   observed_until_ = event.now + std::max(event.smoothed_rtt, kShortestRoundTrip);
@@ -36,7 +35,7 @@ void Dctcp::observe(const AckEvent& event) {
 void Dctcp::on_ack(const AckEvent& event) {
   observe(event);
   // RFC 8257 section 3.3, step 8: once in a window of data.
-  if (event.marked) {
+  if (event.marked_blocks > 0) {
     window_.reduce(event.now, event.smoothed_rtt, 1 - alpha_ / 2, Reason::kMark);
   }
   window_.grow(event);

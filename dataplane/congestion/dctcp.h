@@ -7,8 +7,8 @@
 namespace gradplane::congestion {
 
 /// DCTCP (RFC 8257): as Reno, but a round trip with marks costs the window only as much as is
-/// marked of late. The receiver here tells of marks once for all blocks of an ack, so that a share
-/// counts as up to kAckEveryPackets - 1 blocks too high for each run of marks.
+/// marked of late. The receiver here counts the packets that come marked, so that the share is
+/// exact however many blocks an ack is about.
 class Dctcp final : public Controller {
  public:
   std::string_view name() const override { return "dctcp"; }

@@ -15,7 +15,8 @@ void Reno::on_sent(Instant now, std::uint32_t /*wire_bytes*/, std::uint32_t in_f
 }
 
 void Reno::on_ack(const AckEvent& event) {
-  if (event.marked) window_.reduce(event.now, event.smoothed_rtt, kReduction, Reason::kMark);
+  if (event.marked_blocks > 0)
+    window_.reduce(event.now, event.smoothed_rtt, kReduction, Reason::kMark);
   window_.grow(event);
 }
 

@@ -15,7 +15,7 @@ void BlockReceiver::open(BlockRange range) {
   arrived_count_ = 0;
   first_gap_word_ = end_word_ = 0;
   unacked_packets_ = 0;
-  has_echo_ = congestion_ = owes_ack_ = closed_ = false;
+  has_echo_ = owes_ack_ = closed_ = false;
 }
 
 bool BlockReceiver::accept(std::uint32_t block) {
@@ -39,7 +39,6 @@ bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
     echo_received_ = now;
     has_echo_ = true;
   }
-  congestion_ = congestion_ || packet.congestion_experienced;
   ++unacked_packets_;
   owes_ack_ = true;
   return unacked_packets_ >= packet.ack_every || packet.duplicate || packet.last || closed_ ||
@@ -50,7 +49,6 @@ void BlockReceiver::fill_ack(Ack& out, Instant now) {
   out.flags = 0;
   if (complete()) out.flags |= wire::kFlagComplete;
   if (closed_) out.flags |= wire::kFlagClosed;
-  if (congestion_) out.flags |= wire::kFlagCongestion;
   out.first_word = static_cast<std::uint32_t>(first_gap_word_);
   out.word_count = end_word_ - first_gap_word_;
   for (std::size_t k = 0; k < out.word_count; ++k)
@@ -59,9 +57,10 @@ void BlockReceiver::fill_ack(Ack& out, Instant now) {
               .ack_delay_us = static_cast<std::uint32_t>(
                   std::max<std::int64_t>(0, (now - echo_received_).count_ns() / 1000)),
               .unscheduled_blocks = 0,
-              .total_blocks = 0};
+              .total_blocks = 0,
+              .marked_packets = 0};
   unacked_packets_ = 0;
-  congestion_ = owes_ack_ = false;
+  owes_ack_ = false;
 }
 
 }  // namespace gradplane::core

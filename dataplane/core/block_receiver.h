@@ -32,7 +32,6 @@ class BlockReceiver {
   /// What the next ack has to say about an arrived packet besides its block.
   struct Arrival {
     std::uint32_t timestamp_us = 0;
-    bool congestion_experienced = false;
     bool duplicate = false;
     bool last = false;                           // the sender has nothing new to send
     std::uint32_t ack_every = kAckEveryPackets;  // packets, at most
@@ -71,7 +70,6 @@ class BlockReceiver {
   std::uint32_t echo_us_ = 0;
   Instant echo_received_;
   bool has_echo_ = false;
-  bool congestion_ = false;
   bool owes_ack_ = false;
   bool closed_ = false;
 };

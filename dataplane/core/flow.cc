@@ -128,12 +128,12 @@ void Flow::on_copy_sent(Instant now, std::size_t wire_bytes) {
   pacer_.on_sent(now, wire_bytes);
 }
 
-void Flow::on_acked(Instant now, std::uint32_t blocks, bool marked) {
+void Flow::on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked) {
   GP_ASSERT(blocks <= in_flight_);
   controller_->on_ack({.now = now,
                        .acked_blocks = blocks,
                        .in_flight_blocks = in_flight_,
-                       .marked = marked,
+                       .marked_blocks = marked,
                        .app_limited = delivered_ < app_limited_until_,
                        .rtt = {},
                        .smoothed_rtt = smoothed_,

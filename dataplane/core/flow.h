@@ -49,8 +49,8 @@ class Flow {
   void on_sent(Instant now, std::size_t wire_bytes, bool retransmission);
   /// Of a block that is in flight already.
   void on_copy_sent(Instant now, std::size_t wire_bytes);
-  /// `marked`: the peer tells of congestion on the way; then `blocks` may be 0.
-  void on_acked(Instant now, std::uint32_t blocks, bool marked = false);
+  /// `marked` packets the network has marked, of which the peer tells now; then `blocks` may be 0.
+  void on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked = 0);
   void on_rtt(Instant now, Duration rtt);
   void on_lost(Instant now, std::uint32_t blocks);
   /// Whether an echo is later than all before: then it measures a round trip, whatever it acks.

@@ -122,6 +122,10 @@ class Job {
     std::uint32_t round = 0;
     Instant deadline;
   };
+  struct Marks {              // packets with congestion experienced, modulo 2^32
+    std::uint32_t came = 0;   // from the peer
+    std::uint32_t heard = 0;  // of ours, as the peer says
+  };
   struct LocalWork {
     std::uint32_t round = 0;
     std::uint16_t local_rank = 0;
@@ -167,7 +171,7 @@ class Job {
   void settle_residual(Round& round, const BlockSender& sender);
 
   // job_receive.cc
-  void handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now);
+  void handle_data(const wire::Packet& packet, std::uint16_t peer, Instant now);
   Round* round_for_data(const wire::Packet& packet, std::size_t edge, Instant now);
   bool may_be_passed_by(const Round& round) const;
   bool all_submitted(const Round& round) const;
@@ -180,8 +184,9 @@ class Job {
   std::uint32_t ack_every() const;
   wire::GrantBody grant_of(std::uint16_t peer) const;
   void note_demand(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now);
-  void note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, bool marked,
+  void note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, std::uint32_t marked,
                      Instant now);
+  std::uint32_t newly_marked(std::uint16_t peer, std::uint32_t total);
   void note_settled(const OutEdge& edge, std::size_t slot, std::uint32_t settled_before);
   void note_come(std::size_t slot, std::uint32_t blocks);
   void request_ack(std::size_t edge, std::uint32_t round, bool at_once, Instant now);
@@ -215,6 +220,7 @@ class Job {
   std::vector<Bucket*> buckets_;   // by id
   std::uint16_t lossy_slots_ = 0;  // slots with a round that may close without all blocks
   std::vector<Flow> flows_;
+  std::vector<Marks> marks_;                     // by peer
   std::optional<Iteration> iteration_;           // where a controller wants to know
   std::optional<Iteration> incoming_;            // of all peers as one; where this node grants
   std::vector<CreditLine> credits_;              // by peer

@@ -21,8 +21,12 @@ void Job::handle(const wire::Packet& packet, std::span<const std::byte> datagram
   }
   const std::uint16_t peer = peer_of_node_[h.sender];
   if (h.type == wire::PacketType::kPush || h.type == wire::PacketType::kResult) {
+    if (congestion_experienced) {
+      ++marks_[peer].came;
+      ++counters_.congestion_marks;
+    }
     note_demand(packet, peer, congestion_experienced, now);
-    handle_data(packet, peer, congestion_experienced, now);
+    handle_data(packet, peer, now);
   } else if (h.type == wire::PacketType::kGrant) {
     ++counters_.grants_received;
     take_grant(wire::read_grant(packet), peer);
@@ -119,7 +123,7 @@ bool Job::names_its_ranks(const wire::Header& h, const InEdge& edge) const {
          is_floating(h.element_type) && h.contributors < edge.ranks;
 }
 
-void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, Instant now) {
+void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, Instant now) {
   const wire::Header& h = packet.header;
   const std::size_t index = edges_.find_in(h.type, h.tree, peer);
   if (index == Edges::kNoEdge) return counters_.drop(Drop::kNotPeer);
@@ -132,12 +136,10 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, bool ce, I
   const bool duplicate = late || !receiver.accept(h.block);
   const bool owed_before = receiver.owes_ack();
   const bool at_once = receiver.note_packet({.timestamp_us = h.timestamp_us,
-                                             .congestion_experienced = ce,
                                              .duplicate = duplicate,
                                              .last = (h.flags & wire::kFlagLast) != 0,
                                              .ack_every = ack_every_},
                                             now);
-  if (ce) ++counters_.congestion_marks;
   if (late) {
     ++counters_.blocks_late;
   } else if (duplicate) {
@@ -177,7 +179,7 @@ void Job::handle_result(Round& round, const InEdge& edge, const wire::Packet& pa
     // A full result of a block proves that our contribution to it has arrived. Who completes blocks
     // hears of it in no other way: the ack comes later.
     const std::uint32_t acked = sender.on_arrived(block);
-    if (acked > 0) note_progress(push, slot, acked, false, now);
+    if (acked > 0) note_progress(push, slot, acked, 0, now);
     note_settled(push, slot, settled_before);
     refresh(push, slot);
   }
@@ -197,17 +199,21 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
   const std::size_t index = edges_.find_out(type, h.tree, peer);
   if (index == Edges::kNoEdge) return counters_.drop(Drop::kNotPeer);
   ++counters_.acks_received;
+  wire::AckBody body;
+  std::array<std::uint64_t, wire::kMaxAckWords>& words = ack_->words;
+  const std::size_t count = wire::read_ack(packet, body, words);
+  const std::uint32_t marked = newly_marked(peer, body.marked_packets);
   Round& round = slot_of(h.round);
-  if (!round.open || round.id != h.round) return;  // it has ended here: nothing to learn
+  if (!round.open || round.id != h.round) {  // it has ended here: nothing else to learn
+    if (marked > 0) flows_[peer].on_acked(now, 0, marked);
+    return;
+  }
   OutEdge& edge = edges_.out[index];
   const std::size_t slot = h.round % kRoundSlots;
   BlockSender& sender = edge.senders[slot];
   const bool was_settled = sender.settled();
   const std::uint32_t settled_before = sender.settled_count();
 
-  wire::AckBody body;
-  std::array<std::uint64_t, wire::kMaxAckWords>& words = ack_->words;
-  const std::size_t count = wire::read_ack(packet, body, words);
   std::uint32_t acked = sender.on_ack(h.block, {words.data(), count});
   if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
   if (body.unscheduled_blocks != 0) take_grant({body.total_blocks, body.unscheduled_blocks}, peer);
@@ -219,11 +225,10 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
       flow.note_echo(body.echo_us);
     }
   }
-  const bool marked = (h.flags & wire::kFlagCongestion) != 0;
   if (acked > 0) {
     note_progress(edge, slot, acked, marked, now);
-  } else if (marked) {
-    flow.on_acked(now, 0, true);
+  } else if (marked > 0) {
+    flow.on_acked(now, 0, marked);
   }
   if (!before_us(clock_us(now), body.echo_us)) {
     const std::uint32_t lost = sender.find_lost(body.echo_us, flow.reorder_window());
@@ -244,8 +249,18 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
   }
 }
 
+/// How many of our packets were marked that no ack has told of. An older ack than the last brings
+/// none.
+std::uint32_t Job::newly_marked(std::uint16_t peer, std::uint32_t total) {
+  std::uint32_t& heard = marks_[peer].heard;
+  const auto more = static_cast<std::int32_t>(total - heard);
+  if (more <= 0) return 0;
+  heard = total;
+  return static_cast<std::uint32_t>(more);
+}
+
 /// Blocks of an edge that were in flight have arrived.
-void Job::note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, bool marked,
+void Job::note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, std::uint32_t marked,
                         Instant now) {
   edge.active_us[slot] = clock_us(now);
   edge.backoff[slot] = 0;

@@ -47,6 +47,7 @@ Job::Job(JobConfig config)
       peer_of_node_(peer_table(config_)),
       rounds_(kRoundSlots),
       buckets_(kMaxBuckets + 1),
+      marks_(config_.peers.size()),
       urgent_acks_(std::max<std::size_t>(1, edges_.in.size()) * kRoundSlots * 2),
       delayed_acks_(std::max<std::size_t>(1, edges_.in.size()) * kRoundSlots * 2),
       local_work_(std::max<std::size_t>(1, config_.local_ranks.size()) * kRoundSlots *

@@ -99,6 +99,7 @@ std::optional<Job::Outgoing> Job::write_ack(const AckRequest& request, std::span
   h.flags = ack.flags;
   h.block = ack.first_word;
   h.elements = static_cast<std::uint16_t>(ack.word_count);
+  ack.body.marked_packets = marks_[edge.peer].came;
   if (grants_ != nullptr) {
     const wire::GrantBody grant = grant_of(edge.peer);
     ack.body.unscheduled_blocks = grant.unscheduled_blocks;

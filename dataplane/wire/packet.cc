@@ -121,7 +121,9 @@ void write_header(std::span<std::byte> out, const Header& h) {
 std::size_t write_ack(std::span<std::byte> out, const Header& header, const AckBody& body,
                       std::span<const std::uint64_t> words) {
   GP_ASSERT(words.size() == header.elements);
-  write_header(out, header);
+  Header h = header;
+  h.sent_blocks = body.marked_packets;
+  write_header(out, h);
   ByteWriter w(out.subspan(kHeaderBytes));
   w.write(body.echo_us);
   w.write(body.ack_delay_us);
@@ -139,6 +141,7 @@ std::size_t read_ack(const Packet& packet, AckBody& body,
   body.ack_delay_us = in.read<std::uint32_t>();
   body.unscheduled_blocks = in.read<std::uint32_t>();
   body.total_blocks = in.read<std::uint32_t>();
+  body.marked_packets = packet.header.sent_blocks;
   const std::size_t count = packet.header.elements;
   for (std::size_t i = 0; i < count; ++i) words[i] = in.read<std::uint64_t>();
   GP_ASSERT(in.ok());

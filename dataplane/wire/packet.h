@@ -18,7 +18,7 @@
 namespace gradplane::wire {
 
 inline constexpr std::uint16_t kMagic = 0x6770;  // "gp"
-inline constexpr std::uint8_t kVersion = 2;
+inline constexpr std::uint8_t kVersion = 3;
 inline constexpr std::size_t kHeaderBytes = 56;
 static_assert(kHeaderBytes <= kMaxHeaderBytes);
 
@@ -36,7 +36,6 @@ inline constexpr std::uint8_t kFlagCritical = 1;        // touches a tensor whos
 inline constexpr std::uint8_t kFlagRetransmission = 2;  // sent before
 inline constexpr std::uint8_t kFlagLast = 4;            // nothing new follows in this round
 inline constexpr std::uint8_t kFlagPartial = 8;         // result: lacks some rank's contribution
-inline constexpr std::uint8_t kFlagCongestion = 16;     // ack: data arrived with ECN CE
 inline constexpr std::uint8_t kFlagComplete = 32;       // ack: every block of the edge has arrived
 inline constexpr std::uint8_t kFlagClosed = 64;    // ack: what is not in the bitmap will not enter
 inline constexpr std::uint8_t kFlagBounded = 128;  // push: the sender knows the bucket's bounds
@@ -58,7 +57,7 @@ struct Header {
   std::uint16_t bucket = 0;          // of a block: whose tensors it holds; 0: of none, so exact
   std::uint32_t timestamp_us = 0;    // the sender's clock when it sent, modulo 2^32
   std::uint32_t round_elements = 0;  // of the whole bucket; 0 in acks
-  // Of blocks, from this sender to this receiver in this job; 0 in other packets.
+  // Of blocks, from this sender to this receiver in this job; else 0 (but see AckBody).
   std::uint32_t sent_blocks = 0;     // since the plan began, with this one, modulo 2^32
   std::uint16_t waiting_blocks = 0;  // that could go now; at most this many are told
   std::uint16_t round_trip = 0;      // as the sender measures it, in kRoundTripUnit; 0: not yet
@@ -73,6 +72,10 @@ struct AckBody {
   std::uint32_t ack_delay_us = 0;        // how long the receiver held that back
   std::uint32_t unscheduled_blocks = 0;  // as in GrantBody; 0: says nothing
   std::uint32_t total_blocks = 0;        // as in GrantBody; means nothing where that is 0
+  /// Packets with blocks, used or not, that came from the sender in this job since the plan began
+  /// with ECN's congestion experienced, modulo 2^32. A total, as in AccECN (RFC 9768), so that no
+  /// mark is lost with an ack or counted twice. In the header, where blocks have sent_blocks.
+  std::uint32_t marked_packets = 0;
 };
 inline constexpr std::size_t kAckBodyBytes = 16;
 inline constexpr std::size_t kMaxAckWords = kMaxBlocksPerRound / 64;

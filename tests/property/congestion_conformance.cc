@@ -80,7 +80,7 @@ class AnySender {
   void ack() {
     congestion::AckEvent event{.now = now_, .in_flight_blocks = in_flight_, .rtt = {}};
     event.acked_blocks = static_cast<std::uint32_t>(dice_.below(in_flight_ + 1));
-    event.marked = dice_.below(5) == 0;
+    event.marked_blocks = dice_.below(5) == 0 ? 1 + event.acked_blocks / 2 : 0;
     event.app_limited = dice_.coin();
     if (dice_.coin()) {
       event.rtt =
@@ -257,7 +257,7 @@ TEST_CASE("a mark never leaves a larger window") {
         controller->on_ack({.now = now,
                             .acked_blocks = std::min(sender.in_flight(), 1U),
                             .in_flight_blocks = sender.in_flight(),
-                            .marked = marked,
+                            .marked_blocks = marked ? 1U : 0U,
                             .rtt = {},
                             .smoothed_rtt = sender.smoothed(),
                             .min_rtt = sender.least()});
@@ -284,7 +284,7 @@ TEST_CASE("one reaction in a round trip") {
       controller->on_ack({.now = soon,
                           .acked_blocks = 0,
                           .in_flight_blocks = 1,
-                          .marked = true,
+                          .marked_blocks = 1,
                           .rtt = {},
                           .smoothed_rtt = kRtt,
                           .min_rtt = kRtt});
@@ -332,7 +332,6 @@ TEST_CASE("a window that nobody fills does not grow") {
       controller->on_ack({.now = now,
                           .acked_blocks = 1,
                           .in_flight_blocks = 1,
-                          .marked = false,
                           .app_limited = true,
                           .rtt = kRtt,
                           .smoothed_rtt = kRtt,

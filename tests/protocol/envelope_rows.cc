@@ -30,7 +30,7 @@ Rows envelope_rows(const TableNode& n) {
       malformed("one byte long", PacketBuilder(push).longer_by(1)),
       malformed("another magic", with(0, 0)),
       malformed("an older version", with(2, 1)),
-      malformed("a newer version", with(2, 3)),
+      malformed("a newer version", with(2, wire::kVersion + 1)),
       malformed("no type", with(3, 0)),
       malformed("an unknown type", with(3, 7)),
       malformed("a longer header", with(5, 64)),

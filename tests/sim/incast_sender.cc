@@ -98,7 +98,7 @@ void SenderState::on_ack(const Packet& acked, Instant now) {
   if (was_in_flight) in_flight_.pop_front();
   if (!flow) return;
   flow->on_rtt(now, now - acked.sent_at);
-  flow->on_acked(now, was_in_flight ? 1 : 0, acked.marked);
+  flow->on_acked(now, was_in_flight ? 1 : 0, acked.marked ? 1 : 0);
   if (lost > 0) flow->on_lost(now, lost);
   flow->on_phase(++acked_ / phase_blocks);
 }

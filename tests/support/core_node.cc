@@ -32,10 +32,11 @@ core::SubmitResult CoreNode::submit(std::size_t local_rank, std::uint32_t round,
   return job_->submit(local_rank, round, elements, ElementType::kFloat32);
 }
 
-void CoreNode::deliver(std::uint16_t from, std::span<const std::byte> bytes, Instant now) {
+void CoreNode::deliver(std::uint16_t from, std::span<const std::byte> bytes, Instant now,
+                       bool marked) {
   // A copy of exactly this size: a read past the packet's end is seen by the sanitizer.
   const std::vector<std::byte> copy(bytes.begin(), bytes.end());
-  (void)node_.handle(from, copy, false, now);
+  (void)node_.handle(from, copy, marked, now);
 }
 
 std::vector<Sent> CoreNode::drain(Instant now) {

@@ -40,7 +40,9 @@ class CoreNode {
 
   /// Writes rank `local_rank`'s contribution to a round of `elements` fp32 and submits it.
   core::SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements);
-  void deliver(std::uint16_t from, std::span<const std::byte> bytes, Instant now);
+  /// `marked`: with congestion experienced.
+  void deliver(std::uint16_t from, std::span<const std::byte> bytes, Instant now,
+               bool marked = false);
   /// Everything that may leave now. Sums local contributions first.
   std::vector<Sent> drain(Instant now);
   /// Events since the last call.

@@ -240,7 +240,7 @@ MUTATIONS = [
     Mutation("MLTCP scales by the phase", f"{CONTROLLERS}/mltcp.h",
              "set_gain(function_.at(phase.ratio))", "set_gain(function_.at(0))", RATES),
     Mutation("a mark reaches the controller", RECEIVE,
-             "(h.flags & wire::kFlagCongestion) != 0", "false", FLOW),
+             "  heard = total;\n  return static_cast<std::uint32_t>(more);", "  return 0;", FLOW),
     Mutation("what a peer has is told to MLTCP", RECEIVE,
              "  iteration_->on_settled(slot, edge.peer, settled);\n", "", FLOW),
     Mutation("an iteration ends where a bucket comes again", "dataplane/core/iteration.cc",

@@ -81,6 +81,7 @@ class PacketBuilder {
   PacketBuilder& round_trip(std::uint16_t v) { return set(header_.round_trip, v); }
   PacketBuilder& echo_us(std::uint32_t v) { return set(ack_.echo_us, v); }
   PacketBuilder& ack_delay_us(std::uint32_t v) { return set(ack_.ack_delay_us, v); }
+  PacketBuilder& marked_packets(std::uint32_t v) { return set(ack_.marked_packets, v); }
   PacketBuilder& payload(std::vector<std::byte> v) { return set(payload_, std::move(v)); }
   PacketBuilder& words(std::uint32_t first, std::vector<std::uint64_t> v) {
     header_.block = first;

@@ -40,7 +40,7 @@ congestion::AckEvent mark(Instant now) {
   return {.now = now,
           .acked_blocks = 1,
           .in_flight_blocks = 1,
-          .marked = true,
+          .marked_blocks = 1,
           .rtt = {},
           .smoothed_rtt = {},
           .min_rtt = {}};

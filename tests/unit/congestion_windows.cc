@@ -219,7 +219,7 @@ TEST_CASE("DCTCP's alpha is the share of blocks that are marked of late") {
     dctcp.on_ack({.now = now,
                   .acked_blocks = 4,
                   .in_flight_blocks = 16,
-                  .marked = n % 4 == 0,
+                  .marked_blocks = n % 4 == 0 ? 4U : 0U,
                   .rtt = kRtt,
                   .smoothed_rtt = kRtt,
                   .min_rtt = kRtt});
@@ -231,7 +231,6 @@ TEST_CASE("DCTCP's alpha is the share of blocks that are marked of late") {
     dctcp.on_ack({.now = now,
                   .acked_blocks = 4,
                   .in_flight_blocks = 16,
-                  .marked = false,
                   .rtt = kRtt,
                   .smoothed_rtt = kRtt,
                   .min_rtt = kRtt});
@@ -248,7 +247,7 @@ TEST_CASE("DCTCP's alpha moves by a sixteenth of what is new") {
       dctcp.on_ack({.now = now,
                     .acked_blocks = 4,
                     .in_flight_blocks = 8,
-                    .marked = marked,
+                    .marked_blocks = marked ? 4U : 0U,
                     .rtt = kRtt,
                     .smoothed_rtt = kRtt,
                     .min_rtt = kRtt});

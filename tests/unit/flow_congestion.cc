@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // What a flow and a job tell their controllers, and what they make of its decisions.
+#include "dataplane/congestion/dctcp.h"
 #include "dataplane/core/flow.h"
 #include "tests/support/catch.h"
 #include "tests/support/core_node.h"
@@ -8,6 +9,7 @@
 
 using namespace gradplane;
 using namespace gradplane::testing;
+using congestion::Dctcp;
 using congestion::Reason;
 using core::Flow;
 
@@ -50,12 +52,12 @@ CoreNode leaf(CongestionSettings congestion, std::uint64_t rate_bits_per_second 
 }
 
 /// The parent's ack of the first `blocks` blocks of the only round.
-PacketBuilder ack_of(std::uint32_t blocks, std::uint8_t flags = 0) {
+PacketBuilder ack_of(std::uint32_t blocks, std::uint32_t marked_packets = 0) {
   const PacketBuilder::Round round{
       .id = 0, .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
   return PacketBuilder::ack(wire::PacketType::kPushAck, round)
       .words(0, {(std::uint64_t{1} << blocks) - 1})
-      .flags(flags);
+      .marked_packets(marked_packets);
 }
 
 }  // namespace
@@ -194,10 +196,69 @@ TEST_CASE("an ack that tells of congestion tells the controller, acked blocks or
     CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
     REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
     CHECK(node.drain(kStart).size() == 10);
-    node.deliver(0, ack_of(acked, wire::kFlagCongestion).bytes(), kStart + Duration::ms(1));
+    node.deliver(0, ack_of(acked, 1).bytes(), kStart + Duration::ms(1));
     CHECK(node.job().flows()[0].controller().stats().reason == Reason::kMark);
     CHECK(node.job().flows()[0].window() == 5);
   }
+}
+
+TEST_CASE("each mark counts once, whatever becomes of acks, and exactly") {
+  CoreNode node = leaf({.controller = ControllerKind::kDctcp, .mltcp = {}});
+  const auto& dctcp = dynamic_cast<const Dctcp&>(node.job().flows()[0].controller());
+  const auto reductions = [&] { return dctcp.stats().reductions; };
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  node.drain(kStart);
+  const auto hear = [&](const PacketBuilder& ack, int after_us) {
+    node.deliver(0, ack.bytes(), kStart + Duration::us(after_us));
+  };
+  hear(ack_of(4), 1000);     // begins the first observation, of 100 us
+  hear(ack_of(8, 1), 1050);  // a mark
+  hear(ack_of(8, 1), 1060);  // the same again
+  hear(ack_of(10, 1), 1160);
+  CHECK(dctcp.alpha() == Approx(15.0 / 16 + 1.0 / 16 / 10));
+  CHECK(reductions() == 1);
+  node.drain(kStart + Duration::us(1160));
+  hear(ack_of(8, 0), 2000);  // an older one is late
+  CHECK(reductions() == 1);
+  hear(ack_of(10, 2), 3000);  // nothing new but a mark
+  CHECK(reductions() == 2);
+  hear(ack_of(10, 4).round(1), 4000);  // of a round that is not here any more
+  CHECK(reductions() == 3);
+  const double before = dctcp.alpha();
+  hear(ack_of(14, 4), 5000);  // three marks since, on four blocks
+  CHECK(dctcp.alpha() == Approx(before * 15 / 16 + 3.0 / 4 / 16));
+}
+
+TEST_CASE("every packet that came marked is in the next ack's count, used or not") {
+  CoreNode node = leaf({});
+  const auto told = [&](Instant now) {
+    node.node().tick(now);
+    std::vector<std::uint32_t> counts;
+    for (const Sent& sent : node.drain(now)) {
+      if (sent.header().type == wire::PacketType::kResultAck) {
+        counts.push_back(sent.header().sent_blocks);
+      }
+    }
+    REQUIRE_FALSE(counts.empty());
+    return counts.back();
+  };
+  const auto result = [&](std::uint32_t block) {
+    const PacketBuilder::Round round{
+        .id = 0,
+        .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
+    return PacketBuilder::block(wire::PacketType::kResult, round, block).contributors(2);
+  };
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  node.drain(kStart);
+  node.deliver(0, result(0).bytes(), kStart, true);
+  node.deliver(0, result(1).bytes(), kStart);
+  node.deliver(0, result(1).bytes(), kStart, true);  // a duplicate
+  CHECK(told(kStart) == 2);
+  for (std::uint32_t b = 2; b < kBlocks; ++b) node.deliver(0, result(b).bytes(), kStart, b == 2);
+  CHECK(told(kStart) == 3);
+  node.deliver(0, result(5).bytes(), kStart, true);  // of a round that has ended
+  CHECK(told(kStart) == 4);
+  CHECK(node.job().counters().congestion_marks == 4);
 }
 
 TEST_CASE("an ack without a mark lets the window grow") {

@@ -41,7 +41,7 @@ ParseError why_not(const std::vector<std::byte>& bytes) {
 TEST_CASE("the bytes of a header never change") {
   // Golden: what other versions rely on. 1000 elements in blocks of 256: block 3 has 232.
   const std::vector<std::uint8_t> golden = {
-      0x67, 0x70, 2,    1,
+      0x67, 0x70, 3,    1,
       1,    56,   4,    0x21,  // magic, version, type, flags, length, element, tree
       1,    2,    3,    4,
       5,    6,    7,    8,  // job, epoch
@@ -99,6 +99,7 @@ TEST_CASE("an ack comes back as it was written, up to the longest") {
                                            .words(first, sent)
                                            .echo_us(7)
                                            .ack_delay_us(8)
+                                           .marked_packets(0x090a0b0c)
                                            .bytes();
   CHECK(bytes.size() <= wire::kMaxAckBytes);
   ParseError error{};
@@ -111,6 +112,8 @@ TEST_CASE("an ack comes back as it was written, up to the longest") {
   CHECK(packet->header.block == first);
   CHECK(body.echo_us == 7);
   CHECK(body.ack_delay_us == 8);
+  CHECK(body.marked_packets == 0x090a0b0c);
+  CHECK(std::to_integer<int>(bytes[40]) == 9);  // in the header
 }
 
 TEST_CASE("a grant comes back as it was written") {
