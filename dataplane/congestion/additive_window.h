@@ -22,12 +22,12 @@ inline constexpr std::int64_t kRestRoundTrips = 4;
 /// When a flow has last sent or heard something.
 class RestClock {
  public:
-  /// How long a flow that now sends with nothing in flight has rested; zero: not worth a new start.
-  Duration on_sent(Instant now, std::uint32_t in_flight_blocks) {
+  /// Whether a flow that now sends has rested for so long that it must start anew.
+  bool on_sent(Instant now, std::uint32_t in_flight_blocks) {
     const Duration rest = started_ && in_flight_blocks == 0 ? now - last_ : Duration();
     started_ = true;
     last_ = now;
-    return rest > std::max(kMinRest, rtt_ * kRestRoundTrips) ? rest : Duration();
+    return rest > std::max(kMinRest, rtt_ * kRestRoundTrips);
   }
   void on_ack(const AckEvent& event) {
     last_ = event.now;
@@ -48,7 +48,7 @@ class AdditiveWindow {
 
   /// RFC 5681 section 4.1.
   void on_sent(Instant now, std::uint32_t in_flight_blocks) {
-    if (rest_.on_sent(now, in_flight_blocks) == Duration() || blocks_ <= kInitialWindow) return;
+    if (!rest_.on_sent(now, in_flight_blocks) || blocks_ <= kInitialWindow) return;
     blocks_ = kInitialWindow;
     reactions_.set_reason(Reason::kIdle);
   }

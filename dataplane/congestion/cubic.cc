@@ -22,12 +22,16 @@ double Cubic::cubic_window(Duration since) const {
   return kC * t * t * t + last_max_;
 }
 
-/// The clock of the curve stands still while there is nothing to send (RFC 9438 section 5.8).
+/// The clock of the curve stands still while the flow does not use its window, however short that
+/// is (RFC 9438 section 5.8; as Linux at a restart).
+void Cubic::stop_clock(Instant now) {
+  epoch_ = epoch_ + (now - counted_until_);
+  counted_until_ = now;
+}
+
 void Cubic::on_sent(Instant now, std::uint32_t /*wire_bytes*/, std::uint32_t in_flight_blocks) {
-  const Duration rest = rest_.on_sent(now, in_flight_blocks);
-  if (rest == Duration()) return;
-  epoch_ = epoch_ + rest;
-  if (blocks_ <= kInitialWindow) return;
+  if (in_flight_blocks == 0) stop_clock(now);
+  if (!rest_.on_sent(now, in_flight_blocks) || blocks_ <= kInitialWindow) return;
   blocks_ = kInitialWindow;
   in_epoch_ = false;
   reactions_.set_reason(Reason::kIdle);
@@ -68,7 +72,9 @@ void Cubic::avoid(const AckEvent& event) {
 void Cubic::on_ack(const AckEvent& event) {
   rest_.on_ack(event);
   if (event.marked_blocks > 0) reduce(event.now, event.smoothed_rtt, Reason::kMark);
-  if (event.acked_blocks == 0 || !window_is_used(event, blocks_)) return;
+  if (event.acked_blocks == 0) return;
+  if (!window_is_used(event, blocks_)) return stop_clock(event.now);
+  counted_until_ = event.now;
   if (!reactions_.may_react(event.now)) return;
   if (blocks_ < threshold_) {
     blocks_ = std::min(blocks_ + event.acked_blocks, threshold_);

@@ -25,6 +25,7 @@ class Cubic final : public Controller {
  private:
   void reduce(Instant now, Duration rtt, Reason why);
   void begin_epoch(Instant now);
+  void stop_clock(Instant now);
   void avoid(const AckEvent& event);
 
   double blocks_ = kInitialWindow;
@@ -36,6 +37,7 @@ class Cubic final : public Controller {
   double before_reduction_ = 0;  // cwnd_prior
   bool in_epoch_ = false;
   Instant epoch_;
+  Instant counted_until_;  // how far the time is decided that is of the epoch or is not
   RestClock rest_;
   Reactions reactions_;
 };
