@@ -78,6 +78,18 @@ class AdditiveWindow {
     reactions_.reacted(now, rtt, why);
   }
 
+  void on_loss(const LossEvent& event, double factor) {
+    if (event.why == LossEvent::Why::kSilence) {
+      collapse(event.now, event.smoothed_rtt, factor);
+    } else if (event.lost_blocks > 0 && reactions_.is_news(event)) {
+      reduce(event.now, event.smoothed_rtt, factor, Reason::kLoss);
+    }
+  }
+
+  double blocks() const { return blocks_; }
+  const Stats& stats() const { return reactions_.stats(); }
+
+ private:
   /// A retransmission timeout: RFC 5681 section 3.1, equation 4; the threshold stays where it is
   /// when nothing has come since the last one.
   void collapse(Instant now, Duration rtt, double factor) {
@@ -87,10 +99,6 @@ class AdditiveWindow {
     reactions_.reacted(now, rtt, Reason::kSilence);
   }
 
-  double blocks() const { return blocks_; }
-  const Stats& stats() const { return reactions_.stats(); }
-
- private:
   double blocks_ = kInitialWindow;
   double threshold_ = kMaxWindow;
   double gain_ = 1;

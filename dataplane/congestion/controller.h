@@ -38,6 +38,7 @@ struct LossEvent {
   Instant now = {};
   Why why = Why::kGap;
   std::uint32_t lost_blocks = 0;
+  Instant newest_sent = {};  // when the last of these was
   Duration smoothed_rtt = {};
 };
 

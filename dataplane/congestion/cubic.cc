@@ -98,7 +98,8 @@ void Cubic::reduce(Instant now, Duration rtt, Reason why) {
 
 void Cubic::on_loss(const LossEvent& event) {
   if (event.why == LossEvent::Why::kGap) {
-    if (event.lost_blocks > 0) reduce(event.now, event.smoothed_rtt, Reason::kLoss);
+    const bool counts = event.lost_blocks > 0 && reactions_.is_news(event);
+    if (counts) reduce(event.now, event.smoothed_rtt, Reason::kLoss);
     return;
   }
   // RFC 9438 section 4.8: as Reno, and the next curve begins where slow start ends.

@@ -107,7 +107,7 @@ void Dcqcn::on_loss(const LossEvent& event) {
   on_tick(event.now);
   if (event.why == LossEvent::Why::kSilence) {
     notify(event.now, 1, Reason::kSilence);
-  } else if (event.lost_blocks > 0) {
+  } else if (event.lost_blocks > 0 && reactions_.is_news(event)) {
     notify(event.now, alpha_, Reason::kLoss);
   }
 }

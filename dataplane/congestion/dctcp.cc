@@ -42,11 +42,7 @@ void Dctcp::on_ack(const AckEvent& event) {
 }
 
 void Dctcp::on_loss(const LossEvent& event) {
-  if (event.why == LossEvent::Why::kSilence) {
-    window_.collapse(event.now, event.smoothed_rtt, kLossReduction);
-  } else if (event.lost_blocks > 0) {
-    window_.reduce(event.now, event.smoothed_rtt, kLossReduction, Reason::kLoss);
-  }
+  window_.on_loss(event, kLossReduction);
 }
 
 Decision Dctcp::decide(Instant /*now*/) const {

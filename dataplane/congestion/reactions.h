@@ -17,7 +17,12 @@ inline constexpr Duration kShortestRoundTrip = Duration::us(100);
 class Reactions {
  public:
   bool may_react(Instant now) const { return now >= again_at_; }
+  /// Whether a loss says something that the last reduction did not answer: something of it was sent
+  /// after that. What an outage or a full queue took is often found only later than a round trip
+  /// after the reduction (RFC 9002 section 7.3.2 and appendix B.6).
+  bool is_news(const LossEvent& loss) const { return loss.newest_sent >= reacted_at_; }
   void reacted(Instant now, Duration rtt, Reason why) {
+    reacted_at_ = now;
     again_at_ = now + std::max(rtt, kShortestRoundTrip);
     ++stats_.reductions;
     stats_.reason = why;
@@ -26,6 +31,7 @@ class Reactions {
   const Stats& stats() const { return stats_; }
 
  private:
+  Instant reacted_at_ = Instant::from_ns(INT64_MIN / 4);
   Instant again_at_ = Instant::from_ns(INT64_MIN / 4);
   Stats stats_;
 };

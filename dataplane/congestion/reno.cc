@@ -21,11 +21,7 @@ void Reno::on_ack(const AckEvent& event) {
 }
 
 void Reno::on_loss(const LossEvent& event) {
-  if (event.why == LossEvent::Why::kSilence) {
-    window_.collapse(event.now, event.smoothed_rtt, kReduction);
-  } else if (event.lost_blocks > 0) {
-    window_.reduce(event.now, event.smoothed_rtt, kReduction, Reason::kLoss);
-  }
+  window_.on_loss(event, kReduction);
 }
 
 Decision Reno::decide(Instant /*now*/) const {

@@ -66,7 +66,8 @@ void Swift::reduce(Instant now, Duration rtt, double factor, Reason why) {
 /// Section 3.6.
 void Swift::on_loss(const LossEvent& event) {
   if (event.why == LossEvent::Why::kGap) {
-    if (event.lost_blocks > 0) reduce(event.now, rtt_, 1 - kMaxDecrease, Reason::kLoss);
+    const bool counts = event.lost_blocks > 0 && reactions_.is_news(event);
+    if (counts) reduce(event.now, rtt_, 1 - kMaxDecrease, Reason::kLoss);
     return;
   }
   if (!reactions_.may_react(event.now)) return;

@@ -196,15 +196,17 @@ std::uint32_t BlockSender::on_closed() {
   return forgotten;
 }
 
-std::uint32_t BlockSender::find_lost(std::uint32_t echo_us, Duration reorder_window) {
+BlockSender::Lost BlockSender::find_lost(std::uint32_t echo_us, Duration reorder_window) {
   const auto window_us = static_cast<std::uint32_t>(reorder_window.count_ns() / 1000);
   const std::uint32_t horizon = echo_us - window_us;
-  std::uint32_t found = 0;
+  Lost found;
   std::size_t i = in_flight_.next_set(first_open_word_ * Bitmap::kWordBits);
   for (; i != Bitmap::kNone; i = in_flight_.next_set(i + 1)) {
     if (!before_us(sent_us_[i], horizon)) continue;
     queue_again(i);
-    ++found;
+    const bool is_newest = found.blocks == 0 || before_us(found.newest_us, sent_us_[i]);
+    if (is_newest) found.newest_us = sent_us_[i];
+    ++found.blocks;
   }
   return found;
 }

@@ -71,8 +71,12 @@ class BlockSender {
   std::uint32_t on_closed();
 
   /// Blocks in flight that were sent more than `reorder_window` before `echo_us`, the sending time
-  /// of a packet that arrived, are lost: queued again. Returns how many.
-  std::uint32_t find_lost(std::uint32_t echo_us, Duration reorder_window);
+  /// of a packet that arrived, are lost: queued again.
+  struct Lost {
+    std::uint32_t blocks = 0;
+    std::uint32_t newest_us = 0;  // when the last of them was sent
+  };
+  Lost find_lost(std::uint32_t echo_us, Duration reorder_window);
   /// Queues the block that has waited longest, to make the peer say what it has. Returns how many
   /// (1 or 0).
   std::uint32_t probe(std::uint32_t now_us);

@@ -178,15 +178,17 @@ void Flow::on_silence(Instant now) {
   controller_->on_loss({.now = now,
                         .why = congestion::LossEvent::Why::kSilence,
                         .lost_blocks = 0,
+                        .newest_sent = {},
                         .smoothed_rtt = smoothed_});
   follow_controller(now);
 }
 
-void Flow::on_lost(Instant now, std::uint32_t blocks) {
+void Flow::on_lost(Instant now, std::uint32_t blocks, Instant newest_sent) {
   GP_ASSERT(blocks <= in_flight_);
   controller_->on_loss({.now = now,
                         .why = congestion::LossEvent::Why::kGap,
                         .lost_blocks = blocks,
+                        .newest_sent = newest_sent,
                         .smoothed_rtt = smoothed_});
   in_flight_ -= blocks;
   counts_.suspected_lost += blocks;

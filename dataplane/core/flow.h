@@ -52,7 +52,8 @@ class Flow {
   /// `marked` packets the network has marked, of which the peer tells now; then `blocks` may be 0.
   void on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked = 0);
   void on_rtt(Instant now, Duration rtt);
-  void on_lost(Instant now, std::uint32_t blocks);
+  /// `newest_sent`: when the last of them was.
+  void on_lost(Instant now, std::uint32_t blocks, Instant newest_sent);
   /// Whether an echo is later than all before: then it measures a round trip, whatever it acks.
   bool is_newer_echo(std::uint32_t echo_us) const {
     return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;

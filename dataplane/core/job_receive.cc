@@ -231,9 +231,10 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
     flow.on_acked(now, 0, marked);
   }
   if (!before_us(clock_us(now), body.echo_us)) {
-    const std::uint32_t lost = sender.find_lost(body.echo_us, flow.reorder_window());
-    counters_.blocks_suspected_lost += lost;
-    if (lost > 0) flow.on_lost(now, lost);
+    const BlockSender::Lost lost = sender.find_lost(body.echo_us, flow.reorder_window());
+    counters_.blocks_suspected_lost += lost.blocks;
+    const auto ago = Duration::us(static_cast<std::int32_t>(clock_us(now) - lost.newest_us));
+    if (lost.blocks > 0) flow.on_lost(now, lost.blocks, now - ago);
   }
   const bool may_close = of_push && config_.trees[h.tree].flat && round.geometry.bucket != 0;
   if (may_close && (h.flags & wire::kFlagClosed) != 0) {

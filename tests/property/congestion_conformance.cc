@@ -292,7 +292,9 @@ TEST_CASE("one reaction in a round trip") {
       CHECK(controller->stats().reductions <= before + 1);
       if (reductions > before) CHECK(controller->decide(soon).window_blocks >= once.window_blocks);
     }
-    now = now + kRtt + Duration::us(1);
+    lose(*controller, now + kRtt * 3, kRtt, 2, now - Duration::us(1));
+    if (kind != ControllerKind::kDelay) CHECK(controller->stats().reductions <= before + 1);
+    now = now + kRtt * 3 + Duration::us(1);
     lose(*controller, now, kRtt, 1000);
     if (reductions > before) CHECK(controller->stats().reductions == reductions + 1);
   }

@@ -59,7 +59,7 @@ bool SenderState::next(Packet& packet, bool granted, Instant now) {
   packet.sent = ++sent;
   packet.waiting = waiting();
   if (in_flight_.empty()) heard_at = now;
-  in_flight_.push_back({packet.sent, packet.block});
+  in_flight_.push_back({packet.sent, packet.block, now});
   return true;
 }
 
@@ -87,10 +87,12 @@ void SenderState::on_ack(const Packet& acked, Instant now) {
   probes = 0;
   if (static_cast<std::int32_t>(acked.sent - burst_from_) > 0) known_ = true;
   std::uint32_t lost = 0;
+  Instant newest_lost;
   while (!in_flight_.empty() &&
          static_cast<std::int32_t>(in_flight_.front().sent - acked.sent) < 0) {
     if (waiting() == 0) begin_burst();
     lost_.push_back(in_flight_.front().block);
+    newest_lost = in_flight_.front().sent_at;
     in_flight_.pop_front();
     ++lost;
   }
@@ -99,7 +101,7 @@ void SenderState::on_ack(const Packet& acked, Instant now) {
   if (!flow) return;
   flow->on_rtt(now, now - acked.sent_at);
   flow->on_acked(now, was_in_flight ? 1 : 0, acked.marked ? 1 : 0);
-  if (lost > 0) flow->on_lost(now, lost);
+  if (lost > 0) flow->on_lost(now, lost, newest_lost);
   flow->on_phase(++acked_ / phase_blocks);
 }
 

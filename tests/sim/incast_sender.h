@@ -60,6 +60,7 @@ class SenderState {
   struct Flight {
     std::uint32_t sent = 0;
     std::uint32_t block = 0;
+    Instant sent_at;
   };
   std::uint32_t waiting() const {
     return blocks_ - fresh_ + static_cast<std::uint32_t>(lost_.size());

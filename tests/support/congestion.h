@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "dataplane/congestion/factory.h"
 
@@ -51,10 +52,13 @@ inline Instant round_trips(congestion::Controller& c, Instant now, Duration rtt,
   return now;
 }
 
-inline void lose(congestion::Controller& c, Instant now, Duration rtt, std::uint32_t blocks) {
+/// Blocks that were sent a round trip ago, or at `sent`.
+inline void lose(congestion::Controller& c, Instant now, Duration rtt, std::uint32_t blocks,
+                 std::optional<Instant> sent = {}) {
   c.on_loss({.now = now,
              .why = congestion::LossEvent::Why::kGap,
              .lost_blocks = blocks,
+             .newest_sent = sent.value_or(now - rtt),
              .smoothed_rtt = rtt});
 }
 
@@ -62,6 +66,7 @@ inline void fall_silent(congestion::Controller& c, Instant now, Duration rtt) {
   c.on_loss({.now = now,
              .why = congestion::LossEvent::Why::kSilence,
              .lost_blocks = 0,
+             .newest_sent = {},
              .smoothed_rtt = rtt});
 }
 

@@ -90,13 +90,15 @@ TEST_CASE("an ack of blocks that were never sent means nothing") {
 TEST_CASE("only what was sent a window before the echo is lost") {
   BlockSender sender = opened(0, 4);
   for (const std::uint32_t at : {1000U, 1100U, 1300U, 1301U}) (void)sender.take(at);
-  CHECK(sender.find_lost(1300, kWindow) == 1);  // exactly a window is not enough
+  CHECK(sender.find_lost(1300, kWindow).blocks == 1);  // exactly a window is not enough
   CHECK(sender.in_flight() == 3);
   const BlockSender::Pick pick = sender.take(2000);
   CHECK(pick.block == 0);
   CHECK(pick.retransmission);
-  CHECK(sender.find_lost(1300, kWindow) == 0);
-  CHECK(sender.find_lost(1501, kWindow) == 2);
+  CHECK(sender.find_lost(1300, kWindow).blocks == 0);
+  const BlockSender::Lost lost = sender.find_lost(1501, kWindow);
+  CHECK(lost.blocks == 2);
+  CHECK(lost.newest_us == 1300);
   CHECK(sender.in_flight() == 2);
 }
 
@@ -104,7 +106,7 @@ TEST_CASE("a lost block that arrives after all is not sent again") {
   BlockSender sender = opened(0, 2);
   (void)sender.take(1000);
   (void)sender.take(5000);
-  REQUIRE(sender.find_lost(5000, kWindow) == 1);
+  REQUIRE(sender.find_lost(5000, kWindow).blocks == 1);
   const std::uint64_t first[] = {1};
   CHECK(sender.on_ack(0, first) == 0);  // it was not in flight any more
   CHECK_FALSE(sender.has_queued());
@@ -117,7 +119,7 @@ TEST_CASE("the microsecond clock may wrap between sending and echo") {
   (void)sender.take(0xffff'ff00);
   (void)sender.take(0xffff'ffff);
   (void)sender.take(0x0000'0010);
-  CHECK(sender.find_lost(0x0000'0010, kWindow) == 1);
+  CHECK(sender.find_lost(0x0000'0010, kWindow).blocks == 1);
   CHECK(sender.probe(0x0000'0400) == 1);
   CHECK(sender.take(0x0000'0401).block == 0);
   CHECK(sender.take(0x0000'0402).block == 1);
@@ -166,7 +168,7 @@ TEST_CASE("critical blocks go first; repairs go before new blocks while they are
   // All but block 17 are lost: 13 goes at once, then as many repairs as an eighth of all that was
   // sent allows, then what is new.
   CHECK(sender.on_ack(0, std::vector<std::uint64_t>{1U << 7}) == 1);
-  CHECK(sender.find_lost(10'000, kWindow) == 23);
+  CHECK(sender.find_lost(10'000, kWindow).blocks == 23);
   const BlockSender::Pick again = sender.take(20'000);
   CHECK(again.block == 13);
   CHECK(again.retransmission);
@@ -200,7 +202,7 @@ TEST_CASE("on a long path a repair goes twice, behind all else, unless the first
   BlockSender sender = opened(0, 4);
   take_all(sender, 0);
   CHECK(sender.on_ack(0, std::vector<std::uint64_t>{0b1100}) == 2);
-  CHECK(sender.find_lost(10'000, kWindow) == 2);
+  CHECK(sender.find_lost(10'000, kWindow).blocks == 2);
   CHECK_FALSE(sender.take(20'000, true).copy);
   CHECK(sender.take(20'000, true).block == 1);
   CHECK(sender.in_flight() == 2);

@@ -76,6 +76,26 @@ TEST_CASE("an outage of many timeouts costs the threshold once") {
   CHECK(window_of(cubic, now) >= before * 0.6);
 }
 
+TEST_CASE("what was sent before a reduction and is found lost after it costs nothing more") {
+  Reno reno;
+  Instant now = round_trips(reno, kControllerStart, kRtt, 3);
+  const Instant sent = now;
+  fall_silent(reno, now = now + Duration::ms(40), kRtt);
+  // The link lives again: an answer to a probe proves that all of the window was lost.
+  lose(reno, now = now + Duration::ms(10), kRtt, 70, sent);
+  CHECK(reno.stats().reductions == 1);
+  now = round_trips(reno, now, kRtt, 6);
+  CHECK(window_of(reno, now) >= 40);  // half of 80, by slow start
+
+  Cubic cubic;
+  now = round_trips(cubic, kControllerStart, kRtt, 3);
+  lose(cubic, now, kRtt, 1);
+  lose(cubic, now + Duration::ms(10), kRtt, 10, now - Duration::us(1));
+  CHECK(window_of(cubic, now) == Approx(0.7 * 80));
+  lose(cubic, now + Duration::ms(11), kRtt, 1, now);
+  CHECK(window_of(cubic, now) == Approx(0.7 * 0.7 * 80));
+}
+
 TEST_CASE("slow start ends at the threshold, however much one ack tells of") {
   Reno reno;
   Instant now = round_trips(reno, kControllerStart, kRtt, 2);

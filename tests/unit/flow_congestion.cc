@@ -135,10 +135,32 @@ TEST_CASE("a mark and a loss reach the controller, and its window the flow") {
   CHECK(flow.window() == 10);
   CHECK(flow.controller().stats().reason == Reason::kMark);
   send_all(flow, kStart + Duration::ms(4));
-  flow.on_lost(kStart + Duration::ms(4), 1);
+  flow.on_lost(kStart + Duration::ms(4), 1, kStart + Duration::ms(4));
   CHECK(flow.window() == 5);
   flow.on_silence(kStart + Duration::ms(8));
   CHECK(flow.window() == 1);
+}
+
+TEST_CASE("an outage costs a threshold once, although its losses are found after it") {
+  CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
+  const auto& flow = node.job().flows()[0];
+  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.drain(kStart).size() == 10);
+  Instant now = kStart;
+  std::uint32_t probe_us = 0;
+  while (flow.controller().stats().reductions == 0) {
+    now = now + Duration::ms(1);
+    REQUIRE(now < kStart + Duration::seconds(1));
+    node.node().tick(now);
+    if (!node.drain(now).empty()) probe_us = core::clock_us(now);
+  }
+  CHECK(flow.window() == 1);
+  REQUIRE(probe_us != 0);
+  now = now + Duration::ms(1);
+  const std::uint64_t lost_before = flow.counts().suspected_lost;
+  node.deliver(0, ack_of(1).echo_us(probe_us).bytes(), now);
+  CHECK(flow.counts().suspected_lost > lost_before);
+  CHECK(flow.controller().stats().reductions == 1);
 }
 
 TEST_CASE("what was sent while nothing waited does not count as all that a path can do") {

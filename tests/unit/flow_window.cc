@@ -85,13 +85,13 @@ TEST_CASE("random loss leaves the window alone, heavy loss halves it once per ro
   while (flow.may_send(now)) flow.on_sent(now, kBytes, false);
   const std::uint32_t full = flow.window();
   flow.on_acked(now, full * 9 / 10);
-  flow.on_lost(now, full / 20);
+  flow.on_lost(now, full / 20, now);
   CHECK(flow.window() >= full);
   while (flow.may_send(now)) flow.on_sent(now, kBytes, false);
   const std::uint32_t before = flow.window();
-  flow.on_lost(now, flow.in_flight() / 2);
+  flow.on_lost(now, flow.in_flight() / 2, now);
   CHECK(flow.window() == before / 2);
-  flow.on_lost(now, flow.in_flight() / 2);
+  flow.on_lost(now, flow.in_flight() / 2, now);
   CHECK(flow.window() == before / 2);
   now = now + Duration::ms(2);
   flow.on_silence(now);
@@ -166,7 +166,7 @@ TEST_CASE("a flow counts what it sent, sent again and missed") {
   Flow flow = unpaced();
   flow.on_sent(kStart, kBytes, false);
   flow.on_sent(kStart, kBytes, true);
-  flow.on_lost(kStart, 1);
+  flow.on_lost(kStart, 1, kStart);
   CHECK(flow.counts().sent == 2);
   CHECK(flow.counts().retransmitted == 1);
   CHECK(flow.counts().suspected_lost == 1);
