@@ -94,9 +94,16 @@ class Contestant:
         names a rank that breaks its own result, for tests."""
         if self.is_broken:
             raise ContestantError(f"{self.name} is broken by an earlier round; end it")
-        command = {"do": "round", "seed": seed, "bytes": bytes_, "at_ns": at_ns, **options}
+        self.ask({"do": "round", "seed": seed, "bytes": bytes_, "at_ns": at_ns, **options}, spoil)
+        return self.answers(timeout)
+
+    def ask(self, command, spoil=None):
+        """Sends a command (ranks.py) to all ranks; answers() must follow."""
         for name in self._ranks.names:
             self._ranks.send({**command, "spoil": True} if name == spoil else command, [name])
+
+    def answers(self, timeout):
+        """Those to the last command, as round() has them."""
         answers = self._ranks.collect(timeout, self.why_dead)
         hosts = [*self.workers, self.server]  # in the order of the ranks
         for answer, host in zip(answers, hosts):
@@ -142,6 +149,20 @@ class Contestant:
     def _add(self, label, host, command, environment=None):
         log = self.logs / f"{label}.log"
         self.processes.append(processes.Process(label, host, command, log, environment))
+
+    def _add_rank_programs(self, nodes, compensation):
+        """tests/peers/gradplane_ranks for every worker, as one job."""
+        program = self.build / PEERS / "gradplane_ranks"
+        if not os.access(program, os.X_OK):
+            raise ContestantError(f"{program} is missing; run scripts/build")
+        key = secrets.token_hex(16)
+        for rank, host in enumerate(self.workers):
+            command = [program, "--socket", nodes.socket(host.name), "--key", key,
+                       "--rank", rank, "--world", len(self.workers),
+                       "--compensation", compensation,
+                       "--commands", self._ranks.commands_path(rank),
+                       "--answers", self._ranks.answers_path(rank)]  # fmt: skip
+            self._add(f"rank-{rank}", host, command)
 
     def _torch_command(self, interface):
         master = self.workers[0].management_address
@@ -309,6 +330,27 @@ class GradplaneContestant(Contestant):
         return troubles
 
 
+class JobOfDaemons(Contestant):
+    """One job of tests/peers/gradplane_ranks on daemons that others started and may have jobs on
+    too; their first host has no rank. `nodes` is a GradplaneNodes."""
+
+    first_host_is_server = True
+
+    def __init__(self, name, nodes, compensation):
+        super().__init__(name)
+        self._nodes, self._compensation = nodes, compensation
+
+    def _start(self, rate_bits):
+        self._add_rank_programs(self._nodes, self._compensation)
+
+    def why_dead(self):
+        try:
+            self._nodes.check_alive()
+        except ContestantError as error:
+            return str(error)
+        return super().why_dead()
+
+
 class TolerantContestant(GradplaneContestant):
     """Ranks over gradplane whose messages are gradient buckets, under a `gather` section.
 
@@ -328,17 +370,7 @@ class TolerantContestant(GradplaneContestant):
         self.name = f"gradplane-{plan}-{name}"
 
     def _start_ranks(self):
-        program = self.build / PEERS / "gradplane_ranks"
-        if not os.access(program, os.X_OK):
-            raise ContestantError(f"{program} is missing; run scripts/build")
-        key = secrets.token_hex(16)
-        for rank, host in enumerate(self.workers):
-            command = [program, "--socket", self.nodes.socket(host.name), "--key", key,
-                       "--rank", rank, "--world", len(self.workers),
-                       "--compensation", self._compensation,
-                       "--commands", self._ranks.commands_path(rank),
-                       "--answers", self._ranks.answers_path(rank)]  # fmt: skip
-            self._add(f"rank-{rank}", host, command)
+        self._add_rank_programs(self.nodes, self._compensation)
 
     def round(self, *arguments, **options):
         answers = super().round(*arguments, **options)

@@ -28,7 +28,7 @@ port:
   kind: af_packet
   interface: {interface}
   link_rate: {rate_bits} bit/s
-cluster:
+{port}cluster:
   udp_port: {udp_port}
   key_file: {key_file}
   coordinator: {server}
@@ -64,7 +64,8 @@ def permanent_neighbours(namespace):
 class GradplaneNodes:
     """`server` coordinates, and with `star` is the root; with `sharded` the ranks' hosts are."""
 
-    def __init__(self, build, lab, server, plan, rate_bits, logs, number, extra=""):
+    def __init__(self, build, lab, server, plan, rate_bits, logs, number, extra="", port=""):
+        """`extra` is more of the YAML file, and `port` more of its section `port`: whole lines."""
         self._cli = build / CLI
         for needed in (build / DAEMON, self._cli):
             if not os.access(needed, os.X_OK):
@@ -98,7 +99,7 @@ class GradplaneNodes:
             config.write_text(CONFIG.format(
                 socket=self.socket(host.name), interface=interface, rate_bits=rate_bits,
                 udp_port=udp_port, key_file=key_file, server=server, nodes=nodes, plan=plan,
-                extra=extra,
+                extra=extra, port=port,
             ))  # fmt: skip
             command = [build / DAEMON, "--config", config, "--node", host.name]
             self.processes[host.name] = processes.Process(

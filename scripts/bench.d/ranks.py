@@ -8,6 +8,9 @@ FOLDER/rank-R.in and FOLDER/rank-R.out belong to rank R. Times are CLOCK_MONOTON
   {"do": "round", "seed": S, "bytes": B, "at_ns": T}
                          <- {"rank": R, "start_ns": ., "end_ns": ., "correct": bool, "crc": hex,
                              "other_cpu_ns": before the start and after the end}
+  {"do": "train", "seed": S, "bytes": B, "at_ns": T, "iterations": I, "compute_ns": C, "jitter": J,
+   "buckets": N}          <- {"rank": R, "start_ns": [.], "end_ns": [.] of every iteration's
+                             all-reduce, "late_ns": the worst start, "correct": bool}
   {"do": "end"}, or the end of the FIFO: the rank leaves
   what went wrong        <- {"rank": R, "error": text}, and the rank leaves
 

@@ -8,10 +8,12 @@
 #include <cstring>
 #include <exception>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/protocol/job_key.h"
@@ -52,19 +54,21 @@ struct Slice {
   std::vector<peers::MessageTensor> tensors;
 };
 
-class Rank {
+class Rank final : public peers::Participant {
  public:
   explicit Rank(const Options& options);
-  ~Rank() { gp_detach(session_, 1); }
+  ~Rank() override { gp_detach(session_, 1); }
   Rank(const Rank&) = delete;
   Rank& operator=(const Rank&) = delete;
 
   /// Makes a round of which nothing may be missing. Throws std::runtime_error, as run_round does.
   void greet();
-  nlohmann::json run_round(const peers::Round& round);
+  nlohmann::json run_round(const peers::Round& round) override;
+  nlohmann::json train(const peers::Training& training) override;
 
  private:
-  const std::vector<Slice>& slices_of(std::size_t elements);
+  /// Each of at most so many elements.
+  const std::vector<Slice>& slices_of(std::size_t elements, std::size_t slice_elements);
   void submit(std::span<const float> data, const Slice& slice);
   /// Waits for one completion; which slice it is of.
   std::size_t take(std::span<float> data, std::span<const Slice> slices);
@@ -78,7 +82,8 @@ class Rank {
   peers::RankCode code_;
   gp_session* session_ = nullptr;
   std::size_t round_elements_ = 0;
-  std::map<std::size_t, std::vector<Slice>> slices_;  // by the message's elements
+  /// By the elements of the message, and of a slice.
+  std::map<std::pair<std::size_t, std::size_t>, std::vector<Slice>> slices_;
   std::uint32_t last_bucket_ = 0;
   std::uint32_t next_round_ = 0;
   std::uint32_t first_round_ = 0;     // of this message
@@ -114,13 +119,13 @@ void Rank::fail(const std::string& what) const {
 }
 
 /// Cuts a message and tells the daemon of its tensors, the first time that it has this size.
-const std::vector<Slice>& Rank::slices_of(std::size_t elements) {
-  std::vector<Slice>& slices = slices_[elements];
+const std::vector<Slice>& Rank::slices_of(std::size_t elements, std::size_t slice_elements) {
+  std::vector<Slice>& slices = slices_[{elements, slice_elements}];
   if (!slices.empty()) return slices;
   const auto tensors = peers::tensors_of(elements);
-  for (std::size_t offset = 0; offset < elements; offset += round_elements_) {
+  for (std::size_t offset = 0; offset < elements; offset += slice_elements) {
     Slice slice{.offset_elements = offset,
-                .elements = std::min(round_elements_, elements - offset),
+                .elements = std::min(slice_elements, elements - offset),
                 .bucket = ++last_bucket_,
                 .tensors = {}};
     slice.tensors = peers::tensors_within(tensors, offset, slice.elements);
@@ -206,7 +211,7 @@ nlohmann::json Rank::run_round(const peers::Round& round) {
   peers::RoundClock clock;
   std::vector<float> data(round.bytes / sizeof(float));
   code_.fill(data, round.seed, options_.rank);
-  const auto& slices = slices_of(data.size());
+  const auto& slices = slices_of(data.size(), round_elements_);
   clock.start(round.at_ns);
   reduce(data, slices);
   clock.end();
@@ -223,18 +228,28 @@ nlohmann::json Rank::run_round(const peers::Round& round) {
   return answer;
 }
 
+nlohmann::json Rank::train(const peers::Training& training) {
+  std::vector<float> data(training.bytes / sizeof(float));
+  const std::size_t bucket_elements = (data.size() + training.buckets - 1) / training.buckets;
+  const auto& slices = slices_of(data.size(), std::min(bucket_elements, round_elements_));
+  return peers::run_training(
+      options_.rank, training,
+      {.prepare = [&](std::uint64_t seed) { code_.fill(data, seed, options_.rank); },
+       .reduce = [&] { reduce(data, slices); },
+       .is_right =
+           [&](std::uint64_t seed) {
+             const auto missing = judge(data, seed, slices);
+             return missing && missing->missing_count == 0;
+           }});
+}
+
 int run(const Options& options) {
   peers::Harness harness(options.commands_path, options.answers_path);
-  try {
-    Rank rank(options);
-    rank.greet();
-    harness.answer({{"ready", true}, {"rank", options.rank}});
-    while (const auto round = harness.next()) harness.answer(rank.run_round(*round));
-    return 0;
-  } catch (const std::exception& e) {
-    harness.answer({{"rank", options.rank}, {"error", e.what()}});
-  }
-  return 1;
+  return peers::follow(harness, options.rank, [&] {
+    auto rank = std::make_unique<Rank>(options);
+    rank->greet();
+    return rank;
+  });
 }
 
 }  // namespace

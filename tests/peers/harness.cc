@@ -8,7 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
+#include <random>
 #include <stdexcept>
+#include <vector>
 
 namespace gradplane::peers {
 namespace {
@@ -38,6 +41,52 @@ std::uint64_t clock_ns(clockid_t clock) {
          static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+/// Sleeps until shortly before the time and spins the rest.
+void wait_until(std::uint64_t at_ns) {
+  const std::uint64_t wake_ns = at_ns - std::min(at_ns, kSpinNs);
+  const timespec wake{static_cast<time_t>(wake_ns / kNsPerSecond),
+                      static_cast<long>(wake_ns % kNsPerSecond)};
+  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr) == EINTR) {
+  }
+  while (now_ns() < at_ns) {
+  }
+}
+
+std::uint64_t bytes_of(const nlohmann::json& command) {
+  const auto bytes = command.at("bytes").get<std::uint64_t>();
+  if (bytes == 0 || bytes % sizeof(float) != 0 || bytes > kMaxRoundBytes) {
+    throw std::runtime_error("bytes: a multiple of 4 from 4 to 1 GiB, not " +
+                             std::to_string(bytes));
+  }
+  return bytes;
+}
+
+Round parse_round(const nlohmann::json& command) {
+  Round round;
+  round.seed = command.at("seed").get<std::uint64_t>();
+  round.bytes = bytes_of(command);
+  round.at_ns = command.at("at_ns").get<std::uint64_t>();
+  round.push_only = command.value("op", "") == "push";
+  round.spoil = command.value("spoil", false);
+  return round;
+}
+
+Training parse_training(const nlohmann::json& command) {
+  Training t;
+  t.seed = command.at("seed").get<std::uint64_t>();
+  t.bytes = bytes_of(command);
+  t.at_ns = command.at("at_ns").get<std::uint64_t>();
+  t.iterations = command.at("iterations").get<std::uint32_t>();
+  t.compute_ns = command.at("compute_ns").get<std::uint64_t>();
+  t.jitter = command.value("jitter", 0.0);
+  t.buckets = command.value("buckets", 1U);
+  const bool fits = t.iterations >= 1 && t.iterations <= kMaxIterations && t.buckets >= 1 &&
+                    t.buckets <= kMaxBucketsOfTraining && t.compute_ns <= kMaxComputeNs &&
+                    t.jitter >= 0 && t.jitter <= 1;
+  if (!fits) throw std::runtime_error("a training out of bounds: " + command.dump());
+  return t;
+}
+
 std::string crc_hex(std::span<const float> data) {
   auto crc = crc32_z(0, nullptr, 0);
   crc = crc32_z(crc, reinterpret_cast<const Bytef*>(data.data()), data.size_bytes());
@@ -54,29 +103,79 @@ Harness::Harness(const std::string& commands_path, const std::string& answers_pa
       commands_(commands_file_ ? commands_file_.get() : stdin),
       answers_(answers_file_ ? answers_file_.get() : stdout) {}
 
-std::optional<Round> Harness::next() {
+std::optional<Command> Harness::next() {
   char line[kMaxLineBytes];
   if (!std::fgets(line, sizeof line, commands_)) return std::nullopt;
   const auto command = nlohmann::json::parse(line, nullptr, false);
   const std::string what = command.is_object() ? command.value("do", "") : "";
   if (what == "end") return std::nullopt;
-  if (what != "round") throw std::runtime_error(std::string("no command: ") + line);
-  Round round;
-  round.seed = command.at("seed").get<std::uint64_t>();
-  round.bytes = command.at("bytes").get<std::uint64_t>();
-  round.at_ns = command.at("at_ns").get<std::uint64_t>();
-  round.push_only = command.value("op", "") == "push";
-  round.spoil = command.value("spoil", false);
-  if (round.bytes == 0 || round.bytes % sizeof(float) != 0 || round.bytes > kMaxRoundBytes) {
-    throw std::runtime_error("bytes: a multiple of 4 from 4 to 1 GiB, not " +
-                             std::to_string(round.bytes));
-  }
-  return round;
+  if (what == "round") return parse_round(command);
+  if (what == "train") return parse_training(command);
+  throw std::runtime_error(std::string("no command: ") + line);
 }
 
 void Harness::answer(const nlohmann::json& object) {
   std::fprintf(answers_, "%s\n", object.dump().c_str());
   std::fflush(answers_);
+}
+
+nlohmann::json Participant::train(const Training& /*training*/) {
+  throw std::runtime_error("this peer has no trainings");
+}
+
+int follow(Harness& harness, const nlohmann::json& rank,
+           const std::function<std::unique_ptr<Participant>()>& make) {
+  try {
+    const std::unique_ptr<Participant> participant = make();
+    harness.answer({{"ready", true}, {"rank", rank}});
+    while (const auto command = harness.next()) {
+      const auto* round = std::get_if<Round>(&*command);
+      harness.answer(round != nullptr ? participant->run_round(*round)
+                                      : participant->train(std::get<Training>(*command)));
+    }
+    return 0;
+  } catch (const std::exception& e) {
+    harness.answer({{"rank", rank}, {"error", e.what()}});
+  }
+  return 1;
+}
+
+std::vector<std::uint64_t> draw_compute_ns(const Training& training) {
+  std::vector<std::uint64_t> drawn(training.iterations, training.compute_ns);
+  if (training.jitter == 0) return drawn;
+  std::mt19937_64 generator(training.seed);
+  std::normal_distribution<double> factor(1, training.jitter);
+  for (std::uint64_t& ns : drawn) {
+    const double scaled = static_cast<double>(ns) * factor(generator);
+    ns = static_cast<std::uint64_t>(std::max(0.0, scaled));
+  }
+  return drawn;
+}
+
+nlohmann::json run_training(const nlohmann::json& rank, const Training& training,
+                            const Reduction& reduction) {
+  std::vector<std::uint64_t> start_ns;
+  std::vector<std::uint64_t> end_ns;
+  bool is_correct = true;
+  std::uint64_t late_ns = 0;
+  std::uint64_t begin_ns = training.at_ns;
+  std::uint64_t seed = training.seed;
+  for (const std::uint64_t compute_ns : draw_compute_ns(training)) {
+    reduction.prepare(seed);
+    wait_until(begin_ns);
+    start_ns.push_back(now_ns());
+    late_ns = std::max(late_ns, start_ns.back() - begin_ns);
+    reduction.reduce();
+    end_ns.push_back(now_ns());
+    is_correct = reduction.is_right(seed) && is_correct;
+    begin_ns = end_ns.back() + compute_ns;
+    ++seed;
+  }
+  return {{"rank", rank},
+          {"start_ns", start_ns},
+          {"end_ns", end_ns},
+          {"late_ns", late_ns},
+          {"correct", is_correct}};
 }
 
 std::uint64_t now_ns() {
@@ -86,13 +185,7 @@ std::uint64_t now_ns() {
 RoundClock::RoundClock() : first_cpu_ns_(clock_ns(CLOCK_PROCESS_CPUTIME_ID)) {}
 
 void RoundClock::start(std::uint64_t at_ns) {
-  const std::uint64_t wake_ns = at_ns - std::min(at_ns, kSpinNs);
-  const timespec wake{static_cast<time_t>(wake_ns / kNsPerSecond),
-                      static_cast<long>(wake_ns % kNsPerSecond)};
-  while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr) == EINTR) {
-  }
-  while (now_ns() < at_ns) {
-  }
+  wait_until(at_ns);
   start_cpu_ns_ = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
   start_ns_ = now_ns();
 }

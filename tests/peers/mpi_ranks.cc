@@ -6,6 +6,7 @@
 #include <climits>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -35,23 +36,28 @@ void all_reduce(std::vector<float>& data) {
         "MPI_Allreduce");
 }
 
-nlohmann::json run_round(const peers::Round& round, std::uint32_t rank, std::uint32_t world) {
-  peers::RoundClock clock;
-  std::vector<float> data(round.bytes / sizeof(float));
-  peers::fill(data, round.seed, rank);
-  clock.start(round.at_ns);
-  all_reduce(data);
-  clock.end();
-  if (round.spoil) data[0] += 1;
-  return peers::round_answer(rank, clock, peers::is_sum(data, round.seed, world), data);
-}
+class MpiRank final : public peers::Participant {
+ public:
+  MpiRank(std::uint32_t rank, std::uint32_t world) : rank_(rank), world_(world) {
+    std::vector<float> first(1);
+    all_reduce(first);  // the connections are made at the first use
+  }
 
-void follow(peers::Harness& harness, std::uint32_t rank, std::uint32_t world) {
-  std::vector<float> first(1);
-  all_reduce(first);  // the connections are made at the first use
-  harness.answer({{"ready", true}, {"rank", rank}});
-  while (const auto round = harness.next()) harness.answer(run_round(*round, rank, world));
-}
+  nlohmann::json run_round(const peers::Round& round) override {
+    peers::RoundClock clock;
+    std::vector<float> data(round.bytes / sizeof(float));
+    peers::fill(data, round.seed, rank_);
+    clock.start(round.at_ns);
+    all_reduce(data);
+    clock.end();
+    if (round.spoil) data[0] += 1;
+    return peers::round_answer(rank_, clock, peers::is_sum(data, round.seed, world_), data);
+  }
+
+ private:
+  std::uint32_t rank_;
+  std::uint32_t world_;
+};
 
 int run(const std::string& fifos) {
   int rank = 0;
@@ -61,13 +67,10 @@ int run(const std::string& fifos) {
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   const std::string base = fifos + "/rank-" + std::to_string(rank);
   peers::Harness harness(base + ".in", base + ".out");
-  try {
-    follow(harness, static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(world));
-    return 0;
-  } catch (const std::exception& e) {
-    harness.answer({{"rank", rank}, {"error", e.what()}});
-  }
-  return 1;
+  return peers::follow(harness, rank, [&] {
+    return std::make_unique<MpiRank>(static_cast<std::uint32_t>(rank),
+                                     static_cast<std::uint32_t>(world));
+  });
 }
 
 }  // namespace

@@ -67,15 +67,7 @@ nlohmann::json ParameterServer::run_round(const Round& round) {
   begin(round);
   const Segments before = total_segments();
   clock.start(round.at_ns);
-  epoll_event events[kMaxEvents];
-  while (finished_ < workers_.size()) {
-    const int count = epoll_wait(epoll_.fd(), events, kMaxEvents, kSilenceMs);
-    if (count == 0) throw std::runtime_error("all workers are silent in the middle of a round");
-    for (int i = 0; i < count; ++i) {
-      if (events[i].events & ~std::uint32_t{EPOLLOUT}) receive(workers_[events[i].data.u32]);
-    }
-    send_results();
-  }
+  serve();
   clock.end();
   const Segments after = total_segments();
   if (round.spoil) sum_[0] += 1;
@@ -93,6 +85,26 @@ nlohmann::json ParameterServer::run_round(const Round& round) {
   return answer;
 }
 
+nlohmann::json ParameterServer::train(const Training& training) {
+  for (std::uint32_t i = 0; i < training.iterations; ++i) {
+    begin({.seed = training.seed + i, .bytes = training.bytes});
+    serve();
+  }
+  return {{"rank", "server"}, {"correct", true}};
+}
+
+void ParameterServer::serve() {
+  epoll_event events[kMaxEvents];
+  while (finished_ < workers_.size()) {
+    const int count = epoll_wait(epoll_.fd(), events, kMaxEvents, kSilenceMs);
+    if (count == 0) throw std::runtime_error("all workers are silent in the middle of a round");
+    for (int i = 0; i < count; ++i) {
+      if (events[i].events & ~std::uint32_t{EPOLLOUT}) receive(workers_[events[i].data.u32]);
+    }
+    send_results();
+  }
+}
+
 void ParameterServer::begin(const Round& round) {
   round_ = round;
   finished_ = 0;
@@ -101,6 +113,7 @@ void ParameterServer::begin(const Round& round) {
     w.received = w.sent = w.pushed = 0;
     w.push_end_ns = 0;
     partial_[w.rank].clear();
+    watch(w);
   }
 }
 
@@ -121,9 +134,11 @@ void ParameterServer::receive(Worker& w) {
     take_data(w);
   } else if (w.received < stream_bytes()) {
     take_header(w, w.received - data_end, Message::kFinished);
-    if (w.received == stream_bytes()) ++finished_;
+    if (!has_finished(w)) return;
+    ++finished_;
+    watch(w);
   } else {
-    throw std::runtime_error("rank " + std::to_string(w.rank) + " sends beyond its round");
+    throw std::runtime_error("rank " + std::to_string(w.rank) + " has left within a round");
   }
 }
 
@@ -195,7 +210,13 @@ void ParameterServer::send_result(Worker& w) {
 void ParameterServer::await_room(Worker& w, bool awaits) {
   if (w.awaits_room == awaits) return;
   w.awaits_room = awaits;
-  epoll_event event{.events = EPOLLIN | (awaits ? EPOLLOUT : 0U), .data = {.u32 = w.rank}};
+  watch(w);
+}
+
+/// Who has finished a round may begin the next before the others have finished: it waits unread.
+void ParameterServer::watch(const Worker& w) const {
+  const std::uint32_t in = has_finished(w) ? 0U : EPOLLIN;
+  epoll_event event{.events = in | (w.awaits_room ? EPOLLOUT : 0U), .data = {.u32 = w.rank}};
   if (epoll_ctl(epoll_.fd(), EPOLL_CTL_MOD, w.socket.fd(), &event) != 0) {
     throw std::runtime_error(std::string("epoll_ctl: ") + std::strerror(errno));
   }

@@ -45,16 +45,19 @@ struct Worker {
   bool awaits_room = false;  // for sending; epoll knows
 };
 
-class ParameterServer {
+class ParameterServer final : public Participant {
  public:
   /// Returns when all workers are connected. Throws std::runtime_error, as run_round does.
   ParameterServer(const Endpoint& at, std::uint32_t world);
-  nlohmann::json run_round(const Round& round);
+  nlohmann::json run_round(const Round& round) override;
+  /// What is right is judged by the workers.
+  nlohmann::json train(const Training& training) override;
 
  private:
   void add_worker(Socket socket);
   void tell(const Header& header);
   void begin(const Round& round);
+  void serve();
   Header expected(const Worker& w, Message message) const;
   void receive(Worker& w);
   void take_header(Worker& w, std::size_t at, Message message);
@@ -63,6 +66,8 @@ class ParameterServer {
   void send_result(Worker& w);
   std::size_t sendable(const Worker& w) const;
   void await_room(Worker& w, bool awaits);
+  void watch(const Worker& w) const;
+  bool has_finished(const Worker& w) const { return w.received == stream_bytes(); }
   std::size_t complete_bytes() const;
   std::size_t stream_bytes() const { return sizeof(Header) + round_.bytes + sizeof(Header); }
   Segments total_segments() const;
@@ -80,13 +85,16 @@ class ParameterServer {
 };
 
 /// One worker; `world` counts the workers. Throws std::runtime_error.
-class ParameterWorker {
+class ParameterWorker final : public Participant {
  public:
   ParameterWorker(const Endpoint& server, std::uint32_t rank, std::uint32_t world);
-  nlohmann::json run_round(const Round& round);
+  nlohmann::json run_round(const Round& round) override;
+  nlohmann::json train(const Training& training) override;
 
  private:
+  Header begin(const Round& round);
   void exchange(const Header& header);
+  void finish(const Header& header);
   void send_more(const Header& header);
   void receive_more(const Header& header);
   bool has_all() const { return received_ == sizeof(Header) + (is_push_ ? 0 : bytes_); }

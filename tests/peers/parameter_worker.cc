@@ -23,27 +23,35 @@ ParameterWorker::ParameterWorker(const Endpoint& server, std::uint32_t rank, std
   make_nonblocking(socket_);
 }
 
-nlohmann::json ParameterWorker::run_round(const Round& round) {
-  RoundClock clock;
+Header ParameterWorker::begin(const Round& round) {
   bytes_ = round.bytes;
   is_push_ = round.push_only;
   sent_ = received_ = 0;
   data_.resize(bytes_ / sizeof(float));
   fill(data_, round.seed, rank_);
-  const Header header{.message = is_push_ ? Message::kPush : Message::kAllReduce,
-                      .seed = round.seed,
-                      .bytes = round.bytes,
-                      .rank = rank_,
-                      .world = world_};
-  const Segments before = segments_of(socket_);
-  clock.start(round.at_ns);
-  exchange(header);
-  clock.end();
+  return {.message = is_push_ ? Message::kPush : Message::kAllReduce,
+          .seed = round.seed,
+          .bytes = round.bytes,
+          .rank = rank_,
+          .world = world_};
+}
+
+void ParameterWorker::finish(const Header& header) {
   Header finished = header;
   finished.message = Message::kFinished;
   if (send_some(socket_, &finished, sizeof finished, false) != sizeof finished) {
     throw std::runtime_error("the server does not take the end of the round");
   }
+}
+
+nlohmann::json ParameterWorker::run_round(const Round& round) {
+  RoundClock clock;
+  const Header header = begin(round);
+  const Segments before = segments_of(socket_);
+  clock.start(round.at_ns);
+  exchange(header);
+  clock.end();
+  finish(header);
   const Segments after = segments_of(socket_);
   if (round.spoil) data_[0] += 1;
   // After a push alone there is no sum here: the server judges it.
@@ -53,6 +61,20 @@ nlohmann::json ParameterWorker::run_round(const Round& round) {
   answer["segments"] = after.sent - before.sent;
   answer["retransmitted_segments"] = after.retransmitted - before.retransmitted;
   return answer;
+}
+
+nlohmann::json ParameterWorker::train(const Training& training) {
+  Header header;
+  return run_training(
+      rank_, training,
+      {.prepare =
+           [&](std::uint64_t seed) { header = begin({.seed = seed, .bytes = training.bytes}); },
+       .reduce =
+           [&] {
+             exchange(header);
+             finish(header);
+           },
+       .is_right = [&](std::uint64_t seed) { return is_sum(data_, seed, world_); }});
 }
 
 void ParameterWorker::exchange(const Header& header) {

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 
 #include "tests/peers/harness.h"
@@ -22,27 +23,14 @@ struct Options {
   std::string answers_path;
 };
 
-template <typename Participant>
-void follow(Harness& harness, const nlohmann::json& rank, Participant participant) {
-  harness.answer({{"ready", true}, {"rank", rank}});
-  while (const auto round = harness.next()) harness.answer(participant.run_round(*round));
-}
-
 int run(const Options& o) {
   const bool is_server = o.role == "server";
   const nlohmann::json rank = is_server ? nlohmann::json("server") : nlohmann::json(o.rank);
   Harness harness(o.commands_path, o.answers_path);
-  try {
-    if (is_server) {
-      follow(harness, rank, ParameterServer(o.server, o.world));
-    } else {
-      follow(harness, rank, ParameterWorker(o.server, o.rank, o.world));
-    }
-    return 0;
-  } catch (const std::exception& e) {
-    harness.answer({{"rank", rank}, {"error", e.what()}});
-  }
-  return 1;
+  return follow(harness, rank, [&]() -> std::unique_ptr<Participant> {
+    if (is_server) return std::make_unique<ParameterServer>(o.server, o.world);
+    return std::make_unique<ParameterWorker>(o.server, o.rank, o.world);
+  });
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ from cluster import BUILD, ROOT, Failure, expect, netlab, run
 
 sys.path.insert(0, str(ROOT / "scripts/bench.d"))
 import contestants  # noqa: E402
+import gradplane_nodes  # noqa: E402
 from ranks import Ranks  # noqa: E402
 
 RUN = f"gp{os.getpid() % 100000}"
@@ -117,6 +118,39 @@ def tolerant_sums_are_legible(*place):
             spoiled_sum_is_seen(tolerant, 9, 1)
 
 
+def two_jobs_train_at_a_time(jobs, lab, logs):
+    """Every sum of both is right; who is done with an iteration goes on before the others are."""
+    with contextlib.ExitStack() as stack:
+        for number, job in enumerate(jobs):
+            stack.enter_context(started(job, lab, logs / f"job{number}"))
+        at_ns = time.monotonic_ns() + START_NS
+        for number, job in enumerate(jobs):
+            job.ask({"do": "train", "seed": 100 * number, "bytes": ROUND_BYTES, "at_ns": at_ns,
+                     "iterations": 4, "compute_ns": 0, "buckets": 3})  # fmt: skip
+        for job in jobs:
+            answers = job.answers(40)
+            what = f"{job.name}: {answers}"
+            expect(all(answer.get("correct") is True for answer in answers), what)
+            ranks = [answer for answer in answers if "end_ns" in answer]
+            expect(len(ranks) == len(job.workers), what)
+            for rank in ranks:
+                times = [t for pair in zip(rank["start_ns"], rank["end_ns"]) for t in pair]
+                expect(len(times) == 8 and times == sorted(times), f"in order: {what}")
+
+
+def trainings_share_daemons(lab, logs):
+    nodes = gradplane_nodes.GradplaneNodes(
+        BUILD, lab, HOSTS[0], "star", LINK.rate_bits, logs, number=0,
+        extra=f"gather: {{compensation: rescale, {contestants.EXACT}}}\n", port="  mtu: 1500\n",
+    )  # fmt: skip
+    try:
+        nodes.wait_until_up()
+        jobs = [contestants.JobOfDaemons("gradplane", nodes, "rescale") for _ in range(2)]
+        two_jobs_train_at_a_time(jobs, lab, logs)
+    finally:
+        nodes.end()
+
+
 def a_lost_rank_ends_the_round(contestant, *place):
     with started(contestant, *place):
         victim = next(p for p in contestant.processes if p.name == "rank-1")
@@ -167,6 +201,8 @@ def every_contestant():
         sums_are_right(server("bbr"), *place, spoiled="server")
         incast_is_timed(server("cubic"), *place)
         a_lost_rank_ends_the_round(server("reno"), *place)
+        two_jobs_train_at_a_time([server("cubic"), server("reno")], *place)
+        trainings_share_daemons(*place)
         sums_are_right(contestants.GlooContestant("cubic"), *place)
         two_plans_take_turns(*place)
         tolerant_sums_are_legible(*place)
