@@ -24,10 +24,10 @@ Network::Network(const Description& description, std::size_t frames_in_flight)
       slots_(frames_in_flight) {
   for (const HostDescription& host : description.hosts) {
     sites_of_hosts_.push_back(static_cast<std::uint16_t>(host.site_index));
-    links_.push_back({host.name, true, Link(host.up), Link(host.down)});
+    links_.push_back({host.name, true, Link(host.up), Link(host.down), {}});
   }
   for (const SiteLinkDescription& link : description.site_links) {
-    links_.push_back({link.name, false, Link(link.forward), Link(link.backward)});
+    links_.push_back({link.name, false, Link(link.forward), Link(link.backward), {}});
   }
   // The slots that are used first are used again first, while they are still in the cache.
   for (std::size_t i = frames_in_flight; i > 0; --i) {
@@ -73,7 +73,11 @@ void Network::forward(const Event& event) {
     const std::uint16_t site = sites_of_hosts_[host];
     if (site == event.site) {
       next.has_arrived = true;
-      pass(links_[host].second, next, event.at);
+      const Instant arrival = pass(links_[host].second, next, event.at);
+      if (slots_[event.slot].bytes >= kDataFrameBytes) {
+        Instant& last = links_[event.from_host].last_data_arrival;
+        last = std::max(last, arrival);
+      }
       return;
     }
     const Routes::Hop& hop = routes_.next(event.site, site);
@@ -92,7 +96,7 @@ void Network::forward(const Event& event) {
   release(event.slot);
 }
 
-void Network::pass(Link& link, Event event, Instant at) {
+Instant Network::pass(Link& link, Event event, Instant at) {
   const std::span<std::byte> frame = bytes(event.slot);
   const Passage passage = link.offer(at, frame.size(), is_ecn_capable(frame), rng_);
   if (passage.mark) mark_congestion(frame);
@@ -102,6 +106,7 @@ void Network::pass(Link& link, Event event, Instant at) {
     ++slots_[event.slot].users;
     events_.push(event);
   }
+  return passage.arrival_count > 0 ? passage.arrivals[0] : Instant{};
 }
 
 void Network::release(Slot slot) {
@@ -156,6 +161,7 @@ void Network::reset_counters() {
   for (TwoWayLink& link : links_) {
     link.first.reset_counters();
     link.second.reset_counters();
+    link.last_data_arrival = {};
   }
 }
 

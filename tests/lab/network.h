@@ -19,6 +19,8 @@ namespace gradplane::lab {
 /// Frames under way at most; 30 ms of 8 hosts that send 64-byte frames at 140 Mbit/s each, or
 /// 400 ms of 2 Gbit/s in large frames. Memory is used as frames need it.
 inline constexpr std::size_t kDefaultFramesInFlight = 65536;
+/// A frame of at least so many bytes carries data, and no ack.
+inline constexpr std::size_t kDataFrameBytes = 1000;
 
 struct NetworkCounters {
   std::uint64_t delivered = 0;
@@ -32,6 +34,8 @@ struct TwoWayLink {
   bool is_host_link = true;
   Link first;   // up, or forward
   Link second;  // down, or backward
+  /// Of a host: when the last data frame that it sent came to its receiver, since the last reset.
+  Instant last_data_arrival = {};
 };
 
 /// Hosts, links and the frames on them, in whatever time the caller lives. Pure.
@@ -101,8 +105,9 @@ class Network {
     return {memory_.get() + slot * kMaxFrameBytes, slots_[slot].bytes};
   }
   void forward(const Event& event);
-  /// Puts the event's frame on a link and makes an event of each arrival.
-  void pass(Link& link, Event event, Instant at);
+  /// Puts the event's frame on a link and makes an event of each arrival. The first one's time, or
+  /// 0.
+  Instant pass(Link& link, Event event, Instant at);
   void release(Slot slot);
   void start_due_changes(Instant now);
 

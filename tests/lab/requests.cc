@@ -45,7 +45,10 @@ json link_json(const Link& link, Instant now) {
 }
 
 json two_way_json(const TwoWayLink& link, Instant now) {
-  return {{link.is_host_link ? "up" : "forward", link_json(link.first, now)},
+  json first = link_json(link.first, now);
+  // On CLOCK_MONOTONIC, which all processes of the machine share; 0: there was none.
+  if (link.is_host_link) first["last_data_arrival_ns"] = link.last_data_arrival.count_ns();
+  return {{link.is_host_link ? "up" : "forward", first},
           {link.is_host_link ? "down" : "backward", link_json(link.second, now)}};
 }
 

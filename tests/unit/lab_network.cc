@@ -72,6 +72,26 @@ Duration travel(Network& network, std::size_t from, std::size_t to, Instant at =
 
 }  // namespace
 
+TEST_CASE(
+    "when a host's last data frame arrived is remembered; acks and lost frames are not data") {
+  Network network(
+      describe("defaults: {up: {delay: 2 ms}, down: {delay: 3 ms}}\n"
+               "hosts: [a, {name: b, down: {loss: 100 %}}, c]"));
+  introduce_all(network);
+  const auto last = [&] {
+    run(network, kStart + Duration::seconds(1));
+    return network.find_link("a")->last_data_arrival;
+  };
+  network.offer(0, kStart, frame_from(0, mac(2), kDataFrameBytes - 1));
+  CHECK(last() == Instant{});
+  network.offer(0, kStart, frame_from(0, mac(2), kDataFrameBytes));
+  network.offer(0, kStart + Duration::ms(9), frame_from(0, mac(1), kDataFrameBytes));
+  CHECK(last() == kStart + Duration::ms(5));
+  CHECK(network.find_link("c")->last_data_arrival == Instant{});
+  network.reset_counters();
+  CHECK(last() == Instant{});
+}
+
 TEST_CASE("a frame goes up, down, and to its receiver only, unchanged") {
   Network network(
       describe("defaults: {up: {delay: 2 ms}, down: {delay: 3 ms}}\n"

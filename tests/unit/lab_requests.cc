@@ -41,6 +41,8 @@ TEST_CASE("stats have every link, its settings, and the switch") {
   CHECK(stats["links"]["a"]["up"]["bytes"] == 100);
   CHECK(stats["links"]["a"]["up"]["queued_bytes"] == 0);  // a link without a rate has no queue
   CHECK(stats["links"]["xy"]["backward"]["settings"]["rate_bits_per_second"] == 0);
+  CHECK(stats["links"]["a"]["up"]["last_data_arrival_ns"] == 0);
+  CHECK_FALSE(stats["links"]["xy"]["forward"].contains("last_data_arrival_ns"));
   CHECK(stats["switch"]["cpu_seconds"] == 1.5);
   CHECK(stats["switch"]["latest_us"] == 3.0);
   CHECK(stats["switch"]["ring_drops"] == 4);
