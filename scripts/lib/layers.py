@@ -47,6 +47,7 @@ TABLE = {
     CLIENT: ((BASE, IPC, REDUCE, PROTOCOL), ()),
     "trainer-shim/preload": ((CLIENT,), ()),
     "trainer-shim/torch": ((BASE, CLIENT, "trainer-shim/preload"), ("torch",)),
+    "tests/ns3": (EVERYTHING + ("tests",), ("catch2", "cli", "ns3")),
     "tests": (
         EVERYTHING + (CLIENT, "trainer-shim/preload", "trainer-shim/torch"),
         ("catch2", "torch", "fmt", "json", "yaml-cpp", "metrics", "cli", "dpdk"),
@@ -74,6 +75,7 @@ THIRD_PARTIES = (
     (r"(torch|ATen|c10|c10d|caffe2|gloo|pybind11)/", "torch"),
     (r"catch2/", "catch2"),
     (r"spdlog/", "log"),
+    (r"ns3/", "ns3"),
 )
 # The system: libc and the kernel's interface, which the pure folders must do without.
 SYSTEM = re.compile(
@@ -162,6 +164,7 @@ PLANTED = (
     ("trainer-shim/preload/planted.cc", "<string>", "libc only"),
     ("trainer-shim/torch/planted.cc", '"dataplane/ipc/layout.h"', "may not include dataplane/ipc"),
     ("dataplane/daemon/planted.cc", '"tests/support/catch.h"', "may not include tests"),
+    ("tests/sim/planted.cc", "<ns3/simulator.h>", "may not include ns3"),
     ("dataplane/core/planted.cc", '"planted.h"', "neither a path"),
     ("dataplane/core/planted.cc", "<boost/asio.hpp>", "unknown"),
     ("dataplane/nowhere/planted.cc", "<cstdint>", "not in the table"),

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/ns3/engine_host.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "dataplane/engine/local_plan.h"
+#include "tests/sim/cluster.h"
+
+namespace gradplane::ns3_incast {
+namespace {
+
+/// What is due in the past is done when a poll loop comes round again.
+constexpr Duration kPollInterval = Duration::us(1);
+/// Turns of one instant. An engine that needs more never comes to rest.
+constexpr std::size_t kMaxTurns = 1'000'000;
+constexpr std::uint32_t kJob = 42;
+
+core::JobConfig config_of(const Scenario& scenario, const api::Plan& plan,
+                          const EngineSettings& settings) {
+  core::JobConfig config;
+  config.job = kJob;
+  config.epoch = plan.epoch;
+  config.self = settings.node;
+  config.authenticate = true;
+  config.round_bytes = scenario.push_bytes;
+  config.congestion = settings.congestion;
+  config.grants = settings.grants;
+  const std::uint64_t rate = settings.knows_link ? scenario.link_bits_per_second : 0;
+  engine::fill_local_plan(config, plan, settings.node,
+                          std::vector<std::uint64_t>(plan.members.size(), rate));
+  return config;
+}
+
+}  // namespace
+
+EngineHost::EngineHost(const Scenario& scenario, const api::Plan& plan,
+                       const EngineSettings& settings, std::function<void()> summed)
+    : scenario_(scenario),
+      settings_(settings),
+      summed_(std::move(summed)),
+      commands_(api::kQueueEntries),
+      events_(api::kQueueEntries),
+      reports_(api::kReportQueueEntries) {
+  std::vector<std::shared_ptr<engine::RankChannel>> channels;
+  const std::vector<std::uint16_t>& ranks = plan.members[settings.node].ranks;
+  if (!ranks.empty()) {
+    auto channel =
+        ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = scenario.push_bytes});
+    if (!channel) throw std::runtime_error("no channel for a rank: " + channel.error().message);
+    channel_ =
+        std::make_shared<engine::RankChannel>(engine::RankChannel{std::move(channel.value()), {}});
+    submissions_.emplace(channel_->channel.submissions());
+    completions_.emplace(channel_->channel.completions());
+    channels.push_back(channel_);
+  }
+  runtime_ = std::make_unique<engine::JobRuntime>(config_of(scenario, plan, settings), ranks,
+                                                  std::move(channels));
+  for (const api::Member& member : plan.members) nodes_.push_back(Star::address_of(member.node));
+}
+
+void EngineHost::StartApplication() {
+  engine::EngineOptions options;
+  options.self = settings_.node;
+  options.nodes = nodes_;
+  if (settings_.knows_link) {
+    options.link.bits_per_second = scenario_.link_bits_per_second;
+    options.link.buffer_bytes = settings_.grants ? scenario_.queue_bytes : 0;
+  }
+  port_ = std::make_unique<SocketPort>(GetNode(), nodes_[settings_.node], options.udp_port,
+                                       [this] { turn(); });
+  engine_ =
+      std::make_unique<engine::Engine>(std::move(options), *port_, commands_, events_, reports_);
+  api::Command add;
+  add.kind = api::Command::Kind::kAddJob;
+  add.job = runtime_.get();
+  (void)commands_.push(add);
+  turn();
+}
+
+void EngineHost::submit(std::uint32_t round, const std::vector<float>& expected) {
+  expected_ = &expected;
+  const std::span<std::byte> slot = channel_->channel.slot(round);
+  const std::uint32_t rank = settings_.node - 1U;
+  for (std::uint32_t e = 0; e < expected.size(); ++e) {
+    const auto value = static_cast<float>(sim::contribution(round, rank, e));
+    std::memcpy(slot.data() + e * sizeof value, &value, sizeof value);
+  }
+  ipc::Submission submission;
+  submission.round = round;
+  submission.elements = static_cast<std::uint32_t>(expected.size());
+  submission.element_type = static_cast<std::uint8_t>(ElementType::kFloat32);
+  if (!submissions_->push(submission)) fail("found its submission ring full");
+  turn();
+}
+
+/// What a poll loop does in one instant: turns, until nothing is left to do.
+void EngineHost::turn() {
+  std::size_t turns = 0;
+  while (engine_->poll_once(now()) || take_sums()) {
+    if (++turns > kMaxTurns) return fail("never comes to rest");
+  }
+  while (const api::Event* event = events_.front()) {
+    if (event->kind != api::Event::Kind::kControl) fail("its engine reported trouble");
+    events_.pop();
+  }
+  schedule();
+}
+
+bool EngineHost::take_sums() {
+  ipc::Completion completion;
+  if (!completions_ || !completions_->pop(completion)) return false;
+  check(completion);
+  summed_();
+  return true;
+}
+
+void EngineHost::check(const ipc::Completion& completion) {
+  const std::size_t senders = scenario_.senders;
+  if (completion.status != ipc::CompletionStatus::kOk) return fail("had a round fail");
+  if (completion.contributors != senders || completion.partial_blocks != 0) {
+    return fail("got a sum that lacks a contribution");
+  }
+  const std::span<const std::byte> slot = channel_->channel.slot(completion.round);
+  if (std::memcmp(slot.data(), expected_->data(), expected_->size() * sizeof(float)) != 0) {
+    fail("got a wrong sum");
+  }
+}
+
+/// The timer may ring early, which does no harm: every packet moves the deadline, and to cancel an
+/// event and make another each time is what costs.
+void EngineHost::schedule() {
+  const Instant deadline = std::max(engine_->next_deadline(now()), now() + kPollInterval);
+  if (deadline == Instant::never() || (timer_.IsRunning() && timer_at_ <= deadline)) return;
+  timer_.Cancel();
+  timer_at_ = deadline;
+  timer_ = ns3::Simulator::Schedule(time_of(deadline - now()), &EngineHost::turn, this);
+}
+
+void EngineHost::fail(const std::string& what) {
+  if (failure_.empty()) failure_ = "host " + std::to_string(settings_.node) + " " + what;
+}
+
+}  // namespace gradplane::ns3_incast

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/ns3/star.h"
+
+#include <ns3/boolean.h>
+#include <ns3/data-rate.h>
+#include <ns3/double.h>
+#include <ns3/internet-stack-helper.h>
+#include <ns3/ipv4-address-helper.h>
+#include <ns3/ipv4-static-routing-helper.h>
+#include <ns3/point-to-point-helper.h>
+#include <ns3/string.h>
+#include <ns3/traffic-control-helper.h>
+
+#include <algorithm>
+#include <string>
+
+namespace gradplane::ns3_incast {
+namespace {
+
+/// A point-to-point frame of ns-3 has two bytes of PPP; a gap makes up for the rest of Ethernet's.
+constexpr std::size_t kPppBytes = 2;
+/// Hosts queue what a window lets go at once; it is their own memory, and not looked at.
+constexpr const char* kHostQueue = "100000p";
+/// Every host has a network of four addresses: its own, and the switch's.
+constexpr std::uint32_t kFirstNetwork = 0x0a000000;
+constexpr std::uint32_t kNetworkAddresses = 4;
+
+std::string bytes_text(std::size_t bytes) {
+  return std::to_string(bytes) + "B";
+}
+
+/// The queue before the receiver's link. A mark needs a queue disc: a device's queue has none.
+ns3::TrafficControlHelper bottleneck(const Scenario& scenario) {
+  ns3::TrafficControlHelper helper;
+  const ns3::StringValue size(bytes_text(scenario.queue_bytes));
+  if (scenario.mark_bytes == 0) {
+    helper.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", size);
+    return helper;
+  }
+  // RED that has no memory and marks all above one threshold (RFC 8257, section 3.1).
+  const auto threshold = static_cast<double>(scenario.mark_bytes);
+  helper.SetRootQueueDisc(
+      "ns3::RedQueueDisc", "MaxSize", size, "MinTh", ns3::DoubleValue(threshold), "MaxTh",
+      ns3::DoubleValue(threshold), "UseEcn", ns3::BooleanValue(true), "UseHardDrop",
+      ns3::BooleanValue(false), "Gentle", ns3::BooleanValue(false), "QW", ns3::DoubleValue(1),
+      "LinkBandwidth", ns3::DataRateValue(ns3::DataRate(scenario.link_bits_per_second)),
+      "LinkDelay", ns3::TimeValue(time_of(scenario.link_delay)));
+  return helper;
+}
+
+ns3::PointToPointHelper link(const Scenario& scenario) {
+  ns3::PointToPointHelper helper;
+  const ns3::DataRate rate(scenario.link_bits_per_second);
+  helper.SetDeviceAttribute("DataRate", ns3::DataRateValue(rate));
+  helper.SetDeviceAttribute("InterframeGap",
+                            ns3::TimeValue(rate.CalculateBytesTxTime(kFrameBytes - kPppBytes)));
+  helper.SetChannelAttribute("Delay", ns3::TimeValue(time_of(scenario.link_delay)));
+  // The queue is the disc's: the device holds the frame that is being sent, and the next.
+  helper.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", ns3::StringValue("1p"));
+  return helper;
+}
+
+}  // namespace
+
+Star::Star(const Scenario& scenario) : switch_(ns3::CreateObject<ns3::Node>()) {
+  hosts_.Create(static_cast<std::uint32_t>(scenario.senders + 1));
+  ns3::InternetStackHelper stack;
+  stack.SetRoutingHelper(ns3::Ipv4StaticRoutingHelper());
+  stack.SetIpv6StackInstall(false);
+  stack.Install(hosts_);
+  stack.Install(switch_);
+  for (std::size_t host = 0; host <= scenario.senders; ++host) connect(host, scenario);
+  queue_->TraceConnectWithoutContext("BytesInQueue", ns3::MakeCallback(&Star::note_depth, this));
+}
+
+void Star::connect(std::size_t index, const Scenario& scenario) {
+  ns3::PointToPointHelper helper = link(scenario);
+  const ns3::NetDeviceContainer ends = helper.Install(host(index), switch_);
+  ns3::TrafficControlHelper plain;
+  plain.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", ns3::StringValue(kHostQueue));
+  others_.Add(plain.Install(ends.Get(0)));
+  if (index == 0) {
+    queue_ = bottleneck(scenario).Install(ends.Get(1)).Get(0);
+  } else {
+    others_.Add(plain.Install(ends.Get(1)));
+  }
+  ns3::Ipv4AddressHelper addresses;
+  const std::uint32_t own = address_of(index).value;
+  addresses.SetBase(ns3::Ipv4Address(own - 1), ns3::Ipv4Mask(~(kNetworkAddresses - 1)));
+  const ns3::Ipv4InterfaceContainer interfaces = addresses.Assign(ends);
+  ns3::Ipv4StaticRoutingHelper routes;
+  routes.GetStaticRouting(host(index)->GetObject<ns3::Ipv4>())
+      ->SetDefaultRoute(interfaces.GetAddress(1), 1);
+}
+
+Ipv4 Star::address_of(std::size_t host) {
+  return {kFirstNetwork + kNetworkAddresses * static_cast<std::uint32_t>(host) + 1};
+}
+
+std::size_t Star::host_of(Ipv4 address) {
+  return (address.value - kFirstNetwork) / kNetworkAddresses;
+}
+
+void Star::note_depth(std::uint32_t, std::uint32_t now) {
+  deepest_bytes_ = std::max(deepest_bytes_, now);
+}
+
+void Star::report(Outcome& outcome) const {
+  const ns3::QueueDisc::Stats& stats = queue_->GetStats();
+  outcome.drops = stats.nTotalDroppedPackets;
+  outcome.marks = stats.nTotalMarkedPackets;
+  outcome.deepest_bytes = deepest_bytes_;
+  for (auto disc = others_.Begin(); disc != others_.End(); ++disc) {
+    outcome.drops_elsewhere += (*disc)->GetStats().nTotalDroppedPackets;
+  }
+}
+
+}  // namespace gradplane::ns3_incast

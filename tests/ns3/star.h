@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+// ns-3 3.37 is C++17: its module headers (core-module.h) do not compile as C++20, these do.
+#include <ns3/node-container.h>
+#include <ns3/queue-disc-container.h>
+#include <ns3/queue-disc.h>
+#include <ns3/simulator.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/base/endpoint.h"
+#include "tests/ns3/scenario.h"
+
+namespace gradplane::ns3_incast {
+
+/// What a frame takes on the wire besides the IP packet: Ethernet with checksum, preamble and gap.
+inline constexpr std::size_t kFrameBytes = 38;
+
+/// Hosts around one switch, in ns-3: host 0 is the receiver. The queue that matters stands in the
+/// switch before the receiver's link; no other may lose anything.
+class Star {
+ public:
+  explicit Star(const Scenario& scenario);
+  Star(const Star&) = delete;
+  Star& operator=(const Star&) = delete;
+
+  ns3::Ptr<ns3::Node> host(std::size_t index) const {
+    return hosts_.Get(static_cast<std::uint32_t>(index));
+  }
+  static Ipv4 address_of(std::size_t host);
+  /// The host with an address of address_of().
+  static std::size_t host_of(Ipv4 address);
+
+  /// What the queues did, into the outcome's fields of that.
+  void report(Outcome& outcome) const;
+
+ private:
+  void connect(std::size_t host, const Scenario& scenario);
+  void note_depth(std::uint32_t before, std::uint32_t now);
+
+  ns3::NodeContainer hosts_;
+  ns3::Ptr<ns3::Node> switch_;
+  ns3::Ptr<ns3::QueueDisc> queue_;  // before the receiver's link
+  ns3::QueueDiscContainer others_;
+  std::uint32_t deepest_bytes_ = 0;
+};
+
+inline ns3::Time time_of(Duration duration) {
+  return ns3::NanoSeconds(static_cast<std::uint64_t>(duration.count_ns()));
+}
+
+/// The virtual clock.
+inline Instant now() {
+  return Instant::from_ns(ns3::Simulator::Now().GetNanoSeconds());
+}
+
+}  // namespace gradplane::ns3_incast
