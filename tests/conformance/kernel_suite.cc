@@ -86,7 +86,7 @@ TEST_CASE("kernel: resolves by ARP, and sends both classes with their code point
   while (kernel.receive(rest, ignored, traffic_class)) {
   }
   send_to_kernel(port, kernel, kKernel, TrafficClass::kControl, from, traffic_class);
-  CHECK(traffic_class == port::kControlDscp << 2);
+  CHECK(traffic_class == (port::kControlDscp << 2 | 2));
 }
 
 TEST_CASE("kernel: what is not on the subnet goes through the gateway") {

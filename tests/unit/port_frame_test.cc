@@ -94,7 +94,7 @@ TEST_CASE("frame: a datagram as it has to be on the wire") {
   CHECK(udp_frame(from_hex("01020304")) == golden);
   const Frame tagged = from_hex(
       "020000000001 020000000002 8100 c007 0800"
-      "45 c0 0020 0000 4000 40 11 2571 0a4d0002 0a4d0001"
+      "45 c2 0020 0000 4000 40 11 256f 0a4d0002 0a4d0001"
       "03e8 07d0 000c db7b 01020304");
   CHECK(udp_frame(from_hex("01020304"), 7, TrafficClass::kControl) == tagged);
 }
