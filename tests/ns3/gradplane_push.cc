@@ -76,7 +76,11 @@ void GradplanePush::on_sender_received(std::span<const std::byte> datagram) {
   wire::ParseError error{};
   const auto packet = wire::parse(datagram, error);
   if (!packet || packet->header.type != wire::PacketType::kPushAck) return;
-  if ((packet->header.flags & wire::kFlagCongestion) != 0) ++marks_heard_;
+  // A total of the sender's own.
+  wire::AckBody body;
+  std::array<std::uint64_t, wire::kMaxAckWords> words{};
+  (void)wire::read_ack(*packet, body, words);
+  marks_heard_ = std::max<std::uint64_t>(marks_heard_, body.marked_packets);
 }
 
 void GradplanePush::on_sender_sent(std::span<const std::byte> datagram) {

@@ -41,7 +41,7 @@ class GradplanePush : public Contestant {
   std::vector<std::vector<bool>> has_block_;  // of each sender, in the current round
   std::vector<std::uint32_t> missing_;        // of each sender
   std::uint64_t sent_bytes_ = 0;              // of pushes, without headers
-  std::uint64_t marks_heard_ = 0;             // acks that told of one
+  std::uint64_t marks_heard_ = 0;             // as acks told the sender that heard of most
 };
 
 }  // namespace gradplane::ns3_incast
