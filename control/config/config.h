@@ -165,6 +165,7 @@ struct Config {
   /// Ranks that attach here must not go on over another transport.
   bool require = false;
   std::size_t round_bytes = 0;
+  bool forward_order = false;  // rounds.order
   /// Payload of a block, the same on every node: with `auto` the largest that fits every node's
   /// MTU.
   std::size_t block_bytes = 0;

@@ -19,6 +19,7 @@ constexpr std::array<std::string_view, 3> kHugePages = {"auto", "never", "requir
 constexpr std::array<std::string_view, 2> kPlanKinds = {"star", "sharded"};
 constexpr std::array<std::string_view, 2> kShardRoots = {"aggregators", "training"};
 constexpr std::array<std::string_view, 2> kIdlePolicies = {"busy", "adaptive"};
+constexpr std::array<std::string_view, 2> kRoundOrders = {"submitted", "forward"};
 constexpr std::array<std::string_view, 4> kLogLevels = {"error", "warn", "info", "debug"};
 static_assert(kPortKinds.size() == static_cast<std::size_t>(PortKind::kLoopback) + 1);
 static_assert(kHugePages.size() == static_cast<std::size_t>(HugePages::kRequire) + 1);
@@ -280,6 +281,15 @@ constexpr Option kOptions[] = {
      .default_text = "4 MiB",
      .summary = "Memory of one round in a rank's arena; larger buckets are cut into rounds.",
      .store = [](const Target& t, const Value& v) { t.config->round_bytes = as<std::size_t>(v); }},
+    {.path = "rounds.order",
+     .type = kChoice,
+     .choices = kRoundOrders,
+     .default_text = "submitted",
+     .summary = "Which of several rounds that wait goes first. `submitted`: the oldest; `forward`: "
+                "of an iteration the newest, because the next forward pass begins with the layers "
+                "whose gradients come last. DDP waits for all of them, so that nothing is gained "
+                "there. Every node should have the same.",
+     .store = [](const Target& t, const Value& v) { t.config->forward_order = v.number != 0; }},
     {.path = "block.bytes",
      .type = kSizeOrAuto,
      .min = kMinBlockBytes,

@@ -27,6 +27,11 @@ class Iteration {
   /// So many of them have arrived there, or never will (MLTCP would else never see its end). What
   /// is left of an older iteration does not count.
   void on_settled(std::size_t slot, std::uint16_t peer, std::uint32_t blocks);
+  /// Of the round that was opened last in the slot: whether its iteration came before that of the
+  /// other slot's round.
+  bool is_earlier(std::size_t slot, std::size_t other) const {
+    return static_cast<std::int32_t>(slot_number_[slot] - slot_number_[other]) < 0;
+  }
   /// 0 to 1.
   double ratio(std::uint16_t peer) const;
 

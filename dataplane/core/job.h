@@ -199,7 +199,8 @@ class Job {
     std::uint16_t edge = kNoPeer;
     std::size_t slot = 0;
   };
-  Work oldest_work(std::uint16_t peer) const;
+  Work next_work(std::uint16_t peer) const;
+  bool goes_before(const Work& work, const Work& other, bool by_age) const;
   Instant next_send_to(std::uint16_t peer) const;
   std::uint16_t waiting_for(std::uint16_t peer) const;
   Outgoing write_block(OutEdge& edge, std::size_t slot, std::span<std::byte> out, Instant now);
@@ -221,7 +222,7 @@ class Job {
   std::uint16_t lossy_slots_ = 0;  // slots with a round that may close without all blocks
   std::vector<Flow> flows_;
   std::vector<Marks> marks_;                     // by peer
-  std::optional<Iteration> iteration_;           // where a controller wants to know
+  std::optional<Iteration> iteration_;           // where a controller or the order asks for it
   std::optional<Iteration> incoming_;            // of all peers as one; where this node grants
   std::vector<CreditLine> credits_;              // by peer
   GrantScheduler* grants_ = nullptr;             // of what peers send here

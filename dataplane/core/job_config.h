@@ -74,7 +74,10 @@ struct JobConfig {
   std::size_t residual_bytes = kMaxResidualBytes;
   CongestionSettings congestion;
   bool grants = false;  // who receives says who may send
-  double weight = 1;    // beside other jobs, where the policy of grants asks for it
+  /// Of several rounds of an iteration that wait, the newest goes first: gradients come from the
+  /// last layer to the first, and the next forward pass begins with the first.
+  bool forward_order = false;
+  double weight = 1;  // beside other jobs, where the policy of grants asks for it
 
   std::uint64_t total_weight() const {
     std::uint64_t sum = 0;

@@ -79,7 +79,7 @@ Job::Job(JobConfig config)
     credits_.emplace_back(peer.unscheduled_bits_per_second);
   }
   sources_.reserve(config_.peers.size());
-  if (config_.congestion.mltcp) iteration_.emplace(config_.peers.size());
+  if (config_.congestion.mltcp || config_.forward_order) iteration_.emplace(config_.peers.size());
   if (config_.grants) incoming_.emplace(1);
 }
 

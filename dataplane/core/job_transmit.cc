@@ -36,6 +36,10 @@ std::uint16_t round_trip_to(const Flow& flow) {
   return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, UINT16_MAX));
 }
 
+/// In forward order one block in so many goes by age: a peer that is behind takes no results of
+/// newer rounds, and these, sent again and again, would keep the older one from it for ever.
+constexpr std::uint64_t kByAge = 8;
+
 /// Unanswered probes after which the window shrinks.
 constexpr std::uint8_t kSilentAfterProbes = 2;
 
@@ -119,24 +123,25 @@ bool Job::waits_for_closing(const Round& round, const InEdge& edge) const {
   return !edges_.out[edges_.push_out_of_tree[edge.tree]].senders[slot].settled();
 }
 
-Job::Work Job::oldest_work(std::uint16_t peer) const {
+Job::Work Job::next_work(std::uint16_t peer) const {
+  const bool by_age = !config_.forward_order || counters_.blocks_sent % kByAge == kByAge - 1;
   Work best;
-  std::uint32_t best_round = 0;
   for (const std::uint16_t index : edges_.out_of_peer[peer]) {
-    const OutEdge& edge = edges_.out[index];
-    for (unsigned bits = edge.queued; bits != 0; bits &= bits - 1) {
-      const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
-      const std::uint32_t round = rounds_[slot].id;
-      const auto newer = static_cast<std::int32_t>(round - best_round);
-      // Of the same round results go first: they let somebody finish.
-      const bool better = best.edge == kNoPeer || newer < 0 ||
-                          (newer == 0 && edge.type == wire::PacketType::kResult);
-      if (!better) continue;
-      best = {index, slot};
-      best_round = round;
+    for (unsigned bits = edges_.out[index].queued; bits != 0; bits &= bits - 1) {
+      const Work work{index, static_cast<std::size_t>(std::countr_zero(bits))};
+      if (best.edge == kNoPeer || goes_before(work, best, by_age)) best = work;
     }
   }
   return best;
+}
+
+bool Job::goes_before(const Work& work, const Work& other, bool by_age) const {
+  const auto newer = static_cast<std::int32_t>(rounds_[work.slot].id - rounds_[other.slot].id);
+  // Of the same round results go first: they let somebody finish.
+  if (newer == 0) return edges_.out[work.edge].type == wire::PacketType::kResult;
+  if (by_age) return newer < 0;
+  if (iteration_->is_earlier(work.slot, other.slot)) return true;
+  return newer > 0 && !iteration_->is_earlier(other.slot, work.slot);
 }
 
 std::optional<Job::Outgoing> Job::poll_data(std::span<std::byte> out, Instant now) {
@@ -144,7 +149,7 @@ std::optional<Job::Outgoing> Job::poll_data(std::span<std::byte> out, Instant no
   for (std::size_t i = 0; i < peers; ++i) {
     const auto peer = static_cast<std::uint16_t>((next_peer_ + i) % peers);
     if (next_send_to(peer) > now) continue;
-    const Work work = oldest_work(peer);
+    const Work work = next_work(peer);
     if (work.edge == kNoPeer) {
       flows_[peer].note_app_limited();
       continue;

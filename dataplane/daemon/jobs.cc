@@ -25,6 +25,7 @@ core::JobConfig job_config(const config::Config& config, const session::InstallJ
   job.key = order.packet_key;
   job.block_bytes = config.block_bytes;
   job.round_bytes = config.round_bytes;
+  job.forward_order = config.forward_order;
   const config::GatherConfig& gather = config.gather;
   job.compensation = gather.compensation;
   job.close_limits.floor = static_cast<float>(gather.floor_ppm) / 1e6F;

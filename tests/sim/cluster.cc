@@ -87,6 +87,7 @@ class Simulation {
                            .absent_after = scenario_.tolerance.absent_after};
     config.congestion = scenario_.congestion;
     config.grants = scenario_.grants;
+    config.forward_order = scenario_.forward_order;
     engine::fill_local_plan(config, scenario_.plan, member.node,
                             std::vector<std::uint64_t>(scenario_.plan.members.size(), rate));
     return config;

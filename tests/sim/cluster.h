@@ -41,6 +41,7 @@ struct Scenario {
   bool paced = true;          // nodes know their link's rate
   bool grants = false;        // who receives says who may send
   bool buffer_known = false;  // nodes know the queue before their downlink
+  bool forward_order = false;
   CongestionSettings congestion;
   Duration limit = Duration::seconds(60);  // virtual; a run that takes longer has hung
   Tolerance tolerance;

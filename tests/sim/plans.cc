@@ -115,6 +115,7 @@ Scenario random_scenario(std::uint64_t seed) {
   if (dice.coin()) s.link.mark_bytes = s.link.queue_bytes / 4;
   s.grants = dice.coin();
   s.buffer_known = dice.coin();
+  s.forward_order = dice.coin();
   return s;
 }
 

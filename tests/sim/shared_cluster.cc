@@ -39,10 +39,13 @@ class SharedRank {
         submissions_(channel_->channel.submissions()),
         completions_(channel_->channel.completions()),
         random_(seed * 1000003 + job_index),  // ranks of a job compute alike
-        begin_at_(Instant() + job.start) {}
+        own_random_(seed * 7919 + rank),
+        next_at_(Instant() + job.start) {}
 
   bool done() const { return iteration_ == job_.iterations; }
-  Instant next_deadline() const { return left_ > 0 || done() ? Instant::never() : begin_at_; }
+  Instant next_deadline() const {
+    return submitted_ == job_.buckets || done() ? Instant::never() : next_at_;
+  }
 
   bool step(Instant now) {
     bool any = false;
@@ -51,36 +54,43 @@ class SharedRank {
       any = true;
       take(completion, now);
     }
-    if (next_deadline() <= now) {
+    while (next_deadline() <= now) {
       any = true;
-      begin(now);
+      submit(now);
     }
     return any;
   }
 
  private:
-  void begin(Instant now) {
+  static double varied(double deviation, std::mt19937_64& random) {
+    std::normal_distribution<double> noise(0, deviation);
+    return deviation > 0 ? std::max(0.0, 1 + noise(random)) : 1;
+  }
+  static Duration scaled(Duration time, double factor) {
+    return Duration::ns(static_cast<std::int64_t>(static_cast<double>(time.count_ns()) * factor));
+  }
+
+  void submit(Instant now) {
     auto& iterations = outcome_.iterations[index_];
     auto& ends = outcome_.bucket_ends[index_];
     if (iterations.size() == iteration_) {
       iterations.push_back({now, now});
       ends.emplace_back(job_.buckets);
     }
-    left_ = job_.buckets;
-    for (std::uint32_t b = 0; b < job_.buckets; ++b) {
-      const std::uint32_t round = iteration_ * job_.buckets + b;
-      const float value = value_of(round, rank_);
-      std::byte* at = channel_->channel.slot(round).data();
-      for (std::uint32_t e = 0; e < job_.elements; ++e) {
-        std::memcpy(at + e * sizeof value, &value, sizeof value);
-      }
-      (void)submissions_.push({.round = round,
-                               .elements = job_.elements,
-                               .element_type = static_cast<std::uint8_t>(ElementType::kFloat32),
-                               .flags = 0,
-                               .reserved = 0,
-                               .bucket = b + 1});
+    const std::uint32_t round = iteration_ * job_.buckets + submitted_;
+    const float value = value_of(round, rank_);
+    std::byte* at = channel_->channel.slot(round).data();
+    for (std::uint32_t e = 0; e < job_.elements; ++e) {
+      std::memcpy(at + e * sizeof value, &value, sizeof value);
     }
+    ++submitted_;
+    (void)submissions_.push({.round = round,
+                             .elements = job_.elements,
+                             .element_type = static_cast<std::uint8_t>(ElementType::kFloat32),
+                             .flags = 0,
+                             .reserved = 0,
+                             .bucket = submitted_});
+    next_at_ = now + scaled(job_.bucket_gap, varied(job_.skew, own_random_));
   }
 
   void take(const ipc::Completion& completion, Instant now) {
@@ -94,14 +104,12 @@ class SharedRank {
     }
     Instant& ended = outcome_.bucket_ends[index_][iteration_][completion.round % job_.buckets];
     ended = std::max(ended, now);
-    if (--left_ > 0) return;
+    if (++completed_ < job_.buckets) return;
     Instant& end = outcome_.iterations[index_][iteration_].end;
     end = std::max(end, now);
     ++iteration_;
-    std::normal_distribution<double> noise(0, job_.jitter);
-    const double factor = job_.jitter > 0 ? std::max(0.0, 1 + noise(random_)) : 1;
-    begin_at_ = now + Duration::ns(static_cast<std::int64_t>(
-                          static_cast<double>(job_.compute.count_ns()) * factor));
+    submitted_ = completed_ = 0;
+    next_at_ = now + scaled(job_.compute, varied(job_.jitter, random_));
   }
 
   const SharedJob& job_;
@@ -113,9 +121,11 @@ class SharedRank {
   ipc::RingProducer<ipc::Submission> submissions_;
   ipc::RingConsumer<ipc::Completion> completions_;
   std::mt19937_64 random_;
-  Instant begin_at_;
+  std::mt19937_64 own_random_;
+  Instant next_at_;
   std::uint32_t iteration_ = 0;
-  std::uint32_t left_ = 0;
+  std::uint32_t submitted_ = 0;  // buckets
+  std::uint32_t completed_ = 0;  // buckets
 };
 
 struct Host {
@@ -183,6 +193,7 @@ class SharedCluster {
     config.congestion = s_.jobs[j].congestion;
     config.grants = s_.grants;
     config.weight = s_.jobs[j].weight;
+    config.forward_order = s_.forward_order;
     engine::fill_local_plan(config, plan_, member.node,
                             std::vector<std::uint64_t>(plan_.members.size(), rate));
     std::vector<std::shared_ptr<engine::RankChannel>> channels;

@@ -19,7 +19,9 @@ struct SharedJob {
   Duration compute;
   double jitter = 0;  // standard deviation of the compute time, as a part of it
   std::uint32_t iterations = 10;
-  std::uint32_t buckets = 4;   // that a rank submits at a time
+  std::uint32_t buckets = 4;   // of an iteration
+  Duration bucket_gap;         // between two buckets of a rank; 0: all at once
+  double skew = 0;             // standard deviation of each rank's gaps, as a part of them
   std::uint32_t elements = 0;  // fp32, of a bucket
   double weight = 1;
   CongestionSettings congestion = {};
@@ -33,6 +35,7 @@ struct SharedScenario {
   bool grants = false;
   bool buffer_known = true;
   bool paced = true;  // nodes know their link's rate
+  bool forward_order = false;
   GrantSettings grant_settings;
   std::vector<SharedJob> jobs;
   Duration limit = Duration::seconds(600);

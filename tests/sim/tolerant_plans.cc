@@ -212,6 +212,7 @@ Scenario random_tolerant_scenario(std::uint64_t seed) {
   if (s.tolerance.absent_after == Duration{}) s.congestion = dice.congestion();
   s.grants = dice.coin();
   s.buffer_known = dice.coin();
+  s.forward_order = dice.coin();
   return s;
 }
 

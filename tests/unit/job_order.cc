@@ -16,7 +16,7 @@ constexpr std::uint32_t kBlocks = 12;
 constexpr std::uint32_t kElements = kBlocks * 128;
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 
-CoreNode leaf(std::uint16_t self, std::uint32_t first_round) {
+core::JobConfig leaf_config(std::uint16_t self, std::uint32_t first_round) {
   core::JobConfig config;
   config.job = config.epoch = 1;
   config.self = self;
@@ -27,7 +27,11 @@ CoreNode leaf(std::uint16_t self, std::uint32_t first_round) {
   config.peers = {{.node = 0}};
   config.trees = {{.member = true, .parent = 0, .children = {}, .share = {0, 1}}};
   config.local_ranks = {{.arena = nullptr, .rank = self}};
-  return CoreNode(std::move(config));
+  return config;
+}
+
+CoreNode leaf(std::uint16_t self, std::uint32_t first_round) {
+  return CoreNode(leaf_config(self, first_round));
 }
 
 std::vector<std::uint32_t> order(std::uint16_t self, std::uint32_t round) {
@@ -62,6 +66,37 @@ TEST_CASE("an older round goes before a newer one, whatever was submitted first"
   REQUIRE(sent.size() == 2);
   CHECK(sent[0].header().round == 0xffff'ffff);
   CHECK(sent[1].header().round == 0);
+}
+
+TEST_CASE("in forward order an iteration's newest round goes first, after all older iterations") {
+  core::JobConfig config = leaf_config(1, 0xffff'ffff);
+  config.forward_order = true;
+  CoreNode node(std::move(config));
+  const auto submit = [&](std::uint32_t round, std::uint32_t bucket) {
+    REQUIRE(node.job().submit(0, round, 128, ElementType::kFloat32, bucket) ==
+            core::SubmitResult::kAccepted);
+  };
+  submit(0xffff'ffff, 1);
+  submit(0, 2);
+  submit(1, 0);  // of no bucket: of the iteration in which it comes
+  submit(2, 1);  // the next iteration
+  submit(3, 2);
+  std::vector<std::uint32_t> rounds;
+  for (const Sent& sent : node.drain(kStart)) rounds.push_back(sent.header().round);
+  CHECK(rounds == std::vector<std::uint32_t>{1, 0, 0xffff'ffff, 3, 2});
+}
+
+TEST_CASE("in forward order the oldest round is not forgotten") {
+  core::JobConfig config = leaf_config(1, 0);
+  config.forward_order = true;
+  CoreNode node(std::move(config));
+  for (std::uint32_t round = 0; round < 10; ++round) {
+    REQUIRE(node.job().submit(0, round, 128, ElementType::kFloat32, round + 1) ==
+            core::SubmitResult::kAccepted);
+  }
+  std::vector<std::uint32_t> rounds;
+  for (const Sent& sent : node.drain(kStart)) rounds.push_back(sent.header().round);
+  CHECK(rounds == std::vector<std::uint32_t>{9, 8, 7, 6, 5, 4, 3, 0, 2, 1});
 }
 
 TEST_CASE("the last block of an edge says so, and a retransmission is marked") {
