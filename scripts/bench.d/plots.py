@@ -43,6 +43,41 @@ def series_along(entries, key):
             yield group
 
 
+def label_ratios(axes):
+    """A logarithmic axis of times over the bound, with numbers that people use."""
+    axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
+    axes.set_yscale("log")
+    low, high = 0.9, axes.get_ylim()[1]
+    axes.set_ylim(low, high)
+    axes.set_yticks([t for t in PLAIN_TICKS if low < t < high], minor=False)
+    axes.set_yticks([], minor=True)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.grid(True, axis="y", alpha=0.25)
+
+
+def draw_senders(entries, title, path):
+    """Of `ns3`: a column for each number of senders, a line for each contestant; TCP is dashed."""
+    figure, axes = plt.subplots(figsize=(8, 4))
+    senders = sorted({entry["case"]["senders"] for entry in entries})
+    names = list(dict.fromkeys(entry["contestant"] for entry in entries))
+    for colour, name in zip(itertools.cycle(COLOURS), names):
+        mine = sorted((e for e in entries if e["contestant"] == name),
+                      key=lambda e: e["case"]["senders"])  # fmt: skip
+        x = [senders.index(entry["case"]["senders"]) for entry in mine]
+        style = "--" if name.startswith("tcp-") else "-"
+        axes.plot(x, [entry["over_bound"] for entry in mine], label=name, color=colour,
+                  linestyle=style, marker="o", markersize=4, linewidth=1.4)  # fmt: skip
+    axes.set_xticks(range(len(senders)), [str(count) for count in senders])
+    axes.set_xlabel("senders")
+    axes.set_ylabel("push / bound, median round")
+    label_ratios(axes)
+    axes.set_title(title, fontsize=9)
+    axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
+    figure.tight_layout()
+    figure.savefig(path)
+    plt.close(figure)
+
+
 def draw(group, key, path):
     """A column for each value of `key`, a line for each contestant."""
     figure, axes = plt.subplots(figsize=(8, 4))
@@ -58,17 +93,10 @@ def draw(group, key, path):
         high = [e["p99_over_bound"] - e["over_bound"] for e in shown]
         axes.errorbar(x, y, yerr=[low, high], label=name, color=colour, marker="o", markersize=4,
                       capsize=3, linewidth=1.4)  # fmt: skip
-    axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
     axes.set_xticks(range(len(values)), [AXES[key](value) for value in values])
     axes.set_xlabel(TITLES[key])
     axes.set_ylabel("time / bound, median to p99")
-    axes.set_yscale("log")
-    low, high = 0.9, axes.get_ylim()[1]
-    axes.set_ylim(low, high)
-    axes.set_yticks([t for t in PLAIN_TICKS if low < t < high], minor=False)
-    axes.set_yticks([], minor=True)
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.grid(True, axis="y", alpha=0.25)
+    label_ratios(axes)
     axes.set_title(cases.label({**group[0]["case"], **neutral(key)}, without=key), fontsize=9)
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     figure.tight_layout()

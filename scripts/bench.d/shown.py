@@ -10,7 +10,7 @@ import report
 
 # Each is a module: DESCRIPTION, and either run(options), which gives the entries, or what
 # bench.measure() asks for.
-NAMES = ("allreduce", "incast", "ltp", "interleave", "train", "accuracy")
+NAMES = ("allreduce", "incast", "ltp", "interleave", "train", "accuracy", "ns3")
 
 
 def cell(entry):
