@@ -150,7 +150,7 @@ class Contestant:
         log = self.logs / f"{label}.log"
         self.processes.append(processes.Process(label, host, command, log, environment))
 
-    def _add_rank_programs(self, nodes, compensation):
+    def _add_rank_programs(self, nodes, *options):
         """tests/peers/gradplane_ranks for every worker, as one job."""
         program = self.build / PEERS / "gradplane_ranks"
         if not os.access(program, os.X_OK):
@@ -158,8 +158,7 @@ class Contestant:
         key = secrets.token_hex(16)
         for rank, host in enumerate(self.workers):
             command = [program, "--socket", nodes.socket(host.name), "--key", key,
-                       "--rank", rank, "--world", len(self.workers),
-                       "--compensation", compensation,
+                       "--rank", rank, "--world", len(self.workers), *options,
                        "--commands", self._ranks.commands_path(rank),
                        "--answers", self._ranks.answers_path(rank)]  # fmt: skip
             self._add(f"rank-{rank}", host, command)
@@ -341,7 +340,7 @@ class JobOfDaemons(Contestant):
         self._nodes, self._compensation = nodes, compensation
 
     def _start(self, rate_bits):
-        self._add_rank_programs(self._nodes, self._compensation)
+        self._add_rank_programs(self._nodes, "--compensation", self._compensation)
 
     def why_dead(self):
         try:
@@ -370,7 +369,7 @@ class TolerantContestant(GradplaneContestant):
         self.name = f"gradplane-{plan}-{name}"
 
     def _start_ranks(self):
-        self._add_rank_programs(self.nodes, self._compensation)
+        self._add_rank_programs(self.nodes, "--compensation", self._compensation)
 
     def round(self, *arguments, **options):
         answers = super().round(*arguments, **options)

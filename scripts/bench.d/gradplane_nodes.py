@@ -27,7 +27,6 @@ control:
 port:
   kind: af_packet
   interface: {interface}
-  link_rate: {rate_bits} bit/s
 {port}cluster:
   udp_port: {udp_port}
   key_file: {key_file}
@@ -36,7 +35,7 @@ port:
 {nodes}plan:
   kind: {plan}
 {extra}"""
-NODE = "    - {{name: {name}, address: {address}/16, aggregate: {aggregate}}}\n"
+NODE = "    - {{name: {name}, address: {address}/16, aggregate: {aggregate}{own}}}\n"
 
 
 def own_name(host, number):
@@ -61,11 +60,26 @@ def permanent_neighbours(namespace):
     ]
 
 
+def node_lines(lab, server, own, own_settings):
+    """The list of nodes as the file of `own` has it."""
+    return "".join(
+        NODE.format(
+            name=host.name,
+            address=host.dataplane_address,
+            aggregate="true" if host.name == server else "false",
+            own=own_settings if host is own else "",
+        )
+        for host in lab.hosts.values()
+    )
+
+
 class GradplaneNodes:
     """`server` coordinates, and with `star` is the root; with `sharded` the ranks' hosts are."""
 
-    def __init__(self, build, lab, server, plan, rate_bits, logs, number, extra="", port=""):
-        """`extra` is more of the YAML file, and `port` more of its section `port`: whole lines."""
+    def __init__(self, build, lab, server, plan, rate_bits, logs, number, extra="", port="",
+                 tells_links=True):  # fmt: skip
+        """`extra` is more of the YAML file, and `port` more of its section `port`: whole lines. No
+        node knows another's link unless `tells_links`; its own is paced in any case."""
         self._cli = build / CLI
         for needed in (build / DAEMON, self._cli):
             if not os.access(needed, os.X_OK):
@@ -81,14 +95,9 @@ class GradplaneNodes:
         key_file.write_text(secrets.token_hex(16) + "\n")
         if plan == "sharded":
             plan = "sharded\n  roots: training"
-        nodes = "".join(
-            NODE.format(
-                name=host.name,
-                address=host.dataplane_address,
-                aggregate="true" if host.name == server else "false",
-            )
-            for host in lab.hosts.values()
-        )
+        rate = f"link_rate: {rate_bits} bit/s"
+        port = (f"  {rate}\n" if tells_links else "") + port
+        own_rate = "" if tells_links else f", port: {{{rate}}}"
         self._neighbours = {
             host.namespace: permanent_neighbours(host.namespace) for host in lab.hosts.values()
         }
@@ -97,9 +106,9 @@ class GradplaneNodes:
             interface = own_name(host, number)
             config = logs / f"{host.name}.yaml"
             config.write_text(CONFIG.format(
-                socket=self.socket(host.name), interface=interface, rate_bits=rate_bits,
-                udp_port=udp_port, key_file=key_file, server=server, nodes=nodes, plan=plan,
-                extra=extra, port=port,
+                socket=self.socket(host.name), interface=interface, port=port, udp_port=udp_port,
+                key_file=key_file, server=server, plan=plan, extra=extra,
+                nodes=node_lines(lab, server, host, own_rate),
             ))  # fmt: skip
             command = [build / DAEMON, "--config", config, "--node", host.name]
             self.processes[host.name] = processes.Process(

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// One rank over gradplane without a framework, for measurements of rounds that may lack something:
-// its messages are gradient buckets with tensors, and it finds out which ranks are in each block.
+// One rank over gradplane without a framework. For measurements of rounds that may lack something
+// its messages are gradient buckets with tensors, and it finds out which ranks are in each block;
+// with --exact they are what all peers send, and every element must be the sum of all.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -40,7 +41,8 @@ struct Options {
   std::string key;
   std::uint32_t rank = 0;
   std::uint32_t world = 0;
-  std::string compensation;
+  bool exact = false;
+  std::string compensation = "rescale";
   std::size_t block_bytes = gradplane::kDefaultBlockBytes;
   std::string commands_path;
   std::string answers_path;
@@ -69,6 +71,8 @@ class Rank final : public peers::Participant {
  private:
   /// Each of at most so many elements.
   const std::vector<Slice>& slices_of(std::size_t elements, std::size_t slice_elements);
+  void register_tensors(Slice& slice, std::span<const peers::MessageTensor> tensors);
+  void fill(std::span<float> data, std::uint64_t seed) const;
   void submit(std::span<const float> data, const Slice& slice);
   /// Waits for one completion; which slice it is of.
   std::size_t take(std::span<float> data, std::span<const Slice> slices);
@@ -79,7 +83,7 @@ class Rank final : public peers::Participant {
   [[noreturn]] void fail(const std::string& what) const;
 
   const Options& options_;
-  peers::RankCode code_;
+  std::optional<peers::RankCode> code_;  // none: nothing may be missing
   gp_session* session_ = nullptr;
   std::size_t round_elements_ = 0;
   /// By the elements of the message, and of a slice.
@@ -90,8 +94,8 @@ class Rank final : public peers::Participant {
   std::uint64_t partial_blocks_ = 0;  // of this message, as the daemon says
 };
 
-Rank::Rank(const Options& options)
-    : options_(options), code_(options.world, options.compensation == "rescale") {
+Rank::Rank(const Options& options) : options_(options) {
+  if (!options.exact) code_.emplace(options.world, options.compensation == "rescale");
   const auto key = gradplane::protocol::job_key_from_hex(options.key);
   if (!key) throw std::runtime_error("--key: 32 hex digits");
   gp_attach_options attach{};
@@ -118,7 +122,8 @@ void Rank::fail(const std::string& what) const {
   throw std::runtime_error(*why != '\0' ? what + ": " + why : what);
 }
 
-/// Cuts a message and tells the daemon of its tensors, the first time that it has this size.
+/// Cuts a message, and tells the daemon of its tensors if it has any, the first time that it has
+/// this size.
 const std::vector<Slice>& Rank::slices_of(std::size_t elements, std::size_t slice_elements) {
   std::vector<Slice>& slices = slices_[{elements, slice_elements}];
   if (!slices.empty()) return slices;
@@ -126,19 +131,29 @@ const std::vector<Slice>& Rank::slices_of(std::size_t elements, std::size_t slic
   for (std::size_t offset = 0; offset < elements; offset += slice_elements) {
     Slice slice{.offset_elements = offset,
                 .elements = std::min(slice_elements, elements - offset),
-                .bucket = ++last_bucket_,
+                .bucket = 0,
                 .tensors = {}};
-    slice.tensors = peers::tensors_within(tensors, offset, slice.elements);
-    std::vector<gp_tensor> named;
-    for (const auto& t : slice.tensors) {
-      named.push_back({t.name.c_str(), t.offset_elements, t.elements});
-    }
-    if (gp_register_bucket(session_, slice.bucket, kFp32, named.data(), named.size()) != GP_OK) {
-      fail("bucket " + std::to_string(slice.bucket) + " is not taken");
-    }
+    if (code_) register_tensors(slice, tensors);
     slices.push_back(std::move(slice));
   }
   return slices;
+}
+
+void Rank::register_tensors(Slice& slice, std::span<const peers::MessageTensor> tensors) {
+  slice.bucket = ++last_bucket_;
+  slice.tensors = peers::tensors_within(tensors, slice.offset_elements, slice.elements);
+  std::vector<gp_tensor> named;
+  for (const auto& t : slice.tensors) {
+    named.push_back({t.name.c_str(), t.offset_elements, t.elements});
+  }
+  if (gp_register_bucket(session_, slice.bucket, kFp32, named.data(), named.size()) != GP_OK) {
+    fail("bucket " + std::to_string(slice.bucket) + " is not taken");
+  }
+}
+
+void Rank::fill(std::span<float> data, std::uint64_t seed) const {
+  if (code_) return code_->fill(data, seed, options_.rank);
+  peers::fill(data, seed, options_.rank);
 }
 
 void Rank::submit(std::span<const float> data, const Slice& slice) {
@@ -191,13 +206,17 @@ void Rank::greet() {
 std::optional<peers::Missing> Rank::judge(std::span<const float> data, std::uint64_t seed,
                                           std::span<const Slice> slices) const {
   peers::Missing missing;
+  if (!code_) {
+    const bool is_whole = peers::is_sum(data, seed, options_.world);
+    return is_whole ? std::optional(missing) : std::nullopt;
+  }
   const std::size_t block_elements = options_.block_bytes / sizeof(float);
   for (const Slice& slice : slices) {
     std::vector<peers::RankSet> sets;
     for (std::size_t at = 0; at < slice.elements; at += block_elements) {
       const std::size_t index = slice.offset_elements + at;
       const auto block = data.subspan(index, std::min(block_elements, slice.elements - at));
-      const auto set = code_.ranks_in(block, seed, index);
+      const auto set = code_->ranks_in(block, seed, index);
       if (!set) return std::nullopt;
       sets.push_back(*set);
     }
@@ -210,7 +229,7 @@ nlohmann::json Rank::run_round(const peers::Round& round) {
   if (round.push_only) throw std::runtime_error("gradplane has no push without a result");
   peers::RoundClock clock;
   std::vector<float> data(round.bytes / sizeof(float));
-  code_.fill(data, round.seed, options_.rank);
+  fill(data, round.seed);
   const auto& slices = slices_of(data.size(), round_elements_);
   clock.start(round.at_ns);
   reduce(data, slices);
@@ -221,7 +240,7 @@ nlohmann::json Rank::run_round(const peers::Round& round) {
   const bool is_correct = missing && missing->partial_blocks == partial_blocks_;
   auto answer = peers::round_answer(options_.rank, clock, is_correct, data);
   answer["partial_blocks"] = partial_blocks_;
-  if (!missing) return answer;
+  if (!missing || !code_) return answer;
   answer["missing_share"] =
       static_cast<double>(missing->missing_count) / static_cast<double>(missing->expected_count);
   answer["worst_missing_share"] = missing->worst_share;
@@ -232,15 +251,14 @@ nlohmann::json Rank::train(const peers::Training& training) {
   std::vector<float> data(training.bytes / sizeof(float));
   const std::size_t bucket_elements = (data.size() + training.buckets - 1) / training.buckets;
   const auto& slices = slices_of(data.size(), std::min(bucket_elements, round_elements_));
-  return peers::run_training(
-      options_.rank, training,
-      {.prepare = [&](std::uint64_t seed) { code_.fill(data, seed, options_.rank); },
-       .reduce = [&] { reduce(data, slices); },
-       .is_right =
-           [&](std::uint64_t seed) {
-             const auto missing = judge(data, seed, slices);
-             return missing && missing->missing_count == 0;
-           }});
+  return peers::run_training(options_.rank, training,
+                             {.prepare = [&](std::uint64_t seed) { fill(data, seed); },
+                              .reduce = [&] { reduce(data, slices); },
+                              .is_right =
+                                  [&](std::uint64_t seed) {
+                                    const auto missing = judge(data, seed, slices);
+                                    return missing && missing->missing_count == 0;
+                                  }});
 }
 
 int run(const Options& options) {
@@ -262,15 +280,20 @@ int main(int argc, char** argv) {
   app.add_option("--rank", o.rank, "from 0")->required();
   app.add_option("--world", o.world, "how many ranks")
       ->required()
-      ->check(CLI::Range(std::uint32_t{1}, peers::kMaxCodedRanks));
+      ->check(CLI::Range(std::uint32_t{1}, static_cast<std::uint32_t>(gradplane::kMaxRanks)));
+  app.add_flag("--exact", o.exact, "nothing may be missing");
   app.add_option("--compensation", o.compensation, "as the daemons have it")
-      ->required()
       ->check(CLI::IsMember({"zero", "rescale"}));
   app.add_option("--block-bytes", o.block_bytes, "as the daemons have it")
       ->check(CLI::Range(gradplane::kMinBlockBytes, gradplane::kMaxBlockBytes));
   app.add_option("--commands", o.commands_path, "FIFO; default: stdin");
   app.add_option("--answers", o.answers_path, "FIFO; default: stdout");
   CLI11_PARSE(app, argc, argv);
+  if (!o.exact && o.world > peers::kMaxCodedRanks) {
+    std::fprintf(stderr, "gradplane_ranks: --world: above %u ranks only with --exact\n",
+                 peers::kMaxCodedRanks);
+    return 1;
+  }
   try {
     return run(o);
   } catch (const std::exception& e) {
