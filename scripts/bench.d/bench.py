@@ -3,6 +3,7 @@
 """Runs one benchmark; scripts/bench starts it, see there."""
 
 import argparse
+import contextlib
 import os
 import pathlib
 import re
@@ -21,9 +22,12 @@ import meters  # noqa: E402
 import netlab  # noqa: E402
 import report  # noqa: E402
 import shown  # noqa: E402
+import victim as victims  # noqa: E402
 
 # However large a case is, each contestant has time for a few rounds at the bound.
 LIMIT_BOUNDS = 3
+# How long the victim flow is measured in a case before anybody has a round.
+VICTIM_IDLE_SECONDS = 1
 
 
 def parse_arguments():
@@ -121,21 +125,53 @@ def set_links(lab, case):
             lab.set(host["name"], direction, {"loss": "0 %", **host[direction]})
 
 
+def is_asked(module, contestant, case):
+    return not hasattr(module, "is_asked") or module.is_asked(contestant.name, case)
+
+
+def chosen_of(module, group, options):
+    """Those that some case of the group asks."""
+    return [
+        contestant
+        for contestant in module.make_contestants(options.quick)
+        if options.contestant.search(contestant.name)
+        and any(is_asked(module, contestant, case) for case in group)
+    ]
+
+
+@contextlib.contextmanager
+def lab_of(module, case):
+    """The emulated network of a case, and the victim flow through it where the module wants one."""
+    names = [f"h{index}" for index in range(case["hosts"])]
+    network = cases.network(case, names)
+    has_victim = getattr(module, "HAS_VICTIM", False)
+    if has_victim:
+        link = {"delay": network["hosts"][0]["up"]["delay"]}
+        network["hosts"].append({"name": victims.HOST, "up": link, "down": link})
+    run = f"bench{os.getpid() % 100000}"
+    with emulated_lab.EmulatedLab(run, network) as lab, contextlib.ExitStack() as stack:
+        victim = None
+        if has_victim:
+            sender = lab.hosts.pop(victims.HOST)  # no contestant's
+            server = lab.hosts[names[0]]
+            victim = stack.enter_context(
+                victims.VictimFlow(sender.namespace, server.namespace, server.kernel_address)
+            )
+        yield lab, victim
+
+
 def measure(module, group, options, machine, progress, done):
     """Cases with the same hosts, one after the other, by contestants that are started once; calls
     `done` with the entries of each. Gives {contestant: why all its entries are void}."""
     quick = options.quick
-    chosen = [c for c in module.make_contestants(quick) if options.contestant.search(c.name)]
-    names = [f"h{index}" for index in range(group[0]["hosts"])]
-    run = f"bench{os.getpid() % 100000}"
-    with emulated_lab.EmulatedLab(run, cases.network(group[0], names)) as lab:
+    chosen = chosen_of(module, group, options)
+    with lab_of(module, group[0]) as (lab, victim):
         with Contestants(lab, chosen, group[0], options.logs) as contestants:
             for case in group:
                 set_links(lab, case)
                 progress.say(f"{cases.label(case)}: starting")
-                up = contestants.start_missing()
-                if hasattr(module, "is_asked"):
-                    up = [one for one in up if module.is_asked(one.name, case)]
+                up = [o for o in contestants.start_missing() if is_asked(module, o, case)]
+                idle = victim.idle(VICTIM_IDLE_SECONDS) if victim else victims.Sample([], 0)
                 bound_s = module.bound_s(case)
                 series = harness.run_case(
                     lab, up, machine, case["bytes"],
@@ -145,18 +181,25 @@ def measure(module, group, options, machine, progress, done):
                     max(LIMIT_BOUNDS * bound_s,
                         module.QUICK_LIMIT_SECONDS if quick else module.LIMIT_SECONDS),
                     getattr(module, "ROUND_SECONDS", harness.ROUND_SECONDS),
+                    victim,
                 )  # fmt: skip
                 for one in series:
                     if one.failure:  # its failure must not be that of the next case
                         contestants.give_up(one.contestant)
                 failed = [harness.Series(n, failure=w) for n, w in contestants.failures.items()]
-                done([harness.result(s, case, bound_s, machine.cores) for s in series + failed])
+                quiet = victims.summary(idle.delays_s, "victim_idle")
+                done([{**harness.result(s, case, bound_s, machine.cores), **quiet}
+                      for s in series + failed])  # fmt: skip
     return contestants.troubles
 
 
-def make_void(entries, hosts, troubles):
+def hosts_of(case):
+    return case["hosts"]
+
+
+def make_void(entries, group, troubles):
     for entry in entries:
-        if entry["case"]["hosts"] == hosts and entry["contestant"] in troubles:
+        if entry["case"] in group and entry["contestant"] in troubles:
             kept = ("contestant", "case", "bound_s", "runs")
             kept = {key: entry[key] for key in kept}
             entry.clear()
@@ -176,9 +219,10 @@ def measure_all(module, options):
 
         wanted = [c for c in module.make_cases(options.quick)
                   if options.case.search(cases.label(c))]  # fmt: skip
-        for hosts in sorted({case["hosts"] for case in wanted}):
-            group = [case for case in wanted if case["hosts"] == hosts]
-            make_void(entries, hosts, measure(module, group, options, machine, progress, done))
+        group_of = getattr(module, "group_of", hosts_of)
+        for key in sorted({group_of(case) for case in wanted}):
+            group = [case for case in wanted if group_of(case) == key]
+            make_void(entries, group, measure(module, group, options, machine, progress, done))
             done([])
     progress.end()
     return entries

@@ -15,11 +15,18 @@ BURST_FRAMES = 10
 SEED = 1  # of what the network draws; the drawing goes on from round to round
 
 
-def case(hosts, message_bytes, rate_mbit=200, rtt_ms=0.2, loss=0.0, loss_model="none"):
-    """`loss` is per frame and per path, in the direction that carries it to a host."""
+def case(hosts, message_bytes, rate_mbit=200, rtt_ms=0.2, loss=0.0, loss_model="none",
+         queue_bytes=None, mark_bytes=0):  # fmt: skip
+    """`loss` is per frame and per path, in the direction that carries it to a host. `queue_bytes`
+    is of every port if not as above, and what finds more than `mark_bytes` in it is marked."""
     rate_bits = rate_mbit * MBIT
-    queue = max(LEAST_QUEUE_BYTES, round(rate_bits / 8 * rtt_ms / 1000))
+    queue = queue_bytes or max(LEAST_QUEUE_BYTES, round(rate_bits / 8 * rtt_ms / 1000))
+    # Only where they are set, so that cases of older files are still the same cases.
+    queues = {"own_queue": True} if queue_bytes else {}
+    if mark_bytes:
+        queues["mark_bytes"] = mark_bytes
     return {
+        **queues,
         "hosts": hosts,
         "bytes": message_bytes,
         "rate_bits_per_second": rate_bits,
@@ -66,6 +73,7 @@ def network(case, names):
         "rate": f"{case['rate_bits_per_second'] // 1000} kbit/s",
         "delay": f"{case['rtt_ms'] * 1000 / 4:.0f} us",
         "queue": f"{case['queue_bytes']} B",
+        "ecn_threshold": f"{case.get('mark_bytes', 0)} B",
     }
     everywhere, last = loss_settings(case)
     hosts = []
@@ -90,4 +98,8 @@ def label(case, without=""):
     }
     if case["loss"]:
         words["loss"] = f"{case['loss'] * 100:g} % {case['loss_model']} loss"
+    if case.get("own_queue"):
+        words["queue"] = f"queues of {size_text(case['queue_bytes'])}"
+    if case.get("mark_bytes"):
+        words["marks"] = f"marks from {size_text(case['mark_bytes'])} on"
     return ", ".join(text for key, text in words.items() if key != without)

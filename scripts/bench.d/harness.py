@@ -9,6 +9,7 @@ import time
 
 import bounds
 import meters
+import victim as victims
 
 # What starting one host's contestants takes on a slow machine.
 START_SECONDS_PER_HOST = 10
@@ -48,6 +49,7 @@ class Round:
     needed: int  # blocks or segments with data, each counted once
     retransmitted: int
     deepest_queue_bytes: int
+    queue_drops: int  # frames that found a queue full
     late_frames: int  # that the emulated network delivered over a millisecond too late
     latest_frame_us: float  # by how much it delivered the latest one too late
     delivered_frames: int
@@ -57,6 +59,10 @@ class Round:
     # gradplane's rounds that did not wait for every block; a long message is several.
     rounds_closed_early: int = 0
     rounds_closed_deadline: int = 0
+    sender_spread: float | None = None  # last over first worker whose last data arrived
+    # Of somebody else's small packets over the port of the first host, sent in the round.
+    victim_delays_s: list = dataclasses.field(default_factory=list)
+    victim_lost: int = 0
     error: str = ""
 
 
@@ -73,7 +79,8 @@ class Series:
 
 def failed_round(error):
     empty = {field.name: 0 for field in dataclasses.fields(Round)}
-    return Round(**{**empty, "correct": False, "cpu_seconds": {}, "error": error})
+    lists = {"cpu_seconds": {}, "victim_delays_s": []}
+    return Round(**{**empty, **lists, "correct": False, "error": error})
 
 
 def push_spread(answers, at_ns):
@@ -83,6 +90,14 @@ def push_spread(answers, at_ns):
         if ends:
             return max(ends) / max(1, min(ends))
     return None
+
+
+def sender_spread(links, contestant, at_ns):
+    """Of workers whose pushes a server takes, by what the network has seen; else None."""
+    if not contestant.first_host_is_server:
+        return None
+    ends = [links[w.name]["up"]["last_data_arrival_ns"] - at_ns for w in contestant.workers]
+    return max(ends) / min(ends) if min(ends) > 0 else None
 
 
 def missing(answers):
@@ -113,8 +128,9 @@ def judge(answers, at_ns):
 class Meters:
     """Readings before and after a round."""
 
-    def __init__(self, lab, contestant, machine):
+    def __init__(self, lab, contestant, machine, victim=None):
         self._lab, self._contestant, self._machine = lab, contestant, machine
+        self._victim = victim
         self._namespaces = [host.namespace for host in lab.hosts.values()]
 
     def begin(self):
@@ -136,10 +152,12 @@ class Meters:
             name = answer.get("namespace")
             if name in own and "other_cpu_ns" in answer:
                 own[name] = max(0.0, own[name] - answer["other_cpu_ns"] / 1e9)
+        victim = self._victim and self._victim.sample(at_ns, end_ns)
         now = self._contestant.counters()
         needed, again = self._sent_again(now)
         return {
             "push_spread": push_spread(answers, at_ns),
+            "sender_spread": sender_spread(stats["links"], self._contestant, at_ns),
             "cpu_seconds": {
                 **{host: own[self._lab.hosts[host].namespace] for host in self._lab.hosts},
                 meters.SWITCH: stats["switch"].get("cpu_seconds", 0.0) - self._switch_cpu,
@@ -150,6 +168,7 @@ class Meters:
             "retransmitted": again,
             **meters.network_use(stats),
             **missing(answers),
+            **({"victim_delays_s": victim.delays_s, "victim_lost": victim.lost} if victim else {}),
             **{key: now[key] - self._counters[key] for key in CLOSES if now and key in now},
         }
 
@@ -166,10 +185,10 @@ def lead_seconds(message_bytes, ranks):
     return LEAD_SECONDS + message_bytes * ranks / PREPARED_BYTES_PER_SECOND
 
 
-def one_round(lab, contestant, machine, seed, message_bytes, round_s=ROUND_SECONDS):
+def one_round(lab, contestant, machine, seed, message_bytes, round_s=ROUND_SECONDS, victim=None):
     """(Round, late). A round that takes longer than `round_s` is an error."""
     factor = getattr(contestant, "lead_factor", 1)
-    gauges = Meters(lab, contestant, machine)
+    gauges = Meters(lab, contestant, machine, victim)
     gauges.begin()
     lead_s = factor * lead_seconds(message_bytes, len(lab.hosts))
     at_ns = time.monotonic_ns() + int(1e9 * lead_s)
@@ -185,8 +204,9 @@ def one_round(lab, contestant, machine, seed, message_bytes, round_s=ROUND_SECON
 class Turns:
     """One contestant's rounds of a case, within its time."""
 
-    def __init__(self, lab, contestant, machine, message_bytes, limit_s, round_s):
+    def __init__(self, lab, contestant, machine, message_bytes, limit_s, round_s, victim=None):
         self._lab, self._contestant, self._machine = lab, contestant, machine
+        self._victim = victim
         self._message_bytes, self._limit_s, self._round_s = message_bytes, limit_s, round_s
         self._spent_s = 0.0
         self._attempts = 0
@@ -204,7 +224,7 @@ class Turns:
             self._attempts += 1  # no two have the same data
             done, late = one_round(
                 self._lab, self._contestant, self._machine, FIRST_SEED + self._attempts,
-                self._message_bytes, self._round_s,
+                self._message_bytes, self._round_s, self._victim,
             )  # fmt: skip
             self._spent_s += done.seconds + TURN_SECONDS
             if done.error:
@@ -219,12 +239,13 @@ class Turns:
 
 
 def run_case(lab, contestants, machine, message_bytes, repeats, warm_up, progress, limit_s,
-             round_s=ROUND_SECONDS):  # fmt: skip
+             round_s=ROUND_SECONDS, victim=None):  # fmt: skip
     """Interleaves: one round of each contestant in turn, in an order that is drawn anew each time.
     `limit_s` bounds the time that any one contestant may take, but for LEAST_ROUNDS, and `round_s`
     that of a round. Gives a Series for each."""
     order = random.Random(FIRST_SEED)
-    turns = {c.name: Turns(lab, c, machine, message_bytes, limit_s, round_s) for c in contestants}
+    place = (machine, message_bytes, limit_s, round_s, victim)
+    turns = {c.name: Turns(lab, c, *place) for c in contestants}
     for number in range(-warm_up, repeats):
         for name in order.sample(list(turns), len(turns)):
             turns[name].take(is_warm_up=number < 0)
@@ -253,6 +274,7 @@ def result(series, case, bound_s, cores):
     again = sum(done.retransmitted for done in rounds)
     lacking = [done for done in rounds if done.missing_share is not None]
     pushes = [done.push_spread for done in rounds if done.push_spread is not None]
+    senders = [done.sender_spread for done in rounds if done.sender_spread is not None]
     entry.update(
         over_bound=entry["median_s"] / bound_s,
         p99_over_bound=entry["p99_s"] / bound_s,
@@ -264,11 +286,15 @@ def result(series, case, bound_s, cores):
         correct=True,
         spread=statistics.median(done.spread for done in rounds),
         push_spread=statistics.median(pushes) if pushes else None,
+        sender_spread=statistics.median(senders) if senders else None,
         retransmitted_over_needed=again / max(1, needed),
         missing_share=statistics.mean(d.missing_share for d in lacking) if lacking else None,
         worst_missing_share=max((d.worst_missing_share for d in lacking), default=None),
         **{key: sum(getattr(done, key) for done in rounds) for key in CLOSES},
         deepest_queue_bytes=max(done.deepest_queue_bytes for done in rounds),
+        queue_drops=sum(done.queue_drops for done in rounds),
+        **victims.summary([delay for done in rounds for delay in done.victim_delays_s]),
+        victim_lost=sum(done.victim_lost for done in rounds),
         discarded_late=series.discarded_late,
         accepted_late=series.accepted_late,
         lost_by_switch=sum(done.lost_by_switch for done in rounds),

@@ -1,38 +1,112 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`incast`: N workers give M bytes each to one server at the same moment and take the sum back. A
-parameter server over three kinds of TCP, and gradplane with a star whose root is the server."""
+"""`incast`: N workers give M bytes each to one server at the same moment and take the sum back,
+while somebody else sends it small packets. A parameter server over kernel TCP, and gradplane with a
+star whose root is the server: with even shares of its link, with grants, and with nothing but a
+congestion controller."""
+
+import pathlib
+import sys
 
 import bounds
 import cases
 import contestants as peers
+import report
 from cases import KIB, MIB
+from light_contestant import LightContestant
 
 DESCRIPTION = __doc__
+HAS_VICTIM = True
 REPEATS = 15
 QUICK_REPEATS = 5
 WARM_UP = 2
-LIMIT_SECONDS = 20
-QUICK_LIMIT_SECONDS = 5
+LIMIT_SECONDS = 8
+QUICK_LIMIT_SECONDS = 3
+GRANTS = "grants: {enabled: true}\n"
+CONTROLLERS = ("reno", "cubic", "swift", "dctcp")
+KERNEL_TCP = ("reno", "cubic", "bbr", "dctcp")
+# More of them at a time is more daemons than this is about; the others are measured with fewer.
+MANY_HOSTS = 1 + 32
+OF_MANY_HOSTS = ("gradplane-shares", "gradplane-grants", "gradplane-cubic",
+                 "parameter-server-cubic", "parameter-server-bbr")  # fmt: skip
+QUEUE_BYTES = 64 * KIB
+MARK_BYTES = 20 * KIB
+
+
+def kernel_tcp():
+    """Which of them the kernel has; it loads what it can when it is asked for the list."""
+    shown = pathlib.Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+    missing = [name for name in KERNEL_TCP if name not in shown]
+    if missing:
+        print(f"bench: this kernel has no TCP {', '.join(missing)}", file=sys.stderr)
+    return [name for name in KERNEL_TCP if name in shown]
+
+
+def controller(name):
+    return LightContestant(
+        name, extra=f"congestion: {{controller: {name}}}\n", tells_links=False
+    )
 
 
 def make_contestants(quick):
-    congestion_controls = ("cubic",) if quick else ("reno", "cubic", "bbr")
-    servers = [peers.ParameterServerContestant(cc) for cc in congestion_controls]
-    return [peers.GradplaneContestant("star", root_is_first_host=True)] + servers
+    ours = [
+        LightContestant("shares"),
+        LightContestant("grants", extra=GRANTS, tells_buffer=True),
+    ]
+    ours += [controller(name) for name in (("cubic",) if quick else CONTROLLERS)]
+    servers = ("cubic",) if quick else kernel_tcp()
+    return ours + [peers.ParameterServerContestant(cc) for cc in servers]
 
 
 def make_cases(quick):
-    """`hosts` counts the server too."""
+    """`hosts` counts the server too, but not who else sends to it."""
     if quick:
         return [cases.case(1 + 4, 256 * KIB), cases.case(1 + 8, 256 * KIB)]
     found = [cases.case(1 + senders, 256 * KIB) for senders in (2, 4, 8, 16, 32)]
-    found += [cases.case(1 + 8, size) for size in (64 * KIB, MIB, 4 * MIB)]
-    found.append(cases.case(1 + 8, MIB, loss=0.01, loss_model="random"))
-    found.append(cases.case(1 + 8, MIB, rtt_ms=40, loss=0.01, loss_model="random"))
+    found += [cases.case(1 + 8, size) for size in (64 * KIB, MIB)]
+    for senders in (8, 16):
+        small = {"queue_bytes": QUEUE_BYTES}
+        found.append(cases.case(1 + senders, 256 * KIB, **small))
+        found.append(cases.case(1 + senders, 256 * KIB, **small, mark_bytes=MARK_BYTES))
     return found
+
+
+def group_of(case):
+    """What a grant scheduler is told of the switch holds for as long as it runs."""
+    return case["hosts"], case["queue_bytes"]
+
+
+def is_asked(contestant, case):
+    """DCTCP is for switches that mark."""
+    if contestant.endswith("dctcp") and "mark_bytes" not in case:
+        return False
+    return case["hosts"] < MANY_HOSTS or contestant in OF_MANY_HOSTS
 
 
 def bound_s(case):
     """The last pushed block is summed when the results of the others have left: one transfer."""
     return bounds.incast_bound_s(case["hosts"] - 1, case["bytes"], case["rate_bits_per_second"])
+
+
+def victim_text(entry):
+    """Idle, then median and p99 during the rounds."""
+    keys = ("victim_idle_p50_s", "victim_p50_s", "victim_p99_s")
+    times = [f"{entry[key] * 1000:.2f}" if entry.get(key) else "-" for key in keys]
+    lost = entry.get("victim_lost")
+    return f"{times[0]} / {times[1]} / {times[2]} ms" + (f", {lost} lost" if lost else "")
+
+
+def spread_text(entry):
+    return f"{entry['sender_spread']:.2f}" if entry.get("sender_spread") else "-"
+
+
+_EVERYWHERE = [column for column in report.COLUMNS
+               if column[0] not in ("spread", "of pushes", "MB on wire")]  # fmt: skip
+_BEFORE_CPU = -len(report.CPU_COLUMNS)
+COLUMNS = (
+    *_EVERYWHERE[:_BEFORE_CPU],
+    ("drops", lambda e: str(e.get("queue_drops", "-"))),
+    ("senders' spread", spread_text),
+    ("victim: idle / median / p99", victim_text),
+    *_EVERYWHERE[_BEFORE_CPU:],
+)

@@ -2,6 +2,7 @@
 # Copyright (c) 2026 The gradplane authors
 """What a round cost: processor time per host, the kernel's TCP segments, the whole machine."""
 
+import concurrent.futures
 import ctypes
 import os
 import pathlib
@@ -46,28 +47,45 @@ def read_counter(file, row, name):
     return int(values[names.index(name)])
 
 
+def enter_namespace(name):
+    """For good, and this thread alone."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    fd = os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if libc.setns(fd, CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"cannot enter the namespace {name}")
+    finally:
+        os.close(fd)
+
+
+def call_in_thread(call):
+    """What the call gives; in a thread, so that entering a namespace does not move this one."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(call).result()
+
+
+def call_in_namespace(name, call):
+    """What the call gives; a socket that it makes stays in that network namespace."""
+
+    def enter_and_call():
+        enter_namespace(name)
+        return call()
+
+    return call_in_thread(enter_and_call)
+
+
 def tcp_segments(namespaces):
     """(with data for the first time, retransmitted) TCP segments so far, of all the namespaces."""
-    found = []
 
     def read_all():
-        libc = ctypes.CDLL(None, use_errno=True)
+        found = []
         for name in namespaces:
-            fd = os.open(f"/run/netns/{name}", os.O_RDONLY | os.O_CLOEXEC)
-            try:
-                if libc.setns(fd, CLONE_NEWNET) != 0:
-                    raise OSError(ctypes.get_errno(), f"cannot enter the namespace {name}")
-            finally:
-                os.close(fd)
+            enter_namespace(name)
             found.append((read_counter("netstat", "TcpExt:", "TCPOrigDataSent"),
                           read_counter("snmp", "Tcp:", "RetransSegs")))  # fmt: skip
+        return found
 
-    # In a thread, because entering a namespace must not move the harness itself.
-    thread = threading.Thread(target=read_all)
-    thread.start()
-    thread.join()
-    if len(found) != len(namespaces):
-        raise OSError("cannot read the TCP counters of every namespace")
+    found = call_in_thread(read_all)
     return tuple(map(sum, zip(*found))) if found else (0, 0)
 
 
@@ -80,6 +98,7 @@ def network_use(stats):
         "deepest_queue_bytes": max(
             (d["deepest_queue_bytes"] for link in links for d in link.values()), default=0
         ),
+        "queue_drops": sum(d["queue_drops"] for link in links for d in link.values()),
         "late_frames": switch.get("late_1ms", 0),
         "latest_frame_us": switch.get("latest_us", 0.0),
         "delivered_frames": switch.get("delivered", 0),

@@ -61,6 +61,7 @@ class Run:
     needed: int  # blocks or segments with data, each counted once
     retransmitted: int
     deepest_queue_bytes: int
+    queue_drops: int
     late_frames: int
     latest_frame_us: float
     delivered_frames: int

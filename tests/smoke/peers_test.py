@@ -19,6 +19,8 @@ from cluster import BUILD, ROOT, Failure, expect, netlab, run
 sys.path.insert(0, str(ROOT / "scripts/bench.d"))
 import contestants  # noqa: E402
 import gradplane_nodes  # noqa: E402
+import light_contestant  # noqa: E402
+import victim  # noqa: E402
 from ranks import Ranks  # noqa: E402
 
 RUN = f"gp{os.getpid() % 100000}"
@@ -27,6 +29,7 @@ HOSTS = ["agg", "w1", "w2"]
 ROUND_BYTES = 1_000_004  # the last packet is not full, the last chunk neither
 START_NS = 5_000_000
 READY_SECONDS = 60
+VICTIM_SECONDS = 0.2
 
 
 @dataclasses.dataclass
@@ -151,6 +154,32 @@ def trainings_share_daemons(lab, logs):
         nodes.end()
 
 
+def light_ranks_are_exact(*place):
+    """Without a framework in them, with and without a word about the others' links."""
+    light = light_contestant.LightContestant
+    sums_are_right(light("shares"), *place)
+    cubic = "congestion: {controller: cubic}\n"
+    blind = light("cubic", extra=cubic, tells_links=False)
+    sums_are_right(blind, *place)
+    text = (blind.logs / "w1.yaml").read_text()
+    expect(text.count("link_rate") == 1, f"w1 knows no link but its own: {text}")
+
+
+def a_victim_is_timed(made):
+    """Every datagram has a delay or is lost, and all are lost on a link that is down."""
+    sender, receiver = made.hosts["w1"], made.hosts["agg"]
+    flow = victim.VictimFlow(sender.namespace, receiver.namespace, receiver.dataplane_address)
+    with flow:
+        came = flow.idle(VICTIM_SECONDS)
+        expect(len(came.delays_s) > came.lost, f"most come: {came}")
+        expect(min(came.delays_s) > 0, f"each takes a while: {came}")
+        netlab.ip_batch(receiver.namespace, ["link set dp0 down"])
+        lost = flow.idle(VICTIM_SECONDS)
+        expect(lost.lost > 0 and not lost.delays_s, f"none comes: {lost}")
+    expect(victim.summary(came.delays_s)["victim_p99_s"] <= max(came.delays_s), "one of them")
+    expect(victim.summary(lost.delays_s)["victim_p99_s"] is None, "there is none")
+
+
 def a_lost_rank_ends_the_round(contestant, *place):
     with started(contestant, *place):
         victim = next(p for p in contestant.processes if p.name == "rank-1")
@@ -206,11 +235,13 @@ def every_contestant():
         sums_are_right(contestants.GlooContestant("cubic"), *place)
         two_plans_take_turns(*place)
         tolerant_sums_are_legible(*place)
+        light_ranks_are_exact(*place)
         if os.access(BUILD / contestants.PEERS / "mpi_ranks", os.X_OK):
             sums_are_right(contestants.OpenMpiContestant("cubic"), *place)
         else:
             print("not built, so not tested: mpi_ranks")
         the_network_is_lossy(made)
+        a_victim_is_timed(made)
     shutil.rmtree(logs)
 
 

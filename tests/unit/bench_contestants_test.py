@@ -5,6 +5,7 @@ Needs no network and no root."""
 
 import json
 import pathlib
+import re
 import sys
 import tempfile
 import types
@@ -108,11 +109,22 @@ class Together(unittest.TestCase):
             {"contestant": name, "case": case, "bound_s": 1, "runs": 2, "median_s": 3}
             for name, case in (("a", CASE), ("b", CASE), ("a", other_hosts))
         ]
-        bench.make_void(entries, 2, both.troubles)
+        bench.make_void(entries, [CASE], both.troubles)
         self.assertEqual(entries[0], {"contestant": "a", "case": CASE, "bound_s": 1, "runs": 2,
                                       "correct": False,
                                       "failure": "it fell back; twice"})  # fmt: skip
         self.assertTrue(all("failure" not in entry for entry in entries[1:]))
+
+    def test_whom_no_case_asks_is_not_started(self):
+        module = types.SimpleNamespace(
+            make_contestants=lambda quick: [FakeContestant(name) for name in "abc"],
+            is_asked=lambda name, case: name != "b" or case["hosts"] > 2,
+        )
+        options = types.SimpleNamespace(quick=False, contestant=re.compile("[ab]"))
+        other_hosts = cases.case(3, 1 << 20)
+        for group, names in (([CASE], "a"), ([CASE, other_hosts], "ab")):
+            chosen = bench.chosen_of(module, group, options)
+            self.assertEqual("".join(one.name for one in chosen), names)
 
     def test_an_end_that_fails_does_not_keep_the_others_from_theirs(self):
         bad, good = FakeContestant("a"), FakeContestant("b")

@@ -5,6 +5,7 @@ out; bounds and statistics are what their definitions say. Needs no network and 
 
 import pathlib
 import sys
+import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -14,6 +15,7 @@ import bounds  # noqa: E402
 import cases  # noqa: E402
 import harness  # noqa: E402
 import report  # noqa: E402
+import victim  # noqa: E402
 
 CASE = cases.case(4, 1 << 20)
 MS = 1_000_000
@@ -28,7 +30,7 @@ class FakeLab:
         pass
 
     def stats(self):
-        direction = {"sent_wire_bytes": 1000, "deepest_queue_bytes": 77}
+        direction = {"sent_wire_bytes": 1000, "deepest_queue_bytes": 77, "queue_drops": 3}
         links = {"h0": {"up": direction, "down": direction}}
         switch = {"ring_drops": self.ring_drops, "latest_us": self.latest_us}
         switch |= {"late_1ms": 2, "delivered": 100}
@@ -55,6 +57,7 @@ class FakeContestant:
         self.name, self._ends_ms, self._answer, self.rounds = name, ends_ms, answer, 0
         self.seeds = []
         self.blocks = None
+        self.first_host_is_server, self.workers = False, []
 
     def counters(self):
         return dict(self.blocks) if self.blocks else None
@@ -75,11 +78,24 @@ class FakeContestant:
         return answers
 
 
-def run(*contestants, repeats=4, busy=0.5, bound_s=0.005):
+class FakeVictim:
+    """In each round the next milliseconds, and one lost."""
+
+    def __init__(self, *delays_ms):
+        self._delays_ms = list(delays_ms)
+        self.asked_ns = []
+
+    def sample(self, begin_ns, end_ns):
+        self.asked_ns.append(end_ns - begin_ns)
+        return victim.Sample([self._delays_ms.pop(0) / 1e3], 1)
+
+
+def run(*contestants, repeats=4, busy=0.5, bound_s=0.005, of_victim=None):
     machine = FakeMachine(busy)
     series = harness.run_case(
-        FakeLab(), contestants, machine, 64, repeats, 1, lambda *_: None, limit_s=20
-    )
+        FakeLab(), contestants, machine, 64, repeats, 1, lambda *_: None, limit_s=20,
+        victim=of_victim,
+    )  # fmt: skip
     return {one.contestant: harness.result(one, CASE, bound_s, machine.cores) for one in series}
 
 
@@ -93,6 +109,38 @@ class Harness(unittest.TestCase):
         self.assertEqual(found["a"]["runs"], 4)
         self.assertEqual(found["a"]["deepest_queue_bytes"], 77)
         self.assertEqual(found["a"]["wire_bytes"], 1000)
+        self.assertEqual(found["a"]["queue_drops"], 4 * 2 * 3)
+        self.assertIsNone(found["a"]["sender_spread"])
+        self.assertIsNone(found["a"]["victim_p99_s"])
+
+    def test_queues_that_are_small_and_mark_are_said(self):
+        marking = cases.case(4, 1 << 20, queue_bytes=65536, mark_bytes=20480)
+        said = ", queues of 64 KiB, marks from 20 KiB on"
+        self.assertEqual(cases.label(marking), cases.label(CASE) + said)
+        self.assertFalse({"own_queue", "mark_bytes"} & CASE.keys())  # as in older files
+        for case, threshold in ((marking, "20480 B"), (CASE, "0 B")):
+            up = cases.network(case, ["h0"])["hosts"][0]["up"]
+            self.assertEqual(up["ecn_threshold"], threshold)
+
+    def test_a_victim_is_asked_about_each_round(self):
+        asked = FakeVictim(99, 1, 2, 3, 50)  # the first one warms up
+        found = run(FakeContestant("a", (5, 10)), of_victim=asked)["a"]
+        self.assertEqual(asked.asked_ns, [10 * MS] * 5)
+        self.assertAlmostEqual(found["victim_p50_s"], 0.002)
+        self.assertAlmostEqual(found["victim_p99_s"], 0.050)
+        self.assertEqual(found["victim_lost"], 4)
+
+    def test_senders_of_a_server_have_a_spread(self):
+        server = FakeContestant("a", (5, 5))
+        server.first_host_is_server = True
+        server.workers = [types.SimpleNamespace(name=name) for name in ("h1", "h2")]
+        links = {name: {"up": {"last_data_arrival_ns": 100 + end}}
+                 for name, end in (("h0", 1), ("h1", 20), ("h2", 50))}  # fmt: skip
+        self.assertEqual(harness.sender_spread(links, server, 100), 2.5)
+        links["h2"]["up"]["last_data_arrival_ns"] = 0  # it sent nothing
+        self.assertIsNone(harness.sender_spread(links, server, 100))
+        server.first_host_is_server = False
+        self.assertIsNone(harness.sender_spread(links, server, 100))
 
     def test_contestants_take_turns(self):
         order = []

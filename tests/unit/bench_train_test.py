@@ -40,6 +40,7 @@ def run(seed=1, **changed):
         "needed": 200,
         "retransmitted": 1,
         "deepest_queue_bytes": 10,
+        "queue_drops": 0,
         "late_frames": 1,
         "latest_frame_us": 1500.0,
         "delivered_frames": 100,
