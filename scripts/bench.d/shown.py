@@ -10,7 +10,7 @@ import report
 
 # Each is a module: DESCRIPTION, and either run(options), which gives the entries, or what
 # bench.measure() asks for.
-NAMES = ("allreduce", "incast", "ltp", "interleave", "train", "accuracy", "ns3")
+NAMES = ("allreduce", "incast", "incast-sim", "ltp", "interleave", "train", "accuracy", "ns3")
 
 
 def cell(entry):
@@ -26,7 +26,7 @@ class Shown:
 
     def __init__(self, name):
         self.name = name
-        self.module = importlib.import_module(name)
+        self.module = importlib.import_module(name.replace("-", "_"))
         self.label = getattr(self.module, "label", cases.label)
 
     def restate(self, entry):

@@ -35,6 +35,7 @@ struct Options {
   double late_us = 0;  // senders start within
   bool learn = false;
   bool victim = false;
+  bool cdf = false;
   double at_most = 0;  // over the bound
   double spread_at_most = 0;
   bool no_drops = false;
@@ -43,6 +44,7 @@ struct Options {
 /// The least number of blocks of a sender: below, the start is all that is measured.
 constexpr std::uint32_t kLeastBlocks = 100;
 constexpr std::size_t kAnnouncementBytes = 48 + 66;
+constexpr int kWholePercent = 100;
 
 Scenario scenario_of(const Options& o, std::size_t senders, bool by_sender) {
   Scenario s;
@@ -83,6 +85,16 @@ double part_of(const std::vector<double>& values, double part) {
   return values[static_cast<std::size_t>(part * static_cast<double>(values.size() - 1))];
 }
 
+/// The values of which 0, 1, ... and 100 % are not larger, for a plot.
+void print_quantiles(const std::vector<double>& values) {
+  std::printf("\"block_complete_quantiles_s\": [");
+  for (int percent = 0; percent <= kWholePercent; ++percent) {
+    std::printf("%s%.6f", percent == 0 ? "" : ", ",
+                part_of(values, percent / double{kWholePercent}));
+  }
+  std::printf("], ");
+}
+
 /// Whether it kept what was asked for.
 bool report(const Options& options, std::size_t senders, const std::string& order,
             const std::string& controller) {
@@ -114,6 +126,7 @@ bool report(const Options& options, std::size_t senders, const std::string& orde
               part_of(blocks, 0.5));
   std::printf("\"block_complete_p99_s\": %.6f, \"victim_p50_us\": %.1f, \"victim_p99_us\": %.1f, ",
               part_of(blocks, 0.99), part_of(victim, 0.5) * 1e6, part_of(victim, 0.99) * 1e6);
+  if (options.cdf) print_quantiles(blocks);
   std::printf("\"finished\": %s}\n", o.finished ? "true" : "false");
   return o.finished && (options.at_most <= 0 || time_s <= options.at_most * bound_s) &&
          (options.spread_at_most <= 0 || spread <= options.spread_at_most) &&
@@ -140,6 +153,7 @@ int main(int argc, char** argv) {
   app.add_option("--late-us", options.late_us, "senders start within this time");
   app.add_flag("--learn", options.learn, "the buffer is not configured");
   app.add_flag("--victim", options.victim, "somebody else sends small packets to the receiver");
+  app.add_flag("--cdf", options.cdf, "adds when each percent of the blocks was complete");
   app.add_option("--at-most", options.at_most, "over the bound, else it is a failure");
   app.add_option("--spread-at-most", options.spread_at_most, "last over first sender, else ...");
   app.add_flag("--no-drops", options.no_drops, "a drop is a failure");
