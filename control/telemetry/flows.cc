@@ -58,6 +58,11 @@ std::string rtt_text(std::uint64_t ns) {
   return ns == 0 ? "-" : duration_text(ns);
 }
 
+/// Nothing in the last second, which is not a rate.
+std::string sent_text(std::uint64_t bits_per_second) {
+  return bits_per_second == 0 ? "idle" : rate_text(bits_per_second);
+}
+
 std::string controller_text(const FlowStatus& flow) {
   const std::string name = printable(flow.controller);
   return flow.gain == 1 ? name : fmt::format("{} x {:.2f}", name, flow.gain);
@@ -76,7 +81,7 @@ std::string table_of(const JobStatus& job) {
                {"WHY", Align::kLeft}});
   for (const FlowStatus& flow : job.flows) {
     table.add({clipped(printable(flow.node), kNodeColumns), rtt_text(flow.rtt_ns),
-               rtt_text(flow.rtt_min_ns), rate_text(flow.rate_bits_per_second),
+               rtt_text(flow.rtt_min_ns), sent_text(flow.rate_bits_per_second),
                fmt::to_string(flow.window_blocks), fmt::to_string(flow.in_flight_blocks),
                flow.granted ? fmt::to_string(flow.grant_blocks) : "-", controller_text(flow),
                printable(flow.limit), why_text(flow)});

@@ -62,18 +62,24 @@ void Pacer::on_sent(Instant now, std::size_t bytes) {
 }
 
 void RateMeter::on_sent(Instant now, std::size_t bytes) {
-  if (now - begin_ >= kMeterSpan) {
-    settled_ = bits_per_second(now);
-    begin_ = now;
+  const Duration elapsed = now - begin_;
+  if (elapsed >= kMeterSpan) {
+    const bool had_a_rest = elapsed >= kMeterSpan * 2;
+    bytes_before_ = had_a_rest ? 0 : bytes_;
+    begin_ = had_a_rest ? now : begin_ + kMeterSpan;
     bytes_ = 0;
   }
   bytes_ += bytes;
 }
 
 std::uint64_t RateMeter::bits_per_second(Instant now) const {
-  const Duration elapsed = now - begin_;
-  if (elapsed < kMeterSpan) return settled_;
-  return static_cast<std::uint64_t>(static_cast<double>(bytes_) * 8 / elapsed.to_seconds());
+  const auto bits_in = [&](Instant begin, std::uint64_t bytes) {
+    const Duration over = now - begin - kMeterSpan;  // so much of it is longer ago
+    const double left = 1 - std::max(over, Duration{}).to_seconds() / kMeterSpan.to_seconds();
+    return std::max(left, 0.0) * static_cast<double>(bytes) * 8;
+  };
+  const double bits = bits_in(begin_, bytes_) + bits_in(begin_ - kMeterSpan, bytes_before_);
+  return static_cast<std::uint64_t>(bits / kMeterSpan.to_seconds());
 }
 
 Flow::Flow(Limits limits)

@@ -16,16 +16,17 @@ namespace gradplane::core {
 /// What a paced flow may send at once after a pause.
 inline constexpr Duration kPacerBurst = Duration::ms(1);
 
-/// What was sent in the last second.
+/// What was sent in the last second: all of the second that runs, and of the one before the part
+/// that is not over a second ago, as if it had been sent evenly.
 class RateMeter {
  public:
   void on_sent(Instant now, std::size_t bytes);
   std::uint64_t bits_per_second(Instant now) const;
 
  private:
-  Instant begin_ = Instant::from_ns(INT64_MIN / 4);
-  std::uint64_t bytes_ = 0;    // since begin_
-  std::uint64_t settled_ = 0;  // bits per second before it
+  Instant begin_ = Instant::from_ns(INT64_MIN / 4);  // of the second that runs
+  std::uint64_t bytes_ = 0;                          // since begin_
+  std::uint64_t bytes_before_ = 0;                   // in the second before it
 };
 
 /// Timing, loss and what is in flight towards one peer, for all rounds of a job. How much may be,

@@ -75,5 +75,24 @@ TEST_CASE("a meter tells what was sent in the last second, and that nothing is a
   // Twice as much from now on: a second later it is all that counts.
   for (int n = 0; n < 2500; ++n, now = now + Duration::ms(1)) meter.on_sent(now, 2000);
   CHECK(static_cast<double>(meter.bits_per_second(now)) == Approx(16e6).epsilon(0.01));
-  CHECK(meter.bits_per_second(now + Duration::seconds(1000)) < 40'000);
+  // Half a second later half of it is more than a second ago.
+  CHECK(static_cast<double>(meter.bits_per_second(now + Duration::ms(500))) ==
+        Approx(8e6).epsilon(0.1));
+  CHECK(meter.bits_per_second(now + Duration::seconds(2)) == 0);
+  CHECK(meter.bits_per_second(now + Duration::seconds(1000)) == 0);
+}
+
+TEST_CASE("a pause is no part of the rate before it or after it") {
+  core::RateMeter meter;
+  Instant now = kStart;
+  for (int n = 0; n < 2000; ++n, now = now + Duration::ms(1)) meter.on_sent(now, 1000);
+  now = now + Duration::seconds(60);
+  CHECK(meter.bits_per_second(now) == 0);
+  meter.on_sent(now, 1000);
+  CHECK(meter.bits_per_second(now) == 8000);
+  for (int n = 0; n < 3000; ++n, now = now + Duration::ms(1)) {
+    meter.on_sent(now, 1000);
+    REQUIRE(meter.bits_per_second(now) < 8'100'000);
+  }
+  CHECK(static_cast<double>(meter.bits_per_second(now)) == Approx(8e6).epsilon(0.01));
 }

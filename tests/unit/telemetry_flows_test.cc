@@ -69,6 +69,8 @@ TEST_CASE("what is not there is a dash, and a gain of 1 goes without saying") {
   const std::string text = flows_text(report_with({idle}));
   INFO(text);
   CHECK(has(text, " - "));
+  CHECK(has(text, " idle "));
+  CHECK_FALSE(has(flows_text(report_with({flow("window", "loss")})), "idle"));
   CHECK(has(text, "delay "));
   CHECK_FALSE(has(text, "delay x"));
   CHECK(flows_text(report_with({})) == "no job of node w1 sends anything\n");
