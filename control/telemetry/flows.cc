@@ -86,10 +86,19 @@ std::string table_of(const JobStatus& job) {
                flow.granted ? fmt::to_string(flow.grant_blocks) : "-", controller_text(flow),
                printable(flow.limit), why_text(flow)});
   }
-  std::string text = table.text(2);
-  if (job.flows_omitted > 0)
-    text += fmt::format("  and {} more, left out here\n", job.flows_omitted);
-  return text;
+  return table.text(2);
+}
+
+/// A status has room for so much, and what else it tells goes first.
+std::string omitted_text(const JobStatus& job) {
+  if (job.flows_omitted == 0) return {};
+  if (!job.flows.empty()) return fmt::format("  and {} more, left out here\n", job.flows_omitted);
+  return fmt::format("  {} flows, left out because the status would be too long\n",
+                     job.flows_omitted);
+}
+
+bool has_flows(const JobStatus& job) {
+  return !job.flows.empty() || job.flows_omitted > 0;
 }
 
 }  // namespace
@@ -97,10 +106,11 @@ std::string table_of(const JobStatus& job) {
 std::string flows_text(const StatusReport& report) {
   std::string text;
   for (const JobStatus& job : report.jobs) {
-    if (job.flows.empty()) continue;
+    if (!has_flows(job)) continue;
     if (!text.empty()) text += "\n";
     text += fmt::format("job {:08x} {}\n", job.id, clipped(printable(job.label), kLabelColumns));
-    text += table_of(job);
+    if (!job.flows.empty()) text += table_of(job);
+    text += omitted_text(job);
   }
   if (!text.empty()) return text;
   return fmt::format("no job of node {} sends anything\n", printable(report.node));
@@ -109,7 +119,7 @@ std::string flows_text(const StatusReport& report) {
 std::string flows_json(const StatusReport& report) {
   std::vector<JobFlows> jobs;
   for (const JobStatus& job : report.jobs) {
-    if (job.flows.empty()) continue;
+    if (!has_flows(job)) continue;
     jobs.push_back({job.id, job.label, job.flows, job.flows_omitted});
   }
   return JsonWriter::text(jobs) + "\n";

@@ -7,7 +7,7 @@
 namespace gradplane::telemetry {
 namespace {
 
-// Ranks, flows and peers that a shortened report tries to keep, in turn.
+// Ranks and peers that a shortened report keeps at first.
 constexpr std::size_t kMaxKept = std::max(kMaxRanks, kMaxNodes);
 
 /// Leaves at most `kept` entries and counts the others.
@@ -16,6 +16,25 @@ void shorten(std::vector<T>& entries, std::size_t kept, std::uint32_t& omitted) 
   if (entries.size() <= kept) return;
   omitted += static_cast<std::uint32_t>(entries.size() - kept);
   entries.resize(kept);
+}
+
+StatusReport shortened(const StatusReport& report, std::size_t flows, std::size_t others) {
+  StatusReport shorter = report;
+  shorten(shorter.peers, others, shorter.peers_omitted);
+  for (JobStatus& job : shorter.jobs) {
+    // Ranks of this host first: nobody else reports those.
+    std::stable_partition(job.ranks.begin(), job.ranks.end(),
+                          [](const RankStatus& rank) { return rank.attached; });
+    shorten(job.ranks, others, job.ranks_omitted);
+    shorten(job.flows, flows, job.flows_omitted);
+  }
+  return shorter;
+}
+
+std::size_t most_flows(const StatusReport& report) {
+  std::size_t most = 0;
+  for (const JobStatus& job : report.jobs) most = std::max(most, job.flows.size());
+  return most;
 }
 
 std::string dump(const StatusReport& report) {
@@ -34,19 +53,12 @@ double PollStatus::busy_share() const {
 
 std::string to_json(const StatusReport& report, std::size_t max_bytes) {
   std::string text = dump(report);
-  StatusReport shorter;
-  for (std::size_t kept = kMaxKept; max_bytes > 0 && text.size() > max_bytes && kept > 0;) {
-    kept /= 2;
-    shorter = report;
-    shorten(shorter.peers, kept, shorter.peers_omitted);
-    for (JobStatus& job : shorter.jobs) {
-      // Ranks of this host first: nobody else reports those.
-      std::stable_partition(job.ranks.begin(), job.ranks.end(),
-                            [](const RankStatus& rank) { return rank.attached; });
-      shorten(job.ranks, kept, job.ranks_omitted);
-      shorten(job.flows, kept, job.flows_omitted);
-    }
-    text = dump(shorter);
+  // Flows first: they say how a job runs, and ranks and peers whether it does.
+  std::size_t flows = most_flows(report);
+  std::size_t others = kMaxKept;
+  while (max_bytes > 0 && text.size() > max_bytes && others > 0) {
+    (flows > 0 ? flows : others) /= 2;
+    text = dump(shortened(report, flows, others));
   }
   return text;
 }

@@ -198,6 +198,15 @@ void add_jobs(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
   add_job_counters(out, jobs);
 }
 
+void add_omitted(MetricsWriter& out, const StatusReport& report) {
+  std::uint64_t ranks = 0;
+  for (const JobStatus& job : report.jobs) ranks += job.ranks_omitted;
+  out.family("status_omitted", Type::kGauge,
+             "Entries without samples here, because the status would be too long.");
+  out.sample(ranks, {{"what", "ranks"}});
+  out.sample(report.peers_omitted, {{"what", "peers"}});
+}
+
 }  // namespace
 
 std::string to_openmetrics(const StatusReport& report) {
@@ -206,6 +215,7 @@ std::string to_openmetrics(const StatusReport& report) {
   add_port(out, report.port);
   add_peers(out, report.peers);
   add_jobs(out, report.jobs);
+  add_omitted(out, report);
   return out.take();
 }
 

@@ -143,8 +143,8 @@ struct StatusReport {
   ReasonCounts control_rejected;  // control socket: refused connections and messages, by reason
 };
 
-/// One JSON object of at most `max_bytes` (0: no limit). When all does not fit, ranks, flows and
-/// peers are left out, evenly, and counted in *_omitted. Bytes that are not UTF-8 are replaced.
+/// One JSON object of at most `max_bytes` (0: no limit). When all does not fit, flows are left out,
+/// then ranks and peers evenly, and counted in *_omitted. Bytes that are not UTF-8 are replaced.
 std::string to_json(const StatusReport& report, std::size_t max_bytes = 0);
 
 /// The report in a JSON text that somebody else wrote. Unknown members are tolerated, missing ones

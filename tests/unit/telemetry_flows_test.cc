@@ -101,3 +101,11 @@ TEST_CASE("a report that would be too long leaves flows out and counts them") {
   REQUIRE(again.ok());
   CHECK(again.value().jobs[0].flows.size() + again.value().jobs[0].flows_omitted == 64);
 }
+
+TEST_CASE("a job of which all flows were left out says so") {
+  StatusReport report = report_with({});
+  report.jobs[0].flows_omitted = 7;
+  CHECK(flows_text(report) ==
+        "job 3fa81c02 train.py\n  7 flows, left out because the status would be too long\n");
+  CHECK(has(flows_json(report), "\"flows_omitted\":7"));
+}

@@ -192,6 +192,27 @@ TEST_CASE("the largest cluster fits a message of the control socket") {
   CHECK(to_json(full_report(), kMessageBytes) == to_json(full_report()));
 }
 
+TEST_CASE("flows are left out before ranks and peers, and not all of them if a part fits") {
+  constexpr std::size_t kMessageBytes = std::size_t{64} << 10;
+  StatusReport report = full_report();
+  report.peers_omitted = 0;
+  JobStatus& job = report.jobs[0];
+  job.ranks_omitted = job.flows_omitted = 0;
+  report.peers.assign(100, report.peers[0]);
+  job.ranks.assign(300, job.ranks[1]);
+  job.flows.assign(200, {});
+  REQUIRE(to_json(report).size() > kMessageBytes);
+  const std::string text = to_json(report, kMessageBytes);
+  CHECK(text.size() <= kMessageBytes);
+  const auto shorter = from_json(text);
+  REQUIRE(shorter.ok());
+  CHECK(shorter.value().peers.size() == 100);
+  const JobStatus& told = shorter.value().jobs[0];
+  CHECK(told.ranks.size() == 300);
+  CHECK(told.flows.size() >= 25);
+  CHECK(told.flows.size() + told.flows_omitted == 200);
+}
+
 TEST_CASE("text for a person") {
   CHECK(to_text(full_report()) == R"(gradplaned 0.1.0 on w0, pid 123, up 3 h 12 min
   role    relay
@@ -288,6 +309,8 @@ TEST_CASE("OpenMetrics: families are whole, typed and end with EOF") {
         std::string::npos);
   CHECK(text.find("gradplane_job_rank_rounds_total{job_id=\"3fa81c02\",rank=\"0\"} 15\n") !=
         std::string::npos);
+  CHECK(text.find("gradplane_status_omitted{what=\"ranks\"} 32\n") != std::string::npos);
+  CHECK(text.find("gradplane_status_omitted{what=\"peers\"} 13\n") != std::string::npos);
   CHECK(text.find("gradplane_peer_rtt_seconds{peer=\"agg\"} 0.00025\n") != std::string::npos);
   CHECK(text.find("gradplane_port_drops_total{reason=\"bad_header\"} 6\n") != std::string::npos);
 
