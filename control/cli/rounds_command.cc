@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/cli/rounds_command.h"
 
+#include <fmt/format.h>
+
 #include "control/cli/daemon_client.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/job_option.h"
@@ -50,6 +52,23 @@ class Follower {
   std::uint32_t epoch_ = 0;
 };
 
+/// Says of each job how many rounds nobody will ever see between what was fetched and this.
+void tell_missed(const std::vector<telemetry::RoundsPage>& seen,
+                 const std::vector<telemetry::RoundsPage>& pages) {
+  for (const telemetry::RoundsPage& page : pages) {
+    std::uint64_t after = 0;
+    for (const telemetry::RoundsPage& before : seen) {
+      if (before.job == page.job && before.epoch == page.epoch) after = before.next_after;
+    }
+    const std::uint64_t missed = telemetry::missed_rounds(after, page);
+    if (missed == 0) continue;
+    complain(
+        fmt::format("job {:08x}: {} rounds were missed: since it was last asked the daemon closed "
+                    "more than the {} of a job that it keeps, or faster than it can note",
+                    page.job, missed, telemetry::kKeptRounds));
+  }
+}
+
 int follow(const RoundsOptions& options, std::uint32_t job) {
   Follower follower(options.json);
   std::vector<telemetry::RoundsPage> pages;
@@ -60,6 +79,7 @@ int follow(const RoundsOptions& options, std::uint32_t job) {
       complain(next.error().message);
       return kExitFailure;
     }
+    if (!first) tell_missed(pages, next.value());
     pages = std::move(next.value());
     const int code = print(first ? follower.begin(pages) : follower.text_of(pages));
     if (code != kExitOk || !wait_for_turn(kFollowPeriodMs)) return code;

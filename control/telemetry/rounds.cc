@@ -141,6 +141,12 @@ std::string rounds_rows(const RoundsPage& page) {
   return table.substr(table.find('\n') + 1);
 }
 
+std::uint64_t missed_rounds(std::uint64_t after, const RoundsPage& page) {
+  if (page.rounds.empty() || page.rounds.back().number <= after) return 0;
+  const std::uint64_t closed = page.rounds.back().number - after;
+  return closed - std::min<std::uint64_t>(closed, page.rounds.size());
+}
+
 std::string to_json(const RoundsPage& page) {
   return JsonWriter::text(page);
 }

@@ -78,6 +78,11 @@ std::string to_json(const RoundsPage& page);
 /// The page in a JSON text that somebody else wrote; checked as a status is.
 Result<RoundsPage> rounds_from_json(std::string_view text);
 
+/// How many rounds were closed between `after` and the last of a page and are not in it: they were
+/// not noted, or not kept until somebody asked. `after` is `next_after` of the page before it, 0
+/// where that was of another job or epoch. Of a page without rounds none is known.
+std::uint64_t missed_rounds(std::uint64_t after, const RoundsPage& page);
+
 /// For a person, and as one JSON list: the pages of all jobs, each job's rounds in one page.
 std::string rounds_text(const std::vector<RoundsPage>& jobs);
 std::string rounds_json(const std::vector<RoundsPage>& jobs);

@@ -67,6 +67,23 @@ TEST_CASE("a page of rounds survives JSON, every field of it") {
   CHECK(page.value().next_after == 431);
 }
 
+TEST_CASE("rounds that no page told of are counted") {
+  RoundsPage page;
+  CHECK(missed_rounds(7, page) == 0);
+  for (const std::uint64_t number : {8, 9, 10}) {
+    page.rounds.push_back(full_entry());
+    page.rounds.back().number = number;
+  }
+  CHECK(missed_rounds(7, page) == 0);
+  CHECK(missed_rounds(2, page) == 5);
+  CHECK(missed_rounds(0, page) == 7);
+  page.rounds[1].number = 30;  // between the rounds of a page too
+  page.rounds[2].number = 40;
+  CHECK(missed_rounds(7, page) == 30);
+  CHECK(missed_rounds(40, page) == 0);
+  CHECK(missed_rounds(39, page) == 0);  // what no daemon sends
+}
+
 TEST_CASE("rounds that no daemon sends are refused by name") {
   const auto error_of = [](const std::string& text) {
     const auto page = rounds_from_json(text);
