@@ -25,10 +25,6 @@ QUICK_LIMIT_SECONDS = 3
 GRANTS = "grants: {enabled: true}\n"
 CONTROLLERS = ("reno", "cubic", "swift", "dctcp")
 KERNEL_TCP = ("reno", "cubic", "bbr", "dctcp")
-# More of them at a time is more daemons than this is about; the others are measured with fewer.
-MANY_HOSTS = 1 + 32
-OF_MANY_HOSTS = ("gradplane-shares", "gradplane-grants", "gradplane-cubic",
-                 "parameter-server-cubic", "parameter-server-bbr")  # fmt: skip
 QUEUE_BYTES = 64 * KIB
 MARK_BYTES = 20 * KIB
 
@@ -78,9 +74,7 @@ def group_of(case):
 
 def is_asked(contestant, case):
     """DCTCP is for switches that mark."""
-    if contestant.endswith("dctcp") and "mark_bytes" not in case:
-        return False
-    return case["hosts"] < MANY_HOSTS or contestant in OF_MANY_HOSTS
+    return not contestant.endswith("dctcp") or "mark_bytes" in case
 
 
 def bound_s(case):
@@ -88,18 +82,30 @@ def bound_s(case):
     return bounds.incast_bound_s(case["hosts"] - 1, case["bytes"], case["rate_bits_per_second"])
 
 
-def victim_text(entry):
-    """Idle, then median and p99 during the rounds."""
-    keys = ("victim_idle_p50_s", "victim_p50_s", "victim_p99_s")
+def waited_text(entry, keys=("victim_p50_s", "victim_p99_s")):
     times = [f"{entry[key] * 1000:.2f}" if entry.get(key) else "-" for key in keys]
     lost = entry.get("victim_lost")
-    return f"{times[0]} / {times[1]} / {times[2]} ms" + (f", {lost} lost" if lost else "")
+    return " / ".join(times) + " ms" + (f", {lost} lost" if lost else "")
+
+
+def victim_text(entry):
+    """Idle, then median and p99 during the rounds."""
+    return waited_text(entry, ("victim_idle_p50_s", "victim_p50_s", "victim_p99_s"))
 
 
 def spread_text(entry):
     return f"{entry['sender_spread']:.2f}" if entry.get("sender_spread") else "-"
 
 
+def senders_text(entry):
+    deepest = entry["deepest_queue_bytes"] / KIB
+    return f"{spread_text(entry)} / {deepest:.0f} KiB / {entry.get('queue_drops', '-')}"
+
+
+MORE_OVERVIEWS = (
+    ("Last over first sender / deepest queue / drops of all rounds", senders_text),
+    ("Delay of a victim's packets in rounds, median / p99", waited_text),
+)
 _EVERYWHERE = [column for column in report.COLUMNS
                if column[0] not in ("spread", "of pushes", "MB on wire")]  # fmt: skip
 _BEFORE_CPU = -len(report.CPU_COLUMNS)

@@ -20,9 +20,14 @@ def cell(entry):
     return f"{entry['over_bound']:.2f} / {entry['p99_over_bound']:.2f}{star}"
 
 
+def told_by(text):
+    """The text of an entry that has one; else a dash."""
+    return lambda entry: "-" if entry is None or "failure" in entry else text(entry)
+
+
 class Shown:
-    """A module may have COLUMNS, label(case), restate(entry), tables(entries) and
-    draw(entries, folder)."""
+    """A module may have COLUMNS, label(case), restate(entry), tables(entries), draw(entries,
+    folder), and MORE_OVERVIEWS: pairs of a title and the text of an entry's cell."""
 
     def __init__(self, name):
         self.name = name
@@ -47,6 +52,12 @@ class Shown:
         """Markdown: a row for each case, a column for each contestant, and in it the median and the
         p99 over the bound. A star stands where the processors were the limit, a dash where the
         contestant was thrown out or not asked."""
+        parts = [self._overview(entries, cell)]
+        for title, text in getattr(self.module, "MORE_OVERVIEWS", ()):
+            parts += [f"**{title}**\n", self._overview(entries, told_by(text))]
+        return "\n".join(parts)
+
+    def _overview(self, entries, text):
         names = list(dict.fromkeys(entry["contestant"] for entry in entries))
         rows = {}
         for entry in entries:
@@ -56,7 +67,7 @@ class Shown:
         for label, row in rows.items():
             bound_ms = row["bound_s"] * 1000
             texts = [f"{bound_ms:.4g} ms" if bound_ms < 1000 else f"{bound_ms:.0f} ms"]
-            texts += [cell(row.get(name)) for name in names]
+            texts += [text(row.get(name)) for name in names]
             lines.append(f"| {label} | " + " | ".join(texts) + " |")
         return "\n".join(lines) + "\n"
 
