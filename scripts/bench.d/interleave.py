@@ -273,8 +273,12 @@ def run(options):
     return entries
 
 
-def over(text):
-    return lambda entry: f"{entry[text]:.3f}"
+def over(key):
+    return lambda entry: f"{entry[key]:.3f}"
+
+
+def converged_text(entry):
+    return "never" if entry["converged_at"] is None else str(entry["converged_at"])
 
 
 COLUMNS = (
@@ -284,7 +288,7 @@ COLUMNS = (
     ("mean over alone", over("mean_over")),
     ("p99", over("p99_over")),
     ("last half", over("settled_over")),
-    ("as alone from", lambda e: "never" if e["converged_at"] is None else str(e["converged_at"])),
+    ("as alone from", converged_text),
     ("drops", lambda e: str(e["drops"])),
     ("deepest queue", lambda e: f"{e['deepest_queue_bytes'] / 1024:.0f} KiB"),
     ("CPU", report.machine_text),

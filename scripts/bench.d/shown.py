@@ -10,7 +10,10 @@ import report
 
 # Each is a module: DESCRIPTION, and either run(options), which gives the entries, or what
 # bench.measure() asks for.
-NAMES = ("allreduce", "incast", "incast-sim", "ltp", "interleave", "train", "accuracy", "ns3")
+NAMES = (
+    "allreduce", "incast", "incast-sim", "ltp", "interleave", "interleave-simulated", "train",
+    "accuracy", "ns3",
+)  # fmt: skip
 
 
 def cell(entry):

@@ -97,13 +97,14 @@ double mean_of(const std::vector<double>& values) {
 
 Result summarize(const std::vector<std::vector<double>>& ratios) {
   Result result;
+  result.ratios = ratios;
+  std::vector<double> sorted;
   std::vector<double> late;
   for (const std::vector<double>& job : ratios) {
-    result.ratios.insert(result.ratios.end(), job.begin(), job.end());
+    sorted.insert(sorted.end(), job.begin(), job.end());
     const auto half = static_cast<std::ptrdiff_t>((job.size() + 1) / 2);
     late.insert(late.end(), job.begin() + half, job.end());
   }
-  std::vector<double> sorted = result.ratios;
   std::sort(sorted.begin(), sorted.end());
   result.mean = mean_of(sorted);
   result.p99 = sorted[static_cast<std::size_t>(0.99 * static_cast<double>(sorted.size() - 1))];

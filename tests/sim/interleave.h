@@ -35,7 +35,8 @@ struct Setting {
 struct Result {
   bool finished = false;
   std::uint64_t drops = 0;
-  std::vector<double> ratios;  // of every iteration but each job's last, over the isolated time
+  /// Of every job's iterations but its last, over the isolated time.
+  std::vector<std::vector<double>> ratios;
   double mean = 0;
   double p99 = 0;
   double settled_mean = 0;  // of the last half of the iterations

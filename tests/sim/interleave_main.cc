@@ -23,19 +23,35 @@ const std::vector<std::pair<std::string, GrantScheduler::Policy>> kPolicies = {
     {"mltcp", GrantScheduler::Policy::kMltcp},
     {"strict", GrantScheduler::Policy::kStrict}};
 
-void print(const std::string& name, const Setting& s, const std::string& policy, const Result& r) {
+/// Every iteration too, job by job.
+void print_series(const Result& r) {
+  const char* before_job = "";
+  std::printf("\"ratios\": [");
+  for (const std::vector<double>& job : r.ratios) {
+    std::printf("%s[", std::exchange(before_job, ", "));
+    const char* before = "";
+    for (const double ratio : job) std::printf("%s%.4f", std::exchange(before, ", "), ratio);
+    std::printf("]");
+  }
+  std::printf("], ");
+}
+
+void print(const std::string& name, const Setting& s, const std::string& policy, const Result& r,
+           bool series) {
   std::printf("{\"setting\": \"%s\", \"jobs\": %zu, \"share\": %.3f, \"jitter\": %.3f, ",
               name.c_str(), s.jobs.size(), s.jobs[0].share, s.jitter);
   std::printf("\"controller\": \"%s\", \"policy\": \"%s\", \"seed\": %llu, ", s.contestant.c_str(),
               policy.c_str(), static_cast<unsigned long long>(s.seed));
   std::printf("\"iterations\": %u, \"mean\": %.4f, \"p99\": %.4f, \"settled_mean\": %.4f, ",
               s.iterations, r.mean, r.p99, r.settled_mean);
+  if (series) print_series(r);
   std::printf("\"converged_at\": %d, \"drops\": %llu, \"finished\": %s}\n", r.converged_at,
               static_cast<unsigned long long>(r.drops), r.finished ? "true" : "false");
 }
 
 struct How {
   bool nodes = false;
+  bool series = false;
   double settled_at_most = 0;  // of what takes turns by MLTCP; 0: whatever it takes
 };
 
@@ -47,7 +63,7 @@ bool report(const std::string& name, Setting setting, const std::string& control
   const auto run = [&](const std::string& policy) {
     const Result r = how.nodes ? gradplane::sim::interleave::run_on_nodes(setting)
                                : gradplane::sim::interleave::run(setting);
-    print(name, setting, policy, r);
+    print(name, setting, policy, r, how.series);
     finished = finished && r.finished;
     const bool bounded = policy == "mltcp" && how.settled_at_most > 0;
     finished = finished && (!bounded || r.settled_mean <= how.settled_at_most);
@@ -89,7 +105,9 @@ bool report_all(const Setting& common, const std::string& controller, const How&
     all.back().second.jitter = jitter;
   }
   for (const double stated : {0.25, 0.5, 2.0, 4.0}) {
-    all.emplace_back("2 jobs, total misstated by " + std::to_string(stated), alike(2, 0.5));
+    char name[64];
+    std::snprintf(name, sizeof name, "2 jobs, totals misstated by %g", stated);
+    all.emplace_back(name, alike(2, 0.5));
     for (Training& training : all.back().second.jobs) training.stated_total = stated;
   }
   all.emplace_back("2 jobs, one total misstated by 4", alike(2, 0.5));
@@ -136,6 +154,7 @@ int main(int argc, char** argv) {
   app.add_option("--settled-at-most", how.settled_at_most,
                  "mean of the last half of the iterations over the isolated time, of what takes "
                  "turns by MLTCP");
+  app.add_flag("--series", how.series, "tell every iteration");
   CLI11_PARSE(app, argc, argv);
   setting.link_bits_per_second = static_cast<std::uint64_t>(mbit_per_s * 1e6);
   bool finished = true;

@@ -13,7 +13,9 @@ sys.dont_write_bytecode = True
 import contestants  # noqa: E402
 import interleave  # noqa: E402
 import interleave_run  # noqa: E402
+import interleave_simulated  # noqa: E402
 from interleave_run import Trained  # noqa: E402
+from interleave_simulated import Setup  # noqa: E402
 
 TWO = interleave.case([0.5, 0.5], iterations=4)
 UNLIKE = interleave.case([0.25, 0.5], periods=[1, 2], jitter=0.1, iterations=8)
@@ -126,6 +128,33 @@ class Answers(unittest.TestCase):
     def test_an_error_is_raised(self):
         with self.assertRaisesRegex(contestants.ContestantError, "no round"):
             interleave_run.sum_up([{"rank": 0, "error": "no round"}])
+
+
+class Simulated(unittest.TestCase):
+    SAID = {
+        "setting": "2 jobs, jitter", "jobs": 2, "share": 0.5, "jitter": 0.05,
+        "controller": "grants", "policy": "mltcp", "seed": 1, "iterations": 3, "mean": 1.25,
+        "p99": 2.0, "settled_mean": 1.5, "ratios": [[1.0, 1.0], [1.0, 2.0]], "converged_at": -1,
+        "drops": 4, "finished": True,
+    }  # fmt: skip
+
+    def test_a_line_becomes_an_entry(self):
+        entry = interleave_simulated.entry_of(self.SAID, Setup(("grants",), 50, 60))
+        self.assertEqual(entry["contestant"], "grants-mltcp")
+        self.assertEqual(entry["bound_s"], 0.025)
+        row = interleave_simulated.tables([entry]).splitlines()
+        self.assertIn("**2 jobs, jitter 5 %, a = 0.5, 50 ms** (bound 25.0 ms)", row)
+        self.assertEqual(row[-1], "| grants-mltcp | 4 | 1.250 | 2.000 | 1.500 | never | 4 |")
+
+    def test_a_controller_has_its_own_name_and_case(self):
+        said = {**self.SAID, "controller": "cubic+mltcp", "setting": "as asked", "jitter": 0.0,
+                "converged_at": 7}  # fmt: skip
+        entry = interleave_simulated.entry_of(
+            said, Setup(("cubic",), 200, 30, jobs=2, mark_bytes=20000, nodes=True)
+        )
+        self.assertEqual((entry["contestant"], entry["converged_at"]), ("cubic+mltcp", 7))
+        text = interleave_simulated.label(entry["case"])
+        self.assertEqual(text, "2 jobs, a = 0.5, 200 ms, marks from 20000 B, nodes")
 
 
 class Asked(unittest.TestCase):
