@@ -17,6 +17,7 @@ from cluster import Cluster, expect, netlab, terminate, wait_until
 WORKERS = ["w1", "w2", "w3"]
 HOSTS = ["agg", *WORKERS]
 RUN = f"gd{os.getpid() % 100000}"
+GRANTS = "grants: {enabled: true, policy: mltcp}\n"
 
 
 def lab(hosts=HOSTS, loss=0.0):
@@ -59,6 +60,34 @@ def two_jobs_share_the_daemons():
         for process in c._ranks:
             text = process.communicate(timeout=60)[0]
             expect(process.returncode == 0, text)
+
+
+def a_job_outlives_another():
+    """One loses a rank in the middle of its rounds; the other, on the same daemons and with the
+    same grants of the same link, has every sum right, and no round of it is given up."""
+    rounds = 300
+    with lab() as made, Cluster(made, "star", "af_packet", "200 Mbit/s", GRANTS) as c:
+        losers, others = (
+            [c.rank(host, r, 3, "--rounds", count, "--elements", 20000, "--key", key)
+             for r, host in enumerate(WORKERS)]
+            for key, count in (("a" * 32, 100000), ("b" * 32, rounds))
+        )  # fmt: skip
+
+        def both_carry():
+            jobs = c.status("agg")["jobs"]
+            return len(jobs) == 2 and all(job["rounds_completed"] > 20 for job in jobs)
+
+        wait_until(both_carry, "rounds of both jobs to go by")
+        losers[2].kill()
+        for process in losers[:2]:
+            text = process.communicate(timeout=30)[0]
+            expect(process.returncode != 0 and "rank 2" in text, f"it names rank 2: {text}")
+        states = sorted(job["state"] for job in c.status("w1")["jobs"])
+        expect(states == ["failed", "ready"], f"one of two has failed: {states}")
+        expect(all(process.poll() is None for process in others), "the other had rounds to go")
+        for process in others:
+            text = process.communicate(timeout=60)[0]
+            expect(process.returncode == 0 and f"{rounds} rounds right" in text, text)
 
 
 def who_waits_says_for_whom():
@@ -200,6 +229,7 @@ if __name__ == "__main__":
                 af_xdp_is_exact,
                 several_ranks_on_a_host,
                 two_jobs_share_the_daemons,
+                a_job_outlives_another,
                 who_waits_says_for_whom,
                 flows_are_shown,
                 a_dead_rank_is_named,
