@@ -241,6 +241,24 @@ TEST_CASE("small windows of Swift tolerate a longer queue, and less than a block
   CHECK(window_of(swift, now) == congestion::kMinWindow);
 }
 
+TEST_CASE("no delay, loss or silence takes Swift below the smallest window") {
+  Swift swift(kPath);
+  Instant now = kControllerStart;
+  for (int n = 0; n < 40; ++n) {
+    now = now + Duration::seconds(1);
+    swift.on_ack(measured(now, Duration::ms(100), kRtt));
+  }
+  CHECK(window_of(swift, now) == congestion::kMinWindow);
+  // A hundredth of a block in 100 ms.
+  CHECK(swift.decide(now).pacing_bits_per_second == kBlockWireBytes * 8 / 10);
+  for (int n = 0; n < 3; ++n) {
+    lose(swift, now = now + Duration::seconds(1), kRtt, 10);
+    CHECK(window_of(swift, now) == congestion::kMinWindow);
+    fall_silent(swift, now = now + Duration::seconds(1), kRtt);
+    CHECK(window_of(swift, now) == congestion::kMinWindow);
+  }
+}
+
 TEST_CASE("BBR finds rate and round trip of a path, and holds twice what it holds") {
   Bbr bbr(kPath);
   Bottleneck path;
@@ -251,6 +269,65 @@ TEST_CASE("BBR finds rate and round trip of a path, and holds twice what it hold
   path.delivered = 0;
   path.run(bbr, now, Duration::seconds(2));
   CHECK(path.delivered > 19'000);  // of 20000
+}
+
+TEST_CASE("acks that come bundled are no faster network than what was sent") {
+  Bbr bbr(kPath);
+  constexpr Duration kTrip = Duration::ms(10);
+  constexpr Duration kRound = Duration::ms(14);  // a round trip, and an ack that was held back
+  std::uint32_t in_flight = 0;
+  Instant now = kControllerStart;
+  const auto send = [&](std::uint32_t blocks) {
+    for (; blocks > 0; --blocks) bbr.on_sent(now, kBlockWireBytes, in_flight++);
+  };
+  const auto hear = [&](std::uint32_t blocks) {
+    bbr.on_ack({.now = now,
+                .acked_blocks = blocks,
+                .in_flight_blocks = in_flight,
+                .rtt = kTrip,
+                .smoothed_rtt = kTrip,
+                .min_rtt = kTrip});
+    in_flight -= blocks;
+  };
+  send(300);
+  for (int n = 0; n < 2; ++n) {
+    now = now + kRound;
+    hear(2);
+    send(10);
+  }
+  now = now + kRound;
+  hear(290);
+  CHECK(bbr.bottleneck_rate() == Approx(10 / kRound.to_seconds()));
+}
+
+TEST_CASE("BBR measures a round trip anew that it has not seen for ten seconds") {
+  Bbr bbr(kPath);
+  Instant now = kControllerStart;
+  const auto busy_for = [&](Duration time, Duration rtt) {
+    Duration drained;  // how long it had the smallest window
+    for (const Instant end = now + time; now < end; now = now + rtt) {
+      // A pipe that is never empty, so that no pause shows the round trip.
+      for (std::uint32_t n = 0; n < 10; ++n) bbr.on_sent(now, kBlockWireBytes, 20 + n);
+      bbr.on_ack({.now = now,
+                  .acked_blocks = 10,
+                  .in_flight_blocks = 30,
+                  .rtt = rtt,
+                  .smoothed_rtt = rtt,
+                  .min_rtt = rtt});
+      if (window_of(bbr, now) == 4) drained = drained + rtt;
+    }
+    return drained;
+  };
+  bbr.on_sent(now, kBlockWireBytes, 0);
+  busy_for(Duration::ms(200), Duration::ms(10));
+  CHECK(bbr.round_trip() == Duration::ms(10));
+  CHECK(busy_for(Duration::ms(9700), Duration::ms(12)) == Duration());
+  CHECK(bbr.round_trip() == Duration::ms(10));
+  const Duration drained = busy_for(Duration::ms(800), Duration::ms(12));
+  CHECK(drained >= Duration::ms(200));
+  CHECK(drained <= Duration::ms(230));
+  CHECK(bbr.round_trip() == Duration::ms(12));
+  CHECK(window_of(bbr, now) > 4);
 }
 
 TEST_CASE("random loss does not shrink BBR; Reno has nearly nothing left") {

@@ -177,6 +177,26 @@ TEST_CASE("CUBIC leaves room for others when it did not get back to where it was
 }
 
 TEST_CASE("CUBIC's gain is on what it adds on its curve") {
+  const auto added_by_ack = [](double gain) {
+    Cubic cubic;
+    Instant now = round_trips(cubic, kControllerStart, kLong, 6);
+    lose(cubic, now, kLong, 1);
+    now = round_trips(cubic, now, kLong, 5);  // above what Reno would have
+    const double before = window_of(cubic, now);
+    cubic.set_gain(gain);
+    cubic.on_ack({.now = now,
+                  .acked_blocks = 1,
+                  .in_flight_blocks = 640,
+                  .rtt = kLong,
+                  .smoothed_rtt = kLong,
+                  .min_rtt = kLong});
+    return window_of(cubic, now) - before;
+  };
+  CHECK(added_by_ack(0.5) == Approx(0.5 * added_by_ack(1)));
+  CHECK(added_by_ack(2) == Approx(2 * added_by_ack(1)));
+}
+
+TEST_CASE("CUBIC's gain is on all that it adds") {
   const auto added = [](double gain) {
     Cubic cubic;
     cubic.set_gain(gain);
