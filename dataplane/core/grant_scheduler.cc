@@ -138,9 +138,7 @@ void GrantScheduler::on_data(Source source, std::uint32_t sent_blocks, std::uint
 
 void GrantScheduler::count_arrival(SourceState& s, bool marked) {
   s.cap.on_block(marked);
-  PathCounts& path = jobs_[s.job].path;
-  ++path.arrived;
-  path.marked += marked ? 1 : 0;
+  jobs_[s.job].path.on_arrived(marked);
 }
 
 /// `ahead` more packets were sent, of which one has come, or none when it is 0.
@@ -221,16 +219,21 @@ void GrantScheduler::on_rtt(Source source, Duration rtt) {
 void GrantScheduler::look_at_path(Instant now) {
   if (!window_.epoch_over(now)) return;
   std::uint32_t blocks = 0;
-  for (const JobState& job : jobs_) blocks += job.path.arrived + job.path.lost;
+  for (const JobState& job : jobs_) blocks += job.path.known();
   if (blocks < kEpochBlocks) return;
-  double cut = 1;
-  bool lossy = false;
+  PathSigns signs = {.mark_cut = 1, .loss_cut = 1, .tells_losses = true, .lossy = false};
   for (JobState& job : jobs_) {
-    if (job.path.arrived + job.path.lost == 0) continue;
-    lossy = lossy || job.path.lossy();
-    cut = std::min(cut, job.path.take_cut());
+    if (job.path.known() == 0) continue;
+    signs.lossy = signs.lossy || job.path.lossy();
+    signs.mark_cut = std::min(signs.mark_cut, job.path.take_mark_cut());
+    if (window_.losses_are_old(now)) job.path.forget_losses();
+    signs.loss_cut = std::min(signs.loss_cut, job.path.loss_cut());
+    signs.tells_losses = signs.tells_losses && job.path.tells_losses();
   }
-  window_.end_epoch(cut, lossy, now);
+  if (signs.tells_losses) {
+    for (JobState& job : jobs_) job.path.forget_losses();
+  }
+  window_.end_epoch(signs, now);
 }
 
 void GrantScheduler::withdraw(Source source, Instant now) {

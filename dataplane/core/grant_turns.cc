@@ -151,7 +151,7 @@ std::optional<GrantScheduler::Grant> GrantScheduler::run_timers(Instant now) {
     SourceState& s = sources_[source];
     if (s.missing > 0 && s.missing_until <= now) {
       counts_.lost_blocks += s.missing;
-      jobs_[s.job].path.lost += s.missing;
+      jobs_[s.job].path.on_lost(s.missing);
       s.cap.on_lost(s.missing);
       s.missing = 0;
     }

@@ -43,10 +43,13 @@ constexpr Duration kLeastEpoch = Duration::us(50);
 /// UET: g > 0.3 slows by (g - 0.3) / 2, where g is the smoothed share of marked packets.
 constexpr double kMarksTolerated = 0.3;
 constexpr double kMarksSlope = 0.5;
-/// Losing more than this is congestion, whatever else the network loses. Of what was sent too fast
-/// the share that was lost is what the pace must come down by.
+/// Losing more than this is congestion, whatever else the network loses. Of so many blocks a
+/// network that loses 5 % at random loses more than this once in a million times; after twice as
+/// many the older ones count half.
 constexpr double kHeavyLoss = 0.1;
-constexpr std::uint32_t kHeavyLossBlocks = 8;
+constexpr std::uint32_t kLossBlocks = 512;
+/// What was granted before the pace came down comes within a loop, and is missed a little later.
+constexpr std::int64_t kOldLossLoops = 2;
 constexpr double kMostCut = 0.5;
 /// UET: back by 0.01, 0.02, 0.04 ... of the link while there is no sign of congestion.
 constexpr double kFirstStep = 0.01;
@@ -67,15 +70,26 @@ Duration from_seconds(double seconds) {
 
 }  // namespace
 
-double PathCounts::take_cut() {
-  if (arrived > 0) mark_share = (mark_share + static_cast<double>(marked) / arrived) / 2;
-  const double loss_share =
-      lost < kHeavyLossBlocks ? 0 : static_cast<double>(lost) / (arrived + lost);
-  double cut = 0;
-  if (mark_share > kMarksTolerated) cut = kMarksSlope * (mark_share - kMarksTolerated);
-  if (loss_share > kHeavyLoss) cut = std::max(cut, std::min(loss_share, kMostCut));
-  arrived = marked = lost = 0;
-  return cut;
+double PathCounts::take_mark_cut() {
+  if (arrived_ > 0) mark_share_ = (mark_share_ + static_cast<double>(marked_) / arrived_) / 2;
+  known_for_losses_ += known();
+  known_lost_ += lost_;
+  if (known_for_losses_ >= 2 * kLossBlocks) {
+    known_for_losses_ /= 2;
+    known_lost_ /= 2;
+  }
+  arrived_ = marked_ = lost_ = 0;
+  return mark_share_ > kMarksTolerated ? kMarksSlope * (mark_share_ - kMarksTolerated) : 0;
+}
+
+bool PathCounts::tells_losses() const {
+  return known_for_losses_ >= kLossBlocks || known_lost_ > kHeavyLoss * kLossBlocks;
+}
+
+double PathCounts::loss_cut() const {
+  if (!tells_losses()) return 0;
+  const double share = static_cast<double>(known_lost_) / known_for_losses_;
+  return share > kHeavyLoss ? std::min(share, kMostCut) : 0;
 }
 
 void LoopTime::add(Duration sample, Instant now) {
@@ -197,15 +211,21 @@ void GrantWindow::on_pressure(Instant now) {
   if (!pressed(now)) pressed_until_ = now + std::max(loop_, kLeastPressure);
 }
 
-void GrantWindow::end_epoch(double cut, bool lossy, Instant now) {
+void GrantWindow::end_epoch(const PathSigns& signs, Instant now) {
+  const double cut = std::max(signs.mark_cut, signs.loss_cut);
   if (cut > 0) {
+    if (signs.loss_cut > 0) {
+      slowed_by_losses_ = true;
+      old_losses_until_ = now + loop_ * kOldLossLoops;
+    }
     pace_ = std::max(pace_ * (1 - cut), kLeastPace);
     step_ = kFirstStep;
     allowance_ = std::max(allowance_ * kAllowanceCut, kLeastAllowance);
-  } else {
+  } else if (!slowed_by_losses_ || signs.tells_losses) {
     pace_ = std::min(pace_ + step_, 1.0);
     step_ = std::min(step_ * 2, kMostStep);
-    if (was_full_ && !lossy && loop_ <= least_loop_ * 2 + kDelayAllowance) {
+    slowed_by_losses_ = slowed_by_losses_ && pace_ < 1;
+    if (was_full_ && !signs.lossy && loop_ <= least_loop_ * 2 + kDelayAllowance) {
       allowance_ = std::min(allowance_ * kAllowanceGrowth, kMostAllowance);
     }
   }

@@ -12,19 +12,48 @@ namespace gradplane::core {
 /// Blocks of one grant, at most: UET's credit of four packets.
 inline constexpr std::uint32_t kGrantBatch = 4;
 
-/// What came, came marked and was lost since somebody last looked.
-struct PathCounts {
-  std::uint32_t arrived = 0;  // blocks
-  std::uint32_t marked = 0;   // of these, with congestion experienced
-  std::uint32_t lost = 0;
-  double mark_share = 0;  // smoothed over looks
-
-  /// The part of the rate to give up, 0 where there is no sign of congestion; begins anew. By the
-  /// receiver's guard of UET's RCCC (ultraethernet/uet-htsim): half of what the smoothed share of
-  /// marks exceeds 0.3 by; and by the share of losses, if it is heavy.
-  double take_cut();
+/// What came, came marked and was lost: of a path, since somebody last looked.
+class PathCounts {
+ public:
+  void on_arrived(bool marked) {
+    ++arrived_;
+    marked_ += marked ? 1 : 0;
+  }
+  void on_lost(std::uint32_t blocks) { lost_ += blocks; }
+  /// Blocks that are known to have come or to be lost.
+  std::uint32_t known() const { return arrived_ + lost_; }
   /// Whether more is lost than a link loses at random.
-  bool lossy() const { return lost > arrived / 32; }
+  bool lossy() const { return lost_ > arrived_ / 32; }
+
+  /// A look at what came since the last one. The part of the rate to give up for marks, by the
+  /// receiver's guard of UET's RCCC (ultraethernet/uet-htsim): half of what their smoothed share
+  /// exceeds 0.3 by.
+  double take_mark_cut();
+  /// Whether enough is known, over as many looks as it took, to tell heavy losses from random ones:
+  /// so many blocks, or more losses than are not heavy among so many.
+  bool tells_losses() const;
+  /// The part of the rate to give up for losses: their share, if it is heavy. Of what was sent too
+  /// fast the share that was lost is what the pace must come down by.
+  double loss_cut() const;
+  /// After a verdict on losses.
+  void forget_losses() { known_for_losses_ = known_lost_ = 0; }
+
+ private:
+  std::uint32_t arrived_ = 0;  // blocks
+  std::uint32_t marked_ = 0;   // of these, with congestion experienced
+  std::uint32_t lost_ = 0;
+  double mark_share_ = 0;  // smoothed over looks
+  // Of the looks since the last verdict.
+  std::uint32_t known_for_losses_ = 0;
+  std::uint32_t known_lost_ = 0;
+};
+
+/// What an epoch showed of the paths that all share.
+struct PathSigns {
+  double mark_cut = 0;  // the part of the pace to give up
+  double loss_cut = 0;
+  bool tells_losses = false;  // else loss_cut is no news
+  bool lossy = false;         // for somebody
 };
 
 /// The loop from a grant to the data's arrival, of one source.
@@ -49,7 +78,8 @@ class LoopTime {
 /// The window is W = min(1.5 C RTTc, B + C RTT0): what covers the loop as it is, and what the
 /// buffer before the downlink can hold of it (protocol.md, section 6). The pace is 0.99 of the
 /// link, and less while marks or heavy losses say that the narrow place is elsewhere: at most one
-/// step per round trip down, and back in steps that grow.
+/// step per round trip down, and back in steps that grow. What losses took comes back a step for
+/// each verdict on losses, so that the pace stays near what the narrow place bears.
 class GrantWindow {
  public:
   struct Limits {
@@ -83,9 +113,11 @@ class GrantWindow {
   void on_loop(const LoopTime& loop);
   /// Whether a round trip has passed since the last look at marks and losses.
   bool epoch_over(Instant now) const { return now >= epoch_end_; }
-  /// Slows down, or recovers, by what the epoch showed. `cut` is the part of the pace to give up.
-  /// A learned buffer only grows while nobody is `lossy`.
-  void end_epoch(double cut, bool lossy, Instant now);
+  /// Whether what is found lost may have been granted before the pace last came down for losses.
+  bool losses_are_old(Instant now) const { return now < old_losses_until_; }
+  /// Slows down, or recovers, by what the epoch showed. A learned buffer only grows while nobody is
+  /// lossy.
+  void end_epoch(const PathSigns& signs, Instant now);
   /// The receive ring is nearly full: half the pace for a round trip.
   void on_pressure(Instant now);
   /// More would have been granted had the window been larger.
@@ -111,6 +143,8 @@ class GrantWindow {
   double allowance_ = 1;
   double pace_ = 1;
   double step_;  // of the pace, back up
+  bool slowed_by_losses_ = false;
+  Instant old_losses_until_ = Instant::from_ns(INT64_MIN / 4);
   Instant free_at_ = Instant::from_ns(INT64_MIN / 4);
   Instant pressed_until_ = Instant::from_ns(INT64_MIN / 4);
 

@@ -22,11 +22,6 @@ void SourceCap::on_granted(std::uint32_t blocks, std::uint32_t total, std::uint3
   watched_at_ = now;
 }
 
-void SourceCap::on_block(bool congestion_experienced) {
-  ++path_.arrived;
-  path_.marked += congestion_experienced ? 1 : 0;
-}
-
 std::optional<Duration> SourceCap::loop_sample(std::uint32_t sent_blocks, Instant now) {
   if (!watching_ || sampled_) return std::nullopt;
   if (static_cast<std::int32_t>(sent_blocks - watched_from_) <= 0) return std::nullopt;
@@ -38,7 +33,9 @@ void SourceCap::on_used(std::uint32_t sent_blocks, Duration in_time, std::uint32
                         Instant now) {
   if (!watching_ || static_cast<std::int32_t>(sent_blocks - watched_total_) < 0) return;
   watching_ = false;
-  double cut = path_.take_cut();
+  double cut = path_.take_mark_cut();
+  cut = std::max(cut, path_.loss_cut());
+  if (path_.tells_losses()) path_.forget_losses();
   const Duration took = now - watched_at_;
   const Duration allowed = std::max(in_time, least_took_ * 3 / 2);
   if (watched_ahead_ <= kLeast) least_took_ = took;

@@ -27,8 +27,8 @@ class SourceCap {
 
   /// Credit was given: `blocks` more, up to `total`, of which `ahead` has not been used.
   void on_granted(std::uint32_t blocks, std::uint32_t total, std::uint32_t ahead, Instant now);
-  void on_block(bool congestion_experienced);
-  void on_lost(std::uint32_t blocks) { path_.lost += blocks; }
+  void on_block(bool congestion_experienced) { path_.on_arrived(congestion_experienced); }
+  void on_lost(std::uint32_t blocks) { path_.on_lost(blocks); }
   /// The source has sent `sent_blocks`: how long the watched grant took to have an effect, when
   /// this is the first packet that needed it.
   std::optional<Duration> loop_sample(std::uint32_t sent_blocks, Instant now);

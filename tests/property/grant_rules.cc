@@ -206,3 +206,57 @@ TEST_CASE("whatever limits the senders, everything comes; grants alone lose noth
   CHECK_FALSE(choose("grants+", s));
   CHECK_FALSE(choose("vegas", s));
 }
+
+TEST_CASE("where the link before the receiver is half as fast, the pace comes down to it") {
+  for (const std::size_t senders : {8, 32}) {
+    for (const int delay_us : {200, 2000}) {
+      for (const std::size_t jobs : {1, 2}) {
+        CAPTURE(senders, delay_us, jobs);
+        Scenario s = incast(senders, static_cast<std::uint32_t>(96'000 / senders));
+        s.jobs.resize(jobs, s.jobs[0]);
+        for (std::size_t i = 0; i < senders; ++i) {
+          s.senders[i].job = static_cast<std::uint16_t>(i % jobs);
+        }
+        s.link_bits_per_second = 500'000'000;
+        s.own_bits_per_second = 1'000'000'000;
+        s.delay = Duration::us(delay_us);
+        s.buffer_bytes = 16 << 10;
+        double sum = 0;
+        int looks = 0;
+        s.on_event = [&](core::GrantScheduler& grants, Instant now) {
+          if (now < Instant{} + Duration::ms(500) || now > Instant{} + Duration::seconds(2)) return;
+          sum += grants.stats(now).pace;
+          ++looks;
+        };
+        const Outcome outcome = run(s);
+        REQUIRE(outcome.finished);
+        REQUIRE(looks > 10'000);
+        CHECK(sum / looks > 0.45);
+        CHECK(sum / looks < 0.65);
+        CHECK(outcome.drops < outcome.packets / 8);
+      }
+    }
+  }
+}
+
+TEST_CASE("random losses of up to 5 % slow no pace") {
+  for (const double loss : {0.03, 0.05}) {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      CAPTURE(loss, seed);
+      Scenario s = incast(seed % 2 == 0 ? 4 : 32, 4000);
+      s.seed = seed;
+      s.delay = Duration::us(seed <= 2 ? 50 : 2000);
+      s.loss = loss;
+      s.buffer_bytes = 256 << 10;
+      double least = 1;
+      s.on_event = [&](core::GrantScheduler& grants, Instant now) {
+        least = std::min(least, grants.stats(now).pace);
+      };
+      const Outcome outcome = run(s);
+      REQUIRE(outcome.finished);
+      REQUIRE(outcome.drops == 0);
+      REQUIRE(outcome.losses > 200);
+      CHECK(least == 1);
+    }
+  }
+}

@@ -110,7 +110,9 @@ class Model {
 };
 
 core::GrantScheduler::Limits limits_of(const Scenario& s) {
-  return {.link_bits_per_second = s.tell_link ? s.link_bits_per_second : 0,
+  const std::uint64_t link =
+      s.own_bits_per_second > 0 ? s.own_bits_per_second : s.link_bits_per_second;
+  return {.link_bits_per_second = s.tell_link ? link : 0,
           .buffer_bytes = s.tell_buffer ? s.buffer_bytes : 0,
           .block_wire_bytes = s.block_wire_bytes,
           .max_sources = s.senders.size(),

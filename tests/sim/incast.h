@@ -53,7 +53,10 @@ struct Scenario {
   /// What every sender's window follows; none: it has no window, and sends as grants allow. With
   /// both, send = min(grant, window).
   std::optional<CongestionSettings> congestion;
-  bool tell_link = true;    // the scheduler knows the link's rate
+  bool tell_link = true;  // the scheduler knows the link's rate
+  /// The receiver's own link, which the scheduler knows, where the one before it is narrower; 0: it
+  /// is not.
+  std::uint64_t own_bits_per_second = 0;
   bool tell_buffer = true;  // and the buffer
   /// Where a sender's share of the window is less than a block, it announces itself by a header
   /// instead of a block.

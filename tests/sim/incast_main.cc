@@ -32,7 +32,8 @@ struct Options {
   std::size_t buffer_bytes = 0;  // 0: a window, and what the senders announce themselves with
   std::size_t mark_bytes = 0;
   double loss = 0;
-  double late_us = 0;  // senders start within
+  double late_us = 0;         // senders start within
+  double own_mbit_per_s = 0;  // 0: the same
   bool learn = false;
   bool victim = false;
   bool cdf = false;
@@ -49,6 +50,7 @@ constexpr int kWholePercent = 100;
 Scenario scenario_of(const Options& o, std::size_t senders, bool by_sender) {
   Scenario s;
   s.link_bits_per_second = static_cast<std::uint64_t>(o.mbit_per_s * 1e6);
+  s.own_bits_per_second = static_cast<std::uint64_t>(o.own_mbit_per_s * 1e6);
   s.block_wire_bytes = o.block_bytes;
   s.delay = Duration::ns(static_cast<std::int64_t>(o.delay_us * 1e3));
   s.mark_bytes = o.mark_bytes;
@@ -127,6 +129,7 @@ bool report(const Options& options, std::size_t senders, const std::string& orde
   std::printf("\"block_complete_p99_s\": %.6f, \"victim_p50_us\": %.1f, \"victim_p99_us\": %.1f, ",
               part_of(blocks, 0.99), part_of(victim, 0.5) * 1e6, part_of(victim, 0.99) * 1e6);
   if (options.cdf) print_quantiles(blocks);
+  std::printf("\"pace\": %.3f, \"lost_blocks\": %" PRIu64 ", ", o.stats.pace, o.stats.lost_blocks);
   std::printf("\"finished\": %s}\n", o.finished ? "true" : "false");
   return o.finished && (options.at_most <= 0 || time_s <= options.at_most * bound_s) &&
          (options.spread_at_most <= 0 || spread <= options.spread_at_most) &&
@@ -145,6 +148,8 @@ int main(int argc, char** argv) {
   app.add_option("--blocks", options.blocks, "of each sender");
   app.add_option("--total-blocks", options.total_blocks, "of all senders, without --blocks");
   app.add_option("--mbit", options.mbit_per_s, "rate of every link, Mbit/s");
+  app.add_option("--own-mbit", options.own_mbit_per_s,
+                 "of the receiver's link alone, where the others are narrower, Mbit/s");
   app.add_option("--delay-us", options.delay_us, "one way");
   app.add_option("--block-bytes", options.block_bytes, "of a full block on the wire");
   app.add_option("--buffer", options.buffer_bytes, "bytes before the downlink; 0: a window");

@@ -262,8 +262,10 @@ MUTATIONS = [
     Mutation("only credit that was given is outstanding when a count jumps", SCHEDULER,
              "std::min(ahead - 1, unused - s.expired)", "ahead - 1", GRANT_GUARDS),
     Mutation("one job's marks do not slow another", SCHEDULER,
-             "cut = std::min(cut, job.path.take_cut());",
-             "cut = std::max(cut == 1 ? 0 : cut, job.path.take_cut());", GRANT_GUARDS),
+             "signs.mark_cut = std::min(signs.mark_cut, job.path.take_mark_cut());",
+             "const double c = job.path.take_mark_cut();\n"
+             "    signs.mark_cut = signs.mark_cut == 1 ? c : std::max(signs.mark_cut, c);",
+             GRANT_GUARDS),
     Mutation("slow senders are capped", "dataplane/core/source_cap.cc",
              "if (took > allowed)", "if (false)", GRANT_GUARDS),
     Mutation("a job that rested does not make up for it", SCHEDULER,

@@ -177,22 +177,22 @@ TEST_CASE("a buffer that is not known is learned: more while it is used, less af
                                  Duration::us(100), Duration::us(1001));
   const std::uint32_t first = window.blocks(kStart);
   CHECK(first == 15);
-  window.end_epoch(0, false, kStart);
+  window.end_epoch({}, kStart);
   CHECK(window.blocks(kStart) == first);  // it was not used
   for (int n = 0; n < 10; ++n) {
     window.on_full();
-    window.end_epoch(0, false, kStart);
+    window.end_epoch({}, kStart);
   }
   const std::uint32_t grown = window.blocks(kStart);
   CHECK(grown > first);
   window.on_full();
-  window.end_epoch(0, true, kStart);
+  window.end_epoch({.lossy = true}, kStart);
   CHECK(window.blocks(kStart) == grown);
-  window.end_epoch(0.5, true, kStart);
+  window.end_epoch({.mark_cut = 0.5, .lossy = true}, kStart);
   CHECK(window.blocks(kStart) < grown);
   for (int n = 0; n < 100; ++n) {
     window.on_full();
-    window.end_epoch(0, false, kStart);
+    window.end_epoch({}, kStart);
   }
   CHECK(window.blocks(kStart) == 150);  // 1.5 loops: more would only be a queue
 }
