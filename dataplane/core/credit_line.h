@@ -26,9 +26,13 @@ class CreditLine {
   /// Unscheduled, until the peer has said how many: as TCP begins.
   static constexpr std::uint32_t kFirstUnscheduledBlocks = 16;
 
-  /// `share_bits_per_second` of the peer's link (0: not paced). `sent_blocks` until now.
-  explicit CreditLine(std::uint64_t share_bits_per_second, std::uint32_t sent_blocks = 0)
-      : total_(sent_blocks), sent_(sent_blocks), share_(share_bits_per_second, kShareBurstBytes) {}
+  /// `share_bits_per_second` of the peer's link (0: not paced), which is what `senders` of them
+  /// have. `sent_blocks` until now.
+  explicit CreditLine(std::uint64_t share_bits_per_second, std::size_t senders = 1,
+                      std::uint32_t sent_blocks = 0)
+      : total_(sent_blocks),
+        sent_(sent_blocks),
+        share_(share_bits_per_second, burst_blocks(senders) * kFullBlockBytes) {}
 
   /// When one more block may go, with `in_flight` on their way; in the past: now; never(): not
   /// before the peer says something.
@@ -62,7 +66,15 @@ class CreditLine {
   }
 
  private:
-  static constexpr std::size_t kShareBurstBytes = 4 * (kMaxHeaderBytes + kDefaultBlockBytes);
+  static constexpr std::size_t kFullBlockBytes = kMaxHeaderBytes + kDefaultBlockBytes;
+  /// All senders may begin at once, and what they send at once meets in the peer's queue.
+  static constexpr std::size_t kBurstsOfAllBytes = 64 << 10;
+  static constexpr std::size_t kMaxBurstBlocks = 4;
+  static constexpr std::size_t burst_blocks(std::size_t senders) {
+    const std::size_t each =
+        kBurstsOfAllBytes / kFullBlockBytes / std::max<std::size_t>(senders, 1);
+    return std::clamp<std::size_t>(each, 1, kMaxBurstBlocks);
+  }
 
   std::uint32_t total_;  // may be sent
   std::uint32_t sent_;

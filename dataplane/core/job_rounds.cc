@@ -76,7 +76,8 @@ Job::Job(JobConfig config)
     flows_.emplace_back(Flow::Limits{.rate_bits_per_second = peer.rate_bits_per_second,
                                      .block_wire_bytes = config_.block_bytes + kWireOverheadBytes,
                                      .congestion = config_.congestion});
-    credits_.emplace_back(peer.unscheduled_bits_per_second);
+    const std::uint64_t share = peer.unscheduled_bits_per_second;
+    credits_.emplace_back(share, share > 0 ? peer.rate_bits_per_second / share : 1);
   }
   sources_.reserve(config_.peers.size());
   if (config_.congestion.mltcp || config_.forward_order) iteration_.emplace(config_.peers.size());

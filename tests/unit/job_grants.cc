@@ -134,7 +134,7 @@ TEST_CASE("a probe needs no grant") {
 }
 
 TEST_CASE("credit wraps around 2^32") {
-  CreditLine credit(0, 0xffff'fff0);
+  CreditLine credit(0, 1, 0xffff'fff0);
   REQUIRE(credit.on_total(0xffff'fff8));
   CHECK(credit.credit() == 8);
   REQUIRE(credit.on_total(4));
@@ -153,6 +153,20 @@ TEST_CASE("what needs no grant goes at an even share, what was granted at once")
   CHECK(credit.next_send(20) > kStart);
   REQUIRE(credit.on_total(credit.sent() + 1));
   CHECK(credit.next_send(20) <= kStart);
+}
+
+TEST_CASE("many senders that begin at once begin with fewer blocks") {
+  const auto at_once = [](std::size_t senders) {
+    CreditLine credit(8'000'000, senders);
+    credit.on_unscheduled(100);
+    int blocks = 0;
+    for (; credit.next_send(0) <= kStart && blocks < 100; ++blocks) credit.on_sent(kStart, 1500);
+    return blocks;
+  };
+  CHECK(at_once(1) == at_once(8));
+  CHECK(at_once(8) == 4);
+  CHECK(at_once(20) == 2);
+  CHECK(at_once(256) == 1);
 }
 
 TEST_CASE("a receiver grants what its silent peers leave, to who has said that more waits") {
