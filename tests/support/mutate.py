@@ -32,6 +32,7 @@ CONTROLLERS = "dataplane/congestion"
 CONFORMANCE = "tests/property/property_congestion_conformance"
 WINDOWS = "tests/unit/unit_congestion_windows"
 RATES = "tests/unit/unit_congestion_rates"
+BBR = "tests/unit/unit_congestion_bbr"
 FLOW = "tests/unit/unit_flow_congestion"
 ITERATION = "tests/unit/unit_iteration_ratio"
 SEEDS = "tests/sim/simulate --tolerant --count 300 --stop"
@@ -234,7 +235,7 @@ MUTATIONS = [
     Mutation("Swift's window of less than a block is paced", f"{CONTROLLERS}/swift.cc",
              "kMinWindow);\n  reactions_", "1.0);\n  reactions_", RATES),
     Mutation("random loss does not shrink BBR", f"{CONTROLLERS}/bbr.cc",
-             "event.why != LossEvent::Why::kSilence || ", "", RATES),
+             "event.why != LossEvent::Why::kSilence || ", "", BBR),
     Mutation("an idle application is no slow path", f"{CONTROLLERS}/bbr.cc",
              "!round_is_app_limited_ || rate", "true || rate", FLOW),
     Mutation("MLTCP scales by the phase", f"{CONTROLLERS}/mltcp.h",
