@@ -95,6 +95,7 @@ std::string ToleranceChecker::on_result(std::uint32_t rank, const ipc::Completio
     std::string wrong = decode(round, slot);
     if (wrong.empty()) wrong = count_missing(round);
     if (wrong.empty()) wrong = check_bounds(round);
+    if (wrong.empty()) wrong = check_in_order(plan_of(round).bucket);
     if (!wrong.empty()) return wrong;
   }
   if (completion.contributors != result.contributors ||
@@ -118,14 +119,28 @@ std::string ToleranceChecker::decode(std::uint32_t round, std::span<const std::b
     const double sum = load(g.type, slot.data() + first * width);
     const std::optional<RankSet> set = set_of(round, first, sum);
     if (!set) return "I2: no set of ranks has this sum; " + describe(round, first, sum);
-    const std::string wrong = check_block(round, block, *set, slot);
-    if (!wrong.empty()) return wrong;
     result.sets.push_back(*set);
     const auto count = static_cast<std::uint32_t>(std::popcount(*set));
     result.contributors = std::min(result.contributors, count);
     result.partial_blocks += *set == all_ ? 0 : 1;
   }
   totals_.partial_blocks += result.partial_blocks;
+  result.bytes.assign(slot.begin(), slot.end());
+  return {};
+}
+
+/// A host carries from one round of a bucket to the next; where rounds overlap, a later one may
+/// close before an earlier one.
+std::string ToleranceChecker::check_in_order(std::uint16_t bucket) {
+  for (std::uint32_t& r = ledgers_[bucket - 1u].checked; r < decoded_.size(); ++r) {
+    if (plan_of(r).bucket != bucket) continue;
+    if (!decoded_[r].done) break;
+    for (std::uint32_t b = 0; b < decoded_[r].sets.size(); ++b) {
+      const std::string wrong = check_block(r, b, decoded_[r].sets[b], decoded_[r].bytes);
+      if (!wrong.empty()) return wrong;
+    }
+    decoded_[r].bytes = {};
+  }
   return {};
 }
 
@@ -230,6 +245,18 @@ std::string ToleranceChecker::describe(std::uint32_t round, std::uint32_t elemen
   return text;
 }
 
+/// Whether the last round of a bucket was closed because a host had been silent for too long. One
+/// whose controller spaces its blocks by more than that is absent with no loss at all, and its
+/// contribution is still kept for a round that does not come.
+bool ToleranceChecker::closed_without_absent(std::uint16_t bucket) const {
+  auto round = static_cast<std::uint32_t>(scenario_.rounds.size());
+  while (round > 0 && plan_of(--round).bucket != bucket) {
+  }
+  const std::vector<Part> parts = parts_of(round);
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const Part& p) { return p.reason == core::CloseReason::kAbsent; });
+}
+
 std::string ToleranceChecker::conclude(const core::Counters& all_nodes) const {
   const std::uint64_t missing = totals_.missing_blocks;
   if (all_nodes.blocks_missing != missing || all_nodes.blocks_excluded != missing) {
@@ -244,7 +271,7 @@ std::string ToleranceChecker::conclude(const core::Counters& all_nodes) const {
   for (std::size_t b = 0; b < ledgers_.size(); ++b) {
     const std::vector<std::int64_t>& kept = ledgers_[b].kept;
     const auto left = std::find_if(kept.begin(), kept.end(), [](std::int64_t k) { return k != 0; });
-    if (left == kept.end()) continue;
+    if (left == kept.end() || closed_without_absent(static_cast<std::uint16_t>(b + 1))) continue;
     const auto at = static_cast<std::size_t>(left - kept.begin());
     const std::uint32_t elements = scenario_.tolerance.buckets[b].elements;
     return "I5: bucket " + std::to_string(b + 1) + ", element " + std::to_string(at % elements) +

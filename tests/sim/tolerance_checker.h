@@ -54,7 +54,8 @@ class ToleranceChecker {
     bool done = false;
     std::uint32_t contributors = 0;  // the fewest of any block
     std::uint32_t partial_blocks = 0;
-    std::vector<RankSet> sets;  // by block
+    std::vector<RankSet> sets;     // by block
+    std::vector<std::byte> bytes;  // until they are checked
   };
   struct BoundSince {
     Instant since;
@@ -64,6 +65,7 @@ class ToleranceChecker {
   struct Ledger {
     std::vector<std::int64_t> kept;
     std::uint32_t uses = 0;                       // rounds of the scenario
+    std::uint32_t checked = 0;                    // rounds of the scenario before this are
     std::vector<std::uint64_t> missing;           // by tensor: blocks that sums lack, by source
     std::vector<std::uint64_t> counted;           // what the roots say of the same
     std::vector<std::uint64_t> excluded;          // and what those say who pushed them
@@ -90,6 +92,7 @@ class ToleranceChecker {
   std::optional<RankSet> scaled_set_of(std::uint32_t round, std::uint32_t element,
                                        double sum) const;
   double expected(std::uint32_t round, std::uint32_t element, RankSet set);
+  std::string check_in_order(std::uint16_t bucket);
   std::string check_block(std::uint32_t round, std::uint32_t block, RankSet set,
                           std::span<const std::byte> slot);
   void settle(std::uint32_t round, std::uint32_t block, RankSet set);
@@ -99,6 +102,7 @@ class ToleranceChecker {
   std::string count_missing(std::uint32_t round);
   void count_tensors(std::uint32_t round, std::uint32_t block);
   std::string check_counts() const;
+  bool closed_without_absent(std::uint16_t bucket) const;
   std::string check_reports(std::uint64_t missing) const;
   std::string check_report(std::uint32_t round, const RoundReport& report) const;
   std::string check_bounds(std::uint32_t round);

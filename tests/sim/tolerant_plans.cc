@@ -207,9 +207,7 @@ Scenario random_tolerant_scenario(std::uint64_t seed) {
   s.in_flight = 1 + dice.below(kMaxInFlightRounds);
   s.authenticate = s.link.corruption > 0 || dice.coin();
   draw_changes(dice, s);
-  // A controller that waits after a silence makes its host absent, and then the closing rounds
-  // would not bring all that was kept.
-  if (s.tolerance.absent_after == Duration{}) s.congestion = dice.congestion();
+  s.congestion = dice.congestion();
   s.grants = dice.coin();
   s.buffer_known = dice.coin();
   s.forward_order = dice.coin();
