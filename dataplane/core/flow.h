@@ -78,6 +78,12 @@ class Flow {
   /// For the controller's timers; call it now and then while blocks are in flight.
   void on_tick(Instant now);
 
+  /// Whether the next block is to ask for an ack at once: losses keep the window below what an ack
+  /// waits for, the block fills it, and nothing can follow until an ack comes. At most twice in a
+  /// window.
+  bool wants_ack() const;
+  void note_asked() { sent_since_asked_ = 0; }
+
   /// How long to wait for an ack before probing (RFC 6298 with a floor for ack delay and
   /// scheduling).
   Duration probe_timeout() const;
@@ -117,6 +123,7 @@ class Flow {
   std::uint32_t window_ = 1;           // blocks
   std::uint64_t controller_pace_ = 0;  // bits per second
   std::uint32_t in_flight_ = 0;
+  std::uint32_t sent_since_asked_ = 0;   // blocks
   std::uint64_t delivered_ = 0;          // blocks
   std::uint64_t app_limited_until_ = 0;  // of delivered_
   bool probe_due_ = false;
