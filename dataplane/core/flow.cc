@@ -20,7 +20,6 @@ constexpr Duration kMaxProbeTimeout = Duration::ms(500);
 /// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.
 constexpr Duration kMaxRtt = Duration::seconds(1);
 constexpr Duration kMinReorderWindow = Duration::us(200);
-constexpr Duration kMinRttLifetime = Duration::seconds(10);
 constexpr Duration kMeterSpan = Duration::seconds(1);
 /// Pacing a little under the link keeps a queue from standing (protocol.md, section 6).
 constexpr std::uint64_t kPacedPercent = 99;
@@ -144,7 +143,7 @@ void Flow::on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked) {
                        .app_limited = delivered_ < app_limited_until_,
                        .rtt = {},
                        .smoothed_rtt = smoothed_,
-                       .min_rtt = min_rtt_});
+                       .min_rtt = min_rtt_.value()});
   in_flight_ -= blocks;
   delivered_ += blocks;
   follow_controller(now);
@@ -157,27 +156,18 @@ void Flow::on_rtt(Instant now, Duration sample) {
     has_rtt_ = true;
     smoothed_ = rtt;
     variance_ = rtt / 2;
-    min_rtt_ = next_min_rtt_ = rtt;
-    min_rtt_until_ = now + kMinRttLifetime;
   } else {
     const Duration error = rtt > smoothed_ ? rtt - smoothed_ : smoothed_ - rtt;
     variance_ = (variance_ * 3 + error) / 4;
     smoothed_ = (smoothed_ * 7 + rtt) / 8;
-    // A windowed minimum: it can grow again when the path does.
-    min_rtt_ = std::min(min_rtt_, rtt);
-    next_min_rtt_ = std::min(next_min_rtt_, rtt);
-    if (now >= min_rtt_until_) {
-      min_rtt_ = next_min_rtt_;
-      next_min_rtt_ = rtt;
-      min_rtt_until_ = now + kMinRttLifetime;
-    }
   }
+  min_rtt_.add(rtt, now);
   controller_->on_ack({.now = now,
                        .acked_blocks = 0,
                        .in_flight_blocks = in_flight_,
                        .rtt = rtt,
                        .smoothed_rtt = smoothed_,
-                       .min_rtt = min_rtt_});
+                       .min_rtt = min_rtt_.value()});
   follow_controller(now);
 }
 

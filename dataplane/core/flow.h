@@ -8,6 +8,7 @@
 
 #include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/time.h"
+#include "dataplane/base/windowed_min.h"
 #include "dataplane/congestion/controller.h"
 #include "dataplane/core/pacer.h"
 
@@ -15,6 +16,8 @@ namespace gradplane::core {
 
 /// What a paced flow may send at once after a pause.
 inline constexpr Duration kPacerBurst = Duration::ms(1);
+/// A path that became longer is known to be after one to two of these.
+inline constexpr Duration kMinRttLifetime = Duration::seconds(10);
 
 /// What was sent in the last second: all of the second that runs, and of the one before the part
 /// that is not over a second ago, as if it had been sent evenly.
@@ -109,7 +112,7 @@ class Flow {
   std::uint32_t in_flight() const { return in_flight_; }
   Duration latest_rtt() const { return latest_; }
   Duration smoothed_rtt() const { return smoothed_; }
-  Duration min_rtt() const { return min_rtt_; }
+  Duration min_rtt() const { return min_rtt_.value(); }
 
  private:
   void follow_controller(Instant now);
@@ -132,9 +135,7 @@ class Flow {
   Duration latest_;
   Duration smoothed_;
   Duration variance_;
-  Duration min_rtt_;
-  Duration next_min_rtt_;
-  Instant min_rtt_until_;
+  WindowedMin min_rtt_{kMinRttLifetime};
   Counts counts_;
 };
 

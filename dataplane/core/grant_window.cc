@@ -24,7 +24,6 @@ constexpr Duration kMostLoop = Duration::seconds(1);
 /// Loops are averaged over so many blocks.
 constexpr std::int64_t kLoopBlocks = 32;
 static_assert(kMostLoop.count_ns() < INT64_MAX / kLoopBlocks);
-constexpr Duration kLeastLoopLifetime = Duration::seconds(10);
 
 /// The first window where the link is unknown.
 constexpr double kUnknownLinkBlocks = 64;
@@ -94,20 +93,9 @@ double PathCounts::loss_cut() const {
 
 void LoopTime::add(Duration sample, Instant now) {
   const Duration loop = std::clamp(sample, kLeastLoop, kMostLoop);
-  if (!known_) {
-    known_ = true;
-    least_ = next_least_ = smoothed_ = loop;
-    least_until_ = now + kLeastLoopLifetime;
-    return;
-  }
-  smoothed_ = (smoothed_ * 7 + loop) / 8;
-  least_ = std::min(least_, loop);
-  next_least_ = std::min(next_least_, loop);
-  if (now >= least_until_) {
-    least_ = next_least_;
-    next_least_ = loop;
-    least_until_ = now + kLeastLoopLifetime;
-  }
+  least_.add(loop, now);
+  smoothed_ = known_ ? (smoothed_ * 7 + loop) / 8 : loop;
+  known_ = true;
 }
 
 GrantWindow::GrantWindow(Limits limits)

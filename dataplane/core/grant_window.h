@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "dataplane/base/time.h"
+#include "dataplane/base/windowed_min.h"
 
 namespace gradplane::core {
 
@@ -56,21 +57,21 @@ struct PathSigns {
   bool lossy = false;         // for somebody
 };
 
+inline constexpr Duration kLeastLoopLifetime = Duration::seconds(10);
+
 /// The loop from a grant to the data's arrival, of one source.
 class LoopTime {
  public:
   bool known() const { return known_; }
-  /// Without queues: the smallest sample of the last one to two lifetimes, so that it can grow.
-  Duration least() const { return least_; }
+  /// Without queues.
+  Duration least() const { return least_.value(); }
   Duration smoothed() const { return smoothed_; }
   void add(Duration sample, Instant now);
 
  private:
   bool known_ = false;
-  Duration least_;
-  Duration next_least_;
+  WindowedMin least_{kLeastLoopLifetime};
   Duration smoothed_;
-  Instant least_until_;
 };
 
 /// How much credit may be outstanding over a downlink, and how fast it may be given.

@@ -122,6 +122,24 @@ TEST_CASE("the smallest round trip is forgotten when the path grows longer") {
   CHECK(flow.min_rtt() == Duration::ms(3));
 }
 
+TEST_CASE("a windowed minimum is that of the last one to two lifetimes") {
+  WindowedMin least(Duration::seconds(10));
+  CHECK(least.value() == Duration());
+  const auto add = [&](int seconds, int ms) {
+    least.add(Duration::ms(ms), kStart + Duration::seconds(seconds));
+    return least.value();
+  };
+  CHECK(add(0, 5) == Duration::ms(5));
+  CHECK(add(1, 3) == Duration::ms(3));
+  CHECK(add(9, 4) == Duration::ms(3));
+  CHECK(add(10, 6) == Duration::ms(3));  // of the first ten seconds
+  CHECK(add(19, 7) == Duration::ms(3));
+  CHECK(add(20, 8) == Duration::ms(6));  // of the second
+  CHECK(add(21, 7) == Duration::ms(6));
+  CHECK(add(30, 9) == Duration::ms(7));
+  CHECK(add(31, 2) == Duration::ms(2));
+}
+
 TEST_CASE("forgotten blocks leave the flight without a word about the network") {
   Flow flow = unpaced();
   for (int n = 0; n < 10; ++n) flow.on_sent(kStart, kBytes, false);

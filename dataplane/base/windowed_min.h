@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <algorithm>
+
+#include "dataplane/base/time.h"
+
+namespace gradplane {
+
+/// The smallest sample of the last one to two lifetimes, so that it can grow when a path does. One
+/// thread.
+class WindowedMin {
+ public:
+  explicit constexpr WindowedMin(Duration lifetime) : lifetime_(lifetime) {}
+
+  /// Time never goes back.
+  void add(Duration sample, Instant now) {
+    if (!known_) {
+      known_ = true;
+      least_ = next_ = sample;
+      until_ = now + lifetime_;
+      return;
+    }
+    least_ = std::min(least_, sample);
+    next_ = std::min(next_, sample);
+    if (now < until_) return;
+    least_ = next_;
+    next_ = sample;
+    until_ = now + lifetime_;
+  }
+
+  /// Zero: no sample yet.
+  Duration value() const { return least_; }
+
+ private:
+  Duration lifetime_;
+  bool known_ = false;
+  Duration least_;
+  Duration next_;  // of this lifetime alone
+  Instant until_;
+};
+
+}  // namespace gradplane
