@@ -135,10 +135,14 @@ def result(contestant, case, said):
     }
 
 
+def short(ratio):
+    return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.0f}"
+
+
 def cell(entry):
     if entry is None or "failure" in entry:
         return "-"
-    return f"{entry['over_bound']:.3g} / {entry['worst_over_bound']:.3g}"
+    return f"{short(entry['over_bound'])} / {short(entry['worst_over_bound'])}"
 
 
 def overviews(entries):

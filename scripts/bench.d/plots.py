@@ -25,6 +25,8 @@ TITLES = {
 }
 COLOURS = ("#1b6ca8", "#5aa9e6", "#e07a5f", "#d9a441", "#81b29a", "#6d597a", "#9a8c98", "#2f3e46",
            "#c9184a", "#7cb518", "#8d5524", "#00a6a6", "#ff70a6", "#4b3fae")  # fmt: skip
+# What is slower than this in ns-3 leaves the plot: it would squeeze all others into one line.
+MOST_OF_SENDERS = 15
 PLAIN_TICKS = (1, 1.5, 2, 3, 5, 7, 10, 15, 20, 30, 50, 70, 100, 200, 500)
 
 
@@ -43,11 +45,11 @@ def series_along(entries, key):
             yield group
 
 
-def label_ratios(axes):
-    """A logarithmic axis of times over the bound, with numbers that people use."""
+def label_ratios(axes, most=float("inf")):
+    """A logarithmic axis of times over the bound, up to `most`, with numbers that people use."""
     axes.axhline(1, color="black", linewidth=0.8, linestyle=":")
     axes.set_yscale("log")
-    low, high = 0.9, axes.get_ylim()[1]
+    low, high = 0.9, min(most, axes.get_ylim()[1])
     axes.set_ylim(low, high)
     axes.set_yticks([t for t in PLAIN_TICKS if low < t < high], minor=False)
     axes.set_yticks([], minor=True)
@@ -70,7 +72,7 @@ def draw_senders(entries, title, path):
     axes.set_xticks(range(len(senders)), [str(count) for count in senders])
     axes.set_xlabel("senders")
     axes.set_ylabel("push / bound, median round")
-    label_ratios(axes)
+    label_ratios(axes, MOST_OF_SENDERS)
     axes.set_title(title, fontsize=9)
     axes.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     figure.tight_layout()

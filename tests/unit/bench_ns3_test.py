@@ -78,7 +78,7 @@ class Ns3Test(unittest.TestCase):
         self.assertEqual(text.count("| contestant | 8 senders | 32 senders |"), 2)
         self.assertIn("**128 KiB, drop-tail**: median", text)
         self.assertIn("**8 senders, 128 KiB, marks from 30 KB on**", text)
-        self.assertIn("| tcp-cubic | 2 / 3 | 2 / 3 |", text)
+        self.assertIn("| tcp-cubic | 2.00 / 3.00 | 2.00 / 3.00 |", text)
 
     def test_without_ns3_it_says_what_to_do(self):
         with mock.patch.object(ns3, "PROGRAM", pathlib.Path("/nowhere/ns3_incast")):
