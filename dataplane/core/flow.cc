@@ -20,6 +20,9 @@ constexpr Duration kMaxProbeTimeout = Duration::ms(500);
 /// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.
 constexpr Duration kMaxRtt = Duration::seconds(1);
 constexpr Duration kMinReorderWindow = Duration::us(200);
+/// A slow flow may send no more at once than it takes to make good for a nap: what many flows send
+/// when they begin together stands in the peer's queue for as long as all keep to their shares.
+constexpr std::size_t kLeastBurstBlocks = 2;
 constexpr Duration kMeterSpan = Duration::seconds(1);
 /// Pacing a little under the link keeps a queue from standing (protocol.md, section 6).
 constexpr std::uint64_t kPacedPercent = 99;
@@ -29,7 +32,7 @@ constexpr std::uint64_t kLeastBlocksPerSecond = 1;
 std::size_t burst_bytes(std::uint64_t rate, std::size_t block_wire_bytes) {
   const auto by_time = static_cast<std::size_t>(rate / 8 / 1000) *
                        static_cast<std::size_t>(kPacerBurst.count_ns() / 1000000);
-  return std::max(by_time, 4 * block_wire_bytes);
+  return std::max(by_time, kLeastBurstBlocks * block_wire_bytes);
 }
 
 Duration time_of(std::size_t bytes, std::uint64_t rate) {
