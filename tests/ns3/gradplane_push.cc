@@ -3,6 +3,8 @@
 #include "tests/ns3/gradplane_push.h"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "tests/sim/cluster.h"
 
@@ -23,7 +25,8 @@ GradplanePush::GradplanePush(const Scenario& scenario, Star& star, const EngineS
     : scenario_(scenario),
       expected_(scenario.push_bytes / sizeof(float)),
       blocks_(static_cast<std::uint32_t>((scenario.push_bytes + kDefaultBlockBytes - 1) /
-                                         kDefaultBlockBytes)) {
+                                         kDefaultBlockBytes)),
+      marks_heard_(scenario.senders) {
   const api::Plan plan = sim::star(static_cast<std::uint16_t>(scenario.senders));
   for (std::size_t host = 0; host <= scenario.senders; ++host) {
     EngineSettings own = settings;
@@ -39,8 +42,9 @@ GradplanePush::GradplanePush(const Scenario& scenario, Star& star, const EngineS
 void GradplanePush::watch() {
   hosts_[0]->port().set_witnesses([this](auto datagram) { on_root_received(datagram); }, {});
   for (std::size_t host = 1; host < hosts_.size(); ++host) {
-    hosts_[host]->port().set_witnesses([this](auto datagram) { on_sender_received(datagram); },
-                                       [this](auto datagram) { on_sender_sent(datagram); });
+    hosts_[host]->port().set_witnesses(
+        [this, host](auto datagram) { on_sender_received(host - 1, datagram); },
+        [this](auto datagram) { on_sender_sent(datagram); });
   }
 }
 
@@ -72,15 +76,14 @@ void GradplanePush::on_root_received(std::span<const std::byte> datagram) {
   if (--missing_[sender] == 0) rounds_->on_pushed(sender);
 }
 
-void GradplanePush::on_sender_received(std::span<const std::byte> datagram) {
+void GradplanePush::on_sender_received(std::size_t sender, std::span<const std::byte> datagram) {
   wire::ParseError error{};
   const auto packet = wire::parse(datagram, error);
   if (!packet || packet->header.type != wire::PacketType::kPushAck) return;
-  // A total of the sender's own.
   wire::AckBody body;
-  std::array<std::uint64_t, wire::kMaxAckWords> words{};
-  (void)wire::read_ack(*packet, body, words);
-  marks_heard_ = std::max<std::uint64_t>(marks_heard_, body.marked_packets);
+  std::array<std::uint64_t, wire::kMaxAckWords> words;
+  wire::read_ack(*packet, body, words);
+  marks_heard_[sender] = std::max(marks_heard_[sender], body.marked_packets);
 }
 
 void GradplanePush::on_sender_sent(std::span<const std::byte> datagram) {
@@ -95,7 +98,7 @@ void GradplanePush::report(Outcome& outcome) const {
   for (const auto& host : hosts_) {
     if (outcome.failure.empty()) outcome.failure = host->failure();
   }
-  outcome.marks_heard = marks_heard_;
+  outcome.marks_heard = std::accumulate(marks_heard_.begin(), marks_heard_.end(), std::uint64_t{0});
   outcome.needed_bytes = scenario_.push_bytes * scenario_.senders * outcome.rounds.size();
   if (sent_bytes_ > outcome.needed_bytes) {
     outcome.repeated_bytes = sent_bytes_ - outcome.needed_bytes;

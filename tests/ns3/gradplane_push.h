@@ -29,7 +29,7 @@ class GradplanePush : public Contestant {
  private:
   void watch();
   void on_root_received(std::span<const std::byte> datagram);
-  void on_sender_received(std::span<const std::byte> datagram);
+  void on_sender_received(std::size_t sender, std::span<const std::byte> datagram);
   void on_sender_sent(std::span<const std::byte> datagram);
 
   const Scenario& scenario_;
@@ -41,7 +41,7 @@ class GradplanePush : public Contestant {
   std::vector<std::vector<bool>> has_block_;  // of each sender, in the current round
   std::vector<std::uint32_t> missing_;        // of each sender
   std::uint64_t sent_bytes_ = 0;              // of pushes, without headers
-  std::uint64_t marks_heard_ = 0;             // as acks told the sender that heard of most
+  std::vector<std::uint32_t> marks_heard_;    // packets, as the last ack to each sender told
 };
 
 }  // namespace gradplane::ns3_incast

@@ -63,8 +63,8 @@ struct Outcome {
   std::uint64_t marks = 0;
   std::size_t deepest_bytes = 0;
   std::uint64_t drops_elsewhere = 0;
-  std::uint64_t marks_heard = 0;   // packets, by the one of gradplane's senders that heard of most
-  std::uint64_t needed_bytes = 0;  // of all pushes, without headers
+  std::uint64_t marks_heard = 0;     // of these, on pushes, by gradplane's senders
+  std::uint64_t needed_bytes = 0;    // of all pushes, without headers
   std::uint64_t repeated_bytes = 0;  // sent beyond that
 };
 
