@@ -254,6 +254,7 @@ GrantScheduler::Stats GrantScheduler::stats(Instant now) const {
   stats.outstanding_blocks = outstanding_;
   stats.window_blocks = window_.blocks(now);
   stats.pace = window_.pace();
+  stats.pressed = window_.pressed(now);
   stats.loop = window_.loop();
   stats.limit = limit_;
   return stats;

@@ -108,8 +108,9 @@ class GrantScheduler {
   struct Stats {
     std::uint32_t outstanding_blocks = 0;
     std::uint32_t window_blocks = 0;
-    double pace = 1;  // of 0.99 of the link
-    Duration loop;    // RTTc
+    double pace = 1;       // of 0.99 of the link
+    bool pressed = false;  // half of it, because the receive ring overflowed
+    Duration loop;         // RTTc
     Limit limit = Limit::kNoDemand;
     std::uint64_t granted_blocks = 0;
     std::uint64_t keep_alives = 0;

@@ -41,6 +41,8 @@ class Engine {
   /// Rounds are open or a job waits for something: a nap should be short.
   bool has_jobs() const { return job_count_ > 0; }
 
+  const core::GrantScheduler& grants() const { return node_.grants(); }
+
   /// Before a nap: asks ranks to ring the doorbell. False when there is work already.
   bool prepare_sleep();
   void end_sleep();
