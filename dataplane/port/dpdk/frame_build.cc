@@ -58,7 +58,8 @@ std::size_t write_ethernet(Bytes out, const Link& link) noexcept {
 /// Control too is ECN-capable: a queue that marks drops what is not, as soon as it would mark
 /// (RFC 3168, section 5), and acks share queues with data.
 std::uint8_t traffic_class_byte(TrafficClass c) noexcept {
-  return (c == TrafficClass::kControl ? kControlDscp : kDataDscp) << 2 | kEcnCapable;
+  const unsigned dscp = c == TrafficClass::kControl ? kControlDscp : kDataDscp;
+  return static_cast<std::uint8_t>(dscp << 2 | kEcnCapable);
 }
 
 void write_ipv4(Bytes out, const UdpFrame& frame, std::size_t total_bytes) noexcept {
