@@ -242,7 +242,11 @@ void check_congestion(Draft& draft) {
                 fmt::format("means nothing with congestion.controller {}; remove it",
                             name_of(congestion.controller)));
   }
-  if (is_fixed && config.mltcp_controllers) {
+  const bool all_are = is_fixed && std::all_of(config.job_controllers.begin(),
+                                               config.job_controllers.end(), [](const auto& job) {
+                                                 return job.controller == ControllerKind::kFixed;
+                                               });
+  if (all_are && config.mltcp_controllers) {
     draft.error("congestion.mltcp",
                 "means nothing with congestion.controller fixed, which adds nothing that could be "
                 "multiplied; remove one of them");

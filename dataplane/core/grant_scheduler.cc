@@ -66,6 +66,7 @@ void GrantScheduler::remove_source(Source source) {
   job.ready.erase(source);
   timers_.erase(source);
   outstanding_ -= s.counted;
+  job.outstanding -= s.counted;
   s.in_use = false;
   free_.push_back(source);
   --used_;
@@ -73,6 +74,7 @@ void GrantScheduler::remove_source(Source source) {
     job.weight = 1;
     job.progress = 0;
     job.path = {};
+    job.least_loop = {};
     job.virtual_time = virtual_time_;  // the next one pays for nothing that this one had
   }
 }
@@ -167,7 +169,7 @@ void GrantScheduler::take(SourceState& s, std::uint32_t ahead, std::size_t wire_
   // A sample says little where blocks come that needed no grant.
   const auto loop = s.cap.loop_sample(s.seen, now);
   if (loop && !s.loop_is_told) s.loop.add(*loop, now);
-  if (s.loop.known()) window_.on_loop(s.loop);
+  if (s.loop.known()) note_loop(s);
   const Duration in_time =
       s.loop.known() ? std::max(window_.drain_time(), s.loop.least() * 3 / 2) : Duration::max();
   s.cap.on_used(s.seen, in_time, window_.blocks(now), now);
@@ -181,7 +183,7 @@ void GrantScheduler::begin_burst(SourceState& s, bool unscheduled, std::uint32_t
   if (job.active == 0) {
     ++job.burst;
     job.floor = 0;
-    job.virtual_time = std::max(job.virtual_time, virtual_time_);
+    job.virtual_time = std::max(job.virtual_time, least_virtual_time());
   }
   if (s.burst != job.burst) s.in_burst = 0;
   s.burst = job.burst;
@@ -211,7 +213,13 @@ void GrantScheduler::on_rtt(Source source, Duration rtt) {
   if (!s.loop_is_told) s.loop = {};  // what comes without a grant makes loops look short
   s.loop_is_told = true;
   s.loop.add(rtt, now_);
+  note_loop(s);
+}
+
+void GrantScheduler::note_loop(SourceState& s) {
   window_.on_loop(s.loop);
+  Duration& mean = jobs_[s.job].least_loop;
+  mean = mean == Duration() ? s.loop.least() : GrantWindow::mean_of_blocks(mean, s.loop.least());
 }
 
 /// All slow down only for what every job sees: what one sees alone is on its own paths, where its

@@ -178,6 +178,8 @@ class GrantScheduler {
     std::uint32_t burst = 0;  // counts the times that it began to send after a rest
     std::uint64_t floor = 0;  // in_burst of the source served last
     PathCounts path;
+    std::uint32_t outstanding = 0;
+    Duration least_loop;      // RTT0 of its own sources: no job's makes another's window larger
     double virtual_time = 0;  // blocks served over weight
     double weight = 1;
     double progress = 0;
@@ -186,14 +188,18 @@ class GrantScheduler {
   SourceState& at(Source source);
   static std::uint32_t cap_of(const SourceState& s);
   static std::uint32_t room(const SourceState& s);
-  std::uint32_t batch(Instant now) const;
-  double most_progress() const;
-  double standing_weight(const JobState& job, double most_progress) const;
-  /// The blocks that a standing weight of 1 stands for.
-  double standing_unit(double most_progress) const;
-  double unscheduled_of(const JobState& job, double most_progress, double unit) const;
-  bool fits(std::uint32_t blocks, Instant now) const;
+  std::uint32_t batch(const JobState& job, Instant now) const;
+  struct Standing {
+    double most_progress = 0;
+    double weights = 0;  // of all jobs that have sources
+  };
+  Standing standing() const;
+  double standing_weight(const JobState& job, const Standing& all) const;
+  std::uint32_t most_of(const JobState& job, Instant now) const;
+  double unscheduled_of(const JobState& job, const Standing& all, Instant now) const;
+  bool fits(const JobState& job, std::uint32_t blocks, Instant now) const;
   Duration loop_of(const SourceState& s) const;
+  void note_loop(SourceState& s);
   void count_arrival(SourceState& s, bool marked);
   void take(SourceState& s, std::uint32_t ahead, std::size_t wire_bytes, Instant now);
   void begin_burst(SourceState& s, bool unscheduled, std::uint32_t demand, Instant now);
@@ -207,6 +213,7 @@ class GrantScheduler {
 
   Instant expires_at(const SourceState& s) const;
   Instant remind_at(const SourceState& s) const;
+  Instant forget_at(const SourceState& s) const;
   Instant due(const SourceState& s) const;
   std::optional<Grant> run_timers(Instant now);
   void remind(SourceState& s, Instant now);
@@ -214,6 +221,7 @@ class GrantScheduler {
   double weight_at(const JobState& job, double progress) const;
   double weight_of(const JobState& job) const { return weight_at(job, job.progress); }
   double arrived_time() const;
+  double least_virtual_time() const;
   /// Whose turn it is; jobs_.size() when nobody may be given anything.
   std::size_t next_job() const;
   std::uint32_t next_blocks(Source source, Instant now) const;

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 // Whose turn it is, and what happens when nothing comes.
 #include <algorithm>
+#include <limits>
 
 #include "dataplane/core/grant_scheduler.h"
 
@@ -19,6 +20,11 @@ constexpr Duration kLeastSilence = Duration::us(200);
 constexpr std::uint8_t kMostDoublings = 10;
 /// Blocks of a grant where sources go on without: as many as an ack is about.
 constexpr std::uint32_t kStandingBatch = 16;
+/// ... but no larger part of what may be on its way, or it would never fit.
+constexpr std::uint32_t kBatchesOfWindow = 4;
+/// Demand of a source that is silent for so long is gone. A slow share sends a block in this time.
+constexpr int kDemandLoops = 4;
+constexpr Duration kLeastDemandLife = Duration::ms(100);
 /// With Policy::kStrict: the standing weight of a job whose turn it is not.
 constexpr double kPassedOver = 1.0 / 1024;
 /// Credit that is given to a silent source beyond what it let expire.
@@ -46,58 +52,68 @@ std::uint32_t GrantScheduler::room(const SourceState& s) {
 }
 
 /// Large grants where the window has several for everybody, single blocks where it has not.
-std::uint32_t GrantScheduler::batch(Instant now) const {
+std::uint32_t GrantScheduler::batch(const JobState& job, Instant now) const {
+  if (standing_unscheduled_) {
+    return std::clamp<std::uint32_t>(most_of(job, now) / kBatchesOfWindow, 1, kStandingBatch);
+  }
   const auto senders = static_cast<std::uint32_t>(std::max<std::size_t>(active_, 1));
-  if (standing_unscheduled_) return kStandingBatch;
   return std::clamp<std::uint32_t>(window_.blocks(now) / (2 * senders), 1, kGrantBatch);
 }
 
-/// Of the jobs that send.
-double GrantScheduler::most_progress() const {
-  double most = 0;
-  for (const JobState& job : jobs_) most = job.active > 0 ? std::max(most, job.progress) : most;
-  return most;
+GrantScheduler::Standing GrantScheduler::standing() const {
+  Standing all;
+  for (const JobState& job : jobs_) {
+    if (job.active > 0) all.most_progress = std::max(all.most_progress, job.progress);
+  }
+  for (const JobState& job : jobs_) {
+    all.weights += job.sources > 0 ? standing_weight(job, all) : 0;
+  }
+  return all;
 }
 
 /// A job that has nothing to send will begin an iteration: what it may have on its way then is what
 /// one may that has no progress yet.
-double GrantScheduler::standing_weight(const JobState& job, double most_progress) const {
+double GrantScheduler::standing_weight(const JobState& job, const Standing& all) const {
   const double progress = job.active > 0 ? job.progress : 0;
-  if (policy_ == Policy::kStrict) return progress < most_progress ? kPassedOver : 1;
+  if (policy_ == Policy::kStrict) return progress < all.most_progress ? kPassedOver : 1;
   return weight_at(job, progress);
 }
 
-double GrantScheduler::standing_unit(double most_progress) const {
-  double weights = 0;
-  for (const JobState& job : jobs_) {
-    weights += job.sources > 0 ? standing_weight(job, most_progress) : 0;
-  }
-  return window_.most_blocks() / weights;
+std::uint32_t GrantScheduler::most_of(const JobState& job, Instant now) const {
+  return window_.most_blocks(job.least_loop, now);
 }
 
-double GrantScheduler::unscheduled_of(const JobState& job, double most_progress,
-                                      double unit) const {
-  const double all = unit * standing_weight(job, most_progress);
-  return std::max(1.0, all / static_cast<double>(job.sources));
+double GrantScheduler::unscheduled_of(const JobState& job, const Standing& all, Instant now) const {
+  const double share = standing_weight(job, all) / all.weights;
+  return std::max(1.0, share * most_of(job, now) / static_cast<double>(job.sources));
 }
 
 std::uint32_t GrantScheduler::unscheduled_for(Source source) const {
-  const double most = most_progress();
-  return static_cast<std::uint32_t>(
-      unscheduled_of(jobs_[sources_[source].job], most, standing_unit(most)));
+  return static_cast<std::uint32_t>(unscheduled_of(jobs_[sources_[source].job], standing(), now_));
 }
 
-/// Whether so much more may be outstanding.
-bool GrantScheduler::fits(std::uint32_t blocks, Instant now) const {
+/// Whether so much more of `job` may be outstanding. Each job's blocks count as a part of what may
+/// be on its way over paths as long as its own.
+bool GrantScheduler::fits(const JobState& job, std::uint32_t blocks, Instant now) const {
   if (!standing_unscheduled_) return outstanding_ + blocks <= window_.blocks(now);
-  double on_their_way = outstanding_ + blocks;
-  const double most = most_progress();
-  const double unit = standing_unit(most);
-  for (const JobState& job : jobs_) {
-    if (job.active == 0) continue;
-    on_their_way += static_cast<double>(job.active) * unscheduled_of(job, most, unit);
+  const Standing all = standing();
+  double used = static_cast<double>(blocks) / most_of(job, now);
+  for (const JobState& other : jobs_) {
+    if (other.sources == 0) continue;
+    const double standing = static_cast<double>(other.active) * unscheduled_of(other, all, now);
+    used += (other.outstanding + standing) / most_of(other, now);
   }
-  return on_their_way <= window_.most_blocks();
+  return used <= 1;
+}
+
+/// Where a job begins that joins those which send.
+double GrantScheduler::least_virtual_time() const {
+  double least = std::numeric_limits<double>::infinity();
+  for (const JobState& job : jobs_) {
+    if (job.active > 0) least = std::min(least, job.virtual_time);
+  }
+  return least < std::numeric_limits<double>::infinity() ? std::max(least, virtual_time_)
+                                                         : virtual_time_;
 }
 
 Duration GrantScheduler::loop_of(const SourceState& s) const {
@@ -107,14 +123,15 @@ Duration GrantScheduler::loop_of(const SourceState& s) const {
 void GrantScheduler::settle(Source source, Instant now) {
   SourceState& s = sources_[source];
   const std::uint32_t outstanding = s.outstanding();
+  JobState& job = jobs_[s.job];
   outstanding_ += outstanding - s.counted;
+  job.outstanding += outstanding - s.counted;
   s.counted = outstanding;
 
-  JobState& job = jobs_[s.job];
   const std::uint32_t wanted = s.wanted();
   // Who is silent, or has not used all of what expired, gets no more than a reminder's block.
   const bool responsive = s.unheard == 0 && s.expired == 0;
-  if (wanted > 0 && responsive && room(s) >= std::min({wanted, batch(now), cap_of(s)})) {
+  if (wanted > 0 && responsive && room(s) >= std::min({wanted, batch(job, now), cap_of(s)})) {
     if (!job.ready.contains(source)) {
       if (job.ready.empty()) job.virtual_time = std::max(job.virtual_time, arrived_time());
       job.ready.set(source, {s.in_burst, ++sequence_});
@@ -139,9 +156,16 @@ Instant GrantScheduler::remind_at(const SourceState& s) const {
   return std::max(s.heard_at, s.told_at) + silence * (std::int64_t{1} << s.unheard);
 }
 
+/// Who has demand and may always send something is heard. A round that closed, or a node that died,
+/// takes its demand with it, and else its job would count as one that sends for ever.
+Instant GrantScheduler::forget_at(const SourceState& s) const {
+  if (!standing_unscheduled_ || !s.active) return Instant::never();
+  return s.heard_at + std::max(loop_of(s) * kDemandLoops, kLeastDemandLife);
+}
+
 Instant GrantScheduler::due(const SourceState& s) const {
   const Instant missed = s.missing > 0 ? s.missing_until : Instant::never();
-  return std::min({missed, expires_at(s), remind_at(s)});
+  return std::min({missed, expires_at(s), remind_at(s), forget_at(s)});
 }
 
 std::optional<GrantScheduler::Grant> GrantScheduler::run_timers(Instant now) {
@@ -159,6 +183,10 @@ std::optional<GrantScheduler::Grant> GrantScheduler::run_timers(Instant now) {
       counts_.expired_blocks += s.usable();
       s.cap.on_expired(s.usable());
       s.expired = s.total - s.seen;
+    }
+    if (forget_at(s) <= now) {
+      s.target = s.seen;
+      set_active(s, false);
     }
     const bool silent = remind_at(s) <= now;
     if (silent) remind(s, now);
@@ -234,7 +262,7 @@ std::size_t GrantScheduler::next_job() const {
 
 std::uint32_t GrantScheduler::next_blocks(Source source, Instant now) const {
   const SourceState& s = sources_[source];
-  return std::min({batch(now), s.wanted(), room(s)});
+  return std::min({batch(jobs_[s.job], now), s.wanted(), room(s)});
 }
 
 std::optional<GrantScheduler::Grant> GrantScheduler::next_grant(Instant now) {
@@ -248,7 +276,7 @@ std::optional<GrantScheduler::Grant> GrantScheduler::next_grant(Instant now) {
   JobState& job = jobs_[turn];
   const Source source = job.ready.top();
   const std::uint32_t blocks = next_blocks(source, now);
-  if (!fits(blocks, now)) {
+  if (!fits(job, blocks, now)) {
     window_.on_full();
     limit_ = Limit::kWindow;
     return std::nullopt;
@@ -271,7 +299,7 @@ Instant GrantScheduler::next_time(Instant now) const {
   const std::size_t turn = next_job();
   if (turn < jobs_.size()) {
     const std::uint32_t blocks = next_blocks(jobs_[turn].ready.top(), now);
-    if (fits(blocks, now)) {
+    if (fits(jobs_[turn], blocks, now)) {
       at = std::min(at, window_.free_at());
     } else if (window_.pressed(now)) {
       at = std::min(at, window_.pressed_until());

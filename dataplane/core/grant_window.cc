@@ -55,7 +55,8 @@ constexpr double kFirstStep = 0.01;
 constexpr double kMostStep = 0.08;
 constexpr double kLeastPace = 0.01;
 constexpr double kPressedPace = 0.5;
-constexpr Duration kLeastPressure = Duration::us(100);
+/// Devices are asked now and then what they missed: what was lost has passed, its cause has not.
+constexpr Duration kLeastPressure = Duration::ms(20);
 
 /// What a poll loop that napped makes up for.
 constexpr Duration kMostBurst = Duration::ms(1);
@@ -128,10 +129,11 @@ std::uint32_t GrantWindow::blocks(Instant now) const {
       std::clamp<double>(window, kLeastWindowBlocks, kMostWindowBlocks));
 }
 
-std::uint32_t GrantWindow::most_blocks() const {
-  const double bytes = limits_.link_bits_per_second == 0
-                           ? window_bytes()
-                           : kStandingBuffer * buffer_bytes() + link_bytes(least_loop_);
+std::uint32_t GrantWindow::most_blocks(Duration least_loop, Instant now) const {
+  double bytes = limits_.link_bits_per_second == 0
+                     ? window_bytes()
+                     : kStandingBuffer * buffer_bytes() + link_bytes(least_loop);
+  if (pressed(now)) bytes *= kPressedPace;
   const double blocks = bytes / static_cast<double>(limits_.block_wire_bytes);
   return static_cast<std::uint32_t>(std::clamp<double>(blocks, 1, kMostWindowBlocks));
 }
@@ -191,8 +193,12 @@ void GrantWindow::on_loop(const LoopTime& loop) {
     loop_ = loop.smoothed();
     return;
   }
-  least_loop_ = (least_loop_ * (kLoopBlocks - 1) + loop.least()) / kLoopBlocks;
-  loop_ = (loop_ * (kLoopBlocks - 1) + loop.smoothed()) / kLoopBlocks;
+  least_loop_ = mean_of_blocks(least_loop_, loop.least());
+  loop_ = mean_of_blocks(loop_, loop.smoothed());
+}
+
+Duration GrantWindow::mean_of_blocks(Duration mean, Duration sample) {
+  return (mean * (kLoopBlocks - 1) + sample) / kLoopBlocks;
 }
 
 void GrantWindow::on_pressure(Instant now) {

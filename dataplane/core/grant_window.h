@@ -92,9 +92,9 @@ class GrantWindow {
 
   /// W, in full blocks.
   std::uint32_t blocks(Instant now) const;
-  /// What may be on its way without a loss: B + C RTT0, in full blocks; W where the link is
-  /// unknown.
-  std::uint32_t most_blocks() const;
+  /// What may be on its way over a path of this RTT0 without a loss: of B what is lent, and C RTT0,
+  /// in full blocks; W where the link is unknown. Half of it under pressure.
+  std::uint32_t most_blocks(Duration least_loop, Instant now) const;
   /// What each of `senders` that start at once may send without a grant; at least 1.
   std::uint32_t unscheduled_blocks(std::size_t senders) const;
   /// The time that the link takes for a full window; RTTc where the link is unknown.
@@ -112,6 +112,8 @@ class GrantWindow {
   /// A block of a source with this loop came. RTT0 and RTTc are means over blocks: what is under
   /// way without a queue is the sum of every source's rate times its loop.
   void on_loop(const LoopTime& loop);
+  /// A mean over blocks, with one more.
+  static Duration mean_of_blocks(Duration mean, Duration sample);
   /// Whether a round trip has passed since the last look at marks and losses.
   bool epoch_over(Instant now) const { return now >= epoch_end_; }
   /// Whether what is found lost may have been granted before the pace last came down for losses.

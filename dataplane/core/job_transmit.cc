@@ -36,8 +36,9 @@ std::uint16_t round_trip_to(const Flow& flow) {
   return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, UINT16_MAX));
 }
 
-/// In forward order one block in so many goes by age: a peer that is behind takes no results of
-/// newer rounds, and these, sent again and again, would keep the older one from it for ever.
+/// In forward order one block in so many to each peer goes by age: a peer that is behind takes no
+/// results of newer rounds, and these, sent again and again, would keep the older one from it for
+/// ever.
 constexpr std::uint64_t kByAge = 8;
 
 /// Unanswered probes after which the window shrinks.
@@ -124,7 +125,7 @@ bool Job::waits_for_closing(const Round& round, const InEdge& edge) const {
 }
 
 Job::Work Job::next_work(std::uint16_t peer) const {
-  const bool by_age = !config_.forward_order || counters_.blocks_sent % kByAge == kByAge - 1;
+  const bool by_age = !config_.forward_order || flows_[peer].counts().sent % kByAge == kByAge - 1;
   Work best;
   for (const std::uint16_t index : edges_.out_of_peer[peer]) {
     for (unsigned bits = edges_.out[index].queued; bits != 0; bits &= bits - 1) {

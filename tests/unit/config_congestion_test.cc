@@ -83,6 +83,13 @@ TEST_CASE("single jobs have controllers of their own, by name") {
   CHECK(congestion_of(*parsed.config, "line").rate_bits_per_second == 1'000'000'000);
 }
 
+TEST_CASE("MLTCP means something where only some jobs have a fixed rate") {
+  CHECK(
+      errors_with("  {controller: fixed, rate: 1 Gbit/s, mltcp: true, jobs: {a: reno}}\n").empty());
+  CHECK(errors_with("  {controller: fixed, rate: 1 Gbit/s, mltcp: true, jobs: {a: fixed}}\n")
+            .size() == 1);
+}
+
 TEST_CASE("a job's controller that there is not, or that lacks its rate, is an error") {
   const auto unknown = errors_with("  jobs: {a: vegas}\n");
   REQUIRE(unknown.size() == 1);

@@ -49,7 +49,7 @@ TEST_CASE("what the device misses slows the grants, for a while") {
   CHECK_FALSE(pressed_after_a_turn());
   port.miss(3);
   CHECK(pressed_after_a_turn());
-  now = now + Duration::ms(5);
+  now = now + Duration::ms(25);
   CHECK_FALSE(pressed_after_a_turn());  // the counter stands: it was looked at
   port.miss(1);
   CHECK(pressed_after_a_turn());

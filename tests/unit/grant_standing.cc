@@ -75,3 +75,57 @@ TEST_CASE("what silent sources leave is granted to those who send") {
   CHECK(blocks <= kStanding * 3 / 4);
   CHECK(blocks >= kStanding * 3 / 4 - 16);
 }
+
+TEST_CASE("a job's long path makes no other job's window larger") {
+  GrantScheduler grants = standing();
+  const auto near = add(grants, 0, 2);
+  const std::uint32_t alone = grants.unscheduled_for(near[0]);
+  const Source far = *grants.add_source(1);
+  for (int n = 0; n < 1000; ++n) grants.on_rtt(far, Duration::ms(65));
+  CHECK(grants.unscheduled_for(near[0]) == alone / 2);
+  CHECK(grants.unscheduled_for(far) > 100 * alone);
+  grants.remove_source(far);
+  const Source next = *grants.add_source(1);  // in its place, of another job
+  CHECK(grants.unscheduled_for(next) < 2 * alone);
+}
+
+TEST_CASE("demand of who is silent is forgotten, and its job gives way") {
+  GrantScheduler grants = standing();
+  grants.set_policy(GrantScheduler::Policy::kStrict);
+  const auto ahead = add(grants, 0, 1);
+  const auto behind = add(grants, 1, 1);
+  grants.set_job_progress(0, 1);
+  grants.on_data(ahead[0], 1, 1000, kBlock, false, kStart);  // and never again
+  grants.on_data(behind[0], 1, 1000, kBlock, false, kStart);
+  CHECK(grants.unscheduled_for(behind[0]) == 1);
+  const Instant later = kStart + Duration::ms(150);
+  grants.on_data(behind[0], 2, 1000, kBlock, false, later);
+  while (grants.next_grant(later)) {
+  }
+  CHECK(grants.unscheduled_for(behind[0]) == kStanding / 2);
+  CHECK(grants.view(behind[0]).total_blocks > 2);  // granted at last
+}
+
+TEST_CASE("a window of few blocks is granted too") {
+  GrantScheduler grants({.link_bits_per_second = 1'000'000'000,
+                         .buffer_bytes = 8 * kBlock,
+                         .block_wire_bytes = kBlock,
+                         .standing_unscheduled = true,
+                         .max_sources = 16,
+                         .max_jobs = 4});
+  std::vector<Source> sources;
+  for (int n = 0; n < 3; ++n) {
+    sources.push_back(*grants.add_source(0));
+    grants.on_rtt(sources.back(), Duration::us(20));
+  }
+  grants.on_data(sources[0], 1, 1000, kBlock, false, kStart);
+  CHECK(granted(grants) >= 4);
+}
+
+TEST_CASE("an overflowing receive ring halves what needs no grant") {
+  GrantScheduler grants = standing();
+  const auto sources = add(grants, 0, 1);
+  grants.on_data(sources[0], 1, 0, kBlock, false, kStart);
+  grants.on_ring_pressure(kStart);
+  CHECK(grants.unscheduled_for(sources[0]) == kStanding / 2);
+}
