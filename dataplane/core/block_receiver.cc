@@ -41,8 +41,8 @@ bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
   }
   ++unacked_packets_;
   owes_ack_ = true;
-  return unacked_packets_ >= packet.ack_every || packet.duplicate || packet.last || packet.asked ||
-         closed_ || complete();
+  return unacked_packets_ >= packet.ack_every || packet.duplicate || packet.last || closed_ ||
+         complete();
 }
 
 void BlockReceiver::fill_ack(Ack& out, Instant now) {

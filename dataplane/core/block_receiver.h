@@ -34,7 +34,6 @@ class BlockReceiver {
     std::uint32_t timestamp_us = 0;
     bool duplicate = false;
     bool last = false;                           // the sender has nothing new to send
-    bool asked = false;                          // the sender waits for an ack
     std::uint32_t ack_every = kAckEveryPackets;  // packets, at most
   };
   /// True when an ack should go at once.

@@ -32,7 +32,7 @@ class CreditLine {
                       std::uint32_t sent_blocks = 0)
       : total_(sent_blocks),
         sent_(sent_blocks),
-        share_(share_bits_per_second, burst_blocks(senders) * kFullBlockBytes) {}
+        share_(share_bits_per_second, burst_bytes(share_bits_per_second, senders)) {}
 
   /// When one more block may go, with `in_flight` on their way; in the past: now; never(): not
   /// before the peer says something.
@@ -70,10 +70,15 @@ class CreditLine {
   /// All senders may begin at once, and what they send at once meets in the peer's queue.
   static constexpr std::size_t kBurstsOfAllBytes = 64 << 10;
   static constexpr std::size_t kMaxBurstBlocks = 4;
-  static constexpr std::size_t burst_blocks(std::size_t senders) {
+  /// A poll loop that naps makes up for it, however many blocks that is: what may be on its way
+  /// bounds it too.
+  static constexpr std::size_t burst_bytes(std::uint64_t share_bits_per_second,
+                                           std::size_t senders) {
     const std::size_t each =
         kBurstsOfAllBytes / kFullBlockBytes / std::max<std::size_t>(senders, 1);
-    return std::clamp<std::size_t>(each, 1, kMaxBurstBlocks);
+    const auto nap_us = static_cast<std::uint64_t>(kPacerBurst.count_ns() / 1000);
+    return std::max(std::clamp<std::size_t>(each, 1, kMaxBurstBlocks) * kFullBlockBytes,
+                    static_cast<std::size_t>(share_bits_per_second / 8 * nap_us / 1'000'000));
   }
 
   std::uint32_t total_;  // may be sent

@@ -115,7 +115,6 @@ Instant Flow::next_send() const {
 
 void Flow::on_sent(Instant now, std::size_t wire_bytes, bool retransmission) {
   const std::uint32_t before = in_flight_++;
-  ++sent_since_asked_;
   const bool is_probe = std::exchange(probe_due_, false);
   ++counts_.sent;
   counts_.retransmitted += retransmission ? 1 : 0;
@@ -204,11 +203,6 @@ void Flow::on_tick(Instant now) {
 void Flow::on_forgotten(std::uint32_t blocks) {
   GP_ASSERT(blocks <= in_flight_);
   in_flight_ -= blocks;
-}
-
-bool Flow::wants_ack() const {
-  const bool is_small = window_ < kAckEveryPackets && is_lossy();
-  return is_small && in_flight_ + 1 >= window_ && (sent_since_asked_ + 1) * 2 >= window_;
 }
 
 Duration Flow::probe_timeout() const {

@@ -14,8 +14,6 @@
 
 namespace gradplane::core {
 
-/// What a paced flow may send at once after a pause.
-inline constexpr Duration kPacerBurst = Duration::ms(1);
 /// A path that became longer is known to be after one to two of these.
 inline constexpr Duration kMinRttLifetime = Duration::seconds(10);
 
@@ -81,12 +79,6 @@ class Flow {
   /// For the controller's timers; call it now and then while blocks are in flight.
   void on_tick(Instant now);
 
-  /// Whether the next block is to ask for an ack at once: losses keep the window below what an ack
-  /// waits for, the block fills it, and nothing can follow until an ack comes. At most twice in a
-  /// window.
-  bool wants_ack() const;
-  void note_asked() { sent_since_asked_ = 0; }
-
   /// How long to wait for an ack before probing (RFC 6298 with a floor for ack delay and
   /// scheduling).
   Duration probe_timeout() const;
@@ -126,7 +118,6 @@ class Flow {
   std::uint32_t window_ = 1;           // blocks
   std::uint64_t controller_pace_ = 0;  // bits per second
   std::uint32_t in_flight_ = 0;
-  std::uint32_t sent_since_asked_ = 0;   // blocks
   std::uint64_t delivered_ = 0;          // blocks
   std::uint64_t app_limited_until_ = 0;  // of delivered_
   bool probe_due_ = false;

@@ -138,7 +138,6 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, Instant no
   const bool at_once = receiver.note_packet({.timestamp_us = h.timestamp_us,
                                              .duplicate = duplicate,
                                              .last = (h.flags & wire::kFlagLast) != 0,
-                                             .asked = (h.flags & wire::kFlagAckNow) != 0,
                                              .ack_every = ack_every_},
                                             now);
   if (late) {

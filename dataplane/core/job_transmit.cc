@@ -194,8 +194,6 @@ Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::b
   if (sender.is_critical(pick.block)) h.flags |= wire::kFlagCritical;
   if (pick.retransmission) h.flags |= wire::kFlagRetransmission;
   if (sender.all_sent()) h.flags |= wire::kFlagLast;
-  const bool asks = !pick.copy && flow.wants_ack();
-  if (asks) h.flags |= wire::kFlagAckNow;
   if (edge.type == wire::PacketType::kPush && round.bucket != nullptr) {
     h.flags |= wire::kFlagBounded;
   }
@@ -223,7 +221,6 @@ Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::b
     flow.on_copy_sent(now, wire_bytes);
   } else {
     flow.on_sent(now, wire_bytes, pick.retransmission);
-    if (asks) flow.note_asked();
   }
   edge.active_us[slot] = clock_us(now);
   ++counters_.blocks_sent;

@@ -9,6 +9,9 @@
 
 namespace gradplane::core {
 
+/// What a paced flow may send at once after a pause.
+inline constexpr Duration kPacerBurst = Duration::ms(1);
+
 /// A token bucket. Tokens pile up to `burst_bytes`, so that a poll loop that naps still fills its
 /// rate.
 class Pacer {

@@ -136,6 +136,7 @@ struct Host {
   std::vector<std::unique_ptr<engine::JobRuntime>> runtimes;
   std::unique_ptr<engine::Engine> engine;
   std::vector<std::unique_ptr<SharedRank>> ranks;
+  Instant next_poll;
 };
 
 class SharedCluster {
@@ -151,7 +152,7 @@ class SharedCluster {
   SharedOutcome run() {
     while (outcome_.failure.empty() && !settled()) {
       Instant next = network_.next_event();
-      for (const auto& host : hosts_) next = std::min(next, wake_time(*host));
+      for (std::size_t h = 0; h < hosts_.size(); ++h) next = std::min(next, due(h));
       now_ = std::max(now_, next);
       if (now_ > Instant() + s_.limit) {
         outcome_.failure = "no end";
@@ -159,8 +160,7 @@ class SharedCluster {
       }
       network_.run_until(now_, [](std::uint16_t) {});
       for (std::size_t h = 0; h < hosts_.size(); ++h) {
-        const bool got = !network_.inbox(static_cast<std::uint16_t>(h)).empty();
-        if (got || wake_time(*hosts_[h]) <= now_) turn(*hosts_[h]);
+        if (due(h) <= now_) turn(*hosts_[h]);
       }
     }
     outcome_.dropped = network_.dropped();
@@ -213,6 +213,11 @@ class SharedCluster {
     (void)host.commands.push(add);
   }
 
+  Instant due(std::size_t h) {
+    const bool got = !network_.inbox(static_cast<std::uint16_t>(h)).empty();
+    return std::max(got ? Instant() : wake_time(*hosts_[h]), hosts_[h]->next_poll);
+  }
+
   Instant wake_time(const Host& host) const {
     Instant next = host.engine->next_deadline(now_);
     for (const auto& rank : host.ranks) next = std::min(next, rank->next_deadline());
@@ -220,6 +225,7 @@ class SharedCluster {
   }
 
   void turn(Host& host) {
+    host.next_poll = now_ + s_.nap;
     bool worked = true;
     for (std::size_t turns = 0; worked; ++turns) {
       worked = false;

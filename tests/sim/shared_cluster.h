@@ -36,6 +36,7 @@ struct SharedScenario {
   bool buffer_known = true;
   bool paced = true;  // nodes know their link's rate
   bool forward_order = false;
+  Duration nap;  // a poll loop that has found nothing to do looks again so much later
   GrantSettings grant_settings;
   std::vector<SharedJob> jobs;
   Duration limit = Duration::seconds(600);

@@ -283,50 +283,6 @@ TEST_CASE("every packet that came marked is in the next ack's count, used or not
   CHECK(node.job().counters().congestion_marks == 4);
 }
 
-TEST_CASE("the block that fills a small window after losses asks for an ack") {
-  CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
-  const auto asking = [](const std::vector<Sent>& packets) {
-    std::vector<bool> asks;
-    for (const Sent& sent : packets) {
-      asks.push_back((sent.header().flags & wire::kFlagAckNow) != 0);
-    }
-    return asks;
-  };
-  REQUIRE(node.submit(0, 1, kElements) == core::SubmitResult::kAccepted);
-  CHECK(asking(node.drain(kStart)) == std::vector<bool>(10, false));
-  Instant now = kStart + Duration::ms(1);
-  // The first is lost, as a later echo shows.
-  const std::uint32_t later_us = core::clock_us(now) + 500;
-  now = now + Duration::ms(1);
-  node.deliver(0, ack_of(0).words(0, {0x3fe}).echo_us(later_us).bytes(), now);
-  const std::vector<Sent> packets = node.drain(now);
-  const std::uint32_t window = node.job().flows()[0].window();
-  REQUIRE(window < core::kAckEveryPackets);
-  REQUIRE(packets.size() == window);
-  std::vector<bool> only_last(window, false);
-  only_last.back() = true;
-  CHECK(asking(packets) == only_last);
-}
-
-TEST_CASE("who asks for an ack gets it at once") {
-  CoreNode node = leaf({});
-  const PacketBuilder::Round round{
-      .id = 0, .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
-  const auto result = [&](std::uint32_t block, std::uint8_t flags) {
-    return PacketBuilder::block(wire::PacketType::kResult, round, block)
-        .contributors(2)
-        .flags(flags)
-        .bytes();
-  };
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
-  node.drain(kStart);
-  node.deliver(0, result(0, 0), kStart);
-  CHECK(node.drain(kStart).empty());
-  node.deliver(0, result(1, wire::kFlagAckNow), kStart);
-  CHECK(node.drain(kStart).size() == 1);
-}
-
 TEST_CASE("an ack without a mark lets the window grow") {
   CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
   REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);

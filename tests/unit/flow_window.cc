@@ -180,34 +180,6 @@ TEST_CASE("a paced window covers a long round trip from its first sample on") {
   CHECK(flow.window() == 416);
 }
 
-TEST_CASE("a small window on a path that loses asks for acks when it is full, twice at most") {
-  Flow flow({.rate_bits_per_second = 0,
-             .block_wire_bytes = kBytes,
-             .congestion = {.controller = ControllerKind::kReno, .mltcp = {}}});
-  const auto send = [&](Instant now) {
-    flow.on_sent(now, kBytes, false);
-    const bool asks = flow.may_send(now) && flow.wants_ack();
-    if (asks) flow.note_asked();
-    return asks;
-  };
-  REQUIRE(flow.window() == 10);
-  for (int n = 0; n < 9; ++n) CHECK_FALSE(send(kStart));  // nothing was lost yet
-  flow.on_sent(kStart, kBytes, false);
-  flow.on_lost(kStart, 1, kStart);
-  flow.on_acked(kStart, flow.in_flight());
-  REQUIRE(flow.window() == 5);
-  const Instant now = kStart + Duration::ms(1);
-  for (int n = 0; n < 3; ++n) CHECK_FALSE(send(now));
-  CHECK(send(now));  // the fifth fills it
-  flow.on_sent(now, kBytes, false);
-  flow.on_acked(now, 1);
-  CHECK_FALSE(flow.wants_ack());  // one is under way
-  flow.on_sent(now, kBytes, false);
-  flow.on_acked(now, 2);
-  flow.on_sent(now, kBytes, false);
-  CHECK(flow.wants_ack());
-}
-
 TEST_CASE("a flow counts what it sent, sent again and missed") {
   Flow flow = unpaced();
   flow.on_sent(kStart, kBytes, false);

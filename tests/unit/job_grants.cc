@@ -169,6 +169,15 @@ TEST_CASE("many senders that begin at once begin with fewer blocks") {
   CHECK(at_once(256) == 1);
 }
 
+TEST_CASE("a fast share makes up for a nap") {
+  CreditLine credit(200'000'000);
+  credit.on_unscheduled(100);
+  int blocks = 0;
+  for (; credit.next_send(0) <= kStart && blocks < 100; ++blocks) credit.on_sent(kStart, 1500);
+  CHECK(blocks * 1500 >= 25'000);  // a millisecond of it
+  CHECK(blocks * 1500 <= 28'000);
+}
+
 TEST_CASE("a receiver grants what its silent peers leave, to who has said that more waits") {
   CoreNode node(root());
   REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
