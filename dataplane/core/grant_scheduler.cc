@@ -276,7 +276,8 @@ GrantScheduler::SourceView GrantScheduler::view(Source source) const {
           .sent_blocks = s.seen,
           .outstanding_blocks = s.outstanding(),
           .wanted_blocks = s.wanted(),
-          .cap_blocks = s.cap.blocks()};
+          .cap_blocks = s.cap.blocks(),
+          .job_progress = jobs_[s.job].progress};
 }
 
 }  // namespace gradplane::core

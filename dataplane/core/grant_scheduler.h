@@ -126,6 +126,7 @@ class GrantScheduler {
     std::uint32_t outstanding_blocks = 0;
     std::uint32_t wanted_blocks = 0;  // not granted yet
     std::uint32_t cap_blocks = 0;     // of what may be outstanding of it
+    double job_progress = 0;          // as set_job_progress() said
   };
   SourceView view(Source source) const;
 

@@ -22,6 +22,7 @@ core::JobConfig BoundedStar::config_of(std::uint16_t node, const StarOptions& op
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = kBlocks * kMinBlockBytes;
   config.compensation = options.compensation;
+  config.grants = options.grants;
   config.close_limits = {
       .strict_rounds = 0, .slack = Duration::ms(30), .absent_after = options.absent_after};
   core::TreeConfig tree{.member = true, .children = {}, .share = {0, 1}, .flat = true};

@@ -48,6 +48,17 @@ TEST_CASE("what is within its bound may be missing: the sum of those that came, 
   CHECK(star.bucket(2).excluded_blocks(1) == 2);
 }
 
+TEST_CASE("what is written off has its part in the iteration's progress") {
+  BoundedStar star({.compensation = Compensation::kRescale, .grants = true});
+  star.learn();
+  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  star.pass(Duration::ms(60), loses_two);
+  REQUIRE(star.done(1));
+  REQUIRE(star.node(0).job().counters().blocks_missing == 2);
+  CHECK(star.node(0).node().grants().view(star.node(0).job().sources()[0]).job_progress == 1);
+}
+
 TEST_CASE("zero leaves the sum as it came") {
   BoundedStar star({.compensation = Compensation::kZero});
   star.learn();
