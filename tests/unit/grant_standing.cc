@@ -129,3 +129,18 @@ TEST_CASE("an overflowing receive ring halves what needs no grant") {
   grants.on_ring_pressure(kStart);
   CHECK(grants.unscheduled_for(sources[0]) == kStanding / 2);
 }
+
+TEST_CASE("a guess of the loop is forgotten when the sender tells its round trip") {
+  GrantScheduler grants = standing();
+  const Source far = *grants.add_source(0);
+  (void)*grants.add_source(0);  // silent: what it leaves is granted
+  std::uint32_t sent = 1;
+  grants.on_data(far, sent, 1000, kBlock, false, kStart);
+  const auto grant = grants.next_grant(kStart);
+  REQUIRE(grant);
+  while (sent++ < grant->total_blocks) {
+    grants.on_data(far, sent, 1000, kBlock, false, kStart + Duration::us(sent));
+  }
+  for (int n = 0; n < 1000; ++n) grants.on_rtt(far, Duration::ms(65));
+  CHECK(grants.unscheduled_for(far) > 3000);  // half of what 65 ms hold
+}
