@@ -20,12 +20,13 @@ Bucket::Bucket(const BucketConfig& config)
       map_(config.geometry, config.tensors),
       bounds_(config.tensors.size()),
       critical_(config.geometry.blocks),
-      totals_(std::make_unique<Totals[]>(config.tensors.size())),
+      totals_(std::make_unique<BlockTotals[]>(config.geometry.blocks)),
+      noise_(std::make_unique<Noise[]>(config.tensors.size())),
       parts_(config.geometry.blocks) {
   GP_ASSERT(geometry_.bucket > 0 && geometry_.bucket <= kMaxBuckets);
   critical_.reset(geometry_.blocks);
   for (std::uint32_t b = 0; b < geometry_.blocks; ++b) {
-    if (!map_.is_covered(b)) critical_.set(b);
+    if (map_.is_always_critical(b)) critical_.set(b);
   }
   for (std::size_t t = 0; t < config.tensors.size(); ++t) {
     const float bound = config.tensors[t].bound;
@@ -53,17 +54,22 @@ void Bucket::set_bound(std::size_t tensor, float bound) {
 }
 
 void Bucket::count_close(CloseReason reason, const Gather& gather) {
-  for (std::size_t t = gather.first_tensor(); t < gather.end_tensor(); ++t) {
-    std::uint64_t missing = 0;
-    for (std::size_t s = 0; s < gather.source_count(); ++s) missing += gather.missing_of(s, t);
-    count_up(totals_[t].missing, missing);
-    count_up(totals_[t].expected, gather.expected_of(t) * gather.source_count());
+  for (std::uint32_t b = gather.range().begin; b < gather.range().end; ++b) {
+    count_up(totals_[b].missing, gather.sources_lacking(b));
+    count_up(totals_[b].expected, gather.source_count());
   }
   count_up(closes_[static_cast<std::size_t>(reason)], 1);
 }
 
 void Bucket::count_excluded(std::uint32_t block) {
-  map_.for_each_in(block, [&](std::size_t t) { count_up(totals_[t].excluded, 1); });
+  count_up(totals_[block].excluded, 1);
+}
+
+std::uint64_t Bucket::sum_of(std::size_t tensor, SharedCount BlockTotals::*count) const {
+  std::uint64_t sum = 0;
+  const BlockRange own = map_.blocks(tensor);
+  for (std::uint32_t b = own.begin; b < own.end; ++b) sum += read(totals_[b].*count);
+  return sum;
 }
 
 void Bucket::reset_parts(BlockRange range) {
@@ -71,16 +77,16 @@ void Bucket::reset_parts(BlockRange range) {
 }
 
 void Bucket::end_parts(std::uint32_t block, double sum_energy) {
-  map_.for_each_in(block, [&](std::size_t t) {
+  map_.for_each_wide_in(block, [&](std::size_t w) {
+    const std::size_t t = map_.tensor_of_wide(w);
     const BlockRange own = map_.blocks(t);
     const bool inside = block > own.begin && block + 1 < own.end;
     if (!inside) return;  // a block that two tensors share tells of neither
     if (!std::isfinite(parts_[block]) || !std::isfinite(sum_energy)) return;
-    Totals& totals = totals_[t];
-    totals.part_energy.store(totals.part_energy * kEnergyDecay + parts_[block],
-                             std::memory_order_relaxed);
-    totals.sum_energy.store(totals.sum_energy * kEnergyDecay + sum_energy,
+    Noise& noise = noise_[t];
+    noise.part_energy.store(noise.part_energy * kEnergyDecay + parts_[block],
                             std::memory_order_relaxed);
+    noise.sum_energy.store(noise.sum_energy * kEnergyDecay + sum_energy, std::memory_order_relaxed);
   });
 }
 

@@ -69,11 +69,18 @@ class Bucket {
   float bound(std::size_t tensor) const { return bounds_[tensor].load(std::memory_order_relaxed); }
   /// From the next round on. Control thread.
   void set_bound(std::size_t tensor, float bound);
-  /// Of all sources in all trees rooted here, since the start.
-  std::uint64_t missing_blocks(std::size_t tensor) const { return read(totals_[tensor].missing); }
-  std::uint64_t expected_blocks(std::size_t tensor) const { return read(totals_[tensor].expected); }
+  /// Of all sources in all trees rooted here, since the start. A block that two tensors share
+  /// counts for both.
+  std::uint64_t missing_blocks(std::size_t tensor) const {
+    return sum_of(tensor, &BlockTotals::missing);
+  }
+  std::uint64_t expected_blocks(std::size_t tensor) const {
+    return sum_of(tensor, &BlockTotals::expected);
+  }
   /// Of what this node pushed, since the start.
-  std::uint64_t excluded_blocks(std::size_t tensor) const { return read(totals_[tensor].excluded); }
+  std::uint64_t excluded_blocks(std::size_t tensor) const {
+    return sum_of(tensor, &BlockTotals::excluded);
+  }
   std::uint64_t closes(CloseReason reason) const {
     return read(closes_[static_cast<std::size_t>(reason)]);
   }
@@ -81,8 +88,8 @@ class Bucket {
   SourceReport source(std::size_t index) const;
   /// Sums, decaying, over sampled complete blocks that lie inside the tensor: of every
   /// contribution's squares, and of the squares of their sum. How noisy its gradient is.
-  double part_energy(std::size_t tensor) const { return totals_[tensor].part_energy; }
-  double sum_energy(std::size_t tensor) const { return totals_[tensor].sum_energy; }
+  double part_energy(std::size_t tensor) const { return noise_[tensor].part_energy; }
+  double sum_energy(std::size_t tensor) const { return noise_[tensor].sum_energy; }
 
   /// Squares of a contribution to a block, and then of the sum of them all. Poll loop.
   void add_part(std::uint32_t block, double energy) { parts_[block] += energy; }
@@ -90,16 +97,21 @@ class Bucket {
   void reset_parts(BlockRange range);
 
  private:
-  struct Totals {
+  /// Counted by block, because a block is what is lost: a tensor's counts are added up when
+  /// somebody asks, and not by the poll loop.
+  struct BlockTotals {
     SharedCount missing = 0;
     SharedCount expected = 0;
     SharedCount excluded = 0;
+  };
+  struct Noise {
     std::atomic<double> part_energy = 0;
     std::atomic<double> sum_energy = 0;
   };
   static std::uint64_t read(const SharedCount& count) {
     return count.load(std::memory_order_relaxed);
   }
+  std::uint64_t sum_of(std::size_t tensor, SharedCount BlockTotals::*count) const;
 
   Geometry geometry_;
   TensorMap map_;
@@ -109,8 +121,9 @@ class Bucket {
   std::vector<std::unique_ptr<Gather>> gathers_;
   std::optional<Residual> residual_;
   std::optional<std::uint32_t> round_in_hand_;
-  std::unique_ptr<Totals[]> totals_;
-  std::vector<double> parts_;  // by block, of the open round
+  std::unique_ptr<BlockTotals[]> totals_;  // by block
+  std::unique_ptr<Noise[]> noise_;         // by tensor
+  std::vector<double> parts_;              // by block, of the open round
   std::array<SharedCount, kCloseReasons> closes_{};
 };
 

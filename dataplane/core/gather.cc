@@ -40,37 +40,32 @@ Gather::Gather(std::vector<std::uint16_t> nodes, const TensorMap& map,
       sources_(nodes.size()),
       totals_(std::make_unique<Totals[]>(nodes.size())),
       critical_(map.block_count()),
-      allowance_(map.size()),
-      missing_(nodes.size() * map.size()) {
+      lacking_(map.block_count()),
+      needed_(map.wide_count()),
+      arrived_(nodes.size() * map.wide_count()) {
   for (std::size_t s = 0; s < nodes.size(); ++s) totals_[s].node = nodes[s];
 }
 
 void Gather::open(BlockRange range) {
   GP_ASSERT(!open_);
   open_ = true;
-  if (rounds_ <= limits_.strict_rounds) ++rounds_;
+  ++opened_;
   range_ = range;
   missing_blocks_ = range.size() * static_cast<std::uint32_t>(sources_.size());
   first_arrival_ = Instant::never();
-  first_tensor_ = map_.first_in(range);
-  end_tensor_ = map_.end_in(range);
-  std::uint32_t over_bound = 0;
-  for (std::size_t t = first_tensor_; t < end_tensor_; ++t) {
-    const float bound = bounds_[t].load(std::memory_order_relaxed);
-    allowance_[t] = map_.allowance_in(t, bound, range);
-    const std::uint32_t blocks = map_.blocks_in(t, range);
-    for (std::size_t s = 0; s < sources_.size(); ++s) {
-      missing_[s * map_.size() + t] = static_cast<std::uint16_t>(blocks);
-    }
-    over_bound += blocks > allowance_[t] ? 1 : 0;
-  }
+  std::fill(lacking_.begin() + range.begin, lacking_.begin() + range.end,
+            static_cast<std::uint16_t>(sources_.size()));
   const std::uint32_t critical = find_critical();
+  const std::uint32_t over_bound = find_needed();
+  largest_threshold_ = largest_threshold();
+  longest_rtt_ = {};
   for (Source& source : sources_) {
     source.started = source.bounded = false;
     source.sent_all.reset();
     source.arrived = 0;
     source.critical_missing = critical;
     source.over_bound = over_bound;
+    longest_rtt_ = std::max(longest_rtt_, source.rtt);
   }
 }
 
@@ -78,9 +73,10 @@ void Gather::open(BlockRange range) {
 std::uint32_t Gather::find_critical() {
   critical_.reset(map_.block_count());
   for (std::uint32_t b = range_.begin; b < range_.end; ++b) {
-    if (!map_.is_covered(b)) critical_.set(b);
+    if (map_.is_always_critical(b)) critical_.set(b);
   }
-  for (std::size_t t = first_tensor_; t < end_tensor_; ++t) {
+  for (std::size_t w = map_.first_wide_in(range_); w < map_.end_wide_in(range_); ++w) {
+    const std::size_t t = map_.tensor_of_wide(w);
     if (map_.allowance(t, bounds_[t].load(std::memory_order_relaxed)) > 0) continue;
     const BlockRange own = map_.blocks(t);
     for (std::uint32_t b = std::max(own.begin, range_.begin); b < std::min(own.end, range_.end);
@@ -89,6 +85,19 @@ std::uint32_t Gather::find_critical() {
     }
   }
   return static_cast<std::uint32_t>(critical_.count());
+}
+
+/// How many blocks of each wide tensor must come of every source; of how many tensors any must.
+std::uint32_t Gather::find_needed() {
+  std::uint32_t over_bound = 0;
+  for (std::size_t w = map_.first_wide_in(range_); w < map_.end_wide_in(range_); ++w) {
+    const std::size_t t = map_.tensor_of_wide(w);
+    const float bound = bounds_[t].load(std::memory_order_relaxed);
+    const std::uint32_t blocks = map_.blocks_in(t, range_);
+    needed_[w] = blocks - std::min(blocks, map_.allowance_in(t, bound, range_));
+    over_bound += needed_[w] > 0 ? 1 : 0;
+  }
+  return over_bound;
 }
 
 void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
@@ -103,13 +112,22 @@ void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
   source.bounded = source.bounded || arrival.bounded;
   source.knows_bounds = source.knows_bounds || arrival.bounded;
   source.rtt = arrival.rtt;
+  longest_rtt_ = std::max(longest_rtt_, arrival.rtt);
   if (arrival.last && !source.sent_all) source.sent_all = now - source.first_at;
+  count_arrival(index, arrival.block);
+}
+
+void Gather::count_arrival(std::size_t index, std::uint32_t block) {
+  Source& source = sources_[index];
   ++source.arrived;
   --missing_blocks_;
-  if (critical_.test(arrival.block)) --source.critical_missing;
-  map_.for_each_in(arrival.block, [&](std::size_t t) {
-    const std::uint16_t missing = missing_[index * map_.size() + t]--;
-    if (missing == allowance_[t] + 1) --source.over_bound;
+  --lacking_[block];
+  if (critical_.test(block)) --source.critical_missing;
+  map_.for_each_wide_in(block, [&](std::size_t w) {
+    TensorArrivals& arrivals = arrived_[index * map_.wide_count() + w];
+    if (arrivals >> kCountBits != opened_) arrivals = opened_ << kCountBits;
+    ++arrivals;
+    if (arrivals == (opened_ << kCountBits | needed_[w])) --source.over_bound;
   });
 }
 
@@ -129,27 +147,32 @@ bool Gather::may_miss(const Source& source, Instant now) const {
   return age >= *threshold && (source.sent_all || age >= *threshold + slack());
 }
 
-std::optional<CloseReason> Gather::may_close(Instant now) const {
-  if (!open_ || rounds_ <= limits_.strict_rounds) return std::nullopt;
-  bool any_absent = false;
-  bool early = true;
-  bool deadline = true;
-  const std::optional<Duration> limit = deadline_age();
-  for (const Source& source : sources_) {
-    if (complete(source)) continue;
-    if (!source.started) {
-      if (!is_absent(source, now)) return std::nullopt;
-      any_absent = true;
-      continue;
-    }
-    if (!source.bounded) return std::nullopt;
-    early = early && may_miss(source, now);
-    deadline = deadline && source.critical_missing == 0 && is_above_floor(source) && limit &&
-               now - source.first_at >= *limit;
+Gather::Readiness Gather::readiness(const Source& source, Instant now) const {
+  if (complete(source)) return {.early = true, .deadline = true};
+  if (!source.started) {
+    const bool absent = is_absent(source, now);
+    return {.early = absent, .deadline = absent, .absent = absent};
   }
-  if (!early && !deadline) return std::nullopt;
-  if (any_absent) return CloseReason::kAbsent;
-  return early ? CloseReason::kEarly : CloseReason::kDeadline;
+  if (!source.bounded) return {};
+  return {.early = may_miss(source, now), .deadline = deadline_passed(source, now)};
+}
+
+std::optional<CloseReason> Gather::may_close(Instant now) {
+  if (!open_ || opened_ <= limits_.strict_rounds) return std::nullopt;
+  Readiness all{.early = true, .deadline = true};
+  // A round is asked often, and one source mostly holds it open for long: that one is asked first.
+  for (std::size_t n = 0; n < sources_.size(); ++n) {
+    const std::size_t s = (blocker_ + n) % sources_.size();
+    const Readiness one = readiness(sources_[s], now);
+    all = {.early = all.early && one.early,
+           .deadline = all.deadline && one.deadline,
+           .absent = all.absent || one.absent};
+    if (all.early || all.deadline) continue;
+    if (!one.early && !one.deadline) blocker_ = s;
+    return std::nullopt;
+  }
+  if (all.absent) return CloseReason::kAbsent;
+  return all.early ? CloseReason::kEarly : CloseReason::kDeadline;
 }
 
 std::optional<Duration> Gather::largest_threshold() const {
@@ -164,11 +187,14 @@ std::optional<Duration> Gather::largest_threshold() const {
 /// The age at which a round stops waiting for its bounds. Whoever is over a bound must have had the
 /// time for the repair that the bound asks for.
 std::optional<Duration> Gather::deadline_age() const {
-  const std::optional<Duration> largest = largest_threshold();
-  if (!largest) return std::nullopt;
-  Duration repair;
-  for (const Source& source : sources_) repair = std::max(repair, source.rtt);
-  return *largest + std::max(slack(), repair * kRepairHalfRoundTrips / 2);
+  if (!largest_threshold_) return std::nullopt;
+  return *largest_threshold_ + std::max(slack(), longest_rtt_ * kRepairHalfRoundTrips / 2);
+}
+
+bool Gather::deadline_passed(const Source& source, Instant now) const {
+  if (source.critical_missing > 0 || !is_above_floor(source)) return false;
+  const std::optional<Duration> limit = deadline_age();
+  return limit && now - source.first_at >= *limit;
 }
 
 /// How long the source would have taken had it lost only what is worth a repair.
@@ -186,7 +212,6 @@ Duration Gather::completion_of(const Source& source, bool complete, Instant now)
 void Gather::close(CloseReason reason, Instant now) {
   GP_ASSERT(open_);
   open_ = false;
-  const std::optional<Duration> largest = largest_threshold();
   Duration longest;
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     Source& source = sources_[s];
@@ -202,7 +227,8 @@ void Gather::close(CloseReason reason, Instant now) {
     totals_[s].threshold_ns.store(source.threshold.value().value_or(Duration{}).count_ns(),
                                   std::memory_order_relaxed);
   }
-  if (largest && reason != CloseReason::kAbsent) learned_slack_.add(longest - *largest);
+  if (!largest_threshold_ || reason == CloseReason::kAbsent) return;
+  learned_slack_.add(longest - *largest_threshold_);
 }
 
 RoundReport Gather::last_round(CloseReason reason, Instant closed_at) const {
@@ -227,15 +253,25 @@ void Gather::name_sources(RoundReport& report) const {
 }
 
 void Gather::name_tensors(RoundReport& report) const {
-  for (std::size_t t = first_tensor_; t < end_tensor_; ++t) {
-    std::uint32_t missing = 0;
-    for (std::size_t s = 0; s < sources_.size(); ++s) missing += missing_of(s, t);
-    if (missing == 0) continue;
-    const std::uint32_t expected = expected_of(t) * report.source_count;
-    insert_worst(report.tensors, report.lacking_tensors++,
-                 {static_cast<std::uint32_t>(t), missing, expected});
-    report.other_tensors_missing_blocks += missing;
+  RoundReport::Tensor lacking;
+  const auto name = [&] {
+    if (lacking.missing_blocks == 0) return;
+    lacking.expected_blocks = map_.blocks_in(lacking.index, range_) * report.source_count;
+    insert_worst(report.tensors, report.lacking_tensors++, lacking);
+    report.other_tensors_missing_blocks += lacking.missing_blocks;
+  };
+  for (std::uint32_t b = range_.begin; b < range_.end; ++b) {
+    if (lacking_[b] == 0) continue;
+    // In the order of their numbers; the last one of a block may go on in the next.
+    map_.for_each_in(b, [&](std::size_t t) {
+      if (lacking.index != t) {
+        name();
+        lacking = {.index = static_cast<std::uint32_t>(t)};
+      }
+      lacking.missing_blocks += lacking_[b];
+    });
   }
+  name();
   for (const RoundReport::Tensor& named : report.tensors) {
     report.other_tensors_missing_blocks -= named.missing_blocks;
   }

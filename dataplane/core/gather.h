@@ -51,6 +51,10 @@ struct SourceReport {
 /// The gathering of one bucket in one tree at its root: what has come from which source, and
 /// whether the round may close (LTP's Early Close with PLOT's bound for each tensor; protocol.md,
 /// section 3). One round at a time. Bytes and sums are not its business.
+///
+/// A block costs the same however many tensors and sources there are, and the beginning and the end
+/// of a round cost a step for each block and each source: a bucket's table is chosen by a tenant,
+/// and what it costs is taken from the poll loop of all.
 class Gather {
  public:
   /// The child nodes of the tree. `map` and `bounds` (by tensor) belong to the bucket.
@@ -71,24 +75,19 @@ class Gather {
   void on_block(std::size_t source, const Arrival& arrival, Instant now);
 
   /// Whether a round that lacks blocks may be summed now.
-  std::optional<CloseReason> may_close(Instant now) const;
+  std::optional<CloseReason> may_close(Instant now);
   /// The round is summed: learns from it and counts what it lacked.
   void close(CloseReason reason, Instant now);
   /// What to tell of the round that was closed last: all but its number and its place.
   RoundReport last_round(CloseReason reason, Instant closed_at) const;
-  /// The round ends without a sum.
-  void abandon() { open_ = false; }
 
   Instant last_arrival() const { return last_arrival_; }
   std::size_t source_count() const { return sources_.size(); }
   /// Of the round that was opened last, over all sources.
   std::uint32_t missing_blocks() const { return missing_blocks_; }
-  std::uint32_t missing_of(std::size_t source, std::size_t tensor) const {
-    return missing_[source * map_.size() + tensor];
-  }
-  std::size_t first_tensor() const { return first_tensor_; }
-  std::size_t end_tensor() const { return end_tensor_; }
-  std::uint32_t expected_of(std::size_t tensor) const { return map_.blocks_in(tensor, range_); }
+  /// How many sources lack this block of it.
+  std::uint32_t sources_lacking(std::uint32_t block) const { return lacking_[block]; }
+  BlockRange range() const { return range_; }
 
   /// Any thread.
   SourceReport report(std::size_t source) const;
@@ -107,6 +106,13 @@ class Gather {
     std::uint32_t over_bound = 0;  // tensors that miss more than they may
     CompletionThreshold threshold;
   };
+  /// Blocks of one wide tensor that have come from one source, in the low kCountBits, and above
+  /// them the round of which they are. What an earlier round left need not be cleared, so that a
+  /// round costs nothing for who sends nothing.
+  using TensorArrivals = std::uint64_t;
+  static constexpr unsigned kCountBits = 16;
+  static_assert(kMaxBlocksPerRound < std::size_t{1} << kCountBits);
+
   struct Totals {
     std::uint16_t node = 0;
     SharedCount missing = 0;
@@ -115,6 +121,14 @@ class Gather {
   };
 
   std::uint32_t find_critical();
+  std::uint32_t find_needed();
+  void count_arrival(std::size_t source, std::uint32_t block);
+  struct Readiness {
+    bool early = false;     // may miss what it lacks, by its bounds
+    bool deadline = false;  // may miss it because its time is over
+    bool absent = false;
+  };
+  Readiness readiness(const Source& source, Instant now) const;
   void name_sources(RoundReport& report) const;
   void name_tensors(RoundReport& report) const;
   bool complete(const Source& source) const { return source.arrived == range_.size(); }
@@ -125,6 +139,7 @@ class Gather {
   }
   std::optional<Duration> largest_threshold() const;
   std::optional<Duration> deadline_age() const;
+  bool deadline_passed(const Source& source, Instant now) const;
   Duration slack() const { return limits_.slack.value_or(learned_slack_.value()); }
   static Duration completion_of(const Source& source, bool complete, Instant now);
 
@@ -133,19 +148,21 @@ class Gather {
   CloseLimits limits_;
   std::vector<Source> sources_;
   std::unique_ptr<Totals[]> totals_;
-  Bitmap critical_;                       // by block, of the open round: its bounds may change
-  std::vector<std::uint32_t> allowance_;  // by tensor, of the open round
-  std::vector<std::uint16_t> missing_;    // by source and tensor
+  Bitmap critical_;                      // by block, of the open round: its bounds may change
+  std::vector<std::uint16_t> lacking_;   // by block: how many sources lack it
+  std::vector<std::uint32_t> needed_;    // by wide tensor: blocks of each source that must come
+  std::vector<TensorArrivals> arrived_;  // by source and wide tensor
   BlockRange range_;
-  std::size_t first_tensor_ = 0;
-  std::size_t end_tensor_ = 0;
+  std::uint64_t opened_ = 0;  // rounds, this one too
   bool open_ = false;
-  std::uint32_t rounds_ = 0;  // opened, this one too
   Instant first_arrival_ = Instant::never();
   Instant last_arrival_;
   std::uint32_t missing_blocks_ = 0;
+  std::size_t blocker_ = 0;  // the source that held the round open when asked last
+  std::optional<Duration> largest_threshold_;  // when the round was opened
+  Duration longest_rtt_;                       // of all sources
   DeadlineSlack learned_slack_;
 };
-static_assert(kMaxBlocksPerRound <= 0xffff, "Gather::missing_ counts blocks in 16 bits");
+static_assert(kMaxNodes <= 0xffff, "Gather::lacking_ counts sources in 16 bits");
 
 }  // namespace gradplane::core

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/base/bitmap.h"
+#include "dataplane/base/loss_bounds.h"
 #include "dataplane/core/geometry.h"
 
 namespace gradplane::core {
@@ -34,12 +36,27 @@ class TensorMap {
   void for_each_in(std::uint32_t block, F f) const {
     for (std::size_t t = first_[block]; t < size() && blocks_[t].begin <= block; ++t) f(t);
   }
-  /// Half-open range of the tensors that have elements in `range`.
-  std::size_t first_in(BlockRange range) const;
-  std::size_t end_in(BlockRange range) const;
 
-  /// Whether every element of `block` belongs to some tensor.
-  bool is_covered(std::uint32_t block) const { return covered_[block]; }
+  /// Wide tensors have so many blocks that some bound lets a round miss one of them. They are
+  /// numbered from 0 on in the order of the tensors. Every other tensor is exact under any bound.
+  std::size_t wide_count() const { return wide_.size(); }
+  std::size_t tensor_of_wide(std::size_t wide) const { return wide_[wide]; }
+  /// Calls `f(wide)` for each wide tensor that has elements in `block`: two at most, because a wide
+  /// tensor that begins and ends in one block would not be wide.
+  template <typename F>
+  void for_each_wide_in(std::uint32_t block, F f) const {
+    for (std::size_t w = first_wide_[block]; w < wide_.size() && blocks_[wide_[w]].begin <= block;
+         ++w) {
+      f(w);
+    }
+  }
+  /// Half-open range of the wide tensors that have elements in `range`.
+  std::size_t first_wide_in(BlockRange range) const;
+  std::size_t end_wide_in(BlockRange range) const;
+
+  /// Whether no bound ever lets a round miss `block`: some of its elements belong to no tensor, or
+  /// to one that is not wide.
+  bool is_always_critical(std::uint32_t block) const { return always_critical_.test(block); }
 
   /// How many of the whole tensor's blocks a round may miss of each rank: I4.
   std::uint32_t allowance(std::size_t tensor, float bound) const {
@@ -62,9 +79,13 @@ class TensorMap {
   }
 
  private:
-  std::vector<BlockRange> blocks_;    // by tensor
-  std::vector<std::uint32_t> first_;  // by block: the first tensor that ends in it or later
-  std::vector<bool> covered_;         // by block
+  std::vector<BlockRange> blocks_;         // by tensor
+  std::vector<std::uint32_t> first_;       // by block: the first tensor that ends in it or later
+  std::vector<std::uint32_t> wide_;        // tensors, in order
+  std::vector<std::uint32_t> first_wide_;  // by block: as first_, of the wide ones
+  Bitmap always_critical_;                 // by block
 };
+static_assert(kMaxBound < 1,
+              "a wide tensor has two blocks at least, so a block lies in two at most");
 
 }  // namespace gradplane::core

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/core/bucket.h"
 #include "dataplane/reduce/kernels.h"
 #include "tests/perf/exchange.h"
 
@@ -54,9 +55,45 @@ void bench_accumulate(ElementType type, std::size_t working_set_bytes) {
               static_cast<double>(repeats * blocks * block) / seconds * 1e-9);
 }
 
+/// A round of 64 KiB under bounds, in which every source sends all: what the poll loop does for the
+/// bounds alone, for each block.
+void bench_gather(std::uint16_t sources, std::uint32_t tensors) {
+  constexpr std::uint32_t kElements = (64 << 10) / sizeof(float);
+  core::BucketConfig config;
+  config.geometry = core::Geometry::of(ElementType::kFloat32, kElements, kDefaultBlockBytes, 1);
+  config.limits.strict_rounds = 0;
+  for (std::uint32_t t = 0; t < tensors; ++t) {
+    config.tensors.push_back({t * (kElements / tensors), kElements / tensors, 0.1F});
+  }
+  config.roots.push_back({});
+  for (std::uint16_t s = 0; s < sources; ++s) config.roots[0].nodes.push_back(s);
+  core::Bucket bucket(config);
+  core::Gather& gather = *bucket.gather(0);
+  const std::uint32_t blocks = config.geometry.blocks;
+  const auto rounds = static_cast<int>(1 + 20'000 / sources);
+  const double seconds = seconds_of([&] {
+    for (int round = 0; round < rounds; ++round) {
+      gather.open({0, blocks});
+      for (std::uint16_t s = 0; s < sources; ++s) {
+        for (std::uint32_t b = 0; b < blocks; ++b) {
+          gather.on_block(s, {.block = b, .last = false, .bounded = true, .rtt = {}}, Instant());
+        }
+      }
+      gather.close(CloseReason::kFull, Instant());
+      bucket.count_close(CloseReason::kFull, gather);
+    }
+  });
+  std::printf("bounds, %4u sources, %5u tensors: %9.1f us a round, %6.1f ns a block\n",
+              unsigned{sources}, tensors, seconds / rounds * 1e6,
+              seconds / rounds / sources / blocks * 1e9);
+}
+
 }  // namespace
 
 int main() {
+  for (const std::uint16_t sources : std::initializer_list<std::uint16_t>{16, 128, 1000}) {
+    for (const std::uint32_t tensors : {4U, 16384U}) bench_gather(sources, tensors);
+  }
   for (const std::size_t block_bytes : {kMinBlockBytes, kDefaultBlockBytes, kMaxBlockBytes}) {
     bench_engine(block_bytes);
   }

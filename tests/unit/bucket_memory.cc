@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // What the buckets of a job may keep for its next gradients.
+#include <malloc.h>
+
 #include "dataplane/engine/local_plan.h"
 #include "tests/support/catch.h"
 #include "tests/support/engine_host.h"
@@ -56,4 +58,22 @@ TEST_CASE("who keeps nothing needs no room for it") {
 
 TEST_CASE("a job may keep what the documentation says") {
   CHECK(core::JobConfig{}.residual_bytes == std::size_t{4} << 30);
+}
+
+TEST_CASE("what a gathering counts does not grow with tensors times sources") {
+  // Of one element each, as many as a tenant may name, in a round of 64 KiB.
+  constexpr std::size_t kTensors = kMaxTensorsPerBucket;
+  constexpr std::size_t kSources = 1000;
+  const auto geometry = core::Geometry::of(ElementType::kFloat32, kTensors, kDefaultBlockBytes, 1);
+  std::vector<core::TensorBound> tensors;
+  for (std::uint32_t t = 0; t < kTensors; ++t) tensors.push_back({t, 1, 0.5F});
+  const core::TensorMap map(geometry, tensors);
+  const std::vector<std::atomic<float>> bounds(kTensors);
+  // What is not there needs no clearing in every round. Sanitizers count nothing here.
+  const struct mallinfo2 before = mallinfo2();
+  const core::Gather gather(std::vector<std::uint16_t>(kSources), map, bounds, {});
+  const struct mallinfo2 after = mallinfo2();
+  constexpr std::size_t kBytesPerSource = 1024;
+  CHECK(after.uordblks + after.hblkhd <=
+        before.uordblks + before.hblkhd + kSources * kBytesPerSource);
 }

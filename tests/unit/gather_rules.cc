@@ -41,7 +41,7 @@ struct Rig {
                        kStart + at);
     }
   }
-  std::optional<CloseReason> at(Duration time) const { return gather->may_close(kStart + time); }
+  std::optional<CloseReason> at(Duration time) { return gather->may_close(kStart + time); }
 
   /// A round in which every source is complete after `duration`: the threshold from then on.
   void learn(Duration duration) {
@@ -241,8 +241,8 @@ TEST_CASE("a gathering counts what each source and tensor lacked") {
   CHECK(rig.gather->report(0).missing_blocks == 0);
   CHECK(rig.gather->report(1).missing_blocks == 3);
   CHECK(rig.gather->report(1).expected_blocks == kBlocks);
-  CHECK(rig.gather->missing_of(1, 0) == 0);
-  CHECK(rig.gather->missing_of(1, 1) == 3);
+  CHECK(rig.gather->sources_lacking(96) == 0);
+  CHECK(rig.gather->sources_lacking(97) == 1);
 }
 
 TEST_CASE("a bound that is lowered to nothing makes its tensor critical from the next round on") {

@@ -30,12 +30,17 @@ TEST_CASE("a block knows the tensors that lie in it, and whether they fill it") 
   CHECK(tensors_in(map, 1) == std::vector<std::size_t>{1});
   CHECK(tensors_in(map, 2) == std::vector<std::size_t>{1, 2});
   CHECK(tensors_in(map, 3) == std::vector<std::size_t>{3});
-  CHECK(map.is_covered(0));
-  CHECK(map.is_covered(1));
-  CHECK_FALSE(map.is_covered(2));
-  CHECK(map.is_covered(3));
-  CHECK(map.first_in({1, 3}) == 1);
-  CHECK(map.end_in({1, 3}) == 3);
+  // Block 1 is all b's, the only tensor of more than one block. The others hold a part of a tensor
+  // that is exact under any bound, or, as block 2, elements of none.
+  CHECK(map.is_always_critical(0));
+  CHECK_FALSE(map.is_always_critical(1));
+  CHECK(map.is_always_critical(2));
+  CHECK(map.is_always_critical(3));
+  REQUIRE(map.wide_count() == 1);
+  CHECK(map.tensor_of_wide(0) == 1);
+  CHECK(map.first_wide_in({1, 3}) == 0);
+  CHECK(map.end_wide_in({1, 3}) == 1);
+  CHECK(map.first_wide_in({3, 4}) == 1);
   CHECK(map.blocks_in(1, {1, 2}) == 1);
   CHECK(map.blocks_in(3, {0, 3}) == 0);
 }
