@@ -208,7 +208,7 @@ class Job {
                           Instant now) const;
   std::span<const std::byte> bytes_to_send(const OutEdge& edge, const Round& round,
                                            std::uint32_t block, std::uint16_t& contributors) const;
-  void finish_packet(std::span<std::byte> packet) const;
+  Outgoing finish_packet(std::uint16_t peer, std::span<std::byte> packet) const;
   void refresh(OutEdge& edge, std::size_t slot);
   void probe_edge(OutEdge& edge, Instant now);
 

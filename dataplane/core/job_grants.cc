@@ -52,9 +52,8 @@ wire::GrantBody Job::grant_of(std::uint16_t peer) const {
 Job::Outgoing Job::write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now) {
   const wire::Header h = header_for(wire::PacketType::kGrant, 0, 0, now);
   const std::size_t bytes = wire::write_grant(out, h, grant_of(peer));
-  finish_packet(out.first(bytes));
   ++counters_.grants_sent;
-  return {config_.peers[peer].node, static_cast<std::uint32_t>(bytes)};
+  return finish_packet(peer, out.first(bytes));
 }
 
 }  // namespace gradplane::core

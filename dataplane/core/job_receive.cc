@@ -16,7 +16,8 @@ void Job::handle(const wire::Packet& packet, std::span<const std::byte> datagram
       h.tree >= config_.trees.size()) {
     return counters_.drop(Drop::kNotPeer);
   }
-  if (config_.authenticate && !wire::is_authentic(datagram, config_.key)) {
+  const auto self = wire::Receiver::node(config_.self);
+  if (config_.authenticate && !wire::is_authentic(datagram, config_.key, self)) {
     return counters_.drop(Drop::kBadTag);
   }
   const std::uint16_t peer = peer_of_node_[h.sender];

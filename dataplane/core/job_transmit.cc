@@ -59,8 +59,12 @@ wire::Header Job::header_for(wire::PacketType type, std::uint8_t tree, std::uint
   return h;
 }
 
-void Job::finish_packet(std::span<std::byte> packet) const {
-  if (config_.authenticate) wire::authenticate(packet, config_.key);
+Job::Outgoing Job::finish_packet(std::uint16_t peer, std::span<std::byte> packet) const {
+  const std::uint16_t node = config_.peers[peer].node;
+  if (config_.authenticate) {
+    wire::authenticate(packet, config_.key, wire::Receiver::node(node));
+  }
+  return {node, static_cast<std::uint32_t>(packet.size())};
 }
 
 std::optional<Job::Outgoing> Job::poll_ack(std::span<std::byte> out, Instant now) {
@@ -111,9 +115,8 @@ std::optional<Job::Outgoing> Job::write_ack(const AckRequest& request, std::span
     ack.body.total_blocks = grant.total_blocks;
   }
   const std::size_t bytes = wire::write_ack(out, h, ack.body, {ack.words.data(), ack.word_count});
-  finish_packet(out.first(bytes));
   ++counters_.acks_sent;
-  return Outgoing{config_.peers[edge.peer].node, static_cast<std::uint32_t>(bytes)};
+  return finish_packet(edge.peer, out.first(bytes));
 }
 
 /// The parent ends a round when we have all its results, and forgets what of ours is in them. So it
@@ -214,8 +217,6 @@ Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::b
   h.round_trip = round_trip_to(flow);
   wire::write_header(out, h);
   std::memcpy(out.data() + wire::kHeaderBytes, bytes.data(), bytes.size());
-  const std::size_t length = wire::kHeaderBytes + bytes.size();
-  finish_packet(out.first(length));
 
   if (pick.copy) {
     flow.on_copy_sent(now, wire_bytes);
@@ -226,7 +227,7 @@ Job::Outgoing Job::write_block(OutEdge& edge, std::size_t slot, std::span<std::b
   ++counters_.blocks_sent;
   if (pick.retransmission) ++counters_.blocks_retransmitted;
   counters_.payload_bytes_sent += bytes.size();
-  return {config_.peers[edge.peer].node, static_cast<std::uint32_t>(length)};
+  return finish_packet(edge.peer, out.first(wire::kHeaderBytes + bytes.size()));
 }
 
 std::span<const std::byte> Job::bytes_to_send(const OutEdge& edge, const Round& round,

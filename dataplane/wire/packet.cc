@@ -46,10 +46,11 @@ std::optional<ParseError> check_fields(const Header& h, std::size_t payload_byte
   return std::nullopt;
 }
 
-std::uint64_t tag_of(std::span<const std::byte> packet, const Key& key) {
+std::uint64_t tag_of(std::span<const std::byte> packet, const Key& key, Receiver receiver) {
   std::array<std::byte, kHeaderBytes> header;
   std::memcpy(header.data(), packet.data(), kHeaderBytes);
-  std::memset(header.data() + kTagOffset, 0, sizeof(std::uint64_t));
+  const std::uint64_t covered = to_network_order(receiver.covered());
+  std::memcpy(header.data() + kTagOffset, &covered, sizeof(covered));
   return siphash24(key, header, packet.subspan(kHeaderBytes));
 }
 
@@ -166,15 +167,15 @@ GrantBody read_grant(const Packet& packet) {
   return body;
 }
 
-void authenticate(std::span<std::byte> packet, const Key& key) {
-  const std::uint64_t tag = to_network_order(tag_of(packet, key));
+void authenticate(std::span<std::byte> packet, const Key& key, Receiver receiver) {
+  const std::uint64_t tag = to_network_order(tag_of(packet, key, receiver));
   std::memcpy(packet.data() + kTagOffset, &tag, sizeof(tag));
 }
 
-bool is_authentic(std::span<const std::byte> packet, const Key& key) {
+bool is_authentic(std::span<const std::byte> packet, const Key& key, Receiver receiver) {
   std::uint64_t tag;
   std::memcpy(&tag, packet.data() + kTagOffset, sizeof(tag));
-  return to_network_order(tag) == tag_of(packet, key);
+  return to_network_order(tag) == tag_of(packet, key, receiver);
 }
 
 }  // namespace gradplane::wire

@@ -18,7 +18,7 @@
 namespace gradplane::wire {
 
 inline constexpr std::uint16_t kMagic = 0x6770;  // "gp"
-inline constexpr std::uint8_t kVersion = 3;
+inline constexpr std::uint8_t kVersion = 4;
 inline constexpr std::size_t kHeaderBytes = 56;
 static_assert(kHeaderBytes <= kMaxHeaderBytes);
 
@@ -132,9 +132,23 @@ GrantBody read_grant(const Packet& packet);
 
 using Key = std::array<std::byte, 16>;
 
-/// Computes the tag over the whole packet (its own field counted as zero) and writes it in.
-void authenticate(std::span<std::byte> packet, const Key& key);
-/// True when the tag fits the packet and the key.
-bool is_authentic(std::span<const std::byte> packet, const Key& key);
+/// For whom a packet is. No field of the header says it, but the tag covers it. It is a type of its
+/// own so that nobody can pass a sender in its place.
+class Receiver {
+ public:
+  static constexpr Receiver node(std::uint16_t id) { return Receiver(id); }
+  /// What stands in the place of the tag while the tag is computed.
+  constexpr std::uint64_t covered() const { return covered_; }
+
+ private:
+  constexpr explicit Receiver(std::uint64_t covered) : covered_(covered) {}
+  std::uint64_t covered_;
+};
+
+/// Computes the tag over the whole packet, in which the receiver stands in the place of the tag,
+/// and writes it in.
+void authenticate(std::span<std::byte> packet, const Key& key, Receiver receiver);
+/// True when the tag fits the packet, the key and the receiver.
+bool is_authentic(std::span<const std::byte> packet, const Key& key, Receiver receiver);
 
 }  // namespace gradplane::wire

@@ -72,6 +72,7 @@ Rows push_ack_rows(const TableNode& n) {
       {"of another plan", {}, with(0, {15}).epoch(0), dropped(Drop::kWrongEpoch)},
       {"of another job", {}, with(0, {15}).job(2), dropped(Drop::kUnknownJob)},
       {"with a tag of another key", {}, with(0, {15}).key(kOtherKey), dropped(Drop::kBadTag)},
+      {"that was for another node", {}, with(0, {15}).receiver(3), dropped(Drop::kBadTag)},
       {"with a changed word",
        {},
        with(0, {1}).poke(wire::kHeaderBytes + 23, 15),
@@ -112,6 +113,7 @@ Rows result_ack_rows(const TableNode& n) {
        dropped(Drop::kNotPeer)},
       {"of another plan", {}, with(0, {15}).epoch(2), dropped(Drop::kWrongEpoch)},
       {"with a tag of another key", {}, with(0, {15}).key(kOtherKey), dropped(Drop::kBadTag)},
+      {"that was for another node", {}, with(0, {15}).receiver(3), dropped(Drop::kBadTag)},
   };
 }
 

@@ -87,6 +87,7 @@ Rows push_tag_rows(const TableNode& n) {
   const std::size_t first_payload_byte = wire::kHeaderBytes;
   return {
       {"with a tag of another key", {}, n.push(2, 0, 4).key(kOtherKey), dropped(Drop::kBadTag)},
+      {"that was for another node", {}, n.push(2, 0, 4).receiver(3), dropped(Drop::kBadTag)},
       {"with a changed payload",
        {},
        n.push(2, 0, 4).poke(first_payload_byte, 0xff),
@@ -229,6 +230,7 @@ Rows result_rows(const TableNode& n) {
        dropped(Drop::kBadContributors)},
       {"of another plan", {}, n.result(0).epoch(2), dropped(Drop::kWrongEpoch)},
       {"with a tag of another key", {}, n.result(0).key(kOtherKey), dropped(Drop::kBadTag)},
+      {"that was for another node", {}, n.result(0).receiver(2), dropped(Drop::kBadTag)},
       {"with a changed payload",
        {},
        n.result(0).poke(wire::kHeaderBytes + 511, 0xff),

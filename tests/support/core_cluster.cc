@@ -92,7 +92,20 @@ void CoreCluster::complete(std::size_t member, const core::Event& event) {
   }
 }
 
-void CoreCluster::send(std::uint16_t from, Sent packet) {
+void CoreCluster::readdress(std::uint16_t from, const Sent& packet) {
+  const wire::PacketType type = packet.header().type;
+  if (type == wire::PacketType::kPush || type == wire::PacketType::kResult) return;
+  for (const api::Member& member : plan_.members) {
+    if (member.node == from || member.node == packet.to) continue;
+    flights_.push({.at = now_ + options_.delay,
+                   .order = order_++,
+                   .from = from,
+                   .packet = {member.node, packet.bytes}});
+  }
+}
+
+void CoreCluster::send(std::uint16_t from, const Sent& packet) {
+  if (options_.readdress) readdress(from, packet);
   for (int copies = chance(options_.duplication) ? 2 : 1; copies > 0; --copies) {
     if (chance(options_.loss)) continue;
     Duration delay = options_.delay;

@@ -26,6 +26,8 @@ struct ClusterOptions {
   Duration jitter;
   double loss = 0;
   double duplication = 0;
+  /// Somebody on the way sends a copy of each ack and each grant to all nodes that it is not for.
+  bool readdress = false;
 };
 
 /// Production jobs of all members of a plan, joined by a network that may lose, repeat and reorder,
@@ -59,7 +61,8 @@ class CoreCluster {
   };
 
   bool turn(std::size_t member);
-  void send(std::uint16_t from, Sent packet);
+  void send(std::uint16_t from, const Sent& packet);
+  void readdress(std::uint16_t from, const Sent& packet);
   void arrive_all();
   void submit_all();
   void complete(std::size_t member, const core::Event& event);

@@ -89,6 +89,9 @@ class PacketBuilder {
     return set(words_, std::move(v));
   }
   PacketBuilder& key(const wire::Key& v) { return set(key_, std::optional(v)); }
+  PacketBuilder& receiver(std::uint16_t node) {
+    return set(receiver_, std::optional(wire::Receiver::node(node)));
+  }
   /// Changes a byte of the finished packet, after the tag was made.
   PacketBuilder& poke(std::size_t offset, std::uint8_t v) {
     pokes_.push_back({offset, v});
@@ -99,6 +102,7 @@ class PacketBuilder {
 
   std::uint16_t sender() const { return header_.sender; }
   bool has_key() const { return key_.has_value(); }
+  bool has_receiver() const { return receiver_.has_value(); }
 
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> out(wire::kHeaderBytes + payload_.size());
@@ -111,7 +115,7 @@ class PacketBuilder {
         std::memcpy(out.data() + wire::kHeaderBytes, payload_.data(), payload_.size());
       }
     }
-    if (key_) wire::authenticate(out, *key_);
+    if (key_) wire::authenticate(out, *key_, receiver_.value_or(wire::Receiver::node(0)));
     for (const Poke& p : pokes_) out[p.offset] = static_cast<std::byte>(p.value);
     out.resize(length_.value_or(out.size()) + extra_bytes_);
     return out;
@@ -141,6 +145,7 @@ class PacketBuilder {
   std::vector<std::uint64_t> words_;
   std::vector<std::byte> payload_;
   std::optional<wire::Key> key_;
+  std::optional<wire::Receiver> receiver_;
   std::vector<Poke> pokes_;
   std::optional<std::size_t> length_;
   std::size_t extra_bytes_ = 0;

@@ -14,7 +14,7 @@ core::JobConfig table_config() {
   core::JobConfig config;
   config.job = 1;
   config.epoch = 1;
-  config.self = 1;
+  config.self = TableNode::kSelf;
   config.world_size = TableNode::kWorld;
   config.first_round = TableNode::kRound - 1;
   config.authenticate = true;
@@ -107,6 +107,7 @@ PacketBuilder TableNode::result_ack() const {
 void TableNode::deliver(const PacketBuilder& packet, int via) {
   PacketBuilder tagged = packet;
   if (!tagged.has_key()) tagged.key(kKey);
+  if (!tagged.has_receiver()) tagged.receiver(kSelf);
   node_->deliver(via < 0 ? packet.sender() : static_cast<std::uint16_t>(via), tagged.bytes(), now_);
 }
 

@@ -29,6 +29,7 @@ class TableNode {
   static constexpr std::uint32_t kElements = 2048;
   static constexpr std::uint32_t kTreeBlocks = 8;
   static constexpr std::uint16_t kWorld = 5;
+  static constexpr std::uint16_t kSelf = 1;
   static constexpr wire::Key kKey{std::byte{1}, std::byte{2}, std::byte{3}};
 
   TableNode();
@@ -40,8 +41,8 @@ class TableNode {
   PacketBuilder push_ack() const;    // from node 0 in tree 0, naming no block
   PacketBuilder result_ack() const;  // from node 2 in tree 1, naming no block
 
-  /// From the node that the packet names, unless `via` says otherwise; with the job's tag, unless
-  /// it has one.
+  /// From the node that the packet names, unless `via` says otherwise; with the tag of this job and
+  /// this receiver, unless the packet has a key or a receiver of its own.
   void deliver(const PacketBuilder& packet, int via = -1);
   /// Behaves as all other nodes until `round` is done here. Whether it ended with the right sum.
   bool finish(std::uint32_t round);

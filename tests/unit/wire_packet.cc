@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include <vector>
 
+#include "dataplane/base/siphash.h"
 #include "dataplane/wire/packet.h"
 #include "tests/support/catch.h"
 #include "tests/support/packet.h"
@@ -41,7 +42,7 @@ ParseError why_not(const std::vector<std::byte>& bytes) {
 TEST_CASE("the bytes of a header never change") {
   // Golden: what other versions rely on. 1000 elements in blocks of 256: block 3 has 232.
   const std::vector<std::uint8_t> golden = {
-      0x67, 0x70, 3,    1,
+      0x67, 0x70, 4,    1,
       1,    56,   4,    0x21,  // magic, version, type, flags, length, element, tree
       1,    2,    3,    4,
       5,    6,    7,    8,  // job, epoch
@@ -173,15 +174,42 @@ TEST_CASE("what is not a packet is refused for its reason") {
 
 TEST_CASE("every changed bit of a packet makes its tag wrong") {
   const wire::Key key{std::byte{1}};
-  std::vector<std::byte> bytes = a_push().key(key).bytes();
-  REQUIRE(wire::is_authentic(bytes, key));
-  CHECK_FALSE(wire::is_authentic(bytes, wire::Key{}));
+  const auto receiver = wire::Receiver::node(0x0102);
+  std::vector<std::byte> bytes = a_push().key(key).receiver(0x0102).bytes();
+  REQUIRE(wire::is_authentic(bytes, key, receiver));
+  CHECK_FALSE(wire::is_authentic(bytes, wire::Key{}, receiver));
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     const auto flip = static_cast<std::byte>(1U << (bit % 8));
     bytes[bit / 8] ^= flip;
-    const bool authentic = wire::is_authentic(bytes, key);
+    const bool authentic = wire::is_authentic(bytes, key, receiver);
     bytes[bit / 8] ^= flip;
     if (authentic) FAIL("bit " << bit);
   }
-  CHECK_FALSE(wire::is_authentic(std::span(bytes).first(bytes.size() - 1), key));
+  CHECK_FALSE(wire::is_authentic(std::span(bytes).first(bytes.size() - 1), key, receiver));
+}
+
+TEST_CASE("a tag is one receiver's alone") {
+  const wire::Key key{std::byte{1}};
+  const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, a_round());
+  const auto grant = PacketBuilder::grant(a_round(), {});
+  const auto result = a_push().type(wire::PacketType::kResult);
+  for (const PacketBuilder& packet : {a_push(), result, ack, grant}) {
+    const std::vector<std::byte> bytes = PacketBuilder(packet).key(key).receiver(0x0102).bytes();
+    for (std::uint32_t node = 0; node <= UINT16_MAX; ++node) {
+      const auto receiver = wire::Receiver::node(static_cast<std::uint16_t>(node));
+      if (wire::is_authentic(bytes, key, receiver) != (node == 0x0102)) FAIL("node " << node);
+    }
+  }
+}
+
+TEST_CASE("what a tag covers never changes") {
+  // Golden: the SipHash-2-4 of the packet in which the receiver's number stands in network order in
+  // the place of the tag.
+  const wire::Key key{std::byte{1}};
+  const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, a_round()).sender(9);
+  const std::vector<std::byte> tagged = PacketBuilder(ack).key(key).receiver(0x0102).bytes();
+  const std::vector<std::byte> covered = PacketBuilder(ack).poke(54, 1).poke(55, 2).bytes();
+  std::uint64_t tag = 0;
+  for (std::size_t i = 48; i < 56; ++i) tag = tag << 8 | std::to_integer<std::uint64_t>(tagged[i]);
+  CHECK(tag == siphash24(key, covered));
 }
