@@ -59,6 +59,7 @@ Edges::Edges(const JobConfig& config)
     for (std::size_t c = 0; c < tree.children.size(); ++c) {
       const ChildConfig& child = tree.children[c];
       build.add_in(t, child.peer, wire::PacketType::kPush, child.ranks, c);
+      in.back().results = static_cast<std::uint16_t>(out.size());
       build.add_out(t, child.peer, wire::PacketType::kResult);
     }
   }

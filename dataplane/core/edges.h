@@ -15,26 +15,30 @@
 namespace gradplane::core {
 
 /// Blocks of one tree on their way to one peer: pushes to the parent or results to a child. One
-/// BlockSender for each round slot; `queued` and `waiting` say which slots have work, bit by bit.
+/// BlockSender for each round slot, and one bit for each in `queued`, `waiting` and `held`.
 struct OutEdge {
   std::uint16_t peer = 0;
   std::uint8_t tree = 0;
   wire::PacketType type = wire::PacketType::kPush;
   std::uint16_t queued = 0;   // slots with blocks to send
   std::uint16_t waiting = 0;  // slots with blocks in flight
+  /// Slots of rounds whose results the peer cannot take yet: it has pushed nothing of them. What is
+  /// held is not queued.
+  std::uint16_t held = 0;
   std::vector<BlockSender> senders;
   std::array<std::uint32_t, kRoundSlots> active_us{};  // when something last went out or was acked
   std::array<std::uint8_t, kRoundSlots> backoff{};     // probes without an answer
 };
-static_assert(kRoundSlots <= 16, "one bit per slot in OutEdge::queued and waiting");
+static_assert(kRoundSlots <= 16, "one bit per slot in OutEdge::queued, waiting and held");
 
 /// The same blocks, seen by their receiver.
 struct InEdge {
   std::uint16_t peer = 0;
   std::uint8_t tree = 0;
   wire::PacketType type = wire::PacketType::kPush;
-  std::uint16_t ranks = 0;   // pushes: in the child's subtree; results: of the job
-  std::uint16_t source = 0;  // pushes: which of the tree's children
+  std::uint16_t ranks = 0;          // pushes: in the child's subtree; results: of the job
+  std::uint16_t source = 0;         // pushes: which of the tree's children
+  std::uint16_t results = kNoPeer;  // pushes: index of the edge on which results go back
   std::vector<BlockReceiver> receivers;
 };
 

@@ -200,7 +200,7 @@ class Job {
     std::size_t slot = 0;
   };
   Work next_work(std::uint16_t peer) const;
-  bool goes_before(const Work& work, const Work& other, bool by_age) const;
+  bool goes_before(const Work& work, const Work& other) const;
   Instant next_send_to(std::uint16_t peer) const;
   std::uint16_t waiting_for(std::uint16_t peer) const;
   Outgoing write_block(OutEdge& edge, std::size_t slot, std::span<std::byte> out, Instant now);
@@ -210,6 +210,7 @@ class Job {
                                            std::uint32_t block, std::uint16_t& contributors) const;
   Outgoing finish_packet(std::uint16_t peer, std::span<std::byte> packet) const;
   void refresh(OutEdge& edge, std::size_t slot);
+  void release_results(const InEdge& push, std::size_t slot);
   void probe_edge(OutEdge& edge, Instant now);
 
   JobConfig config_;

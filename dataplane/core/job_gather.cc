@@ -110,7 +110,9 @@ void Job::close_due_rounds(Instant now) {
   }
 }
 
-/// Sums what has come. From here on nothing more enters, and everybody is told what did.
+/// Sums what has come. From here on nothing more enters, and everybody is told what did: a child
+/// that has pushed something at once, the others when they do. A child that heard it before would
+/// push nothing, and nobody could tell when it has come to the round and takes results.
 void Job::close_partial(Round& round, std::size_t tree, CloseReason reason, Instant now) {
   const std::size_t slot = round.id % kRoundSlots;
   for (std::size_t e = 0; e < edges_.in.size(); ++e) {
@@ -119,7 +121,7 @@ void Job::close_partial(Round& round, std::size_t tree, CloseReason reason, Inst
     if (edge.receivers[slot].complete()) continue;
     note_come(slot, edge.receivers[slot].missing());
     edge.receivers[slot].close();
-    request_ack(e, round.id, true, now);
+    if (edge.receivers[slot].has_begun()) request_ack(e, round.id, true, now);
     if (grants_ != nullptr) grants_->withdraw(sources_[edge.peer], now);
   }
   const std::uint32_t round_id = round.id;

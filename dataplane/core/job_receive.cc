@@ -136,6 +136,7 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, Instant no
   const bool late = receiver.closed();
   const bool duplicate = late || !receiver.accept(h.block);
   const bool owed_before = receiver.owes_ack();
+  const bool is_first = !receiver.has_begun();
   const bool at_once = receiver.note_packet({.timestamp_us = h.timestamp_us,
                                              .duplicate = duplicate,
                                              .last = (h.flags & wire::kFlagLast) != 0,
@@ -150,6 +151,9 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, Instant no
     counters_.payload_bytes_received += packet.payload.size();
   }
   if (at_once || !owed_before) request_ack(index, h.round, at_once, now);
+  if (is_first && h.type == wire::PacketType::kPush) {
+    release_results(edge, h.round % kRoundSlots);
+  }
   if (duplicate) return;
   note_come(h.round % kRoundSlots, 1);
   if (h.type == wire::PacketType::kPush) {

@@ -127,6 +127,8 @@ void Job::open_round(Round& round, const Geometry& geometry) {
         range, round.id * kRotationStride,
         is_push && round.bucket != nullptr ? &round.bucket->critical() : nullptr);
     edge.backoff[slot] = 0;
+    const auto bit = static_cast<std::uint16_t>(1U << slot);
+    edge.held = static_cast<std::uint16_t>(is_push ? 0 : edge.held | bit);
     if (range.size() > 0) ++(is_push ? round.pushes_unsettled : round.results_unacked);
   }
   for (InEdge& edge : edges_.in) {

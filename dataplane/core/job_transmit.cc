@@ -36,11 +36,6 @@ std::uint16_t round_trip_to(const Flow& flow) {
   return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, UINT16_MAX));
 }
 
-/// In forward order one block in so many to each peer goes by age: a peer that is behind takes no
-/// results of newer rounds, and these, sent again and again, would keep the older one from it for
-/// ever.
-constexpr std::uint64_t kByAge = 8;
-
 /// Unanswered probes after which the window shrinks.
 constexpr std::uint8_t kSilentAfterProbes = 2;
 
@@ -128,22 +123,21 @@ bool Job::waits_for_closing(const Round& round, const InEdge& edge) const {
 }
 
 Job::Work Job::next_work(std::uint16_t peer) const {
-  const bool by_age = !config_.forward_order || flows_[peer].counts().sent % kByAge == kByAge - 1;
   Work best;
   for (const std::uint16_t index : edges_.out_of_peer[peer]) {
     for (unsigned bits = edges_.out[index].queued; bits != 0; bits &= bits - 1) {
       const Work work{index, static_cast<std::size_t>(std::countr_zero(bits))};
-      if (best.edge == kNoPeer || goes_before(work, best, by_age)) best = work;
+      if (best.edge == kNoPeer || goes_before(work, best)) best = work;
     }
   }
   return best;
 }
 
-bool Job::goes_before(const Work& work, const Work& other, bool by_age) const {
+bool Job::goes_before(const Work& work, const Work& other) const {
   const auto newer = static_cast<std::int32_t>(rounds_[work.slot].id - rounds_[other.slot].id);
   // Of the same round results go first: they let somebody finish.
   if (newer == 0) return edges_.out[work.edge].type == wire::PacketType::kResult;
-  if (by_age) return newer < 0;
+  if (!config_.forward_order) return newer < 0;
   if (iteration_->is_earlier(work.slot, other.slot)) return true;
   return newer > 0 && !iteration_->is_earlier(other.slot, work.slot);
 }
@@ -247,10 +241,19 @@ std::span<const std::byte> Job::bytes_to_send(const OutEdge& edge, const Round& 
 void Job::refresh(OutEdge& edge, std::size_t slot) {
   const auto bit = static_cast<std::uint16_t>(1U << slot);
   const BlockSender& sender = edge.senders[slot];
-  edge.queued =
-      static_cast<std::uint16_t>(sender.has_queued() ? edge.queued | bit : edge.queued & ~bit);
+  const bool may_go = sender.has_queued() && (edge.held & bit) == 0;
+  edge.queued = static_cast<std::uint16_t>(may_go ? edge.queued | bit : edge.queued & ~bit);
   edge.waiting =
       static_cast<std::uint16_t>(sender.in_flight() > 0 ? edge.waiting | bit : edge.waiting & ~bit);
+}
+
+/// A child takes no result of a round before it has contributed to it (see answers_a_push()). Its
+/// first push shows that it has. Until then results would fill its window, be dropped and be sent
+/// again and again, and keep from it the results of the older rounds that it is at.
+void Job::release_results(const InEdge& push, std::size_t slot) {
+  OutEdge& results = edges_.out[push.results];
+  results.held = static_cast<std::uint16_t>(results.held & ~(1U << slot));
+  refresh(results, slot);
 }
 
 void Job::tick(Instant now) {

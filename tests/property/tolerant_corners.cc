@@ -178,6 +178,33 @@ TEST_CASE("a rank joins a round after it has closed without it") {
   CHECK(outcome.counters.blocks_excluded == outcome.tolerance.missing_blocks);
 }
 
+TEST_CASE("a rank that is behind is sent what it can take, whatever the plan and the order") {
+  constexpr std::uint32_t kBuckets = 6;  // of one iteration: in forward order the newest goes first
+  const bool forward = GENERATE(false, true);
+  const api::Plan plan = GENERATE(sim::star(3), sim::sharded(3));
+  const bool two_on_a_host = GENERATE(false, true);
+  std::vector<api::BucketBounds> buckets;
+  for (std::uint32_t id = 1; id <= kBuckets; ++id) buckets.push_back(plain_bucket(id));
+  Scenario s = lab(Compensation::kCarry, buckets, 0);
+  s.plan = plan;
+  if (two_on_a_host) s.plan.members.back().ranks.push_back(3);
+  s.rounds.clear();
+  // Fewer rounds than slots: the others never have to wait for a slot.
+  for (std::uint32_t step = 0; step < 2; ++step) {
+    for (const api::BucketBounds& bucket : buckets) s.rounds.push_back(sim::round_of(bucket));
+  }
+  s.forward_order = forward;
+  s.tolerance.absent_after = Duration::ms(20);
+  s.compute_max_of_rank = {{}, {}, Duration::ms(300), {}};
+  INFO("forward " << forward << ", trees " << s.plan.trees.size() << ", two on a host "
+                  << two_on_a_host);
+  add_closing_rounds(s);
+  const Outcome outcome = run(s);
+  CHECK(outcome.failure == "");
+  CHECK(count(outcome, CloseReason::kAbsent) > 0);
+  CHECK(outcome.counters.drops[static_cast<std::size_t>(core::Drop::kFutureRound)] == 0);
+}
+
 TEST_CASE("a bucket smaller than a packet is exact, whatever its bound") {
   Scenario s = lab(Compensation::kRescale, {bucket_of(1, {{10, 0.5F}})}, 8);
   s.link.loss = 0.3;

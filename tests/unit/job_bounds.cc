@@ -6,6 +6,7 @@
 
 #include "tests/support/bounded_star.h"
 #include "tests/support/catch.h"
+#include "tests/support/packet.h"
 
 using namespace gradplane;
 using namespace gradplane::testing;
@@ -173,6 +174,33 @@ TEST_CASE(
   for (std::uint32_t b = 0; b < kBlocks; ++b) CHECK(star.result(1, 2, b) == 25);
 }
 
+TEST_CASE("a rank that is behind is sent results of the rounds that it has begun, and no others") {
+  constexpr std::uint32_t kBehind = 3;  // rounds that close without leaf 2
+  BoundedStar star({.compensation = Compensation::kCarry, .absent_after = Duration::ms(20)});
+  star.learn();
+  std::uint32_t sent_to_last = 0;
+  const auto count = [&](std::uint16_t from, const Sent& packet) {
+    sent_to_last += from == 0 && packet.to == 2 ? 1 : 0;
+    return false;
+  };
+  for (std::uint32_t round = 1; round <= kBehind; ++round) {
+    REQUIRE(star.submit(1, round, 3) == core::SubmitResult::kAccepted);
+    star.pass(Duration::ms(200), count);
+    REQUIRE(star.event(1).round == round);
+  }
+  REQUIRE(star.node(0).job().counters().rounds_closed_absent == kBehind);
+  CHECK(sent_to_last == 0);
+  for (std::uint32_t round = 1; round <= kBehind; ++round) {
+    REQUIRE(star.submit(2, round, 5) == core::SubmitResult::kAccepted);
+    star.pass(Duration::ms(20));
+    REQUIRE(star.done(2));
+    CHECK(star.event(2).round == round);
+    CHECK(star.result(2, round, 12) == 3);
+  }
+  CHECK(star.node(2).drops(core::Drop::kFutureRound) == 0);
+  CHECK(star.node(0).job().counters().blocks_retransmitted == 0);
+}
+
 TEST_CASE("the closing ack is said again until it is heard, though no push comes through") {
   BoundedStar star({.compensation = Compensation::kCarry});
   star.learn();
@@ -218,9 +246,19 @@ TEST_CASE("no result is taken before all local ranks are summed, though the roun
                     .ranks_of_last = 2});
   star.learn();
   REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
+  star.pass(Duration::ms(300));
+  REQUIRE(star.done(1));
+  // To the root it looks as if leaf 2 had begun.
+  const PacketBuilder::Round round{
+      .id = 1,
+      .geometry = core::Geometry::of(ElementType::kFloat32, BoundedStar::kElements, kMinBlockBytes,
+                                     BoundedStar::kBucket)};
+  const auto push =
+      PacketBuilder::block(wire::PacketType::kPush, round, 12).sender(2).contributors(2);
+  star.node(0).deliver(2, push.bytes(), star.now());
   Sent closing;
   Sent result;
-  star.pass(Duration::ms(300), [&](std::uint16_t from, const Sent& packet) {
+  star.pass(Duration::ms(100), [&](std::uint16_t from, const Sent& packet) {
     if (from != 0 || packet.to != 2) return false;
     const wire::Header h = packet.header();
     if (h.type == wire::PacketType::kPushAck && (h.flags & wire::kFlagClosed) != 0) {

@@ -86,19 +86,6 @@ TEST_CASE("in forward order an iteration's newest round goes first, after all ol
   CHECK(rounds == std::vector<std::uint32_t>{1, 0, 0xffff'ffff, 3, 2});
 }
 
-TEST_CASE("in forward order the oldest round is not forgotten") {
-  core::JobConfig config = leaf_config(1, 0);
-  config.forward_order = true;
-  CoreNode node(std::move(config));
-  for (std::uint32_t round = 0; round < 10; ++round) {
-    REQUIRE(node.job().submit(0, round, 128, ElementType::kFloat32, round + 1) ==
-            core::SubmitResult::kAccepted);
-  }
-  std::vector<std::uint32_t> rounds;
-  for (const Sent& sent : node.drain(kStart)) rounds.push_back(sent.header().round);
-  CHECK(rounds == std::vector<std::uint32_t>{9, 8, 7, 6, 5, 4, 3, 0, 2, 1});
-}
-
 TEST_CASE("the last block of an edge says so, and a retransmission is marked") {
   CoreNode node = leaf(1, 0);
   REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
