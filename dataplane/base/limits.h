@@ -28,10 +28,15 @@ inline constexpr std::size_t kBlockAlignBytes = 64;
 inline constexpr std::size_t kMaxGrantSources = 4 * kMaxNodes;
 /// Rounds of one job that a node holds open at a time. A power of two: slot = round % this.
 inline constexpr std::size_t kRoundSlots = 16;
-/// Rounds that one rank may have in flight. A rank that has completed round r + kMaxInFlightRounds
-/// proves that every rank has completed round r; so the last kMaxInFlightRounds results that the
-/// shim keeps are all that another rank can ever ask for after a failure.
+/// Rounds that one rank may have in flight: it submits round r only when it has completed round
+/// r - kMaxInFlightRounds and all before it.
 inline constexpr std::size_t kMaxInFlightRounds = kRoundSlots / 2;
+/// Let f be the oldest round that some rank lacks. No rank completes round f + kMaxLeadRounds. A
+/// round that closes with a contribution of every host cannot run further ahead, since the rank
+/// that lacks f has not submitted it. A root that closes a round without an absent host first makes
+/// sure that every round has ended that is kMaxLeadRounds or more before it
+/// (Job::may_leave_behind).
+inline constexpr std::size_t kMaxLeadRounds = kMaxInFlightRounds;
 /// Bytes of one round in one rank's arena, at most. Larger buckets are cut into several rounds.
 inline constexpr std::size_t kMaxRoundBytes = std::size_t{4} << 20;
 /// Blocks of one round at the smallest block size that a configuration may choose (512 bytes).
@@ -48,8 +53,11 @@ static_assert(kDefaultBlockBytes % kBlockAlignBytes == 0);
 static_assert(kMinBlockBytes % kBlockAlignBytes == 0);
 static_assert(kMaxGrantSources >= kMaxNodes, "one job of all nodes has a source for each");
 static_assert((kRoundSlots & (kRoundSlots - 1)) == 0, "slot = round % kRoundSlots");
-static_assert(kMaxInFlightRounds * 2 <= kRoundSlots,
-              "a result stays in its arena slot until every rank has it");
+static_assert(kMaxLeadRounds >= kMaxInFlightRounds,
+              "a round that all hosts contribute to is never held back");
+static_assert(kMaxLeadRounds + kMaxInFlightRounds <= kRoundSlots,
+              "nobody completes round f + kMaxLeadRounds, so nobody submits round f + kRoundSlots: "
+              "every arena still holds the results from round f on");
 static_assert(kMaxControlBytes + kMaxHeaderBytes <= kMinBlockBytes * 3,
               "a control message fits a 1500-byte MTU");
 

@@ -162,6 +162,8 @@ class Job {
   bool is_measured(const Round& round, std::uint32_t block) const;
   void close_if_full(Round& round, std::size_t tree);
   void close_due_rounds(Instant now);
+  bool may_leave_behind(const Round& round) const;
+  bool has_ended(std::uint32_t round) const;
   void close_partial(Round& round, std::size_t tree, CloseReason reason, Instant now);
   void end_gather(Round& round, std::size_t tree, CloseReason reason, Instant now);
   void report_close(const Round& round, std::size_t tree, RoundReport report);

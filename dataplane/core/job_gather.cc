@@ -105,9 +105,34 @@ void Job::close_due_rounds(Instant now) {
       const auto tree = static_cast<std::size_t>(std::countr_zero(trees));
       if (round.local_left[tree] > 0) continue;
       const auto reason = round.bucket->gather(tree)->may_close(now);
-      if (reason) close_partial(round, tree, *reason, now);
+      if (!reason || (*reason == CloseReason::kAbsent && !may_leave_behind(round))) continue;
+      close_partial(round, tree, *reason, now);
     }
   }
+}
+
+/// Whether a round may be summed without a host that has sent nothing of it. That host may be dead,
+/// and then the other ranks hand it every result that it lacks: none may get further ahead of it
+/// than that (kMaxLeadRounds). Here the host is known by what it has not acked, which keeps a round
+/// from ending. Of what it lacks of other trees only their roots know, so each of these must have a
+/// say in this round.
+bool Job::may_leave_behind(const Round& round) const {
+  for (std::size_t t = 0; t < config_.trees.size(); ++t) {
+    if (range_of(t, round.id, round.geometry).size() == 0) return false;
+  }
+  for (auto lead = static_cast<std::uint32_t>(kMaxLeadRounds); lead < kRoundSlots; ++lead) {
+    if (!has_ended(round.id - lead)) return false;
+  }
+  return true;
+}
+
+/// Of a round that ranks have submitted another round kMaxInFlightRounds after. A node without
+/// ranks never hears of a round that has no block for it; had this one a block here, then whoever
+/// submitted the other would have had its result from us.
+bool Job::has_ended(std::uint32_t id) const {
+  const Round& slot = rounds_[id % kRoundSlots];
+  if (static_cast<std::int32_t>(slot.id - id) > 0) return true;
+  return !slot.open && config_.local_ranks.empty();
 }
 
 /// Sums what has come. From here on nothing more enters, and everybody is told what did: a child

@@ -229,6 +229,23 @@ class Simulation {
     for (const auto& trainer : host.trainers) {
       if (!trainer->failure().empty()) outcome_.failure = trainer->failure();
     }
+    check_lead();
+  }
+
+  /// A rank that has run further ahead of another leaves it behind for good when the job is lost:
+  /// its arena holds the oldest result that the other lacks no longer.
+  void check_lead() {
+    auto first_lacked = static_cast<std::uint32_t>(scenario_.rounds.size());
+    std::uint32_t end = 0;
+    for (const auto& host : hosts_) {
+      for (const auto& trainer : host->trainers) {
+        first_lacked = std::min(first_lacked, trainer->completed());
+        end = std::max(end, trainer->completed_end());
+      }
+    }
+    if (end <= first_lacked + kMaxLeadRounds || !outcome_.failure.empty()) return;
+    outcome_.failure = "I6: a rank has completed round " + std::to_string(end - 1) +
+                       " while another lacks round " + std::to_string(first_lacked);
   }
 
   /// All trainers are done and no engine waits for anything.

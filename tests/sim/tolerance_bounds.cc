@@ -20,12 +20,11 @@ core::BlockRange blocks_of(const api::BoundedTensor& tensor, const core::Geometr
           (tensor.offset_elements + tensor.elements - 1) / g.block_elements + 1};
 }
 
-/// Every member that is not the root sends to the root itself.
-bool is_flat(const api::Plan& plan, const api::Tree& tree) {
-  for (std::size_t m = 0; m < plan.members.size(); ++m) {
-    if (plan.members[m].node != tree.root && tree.parent[m] != tree.root) return false;
-  }
-  return true;
+/// Every member that has a part in the tree sends to the root itself.
+bool is_flat(const api::Tree& tree) {
+  return std::all_of(tree.parent.begin(), tree.parent.end(), [&](api::NodeId parent) {
+    return parent == api::kNoNode || parent == tree.root;
+  });
 }
 
 /// A product of a bound and a number of blocks that is a whole number may come out a little less.
@@ -108,7 +107,7 @@ std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t rou
   for (std::size_t t = 0; t < shares.size(); ++t) {
     Part part;
     part.blocks = core::blocks_of_tree(shares[t], first, total, geometry_of(round).blocks);
-    part.flat = is_flat(plan, plan.trees[t]);
+    part.flat = is_flat(plan.trees[t]);
     const auto report = reports_.find({round, static_cast<std::uint8_t>(t)});
     if (report != reports_.end()) {
       part.reason = report->second.report.reason;

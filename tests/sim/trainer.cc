@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "tests/sim/trainer.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -147,6 +148,7 @@ void Trainer::check(const ipc::Completion& completion) {
   };
   if (round >= submitted_ || round_done_[round]) return fail("completed twice or never submitted");
   round_done_[round] = true;
+  completed_end_ = std::max(completed_end_, round + 1);
   while (completed_ < submitted_ && round_done_[completed_]) ++completed_;
   if (completion.status != ipc::CompletionStatus::kOk) return fail("failed");
   const RoundPlan& plan = scenario_.rounds[round];

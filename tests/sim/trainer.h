@@ -36,7 +36,10 @@ class Trainer {
     ready_at_ = {};
   }
   const std::string& failure() const { return failure_; }
+  /// The first round that is not complete.
   std::uint32_t completed() const { return completed_; }
+  /// One past the last round that is.
+  std::uint32_t completed_end() const { return completed_end_; }
   /// Bit-exact hash of each completed round's result.
   const std::vector<std::uint64_t>& results() const { return results_; }
 
@@ -58,6 +61,7 @@ class Trainer {
   std::mt19937_64 random_;
   std::uint32_t submitted_ = 0;
   std::uint32_t completed_ = 0;
+  std::uint32_t completed_end_ = 0;
   std::vector<bool> round_done_;
   Instant ready_at_;
   std::string failure_;
