@@ -2,23 +2,28 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/server/socket_end.h"
 
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <exception>
 #include <mutex>
+#include <semaphore>
+#include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace gradplane::server {
 namespace {
 
-/// Who closes what. Leaked on purpose: its threads may outlive main().
+/// What waits for being closed. Leaked on purpose: the thread that closes may outlive main().
 struct Closing {
   std::mutex mutex;
   std::vector<int> waiting;
-  int threads = 0;
+  std::size_t in_hand = 0;
+  bool running = false;
 };
 
 Closing& closing() {
@@ -26,17 +31,48 @@ Closing& closing() {
   return *one;
 }
 
-void close_all_waiting() {
+/// Closes descriptors whose last closing may last, and does not wait for it. Whoever closes a
+/// TCP socket last waits for as long as SO_LINGER says, unless it is ending: the kernel lets no
+/// task linger that ends. So a thread takes a table of descriptors of its own, becomes the last
+/// that holds these, and ends. False: it got no table, and nothing is closed.
+bool close_by_ending(std::span<const int> descriptors) {
+  std::binary_semaphore holds(0);
+  std::binary_semaphore is_last(0);
+  bool has_table = false;
+  std::thread holder([&] {
+    has_table = ::unshare(CLONE_FILES) == 0;
+    holds.release();
+    is_last.acquire();
+  });
+  holds.acquire();
+  if (has_table) {
+    for (const int descriptor : descriptors) ::close(descriptor);
+  }
+  is_last.release();
+  holder.join();
+  return has_table;
+}
+
+void close_all_waiting() noexcept {
   Closing& all = closing();
   std::unique_lock lock(all.mutex);
   while (!all.waiting.empty()) {
-    const int fd = all.waiting.back();
-    all.waiting.pop_back();
+    const std::vector<int> batch = std::exchange(all.waiting, {});
+    all.in_hand = batch.size();
     lock.unlock();
-    ::close(fd);  // may last
+    bool closed = false;
+    try {
+      closed = close_by_ending(batch);
+    } catch (const std::exception&) {  // no thread
+    }
     lock.lock();
+    all.in_hand = 0;
+    if (closed) continue;
+    // The next socket that ends has another try at these.
+    all.waiting.insert(all.waiting.end(), batch.begin(), batch.end());
+    break;
   }
-  --all.threads;
+  all.running = false;
 }
 
 }  // namespace
@@ -64,17 +100,17 @@ void end_socket(ipc::UniqueFd socket) noexcept {
   try {
     all.waiting.push_back(socket.get());
     (void)socket.release();
-    if (all.threads == kMaxClosingThreads) return;
+    if (all.running) return;
     std::thread(close_all_waiting).detach();
-    ++all.threads;
+    all.running = true;
   } catch (const std::exception&) {  // no memory or no thread: the next one may have better luck
-    if (socket) (void)socket.release();
+    (void)socket.release();
   }
 }
 
 std::size_t unclosed_sockets() noexcept {
   const std::lock_guard lock(closing().mutex);
-  return closing().waiting.size();
+  return closing().waiting.size() + closing().in_hand;
 }
 
 }  // namespace gradplane::server

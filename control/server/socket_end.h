@@ -8,10 +8,6 @@
 
 namespace gradplane::server {
 
-/// Threads that may be busy with the closing of sockets. What comes beyond stays open until one of
-/// them is done.
-inline constexpr int kMaxClosingThreads = 16;
-
 enum class Head : unsigned char { kNothing, kMessage, kDescriptors, kBroken };
 
 /// What the next message of a socket is, without taking it; kMessage also at the end of the
@@ -20,11 +16,11 @@ enum class Head : unsigned char { kNothing, kMessage, kDescriptors, kBroken };
 /// close what it brings, and that may last: a TCP socket lingers for as long as its sender likes.
 Head peek_head(int fd) noexcept;
 
-/// Closes a client's socket without waiting for what its unread messages hold: if there are any, a
-/// thread of its own does it. Any thread.
+/// Closes a client's socket without waiting for what its unread messages hold: if there are any, it
+/// is left to a thread that ends with it, and that therefore lingers for nothing. Any thread.
 void end_socket(ipc::UniqueFd socket) noexcept;
 
-/// Sockets that wait for a thread to close them. Any thread.
+/// Sockets that are not handed to an ending thread yet. Any thread.
 std::size_t unclosed_sockets() noexcept;
 
 }  // namespace gradplane::server
