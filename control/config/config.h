@@ -17,6 +17,7 @@
 #include "dataplane/base/grant_settings.h"
 #include "dataplane/base/limits.h"
 #include "dataplane/base/loss_bounds.h"
+#include "dataplane/base/quotas.h"
 #include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
 
@@ -177,6 +178,7 @@ struct Config {
   bool mltcp_controllers = false;
   MltcpFunction mltcp;  // of controllers and of grants
   GrantsConfig grants;
+  Quotas quotas;
   LogLevel log_level = LogLevel::kInfo;
 
   const NodeConfig& self_node() const { return cluster.nodes[self]; }

@@ -342,6 +342,7 @@ std::span<const Option> options() {
     std::vector<Option> rows(std::begin(kOptions), std::end(kOptions));
     rows.insert(rows.end(), gather_options().begin(), gather_options().end());
     rows.insert(rows.end(), congestion_options().begin(), congestion_options().end());
+    rows.insert(rows.end(), quota_options().begin(), quota_options().end());
     return rows;
   }();
   return all;

@@ -102,6 +102,8 @@ std::span<const Option> options();
 std::span<const Option> gather_options();
 /// And the one that congestion_options.cc holds: congestion and grants.
 std::span<const Option> congestion_options();
+/// And the one that quota_options.cc holds.
+std::span<const Option> quota_options();
 
 /// Whether the option is a section of lines `key: value`.
 constexpr bool is_section(const Option& option) {

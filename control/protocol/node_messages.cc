@@ -74,6 +74,7 @@ std::vector<std::byte> write(const Join& m) {
   Writer out(NodeType::kJoin);
   out.key(m.key);
   out.u32(m.attempt);
+  out.u32(m.user);
   out.u32(m.world_size);
   out.ranks(m.ranks, kMaxLocalRanks);
   out.text(m.label);
@@ -234,6 +235,8 @@ NodeMessage read_join(Reader& in) {
   Join m;
   m.key = in.key();
   m.attempt = in.number<std::uint32_t>("attempt", 1, UINT32_MAX);
+  // The last number is nobody's: a rank has a user.
+  m.user = in.number<std::uint32_t>("user", 0, UINT32_MAX - 1);
   m.world_size = in.world_size();
   m.ranks = in.ranks("ranks", kMaxLocalRanks);
   m.label = in.text("label");

@@ -37,6 +37,7 @@ static_assert(kMaxRanks * 2 + kMaxNodeTextBytes + 64 < kMaxNodeMessageBytes,
 struct Join {
   JobKey key{};
   std::uint32_t attempt = 0;
+  std::uint32_t user = 0;  // of these ranks, as the kernel of their node says
   std::uint32_t world_size = 0;
   std::vector<std::uint16_t> ranks;  // at most kMaxLocalRanks
   std::string label;

@@ -13,6 +13,7 @@
 #include "control/protocol/job_key.h"
 #include "control/protocol/node_messages.h"
 #include "control/protocol/socket_messages.h"
+#include "control/session/admission.h"
 #include "control/session/datagram.h"
 #include "dataplane/api/bounds.h"
 #include "dataplane/api/plan.h"
@@ -58,11 +59,22 @@ struct SessionConfig {
   ClusterKey cluster_key{};
   Duration heartbeat = Duration::ms(250);
   Duration suspect_after = Duration::seconds(3);
+  Quotas quotas;
   Planner planner;
   JobSettings job_settings;
   BoundsResolver resolve_bounds;  // none: everything is exact, and no table is sent
   bool learn_bounds = false;      // some of what it gives begins exact and is learned
   PlanCheck check_plan;           // of every plan before it is installed, whoever made it
+};
+
+/// A rank that comes: what it says of itself, and its user as the kernel says.
+struct NewRank {
+  RankHandle handle = 0;
+  std::uint32_t user = kRootUser;
+  protocol::JobKey key{};
+  std::uint32_t rank = 0;
+  std::uint32_t world_size = 0;
+  std::string label;
 };
 
 struct LocalRank {

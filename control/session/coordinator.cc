@@ -46,8 +46,9 @@ void Coordinator::on(api::NodeId from, const protocol::Join& m, Instant now) {
     if (recorded == found->second.joined.end()) {
       if (!m.ranks.empty())
         refuse(from, m, m.ranks,
-               "the job has begun with all its " + std::to_string(m.world_size) +
-                   " ranks; attach again when it has ended");
+               {Refusal::kNotFitting, "the job has begun with all its " +
+                                          std::to_string(m.world_size) +
+                                          " ranks; attach again when it has ended"});
       return;
     }
     if (recorded->second == Joined{m.attempt, m.ranks}) return;
@@ -57,13 +58,15 @@ void Coordinator::on(api::NodeId from, const protocol::Join& m, Instant now) {
   }
   if (found == jobs_.end()) {
     if (m.ranks.empty()) return;
-    if (const std::string why = cannot_open(m.key); !why.empty()) {
-      refuse(from, m, m.ranks, why);
+    if (const std::optional<Denial> denial = make_room(m)) {
+      refuse(from, m, m.ranks, *denial);
       return;
     }
     Job job;
     job.key = m.key;
     job.id = protocol::job_id_of(m.key);
+    job.user = m.user;
+    job.since = now;
     job.world_size = m.world_size;
     job.label = m.label;
     job.update_at = now;
@@ -78,15 +81,31 @@ void Coordinator::on(api::NodeId from, const protocol::Join& m, Instant now) {
   }
 }
 
-std::string Coordinator::cannot_open(const JobKey& key) const {
-  if (jobs_.size() >= kMaxJobs)
-    return node_text(config_, config_.self) + " coordinates " + std::to_string(kMaxJobs) +
-           " jobs already; wait until one ends";
+/// A slot for the job that this message opens; a job that waits may lose its own for it.
+std::optional<Denial> Coordinator::make_room(const protocol::Join& m) {
   for (const auto& [other_key, job] : jobs_)
-    if (job.id == protocol::job_id_of(key))
-      return "the key of this job gives the same number as that of " + job_text(job.label, job.id) +
-             "; start again with another key";
-  return {};
+    if (job.id == protocol::job_id_of(m.key))
+      return Denial{Refusal::kNotFitting, "the key of this job gives the same number as that of " +
+                                              job_text(job.label, job.id) +
+                                              "; start again with another key"};
+  const Newcomer newcomer{.user = m.user, .complete = m.ranks.size() == m.world_size};
+  const std::string who = node_text(config_, config_.self) + " coordinates";
+  const Admission admission = admit(slots_of(jobs_), newcomer, config_.quotas, who);
+  if (admission.gives_way) {
+    const auto job = jobs_.find(*admission.gives_way);
+    outbox_.count(Refusal::kGaveWay);
+    refuse_all(job, gave_way_text(who, newcomer, waiting_text(job->second)));
+  }
+  return admission.denial;
+}
+
+std::string Coordinator::waiting_text(const Job& job) const {
+  return "waiting for " + ranks_text(missing_ranks(job)) + " of " + std::to_string(job.world_size) +
+         " to attach";
+}
+
+Instant Coordinator::wait_ends(const Job& job) const {
+  return job.state == JobState::kWaiting ? job.since + config_.quotas.wait : Instant::never();
 }
 
 void Coordinator::collect(Job& job, api::NodeId from, const protocol::Join& m, Instant now) {
@@ -112,7 +131,7 @@ void Coordinator::collect(Job& job, api::NodeId from, const protocol::Join& m, I
                  node_text(config_, other->first) + " and on " + node_text(config_, from);
     }
   }
-  if (!taken.empty()) refuse(from, m, taken, reason);
+  if (!taken.empty()) refuse(from, m, taken, {Refusal::kNotFitting, reason});
   if (good.empty())
     job.joined.erase(from);
   else
@@ -122,15 +141,16 @@ void Coordinator::collect(Job& job, api::NodeId from, const protocol::Join& m, I
 }
 
 void Coordinator::refuse(api::NodeId node, const protocol::Join& m,
-                         const std::vector<std::uint16_t>& ranks, const std::string& reason) {
+                         const std::vector<std::uint16_t>& ranks, const Denial& denial) {
+  outbox_.count(denial.why);
   outbox_.log(LogLevel::kWarn, job_text(m.label, protocol::job_id_of(m.key)) + ": " +
                                    ranks_text(ranks) + " on " + node_text(config_, node) +
-                                   " refused: " + reason);
-  outbox_.tell_member(node, protocol::Refused{m.key, m.attempt, ranks, reason});
+                                   " refused: " + denial.text);
+  outbox_.tell_member(node, protocol::Refused{m.key, m.attempt, ranks, denial.text});
 }
 
 void Coordinator::refuse_all(Jobs::iterator job, const std::string& reason) {
-  outbox_.log(LogLevel::kError, job_text(job->second.label, job->second.id) + ": " + reason);
+  outbox_.log(LogLevel::kWarn, job_text(job->second.label, job->second.id) + ": " + reason);
   for (const auto& [node, joined] : job->second.joined)
     outbox_.tell_member(node, protocol::Refused{job->first, joined.attempt, joined.ranks, reason});
   jobs_.erase(job);
@@ -275,7 +295,10 @@ void Coordinator::tick(Instant now) {
     Job& job = current->second;
     if (job.update_due && now >= job.update_at) send_updates(job, now);
     if (now >= job.tables.due()) resolve_bounds(job);
-    if (now >= job.prepared_by) {
+    if (now >= wait_ends(job)) {
+      outbox_.count(Refusal::kWaitedTooLong);
+      refuse_all(current, waited_text(config_.quotas.wait, waiting_text(job)));
+    } else if (now >= job.prepared_by) {
       fail(current, node_text(config_, *job.unprepared.begin()) + " does not answer the plan");
     } else if (now >= job.all_left_by) {
       std::vector<std::uint16_t> here;
@@ -291,7 +314,8 @@ Instant Coordinator::next_deadline() const {
   Instant deadline = Instant::never();
   for (const auto& [key, job] : jobs_) {
     if (job.update_due) deadline = std::min(deadline, job.update_at);
-    deadline = std::min({deadline, job.prepared_by, job.all_left_by, job.tables.due()});
+    deadline =
+        std::min({deadline, wait_ends(job), job.prepared_by, job.all_left_by, job.tables.due()});
   }
   return deadline;
 }

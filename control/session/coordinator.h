@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,6 +58,8 @@ class Coordinator {
     protocol::JobKey key{};
     std::uint32_t id = 0;
     JobState state = JobState::kWaiting;
+    std::uint32_t user = kNoUser;  // who opened it
+    Instant since;
     std::uint32_t world_size = 0;
     std::string label;
     std::map<api::NodeId, Joined> joined;  // who hosts ranks
@@ -79,9 +82,11 @@ class Coordinator {
   void on(api::NodeId from, const protocol::DescribeBucket& m, Instant now);
 
   void collect(Job& job, api::NodeId from, const protocol::Join& m, Instant now);
-  std::string cannot_open(const protocol::JobKey& key) const;
+  std::optional<Denial> make_room(const protocol::Join& m);
+  Instant wait_ends(const Job& job) const;
+  std::string waiting_text(const Job& job) const;
   void refuse(api::NodeId node, const protocol::Join& m, const std::vector<std::uint16_t>& ranks,
-              const std::string& reason);
+              const Denial& denial);
   void refuse_all(Jobs::iterator job, const std::string& reason);
   void start(Jobs::iterator job, Instant now);
   Result<std::vector<std::byte>> make_plan(Job& job);

@@ -14,113 +14,20 @@ namespace gradplane::session {
 
 using protocol::JobKey;
 
-namespace {
-
-std::vector<std::uint16_t> sorted_ranks(const std::vector<LocalRank>& ranks) {
-  std::vector<std::uint16_t> sorted;
-  for (const LocalRank& local : ranks) sorted.push_back(local.rank);
-  std::sort(sorted.begin(), sorted.end());
-  return sorted;
-}
-
-}  // namespace
-
 Member::Member(const SessionConfig& config, Outbox& outbox) : config_(config), outbox_(outbox) {}
 
-Status Member::attach(RankHandle handle, const JobKey& key, std::uint32_t rank,
-                      std::uint32_t world_size, const std::string& label) {
-  if (world_size == 0 || world_size > kMaxRanks || rank >= world_size)
-    return Error{"rank " + std::to_string(rank) + " of " + std::to_string(world_size) +
-                 " cannot be: a job has 1 to " + std::to_string(kMaxRanks) +
-                 " ranks, numbered from 0"};
-  for (const auto& [other_key, job] : jobs_)
-    for (const LocalRank& local : job.ranks)
-      if (local.handle == handle)
-        return Error{"this connection has attached rank " + std::to_string(local.rank) +
-                     " already; open another one"};
-  auto found = jobs_.find(key);
-  const Status allowed =
-      found == jobs_.end() ? may_add(key) : may_join(found->second, rank, world_size);
-  if (!allowed) return allowed;
-  if (found == jobs_.end()) {
-    Job job;
-    job.key = key;
-    job.id = protocol::job_id_of(key);
-    job.attempt = ++last_attempt_;
-    job.world_size = world_size;
-    job.label = label;
-    found = jobs_.emplace(key, std::move(job)).first;
-  }
-  Job& job = found->second;
-  job.ranks.push_back({handle, static_cast<std::uint16_t>(rank)});
-  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": rank " + std::to_string(rank) +
-                                   " of " + std::to_string(world_size) + " has attached");
-  send_join(job);
-  if (!coordinator_trouble_.empty()) job.waiting = {{}, 0, coordinator_trouble_};
-  if (!job.waiting.reason.empty()) outbox_.act(NotifyRank{handle, job.waiting});
-  return Nothing{};
-}
-
-Status Member::may_add(const JobKey& key) const {
-  if (jobs_.size() >= kMaxJobs)
-    return Error{"this node serves " + std::to_string(kMaxJobs) +
-                 " jobs already; wait until one ends, or use another node"};
-  for (const auto& [other_key, job] : jobs_)
-    if (job.id == protocol::job_id_of(key))
-      return Error{"the key of this job gives the same number as that of " +
-                   job_text(job.label, job.id) + "; start again with another key"};
-  return Nothing{};
-}
-
-Status Member::may_join(const Job& job, std::uint32_t rank, std::uint32_t world_size) const {
-  const std::string who = job_text(job.label, job.id);
-  if (job.state != JobState::kWaiting)
-    return Error{who + " is under way; rank " + std::to_string(rank) +
-                 " can attach again when it has ended"};
-  if (job.world_size != world_size)
-    return Error{who + " has " + std::to_string(job.world_size) + " ranks by what rank " +
-                 std::to_string(job.ranks.front().rank) + " says; rank " + std::to_string(rank) +
-                 " says " + std::to_string(world_size)};
-  for (const LocalRank& local : job.ranks)
-    if (local.rank == rank)
-      return Error{"rank " + std::to_string(rank) + " of " + who + " is attached already on " +
-                   node_text(config_, config_.self)};
-  if (job.ranks.size() >= kMaxLocalRanks)
-    return Error{who + " has " + std::to_string(kMaxLocalRanks) +
-                 " ranks on this node already, which is the most"};
-  return Nothing{};
-}
-
-void Member::detach(RankHandle handle, bool clean) {
-  for (auto it = jobs_.begin(); it != jobs_.end(); ++it) {
-    Job& job = it->second;
-    const auto local = std::find_if(job.ranks.begin(), job.ranks.end(),
-                                    [&](const LocalRank& r) { return r.handle == handle; });
-    if (local == job.ranks.end()) continue;
-    const std::uint16_t rank = local->rank;
-    outbox_.log(clean ? LogLevel::kInfo : LogLevel::kWarn,
-                job_text(job.label, job.id) + ": rank " + std::to_string(rank) +
-                    (clean ? " has left" : " is gone without a word"));
-    job.ranks.erase(local);
-    if (job.state != JobState::kWaiting) {
-      outbox_.tell_coordinator(config_.coordinator,
-                               protocol::Leave{job.key, job.epoch, rank, clean});
-      return;
-    }
-    send_join(job);
-    if (job.ranks.empty()) jobs_.erase(it);
-    return;
-  }
-}
-
-bool Member::on_message(const protocol::NodeMessage& message) {
+bool Member::on_message(const protocol::NodeMessage& message, Instant now) {
   return std::visit(
       [&](const auto& m) {
-        constexpr bool kForMembers = requires {
+        constexpr bool kAtAnyTime = requires {
           on(m);
         };
-        if constexpr (kForMembers) on(m);
-        return kForMembers;
+        constexpr bool kInTime = requires {
+          on(m, now);
+        };
+        if constexpr (kAtAnyTime) on(m);
+        if constexpr (kInTime) on(m, now);
+        return kAtAnyTime || kInTime;
       },
       message);
 }
@@ -128,7 +35,7 @@ bool Member::on_message(const protocol::NodeMessage& message) {
 void Member::on_coordinator_connected() {
   coordinator_trouble_.clear();
   for (const auto& [key, job] : jobs_)
-    if (job.state == JobState::kWaiting) send_join(job);
+    if (job.state == JobState::kWaiting) send_join(job, ranks_of(job));
 }
 
 void Member::on_coordinator_lost(const std::string& why) {
@@ -230,7 +137,7 @@ void Member::on(const protocol::Refused& m) {
   if (job.ranks.empty()) jobs_.erase(found);
 }
 
-void Member::on(const protocol::Prepare& m) {
+void Member::on(const protocol::Prepare& m, Instant now) {
   const std::string self = node_text(config_, config_.self);
   const std::string difference = difference_text(config_.job_settings, self, m.settings,
                                                  node_text(config_, config_.coordinator));
@@ -243,7 +150,14 @@ void Member::on(const protocol::Prepare& m) {
     decline(m, self + ": " + plan.error().message);
     return;
   }
-  install(m, std::move(plan.value()));
+  if (!jobs_.contains(m.key)) {
+    if (const auto denial = make_room(m.key, {.user = kNoUser, .complete = true})) {
+      outbox_.count(denial->why);
+      decline(m, denial->text);
+      return;
+    }
+  }
+  install(m, std::move(plan.value()), now);
   outbox_.tell_coordinator(config_.coordinator, protocol::Prepared{m.key, m.epoch});
 }
 
@@ -256,22 +170,17 @@ void Member::decline(const protocol::Prepare& m, const std::string& reason) {
   if (found == jobs_.end() || found->second.state != JobState::kWaiting ||
       found->second.attempt != m.attempt)
     return;
-  outbox_.tell_coordinator(config_.coordinator,
-                           protocol::Join{m.key, m.attempt, m.world_size, {}, m.label});
-  end(found, reason);
+  give_up(found, reason);
 }
 
 Result<api::Plan> Member::acceptable_plan(const protocol::Prepare& m) const {
   const auto found = jobs_.find(m.key);
   std::vector<std::uint16_t> local_ranks;
-  if (found == jobs_.end()) {
-    const Status allowed = may_add(m.key);
-    if (!allowed) return allowed.error();
-  } else {
+  if (found != jobs_.end()) {
     const Job& job = found->second;
     if (job.state != JobState::kWaiting) return Error{"the job is under way here already"};
     if (job.world_size != m.world_size) return Error{"the number of ranks is another one here"};
-    local_ranks = sorted_ranks(job.ranks);
+    local_ranks = ranks_of(job);
   }
   const std::uint32_t attempt = found == jobs_.end() ? 0 : found->second.attempt;
   if (attempt != m.attempt) return Error{"a rank came or left while the job was starting"};
@@ -297,8 +206,9 @@ Result<api::Plan> Member::acceptable_plan(const protocol::Prepare& m) const {
   return plan;
 }
 
-void Member::install(const protocol::Prepare& m, api::Plan plan) {
+void Member::install(const protocol::Prepare& m, api::Plan plan, Instant now) {
   Job& job = jobs_[m.key];
+  if (job.ranks.empty()) job.since = now;
   job.key = m.key;
   job.id = protocol::job_id_of(m.key);
   job.state = JobState::kPrepared;
@@ -333,11 +243,6 @@ void Member::on(const protocol::Finished& m) {
   notify(found->second, protocol::JobFailed{"the job has finished"});
   outbox_.act(RemoveJob{found->second.id, m.epoch});
   jobs_.erase(found);
-}
-
-void Member::send_join(const Job& job) {
-  outbox_.tell_coordinator(config_.coordinator, protocol::Join{job.key, job.attempt, job.world_size,
-                                                               sorted_ranks(job.ranks), job.label});
 }
 
 void Member::notify(const Job& job, const RankNotice& notice) {

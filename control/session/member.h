@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,16 +29,17 @@ class Member {
  public:
   Member(const SessionConfig& config, Outbox& outbox);
 
-  Status attach(RankHandle handle, const protocol::JobKey& key, std::uint32_t rank,
-                std::uint32_t world_size, const std::string& label);
+  Status attach(const NewRank& rank, Instant now);
   void detach(RankHandle handle, bool clean);
   /// From the coordinator. False: a message that no coordinator sends to a member.
-  bool on_message(const protocol::NodeMessage& message);
+  bool on_message(const protocol::NodeMessage& message, Instant now);
   void on_coordinator_connected();
   void on_coordinator_lost(const std::string& why);
   void on_job_error(std::uint32_t job_id, const std::string& text);
   /// What lies in a bucket of this rank's job. Each bucket once.
   void describe(RankHandle handle, const api::BucketBounds& table);
+  void tick(Instant now);
+  Instant next_deadline() const;
   /// Sends the coordinator one part of a table, when some is left. False: none is.
   bool send_table_part();
 
@@ -49,6 +51,8 @@ class Member {
     protocol::JobKey key{};
     std::uint32_t id = 0;
     JobState state = JobState::kWaiting;
+    std::uint32_t user = kNoUser;  // of its ranks here
+    Instant since;
     std::uint32_t attempt = 0;  // while waiting; 0: no rank of ours began it
     std::uint32_t epoch = 0;    // from Prepare on
     std::uint32_t world_size = 0;
@@ -65,18 +69,24 @@ class Member {
 
   void on(const protocol::WaitingFor& m);
   void on(const protocol::Refused& m);
-  void on(const protocol::Prepare& m);
+  void on(const protocol::Prepare& m, Instant now);
   void on(const protocol::Commit& m);
   void on(const protocol::Failed& m);
   void on(const protocol::Finished& m);
   void on(const protocol::BucketBounds& m);
 
-  Status may_add(const protocol::JobKey& key) const;
-  Status may_join(const Job& job, std::uint32_t rank, std::uint32_t world_size) const;
+  std::optional<Denial> why_not(const NewRank& rank) const;
+  std::optional<Denial> why_not_in(const Job& job, const NewRank& rank) const;
+  std::optional<Denial> make_room(const protocol::JobKey& key, const Newcomer& newcomer);
+  std::string same_number(const protocol::JobKey& key) const;
   Result<api::Plan> acceptable_plan(const protocol::Prepare& m) const;
   void decline(const protocol::Prepare& m, const std::string& reason);
-  void install(const protocol::Prepare& m, api::Plan plan);
-  void send_join(const Job& job);
+  void install(const protocol::Prepare& m, api::Plan plan, Instant now);
+  static std::vector<std::uint16_t> ranks_of(const Job& job);  // in order
+  std::string waiting_text(const Job& job) const;
+  Instant wait_ends(const Job& job) const;
+  void give_up(Jobs::iterator job, const std::string& reason);
+  void send_join(const Job& job, std::vector<std::uint16_t> ranks);
   void notify(const Job& job, const RankNotice& notice);
   void tell_waiting(Job& job, protocol::Waiting waiting);
   void end(Jobs::iterator job, const std::string& reason);
@@ -85,6 +95,7 @@ class Member {
   const SessionConfig& config_;
   Outbox& outbox_;
   Jobs jobs_;
+  std::map<RankHandle, std::uint32_t> users_;  // whose memory is held, until detach()
   std::uint32_t last_attempt_ = 0;
   std::string coordinator_trouble_;  // why it cannot be reached; empty: nothing known
 };

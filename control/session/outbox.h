@@ -27,12 +27,14 @@ struct Outbox {
   void tell_member(api::NodeId node, protocol::NodeMessage message) {
     letters.push_back({node, false, std::move(message)});
   }
+  void count(Refusal refusal) { ++refusals[static_cast<std::size_t>(refusal)]; }
   void act(Action action) { actions.push_back(std::move(action)); }
   void log(LogLevel level, std::string text) { act(LogLine{level, std::move(text)}); }
 
   std::deque<Letter> letters;
   std::vector<FailureView> failures;  // without their time
   std::deque<Action> actions;
+  RefusalCounters refusals{};  // since the start; not emptied
 };
 
 }  // namespace gradplane::session

@@ -18,9 +18,8 @@ SessionManager::SessionManager(SessionConfig config)
   GP_ASSERT(config_.planner && config_.check_plan);
 }
 
-Status SessionManager::attach(RankHandle handle, const protocol::JobKey& key, std::uint32_t rank,
-                              std::uint32_t world_size, const std::string& label, Instant now) {
-  const Status status = member_.attach(handle, key, rank, world_size, label);
+Status SessionManager::attach(const NewRank& rank, Instant now) {
+  const Status status = member_.attach(rank, now);
   settle(now);
   return status;
 }
@@ -64,6 +63,7 @@ void SessionManager::tick(Instant now) {
     touched_.insert(node);
   }
   coordinator_.tick(now);
+  member_.tick(now);
   settle(now);
 }
 
@@ -163,7 +163,7 @@ void SessionManager::dispatch(api::NodeId from, bool to_coordinator,
   if (to_coordinator)
     taken = coordinator_.on_message(from, message, now);
   else if (from == config_.coordinator)
-    taken = member_.on_message(message);
+    taken = member_.on_message(message, now);
   if (taken) return;
   count(DatagramDrop::kNotExpected);
   decline(from, message);
@@ -200,7 +200,7 @@ std::optional<Action> SessionManager::next_action() {
 }
 
 Instant SessionManager::next_deadline() const {
-  Instant deadline = coordinator_.next_deadline();
+  Instant deadline = std::min(coordinator_.next_deadline(), member_.next_deadline());
   for (const auto& [node, link] : links_) deadline = std::min(deadline, link.next_deadline());
   return deadline;
 }

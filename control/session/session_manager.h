@@ -37,9 +37,9 @@ class SessionManager {
   SessionManager& operator=(const SessionManager&) = delete;
 
   /// A rank has come. An Error: it cannot take part, and is not kept; the text is for its user.
-  Status attach(RankHandle handle, const protocol::JobKey& key, std::uint32_t rank,
-                std::uint32_t world_size, const std::string& label, Instant now);
-  /// A rank has gone. Does nothing for a handle that is not attached (any more).
+  Status attach(const NewRank& rank, Instant now);
+  /// The connection of a rank has ended. Until then what it holds counts for its user, also when
+  /// its job has ended. Does nothing for a handle that is not attached.
   void detach(RankHandle handle, bool clean, Instant now);
   /// The body of a control datagram, from whomever.
   void on_datagram(std::span<const std::byte> bytes, Instant now);
@@ -58,6 +58,8 @@ class SessionManager {
   /// The last kFailuresKept jobs that ended here for a reason, oldest first.
   const std::deque<FailureView>& failures() const { return failures_; }
   const DropCounters& drops() const { return drops_; }
+  /// Ranks and jobs that this node gave no room, or no room any more.
+  const RefusalCounters& refusals() const { return outbox_.refusals; }
 
  private:
   static constexpr std::size_t kFailuresKept = 16;

@@ -52,6 +52,7 @@ Result<session::SessionConfig> session_config(const config::Config& config) {
   out.cluster_key = key.value();
   out.heartbeat = config.liveness.heartbeat;
   out.suspect_after = config.liveness.suspect_after;
+  out.quotas = config.quotas;
   out.job_settings = {.block_bytes = static_cast<std::uint32_t>(config.block_bytes),
                       .round_bytes = static_cast<std::uint32_t>(config.round_bytes),
                       .authenticate = config.authenticate,

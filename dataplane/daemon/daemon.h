@@ -84,7 +84,7 @@ class Daemon : public server::ConnectionHandler {
   api::EventQueue events_{api::kQueueEntries};
   api::ReportQueue reports_{api::kReportQueueEntries};
   RankTable ranks_;
-  std::map<server::ConnectionId, std::uint32_t> pids_;
+  std::map<server::ConnectionId, server::PeerInfo> peers_;
   JobTable jobs_;
   std::unique_ptr<port::Port> port_;
   std::unique_ptr<engine::Engine> engine_;

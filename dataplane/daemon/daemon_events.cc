@@ -32,11 +32,11 @@ session::TablePart table_part(const protocol::RegisterBucket& bucket) {
 }  // namespace
 
 void Daemon::on_open(server::ConnectionId connection, const server::PeerInfo& peer) {
-  pids_[connection] = static_cast<std::uint32_t>(peer.pid);
+  peers_[connection] = peer;
 }
 
 void Daemon::on_closed(server::ConnectionId connection, bool clean) {
-  pids_.erase(connection);
+  peers_.erase(connection);
   std::erase(status_askers_, connection);
   session_->detach(connection, clean, clock_now());
   ranks_.erase(connection);
@@ -59,8 +59,14 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
     return;
   }
   // Admission first: a channel is memory, and whoever is refused gets none.
-  const Status joined = session_->attach(connection, attach.key, attach.rank, attach.world_size,
-                                         attach.label, clock_now());
+  const server::PeerInfo& peer = peers_[connection];
+  const Status joined = session_->attach({.handle = connection,
+                                          .user = peer.uid,
+                                          .key = attach.key,
+                                          .rank = attach.rank,
+                                          .world_size = attach.world_size,
+                                          .label = attach.label},
+                                         clock_now());
   if (!joined) {
     server_->hang_up(connection, joined.error().message);
     return;
@@ -79,7 +85,7 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
                                  .slot_bytes = memory.sizes().slot_bytes,
                                  .total_bytes = memory.sizes().total_bytes()};
   ranks_.emplace(connection, Rank{.attach = attach,
-                                  .pid = pids_[connection],
+                                  .pid = static_cast<std::uint32_t>(peer.pid),
                                   .channel = std::move(channel.value().channel),
                                   .tables = {}});
   server_->send(connection, reply, fds);

@@ -86,7 +86,8 @@ class Machine {
     protocol::JobKey key{};
     key[0] = static_cast<std::byte>(in.read<std::uint8_t>() % 3);
     const std::uint8_t rank = in.read<std::uint8_t>() % 4;
-    (void)manager_.attach(1 + in.read<std::uint8_t>() % 8, key, rank, 1 + rank % 3, "f", now_);
+    const RankHandle handle = 1 + in.read<std::uint8_t>() % 8;
+    (void)manager_.attach({handle, kRootUser, key, rank, 1U + rank % 3, "f"}, now_);
   }
 
   void describe(ByteReader& in) {

@@ -98,10 +98,11 @@ class Cluster {
 
   /// The handle, or 0 when the attach was refused at once (`refusal` says why).
   RankHandle attach(api::NodeId node, std::uint16_t rank, std::uint32_t world_size,
-                    const protocol::JobKey& key) {
+                    const protocol::JobKey& key, std::uint32_t user = kRootUser) {
     const RankHandle handle = ++last_handle_;
     ranks[handle] = {node, rank, RankLog::State::kNew, 0, "", {}};
-    const Status status = hosts[node].manager->attach(handle, key, rank, world_size, "job", now);
+    const Status status =
+        hosts[node].manager->attach({handle, user, key, rank, world_size, "job"}, now);
     take_actions(node);
     if (status.ok()) return handle;
     refusal = status.error().message;

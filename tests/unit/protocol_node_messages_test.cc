@@ -17,7 +17,7 @@ const JobKey kKey = *job_key_from_hex("00112233445566778899aabbccddeeff");
 const JobSettings kOddSettings{512, 65536, false, Compensation::kCarry, 3, 800000, 30000000, 5};
 
 std::vector<NodeMessage> one_of_each() {
-  return {Join{kKey, 1, 8, {0, 7}, "train.py"},
+  return {Join{kKey, 1, 1000, 8, {0, 7}, "train.py"},
           WaitingFor{kKey, 2, 6, {1, 2, 3}},
           Refused{kKey, 3, {7}, "rank 7 is there twice"},
           Prepare{kKey, 4, 99, 8, kOddSettings, "train.py",
@@ -49,6 +49,7 @@ TEST_CASE("node messages come through unchanged") {
   }
   const auto join = parse_node_message(encode(one_of_each()[0]));
   CHECK(std::get<Join>(*join.message).key == kKey);
+  CHECK(std::get<Join>(*join.message).user == 1000);
   CHECK(std::get<Join>(*join.message).ranks == std::vector<std::uint16_t>{0, 7});
   CHECK(std::get<Join>(*join.message).label == "train.py");
   const auto prepare = parse_node_message(encode(one_of_each()[3]));
@@ -63,10 +64,11 @@ TEST_CASE("node messages come through unchanged") {
 }
 
 TEST_CASE("the first bytes of a join are what the wire says") {
-  const std::vector<std::byte> bytes = encode(Join{kKey, 0x01020304, 8, {0x0007}, "a"});
-  const std::uint8_t golden[] = {1,    0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99,
-                                 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 1,    2,    3,    4,    0,
-                                 0,    0,    8,    0,    1,    0,    7,    0,    1,    'a'};
+  const std::vector<std::byte> bytes = encode(Join{kKey, 0x01020304, 0x05060708, 8, {0x0007}, "a"});
+  const std::uint8_t golden[] = {1,    0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+                                 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff, 1,
+                                 2,    3,    4,    5,    6,    7,    8,    0,    0,
+                                 0,    8,    0,    1,    0,    7,    0,    1,    'a'};
   REQUIRE(bytes.size() == sizeof golden);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     INFO("byte " << i);
@@ -119,11 +121,11 @@ TEST_CASE("a node message that is cut or goes on is rejected") {
 }
 
 TEST_CASE("a node message out of range is rejected") {
-  CHECK(reason_of(encode(Join{kKey, 0, 8, {0}, ""})) == RejectReason::kOutOfRange);
-  CHECK(reason_of(encode(Join{kKey, 1, 0, {0}, ""})) == RejectReason::kOutOfRange);
-  CHECK(reason_of(encode(Join{kKey, 1, 1025, {0}, ""})) == RejectReason::kOutOfRange);
-  CHECK(reason_of(encode(Join{kKey, 1, 8, {8}, ""})) == RejectReason::kOutOfRange);
-  CHECK(reason_of(encode(Join{kKey, 1, 8, {3, 2, 3}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Join{kKey, 0, 0, 8, {0}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Join{kKey, 1, 0, 0, {0}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Join{kKey, 1, 0, 1025, {0}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Join{kKey, 1, 0, 8, {8}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Join{kKey, 1, 0, 8, {3, 2, 3}, ""})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Commit{kKey, 0})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Leave{kKey, 1, 1024, true})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Refused{kKey, 1, {1024}, ""})) == RejectReason::kOutOfRange);

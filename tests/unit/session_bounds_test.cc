@@ -152,8 +152,8 @@ TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane
   Outbox outbox;
   Coordinator coordinator(config, outbox);
   Instant now = Instant::from_ns(1000);
-  coordinator.on_message(1, protocol::Join{kKey, 1, 2, {0}, "job"}, now);
-  coordinator.on_message(2, protocol::Join{kKey, 1, 2, {1}, "job"}, now);
+  coordinator.on_message(1, protocol::Join{kKey, 1, kRootUser, 2, {0}, "job"}, now);
+  coordinator.on_message(2, protocol::Join{kKey, 1, kRootUser, 2, {1}, "job"}, now);
   constexpr std::uint32_t kEpoch = 41;
   const std::vector<std::byte> part =
       encode_table({1, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}}).at(0);

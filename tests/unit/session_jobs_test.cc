@@ -151,7 +151,8 @@ TEST_CASE("what cannot be is refused at once") {
   }
   SECTION("two ranks on one connection") {
     const RankHandle handle = cluster.attach(0, 0, 4, kKey);
-    const Status again = cluster.hosts[0].manager->attach(handle, kKey, 1, 4, "job", cluster.now);
+    const Status again =
+        cluster.hosts[0].manager->attach({handle, kRootUser, kKey, 1, 4, "job"}, cluster.now);
     CHECK(!again.ok());
   }
   SECTION("a rank that comes when all are there") {

@@ -18,6 +18,7 @@ using namespace gradplane::session;
 namespace {
 
 const JobKey kKey = session::testing::key_number(1);
+const Instant kNow = Instant::from_ns(1000);
 
 SessionConfig config(api::NodeId self, api::NodeId coordinator) {
   SessionConfig c;
@@ -59,7 +60,7 @@ Prepare prepare(std::uint32_t attempt, std::uint32_t epoch, std::uint16_t our_ra
 }
 
 struct MemberBench {
-  MemberBench() { REQUIRE(member.attach(7, kKey, 0, 2, "job").ok()); }
+  MemberBench() { REQUIRE(member.attach({7, kRootUser, kKey, 0, 2, "job"}, kNow).ok()); }
   SessionConfig c = config(1, 0);
   Outbox outbox;
   Member member{c, outbox};
@@ -67,7 +68,8 @@ struct MemberBench {
 
 struct CoordinatorBench {
   void join(api::NodeId node, std::uint32_t attempt, std::vector<std::uint16_t> ranks) {
-    REQUIRE(coordinator.on_message(node, Join{kKey, attempt, 2, std::move(ranks), "job"}, now));
+    REQUIRE(coordinator.on_message(node, Join{kKey, attempt, kRootUser, 2, std::move(ranks), "job"},
+                                   now));
   }
   /// Rank 0 on node 1, rank 1 on node 2; the epoch of the plan.
   std::uint32_t prepared_job() {
@@ -92,18 +94,18 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
   const std::uint32_t attempt = join[0].second.attempt;
   bench.outbox.actions.clear();
   SECTION("it fits") {
-    bench.member.on_message(prepare(attempt, 5));
+    bench.member.on_message(prepare(attempt, 5), kNow);
     CHECK(letters<Prepared>(bench.outbox).size() == 1);
     CHECK(count_actions<InstallJob>(bench.outbox) == 1);
   }
   SECTION("an earlier attempt: the present one goes on waiting") {
-    bench.member.on_message(prepare(attempt + 1, 5));
+    bench.member.on_message(prepare(attempt + 1, 5), kNow);
     CHECK(letters<Failed>(bench.outbox).size() == 1);
     CHECK(count_actions<NotifyRank>(bench.outbox) == 0);
     CHECK(bench.member.has_jobs());
   }
   SECTION("other ranks: it ends, and takes back what it asked for since") {
-    bench.member.on_message(prepare(attempt, 5, 1));
+    bench.member.on_message(prepare(attempt, 5, 1), kNow);
     REQUIRE(bench.outbox.letters.size() == 2);
     CHECK(std::holds_alternative<Failed>(bench.outbox.letters[0].message));
     REQUIRE(std::holds_alternative<Join>(bench.outbox.letters[1].message));
@@ -114,7 +116,7 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
   SECTION("another number of ranks") {
     Prepare other = prepare(attempt, 5);
     other.world_size = 3;
-    bench.member.on_message(other);
+    bench.member.on_message(other, kNow);
     CHECK(letters<Failed>(bench.outbox).size() == 1);
     CHECK(!bench.member.has_jobs());
   }
@@ -129,7 +131,7 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
     SECTION("security.authenticate") {
       other.settings.authenticate = false;
     }
-    bench.member.on_message(other);
+    bench.member.on_message(other, kNow);
     CHECK(letters<Failed>(bench.outbox).size() == 1);
     CHECK(count_actions<InstallJob>(bench.outbox) == 0);
     CHECK(!bench.member.has_jobs());
@@ -138,7 +140,7 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
     Prepare other = prepare(attempt, 5);
     other.epoch = 6;
     if (GENERATE(false, true)) other.plan.clear();
-    bench.member.on_message(other);
+    bench.member.on_message(other, kNow);
     CHECK(letters<Failed>(bench.outbox).size() == 1);
     CHECK(count_actions<InstallJob>(bench.outbox) == 0);
   }
@@ -149,13 +151,13 @@ TEST_CASE("a member sends what rank 0 says of its buckets, when the job is ready
   const SessionConfig c = config(1, 0);
   Outbox outbox;
   Member member(c, outbox);
-  REQUIRE(member.attach(7, kKey, rank, 2, "job").ok());
+  REQUIRE(member.attach({7, kRootUser, kKey, rank, 2, "job"}, kNow).ok());
   const std::uint32_t attempt = letters<Join>(outbox).at(0).second.attempt;
   member.describe(7, {1, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}});
   member.describe(8, {2, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}});
-  member.on_message(prepare(attempt, 5, rank));
+  member.on_message(prepare(attempt, 5, rank), kNow);
   CHECK_FALSE(member.send_table_part());
-  member.on_message(Commit{kKey, 5});
+  member.on_message(Commit{kKey, 5}, kNow);
   CHECK(member.send_table_part() == (rank == 0));
   CHECK_FALSE(member.send_table_part());
   const auto sent = letters<DescribeBucket>(outbox);
@@ -166,40 +168,40 @@ TEST_CASE("a member sends what rank 0 says of its buckets, when the job is ready
 TEST_CASE("a member takes bounds of the epoch that it has, and only such as can be") {
   MemberBench bench;
   const std::uint32_t attempt = letters<Join>(bench.outbox).at(0).second.attempt;
-  bench.member.on_message(prepare(attempt, 5));
+  bench.member.on_message(prepare(attempt, 5), kNow);
   bench.outbox.actions.clear();
   const std::vector<std::byte> part =
       encode_table({1, ElementType::kFloat32, 5, {{"a", 0, 5, 0.1F, {}, ""}}}).at(0);
-  bench.member.on_message(BucketBounds{kKey, 4, 0, part});
+  bench.member.on_message(BucketBounds{kKey, 4, 0, part}, kNow);
   CHECK(bench.outbox.actions.empty());
-  bench.member.on_message(BucketBounds{kKey, 5, 0, {}});
+  bench.member.on_message(BucketBounds{kKey, 5, 0, {}}, kNow);
   CHECK(count_actions<InstallBounds>(bench.outbox) == 0);
-  bench.member.on_message(BucketBounds{kKey, 5, 0, part});
+  bench.member.on_message(BucketBounds{kKey, 5, 0, part}, kNow);
   CHECK(count_actions<InstallBounds>(bench.outbox) == 1);
-  bench.member.on_message(BucketBounds{kKey, 5, 0, part});
+  bench.member.on_message(BucketBounds{kKey, 5, 0, part}, kNow);
   CHECK(count_actions<InstallBounds>(bench.outbox) == 0);
 }
 
 TEST_CASE("a member heeds the epoch that it has, no other") {
   MemberBench bench;
   const std::uint32_t attempt = letters<Join>(bench.outbox).at(0).second.attempt;
-  bench.member.on_message(prepare(attempt, 5));
+  bench.member.on_message(prepare(attempt, 5), kNow);
   bench.outbox.actions.clear();
   for (const NodeMessage& message :
        std::vector<NodeMessage>{Commit{kKey, 4}, Failed{kKey, 6, "x"}, Finished{kKey, 4},
                                 WaitingFor{kKey, attempt, 1, {1}}, Refused{kKey, attempt, {0}, "x"},
                                 Commit{session::testing::key_number(2), 5}}) {
-    bench.member.on_message(message);
+    bench.member.on_message(message, kNow);
     CHECK(bench.outbox.actions.empty());
   }
-  bench.member.on_message(prepare(attempt, 6));
+  bench.member.on_message(prepare(attempt, 6), kNow);
   CHECK(letters<Failed>(bench.outbox).size() == 1);
   CHECK(count_actions<InstallJob>(bench.outbox) == 0);
-  bench.member.on_message(Commit{kKey, 5});
+  bench.member.on_message(Commit{kKey, 5}, kNow);
   CHECK(count_actions<NotifyRank>(bench.outbox) == 1);
-  bench.member.on_message(Commit{kKey, 5});
+  bench.member.on_message(Commit{kKey, 5}, kNow);
   CHECK(bench.outbox.actions.empty());
-  bench.member.on_message(Finished{kKey, 5});
+  bench.member.on_message(Finished{kKey, 5}, kNow);
   CHECK(count_actions<RemoveJob>(bench.outbox) == 1);
 }
 
@@ -207,18 +209,18 @@ TEST_CASE("answers to an earlier attempt are ignored by who waits") {
   MemberBench bench;
   const std::uint32_t attempt = letters<Join>(bench.outbox).at(0).second.attempt;
   bench.outbox.actions.clear();
-  bench.member.on_message(Refused{kKey, attempt + 1, {0}, "x"});
-  bench.member.on_message(WaitingFor{kKey, attempt + 1, 1, {1}});
-  bench.member.on_message(Failed{kKey, 5, "x"});
+  bench.member.on_message(Refused{kKey, attempt + 1, {0}, "x"}, kNow);
+  bench.member.on_message(WaitingFor{kKey, attempt + 1, 1, {1}}, kNow);
+  bench.member.on_message(Failed{kKey, 5, "x"}, kNow);
   CHECK(bench.outbox.actions.empty());
-  bench.member.on_message(WaitingFor{kKey, attempt, 1, {1}});
+  bench.member.on_message(WaitingFor{kKey, attempt, 1, {1}}, kNow);
   CHECK(count_actions<NotifyRank>(bench.outbox) == 1);
-  bench.member.on_message(Refused{kKey, attempt, {1}, "not ours"});
+  bench.member.on_message(Refused{kKey, attempt, {1}, "not ours"}, kNow);
   CHECK(count_actions<NotifyRank>(bench.outbox) == 0);
-  bench.member.on_message(Refused{kKey, attempt, {0}, "x"});
+  bench.member.on_message(Refused{kKey, attempt, {0}, "x"}, kNow);
   CHECK(count_actions<NotifyRank>(bench.outbox) == 1);
   CHECK(!bench.member.has_jobs());
-  CHECK(!bench.member.on_message(Join{kKey, 1, 2, {0}, ""}));
+  CHECK(!bench.member.on_message(Join{kKey, 1, kRootUser, 2, {0}, ""}, kNow));
 }
 
 TEST_CASE("the coordinator commits when every member has answered for this epoch") {

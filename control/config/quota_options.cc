@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/config/option_table.h"
+
+namespace gradplane::config {
+namespace {
+
+using enum OptionType;
+
+constexpr std::int64_t kSecond = 1000000000;
+constexpr std::int64_t kMinWait = 10 * kSecond;
+constexpr std::int64_t kMaxWait = 24 * 3600 * kSecond;
+
+// One row per option, in the order of the reference page.
+constexpr Option kQuotaOptions[] = {
+    {.path = "quotas.jobs",
+     .type = kInteger,
+     .min = 1,
+     .max = kMaxUserJobs,
+     .default_text = "8",
+     .summary = "Jobs that one user may have on this node at a time; the coordinator's value also "
+                "holds for the whole cluster. A daemon serves 16 jobs, so some are always left for "
+                "others. Root may have all.",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->quotas.jobs = static_cast<std::uint32_t>(v.number); }},
+    {.path = "quotas.ranks",
+     .type = kInteger,
+     .min = 1,
+     .max = kMaxUserRanks,
+     .default_text = "64",
+     .summary = "Ranks that one user may have on this node at a time. Each holds 16 times "
+                "`rounds.bytes` of memory (64 MiB) until its connection ends. Root may have all.",
+     .store =
+         [](const Target& t, const Value& v) {
+           t.config->quotas.ranks = static_cast<std::uint32_t>(v.number);
+         }},
+    {.path = "quotas.wait",
+     .type = kTime,
+     .min = kMinWait,
+     .max = kMaxWait,
+     .default_text = "10 min",
+     .summary =
+         "How long a job may wait for all of its ranks to attach; then those that wait are "
+         "told who is missing, and the job is over. The coordinator's value counts, and each "
+         "node's own while the coordinator cannot be heard. Trainers themselves wait for "
+         "at most 10 minutes.",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->quotas.wait = Duration::ns(v.number); }},
+};
+static_assert(kRoundSlots == 16 && kMaxJobs == 16, "as the summaries say");
+
+}  // namespace
+
+std::span<const Option> quota_options() {
+  return kQuotaOptions;
+}
+
+}  // namespace gradplane::config

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/session/admission.h"
+
+#include <algorithm>
+#include <map>
+
+namespace gradplane::session {
+
+namespace {
+
+std::string user_text(std::uint32_t user) {
+  return "user " + std::to_string(user);
+}
+
+}  // namespace
+
+std::string_view refusal_name(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kUserJobs:
+      return "user_jobs";
+    case Refusal::kUserRanks:
+      return "user_ranks";
+    case Refusal::kNoSlot:
+      return "no_slot";
+    case Refusal::kGaveWay:
+      return "gave_way";
+    case Refusal::kWaitedTooLong:
+      return "waited_too_long";
+    case Refusal::kNotFitting:
+      return "not_fitting";
+    case Refusal::kCount:
+      break;
+  }
+  return "?";
+}
+
+std::optional<protocol::JobKey> who_gives_way(const std::vector<Slot>& slots,
+                                              const Newcomer& newcomer) {
+  std::map<std::uint32_t, std::size_t> waiting;  // by user
+  for (const Slot& slot : slots)
+    if (slot.waiting) ++waiting[slot.user];
+  const Slot* victim = nullptr;
+  for (const Slot& slot : slots) {
+    if (!slot.waiting) continue;
+    const std::size_t count = waiting[slot.user];
+    const std::size_t most = victim == nullptr ? 0 : waiting[victim->user];
+    if (count > most || (count == most && slot.since < victim->since)) victim = &slot;
+  }
+  if (victim == nullptr) return std::nullopt;
+  const bool fair = waiting[victim->user] >= waiting[newcomer.user] + 2;
+  if (!newcomer.complete && !fair) return std::nullopt;
+  return victim->key;
+}
+
+Admission admit(const std::vector<Slot>& slots, const Newcomer& newcomer, const Quotas& quotas,
+                const std::string& who) {
+  const auto held = std::count_if(slots.begin(), slots.end(),
+                                  [&](const Slot& slot) { return slot.user == newcomer.user; });
+  const bool bounded = newcomer.user != kRootUser && newcomer.user != kNoUser;
+  if (bounded && held >= quotas.jobs)
+    return {Denial{Refusal::kUserJobs,
+                   who + " " + std::to_string(held) + " jobs of " + user_text(newcomer.user) +
+                       " already, which is the most for one user (quotas.jobs); end one of them, "
+                       "or ask the operator to allow more"},
+            {}};
+  if (slots.size() < kMaxJobs) return {};
+  if (const auto key = who_gives_way(slots, newcomer)) return {{}, key};
+  return {Denial{Refusal::kNoSlot, who + " " + std::to_string(kMaxJobs) +
+                                       " jobs already, which is the most; wait until one ends"},
+          {}};
+}
+
+std::string gave_way_text(const std::string& who, const Newcomer& to, const std::string& waiting) {
+  const std::string whom =
+      to.complete ? "one whose ranks are all there" : "one of " + user_text(to.user);
+  return who + " " + std::to_string(kMaxJobs) + " jobs, and this one gave way to " + whom +
+         " while " + waiting + "; start all ranks of a job together";
+}
+
+std::string waited_text(Duration wait, const std::string& waiting) {
+  return "not ready within " + std::to_string(wait.count_ns() / Duration::seconds(1).count_ns()) +
+         " s (quotas.wait): " + waiting + "; start all ranks within that time, or raise it";
+}
+
+}  // namespace gradplane::session

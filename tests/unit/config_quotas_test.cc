@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/support/catch.h"
+#include "tests/unit/config_fixture.h"
+
+using namespace gradplane;
+using namespace gradplane::config;
+
+namespace {
+
+ParsedConfig with(const std::string& text) {
+  return parse(std::string(kBase) + text);
+}
+
+}  // namespace
+
+TEST_CASE("without a word of the operator quotas are those of the code") {
+  const ParsedConfig parsed = parse(kBase);
+  REQUIRE(parsed.ok());
+  CHECK(parsed.config->quotas.jobs == Quotas{}.jobs);
+  CHECK(parsed.config->quotas.ranks == Quotas{}.ranks);
+  CHECK(parsed.config->quotas.wait == Quotas{}.wait);
+}
+
+TEST_CASE("quotas are what the file says, and never everything") {
+  const ParsedConfig parsed = with("quotas: {jobs: 15, ranks: 240, wait: 90 s}\n");
+  REQUIRE(parsed.ok());
+  CHECK(parsed.config->quotas.jobs == 15);
+  CHECK(parsed.config->quotas.ranks == 240);
+  CHECK(parsed.config->quotas.wait == Duration::seconds(90));
+  for (const char* bad : {"jobs: 16", "jobs: 0", "ranks: 241", "ranks: 0", "wait: 9 s", "wait: 25"})
+    CHECK_FALSE(with(std::string("quotas: {") + bad + "}\n").ok());
+}
