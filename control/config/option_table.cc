@@ -97,7 +97,9 @@ constexpr Option kOptions[] = {
      .min = 2,
      .max = kMaxSocketPathBytes,
      .default_note = "none; required with memif",
-     .summary = "Socket over which the two ends of a memif meet.",
+     .summary = "Socket over which the two ends of a memif meet, in a folder that nobody else may "
+                "enter: DPDK 22.11 ends a server whose peer connects and hangs up at once. A lock "
+                "beside it keeps a second daemon from taking the same end.",
      .store = [](const Target& t, const Value& v) { t.port->memif.socket = v.text; }},
     {.path = "port.memif.role",
      .scope = kPort,

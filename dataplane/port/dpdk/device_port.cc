@@ -46,7 +46,7 @@ SubnetOptions subnet(const DpdkPortOptions& options) {
 
 }  // namespace
 
-DevicePort::DevicePort(const DpdkPortOptions& options, std::optional<DeviceLock> lock,
+DevicePort::DevicePort(const DpdkPortOptions& options, PortLock lock,
                        std::unique_ptr<Device> device, std::uint16_t mtu)
     : us_{.mac = device->mac(), .address = options.address, .vlan = options.vlan},
       mtu_(mtu),

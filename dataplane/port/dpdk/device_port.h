@@ -6,12 +6,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
+#include <variant>
 
 #include "dataplane/port/dpdk/device.h"
 #include "dataplane/port/dpdk/frame.h"
 #include "dataplane/port/dpdk/interface.h"
+#include "dataplane/port/dpdk/memif_lock.h"
 #include "dataplane/port/dpdk/neighbours.h"
 #include "dataplane/port/port.h"
 
@@ -29,13 +30,14 @@ inline constexpr Duration kDefendPause = Duration::seconds(10);
 /// How often a device is asked for its losses and whether its peer is there.
 inline constexpr Duration kDeviceCarePause = Duration::ms(500);
 
+using PortLock = std::variant<DeviceLock, MemifLock>;
+
 /// The port over a DPDK device: joins the device's bursts to the stack's pure parts.
 class DevicePort final : public Port {
  public:
-  /// `lock` keeps other processes off the device for as long as the port lives; none for kinds
-  /// where the device itself refuses a second user.
-  DevicePort(const DpdkPortOptions& options, std::optional<DeviceLock> lock,
-             std::unique_ptr<Device> device, std::uint16_t mtu);
+  /// `lock` keeps other processes off the device for as long as the port lives.
+  DevicePort(const DpdkPortOptions& options, PortLock lock, std::unique_ptr<Device> device,
+             std::uint16_t mtu);
   ~DevicePort() override;
 
   std::size_t receive(std::span<RxDatagram> out) noexcept override;
@@ -72,7 +74,7 @@ class DevicePort final : public Port {
 
   FrameFilter us_;
   std::uint16_t mtu_;
-  std::optional<DeviceLock> lock_;
+  PortLock lock_;
   std::unique_ptr<Device> device_;
   Neighbours neighbours_;
   PortCounters counters_;

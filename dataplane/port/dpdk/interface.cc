@@ -9,7 +9,6 @@
 #include <net/if_arp.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -165,25 +164,6 @@ Status check_raw_permission() {
   if (s.fd() >= 0) return Nothing{};
   return Error{"port: a socket below IP cannot be opened: " + because() +
                "; run as root, or give the program cap_net_raw and cap_net_admin"};
-}
-
-Status remove_stale_socket(const std::string& path) {
-  struct stat facts {};
-  if (lstat(path.c_str(), &facts) != 0) return Nothing{};
-  if (!S_ISSOCK(facts.st_mode)) {
-    return Error{"port: " + path + " exists and is no socket; choose another path"};
-  }
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  std::memcpy(name.sun_path, path.c_str(), std::min(path.size(), sizeof name.sun_path - 1));
-  const Socket probe(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
-  if (connect(probe.fd(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0) {
-    return Nothing{};
-  }
-  if (errno == ECONNREFUSED && unlink(path.c_str()) != 0) {
-    return Error{"port: the socket " + path + " is left over and cannot be removed: " + because()};
-  }
-  return Nothing{};
 }
 
 Result<DeviceLock> DeviceLock::take(const std::string& device) {

@@ -31,10 +31,6 @@ Status check_address_is_free(Ipv4 address);
 /// Fails when this process may not open sockets below IP.
 Status check_raw_permission();
 
-/// Removes a socket file that a process left behind that is gone; leaves one that somebody listens
-/// on. Fails when something that is no socket lies there.
-Status remove_stale_socket(const std::string& path);
-
 /// One daemon for one device: held for the life of the object, given back by the kernel when the
 /// process dies. Other network namespaces have other locks.
 class DeviceLock {

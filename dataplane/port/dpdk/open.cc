@@ -9,6 +9,7 @@
 #include "dataplane/port/dpdk/eal.h"
 #include "dataplane/port/dpdk/frame_fields.h"
 #include "dataplane/port/dpdk/interface.h"
+#include "dataplane/port/dpdk/memif_lock.h"
 
 namespace gradplane::port {
 namespace {
@@ -101,17 +102,15 @@ Result<std::uint16_t> interface_mtu(const DpdkPortOptions& o, const InterfaceFac
   return o.mtu != 0 ? o.mtu : facts.mtu;
 }
 
-std::string lock_name(const DpdkPortOptions& o) {
-  switch (o.kind) {
-    case DeviceKind::kAfPacket:
-    case DeviceKind::kAfXdp:
-      return o.interface;
-    case DeviceKind::kPci:
-      return o.pci_address;
-    case DeviceKind::kMemif:
-      break;
+Result<PortLock> take_lock(const DpdkPortOptions& o) {
+  if (o.kind == DeviceKind::kMemif) {
+    Result<MemifLock> taken = MemifLock::take(o);
+    if (!taken) return taken.error();
+    return PortLock(std::move(taken.value()));
   }
-  return {};
+  Result<DeviceLock> taken = DeviceLock::take(has_interface(o.kind) ? o.interface : o.pci_address);
+  if (!taken) return taken.error();
+  return PortLock(std::move(taken.value()));
 }
 
 }  // namespace
@@ -119,7 +118,6 @@ std::string lock_name(const DpdkPortOptions& o) {
 Result<std::unique_ptr<Port>> open_dpdk_port(const DpdkPortOptions& o) {
   if (Status s = check(o); !s) return s.error();
   std::uint16_t mtu = o.mtu != 0 ? o.mtu : kDefaultMtu;
-  std::optional<DeviceLock> lock;
   if (has_interface(o.kind)) {
     if (Status s = check_raw_permission(); !s) return s.error();
     const Result<InterfaceFacts> facts = take_interface(o.interface);
@@ -129,15 +127,11 @@ Result<std::unique_ptr<Port>> open_dpdk_port(const DpdkPortOptions& o) {
     mtu = checked.value();
     if (Status s = check_address_is_free(o.address); !s) return s.error();
   }
-  if (o.kind == DeviceKind::kMemif) {
-    // A client does not touch the file: its server may be starting at this moment.
-    if (o.memif_role == MemifRole::kServer) {
-      if (Status s = remove_stale_socket(o.memif_socket); !s) return s.error();
-    }
-  } else {
-    Result<DeviceLock> taken = DeviceLock::take(lock_name(o));
-    if (!taken) return taken.error();
-    lock.emplace(std::move(taken.value()));
+  Result<PortLock> lock = take_lock(o);
+  if (!lock) return lock.error();
+  // A client does not touch the file: its server may be starting at this moment.
+  if (o.kind == DeviceKind::kMemif && o.memif_role == MemifRole::kServer) {
+    if (Status s = remove_stale_socket(o.memif_socket); !s) return s.error();
   }
   const DevicePlan plan = plan_device(o, mtu);
   const Status eal = start_eal({.huge_pages = o.huge_pages,
@@ -147,7 +141,7 @@ Result<std::unique_ptr<Port>> open_dpdk_port(const DpdkPortOptions& o) {
   Result<std::unique_ptr<Device>> device = Device::open(o, plan);
   if (!device) return device.error();
   return std::unique_ptr<Port>(
-      std::make_unique<DevicePort>(o, std::move(lock), std::move(device.value()), mtu));
+      std::make_unique<DevicePort>(o, std::move(lock.value()), std::move(device.value()), mtu));
 }
 
 }  // namespace gradplane::port
