@@ -38,7 +38,7 @@ SANITIZER_ENVIRONMENT = {
 class Outcome:
     name: str
     verdict: str  # passed, failed or skipped
-    detail: str = ""  # why skipped, or what failed and the log
+    detail: str = ""  # why skipped, what failed and the log, or what to know of one that passed
 
 
 class Run:
@@ -62,9 +62,9 @@ class Run:
         print(f"== {name}: {numbers}, {time.monotonic() - begun:.0f} s", flush=True)
 
     def report(self):
-        for verdict in ("skipped", "failed"):
+        for verdict in ("passed", "skipped", "failed"):
             for outcome in self.outcomes:
-                if outcome.verdict == verdict:
+                if outcome.verdict == verdict and outcome.detail:
                     print(f"{verdict}: {outcome.name}: {outcome.detail}")
         print(", ".join(f"{self.count(v)} {v}" for v in ("passed", "failed", "skipped")))
         return 1 if self.count("failed") or not self.count("passed") else 0
@@ -119,9 +119,14 @@ def build(run, label, folder, options, targets=()):
     return code == 0
 
 
+def said(word, text):
+    """What a test says in a line `WORD: ...` on stdout, if it does."""
+    match = re.search(rf"^{word}: *(.*)$", text or "", re.MULTILINE)
+    return match[1] if match else ""
+
+
 def skip_reason(text):
-    match = re.search(r"^SKIP: *(.*)$", text or "", re.MULTILINE)
-    return match[1] if match else "it gives no reason (no line `SKIP: ...` on stdout)"
+    return said("SKIP", text) or "it gives no reason (no line `SKIP: ...` on stdout)"
 
 
 def meson_tests(run, label, folder, selection, environment=None):
@@ -142,12 +147,14 @@ def meson_tests(run, label, folder, selection, environment=None):
         entry = json.loads(line)
         name = f"{label}: {entry['name'].removeprefix('gradplane:')}"
         if entry["result"] in ("OK", "EXPECTEDFAIL"):
-            run.add(name, "passed")
+            run.add(name, "passed", said("NOTE", entry.get("stdout")))
         elif entry["result"] == "SKIP":
             run.add(name, "skipped", skip_reason(entry.get("stdout")))
         else:
             failed += 1
+            note = said("NOTE", entry.get("stdout"))
             detail = f"{entry['result']}, exit code {entry.get('returncode')}"
+            detail += f", {note}" if note else ""
             run.add(name, "failed", f"{detail}; log: {log}")
             words = (entry.get("stdout") or "") + (entry.get("stderr") or "")
             print(f"-- {name}: {detail}; its last lines:")

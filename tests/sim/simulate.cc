@@ -3,9 +3,13 @@
 // Runs simulated scenarios by seed, and says how to run a failed one again.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
+#include <mutex>
+#include <random>
+#include <thread>
 
 #include "tests/sim/cluster.h"
 
@@ -103,8 +107,10 @@ bool shows_losses(const gradplane::sim::ToleranceTotals& t) {
 }
 
 struct Seeds {
-  std::uint64_t first = 1;
-  std::uint64_t count = 1;
+  std::vector<std::uint64_t> first = {1};
+  std::uint64_t count = 1;  // from each of them on
+  bool fresh = false;       // instead, from one on that is drawn
+  std::uint32_t jobs = 1;   // seeds that run at a time
   bool verbose = false;
   bool tolerant = false;
   bool stop = false;
@@ -126,24 +132,72 @@ void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {
               o.tolerance.missing_blocks, o.counters.blocks_late, o.counters.blocks_carried);
 }
 
-int run_seeds(const Seeds& seeds, const char* program) {
-  std::uint64_t failed = 0;
-  gradplane::sim::ToleranceTotals totals;
-  for (std::uint64_t s = seeds.first; s < seeds.first + seeds.count; ++s) {
-    const auto draw =
-        seeds.tolerant ? gradplane::sim::random_tolerant_scenario : gradplane::sim::random_scenario;
-    const gradplane::sim::Outcome outcome = gradplane::sim::run(draw(s));
-    totals.add(outcome.tolerance);
-    if (seeds.verbose) print_seed(s, outcome);
-    if (outcome.failure.empty()) continue;
-    ++failed;
-    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s--seed %" PRIu64 " --verbose\n", s,
-                outcome.failure.c_str(), program, seeds.tolerant ? "--tolerant " : "", s);
-    if (seeds.stop) return 1;
+/// A first seed that nobody has run yet, short enough to be typed.
+std::uint64_t fresh_seed() {
+  constexpr std::uint64_t kAbove = 1'000'000'000;  // those that are written down are below
+  std::random_device random;
+  return kAbove + std::uniform_int_distribution<std::uint64_t>(0, 999 * kAbove)(random);
+}
+
+/// Runs scenarios by seed, some at a time, and keeps what they have shown.
+class SeedRun {
+ public:
+  SeedRun(const Seeds& seeds, const char* program) : seeds_(seeds), program_(program) {}
+
+  int run() {
+    std::vector<std::thread> others;
+    for (std::uint32_t n = 1; n < seeds_.jobs; ++n) others.emplace_back([this] { work(); });
+    work();
+    for (std::thread& other : others) other.join();
+    std::printf("%" PRIu64 " passed, %" PRIu64 " failed\n", run_ - failed_, failed_);
+    const bool shown = !seeds_.tolerant || run_ < kShowAll || shows_losses(totals_);
+    return failed_ == 0 && shown ? 0 : 1;
   }
-  std::printf("%" PRIu64 " passed, %" PRIu64 " failed\n", seeds.count - failed, failed);
-  const bool shown = !seeds.tolerant || shows_losses(totals) || seeds.count < kShowAll;
-  return failed == 0 && shown ? 0 : 1;
+
+ private:
+  std::uint64_t total() const { return seeds_.first.size() * seeds_.count; }
+
+  void work() {
+    const auto draw = seeds_.tolerant ? gradplane::sim::random_tolerant_scenario
+                                      : gradplane::sim::random_scenario;
+    for (std::uint64_t n = next_++; n < total() && !stopped_; n = next_++) {
+      const std::uint64_t seed = seeds_.first[n / seeds_.count] + n % seeds_.count;
+      note(seed, gradplane::sim::run(draw(seed)));
+    }
+  }
+
+  void note(std::uint64_t seed, const gradplane::sim::Outcome& outcome) {
+    const std::lock_guard lock(mutex_);
+    ++run_;
+    totals_.add(outcome.tolerance);
+    if (seeds_.verbose) print_seed(seed, outcome);
+    if (outcome.failure.empty()) return;
+    ++failed_;
+    stopped_ = seeds_.stop;
+    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s--seed %" PRIu64 " --verbose\n", seed,
+                outcome.failure.c_str(), program_, seeds_.tolerant ? "--tolerant " : "", seed);
+    std::fflush(stdout);
+  }
+
+  const Seeds& seeds_;
+  const char* program_;
+  std::atomic<std::uint64_t> next_ = 0;
+  std::atomic<bool> stopped_ = false;
+  std::mutex mutex_;  // of what follows
+  std::uint64_t run_ = 0;
+  std::uint64_t failed_ = 0;
+  gradplane::sim::ToleranceTotals totals_;
+};
+
+int run_seeds(Seeds seeds, const char* program) {
+  if (seeds.fresh) {
+    seeds.first = {fresh_seed()};
+    // scripts/test shows this line, whatever comes of the seeds.
+    std::printf("NOTE: %s--seed %" PRIu64 " --count %" PRIu64 "\n",
+                seeds.tolerant ? "--tolerant " : "", seeds.first[0], seeds.count);
+    std::fflush(stdout);
+  }
+  return SeedRun(seeds, program).run();
 }
 
 }  // namespace
@@ -151,8 +205,11 @@ int run_seeds(const Seeds& seeds, const char* program) {
 int main(int argc, char** argv) {
   CLI::App app("Runs whole training steps of the production engine in virtual time, by seed.");
   Seeds seeds;
-  app.add_option("--seed", seeds.first, "the first seed");
-  app.add_option("--count", seeds.count, "how many seeds");
+  CLI::Option* first = app.add_option("--seed", seeds.first, "the first seed, or several");
+  app.add_option("--count", seeds.count, "how many seeds, from each first one on")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--fresh", seeds.fresh, "draws the first seed, and prints it")->excludes(first);
+  app.add_option("--jobs", seeds.jobs, "how many seeds run at a time")->check(CLI::Range(1, 64));
   app.add_flag("--verbose", seeds.verbose, "a line or two for each seed");
   app.add_flag("--stop", seeds.stop, "at the first seed that fails");
   app.add_flag("--tolerant", seeds.tolerant, "buckets that may lose something");
@@ -179,7 +236,7 @@ int main(int argc, char** argv) {
   time->add_flag("!--unpaced", timing.paced, "nodes do not know the rate of their links");
   CLI11_PARSE(app, argc, argv);
   if (time->parsed()) {
-    return time_rounds(timing, seeds.first) ? 0 : 1;
+    return time_rounds(timing, seeds.first[0]) ? 0 : 1;
   }
   return run_seeds(seeds, argv[0]);
 }

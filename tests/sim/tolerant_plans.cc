@@ -183,6 +183,21 @@ void draw_changes(Dice& dice, Scenario& s) {
   }
 }
 
+/// Of blocks to or from the worst host, the share that arrives and whose ack does. The rest waits
+/// for a probe.
+double answered_share(const LinkModel& link) {
+  double both_ways = 1 - link.loss;
+  if (link.bursts) {
+    both_ways *=
+        1 - link.bursts->loss * link.bursts->enter / (link.bursts->enter + link.bursts->leave);
+  }
+  double worst = 1;
+  for (const HostFault& fault : link.host_faults) {
+    worst = std::min(worst, (1 - fault.loss_sent) * (1 - fault.loss_received));
+  }
+  return both_ways * both_ways * worst;
+}
+
 }  // namespace
 
 Scenario random_tolerant_scenario(std::uint64_t seed) {
@@ -211,6 +226,8 @@ Scenario random_tolerant_scenario(std::uint64_t seed) {
   s.grants = dice.coin();
   s.buffer_known = dice.coin();
   s.forward_order = dice.coin();
+  s.limit = Duration::ns(
+      static_cast<std::int64_t>(static_cast<double>(s.limit.count_ns()) / answered_share(s.link)));
   return s;
 }
 
