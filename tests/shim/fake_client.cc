@@ -12,6 +12,7 @@
 //   refuse=K   rank K is refused
 //   slow=MS    every round takes so long
 //   partial=K  every round of a bucket says that K of its blocks are partial
+//   first=R    the first round of every session is R
 // With GRADPLANE_TEST_BUCKETS=PATH, rank R writes to PATH.R the tensors that it registers, and with
 // GRADPLANE_TEST_SUBMISSIONS=PATH what it registers and submits: `registered` or `submitted`, then
 // bucket, element type and elements.
@@ -46,7 +47,7 @@ struct Shared {
   std::atomic<std::uint32_t> joined;
   std::atomic<std::uint32_t> lost;
   std::atomic<std::uint32_t> left;
-  std::atomic<std::uint32_t> submitted[kMaxWorld];  // rounds, per rank
+  std::atomic<std::uint32_t> submitted[kMaxWorld];  // rounds, per rank, whatever their numbers
   alignas(64) std::byte contribution[kMaxWorld][kSlots][kSlotBytes];
 };
 
@@ -64,6 +65,7 @@ struct Script {
   std::uint32_t refused_rank = UINT32_MAX;
   std::uint32_t slow_ms = 0;
   std::uint32_t partial_blocks = 0;
+  std::uint32_t first_round = 0;  // numbers wrap around
 };
 
 Script read_script() {
@@ -76,6 +78,7 @@ Script read_script() {
   std::sscanf(text, "refuse=%u", &s.refused_rank);
   std::sscanf(text, "slow=%u", &s.slow_ms);
   std::sscanf(text, "partial=%u", &s.partial_blocks);
+  std::sscanf(text, "first=%u", &s.first_round);
   return s;
 }
 
@@ -193,7 +196,7 @@ struct gp_session {
   std::uint32_t rank = 0;
   std::uint32_t world = 0;
   Script script;
-  std::uint32_t submitted = 0;
+  std::uint32_t submitted = 0;  // rounds, whatever their numbers
   std::uint32_t completed = 0;
   std::vector<InFlight> rounds{kSlots};
   std::vector<std::byte> arena;
@@ -307,13 +310,14 @@ void* gp_round_memory(gp_session* s, uint32_t round) {
   return s->arena.data() + (round % kSlots) * kSlotBytes;
 }
 
-int gp_submit(gp_session* s, uint32_t round, uint32_t elements, uint8_t type, uint32_t bucket) {
+int gp_submit(gp_session* s, uint32_t number, uint32_t elements, uint8_t type, uint32_t bucket) {
   if (!s->failure.empty()) return GP_BROKEN;
+  const std::uint32_t round = number - s->script.first_round;
   if (round != s->submitted || elements == 0) return GP_BAD_ARGUMENT;
   if (s->submitted - s->completed >= gradplane::kMaxInFlightRounds) return GP_FULL;
   s->rounds[round % kSlots] = {elements, static_cast<ElementType>(type), bucket};
   log_submission(s->rank, "submitted", bucket, type, elements);
-  std::memcpy(s->shared->contribution[s->rank][round % kSlots], gp_round_memory(s, round),
+  std::memcpy(s->shared->contribution[s->rank][round % kSlots], gp_round_memory(s, number),
               elements * gradplane::element_bytes(static_cast<ElementType>(type)));
   s->shared->submitted[s->rank].store(++s->submitted);
   return GP_OK;
@@ -323,13 +327,14 @@ int gp_poll(gp_session* s, gp_completion* out) {
   if (!s->failure.empty()) return -GP_BROKEN;
   if (daemon_is_dead(s)) return -fail(s, GP_BROKEN, "the fake daemon died");
   const std::uint32_t round = s->completed;
+  const std::uint32_t number = round + s->script.first_round;
   if (round >= s->submitted || !all_submitted(s, round)) {
     if (s->shared->lost.load() == 0) return 0;
     return -fail(s, GP_JOB_FAILED, "the fake job was lost");
   }
   if (round >= s->script.stall_round) return 0;
   if (round == s->script.garbage_round) {
-    *out = {round + 1000, GP_OK, s->world, 0};
+    *out = {number + 1000, GP_OK, s->world, 0};
     return 1;
   }
   const bool gets_result = s->rank + s->script.lose_results >= s->world;
@@ -342,10 +347,10 @@ int gp_poll(gp_session* s, gp_completion* out) {
   for (std::uint32_t rank = 0; rank < s->world; ++rank) {
     inputs.push_back(s->shared->contribution[rank][round % kSlots]);
   }
-  sum_all(static_cast<std::byte*>(gp_round_memory(s, round)), inputs, s->rounds[round % kSlots]);
+  sum_all(static_cast<std::byte*>(gp_round_memory(s, number)), inputs, s->rounds[round % kSlots]);
   ++s->completed;
   const bool is_bucket = s->rounds[round % kSlots].bucket != 0;
-  *out = {round, GP_OK, s->world, is_bucket ? s->script.partial_blocks : 0};
+  *out = {number, GP_OK, s->world, is_bucket ? s->script.partial_blocks : 0};
   return 1;
 }
 

@@ -20,7 +20,7 @@ using namespace gradplane::shim;
 
 namespace {
 
-Statement at_round(std::uint32_t first_incomplete, std::uint32_t next, std::uint64_t completed) {
+Statement at_round(std::uint64_t first_incomplete, std::uint64_t next, std::uint64_t completed) {
   Statement s;
   s.stage = Stage::kRecover;
   s.first_incomplete = first_incomplete;
@@ -89,9 +89,18 @@ TEST_CASE("a recovery repairs from the first round that some rank lacks") {
     CHECK(!plan_recovery(s).possible);
   }
   SECTION("nonsense from a peer asks for no endless repair") {
-    const std::vector<Statement> s = {at_round(0, UINT32_MAX, 0), at_round(4000000, UINT32_MAX, 0)};
+    const std::vector<Statement> s = {at_round(0, UINT64_MAX, 0), at_round(4000000, UINT64_MAX, 0)};
     CHECK(!plan_recovery(s).possible);
     CHECK(!plan_recovery({}).possible);
+  }
+  SECTION("one rank is past 2^32 rounds and the other is not") {
+    const std::uint64_t wrap = std::uint64_t{1} << 32;
+    const std::vector<Statement> s = {at_round(wrap - 2, wrap + 3, 0b1001),
+                                      at_round(wrap + 1, wrap + 4, 0)};
+    const auto plan = plan_recovery(s);
+    CHECK(plan.possible);
+    CHECK(plan.first == wrap - 2);
+    CHECK(plan.holders == std::vector<int>{0, 1, 1, 0});
   }
 }
 
@@ -124,6 +133,30 @@ TEST_CASE("the round window bounds how far a rank runs ahead of its first incomp
   }
 }
 
+TEST_CASE("the round window goes across 2^32 as across any other number") {
+  constexpr std::uint64_t kWrap = std::uint64_t{1} << 32;
+  RoundWindow window;
+  window.restart(8, kWrap - 20);
+  Reduction reduction;
+  CHECK(window.find(kWrap - 21) == nullptr);
+  for (std::uint64_t round = kWrap - 20; round < kWrap + 20; ++round) {
+    REQUIRE(window.may_submit());
+    REQUIRE(window.next() == round);
+    window.submit(round_of(reduction, 0, 1));
+    if (round < kWrap - 20 + 6) continue;
+    // Six rounds late, the newer of two first.
+    const std::uint64_t late = (round - 6) ^ 1;
+    REQUIRE(window.expand(static_cast<std::uint32_t>(late)) == late);
+    REQUIRE(window.complete(late));
+    REQUIRE(!window.complete(late));
+    REQUIRE(window.find(late)->completed);
+    // What the daemon names a second time is not taken for a round of the next 2^32.
+    REQUIRE(window.find(window.expand(static_cast<std::uint32_t>(round - 9))) == nullptr);
+  }
+  CHECK(window.first_incomplete() == kWrap + 14);
+  CHECK(window.completed_bits() == 0);
+}
+
 TEST_CASE("the window never exceeds what the arena keeps") {
   RoundWindow window;
   window.restart(1000);
@@ -136,39 +169,59 @@ TEST_CASE("the window never exceeds what the arena keeps") {
   CHECK(submitted == kMaxInFlightRounds);
 }
 
+namespace {
+
+constexpr std::size_t kManyElements = 123457;  // eight rounds
+
+/// One of two ranks of a job whose rounds begin at `first_round`: sums `values`, and whether the
+/// carrier knows of every round by its number.
+bool sum_as(std::uint32_t rank, std::uint64_t first_round, std::vector<float>& values) {
+  for (std::size_t i = 0; i < kManyElements; ++i) {
+    values.push_back(static_cast<float>(i % 1000 + rank));
+  }
+  Carrier carrier({rank, 2}, 60000);
+  std::string cause;
+  const JobKey key = {static_cast<std::uint8_t>(first_round)};
+  if (!carrier.attach(key, cause) || !carrier.wait_ready(cause)) return false;
+  carrier.start(carrier.round_bytes(), carrier.rounds_in_flight_max(), first_round);
+  Reduction reduction;
+  reduction.data = reinterpret_cast<std::byte*>(values.data());
+  reduction.elements = kManyElements;
+  while (!reduction.complete()) {
+    while (!reduction.all_submitted() && carrier.submit_next(reduction, nullptr)) {
+    }
+    if (carrier.poll() == Carrier::Turn::kOver) break;
+    carrier.wait(10);
+  }
+  Statement statement;
+  carrier.describe(statement);
+  const auto kept = carrier.let_go();
+  return kept.size() == 8 && kept.front().round == first_round &&
+         statement.first_incomplete == first_round + 8 && statement.next_round == first_round + 8;
+}
+
+}  // namespace
+
 TEST_CASE("two carriers cut, sum and put together a reduction of many rounds") {
   char folder[] = "/tmp/gp-logic-XXXXXX";
   REQUIRE(mkdtemp(folder) != nullptr);
   setenv("GRADPLANE_SOCKET", folder, 1);
   setenv("GRADPLANE_ATTACH_TIMEOUT_MS", "5000", 1);
-  const std::size_t elements = 123457;
-  std::vector<float> values[2];
-  const auto rank_main = [&](std::uint32_t rank) {
-    std::vector<float>& mine = values[rank];
-    for (std::size_t i = 0; i < elements; ++i) mine.push_back(static_cast<float>(i % 1000 + rank));
-    Carrier carrier({rank, 2}, 60000);
-    std::string cause;
-    if (!carrier.attach({1, 2, 3}, cause) || !carrier.wait_ready(cause)) return;
-    carrier.start(carrier.round_bytes(), carrier.rounds_in_flight_max());
-    Reduction reduction;
-    reduction.data = reinterpret_cast<std::byte*>(mine.data());
-    reduction.elements = elements;
-    while (!reduction.complete()) {
-      while (!reduction.all_submitted() && carrier.submit_next(reduction, nullptr)) {
-      }
-      if (carrier.poll() == Carrier::Turn::kOver) break;
-      carrier.wait(10);
+  for (const std::uint64_t first_round : {std::uint64_t{0}, (std::uint64_t{1} << 32) - 3}) {
+    CAPTURE(first_round);
+    setenv("GRADPLANE_TEST_FAKE", ("first=" + std::to_string(first_round)).c_str(), 1);
+    std::vector<float> values[2];
+    bool whole[2] = {};
+    std::thread other([&] { whole[1] = sum_as(1, first_round, values[1]); });
+    whole[0] = sum_as(0, first_round, values[0]);
+    other.join();
+    REQUIRE(values[0].size() == kManyElements);
+    CHECK((whole[0] && whole[1]));
+    bool right = values[0] == values[1];
+    for (std::size_t i = 0; i < kManyElements; ++i) {
+      right = right && values[0][i] == static_cast<float>(2 * (i % 1000) + 1);
     }
-    carrier.detach(true);
-  };
-  std::thread other(rank_main, 1);
-  rank_main(0);
-  other.join();
-  std::filesystem::remove_all(folder);
-  REQUIRE(values[0].size() == elements);
-  bool right = values[0] == values[1];
-  for (std::size_t i = 0; i < elements; ++i) {
-    right = right && values[0][i] == static_cast<float>(2 * (i % 1000) + 1);
+    CHECK(right);
   }
-  CHECK(right);
+  std::filesystem::remove_all(folder);
 }

@@ -74,3 +74,19 @@ TEST_CASE("rounds in flight follow a set of numbers, whatever the order of compl
     }
   }
 }
+
+TEST_CASE("rounds in flight go across 2^32") {
+  RoundsInFlight rounds(kMaxInFlightRounds, 0U - 20);
+  for (std::uint32_t round = 0U - 20; round != 20; ++round) {
+    REQUIRE(rounds.next() == round);
+    rounds.submit();
+    if (!rounds.full()) continue;
+    // The newer of the two oldest first.
+    const std::uint32_t oldest = round - (kMaxInFlightRounds - 1);
+    REQUIRE(rounds.complete(oldest + 1));
+    REQUIRE(rounds.full());
+    REQUIRE(rounds.complete(oldest));
+    REQUIRE_FALSE(rounds.complete(oldest));
+    REQUIRE_FALSE(rounds.complete(round + 1));
+  }
+}

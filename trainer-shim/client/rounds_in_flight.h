@@ -11,8 +11,9 @@ namespace gradplane::client {
 /// Which rounds were submitted and not yet completed. Round numbers may wrap.
 class RoundsInFlight {
  public:
-  explicit RoundsInFlight(std::uint32_t max_count = kMaxInFlightRounds) noexcept
-      : max_count_(max_count) {}
+  explicit RoundsInFlight(std::uint32_t max_count = kMaxInFlightRounds,
+                          std::uint32_t first = 0) noexcept
+      : max_count_(max_count), next_(first), oldest_(first) {}
 
   /// The oldest incomplete round bounds the newest: a result stays in its slot until every rank
   /// has it, and only then may its slot be used again.
@@ -38,8 +39,8 @@ class RoundsInFlight {
  private:
   static_assert(kMaxInFlightRounds <= 32, "one bit for each");
   std::uint32_t max_count_;
-  std::uint32_t next_ = 0;
-  std::uint32_t oldest_ = 0;
+  std::uint32_t next_;
+  std::uint32_t oldest_;
   std::uint32_t done_ = 0;  // bit i: oldest_ + i is complete
 };
 

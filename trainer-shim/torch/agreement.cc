@@ -3,21 +3,21 @@
 #include "trainer-shim/torch/agreement.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace gradplane::shim {
 namespace {
 
-bool has_completed(const Statement& s, std::uint32_t round) {
+bool has_completed(const Statement& s, std::uint64_t round) {
   if (round < s.first_incomplete) return true;
-  const std::uint32_t bit = round - s.first_incomplete;
+  const std::uint64_t bit = round - s.first_incomplete;
   return bit < 64 && ((s.completed >> bit) & 1) != 0;
 }
 
 /// One past the last round that this rank completed.
-std::uint32_t completed_end(const Statement& s) {
-  return s.first_incomplete + 64 - static_cast<std::uint32_t>(__builtin_clzll(s.completed | 1)) -
-         (s.completed == 0 ? 1 : 0);
+std::uint64_t completed_end(const Statement& s) {
+  return s.first_incomplete + static_cast<std::uint64_t>(std::bit_width(s.completed));
 }
 
 }  // namespace
@@ -57,9 +57,9 @@ Verdict judge(std::span<const Statement> statements) {
 RecoveryPlan plan_recovery(std::span<const Statement> statements) {
   RecoveryPlan plan;
   if (statements.empty()) return plan;
-  std::uint32_t first = UINT32_MAX;
-  std::uint32_t end = 0;
-  std::uint32_t submitted_by_all = UINT32_MAX;
+  std::uint64_t first = UINT64_MAX;
+  std::uint64_t end = 0;
+  std::uint64_t submitted_by_all = UINT64_MAX;
   for (const Statement& s : statements) {
     first = std::min(first, s.first_incomplete);
     end = std::max(end, completed_end(s));
@@ -68,7 +68,7 @@ RecoveryPlan plan_recovery(std::span<const Statement> statements) {
   if (end > submitted_by_all || end - std::min(first, end) > kMaxRecoveredRounds) return plan;
   plan.possible = true;
   plan.first = first;
-  for (std::uint32_t round = first; round < end; ++round) {
+  for (std::uint64_t round = first; round < end; ++round) {
     const auto holder = std::find_if(statements.begin(), statements.end(),
                                      [&](const Statement& s) { return has_completed(s, round); });
     plan.holders.push_back(

@@ -27,7 +27,7 @@ enum class Stage : std::uint32_t {
   kRecover = 3,   // the session is over; this is how far the rank came
 };
 
-inline constexpr std::uint32_t kStatementMagic = 0x67707332;  // "gps2"
+inline constexpr std::uint32_t kStatementMagic = 0x67707333;  // "gps3"
 inline constexpr std::size_t kCauseBytes = 200;
 
 struct Statement {
@@ -36,16 +36,16 @@ struct Statement {
   std::uint32_t able = 0;      // 1: this rank can go on with gradplane
   std::uint32_t required = 0;  // 1: this rank must not fall back
   std::uint32_t rounds_in_flight = 0;
-  std::uint32_t first_incomplete = 0;  // of the rounds that were carried
-  std::uint32_t next_round = 0;        // the first that this rank did not submit
   std::uint32_t reserved = 0;
-  std::uint64_t completed = 0;  // bit i: round first_incomplete + i is complete
+  std::uint64_t first_incomplete = 0;  // of the rounds that were carried
+  std::uint64_t next_round = 0;        // the first that this rank did not submit
+  std::uint64_t completed = 0;         // bit i: round first_incomplete + i is complete
   std::uint64_t round_bytes = 0;
   std::array<char, kCauseBytes> cause{};  // why not able; ends with 0
 
   void set_cause(std::string_view text);
 };
-static_assert(sizeof(Statement) == 8 * 4 + 2 * 8 + kCauseBytes, "no padding goes on the wire");
+static_assert(sizeof(Statement) == 6 * 4 + 4 * 8 + kCauseBytes, "no padding goes on the wire");
 
 /// True if every statement is one of ours and of this stage. Otherwise the ranks have lost step.
 bool same_stage(std::span<const Statement> statements, Stage stage);
@@ -61,7 +61,7 @@ Verdict judge(std::span<const Statement> statements);
 /// Which rounds of a lost session the ranks repair together, so that all hold the same bits.
 struct RecoveryPlan {
   bool possible = false;    // false: the statements contradict each other
-  std::uint32_t first = 0;  // the first round that some rank lacks
+  std::uint64_t first = 0;  // the first round that some rank lacks
   /// For each round from `first` on: the lowest rank that has its result, or kNobody. After the
   /// last one no rank has any result, so the operations go on from there over Gloo.
   std::vector<int> holders;

@@ -97,9 +97,15 @@ std::uint32_t Carrier::rounds_in_flight_max() const {
   return gp_rounds_in_flight_max(session_);
 }
 
-void Carrier::start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max) {
+void Carrier::start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max,
+                    std::uint64_t first_round) {
   agreed_round_bytes_ = round_bytes;
-  window_.restart(rounds_in_flight_max);
+  window_.restart(rounds_in_flight_max, first_round);
+}
+
+/// The daemon counts rounds in 32 bits, which wrap.
+void* Carrier::memory_of(std::uint64_t round) const {
+  return gp_round_memory(session_, static_cast<std::uint32_t>(round));
 }
 
 bool Carrier::submit_next(Reduction& reduction, const BucketLayout* layout) {
@@ -110,14 +116,15 @@ bool Carrier::submit_next(Reduction& reduction, const BucketLayout* layout) {
   round.elements = std::min(reduction.elements - reduction.submitted_elements,
                             agreed_round_bytes_ / reduction.bytes_per_element());
   round.bytes = round.elements * reduction.bytes_per_element();
-  void* memory = gp_round_memory(session_, window_.next());
+  void* memory = memory_of(window_.next());
   if (!memory) {
     over(GP_BROKEN);
     return false;
   }
   std::memcpy(memory, round.data(), round.bytes);
   const std::uint32_t bucket = bucket_of(layout, round);
-  const int status = gp_submit(session_, window_.next(), static_cast<std::uint32_t>(round.elements),
+  const int status = gp_submit(session_, static_cast<std::uint32_t>(window_.next()),
+                               static_cast<std::uint32_t>(round.elements),
                                static_cast<std::uint8_t>(reduction.type), bucket);
   if (status != GP_OK) {
     if (status != GP_FULL) over(status);
@@ -137,20 +144,21 @@ Carrier::Turn Carrier::poll() {
     if (taken == 0) break;
     if (taken < 0) return over(-taken);
     if (completion.status != GP_OK) return over(GP_JOB_FAILED);
-    const Round* round = window_.find(completion.round);
-    const void* memory = gp_round_memory(session_, completion.round);
+    const std::uint64_t number = window_.expand(completion.round);
+    const Round* round = window_.find(number);
+    const void* memory = memory_of(number);
     if (!round || !memory || !round->reduction || round->completed) return over(GP_BROKEN);
     std::memcpy(round->data(), memory, round->bytes);
     counters().partial_rounds += completion.partial_blocks > 0 ? 1 : 0;
     counters().partial_blocks += completion.partial_blocks;
-    complete(completion.round);
+    complete(number);
     worked = true;
   }
   if (!cause_.empty()) return Turn::kOver;
   return worked ? Turn::kWorked : Turn::kIdle;
 }
 
-void Carrier::complete(std::uint32_t round) {
+void Carrier::complete(std::uint64_t round) {
   Round* found = window_.find(round);
   if (!found || !window_.complete(round)) return;
   found->reduction->completed_elements += found->elements;
@@ -177,11 +185,11 @@ void Carrier::describe(Statement& statement) const {
 
 std::vector<Carrier::Kept> Carrier::let_go() {
   std::vector<Kept> kept;
-  const std::uint32_t end = window_.next();
-  for (std::uint32_t round = end - std::min<std::uint32_t>(end, kRoundSlots); round < end;
+  const std::uint64_t end = window_.next();
+  for (std::uint64_t round = end - std::min<std::uint64_t>(end, kRoundSlots); round < end;
        ++round) {
     const Round* found = window_.find(round);
-    const auto* memory = static_cast<const std::byte*>(gp_round_memory(session_, round));
+    const auto* memory = static_cast<const std::byte*>(memory_of(round));
     if (!found || !found->completed || !memory) continue;
     kept.push_back({round, {memory, memory + found->bytes}});
   }

@@ -27,7 +27,7 @@ class Carrier {
   };
   enum class Turn { kIdle, kWorked, kOver };
   struct Kept {
-    std::uint32_t round = 0;
+    std::uint64_t round = 0;
     std::vector<std::byte> bytes;
   };
 
@@ -57,8 +57,10 @@ class Carrier {
   std::size_t round_bytes() const;
   std::uint32_t rounds_in_flight_max() const;
 
-  /// Starts at round 0 with what all ranks can do.
-  void start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max);
+  /// Starts with what all ranks can do. The first round of a session is 0; a test may begin near
+  /// the wrap of what the daemon counts.
+  void start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max,
+             std::uint64_t first_round = 0);
 
   bool attached() const { return session_ != nullptr; }
   bool may_submit() const { return window_.may_submit(); }
@@ -84,10 +86,10 @@ class Carrier {
   std::vector<Kept> let_go();
 
   /// The slice of a round that was submitted, or nullptr.
-  Round* find(std::uint32_t round) { return window_.find(round); }
+  Round* find(std::uint64_t round) { return window_.find(round); }
 
   /// Marks a round whose sum has been written by other means.
-  void complete(std::uint32_t round);
+  void complete(std::uint64_t round);
 
   void detach(bool clean);
 
@@ -104,6 +106,7 @@ class Carrier {
     std::uint32_t id = 0;       // 0: it has none
   };
 
+  void* memory_of(std::uint64_t round) const;
   std::uint32_t bucket_of(const BucketLayout* layout, const Round& round);
   std::uint32_t register_bucket(const BucketLayout& layout, const Round& round);
   Turn over(int status);

@@ -128,7 +128,7 @@ void GroupSession::recover() {
   if (!plan.possible) {
     throw std::runtime_error("gradplane: the ranks disagree on what was carried: " + cause);
   }
-  std::uint32_t round = plan.first;
+  std::uint64_t round = plan.first;
   for (const int holder : plan.holders) repair_round(round++, holder, kept);
   finish_completed();
   for (Op& op : ops_) {
@@ -139,7 +139,7 @@ void GroupSession::recover() {
 }
 
 /// Gives every rank that lacks it the sum of a round: a copy of the holder's, or Gloo's own sum.
-void GroupSession::repair_round(std::uint32_t round, int holder, std::vector<Carrier::Kept>& kept) {
+void GroupSession::repair_round(std::uint64_t round, int holder, std::vector<Carrier::Kept>& kept) {
   Round* const slice = carrier_.find(round);
   if (!slice) throw std::runtime_error("gradplane: a round to repair is not known any more");
   if (holder == kNobody) {

@@ -78,7 +78,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   void check_deadlines();
 
   void recover();
-  void repair_round(std::uint32_t round, int holder, std::vector<Carrier::Kept>& kept);
+  void repair_round(std::uint64_t round, int holder, std::vector<Carrier::Kept>& kept);
 
   void fall_back_turn();
   void issue_on_side(Op& op);

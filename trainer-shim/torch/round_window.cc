@@ -6,10 +6,9 @@
 
 namespace gradplane::shim {
 
-void RoundWindow::restart(std::uint32_t in_flight_max) {
+void RoundWindow::restart(std::uint32_t in_flight_max, std::uint64_t first) {
   rounds_.fill({});
-  next_ = 0;
-  first_incomplete_ = 0;
+  first_ = next_ = first_incomplete_ = first;
   in_flight_max_ = std::min(in_flight_max, static_cast<std::uint32_t>(kMaxInFlightRounds));
 }
 
@@ -17,12 +16,12 @@ void RoundWindow::submit(const Round& round) {
   rounds_[next_++ % kRoundSlots] = round;
 }
 
-Round* RoundWindow::find(std::uint32_t round) {
-  if (round >= next_ || next_ - round > kRoundSlots) return nullptr;
+Round* RoundWindow::find(std::uint64_t round) {
+  if (round < first_ || round >= next_ || next_ - round > kRoundSlots) return nullptr;
   return &rounds_[round % kRoundSlots];
 }
 
-bool RoundWindow::complete(std::uint32_t round) {
+bool RoundWindow::complete(std::uint64_t round) {
   Round* found = find(round);
   if (!found || found->completed || round < first_incomplete_) return false;
   found->completed = true;
@@ -34,7 +33,7 @@ bool RoundWindow::complete(std::uint32_t round) {
 
 std::uint64_t RoundWindow::completed_bits() const {
   std::uint64_t bits = 0;
-  for (std::uint32_t round = first_incomplete_; round < next_; ++round) {
+  for (std::uint64_t round = first_incomplete_; round < next_; ++round) {
     const bool completed = rounds_[round % kRoundSlots].completed;
     bits |= std::uint64_t{completed} << (round - first_incomplete_);
   }

@@ -40,31 +40,40 @@ struct Round {
 };
 
 /// The rounds of one session, as this rank sees them. It lets a round be submitted only while it is
-/// less than `in_flight_max` after the first incomplete one; hence no two ranks differ by more, and
-/// the last in_flight_max results are all that a peer can lack. One thread.
+/// less than `in_flight_max` after the first incomplete one; what follows from that is in
+/// dataplane/base/limits.h. Numbers have 64 bits and never wrap. One thread.
 class RoundWindow {
  public:
-  void restart(std::uint32_t in_flight_max);
+  /// `first` is the number of the first round.
+  void restart(std::uint32_t in_flight_max, std::uint64_t first = 0);
 
-  std::uint32_t next() const { return next_; }
-  std::uint32_t first_incomplete() const { return first_incomplete_; }
+  std::uint64_t next() const { return next_; }
+  std::uint64_t first_incomplete() const { return first_incomplete_; }
   bool may_submit() const { return next_ - first_incomplete_ < in_flight_max_; }
 
   void submit(const Round& round);
 
-  /// The round, or nullptr if it is not one of the last that were submitted.
-  Round* find(std::uint32_t round);
+  /// The round, or nullptr if it is not one of the last kRoundSlots that were submitted: of those
+  /// the arena still holds the contribution or the result.
+  Round* find(std::uint64_t round);
+
+  /// The round that the daemon means, which knows the low 32 bits alone. No round in flight is it
+  /// if the daemon names one that was completed before.
+  std::uint64_t expand(std::uint32_t low_bits) const {
+    return first_incomplete_ + (low_bits - static_cast<std::uint32_t>(first_incomplete_));
+  }
 
   /// Marks a round. False if it is not in flight: a completion that nobody waits for.
-  bool complete(std::uint32_t round);
+  bool complete(std::uint64_t round);
 
   /// Bit i: round first_incomplete() + i is complete.
   std::uint64_t completed_bits() const;
 
  private:
   std::array<Round, kRoundSlots> rounds_{};
-  std::uint32_t next_ = 0;
-  std::uint32_t first_incomplete_ = 0;
+  std::uint64_t first_ = 0;  // of the session
+  std::uint64_t next_ = 0;
+  std::uint64_t first_incomplete_ = 0;
   std::uint32_t in_flight_max_ = 0;
 };
 

@@ -20,9 +20,9 @@ constexpr const char* kGroupKey = "gradplane/key";
 constexpr std::chrono::seconds kFirstWord(5);
 thread_local bool connecting_here = false;
 
-/// The 2 is the version of the statements: ranks of two versions do not form a side group.
+/// The 3 is the version of the statements: ranks of two versions do not form a side group.
 std::string hello_key(int rank) {
-  return "gradplane/hello/2/" + std::to_string(rank);
+  return "gradplane/hello/3/" + std::to_string(rank);
 }
 
 /// Names the protected member of a group; a group is never one of these.
