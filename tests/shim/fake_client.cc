@@ -6,9 +6,10 @@
 // absence, and a file `dead` in it is its death. GRADPLANE_TEST_FAKE scripts a failure, in all
 // ranks alike:
 //   lose=R:K   the session of every rank ends at round R; of round R, K ranks still get the result,
-//              the highest first, so that the lowest lacks it
+//              the highest first, so that the lowest lacks it; then the daemon takes no more jobs
 //   stall=R    round R and later never complete
-//   broken-garbage=R  the completion of round R names a round that was never submitted
+//   broken-garbage=R  the completion of round R names a round that was never submitted; then the
+//              daemon takes no more jobs
 //   refuse=K   rank K is refused
 //   slow=MS    every round takes so long
 //   partial=K  every round of a bucket says that K of its blocks are partial
@@ -222,6 +223,15 @@ bool daemon_is_dead(const gp_session* s) {
   return access((s->folder + "/dead").c_str(), F_OK) == 0;
 }
 
+/// The script has been played: it shall not begin anew when the ranks come back.
+void take_no_more_jobs(const gp_session* s) {
+  close(open((s->folder + "/closed").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+}
+
+bool takes_no_more_jobs(const gp_session* s) {
+  return access((s->folder + "/closed").c_str(), F_OK) == 0;
+}
+
 int say(char* error, size_t bytes, int status, const std::string& text) {
   std::snprintf(error, bytes, "%s", text.c_str());
   return status;
@@ -245,7 +255,7 @@ int gp_attach(const gp_attach_options* o, gp_session** out, char* error, size_t 
   }
   auto* s = new gp_session;
   s->folder = o->socket_path;
-  if (daemon_is_dead(s)) {
+  if (daemon_is_dead(s) || takes_no_more_jobs(s)) {
     delete s;
     return say(error, error_bytes, GP_NO_DAEMON, "the fake daemon is dead");
   }
@@ -334,11 +344,13 @@ int gp_poll(gp_session* s, gp_completion* out) {
   }
   if (round >= s->script.stall_round) return 0;
   if (round == s->script.garbage_round) {
+    take_no_more_jobs(s);
     *out = {number + 1000, GP_OK, s->world, 0};
     return 1;
   }
   const bool gets_result = s->rank + s->script.lose_results >= s->world;
   if (round > s->script.lose_round || (round == s->script.lose_round && !gets_result)) {
+    take_no_more_jobs(s);
     s->shared->lost.store(1);
     return -fail(s, GP_JOB_FAILED, "the fake job was lost");
   }

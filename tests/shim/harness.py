@@ -52,7 +52,8 @@ def copy_for_any_user(folder):
     os.chmod(folder, 0o755)
     build = os.path.dirname(os.path.dirname(PRELOAD))
     adapter = os.path.join(build, "torch", "libgradplane_torch_1_13.so")
-    for path in (PRELOAD, adapter, f"{HERE}/rank_programs.py", f"{HERE}/waiting.py"):
+    programs = [f"{HERE}/{name}" for name in os.listdir(HERE) if name.endswith(".py")]
+    for path in (PRELOAD, adapter, *programs):
         shutil.copy(path, folder)
     return {"LD_PRELOAD": os.path.join(folder, os.path.basename(PRELOAD))}
 

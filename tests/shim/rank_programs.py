@@ -2,9 +2,6 @@
 # Copyright (c) 2026 The gradplane authors
 """Ordinary torch programs that know nothing of gradplane. Each runs as one rank and prints JSON."""
 
-import datetime
-import hashlib
-import json
 import os
 import sys
 import threading
@@ -12,37 +9,11 @@ import time
 
 import torch
 import torch.distributed as dist
+from rank_basics import RANK, WORLD, bits, error_of, say, start
+from recovery_programs import daemon_returns, long_run  # noqa: F401
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from waiting import wait_until
-
-RANK = int(os.environ["RANK"])
-WORLD = int(os.environ["WORLD_SIZE"])
-
-
-def say(**what):
-    print(json.dumps(what), flush=True)
-
-
-def bits(*tensors):
-    digest = hashlib.sha256()
-    for t in tensors:
-        digest.update(bytes(t.detach().contiguous().view(-1).view(torch.uint8).numpy()))
-    return digest.hexdigest()
-
-
-def start(seconds=int(os.environ.get("GP_TEST_GROUP_SECONDS", "60"))):
-    if dist.is_initialized():
-        return  # one of several programs in one process
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=seconds))
-
-
-def error_of(function):
-    try:
-        function()
-    except (RuntimeError, ValueError, TypeError) as e:
-        return f"{type(e).__name__}: {e}"
-    return ""
 
 
 def dtypes():
@@ -315,32 +286,6 @@ def peer_killed():
     if RANK == 1:
         os.kill(os.getpid(), 9)
     say(error=error_of(lambda: dist.all_reduce(t)))
-
-
-def long_run():
-    """Many small operations, some tensors of several rounds; the sums of all go into one digest.
-    The bytes on stdin pace it: rank 0 says `step N` and everyone goes on."""
-    steps = int(sys.argv[2])
-    kill_at = int(sys.argv[3]) if len(sys.argv) > 3 else -1
-    flag = os.path.join(os.environ.get("GRADPLANE_SOCKET", ""), "dead")
-    start()
-    digest = hashlib.sha256()
-    for step in range(steps):
-        if step == kill_at and RANK == 0:
-            open(flag, "w").close()
-        if len(sys.argv) > 4 and step == int(sys.argv[4]) and RANK == 0:
-            os.remove(flag)
-        tensors = [torch.full((200 + 13 * i,), 1.0 / (3 + RANK + step + i)) for i in range(3)]
-        tensors.append(torch.full((50000,), 1.0 / (7 + RANK + step)))
-        works = [dist.all_reduce(t, async_op=True) for t in tensors]
-        for work in works:
-            work.wait()
-        for t in tensors:
-            digest.update(bits(t).encode())
-            first = 7 + step if t.numel() == 50000 else 3 + step + (t.numel() - 200) // 13
-            want = sum(1.0 / (first + r) for r in range(WORLD))
-            assert bool((t - want).abs().max() < 1e-5), (step, t, want)
-    say(bits=digest.hexdigest())
 
 
 def repeat_failing():

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "trainer-shim/torch/retry_policy.h"
+
 namespace gradplane::shim {
 
 /// Names a job to the daemons, and is its secret.
@@ -25,6 +27,7 @@ enum class Stage : std::uint32_t {
   kAttached = 1,  // the daemon took this rank
   kReady = 2,     // the daemon says that all ranks have joined
   kRecover = 3,   // the session is over; this is how far the rank came
+  kRetry = 4,     // fallen back; this is how long the rank wants to wait before it tries again
 };
 
 inline constexpr std::uint32_t kStatementMagic = 0x67707333;  // "gps3"
@@ -41,11 +44,12 @@ struct Statement {
   std::uint64_t next_round = 0;        // the first that this rank did not submit
   std::uint64_t completed = 0;         // bit i: round first_incomplete + i is complete
   std::uint64_t round_bytes = 0;
+  RetryView retry;
   std::array<char, kCauseBytes> cause{};  // why not able; ends with 0
 
   void set_cause(std::string_view text);
 };
-static_assert(sizeof(Statement) == 6 * 4 + 4 * 8 + kCauseBytes, "no padding goes on the wire");
+static_assert(sizeof(Statement) == 6 * 4 + 6 * 8 + kCauseBytes, "no padding goes on the wire");
 
 /// True if every statement is one of ours and of this stage. Otherwise the ranks have lost step.
 bool same_stage(std::span<const Statement> statements, Stage stage);

@@ -15,12 +15,6 @@
 namespace gradplane::shim {
 namespace {
 
-/// After a fallback the ranks try again after so many operations, then after twice as many, ...
-constexpr std::uint64_t kFirstRetryOps = 64;
-/// ... up to kFirstRetryOps << kMaxBackoff.
-constexpr std::uint32_t kMaxBackoff = 4;
-/// A session that carried so many operations was a good one: the next retry is early again.
-constexpr std::uint64_t kGoodSessionOps = 1024;
 constexpr std::size_t kMinRoundBytes = kMinBlockBytes;
 
 }  // namespace
@@ -28,7 +22,18 @@ constexpr std::size_t kMinRoundBytes = kMinBlockBytes;
 bool GroupSession::agreement_is_due() const {
   if (ops_.empty()) return false;
   return mode_ == Mode::kUndecided ||
-         (mode_ == Mode::kFallenBack && front_number_ == next_agreement_);
+         (mode_ == Mode::kFallenBack && front_number_ == retry_.checkpoint());
+}
+
+/// At the first operation, yes. At a checkpoint after a fallback, if enough time has passed. All
+/// earlier operations have ended, and the next one waits in Gloo for its peers just as long.
+bool GroupSession::all_want_to_agree() {
+  if (mode_ == Mode::kUndecided) return true;
+  Statement mine;
+  mine.retry = retry_.view(now_ns());
+  std::vector<RetryView> views;
+  for (const Statement& s : exchange(mine, Stage::kRetry, true, "")) views.push_back(s.retry);
+  return retry_.decide(views, now_ns());
 }
 
 void GroupSession::agree() {
@@ -66,17 +71,20 @@ std::vector<Statement> GroupSession::exchange(Statement& mine, Stage stage, bool
   mine.stage = stage;
   mine.able = able ? 1 : 0;
   mine.set_cause(able ? "" : cause);
-  auto statements = side_->gather(mine, [this](std::int64_t seconds) { say_for_whom(seconds); });
+  auto statements =
+      side_->gather(mine, [&](std::int64_t seconds) { say_for_whom(stage, seconds); });
   if (!same_stage(statements, stage)) {
     throw std::runtime_error(
         "gradplane: the ranks of the group have lost step; do all of them run one version, and "
-        "call "
-        "the same all_reduces in the same order?");
+        "call the same all_reduces in the same order?");
   }
   return statements;
 }
 
-void GroupSession::say_for_whom(std::int64_t seconds) {
+void GroupSession::say_for_whom(Stage stage, std::int64_t seconds) {
+  // Over Gloo a slow rank is nothing to speak of: the operation itself would wait for it in
+  // silence.
+  if (stage == Stage::kRetry && !environment().verbose) return;
   const std::string daemon_says = carrier_.describe_wait();
   std::fprintf(
       stderr,
@@ -94,7 +102,7 @@ void GroupSession::begin_carrying(const std::vector<Statement>& statements) {
   }
   carrier_.start(round_bytes, in_flight);
   mode_ = Mode::kCarried;
-  carried_from_ = front_number_;
+  retry_.begin_carrying(front_number_, now_ns());
   say_verbose("rank " + std::to_string(rank_) + " of " + std::to_string(size_) +
               " is attached; all_reduce is carried from operation " +
               std::to_string(front_number_));
@@ -108,12 +116,8 @@ void GroupSession::fall_back(const Verdict& verdict) {
     return;
   }
   if (mode_ != Mode::kFallenBack) counters().fallbacks += 1;
-  if (mode_ == Mode::kCarried && front_number_ - carried_from_ >= kGoodSessionOps) {
-    agreement_backoff_ = 0;
-  }
   mode_ = Mode::kFallenBack;
-  next_agreement_ = front_number_ + (kFirstRetryOps << agreement_backoff_);
-  agreement_backoff_ = std::min(agreement_backoff_ + 1, kMaxBackoff);
+  retry_.fall_back(front_number_, now_ns());
   announce_fallback(verdict.cause);
 }
 

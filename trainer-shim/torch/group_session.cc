@@ -107,7 +107,7 @@ void GroupSession::run() {
     }
     try {
       if (agreement_is_due()) {
-        agree();
+        if (all_want_to_agree()) agree();
       } else if (mode_ == Mode::kCarried) {
         carry_turn();
       } else if (ops_.empty()) {
@@ -206,7 +206,7 @@ void GroupSession::check_deadlines() {
 void GroupSession::fall_back_turn() {
   std::uint64_t number = front_number_;
   for (Op& op : ops_) {
-    if (number++ == next_agreement_) break;
+    if (number++ == retry_.checkpoint()) break;
     if (op.work && !op.side_work) issue_on_side(op);
   }
   bool worked = false;

@@ -15,6 +15,7 @@
 #include "trainer-shim/torch/bucket_layout.h"
 #include "trainer-shim/torch/carried_work.h"
 #include "trainer-shim/torch/carrier.h"
+#include "trainer-shim/torch/retry_policy.h"
 #include "trainer-shim/torch/side_group.h"
 
 namespace gradplane::shim {
@@ -64,8 +65,9 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   void wait_for_inbox();
   bool agreement_is_due() const;
 
+  bool all_want_to_agree();
   void agree();
-  void say_for_whom(std::int64_t seconds);
+  void say_for_whom(Stage stage, std::int64_t seconds);
   std::vector<Statement> exchange(Statement& mine, Stage stage, bool able,
                                   const std::string& cause);
   void begin_carrying(const std::vector<Statement>& statements);
@@ -97,9 +99,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   Mode mode_ = Mode::kUndecided;
   std::deque<Op> ops_;              // from the first that is not finished
   std::uint64_t front_number_ = 0;  // of ops_.front(), counted from the group's first operation
-  std::uint64_t next_agreement_ = 0;
-  std::uint64_t carried_from_ = 0;
-  std::uint32_t agreement_backoff_ = 0;
+  RetryPolicy retry_;
   std::uint32_t attempts_ = 0;
   std::exception_ptr broken_;
 

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""What every program of a rank needs."""
+
+import datetime
+import hashlib
+import json
+import os
+
+import torch
+import torch.distributed as dist
+
+RANK = int(os.environ["RANK"])
+WORLD = int(os.environ["WORLD_SIZE"])
+
+
+def say(**what):
+    print(json.dumps(what), flush=True)
+
+
+def bits(*tensors):
+    digest = hashlib.sha256()
+    for t in tensors:
+        digest.update(bytes(t.detach().contiguous().view(-1).view(torch.uint8).numpy()))
+    return digest.hexdigest()
+
+
+def start(seconds=int(os.environ.get("GP_TEST_GROUP_SECONDS", "60"))):
+    if dist.is_initialized():
+        return  # one of several programs in one process
+    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=seconds))
+
+
+def error_of(function):
+    try:
+        function()
+    except (RuntimeError, ValueError, TypeError) as e:
+        return f"{type(e).__name__}: {e}"
+    return ""

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace gradplane::shim {
+
+/// After a fallback the ranks wait so long before they try again, then twice as long, ...
+inline constexpr std::int64_t kFirstRetryNs = 2'000'000'000;
+/// ... up to so long.
+inline constexpr std::uint32_t kMaxRetryDoublings = 5;
+static_assert((kFirstRetryNs << kMaxRetryDoublings) == 64'000'000'000, "at most 64 s");
+/// A session that carried so many operations, or lasted so long, was a good one: the next retry is
+/// early again.
+inline constexpr std::uint64_t kGoodSessionOps = 1024;
+inline constexpr std::int64_t kGoodSessionNs = 60'000'000'000;
+/// The ranks compare their clocks at checkpoints. So many operations lie between two of them at
+/// most, and at most twice as many as between the two before.
+inline constexpr std::uint64_t kMaxOpsBetweenCheckpoints = 1024;
+
+/// What one rank says at a checkpoint, by its own clock.
+struct RetryView {
+  std::uint64_t wait_ns = 0;  // until this rank wants to try again; 0: now
+  std::uint64_t op_ns = 0;    // what an operation has taken here since the last checkpoint
+};
+
+/// When the ranks of a group that has fallen back try to come back. They wait for some seconds, but
+/// their clocks differ, and all of them must come to the attempt at the same operation. So they
+/// exchange their views at checkpoints, and each rank computes the next checkpoint from the same
+/// views: a slow program looks at each operation, a fast one rarely. Time is an argument.
+class RetryPolicy {
+ public:
+  /// The ranks carry from operation `op` on.
+  void begin_carrying(std::uint64_t op, std::int64_t now_ns);
+
+  /// The ranks go through Gloo from operation `op` on.
+  void fall_back(std::uint64_t op, std::int64_t now_ns);
+
+  /// The operation before which the ranks exchange their views. After fall_back().
+  std::uint64_t checkpoint() const { return checkpoint_; }
+
+  RetryView view(std::int64_t now_ns) const;
+
+  /// Takes the views of all ranks at the checkpoint. True: all of them try now. False: the
+  /// checkpoint has moved on. The answer and the checkpoint are the same on every rank.
+  bool decide(std::span<const RetryView> views, std::int64_t now_ns);
+
+ private:
+  bool last_session_was_good(std::uint64_t op, std::int64_t now_ns) const;
+
+  bool carrying_ = false;
+  std::uint64_t carried_from_op_ = 0;
+  std::int64_t carried_from_ns_ = 0;
+  std::uint32_t doublings_ = 0;
+  std::int64_t due_ns_ = 0;
+  std::uint64_t checkpoint_ = 0;
+  std::uint64_t gap_ops_ = 1;  // from the last checkpoint, or the fallback, to checkpoint_
+  std::int64_t gap_from_ns_ = 0;
+};
+
+}  // namespace gradplane::shim
