@@ -14,6 +14,10 @@
 //   slow=MS    every round takes so long
 //   partial=K  every round of a bucket says that K of its blocks are partial
 //   first=R    the first round of every session is R
+//   absent=R:L the daemon of the highest rank dies at round R; the others complete rounds R to
+//              R + L - 1 without it, and then lose their sessions too
+//   late=R     every rank gets the result of round R, the highest one only after it has left; then
+//              the sessions of all end
 // With GRADPLANE_TEST_BUCKETS=PATH, rank R writes to PATH.R the tensors that it registers, and with
 // GRADPLANE_TEST_SUBMISSIONS=PATH what it registers and submits: `registered` or `submitted`, then
 // bucket, element type and elements.
@@ -31,11 +35,13 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/base/element_type.h"
 #include "dataplane/base/limits.h"
+#include "tests/shim/fake_sums.h"
 #include "trainer-shim/client/client.h"
 
 using gradplane::ElementType;
+using gradplane::test::InFlight;
+using gradplane::test::sum_all;
 
 namespace {
 
@@ -52,12 +58,6 @@ struct Shared {
   alignas(64) std::byte contribution[kMaxWorld][kSlots][kSlotBytes];
 };
 
-struct InFlight {
-  std::uint32_t elements = 0;
-  ElementType type = ElementType::kFloat32;
-  std::uint32_t bucket = 0;
-};
-
 struct Script {
   std::uint32_t lose_round = UINT32_MAX;
   std::uint32_t lose_results = 0;
@@ -67,6 +67,9 @@ struct Script {
   std::uint32_t slow_ms = 0;
   std::uint32_t partial_blocks = 0;
   std::uint32_t first_round = 0;  // numbers wrap around
+  std::uint32_t absent_round = UINT32_MAX;
+  std::uint32_t absent_lead = 0;
+  std::uint32_t late_round = UINT32_MAX;
 };
 
 Script read_script() {
@@ -80,84 +83,9 @@ Script read_script() {
   std::sscanf(text, "slow=%u", &s.slow_ms);
   std::sscanf(text, "partial=%u", &s.partial_blocks);
   std::sscanf(text, "first=%u", &s.first_round);
+  std::sscanf(text, "absent=%u:%u", &s.absent_round, &s.absent_lead);
+  std::sscanf(text, "late=%u", &s.late_round);
   return s;
-}
-
-float half_to_float(std::uint16_t bits) {
-  _Float16 half;
-  std::memcpy(&half, &bits, sizeof half);
-  return static_cast<float>(half);
-}
-
-std::uint16_t float_to_half(float value) {
-  const auto half = static_cast<_Float16>(value);
-  std::uint16_t bits;
-  std::memcpy(&bits, &half, sizeof bits);
-  return bits;
-}
-
-float bfloat_to_float(std::uint16_t bits) {
-  const std::uint32_t wide = std::uint32_t{bits} << 16;
-  float value;
-  std::memcpy(&value, &wide, sizeof value);
-  return value;
-}
-
-std::uint16_t float_to_bfloat(float value) {
-  std::uint32_t wide;
-  std::memcpy(&wide, &value, sizeof wide);
-  return static_cast<std::uint16_t>((wide + 0x7fff + ((wide >> 16) & 1)) >> 16);
-}
-
-template <typename T>
-void add_plain(std::byte* sum, const std::byte* other, std::size_t elements) {
-  for (std::size_t i = 0; i < elements; ++i) {
-    T a, b;
-    std::memcpy(&a, sum + i * sizeof(T), sizeof(T));
-    std::memcpy(&b, other + i * sizeof(T), sizeof(T));
-    a = static_cast<T>(a + b);
-    std::memcpy(sum + i * sizeof(T), &a, sizeof(T));
-  }
-}
-
-void sum_half(std::byte* out, const std::vector<const std::byte*>& inputs, std::size_t elements,
-              float (*widen)(std::uint16_t), std::uint16_t (*narrow)(float)) {
-  for (std::size_t i = 0; i < elements; ++i) {
-    float sum = 0;
-    for (const std::byte* input : inputs) {
-      std::uint16_t bits;
-      std::memcpy(&bits, input + i * 2, 2);
-      sum += widen(bits);
-    }
-    const std::uint16_t bits = narrow(sum);
-    std::memcpy(out + i * 2, &bits, 2);
-  }
-}
-
-void sum_all(std::byte* out, const std::vector<const std::byte*>& inputs, const InFlight& round) {
-  if (round.type == ElementType::kFloat16) {
-    return sum_half(out, inputs, round.elements, half_to_float, float_to_half);
-  }
-  if (round.type == ElementType::kBfloat16) {
-    return sum_half(out, inputs, round.elements, bfloat_to_float, float_to_bfloat);
-  }
-  std::memcpy(out, inputs[0], round.elements * gradplane::element_bytes(round.type));
-  for (std::size_t i = 1; i < inputs.size(); ++i) {
-    switch (round.type) {
-      case ElementType::kFloat32:
-        add_plain<float>(out, inputs[i], round.elements);
-        break;
-      case ElementType::kFloat64:
-        add_plain<double>(out, inputs[i], round.elements);
-        break;
-      case ElementType::kInt32:
-        add_plain<std::uint32_t>(out, inputs[i], round.elements);
-        break;
-      default:
-        add_plain<std::uint64_t>(out, inputs[i], round.elements);
-        break;
-    }
-  }
 }
 
 /// The rank's file under the path that the variable names; nullptr when it names none.
@@ -202,7 +130,10 @@ struct gp_session {
   std::vector<InFlight> rounds{kSlots};
   std::vector<std::byte> arena;
   std::string failure;
+  bool left = false;
   std::atomic<bool> woken{false};
+
+  bool is_highest() const { return rank + 1 == world; }
 };
 
 namespace {
@@ -212,11 +143,27 @@ int fail(gp_session* s, int status, const char* why) {
   return status;
 }
 
+/// How many ranks are in the sum of a round: the lowest ones.
+std::uint32_t contributors(const gp_session* s, std::uint32_t round) {
+  return round < s->script.absent_round ? s->world : s->world - 1;
+}
+
 bool all_submitted(const gp_session* s, std::uint32_t round) {
-  for (std::uint32_t rank = 0; rank < s->world; ++rank) {
+  for (std::uint32_t rank = 0; rank < contributors(s, round); ++rank) {
     if (s->shared->submitted[rank].load() <= round) return false;
   }
   return true;
+}
+
+/// Whether the session of this rank is over before it gets the round.
+bool loses(const gp_session* s, std::uint32_t round) {
+  const Script& script = s->script;
+  const bool gets_result = s->rank + script.lose_results >= s->world;
+  if (round > script.lose_round || (round == script.lose_round && !gets_result)) return true;
+  if (round > script.late_round) return true;
+  if (round == script.late_round && s->is_highest()) return !s->left;
+  if (round < script.absent_round) return false;
+  return s->is_highest() || round - script.absent_round >= script.absent_lead;
 }
 
 bool daemon_is_dead(const gp_session* s) {
@@ -334,12 +281,14 @@ int gp_submit(gp_session* s, uint32_t number, uint32_t elements, uint8_t type, u
 }
 
 int gp_poll(gp_session* s, gp_completion* out) {
-  if (!s->failure.empty()) return -GP_BROKEN;
-  if (daemon_is_dead(s)) return -fail(s, GP_BROKEN, "the fake daemon died");
   const std::uint32_t round = s->completed;
+  const bool comes_late = s->left && round == s->script.late_round;
+  if (!s->failure.empty() && !comes_late) return -GP_BROKEN;
+  if (daemon_is_dead(s)) return -fail(s, GP_BROKEN, "the fake daemon died");
   const std::uint32_t number = round + s->script.first_round;
+  const bool goes_on = s->script.absent_round != UINT32_MAX && !loses(s, round);
   if (round >= s->submitted || !all_submitted(s, round)) {
-    if (s->shared->lost.load() == 0) return 0;
+    if (s->shared->lost.load() == 0 || goes_on) return 0;
     return -fail(s, GP_JOB_FAILED, "the fake job was lost");
   }
   if (round >= s->script.stall_round) return 0;
@@ -348,21 +297,20 @@ int gp_poll(gp_session* s, gp_completion* out) {
     *out = {number + 1000, GP_OK, s->world, 0};
     return 1;
   }
-  const bool gets_result = s->rank + s->script.lose_results >= s->world;
-  if (round > s->script.lose_round || (round == s->script.lose_round && !gets_result)) {
+  if (loses(s, round)) {
     take_no_more_jobs(s);
     s->shared->lost.store(1);
     return -fail(s, GP_JOB_FAILED, "the fake job was lost");
   }
   for (std::uint32_t i = 0; i < s->script.slow_ms * 5; ++i) nap();
   std::vector<const std::byte*> inputs;
-  for (std::uint32_t rank = 0; rank < s->world; ++rank) {
+  for (std::uint32_t rank = 0; rank < contributors(s, round); ++rank) {
     inputs.push_back(s->shared->contribution[rank][round % kSlots]);
   }
   sum_all(static_cast<std::byte*>(gp_round_memory(s, number)), inputs, s->rounds[round % kSlots]);
   ++s->completed;
   const bool is_bucket = s->rounds[round % kSlots].bucket != 0;
-  *out = {number, GP_OK, s->world, is_bucket ? s->script.partial_blocks : 0};
+  *out = {number, GP_OK, contributors(s, round), is_bucket ? s->script.partial_blocks : 0};
   return 1;
 }
 
@@ -383,6 +331,12 @@ void gp_wake(gp_session* s) {
 
 const char* gp_failure(const gp_session* s) {
   return s->failure.c_str();
+}
+
+void gp_leave(gp_session* s) {
+  s->shared->lost.store(1);
+  s->left = true;
+  fail(s, GP_BROKEN, "the rank has left");
 }
 
 void gp_detach(gp_session* s, int clean) {

@@ -84,14 +84,44 @@ TEST_CASE("a recovery repairs from the first round that some rank lacks") {
     CHECK(plan.first == 5);
     CHECK(plan.holders == std::vector<int>{1, kNobody, 0});
   }
-  SECTION("a rank cannot have completed what another did not submit") {
-    const std::vector<Statement> s = {at_round(9, 9, 0), at_round(5, 8, 0)};
+  SECTION("others went on without a rank: it gets the results of what it did not submit") {
+    const std::vector<Statement> s = {at_round(13, 21, 0), at_round(5, 8, 0), at_round(12, 20, 0)};
+    const auto plan = plan_recovery(s);
+    CHECK(plan.possible);
+    CHECK(plan.first == 5);
+    CHECK(plan.holders == std::vector<int>{0, 0, 0, 0, 0, 0, 0, 0});
+  }
+  SECTION("a round that nobody completed lies before one that a rank did not submit") {
+    const std::vector<Statement> s = {at_round(6, 10, 0b10), at_round(5, 6, 0)};
+    const auto plan = plan_recovery(s);
+    CHECK(plan.possible);
+    CHECK(plan.holders == std::vector<int>{0, kNobody, 0});
+  }
+  SECTION("as far ahead as ranks can get, every result is still there") {
+    const std::uint64_t ahead = 5 + kMaxLeadRounds;
+    const std::vector<Statement> s = {at_round(5, 5, 0),
+                                      at_round(ahead, ahead + kMaxInFlightRounds, 0)};
+    const auto plan = plan_recovery(s);
+    CHECK(plan.possible);
+    CHECK(plan.holders == std::vector<int>(kMaxLeadRounds, 1));
+  }
+  SECTION("a result whose slot serves a newer round is gone") {
+    const std::vector<Statement> s = {at_round(5, 8, 0), at_round(14, 22, 0)};
     CHECK(!plan_recovery(s).possible);
+    CHECK(plan_recovery(s).obstacle ==
+          "rank 1 has gone on to round 22 and forgotten round 5, which another rank lacks");
+  }
+  SECTION("a rank cannot have completed what it did not submit") {
+    const std::vector<Statement> s = {at_round(9, 12, 0), at_round(5, 8, 0b1000)};
+    CHECK(!plan_recovery(s).possible);
+    CHECK(plan_recovery(s).obstacle == "rank 1 has completed what it did not submit");
   }
   SECTION("nonsense from a peer asks for no endless repair") {
     const std::vector<Statement> s = {at_round(0, UINT64_MAX, 0), at_round(4000000, UINT64_MAX, 0)};
     CHECK(!plan_recovery(s).possible);
     CHECK(!plan_recovery({}).possible);
+    const std::vector<Statement> far = {at_round(0, 1, 0), at_round(4000000, 4000001, 0)};
+    CHECK(!plan_recovery(far).possible);
   }
   SECTION("one rank is past 2^32 rounds and the other is not") {
     const std::uint64_t wrap = std::uint64_t{1} << 32;

@@ -41,6 +41,39 @@ def test_session_lost_at_every_place():
             expect(announced == 1, f"{what}: announced {announced} times", outcomes)
 
 
+def test_others_that_went_on_without_a_rank():
+    # 7 rounds a step, and a rank submits 8 ahead, but none of the next step before it has all of
+    # this one: at the lead of 8, whatever round its daemon dies in, the rank has not submitted some
+    # of what the others have, and gets to the next step by what they hand it.
+    for world, lost_round, lead in ((3, 17, 1), (3, 14, 8), (3, 17, 8), (2, 20, 8), (3, 22, 5)):
+        outcomes, found = run("long_run", world, args=("16",),
+                              env={"GRADPLANE_TEST_FAKE": f"absent={lost_round}:{lead}",
+                                   "GP_TEST_ABSENT": "1"})
+        expect_one_result(outcomes)
+        for rank, report in enumerate(found):
+            what = f"absent={lost_round}:{lead}, rank {rank} of {world}: {report}"
+            expect(report["fallbacks"] == 1 and report["failed_ops"] == 0, what, outcomes)
+            handed_on = lead if rank == world - 1 else 0
+            expect(report["recovered_rounds"] == handed_on, what, outcomes)
+
+
+def test_others_that_went_too_far():
+    # Further than any core lets them: the oldest result is gone, and every rank says so.
+    with FakeDaemon() as daemon:
+        outcomes = run_ranks("long_run", 3, args=("16",),
+                             env=daemon.env(GRADPLANE_TEST_FAKE="absent=17:16", GP_TEST_ABSENT="1"))
+    for outcome in outcomes:
+        expect(outcome.code != 0, "an error", outcomes)
+        expect("forgotten round 17, which another rank lacks" in outcome.err, "why", outcomes)
+
+
+def test_result_that_comes_after_leaving():
+    outcomes, found = run("long_run", 3, args=("16",), env={"GRADPLANE_TEST_FAKE": "late=17"})
+    expect_one_result(outcomes)
+    for report in found:
+        expect(report["fallbacks"] == 1 and report["recovered_rounds"] == 0, str(report), outcomes)
+
+
 def expect_return(pause, most_ops):
     outcomes, found = run("daemon_returns", 3, args=(pause,))
     expect_one_result(outcomes)

@@ -107,6 +107,34 @@ def training_goes_on(victim):
         return training.hashes(0)
 
 
+ABSENT = """gather:
+  preset: ltp
+  absent_after: 50 ms
+  strict_rounds: 1
+"""
+
+
+def a_dead_host_that_is_gone_on_without_stops_nobody():
+    """The others have results of rounds that the dead host's rank has not even submitted."""
+    with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s", ABSENT) as c:
+        training = Training(c, 2)
+        wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
+        c.daemons["w2"].kill()
+        c.daemons["w2"].wait()
+        training.finish()
+        expect("without an absent rank" in c.log("agg"), "rounds were closed without the dead host")
+        expect(training.hashes(0) == training.hashes(1) != [], "both replicas hold the same bits")
+        for rank in range(2):
+            report = training.report(rank)
+            expect(report["carried_buckets"] > 0, f"it was carried at first: {report}")
+            expect(report["fallbacks"] == 1, f"one fallback: {report}")
+            expect(report["fallen_back_ops"] > 0, f"then Gloo: {report}")
+            expect(report["failed_ops"] == 0, f"nothing failed: {report}")
+        # A step has two rounds, and this rank waited for the first step that it lacked.
+        handed_on = training.report(1)["recovered_rounds"]
+        expect(handed_on > 2, f"it got what it had not submitted: {training.report(1)}")
+
+
 def a_dead_aggregator_stops_nobody():
     training_goes_on("agg")
 
@@ -149,6 +177,7 @@ if __name__ == "__main__":
                 training_is_carried_and_verified,
                 a_dead_aggregator_stops_nobody,
                 a_dead_worker_daemon_stops_nobody,
+                a_dead_host_that_is_gone_on_without_stops_nobody,
                 require_forbids_the_fallback,
                 a_missing_daemon_fails_the_verification,
             ]

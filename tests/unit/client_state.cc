@@ -82,7 +82,7 @@ TEST_CASE("rounds in flight go across 2^32") {
     rounds.submit();
     if (!rounds.full()) continue;
     // The newer of the two oldest first.
-    const std::uint32_t oldest = round - (kMaxInFlightRounds - 1);
+    const auto oldest = static_cast<std::uint32_t>(round - (kMaxInFlightRounds - 1));
     REQUIRE(rounds.complete(oldest + 1));
     REQUIRE(rounds.full());
     REQUIRE(rounds.complete(oldest));

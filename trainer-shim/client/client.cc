@@ -152,6 +152,14 @@ const char* gp_failure(const gp_session* session) {
   return session == nullptr ? "" : session->session.failure();
 }
 
+void gp_leave(gp_session* session) {
+  if (session == nullptr) return;
+  guarded(0, [&] {
+    session->session.leave();
+    return 0;
+  });
+}
+
 void gp_detach(gp_session* session, int clean) {
   if (session == nullptr) return;
   guarded(0, [&] {

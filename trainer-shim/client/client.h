@@ -103,6 +103,11 @@ void gp_wake(gp_session* session);
 /// Why the session is over, or "".
 const char* gp_failure(const gp_session* session);
 
+/// Leaves without order, but keeps the memory: nothing can be submitted any more, while gp_poll()
+/// still gives what the daemon has completed, and gp_round_memory() the sums. Then gp_detach().
+/// Never waits for the daemon.
+void gp_leave(gp_session* session);
+
 /// Leaves. `clean` not 0: the rank ends in order. Never waits for the daemon.
 void gp_detach(gp_session* session, int clean);
 

@@ -37,6 +37,8 @@ class ControlSocket {
   /// Waits for a message until `deadline`.
   Failure receive(Received& out, Instant deadline);
 
+  /// The daemon sees the end of the connection; nothing is sent or received any more.
+  void close() noexcept { fd_.reset(); }
   int fd() const noexcept { return fd_.get(); }
 
  private:

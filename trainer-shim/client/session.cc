@@ -280,4 +280,10 @@ void Session::say_goodbye(bool clean) {
   attachment_.control.try_send(protocol::encode(protocol::Detach{clean}));
 }
 
+void Session::leave() {
+  end(GP_BROKEN, "the rank has left");
+  say_goodbye(false);
+  attachment_.control.close();
+}
+
 }  // namespace gradplane::client

@@ -35,6 +35,8 @@ class Session {
   gp_status wait(Duration bound);
   void wake() const noexcept { ipc::ring_doorbell(wake_.ring.get()); }
   void say_goodbye(bool clean);
+  /// Goodbye without order. What the daemon has completed can still be taken.
+  void leave();
 
   std::span<std::byte> round_memory(std::uint32_t round) const noexcept {
     return channel().slot(round);

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
+
+#include "dataplane/base/limits.h"
 
 namespace gradplane::shim {
 namespace {
@@ -13,6 +16,11 @@ bool has_completed(const Statement& s, std::uint64_t round) {
   if (round < s.first_incomplete) return true;
   const std::uint64_t bit = round - s.first_incomplete;
   return bit < 64 && ((s.completed >> bit) & 1) != 0;
+}
+
+/// Whether the arena slot of the round serves a newer one, which the rank has submitted since.
+bool has_forgotten(const Statement& s, std::uint64_t round) {
+  return s.next_round > round && s.next_round - round > kRoundSlots;
 }
 
 /// One past the last round that this rank completed.
@@ -57,23 +65,36 @@ Verdict judge(std::span<const Statement> statements) {
 RecoveryPlan plan_recovery(std::span<const Statement> statements) {
   RecoveryPlan plan;
   if (statements.empty()) return plan;
-  std::uint64_t first = UINT64_MAX;
+  const auto refuse = [&plan](std::string obstacle) {
+    plan.obstacle = std::move(obstacle);
+    return plan;
+  };
   std::uint64_t end = 0;
-  std::uint64_t submitted_by_all = UINT64_MAX;
-  for (const Statement& s : statements) {
-    first = std::min(first, s.first_incomplete);
+  plan.first = UINT64_MAX;
+  for (std::size_t rank = 0; rank < statements.size(); ++rank) {
+    const Statement& s = statements[rank];
+    plan.first = std::min(plan.first, s.first_incomplete);
     end = std::max(end, completed_end(s));
-    submitted_by_all = std::min(submitted_by_all, s.next_round);
+    if (completed_end(s) > s.next_round) {
+      return refuse("rank " + std::to_string(rank) + " has completed what it did not submit");
+    }
   }
-  if (end > submitted_by_all || end - std::min(first, end) > kMaxRecoveredRounds) return plan;
+  // Whatever the statements say, these are kRoundSlots rounds at most: who has submitted more than
+  // that beyond the first has forgotten it.
+  for (std::uint64_t round = plan.first; round < end; ++round) {
+    int holder = kNobody;
+    for (std::size_t rank = statements.size(); rank-- > 0;) {
+      const Statement& s = statements[rank];
+      if (has_forgotten(s, round)) {
+        return refuse("rank " + std::to_string(rank) + " has gone on to round " +
+                      std::to_string(s.next_round) + " and forgotten round " +
+                      std::to_string(round) + ", which another rank lacks");
+      }
+      if (has_completed(s, round)) holder = static_cast<int>(rank);
+    }
+    plan.holders.push_back(holder);
+  }
   plan.possible = true;
-  plan.first = first;
-  for (std::uint64_t round = first; round < end; ++round) {
-    const auto holder = std::find_if(statements.begin(), statements.end(),
-                                     [&](const Statement& s) { return has_completed(s, round); });
-    plan.holders.push_back(
-        holder == statements.end() ? kNobody : static_cast<int>(holder - statements.begin()));
-  }
   return plan;
 }
 

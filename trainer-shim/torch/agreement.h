@@ -26,8 +26,9 @@ JobKey attempt_key(const JobKey& group_key, std::uint32_t attempt);
 enum class Stage : std::uint32_t {
   kAttached = 1,  // the daemon took this rank
   kReady = 2,     // the daemon says that all ranks have joined
-  kRecover = 3,   // the session is over; this is how far the rank came
-  kRetry = 4,     // fallen back; this is how long the rank wants to wait before it tries again
+  kStopped = 3,   // the session is over: this rank submits no more
+  kRecover = 4,   // this is how far the rank came
+  kRetry = 5,     // fallen back; this is how long the rank wants to wait before it tries again
 };
 
 inline constexpr std::uint32_t kStatementMagic = 0x67707333;  // "gps3"
@@ -62,18 +63,19 @@ struct Verdict {
 
 Verdict judge(std::span<const Statement> statements);
 
-/// Which rounds of a lost session the ranks repair together, so that all hold the same bits.
+/// Which rounds of a lost session the ranks repair together, so that all hold the same bits. That
+/// of a rank may be among them which it has not submitted: the others went on without it.
 struct RecoveryPlan {
-  bool possible = false;    // false: the statements contradict each other
+  bool possible = false;
+  std::string obstacle;     // why it is not possible
   std::uint64_t first = 0;  // the first round that some rank lacks
-  /// For each round from `first` on: the lowest rank that has its result, or kNobody. After the
-  /// last one no rank has any result, so the operations go on from there over Gloo.
+  /// For each round from `first` on: the lowest rank whose arena holds its result, or kNobody when
+  /// no rank has completed it. After the last one no rank has any result, so the operations go on
+  /// from there over Gloo.
   std::vector<int> holders;
 };
 
 inline constexpr int kNobody = -1;
-/// Rounds by which two ranks may differ: no rank completes a round that another has not submitted.
-inline constexpr std::uint32_t kMaxRecoveredRounds = 64;
 
 RecoveryPlan plan_recovery(std::span<const Statement> statements);
 

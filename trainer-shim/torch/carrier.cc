@@ -108,14 +108,26 @@ void* Carrier::memory_of(std::uint64_t round) const {
   return gp_round_memory(session_, static_cast<std::uint32_t>(round));
 }
 
-bool Carrier::submit_next(Reduction& reduction, const BucketLayout* layout) {
-  if (!window_.may_submit()) return false;
+Round Carrier::cut(Reduction& reduction) const {
   Round round;
   round.reduction = &reduction;
   round.offset_elements = reduction.submitted_elements;
   round.elements = std::min(reduction.elements - reduction.submitted_elements,
                             agreed_round_bytes_ / reduction.bytes_per_element());
   round.bytes = round.elements * reduction.bytes_per_element();
+  return round;
+}
+
+Round& Carrier::skip_next(Reduction& reduction) {
+  const Round round = cut(reduction);
+  window_.submit(round);
+  reduction.submitted_elements += round.elements;
+  return *window_.find(window_.next() - 1);
+}
+
+bool Carrier::submit_next(Reduction& reduction, const BucketLayout* layout) {
+  if (!window_.may_submit()) return false;
+  const Round round = cut(reduction);
   void* memory = memory_of(window_.next());
   if (!memory) {
     over(GP_BROKEN);
@@ -144,18 +156,24 @@ Carrier::Turn Carrier::poll() {
     if (taken == 0) break;
     if (taken < 0) return over(-taken);
     if (completion.status != GP_OK) return over(GP_JOB_FAILED);
-    const std::uint64_t number = window_.expand(completion.round);
-    const Round* round = window_.find(number);
-    const void* memory = memory_of(number);
-    if (!round || !memory || !round->reduction || round->completed) return over(GP_BROKEN);
-    std::memcpy(round->data(), memory, round->bytes);
-    counters().partial_rounds += completion.partial_blocks > 0 ? 1 : 0;
-    counters().partial_blocks += completion.partial_blocks;
-    complete(number);
+    if (!take(completion)) return over(GP_BROKEN);
     worked = true;
   }
   if (!cause_.empty()) return Turn::kOver;
   return worked ? Turn::kWorked : Turn::kIdle;
+}
+
+/// Writes a sum where it belongs. False if the completion is of no round in flight.
+bool Carrier::take(const gp_completion& completion) {
+  const std::uint64_t number = window_.expand(completion.round);
+  const Round* round = window_.find(number);
+  const void* memory = memory_of(number);
+  if (!round || !memory || !round->reduction || round->completed) return false;
+  std::memcpy(round->data(), memory, round->bytes);
+  counters().partial_rounds += completion.partial_blocks > 0 ? 1 : 0;
+  counters().partial_blocks += completion.partial_blocks;
+  complete(number);
+  return true;
 }
 
 void Carrier::complete(std::uint64_t round) {
@@ -175,6 +193,16 @@ Carrier::Turn Carrier::over(int status) {
   const char* said = gp_failure(session_);
   cause_ = said && *said ? said : "the session ended, status " + std::to_string(status);
   return Turn::kOver;
+}
+
+void Carrier::leave() {
+  gp_leave(session_);
+}
+
+void Carrier::drain() {
+  gp_completion completion = {};
+  while (gp_poll(session_, &completion) == 1 && completion.status == GP_OK && take(completion)) {
+  }
 }
 
 void Carrier::describe(Statement& statement) const {

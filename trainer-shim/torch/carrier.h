@@ -78,15 +78,28 @@ class Carrier {
   /// Why the session is over.
   const std::string& cause() const { return cause_; }
 
+  /// Leaves without order, so that the daemon tells the other ranks. Nothing is submitted any more,
+  /// but what the daemon completes can still be taken.
+  void leave();
+
+  /// Takes what the daemon had completed before the session was over, or completed since.
+  void drain();
+
   /// How far this rank came, for a recovery.
   void describe(Statement& statement) const;
 
-  /// Copies out the results that a peer may lack, and leaves without order, so that the daemon
-  /// tells the other ranks.
+  /// Copies out the results that a peer may lack, and gives the memory back.
   std::vector<Kept> let_go();
 
   /// The slice of a round that was submitted, or nullptr.
   Round* find(std::uint64_t round) { return window_.find(round); }
+
+  /// The first round that was not submitted.
+  std::uint64_t next_round() const { return window_.next(); }
+
+  /// Counts the next round of `reduction` as submitted, though the daemon never hears of it: its
+  /// sum comes by other means. Cut as the other ranks cut it.
+  Round& skip_next(Reduction& reduction);
 
   /// Marks a round whose sum has been written by other means.
   void complete(std::uint64_t round);
@@ -106,6 +119,8 @@ class Carrier {
     std::uint32_t id = 0;       // 0: it has none
   };
 
+  Round cut(Reduction& reduction) const;
+  bool take(const gp_completion& completion);
   void* memory_of(std::uint64_t round) const;
   std::uint32_t bucket_of(const BucketLayout* layout, const Round& round);
   std::uint32_t register_bucket(const BucketLayout& layout, const Round& round);

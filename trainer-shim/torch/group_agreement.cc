@@ -2,13 +2,11 @@
 // Copyright (c) 2026 The gradplane authors
 //
 // The part of GroupSession in which the ranks of a group decide together: to carry, to fall back,
-// to come back, and how to repair what a lost session left behind.
+// to come back. How they repair what a lost session left behind is in group_recovery.cc.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
 
-#include "trainer-shim/torch/element_types.h"
 #include "trainer-shim/torch/environment.h"
 #include "trainer-shim/torch/group_session.h"
 
@@ -119,50 +117,6 @@ void GroupSession::fall_back(const Verdict& verdict) {
   mode_ = Mode::kFallenBack;
   retry_.fall_back(front_number_, now_ns());
   announce_fallback(verdict.cause);
-}
-
-void GroupSession::recover() {
-  Statement mine;
-  mine.required = carrier_.required() ? 1 : 0;
-  carrier_.describe(mine);
-  const std::string cause = carrier_.cause();
-  auto kept = carrier_.let_go();
-  const auto statements = exchange(mine, Stage::kRecover, false, cause);
-  const RecoveryPlan plan = plan_recovery(statements);
-  if (!plan.possible) {
-    throw std::runtime_error("gradplane: the ranks disagree on what was carried: " + cause);
-  }
-  std::uint64_t round = plan.first;
-  for (const int holder : plan.holders) repair_round(round++, holder, kept);
-  finish_completed();
-  for (Op& op : ops_) {
-    op.reduction.submitted_elements = op.reduction.completed_elements;
-    op.deadline_ns = 0;
-  }
-  fall_back(judge(statements));
-}
-
-/// Gives every rank that lacks it the sum of a round: a copy of the holder's, or Gloo's own sum.
-void GroupSession::repair_round(std::uint64_t round, int holder, std::vector<Carrier::Kept>& kept) {
-  Round* const slice = carrier_.find(round);
-  if (!slice) throw std::runtime_error("gradplane: a round to repair is not known any more");
-  if (holder == kNobody) {
-    const auto elements = static_cast<std::int64_t>(slice->elements);
-    const auto type = at::dtype(scalar_type_of(slice->reduction->type));
-    side_->allreduce(at::from_blob(slice->data(), {elements}, type))->wait();
-  } else if (holder == rank_) {
-    const auto own = std::find_if(kept.begin(), kept.end(),
-                                  [&](const Carrier::Kept& k) { return k.round == round; });
-    if (own == kept.end()) throw std::runtime_error("gradplane: a kept result is gone");
-    side_->broadcast(own->bytes, rank_);
-  } else {
-    std::vector<std::byte> bytes(slice->bytes);
-    side_->broadcast(bytes, holder);
-    if (!slice->completed) std::memcpy(slice->data(), bytes.data(), bytes.size());
-  }
-  if (slice->completed) return;
-  carrier_.complete(round);
-  counters().recovered_rounds += 1;
 }
 
 }  // namespace gradplane::shim

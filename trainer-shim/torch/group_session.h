@@ -79,8 +79,16 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   int wait_ms_until_deadline() const;
   void check_deadlines();
 
+  /// What the ranks repair after a lost session.
+  struct Recovery {
+    std::vector<Statement> statements;  // by rank
+    std::vector<Carrier::Kept> kept;    // this rank's results
+    std::uint64_t round = 0;            // that is repaired now
+  };
   void recover();
-  void repair_round(std::uint64_t round, int holder, std::vector<Carrier::Kept>& kept);
+  void repair_round(Recovery& recovery, int holder);
+  Round& slice_of(std::uint64_t round);
+  Reduction& next_unsubmitted(std::uint64_t round);
 
   void fall_back_turn();
   void issue_on_side(Op& op);

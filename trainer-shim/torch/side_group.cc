@@ -17,7 +17,6 @@ namespace {
 constexpr const char* kSidePrefix = "gradplane/side";
 constexpr const char* kHello = "1";
 constexpr const char* kGroupKey = "gradplane/key";
-constexpr std::chrono::seconds kFirstWord(5);
 thread_local bool connecting_here = false;
 
 /// The 3 is the version of the statements: ranks of two versions do not form a side group.
@@ -77,14 +76,29 @@ bool SideGroup::connecting() {
   return connecting_here;
 }
 
-std::vector<Statement> SideGroup::gather(const Statement& mine,
-                                         const std::function<void(std::int64_t)>& still_waiting) {
+std::vector<Statement> SideGroup::gather(const Statement& mine, const StillWaiting& still_waiting) {
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(Statement));
   Tensors input = {at::empty({kBytes}, at::kByte)};
   std::memcpy(input[0].data_ptr(), &mine, sizeof mine);
   std::vector<Tensors> outputs(1);
   for (int i = 0; i < group_->getSize(); ++i) outputs[0].push_back(at::empty({kBytes}, at::kByte));
-  const WorkPtr work = group_->allgather(outputs, input);
+  wait_for(group_->allgather(outputs, input), still_waiting);
+  std::vector<Statement> statements(outputs[0].size());
+  for (std::size_t i = 0; i < statements.size(); ++i) {
+    std::memcpy(&statements[i], outputs[0][i].data_ptr(), sizeof(Statement));
+  }
+  return statements;
+}
+
+void SideGroup::broadcast(std::span<std::byte> bytes, int root, const StillWaiting& still_waiting) {
+  Tensors tensors = {
+      at::from_blob(bytes.data(), {static_cast<std::int64_t>(bytes.size())}, at::kByte)};
+  c10d::BroadcastOptions options;
+  options.rootRank = root;
+  wait_for(group_->broadcast(tensors, options), still_waiting);
+}
+
+void SideGroup::wait_for(const WorkPtr& work, const StillWaiting& still_waiting) {
   const auto ended = std::make_shared<std::promise<void>>();
   work->getFuture()->addCallback([ended](c10::ivalue::Future&) { ended->set_value(); });
   const auto over = ended->get_future();
@@ -93,19 +107,6 @@ std::vector<Statement> SideGroup::gather(const Statement& mine,
     still_waiting(waited.count());
   }
   work->wait();
-  std::vector<Statement> statements(outputs[0].size());
-  for (std::size_t i = 0; i < statements.size(); ++i) {
-    std::memcpy(&statements[i], outputs[0][i].data_ptr(), sizeof(Statement));
-  }
-  return statements;
-}
-
-void SideGroup::broadcast(std::span<std::byte> bytes, int root) {
-  Tensors tensors = {
-      at::from_blob(bytes.data(), {static_cast<std::int64_t>(bytes.size())}, at::kByte)};
-  c10d::BroadcastOptions options;
-  options.rootRank = root;
-  group_->broadcast(tensors, options)->wait();
 }
 
 WorkPtr SideGroup::allreduce(const at::Tensor& elements) {

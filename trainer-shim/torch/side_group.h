@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,9 @@ namespace gradplane::shim {
 /// on its group meanwhile. Everything throws as Gloo throws.
 class SideGroup {
  public:
+  /// Who waits for a peer says so after this, and again each time that the wait has doubled.
+  static constexpr std::chrono::seconds kFirstWord{5};
+
   /// Says in the group's store that this rank has the shim; before the trainer's group connects.
   /// Rank 0 also leaves the key of the group's jobs there.
   static void say_hello(c10d::Store& store, int rank);
@@ -36,13 +40,18 @@ class SideGroup {
   /// True while this thread connects a side group: its constructor call must not be diverted.
   static bool connecting();
 
-  /// Every rank's statement, by rank. `still_waiting` is called after some seconds without all of
-  /// them, and again after twice as many, with the seconds so far.
-  std::vector<Statement> gather(const Statement& mine,
-                                const std::function<void(std::int64_t)>& still_waiting);
+  /// Is called after some seconds of waiting, and again after twice as many, with the seconds so
+  /// far.
+  using StillWaiting = std::function<void(std::int64_t)>;
+
+  /// Every rank's statement, by rank.
+  std::vector<Statement> gather(const Statement& mine, const StillWaiting& still_waiting);
 
   /// The bytes of `root`, in place.
-  void broadcast(std::span<std::byte> bytes, int root);
+  void broadcast(std::span<std::byte> bytes, int root, const StillWaiting& still_waiting);
+
+  /// Waits for the end of a work of this group; throws what it throws.
+  static void wait_for(const WorkPtr& work, const StillWaiting& still_waiting);
 
   /// The original all_reduce SUM of a run of elements, in place; does not wait.
   WorkPtr allreduce(const at::Tensor& elements);

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "dataplane/base/element_type.h"
+
+/// The sums of the fake client, in the order of the ranks.
+namespace gradplane::test {
+
+/// What a rank has said of a round.
+struct InFlight {
+  std::uint32_t elements = 0;
+  ElementType type = ElementType::kFloat32;
+  std::uint32_t bucket = 0;
+};
+
+inline float half_to_float(std::uint16_t bits) {
+  _Float16 half;
+  std::memcpy(&half, &bits, sizeof half);
+  return static_cast<float>(half);
+}
+
+inline std::uint16_t float_to_half(float value) {
+  const auto half = static_cast<_Float16>(value);
+  std::uint16_t bits;
+  std::memcpy(&bits, &half, sizeof bits);
+  return bits;
+}
+
+inline float bfloat_to_float(std::uint16_t bits) {
+  const std::uint32_t wide = std::uint32_t{bits} << 16;
+  float value;
+  std::memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+inline std::uint16_t float_to_bfloat(float value) {
+  std::uint32_t wide;
+  std::memcpy(&wide, &value, sizeof wide);
+  return static_cast<std::uint16_t>((wide + 0x7fff + ((wide >> 16) & 1)) >> 16);
+}
+
+template <typename T>
+void add_plain(std::byte* sum, const std::byte* other, std::size_t elements) {
+  for (std::size_t i = 0; i < elements; ++i) {
+    T a, b;
+    std::memcpy(&a, sum + i * sizeof(T), sizeof(T));
+    std::memcpy(&b, other + i * sizeof(T), sizeof(T));
+    a = static_cast<T>(a + b);
+    std::memcpy(sum + i * sizeof(T), &a, sizeof(T));
+  }
+}
+
+inline void sum_half(std::byte* out, const std::vector<const std::byte*>& inputs,
+                     std::size_t elements, float (*widen)(std::uint16_t),
+                     std::uint16_t (*narrow)(float)) {
+  for (std::size_t i = 0; i < elements; ++i) {
+    float sum = 0;
+    for (const std::byte* input : inputs) {
+      std::uint16_t bits;
+      std::memcpy(&bits, input + i * 2, 2);
+      sum += widen(bits);
+    }
+    const std::uint16_t bits = narrow(sum);
+    std::memcpy(out + i * 2, &bits, 2);
+  }
+}
+
+inline void sum_all(std::byte* out, const std::vector<const std::byte*>& inputs,
+                    const InFlight& round) {
+  if (round.type == ElementType::kFloat16) {
+    return sum_half(out, inputs, round.elements, half_to_float, float_to_half);
+  }
+  if (round.type == ElementType::kBfloat16) {
+    return sum_half(out, inputs, round.elements, bfloat_to_float, float_to_bfloat);
+  }
+  std::memcpy(out, inputs[0], round.elements * element_bytes(round.type));
+  for (std::size_t i = 1; i < inputs.size(); ++i) {
+    switch (round.type) {
+      case ElementType::kFloat32:
+        add_plain<float>(out, inputs[i], round.elements);
+        break;
+      case ElementType::kFloat64:
+        add_plain<double>(out, inputs[i], round.elements);
+        break;
+      case ElementType::kInt32:
+        add_plain<std::uint32_t>(out, inputs[i], round.elements);
+        break;
+      default:
+        add_plain<std::uint64_t>(out, inputs[i], round.elements);
+        break;
+    }
+  }
+}
+
+}  // namespace gradplane::test

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+//
+// The part of GroupSession in which the ranks of a group repair what a lost session left behind.
+// docs/decisions/0007-absent-hosts-and-recovery.md tells why each step is as it is.
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+
+#include "trainer-shim/torch/element_types.h"
+#include "trainer-shim/torch/group_session.h"
+
+namespace gradplane::shim {
+namespace {
+
+/// Who had not submitted the round: "rank 2 had not", "ranks 2, 4 had not".
+std::string who_lacks(const std::vector<Statement>& statements, std::uint64_t round) {
+  std::string names;
+  int count = 0;
+  for (std::size_t rank = 0; rank < statements.size(); ++rank) {
+    if (statements[rank].next_round > round) continue;
+    names += (count++ == 0 ? "" : ", ") + std::to_string(rank);
+  }
+  if (count == 0) return "all ranks had";
+  return (count == 1 ? "rank " : "ranks ") + names + " had not";
+}
+
+}  // namespace
+
+void GroupSession::recover() {
+  const std::string cause = carrier_.cause();
+  Statement mine;
+  mine.required = carrier_.required() ? 1 : 0;
+  // Nobody says how far it came before all have stopped: a daemon that lives on may complete
+  // another round here, and as long as a rank submits, the slots of the oldest results may be used
+  // again.
+  carrier_.leave();
+  exchange(mine, Stage::kStopped, false, cause);
+  carrier_.drain();
+  finish_completed();
+  carrier_.describe(mine);
+  Recovery recovery;
+  recovery.kept = carrier_.let_go();
+  recovery.statements = exchange(mine, Stage::kRecover, false, cause);
+  const RecoveryPlan plan = plan_recovery(recovery.statements);
+  if (!plan.possible) {
+    throw std::runtime_error("gradplane: the sums of a lost session cannot be repaired: " +
+                             plan.obstacle + "; it was lost because " + cause);
+  }
+  recovery.round = plan.first;
+  for (const int holder : plan.holders) {
+    repair_round(recovery, holder);
+    ++recovery.round;
+    finish_completed();  // the trainer may need it to go on to the next
+  }
+  for (Op& op : ops_) {
+    op.reduction.submitted_elements = op.reduction.completed_elements;
+    op.deadline_ns = 0;
+  }
+  fall_back(judge(recovery.statements));
+}
+
+/// Gives every rank that lacks it the sum of a round: a copy of the holder's, or Gloo's own sum.
+void GroupSession::repair_round(Recovery& recovery, int holder) {
+  const std::uint64_t round = recovery.round;
+  Round& slice = slice_of(round);
+  const auto say = [&](std::int64_t seconds) {
+    std::fprintf(stderr,
+                 "gradplane: rank %d of %d has waited %lld s for all ranks to repair round %llu of "
+                 "the lost session, which %s issued\n",
+                 rank_, size_, static_cast<long long>(seconds),
+                 static_cast<unsigned long long>(round),
+                 who_lacks(recovery.statements, round).c_str());
+  };
+  if (holder == kNobody) {
+    const auto elements = static_cast<std::int64_t>(slice.elements);
+    const auto type = at::dtype(scalar_type_of(slice.reduction->type));
+    SideGroup::wait_for(side_->allreduce(at::from_blob(slice.data(), {elements}, type)), say);
+  } else if (holder == rank_) {
+    const auto own = std::find_if(recovery.kept.begin(), recovery.kept.end(),
+                                  [&](const Carrier::Kept& k) { return k.round == round; });
+    if (own == recovery.kept.end()) throw std::runtime_error("gradplane: a kept result is gone");
+    side_->broadcast(own->bytes, rank_, say);
+  } else {
+    std::vector<std::byte> bytes(slice.bytes);
+    side_->broadcast(bytes, holder, say);
+    if (!slice.completed) std::memcpy(slice.data(), bytes.data(), bytes.size());
+  }
+  if (slice.completed) return;
+  carrier_.complete(round);
+  counters().recovered_rounds += 1;
+}
+
+/// The slice of a round. The other ranks may have gone on without this one: then it is cut from the
+/// next operation, as they cut it, once the trainer has issued that.
+Round& GroupSession::slice_of(std::uint64_t round) {
+  Round* const submitted = carrier_.find(round);
+  if (submitted) return *submitted;
+  if (round != carrier_.next_round()) {
+    throw std::runtime_error("gradplane: a round to repair is not known any more");
+  }
+  return carrier_.skip_next(next_unsubmitted(round));
+}
+
+/// The operation that comes next, when the trainer has issued it; at most the group's timeout
+/// later.
+Reduction& GroupSession::next_unsubmitted(std::uint64_t round) {
+  const auto begun = std::chrono::steady_clock::now();
+  auto next_word = SideGroup::kFirstWord;
+  for (;;) {
+    take_inbox();
+    const auto op = std::find_if(ops_.begin(), ops_.end(), [](const Op& o) {
+      return o.work && !o.reduction.all_submitted();
+    });
+    if (op != ops_.end()) return op->reduction;
+    const std::string awaited =
+        "for its program to call the all_reduce that other ranks have completed without it "
+        "(round " +
+        std::to_string(round) + " of the lost session)";
+    std::unique_lock lock(bell_->mutex);
+    if (stopping_ && inbox_.empty()) {
+      throw std::runtime_error("gradplane: rank " + std::to_string(rank_) +
+                               " ended its group; the others waited " + awaited);
+    }
+    const auto until = std::min<std::chrono::steady_clock::duration>(next_word, side_->timeout());
+    if (bell_->rung.wait_until(lock, begun + until,
+                               [this] { return !inbox_.empty() || stopping_; })) {
+      continue;
+    }
+    lock.unlock();
+    if (std::chrono::steady_clock::now() - begun >= side_->timeout()) {
+      throw std::runtime_error("gradplane: timed out after " +
+                               std::to_string(side_->timeout().count()) + " ms: rank " +
+                               std::to_string(rank_) + " waited " + awaited);
+    }
+    std::fprintf(stderr, "gradplane: rank %d of %d has waited %lld s %s\n", rank_, size_,
+                 static_cast<long long>(next_word.count()), awaited.c_str());
+    next_word *= 2;
+  }
+}
+
+}  // namespace gradplane::shim
