@@ -313,7 +313,9 @@ constexpr Option kOptions[] = {
      .min = 100 * kMs,
      .max = 10 * kMinute,
      .default_text = "3 s",
-     .summary = "Silence after which a node counts as dead; at least three heartbeats.",
+     .summary = "Silence after which a node counts as dead; at least three heartbeats. A round in "
+                "which nothing moves for twice as long, and at least 5 s, although no rank is "
+                "waited for, ends its job.",
      .store = [](const Target& t,
                  const Value& v) { t.config->liveness.suspect_after = Duration::ns(v.number); }},
     {.path = "ranks.require",

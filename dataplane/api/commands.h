@@ -11,6 +11,7 @@
 #include "dataplane/base/limits.h"
 #include "dataplane/base/round_report.h"
 #include "dataplane/base/spsc_queue.h"
+#include "dataplane/base/stall.h"
 
 namespace gradplane::core {
 class Bucket;
@@ -52,10 +53,11 @@ struct Event {
     kJobRefused,      // kAddJob failed: too many jobs, or its id is taken
     kSnapshotFilled,  // `snapshot` is control's again
     kMismatch,        // `node` said of `round` something else than we know
+    kStalled,         // nothing moves in `round` any more: `stall` says why, because of `node`
     kRankBroken,      // local rank `local_rank` of `job` wrote garbage into its channel
   };
   Kind kind = Kind::kControl;
-  engine::JobRuntime* job = nullptr;  // still the poll loop's in kMismatch and kRankBroken
+  engine::JobRuntime* job = nullptr;  // the poll loop's, but in the answers
   EngineSnapshot* snapshot = nullptr;
   std::uint32_t round = 0;
   std::uint16_t node = 0;
@@ -67,6 +69,7 @@ struct Event {
   };
   Size ours;
   Size theirs;
+  Stall stall;
   ControlBytes control;
 };
 

@@ -49,6 +49,8 @@ class BlockReceiver {
   bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
   bool owes_ack() const { return owes_ack_; }
   BlockRange range() const { return range_; }
+  /// Whether anything of the round has come from the peer, used or not.
+  bool has_heard() const { return has_echo_; }
   std::uint32_t arrived() const { return arrived_count_; }
   std::uint32_t missing() const { return range_.size() - arrived_count_; }
 

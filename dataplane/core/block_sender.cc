@@ -131,6 +131,14 @@ void BlockSender::copy_tail(std::uint32_t now_us, Duration span) {
   }
 }
 
+bool BlockSender::repeat(std::uint32_t block) {
+  const std::size_t i = block - range_.begin;
+  if (!closed_ && !(complete() && sent_.test(i))) return false;
+  if (!copies_.test(i)) ++copy_count_;
+  copies_.set(i);
+  return true;
+}
+
 /// A block that was in flight and did not arrive.
 void BlockSender::queue_again(std::size_t i) {
   drop_copy(i);
@@ -185,7 +193,18 @@ std::uint32_t BlockSender::on_complete() {
 
 std::uint32_t BlockSender::on_arrived(std::uint32_t block) {
   const std::size_t i = block - range_.begin;
+  drop_copy(i);
   return acknowledge_word(i / Bitmap::kWordBits, std::uint64_t{1} << (i % Bitmap::kWordBits));
+}
+
+std::uint32_t BlockSender::acked_beyond(std::size_t first_word,
+                                        std::span<const std::uint64_t> words) const {
+  std::uint32_t count = 0;
+  for (std::size_t w = first_word; w < acked_.words_in_use(); ++w) {
+    const std::uint64_t arrived = w - first_word < words.size() ? words[w - first_word] : 0;
+    count += static_cast<std::uint32_t>(std::popcount(acked_.word(w) & ~arrived));
+  }
+  return count;
 }
 
 std::uint32_t BlockSender::on_closed() {

@@ -59,6 +59,10 @@ class BlockSender {
   /// end of a round has nothing behind it that could prove a loss.
   void copy_tail(std::uint32_t now_us, Duration span);
 
+  /// Queues a block whose bytes are final, in a round that is settled, to be sent all the same.
+  /// False where that says nothing to the peer.
+  bool repeat(std::uint32_t block);
+
   /// A peer's bitmap: words from `first_word` of the range on; every block before that has arrived.
   /// Counts the newly acked blocks that were in flight. Blocks never sent are ignored: a peer
   /// cannot have them.
@@ -66,6 +70,9 @@ class BlockSender {
   std::uint32_t on_complete();
   /// One block has arrived, known in another way. Returns 1 if it was in flight.
   std::uint32_t on_arrived(std::uint32_t block);
+  /// How many blocks have been acked of which a peer's bitmap, made later, says that they have not
+  /// arrived.
+  std::uint32_t acked_beyond(std::size_t first_word, std::span<const std::uint64_t> words) const;
   /// The peer gathers no more: what it has not acked is excluded for ever. Returns how many of
   /// those were in flight.
   std::uint32_t on_closed();

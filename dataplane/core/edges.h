@@ -11,6 +11,7 @@
 #include "dataplane/core/block_receiver.h"
 #include "dataplane/core/block_sender.h"
 #include "dataplane/core/job_config.h"
+#include "dataplane/core/progress_watch.h"
 
 namespace gradplane::core {
 
@@ -28,6 +29,8 @@ struct OutEdge {
   std::vector<BlockSender> senders;
   std::array<std::uint32_t, kRoundSlots> active_us{};  // when something last went out or was acked
   std::array<std::uint8_t, kRoundSlots> backoff{};     // probes without an answer
+  Inquiry inquiry;                                     // pushes: of what waits for results
+  std::uint32_t next_question = 0;                     // which block of the range it names
 };
 static_assert(kRoundSlots <= 16, "one bit per slot in OutEdge::queued, waiting and held");
 

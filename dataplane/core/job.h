@@ -21,6 +21,7 @@
 #include "dataplane/core/grant_scheduler.h"
 #include "dataplane/core/iteration.h"
 #include "dataplane/core/job_config.h"
+#include "dataplane/core/progress_watch.h"
 #include "dataplane/core/round.h"
 
 namespace gradplane::core {
@@ -84,8 +85,8 @@ class Job {
   /// Tells a peer how many blocks it may have sent. `out` holds a grant.
   Outgoing write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now);
 
-  /// Looks for peers that have fallen silent, and for rounds that may close. Call it when
-  /// next_timer() has come.
+  /// Looks for peers that have fallen silent, for rounds that may close, and for rounds in which
+  /// nothing moves. Call it when next_timer() has come.
   void tick(Instant now);
   /// When to call tick() or poll_ack() again, if no packet comes before; in the past: at once.
   Instant next_timer() const;
@@ -193,6 +194,28 @@ class Job {
   void note_come(std::size_t slot, std::uint32_t blocks);
   void request_ack(std::size_t edge, std::uint32_t round, bool at_once, Instant now);
 
+  // job_watch.cc
+  struct StalledRound {
+    std::uint32_t round = 0;
+    Stall::Reason reason = Stall::Reason::kPushesUnacked;
+    std::uint16_t peer = 0;
+    std::uint32_t blocks = 0;
+  };
+  static bool is_older(std::uint32_t a, std::uint32_t b) {
+    return static_cast<std::int32_t>(a - b) < 0;
+  }
+  bool is_watching() const { return watch_.is_on() && open_rounds_ > 0; }
+  void watch_rounds(Instant now);
+  const InEdge& results_in_of(const OutEdge& push) const;
+  const Round* oldest_waiting(const OutEdge& push) const;
+  void ask(OutEdge& push, Instant now);
+  void check_answer(const Round& round, OutEdge& push, const wire::Header& header,
+                    std::span<const std::uint64_t> words, std::uint32_t echo_us, Instant now);
+  bool has_shown_itself(const OutEdge& results, std::size_t slot) const;
+  std::optional<StalledRound> find_stall() const;
+  void report_stall(Stall::Reason reason, std::uint16_t peer, std::uint32_t round,
+                    std::uint32_t blocks);
+
   // job_transmit.cc
   std::optional<Outgoing> write_ack(const AckRequest& request, std::span<std::byte> out,
                                     Instant now);
@@ -241,6 +264,9 @@ class Job {
   std::unique_ptr<BlockReceiver::Ack> ack_;
   std::uint16_t next_peer_ = 0;
   bool mismatch_reported_ = false;
+  ProgressWatch watch_;
+  std::uint32_t open_rounds_ = 0;
+  bool stall_is_told_ = false;  // its event has not been taken
   Instant next_scan_;
   Counters counters_;
 };

@@ -77,6 +77,8 @@ struct JobConfig {
   /// Of several rounds of an iteration that wait, the newest goes first: gradients come from the
   /// last layer to the first, and the next forward pass begins with the first.
   bool forward_order = false;
+  /// A round in which nothing moves for so long is given up; see stall_after(). Zero: never.
+  Duration stall_after = {};
   double weight = 1;  // beside other jobs, where the policy of grants asks for it
 
   std::uint64_t total_weight() const {

@@ -140,6 +140,7 @@ bool Job::has_ended(std::uint32_t id) const {
 /// push nothing, and nobody could tell when it has come to the round and takes results.
 void Job::close_partial(Round& round, std::size_t tree, CloseReason reason, Instant now) {
   const std::size_t slot = round.id % kRoundSlots;
+  watch_.moved();
   for (std::size_t e = 0; e < edges_.in.size(); ++e) {
     InEdge& edge = edges_.in[e];
     if (edge.type != wire::PacketType::kPush || edge.tree != tree) continue;

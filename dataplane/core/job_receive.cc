@@ -155,6 +155,7 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, Instant no
     release_results(edge, h.round % kRoundSlots);
   }
   if (duplicate) return;
+  watch_.moved();
   note_come(h.round % kRoundSlots, 1);
   if (h.type == wire::PacketType::kPush) {
     handle_push(*round, edge, packet, now);
@@ -249,6 +250,7 @@ void Job::handle_ack(const wire::Packet& packet, std::uint16_t peer, Instant now
   refresh(edge, slot);
   if (of_push) {
     on_settled(round, edge, was_settled, now);
+    check_answer(round, edge, h, {words.data(), count}, body.echo_us, now);
   } else if (sender.complete() && !was_settled) {
     --round.results_unacked;
     finish_if_done(round);
@@ -276,6 +278,7 @@ void Job::note_progress(OutEdge& edge, std::size_t slot, std::uint32_t acked, st
 /// What the peer has, or will never need, of the iteration.
 void Job::note_settled(const OutEdge& edge, std::size_t slot, std::uint32_t settled_before) {
   const std::uint32_t settled = edge.senders[slot].settled_count() - settled_before;
+  if (settled > 0) watch_.moved();
   if (!iteration_ || settled == 0) return;
   iteration_->on_settled(slot, edge.peer, settled);
   flows_[edge.peer].on_phase(iteration_->ratio(edge.peer));

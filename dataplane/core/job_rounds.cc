@@ -52,9 +52,10 @@ Job::Job(JobConfig config)
       delayed_acks_(std::max<std::size_t>(1, edges_.in.size()) * kRoundSlots * 2),
       local_work_(std::max<std::size_t>(1, config_.local_ranks.size()) * kRoundSlots *
                   config_.trees.size()),
-      events_(std::max<std::size_t>(1, config_.local_ranks.size()) * kRoundSlots * 2 + 1),
+      events_(std::max<std::size_t>(1, config_.local_ranks.size()) * kRoundSlots * 2 + 2),
       reports_(std::max<std::size_t>(1, gathering_trees(config_)) * kRoundSlots),
-      ack_(std::make_unique<BlockReceiver::Ack>()) {
+      ack_(std::make_unique<BlockReceiver::Ack>()),
+      watch_(config_.stall_after) {
   GP_ASSERT(config_.local_ranks.size() <= kMaxLocalRanks && config_.trees.size() <= kMaxTrees);
   GP_ASSERT(config_.block_bytes % kBlockAlignBytes == 0 && config_.block_bytes <= kMaxBlockBytes);
   // Or an ack of the round would not fit its packet.
@@ -97,6 +98,7 @@ bool Job::geometry_fits(const Geometry& g) const {
 
 void Job::open_round(Round& round, const Geometry& geometry) {
   round.open = true;
+  ++open_rounds_;
   round.geometry = geometry;
   round.submitted = 0;
   round.results_awaited = 0;
@@ -179,6 +181,7 @@ SubmitResult Job::submit(std::size_t local_rank, std::uint32_t id, std::uint32_t
   if (!is_free(round.bucket, id)) return SubmitResult::kBusy;
   if (round.bucket != nullptr) round.bucket->take_in_hand(id);
   round.submitted |= bit;
+  watch_.moved();
   if (local_rank == 0) restore_residual(round);
   contribute(round, local_rank);
   return SubmitResult::kAccepted;
@@ -215,6 +218,7 @@ bool Job::sum_local(std::size_t max_blocks) {
                              round.geometry.offset_bytes(block);
     if (++work.block == range_of(tree, work.round, round.geometry).end) local_work_.pop();
     --round.local_left[tree];
+    watch_.moved();
     note_energy(round, block, {bytes, round.geometry.bytes_in(block)});
     if (round.accumulators[tree].add(block, {bytes, round.geometry.bytes_in(block)}, 1)) {
       block_gathered(round, tree, block);
@@ -287,6 +291,7 @@ void Job::finish_if_done(Round& round) {
     refresh(edge, slot);
   }
   round.open = false;
+  --open_rounds_;
   round.id += kRoundSlots;
 }
 

@@ -90,9 +90,10 @@ std::optional<Job::Outgoing> Job::write_ack(const AckRequest& request, std::span
     receiver.fill_ack(ack, now);
   } else if (ended_last && receiver.closed()) {
     receiver.fill_ack(ack, now);
+    ack.flags |= wire::kFlagEnded;
   } else {
     // The round has ended here, and was not closed: every block of the edge has arrived.
-    ack.flags = wire::kFlagComplete;
+    ack.flags = wire::kFlagComplete | wire::kFlagEnded;
     ack.first_word = 0;
     ack.word_count = 0;
     ack.body = {};
@@ -264,6 +265,7 @@ void Job::tick(Instant now) {
     if (edge.waiting != 0) probe_edge(edge, now);
   }
   close_due_rounds(now);
+  watch_rounds(now);
   ack_every_ = ack_every();
 }
 
@@ -289,6 +291,7 @@ void Job::probe_edge(OutEdge& edge, Instant now) {
 Instant Job::next_timer() const {
   if (!urgent_acks_.empty() || !local_work_.empty() || !events_.empty()) return Instant();
   Instant deadline = lossy_slots_ != 0 ? next_scan_ : Instant::never();
+  if (is_watching()) deadline = std::min(deadline, std::max(watch_.next_look(), next_scan_));
   if (!delayed_acks_.empty()) deadline = std::min(deadline, delayed_acks_.front().deadline);
   for (const OutEdge& edge : edges_.out) {
     if (edge.waiting != 0) deadline = std::min(deadline, next_scan_);
@@ -336,6 +339,7 @@ bool Job::poll_event(Event& out) {
   if (events_.empty()) return false;
   out = events_.front();
   events_.pop();
+  if (out.kind == Event::Kind::kStalled) stall_is_told_ = false;
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dataplane/base/limits.h"
+#include "dataplane/base/stall.h"
 #include "dataplane/core/accumulator.h"
 #include "dataplane/core/bucket.h"
 #include "dataplane/core/geometry.h"
@@ -35,15 +36,16 @@ static_assert(kMaxLocalRanks <= 32, "one bit per local rank in Round::submitted"
 
 /// What a job tells its host.
 struct Event {
-  enum class Kind : std::uint8_t { kRoundDone, kMismatch };
+  enum class Kind : std::uint8_t { kRoundDone, kMismatch, kStalled };
   Kind kind = Kind::kRoundDone;
   std::uint16_t local_rank = 0;      // kRoundDone: index into JobConfig::local_ranks
   std::uint16_t contributors = 0;    // kRoundDone: the fewest of any block
   std::uint32_t partial_blocks = 0;  // kRoundDone: lack some rank's contribution
-  std::uint16_t node = 0;            // kMismatch: who said something else
+  std::uint16_t node = 0;            // kMismatch: who said something else; kStalled: of Stall
   std::uint32_t round = 0;
-  Geometry ours;    // kMismatch
-  Geometry theirs;  // kMismatch
+  Geometry ours;     // kMismatch
+  Geometry theirs;   // kMismatch
+  Stall stall = {};  // kStalled
 };
 
 enum class SubmitResult : std::uint8_t {

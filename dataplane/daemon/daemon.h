@@ -66,6 +66,7 @@ class Daemon : public server::ConnectionHandler {
   void take_round_reports();
   void watch_rounds();
   void on_mismatch(const api::Event& event);
+  void on_stalled(const api::Event& event);
   void on_rank_broken(const api::Event& event);
   void answer_status();
   void beat();

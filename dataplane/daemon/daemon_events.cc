@@ -8,6 +8,7 @@
 #include "dataplane/daemon/bounds_page.h"
 #include "dataplane/daemon/daemon.h"
 #include "dataplane/daemon/rounds_page.h"
+#include "dataplane/daemon/stall_text.h"
 #include "dataplane/daemon/status.h"
 
 namespace gradplane::daemon {
@@ -186,6 +187,9 @@ void Daemon::take_engine_events() {
       case api::Event::Kind::kMismatch:
         on_mismatch(*event);
         break;
+      case api::Event::Kind::kStalled:
+        on_stalled(*event);
+        break;
       case api::Event::Kind::kRankBroken:
         on_rank_broken(*event);
         break;
@@ -206,6 +210,13 @@ void Daemon::on_mismatch(const api::Event& event) {
                   event.round, node, event.theirs.elements, element_type_name(event.theirs.type),
                   event.ours.elements, element_type_name(event.ours.type)),
       clock_now());
+}
+
+void Daemon::on_stalled(const api::Event& event) {
+  const InstalledJob* job = jobs_.find_running(event.job);
+  if (job == nullptr) return;
+  session_->on_job_error(job->id, stall_text(config_, event.round, event.node, event.stall),
+                         clock_now());
 }
 
 void Daemon::on_rank_broken(const api::Event& event) {

@@ -36,6 +36,7 @@ core::JobConfig job_config(const config::Config& config, const session::InstallJ
   job.congestion = config::congestion_of(config, order.label);
   job.grants = config.grants.enabled;
   job.weight = config::weight_of(config, order.label);
+  job.stall_after = core::stall_after(config.liveness.suspect_after);
   std::vector<std::uint64_t> rates;
   for (const config::NodeConfig& node : config.cluster.nodes) {
     rates.push_back(node.port.link_rate_bits_per_s.value_or(0));

@@ -94,10 +94,16 @@ bool Engine::report_events() {
     core::Event event;
     while (jobs_[j]->job().poll_event(event)) {
       any = true;
-      if (event.kind == core::Event::Kind::kRoundDone) {
-        jobs_[j]->complete(event);
-      } else {
-        report_mismatch(jobs_[j], event);
+      switch (event.kind) {
+        case core::Event::Kind::kRoundDone:
+          jobs_[j]->complete(event);
+          break;
+        case core::Event::Kind::kMismatch:
+          report_mismatch(jobs_[j], event);
+          break;
+        case core::Event::Kind::kStalled:
+          report_stall(jobs_[j], event);
+          break;
       }
     }
   }

@@ -61,6 +61,7 @@ class Engine {
   void remove_job(JobRuntime* job);
   void give_up_control(std::uint16_t node, const wire::Packet& packet);
   void report_mismatch(JobRuntime* job, const core::Event& event);
+  void report_stall(JobRuntime* job, const core::Event& event);
   void tell(const api::Event& event);
   std::uint32_t write_control(std::span<std::byte> out, const api::ControlBytes& control);
   void fill_snapshot(api::EngineSnapshot& out) const;

@@ -122,6 +122,16 @@ void Engine::report_mismatch(JobRuntime* job, const core::Event& event) {
   tell(scratch_event_);
 }
 
+void Engine::report_stall(JobRuntime* job, const core::Event& event) {
+  scratch_event_ = {};
+  scratch_event_.kind = api::Event::Kind::kStalled;
+  scratch_event_.job = job;
+  scratch_event_.round = event.round;
+  scratch_event_.node = event.node;
+  scratch_event_.stall = event.stall;
+  tell(scratch_event_);
+}
+
 std::optional<std::uint16_t> Engine::node_of(Ipv4 address) const {
   const auto at = std::lower_bound(node_by_address_.begin(), node_by_address_.end(),
                                    std::pair<Ipv4, std::uint16_t>{address, 0});

@@ -36,6 +36,7 @@ inline constexpr std::uint8_t kFlagCritical = 1;        // touches a tensor whos
 inline constexpr std::uint8_t kFlagRetransmission = 2;  // sent before
 inline constexpr std::uint8_t kFlagLast = 4;            // nothing new follows in this round
 inline constexpr std::uint8_t kFlagPartial = 8;         // result: lacks some rank's contribution
+inline constexpr std::uint8_t kFlagEnded = 16;          // ack: the round has ended at the sender
 inline constexpr std::uint8_t kFlagComplete = 32;       // ack: every block of the edge has arrived
 inline constexpr std::uint8_t kFlagClosed = 64;    // ack: what is not in the bitmap will not enter
 inline constexpr std::uint8_t kFlagBounded = 128;  // push: the sender knows the bucket's bounds

@@ -69,6 +69,7 @@ core::JobConfig config_of(Choices& in) {
   c.block_bytes = kMinBlockBytes;
   c.round_bytes = 9 * kMinBlockBytes;
   c.peers = {{.node = 0}, {.node = 2}, {.node = 3}};
+  c.stall_after = Duration::seconds(2);
   const core::TreeConfig relay{
       .member = true, .parent = 0, .children = {{1, 1}, {2, 2}}, .share = {0, 2}};
   const core::TreeConfig root{

@@ -43,6 +43,7 @@ struct Host {
     config.block_bytes = kMinBlockBytes;
     config.round_bytes = kRoundBytes;
     config.compensation = Compensation::kCarry;
+    config.stall_after = core::kLeastStall;
     config.close_limits = {.strict_rounds = 1, .slack = Duration::ms(2)};
     config.local_ranks = {{.arena = arena.data(), .rank = self}};
     engine::fill_local_plan(config, plan, self, {});

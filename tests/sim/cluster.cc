@@ -88,6 +88,7 @@ class Simulation {
     config.congestion = scenario_.congestion;
     config.grants = scenario_.grants;
     config.forward_order = scenario_.forward_order;
+    config.stall_after = scenario_.stall_after;
     engine::fill_local_plan(config, scenario_.plan, member.node,
                             std::vector<std::uint64_t>(scenario_.plan.members.size(), rate));
     return config;
@@ -222,8 +223,11 @@ class Simulation {
       }
     }
     while (const api::Event* event = host.events.front()) {
-      if (event->kind != api::Event::Kind::kControl)
+      if (event->kind == api::Event::Kind::kStalled) {
+        give_up(index_of(host), *event);
+      } else if (event->kind != api::Event::Kind::kControl) {
         outcome_.failure = "an engine reported trouble";
+      }
       host.events.pop();
     }
     for (const auto& trainer : host.trainers) {
@@ -246,6 +250,14 @@ class Simulation {
     if (end <= first_lacked + kMaxLeadRounds || !outcome_.failure.empty()) return;
     outcome_.failure = "I6: a rank has completed round " + std::to_string(end - 1) +
                        " while another lacks round " + std::to_string(first_lacked);
+  }
+
+  void give_up(std::uint16_t by, const api::Event& event) {
+    outcome_.given_up = {by, event.node, event.round, event.stall};
+    outcome_.failure = "I3: node " + std::to_string(by) + " gives round " +
+                       std::to_string(event.round) + " up because of node " +
+                       std::to_string(event.node) + ", reason " +
+                       std::to_string(static_cast<int>(event.stall.reason)) + "; " + progress();
   }
 
   /// All trainers are done and no engine waits for anything.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,8 @@ struct Scenario {
   bool buffer_known = false;  // nodes know the queue before their downlink
   bool forward_order = false;
   CongestionSettings congestion;
-  Duration limit = Duration::seconds(60);  // virtual; a run that takes longer has hung
+  Duration limit = Duration::seconds(60);    // virtual; a run that takes longer has hung
+  Duration stall_after = core::kLeastStall;  // as short as a configuration can make it
   Tolerance tolerance;
 
   /// The number on the wire of an entry of `rounds`, and back. Numbers wrap around.
@@ -70,6 +72,14 @@ struct Outcome {
   std::uint64_t packets_dropped = 0;
   core::Counters counters;  // of all nodes together
   ToleranceTotals tolerance;
+  /// A node has given a round up. That is a failure; a test may look for it.
+  struct GivenUp {
+    std::uint16_t by = 0;
+    std::uint16_t because_of = 0;
+    std::uint32_t round = 0;
+    Stall stall;
+  };
+  std::optional<GivenUp> given_up;
   std::uint64_t trace = 0;  // the same for the same scenario: hashes results and times
 };
 

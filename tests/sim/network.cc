@@ -36,6 +36,7 @@ void Network::send(std::uint16_t from, Endpoint to, std::uint16_t source_port,
     ++dropped_;
     return;
   }
+  if (model_.forge) forge(from, to_host, bytes);
   if (chance(model_.corruption)) {
     const std::size_t at = random_() % bytes.size();
     bytes[at] ^= static_cast<std::byte>(1U << (random_() % 8));
@@ -57,6 +58,15 @@ void Network::send(std::uint16_t from, Endpoint to, std::uint16_t source_port,
                   .at_switch = true,
                   .datagram = datagram});
   }
+}
+
+void Network::forge(std::uint16_t from, std::uint16_t to, std::span<std::byte> bytes) {
+  wire::ParseError error{};
+  const auto packet = wire::parse(bytes, error);
+  if (!packet) return;
+  wire::Header header = packet->header;
+  model_.forge(from, to, header);
+  wire::write_header(bytes, header);
 }
 
 bool Network::is_lost(std::uint16_t from, std::uint16_t to, std::span<const std::byte> bytes,

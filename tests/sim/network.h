@@ -55,6 +55,8 @@ struct LinkModel {
   std::vector<DelayJump> delay_jumps;  // in the order of their times
   /// Losses by script: true loses a datagram of ours between two hosts.
   std::function<bool(std::uint16_t from, std::uint16_t to, const wire::Header&)> lose;
+  /// Somebody on the way who changes what a datagram says. Where tags are on, nobody can.
+  std::function<void(std::uint16_t from, std::uint16_t to, wire::Header&)> forge;
 };
 
 /// Hosts on a switch, in virtual time. Everything follows from the seed.
@@ -117,6 +119,7 @@ class Network {
   };
 
   void leave_switch(Flight flight);
+  void forge(std::uint16_t from, std::uint16_t to, std::span<std::byte> bytes);
   bool is_lost(std::uint16_t from, std::uint16_t to, std::span<const std::byte> bytes, Instant now);
   bool lost_in_burst(Host& host);
   Duration delay_at(Instant now) const;

@@ -18,6 +18,7 @@ CoreCluster::CoreCluster(const api::Plan& plan, const ClusterOptions& options)
     config.block_bytes = options.block_bytes;
     config.round_bytes = options.round_bytes;
     config.authenticate = options.authenticate;
+    config.stall_after = core::kLeastStall;
     engine::fill_local_plan(config, plan, config.self, {});
     for (const std::uint16_t rank : plan.members[m].ranks) {
       ranks_.push_back({.member = m, .local = config.local_ranks.size(), .done = {}});
@@ -74,7 +75,7 @@ bool CoreCluster::turn(std::size_t member) {
 
 void CoreCluster::complete(std::size_t member, const core::Event& event) {
   if (event.kind != core::Event::Kind::kRoundDone) {
-    failure_ = "a mismatch was reported";
+    failure_ = "a mismatch or a stall was reported";
     return;
   }
   for (Rank& rank : ranks_) {
