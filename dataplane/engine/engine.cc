@@ -45,7 +45,9 @@ bool Engine::poll_once(Instant now) {
   bool worked = receive(now);    // acks open windows before we fill them
   worked |= take_submissions();  // what trainers want next
   worked |= node_.sum_local(kSumBlocksPerTurn);
-  worked |= report_events();  // trainers first, then the network
+  // Trainers first, then the network: an ack of the last result proves that the completion is in
+  // the rank's ring, even if this process is killed in between (docs/decisions/0007).
+  worked |= report_events();
   worked |= transmit(now);
   report_rounds();  // before a job may be given back
   if ((polls_++ % kHousekeepingTurns) == 0 || !worked) worked |= housekeep(now);

@@ -27,11 +27,11 @@ float TrainerEnd::last(std::uint32_t round, std::uint32_t elements) const {
 }
 
 EngineHost::EngineHost(port::LoopbackNetwork& network, std::uint16_t self,
-                       const std::vector<Ipv4>& nodes)
+                       const std::vector<Ipv4>& nodes, const Wrap& wrap)
     : self_(self) {
   auto port = network.open(nodes[self]);
   GP_ASSERT(port.ok());
-  port_ = std::move(port.value());
+  port_ = wrap ? wrap(std::move(port.value())) : std::move(port.value());
   engine::EngineOptions options;
   options.self = self;
   options.nodes = nodes;

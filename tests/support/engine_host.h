@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -37,7 +38,10 @@ struct JobSpec {
 /// One host: a production engine on a loopback port, its queues, its jobs and their trainers.
 class EngineHost {
  public:
-  EngineHost(port::LoopbackNetwork& network, std::uint16_t self, const std::vector<Ipv4>& nodes);
+  /// What stands between the engine and its port, where something does.
+  using Wrap = std::function<std::unique_ptr<port::Port>(std::unique_ptr<port::Port>)>;
+  EngineHost(port::LoopbackNetwork& network, std::uint16_t self, const std::vector<Ipv4>& nodes,
+             const Wrap& wrap = {});
 
   struct Job {
     std::unique_ptr<engine::JobRuntime> runtime;

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What an engine has done by the time that it says something: a daemon may be killed at any moment,
+// and its ranks must then have what the network believes that they have.
+#include <utility>
+
+#include "dataplane/wire/packet.h"
+#include "tests/support/catch.h"
+#include "tests/support/engine_host.h"
+
+using namespace gradplane;
+using namespace gradplane::testing;
+
+namespace {
+
+/// Sees every datagram just before it leaves.
+class WatchedPort : public port::Port {
+ public:
+  using Watch = std::function<void(const wire::Header&)>;
+  WatchedPort(std::unique_ptr<port::Port> port, const Watch& watch)
+      : port_(std::move(port)), watch_(watch) {}
+
+  std::size_t receive(std::span<port::RxDatagram> out) noexcept override {
+    return port_->receive(out);
+  }
+  void release(std::span<port::RxDatagram> datagrams) noexcept override {
+    port_->release(datagrams);
+  }
+  bool allocate(port::TxDatagram& out) noexcept override { return port_->allocate(out); }
+  void discard(port::TxDatagram& datagram) noexcept override { port_->discard(datagram); }
+  std::size_t transmit(std::span<port::TxDatagram> datagrams) noexcept override {
+    for (const port::TxDatagram& datagram : datagrams) {
+      wire::ParseError error;
+      const auto packet = wire::parse(datagram.buffer.first(datagram.length_bytes), error);
+      if (packet) watch_(packet->header);
+    }
+    return port_->transmit(datagrams);
+  }
+  void tick(Instant now) noexcept override { port_->tick(now); }
+  std::size_t mtu_payload_bytes() const noexcept override { return port_->mtu_payload_bytes(); }
+  Ipv4 address() const noexcept override { return port_->address(); }
+  const port::PortCounters& counters() const noexcept override { return port_->counters(); }
+
+ private:
+  std::unique_ptr<port::Port> port_;
+  Watch watch_;
+};
+
+}  // namespace
+
+TEST_CASE("who acks a round's last result has put the completion into the rank's ring before") {
+  constexpr std::uint32_t kElements = 5000;
+  constexpr std::uint32_t kRounds = 50;
+  const std::vector<Ipv4> nodes = {{0x0a000001U}, {0x0a000002U}};
+  const auto network = port::LoopbackNetwork::create(nodes, {}).value();
+  EngineHost root(*network, 0, nodes);
+  const std::atomic<std::uint32_t>* written = nullptr;  // completions, of the leaf's rank
+  std::uint32_t acked = 0;
+  bool in_order = true;
+  EngineHost leaf(*network, 1, nodes, [&](std::unique_ptr<port::Port> port) {
+    return std::make_unique<WatchedPort>(std::move(port), [&](const wire::Header& h) {
+      const bool complete = (h.flags & wire::kFlagComplete) != 0;
+      if (h.type != wire::PacketType::kResultAck || !complete) return;
+      acked = std::max(acked, h.round + 1);
+      in_order = in_order && written->load() > h.round;
+    });
+  });
+  auto& at_root = root.add({.plan = star_of(2)});
+  auto& at_leaf = leaf.add({.plan = star_of(2)});
+  written = &at_leaf.trainers[0].channel->channel.completions().tail;
+  Instant now = Instant::from_ns(1'000'000'000);
+  for (std::uint32_t round = 0; round < kRounds; ++round) {
+    REQUIRE(at_root.trainers[0].submit(round, kElements, 1));
+    REQUIRE(at_leaf.trainers[0].submit(round, kElements, 2));
+    for (int turn = 0; turn < 20'000 && acked <= round; ++turn) {
+      root.engine().poll_once(now);
+      leaf.engine().poll_once(now);
+      now = now + Duration::us(1);
+    }
+    REQUIRE(acked == round + 1);
+    ipc::Completion completion;
+    while (at_root.trainers[0].completions.pop(completion)) {
+    }
+    REQUIRE(at_leaf.trainers[0].completions.pop(completion));
+  }
+  CHECK(in_order);
+}
