@@ -30,7 +30,7 @@ TABLE = {
     CORE: ((BASE, WIRE, REDUCE, CONGESTION), ()),
     PORT: ((BASE,), ()),
     "dataplane/port/loopback": ((BASE, PORT), ()),
-    "dataplane/port/dpdk": ((BASE, PORT), ("dpdk",)),
+    "dataplane/port/dpdk": ((BASE, IPC, PORT), ("dpdk",)),
     "dataplane/engine": ((BASE, WIRE, REDUCE, CONGESTION, CORE, IPC, PORT, API), ()),
     PROTOCOL: ((BASE, IPC), ("json",)),
     BOUNDS: ((BASE, API), ()),

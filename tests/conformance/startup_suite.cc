@@ -1,10 +1,21 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
 #include <string>
 
+#include "dataplane/port/dpdk/interface.h"
 #include "tests/conformance/port_suite.h"
 #include "tests/conformance/veth.h"
 #include "tests/support/catch.h"
+#include "tests/support/other_user.h"
 
 /// Every start-up failure names its cause and its remedy.
 namespace gradplane::conformance {
@@ -13,6 +24,21 @@ namespace {
 std::string failure(const port::DpdkPortOptions& options) {
   const auto opened = port::open_dpdk_port(options);
   return opened ? "it opened" : opened.error().message;
+}
+
+int take_abstract_name(const std::string& text) {
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::memcpy(name.sun_path + 1, text.data(), text.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  return bind(fd, reinterpret_cast<const sockaddr*>(&name), length) == 0 ? fd : -1;
+}
+
+std::string lock_path(const std::string& device) {
+  struct stat info {};
+  REQUIRE(stat("/proc/thread-self/ns/net", &info) == 0);
+  return "/run/gradplane/port-" + std::to_string(info.st_ino) + "-" + device + ".lock";
 }
 
 bool says(const std::string& message, const std::string& part) {
@@ -39,6 +65,36 @@ TEST_CASE("start-up: an interface that a port of any process has") {
   const std::string message = failure(veth_options("gpa0", Ipv4{0x0a500001}));
   CHECK(says(message, "already the port of"));
   CHECK(says(message, "process"));
+}
+
+TEST_CASE("start-up: no other user keeps a port from starting") {
+  if (!gradplane::testing::can_change_user()) return;
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  // An unprivileged process takes the names that a lock has had or could have.
+  gradplane::testing::OtherUser stranger(65534, 65534, [&] {
+    const int name = take_abstract_name("gradplane.port.gpk0");
+    const int folder = mkdir("/run/gradplane", 0755) == 0;
+    const int file = open(lock_path("gpk0").c_str(), O_RDWR | O_CREAT, 0666);
+    const bool took = name >= 0 && folder == 0 && file < 0;
+    close(ends[0]);
+    if (write(ends[1], took ? "y" : "n", 1) != 1) return 1;
+    return pause();
+  });
+  char took = 0;
+  REQUIRE(read(ends[0], &took, 1) == 1);
+  CHECK(took == 'y');
+  const auto lock = port::DeviceLock::take("gpk0");
+  UNSCOPED_INFO((lock ? "" : lock.error().message));
+  CHECK(lock.ok());
+  CHECK(!port::DeviceLock::take("gpk0").ok());
+  {
+    const InPeerNamespace there;
+    CHECK(port::DeviceLock::take("gpk0").ok());
+  }
+  kill(stranger.pid(), SIGKILL);
+  close(ends[0]);
+  close(ends[1]);
 }
 
 TEST_CASE("start-up: an MTU above the interface's, with the command that raises it") {

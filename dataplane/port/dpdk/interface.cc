@@ -3,28 +3,33 @@
 #include "dataplane/port/dpdk/interface.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <linux/if_ether.h>
 #include <net/if.h>
 #include <net/if_arp.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <set>
+#include <utility>
 
+#include "dataplane/ipc/trusted_folder.h"
 #include "dataplane/port/dpdk/dpdk_port.h"
 
 namespace gradplane::port {
 namespace {
 
-// Others connect to the lock only to ask who holds it.
-constexpr int kLockBacklog = 16;
+constexpr const char* kLockFolder = "/run/gradplane";
 
 class Socket {
  public:
@@ -35,11 +40,6 @@ class Socket {
     if (fd_ >= 0) close(fd_);
   }
   int fd() const { return fd_; }
-  int give_up() {
-    const int fd = fd_;
-    fd_ = -1;
-    return fd;
-  }
 
  private:
   int fd_;
@@ -91,16 +91,21 @@ std::string process_name(pid_t pid) {
   return name;
 }
 
-// Who listens on the lock's name; 0 when it does not say.
-pid_t lock_holder(const sockaddr_un& name, socklen_t length) {
-  const Socket probe(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
-  if (probe.fd() < 0 ||
-      connect(probe.fd(), reinterpret_cast<const sockaddr*>(&name), length) != 0) {
-    return 0;
-  }
-  ucred peer{};
-  socklen_t size = sizeof peer;
-  return getsockopt(probe.fd(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 ? peer.pid : 0;
+/// The number of the network namespace of this thread: devices of one name are not the same device
+/// in two of them.
+Result<std::uint64_t> network_namespace() {
+  struct stat info {};
+  if (stat("/proc/thread-self/ns/net", &info) == 0) return std::uint64_t{info.st_ino};
+  return Error{"port: /proc/thread-self/ns/net is unreadable: " + because() + "; mount /proc"};
+}
+
+/// Who has written his number into the lock.
+std::string lock_holder(int fd) {
+  char text[16] = {};
+  const ssize_t length = pread(fd, text, sizeof text - 1, 0);
+  const pid_t pid = length > 0 ? static_cast<pid_t>(std::strtol(text, nullptr, 10)) : 0;
+  if (pid <= 0) return "another process";
+  return process_name(pid) + " (process " + std::to_string(pid) + ")";
 }
 
 }  // namespace
@@ -167,32 +172,29 @@ Status check_raw_permission() {
 }
 
 Result<DeviceLock> DeviceLock::take(const std::string& device) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  const std::string text = "gradplane.port." + device;
-  if (text.size() + 1 > sizeof name.sun_path) {
-    return Error{"port: the device name " + device + " is too long"};
+  const Result<std::uint64_t> space = network_namespace();
+  if (!space) return space.error();
+  // Whoever can open the file can lock it, so it lies where nobody else creates or opens one.
+  if (Status folder = ipc::make_trusted_folder(kLockFolder); !folder) {
+    return Error{"port: " + device + " cannot be locked: " + folder.error().message};
   }
-  // A first byte of zero: a name that is no file, belongs to the network namespace, and is gone
-  // when the process is.
-  std::memcpy(name.sun_path + 1, text.data(), text.size());
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
-  Socket s(AF_UNIX, SOCK_STREAM, 0);
-  if (bind(s.fd(), reinterpret_cast<const sockaddr*>(&name), length) == 0 &&
-      listen(s.fd(), kLockBacklog) == 0) {
-    return DeviceLock(s.give_up());
+  const std::string path =
+      std::string(kLockFolder) + "/port-" + std::to_string(space.value()) + "-" + device + ".lock";
+  ipc::UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file) {
+    return Error{"port: " + device + " cannot be locked: " + path + ": " + because() +
+                 "; run as root, or let the folder belong to the daemon's user"};
   }
-  if (errno != EADDRINUSE) return Error{"port: " + device + " cannot be locked: " + because()};
-  const pid_t holder = lock_holder(name, length);
-  const std::string who = holder == 0
-                              ? "another process"
-                              : process_name(holder) + " (process " + std::to_string(holder) + ")";
-  return Error{"port: " + device + " is already the port of " + who +
-               "; two would both answer; stop that one or give this one another interface"};
-}
-
-DeviceLock::~DeviceLock() {
-  if (socket_ >= 0) close(socket_);
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Error{"port: " + device + " is already the port of " + lock_holder(file.get()) +
+                 "; two would both answer; stop that one or give this one another interface"};
+  }
+  const std::string pid = std::to_string(getpid()) + "\n";
+  if (ftruncate(file.get(), 0) != 0 ||
+      pwrite(file.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    return Error{"port: " + path + " cannot be written: " + because() + "; make room there"};
+  }
+  return DeviceLock(std::move(file));
 }
 
 }  // namespace gradplane::port

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "dataplane/base/endpoint.h"
 #include "dataplane/base/result.h"
+#include "dataplane/ipc/unique_fd.h"
 #include "dataplane/port/dpdk/frame.h"
 
 /// What the kernel knows about its interfaces, in the network namespace of the calling thread.
@@ -32,17 +34,15 @@ Status check_address_is_free(Ipv4 address);
 Status check_raw_permission();
 
 /// One daemon for one device: held for the life of the object, given back by the kernel when the
-/// process dies. Other network namespaces have other locks.
+/// process dies. Other network namespaces have other locks. It is a lock on a file that nobody but
+/// root and our own user can open.
 class DeviceLock {
  public:
   static Result<DeviceLock> take(const std::string& device);
-  DeviceLock(DeviceLock&& other) noexcept : socket_(other.socket_) { other.socket_ = -1; }
-  DeviceLock& operator=(DeviceLock&&) = delete;
-  ~DeviceLock();
 
  private:
-  explicit DeviceLock(int socket) : socket_(socket) {}
-  int socket_;
+  explicit DeviceLock(ipc::UniqueFd file) : file_(std::move(file)) {}
+  ipc::UniqueFd file_;
 };
 
 }  // namespace gradplane::port
