@@ -49,7 +49,10 @@ std::string remedy(int error_number) {
              "with --socket";
     case EACCES:
     case EPERM:
-      return fmt::format("run this as root, or add your uid {} to control.allow_uids", getuid());
+      return fmt::format(
+          "user {} may not use this daemon: run this as root, or add the user to its control.group "
+          "or to control.allow_uids",
+          geteuid());
     case EPROTOTYPE:
       return "another program listens there; name gradplaned's socket with --socket";
     case EAGAIN:
@@ -99,7 +102,7 @@ Result<protocol::DaemonMessage> receive_message(int fd, const std::string& path)
   if (length < 0 && errno == ECONNRESET) length = recv(fd, text.data(), text.size(), 0);
   if (length < 0) return unreachable(path, errno);
   if (length == 0) {
-    return Error{fmt::format("the daemon on {} closed the connection; {}", path, remedy(EACCES))};
+    return Error{fmt::format("the daemon on {} closed the connection; {}", path, remedy(0))};
   }
   text.resize(static_cast<std::size_t>(length));
   auto parsed = protocol::parse_daemon_message(text);

@@ -89,6 +89,7 @@ struct NodeConfig {
 
 struct ControlConfig {
   std::string socket;
+  std::string group;
   std::vector<std::uint32_t> allow_uids;
 };
 

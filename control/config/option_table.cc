@@ -39,6 +39,7 @@ constexpr std::int64_t kMaxInterfaceBytes = 15;  // IFNAMSIZ - 1
 constexpr std::int64_t kMinUdpPort = 1024;
 constexpr std::int64_t kMaxUdpPort = 65000;
 constexpr std::int64_t kMaxCpu = 4095;
+constexpr std::int64_t kMaxGroupBytes = 32;  // what groupadd accepts
 constexpr std::int64_t kMaxUid = 0xfffffffe;
 constexpr std::int64_t kArenaAlignBytes = 4096;
 static_assert(kMaxRoundBytes % kArenaAlignBytes == 0);
@@ -62,11 +63,20 @@ constexpr Option kOptions[] = {
      .default_text = "/run/gradplane/gradplaned.sock",
      .summary = "Unix socket on which the daemon serves trainers and operators.",
      .store = [](const Target& t, const Value& v) { t.config->control.socket = v.text; }},
+    {.path = "control.group",
+     .type = kGroup,
+     .max = kMaxGroupBytes,
+     .default_note = "none: root, the daemon's own user and control.allow_uids alone",
+     .summary = "Group whose members may connect: the socket belongs to it, with mode 0660. Others "
+                "are refused by the kernel.",
+     .store = [](const Target& t, const Value& v) { t.config->control.group = v.text; }},
     {.path = "control.allow_uids",
      .type = kIntegerList,
      .max = kMaxUid,
      .default_text = "[]",
-     .summary = "Users that may connect besides root and the daemon's own user.",
+     .summary = "Users that may connect besides root, the daemon's own user and `control.group`. "
+                "They stand in the socket's access list (ACL), so its file system must have these "
+                "(tmpfs, ext4 and xfs do).",
      .store = [](const Target& t, const Value& v) { t.config->control.allow_uids = v.list; }},
     {.path = "port.kind",
      .scope = kPort,

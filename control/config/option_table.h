@@ -33,6 +33,7 @@ enum class OptionType : std::uint8_t {
   kNodeName,
   kPath,
   kInterface,
+  kGroup,
   kPciAddress,
   kAddress,
   kAddressPrefix,

@@ -14,6 +14,7 @@ std::string as_yaml(const Option& option, std::string_view text) {
     case OptionType::kNodeName:
     case OptionType::kPath:
     case OptionType::kInterface:
+    case OptionType::kGroup:
       return fmt::format("\"{}\"", text);
     default:
       return std::string(text);

@@ -106,6 +106,12 @@ bool is_interface(const Option& option, std::string_view text) {
          length <= option.max;
 }
 
+/// A name as groupadd accepts it, or a number.
+bool is_group(const Option& option, std::string_view text) {
+  return !text.empty() && static_cast<std::int64_t>(text.size()) <= option.max &&
+         text.front() != '-' && all_of(text, "_-.");
+}
+
 bool is_node_name(std::string_view text) {
   return !text.empty() && text.size() <= kMaxNodeNameBytes && is_alphanumeric(text.front()) &&
          all_of(text, "._-");
@@ -139,6 +145,8 @@ std::optional<Value> parse_plain(const Option& option, std::string_view text) {
       return text_if(is_path(option, text));
     case OptionType::kInterface:
       return text_if(is_interface(option, text));
+    case OptionType::kGroup:
+      return text_if(is_group(option, text));
     case OptionType::kPciAddress:
       return text_if(is_pci_address(text));
     case OptionType::kAddress:
@@ -292,6 +300,8 @@ std::string accepted(const Option& option) {
                          option.max);
     case OptionType::kInterface:
       return fmt::format("an interface name, at most {} bytes long", option.max);
+    case OptionType::kGroup:
+      return fmt::format("the name or the number of a group, at most {} bytes long", option.max);
     case OptionType::kPciAddress:
       return "a PCI address such as 0000:3b:00.0";
     case OptionType::kAddress:

@@ -22,6 +22,9 @@ namespace gradplane::protocol {
 
 inline constexpr std::uint32_t kSocketVersion = 1;
 inline constexpr std::size_t kMaxSocketMessageBytes = std::size_t{64} << 10;
+/// A file of the socket's name and this is there while `ranks.require` is true: it tells those whom
+/// the kernel refuses.
+inline constexpr std::string_view kRequireFileSuffix = ".require";
 /// Ranks that a `waiting` names; missing_count counts the others too.
 inline constexpr std::size_t kMaxMissingNamed = 64;
 inline constexpr std::size_t kMaxTensorNameBytes = 256;

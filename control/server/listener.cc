@@ -8,12 +8,16 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "control/protocol/socket_messages.h"
 #include "control/server/socket_end.h"
+#include "dataplane/ipc/trusted_folder.h"
 
 namespace gradplane::server {
 
@@ -61,12 +65,34 @@ Error another_daemon(const std::string& path, pid_t pid) {
                   path, who)};
 }
 
+/// The folder of the socket, made when it is not there.
 Status make_folder(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos || slash == 0) return Nothing{};
-  const std::string folder = path.substr(0, slash);
-  if (::mkdir(folder.c_str(), 0755) == 0 || errno == EEXIST) return Nothing{};
-  return failure("cannot create the folder", folder, "create it, or choose another control.socket");
+  if (!path.starts_with('/'))
+    return Error{fmt::format("control.socket: {} is no absolute path; choose one", path)};
+  const Status made =
+      ipc::make_trusted_folder(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)));
+  if (made.ok()) return made;
+  return Error{fmt::format("cannot serve on {}: {}; or choose another control.socket", path,
+                           made.error().message)};
+}
+
+/// Clients that may not connect find here that they must not go on without us.
+Status tell_strangers(const std::string& path, bool require) {
+  const std::string told = path + std::string(protocol::kRequireFileSuffix);
+  ::unlink(told.c_str());
+  if (!require) return Nothing{};
+  const UniqueFd file(
+      ::open(told.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (file && ::fchmod(file.get(), 0644) == 0) return Nothing{};
+  return failure("cannot write", told, "check the rights of its folder");
+}
+
+/// Where the kernel can (Linux 6.16), it refuses clients that pass descriptors. An accepted socket
+/// has this from its listener.
+void refuse_descriptors(int socket) {
+  constexpr int kPassRights = 83;  // SO_PASSRIGHTS, which our C library does not know yet
+  const int off = 0;
+  ::setsockopt(socket, SOL_SOCKET, kPassRights, &off, sizeof off);
 }
 
 /// Removes a socket file that nobody listens on. Anything else at the path is left alone.
@@ -89,7 +115,7 @@ Status clear_path(const std::string& path, const sockaddr_un& address) {
 
 }  // namespace
 
-Result<Listener> Listener::open(const std::string& path, mode_t mode) {
+Result<Listener> Listener::open(const std::string& path, const SocketAccess& access) {
   const Result<sockaddr_un> address = address_of(path);
   if (!address.ok()) return address.error();
   const Status folder = make_folder(path);
@@ -106,12 +132,15 @@ Result<Listener> Listener::open(const std::string& path, mode_t mode) {
 
   UniqueFd socket = new_socket();
   if (!socket) return failure("cannot create a socket for", path, "raise the limit of open files");
+  if (access.refuse_descriptors) refuse_descriptors(socket.get());
   const auto* raw = reinterpret_cast<const sockaddr*>(&address.value());
   // Nobody connects before listen(), so the rights are set in time.
   if (::bind(socket.get(), raw, sizeof(sockaddr_un)) != 0)
     return failure("cannot bind", path, "check the rights of its folder");
   Listener listener(path, std::move(lock), std::move(socket));
-  if (::chmod(path.c_str(), mode) != 0 || ::listen(listener.fd(), kBacklog) != 0)
+  if (Status told = tell_strangers(path, access.require); !told) return told.error();
+  if (Status granted = grant_access(path, access); !granted) return granted.error();
+  if (::listen(listener.fd(), kBacklog) != 0)
     return failure("cannot listen on", path, "check the rights of its folder");
   return listener;
 }
@@ -122,6 +151,7 @@ Listener::Listener(std::string path, UniqueFd lock, UniqueFd socket)
 Listener::~Listener() {
   if (!socket_) return;
   ::unlink(path_.c_str());
+  ::unlink((path_ + std::string(protocol::kRequireFileSuffix)).c_str());
   // To close it would close whoever waits to be accepted, with all that they have sent.
   ::shutdown(socket_.get(), SHUT_RDWR);
   for (;;) {

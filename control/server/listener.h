@@ -2,10 +2,9 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-#include <sys/types.h>
-
 #include <string>
 
+#include "control/server/socket_access.h"
 #include "dataplane/base/result.h"
 #include "dataplane/ipc/unique_fd.h"
 
@@ -18,9 +17,10 @@ using ipc::UniqueFd;
 /// A socket file that a dead daemon left is replaced. The file is unlinked at the end.
 class Listener {
  public:
-  /// Creates the last folder of the path (0755) when it is not there. `mode` is the socket file's.
-  /// Errors: another daemon lives there (its pid is named), something else is at the path, rights.
-  static Result<Listener> open(const std::string& path, mode_t mode);
+  /// Creates the last folder of the path (0755) when it is not there.
+  /// Errors: another daemon lives there (its pid is named), something else is at the path, somebody
+  /// else could change what stands there, rights.
+  static Result<Listener> open(const std::string& path, const SocketAccess& access);
 
   Listener(Listener&&) noexcept = default;
   Listener& operator=(Listener&&) = delete;

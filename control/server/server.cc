@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,8 +27,19 @@ namespace {
 constexpr int kMessagesPerTurn = 32;
 /// Without a descriptor to accept with, for how long the listener is left alone.
 constexpr Duration kAcceptPause = Duration::ms(100);
-/// Connections above kMaxConnections that may stay to read why they were refused.
-constexpr std::size_t kMaxLingering = 64;
+
+/// Users who have all rights here anyway.
+bool is_root(uid_t uid) {
+  return uid == 0 || uid == ::geteuid();
+}
+
+/// Clients and their channels need more descriptors than a process is given at first.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 bool out_of_descriptors() {
   return errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
@@ -37,8 +49,6 @@ bool out_of_descriptors() {
 
 std::string_view hang_up_name(HangUp reason) {
   switch (reason) {
-    case HangUp::kNotAllowed:
-      return "not_allowed";
     case HangUp::kTooMany:
       return "too_many";
     case HangUp::kNoHello:
@@ -59,7 +69,7 @@ std::string_view hang_up_name(HangUp reason) {
 
 Result<std::unique_ptr<Server>> Server::create(EventLoop& loop, ConnectionHandler& handler,
                                                ServerOptions options) {
-  Result<Listener> listener = Listener::open(options.socket_path, options.socket_mode);
+  Result<Listener> listener = Listener::open(options.socket_path, options.access);
   if (!listener.ok()) return listener.error();
   std::unique_ptr<Server> server(
       new Server(loop, handler, std::move(options), std::move(listener.value())));
@@ -78,15 +88,16 @@ Server::Server(EventLoop& loop, ConnectionHandler& handler, ServerOptions option
 
 Server::~Server() {
   loop_.forget(listener_.fd());
-  if (accept_timer_ != 0) loop_.cancel_timer(accept_timer_);
+  loop_.cancel_timer(accept_timer_);
+  loop_.cancel_timer(report_timer_);
   for (auto& [id, client] : clients_) {
     loop_.forget(client.connection.fd());
     loop_.cancel_timer(client.timer);
-    loop_.cancel_timer(client.report_timer);
   }
 }
 
 Status Server::start() {
+  raise_descriptor_limit();
   spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   return loop_.watch(listener_.fd(), EPOLLIN, [this](std::uint32_t) { on_connectable(); });
 }
@@ -124,44 +135,51 @@ void Server::admit(UniqueFd socket) {
   socklen_t size = sizeof peer;
   if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0)
     return end_socket(std::move(socket));
-  const int fd = socket.get();
+  Connection connection(std::move(socket), EventLoop::now());
+  if (!take_share(peer.uid)) {
+    ++hang_ups_[static_cast<std::size_t>(HangUp::kTooMany)];
+    explain(connection, fmt::format("user {} has {} connections here, which is the most while the "
+                                    "daemon keeps some for others; end some",
+                                    peer.uid, connections_of(peer.uid)));
+    return;
+  }
   const ConnectionId id = ++last_id_;
-  const Status watched =
-      loop_.watch(fd, EPOLLIN, [this, id](std::uint32_t events) { on_event(id, events); });
-  if (!watched.ok()) return end_socket(std::move(socket));
-  const Instant now = EventLoop::now();
+  const Status watched = loop_.watch(connection.fd(), EPOLLIN,
+                                     [this, id](std::uint32_t events) { on_event(id, events); });
+  if (!watched.ok()) return give_share_back(peer.uid);
   Client& client =
-      clients_.try_emplace(id, Client{.connection = Connection(std::move(socket), now)})
-          .first->second;
+      clients_.try_emplace(id, Client{.connection = std::move(connection)}).first->second;
   client.peer.pid = peer.pid;
   client.peer.uid = peer.uid;
-  if (!is_allowed(peer.uid)) {
-    end(id, HangUp::kNotAllowed,
-        fmt::format("user {} may not use this daemon; add it to control.allow_uids", peer.uid));
-  } else if (clients_.size() > kMaxConnections) {
-    end(id, HangUp::kTooMany,
-        fmt::format("{} connections are open, which is the most", kMaxConnections));
-    if (clients_.size() > kMaxConnections + kMaxLingering) drop(id, false);
-  } else {
-    set_timer(client, now + kHelloWithin,
-              [this, id] { end(id, HangUp::kNoHello, "no hello came in time"); });
-  }
+  set_timer(client, EventLoop::now() + kHelloWithin,
+            [this, id] { end(id, HangUp::kNoHello, "no hello came in time"); });
 }
 
-bool Server::is_allowed(uid_t uid) const {
-  const auto& allowed = options_.allowed_uids;
-  return uid == 0 || uid == ::geteuid() ||
-         std::find(allowed.begin(), allowed.end(), uid) != allowed.end();
+std::size_t Server::connections_of(uid_t uid) const {
+  const auto share = shares_.find(uid);
+  return share == shares_.end() ? 0 : share->second;
+}
+
+bool Server::take_share(uid_t uid) {
+  const bool root = is_root(uid);
+  const std::size_t most =
+      root ? kMaxConnectionsOfRoot : kMaxConnectionsOfUsers - users_connections_;
+  if (connections_of(uid) >= most) return false;
+  if (!root) ++users_connections_;
+  ++shares_[uid];
+  return true;
+}
+
+void Server::give_share_back(uid_t uid) {
+  if (!is_root(uid)) --users_connections_;
+  const auto share = shares_.find(uid);
+  if (--share->second == 0) shares_.erase(share);
 }
 
 void Server::on_event(ConnectionId id, std::uint32_t events) {
   const auto found = clients_.find(id);
   if (found == clients_.end()) return;
   Client& client = found->second;
-  if (client.lingering) {
-    throw_away(id);
-    return;
-  }
   if ((events & EPOLLOUT) != 0) {
     client.connection.flush();
     update_watch(client);
@@ -174,7 +192,7 @@ void Server::on_event(ConnectionId id, std::uint32_t events) {
 void Server::read_from(ConnectionId id) {
   for (int i = 0; i < kMessagesPerTurn; ++i) {
     const auto found = clients_.find(id);
-    if (found == clients_.end() || found->second.lingering) return;
+    if (found == clients_.end()) return;
     Client& client = found->second;
     if (!client.connection.take_token(EventLoop::now())) {
       pause(id, client);
@@ -239,7 +257,7 @@ bool Server::on_hello(ConnectionId id, const protocol::ClientHello& hello) {
   loop_.cancel_timer(std::exchange(client.timer, 0));
   client.peer.role = hello.role;
   if (!send(id, protocol::DaemonHello{protocol::kSocketVersion, options_.node, options_.software,
-                                      options_.require}))
+                                      options_.access.require}))
     return false;
   client.opened = true;
   handler_.on_open(id, client.peer);
@@ -254,19 +272,6 @@ bool Server::role_may(const Client& client, const ClientMessage& message) const 
   return for_operators == (client.peer.role == protocol::Role::kOperator);
 }
 
-void Server::throw_away(ConnectionId id) {
-  Connection& connection = clients_.at(id).connection;
-  for (int i = 0; i < kMessagesPerTurn; ++i) {
-    std::size_t size = 0;
-    const Connection::Read read = connection.read(buffer_, size);
-    if (read == Connection::Read::kNothing) return;
-    const bool over = read == Connection::Read::kClosed || read == Connection::Read::kDescriptors;
-    if (!over) continue;
-    drop(id, false);
-    return;
-  }
-}
-
 void Server::pause(ConnectionId id, Client& client) {
   client.paused = true;
   update_watch(client);
@@ -279,9 +284,8 @@ void Server::pause(ConnectionId id, Client& client) {
 
 void Server::update_watch(const Client& client) {
   const std::uint32_t in = client.paused ? 0 : static_cast<std::uint32_t>(EPOLLIN);
-  const bool has_output = client.connection.has_output() && !client.lingering;
   loop_.change(client.connection.fd(),
-               in | (has_output ? static_cast<std::uint32_t>(EPOLLOUT) : 0));
+               in | (client.connection.has_output() ? static_cast<std::uint32_t>(EPOLLOUT) : 0));
 }
 
 void Server::set_timer(Client& client, Instant when, EventLoop::TimerHandler handler) {
@@ -295,7 +299,7 @@ void Server::set_timer(Client& client, Instant when, EventLoop::TimerHandler han
 bool Server::send(ConnectionId id, const protocol::DaemonMessage& message,
                   std::span<const int> fds) {
   const auto found = clients_.find(id);
-  if (found == clients_.end() || found->second.lingering) return false;
+  if (found == clients_.end()) return false;
   Client& client = found->second;
   switch (client.connection.send(protocol::encode(message), fds)) {
     case Connection::Write::kDone:
@@ -317,43 +321,44 @@ void Server::hang_up(ConnectionId connection, const std::string& reason) {
   end(connection, HangUp::kByHandler, reason);
 }
 
-void Server::end(ConnectionId id, HangUp reason, const std::string& text) {
-  const auto found = clients_.find(id);
-  if (found == clients_.end() || found->second.lingering) return;
-  Client& client = found->second;
-  ++hang_ups_[static_cast<std::size_t>(reason)];
-  if (!text.empty())
-    client.connection.send(
-        protocol::encode(protocol::DaemonMessage(protocol::SocketError{text, options_.require})),
-        {});
-  // Closing with unread messages would turn our explanation into a connection reset on the other
-  // side; so its end is read until it hangs up too.
-  ::shutdown(client.connection.fd(), SHUT_WR);
-  client.lingering = true;
-  client.paused = false;
-  update_watch(client);
-  set_timer(client, EventLoop::now() + kLingerFor, [this, id] { drop(id, false); });
-  client.report_timer = loop_.start_timer(EventLoop::now(), [this, id] {
-    const auto ended = clients_.find(id);
-    ended->second.report_timer = 0;
-    report_closed(ended->second, id, false);
-  });
+void Server::explain(Connection& connection, const std::string& text) const {
+  if (text.empty()) return;
+  // Where messages of his are unread, the client first hears of a reset, and then reads this.
+  connection.send(protocol::encode(protocol::DaemonMessage(
+                      protocol::SocketError{text, options_.access.require})),
+                  {});
 }
 
-void Server::report_closed(Client& client, ConnectionId id, bool clean) {
-  if (std::exchange(client.opened, false)) handler_.on_closed(id, clean);
+void Server::end(ConnectionId id, HangUp reason, const std::string& text) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return;
+  ++hang_ups_[static_cast<std::size_t>(reason)];
+  explain(found->second.connection, text);
+  if (!close(id)) return;
+  ended_.push_back(id);
+  if (report_timer_ == 0)
+    report_timer_ = loop_.start_timer(EventLoop::now(), [this] { report_ended(); });
+}
+
+void Server::report_ended() {
+  report_timer_ = 0;
+  for (const ConnectionId id : std::exchange(ended_, {})) handler_.on_closed(id, false);
 }
 
 void Server::drop(ConnectionId id, bool clean) {
-  const auto found = clients_.find(id);
-  if (found == clients_.end()) return;
   // Out of the table first: the handler may call us.
-  auto node = clients_.extract(found);
-  Client& client = node.mapped();
+  if (close(id)) handler_.on_closed(id, clean);
+}
+
+bool Server::close(ConnectionId id) {
+  const auto found = clients_.find(id);
+  if (found == clients_.end()) return false;
+  const auto node = clients_.extract(found);
+  const Client& client = node.mapped();
   loop_.forget(client.connection.fd());
   loop_.cancel_timer(client.timer);
-  loop_.cancel_timer(client.report_timer);
-  report_closed(client, id, clean);
+  give_share_back(client.peer.uid);
+  return client.opened;
 }
 
 }  // namespace gradplane::server

@@ -24,11 +24,15 @@ namespace gradplane::server {
 /// Names one connection of one Server; never used twice, so it serves as the rank's handle too.
 using ConnectionId = std::uint64_t;
 
-/// Every rank that the daemon may serve, and some operators.
-inline constexpr std::size_t kMaxConnections = kMaxJobs * kMaxLocalRanks + 64;
-/// For the first message after connecting, and for the last one to be taken before we hang up.
+/// Connections of one user: every rank that the daemon may serve, and some operators.
+inline constexpr std::size_t kMaxConnectionsOfUser = kMaxJobs * kMaxLocalRanks + 64;
+/// Of all users but root and our own together. One of them may have as many as are still free, so
+/// something is left for the next one whoever came before.
+inline constexpr std::size_t kMaxConnectionsOfUsers = 2 * kMaxConnectionsOfUser;
+/// Of root and our own user, beside those.
+inline constexpr std::size_t kMaxConnectionsOfRoot = kMaxConnectionsOfUser;
+/// For the first message after connecting.
 inline constexpr Duration kHelloWithin = Duration::seconds(5);
-inline constexpr Duration kLingerFor = Duration::seconds(1);
 
 struct PeerInfo {
   pid_t pid = 0;  // as the kernel says
@@ -38,8 +42,7 @@ struct PeerInfo {
 
 /// Why a connection was refused or ended by us. One counter for each.
 enum class HangUp : std::uint8_t {
-  kNotAllowed,  // its user may not
-  kTooMany,     // kMaxConnections are open, or no descriptor is left
+  kTooMany,     // its user has as many as he may, or no descriptor is left
   kNoHello,     // said nothing within kHelloWithin, or something else first
   kVersion,     // speaks another version
   kBadMessage,  // broke the protocol
@@ -64,16 +67,13 @@ class ConnectionHandler {
 
 struct ServerOptions {
   std::string socket_path;
-  mode_t socket_mode = 0666;
-  /// Besides root and our own user.
-  std::vector<uid_t> allowed_uids;
+  SocketAccess access;
   std::string node;
   std::string software;
-  /// Told to everybody, also to who is refused: ranks.require.
-  bool require = false;
 };
 
-/// The control socket: accepts, checks credentials and every message, keeps limits. Knows no jobs.
+/// The control socket: accepts, checks every message, keeps limits. Who may connect at all, the
+/// kernel decides. Knows no jobs.
 class Server {
  public:
   /// `loop` and `handler` must outlive the server.
@@ -104,11 +104,9 @@ class Server {
   struct Client {
     Connection connection;
     PeerInfo peer{};
-    bool opened = false;       // hello is done; the handler knows it and hears of its end
-    bool lingering = false;    // over; what it still sends is thrown away until it hangs up
-    bool paused = false;       // sent too fast; not read for a while
-    TimerId timer = 0;         // of the hello, the pause or the lingering, whichever there is
-    TimerId report_timer = 0;  // its end is told to the handler from the loop
+    bool opened = false;  // hello is done; the handler knows it and hears of its end
+    bool paused = false;  // sent too fast; not read for a while
+    TimerId timer = 0;    // of the hello or the pause, whichever there is
   };
   using Clients = std::map<ConnectionId, Client>;
 
@@ -117,7 +115,10 @@ class Server {
   void on_connectable();
   bool turn_away();
   void admit(UniqueFd socket);
-  bool is_allowed(uid_t uid) const;
+  std::size_t connections_of(uid_t uid) const;
+  /// One more connection of this user; false: he may have no more.
+  bool take_share(uid_t uid);
+  void give_share_back(uid_t uid);
 
   void on_event(ConnectionId id, std::uint32_t events);
   void read_from(ConnectionId id);
@@ -125,15 +126,17 @@ class Server {
   bool take_message(ConnectionId id, std::string_view text);
   bool on_hello(ConnectionId id, const protocol::ClientHello& hello);
   bool role_may(const Client& client, const protocol::ClientMessage& message) const;
-  void throw_away(ConnectionId id);
   void pause(ConnectionId id, Client& client);
   void update_watch(const Client& client);
   void set_timer(Client& client, Instant when, EventLoop::TimerHandler handler);
 
   /// Ends a connection from our side, with a word of explanation if its queue takes it.
   void end(ConnectionId id, HangUp reason, const std::string& text);
-  void report_closed(Client& client, ConnectionId id, bool clean);
+  void explain(Connection& connection, const std::string& text) const;
+  void report_ended();
   void drop(ConnectionId id, bool clean);
+  /// Takes it out of the table and closes it; whether the handler knows it.
+  bool close(ConnectionId id);
 
   EventLoop& loop_;
   ConnectionHandler& handler_;
@@ -142,6 +145,10 @@ class Server {
   TimerId accept_timer_ = 0;
   UniqueFd spare_;  // given up for a moment to turn somebody away when no descriptor is left
   Clients clients_;
+  std::map<uid_t, std::size_t> shares_;  // connections of each user that has some
+  std::size_t users_connections_ = 0;    // of all but root and our own
+  std::vector<ConnectionId> ended_;      // their end is told to the handler from the loop
+  TimerId report_timer_ = 0;
   ConnectionId last_id_ = 0;
   std::vector<char> buffer_;
   std::array<std::uint64_t, static_cast<std::size_t>(HangUp::kCount)> hang_ups_{};

@@ -102,10 +102,11 @@ Status Daemon::open_control() {
   session_ = std::make_unique<session::SessionManager>(session.value());
   server::ServerOptions options;
   options.socket_path = config_.control.socket;
-  options.allowed_uids.assign(config_.control.allow_uids.begin(), config_.control.allow_uids.end());
+  options.access = {.group = config_.control.group,
+                    .users = {config_.control.allow_uids.begin(), config_.control.allow_uids.end()},
+                    .require = config_.require};
   options.node = config_.self_node().name;
   options.software = software();
-  options.require = config_.require;
   auto server = server::Server::create(*loop_, *this, std::move(options));
   if (!server) return server.error();
   server_ = std::move(server.value());

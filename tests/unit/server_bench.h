@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -33,12 +34,14 @@ class TempFolder {
     path_ = name;
   }
   ~TempFolder() {
-    for (const char* file : {"/run/s.sock", "/run/s.sock.lock"}) ::unlink((path_ + file).c_str());
+    for (const char* file : {"/run/s.sock", "/run/s.sock.lock", "/run/s.sock.require"})
+      ::unlink((path_ + file).c_str());
     ::rmdir((path_ + "/run").c_str());
     ::rmdir(path_.c_str());
   }
   std::string socket() const { return path_ + "/run/s.sock"; }
-  std::string run() const { return path_ + "/run"; }
+  /// Others may look up what is in it.
+  void open_to_all() const { REQUIRE(::chmod(path_.c_str(), 0755) == 0); }
 
  private:
   std::string path_;
@@ -94,7 +97,9 @@ class Client {
     message.msg_iovlen = 1;
     message.msg_control = control;
     message.msg_controllen = sizeof control;
-    const ssize_t got = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
+    ssize_t got = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
+    // Once, when the server hung up before it had read everything.
+    if (got < 0 && errno == ECONNRESET) got = ::recvmsg(fd_.get(), &message, MSG_CMSG_CLOEXEC);
     if (got < 0) return errno == EAGAIN ? "?" : "reset";
     if (const cmsghdr* header = CMSG_FIRSTHDR(&message)) {
       const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);

@@ -112,12 +112,42 @@ void wait_until(const std::function<bool()>& done) {
   }
 }
 
+/// A server on a kernel that cannot refuse descriptors.
+ServerOptions older_kernel() {
+  ServerOptions options;
+  options.access.refuse_descriptors = false;
+  return options;
+}
+
+/// Whether the kernel can refuse them: Linux 6.16.
+bool kernel_refuses() {
+  const auto [one, other] = socket_pair();
+  const int off = 0;
+  return ::setsockopt(one.get(), SOL_SOCKET, 83, &off, sizeof off) == 0;
+}
+
 }  // namespace
+
+TEST_CASE("where the kernel can, it refuses descriptors that are passed to us") {
+  if (!kernel_refuses()) {
+    WARN("this kernel has no SO_PASSRIGHTS");
+    return;
+  }
+  Bench bench;
+  Client waiting(bench.folder.socket());
+  REQUIRE(waiting.connected);
+  CHECK(!send_with_descriptor(waiting.fd(), kStatus, 0));
+  CHECK(errno == EPERM);
+  Client accepted = bench.open(Role::kOperator);
+  CHECK(!send_with_descriptor(accepted.fd(), kStatus, 0));
+  CHECK(accepted.say(kStatus));
+  bench.until([&] { return bench.recorder.messages == 1; });
+}
 
 TEST_CASE("a client that passes a descriptor is hung up on, and nothing waits for its closing") {
   Lingering sockets;
   ipc::UniqueFd lingering = sockets.make();
-  Bench bench;
+  Bench bench(older_kernel());
   Client client = bench.open(Role::kOperator);
   SECTION("with a message that would be accepted") {
     REQUIRE(send_with_descriptor(client.fd(), kStatus, lingering.get()));
@@ -141,7 +171,7 @@ TEST_CASE("a client that passes a descriptor is hung up on, and nothing waits fo
 TEST_CASE("a server ends although clients that it has not accepted passed descriptors") {
   Lingering sockets;
   std::optional<Bench> bench;
-  bench.emplace();
+  bench.emplace(older_kernel());
   ipc::UniqueFd lingering = sockets.make();
   Client client(bench->folder.socket());
   REQUIRE(client.connected);
@@ -173,7 +203,7 @@ TEST_CASE("what a client has passed is closed at once, however long its sender l
 
 // The message with the descriptor comes while the server looks whether there is one.
 TEST_CASE("a descriptor is never received, whenever it comes") {
-  Bench bench;
+  Bench bench(older_kernel());
   ipc::UniqueFd ends[2];
   int raw[2];
   REQUIRE(::pipe2(raw, O_CLOEXEC) == 0);

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -13,9 +14,11 @@
 
 #include "control/server/listener.h"
 #include "tests/support/catch.h"
+#include "tests/support/other_user.h"
 
 using namespace gradplane;
 using namespace gradplane::server;
+using namespace gradplane::testing;
 
 namespace {
 
@@ -27,7 +30,7 @@ class TempFolder {
     path = name;
   }
   ~TempFolder() {
-    for (const char* file : {"/s", "/s.lock", "/run/s", "/run/s.lock"})
+    for (const char* file : {"/s", "/s.lock", "/run/s", "/run/s.lock", "/link"})
       ::unlink((path + file).c_str());
     ::rmdir((path + "/run").c_str());
     ::rmdir(path.c_str());
@@ -52,6 +55,31 @@ mode_t mode_of(const std::string& path) {
   return info.st_mode & 0777;
 }
 
+/// errno of the connect() of a user of one group, 0 when he gets in.
+int connect_as(uid_t uid, gid_t gid, const std::string& path) {
+  return OtherUser(uid, gid,
+                   [&] {
+                     const UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+                     sockaddr_un address{};
+                     address.sun_family = AF_UNIX;
+                     std::memcpy(address.sun_path, path.data(), path.size());
+                     auto* raw = reinterpret_cast<sockaddr*>(&address);
+                     return ::connect(fd.get(), raw, sizeof address) == 0 ? 0 : errno;
+                   })
+      .wait();
+}
+
+/// Why a listener cannot be opened there; empty when it can.
+std::string refusal(const std::string& path, const SocketAccess& access = {}) {
+  const auto listener = Listener::open(path, access);
+  if (!listener.ok()) UNSCOPED_INFO(listener.error().message);
+  return listener.ok() ? "" : listener.error().message;
+}
+
+bool says(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 bool exists(const std::string& path) {
   return ::access(path.c_str(), F_OK) == 0;
 }
@@ -63,10 +91,11 @@ TEST_CASE("the listener makes its folder and file with the rights that are asked
   const std::string path = folder.path + "/run/s";
   const mode_t previous = ::umask(077);
   {
-    const auto listener = Listener::open(path, 0660);
+    const auto listener = Listener::open(path, {});
     ::umask(previous);
     REQUIRE(listener.ok());
-    CHECK(mode_of(path) == 0660);
+    CHECK(mode_of(path) == 0600);
+    CHECK(mode_of(folder.path + "/run") == 0755);
     CHECK(exists(path));
   }
   CHECK(!exists(path));
@@ -77,9 +106,9 @@ TEST_CASE("a second daemon is told of the first, by pid") {
   const std::string path = folder.path + "/s";
   const std::string pid = "pid " + std::to_string(::getpid());
   SECTION("one like us") {
-    const auto first = Listener::open(path, 0600);
+    const auto first = Listener::open(path, {});
     REQUIRE(first.ok());
-    const auto second = Listener::open(path, 0600);
+    const auto second = Listener::open(path, {});
     REQUIRE(!second.ok());
     INFO(second.error().message);
     CHECK(second.error().message.find("another gradplaned is running on " + path) !=
@@ -89,7 +118,7 @@ TEST_CASE("a second daemon is told of the first, by pid") {
   }
   SECTION("one that holds no lock") {
     const UniqueFd foreign = foreign_listener(path);
-    const auto second = Listener::open(path, 0600);
+    const auto second = Listener::open(path, {});
     REQUIRE(!second.ok());
     CHECK(second.error().message.find(pid) != std::string::npos);
     CHECK(exists(path));
@@ -102,11 +131,11 @@ TEST_CASE("what a dead daemon left is replaced, anything else is left alone") {
   SECTION("a stale socket") {
     foreign_listener(path).reset();
     REQUIRE(exists(path));
-    CHECK(Listener::open(path, 0600).ok());
+    CHECK(Listener::open(path, {}).ok());
   }
   SECTION("a file") {
     UniqueFd(::open(path.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-    const auto listener = Listener::open(path, 0600);
+    const auto listener = Listener::open(path, {});
     REQUIRE(!listener.ok());
     CHECK(listener.error().message.find("is no socket") != std::string::npos);
     CHECK(exists(path));
@@ -114,21 +143,116 @@ TEST_CASE("what a dead daemon left is replaced, anything else is left alone") {
 }
 
 TEST_CASE("a path that cannot be is refused with what to do") {
-  const auto too_long = Listener::open("/tmp/" + std::string(108, 'x'), 0600);
+  const auto too_long = Listener::open("/tmp/" + std::string(108, 'x'), {});
   REQUIRE(!too_long.ok());
   CHECK(too_long.error().message.find("choose a shorter") != std::string::npos);
-  const auto no_parent = Listener::open("/nonexistent-gp/run/s", 0600);
+  const auto no_parent = Listener::open("/nonexistent-gp/run/s", {});
   REQUIRE(!no_parent.ok());
   CHECK(no_parent.error().message.find("cannot create the folder /nonexistent-gp/run") !=
         std::string::npos);
-  CHECK(!Listener::open("", 0600).ok());
+  CHECK(!Listener::open("", {}).ok());
 }
 
 TEST_CASE("the socket can be taken again after its daemon ended") {
   const TempFolder folder;
   const std::string path = folder.path + "/s";
-  std::optional<Result<Listener>> first(Listener::open(path, 0600));
+  std::optional<Result<Listener>> first(Listener::open(path, {}));
   REQUIRE(first->ok());
   first.reset();
-  CHECK(Listener::open(path, 0600).ok());
+  CHECK(Listener::open(path, {}).ok());
+}
+
+TEST_CASE("the kernel lets in whom the operator names, and nobody else") {
+  if (!can_change_user()) return;
+  const TempFolder folder;
+  REQUIRE(::chmod(folder.path.c_str(), 0755) == 0);
+  const std::string path = folder.path + "/s";
+  SECTION("nobody is named") {
+    const auto listener = Listener::open(path, {});
+    REQUIRE(listener.ok());
+    CHECK(connect_as(kStranger, kStranger, path) == EACCES);
+    CHECK(connect_as(0, 0, path) == 0);
+  }
+  SECTION("a user") {
+    const auto listener = Listener::open(path, {.users = {kStranger, 0, kStranger}});
+    REQUIRE(listener.ok());
+    CHECK(connect_as(kStranger, kStranger, path) == 0);
+    CHECK(connect_as(kOther, kStranger, path) == EACCES);
+    CHECK(connect_as(kOther, 0, path) == EACCES);
+  }
+  SECTION("a group") {
+    const auto listener = Listener::open(path, {.group = std::to_string(kOther)});
+    REQUIRE(listener.ok());
+    CHECK(mode_of(path) == 0660);
+    CHECK(connect_as(kStranger, kOther, path) == 0);
+    CHECK(connect_as(kStranger, kStranger, path) == EACCES);
+  }
+  SECTION("both") {
+    const auto listener = Listener::open(path, {.group = std::to_string(kOther), .users = {1000}});
+    REQUIRE(listener.ok());
+    CHECK(connect_as(kStranger, kOther, path) == 0);
+    CHECK(connect_as(1000, 1000, path) == 0);
+    CHECK(connect_as(kStranger, kStranger, path) == EACCES);
+  }
+}
+
+TEST_CASE("a group that is not there is named, with the command that makes it") {
+  const TempFolder folder;
+  CHECK(says(refusal(folder.path + "/s", {.group = "gp-no-such-group"}),
+             "no group gp-no-such-group; run: groupadd gp-no-such-group"));
+}
+
+TEST_CASE("whom the kernel refuses can see that he must not go on, while that is so") {
+  const TempFolder folder;
+  const std::string path = folder.path + "/s";
+  const std::string told = path + ".require";
+  {
+    const auto listener = Listener::open(path, {.require = true});
+    REQUIRE(listener.ok());
+    CHECK(mode_of(told) == 0644);
+  }
+  CHECK(!exists(told));
+  UniqueFd(::open(told.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600));  // a killed daemon's
+  const auto listener = Listener::open(path, {});
+  REQUIRE(listener.ok());
+  CHECK(!exists(told));
+}
+
+TEST_CASE("nobody serves from a folder that somebody else could change") {
+  if (!can_change_user()) return;
+  const TempFolder folder;
+  const std::string run = folder.path + "/run";
+  REQUIRE(::mkdir(run.c_str(), 0755) == 0);
+  SECTION("his own") {
+    REQUIRE(::chown(run.c_str(), kStranger, kStranger) == 0);
+    CHECK(says(refusal(run + "/s"), run + " belongs to user 65534"));
+  }
+  SECTION("below his own") {
+    REQUIRE(::chown(folder.path.c_str(), kStranger, kStranger) == 0);
+    CHECK(says(refusal(run + "/s"), folder.path + " belongs to user 65534"));
+  }
+  SECTION("one that is not made yet, below his own") {
+    REQUIRE(::rmdir(run.c_str()) == 0);
+    REQUIRE(::chown(folder.path.c_str(), kStranger, kStranger) == 0);
+    CHECK(says(refusal(run + "/s"), folder.path + " belongs to user 65534"));
+    CHECK(!exists(run));
+  }
+  SECTION("one that a group writes to") {
+    REQUIRE(::chmod(run.c_str(), 0775) == 0);
+    CHECK(says(refusal(run + "/s"), "run: chmod go-w " + run));
+  }
+  SECTION("one that all write to, each his own names") {
+    REQUIRE(::chmod(run.c_str(), 01777) == 0);
+    CHECK(says(refusal(run + "/s"), "choose a folder of the daemon's own below it"));
+  }
+  SECTION("behind his link, where all write") {
+    REQUIRE(::chmod(folder.path.c_str(), 01777) == 0);
+    const std::string link = folder.path + "/link";
+    REQUIRE(::symlink(run.c_str(), link.c_str()) == 0);
+    CHECK(refusal(link + "/s").empty());
+    REQUIRE(::lchown(link.c_str(), kStranger, kStranger) == 0);
+    CHECK(says(refusal(link + "/s"), link + " belongs to user 65534"));
+  }
+  CHECK(!exists(run + "/s"));
+  REQUIRE(::chown(folder.path.c_str(), 0, 0) == 0);
 }

@@ -105,7 +105,11 @@ bool daemon_requires(const char* socket_path, Duration bound) {
   if (socket_path == nullptr) return false;
   const Instant deadline = monotonic_now() + bound;
   ControlSocket control;
-  if (control.connect(socket_path, deadline)) return false;
+  if (const auto failure = control.connect(socket_path, deadline)) {
+    // The kernel refuses us, so a file has to say it.
+    const std::string told = socket_path + std::string(protocol::kRequireFileSuffix);
+    return failure.status == GP_REFUSED && ::access(told.c_str(), F_OK) == 0;
+  }
   Received received;
   protocol::DaemonHello daemon;
   if (!say_hello(control, deadline, daemon, received)) return daemon.require;

@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -28,7 +29,9 @@ Failure connect_failure(const std::string& path, int error) {
   const std::string what = "cannot reach gradplaned at " + path + ": " + errno_text(error);
   if (error == EACCES || error == EPERM) {
     return {GP_REFUSED,
-            what + "; run as root or as the daemon's user, or ask for control.allow_uids"};
+            what + "; user " + std::to_string(::geteuid()) +
+                " may not use this daemon: run as root or as the daemon's user, or ask its "
+                "operator to add you to its control.group or to control.allow_uids"};
   }
   return {GP_NO_DAEMON, what + "; start gradplaned on this host, or name its socket"};
 }
@@ -76,6 +79,8 @@ Failure ControlSocket::connect(const std::string& path, Instant deadline) {
 Failure ControlSocket::send(std::string_view text, Instant deadline) {
   while (::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno == EINTR) continue;
+    // It has hung up; what it said before waits to be received.
+    if (errno == EPIPE || errno == ECONNRESET) return {};
     if (errno != EAGAIN) {
       return {GP_BROKEN, "gradplaned closed the connection: " + errno_text(errno)};
     }
@@ -103,7 +108,9 @@ ControlSocket::Got ControlSocket::receive(Received& out) {
   ssize_t got = -1;
   do {
     got = ::recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
+    // A daemon that hangs up before it has read everything resets the connection, once; what it
+    // said before is still there.
+  } while (got < 0 && (errno == EINTR || errno == ECONNRESET));
   if (got < 0) return errno == EAGAIN ? Got::kNothing : Got::kEnd;
   out.descriptors = take_descriptors(header);
   // Nobody sends an empty message, so this is the end of the connection; and a message that
