@@ -105,7 +105,7 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("flows", s.flows);
   a("flows_omitted", s.flows_omitted);
   a("rounds_completed", s.rounds_completed);
-  a("bytes_reduced", s.payload_bytes_received);
+  a("bytes_reduced", s.payload_bytes_reduced);
   a("blocks_sent", s.blocks_sent);
   a("blocks_received", s.blocks_received);
   a("blocks_retransmitted", s.blocks_retransmitted);

@@ -162,10 +162,10 @@ void add_job_counters(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
       out.sample(count, {{"job_id", id_text(job)}, {"reason", reason}});
     }
   }
-  out.family("job_reduced_bytes", Type::kCounter, "Results delivered to ranks of this host.",
+  out.family("job_reduced_bytes", Type::kCounter, "Results of the rounds that were completed here.",
              "bytes");
   for (const JobStatus& job : jobs)
-    out.sample(job.payload_bytes_received, {{"job_id", id_text(job)}});
+    out.sample(job.payload_bytes_reduced, {{"job_id", id_text(job)}});
   out.family("job_drops", Type::kCounter, "Packets of the job that were refused, by reason.");
   for (const JobStatus& job : jobs) {
     for (const auto& [reason, count] : job.drops) {

@@ -102,7 +102,7 @@ class TextWriter {
     named("ranks", fmt::format("{} of {} joined", job.joined_count, job.world_size));
     if (job.missing_count > 0) named("missing", missing_text(job));
     named("rounds", fmt::format("{} completed, {} summed", job.rounds_completed,
-                                bytes_text(job.payload_bytes_received)));
+                                bytes_text(job.payload_bytes_reduced)));
     named("blocks", fmt::format("sent {}, received {}, retransmitted {} ({:.2f} %), lost {}, "
                                 "duplicate {}",
                                 job.blocks_sent, job.blocks_received, job.blocks_retransmitted,

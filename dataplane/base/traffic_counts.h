@@ -21,7 +21,8 @@ struct TrafficCounts {
   std::uint64_t grants_received = 0;
   std::uint64_t payload_bytes_sent = 0;
   std::uint64_t payload_bytes_received = 0;
-  std::uint64_t rounds_completed = 0;  // results of every block are here
+  std::uint64_t rounds_completed = 0;       // results of every block are here
+  std::uint64_t payload_bytes_reduced = 0;  // of those results, once for all ranks of the node
   std::uint64_t congestion_marks = 0;
   // Of rounds under loss bounds; the first five at their roots.
   std::uint64_t rounds_closed_early = 0;
@@ -50,6 +51,7 @@ inline constexpr std::array kTrafficCounts = {
     &TrafficCounts::payload_bytes_sent,
     &TrafficCounts::payload_bytes_received,
     &TrafficCounts::rounds_completed,
+    &TrafficCounts::payload_bytes_reduced,
     &TrafficCounts::congestion_marks,
     &TrafficCounts::rounds_closed_early,
     &TrafficCounts::rounds_closed_deadline,

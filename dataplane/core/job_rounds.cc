@@ -269,6 +269,8 @@ void Job::tell_if_done(Round& round) {
     round.bucket->put_down();
   }
   ++counters_.rounds_completed;
+  counters_.payload_bytes_reduced +=
+      std::size_t{round.geometry.elements} * element_bytes(round.geometry.type);
   for (std::size_t r = 0; r < config_.local_ranks.size(); ++r) {
     const bool queued = events_.push({.kind = Event::Kind::kRoundDone,
                                       .local_rank = static_cast<std::uint16_t>(r),

@@ -176,6 +176,7 @@ TEST_CASE("a snapshot says what happened and who is waited for") {
   CHECK(job.traffic.blocks_received == 5 * blocks);
   CHECK(job.traffic.blocks_sent == 5 * blocks);
   CHECK(job.traffic.payload_bytes_received == 5 * kElements * 4);
+  CHECK(job.traffic.payload_bytes_reduced == 5 * kElements * 4);
   CHECK(job.open_rounds == 1);
   CHECK(job.oldest_round == 5);
   CHECK(job.local_missing == 0);
@@ -189,6 +190,18 @@ TEST_CASE("a snapshot says what happened and who is waited for") {
   CHECK(at_root->busy_polls < at_root->polls);
   const auto at_leaf = cluster.host(1).snapshot(cluster.now());
   CHECK(at_leaf->jobs[0].open_rounds == 0);
+}
+
+TEST_CASE("what a node sums of its own ranks alone is counted too") {
+  EngineCluster cluster(1);
+  auto& job = cluster.host(0).add({.id = 9, .plan = star_of(1)});
+  REQUIRE(job.trainers[0].submit(0, kElements, 1));
+  cluster.turns(100);
+  const auto snapshot = cluster.host(0).snapshot(cluster.now());
+  REQUIRE(snapshot->job_count == 1);
+  CHECK(snapshot->jobs[0].traffic.rounds_completed == 1);
+  CHECK(snapshot->jobs[0].traffic.payload_bytes_received == 0);
+  CHECK(snapshot->jobs[0].traffic.payload_bytes_reduced == kElements * 4);
 }
 
 TEST_CASE("a datagram of a stranger, or to another port, is counted and dropped") {

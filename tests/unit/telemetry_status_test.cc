@@ -44,7 +44,7 @@ JobStatus full_job() {
                 .rounds_completed = 0}};
   job.ranks_omitted = 16;
   job.rounds_completed = 17;
-  job.payload_bytes_received = 18;
+  job.payload_bytes_reduced = 18;
   job.blocks_sent = 1000;
   job.blocks_received = 20;
   job.blocks_retransmitted = 10;
