@@ -263,11 +263,9 @@ void check_congestion(Draft& draft) {
 void check_grants(Draft& draft) {
   if (draft.failed.contains("grants.enabled") || draft.failed.contains("grants.policy")) return;
   const GrantsConfig& grants = draft.config.grants;
-  const bool by_weight =
-      grants.policy == GrantPolicy::kWeighted || grants.policy == GrantPolicy::kMltcp;
   if (!grants.enabled && is_set(draft, "grants.policy")) {
     draft.error("grants.policy", "means nothing without grants.enabled: true; remove it");
-  } else if (!by_weight && !grants.weights.empty()) {
+  } else if (!goes_by_weight(grants.policy) && !grants.weights.empty()) {
     draft.error("grants.weights",
                 "means nothing without grants.policy: weighted or mltcp; remove it");
   }

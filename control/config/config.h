@@ -52,6 +52,7 @@ std::string_view name_of(PlanKind kind);
 std::string_view name_of(LogLevel level);
 std::string_view name_of(Compensation compensation);
 std::string_view name_of(ControllerKind kind);
+std::string_view name_of(GrantPolicy policy);
 
 struct MemifConfig {
   std::string socket;

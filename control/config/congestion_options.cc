@@ -125,5 +125,8 @@ std::span<const Option> congestion_options() {
 std::string_view name_of(ControllerKind kind) {
   return kControllerNames[static_cast<std::size_t>(kind)];
 }
+std::string_view name_of(GrantPolicy policy) {
+  return kGrantPolicyNames[static_cast<std::size_t>(policy)];
+}
 
 }  // namespace gradplane::config

@@ -83,6 +83,8 @@ template <typename Archive>
 void fields(Archive& a, Of<JobFlows> auto& s) {
   a("id", s.id);
   a("label", s.label);
+  a("grant_policy", s.grant_policy);
+  a("grant_weight", s.grant_weight);
   a("flows", s.flows);
   a("flows_omitted", s.flows_omitted);
 }
@@ -102,6 +104,8 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("missing_count", s.missing_count);
   a("ranks", s.ranks);
   a("ranks_omitted", s.ranks_omitted);
+  a("grant_policy", s.grant_policy);
+  a("grant_weight", s.grant_weight);
   a("flows", s.flows);
   a("flows_omitted", s.flows_omitted);
   a("rounds_completed", s.rounds_completed);

@@ -11,6 +11,7 @@
 #include "control/telemetry/printable.h"
 #include "control/telemetry/quantity.h"
 #include "control/telemetry/table.h"
+#include "dataplane/base/grant_settings.h"
 
 namespace gradplane::telemetry {
 namespace {
@@ -97,6 +98,18 @@ std::string omitted_text(const JobStatus& job) {
                      job.flows_omitted);
 }
 
+/// How this node shares its own link among those that send to it; what it sends itself goes by what
+/// the peers say.
+std::string grants_text(const JobStatus& job) {
+  if (job.grant_policy.empty()) return {};
+  const std::string policy = ", grants " + printable(job.grant_policy);
+  bool by_weight = false;
+  for (std::size_t p = 0; p < kGrantPolicyNames.size(); ++p)
+    by_weight |=
+        job.grant_policy == kGrantPolicyNames[p] && goes_by_weight(static_cast<GrantPolicy>(p));
+  return by_weight ? fmt::format("{}, weight {}", policy, job.grant_weight) : policy;
+}
+
 bool has_flows(const JobStatus& job) {
   return !job.flows.empty() || job.flows_omitted > 0;
 }
@@ -108,7 +121,8 @@ std::string flows_text(const StatusReport& report) {
   for (const JobStatus& job : report.jobs) {
     if (!has_flows(job)) continue;
     if (!text.empty()) text += "\n";
-    text += fmt::format("job {:08x} {}\n", job.id, clipped(printable(job.label), kLabelColumns));
+    text += fmt::format("job {:08x} {}{}\n", job.id, clipped(printable(job.label), kLabelColumns),
+                        grants_text(job));
     if (!job.flows.empty()) text += table_of(job);
     text += omitted_text(job);
   }
@@ -120,7 +134,8 @@ std::string flows_json(const StatusReport& report) {
   std::vector<JobFlows> jobs;
   for (const JobStatus& job : report.jobs) {
     if (!has_flows(job)) continue;
-    jobs.push_back({job.id, job.label, job.flows, job.flows_omitted});
+    jobs.push_back(
+        {job.id, job.label, job.grant_policy, job.grant_weight, job.flows, job.flows_omitted});
   }
   return JsonWriter::text(jobs) + "\n";
 }

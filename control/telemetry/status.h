@@ -112,6 +112,8 @@ struct JobStatus : TrafficCounts {
   std::uint32_t missing_count = 0;
   std::vector<RankStatus> ranks;    // those that this daemon knows of
   std::uint32_t ranks_omitted = 0;  // known, but left out to keep the report short
+  std::string grant_policy;         // as in the configuration; empty: this node grants nothing
+  double grant_weight = 1;          // of this node's link; counts where the policy goes by weight
   std::vector<FlowStatus> flows;
   std::uint32_t flows_omitted = 0;
 
@@ -123,6 +125,8 @@ struct JobStatus : TrafficCounts {
 struct JobFlows {
   std::uint32_t id = 0;
   std::string label;
+  std::string grant_policy;
+  double grant_weight = 1;
   std::vector<FlowStatus> flows;
   std::uint32_t flows_omitted = 0;
 };

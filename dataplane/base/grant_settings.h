@@ -19,6 +19,10 @@ enum class GrantPolicy : std::uint8_t {
 };
 inline constexpr std::array<std::string_view, 4> kGrantPolicyNames = {"fair", "mltcp", "strict",
                                                                       "weighted"};
+/// Whether a job's weight counts.
+constexpr bool goes_by_weight(GrantPolicy policy) {
+  return policy == GrantPolicy::kWeighted || policy == GrantPolicy::kMltcp;
+}
 static_assert(kGrantPolicyNames.size() == static_cast<std::size_t>(GrantPolicy::kWeighted) + 1);
 
 /// Of a job, beside which another's counts.

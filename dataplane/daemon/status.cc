@@ -165,6 +165,10 @@ telemetry::JobStatus job_status(const session::JobView& view, const StatusSource
     const api::JobSnapshot& job = from.engine.jobs[j];
     if (job.job != view.job_id || job.epoch != view.epoch) continue;
     add_traffic(out, job.traffic);
+    if (from.config.grants.enabled) {
+      out.grant_policy = config::name_of(from.config.grants.policy);
+      out.grant_weight = config::weight_of(from.config, view.label);
+    }
     out.flows = flow_status(job, from.config);
     out.flows_omitted = job.flow_count - job.peer_count;
     if (out.reason.empty()) out.reason = waiting_text(job, from.config);

@@ -115,8 +115,9 @@ def run_until_open(c, count=100000):
 
 
 def flows_are_shown():
-    congestion = "congestion: {controller: cubic, mltcp: true}\n"
-    with lab() as made, Cluster(made, extra=congestion) as c:
+    extra = "congestion: {controller: cubic, mltcp: true}\n"
+    extra += "grants: {enabled: true, policy: weighted, weights: {'*': 2.5}}\n"
+    with lab() as made, Cluster(made, rate="200 Mbit/s", extra=extra) as c:
         run_until_open(c)
 
         def flow_of(name):
@@ -132,6 +133,7 @@ def flows_are_shown():
         expect({peer["node"] for peer in peers} == set(WORKERS), f"all peers: {peers}")
         text = c.tell("w1", "flows")
         expect("CONTROLLER" in text and "cubic" in text, text)
+        expect("grants weighted, weight 2.5" in text, f"the job's weight: {text}")
 
 
 def a_dead_rank_is_named():

@@ -52,6 +52,23 @@ TEST_CASE("flows are told with numbers, the limit and why") {
   }
 }
 
+TEST_CASE("flows say by which policy and with which weight this node grants its link to a job") {
+  StatusReport report = report_with({flow("window", "loss")});
+  CHECK(has(flows_text(report), "job 3fa81c02 train.py\n"));
+  report.jobs[0].grant_policy = "weighted";
+  report.jobs[0].grant_weight = 2.5;
+  CHECK(has(flows_text(report), "job 3fa81c02 train.py, grants weighted, weight 2.5\n"));
+  CHECK(has(flows_json(report), "\"grant_policy\":\"weighted\""));
+  CHECK(has(flows_json(report), "\"grant_weight\":2.5"));
+  // Where the policy does not ask for a weight, none is shown.
+  report.jobs[0].grant_policy = "fair";
+  CHECK(has(flows_text(report), "job 3fa81c02 train.py, grants fair\n"));
+  const Result<StatusReport> again = from_json(to_json(report));
+  REQUIRE(again.ok());
+  CHECK(again.value().jobs[0].grant_policy == "fair");
+  CHECK(again.value().jobs[0].grant_weight == 2.5);
+}
+
 TEST_CASE("a limit that is not the controller's has words of its own") {
   CHECK(has(flows_text(report_with({flow("application", "loss")})), "nothing is queued"));
   CHECK(has(flows_text(report_with({flow("peer", "loss")})), "does not answer"));

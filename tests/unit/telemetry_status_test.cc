@@ -43,6 +43,8 @@ JobStatus full_job() {
                 .pid = 0,
                 .rounds_completed = 0}};
   job.ranks_omitted = 16;
+  job.grant_policy = "weighted";
+  job.grant_weight = 3.5;
   job.rounds_completed = 17;
   job.payload_bytes_reduced = 18;
   job.blocks_sent = 1000;
