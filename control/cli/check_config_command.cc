@@ -28,7 +28,8 @@ std::string summary(const std::string& file, const config::Config& config) {
 int check_file(const std::string& file, const CheckConfigOptions& options) {
   const auto parsed =
       config::load_config(file, {.node_override = options.node, .host_name = {}, .any_node = true});
-  for (const config::ConfigError& error : parsed.errors) fmt::print(stderr, "{}\n", error.text());
+  for (const auto* found : {&parsed.errors, &parsed.warnings})
+    for (const config::ConfigError& entry : *found) fmt::print(stderr, "{}\n", entry.text());
   if (!parsed.ok()) return kExitFailure;
   return print(options.effective ? config::effective_yaml(parsed) : summary(file, *parsed.config));
 }

@@ -235,7 +235,7 @@ std::string port_key(const Draft& draft, std::size_t index, std::string_view pat
   return draft.mentions(own) ? own : std::string(path);
 }
 
-void Draft::error(const std::string& key, std::string reason) {
+ConfigError Draft::about(const std::string& key, std::string reason) const {
   ConfigError entry{file, 0, key, std::nullopt, std::move(reason)};
   if (const auto it = found.find(key); it != found.end()) {
     entry.line = it->second.line;
@@ -247,10 +247,19 @@ void Draft::error(const std::string& key, std::string reason) {
       if (line != section_lines.end()) entry.line = line->second;
     }
   }
+  return entry;
+}
+
+void Draft::error(const std::string& key, std::string reason) {
+  ConfigError entry = about(key, std::move(reason));
   // Two nodes may fail for one common value.
   if (std::find(errors.begin(), errors.end(), entry) == errors.end()) {
     errors.push_back(std::move(entry));
   }
+}
+
+void Draft::warn(const std::string& key, const std::string& reason) {
+  warnings.push_back(about(key, "warning: " + reason));
 }
 
 void collect(const Tree& document, Draft& draft) {

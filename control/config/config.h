@@ -192,7 +192,7 @@ CongestionSettings congestion_of(const Config& config, std::string_view job);
 /// The weight of a job of this name where the policy of grants asks for it.
 double weight_of(const Config& config, std::string_view job);
 
-/// One thing wrong with a file.
+/// One thing wrong with a file, or worth a warning.
 struct ConfigError {
   std::string file;
   std::size_t line = 0;  // from 1; 0: no line in particular
@@ -225,6 +225,7 @@ struct ParseOptions {
 struct [[nodiscard]] ParsedConfig {
   std::optional<Config> config;
   std::vector<ConfigError> errors;
+  std::vector<ConfigError> warnings;  // what is in force and probably not meant
   std::vector<Setting> settings;
 
   bool ok() const { return config.has_value(); }

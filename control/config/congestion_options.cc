@@ -86,9 +86,11 @@ constexpr Option kCongestionOptions[] = {
     {.path = "grants.enabled",
      .type = kBoolean,
      .default_text = "false",
-     .summary = "Whether the node that receives blocks grants its link to those who send, so that "
-                "nobody sends into a full queue and jobs share it. Else each sender keeps to an "
-                "even share of the link, whether the others use theirs or not.",
+     .summary =
+         "Whether the node that receives blocks grants its link to those who send, so that "
+         "nobody sends into a full queue and jobs share it. Else each sender keeps to an "
+         "even share of the link, whether the others use theirs or not. Set `port.link_rate` "
+         "with it: without, how much to grant is guessed from what gets lost.",
      .store = [](const Target& t, const Value& v) { t.config->grants.enabled = v.number != 0; }},
     {.path = "grants.policy",
      .type = kChoice,

@@ -35,11 +35,15 @@ struct Draft {
   Config config;
   NodeReferences references;
   std::vector<ConfigError> errors;
+  std::vector<ConfigError> warnings;
 
   bool has(const std::string& key) const { return found.contains(key); }
   bool mentions(const std::string& key) const { return has(key) || failed.contains(key); }
   /// Complains about a key with its line and value; about a missing one with its section's line.
   void error(const std::string& key, std::string reason);
+  /// The same for what is accepted, but probably not meant.
+  void warn(const std::string& key, const std::string& reason);
+  ConfigError about(const std::string& key, std::string reason) const;
 };
 
 /// "cluster.nodes[2]".

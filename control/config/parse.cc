@@ -170,6 +170,7 @@ ParsedConfig parse_config(std::string_view text, const std::string& file_name,
   std::stable_sort(draft.errors.begin(), draft.errors.end(),
                    [](const ConfigError& a, const ConfigError& b) { return a.line < b.line; });
   parsed.errors = std::move(draft.errors);
+  parsed.warnings = std::move(draft.warnings);
   if (parsed.errors.empty()) parsed.config = std::move(draft.config);
   return parsed;
 }

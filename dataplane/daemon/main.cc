@@ -30,7 +30,8 @@ int main(int argc, char** argv) {
   gradplane::config::ParseOptions options;
   options.node_override = node;
   auto parsed = gradplane::config::load_config(path, options);
-  for (const auto& error : parsed.errors) std::fprintf(stderr, "%s\n", error.text().c_str());
+  for (const auto* found : {&parsed.errors, &parsed.warnings})
+    for (const auto& entry : *found) std::fprintf(stderr, "%s\n", entry.text().c_str());
   if (!parsed.ok()) return kUsage;
   auto daemon = gradplane::daemon::Daemon::start(std::move(*parsed.config));
   if (!daemon) {

@@ -81,6 +81,12 @@ for file in configs/*.yaml; do
 done
 expect 0 "$gradplane" check-config --node w0 configs/star.yaml
 same "$out" "configs/star.yaml: ok: 5 nodes, star, blocks of 1408 B; here w0 with af_packet"
+same "$err" ""
+{ cat configs/star.yaml && echo 'grants: {enabled: true}'; } | sed '/link_rate/d' \
+  >"$work/guess.yaml"
+expect 0 "$gradplane" check-config "$work/guess.yaml"
+holds "$out" "$work/guess.yaml: ok: "
+holds "$err" "grants.enabled: value 'true': warning: node agg and 4 more have no port.link_rate"
 expect 1 "$gradplane" check-config --node nobody configs/star.yaml
 same "$err" "configs/star.yaml: --node: value 'nobody': no such node in cluster.nodes\
  (agg, w0, w1, w2, w3)"

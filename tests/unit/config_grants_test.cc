@@ -26,6 +26,27 @@ TEST_CASE("nobody grants, and jobs are alike, unless the file says otherwise") {
   CHECK(weight_of(*parsed.config, "train.py") == 1);
 }
 
+TEST_CASE("grants of links whose rate nobody told are warned of") {
+  const ParsedConfig none = with("grants: {enabled: true}\n");
+  REQUIRE(none.ok());
+  REQUIRE(none.warnings.size() == 1);
+  CHECK(none.warnings[0].text() ==
+        "f.yaml:14: grants.enabled: value 'true': warning: node a and 1 more have no "
+        "port.link_rate, so how much to grant is guessed from what gets lost; set port.link_rate "
+        "to the rate of each node's link");
+  std::string file(kBase);
+  const auto rate_for = [&](const std::string& node) {
+    const std::string at = "    - name: " + node + "\n";
+    file.replace(file.find(at), at.size(), at + "      port: {link_rate: 1 Gbit/s}\n");
+    return parse(file + "grants: {enabled: true}\n");
+  };
+  const ParsedConfig some = rate_for("a");
+  REQUIRE(some.warnings.size() == 1);
+  CHECK(some.warnings[0].text().find("node b has no port.link_rate") != std::string::npos);
+  CHECK(rate_for("b").warnings.empty());
+  CHECK(with("grants: {enabled: false}\n").warnings.empty());
+}
+
 TEST_CASE("every policy has a name in the file") {
   for (std::size_t p = 0; p < kGrantPolicyNames.size(); ++p) {
     const std::string name(kGrantPolicyNames[p]);
