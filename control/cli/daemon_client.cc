@@ -15,6 +15,7 @@
 #include <iterator>
 #include <utility>
 
+#include "control/protocol/server_identity.h"
 #include "control/protocol/socket_messages.h"
 
 namespace gradplane::cli {
@@ -70,6 +71,16 @@ Error unreachable(const std::string& path, int error_number) {
                            remedy(error_number))};
 }
 
+/// Why what listens on the socket must not be asked; empty when it may.
+std::string why_not_trusted(int fd, const std::string& path) {
+  const char* text = std::getenv(protocol::kDaemonUidVariable);
+  if (text == nullptr || *text == '\0') return protocol::why_not_trusted(fd, path, 0);
+  const auto named = protocol::parse_uid(text);
+  if (named) return protocol::why_not_trusted(fd, path, *named);
+  return fmt::format("{} is '{}'; expected the number of the daemon's user",
+                     protocol::kDaemonUidVariable, text);
+}
+
 Result<Descriptor> connect_to(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -86,6 +97,8 @@ Result<Descriptor> connect_to(const std::string& path) {
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return unreachable(path, errno);
   }
+  const std::string doubt = why_not_trusted(fd.get(), path);
+  if (!doubt.empty()) return Error{doubt};
   return fd;
 }
 

@@ -25,8 +25,9 @@ constexpr const char* kExitCodes =
     "Exit codes: 0 ok; 1 failure; 2 wrong usage. `run` exits as its command does, with 126 or 127\n"
     "when the command cannot be run or is not there, and with 3 when --verify finds that the\n"
     "command succeeded but nothing went through gradplane.\n"
-    "Environment: GRADPLANE_SOCKET (the daemon's socket), GRADPLANE_LIB_DIR (where\n"
-    "libgradplane_preload.so is), NO_COLOR.";
+    "Environment: GRADPLANE_SOCKET (the daemon's socket), GRADPLANE_DAEMON_UID (the daemon's user, "
+    "if\n"
+    "it is neither root nor you), GRADPLANE_LIB_DIR (where libgradplane_preload.so is), NO_COLOR.";
 
 class Program {
  public:

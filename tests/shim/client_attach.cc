@@ -81,7 +81,7 @@ TEST_CASE("without a daemon the text says where it was sought and what to do") {
   gp_session* session = nullptr;
   char error[512];
   SECTION("no socket file") {
-    const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0};
+    const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0, 0};
     CHECK(gp_attach(&options, &session, error, sizeof(error)) == GP_NO_DAEMON);
     CHECK(contains(error, "/nonexistent/gp.sock"));
     CHECK(contains(error, "start gradplaned"));
@@ -93,7 +93,7 @@ TEST_CASE("without a daemon the text says where it was sought and what to do") {
     CHECK(gp_attach(&options, &session, error, sizeof(error)) == GP_NO_DAEMON);
   }
   SECTION("a text that does not fit is cut") {
-    const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0};
+    const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0, 0};
     char small[8];
     CHECK(gp_attach(&options, &session, small, sizeof(small)) == GP_NO_DAEMON);
     CHECK(std::string(small) == "cannot ");
@@ -105,7 +105,7 @@ TEST_CASE("without a daemon the text says where it was sought and what to do") {
 TEST_CASE("arguments are checked before anybody is asked") {
   gp_session* session = nullptr;
   char error[512];
-  gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0};
+  gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0, 0};
   SECTION("no path") {
     options.socket_path = nullptr;
   }
@@ -284,7 +284,55 @@ TEST_CASE("the caller's errno is kept") {
   errno = 4321;
   gp_session* session = nullptr;
   char error[64];
-  const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0};
+  const gp_attach_options options{"/nonexistent/gp.sock", {}, 0, 1, nullptr, nullptr, 1000, 0, 0};
   gp_attach(&options, &session, error, sizeof(error));
   CHECK(errno == 4321);
+}
+
+TEST_CASE("an impostor is told nothing") {
+  if (::geteuid() != 0) return;  // only root can play two users
+  FakeDaemon daemon;
+  REQUIRE(daemon.belong_to(4711));
+  std::string heard = "nothing yet";
+  const auto listening = [&](ipc::UniqueFd connection) { heard = receive_text(connection.get()); };
+  SECTION("by a rank") {
+    const Attempt result = attempt(daemon, listening);
+    CHECK(heard.empty());
+    CHECK(result.status == GP_NO_DAEMON);
+    CHECK(result.session == nullptr);
+    INFO(result.error);
+    CHECK(contains(result.error, daemon.path()));
+    CHECK(contains(result.error, "uid 4711"));
+    CHECK(contains(result.error, "GRADPLANE_DAEMON_UID=4711"));
+  }
+  SECTION("by one that names another user") {
+    auto options = options_for(daemon);
+    options.daemon_uid = 4712;
+    CHECK(attempt(daemon, options, listening).status == GP_NO_DAEMON);
+    CHECK(heard.empty());
+  }
+  SECTION("and its word counts nothing") {
+    std::thread impostor([&] {
+      ipc::UniqueFd connection = daemon.accept();
+      send_text(connection.get(), R"({"type":"error","reason":"no","require":true})");
+      heard = receive_text(connection.get());
+    });
+    CHECK(gp_daemon_requires(daemon.path().c_str(), 0, 20000) == 0);
+    impostor.join();
+    CHECK(heard.empty());
+  }
+}
+
+TEST_CASE("a daemon of the user whom the rank names is trusted") {
+  if (::geteuid() != 0) return;  // only root can play two users
+  FakeDaemon daemon;
+  Peer peer;
+  REQUIRE(daemon.belong_to(4711));
+  auto options = options_for(daemon);
+  options.daemon_uid = 4711;
+  const Attempt result = attempt(
+      daemon, options, [&](ipc::UniqueFd connection) { let_in(std::move(connection), peer); });
+  INFO(result.error);
+  CHECK(result.status == GP_OK);
+  gp_detach(result.session, 1);
 }

@@ -22,6 +22,7 @@
 #include "dataplane/ipc/doorbell.h"
 #include "dataplane/ipc/ring.h"
 #include "tests/support/catch.h"
+#include "tests/support/listen_as.h"
 #include "trainer-shim/client/client.h"
 
 /// A daemon's side of the control socket and of one channel, played by the test. Its thread exists
@@ -55,6 +56,8 @@ class FakeDaemon {
     return ipc::UniqueFd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }
   void stop_listening() { listener_.reset(); }
+  /// From now on it is the server of another user.
+  bool belong_to(uid_t uid) const { return listen_as(uid, listener_.get()); }
 
  private:
   std::string folder_;
@@ -137,7 +140,7 @@ struct Attempt {
 };
 
 inline gp_attach_options options_for(const FakeDaemon& daemon) {
-  return {daemon.path().c_str(), {1, 2, 3}, 1, 2, "test", nullptr, 20000, 0};
+  return {daemon.path().c_str(), {1, 2, 3}, 1, 2, "test", nullptr, 20000, 0, 0};
 }
 
 inline Attempt attempt(FakeDaemon& daemon, const gp_attach_options& options,

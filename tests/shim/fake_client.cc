@@ -247,7 +247,7 @@ uint32_t gp_rounds_in_flight_max(const gp_session*) {
 int gp_require(const gp_session*) {
   return 0;
 }
-int gp_daemon_requires(const char*, uint32_t) {
+int gp_daemon_requires(const char*, uint32_t, uint32_t) {
   return 0;
 }
 void gp_describe_wait(gp_session*, char* text, size_t text_bytes) {

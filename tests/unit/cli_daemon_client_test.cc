@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/listen_as.h"
 
 using namespace gradplane;
 using namespace gradplane::cli;
@@ -53,6 +54,8 @@ class FakeDaemon {
   }
 
   std::string path() const { return folder_ + "/s"; }
+  /// From now on it is the server of another user.
+  bool belong_to(uid_t uid) const { return test::listen_as(uid, listener_); }
 
  private:
   std::string folder_;
@@ -173,4 +176,32 @@ TEST_CASE("rounds come page by page, after those that were seen") {
   CHECK(heard[1] == R"({"after":40,"epoch":2,"job":7,"last":2,"type":"rounds"})");
   CHECK(heard[2] == R"({"after":41,"epoch":2,"job":7,"last":2,"type":"rounds"})");
   CHECK(heard[3] == R"({"after":0,"epoch":0,"job":9,"last":2,"type":"rounds"})");
+}
+
+TEST_CASE("an operator asks nothing of another user's server, unless that user is named") {
+  if (geteuid() != 0) return;  // only root can play two users
+  unsetenv("GRADPLANE_DAEMON_UID");
+  std::string heard = "nothing yet";
+  {
+    const FakeDaemon impostor([&heard](int fd) { heard = hear(fd); });
+    REQUIRE(impostor.belong_to(4711));
+    const std::string error = error_of(impostor);
+    CHECK(holds(error, impostor.path()));
+    CHECK(holds(error, "uid 4711"));
+    CHECK(holds(error, "GRADPLANE_DAEMON_UID=4711"));
+  }
+  CHECK(heard.empty());
+  setenv("GRADPLANE_DAEMON_UID", "4711", 1);
+  {
+    const FakeDaemon named([&heard](int fd) { heard = hear(fd); });
+    REQUIRE(named.belong_to(4711));
+    error_of(named);
+  }
+  CHECK(holds(heard, R"("type":"hello")"));
+  setenv("GRADPLANE_DAEMON_UID", "grace", 1);
+  {
+    const FakeDaemon daemon([](int) {});
+    CHECK(holds(error_of(daemon), "GRADPLANE_DAEMON_UID is 'grace'"));
+  }
+  unsetenv("GRADPLANE_DAEMON_UID");
 }

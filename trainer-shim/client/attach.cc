@@ -3,12 +3,14 @@
 #include "trainer-shim/client/attach.h"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <utility>
 #include <variant>
 
+#include "control/protocol/server_identity.h"
 #include "control/protocol/socket_messages.h"
 #include "trainer-shim/client/clock.h"
 #include "trainer-shim/client/text.h"
@@ -101,14 +103,16 @@ Failure say_hello(ControlSocket& control, Instant deadline, protocol::DaemonHell
 
 }  // namespace
 
-bool daemon_requires(const char* socket_path, Duration bound) {
+bool daemon_requires(const char* socket_path, uid_t daemon_uid, Duration bound) {
   if (socket_path == nullptr) return false;
   const Instant deadline = monotonic_now() + bound;
   ControlSocket control;
-  if (const auto failure = control.connect(socket_path, deadline)) {
+  if (const auto failure = control.connect(socket_path, daemon_uid, deadline)) {
     // The kernel refuses us, so a file has to say it.
     const std::string told = socket_path + std::string(protocol::kRequireFileSuffix);
-    return failure.status == GP_REFUSED && ::access(told.c_str(), F_OK) == 0;
+    struct stat info {};
+    return failure.status == GP_REFUSED && ::lstat(told.c_str(), &info) == 0 &&
+           protocol::is_trusted(info.st_uid, daemon_uid);
   }
   Received received;
   protocol::DaemonHello daemon;
@@ -122,7 +126,9 @@ bool daemon_requires(const char* socket_path, Duration bound) {
 Failure attach(const gp_attach_options& options, Attachment& out) {
   if (auto failure = check(options)) return failure;
   const Instant deadline = monotonic_now() + Duration::ms(options.timeout_ms);
-  if (auto failure = out.control.connect(options.socket_path, deadline)) return failure;
+  if (auto failure = out.control.connect(options.socket_path, options.daemon_uid, deadline)) {
+    return failure;
+  }
 
   out.liveness_limit = Duration::ms(options.liveness_ms);
 

@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <sys/types.h>
+
 #include "dataplane/ipc/channel_view.h"
 #include "dataplane/ipc/unique_fd.h"
 #include "trainer-shim/client/control_socket.h"
@@ -20,8 +22,8 @@ struct Attachment {
 };
 
 /// Whether the daemon says that its ranks must not go on without it, also to who may not attach.
-/// False when none answers in time.
-bool daemon_requires(const char* socket_path, Duration bound);
+/// False when none that is trusted answers in time.
+bool daemon_requires(const char* socket_path, uid_t daemon_uid, Duration bound);
 
 /// Connects, presents the key, and checks everything that comes back. Bounded by the options.
 Failure attach(const gp_attach_options& options, Attachment& out);

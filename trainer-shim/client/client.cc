@@ -97,10 +97,10 @@ int gp_require(const gp_session* session) {
   return session != nullptr && session->session.require() ? 1 : 0;
 }
 
-int gp_daemon_requires(const char* socket_path, uint32_t timeout_ms) {
+int gp_daemon_requires(const char* socket_path, uint32_t daemon_uid, uint32_t timeout_ms) {
   return guarded(0, [&] {
     const bool requires_it =
-        gradplane::client::daemon_requires(socket_path, Duration::ms(timeout_ms));
+        gradplane::client::daemon_requires(socket_path, daemon_uid, Duration::ms(timeout_ms));
     return requires_it ? 1 : 0;
   });
 }

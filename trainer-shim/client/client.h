@@ -17,7 +17,7 @@ typedef struct gp_session gp_session;
 
 enum gp_status {
   GP_OK = 0,
-  GP_NO_DAEMON = 1,   // nobody listens on the socket, or it is not there
+  GP_NO_DAEMON = 1,   // nobody listens on the socket, or a user whom the rank does not trust
   GP_REFUSED = 2,     // the daemon said no; the error text says why
   GP_TIMEOUT = 3,     // the bound passed; the error text says for whom it waited
   GP_BROKEN = 4,      // the daemon is gone, stopped, or talks nonsense; detach
@@ -35,6 +35,7 @@ struct gp_attach_options {
   const char* run_id;    // of `gradplane run`; may be NULL
   uint32_t timeout_ms;   // for the daemon's answer
   uint32_t liveness_ms;  // a daemon that shows no life for so long is dead; 0: 5 s; at least 2 s
+  uint32_t daemon_uid;   // a daemon of this user is trusted, as are root's and the rank's own
 };
 
 struct gp_tensor {
@@ -68,8 +69,9 @@ uint32_t gp_rounds_in_flight_max(const gp_session* session);
 /// 1 when the daemon's operator forbids the trainer to go on without gradplane, else 0.
 int gp_require(const gp_session* session);
 
-/// The same of a daemon that nobody is attached to; 0 when none answers in time.
-int gp_daemon_requires(const char* socket_path, uint32_t timeout_ms);
+/// The same of a daemon that nobody is attached to; 0 when none answers in time. `daemon_uid` as in
+/// gp_attach_options.
+int gp_daemon_requires(const char* socket_path, uint32_t daemon_uid, uint32_t timeout_ms);
 
 /// Tells the daemon what lies in the rounds that are submitted with this bucket id, so that each
 /// tensor gets its loss bound. `bucket` is 1 to 4096 and stands for one table only: other contents

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "control/protocol/server_identity.h"
 #include "control/protocol/socket_messages.h"
 #include "trainer-shim/client/clock.h"
 
@@ -54,7 +55,7 @@ std::vector<ipc::UniqueFd> take_descriptors(msghdr& header) {
 
 }  // namespace
 
-Failure ControlSocket::connect(const std::string& path, Instant deadline) {
+Failure ControlSocket::connect(const std::string& path, uid_t daemon_uid, Instant deadline) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(address.sun_path)) {
@@ -73,6 +74,8 @@ Failure ControlSocket::connect(const std::string& path, Instant deadline) {
     }
     poll_for({}, kConnectPause);
   }
+  const std::string doubt = protocol::why_not_trusted(fd_.get(), path, daemon_uid);
+  if (!doubt.empty()) return {GP_NO_DAEMON, doubt};
   return {};
 }
 

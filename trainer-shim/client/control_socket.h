@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -23,8 +25,9 @@ struct Received {
 /// signal is raised. One thread at a time.
 class ControlSocket {
  public:
-  /// Connects to the socket file at `path`.
-  Failure connect(const std::string& path, Instant deadline);
+  /// Connects to the socket file at `path`. Fails unless root, the user of this process, or
+  /// `daemon_uid` serves there.
+  Failure connect(const std::string& path, uid_t daemon_uid, Instant deadline);
 
   /// Sends one message; waits for room until `deadline`.
   Failure send(std::string_view text, Instant deadline);

@@ -42,7 +42,7 @@ bool Carrier::daemon_in_sight(std::string& cause) {
 
 bool Carrier::daemon_requires() {
   const Environment& env = environment();
-  return gp_daemon_requires(env.socket_path.c_str(), env.attach_timeout_ms) != 0;
+  return gp_daemon_requires(env.socket_path.c_str(), env.daemon_uid, env.attach_timeout_ms) != 0;
 }
 
 bool Carrier::attach(const JobKey& job_key, std::string& cause) {
@@ -56,6 +56,7 @@ bool Carrier::attach(const JobKey& job_key, std::string& cause) {
   options.run_id = env.run_id.empty() ? nullptr : env.run_id.c_str();
   options.timeout_ms = attach_limit_ms_;
   options.liveness_ms = liveness_limit_ms_;
+  options.daemon_uid = env.daemon_uid;
   char error[kErrorBytes] = "";
   gp_session* session = nullptr;
   const int status = gp_attach(&options, &session, error, sizeof error);

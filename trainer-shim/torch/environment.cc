@@ -15,15 +15,18 @@ namespace gradplane::shim {
 namespace {
 
 constexpr std::uint32_t kMaxAttachTimeoutMs = 600000;
+/// One more means that no user is meant.
+constexpr std::uint32_t kMaxUid = UINT32_MAX - 1;
 constexpr std::string_view kPrefix = "GRADPLANE_";
 /// Of tests; they never reach a product's decision.
 constexpr std::string_view kTestPrefix = "GRADPLANE_TEST_";
-constexpr std::array<std::string_view, 10> kKnown = {
+constexpr std::array<std::string_view, 11> kKnown = {
     "GRADPLANE_ADAPTER_DIR", "GRADPLANE_ATTACH_TIMEOUT_MS",
-    "GRADPLANE_DISABLE",     "GRADPLANE_JOB",
-    "GRADPLANE_LIB_DIR",     "GRADPLANE_REPORT",
-    "GRADPLANE_REQUIRE",     "GRADPLANE_RUN_ID",
-    "GRADPLANE_SOCKET",      "GRADPLANE_VERBOSE"};
+    "GRADPLANE_DAEMON_UID",  "GRADPLANE_DISABLE",
+    "GRADPLANE_JOB",         "GRADPLANE_LIB_DIR",
+    "GRADPLANE_REPORT",      "GRADPLANE_REQUIRE",
+    "GRADPLANE_RUN_ID",      "GRADPLANE_SOCKET",
+    "GRADPLANE_VERBOSE"};
 
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);
@@ -35,11 +38,18 @@ bool is_on(const char* name) {
   return !value.empty() && value != "0";
 }
 
-bool parse_timeout(const std::string& text, std::uint32_t& out) {
+bool parse_number(const std::string& text, std::uint32_t most, std::uint32_t& out) {
   std::uint32_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return false;
-  if (value == 0 || value > kMaxAttachTimeoutMs) return false;
+  if (value > most) return false;
+  out = value;
+  return true;
+}
+
+bool parse_timeout(const std::string& text, std::uint32_t& out) {
+  std::uint32_t value = 0;
+  if (!parse_number(text, kMaxAttachTimeoutMs, value) || value == 0) return false;
   out = value;
   return true;
 }
@@ -79,6 +89,7 @@ Environment read() {
   e.label = text_of("GRADPLANE_JOB");
   if (e.label.empty()) e.label = process_label();
   parse_timeout(text_of("GRADPLANE_ATTACH_TIMEOUT_MS"), e.attach_timeout_ms);
+  parse_number(text_of("GRADPLANE_DAEMON_UID"), kMaxUid, e.daemon_uid);
   e.require = is_on("GRADPLANE_REQUIRE");
   e.verbose = is_on("GRADPLANE_VERBOSE");
   return e;
@@ -107,6 +118,13 @@ void warn_of_strange_variables() {
     std::fprintf(stderr,
                  "gradplane: GRADPLANE_ATTACH_TIMEOUT_MS is \"%s\"; expected 1 to %u; %u is used\n",
                  timeout.c_str(), kMaxAttachTimeoutMs, environment().attach_timeout_ms);
+  }
+  const std::string uid = text_of("GRADPLANE_DAEMON_UID");
+  if (!uid.empty() && !parse_number(uid, kMaxUid, ignored)) {
+    std::fprintf(stderr,
+                 "gradplane: GRADPLANE_DAEMON_UID is \"%s\"; expected the number of a user; no "
+                 "other daemon than root's and this user's is trusted\n",
+                 uid.c_str());
   }
 }
 

@@ -16,6 +16,8 @@ struct Environment {
   /// What this process is called in `gradplane status`.
   std::string label;
   std::uint32_t attach_timeout_ms = 10000;
+  /// A daemon of this user is trusted, as are root's and our own.
+  std::uint32_t daemon_uid = 0;
   bool require = false;
   bool verbose = false;
 };
