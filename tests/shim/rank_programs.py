@@ -9,6 +9,7 @@ import time
 
 import torch
 import torch.distributed as dist
+from fork_programs import own_group_after_fork, parents_group_after_fork  # noqa: F401
 from rank_basics import RANK, WORLD, bits, error_of, say, start
 from recovery_programs import daemon_returns, long_run  # noqa: F401
 from torch import nn

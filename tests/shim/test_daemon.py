@@ -178,6 +178,15 @@ def test_the_operator_forbids_a_fallback():
                "every operation of every rank fails and says why", outcomes)
 
 
+def test_the_operator_forbids_a_fallback_to_forked_ranks():
+    with Daemon("ranks: {require: true}\n") as daemon:
+        outcomes, found = run(daemon.socket, "parents_group_after_fork", 2)
+        for outcome, report in zip(outcomes, found):
+            expect("made before fork()" in outcome.said["error"]
+                   and "ranks.require" in outcome.said["error"], "the child's fails", outcomes)
+            expect(report["carried_ops"] == 2, str(report), outcomes)
+
+
 def test_a_refused_rank_heeds_the_operator():
     # The daemon takes no rank of another user, and its operator forbids to go on without it.
     with Daemon("ranks: {require: true}\n") as daemon:

@@ -15,6 +15,7 @@
 
 #include "trainer-shim/preload/adapter_abi.h"
 #include "trainer-shim/torch/bucket_names.h"
+#include "trainer-shim/torch/completer.h"
 #include "trainer-shim/torch/counters.h"
 #include "trainer-shim/torch/element_types.h"
 #include "trainer-shim/torch/environment.h"
@@ -25,13 +26,9 @@ namespace gradplane::shim {
 namespace {
 
 Originals original_functions;
-/// Set in a child of fork(): its parent's sessions are not its own, and the threads are gone.
-std::atomic<bool> is_forked_child{false};
-
-BucketNames& bucket_names() {
-  static auto* names = new BucketNames;  // outlives static destruction
-  return *names;
-}
+/// False in a child of fork() that has made no group: a report would overwrite its parent's.
+std::atomic<bool> reports_at_exit{true};
+BucketNames* bucket_names = new BucketNames;  // outlives static destruction
 
 /// Names protected members of a group; a group is never one of these.
 struct Access : Group {
@@ -58,7 +55,8 @@ bool all_ranks_ok(Group* group, bool ok) {
 }
 
 GroupEntry refused(std::string why) {
-  return {nullptr, std::move(why), environment().require || Carrier::daemon_requires()};
+  return {nullptr, std::move(why), environment().require || Carrier::daemon_requires(),
+          PassReason::kPeers};
 }
 
 /// The session of a group whose ranks all have the shim; or why it has none.
@@ -75,17 +73,18 @@ GroupEntry open_session(Group* group, const StorePtr& store, int rank, int size,
     trouble = std::string("the side group failed: ") + e.what();
     session.reset();
   }
-  if (all_ranks_ok(group, session != nullptr)) return {session, "", false};
+  if (all_ranks_ok(group, session != nullptr)) return {session, "", false, PassReason::kPeers};
   if (session) session->shut_down(0);
   return refused(trouble);
 }
 
 void group_constructor(Group* self, const StorePtr& store, int rank, int size,
                        GroupOptions& options) {
-  if (size < 2 || SideGroup::connecting() || is_forked_child) {
+  if (size < 2 || SideGroup::connecting()) {
     originals().group_constructor(self, store, rank, size, options);
     return;
   }
+  reports_at_exit = true;
   const GroupOptions kept_options = options;  // the constructor moves its argument away
   SideGroup::say_hello(*store, rank);
   originals().group_constructor(self, store, rank, size, options);
@@ -100,12 +99,12 @@ void group_constructor(Group* self, const StorePtr& store, int rank, int size,
 }
 
 void group_destructor(Group* self) {
-  if (!is_forked_child) groups().remove(self);
+  groups().remove(self);
   originals().group_destructor(self);
 }
 
 void group_deleting_destructor(Group* self) {
-  if (!is_forked_child) groups().remove(self);
+  groups().remove(self);
   originals().group_deleting_destructor(self);
 }
 
@@ -127,10 +126,6 @@ std::optional<PassReason> why_passed(const Tensors& tensors,
 }
 
 WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& options) {
-  if (is_forked_child) {
-    count_pass(PassReason::kForked);
-    return originals().allreduce(self, tensors, options);
-  }
   const GroupEntry entry = groups().find(self);
   if (!entry.session && entry.refusal.empty()) return originals().allreduce(self, tensors, options);
   if (const auto reason = why_passed(tensors, options)) {
@@ -144,13 +139,13 @@ WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& o
           "; to go on over Gloo is forbidden (ranks.require or GRADPLANE_REQUIRE)");
     }
     announce_fallback(entry.refusal);
-    count_pass(PassReason::kPeers);
+    count_pass(entry.reason);
     return originals().allreduce(self, tensors, options);
   }
   std::shared_ptr<const BucketLayout> layout;
   if (GradientMark::matches(tensors[0])) {
     const GradientMark& mark = GradientMark::current();
-    layout = bucket_names().layout(mark.reducer, *mark.bucket);
+    layout = bucket_names->layout(mark.reducer, *mark.bucket);
   }
   return entry.session->enqueue(tensors, *element_type_of(tensors[0].scalar_type()),
                                 std::move(layout));
@@ -189,7 +184,7 @@ class ShownInProgress {
 
 /// Gloo's barrier waits for the works that its group has in progress when it is called.
 WorkPtr barrier(Group* self, const c10d::BarrierOptions& options) {
-  const auto session = is_forked_child ? nullptr : groups().find(self).session;
+  const auto session = groups().find(self).session;
   if (!session) return originals().barrier(self, options);
   const ShownInProgress shown(self, session->unfinished());
   return originals().barrier(self, options);
@@ -199,19 +194,19 @@ void reducer_constructor(void* self, Tensors& parameters, void* bucket_indices, 
                          c10::intrusive_ptr<c10d::ProcessGroup>& group, void* expect_sparse,
                          std::int64_t bucket_bytes, bool find_unused, bool as_bucket_view,
                          ParameterNames& names, std::int64_t first_bucket_bytes) {
-  bucket_names().add(self, parameters, names);  // before the original moves them away
+  bucket_names->add(self, parameters, names);  // before the original moves them away
   try {
     originals().reducer_constructor(self, parameters, bucket_indices, size_limits, group,
                                     expect_sparse, bucket_bytes, find_unused, as_bucket_view, names,
                                     first_bucket_bytes);
   } catch (...) {
-    bucket_names().remove(self);
+    bucket_names->remove(self);
     throw;
   }
 }
 
 void reducer_destructor(void* self) {
-  bucket_names().remove(self);
+  bucket_names->remove(self);
   originals().reducer_destructor(self);
 }
 
@@ -224,8 +219,20 @@ FuturePtr run_comm_hook(void* self, c10d::GradBucket& bucket) {
   return originals().run_comm_hook(self, bucket);
 }
 
+/// In a child of fork(). It has one thread, and nothing of ours that another one may have locked or
+/// waited for; groups that it makes itself are carried like any other.
+void begin_anew_in_child() {
+  groups().unlock_after_fork();
+  groups().disown_all();
+  bucket_names = new BucketNames;
+  forget_counters_after_fork();
+  forget_completer_after_fork();
+  forget_environment_after_fork();
+  reports_at_exit = false;
+}
+
 void at_exit() {
-  if (is_forked_child) return;
+  if (!reports_at_exit) return;
   groups().end_all();
   write_report();
 }
@@ -277,10 +284,7 @@ int attach(void* const from[GP_HOOK_COUNT], void* replacements[GP_HOOK_COUNT], c
   take_originals(from);
   warn_of_strange_variables();
   pthread_atfork([] { groups().lock_for_fork(); }, [] { groups().unlock_after_fork(); },
-                 [] {
-                   groups().unlock_after_fork();
-                   if (!is_forked_child.exchange(true)) groups().abandon_all();
-                 });
+                 begin_anew_in_child);
   std::atexit(at_exit);
   give_replacements(replacements);
   return 0;

@@ -75,11 +75,16 @@ class Completer {
   int thread_count_ = 0;
 };
 
+Completer* completer = new Completer;  // its threads outlive static destruction
+
 }  // namespace
 
 void complete_soon(std::function<void()> task) {
-  static auto* completer = new Completer;  // its threads outlive static destruction
   completer->add(std::move(task));
+}
+
+void forget_completer_after_fork() {
+  completer = new Completer;
 }
 
 }  // namespace gradplane::shim

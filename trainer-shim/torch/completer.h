@@ -12,6 +12,9 @@ namespace gradplane::shim {
 /// needed, up to kMaxCompleterThreads. Any thread.
 void complete_soon(std::function<void()> task);
 
+/// In a child of fork(), which has none of the threads.
+void forget_completer_after_fork();
+
 inline constexpr int kMaxCompleterThreads = 32;
 
 }  // namespace gradplane::shim

@@ -15,11 +15,14 @@
 namespace gradplane::shim {
 namespace {
 
-std::mutex cause_mutex;
-std::string& fallback_cause() {
-  static auto* cause = new std::string;  // outlives static destruction
-  return *cause;
-}
+struct FallbackCause {
+  std::mutex mutex;
+  std::string text;
+};
+
+// These outlive static destruction.
+Counters* own_counters = new Counters;
+FallbackCause* fallback_cause = new FallbackCause;
 
 std::string json_text(std::string_view text) {
   std::string out = "\"";
@@ -70,8 +73,12 @@ std::string_view pass_reason_name(PassReason reason) {
 }
 
 Counters& counters() {
-  static auto* instance = new Counters;  // outlives static destruction
-  return *instance;
+  return *own_counters;
+}
+
+void forget_counters_after_fork() {
+  own_counters = new Counters;
+  fallback_cause = new FallbackCause;
 }
 
 void count_pass(PassReason reason) {
@@ -80,9 +87,9 @@ void count_pass(PassReason reason) {
 
 void announce_fallback(const std::string& cause) {
   {
-    const std::lock_guard lock(cause_mutex);
-    if (!fallback_cause().empty()) return;
-    fallback_cause() = cause;
+    const std::lock_guard lock(fallback_cause->mutex);
+    if (!fallback_cause->text.empty()) return;
+    fallback_cause->text = cause;
   }
   std::fprintf(stderr, "gradplane: %s; all_reduce goes through Gloo\n", cause.c_str());
 }
@@ -120,8 +127,8 @@ std::string counters_json() {
            std::to_string(value);
     separator = ", ";
   }
-  const std::lock_guard lock(cause_mutex);
-  return out + "}, \"fallback_cause\": " + json_text(fallback_cause()) + "}";
+  const std::lock_guard lock(fallback_cause->mutex);
+  return out + "}, \"fallback_cause\": " + json_text(fallback_cause->text) + "}";
 }
 
 void write_report() {

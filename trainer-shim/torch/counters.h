@@ -48,6 +48,9 @@ struct Counters {
 
 Counters& counters();
 
+/// In a child of fork(): it has done nothing yet, and announced nothing.
+void forget_counters_after_fork();
+
 /// Counts one operation that went to the original function.
 void count_pass(PassReason reason);
 

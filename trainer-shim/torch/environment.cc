@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -95,11 +96,21 @@ Environment read() {
   return e;
 }
 
+std::atomic<const Environment*> current_environment{nullptr};  // outlives static destruction
+
 }  // namespace
 
 const Environment& environment() {
-  static const Environment* e = new Environment(read());  // outlives static destruction
-  return *e;
+  const Environment* known = current_environment;
+  if (known) return *known;
+  const auto* fresh = new Environment(read());
+  if (current_environment.compare_exchange_strong(known, fresh)) return *fresh;
+  delete fresh;  // another thread came first
+  return *known;
+}
+
+void forget_environment_after_fork() {
+  current_environment = nullptr;
 }
 
 void warn_of_strange_variables() {

@@ -7,7 +7,7 @@
 
 namespace gradplane::shim {
 
-/// What GRADPLANE_* variables say. Read once, when the adapter is attached.
+/// What GRADPLANE_* variables say. Read once in a process.
 struct Environment {
   std::string socket_path = "/run/gradplane/gradplaned.sock";
   std::string run_id;
@@ -24,6 +24,9 @@ struct Environment {
 
 /// The environment of this process. Any thread.
 const Environment& environment();
+
+/// In a child of fork(): its rank, its process id and what it sets are others than its parent's.
+void forget_environment_after_fork();
 
 /// Warns on stderr, once each, of variables that start with GRADPLANE_ and mean nothing here, and
 /// of values that cannot be used.

@@ -45,8 +45,9 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// it.
   void shut_down(std::int64_t limit_ms);
 
-  /// In a child after fork(), where the progress thread does not exist.
+  /// These in a child after fork() alone, where the progress thread does not exist.
   void abandon() { carrier_.abandon(); }
+  bool required() const { return carrier_.required(); }
 
  private:
   enum class Mode { kUndecided, kCarried, kFallenBack, kBroken };

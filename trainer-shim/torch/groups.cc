@@ -55,9 +55,17 @@ void Groups::end_all() {
   }
 }
 
-void Groups::abandon_all() {
+void Groups::disown_all() {
   for (auto& [group, entry] : groups_) {
-    if (entry.session) entry.session->abandon();
+    if (!entry.session) continue;
+    entry.session->abandon();
+    const bool required = entry.session->required();
+    // Its locks may be held by threads that this process has not got.
+    new std::shared_ptr<GroupSession>(std::move(entry.session));
+    entry = {nullptr,
+             "this process group was made before fork(), by the parent of this process; make a "
+             "new one in the child",
+             required, PassReason::kForked};
   }
 }
 

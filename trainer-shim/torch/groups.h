@@ -7,15 +7,17 @@
 #include <string>
 #include <unordered_map>
 
+#include "trainer-shim/torch/counters.h"
 #include "trainer-shim/torch/group_session.h"
 
 namespace gradplane::shim {
 
 /// What the shim knows of one process group of the trainer.
 struct GroupEntry {
-  std::shared_ptr<GroupSession> session;  // empty: this group is never carried
-  std::string refusal;                    // why not
-  bool required = false;                  // then its all_reduce must fail, and not go to Gloo
+  std::shared_ptr<GroupSession> session;   // empty: this group is never carried
+  std::string refusal;                     // why not
+  bool required = false;                   // then its all_reduce must fail, and not go to Gloo
+  PassReason reason = PassReason::kPeers;  // under which its all_reduces are counted otherwise
 };
 
 /// The process groups of this process, by address. Any thread.
@@ -34,8 +36,9 @@ class Groups {
   void lock_for_fork() { mutex_.lock(); }
   void unlock_after_fork() { mutex_.unlock(); }
 
-  /// In the child: forgets the daemon's sessions.
-  void abandon_all();
+  /// In the child: forgets the daemon's sessions. The groups stay what they are without gradplane
+  /// in a child, and have no threads; where gradplane is required, their all_reduces fail.
+  void disown_all();
 
  private:
   std::mutex mutex_;

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Programs whose children use torch.distributed after fork()."""
+
+import os
+
+import torch
+import torch.distributed as dist
+from rank_basics import RANK, WORLD, error_of, say, start
+
+
+def wait_for_child(pid):
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def own_group_after_fork():
+    """The parent warms a group up and destroys it. Its child is the rank of another job."""
+    start()
+    dist.all_reduce(torch.ones(10))
+    dist.destroy_process_group()
+    pid = os.fork()
+    if pid != 0:
+        wait_for_child(pid)
+        return
+    os.environ["RANK"] = str(100 + RANK)  # of its report
+    dist.init_process_group("gloo", rank=RANK, world_size=WORLD,
+                            init_method="file://" + os.environ["GP_TEST_RENDEZVOUS"])
+    for i in range(5):
+        t = torch.full((1000,), float(i))
+        dist.all_reduce(t)
+        assert torch.equal(t, torch.full((1000,), float(i * WORLD))), t
+    works = [dist.all_reduce(torch.ones(20), async_op=True) for _ in range(4)]
+    futures = [work.get_future().then(lambda f: f.value()[0] + 1) for work in works]
+    values = [float(future.wait()[0]) for future in futures]
+    dist.destroy_process_group()
+    say(values=values)
+
+
+def parents_group_after_fork():
+    """A child uses the group of its parent, whose threads it has not got; so it does not wait."""
+    start()
+    dist.all_reduce(torch.ones(10))
+    pid = os.fork()
+    if pid == 0:
+        say(error=error_of(lambda: dist.all_reduce(torch.ones(10), async_op=True)))
+        os._exit(0)
+    wait_for_child(pid)
+    t = torch.ones(10)
+    dist.all_reduce(t)
+    say(value=float(t[0]))
