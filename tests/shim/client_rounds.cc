@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <string>
 #include <thread>
 
@@ -189,6 +190,28 @@ TEST_CASE("a daemon that goes away is noticed; what it completed before is kept"
   CHECK(gp_poll(rank.session, &completion) == -GP_BROKEN);
   CHECK(gp_wait(rank.session, 1000) == GP_BROKEN);
   CHECK(gp_register_bucket(rank.session, 1, 1, nullptr, 0) == GP_BROKEN);
+}
+
+TEST_CASE("who has left submits no more, and still gets what the daemon completes") {
+  AttachedRank rank;
+  REQUIRE(rank.submit(0) == GP_OK);
+  REQUIRE(rank.submit(1) == GP_OK);
+  REQUIRE(rank.peer.complete(0));
+  gp_leave(rank.session);
+  CHECK(receive_text(rank.peer.connection.get()) == protocol::encode(protocol::Detach{false}));
+  CHECK(receive_text(rank.peer.connection.get()).empty());  // the end of the connection
+  CHECK(rank.submit(2) == GP_BROKEN);
+  CHECK(gp_wait(rank.session, 1000) == GP_BROKEN);
+  std::memset(rank.peer.channel.slot(1).data(), 7, 8);
+  REQUIRE(rank.peer.complete(1));
+  gp_completion completion{};
+  CHECK(gp_poll(rank.session, &completion) == 1);
+  CHECK(gp_poll(rank.session, &completion) == 1);
+  CHECK(completion.round == 1);
+  CHECK(static_cast<const char*>(gp_round_memory(rank.session, 1))[7] == 7);
+  CHECK(gp_poll(rank.session, &completion) == -GP_BROKEN);
+  gp_leave(rank.session);  // once more does nothing
+  gp_leave(nullptr);
 }
 
 TEST_CASE("a daemon whose beat stands still is given up") {
