@@ -5,6 +5,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,8 @@ RUN = f"gt{os.getpid() % 100000}"
 PYTHON = "/usr/bin/python3"
 TRAIN = ROOT / "scripts/demo.d/train.py"
 TRAIN_SECONDS = 150
+EPOCHS_UNTIL_STOPPED = 1000
+RETURN_SECONDS = 60
 
 
 def lab():
@@ -61,6 +64,10 @@ class Training:
 
     def errors(self, rank):
         return self.err(rank).read_text(errors="replace")
+
+    def carried_from(self, rank):
+        """The operations from which on the rank was carried, as GRADPLANE_VERBOSE tells."""
+        return [int(n) for n in re.findall(r"carried from operation (\d+)", self.errors(rank))]
 
     def report(self, rank):
         return json.loads((self._c.folder / f"report{rank}.json").read_text())
@@ -143,6 +150,32 @@ def a_dead_worker_daemon_stops_nobody():
     training_goes_on("w2")
 
 
+def a_daemon_that_is_started_again_is_used_again():
+    """Killed, and started again when the ranks have noticed, as an operator would."""
+    with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
+        training = Training(c, EPOCHS_UNTIL_STOPPED, environment={"GRADPLANE_VERBOSE": "1"})
+        wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
+        c.daemons["w2"].kill()
+        c.daemons["w2"].wait()
+        for rank in range(len(WORKERS)):
+            wait_until(lambda rank=rank: "goes through Gloo" in training.errors(rank),
+                       f"rank {rank} to fall back")  # fmt: skip
+        c.start("w2")
+        c.wait_ready("w2")
+        for rank in range(len(WORKERS)):
+            wait_until(lambda rank=rank: len(training.carried_from(rank)) == 2,
+                       f"rank {rank} to be carried again", RETURN_SECONDS)  # fmt: skip
+
+        def rounds_completed():
+            jobs = (c.status("agg") or {"jobs": []})["jobs"]
+            return jobs[-1]["rounds_completed"] if jobs else 0
+
+        wait_until(lambda: rounds_completed() > 20, "the aggregator to sum rounds again")
+        again = training.carried_from(0)
+        expect(again == training.carried_from(1), f"from one operation on: {again}")
+        expect(again[1] > again[0], f"later than at first: {again}")
+
+
 def require_forbids_the_fallback():
     with lab() as made, Cluster(made) as c:
         c.daemons["w2"].kill()
@@ -178,6 +211,7 @@ if __name__ == "__main__":
                 a_dead_aggregator_stops_nobody,
                 a_dead_worker_daemon_stops_nobody,
                 a_dead_host_that_is_gone_on_without_stops_nobody,
+                a_daemon_that_is_started_again_is_used_again,
                 require_forbids_the_fallback,
                 a_missing_daemon_fails_the_verification,
             ]
