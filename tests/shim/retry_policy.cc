@@ -126,6 +126,15 @@ TEST_CASE("each attempt that fails doubles the wait, up to a bound") {
   }
 }
 
+TEST_CASE("only the first attempt may take as long as it likes") {
+  Program program = steady(kMs);
+  CHECK(program.ranks[0].attempt_limit_ns() == std::numeric_limits<std::int64_t>::max());
+  for (const int seconds : {2, 2, 2, 2, 4, 8, 8}) {
+    program.time_to_retry();
+    CHECK(program.ranks[0].attempt_limit_ns() == seconds * kSecond);
+  }
+}
+
 TEST_CASE("a good session makes the next attempt early again") {
   Program program = steady(kMs);
   for (int i = 0; i < 4; ++i) program.time_to_retry();

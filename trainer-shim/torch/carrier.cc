@@ -30,6 +30,7 @@ std::uint32_t shorter(std::uint32_t limit_ms, std::int64_t other_ms) {
 Carrier::Carrier(Identity identity, std::int64_t patience_ms)
     : identity_(identity),
       attach_limit_ms_(shorter(environment().attach_timeout_ms, patience_ms / 3)),
+      attempt_limit_ms_(attach_limit_ms_),
       liveness_limit_ms_(shorter(kLivenessLimitMs, patience_ms / 2)),
       required_(environment().require) {}
 
@@ -45,6 +46,10 @@ bool Carrier::daemon_requires() {
   return gp_daemon_requires(env.socket_path.c_str(), env.daemon_uid, env.attach_timeout_ms) != 0;
 }
 
+void Carrier::limit_attempt(std::int64_t limit_ns) {
+  attempt_limit_ms_ = shorter(attach_limit_ms_, limit_ns / 1000000);
+}
+
 bool Carrier::attach(const JobKey& job_key, std::string& cause) {
   const Environment& env = environment();
   gp_attach_options options = {};
@@ -54,7 +59,7 @@ bool Carrier::attach(const JobKey& job_key, std::string& cause) {
   options.world_size = identity_.world_size;
   options.label = env.label.empty() ? nullptr : env.label.c_str();
   options.run_id = env.run_id.empty() ? nullptr : env.run_id.c_str();
-  options.timeout_ms = attach_limit_ms_;
+  options.timeout_ms = attempt_limit_ms_;
   options.liveness_ms = liveness_limit_ms_;
   options.daemon_uid = env.daemon_uid;
   char error[kErrorBytes] = "";
@@ -83,7 +88,7 @@ std::string Carrier::describe_wait() {
 
 bool Carrier::wait_ready(std::string& cause) {
   char error[kErrorBytes] = "";
-  const auto timeout_ms = static_cast<int>(attach_limit_ms_);
+  const auto timeout_ms = static_cast<int>(attempt_limit_ms_);
   const int status = gp_wait_ready(session_, timeout_ms, error, sizeof error);
   if (status == GP_OK) return true;
   cause = *error ? error : "the job did not become ready, status " + std::to_string(status);

@@ -42,6 +42,9 @@ class Carrier {
   /// Whether the operator of the daemon here forbids its ranks to go on without it.
   static bool daemon_requires();
 
+  /// From now on attach() and wait_ready() take this long at most, if the attach timeout is longer.
+  void limit_attempt(std::int64_t limit_ns);
+
   /// Presents this rank to the daemon. False with the cause; bounded by the attach timeout.
   bool attach(const JobKey& job_key, std::string& cause);
 
@@ -128,6 +131,7 @@ class Carrier {
 
   const Identity identity_;
   const std::uint32_t attach_limit_ms_;
+  std::uint32_t attempt_limit_ms_;
   const std::uint32_t liveness_limit_ms_;
   bool required_;
   std::mutex session_mutex_;  // guards the change of session_ against wake()

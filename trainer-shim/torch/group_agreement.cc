@@ -45,6 +45,7 @@ void GroupSession::agree() {
   };
   // Before the first exchange, so that while this rank waits in it, the daemons know for whom.
   const JobKey key = attempt_key(key_, attempts_++);
+  carrier_.limit_attempt(retry_.attempt_limit_ns());
   const bool attached = Carrier::daemon_in_sight(cause) && carrier_.attach(key, cause);
   bool carried = all_can(Stage::kAttached, attached);
   if (carried) {

@@ -3,6 +3,7 @@
 #include "trainer-shim/torch/retry_policy.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace gradplane::shim {
 
@@ -20,12 +21,18 @@ bool RetryPolicy::last_session_was_good(std::uint64_t op, std::int64_t now_ns) c
 void RetryPolicy::fall_back(std::uint64_t op, std::int64_t now_ns) {
   if (last_session_was_good(op, now_ns)) doublings_ = 0;
   carrying_ = false;
-  due_ns_ = now_ns + (kFirstRetryNs << doublings_);
+  wait_ns_ = kFirstRetryNs << doublings_;
+  due_ns_ = now_ns + wait_ns_;
   doublings_ = std::min(doublings_ + 1, kMaxRetryDoublings);
   // How fast the program is over Gloo is not known yet.
   gap_ops_ = 1;
   gap_from_ns_ = now_ns;
   checkpoint_ = op + gap_ops_;
+}
+
+std::int64_t RetryPolicy::attempt_limit_ns() const {
+  if (wait_ns_ == 0) return std::numeric_limits<std::int64_t>::max();
+  return std::max(kShortestAttemptNs, wait_ns_ / kWaitsPerAttempt);
 }
 
 RetryView RetryPolicy::view(std::int64_t now_ns) const {

@@ -12,6 +12,10 @@ inline constexpr std::int64_t kFirstRetryNs = 2'000'000'000;
 /// ... up to so long.
 inline constexpr std::uint32_t kMaxRetryDoublings = 5;
 static_assert((kFirstRetryNs << kMaxRetryDoublings) == 64'000'000'000, "at most 64 s");
+/// The trainer stands still while the ranks try. Another try may take so long ...
+inline constexpr std::int64_t kShortestAttemptNs = 2'000'000'000;
+/// ... or this part of the time that went by since the last one.
+inline constexpr std::int64_t kWaitsPerAttempt = 8;
 /// A session that carried so many operations, or lasted so long, was a good one: the next retry is
 /// early again.
 inline constexpr std::uint64_t kGoodSessionOps = 1024;
@@ -41,6 +45,9 @@ class RetryPolicy {
   /// The operation before which the ranks exchange their views. After fall_back().
   std::uint64_t checkpoint() const { return checkpoint_; }
 
+  /// How long this rank may take for its next attempt, at each of its two steps.
+  std::int64_t attempt_limit_ns() const;
+
   RetryView view(std::int64_t now_ns) const;
 
   /// Takes the views of all ranks at the checkpoint. True: all of them try now. False: the
@@ -54,6 +61,7 @@ class RetryPolicy {
   std::uint64_t carried_from_op_ = 0;
   std::int64_t carried_from_ns_ = 0;
   std::uint32_t doublings_ = 0;
+  std::int64_t wait_ns_ = 0;  // 0: the ranks have never fallen back
   std::int64_t due_ns_ = 0;
   std::uint64_t checkpoint_ = 0;
   std::uint64_t gap_ops_ = 1;  // from the last checkpoint, or the fallback, to checkpoint_
