@@ -150,18 +150,18 @@ def a_dead_worker_daemon_stops_nobody():
     training_goes_on("w2")
 
 
-def a_daemon_that_is_started_again_is_used_again():
-    """Killed, and started again when the ranks have noticed, as an operator would."""
+def comes_back(victim):
+    """A daemon is killed, and started again when the ranks have noticed, as an operator would."""
     with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
         training = Training(c, EPOCHS_UNTIL_STOPPED, environment={"GRADPLANE_VERBOSE": "1"})
         wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
-        c.daemons["w2"].kill()
-        c.daemons["w2"].wait()
+        c.daemons[victim].kill()
+        c.daemons[victim].wait()
         for rank in range(len(WORKERS)):
             wait_until(lambda rank=rank: "goes through Gloo" in training.errors(rank),
                        f"rank {rank} to fall back")  # fmt: skip
-        c.start("w2")
-        c.wait_ready("w2")
+        c.start(victim)
+        c.wait_ready(victim)
         for rank in range(len(WORKERS)):
             wait_until(lambda rank=rank: len(training.carried_from(rank)) == 2,
                        f"rank {rank} to be carried again", RETURN_SECONDS)  # fmt: skip
@@ -174,6 +174,14 @@ def a_daemon_that_is_started_again_is_used_again():
         again = training.carried_from(0)
         expect(again == training.carried_from(1), f"from one operation on: {again}")
         expect(again[1] > again[0], f"later than at first: {again}")
+
+
+def a_worker_daemon_that_is_started_again_is_used_again():
+    comes_back("w2")
+
+
+def an_aggregator_that_is_started_again_is_used_again():
+    comes_back("agg")
 
 
 def require_forbids_the_fallback():
@@ -211,7 +219,8 @@ if __name__ == "__main__":
                 a_dead_aggregator_stops_nobody,
                 a_dead_worker_daemon_stops_nobody,
                 a_dead_host_that_is_gone_on_without_stops_nobody,
-                a_daemon_that_is_started_again_is_used_again,
+                a_worker_daemon_that_is_started_again_is_used_again,
+                an_aggregator_that_is_started_again_is_used_again,
                 require_forbids_the_fallback,
                 a_missing_daemon_fails_the_verification,
             ]
