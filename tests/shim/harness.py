@@ -76,8 +76,8 @@ class Outcome:
 
 
 def run_ranks(program, world=2, env=None, rank_env=None, preload=True, timeout=120, args=(),
-              user=None, here=HERE):
-    """Runs rank_programs.py PROGRAM on `world` ranks; one Outcome per rank."""
+              user=None, here=HERE, source="rank_programs.py"):
+    """Runs PROGRAM of `source` on `world` ranks; one Outcome per rank."""
     port = free_port()
     processes = []
     for rank in range(world):
@@ -91,7 +91,7 @@ def run_ranks(program, world=2, env=None, rank_env=None, preload=True, timeout=1
         if own.get("LD_PRELOAD") == "":
             del own["LD_PRELOAD"]
         out, err = tempfile.TemporaryFile("w+"), tempfile.TemporaryFile("w+")
-        command = [PYTHON, os.path.join(here, "rank_programs.py"), program, *args]
+        command = [PYTHON, os.path.join(here, source), program, *args]
         process = subprocess.Popen(command, env=own, stdout=out, stderr=err, user=user)
         processes.append((process, out, err))
     deadline = time.monotonic() + timeout

@@ -57,6 +57,27 @@ def test_others_that_went_on_without_a_rank():
             expect(report["recovered_rounds"] == handed_on, what, outcomes)
 
 
+def test_rank_that_is_waited_for():
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes, found = run("behind", 3, source="behind_programs.py", args=("60",),
+                              env={"GRADPLANE_TEST_FAKE": "absent=1:8", "GP_TEST_FOLDER": folder})
+    for rank in (0, 1):
+        expect("which rank 2 had not issued" in outcomes[rank].err, "names whom", outcomes)
+    expect("for its program to call the all_reduce" in outcomes[2].err, "says what for", outcomes)
+    # Round 1 it had submitted, rounds 2 to 8 it had not.
+    expect([r["recovered_rounds"] for r in found] == [0, 0, 8], str(found), outcomes)
+
+
+def test_rank_that_never_comes():
+    with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        env = daemon.env(GRADPLANE_TEST_FAKE="absent=1:8", GP_TEST_FOLDER=folder)
+        outcomes = run_ranks("never", 3, env=env, source="behind_programs.py", args=("10",))
+    expect_all_well(outcomes, "every rank ends")
+    # Whose wait ends first is chance; the others' connections end with it.
+    expect(all("gave up:" in o.err for o in outcomes), "with an error", outcomes)
+    expect("for its program to call the all_reduce" in outcomes[2].err, "says what for", outcomes)
+
+
 def test_others_that_went_too_far():
     # Further than any core lets them: the oldest result is gone, and every rank says so.
     with FakeDaemon() as daemon:
