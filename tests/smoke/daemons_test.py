@@ -162,6 +162,27 @@ def a_dead_daemon_is_named_and_may_come_back():
         c.run_ranks(WORKERS, "--rounds", 10, "--elements", 5000)
 
 
+def carry_small_frames_only(made, host):
+    """From now on the host's link bears signs of life, and no blocks in either direction."""
+    for device in (f"d-{host}", f"u-{host}"):
+        netlab.run_command(["ip", "-n", made.switch, "link", "set", device, "mtu", "700"])
+
+
+def a_path_that_carries_no_blocks_ends_the_job():
+    """Both ends see the other live, so nobody is suspected; every rank is told of the round."""
+    with lab() as made, Cluster(made) as c:
+        ranks = run_until_open(c)
+        carry_small_frames_only(made, "w2")
+        for process in ranks:
+            text = process.communicate(timeout=30)[0]
+            expect("nothing has moved here for" in text, f"it says what stood still: {text}")
+            expect("w2" in text and "MTU" in text, f"it says where, and what to do: {text}")
+        for name in HOSTS:
+            told = c.status(name)["jobs"][-1]
+            expect(told["state"] == "failed" and "nothing has moved" in told["reason"], str(told))
+            expect("silent" not in c.log(name), f"{name} suspects nobody: {c.log(name)}")
+
+
 def unlike_rounds_are_told():
     with lab() as made, Cluster(made) as c:
         ranks = [c.rank(h, r, 3, "--rounds", 50, "--elements", 5000 + (r == 1))
@@ -236,6 +257,7 @@ if __name__ == "__main__":
                 flows_are_shown,
                 a_dead_rank_is_named,
                 a_dead_daemon_is_named_and_may_come_back,
+                a_path_that_carries_no_blocks_ends_the_job,
                 unlike_rounds_are_told,
                 start_failures_name_cause_and_remedy,
                 sigterm_ends_it_cleanly,
