@@ -10,6 +10,8 @@ std::string_view reject_reason_name(RejectReason reason) {
       return "too_long";
     case RejectReason::kNotAnObject:
       return "not_an_object";
+    case RejectReason::kTooComplex:
+      return "too_complex";
     case RejectReason::kTruncated:
       return "truncated";
     case RejectReason::kUnknownType:

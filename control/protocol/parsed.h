@@ -13,6 +13,7 @@ namespace gradplane::protocol {
 enum class RejectReason : std::uint8_t {
   kTooLong,      // more bytes than any message may have
   kNotAnObject,  // not JSON, or not a JSON object
+  kTooComplex,   // more values, or nested deeper, than any message has
   kTruncated,    // ends early, or goes on after its end
   kUnknownType,  // no such message in this direction
   kMissingMember,

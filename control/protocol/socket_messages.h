@@ -22,6 +22,11 @@ namespace gradplane::protocol {
 
 inline constexpr std::uint32_t kSocketVersion = 1;
 inline constexpr std::size_t kMaxSocketMessageBytes = std::size_t{64} << 10;
+/// Values that a client's message may have, counted by its brackets and commas, and how deep they
+/// may be nested: for more nothing is built. The densest message is a table of tensors without
+/// names, `{"offset":0,"elements":1},`: three for 26 bytes.
+inline constexpr std::size_t kMaxClientValues = kMaxSocketMessageBytes / 6;
+inline constexpr std::size_t kMaxClientDepth = 8;
 /// A file of the socket's name and this is there while `ranks.require` is true: it tells those whom
 /// the kernel refuses.
 inline constexpr std::string_view kRequireFileSuffix = ".require";

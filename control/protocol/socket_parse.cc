@@ -133,6 +133,32 @@ DaemonMessage read_ready(ObjectReader& in) {
   return m;
 }
 
+/// Whether a text stays within the bounds of a client's message: one look at each byte, before
+/// anything is built. Every value but the first follows a bracket, a comma or a colon, so the
+/// brackets and commas bound how many there are.
+bool is_simple(std::string_view text) {
+  std::size_t values = 0;
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      ++values;
+      if (++depth > kMaxClientDepth) return false;
+    } else if (c == '}' || c == ']') {
+      if (depth > 0) --depth;
+    } else if (c == ',') {
+      ++values;
+    }
+  }
+  return values <= kMaxClientValues;
+}
+
 /// The object and its `type`, or a rejection.
 json read_object(std::string_view text, std::string& type, Rejection& rejection) {
   if (text.size() > kMaxSocketMessageBytes) {
@@ -166,6 +192,12 @@ Parsed<Message> finish(Message message, Rejection rejection, std::string_view ty
 Parsed<ClientMessage> parse_client_message(std::string_view text) {
   Rejection rejection;
   std::string type;
+  if (text.size() <= kMaxSocketMessageBytes && !is_simple(text)) {
+    rejection = {RejectReason::kTooComplex,
+                 "the message has more than " + std::to_string(kMaxClientValues) +
+                     " values, or is nested deeper than " + std::to_string(kMaxClientDepth)};
+    return finish(ClientMessage(), std::move(rejection), type);
+  }
   const json object = read_object(text, type, rejection);
   ObjectReader in(object, rejection);
   ClientMessage message;

@@ -78,6 +78,7 @@ void EventLoop::run() {
 }
 
 void EventLoop::run_once(Duration max_wait) {
+  ++turn_;
   std::array<epoll_event, kMaxEventsPerTurn> events;
   const int count =
       epoll_wait(epoll_.get(), events.data(), kMaxEventsPerTurn, timeout_ms(max_wait));

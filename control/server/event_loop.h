@@ -45,6 +45,9 @@ class EventLoop {
   void run();
   void run_once(Duration max_wait);
   void stop() { stopped_ = true; }
+  /// Counts the turns of run_once(): what is ready is served once in each, so whoever leaves work
+  /// to the next turn lets everybody else have his.
+  std::uint64_t turn() const { return turn_; }
 
   /// The monotonic clock.
   static Instant now();
@@ -64,6 +67,7 @@ class EventLoop {
   std::map<std::pair<Instant, TimerId>, TimerHandler> timers_;
   std::uint64_t last_serial_ = 0;
   TimerId last_timer_ = 0;
+  std::uint64_t turn_ = 0;
   bool stopped_ = false;
 };
 

@@ -23,8 +23,8 @@ using protocol::ClientMessage;
 
 namespace {
 
-/// Messages of one client that are served before the others have their turn.
-constexpr int kMessagesPerTurn = 32;
+/// Clients that are accepted in a turn.
+constexpr int kAcceptsPerTurn = 32;
 /// Without a descriptor to accept with, for how long the listener is left alone.
 constexpr Duration kAcceptPause = Duration::ms(100);
 
@@ -103,7 +103,7 @@ Status Server::start() {
 }
 
 void Server::on_connectable() {
-  for (int i = 0; i < kMessagesPerTurn; ++i) {
+  for (int i = 0; i < kAcceptsPerTurn; ++i) {
     UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
       admit(std::move(socket));
@@ -156,8 +156,8 @@ void Server::admit(UniqueFd socket) {
 }
 
 std::size_t Server::connections_of(uid_t uid) const {
-  const auto share = shares_.find(uid);
-  return share == shares_.end() ? 0 : share->second;
+  const auto user = users_.find(uid);
+  return user == users_.end() ? 0 : user->second.connections;
 }
 
 bool Server::take_share(uid_t uid) {
@@ -166,14 +166,30 @@ bool Server::take_share(uid_t uid) {
       root ? kMaxConnectionsOfRoot : kMaxConnectionsOfUsers - users_connections_;
   if (connections_of(uid) >= most) return false;
   if (!root) ++users_connections_;
-  ++shares_[uid];
+  ++users_[uid].connections;
   return true;
 }
 
 void Server::give_share_back(uid_t uid) {
   if (!is_root(uid)) --users_connections_;
-  const auto share = shares_.find(uid);
-  if (--share->second == 0) shares_.erase(share);
+  const auto user = users_.find(uid);
+  if (--user->second.connections == 0) users_.erase(user);
+}
+
+bool Server::has_turn(uid_t uid) {
+  User& user = users_.at(uid);
+  // What was not used in a turn is not kept, what was used too much is.
+  const auto turns =
+      static_cast<std::int64_t>(loop_.turn() - std::exchange(user.turn, loop_.turn()));
+  const std::int64_t short_of = kUserBytesPerTurn - user.bytes_left;
+  user.bytes_left = turns > short_of / kUserBytesPerTurn
+                        ? kUserBytesPerTurn
+                        : user.bytes_left + turns * kUserBytesPerTurn;
+  return user.bytes_left > 0;
+}
+
+void Server::charge(uid_t uid, std::size_t bytes) {
+  users_.at(uid).bytes_left -= std::max(static_cast<std::int64_t>(bytes), kMinMessageBytes);
 }
 
 void Server::on_event(ConnectionId id, std::uint32_t events) {
@@ -190,10 +206,12 @@ void Server::on_event(ConnectionId id, std::uint32_t events) {
 }
 
 void Server::read_from(ConnectionId id) {
-  for (int i = 0; i < kMessagesPerTurn; ++i) {
+  for (;;) {
     const auto found = clients_.find(id);
     if (found == clients_.end()) return;
     Client& client = found->second;
+    // What is left unread is reported again in the next turn.
+    if (!has_turn(client.peer.uid)) return;
     if (!client.connection.take_token(EventLoop::now())) {
       pause(id, client);
       return;
@@ -214,6 +232,7 @@ void Server::read_from(ConnectionId id) {
         end(id, HangUp::kBadMessage, "a message has at most 64 KiB");
         return;
       case Connection::Read::kMessage:
+        charge(client.peer.uid, size);
         if (!take_message(id, {buffer_.data(), size})) return;
     }
   }
@@ -298,10 +317,15 @@ void Server::set_timer(Client& client, Instant when, EventLoop::TimerHandler han
 
 bool Server::send(ConnectionId id, const protocol::DaemonMessage& message,
                   std::span<const int> fds) {
+  return clients_.contains(id) && send_encoded(id, protocol::encode(message), fds);
+}
+
+bool Server::send_encoded(ConnectionId id, const std::string& text, std::span<const int> fds) {
   const auto found = clients_.find(id);
   if (found == clients_.end()) return false;
   Client& client = found->second;
-  switch (client.connection.send(protocol::encode(message), fds)) {
+  charge(client.peer.uid, text.size());
+  switch (client.connection.send(text, fds)) {
     case Connection::Write::kDone:
       return true;
     case Connection::Write::kBlocked:

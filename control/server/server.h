@@ -31,6 +31,12 @@ inline constexpr std::size_t kMaxConnectionsOfUser = kMaxJobs * kMaxLocalRanks +
 inline constexpr std::size_t kMaxConnectionsOfUsers = 2 * kMaxConnectionsOfUser;
 /// Of root and our own user, beside those.
 inline constexpr std::size_t kMaxConnectionsOfRoot = kMaxConnectionsOfUser;
+/// What all clients of one user together may have read and written for them in a turn of the loop,
+/// before everybody else has his: bytes of messages and of answers. Who has used more waits for as
+/// many turns as that is worth.
+inline constexpr std::int64_t kUserBytesPerTurn = std::int64_t{protocol::kMaxSocketMessageBytes};
+/// A short message costs work too.
+inline constexpr std::int64_t kMinMessageBytes = 2048;
 /// For the first message after connecting.
 inline constexpr Duration kHelloWithin = Duration::seconds(5);
 
@@ -88,6 +94,9 @@ class Server {
   /// False: the connection is over, or is ended now; on_closed follows, from the loop.
   bool send(ConnectionId connection, const protocol::DaemonMessage& message,
             std::span<const int> fds = {});
+  /// The same for a message that is encoded already, for several connections.
+  bool send_encoded(ConnectionId connection, const std::string& text,
+                    std::span<const int> fds = {});
   /// Says why, and ends the connection; on_closed follows, from the loop.
   void hang_up(ConnectionId connection, const std::string& reason);
 
@@ -109,6 +118,12 @@ class Server {
     TimerId timer = 0;    // of the hello or the pause, whichever there is
   };
   using Clients = std::map<ConnectionId, Client>;
+  /// What a user has of the server.
+  struct User {
+    std::size_t connections = 0;
+    std::int64_t bytes_left = kUserBytesPerTurn;  // of this turn; negative: of later ones
+    std::uint64_t turn = 0;                       // the last one in which it was asked for
+  };
 
   Server(EventLoop& loop, ConnectionHandler& handler, ServerOptions options, Listener listener);
   Status start();
@@ -119,6 +134,9 @@ class Server {
   /// One more connection of this user; false: he may have no more.
   bool take_share(uid_t uid);
   void give_share_back(uid_t uid);
+  /// Whether a user has something left of this turn.
+  bool has_turn(uid_t uid);
+  void charge(uid_t uid, std::size_t bytes);
 
   void on_event(ConnectionId id, std::uint32_t events);
   void read_from(ConnectionId id);
@@ -145,9 +163,9 @@ class Server {
   TimerId accept_timer_ = 0;
   UniqueFd spare_;  // given up for a moment to turn somebody away when no descriptor is left
   Clients clients_;
-  std::map<uid_t, std::size_t> shares_;  // connections of each user that has some
-  std::size_t users_connections_ = 0;    // of all but root and our own
-  std::vector<ConnectionId> ended_;      // their end is told to the handler from the loop
+  std::map<uid_t, User> users_;        // each that has connections
+  std::size_t users_connections_ = 0;  // of all but root and our own
+  std::vector<ConnectionId> ended_;    // their end is told to the handler from the loop
   TimerId report_timer_ = 0;
   ConnectionId last_id_ = 0;
   std::vector<char> buffer_;

@@ -177,9 +177,9 @@ void Daemon::take_engine_events() {
         snapshot_.reset(event->snapshot);
         const telemetry::StatusReport report = build_status(
             {config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, started_});
-        const protocol::StatusReply reply{
-            telemetry::to_json(report, protocol::kMaxSocketMessageBytes - 1024)};
-        for (const server::ConnectionId asker : status_askers_) server_->send(asker, reply);
+        const std::string reply = protocol::encode(protocol::StatusReply{
+            telemetry::to_json(report, protocol::kMaxSocketMessageBytes - 1024)});
+        for (const server::ConnectionId asker : status_askers_) server_->send_encoded(asker, reply);
         status_askers_.clear();
         snapshot_wanted_ = false;
         break;

@@ -99,7 +99,7 @@ TEST_CASE("what a client may not say is rejected by name") {
       {R"({"type":"detach"})", RejectReason::kMissingMember, "clean"},
       {R"({"type":"detach","clean":1})", RejectReason::kWrongType, "clean"},
       {std::string(kMaxSocketMessageBytes + 1, ' '), RejectReason::kTooLong, "64 KiB"},
-      {std::string(kMaxSocketMessageBytes, '['), RejectReason::kNotAnObject, "JSON"},
+      {std::string(kMaxSocketMessageBytes, '['), RejectReason::kTooComplex, "nested"},
   };
   check_rejected(rows);
 }
@@ -279,4 +279,47 @@ TEST_CASE("a key is 32 hex digits, and its id tells nothing of it") {
   other[15] ^= std::byte{1};
   CHECK(job_id_of(*key) != job_id_of(other));
   CHECK(job_id_of(*key) == job_id_of(*key));
+}
+
+namespace {
+
+std::string repeated(const std::string& head, const std::string& item, const std::string& tail) {
+  std::string text = head + item;
+  while (text.size() + item.size() + tail.size() < kMaxSocketMessageBytes) text += "," + item;
+  return text + tail;
+}
+
+}  // namespace
+
+TEST_CASE("a message of many values is refused before anything is built of it") {
+  for (const char* item : {"{}", "[]", "0", "{\"a\":0}", "[[]]"}) {
+    const auto parsed = parse_client_message(repeated(R"({"type":"status","a":[)", item, "]}"));
+    REQUIRE(!parsed.ok());
+    CHECK(parsed.rejection.reason == RejectReason::kTooComplex);
+  }
+  std::string members = R"({"type":"status")";
+  while (members.size() < kMaxSocketMessageBytes - 8) members += R"(,"":0)";
+  CHECK(parse_client_message(members + "}").rejection.reason == RejectReason::kTooComplex);
+}
+
+TEST_CASE("a message that is nested deep is refused") {
+  const auto nested = [](std::size_t depth) {
+    return R"({"type":"status","a":)" + std::string(depth, '[') + std::string(depth, ']') + "}";
+  };
+  CHECK(parse_client_message(nested(kMaxClientDepth - 1)).ok());
+  CHECK(parse_client_message(nested(kMaxClientDepth)).rejection.reason ==
+        RejectReason::kTooComplex);
+}
+
+TEST_CASE("text with brackets and commas in it, and the densest table, are simple") {
+  const std::string many(2 * kMaxClientValues, ',');
+  CHECK(parse_client_message(R"({"type":"status","a":"\"[[[[[[[[[[)" + many + "\"}").ok());
+  std::string tensors = repeated("", R"({"offset":0,"elements":1})", std::string(100, ' '));
+  std::size_t count = 1;
+  for (const char c : tensors) count += c == '}' ? 1 : 0;
+  const auto dense = parse_client_message(
+      R"({"type":"bucket","bucket":1,"element_type":1,"total":16384,"first":0,"tensors":[)" +
+      tensors.substr(0, tensors.size() - 100) + "]}");
+  // All start at 0, so it is wrong, but not because it is dense.
+  CHECK(dense.rejection.reason == RejectReason::kOutOfRange);
 }

@@ -30,7 +30,7 @@ class OtherUser {
     if (pid_ > 0) return;
     const bool changed = ::setgroups(0, nullptr) == 0 && ::setresgid(gid, gid, gid) == 0 &&
                          ::setresuid(uid, uid, uid) == 0;
-    ::_exit(changed ? act() : 99);
+    ::_exit(changed ? status_of(act) : 99);
   }
   OtherUser(const OtherUser&) = delete;
   OtherUser& operator=(const OtherUser&) = delete;
@@ -49,6 +49,15 @@ class OtherUser {
   }
 
  private:
+  /// What a test throws must not go on running the parent's tests in the child.
+  static int status_of(const std::function<int()>& act) {
+    try {
+      return act();
+    } catch (...) {
+      return 98;
+    }
+  }
+
   pid_t pid_;
   int status_ = 0;
   bool ended_ = false;

@@ -85,3 +85,76 @@ TEST_CASE("a user who takes all connections that he gets leaves some for the nex
   bench.until([&] { return first.ended() && second.ended(); });
   bench.until([&] { return bench.server->connection_count() == 0; });
 }
+
+// All is queued before the first turn, so the count is of turns, not of time.
+TEST_CASE("what one user sends is served turn by turn, and another's request soon") {
+  Bench bench;
+  constexpr int kClients = 100;
+  constexpr int kMessages = 2;
+  std::string longest = R"({"type":"status"})";
+  longest.insert(longest.size() - 1, std::string(kMaxSocketMessageBytes - longest.size(), ' '));
+  std::vector<Client> flood;
+  for (int i = 0; i < kClients; ++i) flood.push_back(bench.open(Role::kOperator));
+  for (Client& client : flood) {
+    for (int i = 0; i < kMessages; ++i) REQUIRE(client.say(longest));
+  }
+  SECTION("a turn has a bound") {
+    bench.loop->run_once(Duration());
+    CHECK(bench.recorder.messages == 1);
+    bench.loop->run_once(Duration());
+    CHECK(bench.recorder.messages == 2);
+  }
+  SECTION("answers count too") {
+    bench.recorder.react = [&](ConnectionId id, const ClientMessage&) {
+      bench.server->send_encoded(id, longest);
+      bench.server->send_encoded(id, longest);
+    };
+    for (int i = 0; i < 30; ++i) bench.loop->run_once(Duration());
+    CHECK(bench.recorder.messages == 10);
+  }
+  bench.recorder.react = nullptr;
+  bench.until([&] { return bench.recorder.messages == kClients * kMessages; });
+}
+
+TEST_CASE("a flood of one user holds up no other") {
+  if (!can_change_user()) return;
+  Bench bench(for_both());
+  bench.folder.open_to_all();
+  constexpr std::size_t kFlood = 200;
+  std::string longest = R"({"type":"status"})";
+  longest.insert(longest.size() - 1, std::string(kMaxSocketMessageBytes - longest.size(), ' '));
+  std::vector<Client> flood;
+  for (std::size_t i = 0; i < kFlood; ++i) flood.push_back(bench.open(Role::kOperator));
+  Gate gate;
+  int ready[2];
+  REQUIRE(::pipe(ready) == 0);
+  OtherUser other(kStranger, kStranger, [&] {
+    Client client(bench.folder.socket());
+    client.say(ClientHello{kSocketVersion, Role::kOperator, 1});
+    while (client.hear() == "?") continue;
+    client.say(StatusRequest{});
+    if (::write(ready[1], "x", 1) != 1) return 1;
+    gate.wait();
+    return 0;
+  });
+  bench.until([&] { return bench.recorder.opened.size() == kFlood + 1; });
+  char byte = 0;
+  REQUIRE(::read(ready[0], &byte, 1) == 1);  // its request is queued
+  for (Client& client : flood) REQUIRE(client.say(longest));
+  bool served = false;
+  int before = 0;
+  bench.recorder.react = [&](ConnectionId id, const ClientMessage&) {
+    if (bench.recorder.opened[id].uid == kStranger) {
+      served = true;
+    } else if (!served) {
+      ++before;
+    }
+  };
+  bench.until([&] { return served; });
+  // The kernel tells of 64 clients a turn, and the flood has one message served in each.
+  CHECK(before <= static_cast<int>(kFlood / 64 + 1));
+  gate.open();
+  bench.until([&] { return other.ended(); });
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
