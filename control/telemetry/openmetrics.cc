@@ -85,7 +85,8 @@ void add_node(MetricsWriter& out, const StatusReport& report) {
   out.sample(report.poll.sleeps);
   out.family("refused_datagrams", Type::kCounter, "Datagrams that belong to no job, by reason.");
   for (const auto& [reason, count] : report.drops) out.sample(count, {{"reason", reason}});
-  out.family("control_rejected", Type::kCounter, "Refusals on the control socket, by reason.");
+  out.family("control_rejected", Type::kCounter,
+             "Refused connections, messages, ranks and jobs, by reason.");
   for (const auto& [reason, count] : report.control_rejected) {
     out.sample(count, {{"reason", reason}});
   }

@@ -144,7 +144,7 @@ struct StatusReport {
   std::uint32_t peers_omitted = 0;
   std::vector<JobStatus> jobs;
   ReasonCounts drops;             // datagrams that belong to no job, by reason
-  ReasonCounts control_rejected;  // control socket: refused connections and messages, by reason
+  ReasonCounts control_rejected;  // refused connections, messages, ranks and jobs, by reason
 };
 
 /// One JSON object of at most `max_bytes` (0: no limit). When all does not fit, flows are left out,

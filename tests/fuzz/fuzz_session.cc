@@ -65,6 +65,8 @@ class Machine {
     c.coordinator = coordinates ? kSelf : kPeer;
     c.node_names = {"self", "peer"};
     c.incarnation = 5;
+    // Small, so that an input reaches them.
+    c.quotas = {.jobs = 2, .ranks = 2, .wait = Duration::seconds(5)};
     c.planner = [](const PlanInput& input) -> Result<api::Plan> {
       api::Plan plan;
       plan.epoch = input.epoch;
@@ -87,7 +89,8 @@ class Machine {
     key[0] = static_cast<std::byte>(in.read<std::uint8_t>() % 3);
     const std::uint8_t rank = in.read<std::uint8_t>() % 4;
     const RankHandle handle = 1 + in.read<std::uint8_t>() % 8;
-    (void)manager_.attach({handle, kRootUser, key, rank, 1U + rank % 3, "f"}, now_);
+    const auto user = static_cast<std::uint32_t>(handle % 3);
+    (void)manager_.attach({handle, user, key, rank, 1U + rank % 3, "f"}, now_);
   }
 
   void describe(ByteReader& in) {
