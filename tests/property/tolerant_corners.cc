@@ -5,100 +5,11 @@
 // of it.
 #include <limits>
 
-#include "tests/sim/cluster.h"
+#include "tests/property/tolerant_lab.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::CloseReason;
-using sim::Outcome;
-using sim::Scenario;
-
-namespace {
-
-constexpr std::uint32_t kBlockElements = kMinBlockBytes / 4;  // of fp32
-
-struct TensorSpec {
-  std::uint32_t elements;
-  float bound;
-};
-
-api::BucketBounds bucket_of(std::uint32_t id, const std::vector<TensorSpec>& tensors) {
-  api::BucketBounds bucket;
-  bucket.bucket = id;
-  for (const TensorSpec& spec : tensors) {
-    api::BoundedTensor tensor;
-    tensor.name = "tensor" + std::to_string(bucket.tensors.size());
-    tensor.offset_elements = bucket.elements;
-    tensor.elements = spec.elements;
-    tensor.bound = spec.bound;
-    bucket.tensors.push_back(tensor);
-    bucket.elements += spec.elements;
-  }
-  return bucket;
-}
-
-/// Two exact blocks, then 40 of which a fifth may be missing.
-api::BucketBounds plain_bucket(std::uint32_t id) {
-  return bucket_of(id, {{2 * kBlockElements, 0}, {40 * kBlockElements, 0.2F}});
-}
-constexpr std::uint32_t kFirstLossy = 2;
-constexpr std::uint32_t kAllowance = 8;
-
-/// Three workers (nodes 1 to 3, ranks 0 to 2) and a root (node 0) on a clean network. One strict
-/// round, in which the root learns how long a round takes, then `rounds` of the first bucket.
-Scenario lab(Compensation compensation, std::vector<api::BucketBounds> buckets,
-             std::uint32_t rounds) {
-  Scenario s;
-  s.plan = sim::star(3);
-  s.link.delay = Duration::ms(1);
-  s.compute_max = {};
-  s.tolerance.compensation = compensation;
-  s.tolerance.strict_rounds = 1;
-  s.tolerance.slack = Duration::ms(2);
-  s.tolerance.buckets = std::move(buckets);
-  for (std::uint32_t r = 0; r <= rounds; ++r) {
-    s.rounds.push_back(sim::round_of(s.tolerance.buckets[0]));
-  }
-  return s;
-}
-
-/// The last rounds, one of each bucket, lose nothing and bring what was kept.
-void add_closing_rounds(Scenario& s) {
-  for (const api::BucketBounds& bucket : s.tolerance.buckets) {
-    s.rounds.push_back(sim::round_of(bucket));
-  }
-  s.tolerance.closing_rounds = s.tolerance.buckets.size();
-}
-
-bool is_push(const wire::Header& h, std::uint32_t round) {
-  return h.type == wire::PacketType::kPush && h.round == round;
-}
-
-std::uint64_t count(const Outcome& outcome, CloseReason reason) {
-  return outcome.tolerance.at(reason);
-}
-
-/// Nodes 0 to 2 root a tree each, nodes 3 to 5 hold ranks 0 to 2.
-api::Plan three_roots() {
-  api::Plan plan{.epoch = 5, .activation_round = 0, .members = sim::members(3, 3), .trees = {}};
-  for (std::uint16_t root = 0; root < 3; ++root) {
-    api::Tree tree{.weight = 1, .root = root, .parent = {}};
-    for (std::uint16_t n = 0; n < 6; ++n) tree.parent.push_back(n < 3 ? api::kNoNode : root);
-    plan.trees.push_back(tree);
-  }
-  return plan;
-}
-
-/// Nothing comes from a node and nothing reaches it, from this round on until two seconds are over.
-void cut_off(Scenario& s, std::uint16_t node, std::uint32_t first) {
-  const std::uint32_t begin = s.plan.activation_round;
-  s.link.lose = [=](std::uint16_t from, std::uint16_t to, const wire::Header& h) {
-    const bool early = h.timestamp_us < 2'000'000;  // the sender's own clock tells the time
-    return (from == node || to == node) && h.round - begin >= first && early;
-  };
-}
-
-}  // namespace
+using namespace gradplane::tolerant_lab;
 
 TEST_CASE("what a bound allows does not come, and nobody waits for it") {
   const Compensation compensation =
@@ -196,77 +107,6 @@ TEST_CASE("a rank joins a round after it has closed without it") {
   CHECK(count(outcome, CloseReason::kAbsent) >= 2);
   CHECK(outcome.counters.blocks_late > 0);
   CHECK(outcome.counters.blocks_excluded == outcome.tolerance.missing_blocks);
-}
-
-TEST_CASE("a rank that is behind is sent what it can take, whatever the plan and the order") {
-  constexpr std::uint32_t kBuckets = 6;  // of one iteration: in forward order the newest goes first
-  const bool forward = GENERATE(false, true);
-  const api::Plan plan = GENERATE(sim::star(3), sim::sharded(3));
-  const bool two_on_a_host = GENERATE(false, true);
-  std::vector<api::BucketBounds> buckets;
-  for (std::uint32_t id = 1; id <= kBuckets; ++id) buckets.push_back(plain_bucket(id));
-  Scenario s = lab(Compensation::kCarry, buckets, 0);
-  s.plan = plan;
-  if (two_on_a_host) s.plan.members.back().ranks.push_back(3);
-  s.rounds.clear();
-  // Fewer rounds than slots: the others never have to wait for a slot.
-  for (std::uint32_t step = 0; step < 2; ++step) {
-    for (const api::BucketBounds& bucket : buckets) s.rounds.push_back(sim::round_of(bucket));
-  }
-  s.forward_order = forward;
-  s.tolerance.absent_after = Duration::ms(20);
-  s.compute_max_of_rank = {{}, {}, Duration::ms(300), {}};
-  INFO("forward " << forward << ", trees " << s.plan.trees.size() << ", two on a host "
-                  << two_on_a_host);
-  add_closing_rounds(s);
-  const Outcome outcome = run(s);
-  CHECK(outcome.failure == "");
-  CHECK(count(outcome, CloseReason::kAbsent) > 0);
-  CHECK(outcome.counters.drops[static_cast<std::size_t>(core::Drop::kFutureRound)] == 0);
-}
-
-TEST_CASE("nobody gets further ahead of an absent rank than a recovery can make up for") {
-  SECTION("one root") {
-    Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 40);
-    s.plan.activation_round = GENERATE(0U, 0U - 20, 0U - 6);
-    s.tolerance.absent_after = Duration::ms(20);
-    cut_off(s, 3, 2);
-    const Outcome outcome = run(s);
-    CHECK(outcome.failure == "");
-    CHECK(count(outcome, CloseReason::kAbsent) >= kMaxLeadRounds);
-    CHECK(outcome.ended > Instant() + Duration::seconds(2));
-  }
-  SECTION("three roots, and rounds that have blocks for all of them") {
-    Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 40);
-    s.plan = three_roots();
-    s.tolerance.absent_after = Duration::ms(20);
-    cut_off(s, 5, 2);
-    const Outcome outcome = run(s);
-    CHECK(outcome.failure == "");
-    CHECK(count(outcome, CloseReason::kAbsent) >= 3 * kMaxLeadRounds);
-    CHECK(outcome.ended > Instant() + Duration::seconds(2));
-  }
-  SECTION("three roots, and rounds of one block, of which each root sees every third alone") {
-    Scenario s = lab(Compensation::kRescale, {bucket_of(1, {{10, 0.5F}})}, 60);
-    s.plan = three_roots();
-    s.tolerance.absent_after = Duration::ms(20);
-    cut_off(s, 5, 12);
-    const Outcome outcome = run(s);
-    CHECK(outcome.failure == "");
-    CHECK(count(outcome, CloseReason::kAbsent) == 0);
-  }
-  SECTION("three roots, and rounds of one block between those of all roots") {
-    Scenario s = lab(Compensation::kRescale, {plain_bucket(1), bucket_of(2, {{10, 0.5F}})}, 2);
-    for (std::uint32_t r = 0; r < 40; ++r) {
-      s.rounds.push_back(sim::round_of(s.tolerance.buckets[r % 5 == 4 ? 1 : 0]));
-    }
-    s.plan = three_roots();
-    s.tolerance.absent_after = Duration::ms(20);
-    cut_off(s, 5, 12);
-    const Outcome outcome = run(s);
-    CHECK(outcome.failure == "");
-    CHECK(count(outcome, CloseReason::kAbsent) > 0);
-  }
 }
 
 TEST_CASE("a bucket smaller than a packet is exact, whatever its bound") {
