@@ -42,6 +42,8 @@ GRANTS = "tests/unit/unit_grant_scheduler"
 GRANT_GUARDS = "tests/unit/unit_grant_guards"
 GRANT_POLICIES = "tests/unit/unit_grant_policies"
 GRANT_RULES = "tests/property/property_grant_rules"
+WATCH = "dataplane/core/job_watch.cc"
+STALLS = "tests/unit/unit_job_stalls"
 TEST_SECONDS = 120
 
 
@@ -116,6 +118,24 @@ MUTATIONS = [
     Mutation("an answer waits for room", "dataplane/engine/engine.cc",
              "if (events_.room() == 0 || !obey(*command)) break;", "if (!obey(*command)) break;",
              "tests/unit/unit_engine_jobs"),
+    # Rounds that are given up
+    Mutation("a child that has sent nothing owes nothing", WATCH,
+             "if (!round.open || !receiver.has_heard()) continue;",
+             "if (!round.open) continue;", STALLS),
+    Mutation("a late look counts for little", "dataplane/core/progress_watch.cc",
+             "std::clamp(now - last_look_, Duration{}, kLongestStep)", "now - last_look_", STALLS),
+    Mutation("an unanswered question is put again at once", "dataplane/core/progress_watch.cc",
+             "  next_at_ = now;", "  next_at_ = now + kAskInterval;",
+             "tests/unit/unit_progress_watch"),
+    Mutation("a question names a block without a result", WATCH,
+             "if (results.has(block) || !push", "if (!push", STALLS),
+    Mutation("an answer lacks nothing that was acked", WATCH,
+             "if (disputed == 0 && !reopened) return;",
+             "if (disputed == 0 || !reopened) return;", STALLS),
+    Mutation("a parent ends no round before its children have the results", WATCH,
+             "if (results.complete()) return;", "return;", STALLS),
+    Mutation("what was acked anew is a move", RECEIVE,
+             "if (settled > 0) watch_.moved();", "", STALLS),
     # Loss-tolerant gathering
     Mutation("Early Close keeps the bounds", GATHER,
              "if (source.critical_missing > 0 || source.over_bound > 0) return false;",
