@@ -43,8 +43,6 @@ class BlockReceiver {
   void close() { closed_ = owes_ack_ = true; }
   bool closed() const { return closed_; }
 
-  /// Whether any packet of the edge has come, be it too late.
-  bool has_begun() const { return has_echo_; }
   bool complete() const { return arrived_count_ == range_.size(); }
   bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
   bool owes_ack() const { return owes_ack_; }

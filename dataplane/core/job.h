@@ -211,7 +211,6 @@ class Job {
   void ask(OutEdge& push, Instant now);
   void check_answer(const Round& round, OutEdge& push, const wire::Header& header,
                     std::span<const std::uint64_t> words, std::uint32_t echo_us, Instant now);
-  bool has_shown_itself(const OutEdge& results, std::size_t slot) const;
   std::optional<StalledRound> find_stall() const;
   void report_stall(Stall::Reason reason, std::uint16_t peer, std::uint32_t round,
                     std::uint32_t blocks);

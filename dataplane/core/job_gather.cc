@@ -147,7 +147,7 @@ void Job::close_partial(Round& round, std::size_t tree, CloseReason reason, Inst
     if (edge.receivers[slot].complete()) continue;
     note_come(slot, edge.receivers[slot].missing());
     edge.receivers[slot].close();
-    if (edge.receivers[slot].has_begun()) request_ack(e, round.id, true, now);
+    if (edge.receivers[slot].has_heard()) request_ack(e, round.id, true, now);
     if (grants_ != nullptr) grants_->withdraw(sources_[edge.peer], now);
   }
   const std::uint32_t round_id = round.id;

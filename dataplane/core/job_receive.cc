@@ -136,7 +136,7 @@ void Job::handle_data(const wire::Packet& packet, std::uint16_t peer, Instant no
   const bool late = receiver.closed();
   const bool duplicate = late || !receiver.accept(h.block);
   const bool owed_before = receiver.owes_ack();
-  const bool is_first = !receiver.has_begun();
+  const bool is_first = !receiver.has_heard();
   const bool at_once = receiver.note_packet({.timestamp_us = h.timestamp_us,
                                              .duplicate = duplicate,
                                              .last = (h.flags & wire::kFlagLast) != 0,

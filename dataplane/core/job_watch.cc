@@ -82,6 +82,7 @@ void Job::check_answer(const Round& round, OutEdge& push, const wire::Header& h,
 
 /// Who keeps the oldest round from moving that somebody does. A child of which nothing has come in
 /// the round is never to blame: its ranks compute, or have lost a daemon that liveness will miss.
+/// Its results are held (OutEdge::held), so none of them is queued or waits.
 std::optional<Job::StalledRound> Job::find_stall() const {
   std::optional<StalledRound> found;
   const auto blame = [&](std::uint32_t round, Stall::Reason reason, std::uint16_t peer,
@@ -94,7 +95,7 @@ std::optional<Job::StalledRound> Job::find_stall() const {
     for (unsigned bits = edge.queued | edge.waiting; bits != 0; bits &= bits - 1) {
       const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
       const BlockSender& sender = edge.senders[slot];
-      if (sender.settled() || (!is_push && !has_shown_itself(edge, slot))) continue;
+      if (sender.settled()) continue;
       blame(rounds_[slot].id,
             is_push ? Stall::Reason::kPushesUnacked : Stall::Reason::kResultsUnacked, edge.peer,
             sender.in_flight() + sender.queued());
@@ -117,12 +118,6 @@ std::optional<Job::StalledRound> Job::find_stall() const {
     }
   }
   return found;
-}
-
-/// Whether a child has sent anything of the round: then all ranks below it have submitted it.
-bool Job::has_shown_itself(const OutEdge& results, std::size_t slot) const {
-  const std::size_t push = edges_.find_in(wire::PacketType::kPush, results.tree, results.peer);
-  return edges_.in[push].receivers[slot].has_heard();
 }
 
 /// Told once for each time that the limit passes: if the word is lost, another follows.
