@@ -125,6 +125,7 @@ TEST_CASE("a flood of one user holds up no other") {
   longest.insert(longest.size() - 1, std::string(kMaxSocketMessageBytes - longest.size(), ' '));
   std::vector<Client> flood;
   for (std::size_t i = 0; i < kFlood; ++i) flood.push_back(bench.open(Role::kOperator));
+  Gate flooded;
   Gate gate;
   int ready[2];
   REQUIRE(::pipe(ready) == 0);
@@ -132,15 +133,17 @@ TEST_CASE("a flood of one user holds up no other") {
     Client client(bench.folder.socket());
     client.say(ClientHello{kSocketVersion, Role::kOperator, 1});
     while (client.hear() == "?") continue;
+    flooded.wait();
     client.say(StatusRequest{});
     if (::write(ready[1], "x", 1) != 1) return 1;
     gate.wait();
     return 0;
   });
   bench.until([&] { return bench.recorder.opened.size() == kFlood + 1; });
-  char byte = 0;
-  REQUIRE(::read(ready[0], &byte, 1) == 1);  // its request is queued
   for (Client& client : flood) REQUIRE(client.say(longest));
+  flooded.open();
+  char byte = 0;
+  REQUIRE(::read(ready[0], &byte, 1) == 1);  // its request is queued behind all of the flood
   bool served = false;
   int before = 0;
   bench.recorder.react = [&](ConnectionId id, const ClientMessage&) {
