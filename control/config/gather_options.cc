@@ -128,7 +128,8 @@ constexpr Option kGatherOptions[] = {
      .word = "never",
      .default_text = "never",
      .summary = "How long after its first block a round goes on without a rank that has sent "
-                "nothing of it, and says so.",
+                "nothing of it, and says so. At most 8 rounds in a row go on "
+                "without it; then they wait for it.",
      .store =
          [](const Target& t, const Value& v) {
            if (v.number > 0) t.config->gather.absent_after = Duration::ns(v.number);
