@@ -69,13 +69,14 @@ TEST_CASE("start-up: an interface that a port of any process has") {
 
 TEST_CASE("start-up: no other user keeps a port from starting") {
   if (!gradplane::testing::can_change_user()) return;
+  const std::string device = "gpfree";  // no other case has a port of it
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   // An unprivileged process takes the names that a lock has had or could have.
   gradplane::testing::OtherUser stranger(65534, 65534, [&] {
-    const int name = take_abstract_name("gradplane.port.gpk0");
+    const int name = take_abstract_name("gradplane.port." + device);
     const int folder = mkdir("/run/gradplane", 0755) == 0;
-    const int file = open(lock_path("gpk0").c_str(), O_RDWR | O_CREAT, 0666);
+    const int file = open(lock_path(device).c_str(), O_RDWR | O_CREAT, 0666);
     const bool took = name >= 0 && folder == 0 && file < 0;
     close(ends[0]);
     if (write(ends[1], took ? "y" : "n", 1) != 1) return 1;
@@ -84,13 +85,13 @@ TEST_CASE("start-up: no other user keeps a port from starting") {
   char took = 0;
   REQUIRE(read(ends[0], &took, 1) == 1);
   CHECK(took == 'y');
-  const auto lock = port::DeviceLock::take("gpk0");
+  const auto lock = port::DeviceLock::take(device);
   UNSCOPED_INFO((lock ? "" : lock.error().message));
   CHECK(lock.ok());
-  CHECK(!port::DeviceLock::take("gpk0").ok());
+  CHECK(!port::DeviceLock::take(device).ok());
   {
     const InPeerNamespace there;
-    CHECK(port::DeviceLock::take("gpk0").ok());
+    CHECK(port::DeviceLock::take(device).ok());
   }
   kill(stranger.pid(), SIGKILL);
   close(ends[0]);
