@@ -33,12 +33,15 @@ bool is_root(uid_t uid) {
   return uid == 0 || uid == ::geteuid();
 }
 
-/// Clients and their channels need more descriptors than a process is given at first.
-void raise_descriptor_limit() {
+/// Clients and their channels need more descriptors than a process is given at first. Returns how
+/// many it may have now.
+std::size_t raise_open_files_limit() {
   rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  ::getrlimit(RLIMIT_NOFILE, &limit);
   limit.rlim_cur = limit.rlim_max;
   ::setrlimit(RLIMIT_NOFILE, &limit);
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur;
 }
 
 bool out_of_descriptors() {
@@ -97,7 +100,7 @@ Server::~Server() {
 }
 
 Status Server::start() {
-  raise_descriptor_limit();
+  open_files_limit_ = raise_open_files_limit();
   spare_ = UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   return loop_.watch(listener_.fd(), EPOLLIN, [this](std::uint32_t) { on_connectable(); });
 }

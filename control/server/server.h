@@ -31,6 +31,10 @@ inline constexpr std::size_t kMaxConnectionsOfUser = kMaxJobs * kMaxLocalRanks +
 inline constexpr std::size_t kMaxConnectionsOfUsers = 2 * kMaxConnectionsOfUser;
 /// Of root and our own user, beside those.
 inline constexpr std::size_t kMaxConnectionsOfRoot = kMaxConnectionsOfUser;
+/// Files that a daemon has open when all these are there: a rank has a channel and two doorbells
+/// besides its connection, and the rest of the daemon needs some.
+inline constexpr std::size_t kMaxOpenFiles =
+    kMaxConnectionsOfUsers + kMaxConnectionsOfRoot + kMaxJobs * kMaxLocalRanks * 5 + 256;
 /// What all clients of one user together may have read and written for them in a turn of the loop,
 /// before everybody else has his: bytes of messages and of answers. Who has used more waits for as
 /// many turns as that is worth.
@@ -100,6 +104,9 @@ class Server {
   /// Says why, and ends the connection; on_closed follows, from the loop.
   void hang_up(ConnectionId connection, const std::string& reason);
 
+  /// How many files this process may have open. Fewer than kMaxOpenFiles: clients may be turned
+  /// away before they have used up their shares.
+  std::size_t open_files_limit() const { return open_files_limit_; }
   std::size_t connection_count() const { return clients_.size(); }
   const std::array<std::uint64_t, static_cast<std::size_t>(HangUp::kCount)>& hang_ups() const {
     return hang_ups_;
@@ -161,6 +168,7 @@ class Server {
   ServerOptions options_;
   Listener listener_;
   TimerId accept_timer_ = 0;
+  std::size_t open_files_limit_ = 0;
   UniqueFd spare_;  // given up for a moment to turn somebody away when no descriptor is left
   Clients clients_;
   std::map<uid_t, User> users_;        // each that has connections

@@ -22,6 +22,8 @@ namespace {
 constexpr const char* kAccessList = "system.posix_acl_access";
 constexpr mode_t kOursAlone = 0600;
 constexpr mode_t kOursAndGroup = 0660;
+/// To chown() this number means: leave the group as it is.
+constexpr gid_t kNoGroup = static_cast<gid_t>(-1);
 /// What connect() asks for, and what goes with it by custom.
 constexpr __u16 kMay = ACL_READ | ACL_WRITE;
 
@@ -29,8 +31,10 @@ Result<gid_t> group_number(const std::string& name) {
   gid_t number = 0;
   const char* end = name.data() + name.size();
   if (const auto read = std::from_chars(name.data(), end, number);
-      read.ec == std::errc() && read.ptr == end)
-    return number;
+      read.ec == std::errc() && read.ptr == end) {
+    if (number != kNoGroup) return number;
+    return Error{fmt::format("control.group: {} stands for no group; name another", name)};
+  }
   if (const group* found = ::getgrnam(name.c_str())) return found->gr_gid;
   return Error{fmt::format(
       "control.group: this host has no group {}; run: groupadd {}, or name another", name, name)};

@@ -110,6 +110,13 @@ Status Daemon::open_control() {
   auto server = server::Server::create(*loop_, *this, std::move(options));
   if (!server) return server.error();
   server_ = std::move(server.value());
+  if (const std::size_t limit = server_->open_files_limit(); limit < server::kMaxOpenFiles) {
+    log_.line(config::LogLevel::kWarn,
+              fmt::format("this process may open {} files, and may need {}: clients of the control "
+                          "socket may be turned away; raise the hard limit (ulimit -Hn, or "
+                          "LimitNOFILE of the systemd unit)",
+                          limit, server::kMaxOpenFiles));
+  }
   return Nothing{};
 }
 

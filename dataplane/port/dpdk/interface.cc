@@ -99,6 +99,15 @@ Result<std::uint64_t> network_namespace() {
   return Error{"port: /proc/thread-self/ns/net is unreadable: " + because() + "; mount /proc"};
 }
 
+/// What to do where the folder of the locks is not ours.
+std::string lock_folder_remedy() {
+  const uid_t self = geteuid();
+  if (self == 0) return {};
+  return "; the daemons of a host keep their locks there and run as one user: run as root, or let "
+         "root run: install -d -o " +
+         std::to_string(self) + " " + kLockFolder;
+}
+
 /// Who has written his number into the lock.
 std::string lock_holder(int fd) {
   char text[16] = {};
@@ -176,14 +185,15 @@ Result<DeviceLock> DeviceLock::take(const std::string& device) {
   if (!space) return space.error();
   // Whoever can open the file can lock it, so it lies where nobody else creates or opens one.
   if (Status folder = ipc::make_trusted_folder(kLockFolder); !folder) {
-    return Error{"port: " + device + " cannot be locked: " + folder.error().message};
+    return Error{"port: " + device + " cannot be locked: " + folder.error().message +
+                 lock_folder_remedy()};
   }
   const std::string path =
       std::string(kLockFolder) + "/port-" + std::to_string(space.value()) + "-" + device + ".lock";
   ipc::UniqueFd file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file) {
     return Error{"port: " + device + " cannot be locked: " + path + ": " + because() +
-                 "; run as root, or let the folder belong to the daemon's user"};
+                 lock_folder_remedy()};
   }
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     return Error{"port: " + device + " is already the port of " + lock_holder(file.get()) +

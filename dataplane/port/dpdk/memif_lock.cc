@@ -14,6 +14,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "dataplane/ipc/trusted_folder.h"
+
 namespace gradplane::port {
 namespace {
 
@@ -43,6 +45,10 @@ Result<MemifLock> MemifLock::take(const DpdkPortOptions& o) {
   std::string path = o.memif_socket;
   if (!is_server) path += '.' + std::to_string(o.memif_id);
   path += ".lock";
+  // Whoever may create names there could take the lock first, or the place of the other end.
+  const Status folder = ipc::check_trusted_folder(path.substr(0, path.rfind('/') + 1));
+  if (!folder)
+    return Error{"port: the memif socket " + o.memif_socket + ": " + folder.error().message};
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
   if (fd < 0) {
     return Error{"port: " + path + " cannot be opened: " + because() +
