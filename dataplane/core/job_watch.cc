@@ -41,10 +41,13 @@ const InEdge& Job::results_in_of(const OutEdge& push) const {
 }
 
 /// Sends the parent a block again that it has said to have: another one each time, and only one
-/// whose result has not come, because a result may stand where the contribution was.
+/// whose result has not come, because a result may stand where the contribution was. While blocks
+/// wait to go to the parent, a question of an older round would take their turn, and of a path that
+/// carries a block a second it would take all; their own acks show whether the parent answers. A
+/// question that has not gone yet is one of these.
 void Job::ask(OutEdge& push, Instant now) {
   const Round* round = oldest_waiting(push);
-  if (round == nullptr) return push.inquiry.rest();
+  if (round == nullptr || waiting_for(push.peer) > 0) return push.inquiry.rest();
   if (!push.inquiry.is_due(round->id, now)) return;
   const std::size_t slot = round->id % kRoundSlots;
   const BlockReceiver& results = results_in_of(push).receivers[slot];

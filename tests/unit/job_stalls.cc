@@ -3,6 +3,7 @@
 // When a job says that a round will never end, whom it names, and when it says nothing.
 #include <array>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "tests/support/catch.h"
@@ -46,9 +47,12 @@ core::JobConfig config_of(std::uint16_t self) {
 /// A node, the time, and what the others say to it.
 class Stage {
  public:
-  explicit Stage(std::uint16_t self) : node(config_of(self)) {}
+  explicit Stage(std::uint16_t self) : Stage(config_of(self)) {}
+  explicit Stage(const core::JobConfig& config) : node(config) {}
 
-  void submit() { REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted); }
+  void submit(std::uint32_t id = 0) {
+    REQUIRE(node.submit(0, id, kElements) == core::SubmitResult::kAccepted);
+  }
 
   /// Lets the time pass for a node that is awake. What it sends goes to `sent`, what it tells to
   /// `events`.
@@ -96,8 +100,16 @@ class Stage {
     return PacketBuilder::block(type, round(), block).timestamp_us(core::clock_us(now));
   }
   void answer(const Sent& push) {
-    deliver(ack(wire::PacketType::kPushAck, 0, kAll).echo_us(push.header().timestamp_us));
+    const wire::Header h = push.header();
+    PacketBuilder::Round of = round();
+    of.id = h.round;
+    acked[h.round] |= std::uint64_t{1} << h.block;
+    deliver(PacketBuilder::ack(wire::PacketType::kPushAck, of)
+                .sender(0)
+                .words(0, {acked[h.round]})
+                .echo_us(h.timestamp_us));
   }
+  std::map<std::uint32_t, std::uint64_t> acked;
 };
 
 }  // namespace
@@ -281,4 +293,23 @@ TEST_CASE("nothing is asked and nothing is told where no limit is set") {
     (void)node.drain(now);
   }
   CHECK(node.events().empty());
+}
+
+TEST_CASE("questions take no turn from blocks that wait to go to the same parent") {
+  // A path that carries a block a second, as a controller may leave one that has become longer.
+  core::JobConfig config = config_of(1);
+  constexpr std::uint64_t kBlockBits = (kMinBlockBytes + 200) * 8;
+  config.peers[0].rate_bits_per_second = kBlockBits;
+  Stage leaf(config);
+  leaf.answers = true;
+  leaf.submit(0);
+  leaf.pass(kLimit);
+  leaf.submit(1);
+  leaf.pass(kLimit);
+  CHECK(leaf.events.empty());
+  std::set<std::uint32_t> of_the_newer;
+  for (const Sent& packet : leaf.sent) {
+    if (packet.header().round == 1) of_the_newer.insert(packet.header().block);
+  }
+  CHECK(of_the_newer.size() == kBlocks);
 }
