@@ -22,7 +22,7 @@ inline constexpr std::uint64_t kGoodSessionOps = 1024;
 inline constexpr std::int64_t kGoodSessionNs = 60'000'000'000;
 /// The ranks compare their clocks at checkpoints. So many operations lie between two of them at
 /// most, and at most twice as many as between the two before.
-inline constexpr std::uint64_t kMaxOpsBetweenCheckpoints = 1024;
+inline constexpr std::uint64_t kMaxOpsBetweenCheckpoints = 16;
 
 /// What one rank says at a checkpoint, by its own clock.
 struct RetryView {
