@@ -37,11 +37,14 @@ def own_group_after_fork():
 
 
 def parents_group_after_fork():
-    """A child uses the group of its parent, whose threads it has not got; so it does not wait."""
+    """A child uses the group of its parent, whose threads it has not got; so it does not wait. It
+    takes over GP_TEST_CHILD_REQUIRE as its own GRADPLANE_REQUIRE."""
     start()
     dist.all_reduce(torch.ones(10))
     pid = os.fork()
     if pid == 0:
+        if "GP_TEST_CHILD_REQUIRE" in os.environ:
+            os.environ["GRADPLANE_REQUIRE"] = os.environ["GP_TEST_CHILD_REQUIRE"]
         say(error=error_of(lambda: dist.all_reduce(torch.ones(10), async_op=True)))
         os._exit(0)
     wait_for_child(pid)

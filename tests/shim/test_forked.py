@@ -40,7 +40,12 @@ def test_a_group_of_the_childs_own_is_carried():
 
 
 def test_the_parents_group_fails_where_gradplane_is_required():
-    outcomes, parents, children = run("parents_group_after_fork", REQUIRE)
+    for env in (REQUIRE, {"GP_TEST_CHILD_REQUIRE": "1"}):
+        expect_failure_in_children(env)
+
+
+def expect_failure_in_children(env):
+    outcomes, parents, children = run("parents_group_after_fork", env)
     for outcome, parent in zip(outcomes, parents):
         expect("made before fork()" in outcome.said["error"] and "REQUIRE" in outcome.said["error"],
                "the child's all_reduce says why it fails", outcomes)

@@ -133,7 +133,7 @@ WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& o
     return originals().allreduce(self, tensors, options);
   }
   if (!entry.session) {
-    if (entry.required) {
+    if (entry.required || environment().require) {
       throw std::runtime_error(
           "gradplane: " + entry.refusal +
           "; to go on over Gloo is forbidden (ranks.require or GRADPLANE_REQUIRE)");
