@@ -125,6 +125,7 @@ void Member::on(const protocol::Refused& m) {
       found->second.attempt != m.attempt)
     return;
   Job& job = found->second;
+  const std::size_t before = job.ranks.size();
   for (const std::uint16_t rank : m.ranks) {
     const auto local = std::find_if(job.ranks.begin(), job.ranks.end(),
                                     [&](const LocalRank& r) { return r.rank == rank; });
@@ -134,6 +135,9 @@ void Member::on(const protocol::Refused& m) {
   }
   outbox_.failures.push_back({job.id, job.label, m.reason, Instant()});
   outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + ": refused: " + m.reason);
+  // A Join that names the refused ranks may be on its way, and the coordinator may take it: so the
+  // last that it hears names the ranks that are left.
+  if (job.ranks.size() < before) send_join(job, ranks_of(job));
   if (job.ranks.empty()) jobs_.erase(found);
 }
 

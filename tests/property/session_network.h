@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -38,6 +39,7 @@ struct RankLog {
   std::uint32_t epoch = 0;
   std::string reason;
   std::vector<std::uint32_t> missing;
+  std::uint32_t job_id = 0;
 };
 
 /// One host: its manager while it lives, and what its engine was told to hold.
@@ -76,7 +78,7 @@ class Cluster {
     for (api::NodeId node = 0; node < nodes; ++node) start(node);
   }
 
-  void start(api::NodeId node, const JobSettings& settings = {}) {
+  void start(api::NodeId node, const JobSettings& settings = {}, const Quotas& quotas = {}) {
     SessionConfig config;
     config.self = node;
     config.coordinator = coordinator_;
@@ -84,6 +86,7 @@ class Cluster {
     config.incarnation = random() | 1;
     config.cluster_key.fill(std::byte{7});
     config.job_settings = settings;
+    config.quotas = quotas;
     config.planner = planner_;
     config.resolve_bounds = resolve_for_test;
     config.check_plan = check_;
@@ -100,7 +103,7 @@ class Cluster {
   RankHandle attach(api::NodeId node, std::uint16_t rank, std::uint32_t world_size,
                     const protocol::JobKey& key, std::uint32_t user = kRootUser) {
     const RankHandle handle = ++last_handle_;
-    ranks[handle] = {node, rank, RankLog::State::kNew, 0, "", {}};
+    ranks[handle] = {node, rank, RankLog::State::kNew, 0, "", {}, protocol::job_id_of(key)};
     const Status status =
         hosts[node].manager->attach({handle, user, key, rank, world_size, "job"}, now);
     take_actions(node);
@@ -156,6 +159,19 @@ class Cluster {
     return true;
   }
 
+  /// For a quiet network: each rank that some node believes to wait does wait there.
+  bool nobody_waits_without_ranks() const {
+    for (const Host& host : hosts) {
+      if (!host.manager) continue;
+      for (const JobView& job : host.manager->jobs()) {
+        if (job.state != JobState::kWaiting) continue;
+        for (const RankView& rank : job.ranks)
+          if (!waits(job, rank)) return false;
+      }
+    }
+    return true;
+  }
+
   std::mt19937_64 random;
   Faults faults;
   std::function<bool(api::NodeId, api::NodeId)> cut = [](api::NodeId, api::NodeId) {
@@ -179,6 +195,14 @@ class Cluster {
       return at != other.at ? at > other.at : order > other.order;
     }
   };
+
+  bool waits(const JobView& job, const RankView& rank) const {
+    return std::any_of(ranks.begin(), ranks.end(), [&](const auto& entry) {
+      const RankLog& log = entry.second;
+      return log.job_id == job.job_id && log.node == rank.node && log.rank == rank.rank &&
+             log.state == RankLog::State::kWaiting;
+    });
+  }
 
   Instant next_event() const {
     Instant next = flights_.empty() ? Instant::never() : flights_.top().at;

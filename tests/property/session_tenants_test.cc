@@ -39,6 +39,7 @@ class Story {
       nobody_holds_too_much();
     }
     cluster_.run(kBound);
+    CHECK(cluster_.nobody_waits_without_ranks());
     one_finds_room();
     cluster_.run(Quotas{}.wait + kBound);
     for (const auto& [handle, log] : cluster_.ranks) {

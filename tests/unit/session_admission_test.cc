@@ -192,6 +192,26 @@ TEST_CASE("jobs that wait keep none out whose ranks are all there") {
   CHECK(cluster.ranks[ready].state == State::kReady);
 }
 
+TEST_CASE("no rank holds a slot that it was refused, whenever another one leaves") {
+  for (std::int64_t pause = 0; pause < 400; ++pause) {
+    Cluster cluster(static_cast<std::uint64_t>(pause), 2, 0, sharded_planner());
+    Keys keys;
+    const auto others = wait_on(cluster, keys, 0, kAlice, Quotas{}.jobs);
+    const auto job = keys.fresh();
+    wait_on(cluster, keys, 1, kBob, 1);
+    cluster.run(Duration::seconds(1));  // the nodes are in contact
+    cluster.attach(1, 0, 3, job, kAlice);
+    const RankHandle leaves = cluster.attach(1, 1, 3, job, kAlice);
+    cluster.run(Duration::us(pause));
+    cluster.detach(leaves, true);
+    cluster.run(Duration::us(pause % 20 * 10));
+    cluster.detach(others[0], true);
+    cluster.run(Duration::seconds(1));
+    INFO("after " << pause << " us");
+    CHECK(cluster.nobody_waits_without_ranks());
+  }
+}
+
 TEST_CASE("all ranks of a job on a node are of one user") {
   Cluster cluster(1, 2, 0, sharded_planner());
   const RankHandle first = cluster.attach(1, 0, 3, key_number(1), kAlice);
