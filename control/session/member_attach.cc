@@ -152,8 +152,8 @@ void Member::detach(RankHandle handle, bool clean) {
 
 /// The coordinator ends the wait, and names who is missing; this is for when it cannot be heard.
 Instant Member::wait_ends(const Job& job) const {
-  if (job.state != JobState::kWaiting) return Instant::never();
-  return job.since + config_.quotas.wait + config_.suspect_after;
+  if (job.state != JobState::kWaiting || coordinator_trouble_.empty()) return Instant::never();
+  return job.since + config_.quotas.wait;
 }
 
 void Member::tick(Instant now) {

@@ -137,6 +137,24 @@ TEST_CASE("a job waits for its ranks for so long and no longer, and then names t
   CHECK(cluster.hosts[1].manager->jobs().empty());
 }
 
+TEST_CASE("while the coordinator is heard, its word alone ends the wait") {
+  Cluster cluster(1, 2, 0, sharded_planner());
+  cluster.start(1, {}, {.wait = Duration::seconds(60)});
+  const RankHandle zero = cluster.attach(1, 0, 2, key_number(1), kAlice);
+  cluster.run(Quotas{}.wait - Duration::seconds(1));
+  INFO(cluster.ranks[zero].reason);
+  CHECK(cluster.ranks[zero].state == State::kWaiting);
+  SECTION("which comes") {
+    cluster.run(Duration::seconds(2));
+    CHECK(has(cluster.ranks[zero].reason, "not ready within 600 s (quotas.wait): waiting for"));
+  }
+  SECTION("and if it is lost, the node's own") {
+    cluster.crash(0);
+    cluster.run(Duration::seconds(10));
+    CHECK(has(cluster.ranks[zero].reason, "not ready within 60 s (quotas.wait): node n0"));
+  }
+}
+
 TEST_CASE("a job that is ready is not bounded by the wait") {
   Cluster cluster(1, 2, 0, sharded_planner());
   const RankHandle zero = cluster.attach(0, 0, 2, key_number(1), kAlice);
