@@ -37,19 +37,24 @@ std::string_view refusal_name(Refusal refusal) {
 
 std::optional<protocol::JobKey> who_gives_way(const std::vector<Slot>& slots,
                                               const Newcomer& newcomer) {
-  std::map<std::uint32_t, std::size_t> waiting;  // by user
-  for (const Slot& slot : slots)
+  std::map<std::uint32_t, std::size_t> held;  // by user
+  std::map<std::uint32_t, std::size_t> waiting;
+  for (const Slot& slot : slots) {
+    ++held[slot.user];
     if (slot.waiting) ++waiting[slot.user];
+  }
+  const auto is_fair = [&](std::uint32_t user) {
+    if (!newcomer.complete) return waiting[user] >= waiting[newcomer.user] + 2;
+    return user == newcomer.user || held[user] > held[newcomer.user];
+  };
   const Slot* victim = nullptr;
   for (const Slot& slot : slots) {
-    if (!slot.waiting) continue;
+    if (!slot.waiting || !is_fair(slot.user)) continue;
     const std::size_t count = waiting[slot.user];
     const std::size_t most = victim == nullptr ? 0 : waiting[victim->user];
     if (count > most || (count == most && slot.since < victim->since)) victim = &slot;
   }
   if (victim == nullptr) return std::nullopt;
-  const bool fair = waiting[victim->user] >= waiting[newcomer.user] + 2;
-  if (!newcomer.complete && !fair) return std::nullopt;
   return victim->key;
 }
 

@@ -65,11 +65,12 @@ struct Newcomer {
   bool complete = false;  // all of its ranks have come: it will not wait
 };
 
-/// Of the jobs that wait, the oldest of the user with the most of them: it leaves its slot to the
-/// newcomer. A newcomer that is complete displaces any. One that will wait displaces only what
-/// leaves the other user with at least as many waiting jobs as it will have itself; so each
-/// displacement brings the users closer to equal numbers, and two never displace each other in
-/// turns. Nothing: all may stay.
+/// Of the jobs that wait and may be displaced, the oldest of the user with the most that wait: it
+/// leaves its slot to the newcomer. A newcomer that is complete displaces jobs of its own user, and
+/// those of users who hold more slots than its own user does, running ones too. One that will wait
+/// displaces only what leaves the other user with at least as many waiting jobs as it will have
+/// itself. So no displacement takes users further from equal numbers, and two jobs that wait never
+/// displace each other in turns. Nothing: all may stay.
 std::optional<protocol::JobKey> who_gives_way(const std::vector<Slot>& slots,
                                               const Newcomer& newcomer);
 
