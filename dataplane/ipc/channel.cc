@@ -13,6 +13,26 @@
 namespace gradplane::ipc {
 namespace {
 
+/// Whoever shares a description looks like one holder to the kernel, so each end has its own.
+Result<UniqueFd> open_again(int fd) {
+  const std::string path = "/proc/self/fd/" + std::to_string(fd);
+  UniqueFd again(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!again)
+    return system_error("cannot open the memory of a channel through " + path, errno,
+                        "mount /proc, or raise the limit of open files");
+  return again;
+}
+
+/// The kernel leases a file for writing to a description only if no other is open. A mapping keeps
+/// its description open, also after the descriptor is closed.
+bool lease(int fd) noexcept {
+  return ::fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
+}
+
+void end_lease(int fd) noexcept {
+  ::fcntl(fd, F_SETLEASE, F_UNLCK);
+}
+
 Result<UniqueFd> create_sealed_memory(std::uint64_t bytes) {
   UniqueFd fd(::memfd_create("gradplane-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return system_error("cannot create a memfd", errno, "raise the limit of open files");
@@ -28,6 +48,25 @@ Result<UniqueFd> create_sealed_memory(std::uint64_t bytes) {
   return fd;
 }
 
+/// Added to a size so that the hole takes the whole of the last page; more than any page.
+constexpr std::uint64_t kBeyondLastPage = 1U << 20U;
+
+/// The kernel does not count the description of memfd_create() itself, so it is not kept.
+Result<UniqueFd> create_memory(std::uint64_t bytes) {
+  auto created = create_sealed_memory(bytes);
+  if (!created) return created.error();
+  auto counted = open_again(created.value().get());
+  if (!counted) return counted.error();
+  created.value().reset();
+  // A daemon that could never take memory back would refuse everybody after a while.
+  if (!lease(counted.value().get())) {
+    return system_error("cannot get a lease of the memory of a channel", errno,
+                        "set the sysctl fs.leases-enable to 1");
+  }
+  end_lease(counted.value().get());
+  return counted;
+}
+
 }  // namespace
 
 Result<Channel> Channel::create(ChannelSizes sizes) {
@@ -37,7 +76,7 @@ Result<Channel> Channel::create(ChannelSizes sizes) {
                  std::to_string(kRoundSlots) + ", bytes a multiple of " +
                  std::to_string(kBlockAlignBytes) + " up to " + std::to_string(kMaxRoundBytes)};
   }
-  auto fd = create_sealed_memory(sizes.total_bytes());
+  auto fd = create_memory(sizes.total_bytes());
   if (!fd) return fd.error();
   auto mapping = Mapping::map(fd.value().get(), sizes.total_bytes(), Mapping::Fault::kNow);
   if (!mapping) return mapping.error();
@@ -45,6 +84,21 @@ Result<Channel> Channel::create(ChannelSizes sizes) {
   header->identity = {kChannelMagic,    kAbiVersion,  sizes.slot_count,
                       sizes.slot_bytes, kArenaOffset, sizes.total_bytes()};
   return Channel(std::move(fd.value()), std::move(mapping.value()), sizes);
+}
+
+Result<UniqueFd> Channel::open_for_trainer() const {
+  return open_again(fd_.get());
+}
+
+bool Channel::take_back() noexcept {
+  if (!lease(fd_.get())) return false;
+  // A path to the memory that is not open (O_PATH) keeps it alive and does not count. Nobody can
+  // open it during the lease, and whoever does so later finds nothing.
+  const int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  const auto size = static_cast<off_t>(sizes_.total_bytes() + kBeyondLastPage);
+  const bool emptied = ::fallocate(fd_.get(), hole, 0, size) == 0;
+  end_lease(fd_.get());
+  return emptied;
 }
 
 RingMemory<Submission>& Channel::submissions() const noexcept {

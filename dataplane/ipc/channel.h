@@ -23,8 +23,14 @@ class Channel {
   /// Makes the memory and writes its header. Fails on invalid sizes and when memory is short.
   static Result<Channel> create(ChannelSizes sizes);
 
-  /// The memfd, to be passed to the trainer.
+  /// The daemon's own descriptor. Whoever shares its description is nobody else to take_back().
   int fd() const noexcept { return fd_.get(); }
+  /// The memory, opened once more, to be passed to the trainer and closed.
+  Result<UniqueFd> open_for_trainer() const;
+  /// Empties the memory if nobody but this object has it open or mapped. False: somebody has, or a
+  /// descriptor of it is still under way. For a channel that is not in use any more. The kernel
+  /// sends SIGIO when somebody opens the memory meanwhile; the process must ignore that signal.
+  bool take_back() noexcept;
   const ChannelSizes& sizes() const noexcept { return sizes_; }
 
   /// The memory of a round. Its content is the trainer's to change at any moment.

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -49,7 +50,9 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 TEST_CASE("both ends see the same slots, rings and flags") {
   auto daemon = Channel::create(kSmall);
   REQUIRE(daemon.ok());
-  auto trainer = ChannelView::map(daemon.value().fd());
+  const auto memory = daemon.value().open_for_trainer();
+  REQUIRE(memory.ok());
+  auto trainer = ChannelView::map(memory.value().get());
   REQUIRE(trainer.ok());
   CHECK(trainer.value().sizes() == kSmall);
 
@@ -97,7 +100,9 @@ TEST_CASE("a channel of impossible sizes is refused with a reason") {
 TEST_CASE("nobody can resize a channel, so that no access faults") {
   auto daemon = Channel::create(kSmall);
   REQUIRE(daemon.ok());
-  const int fd = daemon.value().fd();
+  const auto memory = daemon.value().open_for_trainer();
+  REQUIRE(memory.ok());
+  const int fd = memory.value().get();
   errno = 0;
   CHECK(::ftruncate(fd, 0) != 0);
   CHECK(errno == EPERM);
@@ -114,11 +119,67 @@ TEST_CASE("nobody can resize a channel, so that no access faults") {
   daemon.value().beat();
 }
 
+TEST_CASE("memory is taken back only when the daemon alone has it") {
+  auto daemon = Channel::create(kSmall);
+  REQUIRE(daemon.ok());
+  Channel& channel = daemon.value();
+  auto passed = channel.open_for_trainer();
+  REQUIRE(passed.ok());
+  UniqueFd& memory = passed.value();
+  const std::string path = "/proc/self/fd/" + std::to_string(memory.get());
+  const auto first = [&] { return channel.slot(0).front(); };
+  channel.slot(0).front() = std::byte{7};
+  SECTION("its descriptor is open") {
+    CHECK_FALSE(channel.take_back());
+  }
+  SECTION("a copy of its descriptor is open") {
+    const UniqueFd copy(::fcntl(memory.get(), F_DUPFD_CLOEXEC, 0));
+    memory.reset();
+    CHECK_FALSE(channel.take_back());
+  }
+  SECTION("it is mapped, and its descriptor closed") {
+    const auto mapping = Mapping::map(memory.get(), 64, Mapping::Fault::kLater);
+    REQUIRE(mapping.ok());
+    memory.reset();
+    CHECK_FALSE(channel.take_back());
+  }
+  SECTION("it was opened anew for reading alone") {
+    const UniqueFd reader(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(reader);
+    memory.reset();
+    CHECK_FALSE(channel.take_back());
+  }
+  CHECK(first() == std::byte{7});
+  memory.reset();
+  CHECK(channel.take_back());
+  CHECK(first() == std::byte{0});
+}
+
+TEST_CASE("memory that is taken back is empty, and open to who kept a path to it") {
+  auto daemon = Channel::create(kSmall);
+  REQUIRE(daemon.ok());
+  auto passed = daemon.value().open_for_trainer();
+  REQUIRE(passed.ok());
+  const std::string open_path = "/proc/self/fd/" + std::to_string(passed.value().get());
+  const UniqueFd kept(::open(open_path.c_str(), O_PATH | O_CLOEXEC));
+  REQUIRE(kept);
+  passed.value().reset();
+  CHECK(daemon.value().take_back());
+  const std::string kept_path = "/proc/self/fd/" + std::to_string(kept.get());
+  const UniqueFd again(::open(kept_path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  REQUIRE(again);  // no lease is left
+  struct stat file {};
+  REQUIRE(::fstat(again.get(), &file) == 0);
+  CHECK(file.st_blocks == 0);
+}
+
 TEST_CASE("the daemon uses its own sizes, whatever the trainer writes into the header") {
   auto daemon = Channel::create(kSmall);
   REQUIRE(daemon.ok());
   const std::vector<std::byte> garbage(kArenaOffset, std::byte{0xff});
-  REQUIRE(::pwrite(daemon.value().fd(), garbage.data(), garbage.size(), 0) ==
+  const auto memory = daemon.value().open_for_trainer();
+  REQUIRE(memory.ok());
+  REQUIRE(::pwrite(memory.value().get(), garbage.data(), garbage.size(), 0) ==
           static_cast<ssize_t>(garbage.size()));
   CHECK(daemon.value().sizes() == kSmall);
   CHECK(daemon.value().slot(7).data() - daemon.value().slot(0).data() ==
