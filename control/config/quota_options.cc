@@ -28,8 +28,9 @@ constexpr Option kQuotaOptions[] = {
      .min = 1,
      .max = kMaxUserRanks,
      .default_text = "64",
-     .summary = "Ranks that one user may have on this node at a time. Each holds 16 times "
-                "`rounds.bytes` of memory (64 MiB) until its connection ends. Root may have all.",
+     .summary = "Ranks that one user may have on this node at a time. Each has 16 times "
+                "`rounds.bytes` of memory (64 MiB), and counts until its connection has ended and "
+                "no process has that memory open or mapped any more. Root may have all.",
      .store =
          [](const Target& t, const Value& v) {
            t.config->quotas.ranks = static_cast<std::uint32_t>(v.number);

@@ -31,6 +31,7 @@ class Member {
 
   Status attach(const NewRank& rank, Instant now);
   void detach(RankHandle handle, bool clean);
+  void memory_freed(RankHandle handle) { users_.erase(handle); }
   /// From the coordinator. False: a message that no coordinator sends to a member.
   bool on_message(const protocol::NodeMessage& message, Instant now);
   void on_coordinator_connected();
@@ -95,7 +96,7 @@ class Member {
   const SessionConfig& config_;
   Outbox& outbox_;
   Jobs jobs_;
-  std::map<RankHandle, std::uint32_t> users_;  // whose memory is held, until detach()
+  std::map<RankHandle, std::uint32_t> users_;  // until memory_freed()
   std::uint32_t last_attempt_ = 0;
   std::string coordinator_trouble_;  // why it cannot be reached; empty: nothing known
 };

@@ -75,8 +75,9 @@ std::optional<Denial> Member::why_not(const NewRank& rank) const {
   return Denial{Refusal::kUserRanks,
                 node_text(config_, config_.self) + " holds memory for " + std::to_string(held) +
                     " ranks of user " + std::to_string(rank.user) +
-                    " already, which is the most for one user (quotas.ranks); end some of them, "
-                    "or ask the operator to allow more"};
+                    " already, which is the most for one user (quotas.ranks); end the "
+                    "processes that have it, also of ranks that have left, or ask the operator to "
+                    "allow more"};
 }
 
 std::optional<Denial> Member::why_not_in(const Job& job, const NewRank& rank) const {
@@ -128,7 +129,6 @@ std::optional<Denial> Member::make_room(const JobKey& key, const Newcomer& newco
 }
 
 void Member::detach(RankHandle handle, bool clean) {
-  users_.erase(handle);
   for (auto it = jobs_.begin(); it != jobs_.end(); ++it) {
     Job& job = it->second;
     const auto local = std::find_if(job.ranks.begin(), job.ranks.end(),

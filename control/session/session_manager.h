@@ -38,9 +38,10 @@ class SessionManager {
 
   /// A rank has come. An Error: it cannot take part, and is not kept; the text is for its user.
   Status attach(const NewRank& rank, Instant now);
-  /// The connection of a rank has ended. Until then what it holds counts for its user, also when
-  /// its job has ended. Does nothing for a handle that is not attached.
+  /// The connection of a rank has ended. Does nothing for a handle that is not attached.
   void detach(RankHandle handle, bool clean, Instant now);
+  /// Nobody has the memory of a rank that was detached any more. Until then it counts for its user.
+  void memory_freed(RankHandle handle) { member_.memory_freed(handle); }
   /// The body of a control datagram, from whomever.
   void on_datagram(std::span<const std::byte> bytes, Instant now);
   /// The engine cannot go on with a job, e.g. because two ranks submitted unlike rounds.

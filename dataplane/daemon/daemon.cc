@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <thread>
 
@@ -24,6 +25,8 @@ constexpr Duration kBoundsInterval = Duration::seconds(1);
 /// How often reports of rounds are taken from the poll loop: kReportQueueEntries are enough while a
 /// round takes 100 us.
 constexpr Duration kReportsInterval = Duration::ms(100);
+/// How often memory of ranks that have left is looked at, of one rank freed at most.
+constexpr Duration kMemoryInterval = Duration::ms(100);
 /// When buckets wait for room in the command queue.
 constexpr Duration kHandOverInterval = Duration::ms(5);
 
@@ -97,6 +100,8 @@ Status Daemon::open_control() {
   });
   if (!signals) return signals.error();
   signals_ = std::move(signals.value());
+  // Whoever opens the memory of a rank while we take it back makes the kernel send this.
+  std::signal(SIGIO, SIG_IGN);
   auto session = session_config(config_);
   if (!session) return session.error();
   session_ = std::make_unique<session::SessionManager>(session.value());
@@ -188,6 +193,7 @@ void Daemon::run() {
   beat();
   watch_bounds();
   watch_rounds();
+  watch_memory();
   settle();
   loop_->run();
 }
@@ -211,6 +217,11 @@ void Daemon::watch_bounds() {
 void Daemon::watch_rounds() {
   take_round_reports();
   loop_->start_timer(server::EventLoop::now() + kReportsInterval, [this] { watch_rounds(); });
+}
+
+void Daemon::watch_memory() {
+  if (const auto freed = left_memory_.free_one()) session_->memory_freed(*freed);
+  loop_->start_timer(server::EventLoop::now() + kMemoryInterval, [this] { watch_memory(); });
 }
 
 void Daemon::settle() {

@@ -71,6 +71,7 @@ class Daemon : public server::ConnectionHandler {
   void answer_status();
   void beat();
   void watch_bounds();
+  void watch_memory();
 
   const config::Config config_;
   const Instant started_;
@@ -85,6 +86,7 @@ class Daemon : public server::ConnectionHandler {
   api::EventQueue events_{api::kQueueEntries};
   api::ReportQueue reports_{api::kReportQueueEntries};
   RankTable ranks_;
+  LeftMemory left_memory_;
   std::map<server::ConnectionId, server::PeerInfo> peers_;
   JobTable jobs_;
   std::unique_ptr<port::Port> port_;

@@ -40,7 +40,8 @@ void Daemon::on_closed(server::ConnectionId connection, bool clean) {
   peers_.erase(connection);
   std::erase(status_askers_, connection);
   session_->detach(connection, clean, clock_now());
-  ranks_.erase(connection);
+  if (auto rank = ranks_.extract(connection))
+    left_memory_.add(connection, std::move(rank.mapped()));
   settle();
 }
 
@@ -61,6 +62,7 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
   }
   // Admission first: a channel is memory, and whoever is refused gets none.
   const server::PeerInfo& peer = peers_[connection];
+  if (const auto freed = left_memory_.free_one_of(peer.uid)) session_->memory_freed(*freed);
   const Status joined = session_->attach({.handle = connection,
                                           .user = peer.uid,
                                           .key = attach.key,
@@ -76,17 +78,19 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
   if (!channel) {
     log_.error("cannot make a channel for rank {}: {}", attach.rank, channel.error().message);
     session_->detach(connection, false, clock_now());
+    session_->memory_freed(connection);
     server_->hang_up(connection, channel.error().message);
     return;
   }
   const ipc::Channel& memory = channel.value().channel->channel;
-  const std::array<int, 3> fds = {memory.fd(), doorbell_.ring.get(),
+  const std::array<int, 3> fds = {channel.value().trainer_memory.get(), doorbell_.ring.get(),
                                   channel.value().trainer_listens.get()};
   const protocol::Attached reply{.slot_count = memory.sizes().slot_count,
                                  .slot_bytes = memory.sizes().slot_bytes,
                                  .total_bytes = memory.sizes().total_bytes()};
   ranks_.emplace(connection, Rank{.attach = attach,
                                   .pid = static_cast<std::uint32_t>(peer.pid),
+                                  .user = peer.uid,
                                   .channel = std::move(channel.value().channel),
                                   .tables = {}});
   server_->send(connection, reply, fds);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,20 +22,49 @@ namespace gradplane::daemon {
 struct Rank {
   protocol::Attach attach;
   std::uint32_t pid = 0;
+  std::uint32_t user = 0;
   std::shared_ptr<engine::RankChannel> channel;
   /// The poll loop has the channel, and beats for it; until then the control thread does.
   bool in_engine = false;
   session::TableCollector tables;  // of its buckets
 };
 
-/// What the daemon keeps of a rank's channel; and the end of the trainer's doorbell that it passes
-/// on and then closes, because a trainer can have descriptors sent to it that are slow to close.
+/// What the daemon keeps of a rank's channel; and what it passes on and then closes: its memory,
+/// and the end of the trainer's doorbell, because a trainer can have descriptors sent to it that
+/// are slow to close.
 struct NewChannel {
   std::shared_ptr<engine::RankChannel> channel;
+  ipc::UniqueFd trainer_memory;
   ipc::UniqueFd trainer_listens;
 };
 /// Makes the shared memory of a rank, and the doorbell of its trainer.
 Result<NewChannel> make_channel(std::size_t round_bytes);
+
+/// The memory of ranks that have left, until nobody has it any more: neither the poll loop nor a
+/// process of their user. Control thread.
+class LeftMemory {
+ public:
+  void add(session::RankHandle handle, Rank rank);
+  /// Frees the memory of one rank of this user; of all ranks that have left it looks at those of
+  /// this user, until it finds one. The rank, or nothing where all is still held.
+  std::optional<session::RankHandle> free_one_of(std::uint32_t user);
+  /// The same for ranks of any user; looks at the next kLooks of them.
+  std::optional<session::RankHandle> free_one();
+
+ private:
+  /// A look costs about a microsecond, and to free 64 MiB some 20 ms.
+  static constexpr std::size_t kLooks = 64;
+
+  struct Left {
+    std::uint32_t user = 0;
+    std::shared_ptr<engine::RankChannel> channel;
+  };
+  using Table = std::map<session::RankHandle, Left>;
+  std::optional<session::RankHandle> free(Table::iterator left);
+
+  Table left_;
+  session::RankHandle looked_at_ = 0;  // last
+};
 
 using RankTable = std::map<session::RankHandle, Rank>;
 

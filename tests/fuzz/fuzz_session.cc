@@ -37,7 +37,7 @@ class Machine {
         attach(in);
         break;
       case 1:
-        manager_.detach(in.read<std::uint8_t>() % 8, op >= 128, now_);
+        leave(in.read<std::uint8_t>() % 8, op >= 128);
         break;
       case 2:
         datagram(in, true);
@@ -59,6 +59,12 @@ class Machine {
   }
 
  private:
+  void leave(RankHandle handle, bool clean) {
+    manager_.detach(handle, clean, now_);
+    // Some keep their memory until they leave once more.
+    if (clean) manager_.memory_freed(handle);
+  }
+
   static SessionConfig config(bool coordinates) {
     SessionConfig c;
     c.self = kSelf;

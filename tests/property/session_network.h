@@ -114,10 +114,12 @@ class Cluster {
     return 0;
   }
 
-  void detach(RankHandle handle, bool clean) {
+  /// `keep_memory`: a process of the rank's user still has its memory.
+  void detach(RankHandle handle, bool clean, bool keep_memory = false) {
     const api::NodeId node = ranks.at(handle).node;
     if (!hosts[node].manager) return;
     hosts[node].manager->detach(handle, clean, now);
+    if (!keep_memory) hosts[node].manager->memory_freed(handle);
     take_actions(node);
     ranks.erase(handle);
   }

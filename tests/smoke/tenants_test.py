@@ -5,8 +5,10 @@
 
 import contextlib
 import json
+import mmap
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -64,6 +66,11 @@ class Daemon:
         maps = pathlib.Path(f"/proc/{self.process.pid}/maps").read_text()
         return maps.count("memfd:gradplane-channel")
 
+    def files(self):
+        """Channels that the daemon has open."""
+        links = pathlib.Path(f"/proc/{self.process.pid}/fd").iterdir()
+        return sum("memfd:gradplane-channel" in os.readlink(link) for link in links)
+
 
 @contextlib.contextmanager
 def as_user(uid):
@@ -78,7 +85,8 @@ def as_user(uid):
 class Rank:
     """The bare protocol; nothing is done with what the daemon gives."""
 
-    def __init__(self, daemon, uid, key, rank=0, world=2):
+    def __init__(self, daemon, uid, key, rank=0, world=2, keep=None):
+        self._keep = keep  # makes what the rank keeps of its memory, from the descriptor
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(SECONDS)
         with as_user(uid):
@@ -98,10 +106,44 @@ class Rank:
 
     def receive(self):
         data, fds, _, _ = socket.recv_fds(self.socket, MAX_MESSAGE_BYTES, MAX_PASSED_FDS)
+        self.descriptors = len(fds)
+        if fds and self._keep:
+            self.kept = self._keep(fds[0])
         for fd in fds:
             os.close(fd)
-        self.descriptors = len(fds)
         return json.loads(data)
+
+    def leave(self, in_order=True):
+        if in_order:
+            self._send({"type": "detach", "clean": True})
+            while self.socket.recv(MAX_MESSAGE_BYTES):
+                pass
+        self.socket.close()
+
+
+class Path:
+    """Names a file without opening it; it can be opened later through /proc."""
+
+    def __init__(self, fd):
+        self._fd = os.open(f"/proc/self/fd/{fd}", os.O_PATH)
+
+    def read(self):
+        return pathlib.Path(f"/proc/self/fd/{self._fd}").read_bytes()
+
+    def close(self):
+        os.close(self._fd)
+
+
+class Copy:
+    def __init__(self, fd):
+        self._fd = os.dup(fd)
+
+    def close(self):
+        os.close(self._fd)
+
+
+def mapped(fd):
+    return mmap.mmap(fd, 4096)
 
 
 def a_tenant_leaves_room_for_others_and_refused_ranks_get_no_memory():
@@ -129,6 +171,52 @@ def ranks_are_bounded_too():
         expect(daemon.status()["control_rejected"].get("user_ranks") == 1, "it is counted")
 
 
+def a_rank_counts_until_its_memory_is_given_back():
+    with Daemon() as daemon:
+        keys = iter(range(1, 1000))
+        kept = []
+        for keep, in_order in ((Copy, True), (mapped, True), (Copy, False)):
+            rank = Rank(daemon, TENANT, next(keys), keep=keep)
+            expect(rank.attached, rank.refusal)
+            rank.leave(in_order)
+            kept.append(rank.kept)
+        expect(len(kept) == RANKS, "as many as the quota allows")
+        refused = Rank(daemon, TENANT, next(keys))
+        expect(not refused.attached, "who keeps the memory of its ranks gets no more")
+        expect("(quotas.ranks)" in refused.refusal, refused.refusal)
+        expect(Rank(daemon, NEIGHBOUR, next(keys)).attached, "a neighbour finds room")
+        for memory in kept:
+            memory.close()
+            rank = Rank(daemon, TENANT, next(keys), keep=Copy)
+            expect(rank.attached, f"one given back, one more: {rank.refusal}")
+            rank.leave()
+            expect(not Rank(daemon, TENANT, next(keys)).attached, "and no more than that")
+
+
+def who_leaves_in_order_and_keeps_nothing_attaches_at_once():
+    with Daemon() as daemon:
+        for key in range(1, 4 * RANKS):
+            rank = Rank(daemon, TENANT, key)
+            expect(rank.attached, rank.refusal)
+            rank.leave()
+
+
+def a_path_to_the_memory_keeps_nothing_of_it():
+    with Daemon() as daemon:
+        rank = Rank(daemon, TENANT, 1, keep=Path)
+        expect(any(rank.kept.read()), "the daemon has written its header")
+        rank.leave()
+        wait_until(lambda: daemon.files() == 0, "the daemon to have nothing of it open")
+        expect(not any(rank.kept.read()), "its content is gone")
+        rank.kept.close()
+
+
+def a_word_about_a_broken_lease_does_not_end_the_daemon():
+    with Daemon() as daemon:
+        daemon.process.send_signal(signal.SIGIO)
+        expect(Rank(daemon, TENANT, 1).attached, "it serves")
+
+
 def who_waits_too_long_is_told_for_whom():
     with Daemon() as daemon:
         rank = Rank(daemon, TENANT, 1, 0, 3)
@@ -145,5 +233,9 @@ if __name__ == "__main__":
     sys.exit(run([
         a_tenant_leaves_room_for_others_and_refused_ranks_get_no_memory,
         ranks_are_bounded_too,
+        a_rank_counts_until_its_memory_is_given_back,
+        who_leaves_in_order_and_keeps_nothing_attaches_at_once,
+        a_path_to_the_memory_keeps_nothing_of_it,
+        a_word_about_a_broken_lease_does_not_end_the_daemon,
         who_waits_too_long_is_told_for_whom,
     ]))  # fmt: skip

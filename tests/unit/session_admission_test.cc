@@ -96,7 +96,7 @@ TEST_CASE("root may hold every slot") {
   CHECK(waiting(cluster, wait_on(cluster, keys, 0, kRootUser, kMaxJobs)) == kMaxJobs);
 }
 
-TEST_CASE("a user's ranks on a node are bounded, and count until their connections end") {
+TEST_CASE("a user's ranks on a node are bounded, and count until their memory is freed") {
   Cluster cluster(1, 2, 0, sharded_planner());
   const std::uint32_t most = Quotas{}.ranks;
   std::vector<RankHandle> held;
@@ -114,7 +114,10 @@ TEST_CASE("a user's ranks on a node are bounded, and count until their connectio
   cluster.run(Quotas{}.wait + Duration::seconds(10));
   REQUIRE(cluster.ranks[held[0]].state == State::kFailed);
   CHECK(cluster.attach(1, 0, 2, key_number(100), kAlice) == 0);
-  cluster.detach(held[0], true);
+  // So has one that has left, and whose process keeps it.
+  cluster.detach(held[0], true, true);
+  CHECK(cluster.attach(1, 0, 2, key_number(100), kAlice) == 0);
+  cluster.hosts[1].manager->memory_freed(held[0]);
   CHECK(cluster.attach(1, 0, 2, key_number(100), kAlice) != 0);
 }
 
