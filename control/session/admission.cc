@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 namespace gradplane::session {
 
@@ -58,22 +59,28 @@ std::optional<protocol::JobKey> who_gives_way(const std::vector<Slot>& slots,
   return victim->key;
 }
 
+std::optional<Denial> over_quota(const std::vector<Slot>& slots, std::uint32_t user,
+                                 const Quotas& quotas, const std::string& who) {
+  const auto held = std::count_if(slots.begin(), slots.end(),
+                                  [&](const Slot& slot) { return slot.user == user; });
+  if (user == kRootUser || held < quotas.jobs) return std::nullopt;
+  return Denial{Refusal::kUserJobs,
+                who + " " + std::to_string(held) + " jobs of " + user_text(user) +
+                    " already, which is the most for one user (quotas.jobs); end one of them, "
+                    "or ask the operator to allow more"};
+}
+
+Denial no_slot(std::size_t jobs, const std::string& who) {
+  return {Refusal::kNoSlot, who + " " + std::to_string(jobs) +
+                                " jobs already, which is the most; wait until one ends"};
+}
+
 Admission admit(const std::vector<Slot>& slots, const Newcomer& newcomer, const Quotas& quotas,
                 const std::string& who) {
-  const auto held = std::count_if(slots.begin(), slots.end(),
-                                  [&](const Slot& slot) { return slot.user == newcomer.user; });
-  const bool bounded = newcomer.user != kRootUser && newcomer.user != kNoUser;
-  if (bounded && held >= quotas.jobs)
-    return {Denial{Refusal::kUserJobs,
-                   who + " " + std::to_string(held) + " jobs of " + user_text(newcomer.user) +
-                       " already, which is the most for one user (quotas.jobs); end one of them, "
-                       "or ask the operator to allow more"},
-            {}};
+  if (auto denial = over_quota(slots, newcomer.user, quotas, who)) return {std::move(denial), {}};
   if (slots.size() < kMaxJobs) return {};
   if (const auto key = who_gives_way(slots, newcomer)) return {{}, key};
-  return {Denial{Refusal::kNoSlot, who + " " + std::to_string(kMaxJobs) +
-                                       " jobs already, which is the most; wait until one ends"},
-          {}};
+  return {no_slot(kMaxJobs, who), {}};
 }
 
 std::string gave_way_text(const std::string& who, const Newcomer& to, const std::string& waiting) {

@@ -25,6 +25,10 @@ inline constexpr std::uint32_t kRootUser = 0;
 /// Of a job that no rank of this node opened. The kernel gives this number to nobody.
 inline constexpr std::uint32_t kNoUser = UINT32_MAX;
 
+/// A node keeps jobs that wait beside those that have slots: as many as there are slots again, so
+/// that the coordinator can choose who gives way.
+inline constexpr std::size_t kMaxJobsOfNode = 2 * kMaxJobs;
+
 /// Why a rank or a job got no room, or lost it. One counter for each; whoever decides counts.
 enum class Refusal : std::uint8_t {
   kUserJobs,       // quotas.jobs
@@ -74,12 +78,17 @@ struct Newcomer {
 std::optional<protocol::JobKey> who_gives_way(const std::vector<Slot>& slots,
                                               const Newcomer& newcomer);
 
+/// `who` begins the texts: "node w1 serves".
+std::optional<Denial> over_quota(const std::vector<Slot>& slots, std::uint32_t user,
+                                 const Quotas& quotas, const std::string& who);
+Denial no_slot(std::size_t jobs, const std::string& who);
+
+/// For the coordinator, which alone knows all that users hold in the cluster.
 /// Either a slot is free, or it will be when `gives_way` has left, or there is a `denial`.
 struct Admission {
   std::optional<Denial> denial;
   std::optional<protocol::JobKey> gives_way;
 };
-/// `who` begins the text: "node w1 serves".
 Admission admit(const std::vector<Slot>& slots, const Newcomer& newcomer, const Quotas& quotas,
                 const std::string& who);
 

@@ -154,12 +154,10 @@ void Member::on(const protocol::Prepare& m, Instant now) {
     decline(m, self + ": " + plan.error().message);
     return;
   }
-  if (!jobs_.contains(m.key)) {
-    if (const auto denial = make_room(m.key, {.user = kNoUser, .complete = true})) {
-      outbox_.count(denial->why);
-      decline(m, denial->text);
-      return;
-    }
+  if (const auto denial = why_no_slot(m.key)) {
+    outbox_.count(denial->why);
+    decline(m, denial->text);
+    return;
   }
   install(m, std::move(plan.value()), now);
   outbox_.tell_coordinator(config_.coordinator, protocol::Prepared{m.key, m.epoch});

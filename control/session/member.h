@@ -78,7 +78,8 @@ class Member {
 
   std::optional<Denial> why_not(const NewRank& rank) const;
   std::optional<Denial> why_not_in(const Job& job, const NewRank& rank) const;
-  std::optional<Denial> make_room(const protocol::JobKey& key, const Newcomer& newcomer);
+  std::optional<Denial> why_no_wait(const NewRank& rank) const;
+  std::optional<Denial> why_no_slot(const protocol::JobKey& key) const;
   std::string same_number(const protocol::JobKey& key) const;
   Result<api::Plan> acceptable_plan(const protocol::Prepare& m) const;
   void decline(const protocol::Prepare& m, const std::string& reason);

@@ -27,8 +27,7 @@ Status Member::attach(const NewRank& rank, Instant now) {
   std::optional<Denial> denial = why_not(rank);
   auto found = jobs_.find(rank.key);
   if (!denial && found != jobs_.end()) denial = why_not_in(found->second, rank);
-  if (!denial && found == jobs_.end())
-    denial = make_room(rank.key, {.user = rank.user, .complete = rank.world_size == 1});
+  if (!denial && found == jobs_.end()) denial = why_no_wait(rank);
   if (denial) {
     outbox_.count(denial->why);
     return Error{denial->text};
@@ -114,18 +113,28 @@ std::string Member::same_number(const JobKey& key) const {
   return {};
 }
 
-/// A slot for a job that is not here yet; a job that waits may lose its own for it.
-std::optional<Denial> Member::make_room(const JobKey& key, const Newcomer& newcomer) {
-  if (const std::string why = same_number(key); !why.empty())
+/// Of a job that is not here yet: what keeps it from waiting here. A node cannot tell what users
+/// hold elsewhere, so it takes no slot from anyone; the coordinator chooses who gives way.
+std::optional<Denial> Member::why_no_wait(const NewRank& rank) const {
+  if (const std::string why = same_number(rank.key); !why.empty())
     return Denial{Refusal::kNotFitting, why};
   const std::string who = node_text(config_, config_.self) + " serves";
-  const Admission admission = admit(slots_of(jobs_), newcomer, config_.quotas, who);
-  if (admission.gives_way) {
-    const auto job = jobs_.find(*admission.gives_way);
-    outbox_.count(Refusal::kGaveWay);
-    give_up(job, gave_way_text(who, newcomer, waiting_text(job->second)));
+  if (auto denial = over_quota(slots_of(jobs_), rank.user, config_.quotas, who)) return denial;
+  if (jobs_.size() < kMaxJobsOfNode) return std::nullopt;
+  return no_slot(jobs_.size(), who);
+}
+
+/// What keeps a job from being installed. Jobs that wait are no hindrance.
+std::optional<Denial> Member::why_no_slot(const JobKey& key) const {
+  if (!jobs_.contains(key)) {
+    if (const std::string why = same_number(key); !why.empty())
+      return Denial{Refusal::kNotFitting, why};
   }
-  return admission.denial;
+  const auto installed = std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    return entry.second.state != JobState::kWaiting;
+  });
+  if (static_cast<std::size_t>(installed) < kMaxJobs) return std::nullopt;
+  return no_slot(kMaxJobs, node_text(config_, config_.self) + " serves");
 }
 
 void Member::detach(RankHandle handle, bool clean) {

@@ -224,6 +224,8 @@ telemetry::StatusReport build_status(const StatusSources& from) {
     out.jobs.push_back(job_status(view, from));
   }
   for (telemetry::JobStatus& job : ended_jobs(from)) out.jobs.push_back(std::move(job));
+  // Jobs that wait may be many; a reader accepts no longer list.
+  if (out.jobs.size() > telemetry::kMaxJobsReported) out.jobs.resize(telemetry::kMaxJobsReported);
   add_reasons<core::Drop>(out.drops, from.engine.node.drops, core::drop_name);
   add_reasons<session::DatagramDrop>(out.drops, from.session.drops(), session::datagram_drop_name);
   if (from.engine.control_lost > 0) out.drops["control_queue_full"] = from.engine.control_lost;

@@ -222,6 +222,22 @@ TEST_CASE("jobs that wait keep none out whose ranks are all there") {
   CHECK(cluster.ranks[ready].state == State::kReady);
 }
 
+TEST_CASE("a node takes no slot away for a newcomer whom the coordinator refuses") {
+  // Node 2 sums for all, so what runs and what waits add up to all the slots that one node has.
+  Cluster cluster(1, 3, 0, sharded_planner(2));
+  Keys keys;
+  run_on(cluster, keys, 1, kAlice, Quotas{}.jobs);
+  const auto bob = wait_on(cluster, keys, 2, kBob, kMaxJobs - Quotas{}.jobs);
+  REQUIRE(cluster.hosts[2].manager->jobs().size() == kMaxJobs);
+  for (int i = 0; i < 3; ++i) {
+    const RankHandle refused = cluster.attach(2, 0, 1, keys.fresh(), kAlice);
+    REQUIRE(refused != 0);
+    cluster.run(Duration::seconds(1));
+    CHECK(has(cluster.ranks[refused].reason, "node n0 coordinates 8 jobs of user 1000 already"));
+  }
+  CHECK(waiting(cluster, bob) == bob.size());
+}
+
 TEST_CASE("who holds much takes nothing from who holds less") {
   Cluster cluster(1, 3, 0, sharded_planner());
   Keys keys;

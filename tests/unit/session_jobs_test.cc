@@ -137,10 +137,10 @@ TEST_CASE("what cannot be is refused at once") {
     CHECK(has(cluster.refusal, "which is the most"));
   }
   SECTION("too many jobs on one node") {
-    for (std::uint8_t job = 0; job < kMaxJobs; ++job)
+    for (std::uint8_t job = 0; job < kMaxJobsOfNode; ++job)
       REQUIRE(cluster.attach(1, 0, 2, key_number(job)) != 0);
     CHECK(cluster.attach(1, 0, 2, key_number(100)) == 0);
-    CHECK(has(cluster.refusal, "serves 16 jobs already"));
+    CHECK(has(cluster.refusal, "serves 32 jobs already"));
   }
   SECTION("too many jobs on the coordinator") {
     for (std::uint8_t job = 0; job < kMaxJobs; ++job) cluster.attach(0, 0, 2, key_number(job));
