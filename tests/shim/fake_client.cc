@@ -16,8 +16,10 @@
 //   first=R    the first round of every session is R
 //   absent=R:L the daemon of the highest rank dies at round R; the others complete rounds R to
 //              R + L - 1 without it, and then lose their sessions too
-//   late=R     every rank gets the result of round R, the highest one only after it has left; then
-//              the sessions of all end
+//   behind=R:L the others complete rounds R to R + L - 1 without the highest rank, whose daemon
+//              lives: it gets their sums when it comes to them. The job fails when a rank leaves it
+//   late=R     every rank gets the result of round R, the highest one only after all have left;
+//              then the sessions of all end
 // With GRADPLANE_TEST_BUCKETS=PATH, rank R writes to PATH.R the tensors that it registers, and with
 // GRADPLANE_TEST_SUBMISSIONS=PATH what it registers and submits: `registered` or `submitted`, then
 // bucket, element type and elements.
@@ -33,6 +35,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dataplane/base/limits.h"
@@ -53,6 +56,7 @@ constexpr std::size_t kSlots = gradplane::kRoundSlots;
 struct Shared {
   std::atomic<std::uint32_t> joined;
   std::atomic<std::uint32_t> lost;
+  std::atomic<std::uint32_t> stopped;  // ranks that submit no more
   std::atomic<std::uint32_t> left;
   std::atomic<std::uint32_t> submitted[kMaxWorld];  // rounds, per rank, whatever their numbers
   alignas(64) std::byte contribution[kMaxWorld][kSlots][kSlotBytes];
@@ -69,6 +73,8 @@ struct Script {
   std::uint32_t first_round = 0;  // numbers wrap around
   std::uint32_t absent_round = UINT32_MAX;
   std::uint32_t absent_lead = 0;
+  std::uint32_t behind_round = UINT32_MAX;
+  std::uint32_t behind_lead = 0;
   std::uint32_t late_round = UINT32_MAX;
 };
 
@@ -84,6 +90,7 @@ Script read_script() {
   std::sscanf(text, "partial=%u", &s.partial_blocks);
   std::sscanf(text, "first=%u", &s.first_round);
   std::sscanf(text, "absent=%u:%u", &s.absent_round, &s.absent_lead);
+  std::sscanf(text, "behind=%u:%u", &s.behind_round, &s.behind_lead);
   std::sscanf(text, "late=%u", &s.late_round);
   return s;
 }
@@ -145,7 +152,15 @@ int fail(gp_session* s, int status, const char* why) {
 
 /// How many ranks are in the sum of a round: the lowest ones.
 std::uint32_t contributors(const gp_session* s, std::uint32_t round) {
-  return round < s->script.absent_round ? s->world : s->world - 1;
+  const Script& script = s->script;
+  const bool behind =
+      round >= script.behind_round && round - script.behind_round < script.behind_lead;
+  return round >= script.absent_round || behind ? s->world - 1 : s->world;
+}
+
+/// All have left, so the last result of the highest rank can come.
+bool all_stopped(const gp_session* s) {
+  return s->left && s->shared->stopped.load() == s->world;
 }
 
 bool all_submitted(const gp_session* s, std::uint32_t round) {
@@ -161,7 +176,7 @@ bool loses(const gp_session* s, std::uint32_t round) {
   const bool gets_result = s->rank + script.lose_results >= s->world;
   if (round > script.lose_round || (round == script.lose_round && !gets_result)) return true;
   if (round > script.late_round) return true;
-  if (round == script.late_round && s->is_highest()) return !s->left;
+  if (round == script.late_round && s->is_highest()) return !all_stopped(s);
   if (round < script.absent_round) return false;
   return s->is_highest() || round - script.absent_round >= script.absent_lead;
 }
@@ -282,9 +297,12 @@ int gp_submit(gp_session* s, uint32_t number, uint32_t elements, uint8_t type, u
 
 int gp_poll(gp_session* s, gp_completion* out) {
   const std::uint32_t round = s->completed;
-  const bool comes_late = s->left && round == s->script.late_round;
+  const bool comes_late = round == s->script.late_round && all_stopped(s);
   if (!s->failure.empty() && !comes_late) return -GP_BROKEN;
   if (daemon_is_dead(s)) return -fail(s, GP_BROKEN, "the fake daemon died");
+  if (s->script.behind_round != UINT32_MAX && s->shared->lost.load() != 0) {
+    return -fail(s, GP_JOB_FAILED, "the fake job was lost");
+  }
   const std::uint32_t number = round + s->script.first_round;
   const bool goes_on = s->script.absent_round != UINT32_MAX && !loses(s, round);
   if (round >= s->submitted || !all_submitted(s, round)) {
@@ -335,12 +353,12 @@ const char* gp_failure(const gp_session* s) {
 
 void gp_leave(gp_session* s) {
   s->shared->lost.store(1);
-  s->left = true;
+  if (!std::exchange(s->left, true)) s->shared->stopped.fetch_add(1);
   fail(s, GP_BROKEN, "the rank has left");
 }
 
 void gp_detach(gp_session* s, int clean) {
-  if (!clean) s->shared->lost.store(1);
+  if (!clean || s->script.behind_round != UINT32_MAX) s->shared->lost.store(1);
   if (s->shared->left.fetch_add(1) + 1 == s->world) unlink(s->path.c_str());
   munmap(s->shared, sizeof(Shared));
   delete s;
