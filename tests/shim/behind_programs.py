@@ -47,6 +47,66 @@ def never():
         open(OTHERS[RANK], "w").close()
 
 
+def has_spoken_or_gone(flag):
+    """Whether the process whose number is in the file has said that it waits, or is no more."""
+    try:
+        with open(flag, encoding="utf8") as f, open(f"/proc/{f.read()}/fd/2", "rb") as said:
+            return b"has waited" in said.read()
+    except OSError:
+        return os.path.exists(flag)
+
+
+def tell_others(name):
+    with open(name + "-new", "w", encoding="utf8") as f:
+        f.write(str(os.getpid()))
+    os.rename(name + "-new", name)
+
+
+def end(late_from, daemon_dies):
+    """The last rank stands still before one operation until the others have ended theirs."""
+    for step in range(BEFORE + BEHIND):
+        if LATE and step == late_from:
+            wait_until(lambda: all(map(has_spoken_or_gone, OTHERS)))
+        dist.all_reduce(torch.ones(10))
+    if not LATE:
+        if daemon_dies and RANK == 0:
+            open(os.environ["GRADPLANE_SOCKET"] + "/dead", "w").close()
+        tell_others(OTHERS[RANK])
+
+
+def end_lost():
+    """All sessions end while the last rank is on its way."""
+    end(4, True)
+
+
+def end_late():
+    end(4, False)
+
+
+def end_later():
+    end(10, False)
+
+
+def end_destroyed():
+    """The same, with an end of the group that the program asks for."""
+    end(4, False)
+    dist.destroy_process_group()
+
+
+def end_together():
+    """The last rank stays while the others end."""
+    end(BEFORE + BEHIND, False)
+    if LATE:
+        wait_until(lambda: all(map(has_spoken_or_gone, OTHERS)))
+
+
+def end_killed():
+    """The last rank ends without a word to anybody."""
+    end(BEFORE + BEHIND, False)
+    if LATE:
+        os._exit(0)
+
+
 if __name__ == "__main__":
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=int(sys.argv[2])))
-    {"behind": behind, "never": never}[sys.argv[1]]()
+    globals()[sys.argv[1]]()

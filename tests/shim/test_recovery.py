@@ -95,6 +95,64 @@ def test_result_that_comes_after_leaving():
         expect(report["fallbacks"] == 1 and report["recovered_rounds"] == 0, str(report), outcomes)
 
 
+def run_to_the_end(program, script, seconds="60"):
+    """A rank comes to its last operations when the others have ended theirs."""
+    with tempfile.TemporaryDirectory() as folder:
+        env = {"GP_TEST_FOLDER": folder}
+        if script:
+            env["GRADPLANE_TEST_FAKE"] = script
+        return run(program, 3, source="behind_programs.py", args=(seconds,), env=env)
+
+
+def expect_handed_on(outcomes, found, rounds):
+    expect([r["recovered_rounds"] for r in found] == [0, 0, rounds], str(found), outcomes)
+    expect(all(r["failed_ops"] == 0 for r in found), str(found), outcomes)
+    expect(all(o.err.count("has waited 5 s") == 1 for o in outcomes[:2]), "who waits", outcomes)
+
+
+def test_session_lost_when_others_have_ended():
+    # They are in the recovery when their programs end, and hold all that the last rank lacks.
+    outcomes, found = run_to_the_end("end_lost", "absent=4:100")
+    expect_handed_on(outcomes, found, 8)
+    expect(found[2]["fallbacks"] == 1, str(found), outcomes)
+
+
+def test_daemon_that_dies_when_others_have_ended():
+    outcomes, found = run_to_the_end("end_later", "absent=10:8")
+    expect_handed_on(outcomes, found, 2)
+    # To those who had everything nothing happened.
+    expect([r["fallbacks"] for r in found] == [0, 0, 1], str(found), outcomes)
+
+
+def test_others_that_end_before_a_slow_rank():
+    # Nobody dies, but the job fails when the first rank leaves it.
+    for program in ("end_late", "end_destroyed"):
+        outcomes, found = run_to_the_end(program, "behind=4:8")
+        expect_handed_on(outcomes, found, 0)
+        for rank, report in enumerate(found):
+            expect(report["fallbacks"] == 0 and report["carried_ops"] == 12, str(report), outcomes)
+            expect(rank == 2 or "to end" in outcomes[rank].err, "says what for", outcomes)
+
+
+def test_end_that_waits_for_nobody():
+    # Every sum is of all ranks, so those who are done go.
+    outcomes, found = run_to_the_end("end_together", "")
+    for outcome, report in zip(outcomes, found):
+        expect(report["carried_ops"] == 12 and report["fallbacks"] == 0, str(report), outcomes)
+        expect("has waited" not in outcome.err, "nobody waits", outcomes)
+
+
+def test_end_that_waits_in_vain():
+    # The last rank is in none of the last sums. It stays for longer than the bound, half of the
+    # group's timeout of 6 s, which is over before the first word; or it is killed.
+    for program, seconds in (("end_together", "6"), ("end_killed", "60")):
+        with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
+            env = daemon.env(GRADPLANE_TEST_FAKE="behind=4:8", GP_TEST_FOLDER=folder)
+            outcomes = run_ranks(program, 3, env=env, source="behind_programs.py", args=(seconds,))
+        expect_all_well(outcomes, program)
+        expect(not any(o.err for o in outcomes), f"{program}: no word", outcomes)
+
+
 def expect_return(pause, most_ops):
     outcomes, found = run("daemon_returns", 3, args=(pause,))
     expect_one_result(outcomes)

@@ -107,6 +107,7 @@ void Carrier::start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max,
                     std::uint64_t first_round) {
   agreed_round_bytes_ = round_bytes;
   window_.restart(rounds_in_flight_max, first_round);
+  behind_until_ = 0;
 }
 
 /// The daemon counts rounds in 32 bits, which wrap.
@@ -178,6 +179,10 @@ bool Carrier::take(const gp_completion& completion) {
   std::memcpy(round->data(), memory, round->bytes);
   counters().partial_rounds += completion.partial_blocks > 0 ? 1 : 0;
   counters().partial_blocks += completion.partial_blocks;
+  if (completion.contributors < identity_.world_size) {
+    // Who has submitted a round that is so much later has completed this one.
+    behind_until_ = std::max(behind_until_, number + kMaxLeadRounds + 1);
+  }
   complete(number);
   return true;
 }

@@ -78,6 +78,10 @@ class Carrier {
   /// Sleeps until something may have happened, at most `timeout_ms`.
   Turn wait(int timeout_ms);
 
+  /// Whether one of the last rounds was completed without some rank, which may still need the
+  /// results of others to end. All ranks that have completed the same rounds answer alike.
+  bool left_a_rank_behind() const { return window_.next() < behind_until_; }
+
   /// Why the session is over.
   const std::string& cause() const { return cause_; }
 
@@ -138,6 +142,8 @@ class Carrier {
   gp_session* session_ = nullptr;
   RoundWindow window_;
   std::size_t agreed_round_bytes_ = 0;
+  /// If the session ends before this round, some rank may have been left behind.
+  std::uint64_t behind_until_ = 0;
   std::string cause_;
   std::map<std::pair<std::uint64_t, std::size_t>, NamedBucket> buckets_;  // by key and offset
   /// Ids are given in the order of the submissions, so all ranks give the same. None is used twice:

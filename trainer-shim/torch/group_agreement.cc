@@ -15,6 +15,15 @@ namespace {
 
 constexpr std::size_t kMinRoundBytes = kMinBlockBytes;
 
+/// What the others have not done yet when an exchange takes long.
+const char* awaited_in(Stage stage, bool able) {
+  if (stage == Stage::kRecover) return "say how far they came in the lost session";
+  if (stage != Stage::kStopped) return "reach this all_reduce";
+  return able ? "end their group, too: its last sums were made without some rank, which may need "
+                "them from this one"
+              : "leave the lost session";
+}
+
 }  // namespace
 
 bool GroupSession::agreement_is_due() const {
@@ -71,7 +80,7 @@ std::vector<Statement> GroupSession::exchange(Statement& mine, Stage stage, bool
   mine.able = able ? 1 : 0;
   mine.set_cause(able ? "" : cause);
   auto statements =
-      side_->gather(mine, [&](std::int64_t seconds) { say_for_whom(stage, seconds); });
+      side_->gather(mine, [&](std::int64_t seconds) { say_for_whom(stage, able, seconds); });
   if (!same_stage(statements, stage)) {
     throw std::runtime_error(
         "gradplane: the ranks of the group have lost step; do all of them run one version, and "
@@ -80,16 +89,15 @@ std::vector<Statement> GroupSession::exchange(Statement& mine, Stage stage, bool
   return statements;
 }
 
-void GroupSession::say_for_whom(Stage stage, std::int64_t seconds) {
+void GroupSession::say_for_whom(Stage stage, bool able, std::int64_t seconds) {
   // Over Gloo a slow rank is nothing to speak of: the operation itself would wait for it in
   // silence.
   if (stage == Stage::kRetry && !environment().verbose) return;
-  const std::string daemon_says = carrier_.describe_wait();
-  std::fprintf(
-      stderr,
-      "gradplane: rank %d of %d has waited %lld s for the others to reach this all_reduce%s%s\n",
-      rank_, size_, static_cast<long long>(seconds), daemon_says.empty() ? "" : "; ",
-      daemon_says.c_str());
+  const bool joining = stage == Stage::kAttached || stage == Stage::kReady;
+  const std::string daemon_says = joining ? carrier_.describe_wait() : "";
+  std::fprintf(stderr, "gradplane: rank %d of %d has waited %lld s for the others to %s%s%s\n",
+               rank_, size_, static_cast<long long>(seconds), awaited_in(stage, able),
+               daemon_says.empty() ? "" : "; ", daemon_says.c_str());
 }
 
 void GroupSession::begin_carrying(const std::vector<Statement>& statements) {

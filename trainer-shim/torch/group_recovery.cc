@@ -8,6 +8,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "trainer-shim/torch/counters.h"
 #include "trainer-shim/torch/element_types.h"
 #include "trainer-shim/torch/group_session.h"
 
@@ -28,25 +29,73 @@ std::string who_lacks(const std::vector<Statement>& statements, std::uint64_t ro
 
 }  // namespace
 
+/// For its lifetime the end of the group waits for what the others may need of this rank.
+class GroupSession::Helping {
+ public:
+  explicit Helping(GroupSession& session) : session_(session) { set(true); }
+  ~Helping() { set(false); }
+  Helping(const Helping&) = delete;
+  Helping& operator=(const Helping&) = delete;
+
+ private:
+  void set(bool helping) {
+    const std::lock_guard lock(session_.bell_->mutex);
+    session_.helping_ = helping;
+  }
+
+  GroupSession& session_;
+};
+
 void GroupSession::recover() {
+  const Helping helping(*this);
   const std::string cause = carrier_.cause();
   Statement mine;
-  mine.required = carrier_.required() ? 1 : 0;
   // Nobody says how far it came before all have stopped: a daemon that lives on may complete
   // another round here, and as long as a rank submits, the slots of the oldest results may be used
   // again.
   carrier_.leave();
   exchange(mine, Stage::kStopped, false, cause);
+  const std::vector<Statement> statements = repair(false, cause);
+  for (Op& op : ops_) {
+    op.reduction.submitted_elements = op.reduction.completed_elements;
+    op.deadline_ns = 0;
+  }
+  fall_back(judge(statements));
+}
+
+/// The end of a rank that has all its results, while another one may lack some of them: it stays in
+/// the session until all have ended, and hands on what is lacking if a session is lost before that.
+/// Its own training is over, so no failure here is one of this rank.
+void GroupSession::end_in_step() {
+  if (mode_ != Mode::kCarried || !carrier_.left_a_rank_behind()) return;
+  const Helping helping(*this);
+  try {
+    Statement mine;
+    if (judge(exchange(mine, Stage::kStopped, true, "")).all_able) return;
+    carrier_.leave();
+    repair(true, "");
+  } catch (...) {
+    say_verbose("rank " + std::to_string(rank_) + " waits no longer for the others to end");
+    side_->close();  // so that no peer waits for this rank until its timeout
+  }
+}
+
+/// The second half of a recovery, when all ranks have stopped: says how far this one came, and
+/// gives every rank the sums that it lacks. Returns what the ranks said.
+std::vector<Statement> GroupSession::repair(bool able, const std::string& cause) {
+  Statement mine;
+  mine.required = carrier_.required() ? 1 : 0;
   carrier_.drain();
   finish_completed();
   carrier_.describe(mine);
   Recovery recovery;
   recovery.kept = carrier_.let_go();
-  recovery.statements = exchange(mine, Stage::kRecover, false, cause);
+  recovery.statements = exchange(mine, Stage::kRecover, able, cause);
   const RecoveryPlan plan = plan_recovery(recovery.statements);
   if (!plan.possible) {
-    throw std::runtime_error("gradplane: the sums of a lost session cannot be repaired: " +
-                             plan.obstacle + "; it was lost because " + cause);
+    throw std::runtime_error(
+        "gradplane: the sums of a lost session cannot be repaired: " + plan.obstacle +
+        "; it was lost because " + judge(recovery.statements).cause);
   }
   recovery.round = plan.first;
   for (const int holder : plan.holders) {
@@ -54,11 +103,7 @@ void GroupSession::recover() {
     ++recovery.round;
     finish_completed();  // the trainer may need it to go on to the next
   }
-  for (Op& op : ops_) {
-    op.reduction.submitted_elements = op.reduction.completed_elements;
-    op.deadline_ns = 0;
-  }
-  fall_back(judge(recovery.statements));
+  return recovery.statements;
 }
 
 /// Gives every rank that lacks it the sum of a round: a copy of the holder's, or Gloo's own sum.

@@ -15,6 +15,9 @@ namespace {
 constexpr int kLongestWaitMs = 1000;
 /// After a group has been closed for good, so long may its thread take to notice.
 constexpr auto kGrace = std::chrono::milliseconds(1000);
+/// A rank that has ended keeps the results that others may lack for so long, but at most for half
+/// of the group's timeout, so that what waits for this rank elsewhere does not time out meanwhile.
+constexpr std::int64_t kHelpLimitMs = 60 * 1000;
 
 }  // namespace
 
@@ -65,6 +68,10 @@ std::vector<c10::intrusive_ptr<CarriedWork>> GroupSession::unfinished() {
 void GroupSession::request_stop() {
   {
     const std::lock_guard lock(bell_->mutex);
+    if (!stopping_) {
+      const auto limit_ms = std::min<std::int64_t>(kHelpLimitMs, side_->timeout().count() / 2);
+      help_until_ns_ = now_ns() + limit_ms * 1000000;
+    }
     stopping_ = true;
   }
   bell_->rung.notify_one();
@@ -77,7 +84,7 @@ void GroupSession::shut_down(std::int64_t limit_ms) {
   std::unique_lock lock(bell_->mutex);
   const auto ended = [this] { return ended_; };
   while (!thread_ended_.wait_for(lock, kGrace, ended)) {
-    if (pending_count_ != 0 && now_ns() < limit_ns) continue;
+    if (is_awaited(limit_ns)) continue;
     lock.unlock();
     side_->close();
     lock.lock();
@@ -97,14 +104,22 @@ void GroupSession::shut_down(std::int64_t limit_ms) {
   new std::shared_ptr<GroupSession>(shared_from_this());
 }
 
+/// Whether shut_down() has a reason to wait on. Under the lock.
+bool GroupSession::is_awaited(std::int64_t limit_ns) const {
+  const std::int64_t now = now_ns();
+  return (pending_count_ != 0 && now < limit_ns) || (helping_ && now < help_until_ns_);
+}
+
+bool GroupSession::nothing_is_left() {
+  const std::lock_guard lock(bell_->mutex);
+  return stopping_ && ops_.empty() && inbox_.empty();
+}
+
 void GroupSession::run() {
   name_thread("gp-progress");
   for (;;) {
     take_inbox();
-    {
-      const std::lock_guard lock(bell_->mutex);
-      if (stopping_ && ops_.empty() && inbox_.empty()) break;
-    }
+    if (nothing_is_left()) break;
     try {
       if (agreement_is_due()) {
         if (all_want_to_agree()) agree();
@@ -122,6 +137,7 @@ void GroupSession::run() {
       side_->close();  // so that no peer waits for this rank until its timeout
     }
   }
+  end_in_step();
   carrier_.detach(true);
   {
     const std::lock_guard lock(bell_->mutex);

@@ -40,9 +40,9 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// Asks the progress thread to finish what is queued and to leave. Does not wait.
   void request_stop();
 
-  /// Stops, and waits for the thread: while operations are queued at most `limit_ms`, then for a
-  /// moment more. A thread that is stuck with dead peers is left to itself, and this object with
-  /// it.
+  /// Stops, and waits for the thread: while operations are queued at most `limit_ms`, while others
+  /// may need this rank's results at most kHelpLimitMs, then for a moment more. A thread that is
+  /// stuck with dead peers is left to itself, and this object with it.
   void shut_down(std::int64_t limit_ms);
 
   /// These in a child after fork() alone, where the progress thread does not exist.
@@ -62,13 +62,15 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   };
 
   void run();
+  bool nothing_is_left();
+  bool is_awaited(std::int64_t limit_ns) const;
   void take_inbox();
   void wait_for_inbox();
   bool agreement_is_due() const;
 
   bool all_want_to_agree();
   void agree();
-  void say_for_whom(Stage stage, std::int64_t seconds);
+  void say_for_whom(Stage stage, bool able, std::int64_t seconds);
   std::vector<Statement> exchange(Statement& mine, Stage stage, bool able,
                                   const std::string& cause);
   void begin_carrying(const std::vector<Statement>& statements);
@@ -86,7 +88,10 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
     std::vector<Carrier::Kept> kept;    // this rank's results
     std::uint64_t round = 0;            // that is repaired now
   };
+  class Helping;
   void recover();
+  void end_in_step();
+  std::vector<Statement> repair(bool able, const std::string& cause);
   void repair_round(Recovery& recovery, int holder);
   Round& slice_of(std::uint64_t round);
   Reduction& next_unsubmitted(std::uint64_t round);
@@ -129,6 +134,8 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   std::vector<c10::weak_intrusive_ptr<CarriedWork>> unfinished_;
   std::uint64_t pending_count_ = 0;
   bool stopping_ = false;
+  std::int64_t help_until_ns_ = 0;  // once stopping
+  bool helping_ = false;            // in an exchange in which others may need this rank's results
   bool ended_ = false;
   std::thread thread_;
 };
