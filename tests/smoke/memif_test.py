@@ -113,7 +113,9 @@ def a_server_that_is_no_daemon_of_ours_is_not_disturbed():
 
 def a_socket_that_was_left_behind_is_replaced():
     with Host() as host:
-        host.started("first", "server").kill()
+        first = host.started("first", "server")
+        first.kill()
+        first.wait()  # its lock is held until the process is gone
         expect((host.folder / "m").is_socket(), "the socket is left behind")
         again = host.started("second", "server")
         expect(terminate(again) == 0, "it ends in order")
