@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/loss_bounds.h"
 
 namespace gradplane::bounds {
 

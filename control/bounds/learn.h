@@ -9,7 +9,7 @@
 namespace gradplane::bounds {
 
 /// What a root has seen of a tensor's gradients, over sampled blocks that were complete, older ones
-/// counting less: core::Bucket's part_energy() and sum_energy().
+/// counting less: aggregate::Bucket's part_energy() and sum_energy().
 struct TensorNoise {
   std::uint64_t elements = 0;
   double part_energy = 0;  // sum over ranks of |g_r|^2

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/loss_bounds.h"
 
 /// Which tensors may miss how much: what an operator says of it. Bounds are shares, from 0 (exact)
 /// to kMaxBound, of each rank's blocks of a tensor that a round may miss.

@@ -12,14 +12,14 @@
 
 #include "control/bounds/rules.h"
 #include "dataplane/api/plan.h"
-#include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/endpoint.h"
-#include "dataplane/base/grant_settings.h"
-#include "dataplane/base/limits.h"
-#include "dataplane/base/loss_bounds.h"
-#include "dataplane/base/quotas.h"
 #include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
+#include "dataplane/model/congestion_settings.h"
+#include "dataplane/model/grant_settings.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/quotas.h"
 
 /// The operator's YAML as typed values. Everything here is checked: a Config that parse_config()
 /// returns is in range and consistent, and every key that the operator wrote is in it unchanged.

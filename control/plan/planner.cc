@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "control/plan/validate.h"
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 
 namespace gradplane::plan {
 namespace {

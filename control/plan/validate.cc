@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 
 namespace gradplane::plan {
 namespace {

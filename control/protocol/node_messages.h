@@ -11,8 +11,8 @@
 
 #include "control/protocol/job_key.h"
 #include "control/protocol/parsed.h"
-#include "dataplane/base/limits.h"
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/loss_bounds.h"
 
 /// What daemons tell each other about jobs. A message is small, binary, in network order, and
 /// travels reliably and in order over a PeerLink, which also authenticates its sender.

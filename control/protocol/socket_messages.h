@@ -11,9 +11,9 @@
 
 #include "control/protocol/job_key.h"
 #include "control/protocol/parsed.h"
-#include "dataplane/base/element_type.h"
-#include "dataplane/base/limits.h"
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/loss_bounds.h"
 
 /// The messages of the control socket (docs/control-api.md): one JSON object each. Values in, text
 /// out, and back. Nothing here throws on input, and a text that got through parsing holds no

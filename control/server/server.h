@@ -17,7 +17,7 @@
 #include "control/server/connection.h"
 #include "control/server/event_loop.h"
 #include "control/server/listener.h"
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 
 namespace gradplane::server {
 

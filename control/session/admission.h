@@ -13,8 +13,8 @@
 
 #include "control/protocol/job_key.h"
 #include "control/session/views.h"
-#include "dataplane/base/quotas.h"
 #include "dataplane/base/time.h"
+#include "dataplane/model/quotas.h"
 
 /// Which jobs and ranks get room: how much one user may hold, for how long a job may wait for its
 /// ranks, and who makes room when all slots are taken. Pure.

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dataplane/api/plan.h"
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 
 /// The body of a control datagram between two daemons, in network order:
 ///

@@ -8,7 +8,7 @@
 
 #include "control/protocol/node_messages.h"
 #include "dataplane/base/bytes.h"
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 
 namespace gradplane::session {
 

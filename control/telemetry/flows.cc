@@ -11,7 +11,7 @@
 #include "control/telemetry/printable.h"
 #include "control/telemetry/quantity.h"
 #include "control/telemetry/table.h"
-#include "dataplane/base/grant_settings.h"
+#include "dataplane/model/grant_settings.h"
 
 namespace gradplane::telemetry {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "control/telemetry/fields.h"
 #include "dataplane/base/result.h"
-#include "dataplane/base/round_report.h"
+#include "dataplane/model/round_report.h"
 
 /// The archives of fields.h: structs to JSON and back.
 namespace gradplane::telemetry {

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "dataplane/base/limits.h"
 #include "dataplane/base/result.h"
-#include "dataplane/base/traffic_counts.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/traffic_counts.h"
 
 /// What one daemon knows, at one moment: plain values that the daemon fills, and that go to JSON,
 /// to a person and to a metrics collector. Counters never go back while a daemon (of a job: the

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/base/element_type.h"
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/loss_bounds.h"
 
 namespace gradplane::api {
 

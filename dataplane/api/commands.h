@@ -7,13 +7,13 @@
 #include <cstdint>
 
 #include "dataplane/api/snapshot.h"
-#include "dataplane/base/element_type.h"
-#include "dataplane/base/limits.h"
-#include "dataplane/base/round_report.h"
 #include "dataplane/base/spsc_queue.h"
-#include "dataplane/base/stall.h"
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/round_report.h"
+#include "dataplane/model/stall.h"
 
-namespace gradplane::core {
+namespace gradplane::aggregate {
 class Bucket;
 }
 namespace gradplane::engine {
@@ -41,7 +41,7 @@ struct Command {
   };
   Kind kind = Kind::kSendControl;
   engine::JobRuntime* job = nullptr;
-  core::Bucket* bucket = nullptr;
+  aggregate::Bucket* bucket = nullptr;
   EngineSnapshot* snapshot = nullptr;
   ControlBytes control;
 };

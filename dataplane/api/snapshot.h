@@ -6,12 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dataplane/base/limits.h"
-#include "dataplane/base/traffic_counts.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/traffic_counts.h"
 
 namespace gradplane::api {
 
-/// Room for a counter per reason, in the order of core::Drop and port::PortDrop.
+/// Room for a counter per reason, in the order of job::Drop and port::PortDrop.
 inline constexpr std::size_t kDropReasons = 16;
 inline constexpr std::size_t kPortDropReasons = 16;
 /// Peers and silent nodes that a snapshot names for each job; more are counted.
@@ -36,7 +36,7 @@ struct PeerSnapshot {
   std::uint64_t pacing_bits_per_second = 0;  // the controller's; 0: not paced
   std::uint8_t controller = 0;               // ControllerKind
   std::uint8_t reason = 0;                   // congestion::Reason, for window and pacing
-  std::uint8_t limit = 0;                    // core::FlowLimit
+  std::uint8_t limit = 0;                    // job::FlowLimit
   double gain = 1;                           // MLTCP's
 };
 

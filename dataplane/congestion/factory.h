@@ -4,9 +4,9 @@
 
 #include <memory>
 
-#include "dataplane/base/congestion_settings.h"
 #include "dataplane/congestion/controller.h"
 #include "dataplane/congestion/path.h"
+#include "dataplane/model/congestion_settings.h"
 
 namespace gradplane::congestion {
 

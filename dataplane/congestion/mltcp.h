@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "dataplane/base/congestion_settings.h"
 #include "dataplane/congestion/controller.h"
+#include "dataplane/model/congestion_settings.h"
 
 namespace gradplane::congestion {
 

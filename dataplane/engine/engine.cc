@@ -62,7 +62,7 @@ bool Engine::receive(Instant now) {
     const port::RxDatagram& datagram = burst[i];
     const std::optional<std::uint16_t> node = node_of(datagram.source.address);
     if (!node || datagram.destination_udp_port != options_.udp_port) {
-      node_.counters().drop(core::Drop::kUnknownNode);
+      node_.counters().drop(job::Drop::kUnknownNode);
       continue;
     }
     const auto control =
@@ -93,17 +93,17 @@ bool Engine::take_submissions() {
 bool Engine::report_events() {
   bool any = false;
   for (std::size_t j = 0; j < job_count_; ++j) {
-    core::Event event;
+    job::Event event;
     while (jobs_[j]->job().poll_event(event)) {
       any = true;
       switch (event.kind) {
-        case core::Event::Kind::kRoundDone:
+        case job::Event::Kind::kRoundDone:
           jobs_[j]->complete(event);
           break;
-        case core::Event::Kind::kMismatch:
+        case job::Event::Kind::kMismatch:
           report_mismatch(jobs_[j], event);
           break;
-        case core::Event::Kind::kStalled:
+        case job::Event::Kind::kStalled:
           report_stall(jobs_[j], event);
           break;
       }

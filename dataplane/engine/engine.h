@@ -11,8 +11,8 @@
 #include "dataplane/base/endpoint.h"
 #include "dataplane/base/fixed_queue.h"
 #include "dataplane/base/time.h"
-#include "dataplane/core/node.h"
 #include "dataplane/engine/job_runtime.h"
+#include "dataplane/job/node.h"
 #include "dataplane/port/port.h"
 
 namespace gradplane::engine {
@@ -21,7 +21,7 @@ struct EngineOptions {
   std::uint16_t self = 0;          // this node's id
   std::vector<Ipv4> nodes;         // every node's address, by id
   std::uint16_t udp_port = 47000;  // where every node listens
-  core::Node::Link link;           // of this node
+  job::Node::Link link;            // of this node
   GrantSettings grants = {};       // of this node's downlink
 };
 
@@ -41,7 +41,7 @@ class Engine {
   /// Rounds are open or a job waits for something: a nap should be short.
   bool has_jobs() const { return job_count_ > 0; }
 
-  const core::GrantScheduler& grants() const { return node_.grants(); }
+  const grants::GrantScheduler& grants() const { return node_.grants(); }
 
   /// Before a nap: asks ranks to ring the doorbell. False when there is work already.
   bool prepare_sleep();
@@ -57,11 +57,11 @@ class Engine {
 
   bool obey(const api::Command& command);
   void add_job(JobRuntime* job);
-  void add_bucket(JobRuntime* job, core::Bucket* bucket);
+  void add_bucket(JobRuntime* job, aggregate::Bucket* bucket);
   void remove_job(JobRuntime* job);
   void give_up_control(std::uint16_t node, const wire::Packet& packet);
-  void report_mismatch(JobRuntime* job, const core::Event& event);
-  void report_stall(JobRuntime* job, const core::Event& event);
+  void report_mismatch(JobRuntime* job, const job::Event& event);
+  void report_stall(JobRuntime* job, const job::Event& event);
   void tell(const api::Event& event);
   std::uint32_t write_control(std::span<std::byte> out, const api::ControlBytes& control);
   void fill_snapshot(api::EngineSnapshot& out) const;
@@ -72,7 +72,7 @@ class Engine {
   api::CommandQueue& commands_;
   api::EventQueue& events_;
   api::ReportQueue& reports_;
-  core::Node node_;
+  job::Node node_;
   std::vector<std::pair<Ipv4, std::uint16_t>> node_by_address_;  // sorted
   std::array<JobRuntime*, kMaxJobs> jobs_{};
   std::size_t job_count_ = 0;

@@ -13,7 +13,7 @@ namespace gradplane::engine {
 constexpr std::size_t kReservedEvents = 4 * kMaxJobs;
 static_assert(kReservedEvents < api::kQueueEntries);
 
-static_assert(core::kDropCount <= api::kDropReasons);
+static_assert(job::kDropCount <= api::kDropReasons);
 static_assert(static_cast<std::size_t>(port::PortDrop::kCount) <= api::kPortDropReasons);
 
 /// False: not now, ask again.
@@ -53,7 +53,7 @@ void Engine::add_job(JobRuntime* job) {
 }
 
 /// A job that is not here any more needs no bucket; control knows, since it asked for the job back.
-void Engine::add_bucket(JobRuntime* job, core::Bucket* bucket) {
+void Engine::add_bucket(JobRuntime* job, aggregate::Bucket* bucket) {
   const auto end = jobs_.begin() + static_cast<std::ptrdiff_t>(job_count_);
   if (std::find(jobs_.begin(), end, job) != end) (void)job->job().add_bucket(bucket);
 }
@@ -72,7 +72,7 @@ void Engine::remove_job(JobRuntime* job) {
 /// A report that finds the queue full is lost; the number of the next one shows it.
 void Engine::report_rounds() {
   for (std::size_t j = 0; j < job_count_; ++j) {
-    core::Job& job = jobs_[j]->job();
+    job::Job& job = jobs_[j]->job();
     while (job.poll_report(scratch_report_.report)) {
       scratch_report_.job = job.config().job;
       scratch_report_.epoch = job.config().epoch;
@@ -111,7 +111,7 @@ std::uint32_t Engine::write_control(std::span<std::byte> out, const api::Control
   return static_cast<std::uint32_t>(wire::kHeaderBytes + control.length_bytes);
 }
 
-void Engine::report_mismatch(JobRuntime* job, const core::Event& event) {
+void Engine::report_mismatch(JobRuntime* job, const job::Event& event) {
   scratch_event_ = {};
   scratch_event_.kind = api::Event::Kind::kMismatch;
   scratch_event_.job = job;
@@ -122,7 +122,7 @@ void Engine::report_mismatch(JobRuntime* job, const core::Event& event) {
   tell(scratch_event_);
 }
 
-void Engine::report_stall(JobRuntime* job, const core::Event& event) {
+void Engine::report_stall(JobRuntime* job, const job::Event& event) {
   scratch_event_ = {};
   scratch_event_.kind = api::Event::Kind::kStalled;
   scratch_event_.job = job;
@@ -141,13 +141,13 @@ std::optional<std::uint16_t> Engine::node_of(Ipv4 address) const {
 
 namespace {
 
-void copy_traffic(api::TrafficSnapshot& out, const core::Counters& in) {
+void copy_traffic(api::TrafficSnapshot& out, const job::Counters& in) {
   static_cast<TrafficCounts&>(out) = in;
   std::copy(in.drops.begin(), in.drops.end(), out.drops.begin());
 }
 
-void copy_flow(api::PeerSnapshot& out, const core::Job& job, std::uint16_t peer, Instant now) {
-  const core::Flow& flow = job.flows()[peer];
+void copy_flow(api::PeerSnapshot& out, const job::Job& job, std::uint16_t peer, Instant now) {
+  const hop::Flow& flow = job.flows()[peer];
   const congestion::Stats stats = flow.controller().stats();
   out = {.node = job.config().peers[peer].node,
          .window_blocks = flow.window(),
@@ -167,11 +167,11 @@ void copy_flow(api::PeerSnapshot& out, const core::Job& job, std::uint16_t peer,
          .gain = stats.gain};
 }
 
-void copy_job(api::JobSnapshot& out, const core::Job& job, Instant now) {
+void copy_job(api::JobSnapshot& out, const job::Job& job, Instant now) {
   out.job = job.config().job;
   out.epoch = job.config().epoch;
   copy_traffic(out.traffic, job.counters());
-  const core::Job::Waiting waiting = job.waiting();
+  const job::Job::Waiting waiting = job.waiting();
   out.open_rounds = waiting.open_rounds;
   out.oldest_round = waiting.round;
   out.local_missing = waiting.local_missing;

@@ -8,8 +8,8 @@
 namespace gradplane::engine {
 namespace {
 
-core::JobConfig with_arenas(core::JobConfig config, const std::vector<std::uint16_t>& ranks,
-                            const std::vector<std::shared_ptr<RankChannel>>& channels) {
+job::JobConfig with_arenas(job::JobConfig config, const std::vector<std::uint16_t>& ranks,
+                           const std::vector<std::shared_ptr<RankChannel>>& channels) {
   for (std::size_t i = 0; i < channels.size(); ++i) {
     GP_ASSERT(channels[i]->channel.sizes().slot_bytes == config.round_bytes);
     GP_ASSERT(channels[i]->channel.sizes().slot_count == kRoundSlots);
@@ -38,7 +38,7 @@ bool is_valid(const api::BucketBounds& bounds, std::size_t round_bytes) {
 
 }  // namespace
 
-JobRuntime::JobRuntime(core::JobConfig config, std::vector<std::uint16_t> ranks,
+JobRuntime::JobRuntime(job::JobConfig config, std::vector<std::uint16_t> ranks,
                        std::vector<std::shared_ptr<RankChannel>> channels)
     : job_(with_arenas(std::move(config), ranks, channels)) {
   for (std::shared_ptr<RankChannel>& channel : channels) {
@@ -52,12 +52,12 @@ JobRuntime::JobRuntime(core::JobConfig config, std::vector<std::uint16_t> ranks,
   }
 }
 
-std::unique_ptr<core::Bucket> JobRuntime::make_bucket(const api::BucketBounds& bounds) {
-  const core::JobConfig& job = job_.config();
+std::unique_ptr<aggregate::Bucket> JobRuntime::make_bucket(const api::BucketBounds& bounds) {
+  const job::JobConfig& job = job_.config();
   if (!is_valid(bounds, job.round_bytes)) return nullptr;
-  core::BucketConfig config;
-  config.geometry = core::Geometry::of(bounds.type, bounds.elements, job.block_bytes,
-                                       static_cast<std::uint16_t>(bounds.bucket));
+  aggregate::BucketConfig config;
+  config.geometry = Geometry::of(bounds.type, bounds.elements, job.block_bytes,
+                                 static_cast<std::uint16_t>(bounds.bucket));
   for (const api::BoundedTensor& t : bounds.tensors) {
     config.tensors.push_back(
         {t.offset_elements, t.elements, t.bound, t.why == api::BoundReason::kLearned});
@@ -65,12 +65,12 @@ std::unique_ptr<core::Bucket> JobRuntime::make_bucket(const api::BucketBounds& b
   config.limits = job.close_limits;
   bool pushes = false;
   for (std::size_t t = 0; t < job.trees.size(); ++t) {
-    const core::TreeConfig& tree = job.trees[t];
+    const job::TreeConfig& tree = job.trees[t];
     if (!tree.member || !tree.flat) continue;
-    pushes = pushes || tree.parent != core::kNoPeer;
-    if (tree.parent != core::kNoPeer || tree.children.empty()) continue;
-    core::RootedTree root{.tree = static_cast<std::uint8_t>(t), .nodes = {}};
-    for (const core::ChildConfig& child : tree.children) {
+    pushes = pushes || tree.parent != job::kNoPeer;
+    if (tree.parent != job::kNoPeer || tree.children.empty()) continue;
+    aggregate::RootedTree root{.tree = static_cast<std::uint8_t>(t), .nodes = {}};
+    for (const job::ChildConfig& child : tree.children) {
       root.nodes.push_back(job.peers[child.peer].node);
     }
     config.roots.push_back(std::move(root));
@@ -82,7 +82,7 @@ std::unique_ptr<core::Bucket> JobRuntime::make_bucket(const api::BucketBounds& b
     if (bytes > job.residual_bytes - residual_bytes_) return nullptr;
     residual_bytes_ += bytes;
   }
-  return std::make_unique<core::Bucket>(config);
+  return std::make_unique<aggregate::Bucket>(config);
 }
 
 bool JobRuntime::is_sane(const ipc::Submission& s, std::uint32_t next_round) {
@@ -109,14 +109,14 @@ bool JobRuntime::take_from(std::size_t index, Rank& rank) {
       }
       rank.held = submission;
     }
-    const core::SubmitResult result =
+    const job::SubmitResult result =
         job_.submit(index, rank.held->round, rank.held->elements,
                     static_cast<ElementType>(rank.held->element_type), rank.held->bucket);
-    if (result == core::SubmitResult::kBusy) break;
+    if (result == job::SubmitResult::kBusy) break;
     rank.held.reset();
     ++rank.next_round;
     moved = true;
-    rank.broken = result == core::SubmitResult::kRejected;
+    rank.broken = result == job::SubmitResult::kRejected;
     if (rank.broken) break;
   }
   rank.broken = rank.broken || rank.submissions.broken();
@@ -132,7 +132,7 @@ std::optional<std::uint16_t> JobRuntime::take_broken() {
   return std::nullopt;
 }
 
-void JobRuntime::complete(const core::Event& event) {
+void JobRuntime::complete(const job::Event& event) {
   Rank& rank = ranks_[event.local_rank];
   const ipc::Completion completion{.round = event.round,
                                    .status = ipc::CompletionStatus::kOk,

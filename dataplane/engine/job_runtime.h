@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "dataplane/api/bounds.h"
-#include "dataplane/core/job.h"
 #include "dataplane/ipc/channel.h"
 #include "dataplane/ipc/ring.h"
 #include "dataplane/ipc/unique_fd.h"
+#include "dataplane/job/job.h"
 
 namespace gradplane::engine {
 
@@ -27,16 +27,16 @@ struct RankChannel {
 class JobRuntime {
  public:
   /// `channels` in the order of the ranks; config.local_ranks is filled from them.
-  JobRuntime(core::JobConfig config, std::vector<std::uint16_t> ranks,
+  JobRuntime(job::JobConfig config, std::vector<std::uint16_t> ranks,
              std::vector<std::shared_ptr<RankChannel>> channels);
 
-  core::Job& job() { return job_; }
-  const core::Job& job() const { return job_; }
+  job::Job& job() { return job_; }
+  const job::Job& job() const { return job_; }
 
   /// What the poll loop needs to gather a bucket under these bounds; nullptr when they contradict
   /// themselves, fit no round of this job, or need more than is left of its residual_bytes. Control
   /// thread, while the poll loop has the job.
-  std::unique_ptr<core::Bucket> make_bucket(const api::BucketBounds& bounds);
+  std::unique_ptr<aggregate::Bucket> make_bucket(const api::BucketBounds& bounds);
 
   /// Moves what ranks have submitted into the job. True when something moved. A rank that wrote
   /// garbage is never listened to again; take_broken() names it once.
@@ -44,7 +44,7 @@ class JobRuntime {
   std::optional<std::uint16_t> take_broken();
 
   /// Tells a local rank that its round is done.
-  void complete(const core::Event& event);
+  void complete(const job::Event& event);
 
   void beat();
   void announce_sleep();
@@ -65,7 +65,7 @@ class JobRuntime {
   bool take_from(std::size_t index, Rank& rank);
   static bool is_sane(const ipc::Submission& submission, std::uint32_t next_round);
 
-  core::Job job_;
+  job::Job job_;
   std::size_t residual_bytes_ = 0;  // control thread
   std::vector<Rank> ranks_;
 };

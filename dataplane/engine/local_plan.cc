@@ -55,7 +55,7 @@ class Members {
 
 class Builder {
  public:
-  Builder(core::JobConfig& config, const api::Plan& plan, api::NodeId self,
+  Builder(job::JobConfig& config, const api::Plan& plan, api::NodeId self,
           const std::vector<std::uint64_t>& rates)
       : config_(config), plan_(plan), members_(plan), self_(self), rates_(rates) {}
 
@@ -72,9 +72,9 @@ class Builder {
   }
 
  private:
-  core::TreeConfig place_in(const api::Tree& tree, std::uint64_t begin) {
+  job::TreeConfig place_in(const api::Tree& tree, std::uint64_t begin) {
     const std::size_t me = members_.index_of(self_);
-    core::TreeConfig place;
+    job::TreeConfig place;
     place.share = {begin, tree.weight};
     place.flat = std::all_of(tree.parent.begin(), tree.parent.end(), [&](api::NodeId parent) {
       return parent == api::kNoNode || parent == tree.root;
@@ -103,7 +103,7 @@ class Builder {
     return static_cast<std::uint16_t>(config_.peers.size() - 1);
   }
 
-  core::JobConfig& config_;
+  job::JobConfig& config_;
   const api::Plan& plan_;
   Members members_;
   api::NodeId self_;
@@ -112,7 +112,7 @@ class Builder {
 
 }  // namespace
 
-void fill_local_plan(core::JobConfig& config, const api::Plan& plan, api::NodeId self,
+void fill_local_plan(job::JobConfig& config, const api::Plan& plan, api::NodeId self,
                      const std::vector<std::uint64_t>& link_bits_per_second) {
   Builder(config, plan, self, link_bits_per_second).build();
 }

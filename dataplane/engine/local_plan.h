@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "dataplane/api/plan.h"
-#include "dataplane/core/job_config.h"
+#include "dataplane/job/job_config.h"
 
 namespace gradplane::engine {
 
@@ -14,7 +14,7 @@ namespace gradplane::engine {
 /// `config.world_size` and `config.first_round`. `link_bits_per_second` is the link rate of each
 /// node, by id (0 or absent: not known). A peer's rate is an even share of its link among all that
 /// send to it, or its whole link where `config.grants` says that it grants. Control thread.
-void fill_local_plan(core::JobConfig& config, const api::Plan& plan, api::NodeId self,
+void fill_local_plan(job::JobConfig& config, const api::Plan& plan, api::NodeId self,
                      const std::vector<std::uint64_t>& link_bits_per_second);
 
 }  // namespace gradplane::engine

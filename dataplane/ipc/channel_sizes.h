@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dataplane/base/limits.h"
 #include "dataplane/ipc/layout.h"
+#include "dataplane/model/limits.h"
 
 namespace gradplane::ipc {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 
 /// The shared-memory ABI between one rank and its daemon. docs/shm-abi.md draws it.
 ///

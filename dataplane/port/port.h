@@ -9,8 +9,8 @@
 #include <string_view>
 
 #include "dataplane/base/endpoint.h"
-#include "dataplane/base/limits.h"
 #include "dataplane/base/time.h"
+#include "dataplane/model/limits.h"
 
 namespace gradplane::port {
 

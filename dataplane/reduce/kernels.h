@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "dataplane/base/element_type.h"
+#include "dataplane/model/element_type.h"
 
 namespace gradplane::reduce {
 

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-#include "dataplane/base/element_type.h"
+#include "dataplane/model/element_type.h"
 
 /// Arithmetic of blocks that lack contributions: rarer than sums, so plain. Floating types only;
 /// `count` is in elements, memory needs no alignment. Any thread; nothing allocates or throws.

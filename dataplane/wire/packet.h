@@ -8,10 +8,10 @@
 #include <optional>
 #include <span>
 
-#include "dataplane/base/element_type.h"
-#include "dataplane/base/limits.h"
-#include "dataplane/base/loss_bounds.h"
 #include "dataplane/base/time.h"
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/loss_bounds.h"
 
 /// What two nodes say to each other in a UDP payload. docs/wire-protocol.md draws it. No state:
 /// bytes in, a checked value out, and back. Whether a value fits a round is the core's question.

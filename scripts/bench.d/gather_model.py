@@ -22,7 +22,7 @@ import torch.distributed
 FLOAT_BYTES = 4
 BLOCK_ELEMENTS = bounds.block_bytes() // FLOAT_BYTES
 ROTATION = 7919  # docs/wire-protocol.md
-MAX_BOUND = 0.5  # dataplane/base/loss_bounds.h
+MAX_BOUND = 0.5  # dataplane/model/loss_bounds.h
 FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20  # of DDP
 STRICT_ROUNDS = 10  # gather.strict_rounds
 PLOT_SLOPE = 0.8  # of the steepest sequence whose last member is not negative

@@ -16,7 +16,7 @@ import processes
 RUN_FOLDER = pathlib.Path("/run/gradplane")
 FIRST_UDP_PORT = 47000
 UDP_PORTS = 128  # of a cluster, at most
-DAEMON = "dataplane/daemon/gradplaned"
+DAEMON = "control/daemon/gradplaned"
 CLI = "control/cli/gradplane"
 JOB_COUNTERS = ("blocks_sent", "blocks_lost", "blocks_retransmitted", "blocks_duplicate",
                 "rounds_closed_early", "rounds_closed_deadline")  # fmt: skip

@@ -7,7 +7,7 @@ import secrets
 
 import processes
 
-DAEMON = "dataplane/daemon/gradplaned"
+DAEMON = "control/daemon/gradplaned"
 CLI = "control/cli/gradplane"
 
 CONFIG = """\

@@ -58,7 +58,7 @@ def _dpdk_flags():
 def _compile(root, name):
     """(a Finding or None, the project's files that it includes)."""
     flags = list(FLAGS)
-    if name.startswith(("dataplane/port/dpdk/", "dataplane/daemon/")):
+    if name.startswith(("dataplane/port/dpdk/", "control/daemon/")):
         dpdk = _dpdk_flags()
         if dpdk is None:
             return None, [name]

@@ -6,47 +6,53 @@ import re
 
 from sources import Finding, is_cpp, read, without_comments
 
-DATAPLANE = ("base", "wire", "reduce", "congestion", "core", "ipc", "port", "port/loopback")
-DATAPLANE += ("port/dpdk", "engine", "api", "daemon")
-CONTROL = ("protocol", "bounds", "config", "session", "plan", "server", "telemetry", "cli")
+DATAPLANE = ("base", "model", "wire", "reduce", "congestion", "hop", "grants", "aggregate", "job")
+DATAPLANE += ("ipc", "port", "port/loopback", "port/dpdk", "api", "engine")
+CONTROL = ("protocol", "bounds", "config", "session", "plan", "server", "telemetry", "cli", "daemon")
 EVERYTHING = tuple(f"dataplane/{name}" for name in DATAPLANE)
 EVERYTHING += tuple(f"control/{name}" for name in CONTROL)
 
-BASE, WIRE, REDUCE, CORE = (f"dataplane/{name}" for name in ("base", "wire", "reduce", "core"))
-CONGESTION = "dataplane/congestion"
-IPC, PORT, API = "dataplane/ipc", "dataplane/port", "dataplane/api"
+BASE, MODEL, WIRE, REDUCE = (f"dataplane/{name}" for name in ("base", "model", "wire", "reduce"))
+CONGESTION, HOP, GRANTS = (f"dataplane/{name}" for name in ("congestion", "hop", "grants"))
+AGGREGATE, JOB, IPC = (f"dataplane/{name}" for name in ("aggregate", "job", "ipc"))
+PORT, API = "dataplane/port", "dataplane/api"
 PROTOCOL, TELEMETRY = "control/protocol", "control/telemetry"
 BOUNDS = "control/bounds"
 CLIENT = "trainer-shim/client"
+PROTOCOL_CORE = (MODEL, WIRE, REDUCE, CONGESTION, HOP, GRANTS, AGGREGATE, JOB)
 
 # folder: (folders that it may include beside itself, third parties)
 TABLE = {
     BASE: ((), ()),
-    WIRE: ((BASE,), ()),
-    REDUCE: ((BASE,), ()),
-    CONGESTION: ((BASE,), ()),
-    IPC: ((BASE,), ()),
-    API: ((BASE,), ()),
-    CORE: ((BASE, WIRE, REDUCE, CONGESTION), ()),
-    PORT: ((BASE,), ()),
-    "dataplane/port/loopback": ((BASE, PORT), ()),
-    "dataplane/port/dpdk": ((BASE, IPC, PORT), ("dpdk",)),
-    "dataplane/engine": ((BASE, WIRE, REDUCE, CONGESTION, CORE, IPC, PORT, API), ()),
-    PROTOCOL: ((BASE, IPC), ("json",)),
-    BOUNDS: ((BASE, API), ()),
-    "control/config": ((BASE, API, BOUNDS), ("yaml-cpp", "fmt")),
-    "control/session": ((BASE, API, PROTOCOL), ()),
-    "control/plan": ((BASE, API, PROTOCOL), ()),
+    MODEL: ((BASE,), ()),
+    WIRE: ((BASE, MODEL), ()),
+    REDUCE: ((BASE, MODEL), ()),
+    CONGESTION: ((BASE, MODEL), ()),
+    HOP: ((BASE, MODEL, WIRE, CONGESTION), ()),
+    GRANTS: ((BASE, MODEL), ()),
+    AGGREGATE: ((BASE, MODEL, REDUCE, HOP), ()),
+    JOB: ((BASE, MODEL, WIRE, REDUCE, CONGESTION, HOP, GRANTS, AGGREGATE), ()),
+    IPC: ((BASE, MODEL), ()),
+    PORT: ((BASE, MODEL), ()),
+    "dataplane/port/loopback": ((BASE, MODEL, PORT), ()),
+    "dataplane/port/dpdk": ((BASE, MODEL, IPC, PORT), ("dpdk",)),
+    API: ((BASE, MODEL), ()),
+    "dataplane/engine": ((BASE, *PROTOCOL_CORE, IPC, PORT, API), ()),
+    PROTOCOL: ((BASE, MODEL, IPC), ("json",)),
+    BOUNDS: ((BASE, MODEL, API), ()),
+    "control/config": ((BASE, MODEL, API, BOUNDS), ("yaml-cpp", "fmt")),
+    "control/session": ((BASE, MODEL, API, PROTOCOL), ()),
+    "control/plan": ((BASE, MODEL, API, PROTOCOL), ()),
     "control/server": (
-        (BASE, API, IPC) + tuple(f"control/{name}" for name in CONTROL),
+        (BASE, MODEL, API, IPC) + tuple(f"control/{name}" for name in CONTROL if name != "daemon"),
         ("fmt",),
     ),
-    TELEMETRY: ((BASE, API), ("fmt", "metrics", "json")),
-    "control/cli": ((BASE, PROTOCOL, TELEMETRY, "control/config"), ("fmt", "cli")),
-    "dataplane/daemon": (EVERYTHING, ("dpdk", "fmt", "cli")),
-    CLIENT: ((BASE, IPC, REDUCE, PROTOCOL), ()),
+    TELEMETRY: ((BASE, MODEL, API), ("fmt", "metrics", "json")),
+    "control/cli": ((BASE, MODEL, PROTOCOL, TELEMETRY, "control/config"), ("fmt", "cli")),
+    "control/daemon": (EVERYTHING, ("dpdk", "fmt", "cli")),
+    CLIENT: ((BASE, MODEL, IPC, REDUCE, PROTOCOL), ()),
     "trainer-shim/preload": ((CLIENT,), ()),
-    "trainer-shim/torch": ((BASE, CLIENT, "trainer-shim/preload"), ("torch",)),
+    "trainer-shim/torch": ((BASE, MODEL, CLIENT, "trainer-shim/preload"), ("torch",)),
     "tests/ns3": (EVERYTHING + ("tests",), ("catch2", "cli", "ns3")),
     "tests": (
         EVERYTHING + (CLIENT, "trainer-shim/preload", "trainer-shim/torch"),
@@ -55,7 +61,7 @@ TABLE = {
 }
 
 # Folders in which time, packets and randomness only come in as arguments.
-PURE = (BASE, WIRE, REDUCE, CONGESTION, CORE, "control/session", "control/plan", BOUNDS, API)
+PURE = (BASE, *PROTOCOL_CORE, "control/session", "control/plan", BOUNDS, API)
 IMPURE_STANDARD = {
     "chrono", "thread", "mutex", "shared_mutex", "condition_variable", "future", "semaphore",
     "barrier", "latch", "stop_token", "fstream", "iostream", "filesystem", "syncstream", "ctime",
@@ -144,12 +150,12 @@ def check(root, names):
 
 # One planted violation per kind; each must be found. (file, include, a word of the finding)
 PLANTED = (
-    ("dataplane/core/planted.h", '"dataplane/port/port.h"', "may not include dataplane/port"),
+    ("dataplane/job/planted.h", '"dataplane/port/port.h"', "may not include dataplane/port"),
     ("dataplane/base/planted.h", '"dataplane/wire/packet.h"', "may not include dataplane/wire"),
     ("dataplane/engine/planted.cc", '"dataplane/port/dpdk/eal.h"', "not include dataplane/port/"),
     ("dataplane/engine/planted.cc", "<rte_mbuf.h>", "may not include dpdk"),
-    ("dataplane/congestion/planted.h", '"dataplane/core/flow.h"', "may not include dataplane/core"),
-    ("dataplane/core/planted.cc", "<chrono>", "pure"),
+    ("dataplane/congestion/planted.h", '"dataplane/hop/flow.h"', "may not include dataplane/hop"),
+    ("dataplane/job/planted.cc", "<chrono>", "pure"),
     ("dataplane/wire/planted.cc", "<sys/socket.h>", "pure"),
     ("dataplane/wire/planted.cc", "<unistd.h>", "pure"),
     ("control/session/planted.cc", "<thread>", "pure"),
@@ -158,14 +164,14 @@ PLANTED = (
     ("control/plan/planted.cc", "<fmt/format.h>", "may not include fmt"),
     ("control/bounds/planted.cc", '"control/config/config.h"', "may not include control/config"),
     ("control/config/planted.cc", "<CLI/CLI.hpp>", "may not include cli"),
-    ("control/config/planted.cc", '"dataplane/core/sender.h"', "may not include dataplane/core"),
+    ("control/config/planted.cc", '"dataplane/job/sender.h"', "may not include dataplane/job"),
     ("trainer-shim/client/planted.cc", "<torch/torch.h>", "may not include torch"),
     ("trainer-shim/client/planted.cc", '"dataplane/api/plan.h"', "may not include dataplane/api"),
     ("trainer-shim/preload/planted.cc", "<string>", "libc only"),
     ("trainer-shim/torch/planted.cc", '"dataplane/ipc/layout.h"', "may not include dataplane/ipc"),
-    ("dataplane/daemon/planted.cc", '"tests/support/catch.h"', "may not include tests"),
+    ("control/daemon/planted.cc", '"tests/support/catch.h"', "may not include tests"),
     ("tests/sim/planted.cc", "<ns3/simulator.h>", "may not include ns3"),
-    ("dataplane/core/planted.cc", '"planted.h"', "neither a path"),
-    ("dataplane/core/planted.cc", "<boost/asio.hpp>", "unknown"),
+    ("dataplane/job/planted.cc", '"planted.h"', "neither a path"),
+    ("dataplane/job/planted.cc", "<boost/asio.hpp>", "unknown"),
     ("dataplane/nowhere/planted.cc", "<cstdint>", "not in the table"),
 )

@@ -60,8 +60,8 @@ class Choices {
 };
 
 /// Leaf, relay and root of three trees at once, or a node without ranks, as the input says.
-core::JobConfig config_of(Choices& in) {
-  core::JobConfig c;
+job::JobConfig config_of(Choices& in) {
+  job::JobConfig c;
   c.job = c.epoch = 1;
   c.self = 1;
   c.world_size = 5;
@@ -70,16 +70,16 @@ core::JobConfig config_of(Choices& in) {
   c.round_bytes = 9 * kMinBlockBytes;
   c.peers = {{.node = 0}, {.node = 2}, {.node = 3}};
   c.stall_after = Duration::seconds(2);
-  const core::TreeConfig relay{
+  const job::TreeConfig relay{
       .member = true, .parent = 0, .children = {{1, 1}, {2, 2}}, .share = {0, 2}};
-  const core::TreeConfig root{
-      .member = true, .parent = core::kNoPeer, .children = {{1, 4}}, .share = {2, 1}, .flat = true};
-  const core::TreeConfig leaf{
+  const job::TreeConfig root{
+      .member = true, .parent = job::kNoPeer, .children = {{1, 4}}, .share = {2, 1}, .flat = true};
+  const job::TreeConfig leaf{
       .member = true, .parent = 2, .children = {}, .share = {3, 2}, .flat = true};
   const std::uint32_t shape = in.below(4);
-  c.trees = shape == 0   ? std::vector<core::TreeConfig>{relay, root, leaf}
-            : shape == 1 ? std::vector<core::TreeConfig>{relay, root}
-                         : std::vector<core::TreeConfig>{relay};
+  c.trees = shape == 0   ? std::vector<job::TreeConfig>{relay, root, leaf}
+            : shape == 1 ? std::vector<job::TreeConfig>{relay, root}
+                         : std::vector<job::TreeConfig>{relay};
   if (shape == 3) c.trees[0].share = {0, 1};
   if (shape != 2) c.local_ranks.push_back({.arena = nullptr, .rank = 1});
   if (shape == 3) c.local_ranks.push_back({.arena = nullptr, .rank = 2});
@@ -87,12 +87,12 @@ core::JobConfig config_of(Choices& in) {
 }
 
 /// Bounds of the bucket that most rounds are of, in the trees that have their root here.
-core::BucketConfig bucket_of(const core::JobConfig& job) {
-  core::BucketConfig c;
-  c.geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
+aggregate::BucketConfig bucket_of(const job::JobConfig& job) {
+  aggregate::BucketConfig c;
+  c.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
   c.tensors = {{0, 200, 0}, {200, 900, 0.4F}, {1100, 50, 0.5F}};
   for (std::size_t t = 0; t < job.trees.size(); ++t) {
-    if (job.trees[t].parent == core::kNoPeer) {
+    if (job.trees[t].parent == job::kNoPeer) {
       c.roots.push_back({.tree = static_cast<std::uint8_t>(t), .nodes = {2}});
     }
   }
@@ -154,7 +154,7 @@ class Fuzzer {
         .job = 1,
         .epoch = 1,
         .id = some_round(),
-        .geometry = core::Geometry::of(ElementType::kFloat32, elements, kMinBlockBytes, bucket)};
+        .geometry = Geometry::of(ElementType::kFloat32, elements, kMinBlockBytes, bucket)};
     const std::uint32_t block = in_.below(9);
     const auto tree = static_cast<std::uint8_t>(in_.below(in_.below(4) == 0 ? 3 : 1));
     switch (in_.below(6)) {
@@ -189,7 +189,7 @@ class Fuzzer {
     for (std::uint64_t& w : words) w = in_.byte();
     return PacketBuilder::ack(type, round)
         .words(in_.below(8) == 0 ? in_.below(120) : 0, words)
-        .echo_us(in_.below(3) == 0 ? in_.number() : core::clock_us(now_))
+        .echo_us(in_.below(3) == 0 ? in_.number() : hop::clock_us(now_))
         .ack_delay_us(in_.below(4) == 0 ? in_.number() : 0)
         .flags(in_.below(4) != 0   ? std::uint8_t{0}
                : in_.below(2) == 0 ? wire::kFlagComplete
@@ -249,7 +249,7 @@ class Fuzzer {
       const bool is_push = h.type == wire::PacketType::kPush;
       if (!is_push && h.type != wire::PacketType::kResult) continue;
       const auto geometry =
-          core::Geometry::of(h.element_type, h.round_elements, kMinBlockBytes, h.bucket);
+          Geometry::of(h.element_type, h.round_elements, kMinBlockBytes, h.bucket);
       const PacketBuilder::Round round{.job = 1, .epoch = 1, .id = h.round, .geometry = geometry};
       const auto answer =
           is_push ? PacketBuilder::block(wire::PacketType::kResult, round, h.block).contributors(5)
@@ -268,12 +268,12 @@ class Fuzzer {
     (void)node_.events();
     (void)node_.job().waiting();
     (void)node_.node().next_deadline(now_);
-    for (const core::Flow& flow : node_.job().flows()) GP_ASSERT(flow.window() >= 2);
+    for (const hop::Flow& flow : node_.job().flows()) GP_ASSERT(flow.window() >= 2);
   }
 
   Choices in_;
   CoreNode node_;
-  core::Bucket bucket_;  // only pointed to while there are packets and submissions
+  aggregate::Bucket bucket_;  // only pointed to while there are packets and submissions
   bool knows_bounds_;
   Instant now_ = Instant::from_ns(((std::int64_t{1} << 32) - 5000) * 1000);
   std::vector<testing::Sent> sent_;

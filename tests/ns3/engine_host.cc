@@ -18,9 +18,9 @@ constexpr Duration kPollInterval = Duration::us(1);
 constexpr std::size_t kMaxTurns = 1'000'000;
 constexpr std::uint32_t kJob = 42;
 
-core::JobConfig config_of(const Scenario& scenario, const api::Plan& plan,
-                          const EngineSettings& settings) {
-  core::JobConfig config;
+job::JobConfig config_of(const Scenario& scenario, const api::Plan& plan,
+                         const EngineSettings& settings) {
+  job::JobConfig config;
   config.job = kJob;
   config.epoch = plan.epoch;
   config.self = settings.node;

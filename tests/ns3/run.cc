@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 #include "tests/ns3/gradplane_push.h"
 #include "tests/ns3/scenario.h"
 #include "tests/ns3/tcp_push.h"

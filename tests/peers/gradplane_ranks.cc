@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "control/protocol/job_key.h"
-#include "dataplane/base/element_type.h"
-#include "dataplane/base/limits.h"
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/loss_bounds.h"
 #include "tests/peers/harness.h"
 #include "tests/peers/tolerant_sum.h"
 #include "trainer-shim/client/client.h"

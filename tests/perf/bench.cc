@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/core/bucket.h"
+#include "dataplane/aggregate/bucket.h"
 #include "dataplane/reduce/kernels.h"
 #include "tests/perf/exchange.h"
 
@@ -59,16 +59,16 @@ void bench_accumulate(ElementType type, std::size_t working_set_bytes) {
 /// bounds alone, for each block.
 void bench_gather(std::uint16_t sources, std::uint32_t tensors) {
   constexpr std::uint32_t kElements = (64 << 10) / sizeof(float);
-  core::BucketConfig config;
-  config.geometry = core::Geometry::of(ElementType::kFloat32, kElements, kDefaultBlockBytes, 1);
+  aggregate::BucketConfig config;
+  config.geometry = Geometry::of(ElementType::kFloat32, kElements, kDefaultBlockBytes, 1);
   config.limits.strict_rounds = 0;
   for (std::uint32_t t = 0; t < tensors; ++t) {
     config.tensors.push_back({t * (kElements / tensors), kElements / tensors, 0.1F});
   }
   config.roots.push_back({});
   for (std::uint16_t s = 0; s < sources; ++s) config.roots[0].nodes.push_back(s);
-  core::Bucket bucket(config);
-  core::Gather& gather = *bucket.gather(0);
+  aggregate::Bucket bucket(config);
+  aggregate::Gather& gather = *bucket.gather(0);
   const std::uint32_t blocks = config.geometry.blocks;
   const auto rounds = static_cast<int>(1 + 20'000 / sources);
   const double seconds = seconds_of([&] {

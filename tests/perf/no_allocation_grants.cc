@@ -9,14 +9,14 @@
 #include <cstdio>
 #include <vector>
 
-#include "dataplane/core/grant_scheduler.h"
+#include "dataplane/grants/grant_scheduler.h"
 #include "tests/perf/allocations.h"
 
 namespace {
 
 using gradplane::Duration;
 using gradplane::Instant;
-using gradplane::core::GrantScheduler;
+using gradplane::grants::GrantScheduler;
 
 constexpr std::size_t kSources = 1024;
 constexpr std::uint16_t kJobs = 16;

@@ -7,10 +7,10 @@
 #include <memory>
 #include <vector>
 
+#include "dataplane/aggregate/bucket.h"
 #include "dataplane/base/fixed_queue.h"
-#include "dataplane/core/bucket.h"
-#include "dataplane/core/node.h"
 #include "dataplane/engine/local_plan.h"
+#include "dataplane/job/node.h"
 #include "tests/perf/allocations.h"
 #include "tests/support/engine_host.h"
 
@@ -37,31 +37,31 @@ struct Datagram {
 struct Host {
   Host(std::uint16_t self, const api::Plan& plan)
       : arena(kRoundSlots * kRoundBytes), node(self, {}) {
-    core::JobConfig config;
+    job::JobConfig config;
     config.job = config.epoch = 1;
     config.self = self;
     config.block_bytes = kMinBlockBytes;
     config.round_bytes = kRoundBytes;
     config.compensation = Compensation::kCarry;
-    config.stall_after = core::kLeastStall;
+    config.stall_after = job::kLeastStall;
     config.close_limits = {.strict_rounds = 1, .slack = Duration::ms(2)};
     config.local_ranks = {{.arena = arena.data(), .rank = self}};
     engine::fill_local_plan(config, plan, self, {});
-    core::BucketConfig table;
-    table.geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 1);
+    aggregate::BucketConfig table;
+    table.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 1);
     table.tensors = {{0, kElements / 8, 0}, {kElements / 8, kElements - kElements / 8, 0.1F}};
     if (self == 0) table.roots = {{.tree = 0, .nodes = {1, 2, 3}}};
     table.limits = config.close_limits;
     table.keeps_residual = self != 0;
-    bucket = std::make_unique<core::Bucket>(table);
-    job = std::make_unique<core::Job>(std::move(config));
+    bucket = std::make_unique<aggregate::Bucket>(table);
+    job = std::make_unique<job::Job>(std::move(config));
     ready = job->add_bucket(bucket.get()) && node.add(job.get());
   }
 
   std::vector<std::byte> arena;
-  std::unique_ptr<core::Bucket> bucket;
-  std::unique_ptr<core::Job> job;
-  core::Node node;
+  std::unique_ptr<aggregate::Bucket> bucket;
+  std::unique_ptr<job::Job> job;
+  job::Node node;
   std::uint32_t submitted = 0;
   std::uint32_t completed = 0;
   bool ready = false;
@@ -90,7 +90,7 @@ class Network {
     }
     return true;
   }
-  const core::Bucket& root_bucket() const { return *hosts_[0]->bucket; }
+  const aggregate::Bucket& root_bucket() const { return *hosts_[0]->bucket; }
   /// By the root, in its reports and in its counters.
   bool reports_are_complete() const {
     return reported_missing_ == hosts_[0]->job->counters().blocks_missing;
@@ -102,12 +102,12 @@ class Network {
     host.node.tick(now_);
     while (host.submitted < rounds && host.submitted == host.completed &&
            host.job->submit(0, host.submitted, kElements, ElementType::kFloat32, 1) ==
-               core::SubmitResult::kAccepted) {
+               job::SubmitResult::kAccepted) {
       ++host.submitted;
     }
     while (host.node.sum_local(kBlocks)) {
     }
-    core::Event event;
+    job::Event event;
     while (host.job->poll_event(event)) ++host.completed;
     while (host.job->poll_report(report_)) reported_missing_ += report_.missing_blocks;
     while (const auto packet = host.node.poll_transmit(out_.bytes, now_)) {
@@ -147,8 +147,8 @@ int main() {
   right = right && network.run_until(kRounds);
   std::uint64_t allocations = 0;
   right = testing::end_allocation_count(allocations) && right && network.reports_are_complete();
-  const core::Bucket& bucket = network.root_bucket();
-  const std::uint64_t early = bucket.closes(core::CloseReason::kEarly);
+  const aggregate::Bucket& bucket = network.root_bucket();
+  const std::uint64_t early = bucket.closes(CloseReason::kEarly);
   std::printf("%u rounds, %llu closed early, %llu blocks missing, %llu allocations%s\n", kRounds,
               static_cast<unsigned long long>(early),
               static_cast<unsigned long long>(bucket.missing_blocks(1)),

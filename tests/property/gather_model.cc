@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// core::Gather counts in tables that are never cleared and looks at few sources at a time. A model
-// that counts every block of every source and tensor anew must always come to the same decision.
+// aggregate::Gather counts in tables that are never cleared and looks at few sources at a time. A
+// model that counts every block of every source and tensor anew must always come to the same
+// decision.
 #include <algorithm>
 #include <atomic>
 #include <optional>
@@ -9,16 +10,14 @@
 #include <set>
 #include <vector>
 
-#include "dataplane/core/gather.h"
+#include "dataplane/aggregate/gather.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::BlockRange;
-using core::CloseLimits;
-using core::Gather;
-using core::Geometry;
-using core::TensorBound;
-using core::TensorMap;
+using aggregate::CloseLimits;
+using aggregate::Gather;
+using aggregate::TensorBound;
+using aggregate::TensorMap;
 
 namespace {
 

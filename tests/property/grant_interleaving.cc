@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 
 using namespace gradplane::sim::interleave;
-using Policy = gradplane::core::GrantScheduler::Policy;
+using Policy = gradplane::grants::GrantScheduler::Policy;
 
 namespace {
 

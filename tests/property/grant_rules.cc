@@ -10,7 +10,7 @@
 
 using namespace gradplane;
 using namespace gradplane::sim::incast;
-using Policy = core::GrantScheduler::Policy;
+using Policy = grants::GrantScheduler::Policy;
 
 namespace {
 
@@ -142,7 +142,7 @@ TEST_CASE("1024 sources share a window of a few blocks: nobody is left behind") 
   s.announce = true;
   s.buffer_bytes = 256 << 10;
   std::uint32_t widest = 0;
-  s.on_event = [&](core::GrantScheduler& grants, Instant now) {
+  s.on_event = [&](grants::GrantScheduler& grants, Instant now) {
     if (now < Instant{} + Duration::ms(200)) return;  // the first had a start of some blocks
     if (grants.stats(now).granted_blocks % 256 != 0) return;
     std::uint32_t least = UINT32_MAX;
@@ -223,7 +223,7 @@ TEST_CASE("where the link before the receiver is half as fast, the pace comes do
         s.buffer_bytes = 16 << 10;
         double sum = 0;
         int looks = 0;
-        s.on_event = [&](core::GrantScheduler& grants, Instant now) {
+        s.on_event = [&](grants::GrantScheduler& grants, Instant now) {
           if (now < Instant{} + Duration::ms(500) || now > Instant{} + Duration::seconds(2)) return;
           sum += grants.stats(now).pace;
           ++looks;
@@ -249,7 +249,7 @@ TEST_CASE("random losses of up to 5 % slow no pace") {
       s.loss = loss;
       s.buffer_bytes = 256 << 10;
       double least = 1;
-      s.on_event = [&](core::GrantScheduler& grants, Instant now) {
+      s.on_event = [&](grants::GrantScheduler& grants, Instant now) {
         least = std::min(least, grants.stats(now).pace);
       };
       const Outcome outcome = run(s);

@@ -8,7 +8,7 @@
 
 #include "control/plan/planner.h"
 #include "control/plan/validate.h"
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;

@@ -15,8 +15,8 @@ constexpr std::uint32_t kElements = kBlocks * kMinBlockBytes / 4;
 constexpr wire::Key kKey{std::byte{7}};
 
 /// Node 0 is the root of a star; nodes 1 and 2 have one rank each.
-core::JobConfig star_config(std::uint16_t self) {
-  core::JobConfig config;
+job::JobConfig star_config(std::uint16_t self) {
+  job::JobConfig config;
   config.job = config.epoch = 1;
   config.self = self;
   config.world_size = 2;
@@ -24,10 +24,10 @@ core::JobConfig star_config(std::uint16_t self) {
   config.key = kKey;
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = kBlocks * kMinBlockBytes;
-  core::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
+  job::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
   if (self == 0) {
     config.peers = {{.node = 1}, {.node = 2}};
-    tree.parent = core::kNoPeer;
+    tree.parent = job::kNoPeer;
     tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = 1}};
   } else {
     config.peers = {{.node = 0}};
@@ -55,8 +55,8 @@ TEST_CASE("an ack of one child's blocks says nothing to another child") {
   CoreNode root(star_config(0));
   CoreNode a(star_config(1));
   CoreNode b(star_config(2));
-  REQUIRE(a.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
-  REQUIRE(b.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(a.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
+  REQUIRE(b.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   for (const Sent& push : a.drain(kStart)) root.deliver(1, push.bytes, kStart);
   REQUIRE(b.drain(kStart).size() == kBlocks);  // and all of them are lost
   const std::vector<Sent> acks = root.drain(kStart);
@@ -65,12 +65,12 @@ TEST_CASE("an ack of one child's blocks says nothing to another child") {
   REQUIRE((acks[0].header().flags & wire::kFlagComplete) != 0);
 
   b.deliver(0, acks[0].bytes, kStart);
-  CHECK(b.drops(core::Drop::kBadTag) == 1);
+  CHECK(b.drops(job::Drop::kBadTag) == 1);
   CHECK(b.job().counters().acks_received == 0);
   CHECK(b.job().flows()[0].in_flight() == kBlocks);
 
   a.deliver(0, acks[0].bytes, kStart);
-  CHECK(a.drops(core::Drop::kBadTag) == 0);
+  CHECK(a.drops(job::Drop::kBadTag) == 0);
   CHECK(a.job().flows()[0].in_flight() == 0);
 }
 
@@ -83,6 +83,6 @@ TEST_CASE("a job ends though every ack goes to everybody") {
   CoreCluster cluster(star(3), options);
   CHECK(cluster.run(std::vector<std::uint32_t>(20, 4096)) == "");
   for (std::size_t member = 1; member <= 3; ++member) {
-    CHECK(cluster.node(member).drops(core::Drop::kBadTag) > 0);
+    CHECK(cluster.node(member).drops(job::Drop::kBadTag) > 0);
   }
 }

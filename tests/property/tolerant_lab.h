@@ -11,7 +11,6 @@
 /// A small simulated job whose rounds may lack something, for tests that script what gets lost.
 namespace gradplane::tolerant_lab {
 
-using core::CloseReason;
 using sim::Outcome;
 using sim::Scenario;
 

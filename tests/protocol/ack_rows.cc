@@ -5,7 +5,7 @@
 namespace gradplane::testing {
 namespace {
 
-using core::Drop;
+using job::Drop;
 constexpr std::uint32_t kNow = TableNode::kRound;
 constexpr wire::Key kOtherKey{std::byte{9}};
 constexpr std::uint64_t kAll = ~std::uint64_t{0};

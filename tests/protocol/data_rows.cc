@@ -5,7 +5,7 @@
 namespace gradplane::testing {
 namespace {
 
-using core::Drop;
+using job::Drop;
 using Answer = Effect::Answer;
 constexpr std::uint32_t kNow = TableNode::kRound;
 constexpr wire::Key kOtherKey{std::byte{9}};

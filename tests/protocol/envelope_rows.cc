@@ -5,7 +5,7 @@
 namespace gradplane::testing {
 namespace {
 
-using core::Drop;
+using job::Drop;
 
 Row malformed(std::string description, PacketBuilder packet) {
   return {std::move(description), {}, std::move(packet), {.drop = Drop::kMalformed}};

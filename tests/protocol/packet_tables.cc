@@ -13,8 +13,8 @@ using namespace gradplane::testing;
 namespace {
 
 struct Seen {
-  core::Counters job;
-  core::Counters node;
+  job::Counters job;
+  job::Counters node;
   std::uint32_t in_flight = 0;
 };
 
@@ -23,9 +23,9 @@ Seen look(TableNode& node) {
 }
 
 void check_drops(const Effect& expected, const Seen& before, const Seen& after) {
-  for (std::size_t i = 0; i < core::kDropCount; ++i) {
-    const auto reason = static_cast<core::Drop>(i);
-    CAPTURE(core::drop_name(reason));
+  for (std::size_t i = 0; i < job::kDropCount; ++i) {
+    const auto reason = static_cast<job::Drop>(i);
+    CAPTURE(job::drop_name(reason));
     const std::uint64_t drops =
         after.job.drops[i] + after.node.drops[i] - before.job.drops[i] - before.node.drops[i];
     CHECK(drops == (expected.drop == reason ? 1 : 0));
@@ -88,15 +88,15 @@ TEST_CASE("an envelope") {
 
 TEST_CASE("every reason to drop a packet has a row") {
   const TableNode node;
-  std::set<core::Drop> seen;
+  std::set<job::Drop> seen;
   for (const auto rows : {push_rows, result_rows, push_ack_rows, result_ack_rows, envelope_rows}) {
     for (const Row& row : rows(node)) {
       if (row.effect.drop) seen.insert(*row.effect.drop);
     }
   }
-  for (std::size_t i = 0; i < core::kDropCount; ++i) {
-    CAPTURE(core::drop_name(static_cast<core::Drop>(i)));
-    CHECK(seen.count(static_cast<core::Drop>(i)) == 1);
+  for (std::size_t i = 0; i < job::kDropCount; ++i) {
+    CAPTURE(job::drop_name(static_cast<job::Drop>(i)));
+    CHECK(seen.count(static_cast<job::Drop>(i)) == 1);
   }
 }
 
@@ -105,9 +105,9 @@ TEST_CASE("a mismatch is reported once, with both sides of it") {
   (void)node.core().events();
   node.deliver(node.push(2, 0, 4).round_elements(2047));
   node.deliver(node.push(3, 0, 4).round_elements(2046));
-  const std::vector<core::Event> events = node.core().events();
+  const std::vector<job::Event> events = node.core().events();
   REQUIRE(events.size() == 1);
-  CHECK(events[0].kind == core::Event::Kind::kMismatch);
+  CHECK(events[0].kind == job::Event::Kind::kMismatch);
   CHECK(events[0].node == 2);
   CHECK(events[0].round == TableNode::kRound);
   CHECK(events[0].ours.elements == 2048);

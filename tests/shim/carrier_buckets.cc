@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/loss_bounds.h"
 #include "tests/support/catch.h"
 #include "trainer-shim/torch/carrier.h"
 

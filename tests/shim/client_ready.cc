@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/loss_bounds.h"
 #include "tests/shim/client_fake_daemon.h"
 
 using namespace gradplane;

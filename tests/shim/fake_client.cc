@@ -38,7 +38,7 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 #include "tests/shim/fake_sums.h"
 #include "trainer-shim/client/client.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "dataplane/base/element_type.h"
+#include "dataplane/model/element_type.h"
 
 /// The sums of the fake client, in the order of the ranks.
 namespace gradplane::test {

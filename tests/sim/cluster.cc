@@ -20,7 +20,7 @@ Ipv4 address_of(std::uint16_t node) {
 /// One host: its engine on a simulated port, its job, its trainers.
 struct Host {
   std::unique_ptr<SimPort> port;
-  std::vector<std::unique_ptr<core::Bucket>> buckets;
+  std::vector<std::unique_ptr<aggregate::Bucket>> buckets;
   api::CommandQueue commands{api::kQueueEntries};
   api::EventQueue events{api::kQueueEntries};
   api::ReportQueue reports{api::kReportQueueEntries};
@@ -72,8 +72,8 @@ class Simulation {
   }
 
  private:
-  core::JobConfig config_of(const api::Member& member, std::uint64_t rate) const {
-    core::JobConfig config;
+  job::JobConfig config_of(const api::Member& member, std::uint64_t rate) const {
+    job::JobConfig config;
     config.job = 42;
     config.epoch = scenario_.plan.epoch;
     config.self = member.node;
@@ -145,7 +145,7 @@ class Simulation {
 
   const std::vector<BoundChange>& changes() const { return scenario_.tolerance.changes; }
 
-  static void change(core::Bucket& bucket, const BoundChange& c) {
+  static void change(aggregate::Bucket& bucket, const BoundChange& c) {
     if (bucket.id() == c.bucket) bucket.set_bound(c.tensor, c.bound);
   }
 
@@ -273,7 +273,7 @@ class Simulation {
   /// No engine waits for anything.
   bool at_rest() const {
     for (const auto& host : hosts_) {
-      for (const core::Flow& flow : host->runtime->job().flows()) {
+      for (const hop::Flow& flow : host->runtime->job().flows()) {
         if (flow.in_flight() > 0) return false;
       }
       if (host->runtime->job().waiting().any) return false;

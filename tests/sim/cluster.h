@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "dataplane/api/plan.h"
-#include "dataplane/base/element_type.h"
 #include "dataplane/engine/engine.h"
+#include "dataplane/model/element_type.h"
 #include "tests/sim/network.h"
 #include "tests/sim/tolerance.h"
 
@@ -44,8 +44,8 @@ struct Scenario {
   bool buffer_known = false;  // nodes know the queue before their downlink
   bool forward_order = false;
   CongestionSettings congestion;
-  Duration limit = Duration::seconds(60);    // virtual; a run that takes longer has hung
-  Duration stall_after = core::kLeastStall;  // as short as a configuration can make it
+  Duration limit = Duration::seconds(60);   // virtual; a run that takes longer has hung
+  Duration stall_after = job::kLeastStall;  // as short as a configuration can make it
   Tolerance tolerance;
 
   /// The number on the wire of an entry of `rounds`, and back. Numbers wrap around.
@@ -55,12 +55,12 @@ struct Scenario {
 
 /// What the rounds of buckets lacked and why. Read from the sums, but for `closes`.
 struct ToleranceTotals {
-  std::array<std::uint64_t, core::kCloseReasons> closes{};  // by core::CloseReason
+  std::array<std::uint64_t, kCloseReasons> closes{};  // by CloseReason
   std::uint64_t partial_blocks = 0;
   std::uint64_t missing_blocks = 0;        // by source: a host's sum
   std::uint64_t carried_elements = 0;      // that came with a later round's
   std::uint64_t partial_after_change = 0;  // rounds of changed bounds that lacked something
-  std::uint64_t at(core::CloseReason r) const { return closes[static_cast<std::size_t>(r)]; }
+  std::uint64_t at(CloseReason r) const { return closes[static_cast<std::size_t>(r)]; }
   void add(const ToleranceTotals& other);
 };
 
@@ -70,7 +70,7 @@ struct Outcome {
   Instant ended;
   std::uint64_t packets = 0;
   std::uint64_t packets_dropped = 0;
-  core::Counters counters;  // of all nodes together
+  job::Counters counters;  // of all nodes together
   ToleranceTotals tolerance;
   /// A node has given a round up. That is a failure; a test may look for it.
   struct GivenUp {

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "dataplane/base/element_type.h"
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/loss_bounds.h"
 
 namespace gradplane::sim {
 

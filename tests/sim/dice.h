@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <random>
 
-#include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/time.h"
+#include "dataplane/model/congestion_settings.h"
 
 namespace gradplane::sim {
 

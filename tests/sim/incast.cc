@@ -47,7 +47,7 @@ struct JobState {
 
 /// What the receiver knows of a sender.
 struct Known {
-  core::GrantScheduler::Source source = 0;
+  grants::GrantScheduler::Source source = 0;
   std::vector<bool> came;
   std::uint32_t left = 0;
 };
@@ -72,7 +72,7 @@ class Model {
   void end_iteration(std::uint32_t job);
   void wake(std::uint32_t sender);
   void schedule();
-  void note_grant(const core::GrantScheduler::Grant& grant);
+  void note_grant(const grants::GrantScheduler::Grant& grant);
   Duration wire_time(std::size_t bytes, std::uint64_t rate) const {
     return Duration::ns(
         static_cast<std::int64_t>(static_cast<double>(bytes) * 8e9 / static_cast<double>(rate)));
@@ -94,7 +94,7 @@ class Model {
 
   const Scenario& s_;
   std::mt19937_64 random_;
-  core::GrantScheduler scheduler_;
+  grants::GrantScheduler scheduler_;
   std::vector<SenderState> senders_;
   std::vector<Known> known_;
   std::vector<std::uint32_t> sender_of_;  // by source
@@ -109,7 +109,7 @@ class Model {
   Outcome out_;
 };
 
-core::GrantScheduler::Limits limits_of(const Scenario& s) {
+grants::GrantScheduler::Limits limits_of(const Scenario& s) {
   const std::uint64_t link =
       s.own_bits_per_second > 0 ? s.own_bits_per_second : s.link_bits_per_second;
   return {.link_bits_per_second = s.tell_link ? link : 0,
@@ -128,13 +128,13 @@ Model::Model(const Scenario& scenario)
       sender_of_(scenario.senders.size()),
       jobs_(scenario.jobs.size()),
       running_(scenario.jobs.size()) {
-  scheduler_.set_policy(s_.sender_by_sender ? core::GrantScheduler::Policy::kStrict : s_.policy);
+  scheduler_.set_policy(s_.sender_by_sender ? grants::GrantScheduler::Policy::kStrict : s_.policy);
   for (std::uint32_t i = 0; i < senders_.size(); ++i) {
     senders_[i].sent = senders_[i].total = s_.first_count;
     if (s_.congestion) {
-      senders_[i].flow.emplace(core::Flow::Limits{.rate_bits_per_second = s_.link_bits_per_second,
-                                                  .block_wire_bytes = s_.block_wire_bytes,
-                                                  .congestion = *s_.congestion});
+      senders_[i].flow.emplace(hop::Flow::Limits{.rate_bits_per_second = s_.link_bits_per_second,
+                                                 .block_wire_bytes = s_.block_wire_bytes,
+                                                 .congestion = *s_.congestion});
     }
     known_[i].source = *scheduler_.add_source(scheduled_job_of(i));
     sender_of_[known_[i].source] = i;
@@ -280,7 +280,7 @@ void Model::end_iteration(std::uint32_t j) {
   push(now_ + s_.delay + Duration::ns(static_cast<std::int64_t>(compute_ns)), What::kStart, j);
 }
 
-void Model::note_grant(const core::GrantScheduler::Grant& grant) {
+void Model::note_grant(const grants::GrantScheduler::Grant& grant) {
   const std::uint32_t i = sender_of_[grant.source];
   ++out_.grants;
   const auto stats = scheduler_.stats(now_);

@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
-#include "dataplane/base/congestion_settings.h"
 #include "dataplane/base/time.h"
-#include "dataplane/core/grant_scheduler.h"
+#include "dataplane/grants/grant_scheduler.h"
+#include "dataplane/model/congestion_settings.h"
 
 /// Many senders, one switch, one receiver: what the production grant scheduler and the
 /// production controllers make of them, packet by packet, in virtual time. Blocks carry nothing;
@@ -61,7 +61,7 @@ struct Scenario {
   /// Where a sender's share of the window is less than a block, it announces itself by a header
   /// instead of a block.
   bool announce = false;
-  core::GrantScheduler::Policy policy = core::GrantScheduler::Policy::kFair;
+  grants::GrantScheduler::Policy policy = grants::GrantScheduler::Policy::kFair;
   /// One sender after another, instead of block by block. For one job.
   bool sender_by_sender = false;
   std::vector<Sender> senders;
@@ -70,7 +70,7 @@ struct Scenario {
   Duration victim_interval;       // a small packet of somebody else over the downlink; 0: none
   Duration limit = Duration::seconds(600);
   /// Called after every event, for what a test wants to see or do.
-  std::function<void(core::GrantScheduler&, Instant)> on_event;
+  std::function<void(grants::GrantScheduler&, Instant)> on_event;
 };
 
 struct Iteration {
@@ -94,7 +94,7 @@ struct Outcome {
   std::size_t deepest_bytes = 0;  // of the queue
   std::uint32_t most_outstanding = 0;
   std::int64_t most_excess = INT64_MIN;  // outstanding over the window, after a grant
-  core::GrantScheduler::Stats stats;
+  grants::GrantScheduler::Stats stats;
   std::uint64_t trace = 0;  // of everything that happened, in order
 };
 

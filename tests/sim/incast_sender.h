@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "dataplane/base/time.h"
-#include "dataplane/core/flow.h"
+#include "dataplane/hop/flow.h"
 
 namespace gradplane::sim::incast {
 
@@ -45,8 +45,8 @@ class SenderState {
   void probe(Instant now);
   bool idle() const { return fresh_ == blocks_ && lost_.empty() && in_flight_.empty(); }
 
-  std::optional<core::Flow> flow;  // none: credit alone limits
-  double phase_blocks = 0;         // that the controller is told an iteration brings
+  std::optional<hop::Flow> flow;  // none: credit alone limits
+  double phase_blocks = 0;        // that the controller is told an iteration brings
   Instant wake_at = Instant::never();
   std::uint32_t sent = 0;   // packets, modulo 2^32
   std::uint32_t total = 0;  // granted

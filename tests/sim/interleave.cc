@@ -135,7 +135,7 @@ Result run(const Setting& setting) {
   return result;
 }
 
-Step step(double gap, core::GrantScheduler::Policy policy) {
+Step step(double gap, grants::GrantScheduler::Policy policy) {
   // Long enough that neither job waits for the other's computing.
   const Training training{.period_s = 0.2, .share = 0.5, .stated_total = 1};
   Setting setting;

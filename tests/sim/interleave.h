@@ -21,7 +21,7 @@ struct Training {
 
 struct Setting {
   std::vector<Training> jobs;
-  core::GrantScheduler::Policy policy = core::GrantScheduler::Policy::kFair;
+  grants::GrantScheduler::Policy policy = grants::GrantScheduler::Policy::kFair;
   std::string contestant = "grants";  // what limits senders, as contestant.h names it
   std::size_t mark_bytes = 0;         // ECN threshold of the downlink
   std::uint32_t iterations = 60;
@@ -59,7 +59,7 @@ struct Step {
   double gap = 0;
   double next_gap = 0;
 };
-Step step(double gap, core::GrantScheduler::Policy policy);
+Step step(double gap, grants::GrantScheduler::Policy policy);
 
 /// Shift(gap) = slope gap (1 - gap) / (intercept + slope gap), in parts of the communication time
 /// (MLTCP, HotNets 2024, equation 2).

@@ -13,7 +13,7 @@
 
 namespace {
 
-using gradplane::core::GrantScheduler;
+using gradplane::grants::GrantScheduler;
 using gradplane::sim::interleave::Result;
 using gradplane::sim::interleave::Setting;
 using gradplane::sim::interleave::Training;

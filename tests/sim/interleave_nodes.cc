@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/base/assert.h"
-#include "dataplane/core/job_config.h"
+#include "dataplane/job/job_config.h"
 #include "tests/sim/contestant.h"
 #include "tests/sim/interleave.h"
 #include "tests/sim/shared_cluster.h"
@@ -22,7 +22,7 @@ std::uint32_t elements_of(const Training& training, const Setting& setting) {
   const double wire_bytes =
       training.period_s * training.share * static_cast<double>(setting.link_bits_per_second) / 8;
   const double payload =
-      wire_bytes * kDefaultBlockBytes / (kDefaultBlockBytes + core::kWireOverheadBytes);
+      wire_bytes * kDefaultBlockBytes / (kDefaultBlockBytes + job::kWireOverheadBytes);
   return static_cast<std::uint32_t>(payload / (kWorkers * kBuckets * sizeof(float)));
 }
 

@@ -185,7 +185,7 @@ class SharedCluster {
   }
 
   void add_job(Host& host, const api::Member& member, std::size_t j, std::uint64_t rate) {
-    core::JobConfig config;
+    job::JobConfig config;
     config.job = static_cast<std::uint32_t>(j + 1);
     config.epoch = plan_.epoch;
     config.self = member.node;
@@ -194,7 +194,7 @@ class SharedCluster {
     config.grants = s_.grants;
     config.weight = s_.jobs[j].weight;
     config.forward_order = s_.forward_order;
-    config.stall_after = core::kLeastStall;
+    config.stall_after = job::kLeastStall;
     engine::fill_local_plan(config, plan_, member.node,
                             std::vector<std::uint64_t>(plan_.members.size(), rate));
     std::vector<std::shared_ptr<engine::RankChannel>> channels;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/base/grant_settings.h"
+#include "dataplane/model/grant_settings.h"
 #include "tests/sim/network.h"
 
 /// Several jobs on the same daemons: a star each, one root, a rank of every job on every other

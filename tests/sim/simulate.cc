@@ -69,7 +69,7 @@ bool time_rounds(const Timing& t, std::uint64_t seed) {
   const gradplane::sim::Outcome outcome = gradplane::sim::run(s);
   const double packets = std::ceil(t.bytes / gradplane::kDefaultBlockBytes);
   const double wire_bits =
-      packets * (gradplane::kDefaultBlockBytes + gradplane::core::kWireOverheadBytes) * 8;
+      packets * (gradplane::kDefaultBlockBytes + gradplane::job::kWireOverheadBytes) * 8;
   const double n = t.hosts;
   const double bits = t.plan == "star" ? n * wire_bits : 2 * wire_bits * (n - 1) / n;
   const double bound_s = bits / (t.mbit_per_s * 1e6);
@@ -90,7 +90,7 @@ bool time_rounds(const Timing& t, std::uint64_t seed) {
 
 /// What a run of many tolerant scenarios must have shown; else the checkers had nothing to check.
 bool shows_losses(const gradplane::sim::ToleranceTotals& t) {
-  using gradplane::core::CloseReason;
+  using gradplane::CloseReason;
   std::printf("rounds closed full %" PRIu64 ", early %" PRIu64 ", at the deadline %" PRIu64
               ", without an absent rank %" PRIu64 "; blocks missing %" PRIu64 ", partial %" PRIu64
               "; elements carried %" PRIu64 "; early after a change of bounds %" PRIu64 "\n",
@@ -119,7 +119,7 @@ struct Seeds {
 constexpr std::uint64_t kShowAll = 200;
 
 void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {
-  using gradplane::core::CloseReason;
+  using gradplane::CloseReason;
   std::printf("seed %" PRIu64 ": %.3f ms, %" PRIu64 " packets, %" PRIu64 " dropped, %" PRIu64
               " blocks sent again, trace %016" PRIx64 "\n",
               seed, (o.ended - gradplane::Instant()).to_seconds() * 1e3, o.packets,

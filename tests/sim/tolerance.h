@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "dataplane/api/bounds.h"
-#include "dataplane/base/loss_bounds.h"
 #include "dataplane/base/time.h"
+#include "dataplane/model/loss_bounds.h"
 
 namespace gradplane::sim {
 

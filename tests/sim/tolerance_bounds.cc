@@ -15,7 +15,7 @@ bool is_float(ElementType type) {
   return type != ElementType::kInt32 && type != ElementType::kInt64;
 }
 
-core::BlockRange blocks_of(const api::BoundedTensor& tensor, const core::Geometry& g) {
+BlockRange blocks_of(const api::BoundedTensor& tensor, const Geometry& g) {
   return {tensor.offset_elements / g.block_elements,
           (tensor.offset_elements + tensor.elements - 1) / g.block_elements + 1};
 }
@@ -30,26 +30,26 @@ bool is_flat(const api::Tree& tree) {
 /// A product of a bound and a number of blocks that is a whole number may come out a little less.
 constexpr double kBoundRounding = 1e-4;
 
-std::uint32_t allowance(float bound, core::BlockRange own) {
+std::uint32_t allowance(float bound, BlockRange own) {
   const double blocks = own.size();
   return static_cast<std::uint32_t>(std::floor(bound * blocks + kBoundRounding));
 }
 
-core::BlockRange overlap(core::BlockRange a, core::BlockRange b) {
+BlockRange overlap(BlockRange a, BlockRange b) {
   const std::uint32_t begin = std::max(a.begin, b.begin);
   return {begin, std::max(begin, std::min(a.end, b.end))};
 }
 
 /// The part of a tensor's allowance that falls to some of its blocks.
-std::uint32_t allowance_of_part(float bound, core::BlockRange own, core::BlockRange part) {
+std::uint32_t allowance_of_part(float bound, BlockRange own, BlockRange part) {
   const auto whole = static_cast<std::uint64_t>(bound * static_cast<float>(own.size()));
-  const core::BlockRange here = overlap(own, part);
+  const BlockRange here = overlap(own, part);
   const auto before = [&](std::uint32_t block) { return whole * (block - own.begin) / own.size(); };
   return here.size() == 0 ? 0 : static_cast<std::uint32_t>(before(here.end) - before(here.begin));
 }
 
 /// Blocks that no rank may miss: with elements that are exact.
-std::vector<bool> critical_blocks(const api::BucketBounds& bounds, const core::Geometry& g) {
+std::vector<bool> critical_blocks(const api::BucketBounds& bounds, const Geometry& g) {
   std::vector<std::uint32_t> lossy(g.blocks);  // elements
   for (const api::BoundedTensor& tensor : bounds.tensors) {
     if (tensor.bound <= 0 || !is_float(bounds.type)) continue;
@@ -96,7 +96,7 @@ std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t rou
   const api::Plan& plan = scenario_.plan;
   std::uint64_t total = 0;
   for (const api::Tree& tree : plan.trees) total += tree.weight;
-  std::vector<core::WeightShare> shares;
+  std::vector<WeightShare> shares;
   std::uint64_t begin = 0;
   for (const api::Tree& tree : plan.trees) {
     shares.push_back({begin, tree.weight});
@@ -106,7 +106,7 @@ std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t rou
   std::vector<Part> parts;
   for (std::size_t t = 0; t < shares.size(); ++t) {
     Part part;
-    part.blocks = core::blocks_of_tree(shares[t], first, total, geometry_of(round).blocks);
+    part.blocks = blocks_of_tree(shares[t], first, total, geometry_of(round).blocks);
     part.flat = is_flat(plan.trees[t]);
     const auto report = reports_.find({round, static_cast<std::uint8_t>(t)});
     if (report != reports_.end()) {
@@ -142,7 +142,7 @@ void ToleranceChecker::count_tensors(std::uint32_t round, std::uint32_t block) {
   }
 }
 
-void ToleranceChecker::add_counts(const core::Bucket& bucket) {
+void ToleranceChecker::add_counts(const aggregate::Bucket& bucket) {
   Ledger& ledger = ledgers_[bucket.id() - 1];
   for (std::size_t t = 0; t < bucket.tensor_count(); ++t) {
     ledger.counted[t] += bucket.missing_blocks(t);
@@ -184,7 +184,7 @@ std::string ToleranceChecker::check_reports(std::uint64_t missing) const {
 
 /// Whether a report says of its sources and tensors what the sums show.
 std::string ToleranceChecker::check_report(std::uint32_t round, const RoundReport& report) const {
-  const core::BlockRange range = parts_of(round)[report.tree].blocks;
+  const BlockRange range = parts_of(round)[report.tree].blocks;
   const std::vector<api::BoundedTensor>& tensors = bounds_of(round).tensors;
   std::vector<std::uint32_t> of_source(ranks_of_member_.size());
   std::vector<std::uint32_t> of_tensor(tensors.size());
@@ -256,7 +256,7 @@ api::BucketBounds ToleranceChecker::loosest(std::uint32_t round, const Part& par
 }
 
 bool ToleranceChecker::lacks_after_change(std::uint32_t round, const Part& part) const {
-  if (part.reason != core::CloseReason::kEarly) return false;
+  if (part.reason != CloseReason::kEarly) return false;
   for (std::size_t t = 0; t < bounds_of(round).tensors.size(); ++t) {
     const float first = bounds_of(round).tensors[t].bound;
     const std::vector<float> bounds = bounds_in(round, part, t);
@@ -267,8 +267,7 @@ bool ToleranceChecker::lacks_after_change(std::uint32_t round, const Part& part)
 
 /// What one root may lack, whatever the tensors.
 std::string ToleranceChecker::check_part(std::uint32_t round, const Part& part) const {
-  using core::CloseReason;
-  const core::Geometry g = geometry_of(round);
+  const Geometry g = geometry_of(round);
   const Tolerance& tolerance = scenario_.tolerance;
   const std::vector<bool> critical = critical_blocks(loosest(round, part), g);
   std::vector<std::uint32_t> arrived(world_);
@@ -301,7 +300,7 @@ std::string ToleranceChecker::check_tensors(std::uint32_t round,
                                             const std::vector<Part>& parts) const {
   std::vector<Part> bounded;
   for (const Part& part : parts) {
-    const bool gave_up = part.reason && *part.reason > core::CloseReason::kEarly;
+    const bool gave_up = part.reason && *part.reason > CloseReason::kEarly;
     if (part.reason && !gave_up) bounded.push_back(part);
   }
   for (std::size_t t = 0; t < bounds_of(round).tensors.size(); ++t) {
@@ -315,11 +314,11 @@ std::string ToleranceChecker::check_tensors(std::uint32_t round,
 /// just changed, each root for itself.
 std::string ToleranceChecker::check_tensor(std::uint32_t round, std::size_t tensor,
                                            const std::vector<Part>& parts) const {
-  const core::BlockRange own = blocks_of(bounds_of(round).tensors[tensor], geometry_of(round));
+  const BlockRange own = blocks_of(bounds_of(round).tensors[tensor], geometry_of(round));
   std::vector<std::uint32_t> missing(world_);
   std::vector<float> all;
   for (const Part& part : parts) {
-    const core::BlockRange here = overlap(own, part.blocks);
+    const BlockRange here = overlap(own, part.blocks);
     std::vector<std::uint32_t> missing_here(world_);
     for (std::uint32_t b = here.begin; b < here.end; ++b) {
       for (std::uint32_t r = 0; r < world_; ++r) {

@@ -56,8 +56,8 @@ const Coding& ToleranceChecker::coding_of(std::uint32_t round) const {
   return codings_[plan_of(round).bucket - 1u];
 }
 
-core::Geometry ToleranceChecker::geometry_of(std::uint32_t round) const {
-  return core::Geometry::of(plan_of(round).type, plan_of(round).elements, scenario_.block_bytes);
+Geometry ToleranceChecker::geometry_of(std::uint32_t round) const {
+  return Geometry::of(plan_of(round).type, plan_of(round).elements, scenario_.block_bytes);
 }
 
 std::int64_t& ToleranceChecker::kept(std::uint32_t round, std::uint32_t rank,
@@ -109,7 +109,7 @@ std::string ToleranceChecker::on_result(std::uint32_t rank, const ipc::Completio
 }
 
 std::string ToleranceChecker::decode(std::uint32_t round, std::span<const std::byte> slot) {
-  const core::Geometry g = geometry_of(round);
+  const Geometry g = geometry_of(round);
   Decoded& result = decoded_[round];
   result.contributors = world_;
   const std::size_t width = element_bytes(g.type);
@@ -191,7 +191,7 @@ double ToleranceChecker::expected(std::uint32_t round, std::uint32_t element, Ra
 
 std::string ToleranceChecker::check_block(std::uint32_t round, std::uint32_t block, RankSet set,
                                           std::span<const std::byte> slot) {
-  const core::Geometry g = geometry_of(round);
+  const Geometry g = geometry_of(round);
   const bool scaled = scenario_.tolerance.compensation == Compensation::kRescale && set != all_;
   const std::uint32_t first = block * g.block_elements;
   for (std::uint32_t e = first; e < first + g.elements_in(block); ++e) {
@@ -212,7 +212,7 @@ std::string ToleranceChecker::check_block(std::uint32_t round, std::uint32_t blo
 /// What did not enter is kept for later, and what entered is kept no more. A host whose block is no
 /// finite number keeps nothing of it.
 void ToleranceChecker::settle(std::uint32_t round, std::uint32_t block, RankSet set) {
-  const core::Geometry g = geometry_of(round);
+  const Geometry g = geometry_of(round);
   const std::uint32_t first = block * g.block_elements;
   RankSet kept_by = all_ & ~set;
   for (const Poison& p : scenario_.tolerance.poison) {
@@ -254,10 +254,10 @@ bool ToleranceChecker::closed_without_absent(std::uint16_t bucket) const {
   }
   const std::vector<Part> parts = parts_of(round);
   return std::any_of(parts.begin(), parts.end(),
-                     [](const Part& p) { return p.reason == core::CloseReason::kAbsent; });
+                     [](const Part& p) { return p.reason == CloseReason::kAbsent; });
 }
 
-std::string ToleranceChecker::conclude(const core::Counters& all_nodes) const {
+std::string ToleranceChecker::conclude(const job::Counters& all_nodes) const {
   const std::uint64_t missing = totals_.missing_blocks;
   if (all_nodes.blocks_missing != missing || all_nodes.blocks_excluded != missing) {
     return "I3: the roots count " + std::to_string(all_nodes.blocks_missing) +

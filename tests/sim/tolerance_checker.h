@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/base/round_report.h"
-#include "dataplane/core/bucket.h"
-#include "dataplane/core/counters.h"
+#include "dataplane/aggregate/bucket.h"
 #include "dataplane/ipc/layout.h"
+#include "dataplane/job/counters.h"
+#include "dataplane/model/round_report.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coding.h"
 
@@ -43,8 +43,8 @@ class ToleranceChecker {
 
   /// At the end of a run in which every rank got every round: what all nodes have counted, and
   /// what each bucket of each of them has.
-  void add_counts(const core::Bucket& bucket);
-  std::string conclude(const core::Counters& all_nodes) const;
+  void add_counts(const aggregate::Bucket& bucket);
+  std::string conclude(const job::Counters& all_nodes) const;
 
   const ToleranceTotals& totals() const { return totals_; }
 
@@ -73,8 +73,8 @@ class ToleranceChecker {
   };
   /// The blocks that one root gathers in a round, and why it stopped; no reason: never heard.
   struct Part {
-    core::BlockRange blocks;
-    std::optional<core::CloseReason> reason;
+    BlockRange blocks;
+    std::optional<CloseReason> reason;
     bool flat = false;
     Instant closed_at;
   };
@@ -82,7 +82,7 @@ class ToleranceChecker {
   const RoundPlan& plan_of(std::uint32_t round) const { return scenario_.rounds[round]; }
   const api::BucketBounds& bounds_of(std::uint32_t round) const;
   const Coding& coding_of(std::uint32_t round) const;
-  core::Geometry geometry_of(std::uint32_t round) const;
+  Geometry geometry_of(std::uint32_t round) const;
   std::int64_t& kept(std::uint32_t round, std::uint32_t rank, std::uint32_t element);
   std::uint32_t pending(std::uint32_t round, std::uint32_t rank, std::uint32_t element);
   const Poison* poison_at(std::uint32_t round, std::uint32_t element) const;

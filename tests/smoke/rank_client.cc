@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/base/element_type.h"
+#include "dataplane/model/element_type.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/trainer.h"
 #include "trainer-shim/client/client.h"

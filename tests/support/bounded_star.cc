@@ -14,8 +14,8 @@ bool is_push_of(const Sent& packet, std::initializer_list<std::uint32_t> blocks)
          std::find(blocks.begin(), blocks.end(), h.block) != blocks.end();
 }
 
-core::JobConfig BoundedStar::config_of(std::uint16_t node, const StarOptions& options) const {
-  core::JobConfig config;
+job::JobConfig BoundedStar::config_of(std::uint16_t node, const StarOptions& options) const {
+  job::JobConfig config;
   config.job = config.epoch = 1;
   config.self = node;
   config.world_size = static_cast<std::uint16_t>(kLeaves - 1 + options.ranks_of_last);
@@ -25,7 +25,7 @@ core::JobConfig BoundedStar::config_of(std::uint16_t node, const StarOptions& op
   config.grants = options.grants;
   config.close_limits = {
       .strict_rounds = 0, .slack = Duration::ms(30), .absent_after = options.absent_after};
-  core::TreeConfig tree{.member = true, .children = {}, .share = {0, 1}, .flat = true};
+  job::TreeConfig tree{.member = true, .children = {}, .share = {0, 1}, .flat = true};
   if (node == 0) {
     config.peers = {{.node = 1}, {.node = 2}};
     tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = options.ranks_of_last}};
@@ -44,21 +44,21 @@ core::JobConfig BoundedStar::config_of(std::uint16_t node, const StarOptions& op
 
 BoundedStar::BoundedStar(const StarOptions& options) {
   for (std::uint16_t n = 0; n <= kLeaves; ++n) {
-    core::JobConfig config = config_of(n, options);
-    core::BucketConfig bucket;
-    bucket.geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
+    job::JobConfig config = config_of(n, options);
+    aggregate::BucketConfig bucket;
+    bucket.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
     bucket.tensors = {{0, kElements / 2, 0}, {kElements / 2, kElements / 2, 0.2F}};
     if (n == 0) bucket.roots = {{.tree = 0, .nodes = {1, 2}}};
     bucket.limits = config.close_limits;
     bucket.keeps_residual = n != 0 && options.compensation == Compensation::kCarry;
-    buckets_.push_back(std::make_unique<core::Bucket>(bucket));
+    buckets_.push_back(std::make_unique<aggregate::Bucket>(bucket));
     nodes_.push_back(std::make_unique<CoreNode>(std::move(config)));
     GP_ASSERT(nodes_.back()->job().add_bucket(buckets_.back().get()));
   }
 }
 
-core::SubmitResult BoundedStar::submit(std::uint16_t leaf, std::uint32_t round, float value,
-                                       std::size_t local_rank) {
+job::SubmitResult BoundedStar::submit(std::uint16_t leaf, std::uint32_t round, float value,
+                                      std::size_t local_rank) {
   for (std::uint32_t e = 0; e < kElements; ++e) *nodes_[leaf]->at(local_rank, round, e) = value;
   return nodes_[leaf]->job().submit(local_rank, round, kElements, ElementType::kFloat32, kBucket);
 }
@@ -72,7 +72,7 @@ void BoundedStar::pass(Duration time, const Loses& loses) {
       for (Sent& sent : nodes_[n]->drain(now_)) {
         if (!loses(n, sent)) flying.emplace_back(n, std::move(sent));
       }
-      for (const core::Event& event : nodes_[n]->events()) done_[n] = event;
+      for (const job::Event& event : nodes_[n]->events()) done_[n] = event;
     }
     now_ = now_ + Duration::ms(1);
     for (const auto& [from, sent] : flying) nodes_[sent.to]->deliver(from, sent.bytes, now_);
@@ -83,7 +83,7 @@ void BoundedStar::learn() {
   for (std::uint16_t leaf = 1; leaf <= kLeaves; ++leaf) {
     const std::size_t ranks = nodes_[leaf]->job().config().local_ranks.size();
     for (std::size_t r = 0; r < ranks; ++r) {
-      GP_ASSERT(submit(leaf, 0, 0, r) == core::SubmitResult::kAccepted);
+      GP_ASSERT(submit(leaf, 0, 0, r) == job::SubmitResult::kAccepted);
     }
   }
   pass(Duration::ms(20));

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "dataplane/core/bucket.h"
+#include "dataplane/aggregate/bucket.h"
 #include "tests/support/core_node.h"
 
 namespace gradplane::testing {
@@ -40,8 +40,8 @@ class BoundedStar {
   explicit BoundedStar(const StarOptions& options);
 
   /// Every element of a rank's contribution is `value`.
-  core::SubmitResult submit(std::uint16_t leaf, std::uint32_t round, float value,
-                            std::size_t local_rank = 0);
+  job::SubmitResult submit(std::uint16_t leaf, std::uint32_t round, float value,
+                           std::size_t local_rank = 0);
   /// Lets `time` pass in steps of a millisecond; each packet takes one step.
   void pass(Duration time, const Loses& loses = nothing);
   /// A round without loss, from which the root learns its thresholds.
@@ -50,19 +50,19 @@ class BoundedStar {
   float result(std::uint16_t leaf, std::uint32_t round, std::uint32_t block,
                std::size_t local_rank = 0);
   bool done(std::uint16_t leaf) const { return done_.contains(leaf); }
-  core::Event event(std::uint16_t leaf) { return done_[leaf]; }
+  job::Event event(std::uint16_t leaf) { return done_[leaf]; }
   /// What the root has reported since the last call.
   std::vector<RoundReport> reports();
   CoreNode& node(std::uint16_t n) { return *nodes_[n]; }
-  core::Bucket& bucket(std::uint16_t n) { return *buckets_[n]; }
+  aggregate::Bucket& bucket(std::uint16_t n) { return *buckets_[n]; }
   Instant now() const { return now_; }
 
  private:
-  core::JobConfig config_of(std::uint16_t node, const StarOptions& options) const;
+  job::JobConfig config_of(std::uint16_t node, const StarOptions& options) const;
 
-  std::vector<std::unique_ptr<core::Bucket>> buckets_;
+  std::vector<std::unique_ptr<aggregate::Bucket>> buckets_;
   std::vector<std::unique_ptr<CoreNode>> nodes_;
-  std::map<std::uint16_t, core::Event> done_;
+  std::map<std::uint16_t, job::Event> done_;
   Instant now_ = Instant::from_ns(1'000'000'000);
 };
 

@@ -11,14 +11,14 @@ namespace gradplane::testing {
 CoreCluster::CoreCluster(const api::Plan& plan, const ClusterOptions& options)
     : plan_(plan), options_(options), random_(options.seed), now_(options.start) {
   for (std::size_t m = 0; m < plan.members.size(); ++m) {
-    core::JobConfig config;
+    job::JobConfig config;
     config.job = 1;
     config.epoch = plan.epoch;
     config.self = plan.members[m].node;
     config.block_bytes = options.block_bytes;
     config.round_bytes = options.round_bytes;
     config.authenticate = options.authenticate;
-    config.stall_after = core::kLeastStall;
+    config.stall_after = job::kLeastStall;
     engine::fill_local_plan(config, plan, config.self, {});
     for (const std::uint16_t rank : plan.members[m].ranks) {
       ranks_.push_back({.member = m, .local = config.local_ranks.size(), .done = {}});
@@ -56,8 +56,8 @@ void CoreCluster::submit_all() {
            rank.submitted - rank.completed < options_.in_flight) {
       const std::uint32_t round = plan_.activation_round + rank.submitted;
       const auto result = nodes_[rank.member]->submit(rank.local, round, elements_[rank.submitted]);
-      if (result == core::SubmitResult::kBusy) break;
-      if (result != core::SubmitResult::kAccepted) failure_ = "a submission was rejected";
+      if (result == job::SubmitResult::kBusy) break;
+      if (result != job::SubmitResult::kAccepted) failure_ = "a submission was rejected";
       ++rank.submitted;
     }
   }
@@ -67,14 +67,14 @@ bool CoreCluster::turn(std::size_t member) {
   CoreNode& node = *nodes_[member];
   const std::vector<Sent> packets = node.drain(now_);
   for (const Sent& packet : packets) send(plan_.members[member].node, packet);
-  const std::vector<core::Event> events = node.events();
-  for (const core::Event& event : events) complete(member, event);
+  const std::vector<job::Event> events = node.events();
+  for (const job::Event& event : events) complete(member, event);
   if (!events.empty()) submit_all();
   return !packets.empty() || !events.empty();
 }
 
-void CoreCluster::complete(std::size_t member, const core::Event& event) {
-  if (event.kind != core::Event::Kind::kRoundDone) {
+void CoreCluster::complete(std::size_t member, const job::Event& event) {
+  if (event.kind != job::Event::Kind::kRoundDone) {
     failure_ = "a mismatch or a stall was reported";
     return;
   }
@@ -135,7 +135,7 @@ bool CoreCluster::settled() const {
   }
   for (const auto& node : nodes_) {
     if (node->job().waiting().any) return false;
-    for (const core::Flow& flow : node->job().flows()) {
+    for (const hop::Flow& flow : node->job().flows()) {
       if (flow.in_flight() > 0) return false;
     }
   }

@@ -65,7 +65,7 @@ class CoreCluster {
   void readdress(std::uint16_t from, const Sent& packet);
   void arrive_all();
   void submit_all();
-  void complete(std::size_t member, const core::Event& event);
+  void complete(std::size_t member, const job::Event& event);
   bool settled() const;
   bool chance(double p) { return p > 0 && std::uniform_real_distribution<>(0, 1)(random_) < p; }
 

@@ -8,12 +8,12 @@
 
 namespace gradplane::testing {
 
-CoreNode::CoreNode(core::JobConfig config) : node_(config.self, {}) {
-  for (core::LocalRank& rank : config.local_ranks) {
+CoreNode::CoreNode(job::JobConfig config) : node_(config.self, {}) {
+  for (job::LocalRank& rank : config.local_ranks) {
     arenas_.push_back(std::make_unique<std::byte[]>(kRoundSlots * config.round_bytes));
     rank.arena = arenas_.back().get();
   }
-  job_ = std::make_unique<core::Job>(std::move(config));
+  job_ = std::make_unique<job::Job>(std::move(config));
   GP_ASSERT(node_.add(job_.get()));
 }
 
@@ -21,8 +21,8 @@ const std::byte* CoreNode::slot(std::size_t local_rank, std::uint32_t round) con
   return arenas_[local_rank].get() + (round % kRoundSlots) * job_->config().round_bytes;
 }
 
-core::SubmitResult CoreNode::submit(std::size_t local_rank, std::uint32_t round,
-                                    std::uint32_t elements) {
+job::SubmitResult CoreNode::submit(std::size_t local_rank, std::uint32_t round,
+                                   std::uint32_t elements) {
   const std::uint32_t rank = job_->config().local_ranks[local_rank].rank;
   std::byte* at = const_cast<std::byte*>(slot(local_rank, round));
   for (std::uint32_t e = 0; e < elements; ++e) {
@@ -54,9 +54,9 @@ std::vector<Sent> CoreNode::drain(Instant now) {
   }
 }
 
-std::vector<core::Event> CoreNode::events() {
-  std::vector<core::Event> out;
-  core::Event event;
+std::vector<job::Event> CoreNode::events() {
+  std::vector<job::Event> out;
+  job::Event event;
   while (job_->poll_event(event)) out.push_back(event);
   return out;
 }
@@ -82,7 +82,7 @@ bool CoreNode::holds_sum(std::size_t local_rank, std::uint32_t round,
   return true;
 }
 
-std::uint64_t CoreNode::drops(core::Drop reason) const {
+std::uint64_t CoreNode::drops(job::Drop reason) const {
   const auto i = static_cast<std::size_t>(reason);
   return job_->counters().drops[i] + node_.counters().drops[i];
 }

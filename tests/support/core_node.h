@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "dataplane/base/time.h"
-#include "dataplane/core/job.h"
-#include "dataplane/core/node.h"
+#include "dataplane/job/job.h"
+#include "dataplane/job/node.h"
 #include "dataplane/wire/packet.h"
 
 namespace gradplane::testing {
@@ -36,17 +36,17 @@ inline float contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t
 class CoreNode {
  public:
   /// config.local_ranks names the ranks; their arenas are made here.
-  explicit CoreNode(core::JobConfig config);
+  explicit CoreNode(job::JobConfig config);
 
   /// Writes rank `local_rank`'s contribution to a round of `elements` fp32 and submits it.
-  core::SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements);
+  job::SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements);
   /// `marked`: with congestion experienced.
   void deliver(std::uint16_t from, std::span<const std::byte> bytes, Instant now,
                bool marked = false);
   /// Everything that may leave now. Sums local contributions first.
   std::vector<Sent> drain(Instant now);
   /// Events since the last call.
-  std::vector<core::Event> events();
+  std::vector<job::Event> events();
 
   /// The number at `element` of a local rank's slot.
   float element(std::size_t local_rank, std::uint32_t round, std::uint32_t index) const;
@@ -55,17 +55,17 @@ class CoreNode {
   /// Whether the slot holds the sum over ranks 0..world_size-1.
   bool holds_sum(std::size_t local_rank, std::uint32_t round, std::uint32_t elements) const;
 
-  core::Job& job() { return *job_; }
-  const core::Job& job() const { return *job_; }
-  core::Node& node() { return node_; }
-  std::uint64_t drops(core::Drop reason) const;
+  job::Job& job() { return *job_; }
+  const job::Job& job() const { return *job_; }
+  job::Node& node() { return node_; }
+  std::uint64_t drops(job::Drop reason) const;
 
  private:
   const std::byte* slot(std::size_t local_rank, std::uint32_t round) const;
 
   std::vector<std::unique_ptr<std::byte[]>> arenas_;
-  std::unique_ptr<core::Job> job_;
-  core::Node node_;
+  std::unique_ptr<job::Job> job_;
+  job::Node node_;
 };
 
 }  // namespace gradplane::testing

@@ -40,7 +40,7 @@ EngineHost::EngineHost(port::LoopbackNetwork& network, std::uint16_t self,
 }
 
 EngineHost::Job& EngineHost::add(const JobSpec& spec) {
-  core::JobConfig config;
+  job::JobConfig config;
   config.job = spec.id;
   config.epoch = spec.plan.epoch;
   config.self = self_;

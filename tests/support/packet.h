@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "dataplane/core/geometry.h"
+#include "dataplane/model/geometry.h"
 #include "dataplane/wire/packet.h"
 
 namespace gradplane::testing {
@@ -23,7 +23,7 @@ class PacketBuilder {
     std::uint32_t job = 1;
     std::uint32_t epoch = 1;
     std::uint32_t id = 0;
-    core::Geometry geometry;
+    Geometry geometry;
   };
 
   static PacketBuilder block(wire::PacketType type, const Round& round, std::uint32_t index) {

@@ -10,8 +10,8 @@ namespace {
 /// Turns of finish() after which the parent sends what nobody has asked for.
 constexpr int kPatience = 100;
 
-core::JobConfig table_config() {
-  core::JobConfig config;
+job::JobConfig table_config() {
+  job::JobConfig config;
   config.job = 1;
   config.epoch = 1;
   config.self = TableNode::kSelf;
@@ -22,10 +22,9 @@ core::JobConfig table_config() {
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = 16 * kMinBlockBytes;
   config.peers = {{.node = 0}, {.node = 2}, {.node = 3}};
-  core::TreeConfig relay{
-      .member = true, .parent = 0, .children = {{1, 1}, {2, 2}}, .share = {0, 1}};
-  core::TreeConfig root{
-      .member = true, .parent = core::kNoPeer, .children = {{1, 4}}, .share = {1, 1}};
+  job::TreeConfig relay{.member = true, .parent = 0, .children = {{1, 1}, {2, 2}}, .share = {0, 1}};
+  job::TreeConfig root{
+      .member = true, .parent = job::kNoPeer, .children = {{1, 4}}, .share = {1, 1}};
   config.trees = {relay, root};
   config.local_ranks = {{.arena = nullptr, .rank = 1}};
   return config;
@@ -35,14 +34,14 @@ core::JobConfig table_config() {
 
 TableNode::TableNode() : node_(std::make_unique<CoreNode>(table_config())) {
   GP_ASSERT(finish(kRound - 1));
-  GP_ASSERT(node_->submit(0, kRound, kElements) == core::SubmitResult::kAccepted);
+  GP_ASSERT(node_->submit(0, kRound, kElements) == job::SubmitResult::kAccepted);
   gather({0, 1, 8, 9});
-  first_sent_us_ = core::clock_us(now_);
+  first_sent_us_ = hop::clock_us(now_);
   (void)node_->drain(now_);
   pass(Duration::ms(2));
   gather({2, 3, 10, 11});
   (void)node_->drain(now_);
-  pass(core::kMaxAckDelay);
+  pass(hop::kMaxAckDelay);
   (void)node_->drain(now_);  // the delayed acks
 }
 
@@ -61,7 +60,7 @@ PacketBuilder::Round TableNode::round_of(std::uint32_t round) const {
   return {.job = 1,
           .epoch = 1,
           .id = round,
-          .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
+          .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
 }
 
 PacketBuilder TableNode::data(wire::PacketType type, std::uint32_t block, std::uint32_t round,
@@ -80,7 +79,7 @@ PacketBuilder TableNode::data(wire::PacketType type, std::uint32_t block, std::u
   return PacketBuilder::block(type, known, block)
       .payload(std::move(bytes))
       .contributors(static_cast<std::uint16_t>(ranks.size()))
-      .timestamp_us(core::clock_us(now_));
+      .timestamp_us(hop::clock_us(now_));
 }
 
 PacketBuilder TableNode::push(std::uint16_t from, std::uint8_t tree, std::uint32_t block,
@@ -113,7 +112,7 @@ void TableNode::deliver(const PacketBuilder& packet, int via) {
 
 std::uint32_t TableNode::in_flight() const {
   std::uint32_t sum = 0;
-  for (const core::Flow& flow : node_->job().flows()) sum += flow.in_flight();
+  for (const hop::Flow& flow : node_->job().flows()) sum += flow.in_flight();
   return sum;
 }
 
@@ -141,8 +140,8 @@ void TableNode::answer(const Sent& packet, std::uint32_t round) {
 }
 
 bool TableNode::done(std::uint32_t round) {
-  for (const core::Event& event : node_->events()) {
-    if (event.kind != core::Event::Kind::kRoundDone || event.round != round) continue;
+  for (const job::Event& event : node_->events()) {
+    if (event.kind != job::Event::Kind::kRoundDone || event.round != round) continue;
     return event.contributors == kWorld && node_->holds_sum(0, round, kElements);
   }
   return false;

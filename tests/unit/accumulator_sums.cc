@@ -3,12 +3,11 @@
 #include <cstring>
 #include <vector>
 
-#include "dataplane/core/accumulator.h"
+#include "dataplane/aggregate/accumulator.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::Accumulator;
-using core::Geometry;
+using aggregate::Accumulator;
 
 namespace {
 

@@ -3,11 +3,11 @@
 #include <memory>
 #include <random>
 
-#include "dataplane/core/block_receiver.h"
+#include "dataplane/hop/block_receiver.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::BlockReceiver;
+using hop::BlockReceiver;
 
 namespace {
 
@@ -60,7 +60,7 @@ TEST_CASE("an ack names exactly what arrived, whatever the order") {
 TEST_CASE("an ack goes at once after enough packets, a duplicate, or the last block there is") {
   BlockReceiver receiver(64);
   receiver.open({0, 40});
-  for (std::uint32_t n = 0; n + 1 < core::kAckEveryPackets; ++n) {
+  for (std::uint32_t n = 0; n + 1 < hop::kAckEveryPackets; ++n) {
     (void)receiver.accept(n);
     REQUIRE_FALSE(receiver.note_packet({.timestamp_us = n, .duplicate = false}, kStart));
     REQUIRE(receiver.owes_ack());

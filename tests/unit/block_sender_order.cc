@@ -2,11 +2,11 @@
 // Copyright (c) 2026 The gradplane authors
 #include <set>
 
-#include "dataplane/core/block_sender.h"
+#include "dataplane/hop/block_sender.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::BlockSender;
+using hop::BlockSender;
 
 namespace {
 
@@ -123,9 +123,9 @@ TEST_CASE("the microsecond clock may wrap between sending and echo") {
   CHECK(sender.probe(0x0000'0400) == 1);
   CHECK(sender.take(0x0000'0401).block == 0);
   CHECK(sender.take(0x0000'0402).block == 1);
-  CHECK(core::before_us(0xffff'ffff, 0));
-  CHECK_FALSE(core::before_us(0, 0xffff'ffff));
-  CHECK(core::clock_us(Instant::from_ns((std::int64_t{1} << 32) * 1000 + 5000)) == 5);
+  CHECK(hop::before_us(0xffff'ffff, 0));
+  CHECK_FALSE(hop::before_us(0, 0xffff'ffff));
+  CHECK(hop::clock_us(Instant::from_ns((std::int64_t{1} << 32) * 1000 + 5000)) == 5);
 }
 
 TEST_CASE("a probe takes the block that has waited longest") {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/loss_bounds.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;

@@ -15,8 +15,8 @@ constexpr std::size_t kRoundBytes = 64 << 10;
 constexpr std::uint32_t kElements = kRoundBytes / sizeof(float);
 
 /// The job of node 1, which pushes to node 0.
-engine::JobRuntime job(Compensation compensation, std::size_t residual_bytes) {
-  core::JobConfig config;
+engine::JobRuntime job_with(Compensation compensation, std::size_t residual_bytes) {
+  job::JobConfig config;
   config.self = 1;
   config.round_bytes = kRoundBytes;
   config.compensation = compensation;
@@ -43,7 +43,7 @@ api::BucketBounds table(std::uint32_t bucket, std::uint32_t elements) {
 }  // namespace
 
 TEST_CASE("a bucket that needs more than is left to keep is exact, a smaller one is not") {
-  engine::JobRuntime runtime = job(Compensation::kCarry, 2 * kRoundBytes + kRoundBytes / 2);
+  engine::JobRuntime runtime = job_with(Compensation::kCarry, 2 * kRoundBytes + kRoundBytes / 2);
   CHECK(runtime.make_bucket(table(1, kElements)) != nullptr);
   CHECK(runtime.make_bucket(table(2, kElements)) != nullptr);
   CHECK(runtime.make_bucket(table(3, kElements)) == nullptr);
@@ -52,26 +52,26 @@ TEST_CASE("a bucket that needs more than is left to keep is exact, a smaller one
 }
 
 TEST_CASE("who keeps nothing needs no room for it") {
-  engine::JobRuntime runtime = job(Compensation::kRescale, 0);
+  engine::JobRuntime runtime = job_with(Compensation::kRescale, 0);
   CHECK(runtime.make_bucket(table(1, kElements)) != nullptr);
 }
 
 TEST_CASE("a job may keep what the documentation says") {
-  CHECK(core::JobConfig{}.residual_bytes == std::size_t{4} << 30);
+  CHECK(job::JobConfig{}.residual_bytes == std::size_t{4} << 30);
 }
 
 TEST_CASE("what a gathering counts does not grow with tensors times sources") {
   // Of one element each, as many as a tenant may name, in a round of 64 KiB.
   constexpr std::size_t kTensors = kMaxTensorsPerBucket;
   constexpr std::size_t kSources = 1000;
-  const auto geometry = core::Geometry::of(ElementType::kFloat32, kTensors, kDefaultBlockBytes, 1);
-  std::vector<core::TensorBound> tensors;
+  const auto geometry = Geometry::of(ElementType::kFloat32, kTensors, kDefaultBlockBytes, 1);
+  std::vector<aggregate::TensorBound> tensors;
   for (std::uint32_t t = 0; t < kTensors; ++t) tensors.push_back({t, 1, 0.5F});
-  const core::TensorMap map(geometry, tensors);
+  const aggregate::TensorMap map(geometry, tensors);
   const std::vector<std::atomic<float>> bounds(kTensors);
   // What is not there needs no clearing in every round. Sanitizers count nothing here.
   const struct mallinfo2 before = mallinfo2();
-  const core::Gather gather(std::vector<std::uint16_t>(kSources), map, bounds, {});
+  const aggregate::Gather gather(std::vector<std::uint16_t>(kSources), map, bounds, {});
   const struct mallinfo2 after = mallinfo2();
   constexpr std::size_t kBytesPerSource = 1024;
   CHECK(after.uordblks + after.hblkhd <=

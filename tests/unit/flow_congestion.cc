@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 // What a flow and a job tell their controllers, and what they make of its decisions.
 #include "dataplane/congestion/dctcp.h"
-#include "dataplane/core/flow.h"
+#include "dataplane/hop/flow.h"
 #include "tests/support/catch.h"
 #include "tests/support/core_node.h"
 #include "tests/support/packet.h"
@@ -11,7 +11,7 @@ using namespace gradplane;
 using namespace gradplane::testing;
 using congestion::Dctcp;
 using congestion::Reason;
-using core::Flow;
+using hop::Flow;
 
 namespace {
 
@@ -38,7 +38,7 @@ int send_all(Flow& flow, Instant now) {
 
 /// A rank's node whose parent is node 0.
 CoreNode leaf(CongestionSettings congestion, std::uint64_t rate_bits_per_second = 0) {
-  core::JobConfig config;
+  job::JobConfig config;
   config.job = config.epoch = 1;
   config.self = 1;
   config.world_size = 2;
@@ -54,7 +54,7 @@ CoreNode leaf(CongestionSettings congestion, std::uint64_t rate_bits_per_second 
 /// The parent's ack of the first `blocks` blocks of the only round.
 PacketBuilder ack_of(std::uint32_t blocks, std::uint32_t marked_packets = 0) {
   const PacketBuilder::Round round{
-      .id = 0, .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
+      .id = 0, .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
   return PacketBuilder::ack(wire::PacketType::kPushAck, round)
       .words(0, {(std::uint64_t{1} << blocks) - 1})
       .marked_packets(marked_packets);
@@ -113,7 +113,7 @@ TEST_CASE("probes of an outage leave no debt to a slow pace") {
 }
 
 TEST_CASE("a wait becomes shorter when the pace becomes faster") {
-  core::Pacer pacer(0, 0);
+  hop::Pacer pacer(0, 0);
   pacer.set_rate(kStart, 8'000, 0);
   pacer.on_sent(kStart, 1000);
   CHECK(pacer.next_send() == kStart + Duration::seconds(1));
@@ -144,7 +144,7 @@ TEST_CASE("a mark and a loss reach the controller, and its window the flow") {
 TEST_CASE("an outage costs a threshold once, although its losses are found after it") {
   CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
   const auto& flow = node.job().flows()[0];
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(kStart).size() == 10);
   Instant now = kStart;
   std::uint32_t probe_us = 0;
@@ -152,7 +152,7 @@ TEST_CASE("an outage costs a threshold once, although its losses are found after
     now = now + Duration::ms(1);
     REQUIRE(now < kStart + Duration::seconds(1));
     node.node().tick(now);
-    if (!node.drain(now).empty()) probe_us = core::clock_us(now);
+    if (!node.drain(now).empty()) probe_us = hop::clock_us(now);
   }
   CHECK(flow.window() == 1);
   REQUIRE(probe_us != 0);
@@ -188,17 +188,16 @@ TEST_CASE("a job that has little to send is no slow path") {
   CoreNode node = leaf({.controller = ControllerKind::kBbr, .mltcp = {}});
   Instant now = kStart;
   const auto ack_round = [&](std::uint32_t round, std::uint32_t elements, std::uint64_t blocks) {
-    const std::uint32_t sent_us = core::clock_us(now);
+    const std::uint32_t sent_us = hop::clock_us(now);
     now = now + Duration::ms(10);
     const PacketBuilder::Round of{
-        .id = round,
-        .geometry = core::Geometry::of(ElementType::kFloat32, elements, kMinBlockBytes, 0)};
+        .id = round, .geometry = Geometry::of(ElementType::kFloat32, elements, kMinBlockBytes, 0)};
     const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, of)
                          .words(0, {(std::uint64_t{1} << blocks) - 1})
                          .echo_us(sent_us);
     node.deliver(0, ack.bytes(), now);
   };
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(now).size() == 10);
   ack_round(0, kElements, 10);
   const std::uint32_t window = node.job().flows()[0].window();
@@ -206,7 +205,7 @@ TEST_CASE("a job that has little to send is no slow path") {
   node.drain(now);
   // More rounds than BBR remembers, of one block each.
   for (std::uint32_t round = 1; round < kRoundSlots; ++round) {
-    REQUIRE(node.submit(0, round, kMinBlockBytes / 4) == core::SubmitResult::kAccepted);
+    REQUIRE(node.submit(0, round, kMinBlockBytes / 4) == job::SubmitResult::kAccepted);
     node.drain(now);
     ack_round(round, kMinBlockBytes / 4, 1);
   }
@@ -216,7 +215,7 @@ TEST_CASE("a job that has little to send is no slow path") {
 TEST_CASE("an ack that tells of congestion tells the controller, acked blocks or not") {
   for (const std::uint32_t acked : {8U, 0U}) {
     CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
-    REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+    REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
     CHECK(node.drain(kStart).size() == 10);
     node.deliver(0, ack_of(acked, 1).bytes(), kStart + Duration::ms(1));
     CHECK(node.job().flows()[0].controller().stats().reason == Reason::kMark);
@@ -228,7 +227,7 @@ TEST_CASE("each mark counts once, whatever becomes of acks, and exactly") {
   CoreNode node = leaf({.controller = ControllerKind::kDctcp, .mltcp = {}});
   const auto& dctcp = dynamic_cast<const Dctcp&>(node.job().flows()[0].controller());
   const auto reductions = [&] { return dctcp.stats().reductions; };
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   node.drain(kStart);
   const auto hear = [&](const PacketBuilder& ack, int after_us) {
     node.deliver(0, ack.bytes(), kStart + Duration::us(after_us));
@@ -266,11 +265,10 @@ TEST_CASE("every packet that came marked is in the next ack's count, used or not
   };
   const auto result = [&](std::uint32_t block) {
     const PacketBuilder::Round round{
-        .id = 0,
-        .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
+        .id = 0, .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
     return PacketBuilder::block(wire::PacketType::kResult, round, block).contributors(2);
   };
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   node.drain(kStart);
   node.deliver(0, result(0).bytes(), kStart, true);
   node.deliver(0, result(1).bytes(), kStart);
@@ -285,7 +283,7 @@ TEST_CASE("every packet that came marked is in the next ack's count, used or not
 
 TEST_CASE("an ack without a mark lets the window grow") {
   CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   node.drain(kStart);
   node.deliver(0, ack_of(8).bytes(), kStart + Duration::ms(1));
   CHECK(node.job().flows()[0].window() == 18);
@@ -296,7 +294,7 @@ TEST_CASE("MLTCP hears how much of the iteration the peer has, acked or written 
       {.controller = ControllerKind::kReno, .mltcp = MltcpFunction{.slope = 4, .intercept = 0.5}});
   const auto gain = [&] { return node.job().flows()[0].controller().stats().gain; };
   CHECK(gain() == 0.5);
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   node.drain(kStart);
   node.deliver(0, ack_of(4).bytes(), kStart + Duration::ms(1));
   CHECK(gain() == 0.5 + 4.0 * 4 / kBlocks);
@@ -308,19 +306,19 @@ TEST_CASE("MLTCP hears how much of the iteration the peer has, acked or written 
 
 TEST_CASE("a new round begins the iteration of MLTCP anew") {
   CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = MltcpFunction{}});
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   node.drain(kStart);
   node.deliver(0, ack_of(8).bytes(), kStart + Duration::ms(1));
   CHECK(node.job().flows()[0].controller().stats().gain > 1);
-  REQUIRE(node.submit(0, 1, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 1, kElements) == job::SubmitResult::kAccepted);
   CHECK(node.job().flows()[0].controller().stats().gain == 0.25);
 }
 
 TEST_CASE("a job says what limits each of its flows") {
-  using enum core::FlowLimit;
+  using enum job::FlowLimit;
   CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
   CHECK(node.job().limit_of(0, kStart) == kApplication);
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   CHECK(node.job().limit_of(0, kStart) == kOwnLink);
   REQUIRE(node.drain(kStart).size() == 10);
   CHECK(node.job().limit_of(0, kStart) == kWindow);
@@ -336,14 +334,14 @@ TEST_CASE("a job says what limits each of its flows") {
 }
 
 TEST_CASE("a pace of the controller and the peer's link are limits of their own") {
-  using enum core::FlowLimit;
+  using enum job::FlowLimit;
   CoreNode paced =
       leaf({.controller = ControllerKind::kFixed, .rate_bits_per_second = 10'000'000, .mltcp = {}});
-  REQUIRE(paced.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(paced.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   CHECK(paced.drain(kStart).size() < kBlocks);
   CHECK(paced.job().limit_of(0, kStart) == kPacing);
   CoreNode linked = leaf({}, 1'000'000);
-  REQUIRE(linked.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(linked.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   CHECK(linked.drain(kStart).size() < kBlocks);
   CHECK(linked.job().limit_of(0, kStart) == kPeerLink);
 }

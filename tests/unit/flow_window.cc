@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "dataplane/core/flow.h"
+#include "dataplane/hop/flow.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::Flow;
+using hop::Flow;
 
 namespace {
 

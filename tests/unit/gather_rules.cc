@@ -5,12 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "dataplane/core/gather.h"
+#include "dataplane/aggregate/gather.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::CloseReason;
-using core::Gather;
+using aggregate::Gather;
 
 namespace {
 
@@ -20,7 +19,7 @@ constexpr Duration kRtt = Duration::ms(2);
 
 /// Blocks 0..9 belong to an exact tensor, 10..99 to one that may miss a tenth: nine blocks.
 struct Rig {
-  explicit Rig(core::CloseLimits limits = {.strict_rounds = 0, .slack = Duration::ms(30)},
+  explicit Rig(aggregate::CloseLimits limits = {.strict_rounds = 0, .slack = Duration::ms(30)},
                std::size_t sources = 2, float bound = 0.1F)
       : map(geometry(), {{0, 1280, 0}, {1280, 11520, bound}}), bounds(2) {
     bounds[1] = bound;
@@ -28,9 +27,7 @@ struct Rig {
     for (std::size_t s = 0; s < sources; ++s) nodes.push_back(static_cast<std::uint16_t>(s + 1));
     gather.emplace(nodes, map, bounds, limits);
   }
-  static core::Geometry geometry() {
-    return core::Geometry::of(ElementType::kFloat32, kBlocks * 128, 512, 1);
-  }
+  static Geometry geometry() { return Geometry::of(ElementType::kFloat32, kBlocks * 128, 512, 1); }
 
   /// Blocks [from, to) of a source, all at `at` after the start.
   void arrive(std::size_t source, std::uint32_t from, std::uint32_t to, Duration at,
@@ -53,7 +50,7 @@ struct Rig {
     gather->close(CloseReason::kFull, kStart + duration);
   }
 
-  core::TensorMap map;
+  aggregate::TensorMap map;
   std::vector<std::atomic<float>> bounds;
   std::optional<Gather> gather;
 };
@@ -124,7 +121,7 @@ TEST_CASE("a source that does not know the bounds is gathered exactly") {
 }
 
 TEST_CASE("the floor holds an early close back, whatever the bounds allow") {
-  core::CloseLimits limits{.floor = 0.9F, .strict_rounds = 0, .slack = Duration::ms(30)};
+  aggregate::CloseLimits limits{.floor = 0.9F, .strict_rounds = 0, .slack = Duration::ms(30)};
   Rig rig(limits, 2, 0.5F);
   rig.learn(Duration::ms(50));
   rig.gather->open({0, kBlocks});
@@ -167,14 +164,14 @@ TEST_CASE("a source that sends nothing is gone on without after its time, if the
 }
 
 TEST_CASE("a threshold is what rounds take, not what the shortest took, and follows the path") {
-  core::CompletionThreshold threshold;
+  aggregate::CompletionThreshold threshold;
   CHECK_FALSE(threshold.value());
   threshold.add(Duration::ms(50));
   threshold.add(Duration::ms(20));
   threshold.add(Duration::ms(90));
   CHECK(threshold.value() == Duration::ms(50));
   for (const Duration path : {Duration::ms(90), Duration::ms(10)}) {
-    for (std::size_t n = 0; n < core::CompletionThreshold::kWindowRounds / 2 + 3; ++n) {
+    for (std::size_t n = 0; n < aggregate::CompletionThreshold::kWindowRounds / 2 + 3; ++n) {
       threshold.add(path);
     }
     CHECK(threshold.value() == path);
@@ -220,11 +217,11 @@ TEST_CASE("what was lost and not repaired teaches the time of one repair, or of 
 }
 
 TEST_CASE("the slack follows the spread, not the outliers") {
-  core::DeadlineSlack slack;
+  aggregate::DeadlineSlack slack;
   CHECK(slack.value() == Duration::ms(30));
-  for (std::size_t n = 0; n < core::DeadlineSlack::kSamples; ++n) slack.add(Duration::ms(0));
+  for (std::size_t n = 0; n < aggregate::DeadlineSlack::kSamples; ++n) slack.add(Duration::ms(0));
   CHECK(slack.value() == Duration::ms(5));
-  for (std::size_t n = 0; n < core::DeadlineSlack::kSamples; ++n) {
+  for (std::size_t n = 0; n < aggregate::DeadlineSlack::kSamples; ++n) {
     slack.add(Duration::ms(n % 2 == 0 ? 20 : 40));
   }
   CHECK(slack.value() >= Duration::ms(40));

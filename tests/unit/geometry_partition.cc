@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "dataplane/base/limits.h"
-#include "dataplane/core/geometry.h"
+#include "dataplane/model/geometry.h"
+#include "dataplane/model/limits.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::BlockRange;
-using core::Geometry;
-using core::WeightShare;
 
 namespace {
 
@@ -26,7 +23,7 @@ bool partitions(const std::vector<std::uint64_t>& weights, std::uint32_t round,
     const BlockRange range =
         blocks_of_tree(share, shares[round % shares.size()].begin, total, blocks);
     if (range.end > blocks || range.begin > range.end) return false;
-    if (range.size() > core::max_blocks_of_tree(share.weight, total, most_blocks)) return false;
+    if (range.size() > max_blocks_of_tree(share.weight, total, most_blocks)) return false;
     for (std::uint32_t b = range.begin; b < range.end; ++b) ++covered[b];
   }
   for (const int times : covered) {
@@ -74,7 +71,7 @@ TEST_CASE("the largest weights and rounds still partition") {
 TEST_CASE("a bucket of one block is not always the same tree's") {
   int first_tree = 0;
   for (std::uint32_t round = 0; round < 4; ++round) {
-    first_tree += core::blocks_of_tree({0, 1}, round % 2, 2, 1).size() == 1 ? 1 : 0;
+    first_tree += blocks_of_tree({0, 1}, round % 2, 2, 1).size() == 1 ? 1 : 0;
   }
   CHECK(first_tree == 2);
 }

@@ -4,13 +4,13 @@
 #include <random>
 #include <vector>
 
-#include "dataplane/core/grant_scheduler.h"
+#include "dataplane/grants/grant_scheduler.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::GrantScheduler;
-using core::GrantWindow;
-using core::SourceCap;
+using grants::GrantScheduler;
+using grants::GrantWindow;
+using grants::SourceCap;
 using Source = GrantScheduler::Source;
 
 namespace {
@@ -22,7 +22,7 @@ constexpr std::uint64_t kLink = 1'000'000'000;
 /// A window whose loop is `least` without queues, and `smoothed` now.
 GrantWindow window_of(GrantWindow::Limits limits, Duration least, Duration smoothed) {
   GrantWindow window(limits);
-  core::LoopTime loop;
+  grants::LoopTime loop;
   loop.add(least, kStart);
   for (int n = 0; n < 200; ++n) loop.add(smoothed, kStart);
   window.on_loop(loop);
@@ -143,9 +143,9 @@ TEST_CASE("the window is what covers the loop, or what the buffer holds of it") 
 TEST_CASE("loops are averaged over blocks, so slow senders count for what they send") {
   GrantWindow window(
       {.link_bits_per_second = kLink, .buffer_bytes = 10 * kBlock, .block_wire_bytes = kBlock});
-  core::LoopTime near;
+  grants::LoopTime near;
   near.add(Duration::us(100), kStart);
-  core::LoopTime far;
+  grants::LoopTime far;
   far.add(Duration::us(1100), kStart);
   for (int n = 0; n < 1000; ++n) window.on_loop(n % 10 == 0 ? far : near);
   CHECK(window.loop() > Duration::us(160));

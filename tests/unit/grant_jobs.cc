@@ -6,7 +6,7 @@
 #include <cmath>
 #include <memory>
 
-#include "dataplane/core/node.h"
+#include "dataplane/job/node.h"
 #include "tests/support/catch.h"
 #include "tests/support/packet.h"
 
@@ -20,8 +20,8 @@ constexpr std::uint32_t kBlocks = 8;
 constexpr std::uint32_t kElements = kBlocks * kMinBlockBytes / 4;
 constexpr std::uint16_t kSender = 1;
 
-core::JobConfig root_of(std::uint32_t job, double weight) {
-  core::JobConfig config;
+job::JobConfig root_of(std::uint32_t job, double weight) {
+  job::JobConfig config;
   config.job = job;
   config.epoch = 1;
   config.self = 0;
@@ -31,7 +31,7 @@ core::JobConfig root_of(std::uint32_t job, double weight) {
   config.grants = true;
   config.weight = weight;
   config.peers = {{.node = kSender}};
-  config.trees = {{.member = true, .parent = core::kNoPeer, .children = {{0, 1}}, .share = {0, 1}}};
+  config.trees = {{.member = true, .parent = job::kNoPeer, .children = {{0, 1}}, .share = {0, 1}}};
   return config;
 }
 
@@ -42,11 +42,11 @@ class TwoJobs {
   explicit TwoJobs(const GrantSettings& settings, double first_weight = 1, double second_weight = 1)
       : node_(0,
               {.bits_per_second = 1'000'000'000,
-               .buffer_bytes = 160 * (kMinBlockBytes + core::kWireOverheadBytes),
+               .buffer_bytes = 160 * (kMinBlockBytes + job::kWireOverheadBytes),
                .block_bytes = kMinBlockBytes},
               settings),
-        jobs_{std::make_unique<core::Job>(root_of(1, first_weight)),
-              std::make_unique<core::Job>(root_of(2, second_weight))} {
+        jobs_{std::make_unique<job::Job>(root_of(1, first_weight)),
+              std::make_unique<job::Job>(root_of(2, second_weight))} {
     for (const auto& job : jobs_) REQUIRE(node_.add(job.get()));
   }
 
@@ -57,7 +57,7 @@ class TwoJobs {
         .job = static_cast<std::uint32_t>(job + 1),
         .epoch = 1,
         .id = round,
-        .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
+        .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
     for (std::uint32_t n = 0; n < count; ++n) {
       const std::uint32_t block = sent_[job]++ % kBlocks;
       const auto bytes = PacketBuilder::block(wire::PacketType::kPush, r, block)
@@ -74,8 +74,8 @@ class TwoJobs {
   }
 
  private:
-  core::Node node_;
-  std::array<std::unique_ptr<core::Job>, 2> jobs_;
+  job::Node node_;
+  std::array<std::unique_ptr<job::Job>, 2> jobs_;
   std::array<std::uint32_t, 2> sent_{};
 };
 

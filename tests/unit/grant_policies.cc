@@ -3,11 +3,11 @@
 #include <cmath>
 #include <vector>
 
-#include "dataplane/core/grant_scheduler.h"
+#include "dataplane/grants/grant_scheduler.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::GrantScheduler;
+using grants::GrantScheduler;
 using Policy = GrantScheduler::Policy;
 using Source = GrantScheduler::Source;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "dataplane/core/grant_scheduler.h"
+#include "dataplane/grants/grant_scheduler.h"
 
 #include <map>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::GrantScheduler;
+using grants::GrantScheduler;
 using Source = GrantScheduler::Source;
 using Limit = GrantScheduler::Limit;
 
@@ -80,7 +80,7 @@ TEST_CASE("who has demand gets credit for a window, and no more until data comes
   node.announce(source, 1000);
   node.run(Duration::us(150));
   CHECK(node.outstanding() <= kWindow);
-  CHECK(node.outstanding() > kWindow - core::kGrantBatch);
+  CHECK(node.outstanding() > kWindow - grants::kGrantBatch);
   CHECK(node.grants.stats(node.now).limit == Limit::kWindow);
   node.deliver(source, 1000, 2);
   CHECK(node.outstanding() == 2);
@@ -118,7 +118,7 @@ TEST_CASE("grants are paced at 0.99 of the link") {
     node.deliver(source, 100'000);
   }
   const double blocks = node.totals[source];
-  CHECK(blocks <= 10'000 * 0.99 + core::kGrantBatch + 5);
+  CHECK(blocks <= 10'000 * 0.99 + grants::kGrantBatch + 5);
   CHECK(blocks >= 10'000 * 0.98);
 }
 
@@ -187,7 +187,7 @@ TEST_CASE("what a source says to have queued is bounded, and less is believed at
   const Source source = node.add();
   node.announce(source, UINT32_MAX);
   node.run(Duration::us(150));
-  CHECK(node.outstanding() >= kWindow - core::kGrantBatch);
+  CHECK(node.outstanding() >= kWindow - grants::kGrantBatch);
   node.data(source, 1, 3);
   CHECK(node.outstanding() == 3);
   node.data(source, 2, 0);
@@ -204,7 +204,7 @@ TEST_CASE("sources of a job take turns, block by block") {
     for (const Source source : sources) node.deliver(source, 1000);
     const auto [least, most] =
         std::minmax({node.sent(sources[0]), node.sent(sources[1]), node.sent(sources[2])});
-    REQUIRE(most - least <= core::kGrantBatch);
+    REQUIRE(most - least <= grants::kGrantBatch);
   }
   CHECK(node.sent(sources[0]) > 600);
 }
@@ -259,14 +259,14 @@ TEST_CASE("credit that is not used expires, and others get the window") {
   const Source busy = node.add();
   node.announce(silent, 1000);
   node.run(Duration::ms(1));
-  REQUIRE(node.outstanding() >= kWindow - core::kGrantBatch);
+  REQUIRE(node.outstanding() >= kWindow - grants::kGrantBatch);
   node.announce(busy, 100'000);
   for (int n = 0; n < 100; ++n) {
     node.run(kLoop);
     node.deliver(busy, 100'000);
   }
   CHECK(node.grants.view(silent).outstanding_blocks == 0);
-  CHECK(node.grants.stats(node.now).expired_blocks >= kWindow - core::kGrantBatch);
+  CHECK(node.grants.stats(node.now).expired_blocks >= kWindow - grants::kGrantBatch);
   CHECK(node.sent(busy) > 400);  // of 10 ms, 5 were the silent one's
   // It wakes: what it sends is counted, and its credit was not given twice.
   const std::uint32_t total = node.grants.view(silent).total_blocks;
@@ -327,7 +327,7 @@ TEST_CASE("an early close returns the credit at once, and is not held up by old 
   const Source other = node.add();
   node.announce(closed, 1000);
   node.run(Duration::us(300));
-  REQUIRE(node.outstanding() >= kWindow - core::kGrantBatch);
+  REQUIRE(node.outstanding() >= kWindow - grants::kGrantBatch);
   node.announce(other, 1000);
   node.grants.withdraw(closed, node.now);
   CHECK(node.outstanding() == 0);
@@ -337,8 +337,8 @@ TEST_CASE("an early close returns the credit at once, and is not held up by old 
   node.data(closed, 2, 900);
   node.deliver(other, 1000);
   node.run(Duration::us(200));
-  CHECK(node.grants.view(closed).outstanding_blocks <= core::kGrantBatch);
-  CHECK(node.grants.view(other).outstanding_blocks >= kWindow - 2 * core::kGrantBatch);
+  CHECK(node.grants.view(closed).outstanding_blocks <= grants::kGrantBatch);
+  CHECK(node.grants.view(other).outstanding_blocks >= kWindow - 2 * grants::kGrantBatch);
 }
 
 TEST_CASE("after an early close old demand gets one batch, and none gets nothing") {
@@ -353,10 +353,10 @@ TEST_CASE("after an early close old demand gets one batch, and none gets nothing
   CHECK(node.grants.next_time(node.now) == Instant::never());
   node.announce(source, 900);
   node.run(Duration::us(150));
-  CHECK(node.totals[source] == had + core::kGrantBatch);
+  CHECK(node.totals[source] == had + grants::kGrantBatch);
   node.announce(source, 900);  // a loop later it is no old news
   node.run(Duration::us(150));
-  CHECK(node.totals[source] > had + core::kGrantBatch + 4);
+  CHECK(node.totals[source] > had + grants::kGrantBatch + 4);
 }
 
 TEST_CASE("pressure of the receive ring halves the pace for a round trip") {

@@ -3,11 +3,11 @@
 // Sources that may always have something on their way: grants hand on what they leave.
 #include <vector>
 
-#include "dataplane/core/grant_scheduler.h"
+#include "dataplane/grants/grant_scheduler.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::GrantScheduler;
+using grants::GrantScheduler;
 using Source = GrantScheduler::Source;
 
 namespace {

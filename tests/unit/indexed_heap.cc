@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "dataplane/core/indexed_heap.h"
+#include "dataplane/base/indexed_heap.h"
 
 #include <map>
 #include <random>
@@ -11,7 +11,7 @@ using namespace gradplane;
 
 TEST_CASE("a heap agrees with a sorted map, whatever is put in, moved and taken out") {
   constexpr std::uint16_t kCapacity = 37;
-  core::IndexedHeap<std::uint32_t> heap(kCapacity);
+  IndexedHeap<std::uint32_t> heap(kCapacity);
   std::map<std::uint16_t, std::uint32_t> model;
   std::mt19937 random(3);
   for (int n = 0; n < 20'000; ++n) {

@@ -26,8 +26,8 @@ bool loses_two(std::uint16_t from, const Sent& packet) {
 TEST_CASE("what is within its bound may be missing: the sum of those that came, rescaled") {
   BoundedStar star({.compensation = Compensation::kRescale});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60), loses_two);
   for (std::uint16_t leaf = 1; leaf <= kLeaves; ++leaf) {
     CAPTURE(leaf);
@@ -43,7 +43,7 @@ TEST_CASE("what is within its bound may be missing: the sum of those that came, 
   CHECK(star.node(0).job().counters().blocks_missing == 2);
   CHECK(star.node(2).job().counters().blocks_excluded == 2);
   CHECK(star.node(1).job().counters().blocks_excluded == 0);
-  CHECK(star.bucket(0).closes(core::CloseReason::kEarly) == 1);
+  CHECK(star.bucket(0).closes(CloseReason::kEarly) == 1);
   CHECK(star.bucket(0).missing_blocks(1) == 2);
   CHECK(star.bucket(0).missing_blocks(0) == 0);
   CHECK(star.bucket(2).excluded_blocks(1) == 2);
@@ -52,8 +52,8 @@ TEST_CASE("what is within its bound may be missing: the sum of those that came, 
 TEST_CASE("what is written off has its part in the iteration's progress") {
   BoundedStar star({.compensation = Compensation::kRescale, .grants = true});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60), loses_two);
   REQUIRE(star.done(1));
   REQUIRE(star.node(0).job().counters().blocks_missing == 2);
@@ -63,8 +63,8 @@ TEST_CASE("what is written off has its part in the iteration's progress") {
 TEST_CASE("zero leaves the sum as it came") {
   BoundedStar star({.compensation = Compensation::kZero});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60), loses_two);
   REQUIRE(star.done(1));
   CHECK(star.result(1, 1, 12) == 3);
@@ -75,14 +75,14 @@ TEST_CASE("zero leaves the sum as it came") {
 TEST_CASE("carry adds what did not enter to the next gradient, and to no other") {
   BoundedStar star({.compensation = Compensation::kCarry});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60), loses_two);
   REQUIRE(star.done(2));
   CHECK(star.result(1, 1, 12) == 3);
   for (std::uint32_t round = 2; round < 4; ++round) {
-    REQUIRE(star.submit(1, round, 10) == core::SubmitResult::kAccepted);
-    REQUIRE(star.submit(2, round, 20) == core::SubmitResult::kAccepted);
+    REQUIRE(star.submit(1, round, 10) == job::SubmitResult::kAccepted);
+    REQUIRE(star.submit(2, round, 20) == job::SubmitResult::kAccepted);
     star.pass(Duration::ms(60));
     for (std::uint32_t b = 0; b < kBlocks; ++b) {
       CAPTURE(round, b);
@@ -96,8 +96,8 @@ TEST_CASE("carry adds what did not enter to the next gradient, and to no other")
 TEST_CASE("a contribution that entered is not carried, though its ack was lost") {
   BoundedStar star({.compensation = Compensation::kCarry});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   // Leaf 2 hears nothing but results until long after the close.
   const auto mutes = [](std::uint16_t from, const Sent& packet) {
     return loses_two(from, packet) ||
@@ -109,8 +109,8 @@ TEST_CASE("a contribution that entered is not carried, though its ack was lost")
   star.pass(Duration::ms(100));
   REQUIRE(star.done(2));
   CHECK(star.node(2).job().counters().blocks_excluded == 2);
-  REQUIRE(star.submit(1, 2, 0) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 2, 0) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 2, 0) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 2, 0) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60));
   for (std::uint32_t b = 0; b < kBlocks; ++b) {
     CAPTURE(b);
@@ -121,8 +121,8 @@ TEST_CASE("a contribution that entered is not carried, though its ack was lost")
 TEST_CASE("a critical block is repaired, however long it takes") {
   BoundedStar star({.compensation = Compensation::kRescale});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   const auto loses = [](std::uint16_t from, const Sent& packet) {
     return from == 2 && is_push_of(packet, {4});
   };
@@ -137,8 +137,8 @@ TEST_CASE("a critical block is repaired, however long it takes") {
 TEST_CASE("a block that comes after the close enters nothing") {
   BoundedStar star({.compensation = Compensation::kZero});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   std::vector<Sent> kept;
   star.pass(Duration::ms(60), [&](std::uint16_t from, const Sent& packet) {
     if (!loses_two(from, packet)) return false;
@@ -149,8 +149,8 @@ TEST_CASE("a block that comes after the close enters nothing") {
   REQUIRE_FALSE(kept.empty());
   star.node(0).deliver(2, kept[0].bytes, Instant::from_ns(2'000'000'000));
   CHECK(star.result(1, 1, 12) == 3);
-  REQUIRE(star.submit(1, 2, 1) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 2, 1) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 2, 1) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 2, 1) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60));
   CHECK(star.result(1, 2, 12) == 2);
 }
@@ -159,17 +159,17 @@ TEST_CASE(
     "a rank that comes after the round has closed gets the same result, and carries its own") {
   BoundedStar star({.compensation = Compensation::kCarry, .absent_after = Duration::ms(200)});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(300));
   REQUIRE(star.done(1));
   CHECK(star.event(1).partial_blocks == kBlocks);
   CHECK(star.node(0).job().counters().rounds_closed_absent == 1);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(200));
   REQUIRE(star.done(2));
   for (std::uint32_t b = 0; b < kBlocks; ++b) CHECK(star.result(2, 1, b) == 3);
-  REQUIRE(star.submit(1, 2, 10) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 2, 10) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 2, 10) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 2, 10) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60));
   for (std::uint32_t b = 0; b < kBlocks; ++b) CHECK(star.result(1, 2, b) == 25);
 }
@@ -184,28 +184,28 @@ TEST_CASE("a rank that is behind is sent results of the rounds that it has begun
     return false;
   };
   for (std::uint32_t round = 1; round <= kBehind; ++round) {
-    REQUIRE(star.submit(1, round, 3) == core::SubmitResult::kAccepted);
+    REQUIRE(star.submit(1, round, 3) == job::SubmitResult::kAccepted);
     star.pass(Duration::ms(200), count);
     REQUIRE(star.event(1).round == round);
   }
   REQUIRE(star.node(0).job().counters().rounds_closed_absent == kBehind);
   CHECK(sent_to_last == 0);
   for (std::uint32_t round = 1; round <= kBehind; ++round) {
-    REQUIRE(star.submit(2, round, 5) == core::SubmitResult::kAccepted);
+    REQUIRE(star.submit(2, round, 5) == job::SubmitResult::kAccepted);
     star.pass(Duration::ms(20));
     REQUIRE(star.done(2));
     CHECK(star.event(2).round == round);
     CHECK(star.result(2, round, 12) == 3);
   }
-  CHECK(star.node(2).drops(core::Drop::kFutureRound) == 0);
+  CHECK(star.node(2).drops(job::Drop::kFutureRound) == 0);
   CHECK(star.node(0).job().counters().blocks_retransmitted == 0);
 }
 
 TEST_CASE("the closing ack is said again until it is heard, though no push comes through") {
   BoundedStar star({.compensation = Compensation::kCarry});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60), [](std::uint16_t from, const Sent& packet) {
     return loses_two(from, packet) ||
            (from == 0 && packet.to == 2 && packet.header().type == wire::PacketType::kPushAck);
@@ -218,14 +218,14 @@ TEST_CASE("the closing ack is said again until it is heard, though no push comes
 TEST_CASE("a gradient that is not finite is not carried") {
   BoundedStar star({.compensation = Compensation::kCarry});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
   REQUIRE(star.submit(2, 1, std::numeric_limits<float>::quiet_NaN()) ==
-          core::SubmitResult::kAccepted);
+          job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60), loses_two);
   REQUIRE(star.done(2));
   CHECK(star.node(2).job().counters().carry_dropped == 2);
-  REQUIRE(star.submit(1, 2, 10) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 2, 10) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 2, 10) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 2, 10) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60));
   CHECK(star.result(1, 2, 12) == 20);
 }
@@ -233,11 +233,11 @@ TEST_CASE("a gradient that is not finite is not carried") {
 TEST_CASE("a bucket's next round waits until this one is done") {
   BoundedStar star({.compensation = Compensation::kCarry});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
-  CHECK(star.submit(1, 2, 3) == core::SubmitResult::kBusy);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
+  CHECK(star.submit(1, 2, 3) == job::SubmitResult::kBusy);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60));
-  CHECK(star.submit(1, 2, 3) == core::SubmitResult::kAccepted);
+  CHECK(star.submit(1, 2, 3) == job::SubmitResult::kAccepted);
 }
 
 TEST_CASE("no result is taken before all local ranks are summed, though the round has closed") {
@@ -245,14 +245,14 @@ TEST_CASE("no result is taken before all local ranks are summed, though the roun
                     .absent_after = Duration::ms(200),
                     .ranks_of_last = 2});
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(300));
   REQUIRE(star.done(1));
   // To the root it looks as if leaf 2 had begun.
   const PacketBuilder::Round round{
       .id = 1,
-      .geometry = core::Geometry::of(ElementType::kFloat32, BoundedStar::kElements, kMinBlockBytes,
-                                     BoundedStar::kBucket)};
+      .geometry = Geometry::of(ElementType::kFloat32, BoundedStar::kElements, kMinBlockBytes,
+                               BoundedStar::kBucket)};
   const auto push =
       PacketBuilder::block(wire::PacketType::kPush, round, 12).sender(2).contributors(2);
   star.node(0).deliver(2, push.bytes(), star.now());
@@ -270,20 +270,20 @@ TEST_CASE("no result is taken before all local ranks are summed, though the roun
   });
   REQUIRE_FALSE(closing.bytes.empty());
   REQUIRE_FALSE(result.bytes.empty());
-  REQUIRE(star.submit(2, 1, 5, 0) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 1, 7, 1) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5, 0) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 7, 1) == job::SubmitResult::kAccepted);
   star.node(2).deliver(0, closing.bytes, star.now());
   star.node(2).deliver(0, result.bytes, star.now());
-  CHECK(star.node(2).drops(core::Drop::kFutureRound) == 1);
+  CHECK(star.node(2).drops(job::Drop::kFutureRound) == 1);
   CHECK(star.result(2, 1, 12, 0) == 5);
   CHECK(star.result(2, 1, 12, 1) == 7);
   star.pass(Duration::ms(200));
   REQUIRE(star.done(2));
   CHECK(star.result(2, 1, 12, 1) == 3);
   for (std::size_t r = 0; r < 2; ++r) {
-    REQUIRE(star.submit(2, 2, 10, r) == core::SubmitResult::kAccepted);
+    REQUIRE(star.submit(2, 2, 10, r) == job::SubmitResult::kAccepted);
   }
-  REQUIRE(star.submit(1, 2, 10) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 2, 10) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60));
   CHECK(star.result(1, 2, 12) == 42);
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // Grants as packets: what a sender does without them, with them, and what a receiver says.
-#include "dataplane/core/credit_line.h"
+#include "dataplane/hop/credit_line.h"
 #include "tests/support/catch.h"
 #include "tests/support/core_node.h"
 #include "tests/support/packet.h"
 
 using namespace gradplane;
 using namespace gradplane::testing;
-using core::CreditLine;
+using hop::CreditLine;
 
 namespace {
 
@@ -16,8 +16,8 @@ constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 constexpr std::uint32_t kBlocks = 64;
 constexpr std::uint32_t kElements = kBlocks * kMinBlockBytes / 4;
 
-core::JobConfig config_of(std::uint16_t self) {
-  core::JobConfig config;
+job::JobConfig config_of(std::uint16_t self) {
+  job::JobConfig config;
   config.job = 1;
   config.epoch = 1;
   config.self = self;
@@ -31,19 +31,19 @@ core::JobConfig config_of(std::uint16_t self) {
 }
 
 /// Node 1, which pushes to node 0.
-core::JobConfig leaf() {
-  core::JobConfig config = config_of(1);
+job::JobConfig leaf() {
+  job::JobConfig config = config_of(1);
   config.trees = {{.member = true, .parent = 0, .children = {}, .share = {0, 1}}};
   return config;
 }
 
 /// Node 0, to which nodes 1 and 2 push.
-core::JobConfig root() {
-  core::JobConfig config = config_of(0);
+job::JobConfig root() {
+  job::JobConfig config = config_of(0);
   config.world_size = 3;
   config.peers.push_back({.node = 2});
   config.trees = {
-      {.member = true, .parent = core::kNoPeer, .children = {{0, 1}, {1, 1}}, .share = {0, 1}}};
+      {.member = true, .parent = job::kNoPeer, .children = {{0, 1}, {1, 1}}, .share = {0, 1}}};
   return config;
 }
 
@@ -51,7 +51,7 @@ PacketBuilder::Round a_round() {
   return {.job = 1,
           .epoch = 1,
           .id = 0,
-          .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
+          .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 0)};
 }
 
 void grant(CoreNode& node, std::uint32_t total, std::uint32_t unscheduled = 1) {
@@ -71,7 +71,7 @@ std::vector<wire::Header> pushes(CoreNode& node, Instant now) {
   return out;
 }
 
-std::vector<wire::GrantBody> grants(CoreNode& node, Instant now) {
+std::vector<wire::GrantBody> grants_in(CoreNode& node, Instant now) {
   std::vector<wire::GrantBody> out;
   for (const Sent& sent : node.drain(now)) {
     wire::ParseError error{};
@@ -85,7 +85,7 @@ std::vector<wire::GrantBody> grants(CoreNode& node, Instant now) {
 
 TEST_CASE("a sender begins with what needs no grant, and says what waits") {
   CoreNode node(leaf());
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   const auto sent = pushes(node, kStart);
   REQUIRE(sent.size() == CreditLine::kFirstUnscheduledBlocks);
   for (std::uint32_t i = 0; i < sent.size(); ++i) {
@@ -96,7 +96,7 @@ TEST_CASE("a sender begins with what needs no grant, and says what waits") {
 
 TEST_CASE("a sender sends what was granted, once, and no more") {
   CoreNode node(leaf());
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   grant(node, 6);
   CHECK(pushes(node, kStart).size() == 6);
   grant(node, 6);
@@ -110,22 +110,22 @@ TEST_CASE("a sender sends what was granted, once, and no more") {
 TEST_CASE("how much needs no grant is what the receiver says") {
   CoreNode node(leaf());
   grant(node, 0, 9);
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   CHECK(pushes(node, kStart).size() == 9);
 }
 
 TEST_CASE("a grant of more than any peer may give is refused") {
   CoreNode node(leaf());
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   const std::size_t first = pushes(node, kStart).size();
   grant(node, static_cast<std::uint32_t>(first) + CreditLine::kMaxCreditBlocks + 1);
-  CHECK(node.drops(core::Drop::kBadGrant) == 1);
+  CHECK(node.drops(job::Drop::kBadGrant) == 1);
   CHECK(pushes(node, kStart).empty());
 }
 
 TEST_CASE("a probe needs no grant") {
   CoreNode node(leaf());
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   (void)pushes(node, kStart);
   grant(node, 0, 1);  // more than that is on its way
   const Instant later = kStart + Duration::seconds(1);
@@ -180,15 +180,15 @@ TEST_CASE("a fast share makes up for a nap") {
 
 TEST_CASE("a receiver grants what its silent peers leave, to who has said that more waits") {
   CoreNode node(root());
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
-  CHECK(grants(node, kStart).empty());
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
+  CHECK(grants_in(node, kStart).empty());
   node.deliver(1,
                PacketBuilder::block(wire::PacketType::kPush, a_round(), 0)
                    .sender(1)
                    .demand(1, kBlocks - 1)
                    .bytes(),
                kStart);
-  const auto sent = grants(node, kStart);
+  const auto sent = grants_in(node, kStart);
   REQUIRE(!sent.empty());
   CHECK(sent.back().total_blocks > 1);
   CHECK(sent.back().total_blocks <= kBlocks);
@@ -198,7 +198,7 @@ TEST_CASE("a receiver grants what its silent peers leave, to who has said that m
 
 TEST_CASE("an ack says the same as a grant") {
   CoreNode node(root());
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   node.deliver(1,
                PacketBuilder::block(wire::PacketType::kPush, a_round(), 0)
                    .sender(1)

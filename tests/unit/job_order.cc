@@ -16,8 +16,8 @@ constexpr std::uint32_t kBlocks = 12;
 constexpr std::uint32_t kElements = kBlocks * 128;
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 
-core::JobConfig leaf_config(std::uint16_t self, std::uint32_t first_round) {
-  core::JobConfig config;
+job::JobConfig leaf_config(std::uint16_t self, std::uint32_t first_round) {
+  job::JobConfig config;
   config.job = config.epoch = 1;
   config.self = self;
   config.world_size = 9;
@@ -36,7 +36,7 @@ CoreNode leaf(std::uint16_t self, std::uint32_t first_round) {
 
 std::vector<std::uint32_t> order(std::uint16_t self, std::uint32_t round) {
   CoreNode node = leaf(self, round);
-  REQUIRE(node.submit(0, round, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, round, kElements) == job::SubmitResult::kAccepted);
   std::vector<std::uint32_t> blocks;
   for (const Sent& sent : node.drain(kStart)) blocks.push_back(sent.header().block);
   return blocks;
@@ -60,8 +60,8 @@ TEST_CASE("the tail of a round is another one in every round") {
 
 TEST_CASE("an older round goes before a newer one, whatever was submitted first") {
   CoreNode node = leaf(1, 0xffff'ffff);
-  REQUIRE(node.submit(0, 0, 128) == core::SubmitResult::kAccepted);
-  REQUIRE(node.submit(0, 0xffff'ffff, 128) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, 128) == job::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0xffff'ffff, 128) == job::SubmitResult::kAccepted);
   const std::vector<Sent> sent = node.drain(kStart);
   REQUIRE(sent.size() == 2);
   CHECK(sent[0].header().round == 0xffff'ffff);
@@ -69,12 +69,12 @@ TEST_CASE("an older round goes before a newer one, whatever was submitted first"
 }
 
 TEST_CASE("in forward order an iteration's newest round goes first, after all older iterations") {
-  core::JobConfig config = leaf_config(1, 0xffff'ffff);
+  job::JobConfig config = leaf_config(1, 0xffff'ffff);
   config.forward_order = true;
   CoreNode node(std::move(config));
   const auto submit = [&](std::uint32_t round, std::uint32_t bucket) {
     REQUIRE(node.job().submit(0, round, 128, ElementType::kFloat32, bucket) ==
-            core::SubmitResult::kAccepted);
+            job::SubmitResult::kAccepted);
   };
   submit(0xffff'ffff, 1);
   submit(0, 2);
@@ -88,7 +88,7 @@ TEST_CASE("in forward order an iteration's newest round goes first, after all ol
 
 TEST_CASE("the last block of an edge says so, and a retransmission is marked") {
   CoreNode node = leaf(1, 0);
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   const std::vector<Sent> sent = node.drain(kStart);
   for (std::size_t i = 0; i < sent.size(); ++i) {
     const bool last = (sent[i].header().flags & wire::kFlagLast) != 0;

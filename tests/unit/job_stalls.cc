@@ -23,18 +23,18 @@ constexpr Duration kLimit = Duration::seconds(6);
 constexpr std::uint64_t kAll = (1U << kBlocks) - 1;
 
 /// Node 0 is the root, with rank 0; nodes 1 and 2 have a rank each.
-core::JobConfig config_of(std::uint16_t self) {
-  core::JobConfig config;
+job::JobConfig config_of(std::uint16_t self) {
+  job::JobConfig config;
   config.job = config.epoch = 1;
   config.self = self;
   config.world_size = 3;
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = kBlocks * kMinBlockBytes;
   config.stall_after = kLimit;
-  core::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
+  job::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
   if (self == 0) {
     config.peers = {{.node = 1}, {.node = 2}};
-    tree.parent = core::kNoPeer;
+    tree.parent = job::kNoPeer;
     tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = 1}};
   } else {
     config.peers = {{.node = 0}};
@@ -48,10 +48,10 @@ core::JobConfig config_of(std::uint16_t self) {
 class Stage {
  public:
   explicit Stage(std::uint16_t self) : Stage(config_of(self)) {}
-  explicit Stage(const core::JobConfig& config) : node(config) {}
+  explicit Stage(const job::JobConfig& config) : node(config) {}
 
   void submit(std::uint32_t id = 0) {
-    REQUIRE(node.submit(0, id, kElements) == core::SubmitResult::kAccepted);
+    REQUIRE(node.submit(0, id, kElements) == job::SubmitResult::kAccepted);
   }
 
   /// Lets the time pass for a node that is awake. What it sends goes to `sent`, what it tells to
@@ -64,7 +64,7 @@ class Stage {
         if (answers && packet.header().type == wire::PacketType::kPush) answer(packet);
         sent.push_back(std::move(packet));
       }
-      for (const core::Event& event : node.events()) events.push_back(event);
+      for (const job::Event& event : node.events()) events.push_back(event);
     }
   }
 
@@ -79,9 +79,9 @@ class Stage {
   }
   void deliver(const PacketBuilder& packet) { node.deliver(packet.sender(), packet.bytes(), now); }
 
-  const core::Event& only_event() const {
+  const job::Event& only_event() const {
     REQUIRE(events.size() == 1);
-    REQUIRE(events[0].kind == core::Event::Kind::kStalled);
+    REQUIRE(events[0].kind == job::Event::Kind::kStalled);
     CHECK(events[0].round == 0);
     return events[0];
   }
@@ -90,14 +90,14 @@ class Stage {
   Instant now = Instant::from_ns(1'000'000'000);
   bool answers = false;  // the root acks each push
   std::vector<Sent> sent;
-  std::vector<core::Event> events;
+  std::vector<job::Event> events;
 
  private:
   static PacketBuilder::Round round() {
-    return {.geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
+    return {.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
   }
   PacketBuilder data(wire::PacketType type, std::uint32_t block) const {
-    return PacketBuilder::block(type, round(), block).timestamp_us(core::clock_us(now));
+    return PacketBuilder::block(type, round(), block).timestamp_us(hop::clock_us(now));
   }
   void answer(const Sent& push) {
     const wire::Header h = push.header();
@@ -120,7 +120,7 @@ TEST_CASE("a parent that acks nothing is named after the limit, not before") {
   leaf.pass(kLimit - Duration::ms(200));
   CHECK(leaf.events.empty());
   leaf.pass(Duration::ms(400));
-  const core::Event& event = leaf.only_event();
+  const job::Event& event = leaf.only_event();
   CHECK(event.node == 0);
   CHECK(event.stall.reason == Stall::Reason::kPushesUnacked);
   CHECK(event.stall.blocks == kBlocks);
@@ -188,10 +188,10 @@ TEST_CASE("a parent that answers no question is named") {
   leaf.submit();
   leaf.pass(Duration::ms(10));
   leaf.deliver(leaf.ack(wire::PacketType::kPushAck, 0, kAll));
-  leaf.pass(kLimit + core::kAskInterval - Duration::ms(200));
+  leaf.pass(kLimit + job::kAskInterval - Duration::ms(200));
   CHECK(leaf.events.empty());
   leaf.pass(Duration::seconds(2));
-  const core::Event& event = leaf.only_event();
+  const job::Event& event = leaf.only_event();
   CHECK(event.stall.reason == Stall::Reason::kUnanswered);
   CHECK(event.stall.blocks == kBlocks);
 }
@@ -202,7 +202,7 @@ TEST_CASE("an answer that lacks what was acked ends the job at once") {
   leaf.pass(Duration::ms(10));
   leaf.deliver(leaf.ack(wire::PacketType::kPushAck, 0, kAll));
   leaf.sent.clear();
-  leaf.pass(core::kAskInterval + Duration::ms(200));
+  leaf.pass(job::kAskInterval + Duration::ms(200));
   REQUIRE_FALSE(leaf.sent.empty());
   const std::uint32_t asked_us = leaf.sent[0].header().timestamp_us;
   // Made before the question came: it may lack what was acked in between.
@@ -211,7 +211,7 @@ TEST_CASE("an answer that lacks what was acked ends the job at once") {
   CHECK(leaf.events.empty());
   leaf.deliver(leaf.ack(wire::PacketType::kPushAck, 0, 2).echo_us(asked_us));
   leaf.pass(Duration::ms(20));
-  const core::Event& event = leaf.only_event();
+  const job::Event& event = leaf.only_event();
   CHECK(event.stall.reason == Stall::Reason::kDisputed);
   CHECK(event.stall.blocks == kBlocks - 1);
 }
@@ -224,7 +224,7 @@ TEST_CASE("a parent may not end a round before we have its results") {
   leaf.deliver(
       leaf.ack(wire::PacketType::kPushAck, 0, 0).flags(wire::kFlagComplete | wire::kFlagEnded));
   leaf.pass(Duration::ms(20));
-  const core::Event& event = leaf.only_event();
+  const job::Event& event = leaf.only_event();
   CHECK(event.stall.reason == Stall::Reason::kDisputed);
   CHECK(event.stall.blocks == kBlocks - 1);
 }
@@ -259,7 +259,7 @@ TEST_CASE("a child whose blocks stop is named, whoever else is still to come") {
   root.submit();
   root.push(1, 2);
   root.pass(kLimit + Duration::ms(300));
-  const core::Event& event = root.only_event();
+  const job::Event& event = root.only_event();
   CHECK(event.node == 1);
   CHECK(event.stall.reason == Stall::Reason::kBlocksMissing);
   CHECK(event.stall.blocks == kBlocks - 1);
@@ -275,17 +275,17 @@ TEST_CASE("a child that takes part and acks no results is named") {
   root.deliver(root.ack(wire::PacketType::kResultAck, 1, kAll));
   root.events.clear();  // the round is done for our own rank
   root.pass(kLimit + Duration::ms(300));
-  const core::Event& event = root.only_event();
+  const job::Event& event = root.only_event();
   CHECK(event.node == 2);
   CHECK(event.stall.reason == Stall::Reason::kResultsUnacked);
   CHECK(event.stall.blocks == kBlocks);
 }
 
 TEST_CASE("nothing is asked and nothing is told where no limit is set") {
-  core::JobConfig config = config_of(1);
+  job::JobConfig config = config_of(1);
   config.stall_after = {};
   CoreNode node(std::move(config));
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   Instant now = Instant::from_ns(1'000'000'000);
   for (int n = 0; n < 10'000; ++n) {
     now = now + Duration::ms(10);
@@ -297,7 +297,7 @@ TEST_CASE("nothing is asked and nothing is told where no limit is set") {
 
 TEST_CASE("questions take no turn from blocks that wait to go to the same parent") {
   // A path that carries a block a second, as a controller may leave one that has become longer.
-  core::JobConfig config = config_of(1);
+  job::JobConfig config = config_of(1);
   constexpr std::uint64_t kBlockBits = (kMinBlockBytes + 200) * 8;
   config.peers[0].rate_bits_per_second = kBlockBits;
   Stage leaf(config);

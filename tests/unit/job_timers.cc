@@ -14,8 +14,8 @@ namespace {
 constexpr std::uint32_t kElements = 2048;  // 16 blocks: the first window
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 
-core::JobConfig leaf() {
-  core::JobConfig config;
+job::JobConfig leaf() {
+  job::JobConfig config;
   config.job = config.epoch = 1;
   config.self = 1;
   config.world_size = 2;
@@ -49,7 +49,7 @@ std::vector<Resent> listen(CoreNode& node, Instant now, Instant end) {
 
 TEST_CASE("a silent peer is asked again and again, with bounded pauses, one block at a time") {
   CoreNode node(leaf());
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(kStart).size() == 16);
   const std::vector<Resent> again = listen(node, kStart, kStart + Duration::seconds(2));
   // Also with the window full of what nobody answers for.
@@ -68,16 +68,16 @@ TEST_CASE("a silent peer is asked again and again, with bounded pauses, one bloc
 
 TEST_CASE("an answer ends the pause") {
   CoreNode node(leaf());
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(kStart).size() == 16);
   const Instant later = kStart + Duration::ms(200);
   REQUIRE_FALSE(listen(node, kStart, later).empty());
   const PacketBuilder::Round round{
-      .geometry = core::Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
+      .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
   const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, round)
                        .sender(0)
                        .words(0, {1})
-                       .echo_us(core::clock_us(later - Duration::us(100)));
+                       .echo_us(hop::clock_us(later - Duration::us(100)));
   node.deliver(0, ack.bytes(), later);
   // What the echo proves lost goes at once, as the window allows.
   const std::vector<Resent> again = listen(node, later, later + Duration::ms(10));
@@ -88,7 +88,7 @@ TEST_CASE("an answer ends the pause") {
 TEST_CASE("nothing in flight means nothing to wait for") {
   CoreNode node(leaf());
   CHECK(node.node().next_deadline(kStart) == Instant::never());
-  REQUIRE(node.submit(0, 0, kElements) == core::SubmitResult::kAccepted);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   CHECK(node.node().next_deadline(kStart) <= kStart);
   REQUIRE(node.drain(kStart).size() == 16);
   CHECK(node.node().next_deadline(kStart) <= kStart + Duration::ms(1));
@@ -96,7 +96,7 @@ TEST_CASE("nothing in flight means nothing to wait for") {
 
 TEST_CASE("what waits is named: the round, the rank, the child") {
   TableNode stage;
-  core::Job::Waiting waiting = stage.core().job().waiting();
+  job::Job::Waiting waiting = stage.core().job().waiting();
   CHECK(waiting.any);
   CHECK(waiting.round == TableNode::kRound);
   CHECK(waiting.local_missing == 0);
@@ -112,7 +112,7 @@ TEST_CASE("what waits is named: the round, the rank, the child") {
 
 TEST_CASE("a submission is taken, held or refused") {
   CoreNode node(leaf());
-  using core::SubmitResult;
+  using job::SubmitResult;
   CHECK(node.submit(0, 0, 0) == SubmitResult::kRejected);
   CHECK(node.job().submit(0, 0, 2049, ElementType::kFloat32) == SubmitResult::kRejected);
   CHECK(node.job().submit(0, 0, 0xffff'ffff, ElementType::kInt64) == SubmitResult::kRejected);

@@ -20,8 +20,8 @@ api::Plan plan() {
   return p;
 }
 
-core::JobConfig seen_by(api::NodeId self, const std::vector<std::uint64_t>& rates = {}) {
-  core::JobConfig config;
+job::JobConfig seen_by(api::NodeId self, const std::vector<std::uint64_t>& rates = {}) {
+  job::JobConfig config;
   engine::fill_local_plan(config, plan(), self, rates);
   return config;
 }
@@ -29,11 +29,11 @@ core::JobConfig seen_by(api::NodeId self, const std::vector<std::uint64_t>& rate
 }  // namespace
 
 TEST_CASE("a relay knows its parent, its child and what a complete block of it names") {
-  const core::JobConfig config = seen_by(3);
+  const job::JobConfig config = seen_by(3);
   CHECK(config.world_size == 5);
   CHECK(config.first_round == 12);
   REQUIRE(config.trees.size() == 2);
-  const core::TreeConfig& tree = config.trees[0];
+  const job::TreeConfig& tree = config.trees[0];
   CHECK(tree.member);
   CHECK(config.peers[tree.parent].node == 0);
   REQUIRE(tree.children.size() == 1);
@@ -46,11 +46,11 @@ TEST_CASE("a relay knows its parent, its child and what a complete block of it n
 }
 
 TEST_CASE("a root has no parent and counts whole subtrees") {
-  const core::JobConfig config = seen_by(0);
-  const core::TreeConfig& tree = config.trees[0];
-  CHECK(tree.parent == core::kNoPeer);
+  const job::JobConfig config = seen_by(0);
+  const job::TreeConfig& tree = config.trees[0];
+  CHECK(tree.parent == job::kNoPeer);
   REQUIRE(tree.children.size() == 2);
-  for (const core::ChildConfig& child : tree.children) {
+  for (const job::ChildConfig& child : tree.children) {
     CHECK(child.ranks == (config.peers[child.peer].node == 3 ? 3 : 2));
   }
   CHECK_FALSE(config.trees[1].member);
@@ -58,16 +58,16 @@ TEST_CASE("a root has no parent and counts whole subtrees") {
 }
 
 TEST_CASE("a neighbour in several trees is one peer") {
-  const core::JobConfig config = seen_by(3);
+  const job::JobConfig config = seen_by(3);
   CHECK(config.peers.size() == 2);  // 0 above; 7 below in tree 0 and above in tree 1
   CHECK(config.peers[config.trees[1].parent].node == 7);
 }
 
 TEST_CASE("a peer's link is shared evenly by all that send to it") {
   // To 7 send: 3 (results of tree 0, pushes of tree 1) and 5. To 0: 3 and 5. To 3: 0 and 7.
-  const core::JobConfig config = seen_by(3, {1000, 0, 0, 500, 0, 0, 0, 800});
-  for (const core::PeerConfig& peer : config.peers) {
+  const job::JobConfig config = seen_by(3, {1000, 0, 0, 500, 0, 0, 0, 800});
+  for (const job::PeerConfig& peer : config.peers) {
     CHECK(peer.rate_bits_per_second == (peer.node == 0 ? 500 : 400));
   }
-  for (const core::PeerConfig& peer : seen_by(3).peers) CHECK(peer.rate_bits_per_second == 0);
+  for (const job::PeerConfig& peer : seen_by(3).peers) CHECK(peer.rate_bits_per_second == 0);
 }

@@ -2,11 +2,11 @@
 // Copyright (c) 2026 The gradplane authors
 #include <cmath>
 
-#include "dataplane/core/flow.h"
+#include "dataplane/hop/flow.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::Pacer;
+using hop::Pacer;
 
 namespace {
 
@@ -67,7 +67,7 @@ TEST_CASE("without a rate a pacer never waits") {
 }
 
 TEST_CASE("a meter tells what was sent in the last second, and that nothing is any more") {
-  core::RateMeter meter;
+  hop::RateMeter meter;
   CHECK(meter.bits_per_second(kStart) == 0);
   Instant now = kStart;
   for (int n = 0; n < 2500; ++n, now = now + Duration::ms(1)) meter.on_sent(now, 1000);
@@ -83,7 +83,7 @@ TEST_CASE("a meter tells what was sent in the last second, and that nothing is a
 }
 
 TEST_CASE("a pause is no part of the rate before it or after it") {
-  core::RateMeter meter;
+  hop::RateMeter meter;
   Instant now = kStart;
   for (int n = 0; n < 2000; ++n, now = now + Duration::ms(1)) meter.on_sent(now, 1000);
   now = now + Duration::seconds(60);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "control/plan/validate.h"
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "dataplane/core/progress_watch.h"
+#include "dataplane/job/progress_watch.h"
 
 #include "control/config/option_table.h"
-#include "dataplane/core/block_sender.h"
+#include "dataplane/hop/block_sender.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using namespace gradplane::core;
+using namespace gradplane::job;
 
 namespace {
 
@@ -89,15 +89,15 @@ TEST_CASE("a question is put once a while, and at every look until it is answere
   CHECK_FALSE(inquiry.is_due(4, now + kAskInterval - Duration::ns(1)));
   now = now + kAskInterval;
   REQUIRE(inquiry.is_due(4, now));
-  CHECK_FALSE(inquiry.is_answered_by(4, clock_us(now)));  // nobody has asked
-  inquiry.on_asked(clock_us(now), now);
+  CHECK_FALSE(inquiry.is_answered_by(4, hop::clock_us(now)));  // nobody has asked
+  inquiry.on_asked(hop::clock_us(now), now);
   CHECK(inquiry.is_due(4, now + kLookInterval));
-  inquiry.on_asked(clock_us(now + kLookInterval), now + kLookInterval);
+  inquiry.on_asked(hop::clock_us(now + kLookInterval), now + kLookInterval);
   CHECK(inquiry.unanswered_for() == kLookInterval * 2);
   // An ack that was made before the first question proves nothing.
-  CHECK_FALSE(inquiry.is_answered_by(4, clock_us(now) - 1));
-  CHECK_FALSE(inquiry.is_answered_by(5, clock_us(now)));
-  REQUIRE(inquiry.is_answered_by(4, clock_us(now)));
+  CHECK_FALSE(inquiry.is_answered_by(4, hop::clock_us(now) - 1));
+  CHECK_FALSE(inquiry.is_answered_by(5, hop::clock_us(now)));
+  REQUIRE(inquiry.is_answered_by(4, hop::clock_us(now)));
   inquiry.on_answer(now);
   CHECK(inquiry.unanswered_for() == Duration{});
   CHECK_FALSE(inquiry.is_due(4, now + kLookInterval));
@@ -108,7 +108,7 @@ TEST_CASE("a question is put once a while, and at every look until it is answere
 }
 
 TEST_CASE("a settled round's blocks may be sent once more, behind all else") {
-  BlockSender sender(4);
+  hop::BlockSender sender(4);
   sender.open({10, 14}, 0);
   sender.offer_all();
   CHECK_FALSE(sender.repeat(10));
@@ -118,7 +118,7 @@ TEST_CASE("a settled round's blocks may be sent once more, behind all else") {
   REQUIRE(sender.repeat(12));
   REQUIRE(sender.repeat(12));
   CHECK(sender.queued() == 1);
-  const BlockSender::Pick pick = sender.take(9);
+  const hop::BlockSender::Pick pick = sender.take(9);
   CHECK(pick.block == 12);
   CHECK(pick.copy);
   CHECK(pick.retransmission);
@@ -131,7 +131,7 @@ TEST_CASE("a settled round's blocks may be sent once more, behind all else") {
 }
 
 TEST_CASE("a later bitmap may not lack what an earlier one had") {
-  BlockSender sender(130);
+  hop::BlockSender sender(130);
   sender.open({0, 130}, 0);
   sender.offer_all();
   for (std::uint32_t n = 0; n < 130; ++n) (void)sender.take(n);

@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
-#include "dataplane/core/gather.h"
+#include "dataplane/aggregate/gather.h"
 #include "tests/support/bounded_star.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
 using namespace gradplane::testing;
-using core::Gather;
+using aggregate::Gather;
 
 namespace {
 
@@ -30,8 +30,8 @@ Loses loses_of_last(std::initializer_list<std::uint32_t> blocks) {
 /// The report of round 1, in which nodes 1 and 2 have contributed and the network has lost that.
 RoundReport close_one(BoundedStar& star, const Loses& loses) {
   star.learn();
-  REQUIRE(star.submit(1, 1, 3) == core::SubmitResult::kAccepted);
-  REQUIRE(star.submit(2, 1, 5) == core::SubmitResult::kAccepted);
+  REQUIRE(star.submit(1, 1, 3) == job::SubmitResult::kAccepted);
+  REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(200), loses);
   const std::vector<RoundReport> reports = star.reports();
   REQUIRE(reports.size() == 1);
@@ -53,14 +53,14 @@ struct Rig {
     for (std::atomic<float>& bound : bounds) bound = 0.5F;
     std::vector<std::uint16_t> nodes;
     for (std::size_t s = 0; s < sources; ++s) nodes.push_back(static_cast<std::uint16_t>(100 + s));
-    gather.emplace(nodes, map, bounds, core::CloseLimits{.strict_rounds = 0});
+    gather.emplace(nodes, map, bounds, aggregate::CloseLimits{.strict_rounds = 0});
     gather->open({0, blocks});
   }
-  static core::Geometry geometry(std::uint32_t blocks) {
-    return core::Geometry::of(ElementType::kFloat32, blocks * 128, 512, 1);
+  static Geometry geometry(std::uint32_t blocks) {
+    return Geometry::of(ElementType::kFloat32, blocks * 128, 512, 1);
   }
-  static std::vector<core::TensorBound> table(std::uint32_t tensors) {
-    std::vector<core::TensorBound> out;
+  static std::vector<aggregate::TensorBound> table(std::uint32_t tensors) {
+    std::vector<aggregate::TensorBound> out;
     for (std::uint32_t t = 0; t < tensors; ++t) out.push_back({t * 1280, 1280, 0.5F});
     return out;
   }
@@ -78,7 +78,7 @@ struct Rig {
   }
 
   std::uint32_t blocks;
-  core::TensorMap map;
+  aggregate::TensorMap map;
   std::vector<std::atomic<float>> bounds;
   std::optional<Gather> gather;
 };
@@ -139,7 +139,7 @@ TEST_CASE("rounds without bounds are not reported") {
   BoundedStar star({});
   star.learn();
   for (std::uint16_t leaf = 1; leaf <= 2; ++leaf) {
-    CHECK(star.node(leaf).submit(0, 1, BoundedStar::kElements) == core::SubmitResult::kAccepted);
+    CHECK(star.node(leaf).submit(0, 1, BoundedStar::kElements) == job::SubmitResult::kAccepted);
   }
   star.pass(Duration::ms(100));
   CHECK(star.done(1));
@@ -152,7 +152,7 @@ TEST_CASE("reports that nobody takes are lost, and the numbers say how many") {
   const std::uint32_t rounds = kRoundSlots + 4;
   for (std::uint32_t round = 1; round <= rounds + 1; ++round) {
     for (std::uint16_t leaf = 1; leaf <= 2; ++leaf) {
-      REQUIRE(star.submit(leaf, round, 1) == core::SubmitResult::kAccepted);
+      REQUIRE(star.submit(leaf, round, 1) == job::SubmitResult::kAccepted);
     }
     star.pass(Duration::ms(20));
     if (round != rounds) continue;

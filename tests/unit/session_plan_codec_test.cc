@@ -5,7 +5,7 @@
 
 #include "control/protocol/node_messages.h"
 #include "control/session/plan_codec.h"
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "dataplane/daemon/stall_text.h"
+#include "control/daemon/stall_text.h"
 
 #include "tests/support/catch.h"
 

@@ -3,14 +3,12 @@
 #include <random>
 #include <vector>
 
-#include "dataplane/core/bucket.h"
+#include "dataplane/aggregate/bucket.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using core::BlockRange;
-using core::Geometry;
-using core::TensorBound;
-using core::TensorMap;
+using aggregate::TensorBound;
+using aggregate::TensorMap;
 
 namespace {
 
@@ -69,11 +67,11 @@ TEST_CASE("roots that share a tensor never let more be missing than its bound, n
 TEST_CASE("critical blocks hold something of an exact tensor, of one too small, or of none") {
   const Geometry g = Geometry::of(ElementType::kFloat32, 20 * 128, 512, 1);
   // 0-4 exact; 5-14 a tenth: one block; 15-18 a tenth: less than one; 19 belongs to nobody.
-  const core::Bucket bucket({.geometry = g,
-                             .tensors = {{0, 640, 0}, {640, 1280, 0.1F}, {1920, 512, 0.1F}},
-                             .roots = {},
-                             .limits = {},
-                             .keeps_residual = false});
+  const aggregate::Bucket bucket({.geometry = g,
+                                  .tensors = {{0, 640, 0}, {640, 1280, 0.1F}, {1920, 512, 0.1F}},
+                                  .roots = {},
+                                  .limits = {},
+                                  .keeps_residual = false});
   for (std::uint32_t b = 0; b < 20; ++b) {
     CAPTURE(b);
     CHECK(bucket.is_critical(b) == (b < 5 || b >= 15));
@@ -82,7 +80,7 @@ TEST_CASE("critical blocks hold something of an exact tensor, of one too small, 
 
 TEST_CASE("a residual gives back what it kept, once, and nothing that is not finite") {
   const Geometry g = Geometry::of(ElementType::kFloat32, 300, 512, 1);
-  core::Residual residual(g);
+  aggregate::Residual residual(g);
   const std::vector<float> one(128, 1.5F);
   const std::vector<float> two(128, 2.0F);
   const auto bytes = [](const std::vector<float>& v) {
@@ -107,21 +105,21 @@ TEST_CASE("a residual gives back what it kept, once, and nothing that is not fin
 
 TEST_CASE("a tensor whose bound is learned is not critical, though it begins at nothing") {
   const Geometry g = Geometry::of(ElementType::kFloat32, 10 * 128, 512, 1);
-  const core::Bucket bucket({.geometry = g,
-                             .tensors = {{0, 1280, 0, true}},
-                             .roots = {},
-                             .limits = {},
-                             .keeps_residual = false});
+  const aggregate::Bucket bucket({.geometry = g,
+                                  .tensors = {{0, 1280, 0, true}},
+                                  .roots = {},
+                                  .limits = {},
+                                  .keeps_residual = false});
   for (std::uint32_t b = 0; b < 10; ++b) CHECK_FALSE(bucket.is_critical(b));
 }
 
 TEST_CASE("an infinite gradient does not end the measurement of a tensor's noise") {
   const Geometry g = Geometry::of(ElementType::kFloat32, 10 * 128, 512, 1);
-  core::Bucket bucket({.geometry = g,
-                       .tensors = {{0, 1280, 0.1F}},
-                       .roots = {},
-                       .limits = {},
-                       .keeps_residual = false});
+  aggregate::Bucket bucket({.geometry = g,
+                            .tensors = {{0, 1280, 0.1F}},
+                            .roots = {},
+                            .limits = {},
+                            .keeps_residual = false});
   bucket.add_part(4, std::numeric_limits<double>::infinity());
   bucket.end_parts(4, std::numeric_limits<double>::infinity());
   CHECK(bucket.part_energy(0) == 0);

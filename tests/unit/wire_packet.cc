@@ -17,7 +17,7 @@ PacketBuilder::Round a_round() {
   return {.job = 0x01020304,
           .epoch = 0x05060708,
           .id = 0x090a0b0c,
-          .geometry = core::Geometry::of(ElementType::kBfloat16, 1000, kMinBlockBytes)};
+          .geometry = Geometry::of(ElementType::kBfloat16, 1000, kMinBlockBytes)};
 }
 
 PacketBuilder a_push() {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 
 namespace gradplane::client {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <variant>
 
-#include "dataplane/base/element_type.h"
-#include "dataplane/base/loss_bounds.h"
 #include "dataplane/ipc/doorbell.h"
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/loss_bounds.h"
 #include "trainer-shim/client/clock.h"
 #include "trainer-shim/client/text.h"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "dataplane/base/limits.h"
+#include "dataplane/model/limits.h"
 
 namespace gradplane::shim {
 namespace {

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "dataplane/base/loss_bounds.h"
+#include "dataplane/model/loss_bounds.h"
 #include "trainer-shim/torch/counters.h"
 #include "trainer-shim/torch/environment.h"
 

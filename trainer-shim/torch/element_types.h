@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "dataplane/base/element_type.h"
+#include "dataplane/model/element_type.h"
 
 namespace gradplane::shim {
 

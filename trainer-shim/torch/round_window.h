@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "dataplane/base/element_type.h"
-#include "dataplane/base/limits.h"
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/limits.h"
 
 namespace gradplane::shim {
 

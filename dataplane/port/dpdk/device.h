@@ -43,7 +43,6 @@ class Device {
   rte_mempool* tx_pool() const { return tx_pool_; }
   const MacAddress& mac() const { return mac_; }
   bool computes_udp_checksum() const { return tx_checksum_; }
-  bool verifies_checksums() const { return rx_checksum_; }
   /// False while a memif client waits for its server; bursts are not allowed then. Poll thread.
   bool started() const noexcept { return started_; }
   /// Frames lost before we saw them, in all. Poll thread; costs a system call.

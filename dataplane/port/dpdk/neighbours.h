@@ -9,8 +9,8 @@
 #include <span>
 
 #include "dataplane/base/endpoint.h"
-#include "dataplane/base/limits.h"
 #include "dataplane/base/time.h"
+#include "dataplane/model/limits.h"
 #include "dataplane/port/dpdk/frame.h"
 
 namespace gradplane::port {

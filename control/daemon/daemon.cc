@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/daemon/daemon.h"
+
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "control/daemon/planners.h"
+#include "control/daemon/ports.h"
+#include "control/daemon/status.h"
+#include "dataplane/ipc/doorbell.h"
+
+namespace gradplane::daemon {
+namespace {
+
+/// How often the control thread beats for ranks that the poll loop does not have.
+constexpr Duration kBeatInterval = Duration::ms(250);
+/// How often bounds are learned anew, and rounds that closed badly are looked for.
+constexpr Duration kBoundsInterval = Duration::seconds(1);
+/// How often reports of rounds are taken from the poll loop: kReportQueueEntries are enough while a
+/// round takes 100 us.
+constexpr Duration kReportsInterval = Duration::ms(100);
+/// How often memory of ranks that have left is looked at, of one rank freed at most.
+constexpr Duration kMemoryInterval = Duration::ms(100);
+/// When buckets wait for room in the command queue.
+constexpr Duration kHandOverInterval = Duration::ms(5);
+
+Result<std::uint64_t> random_number() {
+  std::uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != sizeof number) {
+    return Error{std::string("cannot get random bytes: ") + std::strerror(errno)};
+  }
+  return number | 1;  // never 0
+}
+
+std::uint64_t nanoseconds(const std::optional<Duration>& time) {
+  return static_cast<std::uint64_t>(time.value_or(Duration()).count_ns());
+}
+
+Result<session::SessionConfig> session_config(const config::Config& config) {
+  auto key = config::load_cluster_key(config);
+  if (!key) return key.error();
+  auto incarnation = random_number();
+  if (!incarnation) return incarnation.error();
+  session::SessionConfig out;
+  out.self = config.self;
+  out.coordinator = config.cluster.coordinator;
+  for (const config::NodeConfig& node : config.cluster.nodes) out.node_names.push_back(node.name);
+  out.incarnation = incarnation.value();
+  out.cluster_key = key.value();
+  out.heartbeat = config.liveness.heartbeat;
+  out.suspect_after = config.liveness.suspect_after;
+  out.quotas = config.quotas;
+  out.job_settings = {.block_bytes = static_cast<std::uint32_t>(config.block_bytes),
+                      .round_bytes = static_cast<std::uint32_t>(config.round_bytes),
+                      .authenticate = config.authenticate,
+                      .compensation = config.gather.compensation,
+                      .strict_rounds = config.gather.strict_rounds,
+                      .floor_ppm = config.gather.floor_ppm,
+                      .slack_ns = nanoseconds(config.gather.slack),
+                      .absent_after_ns = nanoseconds(config.gather.absent_after),
+                      .grants = config.grants.enabled};
+  out.resolve_bounds = resolver_of(config);
+  out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
+  out.planner = planner_of(config);
+  out.check_plan = check_plan;
+  return out;
+}
+
+}  // namespace
+
+Daemon::Daemon(config::Config config)
+    : config_(std::move(config)),
+      started_(clock_now()),
+      log_(config_.log_level, config_.self_node().name),
+      jobs_(config_, commands_) {}
+
+Result<std::unique_ptr<Daemon>> Daemon::start(config::Config config) {
+  std::unique_ptr<Daemon> daemon(new Daemon(std::move(config)));
+  if (Status opened = daemon->open_control(); !opened) return opened.error();
+  if (Status opened = daemon->open_dataplane(); !opened) return opened.error();
+  daemon->announce();
+  return daemon;
+}
+
+Status Daemon::open_control() {
+  auto loop = server::EventLoop::create();
+  if (!loop) return loop.error();
+  loop_ = std::move(loop.value());
+  // Before any thread starts, so that none of them takes a signal.
+  auto signals = server::Signals::create(*loop_, {SIGTERM, SIGINT, SIGHUP}, [this](int number) {
+    if (number == SIGHUP) return;  // a terminal that closes is no reason to stop
+    log_.info("{}: ending", strsignal(number));
+    loop_->stop();
+  });
+  if (!signals) return signals.error();
+  signals_ = std::move(signals.value());
+  // Whoever opens the memory of a rank while we take it back makes the kernel send this.
+  std::signal(SIGIO, SIG_IGN);
+  auto session = session_config(config_);
+  if (!session) return session.error();
+  session_ = std::make_unique<session::SessionManager>(session.value());
+  server::ServerOptions options;
+  options.socket_path = config_.control.socket;
+  options.access = {.group = config_.control.group,
+                    .users = {config_.control.allow_uids.begin(), config_.control.allow_uids.end()},
+                    .require = config_.require};
+  options.node = config_.self_node().name;
+  options.software = software();
+  auto server = server::Server::create(*loop_, *this, std::move(options));
+  if (!server) return server.error();
+  server_ = std::move(server.value());
+  if (const std::size_t limit = server_->open_files_limit(); limit < server::kMaxOpenFiles) {
+    log_.line(config::LogLevel::kWarn,
+              fmt::format("this process may open {} files, and may need {}: clients of the control "
+                          "socket may be turned away; raise the hard limit (ulimit -Hn, or "
+                          "LimitNOFILE of the systemd unit)",
+                          limit, server::kMaxOpenFiles));
+  }
+  return Nothing{};
+}
+
+Status Daemon::open_dataplane() {
+  if (config_.poll.core && *config_.poll.core >= std::thread::hardware_concurrency()) {
+    return Error{fmt::format("poll.core: {}: this host has the processors 0 to {}",
+                             *config_.poll.core, std::thread::hardware_concurrency() - 1)};
+  }
+  auto doorbell = ipc::create_doorbell();
+  if (!doorbell) return doorbell.error();
+  doorbell_ = std::move(doorbell.value());
+  auto engine_events = ipc::create_doorbell();
+  if (!engine_events) return engine_events.error();
+  engine_events_ = std::move(engine_events.value());
+  Status watched = loop_->watch(engine_events_.listen.get(), EPOLLIN, [this](std::uint32_t) {
+    ipc::silence_doorbell(engine_events_.listen.get());
+    take_engine_events();
+  });
+  if (!watched) return watched;
+  auto port = open_port(config_);
+  if (!port) return port.error();
+  port_ = std::move(port.value());
+  if (port_->mtu_payload_bytes() < wire::kHeaderBytes + config_.block_bytes) {
+    return Error{
+        fmt::format("block.bytes: {} bytes and a header do not fit the {} bytes that a "
+                    "datagram of this port may have; lower block.bytes or raise the MTU",
+                    config_.block_bytes, port_->mtu_payload_bytes())};
+  }
+  engine::EngineOptions options;
+  options.self = config_.self;
+  options.udp_port = config_.cluster.udp_port;
+  options.link = {.bits_per_second = config_.port().link_rate_bits_per_s.value_or(0),
+                  .buffer_bytes = config_.port().buffer_bytes.value_or(0),
+                  .block_bytes = config_.block_bytes};
+  options.grants = {.policy = config_.grants.policy, .mltcp = config_.mltcp};
+  for (const config::NodeConfig& node : config_.cluster.nodes) {
+    options.nodes.push_back(node.address);
+  }
+  engine_ =
+      std::make_unique<engine::Engine>(std::move(options), *port_, commands_, events_, reports_);
+  snapshot_ = std::make_unique<api::EngineSnapshot>();
+  poll_ = std::make_unique<PollThread>(
+      *engine_,
+      PollOptions{.adaptive = config_.poll.idle == config::IdlePolicy::kAdaptive,
+                  .spin = config_.poll.spin,
+                  .max_sleep = config_.poll.max_sleep,
+                  .core = config_.poll.core,
+                  .link_bits_per_second = config_.port().link_rate_bits_per_s.value_or(0)},
+      doorbell_, engine_events_.ring.get(), events_);
+  return Nothing{};
+}
+
+Daemon::~Daemon() {
+  // The poll loop first: it uses everything else.
+  if (poll_) poll_->stop();
+  if (loop_ && engine_events_.listen) loop_->forget(engine_events_.listen.get());
+  // A rank may have queued a descriptor there that takes its time to close. At the end of the
+  // process none does.
+  (void)doorbell_.listen.release();
+}
+
+void Daemon::announce() const {
+  log_.info("{} ready: node {} of {}, {} port {}, control socket {}", software(), config_.self,
+            config_.cluster.nodes.size(), config::name_of(config_.port().kind),
+            device_name(config_.port()), config_.control.socket);
+}
+
+void Daemon::run() {
+  beat();
+  watch_bounds();
+  watch_rounds();
+  watch_memory();
+  settle();
+  loop_->run();
+}
+
+/// Ranks whose channel the poll loop does not have must not think that we are dead.
+void Daemon::beat() {
+  for (auto& [handle, rank] : ranks_) {
+    if (!rank.in_engine) rank.channel->channel.beat();
+  }
+  loop_->start_timer(server::EventLoop::now() + kBeatInterval, [this] { beat(); });
+}
+
+void Daemon::watch_bounds() {
+  jobs_.learn_bounds();
+  for (const std::string& warning : jobs_.take_close_warnings(clock_now())) {
+    log_.line(config::LogLevel::kWarn, warning);
+  }
+  loop_->start_timer(server::EventLoop::now() + kBoundsInterval, [this] { watch_bounds(); });
+}
+
+void Daemon::watch_rounds() {
+  take_round_reports();
+  loop_->start_timer(server::EventLoop::now() + kReportsInterval, [this] { watch_rounds(); });
+}
+
+void Daemon::watch_memory() {
+  if (const auto freed = left_memory_.free_one()) session_->memory_freed(*freed);
+  loop_->start_timer(server::EventLoop::now() + kMemoryInterval, [this] { watch_memory(); });
+}
+
+void Daemon::settle() {
+  while (const auto action = session_->next_action()) {
+    std::visit([this](const auto& a) { act(a); }, *action);
+  }
+  jobs_.ask_back();
+  if (!jobs_.hand_over_buckets() && hand_over_timer_ == 0) {
+    hand_over_timer_ = loop_->start_timer(server::EventLoop::now() + kHandOverInterval, [this] {
+      hand_over_timer_ = 0;
+      settle();
+    });
+  }
+  if (snapshot_wanted_) answer_status();
+  loop_->cancel_timer(session_timer_);
+  session_timer_ = loop_->start_timer(session_->next_deadline(), [this] {
+    session_->tick(clock_now());
+    settle();
+  });
+}
+
+void Daemon::act(const session::SendDatagram& action) {
+  api::Command send;
+  send.kind = api::Command::Kind::kSendControl;
+  send.control.node = action.node;
+  if (action.node >= config_.cluster.nodes.size() || action.bytes.size() > kMaxControlBytes) return;
+  send.control.length_bytes = static_cast<std::uint16_t>(action.bytes.size());
+  std::memcpy(send.control.bytes.data(), action.bytes.data(), action.bytes.size());
+  // Room for job commands is kept; the session sends again what is lost here.
+  if (commands_.room() <= 2 * kMaxJobs || !commands_.push(send)) ++datagrams_lost_;
+}
+
+void Daemon::act(const session::InstallJob& action) {
+  const Status installed = jobs_.install(action, ranks_);
+  if (!installed) session_->on_job_error(action.job_id, installed.error().message, clock_now());
+}
+
+void Daemon::act(const session::RemoveJob& action) {
+  jobs_.remove(action.job_id, action.epoch);
+}
+
+void Daemon::act(const session::InstallBounds& action) {
+  const Status installed = jobs_.install_bounds(action);
+  if (!installed) log_.error("{}", installed.error().message);
+}
+
+void Daemon::act(const session::NotifyRank& action) {
+  std::visit([&](const auto& notice) { server_->send(action.handle, notice); }, action.notice);
+}
+
+void Daemon::act(const session::LogLine& action) {
+  static_assert(static_cast<int>(session::LogLevel::kDebug) ==
+                static_cast<int>(config::LogLevel::kDebug));
+  log_.line(static_cast<config::LogLevel>(action.level), action.text);
+}
+
+}  // namespace gradplane::daemon

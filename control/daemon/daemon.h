@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/config/config.h"
+#include "control/daemon/jobs.h"
+#include "control/daemon/log.h"
+#include "control/daemon/poll_thread.h"
+#include "control/daemon/ranks.h"
+#include "control/server/event_loop.h"
+#include "control/server/server.h"
+#include "control/session/session_manager.h"
+#include "dataplane/api/commands.h"
+#include "dataplane/engine/engine.h"
+#include "dataplane/ipc/doorbell.h"
+#include "dataplane/port/port.h"
+
+namespace gradplane::daemon {
+
+/// The composition root: carries words between the control socket, the session and the poll loop.
+/// Everything here runs on the main thread; what it waits for, the loop waits for.
+class Daemon : public server::ConnectionHandler {
+ public:
+  /// Takes the socket, opens the port, starts the poll loop. An Error names the cause and the
+  /// remedy.
+  static Result<std::unique_ptr<Daemon>> start(config::Config config);
+  ~Daemon() override;
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  /// Serves until SIGTERM or SIGINT.
+  void run();
+
+  void on_open(server::ConnectionId connection, const server::PeerInfo& peer) override;
+  void on_message(server::ConnectionId connection, const protocol::ClientMessage& message) override;
+  void on_closed(server::ConnectionId connection, bool clean) override;
+
+ private:
+  explicit Daemon(config::Config config);
+  Status open_control();
+  Status open_dataplane();
+  void announce() const;
+
+  void on(server::ConnectionId connection, const protocol::Attach& attach);
+  void on(server::ConnectionId connection, const protocol::RegisterBucket& bucket);
+  void on(server::ConnectionId connection, const protocol::StatusRequest& request);
+  void on(server::ConnectionId connection, const protocol::BoundsRequest& request);
+  void on(server::ConnectionId connection, const protocol::RoundsRequest& request);
+
+  /// Does what the session wants done, until it wants nothing, and sets the timer for its next
+  /// wish.
+  void settle();
+  void act(const session::SendDatagram& action);
+  void act(const session::InstallJob& action);
+  void act(const session::RemoveJob& action);
+  void act(const session::InstallBounds& action);
+  void act(const session::NotifyRank& action);
+  void act(const session::LogLine& action);
+
+  void take_engine_events();
+  void take_round_reports();
+  void watch_rounds();
+  void on_mismatch(const api::Event& event);
+  void on_stalled(const api::Event& event);
+  void on_rank_broken(const api::Event& event);
+  void answer_status();
+  void beat();
+  void watch_bounds();
+  void watch_memory();
+
+  const config::Config config_;
+  const Instant started_;
+  Log log_;
+  std::unique_ptr<server::EventLoop> loop_;
+  std::unique_ptr<server::Signals> signals_;
+  std::unique_ptr<server::Server> server_;
+  std::unique_ptr<session::SessionManager> session_;
+  ipc::Doorbell doorbell_;       // ranks ring the poll loop
+  ipc::Doorbell engine_events_;  // the poll loop rings us
+  api::CommandQueue commands_{api::kQueueEntries};
+  api::EventQueue events_{api::kQueueEntries};
+  api::ReportQueue reports_{api::kReportQueueEntries};
+  RankTable ranks_;
+  LeftMemory left_memory_;
+  std::map<server::ConnectionId, server::PeerInfo> peers_;
+  JobTable jobs_;
+  std::unique_ptr<port::Port> port_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<PollThread> poll_;
+  server::TimerId session_timer_ = 0;
+  server::TimerId hand_over_timer_ = 0;
+  std::uint64_t datagrams_lost_ = 0;  // the command queue was full
+  std::unique_ptr<api::EngineSnapshot> snapshot_;
+  bool snapshot_wanted_ = false;
+  std::vector<server::ConnectionId> status_askers_;
+};
+
+}  // namespace gradplane::daemon

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What ranks, operators and the poll loop say to the daemon.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/daemon/bounds_page.h"
+#include "control/daemon/daemon.h"
+#include "control/daemon/rounds_page.h"
+#include "control/daemon/stall_text.h"
+#include "control/daemon/status.h"
+
+namespace gradplane::daemon {
+
+namespace {
+
+session::TablePart table_part(const protocol::RegisterBucket& bucket) {
+  session::TablePart part;
+  part.bucket = bucket.bucket;
+  part.type = bucket.element_type;
+  part.total = bucket.total;
+  part.first = bucket.first;
+  for (const protocol::BucketTensor& tensor : bucket.tensors) {
+    api::BoundedTensor& out = part.tensors.emplace_back();
+    out.name = tensor.name;
+    out.offset_elements = static_cast<std::uint32_t>(tensor.offset_elements);
+    out.elements = static_cast<std::uint32_t>(tensor.elements);
+  }
+  return part;
+}
+
+}  // namespace
+
+void Daemon::on_open(server::ConnectionId connection, const server::PeerInfo& peer) {
+  peers_[connection] = peer;
+}
+
+void Daemon::on_closed(server::ConnectionId connection, bool clean) {
+  peers_.erase(connection);
+  std::erase(status_askers_, connection);
+  session_->detach(connection, clean, clock_now());
+  if (auto rank = ranks_.extract(connection))
+    left_memory_.add(connection, std::move(rank.mapped()));
+  settle();
+}
+
+void Daemon::on_message(server::ConnectionId connection, const protocol::ClientMessage& message) {
+  std::visit(
+      [&](const auto& m) {
+        if constexpr (requires { on(connection, m); }) on(connection, m);
+      },
+      message);
+  settle();
+}
+
+void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach) {
+  if (ranks_.contains(connection)) {
+    // One rank for each connection: who wants another attaches over another.
+    server_->hang_up(connection, "this connection has attached a rank already; connect again");
+    return;
+  }
+  // Admission first: a channel is memory, and whoever is refused gets none.
+  const server::PeerInfo& peer = peers_[connection];
+  if (const auto freed = left_memory_.free_one_of(peer.uid)) session_->memory_freed(*freed);
+  const Status joined = session_->attach({.handle = connection,
+                                          .user = peer.uid,
+                                          .key = attach.key,
+                                          .rank = attach.rank,
+                                          .world_size = attach.world_size,
+                                          .label = attach.label},
+                                         clock_now());
+  if (!joined) {
+    server_->hang_up(connection, joined.error().message);
+    return;
+  }
+  auto channel = make_channel(config_.round_bytes);
+  if (!channel) {
+    log_.error("cannot make a channel for rank {}: {}", attach.rank, channel.error().message);
+    session_->detach(connection, false, clock_now());
+    session_->memory_freed(connection);
+    server_->hang_up(connection, channel.error().message);
+    return;
+  }
+  const ipc::Channel& memory = channel.value().channel->channel;
+  const std::array<int, 3> fds = {channel.value().trainer_memory.get(), doorbell_.ring.get(),
+                                  channel.value().trainer_listens.get()};
+  const protocol::Attached reply{.slot_count = memory.sizes().slot_count,
+                                 .slot_bytes = memory.sizes().slot_bytes,
+                                 .total_bytes = memory.sizes().total_bytes()};
+  ranks_.emplace(connection, Rank{.attach = attach,
+                                  .pid = static_cast<std::uint32_t>(peer.pid),
+                                  .user = peer.uid,
+                                  .channel = std::move(channel.value().channel),
+                                  .tables = {}});
+  server_->send(connection, reply, fds);
+}
+
+void Daemon::on(server::ConnectionId connection, const protocol::RegisterBucket& bucket) {
+  const auto rank = ranks_.find(connection);
+  if (rank == ranks_.end()) {
+    server_->hang_up(connection, "bucket before attach");
+    return;
+  }
+  auto table = rank->second.tables.add(table_part(bucket));
+  if (!table) {
+    server_->hang_up(connection, table.error().message);
+    return;
+  }
+  if (table.value()) session_->describe_bucket(connection, *table.value(), clock_now());
+}
+
+void Daemon::on(server::ConnectionId connection, const protocol::StatusRequest&) {
+  status_askers_.push_back(connection);
+  answer_status();
+}
+
+void Daemon::on(server::ConnectionId connection, const protocol::BoundsRequest& request) {
+  const auto page = bounds_page(config_, jobs_, request);
+  if (!page) {
+    server_->hang_up(connection, page.error().message);
+    return;
+  }
+  server_->send(connection, protocol::BoundsReply{telemetry::to_json(page.value())});
+}
+
+void Daemon::on(server::ConnectionId connection, const protocol::RoundsRequest& request) {
+  take_round_reports();
+  const auto page = rounds_page(config_, jobs_, request);
+  if (!page) {
+    server_->hang_up(connection, page.error().message);
+    return;
+  }
+  server_->send(connection, protocol::RoundsReply{telemetry::to_json(page.value())});
+}
+
+/// Asks the poll loop for a snapshot, unless one is on its way already.
+void Daemon::answer_status() {
+  snapshot_wanted_ = !status_askers_.empty();
+  if (!snapshot_wanted_ || snapshot_ == nullptr) return;
+  api::Command fill;
+  fill.kind = api::Command::Kind::kFillSnapshot;
+  fill.snapshot = snapshot_.get();
+  if (commands_.push(fill)) (void)snapshot_.release();  // the poll loop's, until it comes back
+}
+
+void Daemon::take_round_reports() {
+  while (const api::JobRoundReport* next = reports_.front()) {
+    const InstalledJob* job = jobs_.keep_report(*next);
+    const bool partial = next->report.reason != CloseReason::kFull;
+    if (job != nullptr && partial && log_.shows(config::LogLevel::kDebug)) {
+      const telemetry::RoundEntry round = round_entry(config_, *job->bounds, next->report);
+      log_.line(config::LogLevel::kDebug,
+                fmt::format("job {}: {}", job->label, telemetry::round_line(round)));
+    }
+    reports_.pop();
+  }
+}
+
+void Daemon::take_engine_events() {
+  // What a job said before it left belongs to it.
+  take_round_reports();
+  const Instant now = clock_now();
+  while (const api::Event* event = events_.front()) {
+    switch (event->kind) {
+      case api::Event::Kind::kControl:
+        session_->on_datagram({event->control.bytes.data(), event->control.length_bytes}, now);
+        break;
+      case api::Event::Kind::kJobRemoved:
+        jobs_.on_returned(event->job);
+        break;
+      case api::Event::Kind::kJobRefused: {
+        const InstalledJob* job = jobs_.find_running(event->job);
+        const std::uint32_t id = job != nullptr ? job->id : 0;
+        jobs_.on_returned(event->job);
+        if (id == 0) break;
+        session_->on_job_error(id, "the poll loop serves as many jobs as it can", now);
+        break;
+      }
+      case api::Event::Kind::kSnapshotFilled: {
+        snapshot_.reset(event->snapshot);
+        const telemetry::StatusReport report = build_status(
+            {config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, started_});
+        const std::string reply = protocol::encode(protocol::StatusReply{
+            telemetry::to_json(report, protocol::kMaxSocketMessageBytes - 1024)});
+        for (const server::ConnectionId asker : status_askers_) server_->send_encoded(asker, reply);
+        status_askers_.clear();
+        snapshot_wanted_ = false;
+        break;
+      }
+      case api::Event::Kind::kMismatch:
+        on_mismatch(*event);
+        break;
+      case api::Event::Kind::kStalled:
+        on_stalled(*event);
+        break;
+      case api::Event::Kind::kRankBroken:
+        on_rank_broken(*event);
+        break;
+    }
+    events_.pop();
+  }
+  settle();
+}
+
+void Daemon::on_mismatch(const api::Event& event) {
+  const InstalledJob* job = jobs_.find_running(event.job);
+  if (job == nullptr) return;
+  const std::string& node = config_.cluster.nodes[event.node].name;
+  session_->on_job_error(
+      job->id,
+      fmt::format("round {}: node {} submitted {} elements of {}, others {} of {}; every rank must "
+                  "reduce the same tensors in the same order",
+                  event.round, node, event.theirs.elements, element_type_name(event.theirs.type),
+                  event.ours.elements, element_type_name(event.ours.type)),
+      clock_now());
+}
+
+void Daemon::on_stalled(const api::Event& event) {
+  const InstalledJob* job = jobs_.find_running(event.job);
+  if (job == nullptr) return;
+  session_->on_job_error(job->id, stall_text(config_, event.round, event.node, event.stall),
+                         clock_now());
+}
+
+void Daemon::on_rank_broken(const api::Event& event) {
+  const InstalledJob* job = jobs_.find_running(event.job);
+  if (job == nullptr || event.local_rank >= job->local_ranks.size()) return;
+  const session::LocalRank rank = job->local_ranks[event.local_rank];
+  log_.error("rank {} of job {} wrote what no client writes into its channel; ending its session",
+             rank.rank, job->label);
+  server_->hang_up(rank.handle, "the channel's content is not valid");
+}
+
+}  // namespace gradplane::daemon

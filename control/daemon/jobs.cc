@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/daemon/jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/engine/local_plan.h"
+
+namespace gradplane::daemon {
+namespace {
+
+/// Entries of the command queue that buckets leave to commands about whole jobs.
+constexpr std::size_t kKeptRoom = 2 * kMaxJobs;
+
+job::JobConfig job_config(const config::Config& config, const session::InstallJob& order) {
+  job::JobConfig job;
+  job.job = order.job_id;
+  job.epoch = order.epoch;
+  job.self = config.self;
+  job.authenticate = config.authenticate;
+  job.key = order.packet_key;
+  job.block_bytes = config.block_bytes;
+  job.round_bytes = config.round_bytes;
+  job.forward_order = config.forward_order;
+  const config::GatherConfig& gather = config.gather;
+  job.compensation = gather.compensation;
+  job.close_limits.floor = static_cast<float>(gather.floor_ppm) / 1e6F;
+  job.close_limits.strict_rounds = gather.strict_rounds;
+  job.close_limits.slack = gather.slack;
+  job.close_limits.absent_after = gather.absent_after.value_or(Duration());
+  job.measure_energy = order.learn_bounds;
+  job.congestion = config::congestion_of(config, order.label);
+  job.grants = config.grants.enabled;
+  job.weight = config::weight_of(config, order.label);
+  job.stall_after = job::stall_after(config.liveness.suspect_after);
+  std::vector<std::uint64_t> rates;
+  for (const config::NodeConfig& node : config.cluster.nodes) {
+    rates.push_back(node.port.link_rate_bits_per_s.value_or(0));
+  }
+  engine::fill_local_plan(job, order.plan, config.self, rates);
+  return job;
+}
+
+}  // namespace
+
+Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
+  if (commands_.room() == 0) {
+    return Error{"the poll loop does not take commands; is its processor overloaded?"};
+  }
+  std::vector<std::uint16_t> numbers;
+  std::vector<std::shared_ptr<engine::RankChannel>> channels;
+  std::string run_id;
+  for (const session::LocalRank& local : order.local_ranks) {
+    const auto rank = ranks.find(local.handle);
+    if (rank == ranks.end()) return Error{fmt::format("rank {} is no longer attached", local.rank)};
+    numbers.push_back(local.rank);
+    channels.push_back(rank->second.channel);
+    run_id = rank->second.attach.run_id;
+  }
+  std::unique_ptr<engine::JobRuntime> runtime;
+  try {
+    runtime = std::make_unique<engine::JobRuntime>(job_config(config_, order), numbers, channels);
+  } catch (const std::bad_alloc&) {
+    return Error{
+        fmt::format("node {} has not enough memory for the job's rounds; lower rounds.bytes",
+                    config_.self_node().name)};
+  }
+  for (const session::LocalRank& local : order.local_ranks) ranks.at(local.handle).in_engine = true;
+  api::Command add;
+  add.kind = api::Command::Kind::kAddJob;
+  add.job = runtime.get();
+  GP_ASSERT(commands_.push(add));
+  jobs_.push_back({.id = order.job_id,
+                   .epoch = order.epoch,
+                   .world_size = order.world_size,
+                   .label = order.label,
+                   .run_id = run_id,
+                   .local_ranks = order.local_ranks,
+                   .bounds = std::make_unique<JobBounds>(order.plan, config_.self),
+                   .runtime = std::move(runtime)});
+  return Nothing{};
+}
+
+void JobTable::remove(std::uint32_t id, std::uint32_t epoch) {
+  for (InstalledJob& job : jobs_) {
+    if (job.id != id || job.epoch != epoch || job.state != InstalledJob::State::kRunning) continue;
+    job.state = InstalledJob::State::kUnwanted;
+  }
+  ask_back();
+}
+
+void JobTable::ask_back() {
+  for (InstalledJob& job : jobs_) {
+    if (job.state != InstalledJob::State::kUnwanted) continue;
+    api::Command remove;
+    remove.kind = api::Command::Kind::kRemoveJob;
+    remove.job = job.runtime.get();
+    if (!commands_.push(remove)) return;
+    job.state = InstalledJob::State::kLeaving;
+  }
+}
+
+Status JobTable::install_bounds(const session::InstallBounds& order) {
+  for (InstalledJob& job : jobs_) {
+    const bool meant = job.id == order.job_id && job.epoch == order.epoch &&
+                       job.state == InstalledJob::State::kRunning;
+    if (!meant) continue;
+    const Status added = job.bounds->add(*job.runtime, order.table, order.learn_budget);
+    if (!added) return Error{fmt::format("job {}: {}", job.label, added.error().message)};
+    break;
+  }
+  hand_over_buckets();
+  return Nothing{};
+}
+
+bool JobTable::hand_over_buckets() {
+  bool all = true;
+  for (InstalledJob& job : jobs_) {
+    if (job.state != InstalledJob::State::kRunning) continue;
+    all = job.bounds->hand_over(job.runtime.get(), commands_, kKeptRoom) && all;
+  }
+  return all;
+}
+
+void JobTable::learn_bounds() {
+  for (InstalledJob& job : jobs_) job.bounds->learn();
+}
+
+std::vector<std::string> JobTable::take_close_warnings(Instant now) {
+  std::vector<std::string> warnings;
+  for (InstalledJob& job : jobs_) {
+    const std::string text = job.bounds->take_close_warning(config_, now);
+    if (!text.empty()) warnings.push_back(fmt::format("job {}: {}", job.label, text));
+  }
+  return warnings;
+}
+
+const InstalledJob* JobTable::keep_report(const api::JobRoundReport& report) {
+  for (InstalledJob& job : jobs_) {
+    if (job.id != report.job || job.epoch != report.epoch) continue;
+    job.rounds.add(report.report);
+    return &job;
+  }
+  return nullptr;
+}
+
+void JobTable::on_returned(engine::JobRuntime* runtime) {
+  const auto at = std::find_if(jobs_.begin(), jobs_.end(), [&](const InstalledJob& job) {
+    return job.runtime.get() == runtime;
+  });
+  if (at == jobs_.end()) return;  // refused and asked back at once: the other answer came first
+  ended_.push_back({.id = at->id,
+                    .epoch = at->epoch,
+                    .world_size = at->world_size,
+                    .label = at->label,
+                    .run_id = at->run_id,
+                    .counters = runtime->job().counters()});
+  if (ended_.size() > kEndedKept) ended_.pop_front();
+  at->runtime.reset();  // before the buckets that it may point to
+  jobs_.erase(at);
+}
+
+const InstalledJob* JobTable::find_running(const engine::JobRuntime* runtime) const {
+  for (const InstalledJob& job : jobs_) {
+    if (job.runtime.get() != runtime) continue;
+    return job.state == InstalledJob::State::kRunning ? &job : nullptr;
+  }
+  return nullptr;
+}
+
+Result<const InstalledJob*> JobTable::find_asked(std::uint32_t id) const {
+  std::string known;
+  for (const InstalledJob& job : jobs_) {
+    if (job.state != InstalledJob::State::kRunning) continue;
+    if (id == 0 || job.id == id) return &job;
+    known += fmt::format(" {:08x}", job.id);
+  }
+  if (id == 0) return nullptr;
+  return Error{fmt::format("there is no job {:08x} here; there are:{}", id,
+                           known.empty() ? " none" : known)};
+}
+
+std::vector<std::uint32_t> JobTable::running_ids() const {
+  std::vector<std::uint32_t> ids;
+  for (const InstalledJob& job : jobs_) {
+    if (job.state == InstalledJob::State::kRunning) ids.push_back(job.id);
+  }
+  return ids;
+}
+
+}  // namespace gradplane::daemon

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/config/config.h"
+#include "control/daemon/job_bounds.h"
+#include "control/daemon/ranks.h"
+#include "control/daemon/round_log.h"
+#include "control/session/actions.h"
+#include "dataplane/api/commands.h"
+#include "dataplane/engine/job_runtime.h"
+#include "dataplane/job/counters.h"
+
+namespace gradplane::daemon {
+
+/// A job that the poll loop runs, or is giving back.
+struct InstalledJob {
+  std::uint32_t id = 0;
+  std::uint32_t epoch = 0;
+  std::uint32_t world_size = 0;
+  std::string label;
+  std::string run_id;
+  std::vector<session::LocalRank> local_ranks;
+  std::unique_ptr<JobBounds> bounds;  // the runtime looks into its buckets: destroyed after it
+  std::unique_ptr<engine::JobRuntime> runtime;
+  RoundLog rounds = {};
+  enum class State : std::uint8_t { kRunning, kUnwanted, kLeaving };  // kLeaving: asked for it back
+  State state = State::kRunning;
+};
+
+/// What is left of a job that has ended here.
+struct EndedJob {
+  std::uint32_t id = 0;
+  std::uint32_t epoch = 0;
+  std::uint32_t world_size = 0;
+  std::string label;
+  std::string run_id;
+  job::Counters counters;
+};
+
+/// The jobs that the poll loop has. Control thread.
+class JobTable {
+ public:
+  JobTable(const config::Config& config, api::CommandQueue& commands)
+      : config_(config), commands_(commands) {}
+
+  /// Builds the job with all its memory and hands it to the poll loop.
+  Status install(const session::InstallJob& order, RankTable& ranks);
+  /// Wants the job back from the poll loop; it is gone when on_returned() has been called.
+  void remove(std::uint32_t id, std::uint32_t epoch);
+  /// Asks the poll loop for every job that is not wanted any more, as far as its queue has room.
+  /// Call it at every turn.
+  void ask_back();
+  /// From now on rounds of one bucket may miss what its table allows. Nothing happens when the job
+  /// is not wanted any more.
+  Status install_bounds(const session::InstallBounds& order);
+  /// Hands new buckets to the poll loop, as far as its queue has room. Call it at every turn.
+  /// False: some are left.
+  bool hand_over_buckets();
+  void learn_bounds();
+  /// A line for each job with rounds that closed badly; see JobBounds.
+  std::vector<std::string> take_close_warnings(Instant now);
+  /// Keeps what the poll loop says of a round. The job that it is of; null when it is not here.
+  const InstalledJob* keep_report(const api::JobRoundReport& report);
+  /// The poll loop has given a job back, or never took it.
+  void on_returned(engine::JobRuntime* runtime);
+
+  /// The job that runs there; null when it is not wanted any more, so that what an old epoch still
+  /// says is never taken for word of a new one.
+  const InstalledJob* find_running(const engine::JobRuntime* runtime) const;
+  const std::vector<InstalledJob>& installed() const { return jobs_; }
+  /// Of the jobs that run: the one with this id; of 0 the first, or null when there is none. An
+  /// Error names those that there are.
+  Result<const InstalledJob*> find_asked(std::uint32_t id) const;
+  std::vector<std::uint32_t> running_ids() const;
+  /// The last kEndedKept, oldest first.
+  const std::deque<EndedJob>& ended() const { return ended_; }
+  bool empty() const { return jobs_.empty(); }
+
+ private:
+  static constexpr std::size_t kEndedKept = 16;
+
+  const config::Config& config_;
+  api::CommandQueue& commands_;
+  std::vector<InstalledJob> jobs_;
+  std::deque<EndedJob> ended_;
+};
+
+}  // namespace gradplane::daemon

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/daemon/ranks.h"
+
+#include <algorithm>
+
+#include "dataplane/ipc/doorbell.h"
+
+namespace gradplane::daemon {
+
+Result<NewChannel> make_channel(std::size_t round_bytes) {
+  auto channel = ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = round_bytes});
+  if (!channel) return channel.error();
+  auto wake = ipc::create_doorbell();
+  if (!wake) return wake.error();
+  auto memory = channel.value().open_for_trainer();
+  if (!memory) return memory.error();
+  return NewChannel{.channel = std::make_shared<engine::RankChannel>(engine::RankChannel{
+                        std::move(channel.value()), std::move(wake.value().ring)}),
+                    .trainer_memory = std::move(memory.value()),
+                    .trainer_listens = std::move(wake.value().listen)};
+}
+
+void LeftMemory::add(session::RankHandle handle, Rank rank) {
+  left_.emplace(handle, Left{.user = rank.user, .channel = std::move(rank.channel)});
+}
+
+std::optional<session::RankHandle> LeftMemory::free(Table::iterator left) {
+  const std::shared_ptr<engine::RankChannel>& channel = left->second.channel;
+  // A job that the poll loop has not given back shares the channel.
+  if (channel.use_count() > 1 || !channel->channel.take_back()) return std::nullopt;
+  const session::RankHandle handle = left->first;
+  left_.erase(left);
+  return handle;
+}
+
+std::optional<session::RankHandle> LeftMemory::free_one_of(std::uint32_t user) {
+  for (auto left = left_.begin(); left != left_.end(); ++left) {
+    if (left->second.user != user) continue;
+    if (const auto freed = free(left)) return freed;
+  }
+  return std::nullopt;
+}
+
+std::optional<session::RankHandle> LeftMemory::free_one() {
+  for (std::size_t look = 0; look < std::min(kLooks, left_.size()); ++look) {
+    auto left = left_.upper_bound(looked_at_);
+    if (left == left_.end()) left = left_.begin();
+    looked_at_ = left->first;
+    if (const auto freed = free(left)) return freed;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gradplane::daemon

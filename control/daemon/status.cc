@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/daemon/status.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "control/daemon/ports.h"
+#include "dataplane/congestion/controller.h"
+#include "dataplane/job/counters.h"
+#include "dataplane/job/job.h"
+#include "dataplane/port/port.h"
+
+namespace gradplane::daemon {
+namespace {
+
+std::string address_text(Ipv4 a, std::uint8_t prefix_length) {
+  return fmt::format("{}.{}.{}.{}/{}", a.value >> 24, a.value >> 16 & 255, a.value >> 8 & 255,
+                     a.value & 255, prefix_length);
+}
+
+template <typename Reason, typename Counts, typename Name>
+void add_reasons(telemetry::ReasonCounts& out, const Counts& counts, Name name) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(Reason::kCount); ++i) {
+    if (counts[i] > 0) out[std::string(name(static_cast<Reason>(i)))] += counts[i];
+  }
+}
+
+telemetry::PortStatus port_status(const StatusSources& from) {
+  const config::NodeConfig& node = from.config.self_node();
+  const api::PortSnapshot& port = from.engine.port;
+  telemetry::PortStatus out;
+  out.kind = config::name_of(node.port.kind);
+  out.interface = device_name(node.port);
+  out.address = address_text(node.address, node.prefix_length);
+  out.mtu_bytes = node.port.mtu_bytes;
+  out.rx_datagrams = port.rx_datagrams;
+  out.rx_bytes = port.rx_bytes;
+  out.tx_datagrams = port.tx_datagrams;
+  out.tx_bytes = port.tx_bytes;
+  out.rx_missed = port.rx_missed;
+  add_reasons<port::PortDrop>(out.drops, port.drops, port::port_drop_name);
+  return out;
+}
+
+/// The peer's entry in `out`, made when it is not there yet.
+telemetry::PeerStatus& peer_entry(std::vector<telemetry::PeerStatus>& out, std::uint16_t node,
+                                  const config::Config& config) {
+  const config::NodeConfig& entry = config.cluster.nodes[node];
+  for (telemetry::PeerStatus& peer : out) {
+    if (peer.node == entry.name) return peer;
+  }
+  telemetry::PeerStatus peer;
+  peer.node = entry.name;
+  peer.address = address_text(entry.address, entry.prefix_length);
+  peer.state = "unknown";
+  out.push_back(std::move(peer));
+  return out.back();
+}
+
+/// Nodes that the session talks to, and those that blocks go to.
+std::vector<telemetry::PeerStatus> peer_status(const StatusSources& from) {
+  std::vector<telemetry::PeerStatus> out;
+  for (const session::PeerView& view : from.session.peers()) {
+    if (view.connected) peer_entry(out, view.node, from.config).state = "alive";
+  }
+  for (std::size_t j = 0; j < from.engine.job_count; ++j) {
+    const api::JobSnapshot& job = from.engine.jobs[j];
+    for (std::size_t p = 0; p < job.peer_count; ++p) {
+      telemetry::PeerStatus& peer = peer_entry(out, job.peers[p].node, from.config);
+      peer.rtt_ns = static_cast<std::uint64_t>(job.peers[p].smoothed_rtt_ns);
+      peer.rtt_min_ns = static_cast<std::uint64_t>(job.peers[p].min_rtt_ns);
+      peer.window_blocks += job.peers[p].window_blocks;
+      peer.blocks_sent += job.peers[p].blocks_sent;
+      peer.blocks_retransmitted += job.peers[p].blocks_retransmitted;
+      peer.blocks_lost += job.peers[p].blocks_suspected_lost;
+    }
+  }
+  return out;
+}
+
+template <typename Counters>
+void add_traffic(telemetry::JobStatus& out, const Counters& in) {
+  static_cast<TrafficCounts&>(out) = in;
+  out.blocks_duplicate = in.drops[static_cast<std::size_t>(job::Drop::kDuplicate)];
+  add_reasons<job::Drop>(out.drops, in.drops, job::drop_name);
+}
+
+const char* plan_kind(const config::Config& config) {
+  return config.plan.kind == config::PlanKind::kStar ? "star" : "sharded";
+}
+
+void add_ranks(telemetry::JobStatus& out, const session::JobView& view, const StatusSources& from) {
+  for (const session::RankView& known : view.ranks) {
+    telemetry::RankStatus rank;
+    rank.rank = known.rank;
+    rank.joined = true;
+    if (known.node < from.config.cluster.nodes.size()) {
+      rank.node = from.config.cluster.nodes[known.node].name;
+    }
+    for (const auto& [handle, local] : from.ranks) {
+      const bool here = known.node == from.config.self && local.attach.rank == known.rank &&
+                        protocol::job_id_of(local.attach.key) == view.job_id;
+      if (!here) continue;
+      rank.attached = true;
+      rank.pid = local.pid;
+      out.run_id = local.attach.run_id;
+    }
+    out.ranks.push_back(rank);
+  }
+  out.joined_count = static_cast<std::uint32_t>(view.ranks.size());
+}
+
+std::vector<telemetry::FlowStatus> flow_status(const api::JobSnapshot& job,
+                                               const config::Config& config) {
+  std::vector<telemetry::FlowStatus> out;
+  for (std::size_t p = 0; p < job.peer_count; ++p) {
+    const api::PeerSnapshot& peer = job.peers[p];
+    telemetry::FlowStatus& flow = out.emplace_back();
+    flow.node = config.cluster.nodes[peer.node].name;
+    flow.rtt_ns = static_cast<std::uint64_t>(peer.smoothed_rtt_ns);
+    flow.rtt_min_ns = static_cast<std::uint64_t>(peer.min_rtt_ns);
+    flow.rate_bits_per_second = peer.rate_bits_per_second;
+    flow.window_blocks = peer.window_blocks;
+    flow.in_flight_blocks = peer.in_flight_blocks;
+    flow.granted = peer.granted;
+    flow.grant_blocks = peer.credit_blocks;
+    flow.pacing_bits_per_second = peer.pacing_bits_per_second;
+    flow.controller = config::name_of(static_cast<ControllerKind>(peer.controller));
+    flow.gain = peer.gain;
+    flow.limit = job::flow_limit_name(static_cast<job::FlowLimit>(peer.limit));
+    flow.reason = congestion::reason_name(static_cast<congestion::Reason>(peer.reason));
+  }
+  return out;
+}
+
+/// What an open round of a ready job waits for, in words.
+std::string waiting_text(const api::JobSnapshot& job, const config::Config& config) {
+  if (job.open_rounds == 0 || (job.silent_node_count == 0 && job.local_missing == 0)) return {};
+  std::string text = fmt::format("round {} waits for", job.oldest_round);
+  if (job.local_missing != 0) text += " ranks of this node";
+  for (std::size_t i = 0; i < std::min<std::size_t>(job.silent_node_count, 8); ++i) {
+    if (job.silent_nodes[i] >= config.cluster.nodes.size()) continue;
+    text += fmt::format(" {}", config.cluster.nodes[job.silent_nodes[i]].name);
+  }
+  return text;
+}
+
+telemetry::JobStatus job_status(const session::JobView& view, const StatusSources& from) {
+  telemetry::JobStatus out;
+  out.id = view.job_id;
+  out.label = view.label;
+  out.epoch = view.epoch;
+  out.plan_kind = plan_kind(from.config);
+  out.state = view.state == session::JobState::kReady ? telemetry::JobState::kReady
+                                                      : telemetry::JobState::kWaiting;
+  out.reason = view.reason;
+  out.world_size = view.world_size;
+  out.missing = view.missing;
+  out.missing_count = view.missing_count;
+  add_ranks(out, view, from);
+  for (std::size_t j = 0; j < from.engine.job_count; ++j) {
+    const api::JobSnapshot& job = from.engine.jobs[j];
+    if (job.job != view.job_id || job.epoch != view.epoch) continue;
+    add_traffic(out, job.traffic);
+    if (from.config.grants.enabled) {
+      out.grant_policy = config::name_of(from.config.grants.policy);
+      out.grant_weight = config::weight_of(from.config, view.label);
+    }
+    out.flows = flow_status(job, from.config);
+    out.flows_omitted = job.flow_count - job.peer_count;
+    if (out.reason.empty()) out.reason = waiting_text(job, from.config);
+    for (telemetry::RankStatus& rank : out.ranks) {
+      if (rank.attached) rank.rounds_completed = job.traffic.rounds_completed;
+    }
+  }
+  return out;
+}
+
+std::vector<telemetry::JobStatus> ended_jobs(const StatusSources& from) {
+  std::vector<telemetry::JobStatus> out;
+  for (const EndedJob& job : from.jobs.ended()) {
+    telemetry::JobStatus status;
+    status.id = job.id;
+    status.label = job.label;
+    status.run_id = job.run_id;
+    status.epoch = job.epoch;
+    status.plan_kind = plan_kind(from.config);
+    status.state = telemetry::JobState::kEnded;
+    status.world_size = job.world_size;
+    add_traffic(status, job.counters);
+    for (const session::FailureView& failure : from.session.failures()) {
+      if (failure.job_id != job.id) continue;
+      status.state = telemetry::JobState::kFailed;
+      status.reason = failure.reason;
+    }
+    out.push_back(std::move(status));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string software() {
+  return "gradplaned " GRADPLANE_VERSION;
+}
+
+telemetry::StatusReport build_status(const StatusSources& from) {
+  telemetry::StatusReport out;
+  out.node = from.config.self_node().name;
+  out.software = software();
+  out.pid = static_cast<std::uint32_t>(getpid());
+  out.uptime_ns = static_cast<std::uint64_t>((clock_now() - from.started).count_ns());
+  out.port = port_status(from);
+  out.poll.idle = from.config.poll.idle == config::IdlePolicy::kBusy ? "busy" : "adaptive";
+  out.poll.iterations = from.engine.polls;
+  out.poll.busy_ns = from.poll.busy_ns();
+  out.poll.total_ns = from.poll.total_ns();
+  out.poll.sleeps = from.engine.sleeps;
+  out.peers = peer_status(from);
+  for (const session::JobView& view : from.session.jobs()) {
+    out.jobs.push_back(job_status(view, from));
+  }
+  for (telemetry::JobStatus& job : ended_jobs(from)) out.jobs.push_back(std::move(job));
+  // Jobs that wait may be many; a reader accepts no longer list.
+  if (out.jobs.size() > telemetry::kMaxJobsReported) out.jobs.resize(telemetry::kMaxJobsReported);
+  add_reasons<job::Drop>(out.drops, from.engine.node.drops, job::drop_name);
+  add_reasons<session::DatagramDrop>(out.drops, from.session.drops(), session::datagram_drop_name);
+  if (from.engine.control_lost > 0) out.drops["control_queue_full"] = from.engine.control_lost;
+  add_reasons<server::HangUp>(out.control_rejected, from.server.hang_ups(), server::hang_up_name);
+  add_reasons<protocol::RejectReason>(out.control_rejected, from.server.rejected_messages(),
+                                      protocol::reject_reason_name);
+  add_reasons<session::Refusal>(out.control_rejected, from.session.refusals(),
+                                session::refusal_name);
+  return out;
+}
+
+}  // namespace gradplane::daemon

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <string>
+
+#include "control/config/config.h"
+#include "control/daemon/jobs.h"
+#include "control/daemon/poll_thread.h"
+#include "control/daemon/ranks.h"
+#include "control/server/server.h"
+#include "control/session/session_manager.h"
+#include "control/telemetry/status.h"
+#include "dataplane/api/snapshot.h"
+
+namespace gradplane::daemon {
+
+/// "gradplaned 0.1.0".
+std::string software();
+
+/// Everything that a status report is made of.
+struct StatusSources {
+  const config::Config& config;
+  const session::SessionManager& session;
+  const server::Server& server;
+  const PollThread& poll;
+  const JobTable& jobs;
+  const RankTable& ranks;
+  const api::EngineSnapshot& engine;
+  Instant started;
+};
+
+telemetry::StatusReport build_status(const StatusSources& from);
+
+}  // namespace gradplane::daemon

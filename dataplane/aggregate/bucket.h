@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dataplane/aggregate/gather.h"
+#include "dataplane/aggregate/residual.h"
+#include "dataplane/aggregate/tensor_map.h"
+#include "dataplane/base/bitmap.h"
+#include "dataplane/model/loss_bounds.h"
+
+namespace gradplane::aggregate {
+
+/// A tree that has its root at this node: who pushes in it.
+struct RootedTree {
+  std::uint8_t tree = 0;
+  std::vector<std::uint16_t> nodes;
+};
+
+struct BucketConfig {
+  Geometry geometry;  // geometry.bucket is the bucket's id
+  std::vector<TensorBound> tensors;
+  std::vector<RootedTree> roots;
+  CloseLimits limits;
+  bool keeps_residual = false;  // this node pushes, and what does not enter is carried
+};
+
+/// A registered bucket of one job at one node: which tensors lie where, what may be missing of
+/// them, and what has been. The control thread makes and destroys it; in between it is the poll
+/// loop's, save for what says "any thread".
+class Bucket {
+ public:
+  explicit Bucket(const BucketConfig& config);
+  Bucket(const Bucket&) = delete;
+  Bucket& operator=(const Bucket&) = delete;
+
+  const Geometry& geometry() const { return geometry_; }
+  const TensorMap& map() const { return map_; }
+  /// Blocks that must arrive under the bounds at the start: they hold elements of an exact tensor,
+  /// or of none. What goes first; what may be missing is the gathering's business.
+  const Bitmap& critical() const { return critical_; }
+  bool is_critical(std::uint32_t block) const { return critical_.test(block); }
+  /// The gathering in a tree that is rooted here; nullptr for other trees.
+  Gather* gather(std::size_t tree);
+  Residual* residual() { return residual_ ? &*residual_ : nullptr; }
+
+  /// The round of this bucket that local ranks have submitted and that is not done here. There is
+  /// one at most, because the next gradient needs what this one leaves.
+  std::optional<std::uint32_t> round_in_hand() const { return round_in_hand_; }
+  void take_in_hand(std::uint32_t round) { round_in_hand_ = round; }
+  void put_down() { round_in_hand_.reset(); }
+
+  /// Counts a round that a tree rooted here has summed.
+  void count_close(CloseReason reason, const Gather& gather);
+  /// Counts one of our own pushed blocks that did not enter.
+  void count_excluded(std::uint32_t block);
+
+  /// Any thread from here on.
+  std::uint32_t id() const { return geometry_.bucket; }
+  std::size_t tensor_count() const { return map_.size(); }
+  std::uint32_t blocks_of(std::size_t tensor) const { return map_.blocks(tensor).size(); }
+  float bound(std::size_t tensor) const { return bounds_[tensor].load(std::memory_order_relaxed); }
+  /// From the next round on. Control thread.
+  void set_bound(std::size_t tensor, float bound);
+  /// Of all sources in all trees rooted here, since the start. A block that two tensors share
+  /// counts for both.
+  std::uint64_t missing_blocks(std::size_t tensor) const {
+    return sum_of(tensor, &BlockTotals::missing);
+  }
+  std::uint64_t expected_blocks(std::size_t tensor) const {
+    return sum_of(tensor, &BlockTotals::expected);
+  }
+  /// Of what this node pushed, since the start.
+  std::uint64_t excluded_blocks(std::size_t tensor) const {
+    return sum_of(tensor, &BlockTotals::excluded);
+  }
+  std::uint64_t closes(CloseReason reason) const {
+    return read(closes_[static_cast<std::size_t>(reason)]);
+  }
+  std::size_t source_count() const;
+  SourceReport source(std::size_t index) const;
+  /// Sums, decaying, over sampled complete blocks that lie inside the tensor: of every
+  /// contribution's squares, and of the squares of their sum. How noisy its gradient is.
+  double part_energy(std::size_t tensor) const { return noise_[tensor].part_energy; }
+  double sum_energy(std::size_t tensor) const { return noise_[tensor].sum_energy; }
+
+  /// Squares of a contribution to a block, and then of the sum of them all. Poll loop.
+  void add_part(std::uint32_t block, double energy) { parts_[block] += energy; }
+  void end_parts(std::uint32_t block, double sum_energy);
+  void reset_parts(BlockRange range);
+
+ private:
+  /// Counted by block, because a block is what is lost: a tensor's counts are added up when
+  /// somebody asks, and not by the poll loop.
+  struct BlockTotals {
+    SharedCount missing = 0;
+    SharedCount expected = 0;
+    SharedCount excluded = 0;
+  };
+  struct Noise {
+    std::atomic<double> part_energy = 0;
+    std::atomic<double> sum_energy = 0;
+  };
+  static std::uint64_t read(const SharedCount& count) {
+    return count.load(std::memory_order_relaxed);
+  }
+  std::uint64_t sum_of(std::size_t tensor, SharedCount BlockTotals::*count) const;
+
+  Geometry geometry_;
+  TensorMap map_;
+  std::vector<std::atomic<float>> bounds_;
+  Bitmap critical_;
+  std::vector<std::uint8_t> trees_;  // of gathers_
+  std::vector<std::unique_ptr<Gather>> gathers_;
+  std::optional<Residual> residual_;
+  std::optional<std::uint32_t> round_in_hand_;
+  std::unique_ptr<BlockTotals[]> totals_;  // by block
+  std::unique_ptr<Noise[]> noise_;         // by tensor
+  std::vector<double> parts_;              // by block, of the open round
+  std::array<SharedCount, kCloseReasons> closes_{};
+};
+
+}  // namespace gradplane::aggregate

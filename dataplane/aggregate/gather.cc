@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/aggregate/gather.h"
+
+#include <algorithm>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/model/loss_bounds.h"
+
+namespace gradplane::aggregate {
+namespace {
+
+/// Round trips, in halves, that a lost block needs to be missed, sent again and to arrive: what
+/// LTP's first threshold grants beside the transfer itself.
+constexpr std::int64_t kRepairHalfRoundTrips = 3;
+/// A source that had not even sent everything when its time was over was given too little of it.
+constexpr std::int64_t kOverdueGrowth = 2;
+
+/// Puts an entry where it belongs among the first `count` of `worst`, which lack most; the last
+/// makes room.
+template <typename Entry, std::size_t kRoom>
+void insert_worst(std::array<Entry, kRoom>& worst, std::size_t count, const Entry& entry) {
+  std::size_t at = count;
+  if (count >= kRoom) {
+    at = kRoom - 1;
+    if (entry.missing_blocks <= worst[at].missing_blocks) return;
+  }
+  for (; at > 0 && worst[at - 1].missing_blocks < entry.missing_blocks; --at) {
+    worst[at] = worst[at - 1];
+  }
+  worst[at] = entry;
+}
+
+}  // namespace
+
+Gather::Gather(std::vector<std::uint16_t> nodes, const TensorMap& map,
+               const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits)
+    : map_(map),
+      bounds_(bounds),
+      limits_(limits),
+      sources_(nodes.size()),
+      totals_(std::make_unique<Totals[]>(nodes.size())),
+      critical_(map.block_count()),
+      lacking_(map.block_count()),
+      needed_(map.wide_count()),
+      arrived_(nodes.size() * map.wide_count()) {
+  for (std::size_t s = 0; s < nodes.size(); ++s) totals_[s].node = nodes[s];
+}
+
+void Gather::open(BlockRange range) {
+  GP_ASSERT(!open_);
+  open_ = true;
+  ++opened_;
+  range_ = range;
+  missing_blocks_ = range.size() * static_cast<std::uint32_t>(sources_.size());
+  first_arrival_ = Instant::never();
+  std::fill(lacking_.begin() + range.begin, lacking_.begin() + range.end,
+            static_cast<std::uint16_t>(sources_.size()));
+  const std::uint32_t critical = find_critical();
+  const std::uint32_t over_bound = find_needed();
+  largest_threshold_ = largest_threshold();
+  longest_rtt_ = {};
+  for (Source& source : sources_) {
+    source.started = source.bounded = false;
+    source.sent_all.reset();
+    source.arrived = 0;
+    source.critical_missing = critical;
+    source.over_bound = over_bound;
+    longest_rtt_ = std::max(longest_rtt_, source.rtt);
+  }
+}
+
+/// Marks the blocks of the round that nobody may miss; how many they are.
+std::uint32_t Gather::find_critical() {
+  critical_.reset(map_.block_count());
+  for (std::uint32_t b = range_.begin; b < range_.end; ++b) {
+    if (map_.is_always_critical(b)) critical_.set(b);
+  }
+  for (std::size_t w = map_.first_wide_in(range_); w < map_.end_wide_in(range_); ++w) {
+    const std::size_t t = map_.tensor_of_wide(w);
+    if (map_.allowance(t, bounds_[t].load(std::memory_order_relaxed)) > 0) continue;
+    const BlockRange own = map_.blocks(t);
+    for (std::uint32_t b = std::max(own.begin, range_.begin); b < std::min(own.end, range_.end);
+         ++b) {
+      critical_.set(b);
+    }
+  }
+  return static_cast<std::uint32_t>(critical_.count());
+}
+
+/// How many blocks of each wide tensor must come of every source; of how many tensors any must.
+std::uint32_t Gather::find_needed() {
+  std::uint32_t over_bound = 0;
+  for (std::size_t w = map_.first_wide_in(range_); w < map_.end_wide_in(range_); ++w) {
+    const std::size_t t = map_.tensor_of_wide(w);
+    const float bound = bounds_[t].load(std::memory_order_relaxed);
+    const std::uint32_t blocks = map_.blocks_in(t, range_);
+    needed_[w] = blocks - std::min(blocks, map_.allowance_in(t, bound, range_));
+    over_bound += needed_[w] > 0 ? 1 : 0;
+  }
+  return over_bound;
+}
+
+void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
+  GP_ASSERT(open_ && range_.contains(arrival.block));
+  Source& source = sources_[index];
+  if (!source.started) {
+    source.started = true;
+    source.first_at = now;
+    first_arrival_ = std::min(first_arrival_, now);
+  }
+  last_arrival_ = source.latest_at = now;
+  source.bounded = source.bounded || arrival.bounded;
+  source.knows_bounds = source.knows_bounds || arrival.bounded;
+  source.rtt = arrival.rtt;
+  longest_rtt_ = std::max(longest_rtt_, arrival.rtt);
+  if (arrival.last && !source.sent_all) source.sent_all = now - source.first_at;
+  count_arrival(index, arrival.block);
+}
+
+void Gather::count_arrival(std::size_t index, std::uint32_t block) {
+  Source& source = sources_[index];
+  ++source.arrived;
+  --missing_blocks_;
+  --lacking_[block];
+  if (critical_.test(block)) --source.critical_missing;
+  map_.for_each_wide_in(block, [&](std::size_t w) {
+    TensorArrivals& arrivals = arrived_[index * map_.wide_count() + w];
+    if (arrivals >> kCountBits != opened_) arrivals = opened_ << kCountBits;
+    ++arrivals;
+    if (arrivals == (opened_ << kCountBits | needed_[w])) --source.over_bound;
+  });
+}
+
+bool Gather::is_absent(const Source& source, Instant now) const {
+  return !source.started && source.knows_bounds && limits_.absent_after > Duration{} &&
+         first_arrival_ <= now && now - first_arrival_ >= limits_.absent_after;
+}
+
+/// Early Close, for one source that is not complete.
+bool Gather::may_miss(const Source& source, Instant now) const {
+  if (source.critical_missing > 0 || source.over_bound > 0) return false;
+  if (!is_above_floor(source)) return false;
+  const std::optional<Duration> threshold = source.threshold.value();
+  if (!threshold) return false;
+  const Duration age = now - source.first_at;
+  // What is still on its way for the first time is late, not lost: it is waited for a little more.
+  return age >= *threshold && (source.sent_all || age >= *threshold + slack());
+}
+
+Gather::Readiness Gather::readiness(const Source& source, Instant now) const {
+  if (complete(source)) return {.early = true, .deadline = true};
+  if (!source.started) {
+    const bool absent = is_absent(source, now);
+    return {.early = absent, .deadline = absent, .absent = absent};
+  }
+  if (!source.bounded) return {};
+  return {.early = may_miss(source, now), .deadline = deadline_passed(source, now)};
+}
+
+std::optional<CloseReason> Gather::may_close(Instant now) {
+  if (!open_ || opened_ <= limits_.strict_rounds) return std::nullopt;
+  Readiness all{.early = true, .deadline = true};
+  // A round is asked often, and one source mostly holds it open for long: that one is asked first.
+  for (std::size_t n = 0; n < sources_.size(); ++n) {
+    const std::size_t s = (blocker_ + n) % sources_.size();
+    const Readiness one = readiness(sources_[s], now);
+    all = {.early = all.early && one.early,
+           .deadline = all.deadline && one.deadline,
+           .absent = all.absent || one.absent};
+    if (all.early || all.deadline) continue;
+    if (!one.early && !one.deadline) blocker_ = s;
+    return std::nullopt;
+  }
+  if (all.absent) return CloseReason::kAbsent;
+  return all.early ? CloseReason::kEarly : CloseReason::kDeadline;
+}
+
+std::optional<Duration> Gather::largest_threshold() const {
+  std::optional<Duration> largest;
+  for (const Source& source : sources_) {
+    const std::optional<Duration> threshold = source.threshold.value();
+    if (threshold && (!largest || *threshold > *largest)) largest = threshold;
+  }
+  return largest;
+}
+
+/// The age at which a round stops waiting for its bounds. Whoever is over a bound must have had the
+/// time for the repair that the bound asks for.
+std::optional<Duration> Gather::deadline_age() const {
+  if (!largest_threshold_) return std::nullopt;
+  return *largest_threshold_ + std::max(slack(), longest_rtt_ * kRepairHalfRoundTrips / 2);
+}
+
+bool Gather::deadline_passed(const Source& source, Instant now) const {
+  if (source.critical_missing > 0 || !is_above_floor(source)) return false;
+  const std::optional<Duration> limit = deadline_age();
+  return limit && now - source.first_at >= *limit;
+}
+
+/// How long the source would have taken had it lost only what is worth a repair.
+Duration Gather::completion_of(const Source& source, bool complete, Instant now) {
+  if (source.sent_all) {
+    const Duration repair = source.rtt * kRepairHalfRoundTrips / 2;
+    const Duration with_repair =
+        *source.sent_all + std::min(repair, *source.sent_all / kRepairShare);
+    return complete ? std::min(source.latest_at - source.first_at, with_repair) : with_repair;
+  }
+  if (complete) return source.latest_at - source.first_at;
+  return (now - source.first_at) * kOverdueGrowth;
+}
+
+void Gather::close(CloseReason reason, Instant now) {
+  GP_ASSERT(open_);
+  open_ = false;
+  Duration longest;
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    Source& source = sources_[s];
+    count_up(totals_[s].expected, range_.size());
+    count_up(totals_[s].missing, range_.size() - source.arrived);
+    if (!source.started) continue;
+    longest = std::max(longest, now - source.first_at);
+    // Cut off while it was still sending: the path is slower than it was.
+    if (!complete(source) && !source.sent_all) source.threshold = {};
+    const Duration completion = completion_of(source, complete(source), now);
+    longest = std::max(longest, completion);
+    source.threshold.add(completion);
+    totals_[s].threshold_ns.store(source.threshold.value().value_or(Duration{}).count_ns(),
+                                  std::memory_order_relaxed);
+  }
+  if (!largest_threshold_ || reason == CloseReason::kAbsent) return;
+  learned_slack_.add(longest - *largest_threshold_);
+}
+
+RoundReport Gather::last_round(CloseReason reason, Instant closed_at) const {
+  RoundReport report;
+  report.reason = reason;
+  report.duration = closed_at - first_arrival_;
+  report.blocks = range_.size();
+  report.source_count = static_cast<std::uint32_t>(sources_.size());
+  report.missing_blocks = missing_blocks_;
+  if (missing_blocks_ == 0) return report;
+  name_sources(report);
+  name_tensors(report);
+  return report;
+}
+
+void Gather::name_sources(RoundReport& report) const {
+  for (std::size_t s = 0; s < sources_.size(); ++s) {
+    if (complete(sources_[s])) continue;
+    insert_worst(report.sources, report.lacking_sources++,
+                 {totals_[s].node, range_.size() - sources_[s].arrived});
+  }
+}
+
+void Gather::name_tensors(RoundReport& report) const {
+  RoundReport::Tensor lacking;
+  const auto name = [&] {
+    if (lacking.missing_blocks == 0) return;
+    lacking.expected_blocks = map_.blocks_in(lacking.index, range_) * report.source_count;
+    insert_worst(report.tensors, report.lacking_tensors++, lacking);
+    report.other_tensors_missing_blocks += lacking.missing_blocks;
+  };
+  for (std::uint32_t b = range_.begin; b < range_.end; ++b) {
+    if (lacking_[b] == 0) continue;
+    // In the order of their numbers; the last one of a block may go on in the next.
+    map_.for_each_in(b, [&](std::size_t t) {
+      if (lacking.index != t) {
+        name();
+        lacking = {.index = static_cast<std::uint32_t>(t)};
+      }
+      lacking.missing_blocks += lacking_[b];
+    });
+  }
+  name();
+  for (const RoundReport::Tensor& named : report.tensors) {
+    report.other_tensors_missing_blocks -= named.missing_blocks;
+  }
+}
+
+SourceReport Gather::report(std::size_t source) const {
+  const Totals& totals = totals_[source];
+  return {.node = totals.node,
+          .missing_blocks = totals.missing.load(std::memory_order_relaxed),
+          .expected_blocks = totals.expected.load(std::memory_order_relaxed),
+          .threshold_ns = totals.threshold_ns.load(std::memory_order_relaxed)};
+}
+
+}  // namespace gradplane::aggregate

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "dataplane/aggregate/tensor_map.h"
+#include "dataplane/aggregate/threshold.h"
+#include "dataplane/base/bitmap.h"
+#include "dataplane/base/time.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/round_report.h"
+
+namespace gradplane::aggregate {
+
+/// What decides when a round that lacks blocks may be summed. The same on all nodes of a job.
+struct CloseLimits {
+  /// A round closes with this share of every source's blocks at least, save for an absent one.
+  float floor = 0.5F;
+  /// Rounds of each bucket that are gathered exactly at first, when a loss costs a model most.
+  std::uint32_t strict_rounds = 10;
+  /// Between the largest threshold and the deadline; nothing: learned.
+  std::optional<Duration> slack = {};
+  /// How long a round waits for a source that has sent nothing of it; 0: for ever.
+  Duration absent_after = {};
+};
+
+/// Counters that the poll thread alone writes and any thread reads.
+using SharedCount = std::atomic<std::uint64_t>;
+inline void count_up(SharedCount& counter, std::uint64_t by) {
+  counter.store(counter.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
+}
+
+/// What is told of one source of a bucket, since the start.
+struct SourceReport {
+  std::uint16_t node = 0;
+  std::uint64_t missing_blocks = 0;
+  std::uint64_t expected_blocks = 0;
+  std::int64_t threshold_ns = 0;  // 0: not learned yet
+};
+
+/// The gathering of one bucket in one tree at its root: what has come from which source, and
+/// whether the round may close (LTP's Early Close with PLOT's bound for each tensor; protocol.md,
+/// section 3). One round at a time. Bytes and sums are not its business.
+///
+/// A block costs the same however many tensors and sources there are, and the beginning and the end
+/// of a round cost a step for each block and each source: a bucket's table is chosen by a tenant,
+/// and what it costs is taken from the poll loop of all.
+class Gather {
+ public:
+  /// The child nodes of the tree. `map` and `bounds` (by tensor) belong to the bucket.
+  Gather(std::vector<std::uint16_t> nodes, const TensorMap& map,
+         const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits);
+
+  /// A round begins, which has `range` in this tree.
+  void open(BlockRange range);
+  bool is_open() const { return open_; }
+
+  struct Arrival {
+    std::uint32_t block = 0;
+    bool last = false;     // the source has sent everything at least once
+    bool bounded = false;  // the source knows the bounds, and keeps what does not enter
+    Duration rtt;          // the smallest to it
+  };
+  /// A block of source `source` has entered the sum.
+  void on_block(std::size_t source, const Arrival& arrival, Instant now);
+
+  /// Whether a round that lacks blocks may be summed now.
+  std::optional<CloseReason> may_close(Instant now);
+  /// The round is summed: learns from it and counts what it lacked.
+  void close(CloseReason reason, Instant now);
+  /// What to tell of the round that was closed last: all but its number and its place.
+  RoundReport last_round(CloseReason reason, Instant closed_at) const;
+
+  Instant last_arrival() const { return last_arrival_; }
+  std::size_t source_count() const { return sources_.size(); }
+  /// Of the round that was opened last, over all sources.
+  std::uint32_t missing_blocks() const { return missing_blocks_; }
+  /// How many sources lack this block of it.
+  std::uint32_t sources_lacking(std::uint32_t block) const { return lacking_[block]; }
+  BlockRange range() const { return range_; }
+
+  /// Any thread.
+  SourceReport report(std::size_t source) const;
+
+ private:
+  struct Source {
+    bool started = false;
+    bool bounded = false;
+    bool knows_bounds = false;  // has said so in some round: it keeps what does not enter
+    Instant first_at;
+    Instant latest_at;
+    std::optional<Duration> sent_all;  // age at which the source said so
+    Duration rtt;
+    std::uint32_t arrived = 0;
+    std::uint32_t critical_missing = 0;
+    std::uint32_t over_bound = 0;  // tensors that miss more than they may
+    CompletionThreshold threshold;
+  };
+  /// Blocks of one wide tensor that have come from one source, in the low kCountBits, and above
+  /// them the round of which they are. What an earlier round left need not be cleared, so that a
+  /// round costs nothing for who sends nothing.
+  using TensorArrivals = std::uint64_t;
+  static constexpr unsigned kCountBits = 16;
+  static_assert(kMaxBlocksPerRound < std::size_t{1} << kCountBits);
+
+  struct Totals {
+    std::uint16_t node = 0;
+    SharedCount missing = 0;
+    SharedCount expected = 0;
+    std::atomic<std::int64_t> threshold_ns = 0;
+  };
+
+  std::uint32_t find_critical();
+  std::uint32_t find_needed();
+  void count_arrival(std::size_t source, std::uint32_t block);
+  struct Readiness {
+    bool early = false;     // may miss what it lacks, by its bounds
+    bool deadline = false;  // may miss it because its time is over
+    bool absent = false;
+  };
+  Readiness readiness(const Source& source, Instant now) const;
+  void name_sources(RoundReport& report) const;
+  void name_tensors(RoundReport& report) const;
+  bool complete(const Source& source) const { return source.arrived == range_.size(); }
+  bool is_absent(const Source& source, Instant now) const;
+  bool may_miss(const Source& source, Instant now) const;
+  bool is_above_floor(const Source& source) const {
+    return static_cast<float>(source.arrived) >= limits_.floor * static_cast<float>(range_.size());
+  }
+  std::optional<Duration> largest_threshold() const;
+  std::optional<Duration> deadline_age() const;
+  bool deadline_passed(const Source& source, Instant now) const;
+  Duration slack() const { return limits_.slack.value_or(learned_slack_.value()); }
+  static Duration completion_of(const Source& source, bool complete, Instant now);
+
+  const TensorMap& map_;
+  const std::vector<std::atomic<float>>& bounds_;
+  CloseLimits limits_;
+  std::vector<Source> sources_;
+  std::unique_ptr<Totals[]> totals_;
+  Bitmap critical_;                      // by block, of the open round: its bounds may change
+  std::vector<std::uint16_t> lacking_;   // by block: how many sources lack it
+  std::vector<std::uint32_t> needed_;    // by wide tensor: blocks of each source that must come
+  std::vector<TensorArrivals> arrived_;  // by source and wide tensor
+  BlockRange range_;
+  std::uint64_t opened_ = 0;  // rounds, this one too
+  bool open_ = false;
+  Instant first_arrival_ = Instant::never();
+  Instant last_arrival_;
+  std::uint32_t missing_blocks_ = 0;
+  std::size_t blocker_ = 0;  // the source that held the round open when asked last
+  std::optional<Duration> largest_threshold_;  // when the round was opened
+  Duration longest_rtt_;                       // of all sources
+  DeadlineSlack learned_slack_;
+};
+static_assert(kMaxNodes <= 0xffff, "Gather::lacking_ counts sources in 16 bits");
+
+}  // namespace gradplane::aggregate

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "dataplane/base/bitmap.h"
+#include "dataplane/model/geometry.h"
+
+namespace gradplane::aggregate {
+
+/// What of a bucket this node pushed and no sum took in: added to its next gradient (error
+/// feedback; Stich et al., NeurIPS 2018, Karimireddy et al., ICML 2019). One for all local ranks,
+/// whose sum is what the node pushes. Delivered + kept = submitted, element for element (I5).
+class Residual {
+ public:
+  /// Room for a whole bucket; every byte is touched here, not later.
+  explicit Residual(const Geometry& geometry);
+
+  /// Keeps the sum of `parts`, one block of each local rank in wire type. False when that is not a
+  /// finite number, which no later step could use: then nothing is kept.
+  bool keep(std::uint32_t block, std::span<const std::byte* const> parts);
+  void forget(std::uint32_t block) { kept_.clear(block); }
+  bool has(std::uint32_t block) const { return kept_.test(block); }
+  /// The first block at or after `from` that is kept; Bitmap::kNone.
+  std::size_t next(std::size_t from) const { return kept_.next_set(from); }
+
+  /// Adds what is kept of `block` to `wire_bytes`, and keeps it no more.
+  void move_to(std::uint32_t block, std::byte* wire_bytes);
+
+ private:
+  std::byte* at(std::uint32_t block) { return bytes_.get() + geometry_.offset_bytes(block); }
+
+  Geometry geometry_;
+  std::unique_ptr<std::byte[]> bytes_;
+  Bitmap kept_;
+};
+
+}  // namespace gradplane::aggregate

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane {
+
+/// A binary min-heap of small integers, each in it at most once and under a key that may change:
+/// the smallest key in O(1), everything else in O(log n). Allocates only when it is made.
+template <typename Key>
+class IndexedHeap {
+ public:
+  using Index = std::uint16_t;
+
+  /// For the indices below `capacity`, which is less than 65535.
+  explicit IndexedHeap(std::size_t capacity) : places_(capacity, kNowhere) {
+    GP_ASSERT(capacity < kNowhere);
+    nodes_.reserve(capacity);
+  }
+
+  bool empty() const { return nodes_.empty(); }
+  bool contains(Index index) const { return places_[index] != kNowhere; }
+  /// The index with the smallest key; the heap is not empty.
+  Index top() const { return nodes_.front().index; }
+  const Key& top_key() const { return nodes_.front().key; }
+  /// Of an index that the heap contains.
+  const Key& key_of(Index index) const { return nodes_[places_[index]].key; }
+
+  /// Puts `index` in, or gives it another key.
+  void set(Index index, Key key) {
+    if (!contains(index)) {
+      places_[index] = static_cast<std::uint16_t>(nodes_.size());
+      nodes_.push_back({key, index});
+    } else {
+      nodes_[places_[index]].key = key;
+    }
+    sink(rise(places_[index]));
+  }
+
+  /// Nothing happens when it is not in.
+  void erase(Index index) {
+    if (!contains(index)) return;
+    const std::size_t hole = places_[index];
+    swap(hole, nodes_.size() - 1);
+    nodes_.pop_back();
+    places_[index] = kNowhere;
+    if (hole < nodes_.size()) sink(rise(hole));
+  }
+
+ private:
+  static constexpr std::uint16_t kNowhere = std::numeric_limits<std::uint16_t>::max();
+  struct Node {
+    Key key;
+    Index index;
+  };
+
+  void swap(std::size_t a, std::size_t b) {
+    std::swap(nodes_[a], nodes_[b]);
+    places_[nodes_[a].index] = static_cast<std::uint16_t>(a);
+    places_[nodes_[b].index] = static_cast<std::uint16_t>(b);
+  }
+  std::size_t rise(std::size_t at) {
+    while (at > 0 && nodes_[at].key < nodes_[(at - 1) / 2].key) {
+      swap(at, (at - 1) / 2);
+      at = (at - 1) / 2;
+    }
+    return at;
+  }
+  void sink(std::size_t at) {
+    for (;;) {
+      std::size_t least = 2 * at + 1;
+      if (least >= nodes_.size()) return;
+      if (least + 1 < nodes_.size() && nodes_[least + 1].key < nodes_[least].key) ++least;
+      if (!(nodes_[least].key < nodes_[at].key)) return;
+      swap(at, least);
+      at = least;
+    }
+  }
+
+  std::vector<Node> nodes_;
+  std::vector<std::uint16_t> places_;  // in nodes_
+};
+
+}  // namespace gradplane

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/hop/block_receiver.h"
+
+#include <algorithm>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/hop/block_sender.h"
+
+namespace gradplane::hop {
+
+void BlockReceiver::open(BlockRange range) {
+  range_ = range;
+  arrived_.reset(range.size());
+  arrived_count_ = 0;
+  first_gap_word_ = end_word_ = 0;
+  unacked_packets_ = 0;
+  has_echo_ = owes_ack_ = closed_ = false;
+}
+
+bool BlockReceiver::accept(std::uint32_t block) {
+  GP_ASSERT(range_.contains(block) && !closed_);
+  const std::size_t i = block - range_.begin;
+  if (arrived_.test(i)) return false;
+  arrived_.set(i);
+  ++arrived_count_;
+  end_word_ = std::max(end_word_, i / Bitmap::kWordBits + 1);
+  while (first_gap_word_ < end_word_ &&
+         arrived_.word(first_gap_word_) == arrived_.full_word(first_gap_word_)) {
+    ++first_gap_word_;
+  }
+  return true;
+}
+
+bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
+  // The newest sending time that arrived: what proves that earlier ones are missing.
+  if (!has_echo_ || !before_us(packet.timestamp_us, echo_us_)) {
+    echo_us_ = packet.timestamp_us;
+    echo_received_ = now;
+    has_echo_ = true;
+  }
+  ++unacked_packets_;
+  owes_ack_ = true;
+  return unacked_packets_ >= packet.ack_every || packet.duplicate || packet.last || closed_ ||
+         complete();
+}
+
+void BlockReceiver::fill_ack(Ack& out, Instant now) {
+  out.flags = 0;
+  if (complete()) out.flags |= wire::kFlagComplete;
+  if (closed_) out.flags |= wire::kFlagClosed;
+  out.first_word = static_cast<std::uint32_t>(first_gap_word_);
+  out.word_count = end_word_ - first_gap_word_;
+  for (std::size_t k = 0; k < out.word_count; ++k)
+    out.words[k] = arrived_.word(first_gap_word_ + k);
+  out.body = {.echo_us = echo_us_,
+              .ack_delay_us = static_cast<std::uint32_t>(
+                  std::max<std::int64_t>(0, (now - echo_received_).count_ns() / 1000)),
+              .unscheduled_blocks = 0,
+              .total_blocks = 0,
+              .marked_packets = 0};
+  unacked_packets_ = 0;
+  owes_ack_ = false;
+}
+
+}  // namespace gradplane::hop

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/base/bitmap.h"
+#include "dataplane/base/time.h"
+#include "dataplane/model/geometry.h"
+#include "dataplane/wire/packet.h"
+
+namespace gradplane::hop {
+
+/// Packets after which an ack goes at once, and how long one may wait otherwise: with many slow
+/// senders the time decides, and acks at a shorter one would take a share of the link that results
+/// need.
+inline constexpr std::uint32_t kAckEveryPackets = 16;
+inline constexpr Duration kMaxAckDelay = Duration::ms(4);
+
+/// Which blocks of one round have come from one peer, and what to tell that peer about it. LTP's
+/// out-of-order ack: the bitmap itself, from its first gap on; a lost ack is repaired by the next.
+class BlockReceiver {
+ public:
+  explicit BlockReceiver(std::size_t capacity_blocks) : arrived_(capacity_blocks) {}
+
+  void open(BlockRange range);
+
+  /// False for a block that had arrived before.
+  bool accept(std::uint32_t block);
+  /// What the next ack has to say about an arrived packet besides its block.
+  struct Arrival {
+    std::uint32_t timestamp_us = 0;
+    bool duplicate = false;
+    bool last = false;                           // the sender has nothing new to send
+    std::uint32_t ack_every = kAckEveryPackets;  // packets, at most
+  };
+  /// True when an ack should go at once.
+  bool note_packet(const Arrival& packet, Instant now);
+
+  /// No block is accepted any more; an ack that says so is owed.
+  void close() { closed_ = owes_ack_ = true; }
+  bool closed() const { return closed_; }
+
+  bool complete() const { return arrived_count_ == range_.size(); }
+  bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
+  bool owes_ack() const { return owes_ack_; }
+  BlockRange range() const { return range_; }
+  /// Whether anything of the round has come from the peer, used or not.
+  bool has_heard() const { return has_echo_; }
+  std::uint32_t arrived() const { return arrived_count_; }
+  std::uint32_t missing() const { return range_.size() - arrived_count_; }
+
+  struct Ack {
+    std::uint8_t flags = 0;
+    std::uint32_t first_word = 0;
+    std::size_t word_count = 0;
+    wire::AckBody body;
+    std::array<std::uint64_t, wire::kMaxAckWords> words;
+  };
+  /// Writes the ack that is owed and owes none any more.
+  void fill_ack(Ack& out, Instant now);
+
+ private:
+  BlockRange range_;
+  Bitmap arrived_;
+  std::uint32_t arrived_count_ = 0;
+  std::size_t first_gap_word_ = 0;
+  std::size_t end_word_ = 0;  // past the last word with a member
+  std::uint32_t unacked_packets_ = 0;
+  std::uint32_t echo_us_ = 0;
+  Instant echo_received_;
+  bool has_echo_ = false;
+  bool owes_ack_ = false;
+  bool closed_ = false;
+};
+
+}  // namespace gradplane::hop

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/hop/flow.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/congestion/factory.h"
+#include "dataplane/hop/block_receiver.h"
+
+namespace gradplane::hop {
+namespace {
+
+constexpr Duration kInitialProbeTimeout = Duration::ms(20);
+constexpr Duration kMinProbeTimeout = Duration::ms(5);
+static_assert(kMaxAckDelay < kMinProbeTimeout, "an ack that waits is no lost ack");
+static_assert(kMaxAckDelay <= congestion::kAckHolding);
+constexpr Duration kMaxProbeTimeout = Duration::ms(500);
+/// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.
+constexpr Duration kMaxRtt = Duration::seconds(1);
+constexpr Duration kMinReorderWindow = Duration::us(200);
+/// A slow flow may send no more at once than it takes to make good for a nap: what many flows send
+/// when they begin together stands in the peer's queue for as long as all keep to their shares.
+constexpr std::size_t kLeastBurstBlocks = 2;
+constexpr Duration kMeterSpan = Duration::seconds(1);
+/// However slow a controller wants to be.
+constexpr std::uint64_t kLeastBlocksPerSecond = 1;
+
+std::size_t burst_bytes(std::uint64_t rate, std::size_t block_wire_bytes) {
+  const auto by_time = static_cast<std::size_t>(rate / 8 / 1000) *
+                       static_cast<std::size_t>(kPacerBurst.count_ns() / 1000000);
+  return std::max(by_time, kLeastBurstBlocks * block_wire_bytes);
+}
+
+}  // namespace
+
+void RateMeter::on_sent(Instant now, std::size_t bytes) {
+  const Duration elapsed = now - begin_;
+  if (elapsed >= kMeterSpan) {
+    const bool had_a_rest = elapsed >= kMeterSpan * 2;
+    bytes_before_ = had_a_rest ? 0 : bytes_;
+    begin_ = had_a_rest ? now : begin_ + kMeterSpan;
+    bytes_ = 0;
+  }
+  bytes_ += bytes;
+}
+
+std::uint64_t RateMeter::bits_per_second(Instant now) const {
+  const auto bits_in = [&](Instant begin, std::uint64_t bytes) {
+    const Duration over = now - begin - kMeterSpan;  // so much of it is longer ago
+    const double left = 1 - std::max(over, Duration{}).to_seconds() / kMeterSpan.to_seconds();
+    return std::max(left, 0.0) * static_cast<double>(bytes) * 8;
+  };
+  const double bits = bits_in(begin_, bytes_) + bits_in(begin_ - kMeterSpan, bytes_before_);
+  return static_cast<std::uint64_t>(bits / kMeterSpan.to_seconds());
+}
+
+Flow::Flow(Limits limits)
+    : link_(limits.rate_bits_per_second,
+            burst_bytes(limits.rate_bits_per_second, limits.block_wire_bytes)),
+      pacer_(0, 0),
+      block_wire_bytes_(limits.block_wire_bytes),
+      controller_(congestion::make_controller(limits.congestion,
+                                              {.link_bits_per_second = limits.rate_bits_per_second,
+                                               .block_wire_bytes = limits.block_wire_bytes})) {
+  follow_controller(Instant());
+}
+
+void Flow::follow_controller(Instant now) {
+  const congestion::Decision decision = controller_->decide(now);
+  window_ = std::max(1U, static_cast<std::uint32_t>(decision.window_blocks));
+  std::uint64_t pace = decision.pacing_bits_per_second;
+  // Of an idle flow no event makes a pause shorter.
+  if (pace > 0) pace = std::max(pace, kLeastBlocksPerSecond * block_wire_bytes_ * 8);
+  if (pace == controller_pace_) return;
+  controller_pace_ = pace;
+  // Less than a block for each round trip leaves no room for a burst.
+  const bool spaced = decision.window_blocks < 1;
+  pacer_.set_rate(now, pace, spaced ? 0 : burst_bytes(pace, block_wire_bytes_));
+}
+
+Instant Flow::next_send() const {
+  if (!has_room()) return Instant::never();
+  return probe_due_ ? link_.next_send() : std::max(link_.next_send(), pacer_.next_send());
+}
+
+void Flow::on_sent(Instant now, std::size_t wire_bytes, bool retransmission) {
+  const std::uint32_t before = in_flight_++;
+  const bool is_probe = std::exchange(probe_due_, false);
+  ++counts_.sent;
+  counts_.retransmitted += retransmission ? 1 : 0;
+  link_.on_sent(now, wire_bytes);
+  meter_.on_sent(now, wire_bytes);
+  controller_->on_sent(now, static_cast<std::uint32_t>(wire_bytes), before);
+  follow_controller(now);
+  // A probe did not wait for the pace: after an outage its debt would keep a slow one waiting.
+  if (!is_probe) pacer_.on_sent(now, wire_bytes);
+}
+
+void Flow::on_copy_sent(Instant now, std::size_t wire_bytes) {
+  ++counts_.sent;
+  ++counts_.retransmitted;
+  link_.on_sent(now, wire_bytes);
+  meter_.on_sent(now, wire_bytes);
+  controller_->on_sent(now, static_cast<std::uint32_t>(wire_bytes), in_flight_);
+  follow_controller(now);
+  pacer_.on_sent(now, wire_bytes);
+}
+
+void Flow::on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked) {
+  GP_ASSERT(blocks <= in_flight_);
+  controller_->on_ack({.now = now,
+                       .acked_blocks = blocks,
+                       .in_flight_blocks = in_flight_,
+                       .marked_blocks = marked,
+                       .app_limited = delivered_ < app_limited_until_,
+                       .rtt = {},
+                       .smoothed_rtt = smoothed_,
+                       .min_rtt = min_rtt_.value()});
+  in_flight_ -= blocks;
+  delivered_ += blocks;
+  follow_controller(now);
+}
+
+void Flow::on_rtt(Instant now, Duration sample) {
+  const Duration rtt = std::min(sample, kMaxRtt);
+  latest_ = rtt;
+  if (!has_rtt_) {
+    has_rtt_ = true;
+    smoothed_ = rtt;
+    variance_ = rtt / 2;
+  } else {
+    const Duration error = rtt > smoothed_ ? rtt - smoothed_ : smoothed_ - rtt;
+    variance_ = (variance_ * 3 + error) / 4;
+    smoothed_ = (smoothed_ * 7 + rtt) / 8;
+  }
+  min_rtt_.add(rtt, now);
+  controller_->on_ack({.now = now,
+                       .acked_blocks = 0,
+                       .in_flight_blocks = in_flight_,
+                       .rtt = rtt,
+                       .smoothed_rtt = smoothed_,
+                       .min_rtt = min_rtt_.value()});
+  follow_controller(now);
+}
+
+void Flow::on_silence(Instant now) {
+  controller_->on_loss({.now = now,
+                        .why = congestion::LossEvent::Why::kSilence,
+                        .lost_blocks = 0,
+                        .newest_sent = {},
+                        .smoothed_rtt = smoothed_});
+  follow_controller(now);
+}
+
+void Flow::on_lost(Instant now, std::uint32_t blocks, Instant newest_sent) {
+  GP_ASSERT(blocks <= in_flight_);
+  controller_->on_loss({.now = now,
+                        .why = congestion::LossEvent::Why::kGap,
+                        .lost_blocks = blocks,
+                        .newest_sent = newest_sent,
+                        .smoothed_rtt = smoothed_});
+  in_flight_ -= blocks;
+  counts_.suspected_lost += blocks;
+  follow_controller(now);
+}
+
+void Flow::on_tick(Instant now) {
+  if (now < controller_->next_tick()) return;
+  controller_->on_tick(now);
+  follow_controller(now);
+}
+
+void Flow::on_forgotten(std::uint32_t blocks) {
+  GP_ASSERT(blocks <= in_flight_);
+  in_flight_ -= blocks;
+}
+
+Duration Flow::probe_timeout() const {
+  if (!has_rtt_) return kInitialProbeTimeout;
+  return std::clamp(smoothed_ + variance_ * 4 + kMaxAckDelay, kMinProbeTimeout, kMaxProbeTimeout);
+}
+
+Duration Flow::reorder_window() const {
+  return std::max(smoothed_ / 4, kMinReorderWindow);
+}
+
+}  // namespace gradplane::hop

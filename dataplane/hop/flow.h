@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "dataplane/base/time.h"
+#include "dataplane/base/windowed_min.h"
+#include "dataplane/congestion/controller.h"
+#include "dataplane/hop/pacer.h"
+#include "dataplane/model/congestion_settings.h"
+
+namespace gradplane::hop {
+
+/// A path that became longer is known to be after one to two of these.
+inline constexpr Duration kMinRttLifetime = Duration::seconds(10);
+
+/// What was sent in the last second: all of the second that runs, and of the one before the part
+/// that is not over a second ago, as if it had been sent evenly.
+class RateMeter {
+ public:
+  void on_sent(Instant now, std::size_t bytes);
+  std::uint64_t bits_per_second(Instant now) const;
+
+ private:
+  Instant begin_ = Instant::from_ns(INT64_MIN / 4);  // of the second that runs
+  std::uint64_t bytes_ = 0;                          // since begin_
+  std::uint64_t bytes_before_ = 0;                   // in the second before it
+};
+
+/// Timing, loss and what is in flight towards one peer, for all rounds of a job. How much may be,
+/// and how fast it may go, a congestion controller decides; the rate of the peer's link bounds
+/// that.
+class Flow {
+ public:
+  struct Limits {
+    std::uint64_t rate_bits_per_second = 0;  // 0: not paced
+    std::size_t block_wire_bytes = 1500;
+    CongestionSettings congestion = {};
+  };
+  explicit Flow(Limits limits);
+
+  bool may_send(Instant now) const {
+    return has_room() && link_.may_send(now) && (probe_due_ || pacer_.may_send(now));
+  }
+  /// When pacing lets the next block go; Instant::never() while the window is full.
+  Instant next_send() const;
+
+  void on_sent(Instant now, std::size_t wire_bytes, bool retransmission);
+  /// Of a block that is in flight already.
+  void on_copy_sent(Instant now, std::size_t wire_bytes);
+  /// `marked` packets the network has marked, of which the peer tells now; then `blocks` may be 0.
+  void on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked = 0);
+  void on_rtt(Instant now, Duration rtt);
+  /// `newest_sent`: when the last of them was.
+  void on_lost(Instant now, std::uint32_t blocks, Instant newest_sent);
+  /// Whether an echo is later than all before: then it measures a round trip, whatever it acks.
+  bool is_newer_echo(std::uint32_t echo_us) const {
+    return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;
+  }
+  void note_echo(std::uint32_t echo_us) { newest_echo_us_ = echo_us; }
+  /// Blocks that are no longer waited for, without a word from the peer about the network.
+  void on_forgotten(std::uint32_t blocks);
+
+  /// The next block is a probe: it goes whatever the controller says. A window full of blocks that
+  /// a dead link swallowed would else keep the link from being seen to live again.
+  void on_probe() { probe_due_ = true; }
+  bool has_probe_due() const { return probe_due_; }
+
+  /// A peer has not answered several probes in a row.
+  void on_silence(Instant now);
+
+  /// Nothing waits to be sent although there is room.
+  void note_app_limited() { app_limited_until_ = delivered_ + in_flight_; }
+  /// How much of the job's iteration this peer has: 0 to 1.
+  void on_phase(double ratio) { controller_->on_phase({.ratio = ratio}); }
+  /// For the controller's timers; call it now and then while blocks are in flight.
+  void on_tick(Instant now);
+
+  /// How long to wait for an ack before probing (RFC 6298 with a floor for ack delay and
+  /// scheduling).
+  Duration probe_timeout() const;
+  /// A later packet must have been sent this much later before an earlier one counts as lost.
+  Duration reorder_window() const;
+
+  struct Counts {
+    std::uint64_t sent = 0;  // blocks, with retransmissions
+    std::uint64_t retransmitted = 0;
+    std::uint64_t suspected_lost = 0;
+  };
+  const Counts& counts() const { return counts_; }
+  /// Whether more than a thousandth of all blocks were lost so far.
+  bool is_lossy() const { return counts_.suspected_lost * 1000 > counts_.sent; }
+  /// In blocks, at least 1: a smaller window of the controller is a pace.
+  std::uint32_t window() const { return window_; }
+  bool window_is_full() const { return !has_room(); }
+  /// Whether the share of the peer's link is used up for now.
+  bool link_is_busy(Instant now) const { return !link_.may_send(now); }
+  /// With all overhead of the wire.
+  std::uint64_t rate_bits_per_second(Instant now) const { return meter_.bits_per_second(now); }
+  const congestion::Controller& controller() const { return *controller_; }
+  std::uint32_t in_flight() const { return in_flight_; }
+  Duration latest_rtt() const { return latest_; }
+  Duration smoothed_rtt() const { return smoothed_; }
+  Duration min_rtt() const { return min_rtt_.value(); }
+
+ private:
+  void follow_controller(Instant now);
+  bool has_room() const { return probe_due_ || in_flight_ < window_; }
+
+  Pacer link_;   // what the peer's link bears
+  Pacer pacer_;  // what the controller asks for
+  RateMeter meter_;
+  std::size_t block_wire_bytes_;
+  std::unique_ptr<congestion::Controller> controller_;
+  std::uint32_t window_ = 1;           // blocks
+  std::uint64_t controller_pace_ = 0;  // bits per second
+  std::uint32_t in_flight_ = 0;
+  std::uint64_t delivered_ = 0;          // blocks
+  std::uint64_t app_limited_until_ = 0;  // of delivered_
+  bool probe_due_ = false;
+  std::uint32_t newest_echo_us_ = 0;
+  bool has_rtt_ = false;
+  Duration latest_;
+  Duration smoothed_;
+  Duration variance_;
+  WindowedMin min_rtt_{kMinRttLifetime};
+  Counts counts_;
+};
+
+}  // namespace gradplane::hop

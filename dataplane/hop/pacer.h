@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/base/time.h"
+
+namespace gradplane::hop {
+
+/// What a paced flow may send at once after a pause.
+inline constexpr Duration kPacerBurst = Duration::ms(1);
+
+/// A token bucket. Tokens pile up to `burst_bytes`, so that a poll loop that naps still fills its
+/// rate.
+class Pacer {
+ public:
+  /// `rate_bits_per_second` 0 means: never wait.
+  Pacer(std::uint64_t rate_bits_per_second, std::size_t burst_bytes);
+
+  bool may_send(Instant now) const { return rate_ == 0 || free_at_ <= now; }
+  /// When may_send() becomes true; not later than now when it is.
+  Instant next_send() const { return free_at_; }
+  void on_sent(Instant now, std::size_t bytes);
+  /// Another rate from now on, taken as it is. What is left of a wait becomes as much shorter or
+  /// longer.
+  void set_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst_bytes);
+
+ private:
+  std::uint64_t rate_;  // bits per second
+  Duration burst_;
+  Instant free_at_ = Instant::from_ns(INT64_MIN / 4);
+};
+
+}  // namespace gradplane::hop

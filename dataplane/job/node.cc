@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/job/node.h"
+
+#include <algorithm>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/job/job_config.h"
+
+namespace gradplane::job {
+namespace {
+
+constexpr std::size_t kMinLinkBurstBytes = 16 * (kDefaultBlockBytes + kWireOverheadBytes);
+/// A loop that naps this long still fills its link.
+constexpr std::uint64_t kLinkBurstPerSecond = 2000;  // 0.5 ms
+
+/// What a shallow switch has for a port that many send to.
+constexpr std::size_t kAssumedBufferBytes = 128 << 10;
+
+std::size_t link_burst_bytes(std::uint64_t bits_per_second) {
+  return std::max<std::size_t>(kMinLinkBurstBytes, bits_per_second / 8 / kLinkBurstPerSecond);
+}
+
+}  // namespace
+
+Node::Node(std::uint16_t self, Link link, const GrantSettings& grants)
+    : self_(self),
+      link_(link.bits_per_second, link_burst_bytes(link.bits_per_second)),
+      grants_({.link_bits_per_second = link.bits_per_second,
+               .buffer_bytes = link.buffer_bytes > 0 ? link.buffer_bytes : kAssumedBufferBytes,
+               .block_wire_bytes = link.block_bytes + kWireOverheadBytes,
+               .standing_unscheduled = true,
+               .max_sources = kMaxGrantSources,
+               .max_jobs = kMaxJobs}),
+      grant_sources_(kMaxGrantSources) {
+  grants_.set_policy(grants.policy);
+  grants_.set_mltcp(grants.mltcp.slope, grants.mltcp.intercept);
+}
+
+bool Node::add(Job* job) {
+  if (job_count_ == jobs_.size()) return false;
+  for (const Job* other : jobs()) {
+    if (other->config().job == job->config().job) return false;
+  }
+  if (job->config().grants && !grant_to_peers_of(job)) return false;
+  jobs_[job_count_++] = job;
+  return true;
+}
+
+bool Node::grant_to_peers_of(Job* job) {
+  const auto free = std::find(grant_index_taken_.begin(), grant_index_taken_.end(), false);
+  if (!job->join(grants_, static_cast<std::uint16_t>(free - grant_index_taken_.begin()))) {
+    return false;
+  }
+  *free = true;  // there are as many as jobs
+  grants_.set_job_weight(job->grant_index(), job->config().weight);
+  for (std::size_t p = 0; p < job->sources().size(); ++p) {
+    grant_sources_[job->sources()[p]] = {job, static_cast<std::uint16_t>(p)};
+  }
+  return true;
+}
+
+void Node::remove(Job* job) {
+  const auto end = jobs_.begin() + static_cast<std::ptrdiff_t>(job_count_);
+  const auto at = std::find(jobs_.begin(), end, job);
+  if (at == end) return;
+  if (job->config().grants) {
+    grant_index_taken_[job->grant_index()] = false;
+    job->leave();
+  }
+  *at = jobs_[--job_count_];
+  jobs_[job_count_] = nullptr;
+}
+
+std::optional<wire::Packet> Node::handle(std::uint16_t node, std::span<const std::byte> datagram,
+                                         bool congestion_experienced, Instant now) {
+  wire::ParseError error;
+  const std::optional<wire::Packet> packet = wire::parse(datagram, error);
+  if (!packet) {
+    counters_.drop(Drop::kMalformed);
+    return std::nullopt;
+  }
+  if (packet->header.sender != node || node == self_) {
+    counters_.drop(Drop::kUnknownNode);
+    return std::nullopt;
+  }
+  const bool is_data = packet->header.type == wire::PacketType::kPush ||
+                       packet->header.type == wire::PacketType::kResult;
+  if (!is_data) grants_.on_other(datagram.size() - wire::kHeaderBytes + kWireOverheadBytes, now);
+  if (packet->header.type == wire::PacketType::kControl) return packet;
+  for (Job* job : jobs()) {
+    if (job->config().job != packet->header.job) continue;
+    job->handle(*packet, datagram, congestion_experienced, now);
+    return std::nullopt;
+  }
+  counters_.drop(Drop::kUnknownJob);
+  return std::nullopt;
+}
+
+std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Instant now) {
+  for (Job* job : jobs()) {
+    const auto ack = job->poll_ack(out, now);
+    if (!ack) continue;
+    // An ack never waits, but what it takes from the link blocks may not take again.
+    link_.on_sent(now, ack->length_bytes - wire::kHeaderBytes + kWireOverheadBytes);
+    return Outgoing{ack->node, ack->length_bytes};
+  }
+  if (const auto grant = next_grant(out, now)) return grant;
+  if (!link_.may_send(now)) return std::nullopt;
+  for (std::size_t i = 0; i < job_count_; ++i) {
+    const std::size_t at = (next_job_ + i) % job_count_;
+    const auto block = jobs_[at]->poll_data(out, now);
+    if (!block) continue;
+    next_job_ = (at + 1) % job_count_;
+    link_.on_sent(now, block->length_bytes - wire::kHeaderBytes + kWireOverheadBytes);
+    return Outgoing{block->node, block->length_bytes, true};
+  }
+  return std::nullopt;
+}
+
+std::optional<Node::Outgoing> Node::next_grant(std::span<std::byte> out, Instant now) {
+  const auto grant = grants_.next_grant(now);
+  if (!grant) return std::nullopt;
+  const GrantSource& source = grant_sources_[grant->source];
+  const auto sent = source.job->write_grant(source.peer, out, now);
+  link_.on_sent(now, sent.length_bytes - wire::kHeaderBytes + kWireOverheadBytes);
+  return Outgoing{sent.node, sent.length_bytes};
+}
+
+bool Node::sum_local(std::size_t max_blocks) {
+  bool more = false;
+  for (Job* job : jobs()) more = job->sum_local(max_blocks) || more;
+  return more;
+}
+
+void Node::tick(Instant now) {
+  for (Job* job : jobs()) job->tick(now);
+}
+
+Instant Node::next_deadline(Instant now) const {
+  Instant deadline = grants_.next_time(now);
+  for (const Job* job : jobs()) {
+    deadline = std::min(deadline, job->next_timer());
+    deadline = std::min(deadline, std::max(job->next_data(), link_.next_send()));
+  }
+  return deadline;
+}
+
+}  // namespace gradplane::job

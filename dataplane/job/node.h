@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dataplane/grants/grant_scheduler.h"
+#include "dataplane/job/counters.h"
+#include "dataplane/job/job.h"
+
+namespace gradplane::job {
+
+/// All jobs at one node, and the node's own link, in both directions: it paces what this node sends
+/// and grants what others send to it. Pure, like Job; does not own the jobs.
+class Node {
+ public:
+  struct Link {
+    std::uint64_t bits_per_second = 0;  // 0: not paced
+    std::size_t buffer_bytes = 0;       // of the port that leads to this node; 0: not known
+    std::size_t block_bytes = kDefaultBlockBytes;  // payload of the full blocks that come over it
+  };
+  Node(std::uint16_t self, Link link, const GrantSettings& grants = {});
+
+  /// False when a table is full or the job's id is there already.
+  [[nodiscard]] bool add(Job* job);
+  void remove(Job* job);
+  std::span<Job* const> jobs() const { return {jobs_.data(), job_count_}; }
+
+  /// A datagram from `node` (by its address). Control packets are given back to the caller, unread.
+  std::optional<wire::Packet> handle(std::uint16_t node, std::span<const std::byte> datagram,
+                                     bool congestion_experienced, Instant now);
+
+  /// The next packet to send: acks first, then grants, then blocks of the jobs in turn.
+  struct Outgoing {
+    std::uint16_t node = 0;
+    std::uint32_t length_bytes = 0;
+    bool data = false;
+  };
+  std::optional<Outgoing> poll_transmit(std::span<std::byte> out, Instant now);
+
+  bool sum_local(std::size_t max_blocks);
+  void tick(Instant now);
+  /// When to call tick() or poll_transmit() again, if no packet comes before; in the past: at once.
+  Instant next_deadline(Instant now) const;
+
+  const grants::GrantScheduler& grants() const { return grants_; }
+  /// The device drops what comes, because it comes faster than it is taken.
+  void on_ring_pressure(Instant now) { grants_.on_ring_pressure(now); }
+
+  /// Drops that belong to no job.
+  const Counters& counters() const { return counters_; }
+  Counters& counters() { return counters_; }
+
+ private:
+  bool grant_to_peers_of(Job* job);
+  std::optional<Outgoing> next_grant(std::span<std::byte> out, Instant now);
+
+  std::uint16_t self_;
+  hop::Pacer link_;
+  grants::GrantScheduler grants_;
+  struct GrantSource {
+    Job* job = nullptr;
+    std::uint16_t peer = 0;
+  };
+  std::vector<GrantSource> grant_sources_;  // by source
+  std::array<bool, kMaxJobs> grant_index_taken_{};
+  std::array<Job*, kMaxJobs> jobs_{};
+  std::size_t job_count_ = 0;
+  std::size_t next_job_ = 0;
+  Counters counters_;
+};
+
+}  // namespace gradplane::job
