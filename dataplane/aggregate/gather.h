@@ -46,8 +46,8 @@ struct SourceReport {
 };
 
 /// The gathering of one bucket in one tree at its root: what has come from which source, and
-/// whether the round may close (LTP's Early Close with PLOT's bound for each tensor; protocol.md,
-/// section 3). One round at a time. Bytes and sums are not its business.
+/// whether the round may close (LTP's Early Close with PLOT's bound for each tensor;
+/// docs/protocol.md, section 3). One round at a time. Bytes and sums are not its business.
 ///
 /// A block costs the same however many tensors and sources there are, and the beginning and the end
 /// of a round cost a step for each block and each source: a bucket's table is chosen by a tenant,

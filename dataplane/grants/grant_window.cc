@@ -7,7 +7,7 @@
 namespace gradplane::grants {
 namespace {
 
-/// A little under the link, so that no queue stands (UET's RCCC; protocol.md, section 6).
+/// A little under the link, so that no queue stands (UET's RCCC; docs/protocol.md, section 6).
 constexpr double kPace = 0.99;
 /// The window covers the loop as it is and half of it again.
 constexpr double kLoops = 1.5;

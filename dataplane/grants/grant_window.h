@@ -77,7 +77,7 @@ class LoopTime {
 /// How much credit may be outstanding over a downlink, and how fast it may be given.
 ///
 /// The window is W = min(1.5 C RTTc, B + C RTT0): what covers the loop as it is, and what the
-/// buffer before the downlink can hold of it (protocol.md, section 6). The pace is 0.99 of the
+/// buffer before the downlink can hold of it (docs/protocol.md, section 6). The pace is 0.99 of the
 /// link, and less while marks or heavy losses say that the narrow place is elsewhere: at most one
 /// step per round trip down, and back in steps that grow. What losses took comes back a step for
 /// each verdict on losses, so that the pace stays near what the narrow place bears.

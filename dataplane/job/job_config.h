@@ -16,7 +16,7 @@
 namespace gradplane::job {
 
 /// What a packet costs on the link besides its payload: Ethernet with preamble and gap, IPv4, UDP,
-/// and our header (protocol.md, section 9).
+/// and our header (docs/protocol.md, section 9).
 inline constexpr std::size_t kWireOverheadBytes = 66 + wire::kHeaderBytes;
 
 /// Another node, as this job sees it. A peer's index in JobConfig::peers is its name inside the

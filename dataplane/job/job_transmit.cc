@@ -159,7 +159,7 @@ std::optional<Job::Outgoing> Job::poll_data(std::span<std::byte> out, Instant no
   return std::nullopt;
 }
 
-/// send = min(grant, window), and a probe goes whatever they say (protocol.md, section 6).
+/// send = min(grant, window), and a probe goes whatever they say (docs/protocol.md, section 6).
 Instant Job::next_send_to(std::uint16_t peer) const {
   const hop::Flow& flow = flows_[peer];
   if (!config_.grants || flow.has_probe_due()) return flow.next_send();

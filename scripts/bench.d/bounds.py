@@ -21,7 +21,7 @@ def block_bytes(mtu=MTU_BYTES):
 
 
 def wire_bytes(message_bytes, mtu=MTU_BYTES):
-    """W of protocol.md, section 9: what `message_bytes` take on a wire, in whole packets."""
+    """W of docs/protocol.md, section 9: what `message_bytes` take on a wire, in whole packets."""
     payload = block_bytes(mtu)
     packets = math.ceil(message_bytes / payload)
     return packets * (payload + HEADER_BYTES + ETHERNET_IP_UDP_BYTES)

@@ -15,8 +15,8 @@
 
 namespace {
 
-/// One all-reduce after another on one kind of network, against the bound of protocol.md,
-/// section 9.
+/// One all-reduce after another on one kind of network, against its bound (docs/protocol.md,
+/// section 9).
 struct Timing {
   std::string plan = "sharded";
   std::uint16_t hosts = 8;

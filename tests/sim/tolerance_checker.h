@@ -20,8 +20,8 @@
 namespace gradplane::sim {
 
 /// Reads out of every sum of a bucket whose contributions it holds, and holds that against the
-/// invariants of protocol.md, section 1: I2 (a result is the sum over exactly the ranks that it
-/// names), I3 (a round that lacks something says why), I4 (bounds), I5 (what did not enter comes
+/// invariants of docs/protocol.md, section 1: I2 (a result is the sum over exactly the ranks that
+/// it names), I3 (a round that lacks something says why), I4 (bounds), I5 (what did not enter comes
 /// later). One for all ranks of a run; I1 is the simulation's own.
 class ToleranceChecker {
  public:
