@@ -5,6 +5,8 @@
 Several files of one benchmark become one set of tables. Where two have the same contestant in the
 same case, that of the later file counts, which is said. So is it when the rows of a case are of
 different files: they were not measured in the same minutes.
+
+`--summary FOLDER --samples WHERE` writes what the repository keeps of each file: see summary.py.
 """
 
 import argparse
@@ -18,6 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "scripts/lib")]
 import report  # noqa: E402
 import shown  # noqa: E402
+import summary  # noqa: E402
 
 MAX_FILE_BYTES = 256 << 20
 
@@ -32,7 +35,14 @@ def parse_arguments(words):
     parser.add_argument("--overview", action="store_true",
                         help="one table: a row a case, a column a contestant")  # fmt: skip
     parser.add_argument("--plots", type=pathlib.Path, metavar="FOLDER", help="draw plots here")
-    return parser.parse_args(words)
+    parser.add_argument("--summary", type=pathlib.Path, metavar="FOLDER",
+                        help="write a file of the same name without samples here")  # fmt: skip
+    parser.add_argument("--samples", metavar="WHERE",
+                        help="what the summary says of where the samples are")  # fmt: skip
+    options = parser.parse_args(words)
+    if bool(options.summary) != bool(options.samples):
+        parser.error("--summary and --samples need each other: say where the samples stay")
+    return options
 
 
 def load(path):
@@ -46,6 +56,9 @@ def load(path):
     if not isinstance(document, dict) or document.get("benchmark") not in shown.NAMES:
         known = ", ".join(shown.NAMES)
         raise SavedError(f"{path}: its `benchmark` is none of {known}")
+    if "summary" in document:
+        where = document.get("samples")
+        raise SavedError(f"{path}: it is a summary without samples; those are in: {where}")
     entries = document.get("cases")
     if not isinstance(entries, list) or not entries:
         raise SavedError(f"{path}: it has no `cases`")
@@ -106,6 +119,16 @@ def notes(documents, merged, label):
     return "\n".join(lines) + "\n"
 
 
+def summarise(options, documents, benchmark):
+    """The files made: a summary of each document."""
+    made = []
+    for path, document in documents.items():
+        entries = [benchmark.restate(entry) for entry in document["cases"]]
+        made.append(summary.write(options.summary, path, document, entries, benchmark.label,
+                                  options.samples))  # fmt: skip
+    return made
+
+
 def main(words):
     options = parse_arguments(words)
     documents = load_all(options.files)
@@ -118,12 +141,13 @@ def main(words):
         text = benchmark.overview(entries) if options.overview else benchmark.tables(entries)
         said = notes(documents, merged, benchmark.label)
         made = benchmark.draw(entries, options.plots) if options.plots else []
+        made += summarise(options, documents, benchmark) if options.summary else []
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise SavedError(f"a file lacks a field, or has something else in it: {error!r}") from error
     print(text)
     print(said, end="")
     for path in made:
-        print(f"plot: {path}", file=sys.stderr)
+        print(f"made: {path}", file=sys.stderr)
     return 0
 
 

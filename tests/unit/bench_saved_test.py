@@ -126,6 +126,40 @@ class Report(unittest.TestCase):
         self.assertIn("`scripts/bench accuracy --repeats 3`", text)
         self.assertIn("no overview", self.refused("--overview", path))
 
+    def test_a_summary_has_the_numbers_of_each_row_and_no_samples(self):
+        thrown_out = {"contestant": "c", "case": CLEAN, "bound_s": 0.1, "runs": 1,
+                      "correct": False, "failure": "a sum was wrong\nat 7"}  # fmt: skip
+        long = entry("a", CLEAN, 1.23456, samples_s=[0.1] * 5, cpu_bound=True)
+        path = self.file("one", [long, entry("b", LOSSY, 3), thrown_out], repeats=7)
+        self.shown(path, "--summary", str(self.folder / "kept"), "--samples", "the shelf")
+        kept = (self.folder / "kept/one.json").read_text()
+        self.assertNotIn("samples_s", kept)
+        found = json.loads(kept)
+        self.assertEqual((found["benchmark"], found["commit"], found["settings"]["repeats"]),
+                         ("allreduce", "one", 7))  # fmt: skip
+        self.assertEqual([case["case"] for case in found["summary"]],
+                         [cases.label(CLEAN), cases.label(LOSSY)])  # fmt: skip
+        first, second = found["summary"][0]["rows"]
+        self.assertEqual((first["runs"], first["median_s"], first["p99_s"], first["over_bound"]),
+                         (5, 0.1235, 0.2469, 1.235))  # fmt: skip
+        self.assertTrue(first["cpu_bound"])
+        self.assertEqual(second, {"contestant": "c", "failure": "a sum was wrong"})
+        self.assertNotIn("cpu_bound", found["summary"][1]["rows"][0])
+        self.assertEqual(found["summary"][0]["bound_s"], 0.1)
+
+    def test_a_summary_neither_replaces_its_samples_nor_passes_for_them(self):
+        path = self.file("one", [entry("a", CLEAN, 1)])
+        refused = self.refused(path, "--summary", str(self.folder), "--samples", "the shelf")
+        self.assertIn("overwritten by its own summary", refused)
+        self.shown(path, "--summary", str(self.folder / "kept"), "--samples", "the shelf")
+        self.assertIn("those are in: the shelf", self.refused(str(self.folder / "kept/one.json")))
+
+    def test_every_measurement_in_the_repository_is_a_summary(self):
+        paths = sorted((ROOT / "docs/performance").glob("*.json"))
+        self.assertTrue(paths)
+        for path in paths:
+            self.assertIn("without samples", self.refused(str(path)), path)
+
     def test_what_is_no_result_is_refused_by_name(self):
         good = self.file("good", [entry("a", CLEAN, 1)])
         other = self.file("other", [training("a", [4.0])], benchmark="train")
