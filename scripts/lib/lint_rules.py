@@ -148,21 +148,45 @@ def scripts_parse(root, names):
     return findings
 
 
-_LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
+_LINK = re.compile(r"\[[^\]\n]*\]\(([^)\s]+)\)")
+_HEADING = re.compile(r"^#+ +(.+?) *$")
+_CITED_PAGE = re.compile(r"(?<![\w/.-])docs/[\w./-]+\.md(?:#[\w-]+)?")
+
+
+def _anchors(text):
+    """The fragments that the headings of a page have, as GitHub makes them."""
+    found = set()
+    for line in text.split("\n"):
+        match = _HEADING.match(line)
+        if match:
+            words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", match[1]).lower()
+            found.add(re.sub(r"[^\w\- ]", "", words).replace(" ", "-"))
+    return found
+
+
+def _leads_somewhere(root, name, target):
+    """Whether `target`, seen from the file `name`, is a file, and its fragment a heading of it."""
+    path, _, fragment = target.partition("#")
+    page = (root / name).parent / path if path else root / name
+    if not page.exists():
+        return False
+    return not fragment or page.suffix != ".md" or fragment in _anchors(page.read_text())
 
 
 def links_lead_somewhere(root, names):
-    """Relative links of our prose name files that are there."""
+    """Relative links of our prose name files and headings that are there; so does every page of
+    docs/ that any other file cites."""
     findings = []
     for name in names:
-        if not name.endswith(".md"):
+        prose = name.endswith(".md")
+        if not (prose or _language(root, name)):
             continue
         for number, line in enumerate(read(root, name).split("\n"), start=1):
-            for target in _LINK.findall(line):
-                path = target.split("#")[0]
-                if re.match(r"[a-z]+:", target) or not path:
-                    continue
-                if not ((root / name).parent / path).exists():
+            targets = [(target, name) for target in _LINK.findall(line)] if prose else [
+                (target, "README.md") for target in _CITED_PAGE.findall(line)]  # fmt: skip
+            for target, seen_from in targets:
+                outside = re.match(r"[a-z]+:", target)
+                if not outside and not _leads_somewhere(root, seen_from, target):
                     findings.append(Finding(name, number, f"the link to {target} leads nowhere"))
     return findings
 
@@ -201,6 +225,7 @@ _HEAD = f"// {LICENCE}\n// {COPYRIGHT}\n"
 _HASH = f"# {LICENCE}\n# {COPYRIGHT}\n"
 _LONG = "int f(int a) {\n" + "  a += 1;\n" * 69 + "  return a;\n}\n"
 _METHOD = "struct S {\n  S() : a_{1}, b_(2) {\n" + "    a_ += 1;\n" * 70 + "  }\n};\n"
+_PAGE = "docs/" "a.md"
 
 PLANTED = {
     "format": (("dataplane/base/a.h", f"{_HEAD}#pragma once\nint  f( );\n", "clang-format"),),
@@ -226,7 +251,7 @@ PLANTED = {
     "banned": (
         ("dataplane/base/a.cc", _HEAD + "// TO" "DO: later\n", "make an issue"),
         ("dataplane/base/a.cc", _HEAD + "#if " "0\n#endif\n", "dead code"),
-        ("docs/a.md", "See /wo" "rk/main/README.md\n", "one machine"),
+        (_PAGE, "See /wo" "rk/main/README.md\n", "one machine"),
         ("tests/unit/a.cc", _HEAD + "std::this_thread::sle" "ep_for(1ms);\n", "no sleep"),
     ),
     "scripts": (
@@ -234,7 +259,12 @@ PLANTED = {
         ("scripts/a.py", _HASH + "def f(:\n", "Python"),
         ("scripts/a", "#!/bin/bash\n" + _HASH, "not executable"),
     ),
-    "links": (("docs/a.md", "See [that](nowhere.md#part).\n", "leads nowhere"),),
+    "links": (
+        (_PAGE, "See [that](nowhere.md#part).\n", "leads nowhere"),
+        (_PAGE, "# One part\n[that](a.md#one-part) [this](#two)\n", "#two leads nowhere"),
+        (_PAGE, "![a plot](nowhere.svg)\n", "leads nowhere"),
+        ("dataplane/base/a.h", f"{_HEAD}// docs/no" "where.md, section 1\n", "leads nowhere"),
+    ),
     "layers": (
         ("dataplane/core/a.h", f'{_HEAD}#pragma once\n#include "control/cli/b.h"\n', "may not"),
     ),
