@@ -23,16 +23,17 @@
 /// What goes into a SessionManager at its construction, and what comes out of it.
 namespace gradplane::session {
 
-/// The caller's name for an attached rank: the connection that it came on.
+/// Identifies an attached rank. The caller chooses it: it is the number of the rank's connection.
 using RankHandle = std::uint64_t;
-/// Authenticates a job's data packets in one epoch. Not the job's key itself: made from it, the
-/// epoch and the cluster's key, so that a key seen on the network opens nothing, and packets of two
-/// epochs never pass for each other.
+/// The key that authenticates the data packets of a job in one epoch. It is derived from the job's
+/// key, the epoch and the cluster's key. So a packet key does not reveal the job's key, and a
+/// packet of one epoch is never valid in another.
 using PacketKey = std::array<std::byte, 16>;
 PacketKey packet_key_of(const ClusterKey& cluster, const protocol::JobKey& job,
                         std::uint32_t epoch);
 
-/// What a planner is asked. Members are those with ranks, by node id; it may add aggregators.
+/// The input of a planner. `members` are the nodes with ranks, in the order of their ids. The
+/// planner may add nodes without ranks as aggregators.
 struct PlanInput {
   std::uint32_t epoch = 0;
   std::uint32_t activation_round = 0;
@@ -87,7 +88,8 @@ struct SendDatagram {
   api::NodeId node = api::kNoNode;
   std::vector<std::byte> bytes;
 };
-/// Let the engine take up this job. Should it fail, say so with on_job_error().
+/// Asks the engine to install this job. If the engine cannot, the caller reports it with
+/// on_job_error().
 struct InstallJob {
   std::uint32_t job_id = 0;
   std::uint32_t epoch = 0;
@@ -102,15 +104,16 @@ struct RemoveJob {
   std::uint32_t job_id = 0;
   std::uint32_t epoch = 0;
 };
-/// From now on rounds of this bucket may miss what its table allows. Comes once for each bucket of
-/// an installed job.
+/// Sets the bounds of a bucket: from now on its rounds may miss what the table allows. It comes
+/// once for each bucket of an installed job.
 struct InstallBounds {
   std::uint32_t job_id = 0;
   std::uint32_t epoch = 0;
   api::BucketBounds table;
   float learn_budget = 0;  // share of all elements that the learned bounds of the job may add up to
 };
-/// Tell a rank. After JobFailed the handle is forgotten here, and may attach again.
+/// Sends a notice to a rank. After JobFailed the session has forgotten the handle, and the rank may
+/// attach again.
 using RankNotice = std::variant<protocol::Waiting, protocol::Ready, protocol::JobFailed>;
 struct NotifyRank {
   RankHandle handle = 0;

@@ -16,8 +16,8 @@
 #include "dataplane/base/time.h"
 #include "dataplane/model/quotas.h"
 
-/// Which jobs and ranks get room: how much one user may hold, for how long a job may wait for its
-/// ranks, and who makes room when all slots are taken. Pure.
+/// Decides which jobs and ranks are admitted: how much one user may hold, how long a job may wait
+/// for its ranks, and which job gives way when all slots are taken. Pure.
 namespace gradplane::session {
 
 /// A user as the kernel of the rank's node numbers it.
@@ -25,11 +25,12 @@ inline constexpr std::uint32_t kRootUser = 0;
 /// Of a job that no rank of this node opened. The kernel gives this number to nobody.
 inline constexpr std::uint32_t kNoUser = UINT32_MAX;
 
-/// A node keeps jobs that wait beside those that have slots: as many as there are slots again, so
-/// that the coordinator can choose who gives way.
+/// A node keeps as many waiting jobs as there are slots, in addition to the jobs that have slots.
+/// So the coordinator can choose which job gives way.
 inline constexpr std::size_t kMaxJobsOfNode = 2 * kMaxJobs;
 
-/// Why a rank or a job got no room, or lost it. One counter for each; whoever decides counts.
+/// The reason why a rank or a job was refused or displaced. Each has one counter, which the node
+/// that decides increments.
 enum class Refusal : std::uint8_t {
   kUserJobs,       // quotas.jobs
   kUserRanks,      // quotas.ranks
@@ -69,12 +70,17 @@ struct Newcomer {
   bool complete = false;  // all of its ranks have come: it will not wait
 };
 
-/// Of the jobs that wait and may be displaced, the oldest of the user with the most that wait: it
-/// leaves its slot to the newcomer. A newcomer that is complete displaces jobs of its own user, and
-/// those of users who hold more slots than its own user does, running ones too. One that will wait
-/// displaces only what leaves the other user with at least as many waiting jobs as it will have
-/// itself. So no displacement takes users further from equal numbers, and two jobs that wait never
-/// displace each other in turns. Nothing: all may stay.
+/// Chooses the waiting job that leaves its slot to the newcomer, or nothing when all jobs may stay.
+/// Running jobs always stay. Among the jobs that may be displaced, it is the oldest one of the user
+/// with the most waiting jobs. These jobs may be displaced:
+///
+/// - By a newcomer that is complete: waiting jobs of its own user, and of users who hold more slots
+///   than its own user, counting running jobs too.
+/// - By a newcomer that will wait: a waiting job of a user who then still has at least as many
+///   waiting jobs as the newcomer's user will have.
+///
+/// So no displacement makes the numbers of two users more unequal, and two waiting jobs never
+/// displace each other in turns.
 std::optional<protocol::JobKey> who_gives_way(const std::vector<Slot>& slots,
                                               const Newcomer& newcomer);
 

@@ -12,8 +12,8 @@
 #include "dataplane/api/bounds.h"
 #include "dataplane/base/result.h"
 
-/// Tables of buckets on their way between a rank, its daemon, the coordinator and the members: cut
-/// into parts that fit a message, and put together again.
+/// Carries the tables of buckets between a rank, its daemon, the coordinator and the members: cuts
+/// a table into parts that fit a message, and puts the parts together again.
 namespace gradplane::session {
 
 /// Tensors of all buckets of one job. Buckets that are more stay exact.
@@ -41,12 +41,12 @@ std::vector<std::vector<std::byte>> encode_table(const api::BucketBounds& table)
 /// Every field is checked: nothing that make_bucket() would not take gets through.
 Result<TablePart> decode_table_part(std::span<const std::byte> bytes);
 
-/// Puts the tables of one job together from parts that come in order. Takes each bucket once, and
-/// no more than kMaxTensorsPerJob. One thread.
+/// Assembles the tables of one job from parts that come in order. It accepts each bucket once, and
+/// at most kMaxTensorsPerJob tensors in all. One thread.
 class TableCollector {
  public:
-  /// The table, when this was its last part and the job may have it. An Error: no honest sender
-  /// sends that; the table that it belongs to is given up.
+  /// Returns the table when this was its last part and the job may have it. Returns an error for a
+  /// part that no correct sender sends; then it gives up the table to which the part belongs.
   Result<std::optional<api::BucketBounds>> add(TablePart part);
   /// Tables that would have been more than a job may have.
   std::size_t left_out() const { return left_out_; }

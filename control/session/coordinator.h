@@ -19,17 +19,17 @@
 
 namespace gradplane::session {
 
-/// Collects the ranks of every job of the cluster, has a plan made, and puts it in force on all
-/// members or on none. Pure; everything it wants done goes to the outbox.
+/// Collects the ranks of every job of the cluster, asks the planner for a plan, and puts this plan
+/// in force on all members or on none. Pure; the outbox gets every message and action.
 ///
-///   waiting  -> prepared   all ranks are here: Prepare to every member
-///   prepared -> ready      every member has answered: Commit
+///   waiting  -> prepared   all ranks are here: Prepare goes to every member
+///   prepared -> ready      every member has answered: Commit goes to every member
 ///   any      -> gone       a rank or node is lost, a member says Failed, an answer is overdue, or
 ///                          every rank has left
 ///
-/// Of a job that is ready it collects the tables of the buckets, and hands them out with bounds.
+/// The coordinator also collects the bucket tables of a ready job and distributes them with bounds.
 ///
-/// Here kPrepared means: Prepare is sent, not every answer is in.
+/// kPrepared means here that Prepare was sent, and not yet that every answer is in.
 class Coordinator {
  public:
   Coordinator(const SessionConfig& config, Outbox& outbox);

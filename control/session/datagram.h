@@ -14,15 +14,16 @@
 
 /// The body of a control datagram between two daemons, in network order:
 ///
-///   0  tag u64                  SipHash-2-4 of all that follows, under the cluster key
-///   8  version u8, flags u8
-///   10 source u16, destination u16             node ids
-///   14 source incarnation u64                  who speaks
-///   22 destination incarnation u64             to whom it speaks; 0: not known yet
-///   30 timestamp u64, echo u64                 the sender's clock; the timestamp that this answers
-///   46 acknowledged u32, selective u32         next frame wanted; bit i: frame wanted + 1 + i is
-///   here 54 sequence u32             of the frame in the body 58 body                     a frame:
-///   a piece of a message
+///   0 tag u64                        SipHash-2-4 of all that follows, under the cluster key
+///   8 version u8, flags u8
+///  10 source u16, destination u16    node ids
+///  14 source incarnation u64         identifies the sender since its start
+///  22 destination incarnation u64    identifies the receiver; 0: not known yet
+///  30 timestamp u64, echo u64        the sender's clock; the timestamp that this answers
+///  46 acknowledged u32               the next frame that the sender expects
+///  50 selective u32                  bit i: frame acknowledged + 1 + i has arrived
+///  54 sequence u32                   of the frame in the body
+///  58 body                           a frame: a piece of a message
 namespace gradplane::session {
 
 using ClusterKey = std::array<std::byte, 16>;

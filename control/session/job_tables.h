@@ -16,11 +16,11 @@
 
 namespace gradplane::session {
 
-/// The tables of one job at its coordinator: collects what the node of rank 0 describes, has bounds
-/// resolved for it, and knows who was sent what. Pure.
+/// The tables of one job at its coordinator. This class collects what the node of rank 0 describes,
+/// asks the resolver for bounds, and records which member was sent which part. Pure.
 ///
-/// Rules such as "the last layer" need the whole model, and a node takes each table once: so bounds
-/// are resolved when no new bucket has come for a while. Until then rounds are exact.
+/// Rules such as "the last layer" need the whole model, and a node accepts each table only once. So
+/// bounds are resolved when no new bucket has come for a while. Until then rounds are exact.
 class JobTables {
  public:
   /// A part of a table, from the node of rank 0.

@@ -19,12 +19,13 @@
 
 namespace gradplane::session {
 
-/// A node's own part in jobs: its ranks, and the plans that it was told to install. Pure;
-/// everything it wants done goes to the outbox.
+/// The part of this node in its jobs: its ranks, and the plans that it was told to install. Pure;
+/// the outbox gets every message and action.
 ///
-///   waiting  -> prepared   on Prepare: installed, answered
+///   waiting  -> prepared   on Prepare: the job is installed, and the node has answered
 ///   prepared -> ready      on Commit: the ranks may begin
-///   any      -> gone       Failed, Finished, the coordinator lost, or (waiting) the last rank left
+///   any      -> gone       on Failed or Finished, when the coordinator is lost, or (waiting) when
+///                          the last rank has left
 class Member {
  public:
   Member(const SessionConfig& config, Outbox& outbox);

@@ -13,7 +13,7 @@
 
 namespace gradplane::session {
 
-/// Where Member and Coordinator put what they want done; SessionManager empties it.
+/// Collects the messages and actions of Member and Coordinator. SessionManager takes them out.
 struct Outbox {
   struct Letter {
     api::NodeId node = api::kNoNode;

@@ -30,17 +30,22 @@ struct LinkReport {
   std::vector<std::vector<std::byte>> messages;
 };
 
-/// Reliable, ordered messages to one peer over datagrams that may be lost, doubled, reordered or
-/// forged. Pure: time and datagrams in, datagrams, reports and the next deadline out.
+/// Delivers messages to one peer reliably and in order, over datagrams that may be lost,
+/// duplicated, reordered or forged. Pure: time and datagrams go in; datagrams, reports and the next
+/// deadline come out.
 ///
-/// A conversation is named by both sides' incarnations. A datagram that speaks to another
-/// incarnation of us is answered with the present one and otherwise ignored; a new incarnation of
-/// the peer counts only once it has echoed a timestamp that we sent in the present state. So
-/// nothing that was delayed or recorded can open or end a conversation. Nor can it keep one alive:
-/// only a datagram sent later than all that were heard before breaks the silence, and only an echo
-/// of a later timestamp measures a round trip. When one side restarts, or gives the other up after
-/// silence, it takes a new incarnation; the other side sees that and reports `lost` too: either
-/// both go on or both know.
+/// A conversation is identified by the incarnations of both sides. A datagram for another
+/// incarnation of this node is answered with the present incarnation and otherwise ignored. A new
+/// incarnation of the peer counts only once the peer has echoed a timestamp that this node sent in
+/// its present state. So a datagram that was delayed or recorded can neither open nor end a
+/// conversation.
+///
+/// It cannot keep a conversation alive either. Only a datagram that was sent later than all earlier
+/// received ones breaks the silence, and only the echo of a later timestamp measures a round trip.
+///
+/// A side that restarts, or gives the other up after silence, takes a new incarnation. The other
+/// side sees the new incarnation and reports `lost` too. So either both sides go on or both know
+/// that they do not.
 class PeerLink {
  public:
   PeerLink(const LinkConfig& config, Instant now);
@@ -60,13 +65,13 @@ class PeerLink {
   std::vector<std::vector<std::byte>> take_datagrams();
   Instant next_deadline() const;
 
-  /// Whether a part of a table may be queued now, without keeping other messages waiting long.
+  /// Whether a part of a table may be queued now without making other messages wait for long.
   bool has_room_for_table() const { return outgoing_.size() < kTableFrames; }
   bool connected() const { return peer_incarnation_ != 0; }
   bool watched() const { return watched_; }
   /// Smoothed round trip; zero until measured.
   Duration rtt() const { return srtt_; }
-  /// How long a silence means that the peer is gone.
+  /// The time of silence after which the peer counts as dead.
   Duration suspicion() const;
   std::uint64_t retransmissions() const { return retransmissions_; }
 

@@ -11,13 +11,13 @@
 
 namespace gradplane::session {
 
-/// A plan as bytes for a Prepare. Parents go as runs of equal ones where that is shorter, so that a
-/// plan of stars stays small at any number of members. An Error when it has more than kMaxPlanBytes
-/// or breaks a bound of limits.h.
+/// Encodes a plan for a Prepare. Equal consecutive parents are encoded as one run where that is
+/// shorter, so a plan of stars stays small however many members it has. Returns an error when the
+/// result has more than kMaxPlanBytes or the plan breaks a bound of limits.h.
 Result<std::vector<std::byte>> encode_plan(const api::Plan& plan);
 
-/// The plan, every bound checked, every node that it names a member. Whether its trees are trees is
-/// for the planner's own check.
+/// Decodes a plan. Checks every bound, and that every node that the plan names is a member. The
+/// planner's own check decides whether its trees are trees.
 Result<api::Plan> decode_plan(std::span<const std::byte> bytes);
 
 }  // namespace gradplane::session

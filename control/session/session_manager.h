@@ -26,10 +26,11 @@ using DropCounters = std::array<std::uint64_t, static_cast<std::size_t>(Datagram
 
 /// The control plane of one daemon: its ranks, its links to other daemons, its part in every job,
 /// and, on the node that the configuration names, the coordination of all jobs. Pure: calls and
-/// time in, actions and the next deadline out. One thread.
+/// time go in; actions and the next deadline come out. One thread.
 ///
-/// After every call: take actions until there are none. Call tick() at next_deadline(); a tick that
-/// is late by half of suspect_after counts as a pause of our own, and no peer is suspected for it.
+/// The caller takes actions after every call until there are none. It calls tick() at
+/// next_deadline(). If a tick is late by half of suspect_after, this node itself was paused, and no
+/// peer is suspected for that time.
 class SessionManager {
  public:
   explicit SessionManager(SessionConfig config);
@@ -40,14 +41,16 @@ class SessionManager {
   Status attach(const NewRank& rank, Instant now);
   /// The connection of a rank has ended. Does nothing for a handle that is not attached.
   void detach(RankHandle handle, bool clean, Instant now);
-  /// Nobody has the memory of a rank that was detached any more. Until then it counts for its user.
+  /// The memory of a detached rank has been freed. Until then the rank counts towards the quota of
+  /// its user.
   void memory_freed(RankHandle handle) { member_.memory_freed(handle); }
   /// The body of a control datagram, from whomever.
   void on_datagram(std::span<const std::byte> bytes, Instant now);
   /// The engine cannot go on with a job, e.g. because two ranks submitted unlike rounds.
   void on_job_error(std::uint32_t job_id, const std::string& text, Instant now);
-  /// What lies in a bucket of an attached rank: places and names; bounds are not looked at. Each id
-  /// once. It goes to the coordinator if the rank is the job's first.
+  /// Describes the tensors in a bucket of an attached rank: their places and names. Bounds in
+  /// `table` are ignored. Each id comes once. The table goes to the coordinator if the rank is the
+  /// first of its job.
   void describe_bucket(RankHandle handle, const api::BucketBounds& table, Instant now);
   void tick(Instant now);
 

@@ -21,8 +21,8 @@ inline constexpr std::uint32_t kLinkWindow = 32;
 inline constexpr std::size_t kMaxQueuedFrames = 1024;
 inline constexpr std::size_t kMaxFramesPerMessage =
     (protocol::kMaxNodeMessageBytes + kMaxFrameBytes - 1) / kMaxFrameBytes;
-/// Parts of tables are queued only while fewer frames than this wait for their peer: so they keep
-/// the window full, and nothing else waits long behind them.
+/// Parts of tables are queued only while fewer frames than this wait for their peer. So they keep
+/// the window full, and no other message waits long behind them.
 inline constexpr std::size_t kTableFrames = kLinkWindow;
 inline constexpr std::size_t kMaxFramesPerTablePart =
     (protocol::kMaxBucketPartBytes + kMaxFrameBytes) / kMaxFrameBytes + 1;
@@ -30,8 +30,8 @@ static_assert(kMaxFramesPerMessage * kMaxJobs + kTableFrames + kMaxFramesPerTabl
                   kMaxQueuedFrames,
               "the longest plan of every job can wait at the same time, and a part of a table");
 
-/// The sending half of a link: cuts messages into frames, keeps them until they are acknowledged,
-/// says which is due. Knows no peer and no clock.
+/// The sending half of a link. It cuts messages into frames, keeps the frames until they are
+/// acknowledged, and says which frame is due. It knows neither the peer nor a clock.
 class SendStream {
  public:
   struct Frame {
@@ -61,8 +61,9 @@ class SendStream {
 /// The receiving half: puts frames back in order and messages back together, once each.
 class ReceiveStream {
  public:
-  /// kCount: taken. kDuplicate, kBeyondWindow: dropped, harmless. kBadMessage: no honest peer sends
-  /// that; the link cannot go on. Messages that became whole are appended.
+  /// Accepts the frame of a datagram and appends the messages that it completes. Returns kCount
+  /// when it took the frame, and kDuplicate or kBeyondWindow when it dropped the frame without
+  /// harm. Returns kBadMessage for a frame that no correct peer sends; then the link cannot go on.
   DatagramDrop accept(const Datagram& datagram, std::vector<std::vector<std::byte>>& messages);
   std::uint32_t acknowledged() const { return expected_; }
   std::uint32_t selective() const;
