@@ -13,13 +13,14 @@ namespace gradplane::client {
 inline constexpr Duration kLivenessLimit = Duration::seconds(5);
 /// No wait is longer than this, so that the beat is looked at.
 inline constexpr Duration kWaitSlice = Duration::seconds(1);
-/// No caller may ask for less: a daemon that is alive may miss a beat.
+/// The minimum that a caller may choose: a living daemon may miss a beat.
 inline constexpr Duration kLeastLivenessLimit = Duration::seconds(2);
 static_assert(kLeastLivenessLimit >= kWaitSlice * 2 && kLeastLivenessLimit <= kLivenessLimit);
 static_assert(kWaitSlice * 4 <= kLivenessLimit, "a beat per second survives a late look");
 
-/// Watches a daemon's beat. Time between two looks counts as one slice at most: while nobody
-/// looked (the trainer computed, or both were stopped) a beat may have been missed.
+/// Watches the beat of a daemon. The time between two looks counts as at most one kWaitSlice: while
+/// nobody looked (the trainer computed, or both processes were stopped) a beat may have been
+/// missed.
 class Liveness {
  public:
   /// `limit` zero: kLivenessLimit.

@@ -17,8 +17,9 @@
 
 namespace gradplane::client {
 
-/// One rank's life with its daemon; what client.h describes, before exceptions are caught. It is
-/// over for good once over() is not GP_OK. One thread at a time, save for wake().
+/// The session of one rank with its daemon: the functions of client.h before exceptions are caught.
+/// It has ended for good once over() is not GP_OK. One thread at a time may use it, except for
+/// wake().
 class Session {
  public:
   Session(Attachment attachment, ipc::Doorbell wake, std::uint32_t world_size);

@@ -14,15 +14,15 @@
 
 namespace gradplane::shim {
 
-/// Names a job to the daemons, and is its secret.
+/// Identifies a job to the daemons, and is also its secret.
 using JobKey = std::array<std::uint8_t, 16>;
 
-/// The key of one attempt of a group to attach: each is a job of its own to the daemons.
+/// The key of one attempt of a group to attach. To the daemons each attempt is a job of its own.
 JobKey attempt_key(const JobKey& group_key, std::uint32_t attempt);
 
-/// What the ranks of a group tell each other over the side group whenever they must decide alike.
-/// All ranks compute the decision from the same statements. Plain bytes: it travels in an
-/// all_gather between processes of one architecture.
+/// The stage of a statement. The ranks of a group exchange statements over the side group whenever
+/// they must decide alike, and all of them compute the decision from the same statements. A
+/// statement is plain bytes: it travels in an all_gather between processes of one architecture.
 enum class Stage : std::uint32_t {
   kAttached = 1,  // the daemon took this rank
   kReady = 2,     // the daemon says that all ranks have joined
@@ -52,7 +52,8 @@ struct Statement {
 };
 static_assert(sizeof(Statement) == 6 * 4 + 6 * 8 + kCauseBytes, "no padding goes on the wire");
 
-/// True if every statement is one of ours and of this stage. Otherwise the ranks have lost step.
+/// True if every statement has our magic number and this stage. Otherwise the ranks are no longer
+/// in step.
 bool same_stage(std::span<const Statement> statements, Stage stage);
 
 struct Verdict {
@@ -63,15 +64,15 @@ struct Verdict {
 
 Verdict judge(std::span<const Statement> statements);
 
-/// Which rounds of a lost session the ranks repair together, so that all hold the same bits. That
-/// of a rank may be among them which it has not submitted: the others went on without it.
+/// The rounds of a lost session that the ranks repair together, so that all replicas hold the same
+/// bits. A rank may not have submitted some of these rounds, because the others went on without it.
 struct RecoveryPlan {
   bool possible = false;
   std::string obstacle;     // why it is not possible
   std::uint64_t first = 0;  // the first round that some rank lacks
   /// For each round from `first` on: the lowest rank whose arena holds its result, or kNobody when
-  /// no rank has completed it. After the last one no rank has any result, so the operations go on
-  /// from there over Gloo.
+  /// no rank has completed it. No rank has a result after the last of these rounds, so the
+  /// operations continue from there over Gloo.
   std::vector<int> holders;
 };
 

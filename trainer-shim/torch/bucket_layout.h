@@ -14,8 +14,8 @@ struct TensorSlice {
   std::uint64_t elements = 0;
 };
 
-/// What lies in a DDP gradient bucket. `key` names the bucket of its reducer for the life of the
-/// process; `version` grows when DDP rebuilds its buckets.
+/// The tensors in a DDP gradient bucket. `key` identifies the bucket of its reducer for the life of
+/// the process. `version` grows when DDP rebuilds its buckets.
 struct BucketLayout {
   std::uint64_t key = 0;
   std::uint64_t version = 0;

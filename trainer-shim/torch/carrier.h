@@ -17,8 +17,8 @@
 
 namespace gradplane::shim {
 
-/// One attachment to the daemon: cuts reductions into rounds, hands them over, brings the sums
-/// back. Knows no torch. Used by the progress thread; wake() and abandon() say otherwise.
+/// One attachment to the daemon. It cuts reductions into rounds, submits them, and copies the sums
+/// back. It does not know torch. Only the progress thread uses it, except for wake() and abandon().
 class Carrier {
  public:
   struct Identity {
@@ -31,7 +31,8 @@ class Carrier {
     std::vector<std::byte> bytes;
   };
 
-  /// `patience_ms` is how long a peer waits for this rank: every limit here is shorter.
+  /// `patience_ms` is the time for which a peer waits for this rank. Every limit in this class is
+  /// shorter.
   Carrier(Identity identity, std::int64_t patience_ms);
   Carrier(const Carrier&) = delete;
   Carrier& operator=(const Carrier&) = delete;
@@ -39,37 +40,38 @@ class Carrier {
   /// True if a daemon's socket is there at all; costs one system call.
   static bool daemon_in_sight(std::string& cause);
 
-  /// Whether the operator of the daemon here forbids its ranks to go on without it.
+  /// Whether the operator of this host's daemon forbids ranks to go on without it.
   static bool daemon_requires();
 
-  /// From now on attach() and wait_ready() take this long at most, if the attach timeout is longer.
+  /// Bounds attach() and wait_ready() to this time from now on, if the attach timeout is longer.
   void limit_attempt(std::int64_t limit_ns);
 
   /// Presents this rank to the daemon. False with the cause; bounded by the attach timeout.
   bool attach(const JobKey& job_key, std::string& cause);
 
-  /// For whom the daemon waits, as a sentence; empty when not attached.
+  /// A sentence that names the ranks for which the daemon waits; empty when not attached.
   std::string describe_wait();
 
   /// Waits until all ranks have joined. False with the cause; bounded by the attach timeout.
   bool wait_ready(std::string& cause);
 
-  /// Whether this rank must not go on without gradplane: its user or its daemon's operator says so.
+  /// Whether this rank must not go on without gradplane, because its user or the operator of its
+  /// daemon says so.
   bool required() const { return required_; }
 
   std::size_t round_bytes() const;
   std::uint32_t rounds_in_flight_max() const;
 
-  /// Starts with what all ranks can do. The first round of a session is 0; a test may begin near
-  /// the wrap of what the daemon counts.
+  /// Begins the session with the values that all ranks can use. The first round of a session is 0;
+  /// a test may begin near the wrap of the daemon's 32-bit counter.
   void start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max,
              std::uint64_t first_round = 0);
 
   bool attached() const { return session_ != nullptr; }
   bool may_submit() const { return window_.may_submit(); }
 
-  /// Hands over the next round of `reduction`, which must stay until it is complete. False when the
-  /// window is full or the session is over; poll() tells which.
+  /// Submits the next round of `reduction`, which must stay valid until it is complete. Returns
+  /// false when the window is full or the session is over; poll() tells which.
   bool submit_next(Reduction& reduction, const BucketLayout* layout);
 
   /// Takes completions and writes the sums into the reductions.
@@ -78,24 +80,25 @@ class Carrier {
   /// Sleeps until something may have happened, at most `timeout_ms`.
   Turn wait(int timeout_ms);
 
-  /// Whether one of the last rounds was completed without some rank, which may still need the
-  /// results of others to end. All ranks that have completed the same rounds answer alike.
+  /// Whether one of the last rounds was completed without the contribution of some rank. That rank
+  /// may still need results of other ranks before it can end. All ranks that have completed the
+  /// same rounds give the same answer.
   bool left_a_rank_behind() const { return window_.next() < behind_until_; }
 
   /// Why the session is over.
   const std::string& cause() const { return cause_; }
 
-  /// Leaves without order, so that the daemon tells the other ranks. Nothing is submitted any more,
-  /// but what the daemon completes can still be taken.
+  /// Leaves the session with an error, so that the daemon tells the other ranks. After this nothing
+  /// can be submitted, but drain() can still take what the daemon completes.
   void leave();
 
-  /// Takes what the daemon had completed before the session was over, or completed since.
+  /// Takes the completions that the daemon wrote before or after the end of the session.
   void drain();
 
-  /// How far this rank came, for a recovery.
+  /// Writes into the statement which rounds this rank has completed, for a recovery.
   void describe(Statement& statement) const;
 
-  /// Copies out the results that a peer may lack, and gives the memory back.
+  /// Copies out the results that a peer may lack, and releases the shared memory.
   std::vector<Kept> let_go();
 
   /// The slice of a round that was submitted, or nullptr.
@@ -104,8 +107,8 @@ class Carrier {
   /// The first round that was not submitted.
   std::uint64_t next_round() const { return window_.next(); }
 
-  /// Counts the next round of `reduction` as submitted, though the daemon never hears of it: its
-  /// sum comes by other means. Cut as the other ranks cut it.
+  /// Counts the next round of `reduction` as submitted without telling the daemon, because its sum
+  /// comes in another way. The round is cut as the other ranks cut it.
   Round& skip_next(Reduction& reduction);
 
   /// Marks a round whose sum has been written by other means.
@@ -142,12 +145,12 @@ class Carrier {
   gp_session* session_ = nullptr;
   RoundWindow window_;
   std::size_t agreed_round_bytes_ = 0;
-  /// If the session ends before this round, some rank may have been left behind.
+  /// Some rank may still lack results if the session ends before this round.
   std::uint64_t behind_until_ = 0;
   std::string cause_;
   std::map<std::pair<std::uint64_t, std::size_t>, NamedBucket> buckets_;  // by key and offset
-  /// Ids are given in the order of the submissions, so all ranks give the same. None is used twice:
-  /// at every node an id stands for one table as long as the job lives.
+  /// Every rank assigns ids in the order of its submissions, so all ranks assign the same ids. No
+  /// id is used twice, because every node keeps one table for an id as long as the job lives.
   std::uint32_t last_bucket_id_ = 0;
 };
 

@@ -6,10 +6,11 @@
 
 namespace gradplane::shim {
 
-/// Runs `task` soon on a thread of the process's completer. A completed Work runs its owner's
-/// callbacks, and a callback may wait for another operation (PowerSGD's hook does), so no progress
-/// thread may run one, and a completer that is busy must not hold up the next: threads are added as
-/// needed, up to kMaxCompleterThreads. Any thread.
+/// Runs `task` soon on a thread of the completer of this process. A completed Work runs the
+/// callbacks of its owner, and a callback may wait for another operation (PowerSGD's hook does). So
+/// no progress thread may run a callback, and a busy completer thread must not delay the next
+/// callback. The completer therefore adds threads as needed, up to kMaxCompleterThreads. Any thread
+/// may call this.
 void complete_soon(std::function<void()> task);
 
 /// In a child of fork(), which has none of the threads.

@@ -20,10 +20,10 @@
 
 namespace gradplane::shim {
 
-/// The all_reduces of one process group. Operations queue here in the order of the calls; a
-/// progress thread sends all of them, in that order, either through the daemon or through the side
-/// group, and which of the two is decided by all ranks together.
-/// docs/decisions/0002-attach-and-fallback.md tells why each step is as it is.
+/// The all_reduces of one process group. They form a queue in the order of the calls. A progress
+/// thread sends all of them in that order, either through the daemon or through the side group. All
+/// ranks together decide which of the two it is. docs/decisions/0002-attach-and-fallback.md gives
+/// the reason for each step.
 class GroupSession : public std::enable_shared_from_this<GroupSession> {
  public:
   GroupSession(std::unique_ptr<SideGroup> side, const JobKey& key, int rank, int size);
@@ -40,12 +40,13 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// Asks the progress thread to finish what is queued and to leave. Does not wait.
   void request_stop();
 
-  /// Stops, and waits for the thread: while operations are queued at most `limit_ms`, while others
-  /// may need this rank's results at most kHelpLimitMs, then for a moment more. A thread that is
-  /// stuck with dead peers is left to itself, and this object with it.
+  /// Stops the progress thread and waits for its end. The wait is at most `limit_ms` while
+  /// operations are queued, and at most kHelpLimitMs while other ranks may need the results of this
+  /// rank, plus a moment. If dead peers block the thread, this function abandons the thread
+  /// together with this object.
   void shut_down(std::int64_t limit_ms);
 
-  /// These in a child after fork() alone, where the progress thread does not exist.
+  /// Only for a child after fork(), where the progress thread does not exist.
   void abandon() { carrier_.abandon(); }
   bool required() const { return carrier_.required(); }
 
@@ -117,8 +118,8 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   std::uint32_t attempts_ = 0;
   std::exception_ptr broken_;
 
-  /// Wakes the progress thread when it does not wait for the daemon. A callback of the side group
-  /// may hold it a moment longer than the session lives.
+  /// Wakes the progress thread when it is not waiting for the daemon. It is shared, because a
+  /// callback of the side group may hold it for a moment after the session has ended.
   struct Bell {
     std::mutex mutex;
     std::condition_variable rung;

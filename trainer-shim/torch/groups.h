@@ -36,8 +36,9 @@ class Groups {
   void lock_for_fork() { mutex_.lock(); }
   void unlock_after_fork() { mutex_.unlock(); }
 
-  /// In the child: forgets the daemon's sessions. The groups stay what they are without gradplane
-  /// in a child, and have no threads; where gradplane is required, their all_reduces fail.
+  /// In the child after fork(): forgets the sessions with the daemon. The groups then behave in the
+  /// child as without gradplane, and have no threads. Where gradplane is required, their
+  /// all_reduces fail.
   void disown_all();
 
  private:

@@ -11,9 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
-/// The functions of libtorch 1.13 that the preload object diverts, with the calling convention of
-/// the members that they are: `this` first, non-trivial arguments by reference. reducer.hpp
-/// includes a header that Debian does not ship, so c10d::Reducer stays an address here.
+/// The functions of libtorch 1.13 that the preload object diverts. They have the calling convention
+/// of member functions: `this` comes first, and non-trivial arguments go by reference.
+/// c10d::Reducer is only an address here, because reducer.hpp includes a header that Debian does
+/// not ship.
 namespace gradplane::shim {
 
 using Group = c10d::ProcessGroupGloo;

@@ -7,21 +7,22 @@
 
 namespace gradplane::shim {
 
-/// After a fallback the ranks wait so long before they try again, then twice as long, ...
+/// The ranks wait for this time after a fallback before they try again, then twice as long, ...
 inline constexpr std::int64_t kFirstRetryNs = 2'000'000'000;
 /// ... up to so long.
 inline constexpr std::uint32_t kMaxRetryDoublings = 5;
 static_assert((kFirstRetryNs << kMaxRetryDoublings) == 64'000'000'000, "at most 64 s");
-/// The trainer stands still while the ranks try. Another try may take so long ...
+/// The trainer stands still while the ranks try. Each step of a later attempt may take this time
+/// ...
 inline constexpr std::int64_t kShortestAttemptNs = 2'000'000'000;
-/// ... or this part of the time that went by since the last one.
+/// ... or the time since the last attempt divided by this.
 inline constexpr std::int64_t kWaitsPerAttempt = 8;
-/// A session that carried so many operations, or lasted so long, was a good one: the next retry is
-/// early again.
+/// A session that carried this number of operations, or lasted for this time, was a good one: the
+/// next retry is early again.
 inline constexpr std::uint64_t kGoodSessionOps = 1024;
 inline constexpr std::int64_t kGoodSessionNs = 60'000'000'000;
-/// The ranks compare their clocks at checkpoints. So many operations lie between two of them at
-/// most, and at most twice as many as between the two before.
+/// The ranks compare their clocks at checkpoints. There are at most this many operations between
+/// two checkpoints, and at most twice as many as between the two before.
 inline constexpr std::uint64_t kMaxOpsBetweenCheckpoints = 16;
 
 /// What one rank says at a checkpoint, by its own clock.
@@ -30,10 +31,11 @@ struct RetryView {
   std::uint64_t op_ns = 0;    // what an operation has taken here since the last checkpoint
 };
 
-/// When the ranks of a group that has fallen back try to come back. They wait for some seconds, but
-/// their clocks differ, and all of them must come to the attempt at the same operation. So they
+/// Decides when the ranks of a group that has fallen back try to return to gradplane. They wait for
+/// some seconds, but their clocks differ, and all of them must try at the same operation. So they
 /// exchange their views at checkpoints, and each rank computes the next checkpoint from the same
-/// views: a slow program looks at each operation, a fast one rarely. Time is an argument.
+/// views. A slow program has a checkpoint at each operation, and a fast one has few. Time is an
+/// argument.
 class RetryPolicy {
  public:
   /// The ranks carry from operation `op` on.

@@ -11,9 +11,9 @@
 
 namespace gradplane::shim {
 
-/// One all_reduce as memory: what is summed, in place, and how far it has come. Elements are handed
-/// over and completed from the front, so a lost session leaves a finished part and an untouched
-/// one.
+/// The memory of one all_reduce: the elements that are summed in place, and how many of them are
+/// done. Elements are submitted and completed from the front. So after a lost session the front
+/// part is finished and the rest is untouched.
 struct Reduction {
   std::byte* data = nullptr;
   std::size_t elements = 0;
@@ -26,7 +26,7 @@ struct Reduction {
   bool complete() const { return completed_elements == elements; }
 };
 
-/// A round: the slice of a reduction that is in flight as one.
+/// A round: the slice of a reduction that the daemon sums at once.
 struct Round {
   Reduction* reduction = nullptr;  // valid until the round is complete
   std::size_t offset_elements = 0;
@@ -39,9 +39,9 @@ struct Round {
   }
 };
 
-/// The rounds of one session, as this rank sees them. It lets a round be submitted only while it is
-/// less than `in_flight_max` after the first incomplete one; what follows from that is in
-/// dataplane/base/limits.h. Numbers have 64 bits and never wrap. One thread.
+/// The rounds of one session as this rank sees them. A round may be submitted only while it is less
+/// than `in_flight_max` after the first incomplete one. dataplane/base/limits.h states what follows
+/// from this. Round numbers have 64 bits and never wrap. One thread.
 class RoundWindow {
  public:
   /// `first` is the number of the first round.
@@ -53,17 +53,18 @@ class RoundWindow {
 
   void submit(const Round& round);
 
-  /// The round, or nullptr if it is not one of the last kRoundSlots that were submitted: of those
-  /// the arena still holds the contribution or the result.
+  /// Returns the round, or nullptr if it is not one of the last kRoundSlots that were submitted.
+  /// For these the arena still holds the contribution or the result.
   Round* find(std::uint64_t round);
 
-  /// The round that the daemon means, which knows the low 32 bits alone. No round in flight is it
-  /// if the daemon names one that was completed before.
+  /// Returns the full number of a round of which the daemon states only the low 32 bits. If the
+  /// daemon names a round that was completed before, the number is not that of a round in flight.
   std::uint64_t expand(std::uint32_t low_bits) const {
     return first_incomplete_ + (low_bits - static_cast<std::uint32_t>(first_incomplete_));
   }
 
-  /// Marks a round. False if it is not in flight: a completion that nobody waits for.
+  /// Marks a round as complete. Returns false if the round is not in flight, so nobody waits for
+  /// this completion.
   bool complete(std::uint64_t round);
 
   /// Bit i: round first_incomplete() + i is complete.

@@ -20,15 +20,17 @@ namespace gradplane::shim {
 /// on its group meanwhile. Everything throws as Gloo throws.
 class SideGroup {
  public:
-  /// Who waits for a peer says so after this, and again each time that the wait has doubled.
+  /// A rank that waits for a peer says so after this time, and again each time that the wait has
+  /// doubled.
   static constexpr std::chrono::seconds kFirstWord{5};
 
   /// Says in the group's store that this rank has the shim; before the trainer's group connects.
   /// Rank 0 also leaves the key of the group's jobs there.
   static void say_hello(c10d::Store& store, int rank);
 
-  /// The ranks that did not say hello. Call it after the trainer's group has connected: then every
-  /// rank has got past its hello, so that the answer is final and the same on all of them.
+  /// Returns the ranks that did not say hello. It must be called after the trainer's group has
+  /// connected. Then every rank has written its hello, if it has the shim, so the answer is final
+  /// and the same on all ranks.
   static std::vector<int> ranks_without_shim(c10d::Store& store, int size);
 
   /// The key that rank 0 left. After ranks_without_shim() has found nobody. Throws when it is none.
@@ -40,8 +42,8 @@ class SideGroup {
   /// True while this thread connects a side group: its constructor call must not be diverted.
   static bool connecting();
 
-  /// Is called after some seconds of waiting, and again after twice as many, with the seconds so
-  /// far.
+  /// Called after some seconds of waiting, and again each time the wait has doubled, with the
+  /// seconds so far.
   using StillWaiting = std::function<void(std::int64_t)>;
 
   /// Every rank's statement, by rank.
