@@ -8,7 +8,8 @@ from sources import Finding, is_cpp, read, without_comments
 
 DATAPLANE = ("base", "model", "wire", "reduce", "congestion", "hop", "grants", "aggregate", "job")
 DATAPLANE += ("ipc", "port", "port/loopback", "port/dpdk", "api", "engine")
-CONTROL = ("protocol", "bounds", "config", "session", "plan", "server", "telemetry", "cli", "daemon")
+CONTROL = ("protocol", "bounds", "config", "session", "plan", "server", "telemetry", "cli")
+CONTROL += ("daemon",)
 EVERYTHING = tuple(f"dataplane/{name}" for name in DATAPLANE)
 EVERYTHING += tuple(f"control/{name}" for name in CONTROL)
 
