@@ -13,14 +13,15 @@
 
 namespace gradplane::hop {
 
-/// Packets after which an ack goes at once, and how long one may wait otherwise: with many slow
-/// senders the time decides, and acks at a shorter one would take a share of the link that results
+/// An ack goes at once after this number of packets, and otherwise after this time. With many slow
+/// senders the time decides. With a shorter time, acks would take a share of the link that results
 /// need.
 inline constexpr std::uint32_t kAckEveryPackets = 16;
 inline constexpr Duration kMaxAckDelay = Duration::ms(4);
 
-/// Which blocks of one round have come from one peer, and what to tell that peer about it. LTP's
-/// out-of-order ack: the bitmap itself, from its first gap on; a lost ack is repaired by the next.
+/// Records which blocks of one round have arrived from one peer, and writes the acks to this peer.
+/// An ack is LTP's out-of-order ack: the bitmap itself, from its first gap on. The next ack repairs
+/// a lost one.
 class BlockReceiver {
  public:
   explicit BlockReceiver(std::size_t capacity_blocks) : arrived_(capacity_blocks) {}
@@ -29,7 +30,7 @@ class BlockReceiver {
 
   /// False for a block that had arrived before.
   bool accept(std::uint32_t block);
-  /// What the next ack has to say about an arrived packet besides its block.
+  /// What an arrived packet adds to the next ack, besides its block.
   struct Arrival {
     std::uint32_t timestamp_us = 0;
     bool duplicate = false;

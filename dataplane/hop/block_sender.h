@@ -14,15 +14,18 @@
 
 namespace gradplane::hop {
 
-/// Which blocks of one round still have to reach one peer, and in what order they go. LTP's
-/// out-of-order transmission with selective acks (Chen et al., IWQoS 2023): no cumulative sequence,
-/// no head-of-line wait, and three queues: what must arrive, what is new, what was lost and may
-/// stay lost. LTP sends the last of them last. Here that is so only once repairs take more than an
-/// eighth of a round: until then they go before new blocks, so that blocks become complete, and
-/// their results leave, while others are still being pushed. A block belongs to exactly one of: not
-/// offered, queued, in flight, acked, excluded. On a long path a repair in flight may be queued as
-/// a copy too, behind all else: where a round trip is long and the pipe is empty, losing a repair
-/// costs more than sending it twice.
+/// Decides which blocks of one round still have to reach one peer, and in which order they go. This
+/// is LTP's out-of-order transmission with selective acks (Chen et al., IWQoS 2023). It has no
+/// cumulative sequence number and no head-of-line blocking. It has three queues: blocks that must
+/// arrive, new blocks, and lost blocks that may stay lost.
+///
+/// LTP always sends the third queue last. Here it goes before new blocks until repairs take more
+/// than an eighth of the round. So blocks become complete, and their results leave, while other
+/// blocks are still being pushed.
+///
+/// Each block is in exactly one state: not offered, queued, in flight, acked or excluded. On a long
+/// path a repair that is in flight may also be queued as a copy, behind everything else: there the
+/// loss of a repair costs a long round trip, and a second copy costs little.
 class BlockSender {
  public:
   struct Pick {
@@ -33,9 +36,9 @@ class BlockSender {
 
   explicit BlockSender(std::size_t capacity_blocks);
 
-  /// Starts over with the blocks of `range`, none offered. New blocks will go from the
-  /// `rotation`th of the range on, around. `critical` (by block; nullptr: all are) names those that
-  /// go first; it is only read here.
+  /// Starts over with the blocks of `range`; none is offered yet. New blocks go from block number
+  /// `rotation` of the range on, and wrap around. `critical` (by block; nullptr: all blocks)
+  /// contains the blocks that go first; it is only read during this call.
   void open(BlockRange range, std::uint32_t rotation, const Bitmap* critical = nullptr);
   /// Forgets everything; returns how many blocks were in flight.
   std::uint32_t close();
@@ -46,8 +49,8 @@ class BlockSender {
 
   std::uint32_t queued() const { return urgent_count_ + new_count_ + spare_count_ + copy_count_; }
   bool has_queued() const { return queued() > 0; }
-  /// Takes the next block to send and counts it as in flight. has_queued() must hold.
-  /// `copy_repairs`: should it be a repair, a copy of it is queued.
+  /// Takes the next block to send and counts it as in flight. has_queued() must hold. With
+  /// `copy_repairs`, a repair is also queued as a copy.
   Pick take(std::uint32_t now_us, bool copy_repairs = false);
   /// Every block of the range has been sent at least once.
   bool all_sent() const { return sent_count_ == range_.size(); }
@@ -56,37 +59,37 @@ class BlockSender {
   bool is_acked(std::uint32_t block) const { return acked_.test(block - range_.begin); }
   bool is_critical(std::uint32_t block) const { return critical_.test(block - range_.begin); }
 
-  /// Queues a copy of what was sent in the last `span` and is in flight, once for each round: the
-  /// end of a round has nothing behind it that could prove a loss.
+  /// Queues a copy of each block that was sent within the last `span` and is in flight, once for
+  /// each round. The last blocks of a round have no later blocks behind them that could prove their
+  /// loss.
   void copy_tail(std::uint32_t now_us, Duration span);
 
-  /// Queues a block whose bytes are final, in a round that is settled, to be sent all the same.
-  /// False where that says nothing to the peer.
+  /// Queues a block of a settled round again, as a question to the peer. Returns false where the
+  /// question would tell the peer nothing.
   bool repeat(std::uint32_t block);
 
-  /// A peer's bitmap: words from `first_word` of the range on; every block before that has arrived.
-  /// Counts the newly acked blocks that were in flight. Blocks never sent are ignored: a peer
-  /// cannot have them.
+  /// Takes a peer's bitmap, whose words begin with `first_word` of the range; every block before
+  /// that has arrived. Returns how many newly acked blocks were in flight. Blocks that were never
+  /// sent are ignored, because the peer cannot have them.
   std::uint32_t on_ack(std::size_t first_word, std::span<const std::uint64_t> words);
   std::uint32_t on_complete();
-  /// One block has arrived, known in another way. Returns 1 if it was in flight.
+  /// One block has arrived, as something other than an ack shows. Returns 1 if it was in flight.
   std::uint32_t on_arrived(std::uint32_t block);
-  /// How many blocks have been acked of which a peer's bitmap, made later, says that they have not
-  /// arrived.
+  /// The number of acked blocks that this later bitmap of the peer reports as missing.
   std::uint32_t acked_beyond(std::size_t first_word, std::span<const std::uint64_t> words) const;
-  /// The peer gathers no more: what it has not acked is excluded for ever. Returns how many of
-  /// those were in flight.
+  /// The peer has closed the round: blocks that it has not acked are excluded for ever. Returns how
+  /// many of them were in flight.
   std::uint32_t on_closed();
 
-  /// Blocks in flight that were sent more than `reorder_window` before `echo_us`, the sending time
-  /// of a packet that arrived, are lost: queued again.
+  /// Finds lost blocks and queues them again. A block in flight is lost if it was sent more than
+  /// `reorder_window` before `echo_us`, which is the sending time of a packet that arrived.
   struct Lost {
     std::uint32_t blocks = 0;
     std::uint32_t newest_us = 0;  // when the last of them was sent
   };
   Lost find_lost(std::uint32_t echo_us, Duration reorder_window);
-  /// Queues the block that has waited longest, to make the peer say what it has. Returns how many
-  /// (1 or 0).
+  /// Queues the block that has waited longest, so that the peer answers with its state. Returns the
+  /// number of queued blocks (1 or 0).
   std::uint32_t probe(std::uint32_t now_us);
 
   bool complete() const { return acked_count_ == range_.size(); }

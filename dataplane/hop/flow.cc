@@ -20,8 +20,9 @@ constexpr Duration kMaxProbeTimeout = Duration::ms(500);
 /// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.
 constexpr Duration kMaxRtt = Duration::seconds(1);
 constexpr Duration kMinReorderWindow = Duration::us(200);
-/// A slow flow may send no more at once than it takes to make good for a nap: what many flows send
-/// when they begin together stands in the peer's queue for as long as all keep to their shares.
+/// The minimum burst. A slow flow needs no more than this to make up for a nap of the poll loop.
+/// When many flows begin together, their bursts meet in the peer's queue and stay there as long as
+/// all of them send at their full shares.
 constexpr std::size_t kLeastBurstBlocks = 2;
 constexpr Duration kMeterSpan = Duration::seconds(1);
 /// However slow a controller wants to be.

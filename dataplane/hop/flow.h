@@ -14,11 +14,13 @@
 
 namespace gradplane::hop {
 
-/// A path that became longer is known to be after one to two of these.
+/// The lifetime of the minimum round trip. A flow learns after one to two lifetimes that its path
+/// has become longer.
 inline constexpr Duration kMinRttLifetime = Duration::seconds(10);
 
-/// What was sent in the last second: all of the second that runs, and of the one before the part
-/// that is not over a second ago, as if it had been sent evenly.
+/// Measures the rate of the last second. It counts all bytes of the current second. From the second
+/// before, it counts the part that is less than a second old, as if the bytes of that second had
+/// been sent evenly.
 class RateMeter {
  public:
   void on_sent(Instant now, std::size_t bytes);
@@ -30,9 +32,9 @@ class RateMeter {
   std::uint64_t bytes_before_ = 0;                   // in the second before it
 };
 
-/// Timing, loss and what is in flight towards one peer, for all rounds of a job. How much may be,
-/// and how fast it may go, a congestion controller decides; the rate of the peer's link bounds
-/// that.
+/// The state of the path to one peer, for all rounds of a job: timing, losses and blocks in flight.
+/// A congestion controller decides how many blocks may be in flight and how fast they may go. The
+/// rate of the peer's link bounds both.
 class Flow {
  public:
   struct Limits {
@@ -49,23 +51,26 @@ class Flow {
   Instant next_send() const;
 
   void on_sent(Instant now, std::size_t wire_bytes, bool retransmission);
-  /// Of a block that is in flight already.
+  /// Counts a second copy of a block that is in flight already.
   void on_copy_sent(Instant now, std::size_t wire_bytes);
-  /// `marked` packets the network has marked, of which the peer tells now; then `blocks` may be 0.
+  /// The peer has acknowledged `blocks` blocks. It also reports for the first time that the network
+  /// marked `marked` packets; then `blocks` may be 0.
   void on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked = 0);
   void on_rtt(Instant now, Duration rtt);
-  /// `newest_sent`: when the last of them was.
+  /// `newest_sent` is the time at which the last of the lost blocks was sent.
   void on_lost(Instant now, std::uint32_t blocks, Instant newest_sent);
-  /// Whether an echo is later than all before: then it measures a round trip, whatever it acks.
+  /// Whether an echo is later than all earlier ones. Then it measures a round trip, whatever the
+  /// ack acknowledges.
   bool is_newer_echo(std::uint32_t echo_us) const {
     return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;
   }
   void note_echo(std::uint32_t echo_us) { newest_echo_us_ = echo_us; }
-  /// Blocks that are no longer waited for, without a word from the peer about the network.
+  /// The flow no longer waits for these blocks, and it learns nothing about the network from them.
   void on_forgotten(std::uint32_t blocks);
 
-  /// The next block is a probe: it goes whatever the controller says. A window full of blocks that
-  /// a dead link swallowed would else keep the link from being seen to live again.
+  /// Makes the next block a probe, which goes whatever the controller says. Otherwise a window full
+  /// of blocks that were lost on a dead link would keep the flow from finding out that the link
+  /// works again.
   void on_probe() { probe_due_ = true; }
   bool has_probe_due() const { return probe_due_; }
 
@@ -79,10 +84,10 @@ class Flow {
   /// For the controller's timers; call it now and then while blocks are in flight.
   void on_tick(Instant now);
 
-  /// How long to wait for an ack before probing (RFC 6298 with a floor for ack delay and
-  /// scheduling).
+  /// The time to wait for an ack before a probe (RFC 6298, with a minimum that covers held-back
+  /// acks and scheduling).
   Duration probe_timeout() const;
-  /// A later packet must have been sent this much later before an earlier one counts as lost.
+  /// An earlier packet counts as lost only when a packet that was sent this much later has arrived.
   Duration reorder_window() const;
 
   struct Counts {
@@ -93,7 +98,7 @@ class Flow {
   const Counts& counts() const { return counts_; }
   /// Whether more than a thousandth of all blocks were lost so far.
   bool is_lossy() const { return counts_.suspected_lost * 1000 > counts_.sent; }
-  /// In blocks, at least 1: a smaller window of the controller is a pace.
+  /// In blocks, at least 1. The controller expresses a window below one block by its pacing rate.
   std::uint32_t window() const { return window_; }
   bool window_is_full() const { return !has_room(); }
   /// Whether the share of the peer's link is used up for now.

@@ -12,8 +12,7 @@ namespace gradplane::hop {
 /// What a paced flow may send at once after a pause.
 inline constexpr Duration kPacerBurst = Duration::ms(1);
 
-/// A token bucket. Tokens pile up to `burst_bytes`, so that a poll loop that naps still fills its
-/// rate.
+/// A token bucket. It holds up to `burst_bytes`, so a poll loop that naps still reaches the rate.
 class Pacer {
  public:
   /// `rate_bits_per_second` 0 means: never wait.
@@ -23,8 +22,7 @@ class Pacer {
   /// When may_send() becomes true; not later than now when it is.
   Instant next_send() const { return free_at_; }
   void on_sent(Instant now, std::size_t bytes);
-  /// Another rate from now on, taken as it is. What is left of a wait becomes as much shorter or
-  /// longer.
+  /// Changes the rate from now on. What is left of a wait becomes shorter or longer in proportion.
   void set_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst_bytes);
 
  private:
