@@ -13,9 +13,9 @@
 
 namespace gradplane::aggregate {
 
-/// The sums of one tree's blocks in one round at one node. Who may contribute is the caller's
-/// knowledge (its bitmaps); this counts contributions and adds bytes. Once a block is sealed its
-/// bytes are in wire type and stay there until the round ends, to be sent again when they are lost.
+/// The sums of one tree's blocks in one round at one node. The caller knows from its bitmaps who
+/// may contribute; this class counts contributions and adds bytes. Once a block is sealed, its
+/// bytes are in wire type. They stay there until the round ends, so that they can be sent again.
 class Accumulator {
  public:
   /// Room for `capacity_blocks` blocks of `block_bytes`; every byte is touched here, not later.
@@ -30,8 +30,8 @@ class Accumulator {
 
   /// Whether some source's contribution to a block is awaited.
   bool is_gathered(std::uint32_t block) const { return awaited_[block - range_.begin] == 0; }
-  /// Ends a block that lacks contributions: its sum is what came, times `factor`; zero if nothing
-  /// came. Nothing may be added to it any more. Floating types.
+  /// Ends a block that lacks contributions. Its sum becomes what has come, times `factor`, or zero
+  /// if nothing has come. Nothing may be added to it afterwards. Only for floating types.
   void end_partial(std::uint32_t block, double factor);
 
   /// Turns a block's sum into wire type, in place, and gives it.

@@ -12,16 +12,17 @@
 
 namespace gradplane::aggregate {
 
-/// What of a bucket this node pushed and no sum took in: added to its next gradient (error
-/// feedback; Stich et al., NeurIPS 2018, Karimireddy et al., ICML 2019). One for all local ranks,
-/// whose sum is what the node pushes. Delivered + kept = submitted, element for element (I5).
+/// Keeps the blocks of a bucket that this node pushed and that did not enter the sum, and adds them
+/// to the bucket's next gradient. This is error feedback (Stich et al., NeurIPS 2018, Karimireddy
+/// et al., ICML 2019). All local ranks share one residual, because the node pushes their sum.
+/// Delivered + kept = submitted, element for element (I5).
 class Residual {
  public:
   /// Room for a whole bucket; every byte is touched here, not later.
   explicit Residual(const Geometry& geometry);
 
-  /// Keeps the sum of `parts`, one block of each local rank in wire type. False when that is not a
-  /// finite number, which no later step could use: then nothing is kept.
+  /// Keeps the sum of `parts`, one block of each local rank in wire type. Returns false and keeps
+  /// nothing when the sum is not finite, because no later step could use it.
   bool keep(std::uint32_t block, std::span<const std::byte* const> parts);
   void forget(std::uint32_t block) { kept_.clear(block); }
   bool has(std::uint32_t block) const { return kept_.test(block); }

@@ -37,8 +37,9 @@ class TensorMap {
     for (std::size_t t = first_[block]; t < size() && blocks_[t].begin <= block; ++t) f(t);
   }
 
-  /// Wide tensors have so many blocks that some bound lets a round miss one of them. They are
-  /// numbered from 0 on in the order of the tensors. Every other tensor is exact under any bound.
+  /// A wide tensor has enough blocks for some bound to let a round miss one of them. Wide tensors
+  /// are numbered from 0 on in the order of the tensors. Every other tensor is exact under any
+  /// bound.
   std::size_t wide_count() const { return wide_.size(); }
   std::size_t tensor_of_wide(std::size_t wide) const { return wide_[wide]; }
   /// Calls `f(wide)` for each wide tensor that has elements in `block`: two at most, because a wide
@@ -58,12 +59,12 @@ class TensorMap {
   /// to one that is not wide.
   bool is_always_critical(std::uint32_t block) const { return always_critical_.test(block); }
 
-  /// How many of the whole tensor's blocks a round may miss of each rank: I4.
+  /// The number of blocks of the whole tensor that a round may miss of each rank (I4).
   std::uint32_t allowance(std::size_t tensor, float bound) const {
     return static_cast<std::uint32_t>(bound * static_cast<float>(blocks_[tensor].size()));
   }
-  /// That part of the allowance that falls to `range`. Over ranges that cut the bucket up, the
-  /// parts sum to the whole: roots that share a tensor need not talk to keep its bound.
+  /// The part of the allowance for `range`. If ranges partition the bucket, the parts sum to the
+  /// whole, so roots that share a tensor keep its bound without talking to each other.
   std::uint32_t allowance_in(std::size_t tensor, float bound, BlockRange range) const {
     const BlockRange own = blocks_[tensor];
     const std::uint64_t whole = allowance(tensor, bound);

@@ -11,11 +11,11 @@
 
 namespace gradplane::aggregate {
 
-/// LTP's loss tolerance threshold LT of one source and bucket (Chen et al., IWQoS 2023): how long
-/// after its first block a source that loses nothing is done. LTP takes the smallest time ever
-/// seen, so that it can never grow again, and a bucket that had the link to itself once is short of
-/// time ever after; this is the median of the last rounds. Who knows that the path has changed
-/// begins with a fresh one.
+/// LTP's loss tolerance threshold LT of one source and bucket (Chen et al., IWQoS 2023): the time
+/// after its first block in which a source that loses nothing is done. LTP takes the minimum of all
+/// times ever seen. That can never grow again, so a bucket that once had the link to itself always
+/// has too little time later. This class takes the median of the last rounds. If the path is known
+/// to have changed, the owner begins with a fresh object.
 class CompletionThreshold {
  public:
   static constexpr std::size_t kWindowRounds = 16;
@@ -31,16 +31,17 @@ class CompletionThreshold {
   Duration value_;
 };
 
-/// How much longer than its threshold a round may take: from how much longer recent ones took,
-/// median + kDeviations x the median absolute deviation, so that a few outliers do not move it.
+/// The time that a round may take beyond its threshold. It follows from how much longer recent
+/// rounds took: median + kDeviations x the median absolute deviation, so a few outliers do not move
+/// it.
 class DeadlineSlack {
  public:
   static constexpr std::size_t kSamples = 32;
   static constexpr std::size_t kLeastSamples = 8;
   static constexpr int kDeviations = 4;
-  /// Until there are samples; LTP's constant for a datacenter.
+  /// The value until there are samples: LTP's constant for a datacenter.
   static constexpr Duration kInitial = Duration::ms(30);
-  /// Below this a slack would be noise of the scheduler.
+  /// The minimum. A smaller slack would be within the noise of the scheduler.
   static constexpr Duration kLeast = Duration::ms(5);
 
   void add(Duration excess);

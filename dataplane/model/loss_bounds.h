@@ -26,7 +26,8 @@ inline constexpr std::size_t kMaxResidualBytes = std::size_t{4} << 30;
 inline constexpr float kMaxBound = 0.5F;
 static_assert(kMaxBuckets <= 0xffff, "a bucket's id has 16 bits on the wire");
 
-/// Repairs are worth this part of a transfer: of a round's packets, and of its time.
+/// Repairs may take one part in this many of a transfer: of the packets of a round, and of its
+/// time.
 inline constexpr std::int64_t kRepairShare = 8;
 
 }  // namespace gradplane
