@@ -11,24 +11,27 @@
 
 namespace gradplane::job {
 
-/// How far a job is in its iteration, for each peer that it sends to: MLTCP's bytes_ratio (arXiv
-/// 2402.09589), counted and not guessed from pauses, because rounds are announced. An iteration
-/// ends where a bucket comes again; a round of no bucket belongs to the iteration in which it
-/// comes, and is one by itself in a job that has no buckets. What an iteration holds is what the
-/// one before held; the first holds the rounds that were announced so far.
+/// Counts how far a job is in its iteration, for each peer that it sends to. This is MLTCP's
+/// bytes_ratio (arXiv 2402.09589). It is counted and not guessed from pauses, because rounds are
+/// announced.
+///
+/// An iteration ends when a bucket comes again. A round without a bucket belongs to the iteration
+/// in which it comes; in a job without buckets each round is an iteration. The size of an iteration
+/// is that of the one before. The size of the first is what was announced so far.
 class Iteration {
  public:
   explicit Iteration(std::size_t peers);
 
-  /// A round of `bucket` (0: none) opens in `slot`. True: an iteration begins with it.
+  /// A round of `bucket` (0: none) opens in `slot`. Returns true if an iteration begins with it.
   bool on_round(std::size_t slot, std::uint16_t bucket);
-  /// So many of the round's blocks will go to the peer.
+  /// This number of the round's blocks will go to the peer.
   void on_announced(std::uint16_t peer, std::uint32_t blocks) { peers_[peer].announced += blocks; }
-  /// So many of them have arrived there, or never will (MLTCP would else never see its end). What
-  /// is left of an older iteration does not count.
+  /// This number of the round's blocks has arrived at the peer, or never will. (If the latter did
+  /// not count, MLTCP would never see the end of the iteration.) Blocks of an older iteration do
+  /// not count.
   void on_settled(std::size_t slot, std::uint16_t peer, std::uint32_t blocks);
-  /// Of the round that was opened last in the slot: whether its iteration came before that of the
-  /// other slot's round.
+  /// Whether the round that was opened last in `slot` belongs to an earlier iteration than that of
+  /// slot `other`.
   bool is_earlier(std::size_t slot, std::size_t other) const {
     return static_cast<std::int32_t>(slot_number_[slot] - slot_number_[other]) < 0;
   }

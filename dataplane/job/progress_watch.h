@@ -11,26 +11,30 @@ namespace gradplane::job {
 
 /// How often a job with open rounds looks whether anything moves.
 inline constexpr Duration kLookInterval = Duration::ms(100);
-/// A look that comes late counts as this much time: the node itself was stopped, or had no
-/// processor, and what it did not see may well have moved.
+/// The maximum that one look counts for. If a look comes late, the node itself was stopped or had
+/// no processor, and something may have moved meanwhile.
 inline constexpr Duration kLongestStep = kLookInterval * 2;
-/// How often a node that waits for results alone asks its parent. A question that is not answered
-/// is put again at every look.
+/// How often a node that only waits for results asks its parent. It repeats an unanswered question
+/// at every look.
 inline constexpr Duration kAskInterval = Duration::seconds(1);
-/// In silences after which a node counts as dead. A dead node is noticed first, and named as such.
+/// The limit as a multiple of the silence after which a node counts as dead. So a dead node is
+/// noticed first, and the reason names it as dead.
 inline constexpr std::int64_t kStallSilences = 2;
-/// Probes go every 40 ms, so this is more than a hundred of them: a path that loses three quarters
-/// of what it carries in each direction moves something in this time, save for once in a thousand.
+/// The minimum limit. Probes go every 40 ms, so it covers more than a hundred of them. A path that
+/// loses three quarters of its packets in each direction fails to move anything in this time once
+/// in a thousand.
 inline constexpr Duration kLeastStall = Duration::seconds(5);
 static_assert(kLeastStall >= kLookInterval * 50, "lost questions make no stall");
 static_assert(kStallSilences >= 2, "a silent node is suspected before the round is given up");
 
-/// How long nothing may move in a job before it ends, given how long a node may be silent.
+/// The time after which a job in which nothing moves ends, given the time for which a node may be
+/// silent.
 constexpr Duration stall_after(Duration suspect_after) {
   return std::max(suspect_after * kStallSilences, kLeastStall);
 }
 
-/// For how long nothing has moved in a job, as far as its node was awake to see it.
+/// Measures for how long nothing has moved in a job. Time in which this node was stopped does not
+/// count.
 class ProgressWatch {
  public:
   /// `limit` zero: never stalled.
@@ -39,14 +43,15 @@ class ProgressWatch {
   bool is_on() const { return limit_ > Duration{}; }
   Duration limit() const { return limit_; }
 
-  /// Something that can happen only so many times in a round has happened.
+  /// An event has happened that can happen only a limited number of times in a round.
   void moved() { quiet_ = {}; }
 
   Instant next_look() const { return next_look_; }
   void look(Instant now);
   bool is_stalled() const { return is_on() && quiet_ >= limit_; }
   Duration quiet() const { return quiet_; }
-  /// Nobody is to blame for the pause: it may be looked for somebody again after a while.
+  /// No node owes anything, so nobody causes the pause. The watch looks for such a node again after
+  /// a while.
   void postpone() { quiet_ = std::max(Duration{}, limit_ - kAskInterval); }
 
  private:
@@ -56,17 +61,19 @@ class ProgressWatch {
   Instant next_look_;
 };
 
-/// The questions of a node that waits for results alone: each is one of its blocks, sent again.
-/// The answer is an ack, made after the question came. It shows that the parent still has what it
-/// had acknowledged; and the question shows the parent that this child takes part in the round.
+/// The questions of a node that only waits for results. A question is one of the node's blocks,
+/// sent again. The answer is an ack that the parent makes after the question came. It shows whether
+/// the parent still has what it had acknowledged. The question shows the parent that this child
+/// takes part in the round.
 class Inquiry {
  public:
-  /// `round` waits for results alone. True when it is time to ask.
+  /// `round` only waits for results. Returns true when it is time to ask.
   bool is_due(std::uint32_t round, Instant now);
   /// No round does.
   void rest() { waits_ = false; }
   void on_asked(std::uint32_t now_us, Instant now);
-  /// Whether an ack of `round` that echoes a packet of the time `echo_us` answers a question.
+  /// Whether an ack of `round` answers a question: it must echo a packet that was sent at or after
+  /// the first unanswered question. `echo_us` is the sending time of that packet.
   bool is_answered_by(std::uint32_t round, std::uint32_t echo_us) const;
   void on_answer(Instant now);
 
