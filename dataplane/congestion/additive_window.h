@@ -14,8 +14,9 @@ inline constexpr double kInitialWindow = 10;
 inline constexpr double kLossWindow = 1;
 /// RFC 5681 equation 4: no reduction goes below.
 inline constexpr double kMinThreshold = 2;
-/// RFC 5681 section 4.1: after a rest longer than a retransmission timeout the window is that of a
-/// new flow. Linux' least timeout, and in round trips (RFC 6298).
+/// RFC 5681 section 4.1: after an idle time longer than a retransmission timeout, a flow starts
+/// again with the window of a new flow. The timeout is Linux's minimum, or this number of round
+/// trips (RFC 6298).
 inline constexpr Duration kMinRest = Duration::ms(200);
 inline constexpr std::int64_t kRestRoundTrips = 4;
 
@@ -40,8 +41,8 @@ class RestClock {
   Duration rtt_;
 };
 
-/// The window of TCP (RFC 5681): slow start up to a threshold, then one block more in each round
-/// trip. What it reacts to, and by how much, is up to who owns it.
+/// The window of TCP (RFC 5681): slow start up to a threshold, then one more block in each round
+/// trip. The owner decides on which events it shrinks, and by how much.
 class AdditiveWindow {
  public:
   void set_gain(double gain) { gain_ = gain; }
@@ -68,9 +69,9 @@ class AdditiveWindow {
     blocks_ = std::min(blocks_, kMaxWindow);
   }
 
-  /// RFC 5681 section 3.2 with a factor of the owner's, once in a round trip. Of the window, not of
-  /// what is in flight, as Linux does: a window that is not used has not grown either, and the end
-  /// of a round should not cost the next one its window.
+  /// RFC 5681 section 3.2 with the owner's factor, once in a round trip. The reduction starts from
+  /// the window and not from the blocks in flight, as in Linux. An unused window has not grown
+  /// either, and the end of a round should not cost the next round its window.
   void reduce(Instant now, Duration rtt, double factor, Reason why) {
     if (!reactions_.may_react(now)) return;
     threshold_ = std::max(blocks_ * factor, kMinThreshold);

@@ -9,12 +9,12 @@
 
 namespace gradplane::congestion {
 
-/// The controller that LTP follows (Chen et al., IWQoS 2023): a window and a pace from the largest
-/// delivery rate and the smallest round trip of late, as BBR does it (Cardwell et al., ACM Queue
-/// 14(5), 2016; draft-cardwell-iccrg-bbr-congestion-control-00). Loss that is not congestion does
-/// not shrink it, nor does any other but silence. Acks here come for many blocks at once, and may
-/// be held back: delivery rates are those of whole round trips, and the window has room for what is
-/// sent meanwhile.
+/// The controller that LTP uses (Chen et al., IWQoS 2023). It derives window and pacing rate from
+/// the maximum delivery rate and the minimum round trip of recent rounds, as BBR does (Cardwell et
+/// al., ACM Queue 14(5), 2016; draft-cardwell-iccrg-bbr-congestion-control-00). No loss shrinks the
+/// window, except for silence. Acks here report many blocks at once and may be held back. So
+/// delivery rates are measured over whole round trips, and the window has room for the blocks that
+/// are sent while an ack is held back.
 class Bbr final : public Controller {
  public:
   explicit Bbr(Path path) : path_(path) {}

@@ -17,15 +17,17 @@ inline constexpr double kMaxWindow = 4096;
 /// No window is smaller. Below one block the pacing spaces single blocks.
 inline constexpr double kMinWindow = 0.01;
 
-/// News from the peer. Any number may be zero: an ack may only measure, or tell of marks on blocks
-/// that were known to have arrived, and a result that stands for an ack measures nothing.
+/// An ack or another message of the peer. Any number may be zero. An ack may only measure, or
+/// report marks on blocks that were already known to have arrived. A result that stands for an ack
+/// measures nothing.
 struct AckEvent {
   Instant now = {};
   std::uint32_t acked_blocks = 0;      // newly
   std::uint32_t in_flight_blocks = 0;  // before this event
-  /// Newly known to have been marked by the network on their way (RFC 3168), each once.
+  /// Packets that the network marked (RFC 3168) and that no earlier event counted.
   std::uint32_t marked_blocks = 0;
-  /// Some of what is acked was sent while nothing more waited: it tells less than the path can do.
+  /// Some of the acked blocks were sent while nothing more waited, so a rate that they give is less
+  /// than the path can carry.
   bool app_limited = false;
   Duration rtt = {};           // a new sample; zero: none
   Duration smoothed_rtt = {};  // zero: never measured
@@ -89,8 +91,8 @@ class Controller {
   virtual Instant next_tick() const { return Instant::never(); }
   /// Only a decorator listens to this.
   virtual void on_phase(const Phase& /*phase*/) {}
-  /// Multiplies what the controller adds when all goes well, and nothing else: no reduction, no
-  /// slow start. Greater than 0; 1 at first, which is the controller as published.
+  /// Multiplies every increase of the controller, except in slow start, and does not change
+  /// reductions. Greater than 0. At first it is 1, which is the controller as published.
   virtual void set_gain(double /*gain*/) {}
 
   virtual Decision decide(Instant now) const = 0;

@@ -6,9 +6,9 @@
 
 namespace gradplane::congestion {
 
-/// CUBIC (RFC 9438): the window grows as the cube of the time since the last reduction, first
-/// towards where that happened, then away from it; never slower than Reno would. Slow start is that
-/// of RFC 5681, without HyStart++.
+/// CUBIC (RFC 9438). The window grows as a cubic function of the time since the last reduction:
+/// first towards the window before that reduction, then away from it. It never grows more slowly
+/// than Reno's. Slow start is that of RFC 5681, without HyStart++.
 class Cubic final : public Controller {
  public:
   std::string_view name() const override { return "cubic"; }

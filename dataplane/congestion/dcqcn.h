@@ -7,10 +7,10 @@
 
 namespace gradplane::congestion {
 
-/// DCQCN (Zhu et al., SIGCOMM 2015, section 3.1): a rate that a congestion notification cuts by a
-/// smoothed share of them, and that a timer and a byte counter bring back. The notification is an
-/// ack with a mark, at most one in a round trip, and, on networks that lose, a loss. The published
-/// constants are those of 40 Gbit/s; here they follow the link.
+/// DCQCN (Zhu et al., SIGCOMM 2015, section 3.1). A congestion notification cuts the rate by the
+/// smoothed share of notifications; a timer and a byte counter raise it again. A notification is an
+/// ack with a mark, at most one in a round trip, and also a loss, because our networks lose. The
+/// published constants are for 40 Gbit/s; here they scale with the link.
 class Dcqcn final : public Controller {
  public:
   explicit Dcqcn(Path path);

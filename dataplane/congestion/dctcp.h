@@ -6,9 +6,9 @@
 
 namespace gradplane::congestion {
 
-/// DCTCP (RFC 8257): as Reno, but a round trip with marks costs the window only as much as is
-/// marked of late. The receiver here counts the packets that come marked, so that the share is
-/// exact however many blocks an ack is about.
+/// DCTCP (RFC 8257). It works as Reno does, but a round trip with marks reduces the window only in
+/// proportion to the recent share of marked packets. Our receiver counts marked packets, so the
+/// share is exact however many blocks one ack reports.
 class Dctcp final : public Controller {
  public:
   std::string_view name() const override { return "dctcp"; }

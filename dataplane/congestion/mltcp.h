@@ -9,9 +9,9 @@
 
 namespace gradplane::congestion {
 
-/// MLTCP (Rajasekaran et al., arXiv 2402.09589 and HotNets 2024) over any controller: what that
-/// adds when all goes well is multiplied by F(share of the iteration that is done). The job that is
-/// ahead gets ahead, until jobs that share a link take turns. Reductions stay as they are.
+/// MLTCP (Rajasekaran et al., arXiv 2402.09589 and HotNets 2024) over any controller. It multiplies
+/// every increase of that controller by F(share of the iteration that is done). The job that is
+/// ahead grows faster, until jobs that share a link take turns. Reductions do not change.
 class Mltcp final : public Controller {
  public:
   Mltcp(std::unique_ptr<Controller> base, MltcpFunction function);

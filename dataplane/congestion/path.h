@@ -24,17 +24,17 @@ struct Path {
   }
 };
 
-/// So long may a peer hold an ack back. It says how long it did, so that round trips are without
-/// it.
+/// The maximum time for which a peer may hold an ack back. The ack states how long it was held
+/// back, and round trips exclude this time.
 inline constexpr Duration kAckHolding = Duration::ms(4);
 
-/// What a rate that is known does not have to wait for beyond a round trip: acks that are held
-/// back, or a busy processor. A paced flow cannot fill a queue by itself.
+/// The time beyond a round trip that the window of a paced flow covers: for acks that are held
+/// back, and for a busy processor. A paced flow cannot fill a queue by itself.
 inline constexpr Duration kPacedPatience = Duration::ms(10);
 static_assert(kAckHolding < kPacedPatience);
-/// The window of a controller that limits by its rate: what the rate sends in a round trip, and
-/// kPacedPatience more. The rate alone would let a dead path swallow blocks without end (Li et al.,
-/// HPCC, SIGCOMM 2019, add such a window to DCQCN).
+/// The window of a controller that limits by a rate: what the rate sends in a round trip and
+/// kPacedPatience. With the rate alone, a dead path could take blocks without end (Li et al., HPCC,
+/// SIGCOMM 2019, add such a window to DCQCN).
 inline constexpr double kMinPacedWindow = 2;
 
 inline double window_of_rate(double blocks_per_second, Duration rtt) {
@@ -42,7 +42,7 @@ inline double window_of_rate(double blocks_per_second, Duration rtt) {
                     kMaxWindow);
 }
 
-/// A rate as a decision names it: never 0, which would be no limit at all.
+/// A rate for a decision. It is never 0, because 0 would mean no limit at all.
 inline std::uint64_t pacing_of(double bits_per_second) {
   return static_cast<std::uint64_t>(std::max(bits_per_second, 1.0));
 }

@@ -7,11 +7,11 @@
 
 namespace gradplane::congestion {
 
-/// Swift (Kumar et al., SIGCOMM 2020, section 3): additive increase while the delay is under its
-/// target, a decrease in proportion to the excess once in a round trip. A window below one block is
-/// paced, so that many senders can share a short queue. The time that the peer held an ack back is
-/// not in a sample, so that there is one delay, that of the network and both hosts' queues. Marks
-/// mean nothing to it.
+/// Swift (Kumar et al., SIGCOMM 2020, section 3). The window grows additively while the delay is
+/// below its target, and shrinks in proportion to the excess at most once in a round trip. A window
+/// below one block is paced, so that many senders can share a short queue. Samples do not contain
+/// the time for which the peer held an ack back. So there is one delay, of the network and of the
+/// queues of both hosts. Swift ignores marks.
 class Swift final : public Controller {
  public:
   explicit Swift(Path path);
@@ -23,7 +23,8 @@ class Swift final : public Controller {
   Decision decide(Instant now) const override;
   Stats stats() const override { return reactions_.stats(); }
 
-  /// Section 3.5: what a delay may be, with so small a round trip. Zero: never measured.
+  /// Section 3.5: the target of the delay for a path with this minimum round trip; zero means never
+  /// measured.
   Duration target(Duration min_rtt) const;
 
  private:
