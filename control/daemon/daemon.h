@@ -22,8 +22,9 @@
 
 namespace gradplane::daemon {
 
-/// The composition root: carries words between the control socket, the session and the poll loop.
-/// Everything here runs on the main thread; what it waits for, the loop waits for.
+/// The composition root. It passes messages between the control socket, the session and the poll
+/// loop. Everything here runs on the main thread, so whenever this code waits, the event loop waits
+/// too.
 class Daemon : public server::ConnectionHandler {
  public:
   /// Takes the socket, opens the port, starts the poll loop. An Error names the cause and the
@@ -52,8 +53,8 @@ class Daemon : public server::ConnectionHandler {
   void on(server::ConnectionId connection, const protocol::BoundsRequest& request);
   void on(server::ConnectionId connection, const protocol::RoundsRequest& request);
 
-  /// Does what the session wants done, until it wants nothing, and sets the timer for its next
-  /// wish.
+  /// Executes the actions of the session until there are none, and sets the timer for its next
+  /// deadline.
   void settle();
   void act(const session::SendDatagram& action);
   void act(const session::InstallJob& action);

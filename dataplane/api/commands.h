@@ -20,9 +20,9 @@ namespace gradplane::engine {
 class JobRuntime;
 }
 
-/// What the planes say to each other: commands from control to the poll loop, events and round
-/// reports back, each over a bounded queue of its own. A pointer in a message hands its target over
-/// until it comes back.
+/// The messages between the control plane and the poll loop: commands to the poll loop, and events
+/// and round reports back. Each has a bounded queue of its own. A message with a pointer passes the
+/// ownership of the object until a message returns it.
 namespace gradplane::api {
 
 struct ControlBytes {
@@ -84,8 +84,8 @@ using CommandQueue = SpscQueue<Command>;
 using EventQueue = SpscQueue<Event>;
 using ReportQueue = SpscQueue<JobRoundReport>;
 inline constexpr std::size_t kQueueEntries = 256;
-/// Reports wake nobody: control looks for them many times a second, and this is what the smallest
-/// rounds may bring in between.
+/// The capacity of the report queue. A report wakes nobody: control reads the queue many times a
+/// second, and this is enough for the reports that the smallest rounds produce in between.
 inline constexpr std::size_t kReportQueueEntries = 1024;
 
 }  // namespace gradplane::api

@@ -8,8 +8,8 @@
 
 namespace gradplane {
 
-/// The smallest sample of the last one to two lifetimes, so that it can grow when a path does. One
-/// thread.
+/// The minimum sample of the last one to two lifetimes. So it can grow when a path becomes longer.
+/// One thread.
 class WindowedMin {
  public:
   explicit constexpr WindowedMin(Duration lifetime) : lifetime_(lifetime) {}
