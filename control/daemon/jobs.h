@@ -15,7 +15,7 @@
 #include "control/session/actions.h"
 #include "dataplane/api/commands.h"
 #include "dataplane/engine/job_runtime.h"
-#include "dataplane/job/counters.h"
+#include "dataplane/hop/counters.h"
 
 namespace gradplane::daemon {
 
@@ -41,7 +41,7 @@ struct EndedJob {
   std::uint32_t world_size = 0;
   std::string label;
   std::string run_id;
-  job::Counters counters;
+  hop::Counters counters;
 };
 
 /// The jobs that the poll loop has. Control thread.

@@ -39,7 +39,7 @@ timespec to_timespec(Duration d) {
 Duration block_time(std::uint64_t link_bits_per_second) {
   if (link_bits_per_second == 0) return {};
   constexpr std::int64_t kBits =
-      static_cast<std::int64_t>(kDefaultBlockBytes + job::kWireOverheadBytes) * 8;
+      static_cast<std::int64_t>(kDefaultBlockBytes + hop::kWireOverheadBytes) * 8;
   return Duration::ns(kBits * 1'000'000'000 / static_cast<std::int64_t>(link_bits_per_second));
 }
 

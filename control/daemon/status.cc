@@ -9,7 +9,7 @@
 
 #include "control/daemon/ports.h"
 #include "dataplane/congestion/controller.h"
-#include "dataplane/job/counters.h"
+#include "dataplane/hop/counters.h"
 #include "dataplane/job/job.h"
 #include "dataplane/port/port.h"
 
@@ -84,8 +84,8 @@ std::vector<telemetry::PeerStatus> peer_status(const StatusSources& from) {
 template <typename Counters>
 void add_traffic(telemetry::JobStatus& out, const Counters& in) {
   static_cast<TrafficCounts&>(out) = in;
-  out.blocks_duplicate = in.drops[static_cast<std::size_t>(job::Drop::kDuplicate)];
-  add_reasons<job::Drop>(out.drops, in.drops, job::drop_name);
+  out.blocks_duplicate = in.drops[static_cast<std::size_t>(hop::Drop::kDuplicate)];
+  add_reasons<hop::Drop>(out.drops, in.drops, hop::drop_name);
 }
 
 const char* plan_kind(const config::Config& config) {
@@ -226,7 +226,7 @@ telemetry::StatusReport build_status(const StatusSources& from) {
   for (telemetry::JobStatus& job : ended_jobs(from)) out.jobs.push_back(std::move(job));
   // Jobs that wait may be many; a reader accepts no longer list.
   if (out.jobs.size() > telemetry::kMaxJobsReported) out.jobs.resize(telemetry::kMaxJobsReported);
-  add_reasons<job::Drop>(out.drops, from.engine.node.drops, job::drop_name);
+  add_reasons<hop::Drop>(out.drops, from.engine.node.drops, hop::drop_name);
   add_reasons<session::DatagramDrop>(out.drops, from.session.drops(), session::datagram_drop_name);
   if (from.engine.control_lost > 0) out.drops["control_queue_full"] = from.engine.control_lost;
   add_reasons<server::HangUp>(out.control_rejected, from.server.hang_ups(), server::hang_up_name);

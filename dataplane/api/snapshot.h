@@ -11,7 +11,7 @@
 
 namespace gradplane::api {
 
-/// Room for a counter per reason, in the order of job::Drop and port::PortDrop.
+/// Room for a counter per reason, in the order of hop::Drop and port::PortDrop.
 inline constexpr std::size_t kDropReasons = 16;
 inline constexpr std::size_t kPortDropReasons = 16;
 /// Peers and silent nodes that a snapshot names for each job; more are counted.

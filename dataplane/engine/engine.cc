@@ -62,7 +62,7 @@ bool Engine::receive(Instant now) {
     const port::RxDatagram& datagram = burst[i];
     const std::optional<std::uint16_t> node = node_of(datagram.source.address);
     if (!node || datagram.destination_udp_port != options_.udp_port) {
-      node_.counters().drop(job::Drop::kUnknownNode);
+      node_.counters().drop(hop::Drop::kUnknownNode);
       continue;
     }
     const auto control =

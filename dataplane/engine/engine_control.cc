@@ -13,7 +13,7 @@ namespace gradplane::engine {
 constexpr std::size_t kReservedEvents = 4 * kMaxJobs;
 static_assert(kReservedEvents < api::kQueueEntries);
 
-static_assert(job::kDropCount <= api::kDropReasons);
+static_assert(hop::kDropCount <= api::kDropReasons);
 static_assert(static_cast<std::size_t>(port::PortDrop::kCount) <= api::kPortDropReasons);
 
 /// False: not now, ask again.
@@ -141,19 +141,19 @@ std::optional<std::uint16_t> Engine::node_of(Ipv4 address) const {
 
 namespace {
 
-void copy_traffic(api::TrafficSnapshot& out, const job::Counters& in) {
+void copy_traffic(api::TrafficSnapshot& out, const hop::Counters& in) {
   static_cast<TrafficCounts&>(out) = in;
   std::copy(in.drops.begin(), in.drops.end(), out.drops.begin());
 }
 
 void copy_flow(api::PeerSnapshot& out, const job::Job& job, std::uint16_t peer, Instant now) {
-  const hop::Flow& flow = job.flows()[peer];
+  const hop::Flow& flow = job.peers()[peer].flow;
   const congestion::Stats stats = flow.controller().stats();
-  out = {.node = job.config().peers[peer].node,
+  out = {.node = job.peers()[peer].node,
          .window_blocks = flow.window(),
          .in_flight_blocks = flow.in_flight(),
          .granted = job.config().grants,
-         .credit_blocks = job.credits()[peer].credit(),
+         .credit_blocks = job.peers()[peer].credit.credit(),
          .smoothed_rtt_ns = flow.smoothed_rtt().count_ns(),
          .min_rtt_ns = flow.min_rtt().count_ns(),
          .blocks_sent = flow.counts().sent,
@@ -171,14 +171,14 @@ void copy_job(api::JobSnapshot& out, const job::Job& job, Instant now) {
   out.job = job.config().job;
   out.epoch = job.config().epoch;
   copy_traffic(out.traffic, job.counters());
-  const job::Job::Waiting waiting = job.waiting();
+  const job::Waiting waiting = job.waiting();
   out.open_rounds = waiting.open_rounds;
   out.oldest_round = waiting.round;
   out.local_missing = waiting.local_missing;
   out.silent_node_count = waiting.silent_count;
   std::copy(waiting.silent_nodes.begin(), waiting.silent_nodes.end(), out.silent_nodes.begin());
-  out.flow_count = static_cast<std::uint32_t>(job.flows().size());
-  out.peer_count = static_cast<std::uint32_t>(std::min(job.flows().size(), out.peers.size()));
+  out.flow_count = static_cast<std::uint32_t>(job.peers().size());
+  out.peer_count = static_cast<std::uint32_t>(std::min(job.peers().size(), out.peers.size()));
   for (std::size_t p = 0; p < out.peer_count; ++p) {
     copy_flow(out.peers[p], job, static_cast<std::uint16_t>(p), now);
   }

@@ -65,12 +65,12 @@ std::unique_ptr<aggregate::Bucket> JobRuntime::make_bucket(const api::BucketBoun
   config.limits = job.close_limits;
   bool pushes = false;
   for (std::size_t t = 0; t < job.trees.size(); ++t) {
-    const job::TreeConfig& tree = job.trees[t];
+    const aggregate::TreeConfig& tree = job.trees[t];
     if (!tree.member || !tree.flat) continue;
-    pushes = pushes || tree.parent != job::kNoPeer;
-    if (tree.parent != job::kNoPeer || tree.children.empty()) continue;
+    pushes = pushes || tree.parent != hop::kNoPeer;
+    if (tree.parent != hop::kNoPeer || tree.children.empty()) continue;
     aggregate::RootedTree root{.tree = static_cast<std::uint8_t>(t), .nodes = {}};
-    for (const job::ChildConfig& child : tree.children) {
+    for (const aggregate::ChildConfig& child : tree.children) {
       root.nodes.push_back(job.peers[child.peer].node);
     }
     config.roots.push_back(std::move(root));

@@ -72,9 +72,9 @@ class Builder {
   }
 
  private:
-  job::TreeConfig place_in(const api::Tree& tree, std::uint64_t begin) {
+  aggregate::TreeConfig place_in(const api::Tree& tree, std::uint64_t begin) {
     const std::size_t me = members_.index_of(self_);
-    job::TreeConfig place;
+    aggregate::TreeConfig place;
     place.share = {begin, tree.weight};
     place.flat = std::all_of(tree.parent.begin(), tree.parent.end(), [&](api::NodeId parent) {
       return parent == api::kNoNode || parent == tree.root;

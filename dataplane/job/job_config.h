@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "dataplane/aggregate/gather.h"
+#include "dataplane/aggregate/local_ranks.h"
+#include "dataplane/aggregate/tree_config.h"
+#include "dataplane/hop/peer_table.h"
 #include "dataplane/model/congestion_settings.h"
 #include "dataplane/model/geometry.h"
 #include "dataplane/model/limits.h"
@@ -14,44 +17,6 @@
 #include "dataplane/wire/packet.h"
 
 namespace gradplane::job {
-
-/// What a packet costs on the link besides its payload: Ethernet with preamble and gap, IPv4, UDP,
-/// and our header (docs/protocol.md, section 9).
-inline constexpr std::size_t kWireOverheadBytes = 66 + wire::kHeaderBytes;
-
-/// Another node, as this job sees it. A peer's index in JobConfig::peers is its name inside the
-/// core.
-struct PeerConfig {
-  std::uint16_t node = 0;
-  /// What this node may send it: an even share of the peer's link, or the whole of it where the
-  /// peer grants. 0: not paced.
-  std::uint64_t rate_bits_per_second = 0;
-  /// With grants, of that what needs none: an even share. 0: not paced.
-  std::uint64_t unscheduled_bits_per_second = 0;
-};
-
-struct ChildConfig {
-  std::uint16_t peer = 0;   // index into JobConfig::peers
-  std::uint16_t ranks = 0;  // in the child's subtree: what a complete block of it must name
-};
-
-inline constexpr std::uint16_t kNoPeer = 0xffff;
-
-/// This node's place in one tree.
-struct TreeConfig {
-  bool member = false;             // this node is in the tree at all
-  std::uint16_t parent = kNoPeer;  // a member without a parent is the root
-  std::vector<ChildConfig> children;
-  WeightShare share;
-  /// Every member's parent is the root: only there may a round close without all blocks.
-  bool flat = false;
-};
-
-/// A rank on this node: its arena. Slot s begins at arena + s * round_bytes.
-struct LocalRank {
-  std::byte* arena = nullptr;
-  std::uint16_t rank = 0;
-};
 
 /// One node's view of one job under one plan.
 struct JobConfig {
@@ -64,9 +29,9 @@ struct JobConfig {
   wire::Key key{};
   std::size_t block_bytes = kDefaultBlockBytes;
   std::size_t round_bytes = kMaxRoundBytes;
-  std::vector<PeerConfig> peers;
-  std::vector<TreeConfig> trees;
-  std::vector<LocalRank> local_ranks;
+  std::vector<hop::PeerConfig> peers;
+  std::vector<aggregate::TreeConfig> trees;
+  std::vector<aggregate::LocalRank> local_ranks;
   Compensation compensation = Compensation::kRescale;
   aggregate::CloseLimits close_limits;
   bool measure_energy = false;  // for bounds that are learned
@@ -83,7 +48,7 @@ struct JobConfig {
 
   std::uint64_t total_weight() const {
     std::uint64_t sum = 0;
-    for (const TreeConfig& tree : trees) sum += tree.share.weight;
+    for (const aggregate::TreeConfig& tree : trees) sum += tree.share.weight;
     return sum;
   }
   /// Blocks of the largest round.

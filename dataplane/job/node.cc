@@ -10,7 +10,7 @@
 namespace gradplane::job {
 namespace {
 
-constexpr std::size_t kMinLinkBurstBytes = 16 * (kDefaultBlockBytes + kWireOverheadBytes);
+constexpr std::size_t kMinLinkBurstBytes = 16 * (kDefaultBlockBytes + hop::kWireOverheadBytes);
 /// A loop that naps this long still fills its link.
 constexpr std::uint64_t kLinkBurstPerSecond = 2000;  // 0.5 ms
 
@@ -28,7 +28,7 @@ Node::Node(std::uint16_t self, Link link, const GrantSettings& grants)
       link_(link.bits_per_second, link_burst_bytes(link.bits_per_second)),
       grants_({.link_bits_per_second = link.bits_per_second,
                .buffer_bytes = link.buffer_bytes > 0 ? link.buffer_bytes : kAssumedBufferBytes,
-               .block_wire_bytes = link.block_bytes + kWireOverheadBytes,
+               .block_wire_bytes = link.block_bytes + hop::kWireOverheadBytes,
                .standing_unscheduled = true,
                .max_sources = kMaxGrantSources,
                .max_jobs = kMaxJobs}),
@@ -77,23 +77,24 @@ std::optional<wire::Packet> Node::handle(std::uint16_t node, std::span<const std
   wire::ParseError error;
   const std::optional<wire::Packet> packet = wire::parse(datagram, error);
   if (!packet) {
-    counters_.drop(Drop::kMalformed);
+    counters_.drop(hop::Drop::kMalformed);
     return std::nullopt;
   }
   if (packet->header.sender != node || node == self_) {
-    counters_.drop(Drop::kUnknownNode);
+    counters_.drop(hop::Drop::kUnknownNode);
     return std::nullopt;
   }
   const bool is_data = packet->header.type == wire::PacketType::kPush ||
                        packet->header.type == wire::PacketType::kResult;
-  if (!is_data) grants_.on_other(datagram.size() - wire::kHeaderBytes + kWireOverheadBytes, now);
+  if (!is_data)
+    grants_.on_other(datagram.size() - wire::kHeaderBytes + hop::kWireOverheadBytes, now);
   if (packet->header.type == wire::PacketType::kControl) return packet;
   for (Job* job : jobs()) {
     if (job->config().job != packet->header.job) continue;
     job->handle(*packet, datagram, congestion_experienced, now);
     return std::nullopt;
   }
-  counters_.drop(Drop::kUnknownJob);
+  counters_.drop(hop::Drop::kUnknownJob);
   return std::nullopt;
 }
 
@@ -102,7 +103,7 @@ std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Inst
     const auto ack = job->poll_ack(out, now);
     if (!ack) continue;
     // An ack never waits, but what it takes from the link blocks may not take again.
-    link_.on_sent(now, ack->length_bytes - wire::kHeaderBytes + kWireOverheadBytes);
+    link_.on_sent(now, ack->length_bytes - wire::kHeaderBytes + hop::kWireOverheadBytes);
     return Outgoing{ack->node, ack->length_bytes};
   }
   if (const auto grant = next_grant(out, now)) return grant;
@@ -112,7 +113,7 @@ std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Inst
     const auto block = jobs_[at]->poll_data(out, now);
     if (!block) continue;
     next_job_ = (at + 1) % job_count_;
-    link_.on_sent(now, block->length_bytes - wire::kHeaderBytes + kWireOverheadBytes);
+    link_.on_sent(now, block->length_bytes - wire::kHeaderBytes + hop::kWireOverheadBytes);
     return Outgoing{block->node, block->length_bytes, true};
   }
   return std::nullopt;
@@ -123,7 +124,7 @@ std::optional<Node::Outgoing> Node::next_grant(std::span<std::byte> out, Instant
   if (!grant) return std::nullopt;
   const GrantSource& source = grant_sources_[grant->source];
   const auto sent = source.job->write_grant(source.peer, out, now);
-  link_.on_sent(now, sent.length_bytes - wire::kHeaderBytes + kWireOverheadBytes);
+  link_.on_sent(now, sent.length_bytes - wire::kHeaderBytes + hop::kWireOverheadBytes);
   return Outgoing{sent.node, sent.length_bytes};
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "dataplane/grants/grant_scheduler.h"
-#include "dataplane/job/counters.h"
+#include "dataplane/hop/counters.h"
 #include "dataplane/job/job.h"
 
 namespace gradplane::job {
@@ -53,8 +53,8 @@ class Node {
   void on_ring_pressure(Instant now) { grants_.on_ring_pressure(now); }
 
   /// Drops that belong to no job.
-  const Counters& counters() const { return counters_; }
-  Counters& counters() { return counters_; }
+  const hop::Counters& counters() const { return counters_; }
+  hop::Counters& counters() { return counters_; }
 
  private:
   bool grant_to_peers_of(Job* job);
@@ -72,7 +72,7 @@ class Node {
   std::array<Job*, kMaxJobs> jobs_{};
   std::size_t job_count_ = 0;
   std::size_t next_job_ = 0;
-  Counters counters_;
+  hop::Counters counters_;
 };
 
 }  // namespace gradplane::job

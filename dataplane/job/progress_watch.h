@@ -6,17 +6,13 @@
 #include <cstdint>
 
 #include "dataplane/base/time.h"
+#include "dataplane/hop/inquiry.h"
 
 namespace gradplane::job {
 
-/// How often a job with open rounds looks whether anything moves.
-inline constexpr Duration kLookInterval = Duration::ms(100);
 /// The maximum that one look counts for. If a look comes late, the node itself was stopped or had
 /// no processor, and something may have moved meanwhile.
-inline constexpr Duration kLongestStep = kLookInterval * 2;
-/// How often a node that only waits for results asks its parent. It repeats an unanswered question
-/// at every look.
-inline constexpr Duration kAskInterval = Duration::seconds(1);
+inline constexpr Duration kLongestStep = hop::kLookInterval * 2;
 /// The limit as a multiple of the silence after which a node counts as dead. So a dead node is
 /// noticed first, and the reason names it as dead.
 inline constexpr std::int64_t kStallSilences = 2;
@@ -24,7 +20,7 @@ inline constexpr std::int64_t kStallSilences = 2;
 /// loses three quarters of its packets in each direction fails to move anything in this time once
 /// in a thousand.
 inline constexpr Duration kLeastStall = Duration::seconds(5);
-static_assert(kLeastStall >= kLookInterval * 50, "lost questions make no stall");
+static_assert(kLeastStall >= hop::kLookInterval * 50, "lost questions make no stall");
 static_assert(kStallSilences >= 2, "a silent node is suspected before the round is given up");
 
 /// The time after which a job in which nothing moves ends, given the time for which a node may be
@@ -52,42 +48,13 @@ class ProgressWatch {
   Duration quiet() const { return quiet_; }
   /// No node owes anything, so nobody causes the pause. The watch looks for such a node again after
   /// a while.
-  void postpone() { quiet_ = std::max(Duration{}, limit_ - kAskInterval); }
+  void postpone() { quiet_ = std::max(Duration{}, limit_ - hop::kAskInterval); }
 
  private:
   Duration limit_;
   Duration quiet_;
   Instant last_look_;
   Instant next_look_;
-};
-
-/// The questions of a node that only waits for results. A question is one of the node's blocks,
-/// sent again. The answer is an ack that the parent makes after the question came. It shows whether
-/// the parent still has what it had acknowledged. The question shows the parent that this child
-/// takes part in the round.
-class Inquiry {
- public:
-  /// `round` only waits for results. Returns true when it is time to ask.
-  bool is_due(std::uint32_t round, Instant now);
-  /// No round does.
-  void rest() { waits_ = false; }
-  void on_asked(std::uint32_t now_us, Instant now);
-  /// Whether an ack of `round` answers a question: it must echo a packet that was sent at or after
-  /// the first unanswered question. `echo_us` is the sending time of that packet.
-  bool is_answered_by(std::uint32_t round, std::uint32_t echo_us) const;
-  void on_answer(Instant now);
-
-  bool waits() const { return waits_; }
-  std::uint32_t round() const { return round_; }
-  /// For how long questions have not been answered.
-  Duration unanswered_for() const { return kLookInterval * unanswered_; }
-
- private:
-  bool waits_ = false;
-  std::uint32_t round_ = 0;
-  Instant next_at_;
-  std::uint32_t first_asked_us_ = 0;  // of those that are not answered
-  std::int64_t unanswered_ = 0;
 };
 
 }  // namespace gradplane::job

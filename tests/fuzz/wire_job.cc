@@ -70,16 +70,16 @@ job::JobConfig config_of(Choices& in) {
   c.round_bytes = 9 * kMinBlockBytes;
   c.peers = {{.node = 0}, {.node = 2}, {.node = 3}};
   c.stall_after = Duration::seconds(2);
-  const job::TreeConfig relay{
+  const aggregate::TreeConfig relay{
       .member = true, .parent = 0, .children = {{1, 1}, {2, 2}}, .share = {0, 2}};
-  const job::TreeConfig root{
-      .member = true, .parent = job::kNoPeer, .children = {{1, 4}}, .share = {2, 1}, .flat = true};
-  const job::TreeConfig leaf{
+  const aggregate::TreeConfig root{
+      .member = true, .parent = hop::kNoPeer, .children = {{1, 4}}, .share = {2, 1}, .flat = true};
+  const aggregate::TreeConfig leaf{
       .member = true, .parent = 2, .children = {}, .share = {3, 2}, .flat = true};
   const std::uint32_t shape = in.below(4);
-  c.trees = shape == 0   ? std::vector<job::TreeConfig>{relay, root, leaf}
-            : shape == 1 ? std::vector<job::TreeConfig>{relay, root}
-                         : std::vector<job::TreeConfig>{relay};
+  c.trees = shape == 0   ? std::vector<aggregate::TreeConfig>{relay, root, leaf}
+            : shape == 1 ? std::vector<aggregate::TreeConfig>{relay, root}
+                         : std::vector<aggregate::TreeConfig>{relay};
   if (shape == 3) c.trees[0].share = {0, 1};
   if (shape != 2) c.local_ranks.push_back({.arena = nullptr, .rank = 1});
   if (shape == 3) c.local_ranks.push_back({.arena = nullptr, .rank = 2});
@@ -92,7 +92,7 @@ aggregate::BucketConfig bucket_of(const job::JobConfig& job) {
   c.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
   c.tensors = {{0, 200, 0}, {200, 900, 0.4F}, {1100, 50, 0.5F}};
   for (std::size_t t = 0; t < job.trees.size(); ++t) {
-    if (job.trees[t].parent == job::kNoPeer) {
+    if (job.trees[t].parent == hop::kNoPeer) {
       c.roots.push_back({.tree = static_cast<std::uint8_t>(t), .nodes = {2}});
     }
   }
@@ -268,7 +268,7 @@ class Fuzzer {
     (void)node_.events();
     (void)node_.job().waiting();
     (void)node_.node().next_deadline(now_);
-    for (const hop::Flow& flow : node_.job().flows()) GP_ASSERT(flow.window() >= 2);
+    for (const hop::Peer& peer : node_.job().peers()) GP_ASSERT(peer.flow.window() >= 2);
   }
 
   Choices in_;

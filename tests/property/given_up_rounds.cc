@@ -115,7 +115,7 @@ TEST_CASE("a parent that lacks what it had acknowledged is found out by a questi
     forged = true;
     h.flags |= wire::kFlagComplete;
   };
-  const Outcome::GivenUp seen = given_up(s, job::kAskInterval + kSlack);
+  const Outcome::GivenUp seen = given_up(s, hop::kAskInterval + kSlack);
   CHECK(forged);
   CHECK(seen.by == 2);
   CHECK(seen.because_of == 0);
@@ -136,7 +136,7 @@ TEST_CASE("a parent that ends a round without us is found out by a question") {
     forged = true;
     h.flags |= wire::kFlagComplete;
   };
-  const Outcome::GivenUp seen = given_up(s, job::kAskInterval + kSlack);
+  const Outcome::GivenUp seen = given_up(s, hop::kAskInterval + kSlack);
   CHECK(forged);
   CHECK(seen.by == 2);
   CHECK(seen.stall.reason == Stall::Reason::kDisputed);

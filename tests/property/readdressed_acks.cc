@@ -24,10 +24,10 @@ job::JobConfig star_config(std::uint16_t self) {
   config.key = kKey;
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = kBlocks * kMinBlockBytes;
-  job::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
+  aggregate::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
   if (self == 0) {
     config.peers = {{.node = 1}, {.node = 2}};
-    tree.parent = job::kNoPeer;
+    tree.parent = hop::kNoPeer;
     tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = 1}};
   } else {
     config.peers = {{.node = 0}};
@@ -65,13 +65,13 @@ TEST_CASE("an ack of one child's blocks says nothing to another child") {
   REQUIRE((acks[0].header().flags & wire::kFlagComplete) != 0);
 
   b.deliver(0, acks[0].bytes, kStart);
-  CHECK(b.drops(job::Drop::kBadTag) == 1);
+  CHECK(b.drops(hop::Drop::kBadTag) == 1);
   CHECK(b.job().counters().acks_received == 0);
-  CHECK(b.job().flows()[0].in_flight() == kBlocks);
+  CHECK(b.job().peers()[0].flow.in_flight() == kBlocks);
 
   a.deliver(0, acks[0].bytes, kStart);
-  CHECK(a.drops(job::Drop::kBadTag) == 0);
-  CHECK(a.job().flows()[0].in_flight() == 0);
+  CHECK(a.drops(hop::Drop::kBadTag) == 0);
+  CHECK(a.job().peers()[0].flow.in_flight() == 0);
 }
 
 TEST_CASE("a job ends though every ack goes to everybody") {
@@ -83,6 +83,6 @@ TEST_CASE("a job ends though every ack goes to everybody") {
   CoreCluster cluster(star(3), options);
   CHECK(cluster.run(std::vector<std::uint32_t>(20, 4096)) == "");
   for (std::size_t member = 1; member <= 3; ++member) {
-    CHECK(cluster.node(member).drops(job::Drop::kBadTag) > 0);
+    CHECK(cluster.node(member).drops(hop::Drop::kBadTag) > 0);
   }
 }

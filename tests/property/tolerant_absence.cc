@@ -55,7 +55,7 @@ TEST_CASE("a rank that is behind is sent what it can take, whatever the plan and
   const Outcome outcome = run(s);
   CHECK(outcome.failure == "");
   CHECK(count(outcome, CloseReason::kAbsent) > 0);
-  CHECK(outcome.counters.drops[static_cast<std::size_t>(job::Drop::kFutureRound)] == 0);
+  CHECK(outcome.counters.drops[static_cast<std::size_t>(hop::Drop::kFutureRound)] == 0);
 }
 
 TEST_CASE("nobody gets further ahead of an absent rank than a recovery can make up for") {

@@ -5,7 +5,7 @@
 namespace gradplane::testing {
 namespace {
 
-using job::Drop;
+using hop::Drop;
 constexpr std::uint32_t kNow = TableNode::kRound;
 constexpr wire::Key kOtherKey{std::byte{9}};
 constexpr std::uint64_t kAll = ~std::uint64_t{0};

@@ -5,7 +5,7 @@
 namespace gradplane::testing {
 namespace {
 
-using job::Drop;
+using hop::Drop;
 using Answer = Effect::Answer;
 constexpr std::uint32_t kNow = TableNode::kRound;
 constexpr wire::Key kOtherKey{std::byte{9}};

@@ -5,7 +5,7 @@
 namespace gradplane::testing {
 namespace {
 
-using job::Drop;
+using hop::Drop;
 
 Row malformed(std::string description, PacketBuilder packet) {
   return {std::move(description), {}, std::move(packet), {.drop = Drop::kMalformed}};

@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "dataplane/job/counters.h"
+#include "dataplane/hop/counters.h"
 #include "tests/support/table_node.h"
 
 namespace gradplane::testing {
 
 /// What one packet does to a TableNode, counter by counter. What is not named does not happen.
 struct Effect {
-  std::optional<job::Drop> drop = std::nullopt;
+  std::optional<hop::Drop> drop = std::nullopt;
   std::uint32_t received = 0;  // blocks taken into the round
   std::uint32_t landed = 0;    // blocks of ours that are no longer in flight: acked, or lost
   std::uint32_t lost = 0;      // of them, those that will be sent again

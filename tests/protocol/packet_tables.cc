@@ -13,8 +13,8 @@ using namespace gradplane::testing;
 namespace {
 
 struct Seen {
-  job::Counters job;
-  job::Counters node;
+  hop::Counters job;
+  hop::Counters node;
   std::uint32_t in_flight = 0;
 };
 
@@ -23,9 +23,9 @@ Seen look(TableNode& node) {
 }
 
 void check_drops(const Effect& expected, const Seen& before, const Seen& after) {
-  for (std::size_t i = 0; i < job::kDropCount; ++i) {
-    const auto reason = static_cast<job::Drop>(i);
-    CAPTURE(job::drop_name(reason));
+  for (std::size_t i = 0; i < hop::kDropCount; ++i) {
+    const auto reason = static_cast<hop::Drop>(i);
+    CAPTURE(hop::drop_name(reason));
     const std::uint64_t drops =
         after.job.drops[i] + after.node.drops[i] - before.job.drops[i] - before.node.drops[i];
     CHECK(drops == (expected.drop == reason ? 1 : 0));
@@ -88,15 +88,15 @@ TEST_CASE("an envelope") {
 
 TEST_CASE("every reason to drop a packet has a row") {
   const TableNode node;
-  std::set<job::Drop> seen;
+  std::set<hop::Drop> seen;
   for (const auto rows : {push_rows, result_rows, push_ack_rows, result_ack_rows, envelope_rows}) {
     for (const Row& row : rows(node)) {
       if (row.effect.drop) seen.insert(*row.effect.drop);
     }
   }
-  for (std::size_t i = 0; i < job::kDropCount; ++i) {
-    CAPTURE(job::drop_name(static_cast<job::Drop>(i)));
-    CHECK(seen.count(static_cast<job::Drop>(i)) == 1);
+  for (std::size_t i = 0; i < hop::kDropCount; ++i) {
+    CAPTURE(hop::drop_name(static_cast<hop::Drop>(i)));
+    CHECK(seen.count(static_cast<hop::Drop>(i)) == 1);
   }
 }
 

@@ -273,8 +273,8 @@ class Simulation {
   /// No engine waits for anything.
   bool at_rest() const {
     for (const auto& host : hosts_) {
-      for (const hop::Flow& flow : host->runtime->job().flows()) {
-        if (flow.in_flight() > 0) return false;
+      for (const hop::Peer& peer : host->runtime->job().peers()) {
+        if (peer.flow.in_flight() > 0) return false;
       }
       if (host->runtime->job().waiting().any) return false;
     }

@@ -70,7 +70,7 @@ struct Outcome {
   Instant ended;
   std::uint64_t packets = 0;
   std::uint64_t packets_dropped = 0;
-  job::Counters counters;  // of all nodes together
+  hop::Counters counters;  // of all nodes together
   ToleranceTotals tolerance;
   /// A node has given a round up. That is a failure; a test may look for it.
   struct GivenUp {

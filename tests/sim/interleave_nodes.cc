@@ -22,7 +22,7 @@ std::uint32_t elements_of(const Training& training, const Setting& setting) {
   const double wire_bytes =
       training.period_s * training.share * static_cast<double>(setting.link_bits_per_second) / 8;
   const double payload =
-      wire_bytes * kDefaultBlockBytes / (kDefaultBlockBytes + job::kWireOverheadBytes);
+      wire_bytes * kDefaultBlockBytes / (kDefaultBlockBytes + hop::kWireOverheadBytes);
   return static_cast<std::uint32_t>(payload / (kWorkers * kBuckets * sizeof(float)));
 }
 

@@ -69,7 +69,7 @@ bool time_rounds(const Timing& t, std::uint64_t seed) {
   const gradplane::sim::Outcome outcome = gradplane::sim::run(s);
   const double packets = std::ceil(t.bytes / gradplane::kDefaultBlockBytes);
   const double wire_bits =
-      packets * (gradplane::kDefaultBlockBytes + gradplane::job::kWireOverheadBytes) * 8;
+      packets * (gradplane::kDefaultBlockBytes + gradplane::hop::kWireOverheadBytes) * 8;
   const double n = t.hosts;
   const double bits = t.plan == "star" ? n * wire_bits : 2 * wire_bits * (n - 1) / n;
   const double bound_s = bits / (t.mbit_per_s * 1e6);

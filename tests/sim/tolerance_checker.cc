@@ -257,7 +257,7 @@ bool ToleranceChecker::closed_without_absent(std::uint16_t bucket) const {
                      [](const Part& p) { return p.reason == CloseReason::kAbsent; });
 }
 
-std::string ToleranceChecker::conclude(const job::Counters& all_nodes) const {
+std::string ToleranceChecker::conclude(const hop::Counters& all_nodes) const {
   const std::uint64_t missing = totals_.missing_blocks;
   if (all_nodes.blocks_missing != missing || all_nodes.blocks_excluded != missing) {
     return "I3: the roots count " + std::to_string(all_nodes.blocks_missing) +

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "dataplane/aggregate/bucket.h"
+#include "dataplane/hop/counters.h"
 #include "dataplane/ipc/layout.h"
-#include "dataplane/job/counters.h"
 #include "dataplane/model/round_report.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coding.h"
@@ -44,7 +44,7 @@ class ToleranceChecker {
   /// At the end of a run in which every rank got every round: what all nodes have counted, and
   /// what each bucket of each of them has.
   void add_counts(const aggregate::Bucket& bucket);
-  std::string conclude(const job::Counters& all_nodes) const;
+  std::string conclude(const hop::Counters& all_nodes) const;
 
   const ToleranceTotals& totals() const { return totals_; }
 

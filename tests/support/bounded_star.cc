@@ -25,7 +25,7 @@ job::JobConfig BoundedStar::config_of(std::uint16_t node, const StarOptions& opt
   config.grants = options.grants;
   config.close_limits = {
       .strict_rounds = 0, .slack = Duration::ms(30), .absent_after = options.absent_after};
-  job::TreeConfig tree{.member = true, .children = {}, .share = {0, 1}, .flat = true};
+  aggregate::TreeConfig tree{.member = true, .children = {}, .share = {0, 1}, .flat = true};
   if (node == 0) {
     config.peers = {{.node = 1}, {.node = 2}};
     tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = options.ranks_of_last}};

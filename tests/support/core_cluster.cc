@@ -135,8 +135,8 @@ bool CoreCluster::settled() const {
   }
   for (const auto& node : nodes_) {
     if (node->job().waiting().any) return false;
-    for (const hop::Flow& flow : node->job().flows()) {
-      if (flow.in_flight() > 0) return false;
+    for (const hop::Peer& peer : node->job().peers()) {
+      if (peer.flow.in_flight() > 0) return false;
     }
   }
   return true;

@@ -9,7 +9,7 @@
 namespace gradplane::testing {
 
 CoreNode::CoreNode(job::JobConfig config) : node_(config.self, {}) {
-  for (job::LocalRank& rank : config.local_ranks) {
+  for (aggregate::LocalRank& rank : config.local_ranks) {
     arenas_.push_back(std::make_unique<std::byte[]>(kRoundSlots * config.round_bytes));
     rank.arena = arenas_.back().get();
   }
@@ -82,7 +82,7 @@ bool CoreNode::holds_sum(std::size_t local_rank, std::uint32_t round,
   return true;
 }
 
-std::uint64_t CoreNode::drops(job::Drop reason) const {
+std::uint64_t CoreNode::drops(hop::Drop reason) const {
   const auto i = static_cast<std::size_t>(reason);
   return job_->counters().drops[i] + node_.counters().drops[i];
 }

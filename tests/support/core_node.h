@@ -58,7 +58,7 @@ class CoreNode {
   job::Job& job() { return *job_; }
   const job::Job& job() const { return *job_; }
   job::Node& node() { return node_; }
-  std::uint64_t drops(job::Drop reason) const;
+  std::uint64_t drops(hop::Drop reason) const;
 
  private:
   const std::byte* slot(std::size_t local_rank, std::uint32_t round) const;

@@ -22,9 +22,10 @@ job::JobConfig table_config() {
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = 16 * kMinBlockBytes;
   config.peers = {{.node = 0}, {.node = 2}, {.node = 3}};
-  job::TreeConfig relay{.member = true, .parent = 0, .children = {{1, 1}, {2, 2}}, .share = {0, 1}};
-  job::TreeConfig root{
-      .member = true, .parent = job::kNoPeer, .children = {{1, 4}}, .share = {1, 1}};
+  aggregate::TreeConfig relay{
+      .member = true, .parent = 0, .children = {{1, 1}, {2, 2}}, .share = {0, 1}};
+  aggregate::TreeConfig root{
+      .member = true, .parent = hop::kNoPeer, .children = {{1, 4}}, .share = {1, 1}};
   config.trees = {relay, root};
   config.local_ranks = {{.arena = nullptr, .rank = 1}};
   return config;
@@ -112,7 +113,7 @@ void TableNode::deliver(const PacketBuilder& packet, int via) {
 
 std::uint32_t TableNode::in_flight() const {
   std::uint32_t sum = 0;
-  for (const hop::Flow& flow : node_->job().flows()) sum += flow.in_flight();
+  for (const hop::Peer& peer : node_->job().peers()) sum += peer.flow.in_flight();
   return sum;
 }
 

@@ -79,7 +79,7 @@ TEST_CASE("a job that leaves comes back to control, and the other goes on") {
   cluster.turns(500);
   const auto snapshot = cluster.host(0).snapshot(cluster.now());
   CHECK(snapshot->job_count == 1);
-  CHECK(snapshot->node.drops[static_cast<std::size_t>(job::Drop::kUnknownJob)] > 0);
+  CHECK(snapshot->node.drops[static_cast<std::size_t>(hop::Drop::kUnknownJob)] > 0);
 }
 
 TEST_CASE("a job too many, and one whose id is taken, are refused") {
@@ -223,8 +223,8 @@ TEST_CASE("a datagram of a stranger, or to another port, is counted and dropped"
   send(*neighbour.value(), 47001);
   send(*neighbour.value(), 47000);  // malformed
   const auto snapshot = host.snapshot(Instant::from_ns(2));
-  CHECK(snapshot->node.drops[static_cast<std::size_t>(job::Drop::kUnknownNode)] == 2);
-  CHECK(snapshot->node.drops[static_cast<std::size_t>(job::Drop::kMalformed)] == 1);
+  CHECK(snapshot->node.drops[static_cast<std::size_t>(hop::Drop::kUnknownNode)] == 2);
+  CHECK(snapshot->node.drops[static_cast<std::size_t>(hop::Drop::kMalformed)] == 1);
 }
 
 TEST_CASE("rounds under bounds are reported with their job; without room they are lost, not late") {

@@ -143,7 +143,7 @@ TEST_CASE("a mark and a loss reach the controller, and its window the flow") {
 
 TEST_CASE("an outage costs a threshold once, although its losses are found after it") {
   CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
-  const auto& flow = node.job().flows()[0];
+  const auto& flow = node.job().peers()[0].flow;
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(kStart).size() == 10);
   Instant now = kStart;
@@ -200,7 +200,7 @@ TEST_CASE("a job that has little to send is no slow path") {
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(now).size() == 10);
   ack_round(0, kElements, 10);
-  const std::uint32_t window = node.job().flows()[0].window();
+  const std::uint32_t window = node.job().peers()[0].flow.window();
   REQUIRE(window > 20);
   node.drain(now);
   // More rounds than BBR remembers, of one block each.
@@ -209,7 +209,7 @@ TEST_CASE("a job that has little to send is no slow path") {
     node.drain(now);
     ack_round(round, kMinBlockBytes / 4, 1);
   }
-  CHECK(node.job().flows()[0].window() == window);
+  CHECK(node.job().peers()[0].flow.window() == window);
 }
 
 TEST_CASE("an ack that tells of congestion tells the controller, acked blocks or not") {
@@ -218,14 +218,14 @@ TEST_CASE("an ack that tells of congestion tells the controller, acked blocks or
     REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
     CHECK(node.drain(kStart).size() == 10);
     node.deliver(0, ack_of(acked, 1).bytes(), kStart + Duration::ms(1));
-    CHECK(node.job().flows()[0].controller().stats().reason == Reason::kMark);
-    CHECK(node.job().flows()[0].window() == 5);
+    CHECK(node.job().peers()[0].flow.controller().stats().reason == Reason::kMark);
+    CHECK(node.job().peers()[0].flow.window() == 5);
   }
 }
 
 TEST_CASE("each mark counts once, whatever becomes of acks, and exactly") {
   CoreNode node = leaf({.controller = ControllerKind::kDctcp, .mltcp = {}});
-  const auto& dctcp = dynamic_cast<const Dctcp&>(node.job().flows()[0].controller());
+  const auto& dctcp = dynamic_cast<const Dctcp&>(node.job().peers()[0].flow.controller());
   const auto reductions = [&] { return dctcp.stats().reductions; };
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   node.drain(kStart);
@@ -286,13 +286,13 @@ TEST_CASE("an ack without a mark lets the window grow") {
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   node.drain(kStart);
   node.deliver(0, ack_of(8).bytes(), kStart + Duration::ms(1));
-  CHECK(node.job().flows()[0].window() == 18);
+  CHECK(node.job().peers()[0].flow.window() == 18);
 }
 
 TEST_CASE("MLTCP hears how much of the iteration the peer has, acked or written off") {
   CoreNode node = leaf(
       {.controller = ControllerKind::kReno, .mltcp = MltcpFunction{.slope = 4, .intercept = 0.5}});
-  const auto gain = [&] { return node.job().flows()[0].controller().stats().gain; };
+  const auto gain = [&] { return node.job().peers()[0].flow.controller().stats().gain; };
   CHECK(gain() == 0.5);
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   node.drain(kStart);
@@ -309,9 +309,9 @@ TEST_CASE("a new round begins the iteration of MLTCP anew") {
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   node.drain(kStart);
   node.deliver(0, ack_of(8).bytes(), kStart + Duration::ms(1));
-  CHECK(node.job().flows()[0].controller().stats().gain > 1);
+  CHECK(node.job().peers()[0].flow.controller().stats().gain > 1);
   REQUIRE(node.submit(0, 1, kElements) == job::SubmitResult::kAccepted);
-  CHECK(node.job().flows()[0].controller().stats().gain == 0.25);
+  CHECK(node.job().peers()[0].flow.controller().stats().gain == 0.25);
 }
 
 TEST_CASE("a job says what limits each of its flows") {

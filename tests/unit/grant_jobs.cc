@@ -31,7 +31,7 @@ job::JobConfig root_of(std::uint32_t job, double weight) {
   config.grants = true;
   config.weight = weight;
   config.peers = {{.node = kSender}};
-  config.trees = {{.member = true, .parent = job::kNoPeer, .children = {{0, 1}}, .share = {0, 1}}};
+  config.trees = {{.member = true, .parent = hop::kNoPeer, .children = {{0, 1}}, .share = {0, 1}}};
   return config;
 }
 
@@ -42,7 +42,7 @@ class TwoJobs {
   explicit TwoJobs(const GrantSettings& settings, double first_weight = 1, double second_weight = 1)
       : node_(0,
               {.bits_per_second = 1'000'000'000,
-               .buffer_bytes = 160 * (kMinBlockBytes + job::kWireOverheadBytes),
+               .buffer_bytes = 160 * (kMinBlockBytes + hop::kWireOverheadBytes),
                .block_bytes = kMinBlockBytes},
               settings),
         jobs_{std::make_unique<job::Job>(root_of(1, first_weight)),

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "dataplane/job/iteration.h"
+#include "dataplane/hop/iteration.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using job::Iteration;
+using hop::Iteration;
 
 TEST_CASE("a round of no bucket is an iteration by itself") {
   Iteration iteration(1);

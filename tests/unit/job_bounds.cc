@@ -197,7 +197,7 @@ TEST_CASE("a rank that is behind is sent results of the rounds that it has begun
     CHECK(star.event(2).round == round);
     CHECK(star.result(2, round, 12) == 3);
   }
-  CHECK(star.node(2).drops(job::Drop::kFutureRound) == 0);
+  CHECK(star.node(2).drops(hop::Drop::kFutureRound) == 0);
   CHECK(star.node(0).job().counters().blocks_retransmitted == 0);
 }
 
@@ -274,7 +274,7 @@ TEST_CASE("no result is taken before all local ranks are summed, though the roun
   REQUIRE(star.submit(2, 1, 7, 1) == job::SubmitResult::kAccepted);
   star.node(2).deliver(0, closing.bytes, star.now());
   star.node(2).deliver(0, result.bytes, star.now());
-  CHECK(star.node(2).drops(job::Drop::kFutureRound) == 1);
+  CHECK(star.node(2).drops(hop::Drop::kFutureRound) == 1);
   CHECK(star.result(2, 1, 12, 0) == 5);
   CHECK(star.result(2, 1, 12, 1) == 7);
   star.pass(Duration::ms(200));

@@ -43,7 +43,7 @@ job::JobConfig root() {
   config.world_size = 3;
   config.peers.push_back({.node = 2});
   config.trees = {
-      {.member = true, .parent = job::kNoPeer, .children = {{0, 1}, {1, 1}}, .share = {0, 1}}};
+      {.member = true, .parent = hop::kNoPeer, .children = {{0, 1}, {1, 1}}, .share = {0, 1}}};
   return config;
 }
 
@@ -119,7 +119,7 @@ TEST_CASE("a grant of more than any peer may give is refused") {
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   const std::size_t first = pushes(node, kStart).size();
   grant(node, static_cast<std::uint32_t>(first) + CreditLine::kMaxCreditBlocks + 1);
-  CHECK(node.drops(job::Drop::kBadGrant) == 1);
+  CHECK(node.drops(hop::Drop::kBadGrant) == 1);
   CHECK(pushes(node, kStart).empty());
 }
 

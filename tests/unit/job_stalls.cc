@@ -31,10 +31,10 @@ job::JobConfig config_of(std::uint16_t self) {
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = kBlocks * kMinBlockBytes;
   config.stall_after = kLimit;
-  job::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
+  aggregate::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
   if (self == 0) {
     config.peers = {{.node = 1}, {.node = 2}};
-    tree.parent = job::kNoPeer;
+    tree.parent = hop::kNoPeer;
     tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = 1}};
   } else {
     config.peers = {{.node = 0}};
@@ -188,7 +188,7 @@ TEST_CASE("a parent that answers no question is named") {
   leaf.submit();
   leaf.pass(Duration::ms(10));
   leaf.deliver(leaf.ack(wire::PacketType::kPushAck, 0, kAll));
-  leaf.pass(kLimit + job::kAskInterval - Duration::ms(200));
+  leaf.pass(kLimit + hop::kAskInterval - Duration::ms(200));
   CHECK(leaf.events.empty());
   leaf.pass(Duration::seconds(2));
   const job::Event& event = leaf.only_event();
@@ -202,7 +202,7 @@ TEST_CASE("an answer that lacks what was acked ends the job at once") {
   leaf.pass(Duration::ms(10));
   leaf.deliver(leaf.ack(wire::PacketType::kPushAck, 0, kAll));
   leaf.sent.clear();
-  leaf.pass(job::kAskInterval + Duration::ms(200));
+  leaf.pass(hop::kAskInterval + Duration::ms(200));
   REQUIRE_FALSE(leaf.sent.empty());
   const std::uint32_t asked_us = leaf.sent[0].header().timestamp_us;
   // Made before the question came: it may lack what was acked in between.

@@ -63,7 +63,7 @@ TEST_CASE("a silent peer is asked again and again, with bounded pauses, one bloc
     CHECK(again[i].block != again[i - 1].block);
   }
   CHECK(node.job().counters().probes == again.size());
-  CHECK(node.job().flows()[0].window() == 2);
+  CHECK(node.job().peers()[0].flow.window() == 2);
 }
 
 TEST_CASE("an answer ends the pause") {
@@ -96,7 +96,7 @@ TEST_CASE("nothing in flight means nothing to wait for") {
 
 TEST_CASE("what waits is named: the round, the rank, the child") {
   TableNode stage;
-  job::Job::Waiting waiting = stage.core().job().waiting();
+  job::Waiting waiting = stage.core().job().waiting();
   CHECK(waiting.any);
   CHECK(waiting.round == TableNode::kRound);
   CHECK(waiting.local_missing == 0);

@@ -33,7 +33,7 @@ TEST_CASE("a relay knows its parent, its child and what a complete block of it n
   CHECK(config.world_size == 5);
   CHECK(config.first_round == 12);
   REQUIRE(config.trees.size() == 2);
-  const job::TreeConfig& tree = config.trees[0];
+  const aggregate::TreeConfig& tree = config.trees[0];
   CHECK(tree.member);
   CHECK(config.peers[tree.parent].node == 0);
   REQUIRE(tree.children.size() == 1);
@@ -47,10 +47,10 @@ TEST_CASE("a relay knows its parent, its child and what a complete block of it n
 
 TEST_CASE("a root has no parent and counts whole subtrees") {
   const job::JobConfig config = seen_by(0);
-  const job::TreeConfig& tree = config.trees[0];
-  CHECK(tree.parent == job::kNoPeer);
+  const aggregate::TreeConfig& tree = config.trees[0];
+  CHECK(tree.parent == hop::kNoPeer);
   REQUIRE(tree.children.size() == 2);
-  for (const job::ChildConfig& child : tree.children) {
+  for (const aggregate::ChildConfig& child : tree.children) {
     CHECK(child.ranks == (config.peers[child.peer].node == 3 ? 3 : 2));
   }
   CHECK_FALSE(config.trees[1].member);
@@ -66,8 +66,8 @@ TEST_CASE("a neighbour in several trees is one peer") {
 TEST_CASE("a peer's link is shared evenly by all that send to it") {
   // To 7 send: 3 (results of tree 0, pushes of tree 1) and 5. To 0: 3 and 5. To 3: 0 and 7.
   const job::JobConfig config = seen_by(3, {1000, 0, 0, 500, 0, 0, 0, 800});
-  for (const job::PeerConfig& peer : config.peers) {
+  for (const hop::PeerConfig& peer : config.peers) {
     CHECK(peer.rate_bits_per_second == (peer.node == 0 ? 500 : 400));
   }
-  for (const job::PeerConfig& peer : seen_by(3).peers) CHECK(peer.rate_bits_per_second == 0);
+  for (const hop::PeerConfig& peer : seen_by(3).peers) CHECK(peer.rate_bits_per_second == 0);
 }

@@ -17,7 +17,7 @@ constexpr Instant kStart = Instant::from_ns(7'000'000'000'000);
 /// Looks as often as a node that is awake does.
 Instant look_for(ProgressWatch& watch, Instant now, Duration time) {
   for (const Instant end = now + time; now < end;) {
-    now = now + kLookInterval;
+    now = now + hop::kLookInterval;
     watch.look(now);
   }
   return now;
@@ -29,12 +29,12 @@ TEST_CASE("a watch is stalled when nothing has moved for its limit") {
   ProgressWatch watch(kLimit);
   watch.look(kStart);
   watch.moved();
-  Instant now = look_for(watch, kStart, kLimit - kLookInterval);
+  Instant now = look_for(watch, kStart, kLimit - hop::kLookInterval);
   CHECK_FALSE(watch.is_stalled());
   watch.moved();
-  now = look_for(watch, now, kLimit - kLookInterval);
+  now = look_for(watch, now, kLimit - hop::kLookInterval);
   CHECK_FALSE(watch.is_stalled());
-  look_for(watch, now, kLookInterval);
+  look_for(watch, now, hop::kLookInterval);
   CHECK(watch.is_stalled());
   CHECK(watch.quiet() == kLimit);
 }
@@ -53,11 +53,11 @@ TEST_CASE("time in which the node did not look counts for nothing") {
 
 TEST_CASE("after a look for nothing the next is some time later") {
   ProgressWatch watch(kLimit);
-  const Instant now = look_for(watch, kStart, kLimit + kLookInterval);
+  const Instant now = look_for(watch, kStart, kLimit + hop::kLookInterval);
   REQUIRE(watch.is_stalled());
   watch.postpone();
   CHECK_FALSE(watch.is_stalled());
-  look_for(watch, now, kAskInterval);
+  look_for(watch, now, hop::kAskInterval);
   CHECK(watch.is_stalled());
 }
 
@@ -83,26 +83,26 @@ TEST_CASE("a round is given up after a dead node is, and before a process group 
 }
 
 TEST_CASE("a question is put once a while, and at every look until it is answered") {
-  Inquiry inquiry;
+  hop::Inquiry inquiry;
   Instant now = kStart;
   CHECK_FALSE(inquiry.is_due(4, now));
-  CHECK_FALSE(inquiry.is_due(4, now + kAskInterval - Duration::ns(1)));
-  now = now + kAskInterval;
+  CHECK_FALSE(inquiry.is_due(4, now + hop::kAskInterval - Duration::ns(1)));
+  now = now + hop::kAskInterval;
   REQUIRE(inquiry.is_due(4, now));
   CHECK_FALSE(inquiry.is_answered_by(4, hop::clock_us(now)));  // nobody has asked
   inquiry.on_asked(hop::clock_us(now), now);
-  CHECK(inquiry.is_due(4, now + kLookInterval));
-  inquiry.on_asked(hop::clock_us(now + kLookInterval), now + kLookInterval);
-  CHECK(inquiry.unanswered_for() == kLookInterval * 2);
+  CHECK(inquiry.is_due(4, now + hop::kLookInterval));
+  inquiry.on_asked(hop::clock_us(now + hop::kLookInterval), now + hop::kLookInterval);
+  CHECK(inquiry.unanswered_for() == hop::kLookInterval * 2);
   // An ack that was made before the first question proves nothing.
   CHECK_FALSE(inquiry.is_answered_by(4, hop::clock_us(now) - 1));
   CHECK_FALSE(inquiry.is_answered_by(5, hop::clock_us(now)));
   REQUIRE(inquiry.is_answered_by(4, hop::clock_us(now)));
   inquiry.on_answer(now);
   CHECK(inquiry.unanswered_for() == Duration{});
-  CHECK_FALSE(inquiry.is_due(4, now + kLookInterval));
-  CHECK(inquiry.is_due(4, now + kAskInterval));
-  CHECK_FALSE(inquiry.is_due(5, now + kAskInterval));  // another round has its own time
+  CHECK_FALSE(inquiry.is_due(4, now + hop::kLookInterval));
+  CHECK(inquiry.is_due(4, now + hop::kAskInterval));
+  CHECK_FALSE(inquiry.is_due(5, now + hop::kAskInterval));  // another round has its own time
   inquiry.rest();
   CHECK_FALSE(inquiry.waits());
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "dataplane/job/iteration.h"
+#include "dataplane/hop/iteration.h"
 
 #include <algorithm>
 
 #include "dataplane/model/loss_bounds.h"
 
-namespace gradplane::job {
+namespace gradplane::hop {
 
 Iteration::Iteration(std::size_t peers) : peers_(peers), last_seen_(kMaxBuckets + 1) {}
 
@@ -33,4 +33,4 @@ double Iteration::ratio(std::uint16_t peer) const {
   return total == 0 ? 0 : static_cast<double>(p.settled) / static_cast<double>(total);
 }
 
-}  // namespace gradplane::job
+}  // namespace gradplane::hop

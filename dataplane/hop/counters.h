@@ -9,7 +9,7 @@
 
 #include "dataplane/model/traffic_counts.h"
 
-namespace gradplane::job {
+namespace gradplane::hop {
 
 /// Why a packet was not used. One counter for each; names are in the table of counters.cc.
 enum class Drop : std::uint8_t {
@@ -39,4 +39,4 @@ struct Counters : TrafficCounts {
   void add(const Counters& other);
 };
 
-}  // namespace gradplane::job
+}  // namespace gradplane::hop

@@ -9,7 +9,7 @@
 
 #include "dataplane/model/limits.h"
 
-namespace gradplane::job {
+namespace gradplane::hop {
 
 /// Counts how far a job is in its iteration, for each peer that it sends to. This is MLTCP's
 /// bytes_ratio (arXiv 2402.09589). It is counted and not guessed from pauses, because rounds are
@@ -52,4 +52,4 @@ class Iteration {
   std::array<std::uint32_t, kRoundSlots> slot_number_{};  // of which iteration the slot's round is
 };
 
-}  // namespace gradplane::job
+}  // namespace gradplane::hop

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "dataplane/job/counters.h"
+#include "dataplane/hop/counters.h"
 
-namespace gradplane::job {
+namespace gradplane::hop {
 
 std::string_view drop_name(Drop drop) {
   switch (drop) {
@@ -43,4 +43,4 @@ void Counters::add(const Counters& other) {
   for (std::size_t i = 0; i < kDropCount; ++i) drops[i] += other.drops[i];
 }
 
-}  // namespace gradplane::job
+}  // namespace gradplane::hop

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "dataplane/model/geometry.h"
+#include "dataplane/model/limits.h"
+
+namespace gradplane::aggregate {
+
+/// A rank on this node: its arena. Slot s begins at arena + s * round_bytes.
+struct LocalRank {
+  std::byte* arena = nullptr;
+  std::uint16_t rank = 0;
+};
+
+/// The buckets that the ranks of this node share with the poll loop: contributions first, results
+/// in their place afterwards.
+class LocalRanks {
+ public:
+  LocalRanks(std::vector<LocalRank> ranks, std::size_t round_bytes)
+      : ranks_(std::move(ranks)), round_bytes_(round_bytes) {}
+
+  std::size_t size() const { return ranks_.size(); }
+  bool empty() const { return ranks_.empty(); }
+
+  std::byte* at(std::size_t rank, std::size_t slot, const Geometry& g, std::uint32_t block) const {
+    return ranks_[rank].arena + slot * round_bytes_ + g.offset_bytes(block);
+  }
+  std::span<const std::byte> bytes(std::size_t rank, std::size_t slot, const Geometry& g,
+                                   std::uint32_t block) const {
+    return {at(rank, slot, g, block), g.bytes_in(block)};
+  }
+  void deliver(std::size_t slot, const Geometry& g, std::uint32_t block,
+               std::span<const std::byte> result) const {
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
+      std::memcpy(at(r, slot, g, block), result.data(), result.size());
+    }
+  }
+
+ private:
+  std::vector<LocalRank> ranks_;
+  std::size_t round_bytes_;
+};
+
+}  // namespace gradplane::aggregate

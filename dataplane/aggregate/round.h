@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+
+#include "dataplane/aggregate/bucket.h"
+#include "dataplane/model/geometry.h"
+#include "dataplane/model/limits.h"
+
+namespace gradplane::aggregate {
+
+/// One round slot of a job at this node: a join over the trees that carry the round. Each tree
+/// counts down what it still waits for. A slot serves rounds id, id + kRoundSlots, ... in turn.
+struct Round {
+  bool open = false;
+  std::uint32_t id = 0;  // of the open round, or of the next one that may open here
+  Geometry geometry;
+  std::uint32_t submitted = 0;         // bit per local rank
+  std::uint32_t results_awaited = 0;   // blocks whose result is not here yet
+  std::uint32_t results_unacked = 0;   // result edges whose peer does not have everything yet
+  std::uint32_t pushes_unsettled = 0;  // push edges whose peer has not said what entered
+  std::uint32_t partial_blocks = 0;    // whose result lacks some rank's contribution
+  std::uint16_t min_contributors = 0;
+  bool told = false;         // local ranks have been told that it is done
+  Bucket* bucket = nullptr;  // whose bounds are known here; none: it is gathered exactly
+
+  std::size_t slot() const { return id % kRoundSlots; }
+  /// Every result is here, and it is known which of this node's blocks entered: the next gradient
+  /// of the bucket needs to know.
+  bool is_done() const { return results_awaited == 0 && pushes_unsettled == 0; }
+};
+static_assert(kMaxLocalRanks <= 32, "one bit per local rank in Round::submitted");
+
+/// Whether round `a` comes before round `b`. Round numbers wrap around 2^32.
+inline bool is_older(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int32_t>(a - b) < 0;
+}
+
+}  // namespace gradplane::aggregate

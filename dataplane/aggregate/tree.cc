@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/aggregate/tree.h"
+
+#include <algorithm>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/reduce/partial.h"
+
+namespace gradplane::aggregate {
+namespace {
+
+/// A prime: successive rounds begin far from each other in a bucket of any size.
+constexpr std::uint32_t kRotationStride = 7919;
+/// One block of so many is measured, another one in each round.
+constexpr std::uint32_t kEnergySampling = 16;
+
+}  // namespace
+
+Tree::Tree(TreeConfig config, const Limits& limits)
+    : config_(std::move(config)),
+      number_(limits.number),
+      local_ranks_(static_cast<std::uint16_t>(limits.local_ranks)),
+      sums_(config_.member &&
+            (config_.is_root() || !config_.children.empty() || limits.local_ranks != 1)) {
+  if (config_.member) add_edges(limits);
+  slots_.reserve(kRoundSlots);
+  for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
+    slots_.push_back(
+        {.range = {}, .sums = Accumulator(sums_ ? limits.max_blocks : 0, limits.block_bytes)});
+  }
+}
+
+void Tree::add_edges(const Limits& limits) {
+  const auto add = [&](std::uint16_t peer, wire::PacketType out, wire::PacketType in,
+                       std::uint16_t ranks) {
+    const hop::EdgeId id{limits.epoch, limits.number, static_cast<std::uint16_t>(out_.size())};
+    hop::OutEdge& leaving = out_.emplace_back();
+    leaving.id = id;
+    leaving.peer = peer;
+    leaving.type = out;
+    leaving.senders.assign(kRoundSlots, hop::BlockSender(limits.max_blocks));
+    hop::InEdge& coming = in_.emplace_back();
+    coming.id = id;
+    coming.peer = peer;
+    coming.type = in;
+    coming.ranks = ranks;
+    coming.receivers.assign(kRoundSlots, hop::BlockReceiver(limits.max_blocks));
+  };
+  if (has_parent()) {
+    add(config_.parent, wire::PacketType::kPush, wire::PacketType::kResult, limits.world_size);
+  }
+  for (const ChildConfig& child : config_.children) {
+    add(child.peer, wire::PacketType::kResult, wire::PacketType::kPush, child.ranks);
+  }
+}
+
+std::size_t Tree::find_out(wire::PacketType type, std::uint16_t peer) const {
+  for (std::size_t e = 0; e < out_.size(); ++e) {
+    if (out_[e].peer == peer) return out_[e].type == type ? e : kNoEdge;
+  }
+  return kNoEdge;
+}
+
+std::size_t Tree::find_in(wire::PacketType type, std::uint16_t peer) const {
+  for (std::size_t e = 0; e < in_.size(); ++e) {
+    if (in_[e].peer == peer) return in_[e].type == type ? e : kNoEdge;
+  }
+  return kNoEdge;
+}
+
+void Tree::open(Round& round, BlockRange range) {
+  const std::size_t slot = round.slot();
+  Slot& own = slots_[slot];
+  own.range = range;
+  if (!config_.member) return;
+  round.results_awaited += range.size();
+  if (sums_) {
+    const std::size_t sources = config_.children.size() + local_ranks_;
+    own.sums.open(round.geometry, range, static_cast<std::uint16_t>(sources));
+    own.local_left = range.size() * local_ranks_;
+  }
+  for (hop::OutEdge& edge : out_) {
+    // All senders go in the same order, so that blocks complete one after the other at the root.
+    // The order differs in every round, so that the tail is never the same blocks.
+    edge.senders[slot].open(
+        range, round.id * kRotationStride,
+        edge.is_push() && round.bucket != nullptr ? &round.bucket->critical() : nullptr);
+    edge.rounds[slot] = round.id;
+    edge.backoff[slot] = 0;
+    if (!edge.is_push()) edge.hold(slot);
+    if (range.size() > 0) ++(edge.is_push() ? round.pushes_unsettled : round.results_unacked);
+  }
+  for (hop::InEdge& edge : in_) edge.receivers[slot].open(range);
+  open_gather(round);
+}
+
+void Tree::offer_all(const Round& round) {
+  if (slots_[round.slot()].range.size() == 0) return;
+  push().senders[round.slot()].offer_all();
+  push().refresh(round.slot());
+}
+
+void Tree::add_local(Context& job, Round& round, std::uint32_t block,
+                     std::span<const std::byte> bytes) {
+  Slot& own = slots_[round.slot()];
+  --own.local_left;
+  note_energy(job, round, block, bytes);
+  if (own.sums.add(block, bytes, 1)) on_gathered(job, round, block);
+  close_if_full(job, round);
+}
+
+void Tree::add_push(Context& job, Round& round, std::size_t edge, const wire::Packet& packet,
+                    Duration rtt, Instant now) {
+  const wire::Header& h = packet.header;
+  Slot& own = slots_[round.slot()];
+  if (own.gather != nullptr) {
+    const std::size_t source = edge - (has_parent() ? 1 : 0);
+    own.gather->on_block(source,
+                         {.block = h.block,
+                          .last = (h.flags & wire::kFlagLast) != 0,
+                          .bounded = (h.flags & wire::kFlagBounded) != 0,
+                          .rtt = rtt},
+                         now);
+  }
+  note_energy(job, round, h.block, packet.payload);
+  if (own.sums.add(h.block, packet.payload, h.contributors)) on_gathered(job, round, h.block);
+  close_if_full(job, round);
+}
+
+/// Every contribution to a block is in.
+void Tree::on_gathered(Context& job, Round& round, std::uint32_t block) {
+  Slot& own = slots_[round.slot()];
+  const std::span<const std::byte> bytes = own.sums.seal(block);
+  if (has_parent()) {
+    push().senders[round.slot()].offer(block);
+    push().refresh(round.slot());
+    return;
+  }
+  if (is_measured(job, round, block)) {
+    round.bucket->end_parts(block, reduce::energy(round.geometry.type, bytes.data(),
+                                                  round.geometry.elements_in(block)));
+  }
+  on_result(job, round, block, bytes, own.sums.contributors(block));
+}
+
+void Tree::take_result(Context& job, Round& round, const wire::Packet& packet) {
+  const wire::Header& h = packet.header;
+  // A node with children sends the result on from where its sum was. Otherwise the sum stays: it
+  // may have to be pushed again, until the parent says that it has entered or never will.
+  if (!config_.children.empty()) {
+    slots_[round.slot()].sums.replace(h.block, packet.payload, h.contributors);
+  }
+  on_result(job, round, h.block, packet.payload, h.contributors);
+}
+
+void Tree::on_result(Context& job, Round& round, std::uint32_t block,
+                     std::span<const std::byte> bytes, std::uint16_t contributors) {
+  const std::size_t slot = round.slot();
+  keep_contribution(job, round, block);
+  round.partial_blocks += contributors < job.world_size ? 1 : 0;
+  job.ranks.deliver(slot, round.geometry, block, bytes);
+  round.min_contributors = std::min(round.min_contributors, contributors);
+  for (hop::OutEdge& edge : child_results()) {
+    edge.senders[slot].offer(block);
+    edge.refresh(slot);
+  }
+  GP_ASSERT(round.results_awaited > 0);
+  --round.results_awaited;
+}
+
+std::span<const std::byte> Tree::bytes_to_send(const Context& job, const Round& round,
+                                               std::uint32_t block,
+                                               std::uint16_t& contributors) const {
+  if (sums_) {
+    const Accumulator& sums = slots_[round.slot()].sums;
+    contributors = sums.contributors(block);
+    return sums.sealed(block);
+  }
+  contributors = 1;
+  return job.ranks.bytes(0, round.slot(), round.geometry, block);
+}
+
+void Tree::note_energy(const Context& job, Round& round, std::uint32_t block,
+                       std::span<const std::byte> bytes) {
+  if (!is_measured(job, round, block)) return;
+  round.bucket->add_part(
+      block, reduce::energy(round.geometry.type, bytes.data(), round.geometry.elements_in(block)));
+}
+
+bool Tree::is_measured(const Context& job, const Round& round, std::uint32_t block) const {
+  return job.measure_energy && slots_[round.slot()].gather != nullptr &&
+         block % kEnergySampling == round.id % kEnergySampling;
+}
+
+}  // namespace gradplane::aggregate

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "dataplane/hop/edge.h"
+#include "dataplane/model/geometry.h"
+
+namespace gradplane::aggregate {
+
+struct ChildConfig {
+  std::uint16_t peer = 0;   // index into JobConfig::peers
+  std::uint16_t ranks = 0;  // in the child's subtree: what a complete block of it must name
+};
+
+/// This node's place in one tree.
+struct TreeConfig {
+  bool member = false;                  // this node is in the tree at all
+  std::uint16_t parent = hop::kNoPeer;  // a member without a parent is the root
+  std::vector<ChildConfig> children;
+  WeightShare share;
+  /// Every member's parent is the root: only there may a round close without all blocks.
+  bool flat = false;
+
+  bool is_root() const { return member && parent == hop::kNoPeer; }
+};
+
+}  // namespace gradplane::aggregate

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "dataplane/base/fixed_queue.h"
+#include "dataplane/base/time.h"
+#include "dataplane/hop/edge.h"
+
+namespace gradplane::hop {
+
+struct AckRequest {
+  EdgeId edge;
+  std::uint32_t round = 0;
+  Instant deadline;
+};
+
+/// The acks that a job owes, in the order in which they are due.
+class AckQueue {
+ public:
+  /// Room for the acks of so many edges.
+  explicit AckQueue(std::size_t edges)
+      : urgent_(std::max<std::size_t>(1, edges) * kRoundSlots * 2),
+        delayed_(std::max<std::size_t>(1, edges) * kRoundSlots * 2) {}
+
+  /// A full queue loses only speed: the peer asks again by sending again.
+  void request(const EdgeId& edge, std::uint32_t round, bool at_once, Instant now) {
+    (void)(at_once ? urgent_ : delayed_).push({edge, round, now + kMaxAckDelay});
+  }
+
+  /// The next one that is due.
+  std::optional<AckRequest> take(Instant now) {
+    if (!urgent_.empty()) return take_from(urgent_);
+    if (!delayed_.empty() && delayed_.front().deadline <= now) return take_from(delayed_);
+    return std::nullopt;
+  }
+
+  /// When take() has one; in the past: at once; Instant::never() when none is owed.
+  Instant next_due() const {
+    if (!urgent_.empty()) return Instant();
+    return delayed_.empty() ? Instant::never() : delayed_.front().deadline;
+  }
+
+ private:
+  static AckRequest take_from(FixedQueue<AckRequest>& queue) {
+    const AckRequest request = queue.front();
+    queue.pop();
+    return request;
+  }
+
+  FixedQueue<AckRequest> urgent_;
+  FixedQueue<AckRequest> delayed_;
+};
+
+}  // namespace gradplane::hop

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "dataplane/hop/block_receiver.h"
+#include "dataplane/hop/block_sender.h"
+#include "dataplane/hop/inquiry.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/wire/packet.h"
+
+namespace gradplane::hop {
+
+/// A peer's index in PeerTable. Edges and trees name their peers by it.
+inline constexpr std::uint16_t kNoPeer = 0xffff;
+
+/// Which edge of a job: the plan, the tree, and the edge's index in the tree.
+struct EdgeId {
+  std::uint32_t epoch = 0;
+  std::uint8_t tree = 0;
+  std::uint16_t index = 0;
+};
+
+/// Blocks of one tree on their way to one peer: pushes to the parent, or results to a child. It has
+/// one BlockSender for each round slot, and one bit for each slot in `queued`, `waiting` and
+/// `held`.
+struct OutEdge {
+  EdgeId id;
+  std::uint16_t peer = 0;
+  wire::PacketType type = wire::PacketType::kPush;
+  std::uint16_t queued = 0;   // slots with blocks that may be sent
+  std::uint16_t waiting = 0;  // slots with blocks in flight
+  /// Slots of rounds whose results the peer cannot take yet, because it has pushed nothing of them.
+  /// Their blocks do not count as queued.
+  std::uint16_t held = 0;
+  std::vector<BlockSender> senders;
+  std::array<std::uint32_t, kRoundSlots> rounds{};  // the round that the slot was last opened for
+  std::array<std::uint32_t, kRoundSlots> active_us{};  // when something last went out or was acked
+  std::array<std::uint8_t, kRoundSlots> backoff{};     // probes without an answer
+  Inquiry inquiry;                                     // pushes: about rounds that wait for results
+  std::uint32_t next_question = 0;                     // the block of the range that it names next
+
+  bool is_push() const { return type == wire::PacketType::kPush; }
+  static std::uint16_t bit(std::size_t slot) { return static_cast<std::uint16_t>(1U << slot); }
+
+  /// Sets the slot's bits from its sender. Call it after every change of the sender.
+  void refresh(std::size_t slot) {
+    const BlockSender& sender = senders[slot];
+    const bool may_go = sender.has_queued() && (held & bit(slot)) == 0;
+    queued = static_cast<std::uint16_t>(may_go ? queued | bit(slot) : queued & ~bit(slot));
+    waiting = static_cast<std::uint16_t>(sender.in_flight() > 0 ? waiting | bit(slot)
+                                                                : waiting & ~bit(slot));
+  }
+  void hold(std::size_t slot) { held = static_cast<std::uint16_t>(held | bit(slot)); }
+  void release(std::size_t slot) {
+    held = static_cast<std::uint16_t>(held & ~bit(slot));
+    refresh(slot);
+  }
+};
+static_assert(kRoundSlots <= 16, "one bit per slot in OutEdge::queued, waiting and held");
+
+/// The same blocks, seen by their receiver.
+struct InEdge {
+  EdgeId id;
+  std::uint16_t peer = 0;
+  wire::PacketType type = wire::PacketType::kPush;
+  std::uint16_t ranks = 0;  // pushes: in the child's subtree; results: of the job
+  std::vector<BlockReceiver> receivers;
+
+  bool is_push() const { return type == wire::PacketType::kPush; }
+};
+
+}  // namespace gradplane::hop

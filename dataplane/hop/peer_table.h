@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dataplane/hop/credit_line.h"
+#include "dataplane/hop/edge.h"
+#include "dataplane/hop/flow.h"
+#include "dataplane/model/congestion_settings.h"
+#include "dataplane/wire/packet.h"
+
+namespace gradplane::hop {
+
+/// What a packet costs on the link besides its payload: Ethernet with preamble and gap, IPv4, UDP,
+/// and our header (docs/protocol.md, section 9).
+inline constexpr std::size_t kWireOverheadBytes = 66 + wire::kHeaderBytes;
+
+/// Another node, as one job sees it.
+struct PeerConfig {
+  std::uint16_t node = 0;
+  /// What this node may send it: an even share of the peer's link, or the whole of it where the
+  /// peer grants. 0: not paced.
+  std::uint64_t rate_bits_per_second = 0;
+  /// With grants, the part of that which needs no grant: an even share. 0: not paced.
+  std::uint64_t unscheduled_bits_per_second = 0;
+};
+
+/// What one job knows of the path to one peer. It outlives plans: a further plan finds the round
+/// trips, the window and the credit as the one before has left them.
+struct Peer {
+  std::uint16_t node = 0;
+  Flow flow;
+  CreditLine credit;
+  std::uint32_t marks_received = 0;  // packets from the peer with congestion experienced, mod 2^32
+  std::uint32_t marks_heard = 0;     // of our packets, as the peer's acks say
+  std::vector<OutEdge*> edges;       // that lead to it
+
+  /// Blocks that could go to it if it let them.
+  std::uint32_t blocks_queued() const;
+
+  /// How many of our packets were marked that no ack has told of. An ack that is older than the
+  /// last one tells of none.
+  std::uint32_t newly_marked(std::uint32_t total) {
+    const auto more = static_cast<std::int32_t>(total - marks_heard);
+    if (more <= 0) return 0;
+    marks_heard = total;
+    return static_cast<std::uint32_t>(more);
+  }
+};
+
+/// The peers of one job. An index into it is a peer's name inside the job.
+class PeerTable {
+ public:
+  PeerTable(const std::vector<PeerConfig>& peers, const CongestionSettings& congestion,
+            std::size_t block_bytes);
+
+  std::size_t size() const { return peers_.size(); }
+  Peer& operator[](std::uint16_t peer) { return peers_[peer]; }
+  const Peer& operator[](std::uint16_t peer) const { return peers_[peer]; }
+  std::span<const Peer> all() const { return peers_; }
+  std::span<Peer> all() { return peers_; }
+  /// The peer that is this node; kNoPeer when it is none.
+  std::uint16_t find(std::uint16_t node) const {
+    return node < peer_of_node_.size() ? peer_of_node_[node] : kNoPeer;
+  }
+
+ private:
+  std::vector<Peer> peers_;
+  std::vector<std::uint16_t> peer_of_node_;
+};
+
+}  // namespace gradplane::hop

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/job/incoming.h"
+
+#include <algorithm>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::job {
+
+bool Incoming::join(grants::GrantScheduler& grants, std::uint16_t index, std::size_t peers) {
+  GP_ASSERT(grants_ == nullptr);
+  grants_ = &grants;
+  index_ = index;
+  while (sources_.size() < peers) {
+    const auto source = grants.add_source(index);
+    if (!source) {
+      leave();
+      return false;
+    }
+    sources_.push_back(*source);
+  }
+  return true;
+}
+
+void Incoming::leave() {
+  if (grants_ == nullptr) return;
+  for (const grants::GrantScheduler::Source source : sources_) grants_->remove_source(source);
+  sources_.clear();
+  grants_ = nullptr;
+}
+
+void Incoming::on_packet(const wire::Packet& packet, std::uint16_t peer, bool marked, Instant now) {
+  if (grants_ == nullptr) return;
+  const wire::Header& h = packet.header;
+  // The peer measures the same round trip as we do, and measures it first: before there are results
+  // nothing of ours goes there that would be acked.
+  if (h.round_trip != 0) {
+    grants_->on_rtt(sources_[peer], wire::kRoundTripUnit * std::int64_t{h.round_trip});
+  }
+  grants_->on_data(sources_[peer], h.sent_blocks, h.waiting_blocks,
+                   packet.payload.size() + hop::kWireOverheadBytes, marked, now);
+}
+
+void Incoming::on_round(std::size_t slot, std::uint16_t bucket, std::uint32_t blocks) {
+  iteration_.on_round(slot, bucket);
+  iteration_.on_announced(0, blocks);
+  on_blocks(slot, 0);
+}
+
+void Incoming::on_blocks(std::size_t slot, std::uint32_t blocks) {
+  if (grants_ == nullptr) return;
+  iteration_.on_settled(slot, 0, blocks);
+  grants_->set_job_progress(index_, iteration_.ratio(0));
+}
+
+void Incoming::withdraw(std::uint16_t peer, Instant now) {
+  if (grants_ != nullptr) grants_->withdraw(sources_[peer], now);
+}
+
+std::uint32_t Incoming::ack_every() const {
+  if (sources_.empty()) return hop::kAckEveryPackets;
+  return std::clamp<std::uint32_t>(grants_->unscheduled_for(sources_[0]) / 2, 1,
+                                   hop::kAckEveryPackets);
+}
+
+wire::GrantBody Incoming::grant_of(std::uint16_t peer) const {
+  if (grants_ == nullptr) return {};
+  return {.total_blocks = grants_->view(sources_[peer]).total_blocks,
+          .unscheduled_blocks = grants_->unscheduled_for(sources_[peer])};
+}
+
+}  // namespace gradplane::job

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "dataplane/grants/grant_scheduler.h"
+#include "dataplane/hop/iteration.h"
+#include "dataplane/hop/peer_table.h"
+#include "dataplane/wire/packet.h"
+
+namespace gradplane::job {
+
+/// What the peers of one job may send to this node. The node's scheduler decides. This tells it
+/// what the peers want and what has come of it. Without a scheduler every call does nothing.
+class Incoming {
+ public:
+  explicit Incoming(std::size_t peers) : iteration_(1) { sources_.reserve(peers); }
+
+  /// Every peer becomes a source of the scheduler, which outlives this or is left. False when it
+  /// has no room for all of them.
+  [[nodiscard]] bool join(grants::GrantScheduler& grants, std::uint16_t index, std::size_t peers);
+  void leave();
+  bool joined() const { return grants_ != nullptr; }
+  std::uint16_t index() const { return index_; }
+  /// What the peers are to the scheduler, by peer; empty before join().
+  std::span<const grants::GrantScheduler::Source> sources() const { return sources_; }
+
+  /// A packet with a block has come, whatever becomes of the block: it has used the link, and some
+  /// of its sender's credit.
+  void on_packet(const wire::Packet& packet, std::uint16_t peer, bool marked, Instant now);
+  /// A round with so many blocks begins; `bucket` as in Geometry.
+  void on_round(std::size_t slot, std::uint16_t bucket, std::uint32_t blocks);
+  /// So many blocks of the round have come, or never will: the progress of the job's iteration,
+  /// which MLTCP calls bytes_ratio.
+  void on_blocks(std::size_t slot, std::uint32_t blocks);
+  /// The peer need not send what it was granted.
+  void withdraw(std::uint16_t peer, Instant now);
+
+  wire::GrantBody grant_of(std::uint16_t peer) const;
+  /// Packets after which an ack goes. A peer that may have few blocks on their way waits for each
+  /// ack, so its ack goes when half of them are here.
+  std::uint32_t ack_every() const;
+
+ private:
+  grants::GrantScheduler* grants_ = nullptr;
+  std::uint16_t index_ = 0;                              // of this job there
+  std::vector<grants::GrantScheduler::Source> sources_;  // by peer
+  hop::Iteration iteration_;                             // of all peers as one
+};
+
+}  // namespace gradplane::job

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/job/job.h"
+
+#include <algorithm>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::job {
+namespace {
+
+/// How often the edges are scanned for silent peers.
+constexpr Duration kScanInterval = Duration::us(500);
+
+}  // namespace
+
+Job::Job(JobConfig config) : state_(std::move(config)) {}
+
+SubmitResult Job::submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements,
+                         ElementType type, std::uint32_t bucket) {
+  if (bucket > kMaxBuckets) return SubmitResult::kRejected;
+  return rounds_.submit(
+      local_rank, round,
+      Geometry::of(type, elements, state_.config.block_bytes, static_cast<std::uint16_t>(bucket)));
+}
+
+bool Job::join(grants::GrantScheduler& grants, std::uint16_t index) {
+  GP_ASSERT(state_.config.grants);
+  return state_.incoming.join(grants, index, state_.peers.size());
+}
+
+void Job::tick(Instant now) {
+  if (now < next_scan_) return;
+  next_scan_ = now + kScanInterval;
+  transmitter_.probe(now);
+  rounds_.close_due(now);
+  watchdog_.look(now);
+  receiver_.update_ack_interval();
+}
+
+Instant Job::next_timer() const {
+  if (rounds_.has_local_work() || !state_.events.empty()) return Instant();
+  const bool scans = rounds_.any_gathering() || transmitter_.any_in_flight();
+  const Instant scan = scans ? next_scan_ : Instant::never();
+  const Instant look = std::max(watchdog_.next_look(), next_scan_);
+  return std::min({state_.acks.next_due(), scan, look});
+}
+
+bool Job::poll_event(Event& out) {
+  if (state_.events.empty()) return false;
+  out = state_.events.front();
+  state_.events.pop();
+  if (out.kind == Event::Kind::kStalled) watchdog_.on_told();
+  return true;
+}
+
+}  // namespace gradplane::job

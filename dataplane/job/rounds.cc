@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/job/rounds.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::job {
+namespace {
+
+/// False while another round of the bucket is not done here.
+bool is_free(const aggregate::Bucket* bucket, std::uint32_t round) {
+  if (bucket == nullptr) return true;
+  const auto in_hand = bucket->round_in_hand();
+  return !in_hand || *in_hand == round;
+}
+
+}  // namespace
+
+Rounds::Rounds(State& state)
+    : state_(state),
+      local_work_(std::max<std::size_t>(1, state.ranks.size()) * kRoundSlots *
+                  state.plan.trees().size()),
+      buckets_(kMaxBuckets + 1) {}
+
+bool Rounds::geometry_fits(const Geometry& g) const {
+  return g.elements > 0 &&
+         std::size_t{g.elements} * element_bytes(g.type) <= state_.config.round_bytes &&
+         g.blocks <= state_.config.max_blocks();
+}
+
+bool Rounds::add_bucket(aggregate::Bucket* bucket) {
+  aggregate::Bucket*& place = buckets_[bucket->id()];
+  if (place != nullptr || !geometry_fits(bucket->geometry())) return false;
+  place = bucket;
+  return true;
+}
+
+aggregate::Bucket* Rounds::bucket_of(const Geometry& geometry) const {
+  aggregate::Bucket* bucket = buckets_[geometry.bucket];
+  return bucket != nullptr && bucket->geometry() == geometry ? bucket : nullptr;
+}
+
+void Rounds::open(Round& round, const Geometry& geometry) {
+  const std::uint32_t id = round.id;
+  round = {};
+  round.id = id;
+  round.open = true;
+  round.geometry = geometry;
+  round.bucket = bucket_of(geometry);
+  round.min_contributors = state_.config.world_size;
+  ++state_.open_rounds;
+  state_.plan.open(round);
+  announce(round);
+}
+
+void Rounds::announce(const Round& round) {
+  const std::size_t slot = round.slot();
+  std::uint32_t coming = 0;
+  for (const aggregate::Tree& tree : state_.plan.trees()) {
+    coming += tree.range(slot).size() * static_cast<std::uint32_t>(tree.in().size());
+  }
+  state_.incoming.on_round(slot, round.geometry.bucket, coming);
+  if (!state_.iteration) return;
+  const bool begins = state_.iteration->on_round(slot, round.geometry.bucket);
+  for (const aggregate::Tree& tree : state_.plan.trees()) {
+    for (const hop::OutEdge& edge : tree.out()) {
+      state_.iteration->on_announced(edge.peer, tree.range(slot).size());
+    }
+  }
+  if (!begins) return;
+  for (hop::Peer& peer : state_.peers.all()) peer.flow.on_phase(0);
+}
+
+SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Geometry& geometry) {
+  if (!geometry_fits(geometry)) return SubmitResult::kRejected;
+  Round& round = state_.slot_of(id);
+  const std::uint32_t bit = std::uint32_t{1} << local_rank;
+  if (round.id != id) {
+    return is_older(round.id, id) ? SubmitResult::kBusy : SubmitResult::kRejected;
+  }
+  // Opened now, it would be gathered exactly: its bucket still gathers another round.
+  if (!round.open && !is_free(bucket_of(geometry), id)) return SubmitResult::kBusy;
+  if (!round.open) open(round, geometry);
+  if ((round.submitted & bit) != 0) return SubmitResult::kRejected;
+  if (round.geometry != geometry) {
+    report_mismatch(state_.config.self, round, geometry);
+    return SubmitResult::kMismatch;
+  }
+  if (!is_free(round.bucket, id)) return SubmitResult::kBusy;
+  if (round.bucket != nullptr) round.bucket->take_in_hand(id);
+  round.submitted |= bit;
+  state_.watch.moved();
+  if (local_rank == 0) restore_residual(round);
+  contribute(round, local_rank);
+  return SubmitResult::kAccepted;
+}
+
+/// What earlier rounds did not take in becomes part of the first local rank's contribution.
+void Rounds::restore_residual(Round& round) {
+  if (round.bucket == nullptr || round.bucket->residual() == nullptr) return;
+  aggregate::Residual& residual = *round.bucket->residual();
+  for (std::size_t b = residual.next(0); b != Bitmap::kNone; b = residual.next(b + 1)) {
+    const auto block = static_cast<std::uint32_t>(b);
+    residual.move_to(block, state_.ranks.at(0, round.slot(), round.geometry, block));
+    ++state_.counters.blocks_carried;
+  }
+}
+
+void Rounds::contribute(Round& round, std::size_t local_rank) {
+  const std::span<aggregate::Tree> trees = state_.plan.trees();
+  for (std::size_t t = 0; t < trees.size(); ++t) {
+    const BlockRange range = trees[t].range(round.slot());
+    if (!trees[t].config().member || range.size() == 0) continue;
+    if (!trees[t].sums()) {
+      trees[t].offer_all(round);
+      continue;
+    }
+    const bool queued = local_work_.push({.round = round.id,
+                                          .local_rank = static_cast<std::uint16_t>(local_rank),
+                                          .tree = static_cast<std::uint8_t>(t),
+                                          .block = range.begin});
+    GP_ASSERT(queued);
+  }
+}
+
+bool Rounds::sum_local(std::size_t max_blocks) {
+  for (std::size_t n = 0; n < max_blocks && !local_work_.empty(); ++n) {
+    LocalWork& work = local_work_.front();
+    Round& round = state_.slot_of(work.round);
+    GP_ASSERT(round.open && round.id == work.round);
+    aggregate::Tree& tree = state_.plan.trees()[work.tree];
+    const std::uint32_t block = work.block;
+    const auto bytes = state_.ranks.bytes(work.local_rank, round.slot(), round.geometry, block);
+    if (++work.block == tree.range(round.slot()).end) local_work_.pop();
+    state_.watch.moved();
+    tree.add_local(state_.context, round, block, bytes);
+    settle(round);
+  }
+  return !local_work_.empty();
+}
+
+void Rounds::settle(Round& round) {
+  if (!round.open) return;
+  if (!round.told && round.is_done()) tell(round);
+  if (round.told && round.results_unacked == 0) end(round);
+}
+
+void Rounds::tell(Round& round) {
+  round.told = true;
+  if (round.bucket != nullptr && round.bucket->round_in_hand() == round.id) {
+    round.bucket->put_down();
+  }
+  ++state_.counters.rounds_completed;
+  state_.counters.payload_bytes_reduced +=
+      std::size_t{round.geometry.elements} * element_bytes(round.geometry.type);
+  for (std::size_t r = 0; r < state_.ranks.size(); ++r) {
+    const bool queued = state_.events.push({.kind = Event::Kind::kRoundDone,
+                                            .local_rank = static_cast<std::uint16_t>(r),
+                                            .contributors = round.min_contributors,
+                                            .partial_blocks = round.partial_blocks,
+                                            .node = state_.config.self,
+                                            .round = round.id,
+                                            .ours = round.geometry,
+                                            .theirs = {}});
+    GP_ASSERT(queued);
+  }
+}
+
+void Rounds::end(Round& round) {
+  const std::size_t slot = round.slot();
+  for (aggregate::Tree& tree : state_.plan.trees()) {
+    for (hop::OutEdge& edge : tree.out()) {
+      state_.peers[edge.peer].flow.on_forgotten(edge.senders[slot].close());
+      edge.refresh(slot);
+    }
+  }
+  round.open = false;
+  --state_.open_rounds;
+  round.id += kRoundSlots;
+}
+
+bool Rounds::any_gathering() const {
+  const auto trees = std::as_const(state_.plan).trees();
+  return std::any_of(trees.begin(), trees.end(),
+                     [](const aggregate::Tree& tree) { return tree.gathering() != 0; });
+}
+
+void Rounds::close_due(Instant now) {
+  for (aggregate::Tree& tree : state_.plan.trees()) {
+    for (unsigned bits = tree.gathering(); bits != 0; bits &= bits - 1) {
+      Round& round = state_.rounds[static_cast<std::size_t>(std::countr_zero(bits))];
+      const auto reason = tree.may_close(round.slot(), now);
+      if (!reason || (*reason == CloseReason::kAbsent && !may_leave_behind(round))) continue;
+      close(tree, round, *reason, now);
+    }
+  }
+}
+
+void Rounds::close(aggregate::Tree& tree, Round& round, CloseReason reason, Instant now) {
+  state_.watch.moved();
+  for (const hop::InEdge& edge : tree.child_pushes()) {
+    if (!edge.receivers[round.slot()].complete()) state_.incoming.withdraw(edge.peer, now);
+  }
+  const std::uint32_t missing = tree.close_partial(state_.context, round, reason, now);
+  state_.incoming.on_blocks(round.slot(), missing);
+  settle(round);
+}
+
+/// Whether a round may be summed without a host that has sent nothing of it. That host may be dead,
+/// and then the other ranks hand it every result that it lacks: none may get further ahead of it
+/// than that (kMaxLeadRounds). Here the host is known by what it has not acked, which keeps a round
+/// from ending. Of what it lacks of other trees only their roots know, so each of these must have a
+/// say in this round.
+bool Rounds::may_leave_behind(const Round& round) {
+  const std::span<aggregate::Tree> trees = state_.plan.trees();
+  for (std::size_t t = 0; t < trees.size(); ++t) {
+    if (state_.plan.range_of(t, round.id, round.geometry).size() == 0) return false;
+  }
+  for (auto lead = static_cast<std::uint32_t>(kMaxLeadRounds); lead < kRoundSlots; ++lead) {
+    if (!has_ended(round.id - lead)) return false;
+  }
+  return true;
+}
+
+/// Of a round that ranks have submitted another round kMaxInFlightRounds after. A node without
+/// ranks never hears of a round that has no block for it; had this one a block here, then whoever
+/// submitted the other would have had its result from us.
+bool Rounds::has_ended(std::uint32_t id) const {
+  const Round& slot = state_.slot_of(id);
+  if (is_older(id, slot.id)) return true;
+  return !slot.open && state_.ranks.empty();
+}
+
+void Rounds::report_mismatch(std::uint16_t node, const Round& round, const Geometry& theirs) {
+  state_.counters.drop(hop::Drop::kMismatch);
+  if (mismatch_reported_) return;  // the job ends with the first
+  mismatch_reported_ = true;
+  const bool queued = state_.events.push({.kind = Event::Kind::kMismatch,
+                                          .local_rank = 0,
+                                          .contributors = 0,
+                                          .partial_blocks = 0,
+                                          .node = node,
+                                          .round = round.id,
+                                          .ours = round.geometry,
+                                          .theirs = theirs});
+  GP_ASSERT(queued);
+}
+
+Waiting Rounds::waiting() const {
+  Waiting w;
+  const Round* oldest = nullptr;
+  for (const Round& round : state_.rounds) {
+    if (!round.open || round.results_awaited == 0) continue;
+    ++w.open_rounds;
+    if (oldest == nullptr || is_older(round.id, oldest->id)) oldest = &round;
+  }
+  if (oldest == nullptr) return w;
+  w.any = true;
+  w.round = oldest->id;
+  const auto all = static_cast<std::uint32_t>((std::uint64_t{1} << state_.ranks.size()) - 1);
+  w.local_missing = all & ~oldest->submitted;
+  const auto name = [&w](std::uint16_t node) {
+    const auto named = std::min<std::size_t>(w.silent_count, Waiting::kMaxSilentNamed);
+    const auto end = w.silent_nodes.begin() + static_cast<std::ptrdiff_t>(named);
+    if (std::find(w.silent_nodes.begin(), end, node) != end) return;
+    if (named < Waiting::kMaxSilentNamed) w.silent_nodes[named] = node;
+    ++w.silent_count;
+  };
+  for (const aggregate::Tree& tree : std::as_const(state_.plan).trees()) {
+    for (const hop::InEdge& edge : tree.child_pushes()) {
+      const hop::BlockReceiver& receiver = edge.receivers[oldest->slot()];
+      const bool silent = receiver.arrived() == 0 && receiver.range().size() > 0;
+      if (silent) name(state_.peers[edge.peer].node);
+    }
+  }
+  return w;
+}
+
+}  // namespace gradplane::job

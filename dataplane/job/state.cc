@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/job/state.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/hop/clock.h"
+
+namespace gradplane::job {
+namespace {
+
+std::size_t gathering_trees(const Plan& plan) {
+  return static_cast<std::size_t>(
+      std::count_if(plan.trees().begin(), plan.trees().end(),
+                    [](const aggregate::Tree& tree) { return tree.gathers(); }));
+}
+
+}  // namespace
+
+State::State(JobConfig settings)
+    : config(std::move(settings)),
+      ranks(config.local_ranks, config.round_bytes),
+      peers(config.peers, config.congestion, config.block_bytes),
+      plan(config),
+      rounds(kRoundSlots),
+      acks(plan.edge_count()),
+      reports(std::max<std::size_t>(1, gathering_trees(plan)) * kRoundSlots),
+      events(std::max<std::size_t>(1, config.local_ranks.size()) * kRoundSlots * 2 + 2),
+      incoming(config.peers.size()),
+      watch(config.stall_after),
+      context{.ranks = ranks,
+              .world_size = config.world_size,
+              .compensation = config.compensation,
+              .measure_energy = config.measure_energy,
+              .counters = counters,
+              .acks = acks,
+              .reports = reports} {
+  GP_ASSERT(config.local_ranks.size() <= kMaxLocalRanks);
+  GP_ASSERT(config.block_bytes % kBlockAlignBytes == 0 && config.block_bytes <= kMaxBlockBytes);
+  // Or an ack of the round would not fit its packet.
+  GP_ASSERT(config.block_bytes > 0 && config.max_blocks() <= kMaxBlocksPerRound);
+  for (std::uint32_t n = 0; n < kRoundSlots; ++n) {
+    slot_of(config.first_round + n).id = config.first_round + n;
+  }
+  if (config.congestion.mltcp || config.forward_order) iteration.emplace(peers.size());
+  plan.connect(peers);
+}
+
+bool State::all_submitted(const Round& round) const {
+  return static_cast<std::size_t>(std::popcount(round.submitted)) == ranks.size();
+}
+
+aggregate::Tree* State::tree_of(const hop::EdgeId& edge) {
+  Plan* of = find_plan(edge.epoch);
+  return of == nullptr ? nullptr : &of->trees()[edge.tree];
+}
+
+void State::on_acked(hop::OutEdge& edge, std::size_t slot, std::uint32_t acked,
+                     std::uint32_t marked, Instant now) {
+  edge.active_us[slot] = hop::clock_us(now);
+  edge.backoff[slot] = 0;
+  peers[edge.peer].flow.on_acked(now, acked, marked);
+}
+
+void State::on_settled(const hop::OutEdge& edge, std::size_t slot, std::uint32_t before) {
+  const std::uint32_t settled = edge.senders[slot].settled_count() - before;
+  if (settled > 0) watch.moved();
+  if (!iteration || settled == 0) return;
+  iteration->on_settled(slot, edge.peer, settled);
+  peers[edge.peer].flow.on_phase(iteration->ratio(edge.peer));
+}
+
+}  // namespace gradplane::job

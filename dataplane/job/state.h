@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "dataplane/aggregate/context.h"
+#include "dataplane/aggregate/round.h"
+#include "dataplane/base/fixed_queue.h"
+#include "dataplane/hop/ack_queue.h"
+#include "dataplane/hop/counters.h"
+#include "dataplane/hop/iteration.h"
+#include "dataplane/hop/peer_table.h"
+#include "dataplane/job/event.h"
+#include "dataplane/job/incoming.h"
+#include "dataplane/job/job_config.h"
+#include "dataplane/job/plan.h"
+#include "dataplane/job/progress_watch.h"
+
+namespace gradplane::job {
+
+using aggregate::is_older;
+using aggregate::Round;
+
+/// What the parts of a job (Rounds, Receiver, Transmitter, Watchdog) share. It has no rules of its
+/// own. Everything is allocated in the constructor.
+struct State {
+  explicit State(JobConfig settings);
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  Round& slot_of(std::uint32_t round) { return rounds[round % kRoundSlots]; }
+  const Round& slot_of(std::uint32_t round) const { return rounds[round % kRoundSlots]; }
+  bool all_submitted(const Round& round) const;
+
+  /// The plan that packets of this epoch belong to; nullptr when there is none.
+  Plan* find_plan(std::uint32_t epoch) { return epoch == plan.epoch() ? &plan : nullptr; }
+  /// The tree of an edge or a request; nullptr when its plan has gone.
+  aggregate::Tree* tree_of(const hop::EdgeId& edge);
+
+  /// Blocks of an edge that were in flight have arrived; `marked` packets were marked on the way.
+  void on_acked(hop::OutEdge& edge, std::size_t slot, std::uint32_t acked, std::uint32_t marked,
+                Instant now);
+  /// The edge's peer has more of the round than before, or will never need it. `before`: its
+  /// sender's settled_count() until now.
+  void on_settled(const hop::OutEdge& edge, std::size_t slot, std::uint32_t before);
+
+  const JobConfig config;
+  const aggregate::LocalRanks ranks;
+  hop::PeerTable peers;
+  Plan plan;
+  std::vector<Round> rounds;  // by slot
+  hop::Counters counters;
+  hop::AckQueue acks;
+  aggregate::ReportQueue reports;
+  FixedQueue<Event> events;
+  Incoming incoming;
+  std::optional<hop::Iteration> iteration;  // of what is sent, where a controller or the order asks
+  ProgressWatch watch;
+  std::uint32_t open_rounds = 0;
+  aggregate::Context context;
+};
+
+}  // namespace gradplane::job

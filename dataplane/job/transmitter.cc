@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/job/transmitter.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+
+#include "dataplane/hop/clock.h"
+
+namespace gradplane::job {
+namespace {
+
+/// A probe timeout doubles with each unanswered probe, this many times at most, and up to the
+/// longest pause. A peer that loses much (or whose address is being resolved) is asked again soon:
+/// one block each pause is no load, and a job that stands still costs more.
+constexpr std::uint8_t kMaxBackoff = 5;
+constexpr Duration kMaxProbePause = Duration::ms(40);
+/// Unanswered probes after which the window shrinks.
+constexpr std::uint8_t kSilentAfterProbes = 2;
+
+Duration probe_pause(const hop::Flow& flow, std::uint8_t backoff) {
+  const Duration timeout = flow.probe_timeout();
+  return std::max(timeout, std::min(timeout * (std::int64_t{1} << backoff), kMaxProbePause));
+}
+
+/// From this round trip on repairs go twice where nothing else waits. Where blocks get lost, so
+/// does the end of a round, as much of it as fits this part of a round trip.
+constexpr Duration kLongPath = Duration::ms(10);
+constexpr std::int64_t kTailShare = 4;
+
+/// The latest sample: the receiver wants to know, too, how short the path can be.
+std::uint16_t round_trip_to(const hop::Flow& flow) {
+  const std::int64_t units = flow.latest_rtt().count_ns() / wire::kRoundTripUnit.count_ns();
+  if (flow.latest_rtt() <= Duration{}) return 0;
+  return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, UINT16_MAX));
+}
+
+}  // namespace
+
+Transmitter::Transmitter(State& state)
+    : state_(state), ack_(std::make_unique<hop::BlockReceiver::Ack>()) {}
+
+wire::Header Transmitter::header_for(wire::PacketType type, const hop::EdgeId& edge,
+                                     std::uint32_t round, Instant now) const {
+  wire::Header h;
+  h.type = type;
+  h.tree = edge.tree;
+  h.job = state_.config.job;
+  h.epoch = edge.epoch;
+  h.round = round;
+  h.sender = state_.config.self;
+  h.timestamp_us = hop::clock_us(now);
+  return h;
+}
+
+Outgoing Transmitter::finish(const hop::Peer& peer, std::span<std::byte> packet) const {
+  if (state_.config.authenticate) {
+    wire::authenticate(packet, state_.config.key, wire::Receiver::node(peer.node));
+  }
+  return {peer.node, static_cast<std::uint32_t>(packet.size())};
+}
+
+std::optional<Outgoing> Transmitter::poll_ack(std::span<std::byte> out, Instant now) {
+  while (const auto request = state_.acks.take(now)) {
+    if (const auto sent = write_ack(*request, out, now)) return sent;
+  }
+  return std::nullopt;
+}
+
+std::optional<Outgoing> Transmitter::write_ack(const hop::AckRequest& request,
+                                               std::span<std::byte> out, Instant now) {
+  aggregate::Tree* tree = state_.tree_of(request.edge);
+  if (tree == nullptr) return std::nullopt;
+  hop::InEdge& edge = tree->in()[request.edge.index];
+  if (!fill_ack(*tree, edge, request.round, now)) return std::nullopt;
+  const auto type = edge.is_push() ? wire::PacketType::kPushAck : wire::PacketType::kResultAck;
+  hop::BlockReceiver::Ack& ack = *ack_;
+  wire::Header h = header_for(type, edge.id, request.round, now);
+  h.flags = ack.flags;
+  h.block = ack.first_word;
+  h.elements = static_cast<std::uint16_t>(ack.word_count);
+  const hop::Peer& peer = state_.peers[edge.peer];
+  ack.body.marked_packets = peer.marks_received;
+  const wire::GrantBody grant = state_.incoming.grant_of(edge.peer);
+  ack.body.unscheduled_blocks = grant.unscheduled_blocks;
+  ack.body.total_blocks = grant.total_blocks;
+  const std::size_t bytes = wire::write_ack(out, h, ack.body, {ack.words.data(), ack.word_count});
+  ++state_.counters.acks_sent;
+  return finish(peer, out.first(bytes));
+}
+
+/// What there is to say about the edge's blocks of the round. False when an earlier ack has said it
+/// all, or it is too early to say it.
+bool Transmitter::fill_ack(const aggregate::Tree& tree, hop::InEdge& edge, std::uint32_t id,
+                           Instant now) {
+  const Round& round = state_.slot_of(id);
+  hop::BlockReceiver& receiver = edge.receivers[id % kRoundSlots];
+  const bool is_open = round.open && round.id == id;
+  const bool ended_last = !round.open && round.id - kRoundSlots == id;
+  if (is_open) {
+    if (!receiver.owes_ack() || waits_for_closing(tree, edge, round.slot())) return false;
+    receiver.fill_ack(*ack_, now);
+  } else if (ended_last && receiver.closed()) {
+    receiver.fill_ack(*ack_, now);
+    ack_->flags |= wire::kFlagEnded;
+  } else {
+    // The round has ended here, and was not closed: every block of the edge has arrived.
+    ack_->flags = wire::kFlagComplete | wire::kFlagEnded;
+    ack_->first_word = 0;
+    ack_->word_count = 0;
+    ack_->body = {};
+  }
+  return true;
+}
+
+/// The parent ends a round when we have all its results, and forgets what of ours is in them. So it
+/// learns that we have them only when we know that too.
+bool Transmitter::waits_for_closing(const aggregate::Tree& tree, const hop::InEdge& edge,
+                                    std::size_t slot) {
+  if (edge.is_push() || !edge.receivers[slot].complete()) return false;
+  return !tree.push().senders[slot].settled();
+}
+
+Outgoing Transmitter::write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now) {
+  const wire::Header h =
+      header_for(wire::PacketType::kGrant, {.epoch = state_.plan.epoch()}, 0, now);
+  const std::size_t bytes = wire::write_grant(out, h, state_.incoming.grant_of(peer));
+  ++state_.counters.grants_sent;
+  return finish(state_.peers[peer], out.first(bytes));
+}
+
+Transmitter::Work Transmitter::next_work(const hop::Peer& peer) const {
+  Work best;
+  for (hop::OutEdge* edge : peer.edges) {
+    for (unsigned bits = edge->queued; bits != 0; bits &= bits - 1) {
+      const Work work{edge, static_cast<std::size_t>(std::countr_zero(bits))};
+      if (best.edge == nullptr || goes_before(work, best)) best = work;
+    }
+  }
+  return best;
+}
+
+bool Transmitter::goes_before(const Work& work, const Work& other) const {
+  const std::uint32_t round = work.edge->rounds[work.slot];
+  const std::uint32_t than = other.edge->rounds[other.slot];
+  // Of the same round results go first: they let somebody finish.
+  if (round == than) return !work.edge->is_push();
+  if (!state_.config.forward_order) return is_older(round, than);
+  if (state_.iteration->is_earlier(work.slot, other.slot)) return true;
+  return is_older(than, round) && !state_.iteration->is_earlier(other.slot, work.slot);
+}
+
+std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant now) {
+  const std::size_t peers = state_.peers.size();
+  for (std::size_t i = 0; i < peers; ++i) {
+    const auto index = static_cast<std::uint16_t>((next_peer_ + i) % peers);
+    hop::Peer& peer = state_.peers[index];
+    if (next_send_to(peer) > now) continue;
+    const Work work = next_work(peer);
+    if (work.edge == nullptr) {
+      peer.flow.note_app_limited();
+      continue;
+    }
+    next_peer_ = static_cast<std::uint16_t>((index + 1) % peers);
+    return write_block(work, out, now);
+  }
+  return std::nullopt;
+}
+
+/// send = min(grant, window), and a probe goes whatever they say (docs/protocol.md, section 6).
+Instant Transmitter::next_send_to(const hop::Peer& peer) const {
+  if (!state_.config.grants || peer.flow.has_probe_due()) return peer.flow.next_send();
+  return std::max(peer.flow.next_send(), peer.credit.next_send(peer.flow.in_flight()));
+}
+
+Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, Instant now) {
+  hop::OutEdge& edge = *work.edge;
+  const Round& round = state_.rounds[work.slot];
+  hop::BlockSender& sender = edge.senders[work.slot];
+  hop::Peer& peer = state_.peers[edge.peer];
+  const bool is_long = peer.flow.min_rtt() >= kLongPath;
+  const hop::BlockSender::Pick pick = sender.take(hop::clock_us(now), is_long);
+  if (is_long && peer.flow.is_lossy() && sender.all_sent() && !sender.has_queued()) {
+    sender.copy_tail(hop::clock_us(now), peer.flow.min_rtt() / kTailShare);
+  }
+  wire::Header h = header_for(edge.type, edge.id, round.id, now);
+  if (sender.is_critical(pick.block)) h.flags |= wire::kFlagCritical;
+  if (pick.retransmission) h.flags |= wire::kFlagRetransmission;
+  if (sender.all_sent()) h.flags |= wire::kFlagLast;
+  if (edge.is_push() && round.bucket != nullptr) h.flags |= wire::kFlagBounded;
+  h.element_type = round.geometry.type;
+  h.bucket = round.geometry.bucket;
+  h.block = pick.block;
+  h.elements = static_cast<std::uint16_t>(round.geometry.elements_in(pick.block));
+  h.round_elements = round.geometry.elements;
+  const std::span<const std::byte> bytes =
+      state_.tree_of(edge.id)->bytes_to_send(state_.context, round, pick.block, h.contributors);
+  if (!edge.is_push() && h.contributors < state_.config.world_size) h.flags |= wire::kFlagPartial;
+  edge.refresh(work.slot);
+  const std::size_t wire_bytes = bytes.size() + hop::kWireOverheadBytes;
+  h.waiting_blocks =
+      static_cast<std::uint16_t>(std::min<std::uint32_t>(peer.blocks_queued(), UINT16_MAX));
+  peer.credit.on_sent(now, wire_bytes);
+  h.sent_blocks = peer.credit.sent();
+  h.round_trip = round_trip_to(peer.flow);
+  wire::write_header(out, h);
+  std::memcpy(out.data() + wire::kHeaderBytes, bytes.data(), bytes.size());
+
+  if (pick.copy) {
+    peer.flow.on_copy_sent(now, wire_bytes);
+  } else {
+    peer.flow.on_sent(now, wire_bytes, pick.retransmission);
+  }
+  edge.active_us[work.slot] = hop::clock_us(now);
+  ++state_.counters.blocks_sent;
+  if (pick.retransmission) ++state_.counters.blocks_retransmitted;
+  state_.counters.payload_bytes_sent += bytes.size();
+  return finish(peer, out.first(wire::kHeaderBytes + bytes.size()));
+}
+
+void Transmitter::probe(Instant now) {
+  for (hop::Peer& peer : state_.peers.all()) {
+    peer.flow.on_tick(now);
+    for (hop::OutEdge* edge : peer.edges) {
+      if (edge->waiting != 0) probe_edge(*edge, now);
+    }
+  }
+}
+
+void Transmitter::probe_edge(hop::OutEdge& edge, Instant now) {
+  hop::Flow& flow = state_.peers[edge.peer].flow;
+  const std::uint32_t now_us = hop::clock_us(now);
+  for (unsigned bits = edge.waiting; bits != 0; bits &= bits - 1) {
+    const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
+    const auto silent = Duration::us(static_cast<std::int32_t>(now_us - edge.active_us[slot]));
+    if (silent < probe_pause(flow, edge.backoff[slot])) continue;
+    const std::uint32_t queued = edge.senders[slot].probe(now_us);
+    flow.on_forgotten(queued);
+    if (queued > 0) flow.on_probe();
+    state_.counters.probes += queued;
+    edge.active_us[slot] = now_us;
+    edge.backoff[slot] = std::min<std::uint8_t>(kMaxBackoff, edge.backoff[slot] + 1);
+    if (edge.backoff[slot] > kSilentAfterProbes) flow.on_silence(now);
+    if (!edge.is_push()) {
+      state_.tree_of(edge.id)->repeat_closing(state_.context, edge.id.index, slot,
+                                              edge.rounds[slot], now);
+    }
+    edge.refresh(slot);
+  }
+}
+
+bool Transmitter::any_in_flight() const {
+  const auto peers = std::as_const(state_.peers).all();
+  return std::any_of(peers.begin(), peers.end(), [](const hop::Peer& peer) {
+    return std::any_of(peer.edges.begin(), peer.edges.end(),
+                       [](const hop::OutEdge* edge) { return edge->waiting != 0; });
+  });
+}
+
+Instant Transmitter::next_data() const {
+  Instant deadline = Instant::never();
+  for (const hop::Peer& peer : std::as_const(state_.peers).all()) {
+    const bool queued = std::any_of(peer.edges.begin(), peer.edges.end(),
+                                    [](const hop::OutEdge* edge) { return edge->queued != 0; });
+    if (queued) deadline = std::min(deadline, next_send_to(peer));
+  }
+  return deadline;
+}
+
+std::string_view flow_limit_name(FlowLimit limit) {
+  constexpr std::array<std::string_view, 7> kNames = {
+      "application", "peer", "window", "grant", "pacing", "peer link", "own link"};
+  static_assert(kNames.size() == static_cast<std::size_t>(FlowLimit::kOwnLink) + 1);
+  return kNames[static_cast<std::size_t>(limit)];
+}
+
+FlowLimit Transmitter::limit_of(const hop::Peer& peer, Instant now) const {
+  bool is_silent = false;
+  bool has_queued = false;
+  for (const hop::OutEdge* edge : peer.edges) {
+    has_queued = has_queued || edge->queued != 0;
+    for (unsigned bits = edge->waiting; bits != 0; bits &= bits - 1) {
+      const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
+      is_silent = is_silent || edge->backoff[slot] >= kSilentAfterProbes;
+    }
+  }
+  if (is_silent) return FlowLimit::kPeer;
+  if (!has_queued) return FlowLimit::kApplication;
+  if (peer.flow.window_is_full()) return FlowLimit::kWindow;
+  if (state_.config.grants && peer.credit.next_send(peer.flow.in_flight()) > now) {
+    return FlowLimit::kGrant;
+  }
+  if (peer.flow.link_is_busy(now)) return FlowLimit::kPeerLink;
+  return peer.flow.may_send(now) ? FlowLimit::kOwnLink : FlowLimit::kPacing;
+}
+
+}  // namespace gradplane::job

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "dataplane/hop/edge.h"
+#include "dataplane/job/state.h"
+#include "dataplane/wire/packet.h"
+
+namespace gradplane::job {
+
+/// What keeps a flow from sending a block now.
+enum class FlowLimit : std::uint8_t {
+  kApplication,  // nothing is queued for the peer
+  kPeer,         // it does not answer
+  kWindow,
+  kGrant,     // the peer's: neither credit nor room for what needs none
+  kPacing,    // the controller's
+  kPeerLink,  // the share of the peer's link
+  kOwnLink,   // nothing of the flow's own: the node's link, or another flow's turn
+};
+std::string_view flow_limit_name(FlowLimit limit);
+
+/// A packet that has been written.
+struct Outgoing {
+  std::uint16_t node = 0;
+  std::uint32_t length_bytes = 0;
+};
+
+/// Writes the packets of a job: acks, grants, and the blocks of its peers in turn. It also probes
+/// peers that have fallen silent.
+class Transmitter {
+ public:
+  explicit Transmitter(State& state);
+
+  /// The next ack that is due, into `out` (wire::kMaxAckBytes).
+  std::optional<Outgoing> poll_ack(std::span<std::byte> out, Instant now);
+  /// The next block that may go, into `out` (header and block bytes).
+  std::optional<Outgoing> poll_data(std::span<std::byte> out, Instant now);
+  /// Tells a peer how many blocks it may have sent. `out` holds a grant.
+  Outgoing write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now);
+
+  /// Sends again what waits for an ack for too long.
+  void probe(Instant now);
+  bool any_in_flight() const;
+  /// When poll_data() has a block to give; Instant::never() when nothing waits or a window is full.
+  Instant next_data() const;
+  FlowLimit limit_of(const hop::Peer& peer, Instant now) const;
+
+ private:
+  struct Work {
+    hop::OutEdge* edge = nullptr;
+    std::size_t slot = 0;
+  };
+
+  std::optional<Outgoing> write_ack(const hop::AckRequest& request, std::span<std::byte> out,
+                                    Instant now);
+  bool fill_ack(const aggregate::Tree& tree, hop::InEdge& edge, std::uint32_t round, Instant now);
+  static bool waits_for_closing(const aggregate::Tree& tree, const hop::InEdge& edge,
+                                std::size_t slot);
+  Work next_work(const hop::Peer& peer) const;
+  bool goes_before(const Work& work, const Work& other) const;
+  Instant next_send_to(const hop::Peer& peer) const;
+  Outgoing write_block(const Work& work, std::span<std::byte> out, Instant now);
+  void probe_edge(hop::OutEdge& edge, Instant now);
+  wire::Header header_for(wire::PacketType type, const hop::EdgeId& edge, std::uint32_t round,
+                          Instant now) const;
+  Outgoing finish(const hop::Peer& peer, std::span<std::byte> packet) const;
+
+  State& state_;
+  std::unique_ptr<hop::BlockReceiver::Ack> ack_;  // being written
+  std::uint16_t next_peer_ = 0;
+};
+
+}  // namespace gradplane::job

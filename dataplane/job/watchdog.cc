@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/job/watchdog.h"
+
+#include <bit>
+
+#include "dataplane/base/assert.h"
+#include "dataplane/hop/clock.h"
+
+namespace gradplane::job {
+
+void Watchdog::look(Instant now) {
+  if (!is_watching() || now < state_.watch.next_look()) return;
+  state_.watch.look(now);
+  for (aggregate::Tree& tree : state_.plan.trees()) {
+    if (tree.has_parent()) ask(tree, now);
+  }
+  if (!state_.watch.is_stalled()) return;
+  std::optional<StalledRound> stalled;
+  for (const aggregate::Tree& tree : state_.plan.trees()) find_in(tree, stalled);
+  if (stalled) {
+    report(*stalled);
+  } else {
+    state_.watch.postpone();
+  }
+}
+
+Instant Watchdog::next_look() const {
+  return is_watching() ? state_.watch.next_look() : Instant::never();
+}
+
+/// The oldest round in which the push has nothing left to do but to wait for results.
+const Round* Watchdog::oldest_waiting(const aggregate::Tree& tree) const {
+  const Round* oldest = nullptr;
+  for (const Round& round : state_.rounds) {
+    const std::size_t slot = round.slot();
+    if (!round.open || !state_.all_submitted(round) || tree.local_left(slot) > 0) continue;
+    if (!tree.push().senders[slot].settled() || tree.results().receivers[slot].complete()) continue;
+    if (oldest == nullptr || is_older(round.id, oldest->id)) oldest = &round;
+  }
+  return oldest;
+}
+
+/// Sends the parent a block again that it has said to have: another one each time, and only one
+/// whose result has not come, because a result may stand where the contribution was. While blocks
+/// wait to go to the parent, a question of an older round would take their turn, and of a path that
+/// carries a block a second it would take all; their own acks show whether the parent answers. A
+/// question that is still queued is one of these.
+void Watchdog::ask(aggregate::Tree& tree, Instant now) {
+  hop::OutEdge& push = tree.push();
+  const Round* round = oldest_waiting(tree);
+  if (round == nullptr || state_.peers[push.peer].blocks_queued() > 0) return push.inquiry.rest();
+  if (!push.inquiry.is_due(round->id, now)) return;
+  const std::size_t slot = round->slot();
+  const hop::BlockReceiver& results = tree.results().receivers[slot];
+  const BlockRange range = results.range();
+  for (std::uint32_t n = 0; n < range.size(); ++n) {
+    const std::uint32_t block = range.begin + (push.next_question + n) % range.size();
+    if (results.has(block) || !push.senders[slot].repeat(block)) continue;
+    push.next_question = block - range.begin + 1;
+    push.inquiry.on_asked(hop::clock_us(now), now);
+    return push.refresh(slot);
+  }
+}
+
+void Watchdog::check_answer(const Round& round, aggregate::Tree& tree, const wire::Header& h,
+                            std::span<const std::uint64_t> words, std::uint32_t echo_us,
+                            Instant now) {
+  if (!is_watching() || !round.open || round.id != h.round) return;
+  const std::size_t slot = round.slot();
+  hop::OutEdge& push = tree.push();
+  const hop::BlockReceiver& results = tree.results().receivers[slot];
+  const auto dispute = [&](std::uint32_t blocks) {
+    report({round.id, Stall::Reason::kDisputed, push.peer, blocks});
+  };
+  if ((h.flags & wire::kFlagEnded) != 0) {
+    if (!results.complete()) dispute(results.missing());
+    return;
+  }
+  if (!push.inquiry.is_answered_by(round.id, echo_us)) return;
+  push.inquiry.on_answer(now);
+  const hop::BlockSender& sender = push.senders[slot];
+  const bool complete = (h.flags & wire::kFlagComplete) != 0;
+  const std::uint32_t disputed = complete ? 0 : sender.acked_beyond(h.block, words);
+  const bool reopened = sender.excluded() > 0 && (h.flags & wire::kFlagClosed) == 0;
+  if (disputed == 0 && !reopened) return;
+  dispute(disputed > 0 ? disputed : sender.excluded());
+}
+
+/// The peer that keeps the oldest round from moving. A child that has sent nothing of the round is
+/// never to blame: its ranks compute, or it has lost a daemon that liveness will miss. Its results
+/// are held (OutEdge::held), so none of them is queued or waits.
+void Watchdog::find_in(const aggregate::Tree& tree, std::optional<StalledRound>& found) const {
+  const auto blame = [&](std::uint32_t round, Stall::Reason reason, std::uint16_t peer,
+                         std::uint32_t blocks) {
+    if (found && !is_older(round, found->round)) return;
+    found = {round, reason, peer, blocks};
+  };
+  for (const hop::OutEdge& edge : tree.out()) {
+    for (unsigned bits = edge.queued | edge.waiting; bits != 0; bits &= bits - 1) {
+      const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
+      const hop::BlockSender& sender = edge.senders[slot];
+      if (sender.settled()) continue;
+      blame(state_.rounds[slot].id,
+            edge.is_push() ? Stall::Reason::kPushesUnacked : Stall::Reason::kResultsUnacked,
+            edge.peer, sender.in_flight() + sender.queued());
+    }
+    const bool unanswered = edge.is_push() && edge.inquiry.waits() &&
+                            edge.inquiry.unanswered_for() >= state_.watch.limit();
+    if (!unanswered) continue;
+    blame(edge.inquiry.round(), Stall::Reason::kUnanswered, edge.peer,
+          tree.results().receivers[edge.inquiry.round() % kRoundSlots].missing());
+  }
+  for (const hop::InEdge& edge : tree.child_pushes()) {
+    for (const Round& round : state_.rounds) {
+      const hop::BlockReceiver& receiver = edge.receivers[round.slot()];
+      if (!round.open || !receiver.has_heard()) continue;
+      if (receiver.complete() || receiver.closed()) continue;
+      blame(round.id, Stall::Reason::kBlocksMissing, edge.peer, receiver.missing());
+    }
+  }
+}
+
+/// Told once for each time that the limit passes: if the word is lost, another follows.
+void Watchdog::report(const StalledRound& stalled) {
+  if (is_told_) return;
+  is_told_ = true;
+  const bool queued = state_.events.push(
+      {.kind = Event::Kind::kStalled,
+       .node = state_.peers[stalled.peer].node,
+       .round = stalled.round,
+       .ours = {},
+       .theirs = {},
+       .stall = {
+           .reason = stalled.reason, .blocks = stalled.blocks, .quiet = state_.watch.quiet()}});
+  GP_ASSERT(queued);
+  state_.watch.moved();
+}
+
+}  // namespace gradplane::job

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "dataplane/job/state.h"
+#include "dataplane/wire/packet.h"
+
+namespace gradplane::job {
+
+/// Finds rounds in which nothing moves any more, whatever the cause, and the peer that keeps them
+/// from moving.
+class Watchdog {
+ public:
+  explicit Watchdog(State& state) : state_(state) {}
+
+  /// Looks whether anything has moved; asks parents that have not answered for long.
+  void look(Instant now);
+  /// When look() has something to do; Instant::never() while no round is open.
+  Instant next_look() const;
+  /// An ack of pushes has come. Whatever made us believe it, the parent may never take back what it
+  /// has acknowledged, nor end a round before we have its results.
+  void check_answer(const Round& round, aggregate::Tree& tree, const wire::Header& header,
+                    std::span<const std::uint64_t> words, std::uint32_t echo_us, Instant now);
+  /// The host has taken the event that tells of a stall.
+  void on_told() { is_told_ = false; }
+
+ private:
+  struct StalledRound {
+    std::uint32_t round = 0;
+    Stall::Reason reason = Stall::Reason::kPushesUnacked;
+    std::uint16_t peer = 0;
+    std::uint32_t blocks = 0;
+  };
+
+  bool is_watching() const { return state_.watch.is_on() && state_.open_rounds > 0; }
+  const Round* oldest_waiting(const aggregate::Tree& tree) const;
+  void ask(aggregate::Tree& tree, Instant now);
+  void find_in(const aggregate::Tree& tree, std::optional<StalledRound>& found) const;
+  void report(const StalledRound& stalled);
+
+  State& state_;
+  bool is_told_ = false;  // an event tells of a stall and has not been taken
+};
+
+}  // namespace gradplane::job
