@@ -149,8 +149,7 @@ std::size_t largest_block_bytes(const Config& config) {
   for (const NodeConfig& node : config.cluster.nodes) {
     mtu_bytes = std::min(mtu_bytes, node.port.mtu_bytes);
   }
-  const std::size_t payload_bytes = mtu_bytes - kIpUdpHeaderBytes - kMaxHeaderBytes;
-  return std::min(payload_bytes / kBlockAlignBytes * kBlockAlignBytes, kMaxBlockBytes);
+  return max_block_bytes(mtu_bytes - kIpUdpHeaderBytes, 0);
 }
 
 void check_block(Draft& draft) {

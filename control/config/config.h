@@ -31,7 +31,7 @@ inline constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
 /// IPv4 and UDP header, what an MTU holds besides our datagram.
 inline constexpr std::size_t kIpUdpHeaderBytes = 28;
 /// A control message must fit one frame; so must the smallest block.
-inline constexpr std::size_t kMinMtuBytes = kIpUdpHeaderBytes + kMaxHeaderBytes + kMaxControlBytes;
+inline constexpr std::size_t kMinMtuBytes = kIpUdpHeaderBytes + kMinMtuPayloadBytes;
 inline constexpr std::size_t kMaxMtuBytes = 9216;
 /// The shared secret of a cluster is exactly this long.
 inline constexpr std::size_t kClusterKeyBytes = 16;

@@ -21,6 +21,20 @@ constexpr T to_network_order(T v) {
   if constexpr (sizeof(T) == 8) return static_cast<T>(__builtin_bswap64(v));
 }
 
+/// A network-order integer at a fixed place. The caller has checked that the bytes are there.
+template <std::unsigned_integral T>
+T load(const std::byte* at) {
+  T v;
+  std::memcpy(&v, at, sizeof(T));
+  return to_network_order(v);
+}
+
+template <std::unsigned_integral T>
+void store(std::byte* at, T v) {
+  const T n = to_network_order(v);
+  std::memcpy(at, &n, sizeof(T));
+}
+
 /// Reads network-order integers out of bytes that somebody else wrote. A read past the end gives
 /// zero and makes ok() false for good, so a parser checks once, at its end.
 class ByteReader {

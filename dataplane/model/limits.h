@@ -42,11 +42,26 @@ inline constexpr std::size_t kMaxRoundBytes = std::size_t{4} << 20;
 /// Blocks of one round at the smallest block size that a configuration may choose (512 bytes).
 inline constexpr std::size_t kMinBlockBytes = 512;
 inline constexpr std::size_t kMaxBlocksPerRound = kMaxRoundBytes / kMinBlockBytes;
-/// A datagram handed to a port: header and payload.
+/// What a block's datagram has before and behind the block, without a coverage set.
 inline constexpr std::size_t kMaxHeaderBytes = 56;
-inline constexpr std::size_t kMaxDatagramBytes = kMaxHeaderBytes + kMaxBlockBytes;
+/// A datagram handed to a port: what fits a 9000-byte MTU.
+inline constexpr std::size_t kMaxDatagramBytes = 8972;
 /// A control message body inside one datagram.
 inline constexpr std::size_t kMaxControlBytes = 1280;
+/// The largest datagram that every MTU carries.
+inline constexpr std::size_t kMinMtuPayloadBytes = kMaxHeaderBytes + kMaxControlBytes;
+
+/// What a partial block needs to name the hosts that are in it: one bit each, in 64-bit words.
+constexpr std::size_t coverage_bytes(std::size_t hosts) {
+  return (hosts + 63) / 64 * 8;
+}
+/// The largest block that fits datagrams of so many bytes. `hosts`: those with ranks, where blocks
+/// may be partial; else 0.
+constexpr std::size_t max_block_bytes(std::size_t mtu_payload_bytes, std::size_t hosts) {
+  const std::size_t room = mtu_payload_bytes - kMaxHeaderBytes - coverage_bytes(hosts);
+  const std::size_t aligned = room / kBlockAlignBytes * kBlockAlignBytes;
+  return aligned < kMaxBlockBytes ? aligned : kMaxBlockBytes;
+}
 
 static_assert(kMaxBlockBytes % kBlockAlignBytes == 0);
 static_assert(kDefaultBlockBytes % kBlockAlignBytes == 0);
@@ -58,7 +73,12 @@ static_assert(kMaxLeadRounds >= kMaxInFlightRounds,
 static_assert(kMaxLeadRounds + kMaxInFlightRounds <= kRoundSlots,
               "nobody completes round f + kMaxLeadRounds, so nobody submits round f + kRoundSlots: "
               "every arena still holds the results from round f on");
-static_assert(kMaxControlBytes + kMaxHeaderBytes <= kMinBlockBytes * 3,
-              "a control message fits a 1500-byte MTU");
+static_assert(kMinMtuPayloadBytes <= 1472, "a control message fits a 1500-byte MTU");
+static_assert(max_block_bytes(1472, 64) == kDefaultBlockBytes,
+              "up to 64 hosts fit beside a block at an MTU of 1500");
+static_assert(max_block_bytes(1472, 65) < kDefaultBlockBytes, "more need smaller blocks");
+static_assert(max_block_bytes(kMaxDatagramBytes, 640) == kMaxBlockBytes);
+static_assert(max_block_bytes(kMinMtuPayloadBytes, kMaxNodes) >= kMinBlockBytes,
+              "every cluster has a block size at which its blocks may be partial");
 
 }  // namespace gradplane

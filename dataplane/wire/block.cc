@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/wire/block.h"
+
+#include "dataplane/base/assert.h"
+#include "dataplane/base/bytes.h"
+#include "dataplane/wire/seal.h"
+
+namespace gradplane::wire5 {
+namespace {
+
+constexpr std::size_t kEpochAt = 20;
+constexpr std::size_t kBucketAt = 22;
+constexpr std::size_t kRoundAt = 24;
+constexpr std::size_t kTreeAt = 28;
+constexpr std::size_t kSpareAt = 29;
+constexpr std::size_t kBlockAt = 30;
+constexpr std::size_t kRoundElementsAt = 32;
+constexpr std::size_t kContributorsAt = 36;
+constexpr std::size_t kOperationAt = 38;  // the high half; the wire type is the low one
+constexpr std::size_t kElementTypeAt = 39;
+constexpr std::size_t kHopAt = 40;
+static_assert(kEpochAt == kEnvelopeBytes && kHopAt == kEnvelopeBytes + kBlockHeaderBytes);
+static_assert(kBlockOverheadBytes == kHopAt + kHopBytes + kTagBytes);
+static_assert(kHopAt + kHopBytes <= 48, "what a block costs besides its tag");
+
+constexpr int kHalfByte = 4;
+constexpr std::uint8_t kLowHalf = 0x0f;
+
+bool read_types(std::span<const std::byte> packet, BlockHeader& h) {
+  const auto kinds = load<std::uint8_t>(packet.data() + kOperationAt);
+  const auto operation = static_cast<std::uint8_t>(kinds >> kHalfByte);
+  const auto wire_type = static_cast<std::uint8_t>(kinds & kLowHalf);
+  const auto element_type = load<std::uint8_t>(packet.data() + kElementTypeAt);
+  if (!is_operation(operation) || !is_wire_type(wire_type) || !is_element_type(element_type)) {
+    return false;
+  }
+  h.operation = static_cast<Operation>(operation);
+  h.wire_type = static_cast<WireType>(wire_type);
+  h.element_type = static_cast<ElementType>(element_type);
+  return true;
+}
+
+/// Only a result may hold nobody's contribution: what a root says of a block that never came.
+bool may_be_empty(const Envelope& envelope) {
+  return envelope.type == PacketType::kResult && (envelope.flags & kFlagPartial) != 0;
+}
+
+}  // namespace
+
+std::optional<BlockPacket> read_block(const Envelope& envelope, std::span<const std::byte> packet,
+                                      ParseError& error) {
+  const bool has_hop = (envelope.flags & kFlagHop) != 0;
+  const std::size_t header_bytes = has_hop ? kHopAt + kHopBytes : kHopAt;
+  error = ParseError::kBadLength;
+  if (packet.size() < header_bytes) return std::nullopt;
+  const std::byte* at = packet.data();
+  BlockPacket out;
+  BlockHeader& h = out.header;
+  h.epoch = load<std::uint16_t>(at + kEpochAt);
+  h.bucket = load<std::uint16_t>(at + kBucketAt);
+  h.round = load<std::uint32_t>(at + kRoundAt);
+  h.tree = load<std::uint8_t>(at + kTreeAt);
+  h.block = load<std::uint16_t>(at + kBlockAt);
+  h.round_elements = load<std::uint32_t>(at + kRoundElementsAt);
+  h.contributors = load<std::uint16_t>(at + kContributorsAt);
+  if (has_hop) {
+    out.hop = HopFeedback{.sent_blocks = load<std::uint32_t>(at + kHopAt),
+                          .waiting_blocks = load<std::uint16_t>(at + kHopAt + 4),
+                          .round_trip = load<std::uint16_t>(at + kHopAt + 6)};
+  }
+  error = ParseError::kBadField;
+  if (!read_types(packet, h) || load<std::uint8_t>(at + kSpareAt) != 0) return std::nullopt;
+  if (h.bucket > kMaxBuckets || h.round_elements == 0) return std::nullopt;
+  if (h.contributors == 0 && !may_be_empty(envelope)) return std::nullopt;
+  const std::span<const std::byte> rest = packet.subspan(header_bytes);
+  const auto extension = read_extension(envelope, rest, error);
+  if (!extension) return std::nullopt;
+  out.extension = *extension;
+  out.payload = rest.subspan(envelope.extension_words * kExtensionWordBytes);
+  const std::size_t payload_bytes = out.payload.size();
+  if (payload_bytes == 0 || payload_bytes > kMaxBlockBytes ||
+      payload_bytes % element_bytes(h.element_type) != 0) {
+    error = ParseError::kBadLength;
+    return std::nullopt;
+  }
+  return out;
+}
+
+std::size_t write_block(std::span<std::byte> out, Envelope envelope, const BlockHeader& h,
+                        const std::optional<HopFeedback>& hop, const ExtensionFields& extension) {
+  envelope.flags = static_cast<std::uint8_t>(envelope.flags | extension.flags() |
+                                             (hop.has_value() ? kFlagHop : 0));
+  envelope.extension_words = extension.words();
+  const std::size_t header_bytes = hop ? kHopAt + kHopBytes : kHopAt;
+  const std::size_t size = header_bytes + envelope.extension_words * kExtensionWordBytes;
+  GP_ASSERT(out.size() >= size);
+  write_envelope(out, envelope);
+  std::byte* at = out.data();
+  store(at + kEpochAt, h.epoch);
+  store(at + kBucketAt, h.bucket);
+  store(at + kRoundAt, h.round);
+  store(at + kTreeAt, h.tree);
+  store(at + kSpareAt, std::uint8_t{0});
+  store(at + kBlockAt, h.block);
+  store(at + kRoundElementsAt, h.round_elements);
+  store(at + kContributorsAt, h.contributors);
+  store(at + kOperationAt,
+        static_cast<std::uint8_t>(static_cast<std::uint8_t>(h.operation) << kHalfByte |
+                                  static_cast<std::uint8_t>(h.wire_type)));
+  store(at + kElementTypeAt, static_cast<std::uint8_t>(h.element_type));
+  if (hop) {
+    store(at + kHopAt, hop->sent_blocks);
+    store(at + kHopAt + 4, hop->waiting_blocks);
+    store(at + kHopAt + 6, hop->round_trip);
+  }
+  if (envelope.extension_words != 0) write_extension(out.subspan(header_bytes), extension);
+  return size;
+}
+
+}  // namespace gradplane::wire5

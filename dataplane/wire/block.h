@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "dataplane/base/time.h"
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/operation.h"
+#include "dataplane/wire/envelope.h"
+#include "dataplane/wire/extension.h"
+
+/// Pushes and results: packets that carry a block.
+namespace gradplane::wire5 {
+
+/// Describes the block and nothing else, so it is the same for every receiver. How many elements
+/// the block has follows from the round's elements, the block's index and the job's block size.
+struct BlockHeader {
+  std::uint16_t epoch = 0;   // of the plan, modulo 2^16
+  std::uint16_t bucket = 0;  // the bucket whose tensors it holds; 0: of none, so it is exact
+  std::uint32_t round = 0;
+  std::uint8_t tree = 0;
+  std::uint16_t block = 0;           // its index in the round
+  std::uint32_t round_elements = 0;  // of the whole round
+  std::uint16_t contributors = 0;    // the ranks whose contributions its bytes hold
+  Operation operation = Operation::kAllReduce;
+  WireType wire_type = WireType::kElements;
+  ElementType element_type = ElementType::kFloat32;
+};
+inline constexpr std::size_t kBlockHeaderBytes = 20;
+static_assert(kMaxBlocksPerRound <= std::size_t{UINT16_MAX} + 1, "BlockHeader::block names each");
+static_assert(kMaxTrees <= std::size_t{UINT8_MAX} + 1, "BlockHeader::tree names each");
+static_assert(kMaxRanks <= UINT16_MAX, "BlockHeader::contributors counts all");
+
+/// What the sender tells the one node that it sends the block to. Packets to a group have none.
+struct HopFeedback {
+  /// Blocks from this sender to this receiver in this job since the plan began, with this one and
+  /// with repeated ones, modulo 2^32.
+  std::uint32_t sent_blocks = 0;
+  std::uint16_t waiting_blocks = 0;  // that could go now; at most this many are told
+  std::uint16_t round_trip = 0;      // as the sender measures it, in kRoundTripUnit; 0: not yet
+};
+inline constexpr std::size_t kHopBytes = 8;
+inline constexpr Duration kRoundTripUnit = Duration::us(16);
+
+/// A block packet to one node has this many bytes besides its payload and its extension.
+inline constexpr std::size_t kBlockOverheadBytes =
+    kEnvelopeBytes + kBlockHeaderBytes + kHopBytes + 8;
+static_assert(kBlockOverheadBytes <= kMaxHeaderBytes);
+
+struct BlockPacket {
+  BlockHeader header;
+  std::optional<HopFeedback> hop;
+  Extension extension;
+  std::span<const std::byte> payload;
+};
+
+/// Checks everything behind the envelope that a push or a result says about itself. `packet` has no
+/// tag any more; see open(). `error` is set when there is no block.
+std::optional<BlockPacket> read_block(const Envelope& envelope, std::span<const std::byte> packet,
+                                      ParseError& error);
+
+/// Writes everything before the payload. The flags and the length that belong to `hop` and
+/// `extension` are set here. Returns the bytes that it wrote: the payload begins there, and the tag
+/// follows it.
+std::size_t write_block(std::span<std::byte> out, Envelope envelope, const BlockHeader& header,
+                        const std::optional<HopFeedback>& hop,
+                        const ExtensionFields& extension = {});
+
+}  // namespace gradplane::wire5

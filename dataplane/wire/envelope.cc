@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/wire/envelope.h"
+
+#include "dataplane/base/assert.h"
+#include "dataplane/base/bytes.h"
+#include "dataplane/wire/extension.h"
+#include "dataplane/wire/seal.h"
+
+namespace gradplane::wire5 {
+namespace {
+
+constexpr std::size_t kMagicAt = 0;
+constexpr std::size_t kVersionAt = 1;
+constexpr std::size_t kTypeAt = 2;
+constexpr std::size_t kFlagsAt = 3;
+constexpr std::size_t kJobAt = 4;
+constexpr std::size_t kSenderAt = 8;
+constexpr std::size_t kExtensionWordsAt = 10;
+constexpr std::size_t kSpareAt = 11;
+constexpr std::size_t kTimestampAt = 16;
+static_assert(kNumberAt == 12 && kTimestampAt + sizeof(std::uint32_t) == kEnvelopeBytes);
+
+constexpr std::uint8_t kFirstType = static_cast<std::uint8_t>(PacketType::kPush);
+constexpr std::uint8_t kLastType = static_cast<std::uint8_t>(PacketType::kGrant);
+
+constexpr std::uint8_t flags_of(PacketType type) {
+  if (is_block(type)) return 0xff;
+  return is_ack(type) ? kFlagEnded | kFlagComplete | kFlagClosed | kFlagRoute : 0;
+}
+
+}  // namespace
+
+std::optional<Envelope> read_envelope(std::span<const std::byte> datagram, ParseError& error) {
+  const auto fail = [&error](ParseError e) {
+    error = e;
+    return std::nullopt;
+  };
+  if (datagram.size() < kEnvelopeBytes) return fail(ParseError::kTooShort);
+  const std::byte* at = datagram.data();
+  if (load<std::uint8_t>(at + kMagicAt) != kMagic) return fail(ParseError::kBadMagic);
+  if (load<std::uint8_t>(at + kVersionAt) != kVersion) return fail(ParseError::kBadVersion);
+  const auto type = load<std::uint8_t>(at + kTypeAt);
+  if (type < kFirstType || type > kLastType) return fail(ParseError::kBadType);
+  Envelope e;
+  e.type = static_cast<PacketType>(type);
+  if (datagram.size() < kEnvelopeBytes + tag_bytes(e.type)) return fail(ParseError::kTooShort);
+  e.flags = load<std::uint8_t>(at + kFlagsAt);
+  if ((e.flags & ~flags_of(e.type)) != 0) return fail(ParseError::kBadField);
+  e.extension_words = load<std::uint8_t>(at + kExtensionWordsAt);
+  const bool may_have_extension =
+      (e.flags & kFlagRoute) != 0 || (is_block(e.type) && (e.flags & kFlagCoverage) != 0);
+  if (may_have_extension != (e.extension_words != 0)) return fail(ParseError::kBadField);
+  if (e.extension_words > kMaxExtensionWords) return fail(ParseError::kBadField);
+  if (load<std::uint8_t>(at + kSpareAt) != 0) return fail(ParseError::kBadField);
+  e.job = load<std::uint32_t>(at + kJobAt);
+  e.sender = load<std::uint16_t>(at + kSenderAt);
+  e.number = load<std::uint32_t>(at + kNumberAt);
+  e.timestamp_us = load<std::uint32_t>(at + kTimestampAt);
+  return e;
+}
+
+void write_envelope(std::span<std::byte> out, const Envelope& e) {
+  GP_ASSERT(out.size() >= kEnvelopeBytes);
+  std::byte* at = out.data();
+  store(at + kMagicAt, kMagic);
+  store(at + kVersionAt, kVersion);
+  store(at + kTypeAt, static_cast<std::uint8_t>(e.type));
+  store(at + kFlagsAt, e.flags);
+  store(at + kJobAt, e.job);
+  store(at + kSenderAt, e.sender);
+  store(at + kExtensionWordsAt, e.extension_words);
+  store(at + kSpareAt, std::uint8_t{0});
+  store(at + kNumberAt, e.number);
+  store(at + kTimestampAt, e.timestamp_us);
+}
+
+}  // namespace gradplane::wire5

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "dataplane/base/bytes.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/wire/envelope.h"
+
+/// What a packet may carry between the header of its type and its body: a source route, then a
+/// coverage set. Its length in words of 8 bytes is in the envelope.
+namespace gradplane::wire5 {
+
+/// Network-order integers inside a packet, read where they lie.
+template <std::unsigned_integral T>
+class Numbers {
+ public:
+  Numbers() = default;
+  explicit Numbers(std::span<const std::byte> bytes) : bytes_(bytes) {}
+  std::size_t size() const { return bytes_.size() / sizeof(T); }
+  bool empty() const { return bytes_.empty(); }
+  T operator[](std::size_t i) const { return load<T>(bytes_.data() + i * sizeof(T)); }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+inline constexpr std::size_t kExtensionWordBytes = 8;
+/// A bit for each host.
+inline constexpr std::size_t kMaxCoverageWords = coverage_bytes(kMaxNodes) / kExtensionWordBytes;
+/// The nodes that a packet visits after its first receiver, at most.
+inline constexpr std::size_t kMaxRouteNodes = 15;
+/// A route has its length and how far it has gone, one byte each, and then the node ids.
+constexpr std::size_t route_words(std::size_t nodes) {
+  const std::size_t bytes = 2 + nodes * sizeof(std::uint16_t);
+  return (bytes + kExtensionWordBytes - 1) / kExtensionWordBytes;
+}
+inline constexpr std::size_t kMaxExtensionWords = kMaxCoverageWords + route_words(kMaxRouteNodes);
+static_assert(kMaxExtensionWords <= UINT8_MAX);
+static_assert(kMaxRouteNodes <= UINT8_MAX);
+
+/// As it came.
+struct Extension {
+  /// The hosts whose ranks are in a partial block: bit i is the i-th host with ranks of the plan's
+  /// member list. Empty where the packet has no set.
+  Numbers<std::uint64_t> coverage;
+  Numbers<std::uint16_t> route;  // node ids; empty where the packet goes straight to its receiver
+  std::uint8_t route_next = 0;   // index into route; its size: the packet is at its last node
+};
+
+/// As it is to be written. What is empty is not written.
+struct ExtensionFields {
+  std::span<const std::uint64_t> coverage = {};
+  std::span<const std::uint16_t> route = {};
+  std::uint8_t route_next = 0;
+
+  std::uint8_t flags() const;
+  std::uint8_t words() const;
+};
+
+/// Reads what `envelope` announces from the front of `bytes`. `error` is set when it is not there
+/// or contradicts itself.
+std::optional<Extension> read_extension(const Envelope& envelope, std::span<const std::byte> bytes,
+                                        ParseError& error);
+
+/// Writes fields.words() words to the front of `out`.
+void write_extension(std::span<std::byte> out, const ExtensionFields& fields);
+
+}  // namespace gradplane::wire5
