@@ -144,7 +144,7 @@ Status Daemon::open_dataplane() {
   auto port = open_port(config_);
   if (!port) return port.error();
   port_ = std::move(port.value());
-  if (port_->mtu_payload_bytes() < wire::kHeaderBytes + config_.block_bytes) {
+  if (port_->mtu_payload_bytes() < wire::kBlockOverheadBytes + config_.block_bytes) {
     return Error{
         fmt::format("block.bytes: {} bytes and a header do not fit the {} bytes that a "
                     "datagram of this port may have; lower block.bytes or raise the MTU",

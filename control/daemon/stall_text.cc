@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "dataplane/wire/packet.h"
+#include "dataplane/wire/block.h"
 
 namespace gradplane::daemon {
 namespace {
@@ -43,7 +43,7 @@ std::string what_to_do(const config::Config& config, const Stall& stall) {
       "its signs of life come, so look for what drops packets of {} bytes on the path, in either "
       "direction: an MTU that is too small, or a filter; lower block.bytes where the path cannot "
       "carry them",
-      wire::kHeaderBytes + config.block_bytes);
+      wire::kBlockOverheadBytes + config.block_bytes);
 }
 
 }  // namespace

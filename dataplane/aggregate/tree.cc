@@ -110,16 +110,16 @@ void Tree::add_local(Context& job, Round& round, std::uint32_t block,
   close_if_full(job, round);
 }
 
-void Tree::add_push(Context& job, Round& round, std::size_t edge, const wire::Packet& packet,
+void Tree::add_push(Context& job, Round& round, std::size_t edge, const wire::BlockPacket& packet,
                     Duration rtt, Instant now) {
-  const wire::Header& h = packet.header;
+  const wire::BlockHeader& h = packet.header;
   Slot& own = slots_[round.slot()];
   if (own.gather != nullptr) {
     const std::size_t source = edge - (has_parent() ? 1 : 0);
     own.gather->on_block(source,
                          {.block = h.block,
-                          .last = (h.flags & wire::kFlagLast) != 0,
-                          .bounded = (h.flags & wire::kFlagBounded) != 0,
+                          .last = (packet.envelope->flags & wire::kFlagLast) != 0,
+                          .bounded = (packet.envelope->flags & wire::kFlagBounded) != 0,
                           .rtt = rtt},
                          now);
   }
@@ -144,8 +144,8 @@ void Tree::on_gathered(Context& job, Round& round, std::uint32_t block) {
   on_result(job, round, block, bytes, own.sums.contributors(block));
 }
 
-void Tree::take_result(Context& job, Round& round, const wire::Packet& packet) {
-  const wire::Header& h = packet.header;
+void Tree::take_result(Context& job, Round& round, const wire::BlockPacket& packet) {
+  const wire::BlockHeader& h = packet.header;
   // A node with children sends the result on from where its sum was. Otherwise the sum stays: it
   // may have to be pushed again, until the parent says that it has entered or never will.
   if (!config_.children.empty()) {

@@ -15,6 +15,7 @@
 #include "dataplane/aggregate/round.h"
 #include "dataplane/aggregate/tree_config.h"
 #include "dataplane/hop/edge.h"
+#include "dataplane/wire/block.h"
 
 namespace gradplane::aggregate {
 
@@ -74,10 +75,10 @@ class Tree {
   /// Blocks of local ranks that are not added yet.
   std::uint32_t local_left(std::size_t slot) const { return slots_[slot].local_left; }
   /// Adds one block of a child that in_[edge] has accepted. `rtt`: the smallest to the child.
-  void add_push(Context& job, Round& round, std::size_t edge, const wire::Packet& packet,
+  void add_push(Context& job, Round& round, std::size_t edge, const wire::BlockPacket& packet,
                 Duration rtt, Instant now);
   /// The result of one block has come from the parent.
-  void take_result(Context& job, Round& round, const wire::Packet& packet);
+  void take_result(Context& job, Round& round, const wire::BlockPacket& packet);
   /// After anything that may have been the last word about this round's push.
   void on_settled(Context& job, Round& round, bool was_settled, Instant now);
 

@@ -59,7 +59,7 @@ class Engine {
   void add_job(JobRuntime* job);
   void add_bucket(JobRuntime* job, aggregate::Bucket* bucket);
   void remove_job(JobRuntime* job);
-  void give_up_control(std::uint16_t node, const wire::Packet& packet);
+  void give_up_control(std::uint16_t node, std::span<const std::byte> body);
   void report_mismatch(JobRuntime* job, const job::Event& event);
   void report_stall(JobRuntime* job, const job::Event& event);
   void tell(const api::Event& event);
@@ -85,7 +85,8 @@ class Engine {
   std::uint64_t busy_polls_ = 0;
   std::uint64_t sleeps_ = 0;
   std::uint64_t control_lost_ = 0;
-  std::uint64_t missed_ = 0;  // of the port's counter, when last looked at
+  std::uint32_t control_sent_ = 0;  // to all nodes; the number of the last one
+  std::uint64_t missed_ = 0;        // of the port's counter, when last looked at
 };
 
 }  // namespace gradplane::engine

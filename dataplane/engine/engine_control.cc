@@ -6,6 +6,8 @@
 
 #include "dataplane/base/assert.h"
 #include "dataplane/engine/engine.h"
+#include "dataplane/hop/clock.h"
+#include "dataplane/wire/envelope.h"
 
 namespace gradplane::engine {
 
@@ -87,7 +89,7 @@ void Engine::tell(const api::Event& event) {
   if (!events_.push(event)) ++control_lost_;
 }
 
-void Engine::give_up_control(std::uint16_t node, const wire::Packet& packet) {
+void Engine::give_up_control(std::uint16_t node, std::span<const std::byte> body) {
   // What the network sends may not crowd out what only we can say.
   if (events_.room() <= kReservedEvents) {
     ++control_lost_;
@@ -97,18 +99,18 @@ void Engine::give_up_control(std::uint16_t node, const wire::Packet& packet) {
   scratch_event_.job = nullptr;
   scratch_event_.snapshot = nullptr;
   scratch_event_.control.node = node;
-  scratch_event_.control.length_bytes = static_cast<std::uint16_t>(packet.payload.size());
-  std::memcpy(scratch_event_.control.bytes.data(), packet.payload.data(), packet.payload.size());
+  scratch_event_.control.length_bytes = static_cast<std::uint16_t>(body.size());
+  std::memcpy(scratch_event_.control.bytes.data(), body.data(), body.size());
   tell(scratch_event_);
 }
 
 std::uint32_t Engine::write_control(std::span<std::byte> out, const api::ControlBytes& control) {
-  wire::Header h;
-  h.type = wire::PacketType::kControl;
-  h.sender = options_.self;
-  wire::write_header(out, h);
-  std::memcpy(out.data() + wire::kHeaderBytes, control.bytes.data(), control.length_bytes);
-  return static_cast<std::uint32_t>(wire::kHeaderBytes + control.length_bytes);
+  wire::write_envelope(out, {.type = wire::PacketType::kControl,
+                             .sender = options_.self,
+                             .number = ++control_sent_,
+                             .timestamp_us = hop::clock_us(now_)});
+  std::memcpy(out.data() + wire::kEnvelopeBytes, control.bytes.data(), control.length_bytes);
+  return static_cast<std::uint32_t>(wire::kEnvelopeBytes + control.length_bytes);
 }
 
 void Engine::report_mismatch(JobRuntime* job, const job::Event& event) {

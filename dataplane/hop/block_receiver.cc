@@ -49,7 +49,7 @@ void BlockReceiver::fill_ack(Ack& out, Instant now) {
   out.flags = 0;
   if (complete()) out.flags |= wire::kFlagComplete;
   if (closed_) out.flags |= wire::kFlagClosed;
-  out.first_word = static_cast<std::uint32_t>(first_gap_word_);
+  out.first_word = static_cast<std::uint16_t>(first_gap_word_);
   out.word_count = end_word_ - first_gap_word_;
   for (std::size_t k = 0; k < out.word_count; ++k)
     out.words[k] = arrived_.word(first_gap_word_ + k);
@@ -58,7 +58,8 @@ void BlockReceiver::fill_ack(Ack& out, Instant now) {
                   std::max<std::int64_t>(0, (now - echo_received_).count_ns() / 1000)),
               .unscheduled_blocks = 0,
               .total_blocks = 0,
-              .marked_packets = 0};
+              .marked_packets = 0,
+              .oldest_round = 0};
   unacked_packets_ = 0;
   owes_ack_ = false;
 }

@@ -9,7 +9,7 @@
 #include "dataplane/base/bitmap.h"
 #include "dataplane/base/time.h"
 #include "dataplane/model/geometry.h"
-#include "dataplane/wire/packet.h"
+#include "dataplane/wire/ack.h"
 
 namespace gradplane::hop {
 
@@ -55,7 +55,7 @@ class BlockReceiver {
 
   struct Ack {
     std::uint8_t flags = 0;
-    std::uint32_t first_word = 0;
+    std::uint16_t first_word = 0;
     std::size_t word_count = 0;
     wire::AckBody body;
     std::array<std::uint64_t, wire::kMaxAckWords> words;

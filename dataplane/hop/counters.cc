@@ -16,6 +16,10 @@ std::string_view drop_name(Drop drop) {
       return "wrong_epoch";
     case Drop::kBadTag:
       return "bad_tag";
+    case Drop::kReplayed:
+      return "replayed";
+    case Drop::kRouted:
+      return "routed";
     case Drop::kNotPeer:
       return "not_peer";
     case Drop::kPastRound:

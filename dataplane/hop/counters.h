@@ -18,6 +18,8 @@ enum class Drop : std::uint8_t {
   kUnknownJob,       // no such job here
   kWrongEpoch,       // of another plan
   kBadTag,           // authentication failed
+  kReplayed,         // its number has come before, or is too old to tell
+  kRouted,           // to be sent on to other nodes, which nobody does yet
   kNotPeer,          // from a node that is no neighbour in this tree, or in the wrong direction
   kPastRound,        // of a round that has ended here
   kFutureRound,      // of a round that cannot be open yet

@@ -11,7 +11,7 @@
 #include "dataplane/hop/block_sender.h"
 #include "dataplane/hop/inquiry.h"
 #include "dataplane/model/limits.h"
-#include "dataplane/wire/packet.h"
+#include "dataplane/wire/envelope.h"
 
 namespace gradplane::hop {
 

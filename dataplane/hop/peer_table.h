@@ -10,14 +10,17 @@
 #include "dataplane/hop/credit_line.h"
 #include "dataplane/hop/edge.h"
 #include "dataplane/hop/flow.h"
+#include "dataplane/hop/replay_window.h"
 #include "dataplane/model/congestion_settings.h"
-#include "dataplane/wire/packet.h"
+#include "dataplane/wire/block.h"
 
 namespace gradplane::hop {
 
-/// What a packet costs on the link besides its payload: Ethernet with preamble and gap, IPv4, UDP,
-/// and our header (docs/protocol.md, section 9).
-inline constexpr std::size_t kWireOverheadBytes = 66 + wire::kHeaderBytes;
+/// What a datagram costs on the link besides its own bytes: Ethernet with preamble and gap, IPv4
+/// and UDP.
+inline constexpr std::size_t kFrameOverheadBytes = 66;
+/// What a block costs on the link besides its bytes, where it has no extension.
+inline constexpr std::size_t kWireOverheadBytes = kFrameOverheadBytes + wire::kBlockOverheadBytes;
 
 /// Another node, as one job sees it.
 struct PeerConfig {
@@ -38,6 +41,8 @@ struct Peer {
   std::uint32_t marks_received = 0;  // packets from the peer with congestion experienced, mod 2^32
   std::uint32_t marks_heard = 0;     // of our packets, as the peer's acks say
   std::vector<OutEdge*> edges;       // that lead to it
+  std::uint64_t packets_sent = 0;    // of every type: the number of the last one
+  ReplayWindow packets_received = {};
 
   /// Blocks that could go to it if it let them.
   std::uint32_t blocks_queued() const;

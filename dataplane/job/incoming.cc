@@ -30,16 +30,19 @@ void Incoming::leave() {
   grants_ = nullptr;
 }
 
-void Incoming::on_packet(const wire::Packet& packet, std::uint16_t peer, bool marked, Instant now) {
+void Incoming::on_packet(const wire::BlockPacket& packet, std::uint16_t peer, bool marked,
+                         Instant now) {
   if (grants_ == nullptr) return;
-  const wire::Header& h = packet.header;
+  const std::size_t wire_bytes = packet.payload.size() + hop::kWireOverheadBytes;
+  if (!packet.has_hop) return grants_->on_other(wire_bytes, now);
+  const wire::HopFeedback& feedback = packet.hop;
   // The peer measures the same round trip as we do, and measures it first: before there are results
   // nothing of ours goes there that would be acked.
-  if (h.round_trip != 0) {
-    grants_->on_rtt(sources_[peer], wire::kRoundTripUnit * std::int64_t{h.round_trip});
+  if (feedback.round_trip != 0) {
+    grants_->on_rtt(sources_[peer], wire::kRoundTripUnit * std::int64_t{feedback.round_trip});
   }
-  grants_->on_data(sources_[peer], h.sent_blocks, h.waiting_blocks,
-                   packet.payload.size() + hop::kWireOverheadBytes, marked, now);
+  grants_->on_data(sources_[peer], feedback.sent_blocks, feedback.waiting_blocks, wire_bytes,
+                   marked, now);
 }
 
 void Incoming::on_round(std::size_t slot, std::uint16_t bucket, std::uint32_t blocks) {
@@ -64,7 +67,7 @@ std::uint32_t Incoming::ack_every() const {
                                    hop::kAckEveryPackets);
 }
 
-wire::GrantBody Incoming::grant_of(std::uint16_t peer) const {
+wire::Grant Incoming::grant_of(std::uint16_t peer) const {
   if (grants_ == nullptr) return {};
   return {.total_blocks = grants_->view(sources_[peer]).total_blocks,
           .unscheduled_blocks = grants_->unscheduled_for(sources_[peer])};

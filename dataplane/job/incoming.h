@@ -10,7 +10,8 @@
 #include "dataplane/grants/grant_scheduler.h"
 #include "dataplane/hop/iteration.h"
 #include "dataplane/hop/peer_table.h"
-#include "dataplane/wire/packet.h"
+#include "dataplane/wire/ack.h"
+#include "dataplane/wire/block.h"
 
 namespace gradplane::job {
 
@@ -31,7 +32,7 @@ class Incoming {
 
   /// A packet with a block has come, whatever becomes of the block: it has used the link, and some
   /// of its sender's credit.
-  void on_packet(const wire::Packet& packet, std::uint16_t peer, bool marked, Instant now);
+  void on_packet(const wire::BlockPacket& packet, std::uint16_t peer, bool marked, Instant now);
   /// A round with so many blocks begins; `bucket` as in Geometry.
   void on_round(std::size_t slot, std::uint16_t bucket, std::uint32_t blocks);
   /// So many blocks of the round have come, or never will: the progress of the job's iteration,
@@ -40,7 +41,8 @@ class Incoming {
   /// The peer need not send what it was granted.
   void withdraw(std::uint16_t peer, Instant now);
 
-  wire::GrantBody grant_of(std::uint16_t peer) const;
+  /// What the peer may send. The epoch is left to the caller.
+  wire::Grant grant_of(std::uint16_t peer) const;
   /// Packets after which an ack goes. A peer that may have few blocks on their way waits for each
   /// ack, so its ack goes when half of them are here.
   std::uint32_t ack_every() const;

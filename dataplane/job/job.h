@@ -27,10 +27,10 @@ class Job {
  public:
   explicit Job(JobConfig config);
 
-  /// A packet of this job's id. `datagram` is the whole of it, for the tag.
-  void handle(const wire::Packet& packet, std::span<const std::byte> datagram,
+  /// A datagram of this job's id, of which only the envelope has been looked at.
+  void handle(const wire::Envelope& envelope, std::span<const std::byte> datagram,
               bool congestion_experienced, Instant now) {
-    receiver_.handle(packet, datagram, congestion_experienced, now);
+    receiver_.handle(envelope, datagram, congestion_experienced, now);
   }
 
   /// The rank's contribution to `round` lies in its arena slot. See SubmitResult.

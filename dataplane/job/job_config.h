@@ -14,7 +14,7 @@
 #include "dataplane/model/geometry.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
-#include "dataplane/wire/packet.h"
+#include "dataplane/wire/seal.h"
 
 namespace gradplane::job {
 

@@ -72,26 +72,30 @@ void Node::remove(Job* job) {
   jobs_[job_count_] = nullptr;
 }
 
-std::optional<wire::Packet> Node::handle(std::uint16_t node, std::span<const std::byte> datagram,
-                                         bool congestion_experienced, Instant now) {
-  wire::ParseError error;
-  const std::optional<wire::Packet> packet = wire::parse(datagram, error);
-  if (!packet) {
+std::optional<std::span<const std::byte>> Node::handle(std::uint16_t node,
+                                                       std::span<const std::byte> datagram,
+                                                       bool congestion_experienced, Instant now) {
+  wire::Envelope envelope;
+  if (wire::read_envelope(datagram, envelope) != wire::ParseError::kNone) {
     counters_.drop(hop::Drop::kMalformed);
     return std::nullopt;
   }
-  if (packet->header.sender != node || node == self_) {
+  if (envelope.sender != node || node == self_) {
     counters_.drop(hop::Drop::kUnknownNode);
     return std::nullopt;
   }
-  const bool is_data = packet->header.type == wire::PacketType::kPush ||
-                       packet->header.type == wire::PacketType::kResult;
-  if (!is_data)
-    grants_.on_other(datagram.size() - wire::kHeaderBytes + hop::kWireOverheadBytes, now);
-  if (packet->header.type == wire::PacketType::kControl) return packet;
+  if (!wire::is_block(envelope.type)) {
+    grants_.on_other(datagram.size() + hop::kFrameOverheadBytes, now);
+  }
+  if (envelope.type == wire::PacketType::kControl) {
+    const std::span<const std::byte> body = datagram.subspan(wire::kEnvelopeBytes);
+    if (body.size() <= kMaxControlBytes) return body;
+    counters_.drop(hop::Drop::kMalformed);
+    return std::nullopt;
+  }
   for (Job* job : jobs()) {
-    if (job->config().job != packet->header.job) continue;
-    job->handle(*packet, datagram, congestion_experienced, now);
+    if (job->config().job != envelope.job) continue;
+    job->handle(envelope, datagram, congestion_experienced, now);
     return std::nullopt;
   }
   counters_.drop(hop::Drop::kUnknownJob);
@@ -103,7 +107,7 @@ std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Inst
     const auto ack = job->poll_ack(out, now);
     if (!ack) continue;
     // An ack never waits, but what it takes from the link blocks may not take again.
-    link_.on_sent(now, ack->length_bytes - wire::kHeaderBytes + hop::kWireOverheadBytes);
+    link_.on_sent(now, ack->length_bytes + hop::kFrameOverheadBytes);
     return Outgoing{ack->node, ack->length_bytes};
   }
   if (const auto grant = next_grant(out, now)) return grant;
@@ -113,7 +117,7 @@ std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Inst
     const auto block = jobs_[at]->poll_data(out, now);
     if (!block) continue;
     next_job_ = (at + 1) % job_count_;
-    link_.on_sent(now, block->length_bytes - wire::kHeaderBytes + hop::kWireOverheadBytes);
+    link_.on_sent(now, block->length_bytes + hop::kFrameOverheadBytes);
     return Outgoing{block->node, block->length_bytes, true};
   }
   return std::nullopt;
@@ -124,7 +128,7 @@ std::optional<Node::Outgoing> Node::next_grant(std::span<std::byte> out, Instant
   if (!grant) return std::nullopt;
   const GrantSource& source = grant_sources_[grant->source];
   const auto sent = source.job->write_grant(source.peer, out, now);
-  link_.on_sent(now, sent.length_bytes - wire::kHeaderBytes + hop::kWireOverheadBytes);
+  link_.on_sent(now, sent.length_bytes + hop::kFrameOverheadBytes);
   return Outgoing{sent.node, sent.length_bytes};
 }
 

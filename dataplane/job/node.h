@@ -31,9 +31,10 @@ class Node {
   void remove(Job* job);
   std::span<Job* const> jobs() const { return {jobs_.data(), job_count_}; }
 
-  /// A datagram from `node` (by its address). Control packets are given back to the caller, unread.
-  std::optional<wire::Packet> handle(std::uint16_t node, std::span<const std::byte> datagram,
-                                     bool congestion_experienced, Instant now);
+  /// A datagram from `node` (by its address). Returns what a control packet carries, unread.
+  std::optional<std::span<const std::byte>> handle(std::uint16_t node,
+                                                   std::span<const std::byte> datagram,
+                                                   bool congestion_experienced, Instant now);
 
   /// The next packet to send: acks first, then grants, then blocks of the jobs in turn.
   struct Outgoing {

@@ -14,49 +14,94 @@ Receiver::Receiver(State& state, Rounds& rounds, Watchdog& watchdog)
       watchdog_(watchdog),
       words_(std::make_unique<std::array<std::uint64_t, wire::kMaxAckWords>>()) {}
 
-void Receiver::handle(const wire::Packet& packet, std::span<const std::byte> datagram,
+void Receiver::handle(const wire::Envelope& envelope, std::span<const std::byte> datagram,
                       bool congestion_experienced, Instant now) {
-  const wire::Header& h = packet.header;
-  Plan* plan = state_.find_plan(h.epoch);
-  if (plan == nullptr) return state_.counters.drop(Drop::kWrongEpoch);
-  const std::uint16_t peer = state_.peers.find(h.sender);
-  if (peer == hop::kNoPeer || h.tree >= plan->trees().size()) {
-    return state_.counters.drop(Drop::kNotPeer);
-  }
-  const auto self = wire::Receiver::node(state_.config.self);
-  if (state_.config.authenticate && !wire::is_authentic(datagram, state_.config.key, self)) {
-    return state_.counters.drop(Drop::kBadTag);
-  }
-  if (h.type == wire::PacketType::kPush || h.type == wire::PacketType::kResult) {
-    if (congestion_experienced) {
-      ++state_.peers[peer].marks_received;
-      ++state_.counters.congestion_marks;
+  const std::uint16_t peer = state_.peers.find(envelope.sender);
+  if (peer == hop::kNoPeer) return state_.counters.drop(Drop::kNotPeer);
+  const auto opened = open(envelope, datagram, state_.peers[peer]);
+  if (!opened) return;
+  constexpr auto kGood = wire::ParseError::kNone;
+  if (wire::is_block(envelope.type)) {
+    if (wire::read_block(envelope, *opened, block_) == kGood) {
+      return handle_block(block_, peer, congestion_experienced, now);
     }
-    state_.incoming.on_packet(packet, peer, congestion_experienced, now);
-    handle_data(*plan, packet, peer, now);
-  } else if (h.type == wire::PacketType::kGrant) {
-    ++state_.counters.grants_received;
-    take_grant(wire::read_grant(packet), state_.peers[peer]);
+  } else if (wire::is_ack(envelope.type)) {
+    if (wire::read_ack(envelope, *opened, ack_) == kGood) return handle_ack(ack_, peer, now);
   } else {
-    handle_ack(*plan, packet, peer, now);
+    wire::Grant grant;
+    if (wire::read_grant(*opened, grant) == kGood) return handle_grant(grant, state_.peers[peer]);
   }
+  state_.counters.drop(Drop::kMalformed);
 }
 
-void Receiver::take_grant(const wire::GrantBody& grant, hop::Peer& peer) {
-  if (!state_.config.grants || !peer.credit.on_total(grant.total_blocks)) {
+void Receiver::handle_grant(const wire::Grant& grant, hop::Peer& peer) {
+  if (state_.find_plan(grant.epoch) == nullptr) return state_.counters.drop(Drop::kWrongEpoch);
+  ++state_.counters.grants_received;
+  take_grant(grant.total_blocks, grant.unscheduled_blocks, peer);
+}
+
+/// The packet without its tag, once: nothing behind the envelope is read of a packet that nobody
+/// with the key has written for this node, or that has come before.
+std::optional<std::span<const std::byte>> Receiver::open(const wire::Envelope& envelope,
+                                                         std::span<const std::byte> datagram,
+                                                         hop::Peer& peer) {
+  const std::uint64_t number = peer.packets_received.restore(envelope.number);
+  const auto self = wire::Receiver::node(state_.config.self);
+  const auto opened = state_.config.authenticate
+                          ? wire::open(datagram, state_.config.key, self, number)
+                          : wire::open_unsealed(datagram);
+  if (!opened) {
+    state_.counters.drop(Drop::kBadTag);
+    return std::nullopt;
+  }
+  if (!peer.packets_received.accept(number)) {
+    state_.counters.drop(Drop::kReplayed);
+    return std::nullopt;
+  }
+  return opened;
+}
+
+/// The plan of a packet about one of its trees; nullptr, and counted, where there is none.
+Plan* Receiver::plan_of(std::uint16_t epoch, std::uint8_t tree) {
+  Plan* plan = state_.find_plan(epoch);
+  if (plan == nullptr) {
+    state_.counters.drop(Drop::kWrongEpoch);
+  } else if (tree >= plan->trees().size()) {
+    state_.counters.drop(Drop::kNotPeer);
+    return nullptr;
+  }
+  return plan;
+}
+
+void Receiver::take_grant(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks,
+                          hop::Peer& peer) {
+  if (!state_.config.grants || !peer.credit.on_total(total_blocks)) {
     return state_.counters.drop(Drop::kBadGrant);
   }
-  peer.credit.on_unscheduled(grant.unscheduled_blocks);
+  peer.credit.on_unscheduled(unscheduled_blocks);
 }
 
-void Receiver::handle_data(Plan& plan, const wire::Packet& packet, std::uint16_t peer,
-                           Instant now) {
-  const wire::Header& h = packet.header;
+void Receiver::handle_block(const wire::BlockPacket& packet, std::uint16_t peer,
+                            bool congestion_experienced, Instant now) {
+  Plan* plan = plan_of(packet.header.epoch, packet.header.tree);
+  if (plan == nullptr) return;
+  if (!packet.extension.route.empty()) return state_.counters.drop(Drop::kRouted);
+  if (congestion_experienced) {
+    ++state_.peers[peer].marks_received;
+    ++state_.counters.congestion_marks;
+  }
+  state_.incoming.on_packet(packet, peer, congestion_experienced, now);
+  take_block(*plan, packet, peer, now);
+}
+
+void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, std::uint16_t peer,
+                          Instant now) {
+  const wire::BlockHeader& h = packet.header;
   aggregate::Tree& tree = plan.trees()[h.tree];
-  const std::size_t index = tree.find_in(h.type, peer);
+  const std::size_t index = tree.find_in(packet.envelope->type, peer);
   if (index == aggregate::Tree::kNoEdge) return state_.counters.drop(Drop::kNotPeer);
   hop::InEdge& edge = tree.in()[index];
-  if (!names_its_ranks(tree, edge, h)) return state_.counters.drop(Drop::kBadContributors);
+  if (!names_its_ranks(tree, edge, packet)) return state_.counters.drop(Drop::kBadContributors);
   Round* round = round_for(tree, packet, edge.id, now);
   if (round == nullptr) return;
   const bool is_first = !edge.receivers[round->slot()].has_heard();
@@ -79,17 +124,18 @@ void Receiver::handle_data(Plan& plan, const wire::Packet& packet, std::uint16_t
 
 /// Notes a packet's arrival at its edge and asks for the ack that is due. True when its block is
 /// new, and wanted.
-bool Receiver::accept(hop::InEdge& edge, const wire::Packet& packet, Instant now) {
-  const wire::Header& h = packet.header;
+bool Receiver::accept(hop::InEdge& edge, const wire::BlockPacket& packet, Instant now) {
+  const wire::BlockHeader& h = packet.header;
   hop::BlockReceiver& receiver = edge.receivers[h.round % kRoundSlots];
   const bool late = receiver.closed();
   const bool duplicate = late || !receiver.accept(h.block);
   const bool owed_before = receiver.owes_ack();
-  const bool at_once = receiver.note_packet({.timestamp_us = h.timestamp_us,
-                                             .duplicate = duplicate,
-                                             .last = (h.flags & wire::kFlagLast) != 0,
-                                             .ack_every = ack_every_},
-                                            now);
+  const bool at_once =
+      receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us,
+                            .duplicate = duplicate,
+                            .last = (packet.envelope->flags & wire::kFlagLast) != 0,
+                            .ack_every = ack_every_},
+                           now);
   if (late) {
     ++state_.counters.blocks_late;
   } else if (duplicate) {
@@ -103,9 +149,9 @@ bool Receiver::accept(hop::InEdge& edge, const wire::Packet& packet, Instant now
 }
 
 /// The round that a block belongs to, opened by it if need be; nullptr when the block fits none.
-Round* Receiver::round_for(const aggregate::Tree& tree, const wire::Packet& packet,
+Round* Receiver::round_for(const aggregate::Tree& tree, const wire::BlockPacket& packet,
                            const hop::EdgeId& edge, Instant now) {
-  const wire::Header& h = packet.header;
+  const wire::BlockHeader& h = packet.header;
   Round& round = state_.slot_of(h.round);
   const auto drop = [this](Drop reason) {
     state_.counters.drop(reason);
@@ -124,15 +170,16 @@ Round* Receiver::round_for(const aggregate::Tree& tree, const wire::Packet& pack
   const Geometry geometry =
       Geometry::of(h.element_type, h.round_elements, state_.config.block_bytes, h.bucket);
   if (!rounds_.geometry_fits(geometry) || h.block >= geometry.blocks ||
-      h.elements != geometry.elements_in(h.block) ||
+      packet.payload.size() != geometry.bytes_in(h.block) ||
       !state_.plan.range_of(h.tree, h.round, geometry).contains(h.block)) {
     return drop(Drop::kBadGeometry);
   }
   if (round.open && round.geometry != geometry) {
-    rounds_.report_mismatch(h.sender, round, geometry);
+    rounds_.report_mismatch(packet.envelope->sender, round, geometry);
     return nullptr;
   }
-  if (h.type == wire::PacketType::kResult && !answers_a_push(tree, round, h)) {
+  const bool is_result = packet.envelope->type == wire::PacketType::kResult;
+  if (is_result && !answers_a_push(tree, round, h.block)) {
     return drop(Drop::kFutureRound);
   }
   if (!round.open) {
@@ -145,24 +192,25 @@ Round* Receiver::round_for(const aggregate::Tree& tree, const wire::Packet& pack
 /// A result can exist only after our own contribution to its block has left, or after the root has
 /// closed the round without it.
 bool Receiver::answers_a_push(const aggregate::Tree& tree, const Round& round,
-                              const wire::Header& h) const {
+                              std::uint16_t block) const {
   if (!round.open) return false;
   const hop::BlockSender& push = tree.push().senders[round.slot()];
-  if (push.was_sent(h.block)) return true;
+  if (push.was_sent(block)) return true;
   return push.settled() && state_.all_submitted(round) && tree.local_left(round.slot()) == 0;
 }
 
 /// A push names every rank of its subtree. A result does, unless its root has closed the round
 /// early, which only that of a flat tree may, and with floating gradients alone.
 bool Receiver::names_its_ranks(const aggregate::Tree& tree, const hop::InEdge& edge,
-                               const wire::Header& h) {
-  const bool partial = (h.flags & wire::kFlagPartial) != 0;
+                               const wire::BlockPacket& packet) {
+  const wire::BlockHeader& h = packet.header;
+  const bool partial = (packet.envelope->flags & wire::kFlagPartial) != 0;
   if (!partial) return h.contributors == edge.ranks;
-  return h.type == wire::PacketType::kResult && tree.config().flat && h.bucket != 0 &&
-         is_floating(h.element_type) && h.contributors < edge.ranks;
+  return packet.envelope->type == wire::PacketType::kResult && tree.config().flat &&
+         h.bucket != 0 && is_floating(h.element_type) && h.contributors < edge.ranks;
 }
 
-void Receiver::take_result(aggregate::Tree& tree, Round& round, const wire::Packet& packet,
+void Receiver::take_result(aggregate::Tree& tree, Round& round, const wire::BlockPacket& packet,
                            Instant now) {
   const std::size_t slot = round.slot();
   hop::OutEdge& push = tree.push();
@@ -181,18 +229,27 @@ void Receiver::take_result(aggregate::Tree& tree, Round& round, const wire::Pack
   tree.on_settled(state_.context, round, was_settled, now);
 }
 
-void Receiver::handle_ack(Plan& plan, const wire::Packet& packet, std::uint16_t peer_index,
-                          Instant now) {
-  const wire::Header& h = packet.header;
-  const bool of_push = h.type == wire::PacketType::kPushAck;
+/// The ack's bitmap, where the senders can read it.
+std::span<const std::uint64_t> Receiver::words_of(const wire::AckPacket& packet) {
+  const std::size_t count = packet.words.size();
+  for (std::size_t i = 0; i < count; ++i) (*words_)[i] = packet.words[i];
+  return {words_->data(), count};
+}
+
+void Receiver::handle_ack(const wire::AckPacket& packet, std::uint16_t peer_index, Instant now) {
+  const wire::AckHeader& h = packet.header;
+  const wire::AckBody& body = packet.body;
+  const std::uint8_t flags = packet.envelope->flags;
+  Plan* plan = plan_of(h.epoch, h.tree);
+  if (plan == nullptr) return;
+  if (!packet.extension.route.empty()) return state_.counters.drop(Drop::kRouted);
+  const bool of_push = packet.envelope->type == wire::PacketType::kPushAck;
   const auto type = of_push ? wire::PacketType::kPush : wire::PacketType::kResult;
-  aggregate::Tree& tree = plan.trees()[h.tree];
+  aggregate::Tree& tree = plan->trees()[h.tree];
   const std::size_t index = tree.find_out(type, peer_index);
   if (index == aggregate::Tree::kNoEdge) return state_.counters.drop(Drop::kNotPeer);
   ++state_.counters.acks_received;
-  wire::AckBody body;
-  const std::size_t count = wire::read_ack(packet, body, *words_);
-  const std::span<const std::uint64_t> words{words_->data(), count};
+  const std::span<const std::uint64_t> words = words_of(packet);
   hop::Peer& peer = state_.peers[peer_index];
   const std::uint32_t marked = peer.newly_marked(body.marked_packets);
   Round& round = state_.slot_of(h.round);
@@ -205,9 +262,9 @@ void Receiver::handle_ack(Plan& plan, const wire::Packet& packet, std::uint16_t 
   hop::BlockSender& sender = edge.senders[slot];
   const bool was_settled = sender.settled();
   const std::uint32_t settled_before = sender.settled_count();
-  std::uint32_t acked = sender.on_ack(h.block, words);
-  if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
-  if (body.unscheduled_blocks != 0) take_grant({body.total_blocks, body.unscheduled_blocks}, peer);
+  std::uint32_t acked = sender.on_ack(h.first_word, words);
+  if ((flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
+  if (body.unscheduled_blocks != 0) take_grant(body.total_blocks, body.unscheduled_blocks, peer);
   learn_path(peer, body, acked > 0, now);
   if (acked > 0) {
     state_.on_acked(edge, slot, acked, marked, now);
@@ -216,14 +273,14 @@ void Receiver::handle_ack(Plan& plan, const wire::Packet& packet, std::uint16_t 
   }
   find_lost(edge, slot, body.echo_us, now);
   const bool may_close = of_push && tree.config().flat && round.geometry.bucket != 0;
-  if (may_close && (h.flags & wire::kFlagClosed) != 0) {
+  if (may_close && (flags & wire::kFlagClosed) != 0) {
     peer.flow.on_forgotten(sender.on_closed());
   }
   state_.on_settled(edge, slot, settled_before);
   edge.refresh(slot);
   if (of_push) {
     tree.on_settled(state_.context, round, was_settled, now);
-    watchdog_.check_answer(round, tree, h, words, body.echo_us, now);
+    watchdog_.check_answer(round, tree, packet, words, now);
   } else if (sender.complete() && !was_settled) {
     --round.results_unacked;
   }

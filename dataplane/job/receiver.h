@@ -11,7 +11,9 @@
 #include "dataplane/job/rounds.h"
 #include "dataplane/job/state.h"
 #include "dataplane/job/watchdog.h"
-#include "dataplane/wire/packet.h"
+#include "dataplane/wire/ack.h"
+#include "dataplane/wire/block.h"
+#include "dataplane/wire/seal.h"
 
 namespace gradplane::job {
 
@@ -21,32 +23,43 @@ class Receiver {
  public:
   Receiver(State& state, Rounds& rounds, Watchdog& watchdog);
 
-  /// A packet of this job's id. `datagram` is the whole of it, for the tag.
-  void handle(const wire::Packet& packet, std::span<const std::byte> datagram,
+  /// A datagram of this job's id, of which only the envelope has been looked at.
+  void handle(const wire::Envelope& envelope, std::span<const std::byte> datagram,
               bool congestion_experienced, Instant now);
   /// Packets after which acks go from now on.
   void update_ack_interval() { ack_every_ = state_.incoming.ack_every(); }
 
  private:
-  void handle_data(Plan& plan, const wire::Packet& packet, std::uint16_t peer, Instant now);
-  Round* round_for(const aggregate::Tree& tree, const wire::Packet& packet, const hop::EdgeId& edge,
-                   Instant now);
-  bool answers_a_push(const aggregate::Tree& tree, const Round& round,
-                      const wire::Header& header) const;
+  std::optional<std::span<const std::byte>> open(const wire::Envelope& envelope,
+                                                 std::span<const std::byte> datagram,
+                                                 hop::Peer& peer);
+  Plan* plan_of(std::uint16_t epoch, std::uint8_t tree);
+  void handle_block(const wire::BlockPacket& packet, std::uint16_t peer,
+                    bool congestion_experienced, Instant now);
+  void take_block(Plan& plan, const wire::BlockPacket& packet, std::uint16_t peer, Instant now);
+  Round* round_for(const aggregate::Tree& tree, const wire::BlockPacket& packet,
+                   const hop::EdgeId& edge, Instant now);
+  bool answers_a_push(const aggregate::Tree& tree, const Round& round, std::uint16_t block) const;
   static bool names_its_ranks(const aggregate::Tree& tree, const hop::InEdge& edge,
-                              const wire::Header& header);
-  bool accept(hop::InEdge& edge, const wire::Packet& packet, Instant now);
-  void take_result(aggregate::Tree& tree, Round& round, const wire::Packet& packet, Instant now);
-  void handle_ack(Plan& plan, const wire::Packet& packet, std::uint16_t peer, Instant now);
+                              const wire::BlockPacket& packet);
+  bool accept(hop::InEdge& edge, const wire::BlockPacket& packet, Instant now);
+  void take_result(aggregate::Tree& tree, Round& round, const wire::BlockPacket& packet,
+                   Instant now);
+  void handle_ack(const wire::AckPacket& packet, std::uint16_t peer, Instant now);
+  std::span<const std::uint64_t> words_of(const wire::AckPacket& packet);
   void learn_path(hop::Peer& peer, const wire::AckBody& ack, bool is_new, Instant now);
   void find_lost(hop::OutEdge& edge, std::size_t slot, std::uint32_t echo_us, Instant now);
-  void take_grant(const wire::GrantBody& grant, hop::Peer& peer);
+  void handle_grant(const wire::Grant& grant, hop::Peer& peer);
+  void take_grant(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks, hop::Peer& peer);
 
   State& state_;
   Rounds& rounds_;
   Watchdog& watchdog_;
   std::uint32_t ack_every_ = hop::kAckEveryPackets;
-  std::unique_ptr<std::array<std::uint64_t, wire::kMaxAckWords>> words_;  // of the ack at hand
+  // The packet at hand.
+  wire::BlockPacket block_;
+  wire::AckPacket ack_;
+  std::unique_ptr<std::array<std::uint64_t, wire::kMaxAckWords>> words_;  // of the ack
 };
 
 }  // namespace gradplane::job

@@ -52,6 +52,14 @@ bool State::all_submitted(const Round& round) const {
   return static_cast<std::size_t>(std::popcount(round.submitted)) == ranks.size();
 }
 
+std::uint32_t State::oldest_round() const {
+  std::uint32_t oldest = rounds[0].id;
+  for (const Round& round : rounds) {
+    if (is_older(round.id, oldest)) oldest = round.id;
+  }
+  return oldest;
+}
+
 aggregate::Tree* State::tree_of(const hop::EdgeId& edge) {
   Plan* of = find_plan(edge.epoch);
   return of == nullptr ? nullptr : &of->trees()[edge.tree];

@@ -34,9 +34,14 @@ struct State {
   Round& slot_of(std::uint32_t round) { return rounds[round % kRoundSlots]; }
   const Round& slot_of(std::uint32_t round) const { return rounds[round % kRoundSlots]; }
   bool all_submitted(const Round& round) const;
+  /// Every round before this one has ended here.
+  std::uint32_t oldest_round() const;
 
   /// The plan that packets of this epoch belong to; nullptr when there is none.
-  Plan* find_plan(std::uint32_t epoch) { return epoch == plan.epoch() ? &plan : nullptr; }
+  /// Packets carry the low half of an epoch, so only that half is compared.
+  Plan* find_plan(std::uint32_t epoch) {
+    return static_cast<std::uint16_t>(epoch - plan.epoch()) == 0 ? &plan : nullptr;
+  }
   /// The tree of an edge or a request; nullptr when its plan has gone.
   aggregate::Tree* tree_of(const hop::EdgeId& edge);
 

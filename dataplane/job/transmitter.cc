@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "dataplane/hop/clock.h"
+#include "dataplane/wire/seal.h"
 
 namespace gradplane::job {
 namespace {
@@ -42,22 +43,21 @@ std::uint16_t round_trip_to(const hop::Flow& flow) {
 Transmitter::Transmitter(State& state)
     : state_(state), ack_(std::make_unique<hop::BlockReceiver::Ack>()) {}
 
-wire::Header Transmitter::header_for(wire::PacketType type, const hop::EdgeId& edge,
-                                     std::uint32_t round, Instant now) const {
-  wire::Header h;
-  h.type = type;
-  h.tree = edge.tree;
-  h.job = state_.config.job;
-  h.epoch = edge.epoch;
-  h.round = round;
-  h.sender = state_.config.self;
-  h.timestamp_us = hop::clock_us(now);
-  return h;
+wire::Envelope Transmitter::envelope_of(wire::PacketType type, std::uint8_t flags,
+                                        Instant now) const {
+  return {.type = type,
+          .flags = flags,
+          .job = state_.config.job,
+          .sender = state_.config.self,
+          .timestamp_us = hop::clock_us(now)};
 }
 
-Outgoing Transmitter::finish(const hop::Peer& peer, std::span<std::byte> packet) const {
+Outgoing Transmitter::finish(hop::Peer& peer, std::span<std::byte> packet) const {
+  const std::uint64_t number = ++peer.packets_sent;
   if (state_.config.authenticate) {
-    wire::authenticate(packet, state_.config.key, wire::Receiver::node(peer.node));
+    wire::seal(packet, state_.config.key, wire::Receiver::node(peer.node), number);
+  } else {
+    wire::number_unsealed(packet, number);
   }
   return {peer.node, static_cast<std::uint32_t>(packet.size())};
 }
@@ -77,16 +77,18 @@ std::optional<Outgoing> Transmitter::write_ack(const hop::AckRequest& request,
   if (!fill_ack(*tree, edge, request.round, now)) return std::nullopt;
   const auto type = edge.is_push() ? wire::PacketType::kPushAck : wire::PacketType::kResultAck;
   hop::BlockReceiver::Ack& ack = *ack_;
-  wire::Header h = header_for(type, edge.id, request.round, now);
-  h.flags = ack.flags;
-  h.block = ack.first_word;
-  h.elements = static_cast<std::uint16_t>(ack.word_count);
-  const hop::Peer& peer = state_.peers[edge.peer];
+  const wire::AckHeader header{.epoch = static_cast<std::uint16_t>(edge.id.epoch),
+                               .tree = edge.id.tree,
+                               .round = request.round,
+                               .first_word = ack.first_word};
+  hop::Peer& peer = state_.peers[edge.peer];
   ack.body.marked_packets = peer.marks_received;
-  const wire::GrantBody grant = state_.incoming.grant_of(edge.peer);
+  ack.body.oldest_round = state_.oldest_round();
+  const wire::Grant grant = state_.incoming.grant_of(edge.peer);
   ack.body.unscheduled_blocks = grant.unscheduled_blocks;
   ack.body.total_blocks = grant.total_blocks;
-  const std::size_t bytes = wire::write_ack(out, h, ack.body, {ack.words.data(), ack.word_count});
+  const std::size_t bytes = wire::write_ack(out, envelope_of(type, ack.flags, now), header,
+                                            ack.body, {ack.words.data(), ack.word_count});
   ++state_.counters.acks_sent;
   return finish(peer, out.first(bytes));
 }
@@ -124,9 +126,10 @@ bool Transmitter::waits_for_closing(const aggregate::Tree& tree, const hop::InEd
 }
 
 Outgoing Transmitter::write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now) {
-  const wire::Header h =
-      header_for(wire::PacketType::kGrant, {.epoch = state_.plan.epoch()}, 0, now);
-  const std::size_t bytes = wire::write_grant(out, h, state_.incoming.grant_of(peer));
+  wire::Grant grant = state_.incoming.grant_of(peer);
+  grant.epoch = static_cast<std::uint16_t>(state_.plan.epoch());
+  const std::size_t bytes =
+      wire::write_grant(out, envelope_of(wire::PacketType::kGrant, 0, now), grant);
   ++state_.counters.grants_sent;
   return finish(state_.peers[peer], out.first(bytes));
 }
@@ -185,28 +188,31 @@ Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, In
   if (is_long && peer.flow.is_lossy() && sender.all_sent() && !sender.has_queued()) {
     sender.copy_tail(hop::clock_us(now), peer.flow.min_rtt() / kTailShare);
   }
-  wire::Header h = header_for(edge.type, edge.id, round.id, now);
-  if (sender.is_critical(pick.block)) h.flags |= wire::kFlagCritical;
-  if (pick.retransmission) h.flags |= wire::kFlagRetransmission;
-  if (sender.all_sent()) h.flags |= wire::kFlagLast;
-  if (edge.is_push() && round.bucket != nullptr) h.flags |= wire::kFlagBounded;
-  h.element_type = round.geometry.type;
-  h.bucket = round.geometry.bucket;
-  h.block = pick.block;
-  h.elements = static_cast<std::uint16_t>(round.geometry.elements_in(pick.block));
-  h.round_elements = round.geometry.elements;
+  std::uint8_t flags = 0;
+  if (sender.is_critical(pick.block)) flags |= wire::kFlagCritical;
+  if (pick.retransmission) flags |= wire::kFlagRetransmission;
+  if (sender.all_sent()) flags |= wire::kFlagLast;
+  if (edge.is_push() && round.bucket != nullptr) flags |= wire::kFlagBounded;
+  wire::BlockHeader h{.epoch = static_cast<std::uint16_t>(edge.id.epoch),
+                      .bucket = round.geometry.bucket,
+                      .round = round.id,
+                      .tree = edge.id.tree,
+                      .block = static_cast<std::uint16_t>(pick.block),
+                      .round_elements = round.geometry.elements,
+                      .element_type = round.geometry.type};
   const std::span<const std::byte> bytes =
       state_.tree_of(edge.id)->bytes_to_send(state_.context, round, pick.block, h.contributors);
-  if (!edge.is_push() && h.contributors < state_.config.world_size) h.flags |= wire::kFlagPartial;
+  if (!edge.is_push() && h.contributors < state_.config.world_size) flags |= wire::kFlagPartial;
   edge.refresh(work.slot);
   const std::size_t wire_bytes = bytes.size() + hop::kWireOverheadBytes;
-  h.waiting_blocks =
-      static_cast<std::uint16_t>(std::min<std::uint32_t>(peer.blocks_queued(), UINT16_MAX));
+  const auto waiting = std::min<std::uint32_t>(peer.blocks_queued(), UINT16_MAX);
   peer.credit.on_sent(now, wire_bytes);
-  h.sent_blocks = peer.credit.sent();
-  h.round_trip = round_trip_to(peer.flow);
-  wire::write_header(out, h);
-  std::memcpy(out.data() + wire::kHeaderBytes, bytes.data(), bytes.size());
+  const wire::HopFeedback feedback{.sent_blocks = peer.credit.sent(),
+                                   .waiting_blocks = static_cast<std::uint16_t>(waiting),
+                                   .round_trip = round_trip_to(peer.flow)};
+  const std::size_t payload_at =
+      wire::write_block(out, envelope_of(edge.type, flags, now), h, &feedback);
+  std::memcpy(out.data() + payload_at, bytes.data(), bytes.size());
 
   if (pick.copy) {
     peer.flow.on_copy_sent(now, wire_bytes);
@@ -217,7 +223,7 @@ Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, In
   ++state_.counters.blocks_sent;
   if (pick.retransmission) ++state_.counters.blocks_retransmitted;
   state_.counters.payload_bytes_sent += bytes.size();
-  return finish(peer, out.first(wire::kHeaderBytes + bytes.size()));
+  return finish(peer, out.first(payload_at + bytes.size() + wire::kTagBytes));
 }
 
 void Transmitter::probe(Instant now) {

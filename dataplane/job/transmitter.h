@@ -11,7 +11,8 @@
 
 #include "dataplane/hop/edge.h"
 #include "dataplane/job/state.h"
-#include "dataplane/wire/packet.h"
+#include "dataplane/wire/ack.h"
+#include "dataplane/wire/block.h"
 
 namespace gradplane::job {
 
@@ -69,9 +70,8 @@ class Transmitter {
   Instant next_send_to(const hop::Peer& peer) const;
   Outgoing write_block(const Work& work, std::span<std::byte> out, Instant now);
   void probe_edge(hop::OutEdge& edge, Instant now);
-  wire::Header header_for(wire::PacketType type, const hop::EdgeId& edge, std::uint32_t round,
-                          Instant now) const;
-  Outgoing finish(const hop::Peer& peer, std::span<std::byte> packet) const;
+  wire::Envelope envelope_of(wire::PacketType type, std::uint8_t flags, Instant now) const;
+  Outgoing finish(hop::Peer& peer, std::span<std::byte> packet) const;
 
   State& state_;
   std::unique_ptr<hop::BlockReceiver::Ack> ack_;  // being written

@@ -63,26 +63,25 @@ void Watchdog::ask(aggregate::Tree& tree, Instant now) {
   }
 }
 
-void Watchdog::check_answer(const Round& round, aggregate::Tree& tree, const wire::Header& h,
-                            std::span<const std::uint64_t> words, std::uint32_t echo_us,
-                            Instant now) {
-  if (!is_watching() || !round.open || round.id != h.round) return;
+void Watchdog::check_answer(const Round& round, aggregate::Tree& tree, const wire::AckPacket& ack,
+                            std::span<const std::uint64_t> words, Instant now) {
+  if (!is_watching() || !round.open || round.id != ack.header.round) return;
   const std::size_t slot = round.slot();
   hop::OutEdge& push = tree.push();
   const hop::BlockReceiver& results = tree.results().receivers[slot];
   const auto dispute = [&](std::uint32_t blocks) {
     report({round.id, Stall::Reason::kDisputed, push.peer, blocks});
   };
-  if ((h.flags & wire::kFlagEnded) != 0) {
+  if ((ack.envelope->flags & wire::kFlagEnded) != 0) {
     if (!results.complete()) dispute(results.missing());
     return;
   }
-  if (!push.inquiry.is_answered_by(round.id, echo_us)) return;
+  if (!push.inquiry.is_answered_by(round.id, ack.body.echo_us)) return;
   push.inquiry.on_answer(now);
   const hop::BlockSender& sender = push.senders[slot];
-  const bool complete = (h.flags & wire::kFlagComplete) != 0;
-  const std::uint32_t disputed = complete ? 0 : sender.acked_beyond(h.block, words);
-  const bool reopened = sender.excluded() > 0 && (h.flags & wire::kFlagClosed) == 0;
+  const bool complete = (ack.envelope->flags & wire::kFlagComplete) != 0;
+  const std::uint32_t disputed = complete ? 0 : sender.acked_beyond(ack.header.first_word, words);
+  const bool reopened = sender.excluded() > 0 && (ack.envelope->flags & wire::kFlagClosed) == 0;
   if (disputed == 0 && !reopened) return;
   dispute(disputed > 0 ? disputed : sender.excluded());
 }

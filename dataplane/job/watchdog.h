@@ -8,7 +8,7 @@
 #include <span>
 
 #include "dataplane/job/state.h"
-#include "dataplane/wire/packet.h"
+#include "dataplane/wire/ack.h"
 
 namespace gradplane::job {
 
@@ -24,8 +24,8 @@ class Watchdog {
   Instant next_look() const;
   /// An ack of pushes has come. Whatever made us believe it, the parent may never take back what it
   /// has acknowledged, nor end a round before we have its results.
-  void check_answer(const Round& round, aggregate::Tree& tree, const wire::Header& header,
-                    std::span<const std::uint64_t> words, std::uint32_t echo_us, Instant now);
+  void check_answer(const Round& round, aggregate::Tree& tree, const wire::AckPacket& ack,
+                    std::span<const std::uint64_t> words, Instant now);
   /// The host has taken the event that tells of a stall.
   void on_told() { is_told_ = false; }
 

@@ -5,7 +5,7 @@
 #include "dataplane/base/assert.h"
 #include "dataplane/base/bytes.h"
 
-namespace gradplane::wire5 {
+namespace gradplane::wire {
 namespace {
 
 constexpr std::size_t kEpochAt = 20;  // in grants too
@@ -31,48 +31,42 @@ static_assert(kGrantEnd + kTagBytes == kGrantBytes);
 
 }  // namespace
 
-std::optional<AckPacket> read_ack(const Envelope& envelope, std::span<const std::byte> packet,
-                                  ParseError& error) {
-  error = ParseError::kBadLength;
-  if (packet.size() < kAckEnd) return std::nullopt;
+ParseError read_ack(const Envelope& envelope, std::span<const std::byte> packet, AckPacket& out) {
+  if (packet.size() < kAckEnd) return ParseError::kBadLength;
   const std::byte* at = packet.data();
-  AckPacket out;
-  out.header = {.epoch = load<std::uint16_t>(at + kEpochAt),
-                .tree = load<std::uint8_t>(at + kTreeAt),
-                .round = load<std::uint32_t>(at + kRoundAt),
-                .first_word = load<std::uint16_t>(at + kFirstWordAt)};
-  out.body = {.echo_us = load<std::uint32_t>(at + kEchoAt),
-              .ack_delay_us = load<std::uint32_t>(at + kAckDelayAt),
-              .unscheduled_blocks = load<std::uint32_t>(at + kUnscheduledAt),
-              .total_blocks = load<std::uint32_t>(at + kTotalAt),
-              .marked_packets = load<std::uint32_t>(at + kMarkedAt),
-              .oldest_round = load<std::uint32_t>(at + kOldestRoundAt)};
+  if (load<std::uint8_t>(at + kSpareAt) != 0) return ParseError::kBadField;
+  out.envelope = &envelope;
+  out.header.epoch = load<std::uint16_t>(at + kEpochAt);
+  out.header.tree = load<std::uint8_t>(at + kTreeAt);
+  out.header.round = load<std::uint32_t>(at + kRoundAt);
+  out.header.first_word = load<std::uint16_t>(at + kFirstWordAt);
+  out.body.echo_us = load<std::uint32_t>(at + kEchoAt);
+  out.body.ack_delay_us = load<std::uint32_t>(at + kAckDelayAt);
+  out.body.unscheduled_blocks = load<std::uint32_t>(at + kUnscheduledAt);
+  out.body.total_blocks = load<std::uint32_t>(at + kTotalAt);
+  out.body.marked_packets = load<std::uint32_t>(at + kMarkedAt);
+  out.body.oldest_round = load<std::uint32_t>(at + kOldestRoundAt);
   const std::size_t words = load<std::uint16_t>(at + kWordCountAt);
-  error = ParseError::kBadField;
-  if (load<std::uint8_t>(at + kSpareAt) != 0) return std::nullopt;
-  if (words > kMaxAckWords || out.header.first_word > kMaxAckWords - words) return std::nullopt;
-  const std::span<const std::byte> rest = packet.subspan(kAckEnd);
-  const auto extension = read_extension(envelope, rest, error);
-  if (!extension) return std::nullopt;
-  out.extension = *extension;
-  const auto bitmap = rest.subspan(envelope.extension_words * kExtensionWordBytes);
-  if (bitmap.size() != words * sizeof(std::uint64_t)) {
-    error = ParseError::kBadLength;
-    return std::nullopt;
+  if (words > kMaxAckWords || out.header.first_word > kMaxAckWords - words) {
+    return ParseError::kBadField;
   }
+  out.extension = {};
+  std::span<const std::byte> bitmap = packet.subspan(kAckEnd);
+  if (envelope.extension_words != 0) {
+    const ParseError error = read_extension(envelope, bitmap, out.extension);
+    if (error != ParseError::kNone) return error;
+    bitmap = bitmap.subspan(envelope.extension_words * kExtensionWordBytes);
+  }
+  if (bitmap.size() != words * sizeof(std::uint64_t)) return ParseError::kBadLength;
   out.words = Numbers<std::uint64_t>(bitmap);
-  return out;
+  return ParseError::kNone;
 }
 
-std::size_t write_ack(std::span<std::byte> out, Envelope envelope, const AckHeader& header,
+std::size_t write_ack(std::span<std::byte> out, const Envelope& envelope, const AckHeader& header,
                       const AckBody& body, std::span<const std::uint64_t> words,
                       const ExtensionFields& extension) {
   GP_ASSERT(extension.coverage.empty());
-  envelope.flags = static_cast<std::uint8_t>(envelope.flags | extension.flags());
-  envelope.extension_words = extension.words();
-  const std::size_t words_at = kAckEnd + envelope.extension_words * kExtensionWordBytes;
-  const std::size_t size = words_at + words.size() * sizeof(std::uint64_t) + kTagBytes;
-  GP_ASSERT(out.size() >= size);
+  GP_ASSERT(out.size() >= kAckEnd);
   write_envelope(out, envelope);
   std::byte* at = out.data();
   store(at + kEpochAt, header.epoch);
@@ -87,22 +81,24 @@ std::size_t write_ack(std::span<std::byte> out, Envelope envelope, const AckHead
   store(at + kTotalAt, body.total_blocks);
   store(at + kMarkedAt, body.marked_packets);
   store(at + kOldestRoundAt, body.oldest_round);
-  write_extension(out.subspan(kAckEnd), extension);
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    store(at + words_at + i * sizeof(std::uint64_t), words[i]);
+  std::size_t size = kAckEnd;
+  if (!extension.empty()) size += write_extension(out, size, extension);
+  GP_ASSERT(out.size() >= size + words.size() * sizeof(std::uint64_t) + kTagBytes);
+  for (const std::uint64_t word : words) {
+    store(at + size, word);
+    size += sizeof(word);
   }
-  return size;
+  return size + kTagBytes;
 }
 
-std::optional<Grant> read_grant(std::span<const std::byte> packet, ParseError& error) {
-  error = ParseError::kBadLength;
-  if (packet.size() != kGrantEnd) return std::nullopt;
+ParseError read_grant(std::span<const std::byte> packet, Grant& out) {
+  if (packet.size() != kGrantEnd) return ParseError::kBadLength;
   const std::byte* at = packet.data();
-  error = ParseError::kBadField;
-  if (load<std::uint16_t>(at + kGrantSpareAt) != 0) return std::nullopt;
-  return Grant{.epoch = load<std::uint16_t>(at + kEpochAt),
-               .total_blocks = load<std::uint32_t>(at + kGrantTotalAt),
-               .unscheduled_blocks = load<std::uint32_t>(at + kGrantUnscheduledAt)};
+  if (load<std::uint16_t>(at + kGrantSpareAt) != 0) return ParseError::kBadField;
+  out.epoch = load<std::uint16_t>(at + kEpochAt);
+  out.total_blocks = load<std::uint32_t>(at + kGrantTotalAt);
+  out.unscheduled_blocks = load<std::uint32_t>(at + kGrantUnscheduledAt);
+  return ParseError::kNone;
 }
 
 std::size_t write_grant(std::span<std::byte> out, const Envelope& envelope, const Grant& grant) {
@@ -116,4 +112,4 @@ std::size_t write_grant(std::span<std::byte> out, const Envelope& envelope, cons
   return kGrantBytes;
 }
 
-}  // namespace gradplane::wire5
+}  // namespace gradplane::wire

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "dataplane/wire/envelope.h"
@@ -12,7 +11,7 @@
 #include "dataplane/wire/seal.h"
 
 /// Packets about blocks that went the other way: acks and grants.
-namespace gradplane::wire5 {
+namespace gradplane::wire {
 
 /// Which blocks of which round an ack is about.
 struct AckHeader {
@@ -47,6 +46,7 @@ static_assert(kMaxAckBytes + route_words(kMaxRouteNodes) * kExtensionWordBytes <
               "an ack of the largest round fits every MTU");
 
 struct AckPacket {
+  const Envelope* envelope = nullptr;
   AckHeader header;
   AckBody body;
   Extension extension;
@@ -54,12 +54,12 @@ struct AckPacket {
 };
 
 /// Checks everything behind the envelope that an ack says about itself. `packet` has no tag any
-/// more; see open(). `error` is set when there is no ack.
-std::optional<AckPacket> read_ack(const Envelope& envelope, std::span<const std::byte> packet,
-                                  ParseError& error);
+/// more; see open(). kNone: every field of `out` is set, and points to `envelope` and `packet`.
+[[nodiscard]] ParseError read_ack(const Envelope& envelope, std::span<const std::byte> packet,
+                                  AckPacket& out);
 
 /// Writes an ack and leaves room for its tag. Returns the bytes of the whole packet with the tag.
-std::size_t write_ack(std::span<std::byte> out, Envelope envelope, const AckHeader& header,
+std::size_t write_ack(std::span<std::byte> out, const Envelope& envelope, const AckHeader& header,
                       const AckBody& body, std::span<const std::uint64_t> words,
                       const ExtensionFields& extension = {});
 
@@ -75,7 +75,7 @@ struct Grant {
 inline constexpr std::size_t kGrantBytes = kEnvelopeBytes + 12 + kTagBytes;
 
 /// The same two for grants.
-std::optional<Grant> read_grant(std::span<const std::byte> packet, ParseError& error);
+[[nodiscard]] ParseError read_grant(std::span<const std::byte> packet, Grant& out);
 std::size_t write_grant(std::span<std::byte> out, const Envelope& envelope, const Grant& grant);
 
-}  // namespace gradplane::wire5
+}  // namespace gradplane::wire

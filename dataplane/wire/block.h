@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "dataplane/base/time.h"
@@ -15,7 +14,7 @@
 #include "dataplane/wire/extension.h"
 
 /// Pushes and results: packets that carry a block.
-namespace gradplane::wire5 {
+namespace gradplane::wire {
 
 /// Describes the block and nothing else, so it is the same for every receiver. How many elements
 /// the block has follows from the round's elements, the block's index and the job's block size.
@@ -53,22 +52,25 @@ inline constexpr std::size_t kBlockOverheadBytes =
 static_assert(kBlockOverheadBytes <= kMaxHeaderBytes);
 
 struct BlockPacket {
+  const Envelope* envelope = nullptr;
   BlockHeader header;
-  std::optional<HopFeedback> hop;
+  HopFeedback hop;  // 0 where has_hop is false
+  bool has_hop = false;
   Extension extension;
   std::span<const std::byte> payload;
 };
 
 /// Checks everything behind the envelope that a push or a result says about itself. `packet` has no
-/// tag any more; see open(). `error` is set when there is no block.
-std::optional<BlockPacket> read_block(const Envelope& envelope, std::span<const std::byte> packet,
-                                      ParseError& error);
+/// tag any more; see open(). kNone: every field of `out` is set, and points to `envelope` and
+/// `packet`. Use one `out` for many packets: to make it empty for each takes as long as to read it.
+[[nodiscard]] ParseError read_block(const Envelope& envelope, std::span<const std::byte> packet,
+                                    BlockPacket& out);
 
-/// Writes everything before the payload. The flags and the length that belong to `hop` and
-/// `extension` are set here. Returns the bytes that it wrote: the payload begins there, and the tag
-/// follows it.
-std::size_t write_block(std::span<std::byte> out, Envelope envelope, const BlockHeader& header,
-                        const std::optional<HopFeedback>& hop,
+/// Writes everything before the payload, without a hop extension where `hop` is null. The flags and
+/// the length that belong to `hop` and `extension` are set here. Returns the bytes that it wrote:
+/// the payload begins there, and the tag follows it.
+std::size_t write_block(std::span<std::byte> out, const Envelope& envelope,
+                        const BlockHeader& header, const HopFeedback* hop,
                         const ExtensionFields& extension = {});
 
-}  // namespace gradplane::wire5
+}  // namespace gradplane::wire

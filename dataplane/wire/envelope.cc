@@ -7,16 +7,14 @@
 #include "dataplane/wire/extension.h"
 #include "dataplane/wire/seal.h"
 
-namespace gradplane::wire5 {
+namespace gradplane::wire {
 namespace {
 
 constexpr std::size_t kMagicAt = 0;
 constexpr std::size_t kVersionAt = 1;
 constexpr std::size_t kTypeAt = 2;
-constexpr std::size_t kFlagsAt = 3;
 constexpr std::size_t kJobAt = 4;
 constexpr std::size_t kSenderAt = 8;
-constexpr std::size_t kExtensionWordsAt = 10;
 constexpr std::size_t kSpareAt = 11;
 constexpr std::size_t kTimestampAt = 16;
 static_assert(kNumberAt == 12 && kTimestampAt + sizeof(std::uint32_t) == kEnvelopeBytes);
@@ -31,33 +29,28 @@ constexpr std::uint8_t flags_of(PacketType type) {
 
 }  // namespace
 
-std::optional<Envelope> read_envelope(std::span<const std::byte> datagram, ParseError& error) {
-  const auto fail = [&error](ParseError e) {
-    error = e;
-    return std::nullopt;
-  };
-  if (datagram.size() < kEnvelopeBytes) return fail(ParseError::kTooShort);
+ParseError read_envelope(std::span<const std::byte> datagram, Envelope& e) {
+  if (datagram.size() < kEnvelopeBytes) return ParseError::kTooShort;
   const std::byte* at = datagram.data();
-  if (load<std::uint8_t>(at + kMagicAt) != kMagic) return fail(ParseError::kBadMagic);
-  if (load<std::uint8_t>(at + kVersionAt) != kVersion) return fail(ParseError::kBadVersion);
+  if (load<std::uint8_t>(at + kMagicAt) != kMagic) return ParseError::kBadMagic;
+  if (load<std::uint8_t>(at + kVersionAt) != kVersion) return ParseError::kBadVersion;
   const auto type = load<std::uint8_t>(at + kTypeAt);
-  if (type < kFirstType || type > kLastType) return fail(ParseError::kBadType);
-  Envelope e;
+  if (type < kFirstType || type > kLastType) return ParseError::kBadType;
   e.type = static_cast<PacketType>(type);
-  if (datagram.size() < kEnvelopeBytes + tag_bytes(e.type)) return fail(ParseError::kTooShort);
+  if (datagram.size() < kEnvelopeBytes + tag_bytes(e.type)) return ParseError::kTooShort;
   e.flags = load<std::uint8_t>(at + kFlagsAt);
-  if ((e.flags & ~flags_of(e.type)) != 0) return fail(ParseError::kBadField);
+  if ((e.flags & ~flags_of(e.type)) != 0) return ParseError::kBadField;
   e.extension_words = load<std::uint8_t>(at + kExtensionWordsAt);
   const bool may_have_extension =
       (e.flags & kFlagRoute) != 0 || (is_block(e.type) && (e.flags & kFlagCoverage) != 0);
-  if (may_have_extension != (e.extension_words != 0)) return fail(ParseError::kBadField);
-  if (e.extension_words > kMaxExtensionWords) return fail(ParseError::kBadField);
-  if (load<std::uint8_t>(at + kSpareAt) != 0) return fail(ParseError::kBadField);
+  if (may_have_extension != (e.extension_words != 0)) return ParseError::kBadField;
+  if (e.extension_words > kMaxExtensionWords) return ParseError::kBadField;
+  if (load<std::uint8_t>(at + kSpareAt) != 0) return ParseError::kBadField;
   e.job = load<std::uint32_t>(at + kJobAt);
   e.sender = load<std::uint16_t>(at + kSenderAt);
   e.number = load<std::uint32_t>(at + kNumberAt);
   e.timestamp_us = load<std::uint32_t>(at + kTimestampAt);
-  return e;
+  return ParseError::kNone;
 }
 
 void write_envelope(std::span<std::byte> out, const Envelope& e) {
@@ -75,4 +68,4 @@ void write_envelope(std::span<std::byte> out, const Envelope& e) {
   store(at + kTimestampAt, e.timestamp_us);
 }
 
-}  // namespace gradplane::wire5
+}  // namespace gradplane::wire

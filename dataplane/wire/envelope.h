@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "dataplane/model/limits.h"
@@ -15,7 +14,7 @@
 ///
 /// A receiver reads the envelope first. It names the job and the sender, and so the key and the
 /// replay window. Nothing behind the envelope is looked at before the tag has been verified.
-namespace gradplane::wire5 {
+namespace gradplane::wire {
 
 inline constexpr std::uint8_t kMagic = 0x67;  // "g"
 inline constexpr std::uint8_t kVersion = 5;
@@ -61,10 +60,14 @@ struct Envelope {
   std::uint32_t timestamp_us = 0;    // the sender's clock when it sent, modulo 2^32
 };
 inline constexpr std::size_t kEnvelopeBytes = 20;
-inline constexpr std::size_t kNumberAt = 12;  // where seal() writes the number
+// What is written after the envelope is: by write_extension() and by seal().
+inline constexpr std::size_t kFlagsAt = 3;
+inline constexpr std::size_t kExtensionWordsAt = 10;
+inline constexpr std::size_t kNumberAt = 12;
 
 /// Why a packet was refused before its meaning was looked at.
 enum class ParseError : std::uint8_t {
+  kNone,
   kTooShort,
   kBadMagic,
   kBadVersion,
@@ -74,11 +77,11 @@ enum class ParseError : std::uint8_t {
 };
 
 /// Reads and checks the first kEnvelopeBytes of a datagram and nothing else. A datagram that it
-/// takes is long enough for a tag where packets of its type have one. `error` is set when there is
-/// no envelope.
-std::optional<Envelope> read_envelope(std::span<const std::byte> datagram, ParseError& error);
+/// takes is long enough for a tag where packets of its type have one. kNone: `out` is filled. The
+/// readers fill a value in place, because copies of it would cost more than they do.
+[[nodiscard]] ParseError read_envelope(std::span<const std::byte> datagram, Envelope& out);
 
 /// Writes kEnvelopeBytes. `out` holds at least that many.
 void write_envelope(std::span<std::byte> out, const Envelope& envelope);
 
-}  // namespace gradplane::wire5
+}  // namespace gradplane::wire

@@ -3,10 +3,11 @@
 #include "dataplane/wire/extension.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "dataplane/base/assert.h"
 
-namespace gradplane::wire5 {
+namespace gradplane::wire {
 namespace {
 
 constexpr std::size_t kRouteIdsAt = 2;
@@ -29,58 +30,51 @@ std::optional<std::size_t> read_route(std::span<const std::byte> bytes, Extensio
 
 }  // namespace
 
-std::uint8_t ExtensionFields::flags() const {
-  return static_cast<std::uint8_t>((coverage.empty() ? 0 : kFlagCoverage) |
-                                   (route.empty() ? 0 : kFlagRoute));
-}
-
-std::uint8_t ExtensionFields::words() const {
-  GP_ASSERT(coverage.size() <= kMaxCoverageWords && route.size() <= kMaxRouteNodes);
-  const std::size_t of_route = route.empty() ? 0 : route_words(route.size());
-  return static_cast<std::uint8_t>(of_route + coverage.size());
-}
-
-std::optional<Extension> read_extension(const Envelope& envelope, std::span<const std::byte> bytes,
-                                        ParseError& error) {
-  Extension out;
-  if (envelope.extension_words == 0) return out;
+ParseError read_extension(const Envelope& envelope, std::span<const std::byte> bytes,
+                          Extension& out) {
   const std::size_t size = envelope.extension_words * kExtensionWordBytes;
-  if (bytes.size() < size) {
-    error = ParseError::kBadLength;
-    return std::nullopt;
-  }
+  if (bytes.size() < size) return ParseError::kBadLength;
   std::span<const std::byte> left = bytes.first(size);
-  error = ParseError::kBadField;
   if ((envelope.flags & kFlagRoute) != 0) {
     const std::optional<std::size_t> words = read_route(left, out);
-    if (!words) return std::nullopt;
+    if (!words) return ParseError::kBadField;
     left = left.subspan(*words * kExtensionWordBytes);
   }
   const bool has_coverage = is_block(envelope.type) && (envelope.flags & kFlagCoverage) != 0;
-  if (has_coverage == left.empty()) return std::nullopt;
-  if (left.size() > kMaxCoverageWords * kExtensionWordBytes) return std::nullopt;
+  if (has_coverage == left.empty()) return ParseError::kBadField;
+  if (left.size() > kMaxCoverageWords * kExtensionWordBytes) return ParseError::kBadField;
   out.coverage = Numbers<std::uint64_t>(left);
-  return out;
+  return ParseError::kNone;
 }
 
-void write_extension(std::span<std::byte> out, const ExtensionFields& fields) {
-  const std::size_t size = fields.words() * kExtensionWordBytes;
-  GP_ASSERT(out.size() >= size && fields.route_next <= fields.route.size());
-  std::byte* at = out.data();
+std::size_t write_extension(std::span<std::byte> packet, std::size_t at,
+                            const ExtensionFields& fields) {
+  GP_ASSERT(fields.coverage.size() <= kMaxCoverageWords);
+  GP_ASSERT(fields.route.size() <= kMaxRouteNodes && fields.route_next <= fields.route.size());
+  const std::size_t of_route = fields.route.empty() ? 0 : route_words(fields.route.size());
+  const std::size_t words = of_route + fields.coverage.size();
+  GP_ASSERT(packet.size() >= at + words * kExtensionWordBytes);
+  auto flags = load<std::uint8_t>(packet.data() + kFlagsAt);
+  if (!fields.coverage.empty()) flags |= kFlagCoverage;
+  if (!fields.route.empty()) flags |= kFlagRoute;
+  store(packet.data() + kFlagsAt, flags);
+  store(packet.data() + kExtensionWordsAt, static_cast<std::uint8_t>(words));
+
+  std::byte* out = packet.data() + at;
   if (!fields.route.empty()) {
-    const std::size_t route_bytes = route_words(fields.route.size()) * kExtensionWordBytes;
-    std::fill_n(at, route_bytes, std::byte{});
-    store(at, static_cast<std::uint8_t>(fields.route.size()));
-    store(at + 1, fields.route_next);
+    std::fill_n(out, of_route * kExtensionWordBytes, std::byte{});
+    store(out, static_cast<std::uint8_t>(fields.route.size()));
+    store(out + 1, fields.route_next);
     for (std::size_t i = 0; i < fields.route.size(); ++i) {
-      store(at + kRouteIdsAt + i * sizeof(std::uint16_t), fields.route[i]);
+      store(out + kRouteIdsAt + i * sizeof(std::uint16_t), fields.route[i]);
     }
-    at += route_bytes;
+    out += of_route * kExtensionWordBytes;
   }
   for (const std::uint64_t word : fields.coverage) {
-    store(at, word);
-    at += kExtensionWordBytes;
+    store(out, word);
+    out += kExtensionWordBytes;
   }
+  return words * kExtensionWordBytes;
 }
 
-}  // namespace gradplane::wire5
+}  // namespace gradplane::wire

@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "dataplane/base/bytes.h"
@@ -13,7 +12,7 @@
 
 /// What a packet may carry between the header of its type and its body: a source route, then a
 /// coverage set. Its length in words of 8 bytes is in the envelope.
-namespace gradplane::wire5 {
+namespace gradplane::wire {
 
 /// Network-order integers inside a packet, read where they lie.
 template <std::unsigned_integral T>
@@ -58,16 +57,17 @@ struct ExtensionFields {
   std::span<const std::uint16_t> route = {};
   std::uint8_t route_next = 0;
 
-  std::uint8_t flags() const;
-  std::uint8_t words() const;
+  bool empty() const { return coverage.empty() && route.empty(); }
 };
 
-/// Reads what `envelope` announces from the front of `bytes`. `error` is set when it is not there
-/// or contradicts itself.
-std::optional<Extension> read_extension(const Envelope& envelope, std::span<const std::byte> bytes,
-                                        ParseError& error);
+/// Reads what `envelope` announces from the front of `bytes`. kNone: `out`, which was empty, is
+/// filled.
+[[nodiscard]] ParseError read_extension(const Envelope& envelope, std::span<const std::byte> bytes,
+                                        Extension& out);
 
-/// Writes fields.words() words to the front of `out`.
-void write_extension(std::span<std::byte> out, const ExtensionFields& fields);
+/// Writes `fields` into a packet at `at`, and their flags and length into its envelope. Returns the
+/// bytes at `at` that it wrote.
+std::size_t write_extension(std::span<std::byte> packet, std::size_t at,
+                            const ExtensionFields& fields);
 
-}  // namespace gradplane::wire5
+}  // namespace gradplane::wire

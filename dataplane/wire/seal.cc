@@ -5,7 +5,7 @@
 #include "dataplane/base/bytes.h"
 #include "dataplane/base/siphash.h"
 
-namespace gradplane::wire5 {
+namespace gradplane::wire {
 namespace {
 
 /// What the tag covers before the packet itself: 16 bits of the receiver, 16 zeros, and the high
@@ -50,4 +50,4 @@ std::span<const std::byte> open_unsealed(std::span<const std::byte> datagram) {
   return datagram.first(datagram.size() - kTagBytes);
 }
 
-}  // namespace gradplane::wire5
+}  // namespace gradplane::wire

@@ -15,7 +15,7 @@
 /// receiver and this packet number. The tag is SipHash-2-4. A cipher can take its place without a
 /// change to those who call: they give whole packets, key, receiver and number, and get back what
 /// they may read.
-namespace gradplane::wire5 {
+namespace gradplane::wire {
 
 using Key = std::array<std::byte, 16>;
 
@@ -62,4 +62,4 @@ std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagr
 /// The same where authentication is off: whatever stands in the place of the tag is ignored.
 std::span<const std::byte> open_unsealed(std::span<const std::byte> datagram);
 
-}  // namespace gradplane::wire5
+}  // namespace gradplane::wire

@@ -14,7 +14,7 @@
 #include "dataplane/wire/seal.h"
 
 using namespace gradplane;
-using namespace gradplane::wire5;
+using namespace gradplane::wire;
 
 namespace {
 
@@ -32,38 +32,35 @@ void check_same(std::span<const std::byte> expected, std::span<const std::byte> 
 }
 
 void check_block(const Envelope& envelope, std::span<const std::byte> packet) {
-  ParseError error{};
-  const auto block = read_block(envelope, packet, error);
-  if (!block) return;
-  const auto coverage = copy_of(block->extension.coverage);
-  const auto route = copy_of(block->extension.route);
+  BlockPacket block;
+  if (read_block(envelope, packet, block) != ParseError::kNone) return;
+  const auto coverage = copy_of(block.extension.coverage);
+  const auto route = copy_of(block.extension.route);
   std::vector<std::byte> out(packet.size());
-  const std::size_t payload_at = write_block(
-      out, envelope, block->header, block->hop,
-      {.coverage = coverage, .route = route, .route_next = block->extension.route_next});
-  GP_ASSERT(payload_at + block->payload.size() == packet.size());
+  const std::size_t payload_at =
+      write_block(out, envelope, block.header, block.has_hop ? &block.hop : nullptr,
+                  {.coverage = coverage, .route = route, .route_next = block.extension.route_next});
+  GP_ASSERT(payload_at + block.payload.size() == packet.size());
   check_same(packet.first(payload_at), std::span(out).first(payload_at));
 }
 
 void check_ack(const Envelope& envelope, std::span<const std::byte> packet) {
-  ParseError error{};
-  const auto ack = read_ack(envelope, packet, error);
-  if (!ack) return;
-  const auto route = copy_of(ack->extension.route);
+  AckPacket ack;
+  if (read_ack(envelope, packet, ack) != ParseError::kNone) return;
+  const auto route = copy_of(ack.extension.route);
   std::vector<std::byte> out(packet.size() + kTagBytes);
   const std::size_t size =
-      write_ack(out, envelope, ack->header, ack->body, copy_of(ack->words),
-                {.coverage = {}, .route = route, .route_next = ack->extension.route_next});
+      write_ack(out, envelope, ack.header, ack.body, copy_of(ack.words),
+                {.coverage = {}, .route = route, .route_next = ack.extension.route_next});
   GP_ASSERT(size == out.size());
   check_same(packet, std::span(out).first(packet.size()));
 }
 
 void check_grant(const Envelope& envelope, std::span<const std::byte> packet) {
-  ParseError error{};
-  const auto grant = read_grant(packet, error);
-  if (!grant) return;
+  Grant grant;
+  if (read_grant(packet, grant) != ParseError::kNone) return;
   std::vector<std::byte> out(kGrantBytes);
-  GP_ASSERT(write_grant(out, envelope, *grant) == packet.size() + kTagBytes);
+  GP_ASSERT(write_grant(out, envelope, grant) == packet.size() + kTagBytes);
   check_same(packet, std::span(out).first(packet.size()));
 }
 
@@ -78,22 +75,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     copy[kVersionOffset] = kVersion;
   }
   const auto bytes = std::as_bytes(std::span(copy));
-  ParseError error{};
-  const auto envelope = read_envelope(bytes, error);
-  if (!envelope) return 0;
+  Envelope envelope;
+  if (read_envelope(bytes, envelope) != ParseError::kNone) return 0;
   std::vector<std::byte> front(kEnvelopeBytes);
-  write_envelope(front, *envelope);
+  write_envelope(front, envelope);
   check_same(bytes.first(kEnvelopeBytes), front);
-  if (envelope->type == PacketType::kControl) return 0;
+  if (envelope.type == PacketType::kControl) return 0;
 
-  (void)open(bytes, {}, Receiver::node(0), envelope->number);
+  (void)open(bytes, {}, Receiver::node(0), envelope.number);
   const std::span<const std::byte> packet = open_unsealed(bytes);
-  if (is_block(envelope->type)) {
-    check_block(*envelope, packet);
-  } else if (is_ack(envelope->type)) {
-    check_ack(*envelope, packet);
+  if (is_block(envelope.type)) {
+    check_block(envelope, packet);
+  } else if (is_ack(envelope.type)) {
+    check_ack(envelope, packet);
   } else {
-    check_grant(*envelope, packet);
+    check_grant(envelope, packet);
   }
   return 0;
 }

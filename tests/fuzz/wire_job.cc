@@ -197,12 +197,12 @@ class Fuzzer {
   }
 
   void change(PacketBuilder& packet) {
-    switch (in_.below(12)) {
+    switch (in_.below(15)) {
       case 0:
         packet.round(in_.number());
         break;
       case 1:
-        packet.index(in_.number());
+        packet.index(static_cast<std::uint16_t>(in_.number()));
         break;
       case 2:
         packet.round_elements(in_.number());
@@ -229,15 +229,24 @@ class Fuzzer {
         packet.flags(in_.byte());
         break;
       case 10:
-        packet.poke(in_.below(wire::kHeaderBytes), in_.byte());
+        packet.poke(in_.below(testing::kPayloadAt), in_.byte());
+        break;
+      case 11:
+        packet.number(number_ - in_.below(8));
+        break;
+      case 12:
+        packet.coverage({in_.number(), in_.number()});
+        break;
+      case 13:
+        packet.route({1, 2});
         break;
       default:
-        packet.cut_to(in_.below(wire::kHeaderBytes + 1));
+        packet.cut_to(in_.below(wire::kBlockOverheadBytes + 1));
     }
   }
 
   void deliver() {
-    PacketBuilder packet = valid();
+    PacketBuilder packet = valid().number(++number_);
     for (std::uint32_t n = in_.below(4); n > 1; --n) change(packet);
     node_.deliver(packet.sender(), packet.bytes(), now_);
   }
@@ -245,7 +254,7 @@ class Fuzzer {
   /// What the node sent comes back as an answer that an honest neighbour could give.
   void echo() {
     for (const testing::Sent& sent : sent_) {
-      const wire::Header h = sent.header();
+      const testing::SeenPacket h = sent.seen();
       const bool is_push = h.type == wire::PacketType::kPush;
       if (!is_push && h.type != wire::PacketType::kResult) continue;
       const auto geometry =
@@ -256,7 +265,9 @@ class Fuzzer {
                   : PacketBuilder::ack(wire::PacketType::kResultAck, round)
                         .flags(wire::kFlagComplete)
                         .echo_us(h.timestamp_us);
-      node_.deliver(sent.to, PacketBuilder(answer).sender(sent.to).tree(h.tree).bytes(), now_);
+      node_.deliver(sent.to,
+                    PacketBuilder(answer).sender(sent.to).tree(h.tree).number(++number_).bytes(),
+                    now_);
       (void)node_.events();
     }
     sent_.clear();
@@ -275,6 +286,7 @@ class Fuzzer {
   CoreNode node_;
   aggregate::Bucket bucket_;  // only pointed to while there are packets and submissions
   bool knows_bounds_;
+  std::uint64_t number_ = 0;  // of the last packet, whoever sent it
   Instant now_ = Instant::from_ns(((std::int64_t{1} << 32) - 5000) * 1000);
   std::vector<testing::Sent> sent_;
 };

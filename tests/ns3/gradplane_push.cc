@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "tests/sim/cluster.h"
+#include "tests/support/seen_packet.h"
 
 namespace gradplane::ns3_incast {
 EngineSettings GradplanePush::settings_of(std::string_view name) {
@@ -65,31 +66,25 @@ void GradplanePush::begin(std::size_t sender, std::uint32_t round) {
 }
 
 void GradplanePush::on_root_received(std::span<const std::byte> datagram) {
-  wire::ParseError error{};
-  const auto packet = wire::parse(datagram, error);
-  if (!packet || packet->header.type != wire::PacketType::kPush) return;
-  const std::size_t sender = packet->header.sender - 1U;
-  if (packet->header.round != expected_of_ || missing_[sender] == 0) return;
-  auto has = has_block_[sender][packet->header.block];
+  const auto packet = testing::see(datagram);
+  if (!packet || packet->type != wire::PacketType::kPush) return;
+  const std::size_t sender = packet->sender - 1U;
+  if (packet->round != expected_of_ || missing_[sender] == 0) return;
+  auto has = has_block_[sender][packet->block];
   if (has) return;
   has = true;
   if (--missing_[sender] == 0) rounds_->on_pushed(sender);
 }
 
 void GradplanePush::on_sender_received(std::size_t sender, std::span<const std::byte> datagram) {
-  wire::ParseError error{};
-  const auto packet = wire::parse(datagram, error);
-  if (!packet || packet->header.type != wire::PacketType::kPushAck) return;
-  wire::AckBody body;
-  std::array<std::uint64_t, wire::kMaxAckWords> words;
-  wire::read_ack(*packet, body, words);
-  marks_heard_[sender] = std::max(marks_heard_[sender], body.marked_packets);
+  const auto packet = testing::see(datagram);
+  if (!packet || packet->type != wire::PacketType::kPushAck) return;
+  marks_heard_[sender] = std::max(marks_heard_[sender], packet->ack.marked_packets);
 }
 
 void GradplanePush::on_sender_sent(std::span<const std::byte> datagram) {
-  wire::ParseError error{};
-  const auto packet = wire::parse(datagram, error);
-  if (packet && packet->header.type == wire::PacketType::kPush) {
+  const auto packet = testing::see(datagram);
+  if (packet && packet->type == wire::PacketType::kPush) {
     sent_bytes_ += packet->payload.size();
   }
 }

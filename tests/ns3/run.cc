@@ -86,7 +86,8 @@ Outcome run(const Scenario& scenario) {
 Duration bound(const Scenario& scenario) {
   const std::size_t payload = is_tcp(scenario) ? kTcpSegmentBytes : kDefaultBlockBytes;
   const std::size_t headers =
-      kFrameBytes + kIpv4Bytes + (is_tcp(scenario) ? kTcpBytes : kUdpBytes + wire::kHeaderBytes);
+      kFrameBytes + kIpv4Bytes +
+      (is_tcp(scenario) ? kTcpBytes : kUdpBytes + wire::kBlockOverheadBytes);
   const std::size_t packets = (scenario.push_bytes + payload - 1) / payload;
   const std::size_t bytes = scenario.senders * (scenario.push_bytes + packets * headers) +
                             std::min(payload, scenario.push_bytes) + headers;

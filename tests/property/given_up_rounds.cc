@@ -27,13 +27,13 @@ Scenario star_of_three() {
   return s;
 }
 
-bool is_push(const wire::Header& h) {
+bool is_push(const testing::SeenPacket& h) {
   return h.type == wire::PacketType::kPush && h.round >= kBadRound;
 }
-bool is_result(const wire::Header& h) {
+bool is_result(const testing::SeenPacket& h) {
   return h.type == wire::PacketType::kResult && h.round >= kBadRound;
 }
-bool is_lost_at_first(const wire::Header& h) {
+bool is_lost_at_first(const testing::SeenPacket& h) {
   return h.block >= kFirstLost && (h.flags & wire::kFlagRetransmission) == 0;
 }
 
@@ -51,7 +51,9 @@ Outcome::GivenUp given_up(const Scenario& s, Duration before) {
 
 TEST_CASE("who pushes to a node that no block reaches gives the round up") {
   Scenario s = star_of_three();
-  s.link.lose = [](auto from, auto, const wire::Header& h) { return from == 2 && is_push(h); };
+  s.link.lose = [](auto from, auto, const testing::SeenPacket& h) {
+    return from == 2 && is_push(h);
+  };
   const Outcome::GivenUp seen = given_up(s, s.stall_after + kSlack);
   CHECK(seen.by == 2);
   CHECK(seen.because_of == 0);
@@ -63,7 +65,7 @@ TEST_CASE("who pushes to a node that no block reaches gives the round up") {
 
 TEST_CASE("the root of a child that no result reaches gives the round up") {
   Scenario s = star_of_three();
-  s.link.lose = [](auto, auto to, const wire::Header& h) { return to == 2 && is_result(h); };
+  s.link.lose = [](auto, auto to, const testing::SeenPacket& h) { return to == 2 && is_result(h); };
   const Outcome::GivenUp seen = given_up(s, s.stall_after + kSlack);
   CHECK(seen.by == 0);
   CHECK(seen.because_of == 2);
@@ -73,7 +75,7 @@ TEST_CASE("the root of a child that no result reaches gives the round up") {
 TEST_CASE("a relay of a child that no result reaches gives the round up") {
   Scenario s = star_of_three();
   s.plan = two_level_tree(2, 2);  // relays 1 and 2, and nodes 3 to 6
-  s.link.lose = [](auto, auto to, const wire::Header& h) { return to == 6 && is_result(h); };
+  s.link.lose = [](auto, auto to, const testing::SeenPacket& h) { return to == 6 && is_result(h); };
   const Outcome::GivenUp seen = given_up(s, s.stall_after + kSlack);
   CHECK(seen.by == 2);
   CHECK(seen.because_of == 6);
@@ -81,7 +83,7 @@ TEST_CASE("a relay of a child that no result reaches gives the round up") {
 
 TEST_CASE("a child whose blocks stop in the middle of a round is noticed on both sides") {
   Scenario s = star_of_three();
-  s.link.lose = [](auto from, auto, const wire::Header& h) {
+  s.link.lose = [](auto from, auto, const testing::SeenPacket& h) {
     return from == 2 && is_push(h) && h.block >= kFirstLost;
   };
   const Outcome::GivenUp seen = given_up(s, s.stall_after + kSlack);
@@ -91,7 +93,7 @@ TEST_CASE("a child whose blocks stop in the middle of a round is noticed on both
 TEST_CASE("who hears no answer to its questions gives the round up") {
   Scenario s = star_of_three();
   // All of node 2's blocks of the round arrive, and nothing of it after that.
-  s.link.lose = [](auto from, auto, const wire::Header& h) {
+  s.link.lose = [](auto from, auto, const testing::SeenPacket& h) {
     return from == 2 && is_push(h) && (h.flags & wire::kFlagRetransmission) != 0;
   };
   s.compute_max_of_rank = {Duration::ms(1), Duration::ms(1), Duration::seconds(100)};
@@ -106,11 +108,11 @@ TEST_CASE("who hears no answer to its questions gives the round up") {
 TEST_CASE("a parent that lacks what it had acknowledged is found out by a question") {
   Scenario s = star_of_three();
   s.authenticate = false;
-  s.link.lose = [](auto from, auto, const wire::Header& h) {
+  s.link.lose = [](auto from, auto, const testing::SeenPacket& h) {
     return from == 2 && is_push(h) && is_lost_at_first(h);
   };
   bool forged = false;
-  s.link.forge = [&](auto, auto to, wire::Header& h) {
+  s.link.forge = [&](auto, auto to, testing::SeenPacket& h) {
     if (forged || to != 2 || h.type != wire::PacketType::kPushAck || h.round != kBadRound) return;
     forged = true;
     h.flags |= wire::kFlagComplete;
@@ -126,11 +128,11 @@ TEST_CASE("a parent that lacks what it had acknowledged is found out by a questi
 TEST_CASE("a parent that ends a round without us is found out by a question") {
   Scenario s = star_of_three();
   s.authenticate = false;
-  s.link.lose = [](auto, auto to, const wire::Header& h) {
+  s.link.lose = [](auto, auto to, const testing::SeenPacket& h) {
     return to == 2 && is_result(h) && is_lost_at_first(h);
   };
   bool forged = false;
-  s.link.forge = [&](auto from, auto, wire::Header& h) {
+  s.link.forge = [&](auto from, auto, testing::SeenPacket& h) {
     if (forged || from != 2 || h.type != wire::PacketType::kResultAck || h.round != kBadRound)
       return;
     forged = true;

@@ -62,7 +62,7 @@ TEST_CASE("an ack of one child's blocks says nothing to another child") {
   const std::vector<Sent> acks = root.drain(kStart);
   REQUIRE(acks.size() == 1);
   REQUIRE(acks[0].to == 1);
-  REQUIRE((acks[0].header().flags & wire::kFlagComplete) != 0);
+  REQUIRE((acks[0].seen().flags & wire::kFlagComplete) != 0);
 
   b.deliver(0, acks[0].bytes, kStart);
   CHECK(b.drops(hop::Drop::kBadTag) == 1);

@@ -23,7 +23,7 @@ api::Plan three_roots() {
 /// Nothing comes from a node and nothing reaches it, from this round on until two seconds are over.
 void cut_off(Scenario& s, std::uint16_t node, std::uint32_t first) {
   const std::uint32_t begin = s.plan.activation_round;
-  s.link.lose = [=](std::uint16_t from, std::uint16_t to, const wire::Header& h) {
+  s.link.lose = [=](std::uint16_t from, std::uint16_t to, const testing::SeenPacket& h) {
     const bool early = h.timestamp_us < 2'000'000;  // the sender's own clock tells the time
     return (from == node || to == node) && h.round - begin >= first && early;
   };

@@ -15,7 +15,7 @@ TEST_CASE("what a bound allows does not come, and nobody waits for it") {
   const Compensation compensation =
       GENERATE(Compensation::kZero, Compensation::kRescale, Compensation::kCarry);
   Scenario s = lab(compensation, {plain_bucket(1)}, 4);
-  s.link.lose = [](std::uint16_t from, std::uint16_t, const wire::Header& h) {
+  s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && from == 1 && h.block >= kFirstLossy &&
            h.block < kFirstLossy + kAllowance;
   };
@@ -31,7 +31,7 @@ TEST_CASE("what a bound allows does not come, and nobody waits for it") {
 
 TEST_CASE("one block more than a bound allows is waited for until the deadline") {
   Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 4);
-  s.link.lose = [](std::uint16_t from, std::uint16_t, const wire::Header& h) {
+  s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && from == 1 && h.block >= kFirstLossy &&
            h.block <= kFirstLossy + kAllowance;
   };
@@ -46,7 +46,7 @@ TEST_CASE("a critical block is waited for as long as it takes") {
   Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 2);
   const Instant restored = Instant() + Duration::seconds(2);
   // The sender's own clock tells the time.
-  s.link.lose = [restored](std::uint16_t from, std::uint16_t, const wire::Header& h) {
+  s.link.lose = [restored](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     const bool early = h.timestamp_us < static_cast<std::uint32_t>(restored.count_ns() / 1000);
     return is_push(h, 2) && from == 1 && early && (h.block == 0 || h.block == kFirstLossy);
   };
@@ -61,7 +61,7 @@ TEST_CASE("no block of a tensor arrives from anybody") {
       GENERATE(Compensation::kZero, Compensation::kRescale, Compensation::kCarry);
   Scenario s = lab(compensation,
                    {bucket_of(1, {{20 * kBlockElements, 0.1F}, {10 * kBlockElements, 0.1F}})}, 4);
-  s.link.lose = [](std::uint16_t, std::uint16_t, const wire::Header& h) {
+  s.link.lose = [](std::uint16_t, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && h.block >= 20;
   };
   add_closing_rounds(s);
@@ -74,7 +74,7 @@ TEST_CASE("no block of a tensor arrives from anybody") {
 
 TEST_CASE("all blocks of a rank are missing: it is gone on without, where that is allowed") {
   Scenario s = lab(Compensation::kCarry, {plain_bucket(1)}, 2);
-  s.link.lose = [](std::uint16_t from, std::uint16_t, const wire::Header& h) {
+  s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && from == 3 && h.timestamp_us < 200'000;
   };
   add_closing_rounds(s);
@@ -125,7 +125,7 @@ TEST_CASE("tensors of one element are exact, and make the blocks that they share
   Scenario s = lab(Compensation::kCarry, {bucket_of(1, tensors)}, 8);
   s.link.loss = 0.2;
   s.tolerance.slack = Duration::us(100);
-  s.link.lose = [](std::uint16_t from, std::uint16_t, const wire::Header& h) {
+  s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && from == 1 && h.block >= 2 && h.block < 5;
   };
   add_closing_rounds(s);
@@ -139,7 +139,7 @@ TEST_CASE("a rebuilt layout has a new id, and both are summed") {
   const auto rebuilt = bucket_of(2, {{40 * kBlockElements, 0.2F}, {2 * kBlockElements, 0}});
   Scenario s = lab(Compensation::kCarry, {plain_bucket(1), rebuilt}, 3);
   for (int n = 0; n < 4; ++n) s.rounds.push_back(sim::round_of(rebuilt));
-  s.link.lose = [](std::uint16_t from, std::uint16_t, const wire::Header& h) {
+  s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     const bool of_first = h.block >= 34 && h.bucket == 1;
     const bool of_second = h.block < 8 && h.bucket == 2;
     return (is_push(h, 2) || is_push(h, 6)) && from == 1 && (of_first || of_second);
@@ -158,7 +158,7 @@ TEST_CASE("what is no finite number is not carried") {
   s.tolerance.poison = {{.round = 2, .rank = 0, .element = 5 * kBlockElements + 7, .value = bad}};
   add_closing_rounds(s);
   SECTION("it is lost with its block") {
-    s.link.lose = [](std::uint16_t from, std::uint16_t, const wire::Header& h) {
+    s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
       return is_push(h, 2) && from == 1 && (h.block == 5 || h.block == 6);
     };
     const Outcome outcome = run(s);
@@ -194,7 +194,7 @@ TEST_CASE("what is kept waits for steps that accumulate gradients without the bu
   Scenario s = lab(Compensation::kCarry, {plain_bucket(1), other}, 2);
   for (int n = 0; n < 40; ++n) s.rounds.push_back(sim::round_of(other));
   s.rounds.push_back(sim::round_of(s.tolerance.buckets[0]));
-  s.link.lose = [](std::uint16_t from, std::uint16_t, const wire::Header& h) {
+  s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && from == 2 && h.block >= 10 && h.block < 15;
   };
   // The one use at the end brings all of it, in a round that may lose something.
@@ -211,7 +211,7 @@ TEST_CASE("a bucket is submitted again before its last round is done") {
   Scenario s = lab(compensation, {plain_bucket(1)}, 9);
   s.tolerance.overlap = true;
   s.in_flight = kMaxInFlightRounds;
-  s.link.lose = [](std::uint16_t from, std::uint16_t, const wire::Header& h) {
+  s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     return h.type == wire::PacketType::kPush && h.round > 0 && from == 1 + h.round % 3 &&
            h.block >= 4 && h.block < 9 && h.bucket == 1;
   };

@@ -69,7 +69,7 @@ inline void add_closing_rounds(Scenario& s) {
   s.tolerance.closing_rounds = s.tolerance.buckets.size();
 }
 
-inline bool is_push(const wire::Header& h, std::uint32_t round) {
+inline bool is_push(const testing::SeenPacket& h, std::uint32_t round) {
   return h.type == wire::PacketType::kPush && h.round == round;
 }
 

@@ -8,6 +8,7 @@ namespace {
 using hop::Drop;
 constexpr std::uint32_t kNow = TableNode::kRound;
 constexpr wire::Key kOtherKey{std::byte{9}};
+constexpr std::uint64_t kNumber = 3 * hop::kReplayWindow;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
 
 Effect dropped(Drop reason) {
@@ -73,10 +74,12 @@ Rows push_ack_rows(const TableNode& n) {
       {"of another job", {}, with(0, {15}).job(2), dropped(Drop::kUnknownJob)},
       {"with a tag of another key", {}, with(0, {15}).key(kOtherKey), dropped(Drop::kBadTag)},
       {"that was for another node", {}, with(0, {15}).receiver(3), dropped(Drop::kBadTag)},
-      {"with a changed word",
-       {},
-       with(0, {1}).poke(wire::kHeaderBytes + 23, 15),
-       dropped(Drop::kBadTag)},
+      {"that came before, also when it is no news",
+       {with(0, {15}).number(kNumber)},
+       with(0, {15}).number(kNumber),
+       dropped(Drop::kReplayed)},
+      {"with a source route", {}, with(0, {15}).route({1}), dropped(Drop::kRouted)},
+      {"with a changed word", {}, with(0, {1}).poke(kBitmapAt + 7, 15), dropped(Drop::kBadTag)},
   };
 }
 

@@ -9,7 +9,9 @@ using hop::Drop;
 using Answer = Effect::Answer;
 constexpr std::uint32_t kNow = TableNode::kRound;
 constexpr wire::Key kOtherKey{std::byte{9}};
-constexpr std::size_t kTimestampOffset = 32;
+constexpr std::size_t kTimestampOffset = 16;
+constexpr std::size_t kTagAt = kPayloadAt + kMinBlockBytes;
+constexpr std::uint64_t kNumber = 3 * hop::kReplayWindow;
 
 Effect dropped(Drop reason, Answer answer = Answer::kNone) {
   return {.drop = reason, .answer = answer};
@@ -84,30 +86,63 @@ Rows push_place_rows(const TableNode& n) {
 }
 
 Rows push_tag_rows(const TableNode& n) {
-  const std::size_t first_payload_byte = wire::kHeaderBytes;
+  PacketBuilder untagged = n.push(2, 0, 4);
+  for (std::size_t i = 0; i < wire::kTagBytes; ++i) untagged.poke(kTagAt + i, 0);
   return {
       {"with a tag of another key", {}, n.push(2, 0, 4).key(kOtherKey), dropped(Drop::kBadTag)},
       {"that was for another node", {}, n.push(2, 0, 4).receiver(3), dropped(Drop::kBadTag)},
       {"with a changed payload",
        {},
-       n.push(2, 0, 4).poke(first_payload_byte, 0xff),
+       n.push(2, 0, 4).poke(kPayloadAt, 0xff),
        dropped(Drop::kBadTag)},
       {"with a changed header",
        {},
        n.push(2, 0, 4).poke(kTimestampOffset, 0xff),
        dropped(Drop::kBadTag)},
-      {"without a tag",
+      {"with a changed number",
        {},
-       n.push(2, 0, 4)
-           .poke(48, 0)
-           .poke(49, 0)
-           .poke(50, 0)
-           .poke(51, 0)
-           .poke(52, 0)
-           .poke(53, 0)
-           .poke(54, 0)
-           .poke(55, 0),
+       n.push(2, 0, 4).poke(wire::kNumberAt + 3, 0xff),
        dropped(Drop::kBadTag)},
+      {"without a tag", {}, untagged, dropped(Drop::kBadTag)},
+      {"cut short on the way",
+       {},
+       n.push(2, 0, 4).cut_to(kTagAt + wire::kTagBytes - 1),
+       dropped(Drop::kBadTag)},
+  };
+}
+
+Rows push_number_rows(const TableNode& n) {
+  const PacketBuilder before = n.push(2, 0, 4).number(kNumber);
+  const PacketBuilder other = n.push(2, 0, 5);
+  return {
+      {"that came before", {before}, before, dropped(Drop::kReplayed)},
+      {"with the number of another packet",
+       {before},
+       PacketBuilder(other).number(kNumber),
+       dropped(Drop::kReplayed)},
+      {"that as many others have overtaken as may",
+       {before},
+       PacketBuilder(other).number(kNumber - hop::kReplayWindow + 1),
+       {.received = 1}},
+      {"that one more has overtaken",
+       {before},
+       PacketBuilder(other).number(kNumber - hop::kReplayWindow),
+       dropped(Drop::kReplayed)},
+      {"with number 0", {}, PacketBuilder(other).number(0), dropped(Drop::kReplayed)},
+      {"with the number of another sender's packet",
+       {before},
+       n.push(3, 0, 4).number(kNumber),
+       {.received = 1}},
+      {"after many that did not come",
+       {},
+       PacketBuilder(other).number(0x7fff'0000),
+       {.received = 1}},
+      {"of another half of the numbers",
+       {},
+       PacketBuilder(other).number(kNumber + (std::uint64_t{1} << 32)),
+       dropped(Drop::kBadTag)},
+      {"with a source route", {}, PacketBuilder(other).route({3, 4}), dropped(Drop::kRouted)},
+      {"with a coverage set", {}, PacketBuilder(other).coverage({3}), {.received = 1}},
   };
 }
 
@@ -117,15 +152,15 @@ Rows push_content_rows(const TableNode& n) {
       {"of the block after the last", {}, n.push(2, 0, 4).index(16), dropped(Drop::kBadGeometry)},
       {"of the last block that a packet can name",
        {},
-       n.push(2, 0, 4).index(0xffff'ffff),
+       n.push(2, 0, 4).index(0xffff),
        dropped(Drop::kBadGeometry)},
       {"one element short",
        {},
-       n.push(2, 0, 4).elements(127).payload(std::vector<std::byte>(127 * 4)),
+       n.push(2, 0, 4).payload(std::vector<std::byte>(127 * 4)),
        dropped(Drop::kBadGeometry)},
       {"one element long",
        {},
-       n.push(2, 0, 4).elements(129).payload(std::vector<std::byte>(129 * 4)),
+       n.push(2, 0, 4).payload(std::vector<std::byte>(129 * 4)),
        dropped(Drop::kBadGeometry)},
       {"of a bucket that fits no slot",
        {},
@@ -190,6 +225,7 @@ Rows push_rows(const TableNode& n) {
   append(rows, push_round_rows(n));
   append(rows, push_place_rows(n));
   append(rows, push_tag_rows(n));
+  append(rows, push_number_rows(n));
   append(rows, push_content_rows(n));
   return rows;
 }
@@ -233,7 +269,7 @@ Rows result_rows(const TableNode& n) {
       {"that was for another node", {}, n.result(0).receiver(2), dropped(Drop::kBadTag)},
       {"with a changed payload",
        {},
-       n.result(0).poke(wire::kHeaderBytes + 511, 0xff),
+       n.result(0).poke(kPayloadAt + 511, 0xff),
        dropped(Drop::kBadTag)},
   };
 }

@@ -33,7 +33,7 @@ void check_drops(const Effect& expected, const Seen& before, const Seen& after) 
 }
 
 void check_answer(const Effect& expected, TableNode& node) {
-  const std::optional<wire::Header> ack = node.urgent_ack();
+  const std::optional<SeenPacket> ack = node.urgent_ack();
   CHECK(ack.has_value() == (expected.answer != Effect::Answer::kNone));
   if (!ack) return;
   const bool complete = (ack->flags & wire::kFlagComplete) != 0;

@@ -61,12 +61,10 @@ void Network::send(std::uint16_t from, Endpoint to, std::uint16_t source_port,
 }
 
 void Network::forge(std::uint16_t from, std::uint16_t to, std::span<std::byte> bytes) {
-  wire::ParseError error{};
-  const auto packet = wire::parse(bytes, error);
+  auto packet = testing::see(bytes);
   if (!packet) return;
-  wire::Header header = packet->header;
-  model_.forge(from, to, header);
-  wire::write_header(bytes, header);
+  model_.forge(from, to, *packet);
+  wire::write_envelope(bytes, *packet);
 }
 
 bool Network::is_lost(std::uint16_t from, std::uint16_t to, std::span<const std::byte> bytes,
@@ -78,9 +76,8 @@ bool Network::is_lost(std::uint16_t from, std::uint16_t to, std::span<const std:
     if (chance(fault.host == from ? fault.loss_sent : fault.loss_received)) return true;
   }
   if (!model_.lose) return false;
-  wire::ParseError error{};
-  const auto packet = wire::parse(bytes, error);
-  return packet && model_.lose(from, to, packet->header);
+  const auto packet = testing::see(bytes);
+  return packet && model_.lose(from, to, *packet);
 }
 
 bool Network::lost_in_burst(Host& host) {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "dataplane/port/port.h"
-#include "dataplane/wire/packet.h"
+#include "tests/support/seen_packet.h"
 
 namespace gradplane::sim {
 
@@ -54,9 +54,9 @@ struct LinkModel {
   std::vector<HostFault> host_faults;
   std::vector<DelayJump> delay_jumps;  // in the order of their times
   /// Losses by script: true loses a datagram of ours between two hosts.
-  std::function<bool(std::uint16_t from, std::uint16_t to, const wire::Header&)> lose;
-  /// Somebody on the way who changes what a datagram says. Where tags are on, nobody can.
-  std::function<void(std::uint16_t from, std::uint16_t to, wire::Header&)> forge;
+  std::function<bool(std::uint16_t from, std::uint16_t to, const testing::SeenPacket&)> lose;
+  /// Somebody on the way who changes the flags of a datagram. Where tags are on, nobody can.
+  std::function<void(std::uint16_t from, std::uint16_t to, testing::SeenPacket&)> forge;
 };
 
 /// Hosts on a switch, in virtual time. Everything follows from the seed.

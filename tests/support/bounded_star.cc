@@ -9,7 +9,7 @@
 namespace gradplane::testing {
 
 bool is_push_of(const Sent& packet, std::initializer_list<std::uint32_t> blocks) {
-  const wire::Header h = packet.header();
+  const SeenPacket h = packet.seen();
   return h.type == wire::PacketType::kPush &&
          std::find(blocks.begin(), blocks.end(), h.block) != blocks.end();
 }

@@ -94,7 +94,7 @@ void CoreCluster::complete(std::size_t member, const job::Event& event) {
 }
 
 void CoreCluster::readdress(std::uint16_t from, const Sent& packet) {
-  const wire::PacketType type = packet.header().type;
+  const wire::PacketType type = packet.seen().type;
   if (type == wire::PacketType::kPush || type == wire::PacketType::kResult) return;
   for (const api::Member& member : plan_.members) {
     if (member.node == from || member.node == packet.to) continue;

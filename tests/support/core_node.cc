@@ -48,8 +48,7 @@ std::vector<Sent> CoreNode::drain(Instant now) {
     const auto packet = node_.poll_transmit(buffer, now);
     if (!packet) return out;
     buffer.resize(packet->length_bytes);
-    wire::ParseError error{};
-    GP_ASSERT(wire::parse(buffer, error).has_value());
+    GP_ASSERT(see(buffer).has_value());
     out.push_back({packet->node, std::move(buffer)});
   }
 }

@@ -11,7 +11,7 @@
 #include "dataplane/base/time.h"
 #include "dataplane/job/job.h"
 #include "dataplane/job/node.h"
-#include "dataplane/wire/packet.h"
+#include "tests/support/seen_packet.h"
 
 namespace gradplane::testing {
 
@@ -19,11 +19,7 @@ namespace gradplane::testing {
 struct Sent {
   std::uint16_t to = 0;
   std::vector<std::byte> bytes;
-  wire::Header header() const {
-    wire::ParseError error{};
-    const auto packet = wire::parse(bytes, error);
-    return packet ? packet->header : wire::Header{};
-  }
+  SeenPacket seen() const { return see(bytes).value_or(SeenPacket{}); }
 };
 
 /// What rank `rank` adds to element `element`: small whole numbers, so that fp32 sums are exact.
@@ -32,7 +28,7 @@ inline float contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t
 }
 
 /// One job on one node, with the arenas of its local ranks, and no network: packets go in and come
-/// out as bytes. Every packet that the job sends is checked to be one that parse() takes.
+/// out as bytes. Every packet that the job sends is checked to be one that can be read.
 class CoreNode {
  public:
   /// config.local_ranks names the ranks; their arenas are made here.

@@ -7,15 +7,23 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "dataplane/model/geometry.h"
-#include "dataplane/wire/packet.h"
+#include "dataplane/wire/ack.h"
+#include "dataplane/wire/block.h"
+#include "dataplane/wire/seal.h"
 
 namespace gradplane::testing {
 
-/// A packet, field by field: `PacketBuilder::push(round, block).from(3).tree(1).bytes()`. Starts
-/// as a valid one of a round of `Round`; each call changes one thing about it.
+/// Where a block's payload begins in a packet without an extension.
+inline constexpr std::size_t kPayloadAt = wire::kBlockOverheadBytes - wire::kTagBytes;
+/// Where an ack's bitmap begins in a packet without an extension.
+inline constexpr std::size_t kBitmapAt = wire::kEnvelopeBytes + wire::kAckFixedBytes;
+
+/// A packet, field by field: `PacketBuilder::block(type, round, index).sender(3).tree(1).bytes()`.
+/// Starts as a valid one of a round of `Round`; each call changes one thing about it.
 class PacketBuilder {
  public:
   /// What all nodes know of the round that packets are made for.
@@ -28,96 +36,99 @@ class PacketBuilder {
 
   static PacketBuilder block(wire::PacketType type, const Round& round, std::uint32_t index) {
     PacketBuilder b(type, round);
-    b.header_.flags = wire::kFlagCritical;
-    b.header_.element_type = round.geometry.type;
-    b.header_.block = index;
-    b.header_.contributors = 1;
-    b.header_.round_elements = round.geometry.elements;
-    b.header_.bucket = round.geometry.bucket;
-    if (index < round.geometry.blocks) {
-      b.header_.elements = static_cast<std::uint16_t>(round.geometry.elements_in(index));
-      b.payload_.resize(round.geometry.bytes_in(index));
-    }
+    b.envelope_.flags = wire::kFlagCritical;
+    b.block_.bucket = round.geometry.bucket;
+    b.block_.block = static_cast<std::uint16_t>(index);
+    b.block_.round_elements = round.geometry.elements;
+    b.block_.contributors = 1;
+    b.block_.element_type = round.geometry.type;
+    if (index < round.geometry.blocks) b.payload_.resize(round.geometry.bytes_in(index));
     return b;
   }
-  static PacketBuilder ack(wire::PacketType type, const Round& round) {
-    PacketBuilder b(type, round);
-    b.is_ack_ = true;
-    return b;
-  }
-  static PacketBuilder grant(const Round& round, const wire::GrantBody& body) {
+  static PacketBuilder ack(wire::PacketType type, const Round& round) { return {type, round}; }
+  static PacketBuilder grant(const Round& round, const wire::Grant& grant) {
     PacketBuilder b(wire::PacketType::kGrant, round);
-    b.payload_.resize(wire::kGrantBodyBytes);
-    std::vector<std::byte> packet(wire::kHeaderBytes + wire::kGrantBodyBytes);
-    wire::write_grant(packet, b.header_, body);
-    std::memcpy(b.payload_.data(), packet.data() + wire::kHeaderBytes, wire::kGrantBodyBytes);
+    b.grant_.total_blocks = grant.total_blocks;
+    b.grant_.unscheduled_blocks = grant.unscheduled_blocks;
     return b;
   }
   static PacketBuilder control(std::size_t bytes) {
     PacketBuilder b(wire::PacketType::kControl, {});
-    b.header_.job = b.header_.epoch = 0;
+    b.envelope_.job = 0;
     b.payload_.resize(bytes);
     return b;
   }
 
-  PacketBuilder& type(wire::PacketType v) { return set(header_.type, v); }
-  PacketBuilder& flags(std::uint8_t v) { return set(header_.flags, v); }
-  PacketBuilder& element_type(ElementType v) { return set(header_.element_type, v); }
-  PacketBuilder& tree(std::uint8_t v) { return set(header_.tree, v); }
-  PacketBuilder& job(std::uint32_t v) { return set(header_.job, v); }
-  PacketBuilder& epoch(std::uint32_t v) { return set(header_.epoch, v); }
-  PacketBuilder& round(std::uint32_t v) { return set(header_.round, v); }
-  PacketBuilder& index(std::uint32_t v) { return set(header_.block, v); }
-  PacketBuilder& sender(std::uint16_t v) { return set(header_.sender, v); }
-  PacketBuilder& elements(std::uint16_t v) { return set(header_.elements, v); }
-  PacketBuilder& contributors(std::uint16_t v) { return set(header_.contributors, v); }
-  PacketBuilder& bucket(std::uint16_t v) { return set(header_.bucket, v); }
-  PacketBuilder& timestamp_us(std::uint32_t v) { return set(header_.timestamp_us, v); }
-  PacketBuilder& round_elements(std::uint32_t v) { return set(header_.round_elements, v); }
-  PacketBuilder& demand(std::uint32_t sent_blocks, std::uint16_t waiting_blocks) {
-    header_.waiting_blocks = waiting_blocks;
-    return set(header_.sent_blocks, sent_blocks);
+  PacketBuilder& type(wire::PacketType v) { return set(envelope_.type, v); }
+  PacketBuilder& flags(std::uint8_t v) { return set(envelope_.flags, v); }
+  PacketBuilder& job(std::uint32_t v) { return set(envelope_.job, v); }
+  PacketBuilder& sender(std::uint16_t v) { return set(envelope_.sender, v); }
+  PacketBuilder& timestamp_us(std::uint32_t v) { return set(envelope_.timestamp_us, v); }
+  /// The full packet number. Without one each call of bytes() gives a packet of its own.
+  PacketBuilder& number(std::uint64_t v) { return set(number_, std::optional(v)); }
+  PacketBuilder& epoch(std::uint16_t v) {
+    block_.epoch = ack_.epoch = grant_.epoch = v;
+    return *this;
   }
-  PacketBuilder& round_trip(std::uint16_t v) { return set(header_.round_trip, v); }
-  PacketBuilder& echo_us(std::uint32_t v) { return set(ack_.echo_us, v); }
-  PacketBuilder& ack_delay_us(std::uint32_t v) { return set(ack_.ack_delay_us, v); }
-  PacketBuilder& marked_packets(std::uint32_t v) { return set(ack_.marked_packets, v); }
+  PacketBuilder& tree(std::uint8_t v) {
+    block_.tree = ack_.tree = v;
+    return *this;
+  }
+  PacketBuilder& round(std::uint32_t v) {
+    block_.round = ack_.round = v;
+    return *this;
+  }
+  PacketBuilder& index(std::uint16_t v) { return set(block_.block, v); }
+  PacketBuilder& element_type(ElementType v) { return set(block_.element_type, v); }
+  PacketBuilder& contributors(std::uint16_t v) { return set(block_.contributors, v); }
+  PacketBuilder& bucket(std::uint16_t v) { return set(block_.bucket, v); }
+  PacketBuilder& round_elements(std::uint32_t v) { return set(block_.round_elements, v); }
+  PacketBuilder& demand(std::uint32_t sent_blocks, std::uint16_t waiting_blocks) {
+    hop_.waiting_blocks = waiting_blocks;
+    return set(hop_.sent_blocks, sent_blocks);
+  }
+  PacketBuilder& round_trip(std::uint16_t v) { return set(hop_.round_trip, v); }
+  PacketBuilder& echo_us(std::uint32_t v) { return set(body_.echo_us, v); }
+  PacketBuilder& ack_delay_us(std::uint32_t v) { return set(body_.ack_delay_us, v); }
+  PacketBuilder& marked_packets(std::uint32_t v) { return set(body_.marked_packets, v); }
   PacketBuilder& payload(std::vector<std::byte> v) { return set(payload_, std::move(v)); }
   PacketBuilder& words(std::uint32_t first, std::vector<std::uint64_t> v) {
-    header_.block = first;
-    header_.elements = static_cast<std::uint16_t>(v.size());
+    ack_.first_word = static_cast<std::uint16_t>(first);
     return set(words_, std::move(v));
   }
+  PacketBuilder& coverage(std::vector<std::uint64_t> v) { return set(coverage_, std::move(v)); }
+  PacketBuilder& route(std::vector<std::uint16_t> v) { return set(route_, std::move(v)); }
+
   PacketBuilder& key(const wire::Key& v) { return set(key_, std::optional(v)); }
   PacketBuilder& receiver(std::uint16_t node) {
     return set(receiver_, std::optional(wire::Receiver::node(node)));
   }
-  /// Changes a byte of the finished packet, after the tag was made.
+
+  // Before the tag is made: what a node with the key could send.
+  PacketBuilder& write(std::size_t offset, std::uint8_t v) {
+    writes_.push_back({offset, v});
+    return *this;
+  }
+  PacketBuilder& longer_by(std::ptrdiff_t bytes) { return set(longer_by_, bytes); }
+  // After the tag was made: what the network does to it.
   PacketBuilder& poke(std::size_t offset, std::uint8_t v) {
     pokes_.push_back({offset, v});
     return *this;
   }
-  PacketBuilder& cut_to(std::size_t bytes) { return set(length_, std::optional(bytes)); }
-  PacketBuilder& longer_by(std::size_t bytes) { return set(extra_bytes_, bytes); }
+  PacketBuilder& cut_to(std::size_t bytes) { return set(cut_to_, std::optional(bytes)); }
 
-  std::uint16_t sender() const { return header_.sender; }
+  std::uint16_t sender() const { return envelope_.sender; }
+  std::optional<std::uint64_t> number() const { return number_; }
   bool has_key() const { return key_.has_value(); }
   bool has_receiver() const { return receiver_.has_value(); }
 
   std::vector<std::byte> bytes() const {
-    std::vector<std::byte> out(wire::kHeaderBytes + payload_.size());
-    if (is_ack_) {
-      out.resize(wire::kHeaderBytes + wire::kAckBodyBytes + words_.size() * sizeof(words_[0]));
-      wire::write_ack(out, header_, ack_, words_);
-    } else {
-      wire::write_header(out, header_);
-      if (!payload_.empty()) {
-        std::memcpy(out.data() + wire::kHeaderBytes, payload_.data(), payload_.size());
-      }
-    }
-    if (key_) wire::authenticate(out, *key_, receiver_.value_or(wire::Receiver::node(0)));
+    std::vector<std::byte> out = untagged();
+    out.resize(out.size() + static_cast<std::size_t>(longer_by_));
+    for (const Poke& w : writes_) out[w.offset] = static_cast<std::byte>(w.value);
+    if (kind_ != wire::PacketType::kControl) seal(out);
     for (const Poke& p : pokes_) out[p.offset] = static_cast<std::byte>(p.value);
-    out.resize(length_.value_or(out.size()) + extra_bytes_);
+    out.resize(cut_to_.value_or(out.size()));
     return out;
   }
 
@@ -127,11 +138,11 @@ class PacketBuilder {
     std::uint8_t value;
   };
 
-  PacketBuilder(wire::PacketType type, const Round& round) {
-    header_.type = type;
-    header_.job = round.job;
-    header_.epoch = round.epoch;
-    header_.round = round.id;
+  PacketBuilder(wire::PacketType type, const Round& round) : kind_(type) {
+    envelope_.type = type;
+    envelope_.job = round.job;
+    block_.round = ack_.round = round.id;
+    epoch(static_cast<std::uint16_t>(round.epoch));
   }
   template <typename T>
   PacketBuilder& set(T& field, T value) {
@@ -139,16 +150,55 @@ class PacketBuilder {
     return *this;
   }
 
-  wire::Header header_;
-  bool is_ack_ = false;
-  wire::AckBody ack_;
+  std::vector<std::byte> untagged() const {
+    std::vector<std::byte> out(2 * kMaxDatagramBytes);
+    const wire::ExtensionFields extension{.coverage = coverage_, .route = route_};
+    std::size_t size = wire::kEnvelopeBytes;
+    if (wire::is_ack(kind_)) {
+      const wire::ExtensionFields of_acks{.coverage = {}, .route = route_};
+      size = wire::write_ack(out, envelope_, ack_, body_, words_, of_acks) - wire::kTagBytes;
+    } else if (kind_ == wire::PacketType::kGrant) {
+      size = wire::write_grant(out, envelope_, grant_) - wire::kTagBytes;
+    } else if (kind_ == wire::PacketType::kControl) {
+      wire::write_envelope(out, envelope_);
+    } else {
+      size = wire::write_block(out, envelope_, block_, &hop_, extension);
+    }
+    out.resize(size + payload_.size());
+    if (!payload_.empty()) std::memcpy(out.data() + size, payload_.data(), payload_.size());
+    return out;
+  }
+
+  void seal(std::vector<std::byte>& packet) const {
+    packet.resize(packet.size() + wire::kTagBytes);
+    const std::uint64_t number = number_ ? *number_ : ++last_number_;
+    if (key_) {
+      wire::seal(packet, *key_, receiver_.value_or(wire::Receiver::node(0)), number);
+    } else {
+      wire::number_unsealed(packet, number);
+    }
+  }
+
+  static inline std::uint64_t last_number_ = 0;
+
+  wire::PacketType kind_;  // what is written, whatever the type is changed to
+  wire::Envelope envelope_;
+  wire::BlockHeader block_;
+  wire::HopFeedback hop_;
+  wire::AckHeader ack_;
+  wire::AckBody body_;
+  wire::Grant grant_;
   std::vector<std::uint64_t> words_;
   std::vector<std::byte> payload_;
+  std::vector<std::uint64_t> coverage_;
+  std::vector<std::uint16_t> route_;
+  std::optional<std::uint64_t> number_;
   std::optional<wire::Key> key_;
   std::optional<wire::Receiver> receiver_;
+  std::vector<Poke> writes_;
   std::vector<Poke> pokes_;
-  std::optional<std::size_t> length_;
-  std::size_t extra_bytes_ = 0;
+  std::ptrdiff_t longer_by_ = 0;
+  std::optional<std::size_t> cut_to_;
 };
 
 }  // namespace gradplane::testing

@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #include "tests/support/table_node.h"
 
+#include <algorithm>
+
 #include "dataplane/base/assert.h"
 
 namespace gradplane::testing {
@@ -108,6 +110,9 @@ void TableNode::deliver(const PacketBuilder& packet, int via) {
   PacketBuilder tagged = packet;
   if (!tagged.has_key()) tagged.key(kKey);
   if (!tagged.has_receiver()) tagged.receiver(kSelf);
+  if (!tagged.number()) tagged.number(last_number_ + 1);
+  last_number_ =
+      std::max<std::uint64_t>(last_number_, static_cast<std::uint32_t>(*tagged.number()));
   node_->deliver(via < 0 ? packet.sender() : static_cast<std::uint16_t>(via), tagged.bytes(), now_);
 }
 
@@ -117,17 +122,17 @@ std::uint32_t TableNode::in_flight() const {
   return sum;
 }
 
-std::optional<wire::Header> TableNode::urgent_ack() {
+std::optional<SeenPacket> TableNode::urgent_ack() {
   std::vector<std::byte> out(wire::kMaxAckBytes);
   const auto ack = node_->job().poll_ack(out, now_);
   if (!ack) return std::nullopt;
   out.resize(ack->length_bytes);
-  return Sent{ack->node, out}.header();
+  return Sent{ack->node, out}.seen();
 }
 
 /// Acknowledges a block, and sends the result of a push.
 void TableNode::answer(const Sent& packet, std::uint32_t round) {
-  const wire::Header h = packet.header();
+  const SeenPacket h = packet.seen();
   const bool is_push = h.type == wire::PacketType::kPush;
   if ((!is_push && h.type != wire::PacketType::kResult) || h.round != round) return;
   const std::uint32_t at = h.block % kTreeBlocks;

@@ -42,7 +42,8 @@ class TableNode {
   PacketBuilder result_ack() const;  // from node 2 in tree 1, naming no block
 
   /// From the node that the packet names, unless `via` says otherwise; with the tag of this job and
-  /// this receiver, unless the packet has a key or a receiver of its own.
+  /// this receiver and with the next number, unless the packet has a key, a receiver or a number of
+  /// its own.
   void deliver(const PacketBuilder& packet, int via = -1);
   /// Behaves as all other nodes until `round` is done here. Whether it ended with the right sum.
   bool finish(std::uint32_t round);
@@ -52,7 +53,7 @@ class TableNode {
   std::uint32_t first_sent_us() const { return first_sent_us_; }
   std::uint32_t in_flight() const;
   /// The ack that leaves at this very moment, if any.
-  std::optional<wire::Header> urgent_ack();
+  std::optional<SeenPacket> urgent_ack();
   CoreNode& core() { return *node_; }
 
  private:
@@ -66,6 +67,7 @@ class TableNode {
   std::unique_ptr<CoreNode> node_;
   Instant now_ = Instant::from_ns(5'000'000'000);
   std::uint32_t first_sent_us_ = 0;
+  std::uint64_t last_number_ = 0;  // of all senders
 };
 
 }  // namespace gradplane::testing

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 // Engines in one process, over the loopback port: jobs, answers to control, round reports,
 // snapshots.
+#include <algorithm>
 #include <array>
 
 #include "tests/support/catch.h"
@@ -215,6 +216,7 @@ TEST_CASE("a datagram of a stranger, or to another port, is counted and dropped"
     port::TxDatagram datagram;
     REQUIRE(from.allocate(datagram));
     datagram.length_bytes = 48;
+    std::fill_n(datagram.buffer.begin(), datagram.length_bytes, std::byte{});
     datagram.destination = {all[0], udp_port};
     from.transmit(std::span(&datagram, 1));
     host.engine().poll_once(Instant::from_ns(1));

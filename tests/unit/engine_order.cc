@@ -4,9 +4,9 @@
 // and its ranks must then have what the network believes that they have.
 #include <utility>
 
-#include "dataplane/wire/packet.h"
 #include "tests/support/catch.h"
 #include "tests/support/engine_host.h"
+#include "tests/support/seen_packet.h"
 
 using namespace gradplane;
 using namespace gradplane::testing;
@@ -16,7 +16,7 @@ namespace {
 /// Sees every datagram just before it leaves.
 class WatchedPort : public port::Port {
  public:
-  using Watch = std::function<void(const wire::Header&)>;
+  using Watch = std::function<void(const SeenPacket&)>;
   WatchedPort(std::unique_ptr<port::Port> port, const Watch& watch)
       : port_(std::move(port)), watch_(watch) {}
 
@@ -30,9 +30,8 @@ class WatchedPort : public port::Port {
   void discard(port::TxDatagram& datagram) noexcept override { port_->discard(datagram); }
   std::size_t transmit(std::span<port::TxDatagram> datagrams) noexcept override {
     for (const port::TxDatagram& datagram : datagrams) {
-      wire::ParseError error;
-      const auto packet = wire::parse(datagram.buffer.first(datagram.length_bytes), error);
-      if (packet) watch_(packet->header);
+      const auto packet = see(datagram.buffer.first(datagram.length_bytes));
+      if (packet) watch_(*packet);
     }
     return port_->transmit(datagrams);
   }
@@ -58,7 +57,7 @@ TEST_CASE("who acks a round's last result has put the completion into the rank's
   std::uint32_t acked = 0;
   bool in_order = true;
   EngineHost leaf(*network, 1, nodes, [&](std::unique_ptr<port::Port> port) {
-    return std::make_unique<WatchedPort>(std::move(port), [&](const wire::Header& h) {
+    return std::make_unique<WatchedPort>(std::move(port), [&](const SeenPacket& h) {
       const bool complete = (h.flags & wire::kFlagComplete) != 0;
       if (h.type != wire::PacketType::kResultAck || !complete) return;
       acked = std::max(acked, h.round + 1);

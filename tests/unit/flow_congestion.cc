@@ -256,8 +256,8 @@ TEST_CASE("every packet that came marked is in the next ack's count, used or not
     node.node().tick(now);
     std::vector<std::uint32_t> counts;
     for (const Sent& sent : node.drain(now)) {
-      if (sent.header().type == wire::PacketType::kResultAck) {
-        counts.push_back(sent.header().sent_blocks);
+      if (sent.seen().type == wire::PacketType::kResultAck) {
+        counts.push_back(sent.seen().ack.marked_packets);
       }
     }
     REQUIRE_FALSE(counts.empty());

@@ -101,7 +101,7 @@ TEST_CASE("a contribution that entered is not carried, though its ack was lost")
   // Leaf 2 hears nothing but results until long after the close.
   const auto mutes = [](std::uint16_t from, const Sent& packet) {
     return loses_two(from, packet) ||
-           (from == 0 && packet.to == 2 && packet.header().type == wire::PacketType::kPushAck);
+           (from == 0 && packet.to == 2 && packet.seen().type == wire::PacketType::kPushAck);
   };
   star.pass(Duration::ms(60), mutes);
   CHECK(star.done(1));
@@ -208,7 +208,7 @@ TEST_CASE("the closing ack is said again until it is heard, though no push comes
   REQUIRE(star.submit(2, 1, 5) == job::SubmitResult::kAccepted);
   star.pass(Duration::ms(60), [](std::uint16_t from, const Sent& packet) {
     return loses_two(from, packet) ||
-           (from == 0 && packet.to == 2 && packet.header().type == wire::PacketType::kPushAck);
+           (from == 0 && packet.to == 2 && packet.seen().type == wire::PacketType::kPushAck);
   });
   CHECK_FALSE(star.done(2));
   star.pass(Duration::ms(100), loses_two);
@@ -253,14 +253,16 @@ TEST_CASE("no result is taken before all local ranks are summed, though the roun
       .id = 1,
       .geometry = Geometry::of(ElementType::kFloat32, BoundedStar::kElements, kMinBlockBytes,
                                BoundedStar::kBucket)};
-  const auto push =
-      PacketBuilder::block(wire::PacketType::kPush, round, 12).sender(2).contributors(2);
+  const auto push = PacketBuilder::block(wire::PacketType::kPush, round, 12)
+                        .sender(2)
+                        .contributors(2)
+                        .number(1000);
   star.node(0).deliver(2, push.bytes(), star.now());
   Sent closing;
   Sent result;
   star.pass(Duration::ms(100), [&](std::uint16_t from, const Sent& packet) {
     if (from != 0 || packet.to != 2) return false;
-    const wire::Header h = packet.header();
+    const SeenPacket h = packet.seen();
     if (h.type == wire::PacketType::kPushAck && (h.flags & wire::kFlagClosed) != 0) {
       closing = packet;
     } else if (h.type == wire::PacketType::kResult && h.block == 12) {

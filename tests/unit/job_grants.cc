@@ -63,20 +63,18 @@ void grant(CoreNode& node, std::uint32_t total, std::uint32_t unscheduled = 1) {
       kStart);
 }
 
-std::vector<wire::Header> pushes(CoreNode& node, Instant now) {
-  std::vector<wire::Header> out;
+std::vector<SeenPacket> pushes(CoreNode& node, Instant now) {
+  std::vector<SeenPacket> out;
   for (const Sent& sent : node.drain(now)) {
-    if (sent.header().type == wire::PacketType::kPush) out.push_back(sent.header());
+    if (sent.seen().type == wire::PacketType::kPush) out.push_back(sent.seen());
   }
   return out;
 }
 
-std::vector<wire::GrantBody> grants_in(CoreNode& node, Instant now) {
-  std::vector<wire::GrantBody> out;
+std::vector<wire::Grant> grants_in(CoreNode& node, Instant now) {
+  std::vector<wire::Grant> out;
   for (const Sent& sent : node.drain(now)) {
-    wire::ParseError error{};
-    const auto packet = wire::parse(sent.bytes, error);
-    if (packet->header.type == wire::PacketType::kGrant) out.push_back(wire::read_grant(*packet));
+    if (sent.seen().type == wire::PacketType::kGrant) out.push_back(sent.seen().grant);
   }
   return out;
 }
@@ -89,8 +87,8 @@ TEST_CASE("a sender begins with what needs no grant, and says what waits") {
   const auto sent = pushes(node, kStart);
   REQUIRE(sent.size() == CreditLine::kFirstUnscheduledBlocks);
   for (std::uint32_t i = 0; i < sent.size(); ++i) {
-    CHECK(sent[i].sent_blocks == i + 1);
-    CHECK(sent[i].waiting_blocks == kBlocks - 1 - i);
+    CHECK(sent[i].hop.sent_blocks == i + 1);
+    CHECK(sent[i].hop.waiting_blocks == kBlocks - 1 - i);
   }
 }
 
@@ -207,13 +205,9 @@ TEST_CASE("an ack says the same as a grant") {
                    .bytes(),
                kStart);
   for (const Sent& packet : node.drain(kStart)) {
-    if (packet.header().type != wire::PacketType::kPushAck) continue;
-    wire::ParseError error{};
-    wire::AckBody body;
-    std::array<std::uint64_t, wire::kMaxAckWords> words{};
-    (void)wire::read_ack(*wire::parse(packet.bytes, error), body, words);
-    CHECK(body.unscheduled_blocks >= 1);
-    CHECK(body.total_blocks == 1);
+    if (packet.seen().type != wire::PacketType::kPushAck) continue;
+    CHECK(packet.seen().ack.unscheduled_blocks >= 1);
+    CHECK(packet.seen().ack.total_blocks == 1);
     return;
   }
   FAIL("no ack");

@@ -38,7 +38,7 @@ std::vector<std::uint32_t> order(std::uint16_t self, std::uint32_t round) {
   CoreNode node = leaf(self, round);
   REQUIRE(node.submit(0, round, kElements) == job::SubmitResult::kAccepted);
   std::vector<std::uint32_t> blocks;
-  for (const Sent& sent : node.drain(kStart)) blocks.push_back(sent.header().block);
+  for (const Sent& sent : node.drain(kStart)) blocks.push_back(sent.seen().block);
   return blocks;
 }
 
@@ -64,8 +64,8 @@ TEST_CASE("an older round goes before a newer one, whatever was submitted first"
   REQUIRE(node.submit(0, 0xffff'ffff, 128) == job::SubmitResult::kAccepted);
   const std::vector<Sent> sent = node.drain(kStart);
   REQUIRE(sent.size() == 2);
-  CHECK(sent[0].header().round == 0xffff'ffff);
-  CHECK(sent[1].header().round == 0);
+  CHECK(sent[0].seen().round == 0xffff'ffff);
+  CHECK(sent[1].seen().round == 0);
 }
 
 TEST_CASE("in forward order an iteration's newest round goes first, after all older iterations") {
@@ -82,7 +82,7 @@ TEST_CASE("in forward order an iteration's newest round goes first, after all ol
   submit(2, 1);  // the next iteration
   submit(3, 2);
   std::vector<std::uint32_t> rounds;
-  for (const Sent& sent : node.drain(kStart)) rounds.push_back(sent.header().round);
+  for (const Sent& sent : node.drain(kStart)) rounds.push_back(sent.seen().round);
   CHECK(rounds == std::vector<std::uint32_t>{1, 0, 0xffff'ffff, 3, 2});
 }
 
@@ -91,14 +91,14 @@ TEST_CASE("the last block of an edge says so, and a retransmission is marked") {
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   const std::vector<Sent> sent = node.drain(kStart);
   for (std::size_t i = 0; i < sent.size(); ++i) {
-    const bool last = (sent[i].header().flags & wire::kFlagLast) != 0;
+    const bool last = (sent[i].seen().flags & wire::kFlagLast) != 0;
     CHECK(last == (i + 1 == sent.size()));
-    CHECK((sent[i].header().flags & wire::kFlagRetransmission) == 0);
+    CHECK((sent[i].seen().flags & wire::kFlagRetransmission) == 0);
   }
   const Instant later = kStart + Duration::ms(30);
   node.node().tick(later);
   const std::vector<Sent> again = node.drain(later);
   REQUIRE(again.size() == 1);
-  CHECK((again[0].header().flags & wire::kFlagRetransmission) != 0);
-  CHECK((again[0].header().flags & wire::kFlagLast) != 0);
+  CHECK((again[0].seen().flags & wire::kFlagRetransmission) != 0);
+  CHECK((again[0].seen().flags & wire::kFlagLast) != 0);
 }

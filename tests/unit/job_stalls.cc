@@ -61,7 +61,7 @@ class Stage {
       now = now + Duration::ms(10);
       node.node().tick(now);
       for (Sent& packet : node.drain(now)) {
-        if (answers && packet.header().type == wire::PacketType::kPush) answer(packet);
+        if (answers && packet.seen().type == wire::PacketType::kPush) answer(packet);
         sent.push_back(std::move(packet));
       }
       for (const job::Event& event : node.events()) events.push_back(event);
@@ -100,7 +100,7 @@ class Stage {
     return PacketBuilder::block(type, round(), block).timestamp_us(hop::clock_us(now));
   }
   void answer(const Sent& push) {
-    const wire::Header h = push.header();
+    const SeenPacket h = push.seen();
     PacketBuilder::Round of = round();
     of.id = h.round;
     acked[h.round] |= std::uint64_t{1} << h.block;
@@ -172,11 +172,11 @@ TEST_CASE("who waits for results alone asks with one block after another, and wa
   CHECK(leaf.sent.size() <= 605);
   std::set<std::uint32_t> asked;
   for (const Sent& packet : leaf.sent) {
-    const wire::Header h = packet.header();
+    const SeenPacket h = packet.seen();
     if (h.type != wire::PacketType::kPush) continue;  // the ack of the result
     asked.insert(h.block);
     float first = 0;
-    std::memcpy(&first, packet.bytes.data() + wire::kHeaderBytes, sizeof first);
+    std::memcpy(&first, packet.bytes.data() + testing::kPayloadAt, sizeof first);
     CHECK(first == contribution(0, 1, h.block * kBlockElements));
   }
   // Where the result of block 1 stands the contribution is no more.
@@ -204,7 +204,7 @@ TEST_CASE("an answer that lacks what was acked ends the job at once") {
   leaf.sent.clear();
   leaf.pass(hop::kAskInterval + Duration::ms(200));
   REQUIRE_FALSE(leaf.sent.empty());
-  const std::uint32_t asked_us = leaf.sent[0].header().timestamp_us;
+  const std::uint32_t asked_us = leaf.sent[0].seen().timestamp_us;
   // Made before the question came: it may lack what was acked in between.
   leaf.deliver(leaf.ack(wire::PacketType::kPushAck, 0, 2).echo_us(asked_us - 1));
   leaf.pass(Duration::ms(20));
@@ -243,7 +243,7 @@ TEST_CASE("a round that has ended is answered as such") {
   root.push(1, 0);
   root.pass(Duration::ms(10));
   REQUIRE(root.sent.size() == 1);
-  CHECK(root.sent[0].header().flags == (wire::kFlagComplete | wire::kFlagEnded));
+  CHECK(root.sent[0].seen().flags == (wire::kFlagComplete | wire::kFlagEnded));
 }
 
 TEST_CASE("a child of which nothing has come is waited for") {
@@ -309,7 +309,7 @@ TEST_CASE("questions take no turn from blocks that wait to go to the same parent
   CHECK(leaf.events.empty());
   std::set<std::uint32_t> of_the_newer;
   for (const Sent& packet : leaf.sent) {
-    if (packet.header().round == 1) of_the_newer.insert(packet.header().block);
+    if (packet.seen().round == 1) of_the_newer.insert(packet.seen().block);
   }
   CHECK(of_the_newer.size() == kBlocks);
 }

@@ -40,7 +40,7 @@ std::vector<Resent> listen(CoreNode& node, Instant now, Instant end) {
     REQUIRE(next < Instant::never());
     now = std::max(now + Duration::us(1), next);
     node.node().tick(now);
-    for (const Sent& sent : node.drain(now)) out.push_back({now, sent.header().block});
+    for (const Sent& sent : node.drain(now)) out.push_back({now, sent.seen().block});
   }
   return out;
 }

@@ -21,7 +21,7 @@ constexpr std::uint32_t kBlocks = BoundedStar::kBlocks;
 
 Loses loses_of_last(std::initializer_list<std::uint32_t> blocks) {
   return [blocks = std::vector(blocks)](std::uint16_t from, const Sent& packet) {
-    const wire::Header h = packet.header();
+    const SeenPacket h = packet.seen();
     return from == 2 && h.type == wire::PacketType::kPush &&
            std::find(blocks.begin(), blocks.end(), h.block) != blocks.end();
   };

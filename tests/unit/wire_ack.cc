@@ -2,12 +2,13 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/wire/ack.h"
 
+#include <optional>
 #include <vector>
 
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using namespace gradplane::wire5;
+using namespace gradplane::wire;
 
 namespace {
 
@@ -42,8 +43,11 @@ struct AnAck {
 std::optional<AckPacket> read(const std::vector<std::byte>& bytes, ParseError& error) {
   std::vector<std::byte> datagram = bytes;
   datagram.resize(bytes.size() + kTagBytes);
-  const auto envelope = read_envelope(datagram, error);
-  return envelope ? read_ack(*envelope, bytes, error) : std::nullopt;
+  Envelope envelope;
+  AckPacket packet;
+  error = read_envelope(datagram, envelope);
+  if (error == ParseError::kNone) error = read_ack(envelope, bytes, packet);
+  return error == ParseError::kNone ? std::optional(packet) : std::nullopt;
 }
 
 ParseError why_not(const std::vector<std::byte>& bytes) {
@@ -88,12 +92,11 @@ TEST_CASE("the bytes of a grant never change") {
           0,    0,    0, 3, 0,    0,    0,    0,                            // envelope
           0x11, 0x12, 0, 0, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a  // epoch, spare, blocks
       });
-  ParseError error{};
-  const auto got = read_grant(bytes, error);
-  REQUIRE(got);
-  CHECK(got->epoch == grant.epoch);
-  CHECK(got->total_blocks == grant.total_blocks);
-  CHECK(got->unscheduled_blocks == grant.unscheduled_blocks);
+  Grant got;
+  REQUIRE(read_grant(bytes, got) == ParseError::kNone);
+  CHECK(got.epoch == grant.epoch);
+  CHECK(got.total_blocks == grant.total_blocks);
+  CHECK(got.unscheduled_blocks == grant.unscheduled_blocks);
 }
 
 TEST_CASE("an ack comes back as it was written, up to the longest") {
@@ -145,6 +148,21 @@ TEST_CASE("what is not an ack is refused for its reason") {
   CHECK(why_not(bytes) == ParseError::kBadLength);
 }
 
+TEST_CASE("nothing of an ack is left in the value that the next one is read into") {
+  AnAck ack;
+  ack.extension = {.coverage = {}, .route = kRoute, .route_next = 1};
+  const std::vector<std::byte> first = ack.bytes();
+  Envelope envelope = ack.envelope;
+  envelope.flags = kFlagRoute;
+  envelope.extension_words = 1;
+  AckPacket packet;
+  REQUIRE(read_ack(envelope, first, packet) == ParseError::kNone);
+  const std::vector<std::byte> second = AnAck{}.bytes();
+  REQUIRE(read_ack(ack.envelope, second, packet) == ParseError::kNone);
+  CHECK(packet.extension.route.empty());
+  CHECK(packet.words.size() == 2);
+}
+
 TEST_CASE("an ack that is cut anywhere is refused") {
   AnAck ack;
   ack.extension = {.coverage = {}, .route = kRoute, .route_next = 1};
@@ -163,15 +181,14 @@ TEST_CASE("a grant of another length, or with something in its spare bytes, is r
   for (std::size_t size = kEnvelopeBytes; size <= kGrantBytes; ++size) {
     CAPTURE(size);
     const std::vector<std::byte> bytes(all.begin(), all.begin() + static_cast<long>(size));
-    ParseError error{};
-    CHECK(read_grant(bytes, error).has_value() == (size == right));
-    if (size != right) CHECK(error == ParseError::kBadLength);
+    Grant got;
+    const ParseError expected = size == right ? ParseError::kNone : ParseError::kBadLength;
+    CHECK(read_grant(bytes, got) == expected);
   }
   for (const std::size_t spare : {std::size_t{22}, std::size_t{23}}) {
     std::vector<std::byte> bytes(all.begin(), all.begin() + static_cast<long>(right));
     bytes[spare] = std::byte{1};
-    ParseError error{};
-    CHECK_FALSE(read_grant(bytes, error));
-    CHECK(error == ParseError::kBadField);
+    Grant got;
+    CHECK(read_grant(bytes, got) == ParseError::kBadField);
   }
 }

@@ -2,13 +2,15 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/wire/block.h"
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "dataplane/wire/seal.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
-using namespace gradplane::wire5;
+using namespace gradplane::wire;
 
 namespace {
 
@@ -39,7 +41,8 @@ struct ABlock {
   /// Without a tag.
   std::vector<std::byte> bytes() const {
     std::vector<std::byte> out(kMaxDatagramBytes, std::byte{0xee});
-    out.resize(write_block(out, envelope, header, hop, extension) + payload_bytes);
+    out.resize(write_block(out, envelope, header, hop ? &*hop : nullptr, extension) +
+               payload_bytes);
     return out;
   }
 };
@@ -48,8 +51,11 @@ struct ABlock {
 std::optional<BlockPacket> read(const std::vector<std::byte>& bytes, ParseError& error) {
   std::vector<std::byte> datagram = bytes;
   datagram.resize(bytes.size() + kTagBytes);
-  const auto envelope = read_envelope(datagram, error);
-  return envelope ? read_block(*envelope, bytes, error) : std::nullopt;
+  Envelope envelope;
+  BlockPacket packet;
+  error = read_envelope(datagram, envelope);
+  if (error == ParseError::kNone) error = read_block(envelope, bytes, packet);
+  return error == ParseError::kNone ? std::optional(packet) : std::nullopt;
 }
 
 ParseError why_not(const std::vector<std::byte>& bytes) {
@@ -122,11 +128,11 @@ TEST_CASE("a block comes back as it was written") {
   CHECK(got->header.operation == Operation::kAllReduce);
   CHECK(got->header.wire_type == WireType::kElements);
   CHECK(got->header.element_type == ElementType::kBfloat16);
-  REQUIRE(got->hop.has_value() == has_hop);
+  REQUIRE(got->has_hop == has_hop);
   if (has_hop) {
-    CHECK(got->hop->sent_blocks == 0x31323334);
-    CHECK(got->hop->waiting_blocks == 0x3536);
-    CHECK(got->hop->round_trip == 0x3738);
+    CHECK(got->hop.sent_blocks == 0x31323334);
+    CHECK(got->hop.waiting_blocks == 0x3536);
+    CHECK(got->hop.round_trip == 0x3738);
   }
   REQUIRE(got->extension.coverage.size() == coverage);
   for (std::size_t i = 0; i < coverage; ++i) CHECK(got->extension.coverage[i] == words[i]);
@@ -232,6 +238,49 @@ TEST_CASE("an extension that contradicts itself is refused") {
   block.extension = {.coverage = kCoverage};
   block.payload_bytes = kMaxExtensionWords * 8;
   CHECK(why_not(with(10, kMaxCoverageWords + 1)) == ParseError::kBadField);
+}
+
+TEST_CASE("a route has at least one node, and no more than there may be") {
+  ABlock block;
+  block.envelope.flags = kFlagRoute;
+  block.envelope.extension_words = 1;
+  block.hop.reset();
+  std::vector<std::byte> bytes = block.bytes();
+  std::fill_n(bytes.begin() + 40, 8, std::byte{});  // of the payload: now an empty route
+  CHECK(why_not(bytes) == ParseError::kBadField);
+  bytes[40] = std::byte{1};
+  ParseError error{};
+  CHECK(read(bytes, error));
+
+  // One node more than there may be takes the first word of the coverage set.
+  const std::vector<std::uint16_t> nodes(kMaxRouteNodes, 1);
+  std::vector<std::uint64_t> words(kMaxCoverageWords);
+  block.extension = {.coverage = words, .route = nodes, .route_next = 0};
+  bytes = block.bytes();
+  REQUIRE(read(bytes, error));
+  bytes[40] = std::byte{kMaxRouteNodes + 1};
+  CHECK(why_not(bytes) == ParseError::kBadField);
+}
+
+TEST_CASE("nothing of a block is left in the value that the next one is read into") {
+  ABlock block;
+  block.extension = {.coverage = kCoverage, .route = kRoute, .route_next = 3};
+  Envelope envelope = block.envelope;
+  BlockPacket packet;
+  const std::vector<std::byte> first = block.bytes();
+  envelope.flags = kFlagHop | kFlagCoverage | kFlagRoute;
+  envelope.extension_words = 4;
+  REQUIRE(read_block(envelope, first, packet) == ParseError::kNone);
+  block.extension = {};
+  block.hop.reset();
+  const std::vector<std::byte> second = block.bytes();
+  REQUIRE(read_block(block.envelope, second, packet) == ParseError::kNone);
+  CHECK_FALSE(packet.has_hop);
+  CHECK(packet.hop.sent_blocks == 0);
+  CHECK(packet.extension.coverage.empty());
+  CHECK(packet.extension.route.empty());
+  CHECK(packet.extension.route_next == 0);
+  CHECK(packet.payload.size() == kPayloadBytes);
 }
 
 TEST_CASE("a block that is cut anywhere is refused") {

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What a job says in the packets that it writes, whatever they are about.
+#include <array>
+#include <map>
+
+#include "tests/support/catch.h"
+#include "tests/support/core_node.h"
+#include "tests/support/packet.h"
+#include "tests/support/table_node.h"
+
+using namespace gradplane;
+using namespace gradplane::testing;
+
+namespace {
+
+constexpr std::uint32_t kBlocks = 12;
+constexpr std::array<std::uint16_t, 2> kChildren = {1, 2};
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+constexpr std::uint32_t kElements = kBlocks * kMinBlockBytes / 4;
+
+job::JobConfig config_of(std::uint16_t self) {
+  job::JobConfig config;
+  config.job = config.epoch = 1;
+  config.self = self;
+  config.world_size = 2;
+  config.block_bytes = kMinBlockBytes;
+  config.round_bytes = kBlocks * kMinBlockBytes;
+  aggregate::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
+  if (self == 0) {
+    config.peers = {{.node = 1}, {.node = 2}};
+    tree.parent = hop::kNoPeer;
+    tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = 1}};
+  } else {
+    config.peers = {{.node = 0}};
+    config.local_ranks = {{.arena = nullptr, .rank = static_cast<std::uint16_t>(self - 1)}};
+  }
+  config.trees = {tree};
+  return config;
+}
+
+/// Each packet of `sent` has the number after that of the packet before it to the same node.
+void check_numbers(const std::vector<Sent>& sent, std::map<std::uint16_t, std::uint32_t>& last) {
+  for (const Sent& packet : sent) {
+    CAPTURE(packet.to);
+    CHECK(packet.seen().number == ++last[packet.to]);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("packets to each node are numbered from 1 on, whatever their type") {
+  CoreNode root(config_of(0));
+  const PacketBuilder::Round round{
+      .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
+  std::map<std::uint16_t, std::uint32_t> last;
+  for (std::uint32_t block = 0; block < kBlocks; ++block) {
+    const auto push = PacketBuilder::block(wire::PacketType::kPush, round, block);
+    for (const std::uint16_t child : kChildren) {
+      root.deliver(child, PacketBuilder(push).sender(child).bytes(), kStart);
+    }
+    if (block == kBlocks / 2) root.deliver(1, PacketBuilder(push).sender(1).bytes(), kStart);
+    check_numbers(root.drain(kStart), last);
+  }
+  CHECK(root.job().counters().acks_sent == 3);
+  CHECK(last[1] == kBlocks + 2);
+  CHECK(last[2] == kBlocks + 1);
+}
+
+TEST_CASE("a block that is sent again has a new number") {
+  CoreNode leaf(config_of(1));
+  REQUIRE(leaf.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
+  std::map<std::uint16_t, std::uint32_t> last;
+  check_numbers(leaf.drain(kStart), last);
+  const Instant later = kStart + Duration::seconds(1);
+  leaf.node().tick(later);
+  const std::vector<Sent> again = leaf.drain(later);
+  REQUIRE(again.size() == 1);
+  CHECK((again[0].seen().flags & wire::kFlagRetransmission) != 0);
+  check_numbers(again, last);
+}
+
+TEST_CASE("an ack tells the oldest round that has not ended at its sender") {
+  const auto oldest_told = [](TableNode& node, const PacketBuilder& push) {
+    node.deliver(push);
+    const auto ack = node.urgent_ack();
+    REQUIRE(ack);
+    return ack->ack.oldest_round;
+  };
+  constexpr std::uint32_t kRound = TableNode::kRound;
+  constexpr std::uint8_t kAtOnce = wire::kFlagLast;
+  TableNode node;
+  CHECK(oldest_told(node, node.push(2, 0, 4).flags(kAtOnce)) == kRound);
+  CHECK(oldest_told(node, node.push(2, 0, 8, kRound + 1).flags(kAtOnce)) == kRound);
+  REQUIRE(node.finish(kRound));
+  CHECK(oldest_told(node, node.push(2, 0, 4)) == kRound + 1);
+}
