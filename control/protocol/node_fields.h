@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+#include "control/protocol/node_messages.h"
+
+/// The fields of every node message, in the order of the wire, listed once for both directions. An
+/// archive is called for each field with the values that it accepts there; a writer ignores them.
+namespace gradplane::protocol {
+
+template <typename M, typename Message>
+concept Of = std::same_as<std::remove_const_t<M>, Message>;
+
+inline constexpr std::uint32_t kMaxFloorPpm = 1000000;
+/// An hour: beyond every time that a configuration may have.
+inline constexpr std::uint64_t kMaxSettingNs = 3600000000000;
+
+/// A 32-bit number that is never zero: attempts and epochs are counted from 1.
+template <typename Archive>
+void counted(Archive& a, const char* name, auto& number) {
+  a.number(name, number, 1, UINT32_MAX);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<Join> auto& m) {
+  counted(a, "attempt", m.attempt);
+  // The last number is nobody's: a rank has a user.
+  a.number("user", m.user, 0, UINT32_MAX - 1);
+  a.number("world_size", m.world_size, 1, kMaxRanks);
+  a.ranks("ranks", m.ranks, kMaxLocalRanks);
+  a.text("label", m.label);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<WaitingFor> auto& m) {
+  counted(a, "attempt", m.attempt);
+  a.number("missing_count", m.missing_count, 0, kMaxRanks);
+  a.ranks("missing", m.missing, kMaxRanks);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<Refused> auto& m) {
+  counted(a, "attempt", m.attempt);
+  a.ranks("ranks", m.ranks, kMaxLocalRanks);
+  a.text("reason", m.reason);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<JobSettings> auto& s) {
+  a.number("block_bytes", s.block_bytes, kMinBlockBytes, kMaxBlockBytes);
+  a.number("round_bytes", s.round_bytes, kMinBlockBytes, kMaxRoundBytes);
+  a.flag("authenticate", s.authenticate);
+  a.choice("compensation", s.compensation, Compensation::kCarry);
+  a.number("strict_rounds", s.strict_rounds, 0, UINT32_MAX);
+  a.number("floor", s.floor_ppm, 0, kMaxFloorPpm);
+  a.number("slack", s.slack_ns, 0, kMaxSettingNs);
+  a.number("absent_after", s.absent_after_ns, 0, kMaxSettingNs);
+  a.flag("grants", s.grants);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<Prepare> auto& m) {
+  a.number("attempt", m.attempt, 0, UINT32_MAX);
+  counted(a, "epoch", m.epoch);
+  a.number("world_size", m.world_size, 1, kMaxRanks);
+  fields(a, m.settings);
+  a.text("label", m.label);
+  a.blob("plan", m.plan, kMaxPlanBytes);
+  a.flag("learn_bounds", m.learn_bounds);
+}
+
+template <typename Archive, typename M>
+requires Of<M, Prepared> || Of<M, Commit> || Of<M, Finished>
+void fields(Archive& a, M& m) {
+  counted(a, "epoch", m.epoch);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<Leave> auto& m) {
+  counted(a, "epoch", m.epoch);
+  a.number("rank", m.rank, 0, kMaxRanks - 1);
+  a.flag("clean", m.clean);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<Failed> auto& m) {
+  counted(a, "epoch", m.epoch);
+  a.text("reason", m.reason);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<DescribeBucket> auto& m) {
+  counted(a, "epoch", m.epoch);
+  a.blob("part", m.part, kMaxBucketPartBytes);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<BucketBounds> auto& m) {
+  counted(a, "epoch", m.epoch);
+  a.share("learn_budget", m.learn_budget, kMaxBound);
+  a.blob("part", m.part, kMaxBucketPartBytes);
+}
+
+}  // namespace gradplane::protocol
