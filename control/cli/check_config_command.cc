@@ -16,7 +16,7 @@ namespace {
 std::string summary(const std::string& file, const config::Config& config) {
   std::string text =
       fmt::format("{}: ok: {} node{}, {}, blocks of {} B", file, config.cluster.nodes.size(),
-                  config.cluster.nodes.size() == 1 ? "" : "s", config::name_of(config.plan.kind),
+                  config.cluster.nodes.size() == 1 ? "" : "s", plan_kind_name(config.plan.kind),
                   config.block_bytes);
   if (config.self != api::kNoNode) {
     text += fmt::format("; here {} with {}", config.self_node().name,

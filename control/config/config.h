@@ -19,6 +19,7 @@
 #include "dataplane/model/grant_settings.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/plan_kind.h"
 #include "dataplane/model/quotas.h"
 
 /// The operator's YAML as typed values. Everything here is checked: a Config that parse_config()
@@ -41,14 +42,12 @@ static_assert(kMinMtuBytes >= kIpUdpHeaderBytes + kMaxHeaderBytes + kMinBlockByt
 enum class PortKind : std::uint8_t { kAfPacket, kAfXdp, kMemif, kPci, kLoopback };
 enum class MemifRole : std::uint8_t { kServer, kClient };
 enum class HugePages : std::uint8_t { kAuto, kNever, kRequire };
-enum class PlanKind : std::uint8_t { kStar, kSharded };
 enum class ShardRoots : std::uint8_t { kAggregators, kTraining };
 enum class IdlePolicy : std::uint8_t { kBusy, kAdaptive };
 enum class LogLevel : std::uint8_t { kError, kWarn, kInfo, kDebug };
 
 /// The name in the YAML of a value above.
 std::string_view name_of(PortKind kind);
-std::string_view name_of(PlanKind kind);
 std::string_view name_of(LogLevel level);
 std::string_view name_of(Compensation compensation);
 std::string_view name_of(ControllerKind kind);

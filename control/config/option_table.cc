@@ -16,7 +16,6 @@ constexpr std::array<std::string_view, 5> kPortKinds = {"af_packet", "af_xdp", "
                                                         "loopback"};
 constexpr std::array<std::string_view, 2> kMemifRoles = {"server", "client"};
 constexpr std::array<std::string_view, 3> kHugePages = {"auto", "never", "require"};
-constexpr std::array<std::string_view, 2> kPlanKinds = {"star", "sharded"};
 constexpr std::array<std::string_view, 2> kShardRoots = {"aggregators", "training"};
 constexpr std::array<std::string_view, 2> kIdlePolicies = {"busy", "adaptive"};
 constexpr std::array<std::string_view, 2> kRoundOrders = {"submitted", "forward"};
@@ -239,7 +238,7 @@ constexpr Option kOptions[] = {
      .store = [](const Target& t, const Value& v) { t.node->aggregate = v.number != 0; }},
     {.path = "plan.kind",
      .type = kChoice,
-     .choices = kPlanKinds,
+     .choices = kPlanKindNames,
      .default_text = "star",
      .summary = "`star`: one root sums every block. `sharded`: several roots share the blocks.",
      .store = [](const Target& t, const Value& v) { t.config->plan.kind = as<PlanKind>(v); }},
@@ -364,9 +363,6 @@ std::span<const Option> options() {
 
 std::string_view name_of(PortKind kind) {
   return kPortKinds[static_cast<std::size_t>(kind)];
-}
-std::string_view name_of(PlanKind kind) {
-  return kPlanKinds[static_cast<std::size_t>(kind)];
 }
 std::string_view name_of(LogLevel level) {
   return kLogLevels[static_cast<std::size_t>(level)];

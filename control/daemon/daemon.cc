@@ -260,7 +260,31 @@ void Daemon::act(const session::InstallJob& action) {
 }
 
 void Daemon::act(const session::RemoveJob& action) {
-  jobs_.remove(action.job_id, action.epoch);
+  jobs_.remove(action.job_id, action.first_epoch);
+}
+
+void Daemon::act(const session::PreparePlan& action) {
+  const Status ordered = jobs_.prepare_plan(action);
+  if (ordered) return;
+  session_->on_plan_refused(action.job_id, action.plan.epoch, ordered.error().message, clock_now());
+}
+
+void Daemon::act(const session::CommitPlan& action) {
+  jobs_.commit_plan(action);
+}
+
+void Daemon::act(const session::AbortPlan& action) {
+  jobs_.abort_plan(action);
+}
+
+void Daemon::act(const session::AnswerReplan& action) {
+  if (!action.committed) {
+    server_->hang_up(action.asker, action.text);
+    return;
+  }
+  server_->send(action.asker, protocol::Replanned{.epoch = action.epoch,
+                                                  .activation_round = action.activation_round,
+                                                  .text = action.text});
 }
 
 void Daemon::act(const session::InstallBounds& action) {

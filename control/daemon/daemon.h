@@ -52,6 +52,7 @@ class Daemon : public server::ConnectionHandler {
   void on(server::ConnectionId connection, const protocol::StatusRequest& request);
   void on(server::ConnectionId connection, const protocol::BoundsRequest& request);
   void on(server::ConnectionId connection, const protocol::RoundsRequest& request);
+  void on(server::ConnectionId connection, const protocol::ReplanRequest& request);
 
   /// Executes the actions of the session until there are none, and sets the timer for its next
   /// deadline.
@@ -59,6 +60,10 @@ class Daemon : public server::ConnectionHandler {
   void act(const session::SendDatagram& action);
   void act(const session::InstallJob& action);
   void act(const session::RemoveJob& action);
+  void act(const session::PreparePlan& action);
+  void act(const session::CommitPlan& action);
+  void act(const session::AbortPlan& action);
+  void act(const session::AnswerReplan& action);
   void act(const session::InstallBounds& action);
   void act(const session::NotifyRank& action);
   void act(const session::LogLine& action);
@@ -69,6 +74,8 @@ class Daemon : public server::ConnectionHandler {
   void on_mismatch(const api::Event& event);
   void on_stalled(const api::Event& event);
   void on_rank_broken(const api::Event& event);
+  void on_plan_event(const api::Event& event);
+  std::string why_not_replan(server::ConnectionId connection, std::uint32_t job_id) const;
   void answer_status();
   void beat();
   void watch_bounds();

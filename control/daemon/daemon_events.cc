@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 // What ranks, operators and the poll loop say to the daemon.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -134,6 +135,41 @@ void Daemon::on(server::ConnectionId connection, const protocol::RoundsRequest& 
   server_->send(connection, protocol::RoundsReply{telemetry::to_json(page.value())});
 }
 
+/// The session answers later, with AnswerReplan.
+void Daemon::on(server::ConnectionId connection, const protocol::ReplanRequest& request) {
+  session::PlanChoice choice{request.plan, {}};
+  for (const std::string& name : request.roots) {
+    const auto& nodes = config_.cluster.nodes;
+    const auto node = std::find_if(nodes.begin(), nodes.end(),
+                                   [&](const config::NodeConfig& n) { return n.name == name; });
+    if (node == nodes.end()) {
+      server_->hang_up(connection, fmt::format("there is no node {} in cluster.nodes", name));
+      return;
+    }
+    choice.roots.push_back(static_cast<api::NodeId>(node - nodes.begin()));
+  }
+  if (const std::string denial = why_not_replan(connection, request.job); !denial.empty()) {
+    server_->hang_up(connection, denial);
+    return;
+  }
+  const Status asked = session_->replan(connection, request.job, choice, clock_now());
+  if (!asked) server_->hang_up(connection, asked.error().message);
+}
+
+/// Everybody who may connect may look. A plan decides what other hosts carry, so it is for those
+/// who run the daemon, and for the user whose job it is.
+std::string Daemon::why_not_replan(server::ConnectionId connection, std::uint32_t job_id) const {
+  const uid_t user = peers_.at(connection).uid;
+  if (user == 0 || user == geteuid()) return {};
+  for (const session::JobView& job : session_->jobs()) {
+    if (job.job_id == job_id && job.user == user) return {};
+  }
+  return fmt::format(
+      "user {} has no ranks of job {:08x} on {}; ask there, or as root or the "
+      "daemon's user",
+      user, job_id, config_.self_node().name);
+}
+
 /// Asks the poll loop for a snapshot, unless one is on its way already.
 void Daemon::answer_status() {
   snapshot_wanted_ = !status_askers_.empty();
@@ -197,6 +233,11 @@ void Daemon::take_engine_events() {
       case api::Event::Kind::kRankBroken:
         on_rank_broken(*event);
         break;
+      case api::Event::Kind::kPlanPrepared:
+      case api::Event::Kind::kPlanRefused:
+      case api::Event::Kind::kPlanReturned:
+        on_plan_event(*event);
+        break;
     }
     events_.pop();
   }
@@ -221,6 +262,19 @@ void Daemon::on_stalled(const api::Event& event) {
   if (job == nullptr) return;
   session_->on_job_error(job->id, stall_text(config_, event.round, event.node, event.stall),
                          clock_now());
+}
+
+void Daemon::on_plan_event(const api::Event& event) {
+  const InstalledJob* job = jobs_.find_running(event.job);
+  if (job == nullptr) return;
+  const Instant now = clock_now();
+  if (event.kind == api::Event::Kind::kPlanPrepared)
+    session_->on_plan_prepared(job->id, event.epoch, event.round, now);
+  else if (event.kind == api::Event::Kind::kPlanReturned)
+    session_->on_plan_ended(job->id, event.epoch, now);
+  else
+    session_->on_plan_refused(job->id, event.epoch, "the poll loop does not take another plan",
+                              now);
 }
 
 void Daemon::on_rank_broken(const api::Event& event) {

@@ -19,7 +19,7 @@ constexpr std::size_t kKeptRoom = 2 * kMaxJobs;
 job::JobConfig job_config(const config::Config& config, const session::InstallJob& order) {
   job::JobConfig job;
   job.job = order.job_id;
-  job.epoch = order.epoch;
+  job.epoch = order.plan.epoch;
   job.self = config.self;
   job.authenticate = config.authenticate;
   job.key = order.packet_key;
@@ -48,6 +48,7 @@ job::JobConfig job_config(const config::Config& config, const session::InstallJo
 }  // namespace
 
 Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
+  if (order.joins()) return Error{"this daemon cannot take a part in a job that runs already"};
   if (commands_.room() == 0) {
     return Error{"the poll loop does not take commands; is its processor overloaded?"};
   }
@@ -75,7 +76,9 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
   add.job = runtime.get();
   GP_ASSERT(commands_.push(add));
   jobs_.push_back({.id = order.job_id,
-                   .epoch = order.epoch,
+                   .first_epoch = order.first_epoch,
+                   .epoch = order.plan.epoch,
+                   .kind = order.plan.kind,
                    .world_size = order.world_size,
                    .label = order.label,
                    .run_id = run_id,
@@ -85,15 +88,58 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
   return Nothing{};
 }
 
-void JobTable::remove(std::uint32_t id, std::uint32_t epoch) {
-  for (InstalledJob& job : jobs_) {
-    if (job.id != id || job.epoch != epoch || job.state != InstalledJob::State::kRunning) continue;
-    job.state = InstalledJob::State::kUnwanted;
+void JobTable::remove(std::uint32_t id, std::uint32_t first_epoch) {
+  if (InstalledJob* job = find(id, first_epoch)) {
+    job->state = InstalledJob::State::kUnwanted;
+    // Its plans come back with it.
+    std::erase_if(plan_orders_,
+                  [job](const api::Command& order) { return order.job == job->runtime.get(); });
   }
   ask_back();
 }
 
+InstalledJob* JobTable::find(std::uint32_t id, std::uint32_t first_epoch) {
+  for (InstalledJob& job : jobs_) {
+    if (job.id == id && job.first_epoch == first_epoch &&
+        job.state == InstalledJob::State::kRunning)
+      return &job;
+  }
+  return nullptr;
+}
+
+Status JobTable::prepare_plan(const session::PreparePlan& order) {
+  InstalledJob* job = find(order.job_id, order.first_epoch);
+  if (job == nullptr) return Error{"the job does not run here"};
+  job->next_kind = order.plan.kind;
+  plan_order(*job, api::Command::Kind::kPreparePlan, order.plan.epoch, 0);
+  return Nothing{};
+}
+
+void JobTable::commit_plan(const session::CommitPlan& order) {
+  InstalledJob* job = find(order.job_id, order.first_epoch);
+  if (job == nullptr) return;
+  job->epoch = order.epoch;
+  job->kind = job->next_kind;
+  plan_order(*job, api::Command::Kind::kCommitPlan, order.epoch, order.activation_round);
+}
+
+void JobTable::abort_plan(const session::AbortPlan& order) {
+  if (InstalledJob* job = find(order.job_id, order.first_epoch))
+    plan_order(*job, api::Command::Kind::kAbortPlan, order.epoch, 0);
+}
+
+void JobTable::plan_order(const InstalledJob& job, api::Command::Kind kind, std::uint32_t epoch,
+                          std::uint32_t round) {
+  api::Command& order = plan_orders_.emplace_back();
+  order.kind = kind;
+  order.job = job.runtime.get();
+  order.epoch = epoch;
+  order.round = round;
+  ask_back();
+}
+
 void JobTable::ask_back() {
+  while (!plan_orders_.empty() && commands_.push(plan_orders_.front())) plan_orders_.pop_front();
   for (InstalledJob& job : jobs_) {
     if (job.state != InstalledJob::State::kUnwanted) continue;
     api::Command remove;
@@ -105,13 +151,9 @@ void JobTable::ask_back() {
 }
 
 Status JobTable::install_bounds(const session::InstallBounds& order) {
-  for (InstalledJob& job : jobs_) {
-    const bool meant = job.id == order.job_id && job.epoch == order.epoch &&
-                       job.state == InstalledJob::State::kRunning;
-    if (!meant) continue;
-    const Status added = job.bounds->add(*job.runtime, order.table, order.learn_budget);
-    if (!added) return Error{fmt::format("job {}: {}", job.label, added.error().message)};
-    break;
+  if (InstalledJob* job = find(order.job_id, order.first_epoch)) {
+    const Status added = job->bounds->add(*job->runtime, order.table, order.learn_budget);
+    if (!added) return Error{fmt::format("job {}: {}", job->label, added.error().message)};
   }
   hand_over_buckets();
   return Nothing{};
@@ -141,7 +183,7 @@ std::vector<std::string> JobTable::take_close_warnings(Instant now) {
 
 const InstalledJob* JobTable::keep_report(const api::JobRoundReport& report) {
   for (InstalledJob& job : jobs_) {
-    if (job.id != report.job || job.epoch != report.epoch) continue;
+    if (job.id != report.job || job.first_epoch != report.epoch) continue;
     job.rounds.add(report.report);
     return &job;
   }
@@ -155,6 +197,7 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
   if (at == jobs_.end()) return;  // refused and asked back at once: the other answer came first
   ended_.push_back({.id = at->id,
                     .epoch = at->epoch,
+                    .kind = at->kind,
                     .world_size = at->world_size,
                     .label = at->label,
                     .run_id = at->run_id,

@@ -22,7 +22,10 @@ namespace gradplane::daemon {
 /// A job that the poll loop runs, or is giving back.
 struct InstalledJob {
   std::uint32_t id = 0;
-  std::uint32_t epoch = 0;
+  std::uint32_t first_epoch = 0;  // names the job among those that have or had its id
+  std::uint32_t epoch = 0;        // of the plan in force
+  PlanKind kind = PlanKind::kStar;
+  PlanKind next_kind = PlanKind::kStar;  // of the plan that was prepared last
   std::uint32_t world_size = 0;
   std::string label;
   std::string run_id;
@@ -37,7 +40,8 @@ struct InstalledJob {
 /// What is left of a job that has ended here.
 struct EndedJob {
   std::uint32_t id = 0;
-  std::uint32_t epoch = 0;
+  std::uint32_t epoch = 0;  // of its last plan
+  PlanKind kind = PlanKind::kStar;
   std::uint32_t world_size = 0;
   std::string label;
   std::string run_id;
@@ -53,9 +57,13 @@ class JobTable {
   /// Builds the job with all its memory and hands it to the poll loop.
   Status install(const session::InstallJob& order, RankTable& ranks);
   /// Wants the job back from the poll loop; it is gone when on_returned() has been called.
-  void remove(std::uint32_t id, std::uint32_t epoch);
-  /// Asks the poll loop for every job that is not wanted any more, as far as its queue has room.
-  /// Call it at every turn.
+  void remove(std::uint32_t id, std::uint32_t first_epoch);
+  /// Has the poll loop get ready for another plan of a job; its answer is an event.
+  Status prepare_plan(const session::PreparePlan& order);
+  void commit_plan(const session::CommitPlan& order);
+  void abort_plan(const session::AbortPlan& order);
+  /// Tells the poll loop what is to be done about plans, and asks it for every job that is not
+  /// wanted any more, as far as its queue has room. Call it at every turn.
   void ask_back();
   /// From now on rounds of one bucket may miss what its table allows. Nothing happens when the job
   /// is not wanted any more.
@@ -86,9 +94,14 @@ class JobTable {
  private:
   static constexpr std::size_t kEndedKept = 16;
 
+  InstalledJob* find(std::uint32_t id, std::uint32_t first_epoch);  // one that runs
+  void plan_order(const InstalledJob& job, api::Command::Kind kind, std::uint32_t epoch,
+                  std::uint32_t round);
+
   const config::Config& config_;
   api::CommandQueue& commands_;
   std::vector<InstalledJob> jobs_;
+  std::deque<api::Command> plan_orders_;  // that the poll loop has not been given
   std::deque<EndedJob> ended_;
 };
 

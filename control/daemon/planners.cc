@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/daemon/planners.h"
 
+#include <algorithm>
+
 #include "control/bounds/policy.h"
 #include "control/plan/planner.h"
 #include "control/plan/validate.h"
@@ -9,29 +11,48 @@
 namespace gradplane::daemon {
 namespace {
 
-std::vector<api::NodeId> root_candidates(const config::Config& config) {
-  if (config.plan.kind == config::PlanKind::kStar) return {config.plan.root};
+/// Of a plan of this kind, which need not be the configuration's own. None: every node with ranks.
+std::vector<api::NodeId> root_candidates(const config::Config& config, PlanKind kind) {
+  if (kind == PlanKind::kStar && config.plan.root != api::kNoNode) return {config.plan.root};
   std::vector<api::NodeId> roots;
-  if (config.plan.roots == config::ShardRoots::kTraining) return roots;  // every node with ranks
+  const bool training = config.plan.roots == config::ShardRoots::kTraining;
+  if (kind == PlanKind::kSharded && training) return roots;
   for (std::size_t n = 0; n < config.cluster.nodes.size(); ++n) {
     if (config.cluster.nodes[n].aggregate) roots.push_back(static_cast<api::NodeId>(n));
   }
   return roots;
 }
 
+/// An operator may make a node a root that hosts ranks of the job, or that offers itself.
+Status check_roots(const config::Config& config, const session::PlanInput& input) {
+  for (const api::NodeId root : input.choice->roots) {
+    const bool trains =
+        std::any_of(input.members.begin(), input.members.end(),
+                    [root](const api::Member& m) { return m.node == root && !m.ranks.empty(); });
+    if (trains || config.cluster.nodes[root].aggregate) continue;
+    return Error{"node " + config.cluster.nodes[root].name +
+                 " hosts no rank of the job and has no aggregate: true in cluster.nodes of the "
+                 "coordinator's file; name another root"};
+  }
+  return Nothing{};
+}
+
 }  // namespace
 
 session::Planner planner_of(const config::Config& config) {
   plan::PlanRequest request;
-  request.planner = config.plan.kind == config::PlanKind::kStar ? plan::PlannerKind::kStar
-                                                                : plan::PlannerKind::kSharded;
-  request.root_candidates = root_candidates(config);
   for (std::size_t n = 0; n < config.cluster.nodes.size(); ++n) {
     const auto rate = config.cluster.nodes[n].port.link_rate_bits_per_s;
     if (rate) request.link_rates.push_back({static_cast<api::NodeId>(n), *rate});
   }
-  return [request](const session::PlanInput& input) {
+  return [request, config](const session::PlanInput& input) -> Result<api::Plan> {
     plan::PlanRequest filled = request;
+    filled.planner = input.choice ? input.choice->kind : config.plan.kind;
+    filled.root_candidates = root_candidates(config, filled.planner);
+    if (input.choice && !input.choice->roots.empty()) {
+      if (const Status good = check_roots(config, input); !good.ok()) return good.error();
+      filled.root_candidates = input.choice->roots;
+    }
     filled.epoch = input.epoch;
     filled.activation_round = input.activation_round;
     filled.members = input.members;

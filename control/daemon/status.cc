@@ -88,10 +88,6 @@ void add_traffic(telemetry::JobStatus& out, const Counters& in) {
   add_reasons<hop::Drop>(out.drops, in.drops, hop::drop_name);
 }
 
-const char* plan_kind(const config::Config& config) {
-  return config.plan.kind == config::PlanKind::kStar ? "star" : "sharded";
-}
-
 void add_ranks(telemetry::JobStatus& out, const session::JobView& view, const StatusSources& from) {
   for (const session::RankView& known : view.ranks) {
     telemetry::RankStatus rank;
@@ -153,7 +149,8 @@ telemetry::JobStatus job_status(const session::JobView& view, const StatusSource
   out.id = view.job_id;
   out.label = view.label;
   out.epoch = view.epoch;
-  out.plan_kind = plan_kind(from.config);
+  out.plan_kind = plan_kind_name(view.plan_kind);
+  out.plan_change = view.plan_change;
   out.state = view.state == session::JobState::kReady ? telemetry::JobState::kReady
                                                       : telemetry::JobState::kWaiting;
   out.reason = view.reason;
@@ -163,7 +160,7 @@ telemetry::JobStatus job_status(const session::JobView& view, const StatusSource
   add_ranks(out, view, from);
   for (std::size_t j = 0; j < from.engine.job_count; ++j) {
     const api::JobSnapshot& job = from.engine.jobs[j];
-    if (job.job != view.job_id || job.epoch != view.epoch) continue;
+    if (job.job != view.job_id || job.epoch != view.first_epoch) continue;
     add_traffic(out, job.traffic);
     if (from.config.grants.enabled) {
       out.grant_policy = config::name_of(from.config.grants.policy);
@@ -187,7 +184,7 @@ std::vector<telemetry::JobStatus> ended_jobs(const StatusSources& from) {
     status.label = job.label;
     status.run_id = job.run_id;
     status.epoch = job.epoch;
-    status.plan_kind = plan_kind(from.config);
+    status.plan_kind = plan_kind_name(job.kind);
     status.state = telemetry::JobState::kEnded;
     status.world_size = job.world_size;
     add_traffic(status, job.counters);

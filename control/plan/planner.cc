@@ -95,10 +95,10 @@ std::vector<std::uint32_t> weights_of(const std::vector<Root>& roots) {
   return weights;
 }
 
-Result<api::Plan> plan_over(const PlanRequest& request, std::vector<Root> roots) {
+Result<api::Plan> plan_over(const PlanRequest& request, PlanKind kind, std::vector<Root> roots) {
   if (roots.empty()) return Error{"no node hosts a rank of the job; there is nothing to plan"};
   const std::vector<std::uint32_t> weights = weights_of(roots);
-  api::Plan plan{request.epoch, request.activation_round, members_with(request, roots), {}};
+  api::Plan plan{request.epoch, request.activation_round, members_with(request, roots), {}, kind};
   for (std::size_t i = 0; i < roots.size(); ++i) {
     plan.trees.push_back(one_level_tree(plan.members, roots[i].node, weights[i]));
   }
@@ -113,20 +113,20 @@ Result<api::Plan> plan_over(const PlanRequest& request, std::vector<Root> roots)
 Result<api::Plan> plan_star(const PlanRequest& request) {
   std::vector<Root> roots = ranked_roots(request);
   if (roots.size() > 1) roots.resize(1, roots.front());
-  return plan_over(request, std::move(roots));
+  return plan_over(request, PlanKind::kStar, std::move(roots));
 }
 
 Result<api::Plan> plan_sharded(const PlanRequest& request) {
   std::vector<Root> roots = ranked_roots(request);
   if (roots.size() > kMaxTrees) roots.resize(kMaxTrees, roots.front());
-  return plan_over(request, std::move(roots));
+  return plan_over(request, PlanKind::kSharded, std::move(roots));
 }
 
 Result<api::Plan> make_plan(const PlanRequest& request) {
   switch (request.planner) {
-    case PlannerKind::kStar:
+    case PlanKind::kStar:
       return plan_star(request);
-    case PlannerKind::kSharded:
+    case PlanKind::kSharded:
       return plan_sharded(request);
   }
   return Error{"there is no such planner"};

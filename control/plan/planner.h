@@ -12,11 +12,6 @@
 /// in which members, candidates and rates are listed. Every plan that they give passes validate().
 namespace gradplane::plan {
 
-enum class PlannerKind : std::uint8_t {
-  kStar,     // one node is the root of every block
-  kSharded,  // several nodes are each the root of a share, every other node its direct child
-};
-
 /// The configured or measured rate of a node's link to the network.
 struct LinkRate {
   api::NodeId node = api::kNoNode;
@@ -29,7 +24,7 @@ struct PlanRequest {
   std::uint32_t activation_round = 0;
   /// The nodes that host ranks.
   std::vector<api::Member> members;
-  PlannerKind planner = PlannerKind::kStar;
+  PlanKind planner = PlanKind::kStar;
   /// Nodes that may be roots, whether they host ranks or not. None: every node that hosts ranks.
   std::vector<api::NodeId> root_candidates;
   /// A node without a rate counts as slow as the slowest that has one; without any, all are equal.

@@ -31,7 +31,7 @@ void fields(Archive& a, Of<Join> auto& m) {
   // The last number is nobody's: a rank has a user.
   a.number("user", m.user, 0, UINT32_MAX - 1);
   a.number("world_size", m.world_size, 1, kMaxRanks);
-  a.ranks("ranks", m.ranks, kMaxLocalRanks);
+  a.numbers("ranks", m.ranks, kMaxLocalRanks, kMaxRanks);
   a.text("label", m.label);
 }
 
@@ -39,13 +39,13 @@ template <typename Archive>
 void fields(Archive& a, Of<WaitingFor> auto& m) {
   counted(a, "attempt", m.attempt);
   a.number("missing_count", m.missing_count, 0, kMaxRanks);
-  a.ranks("missing", m.missing, kMaxRanks);
+  a.numbers("missing", m.missing, kMaxRanks, kMaxRanks);
 }
 
 template <typename Archive>
 void fields(Archive& a, Of<Refused> auto& m) {
   counted(a, "attempt", m.attempt);
-  a.ranks("ranks", m.ranks, kMaxLocalRanks);
+  a.numbers("ranks", m.ranks, kMaxLocalRanks, kMaxRanks);
   a.text("reason", m.reason);
 }
 
@@ -65,6 +65,7 @@ void fields(Archive& a, Of<JobSettings> auto& s) {
 template <typename Archive>
 void fields(Archive& a, Of<Prepare> auto& m) {
   a.number("attempt", m.attempt, 0, UINT32_MAX);
+  counted(a, "first_epoch", m.first_epoch);
   counted(a, "epoch", m.epoch);
   a.number("world_size", m.world_size, 1, kMaxRanks);
   fields(a, m.settings);
@@ -73,34 +74,79 @@ void fields(Archive& a, Of<Prepare> auto& m) {
   a.flag("learn_bounds", m.learn_bounds);
 }
 
-template <typename Archive, typename M>
-requires Of<M, Prepared> || Of<M, Commit> || Of<M, Finished>
-void fields(Archive& a, M& m) {
+template <typename Archive>
+void fields(Archive& a, Of<Prepared> auto& m) {
+  counted(a, "epoch", m.epoch);
+  a.flag("has_horizon", m.has_horizon);
+  a.number("horizon", m.horizon, 0, UINT32_MAX);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<PlanRefused> auto& m) {
+  counted(a, "epoch", m.epoch);
+  a.text("reason", m.reason);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<Commit> auto& m) {
+  counted(a, "epoch", m.epoch);
+  a.number("activation_round", m.activation_round, 0, UINT32_MAX);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<Abort> auto& m) {
+  counted(a, "epoch", m.epoch);
+  a.text("reason", m.reason);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<PlanEnded> auto& m) {
   counted(a, "epoch", m.epoch);
 }
 
 template <typename Archive>
+void fields(Archive& a, Of<Replan> auto& m) {
+  counted(a, "ticket", m.ticket);
+  a.choice("kind", m.kind, kLastPlanKind);
+  a.numbers("roots", m.roots, kMaxTrees, kMaxNodes);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<ReplanAnswer> auto& m) {
+  counted(a, "ticket", m.ticket);
+  a.flag("committed", m.committed);
+  a.number("epoch", m.epoch, 0, UINT32_MAX);
+  a.number("activation_round", m.activation_round, 0, UINT32_MAX);
+  a.text("text", m.text);
+}
+
+template <typename Archive>
 void fields(Archive& a, Of<Leave> auto& m) {
-  counted(a, "epoch", m.epoch);
+  counted(a, "first_epoch", m.first_epoch);
   a.number("rank", m.rank, 0, kMaxRanks - 1);
   a.flag("clean", m.clean);
 }
 
 template <typename Archive>
 void fields(Archive& a, Of<Failed> auto& m) {
-  counted(a, "epoch", m.epoch);
+  counted(a, "first_epoch", m.first_epoch);
   a.text("reason", m.reason);
 }
 
 template <typename Archive>
+void fields(Archive& a, Of<Finished> auto& m) {
+  counted(a, "first_epoch", m.first_epoch);
+}
+
+template <typename Archive>
 void fields(Archive& a, Of<DescribeBucket> auto& m) {
-  counted(a, "epoch", m.epoch);
+  counted(a, "first_epoch", m.first_epoch);
   a.blob("part", m.part, kMaxBucketPartBytes);
 }
 
 template <typename Archive>
 void fields(Archive& a, Of<BucketBounds> auto& m) {
-  counted(a, "epoch", m.epoch);
+  counted(a, "first_epoch", m.first_epoch);
   a.share("learn_budget", m.learn_budget, kMaxBound);
   a.blob("part", m.part, kMaxBucketPartBytes);
 }

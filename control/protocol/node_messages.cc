@@ -47,10 +47,11 @@ class Writer {
     const std::string clean = printable(text, kMaxNodeTextBytes);
     blob(name, std::as_bytes(std::span(clean)), kMaxNodeTextBytes);
   }
-  void ranks(const char*, const std::vector<std::uint16_t>& ranks, std::size_t max_count) {
-    const std::size_t count = std::min(ranks.size(), max_count);
+  void numbers(const char*, const std::vector<std::uint16_t>& list, std::size_t max_count,
+               std::size_t) {
+    const std::size_t count = std::min(list.size(), max_count);
     out_.write(static_cast<std::uint16_t>(count));
-    for (std::size_t i = 0; i < count; ++i) out_.write(ranks[i]);
+    for (std::size_t i = 0; i < count; ++i) out_.write(list[i]);
   }
   std::vector<std::byte> take() {
     bytes_.resize(out_.size());
@@ -104,12 +105,14 @@ class Reader {
     blob(name, raw, kMaxNodeTextBytes);
     text = printable({reinterpret_cast<const char*>(raw.data()), raw.size()}, kMaxNodeTextBytes);
   }
-  void ranks(const char* name, std::vector<std::uint16_t>& ranks, std::size_t max_count) {
+  /// Each of them below `end`.
+  void numbers(const char* name, std::vector<std::uint16_t>& list, std::size_t max_count,
+               std::size_t end) {
     const std::size_t count = in_.read<std::uint16_t>();
     if (count > max_count) reject(RejectReason::kOutOfRange, name);
     if (count * 2 > in_.rest().size()) reject(RejectReason::kTruncated, name);
-    ranks.assign(ok() ? count : 0, 0);
-    for (std::uint16_t& rank : ranks) number(name, rank, 0, kMaxRanks - 1);
+    list.assign(ok() ? count : 0, 0);
+    for (std::uint16_t& each : list) number(name, each, 0, end - 1);
   }
 
   bool ok() const { return in_.ok() && rejection_.reason == RejectReason::kCount; }
@@ -143,8 +146,16 @@ void check_whole(Reader& in, const Join& m) {
 void check_whole(Reader& in, const Prepare& m) {
   const JobSettings& s = m.settings;
   if (s.block_bytes % kBlockAlignBytes != 0) in.reject(RejectReason::kOutOfRange, "block_bytes");
+  if (m.epoch < m.first_epoch) in.reject(RejectReason::kOutOfRange, "epoch");
   if (s.round_bytes < s.block_bytes || s.round_bytes % kBlockAlignBytes != 0)
     in.reject(RejectReason::kOutOfRange, "round_bytes");
+}
+
+void check_whole(Reader& in, const Replan& m) {
+  std::vector<std::uint16_t> sorted = m.roots;
+  std::sort(sorted.begin(), sorted.end());
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+    in.reject(RejectReason::kOutOfRange, "roots");
 }
 
 template <std::size_t kIndex>

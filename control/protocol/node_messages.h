@@ -13,13 +13,16 @@
 #include "control/protocol/parsed.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/plan_kind.h"
 
 /// What daemons tell each other about jobs. A message is small, binary, in network order, and
 /// travels reliably and in order over a PeerLink, which also authenticates its sender.
 ///
-/// Before a plan is in force a node's part in a job is named by the `attempt` that the node itself
-/// counts; from the plan on, by the plan's epoch. So an answer to what a node wanted earlier is
-/// never taken for an answer to what it wants now.
+/// Before a job runs, a node's part in it is named by the `attempt` that the node itself counts.
+/// From then on the job is named by `first_epoch`, the epoch of the plan that it began with, and
+/// each of its plans by an `epoch` of its own. So an answer to what a node wanted earlier is never
+/// taken for an answer to what it wants now, and word of a job is understood whichever of its plans
+/// the sender has.
 namespace gradplane::protocol {
 
 inline constexpr std::size_t kMaxNodeMessageBytes = std::size_t{64} << 10;
@@ -70,60 +73,102 @@ struct JobSettings {
   bool grants = false;                                 // grants.enabled
   bool operator==(const JobSettings&) const = default;
 };
-/// Coordinator to every member: install this plan. Who has other settings answers Failed.
+/// Coordinator to every node that has a part in this plan or loses one by it: get ready for it. A
+/// node that cannot, or that has other settings, answers PlanRefused.
 struct Prepare {
   JobKey key{};
-  std::uint32_t attempt = 0;  // 0: this member hosts no rank
-  std::uint32_t epoch = 0;
+  std::uint32_t attempt = 0;      // 0: this node hosts no rank that waits
+  std::uint32_t first_epoch = 0;  // the same as epoch: the job begins with this plan
+  std::uint32_t epoch = 0;        // larger than those of all earlier plans of the job
   std::uint32_t world_size = 0;
   JobSettings settings;  // of the coordinator
   std::string label;
   std::vector<std::byte> plan;  // control/session/plan_codec.h
   bool learn_bounds = false;    // the coordinator's gather.preset is auto: roots measure for it
 };
-/// Member to coordinator: it is installed.
+/// Member to coordinator: it is ready. If it takes part in the job already, it opens no round from
+/// `horizon` on until it hears Commit or Abort.
 struct Prepared {
   JobKey key{};
   std::uint32_t epoch = 0;
+  bool has_horizon = false;
+  std::uint32_t horizon = 0;
 };
-/// Coordinator to every member: all have it; begin.
+/// Member to coordinator: it cannot carry this plan out.
+struct PlanRefused {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+  std::string reason;
+};
+/// Coordinator to all that have prepared: rounds from `activation_round` on have this plan, earlier
+/// ones the plan before. Nobody has opened one of the former.
 struct Commit {
   JobKey key{};
   std::uint32_t epoch = 0;
+  std::uint32_t activation_round = 0;
+};
+/// Coordinator to all that were to prepare: the plan before stays in force.
+struct Abort {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+  std::string reason;
+};
+/// Member to coordinator: the last round of this plan has ended here, and another plan is in force.
+struct PlanEnded {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+};
+/// Node to coordinator: an operator wants another plan for this job.
+struct Replan {
+  JobKey key{};
+  std::uint32_t ticket = 0;  // the node's own number for this question
+  PlanKind kind = PlanKind::kStar;
+  std::vector<std::uint16_t> roots;  // nodes, at most kMaxTrees; none: as the configuration says
+};
+/// Coordinator to that node: the plan is committed, or why it is not.
+struct ReplanAnswer {
+  JobKey key{};
+  std::uint32_t ticket = 0;
+  bool committed = false;
+  std::uint32_t epoch = 0;             // of the plan in force now
+  std::uint32_t activation_round = 0;  // when committed
+  std::string text;                    // what has changed, or why nothing has
 };
 /// Member to coordinator: a rank is gone; `clean`: in order.
 struct Leave {
   JobKey key{};
-  std::uint32_t epoch = 0;
+  std::uint32_t first_epoch = 0;
   std::uint16_t rank = 0;
   bool clean = false;
 };
 /// Either way: the job cannot go on.
 struct Failed {
   JobKey key{};
-  std::uint32_t epoch = 0;
+  std::uint32_t first_epoch = 0;
   std::string reason;
 };
 /// Coordinator to every member: every rank has left in order.
 struct Finished {
   JobKey key{};
-  std::uint32_t epoch = 0;
+  std::uint32_t first_epoch = 0;
 };
 /// The member that hosts rank 0 to the coordinator: some tensors of a bucket, in order.
 struct DescribeBucket {
   JobKey key{};
-  std::uint32_t epoch = 0;
+  std::uint32_t first_epoch = 0;
   std::vector<std::byte> part;  // control/session/bucket_tables.h
 };
 /// Coordinator to every member: some tensors of a bucket with their bounds, in order.
 struct BucketBounds {
   JobKey key{};
-  std::uint32_t epoch = 0;
+  std::uint32_t first_epoch = 0;
   float learn_budget = 0;       // share of all elements that learned bounds may add up to
   std::vector<std::byte> part;  // control/session/bucket_tables.h
 };
-using NodeMessage = std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave,
-                                 Failed, Finished, DescribeBucket, BucketBounds>;
+/// The order is the wire's: see docs/control-api.md.
+using NodeMessage =
+    std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave, Failed, Finished,
+                 DescribeBucket, BucketBounds, PlanRefused, Abort, PlanEnded, Replan, ReplanAnswer>;
 
 /// The bytes of a message, at most kMaxNodeMessageBytes: texts and lists are cut to their bounds
 /// (a plan is not: the caller keeps it within kMaxPlanBytes).

@@ -57,6 +57,15 @@ json object_of(const RoundsRequest& m) {
       {"type", "rounds"}, {"job", m.job}, {"epoch", m.epoch}, {"after", m.after}, {"last", m.last}};
 }
 
+json object_of(const ReplanRequest& m) {
+  std::vector<std::string> roots;
+  for (const std::string& root : m.roots) roots.push_back(printable(root, kMaxLabelBytes));
+  return {{"type", "replan"},
+          {"job", m.job},
+          {"plan", plan_kind_name(m.plan)},
+          {"roots", std::move(roots)}};
+}
+
 json object_of(const DaemonHello& m) {
   return {{"type", "hello"},
           {"version", m.version},
@@ -88,6 +97,13 @@ json object_of(const Ready& m) {
 
 json object_of(const JobFailed& m) {
   return {{"type", "failed"}, {"reason", printable(m.reason, kMaxReasonBytes)}};
+}
+
+json object_of(const Replanned& m) {
+  return {{"type", "replanned"},
+          {"epoch", m.epoch},
+          {"activation_round", m.activation_round},
+          {"text", printable(m.text, kMaxReasonBytes)}};
 }
 
 json object_of(const SocketError& m) {

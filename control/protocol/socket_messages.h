@@ -14,6 +14,7 @@
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/plan_kind.h"
 
 /// The messages of the control socket (docs/control-api.md): one JSON object each. Values in, text
 /// out, and back. Nothing here throws on input, and a text that got through parsing holds no
@@ -86,8 +87,14 @@ struct RoundsRequest {
   std::uint64_t after = 0;  // 0, or next_after of the last answer: only rounds that came later
   std::uint32_t last = 0;   // so many at most: the newest
 };
+/// Another plan for a job that runs. The answer comes when it is in force.
+struct ReplanRequest {
+  std::uint32_t job = 0;
+  PlanKind plan = PlanKind::kStar;
+  std::vector<std::string> roots;  // names of nodes, at most kMaxTrees; none: as configured
+};
 using ClientMessage = std::variant<ClientHello, Attach, RegisterBucket, Detach, StatusRequest,
-                                   BoundsRequest, RoundsRequest>;
+                                   BoundsRequest, RoundsRequest, ReplanRequest>;
 
 struct DaemonHello {
   std::uint32_t version = kSocketVersion;
@@ -123,12 +130,17 @@ struct BoundsReply {
 struct RoundsReply {
   std::string json;  // the text of a JSON object: telemetry::RoundsPage
 };
+struct Replanned {
+  std::uint32_t epoch = 0;             // of the plan in force now
+  std::uint32_t activation_round = 0;  // its first round
+  std::string text;                    // what has changed
+};
 struct SocketError {
   std::string reason;
   bool require = false;  // as in hello, for who is refused before it
 };
 using DaemonMessage = std::variant<DaemonHello, Attached, Waiting, Ready, JobFailed, StatusReply,
-                                   BoundsReply, RoundsReply, SocketError>;
+                                   BoundsReply, RoundsReply, Replanned, SocketError>;
 
 /// The text of a message. Over-long lists and reasons are cut to their bound; a reply whose json is
 /// no object, or is too long, becomes a SocketError that says so.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -82,6 +83,30 @@ ClientMessage read_rounds(ObjectReader& in) {
   return m;
 }
 
+ClientMessage read_replan(ObjectReader& in) {
+  ReplanRequest m;
+  m.job = read_u32(in, "job", 1);
+  const std::string plan = in.text("plan", 16, Presence::kRequired);
+  const auto kind = std::find(kPlanKindNames.begin(), kPlanKindNames.end(), plan);
+  if (kind == kPlanKindNames.end())
+    in.reject(RejectReason::kOutOfRange, "plan", "must be a kind of plan");
+  else
+    m.plan = static_cast<PlanKind>(kind - kPlanKindNames.begin());
+  const json* roots = in.array("roots", kMaxTrees);
+  if (roots == nullptr) return m;
+  for (const json& root : *roots) {
+    if (!root.is_string() || root.get_ref<const std::string&>().size() > kMaxLabelBytes) {
+      in.reject(RejectReason::kOutOfRange, "roots", "must be a list of names of nodes");
+      break;
+    }
+    const std::string name = printable(root.get_ref<const std::string&>(), kMaxLabelBytes);
+    if (std::find(m.roots.begin(), m.roots.end(), name) != m.roots.end())
+      in.reject(RejectReason::kOutOfRange, "roots", "must name each node once");
+    m.roots.push_back(name);
+  }
+  return m;
+}
+
 bool read_require(ObjectReader& in) {
   return in.has("require") && in.boolean("require");
 }
@@ -92,6 +117,14 @@ DaemonMessage read_daemon_hello(ObjectReader& in) {
   m.node = in.text("node", kMaxLabelBytes, Presence::kRequired);
   m.software = in.text("software", kMaxLabelBytes, Presence::kRequired);
   m.require = read_require(in);
+  return m;
+}
+
+DaemonMessage read_replanned(ObjectReader& in) {
+  Replanned m;
+  m.epoch = read_u32(in, "epoch");
+  m.activation_round = read_u32(in, "activation_round");
+  m.text = in.text("text", kMaxReasonBytes, Presence::kRequired);
   return m;
 }
 
@@ -216,6 +249,8 @@ Parsed<ClientMessage> parse_client_message(std::string_view text) {
       message = BoundsRequest{read_u32(in, "job"), read_u32(in, "bucket"), read_u32(in, "tensor")};
     } else if (type == "rounds") {
       message = read_rounds(in);
+    } else if (type == "replan") {
+      message = read_replan(in);
     } else {
       in.reject(RejectReason::kUnknownType, "type", "must be a message that a client sends");
     }
@@ -240,6 +275,8 @@ Parsed<DaemonMessage> parse_daemon_message(std::string_view text) {
       message = read_ready(in);
     } else if (type == "failed") {
       message = JobFailed{in.text("reason", kMaxReasonBytes, Presence::kRequired)};
+    } else if (type == "replanned") {
+      message = read_replanned(in);
     } else if (type == "error") {
       message = read_error(in);
     } else if (type == "status" || type == "bounds" || type == "rounds") {

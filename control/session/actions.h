@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -25,6 +26,8 @@ namespace gradplane::session {
 
 /// Identifies an attached rank. The caller chooses it: it is the number of the rank's connection.
 using RankHandle = std::uint64_t;
+/// Identifies an operator who waits for an answer.
+using AskerHandle = std::uint64_t;
 /// The key that authenticates the data packets of a job in one epoch. It is derived from the job's
 /// key, the epoch and the cluster's key. So a packet key does not reveal the job's key, and a
 /// packet of one epoch is never valid in another.
@@ -32,12 +35,18 @@ using PacketKey = std::array<std::byte, 16>;
 PacketKey packet_key_of(const ClusterKey& cluster, const protocol::JobKey& job,
                         std::uint32_t epoch);
 
+/// What an operator wants instead of the plan in force.
+struct PlanChoice {
+  PlanKind kind = PlanKind::kStar;
+  std::vector<api::NodeId> roots;  // none: as the configuration says
+};
 /// The input of a planner. `members` are the nodes with ranks, in the order of their ids. The
 /// planner may add nodes without ranks as aggregators.
 struct PlanInput {
   std::uint32_t epoch = 0;
   std::uint32_t activation_round = 0;
   std::vector<api::Member> members;
+  std::optional<PlanChoice> choice = {};  // nothing: as the configuration says
 };
 using Planner = std::function<Result<api::Plan>(const PlanInput&)>;
 using PlanCheck = std::function<Status(const api::Plan&)>;
@@ -89,26 +98,61 @@ struct SendDatagram {
   std::vector<std::byte> bytes;
 };
 /// Asks the engine to install this job. If the engine cannot, the caller reports it with
-/// on_job_error().
+/// on_job_error(). `first_epoch` names the job from now on, among jobs that have or had its id.
 struct InstallJob {
   std::uint32_t job_id = 0;
-  std::uint32_t epoch = 0;
-  PacketKey packet_key{};
+  std::uint32_t first_epoch = 0;
+  PacketKey packet_key{};  // of the plan
   std::uint32_t world_size = 0;
   std::string label;
   api::Plan plan;
   std::vector<LocalRank> local_ranks;  // none: this node only sums
   bool learn_bounds = false;           // measure what bounds are learned from
+
+  /// The job runs elsewhere already: the plan is prepared only, and CommitPlan or RemoveJob
+  /// follows. Otherwise its rounds may come at once.
+  bool joins() const { return plan.epoch != first_epoch; }
 };
 struct RemoveJob {
   std::uint32_t job_id = 0;
+  std::uint32_t first_epoch = 0;
+};
+/// Let the engine get ready for another plan of an installed job, and answer with
+/// on_plan_prepared() or on_plan_refused(). A plan without this node: no part in the job is left
+/// when the plan before has ended.
+struct PreparePlan {
+  std::uint32_t job_id = 0;
+  std::uint32_t first_epoch = 0;
+  PacketKey packet_key{};  // of the plan
+  api::Plan plan;
+};
+/// Rounds from `activation_round` on have the prepared plan, earlier ones the plan before. When the
+/// last of those has ended here, say so with on_plan_ended().
+struct CommitPlan {
+  std::uint32_t job_id = 0;
+  std::uint32_t first_epoch = 0;
   std::uint32_t epoch = 0;
+  std::uint32_t activation_round = 0;
+};
+/// Forget the prepared plan. It may have been refused in the meantime: then there is nothing to do.
+struct AbortPlan {
+  std::uint32_t job_id = 0;
+  std::uint32_t first_epoch = 0;
+  std::uint32_t epoch = 0;
+};
+/// What came of SessionManager::replan().
+struct AnswerReplan {
+  AskerHandle asker = 0;
+  bool committed = false;
+  std::uint32_t epoch = 0;             // of the plan in force; 0: not known
+  std::uint32_t activation_round = 0;  // when committed
+  std::string text;                    // what has changed, or why nothing has
 };
 /// Sets the bounds of a bucket: from now on its rounds may miss what the table allows. It comes
 /// once for each bucket of an installed job.
 struct InstallBounds {
   std::uint32_t job_id = 0;
-  std::uint32_t epoch = 0;
+  std::uint32_t first_epoch = 0;
   api::BucketBounds table;
   float learn_budget = 0;  // share of all elements that the learned bounds of the job may add up to
 };
@@ -124,7 +168,7 @@ struct LogLine {
   LogLevel level = LogLevel::kInfo;
   std::string text;
 };
-using Action =
-    std::variant<SendDatagram, InstallJob, RemoveJob, InstallBounds, NotifyRank, LogLine>;
+using Action = std::variant<SendDatagram, InstallJob, RemoveJob, PreparePlan, CommitPlan, AbortPlan,
+                            InstallBounds, NotifyRank, AnswerReplan, LogLine>;
 
 }  // namespace gradplane::session

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "control/session/plan_codec.h"
 #include "control/session/text.h"
 
 namespace gradplane::session {
@@ -156,63 +155,8 @@ void Coordinator::refuse_all(Jobs::iterator job, const std::string& reason) {
   jobs_.erase(job);
 }
 
-void Coordinator::start(Jobs::iterator found, Instant now) {
-  Job& job = found->second;
-  const Result<std::vector<std::byte>> plan = make_plan(job);
-  if (!plan.ok()) {
-    refuse_all(found, "there is no plan for it: " + plan.error().message);
-    return;
-  }
-  job.state = JobState::kPrepared;
-  job.unprepared = job.members;
-  // Silence is noticed after suspect_after; this bound is for a member that lives and does not
-  // answer.
-  job.prepared_by = now + config_.suspect_after * 2;
-  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": all " +
-                                   std::to_string(job.world_size) + " ranks are here, preparing " +
-                                   std::to_string(job.members.size()) + " nodes");
-  for (const api::NodeId node : job.members) {
-    const auto joined = job.joined.find(node);
-    const std::uint32_t attempt = joined == job.joined.end() ? 0 : joined->second.attempt;
-    outbox_.tell_member(
-        node, protocol::Prepare{job.key, attempt, job.epoch, job.world_size, config_.job_settings,
-                                job.label, plan.value(), config_.learn_bounds});
-  }
-}
-
-Result<std::vector<std::byte>> Coordinator::make_plan(Job& job) {
-  if (++last_epoch_ == 0) ++last_epoch_;
-  job.epoch = last_epoch_;
-  PlanInput input;
-  input.epoch = job.epoch;
-  for (const auto& [node, joined] : job.joined) input.members.push_back({node, joined.ranks});
-  Result<api::Plan> plan = config_.planner(input);
-  if (!plan.ok()) return plan.error();
-  const Status good = config_.check_plan(plan.value());
-  if (!good) return good.error();
-  for (const api::Member& member : plan.value().members) {
-    if (member.node >= config_.node_names.size())
-      return Error{"the planner named node " + std::to_string(member.node) +
-                   ", which is not there"};
-    job.members.insert(member.node);
-  }
-  return encode_plan(plan.value());
-}
-
-void Coordinator::on(api::NodeId from, const protocol::Prepared& m, Instant) {
-  const auto found = find(m.key, m.epoch);
-  if (found == jobs_.end()) return;
-  Job& job = found->second;
-  job.unprepared.erase(from);
-  if (job.state != JobState::kPrepared || !job.unprepared.empty()) return;
-  job.state = JobState::kReady;
-  job.prepared_by = Instant::never();
-  for (const api::NodeId node : job.members)
-    outbox_.tell_member(node, protocol::Commit{job.key, job.epoch});
-}
-
 void Coordinator::on(api::NodeId from, const protocol::Leave& m, Instant now) {
-  const auto found = find(m.key, m.epoch);
+  const auto found = find(m.key, m.first_epoch);
   if (found == jobs_.end()) return;
   Job& job = found->second;
   const auto joined = job.joined.find(from);
@@ -226,22 +170,28 @@ void Coordinator::on(api::NodeId from, const protocol::Leave& m, Instant now) {
   } else if (job.state != JobState::kReady) {
     fail(found, who + " left while the job was starting");
   } else {
+    if (job.change && !job.change->committed()) abort(job, who + " has left");
     job.left.insert(m.rank);
     if (job.all_left_by == Instant::never()) job.all_left_by = now + config_.suspect_after;
-    if (job.left.size() < job.world_size) return;
-    for (const api::NodeId node : job.members)
-      outbox_.tell_member(node, protocol::Finished{job.key, job.epoch});
-    jobs_.erase(found);
+    if (job.left.size() == job.world_size) finish(found);
   }
 }
 
+void Coordinator::finish(Jobs::iterator found) {
+  Job& job = found->second;
+  answer_all(job, "the job has finished");
+  for (const api::NodeId node : nodes_of(job))
+    outbox_.tell_member(node, protocol::Finished{job.key, job.first_epoch});
+  jobs_.erase(found);
+}
+
 void Coordinator::on(api::NodeId, const protocol::Failed& m, Instant) {
-  const auto found = find(m.key, m.epoch);
+  const auto found = find(m.key, m.first_epoch);
   if (found != jobs_.end()) fail(found, m.reason);
 }
 
 void Coordinator::on(api::NodeId from, const protocol::DescribeBucket& m, Instant now) {
-  const auto found = find(m.key, m.epoch);
+  const auto found = find(m.key, m.first_epoch);
   if (found == jobs_.end() || found->second.state != JobState::kReady) return;
   Job& job = found->second;
   const auto joined = job.joined.find(from);
@@ -267,8 +217,9 @@ bool Coordinator::send_table_parts(const std::function<bool(api::NodeId)>& has_r
     const std::set<api::NodeId> behind = job.tables.behind();
     for (const api::NodeId node : behind) {
       if (!has_room(node)) continue;
-      outbox_.tell_member(node, protocol::BucketBounds{key, job.epoch, job.tables.learn_budget(),
-                                                       job.tables.take_part_for(node)});
+      outbox_.tell_member(node,
+                          protocol::BucketBounds{key, job.first_epoch, job.tables.learn_budget(),
+                                                 job.tables.take_part_for(node)});
       sent = true;
     }
   }
@@ -280,7 +231,7 @@ void Coordinator::on_node_lost(api::NodeId node, const std::string& why) {
     const auto current = it++;
     Job& job = current->second;
     if (job.state != JobState::kWaiting) {
-      if (job.members.contains(node)) fail(current, node_text(config_, node) + " " + why, node);
+      lose_node(current, node, node_text(config_, node) + " " + why);
       continue;
     }
     if (job.joined.erase(node) == 0) continue;
@@ -298,8 +249,8 @@ void Coordinator::tick(Instant now) {
     if (now >= wait_ends(job)) {
       outbox_.count(Refusal::kWaitedTooLong);
       refuse_all(current, waited_text(config_.quotas.wait, waiting_text(job)));
-    } else if (now >= job.prepared_by) {
-      fail(current, node_text(config_, *job.unprepared.begin()) + " does not answer the plan");
+    } else if (now >= plans_deadline(job)) {
+      tick_plans(current, now);
     } else if (now >= job.all_left_by) {
       std::vector<std::uint16_t> here;
       for (std::uint16_t rank = 0; rank < job.world_size; ++rank)
@@ -314,8 +265,8 @@ Instant Coordinator::next_deadline() const {
   Instant deadline = Instant::never();
   for (const auto& [key, job] : jobs_) {
     if (job.update_due) deadline = std::min(deadline, job.update_at);
-    deadline =
-        std::min({deadline, wait_ends(job), job.prepared_by, job.all_left_by, job.tables.due()});
+    deadline = std::min(
+        {deadline, wait_ends(job), plans_deadline(job), job.all_left_by, job.tables.due()});
   }
   return deadline;
 }
@@ -334,9 +285,10 @@ void Coordinator::send_updates(Job& job, Instant now) {
 void Coordinator::fail(Jobs::iterator job, const std::string& reason, api::NodeId not_to) {
   outbox_.log(LogLevel::kWarn,
               job_text(job->second.label, job->second.id) + " is ended on all nodes: " + reason);
-  for (const api::NodeId node : job->second.members)
+  for (const api::NodeId node : nodes_of(job->second))
     if (node != not_to)
-      outbox_.tell_member(node, protocol::Failed{job->first, job->second.epoch, reason});
+      outbox_.tell_member(node, protocol::Failed{job->first, job->second.first_epoch, reason});
+  answer_all(job->second, "the job is ended: " + reason);
   jobs_.erase(job);
 }
 
@@ -350,16 +302,22 @@ std::vector<std::uint16_t> Coordinator::missing_ranks(const Job& job) const {
   return missing;
 }
 
-Coordinator::Jobs::iterator Coordinator::find(const JobKey& key, std::uint32_t epoch) {
+Coordinator::Jobs::iterator Coordinator::find(const JobKey& key, std::uint32_t first_epoch) {
   const auto found = jobs_.find(key);
   if (found == jobs_.end() || found->second.state == JobState::kWaiting) return jobs_.end();
-  return found->second.epoch == epoch ? found : jobs_.end();
+  return found->second.first_epoch == first_epoch ? found : jobs_.end();
+}
+
+std::optional<JobKey> Coordinator::key_of(std::uint32_t job_id) const {
+  for (const auto& [key, job] : jobs_)
+    if (job.id == job_id) return key;
+  return std::nullopt;
 }
 
 void Coordinator::mark_involved(std::vector<bool>& involved) const {
   for (const auto& [key, job] : jobs_) {
     for (const auto& [node, joined] : job.joined) involved[node] = true;
-    for (const api::NodeId node : job.members) involved[node] = true;
+    for (const api::NodeId node : nodes_of(job)) involved[node] = true;
   }
 }
 
@@ -368,7 +326,11 @@ std::vector<JobView> Coordinator::views() const {
   for (const auto& [key, job] : jobs_) {
     JobView& view = views.emplace_back();
     view.job_id = job.id;
+    view.first_epoch = job.first_epoch;
     view.epoch = job.epoch;
+    view.plan_kind = job.kind;
+    view.user = job.user;
+    if (job.state == JobState::kReady) view.plan_change = change_text(job);
     view.state = job.state;
     view.world_size = job.world_size;
     view.label = job.label;
@@ -379,10 +341,9 @@ std::vector<JobView> Coordinator::views() const {
     view.missing.assign(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(named));
     view.missing_count = static_cast<std::uint32_t>(missing.size());
     if (!missing.empty()) view.reason = "waiting for " + ranks_text(missing) + " to attach";
-    for (const api::NodeId node : job.unprepared) {
-      view.reason = "waiting for " + node_text(config_, node) + " to install the plan";
-      break;
-    }
+    if (job.state == JobState::kPrepared)
+      view.reason = "waiting for " + node_text(config_, *job.change->awaited().begin()) +
+                    " to install the plan";
   }
   return views;
 }

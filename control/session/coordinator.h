@@ -14,6 +14,8 @@
 #include "control/session/actions.h"
 #include "control/session/job_tables.h"
 #include "control/session/outbox.h"
+#include "control/session/plan_change.h"
+#include "control/session/replan_questions.h"
 #include "control/session/views.h"
 #include "dataplane/base/time.h"
 
@@ -24,10 +26,13 @@ namespace gradplane::session {
 ///
 ///   waiting  -> prepared   all ranks are here: Prepare goes to every member
 ///   prepared -> ready      every member has answered: Commit goes to every member
-///   any      -> gone       a rank or node is lost, a member says Failed, an answer is overdue, or
-///                          every rank has left
+///   ready    -> ready      an operator asks for another plan, which goes the same way (PlanChange)
+///   any      -> gone       a rank or node is lost, a member says Failed, an answer to the first
+///                          plan is overdue, or every rank has left
 ///
-/// The coordinator also collects the bucket tables of a ready job and distributes them with bounds.
+/// If a node refuses a further plan or does not answer it, the coordinator aborts that plan, and
+/// the plan in force stays. The coordinator also collects the bucket tables of a ready job and
+/// distributes them with bounds.
 ///
 /// kPrepared means here that Prepare was sent, and not yet that every answer is in.
 class Coordinator {
@@ -44,6 +49,7 @@ class Coordinator {
   bool send_table_parts(const std::function<bool(api::NodeId)>& has_room);
 
   bool has_jobs() const { return !jobs_.empty(); }
+  std::optional<protocol::JobKey> key_of(std::uint32_t job_id) const;
   /// Marks every node that takes part in a job, by node id.
   void mark_involved(std::vector<bool>& involved) const;
   std::vector<JobView> views() const;
@@ -53,6 +59,16 @@ class Coordinator {
     std::uint32_t attempt = 0;
     std::vector<std::uint16_t> ranks;
     bool operator==(const Joined&) const = default;
+  };
+  /// An operator who waits for an answer.
+  struct Question {
+    api::NodeId node = api::kNoNode;
+    std::uint32_t ticket = 0;  // his node's number for it
+  };
+  struct Queued {
+    Question question;
+    PlanChoice choice;
+    Instant until;
   };
   struct Job {
     protocol::JobKey key{};
@@ -65,11 +81,17 @@ class Coordinator {
     std::map<api::NodeId, Joined> joined;  // who hosts ranks
     bool update_due = false;               // who waits has not heard of the last change
     Instant update_at;                     // and hears of it from then on
-    std::uint32_t epoch = 0;
-    std::set<api::NodeId> members;     // of the plan
-    std::set<api::NodeId> unprepared;  // of them
-    Instant prepared_by = Instant::never();
-    std::set<std::uint16_t> left;  // ranks, in order
+    std::uint32_t first_epoch = 0;         // names the job once it has a plan
+    std::uint32_t epoch = 0;               // of the plan in force, as all that follows
+    std::uint32_t epoch_before = 0;
+    PlanKind kind = PlanKind::kStar;
+    std::string plan;  // for people
+    std::set<api::NodeId> members;
+    std::optional<PlanChange> change;
+    std::vector<std::byte> change_bytes;  // its plan, until it is sent
+    std::optional<Question> question;     // who asked for it
+    std::optional<Queued> queued;         // who asks for the next one
+    std::set<std::uint16_t> left;         // ranks, in order
     Instant all_left_by = Instant::never();
     JobTables tables;
   };
@@ -77,6 +99,9 @@ class Coordinator {
 
   void on(api::NodeId from, const protocol::Join& m, Instant now);
   void on(api::NodeId from, const protocol::Prepared& m, Instant now);
+  void on(api::NodeId from, const protocol::PlanRefused& m, Instant now);
+  void on(api::NodeId from, const protocol::PlanEnded& m, Instant now);
+  void on(api::NodeId from, const protocol::Replan& m, Instant now);
   void on(api::NodeId from, const protocol::Leave& m, Instant now);
   void on(api::NodeId from, const protocol::Failed& m, Instant now);
   void on(api::NodeId from, const protocol::DescribeBucket& m, Instant now);
@@ -89,12 +114,28 @@ class Coordinator {
               const Denial& denial);
   void refuse_all(Jobs::iterator job, const std::string& reason);
   void start(Jobs::iterator job, Instant now);
-  Result<std::vector<std::byte>> make_plan(Job& job);
+  void finish(Jobs::iterator job);
+  Status begin_change(Job& job, const std::optional<PlanChoice>& choice, Instant now);
+  void send_prepare(Job& job);
+  void replan(Job& job, const Question& question, const PlanChoice& choice, Instant now);
+  void commit(Job& job);
+  void abort(Job& job, const std::string& reason);
+  void lose_node(Jobs::iterator job, api::NodeId node, const std::string& reason);
+  void tick_plans(Jobs::iterator job, Instant now);
+  static Instant plans_deadline(const Job& job);
+  void tell_answer(const Job& job, const Question& question, bool committed,
+                   const std::string& text);
+  void answer(Job& job, bool committed, const std::string& text);
+  void answer_all(Job& job, const std::string& text);
+  std::string change_text(const Job& job) const;
+  static std::set<api::NodeId> nodes_of(const Job& job);
+  Jobs::iterator find_changing(const protocol::JobKey& key, std::uint32_t epoch);
+  void ignore(api::NodeId from, const char* message, std::uint32_t epoch);
   void send_updates(Job& job, Instant now);
   void resolve_bounds(Job& job);
   void fail(Jobs::iterator job, const std::string& reason, api::NodeId not_to = api::kNoNode);
   std::vector<std::uint16_t> missing_ranks(const Job& job) const;
-  Jobs::iterator find(const protocol::JobKey& key, std::uint32_t epoch);
+  Jobs::iterator find(const protocol::JobKey& key, std::uint32_t first_epoch);
 
   const SessionConfig& config_;
   Outbox& outbox_;

@@ -34,6 +34,8 @@ std::string_view datagram_drop_name(DatagramDrop drop) {
       return "bad_message";
     case DatagramDrop::kNotExpected:
       return "not_expected";
+    case DatagramDrop::kStalePlan:
+      return "stale_plan";
     case DatagramDrop::kCount:
       break;
   }

@@ -28,7 +28,7 @@ namespace gradplane::session {
 
 using ClusterKey = std::array<std::byte, 16>;
 
-inline constexpr std::uint8_t kDatagramVersion = 2;
+inline constexpr std::uint8_t kDatagramVersion = 3;
 inline constexpr std::size_t kDatagramHeaderBytes = 58;
 inline constexpr std::size_t kMaxFrameBytes = kMaxControlBytes - kDatagramHeaderBytes;
 
@@ -66,6 +66,7 @@ enum class DatagramDrop : std::uint8_t {
   kDuplicate,         // a frame that is here already
   kBadMessage,        // a frame or message that no honest peer sends
   kNotExpected,       // a message that this node, in its role, does not take from that one
+  kStalePlan,         // a message about a plan that came twice, late or out of order
   kCount,
 };
 std::string_view datagram_drop_name(DatagramDrop drop);

@@ -51,6 +51,16 @@ std::string JobTables::resolve(const BoundsResolver& resolver,
   return std::move(resolved.summary);
 }
 
+void JobTables::set_members(const std::set<api::NodeId>& members) {
+  // A node that leaves the job forgets its tables.
+  std::erase_if(sent_, [&](const auto& entry) { return !members.contains(entry.first); });
+  behind_.clear();
+  for (const api::NodeId member : members) {
+    const auto sent = sent_.find(member);
+    if ((sent == sent_.end() ? 0 : sent->second) < parts_.size()) behind_.insert(member);
+  }
+}
+
 std::vector<std::byte> JobTables::take_part_for(api::NodeId member) {
   std::size_t& sent = sent_[member];
   GP_ASSERT(sent < parts_.size());

@@ -29,6 +29,8 @@ class JobTables {
   Instant due() const { return due_; }
   /// Gives the new tables bounds; `members` are to have them. Returns the resolver's summary.
   std::string resolve(const BoundsResolver& resolver, const std::set<api::NodeId>& members);
+  /// Others are members now. Who has been sent nothing is sent everything.
+  void set_members(const std::set<api::NodeId>& members);
   bool resolved_before() const { return !parts_.empty(); }
 
   /// Members that have not been sent everything.

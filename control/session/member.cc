@@ -6,15 +6,14 @@
 #include <iterator>
 #include <utility>
 
-#include "control/session/plan_codec.h"
-#include "control/session/settings.h"
 #include "control/session/text.h"
 
 namespace gradplane::session {
 
 using protocol::JobKey;
 
-Member::Member(const SessionConfig& config, Outbox& outbox) : config_(config), outbox_(outbox) {}
+Member::Member(const SessionConfig& config, Outbox& outbox)
+    : config_(config), outbox_(outbox), questions_(config, outbox) {}
 
 bool Member::on_message(const protocol::NodeMessage& message, Instant now) {
   return std::visit(
@@ -50,6 +49,7 @@ void Member::on_coordinator_lost(const std::string& why) {
       end(it, reason);
     it = next;
   }
+  questions_.on_coordinator_lost(reason);
 }
 
 void Member::on_job_error(std::uint32_t job_id, const std::string& text) {
@@ -57,9 +57,16 @@ void Member::on_job_error(std::uint32_t job_id, const std::string& text) {
     return entry.second.id == job_id && entry.second.state != JobState::kWaiting;
   });
   if (found == jobs_.end()) return;
+  const Job& job = found->second;
   const std::string reason = node_text(config_, config_.self) + ": " + text;
-  outbox_.tell_coordinator(config_.coordinator,
-                           protocol::Failed{found->first, found->second.epoch, reason});
+  if (job.state == JobState::kPrepared && job.next->epoch != job.first_epoch) {
+    // The job runs elsewhere, and can go on without this plan.
+    outbox_.tell_coordinator(config_.coordinator,
+                             protocol::PlanRefused{job.key, job.next->epoch, reason});
+  } else {
+    outbox_.tell_coordinator(config_.coordinator,
+                             protocol::Failed{job.key, job.first_epoch, reason});
+  }
   end(found, reason);
 }
 
@@ -79,7 +86,7 @@ bool Member::send_table_part() {
     if (job.state != JobState::kReady || job.table_parts.empty()) continue;
     outbox_.tell_coordinator(
         config_.coordinator,
-        protocol::DescribeBucket{key, job.epoch, std::move(job.table_parts.front())});
+        protocol::DescribeBucket{key, job.first_epoch, std::move(job.table_parts.front())});
     job.table_parts.pop_front();
     return true;
   }
@@ -87,7 +94,7 @@ bool Member::send_table_part() {
 }
 
 void Member::on(const protocol::BucketBounds& m) {
-  const auto found = find(m.key, m.epoch);
+  const auto found = find(m.key, m.first_epoch);
   if (found == jobs_.end()) return;
   Job& job = found->second;
   Result<TablePart> part = decode_table_part(m.part);
@@ -100,7 +107,7 @@ void Member::on(const protocol::BucketBounds& m) {
     return;
   }
   if (!table.value()) return;
-  outbox_.act(InstallBounds{job.id, job.epoch, std::move(*table.value()), m.learn_budget});
+  outbox_.act(InstallBounds{job.id, job.first_epoch, std::move(*table.value()), m.learn_budget});
 }
 
 void Member::on(const protocol::WaitingFor& m) {
@@ -141,109 +148,17 @@ void Member::on(const protocol::Refused& m) {
   if (job.ranks.empty()) jobs_.erase(found);
 }
 
-void Member::on(const protocol::Prepare& m, Instant now) {
-  const std::string self = node_text(config_, config_.self);
-  const std::string difference = difference_text(config_.job_settings, self, m.settings,
-                                                 node_text(config_, config_.coordinator));
-  if (!difference.empty()) {
-    decline(m, difference);
-    return;
-  }
-  Result<api::Plan> plan = acceptable_plan(m);
-  if (!plan.ok()) {
-    decline(m, self + ": " + plan.error().message);
-    return;
-  }
-  if (const auto denial = why_no_slot(m.key)) {
-    outbox_.count(denial->why);
-    decline(m, denial->text);
-    return;
-  }
-  install(m, std::move(plan.value()), now);
-  outbox_.tell_coordinator(config_.coordinator, protocol::Prepared{m.key, m.epoch});
-}
-
-void Member::decline(const protocol::Prepare& m, const std::string& reason) {
-  outbox_.log(LogLevel::kWarn, job_text(m.label, protocol::job_id_of(m.key)) + ": " + reason);
-  outbox_.tell_coordinator(config_.coordinator, protocol::Failed{m.key, m.epoch, reason});
-  // The coordinator forgets these ranks with the epoch that they do not know of; so they end too,
-  // and take back what they may have asked for since.
-  const auto found = jobs_.find(m.key);
-  if (found == jobs_.end() || found->second.state != JobState::kWaiting ||
-      found->second.attempt != m.attempt)
-    return;
-  give_up(found, reason);
-}
-
-Result<api::Plan> Member::acceptable_plan(const protocol::Prepare& m) const {
-  const auto found = jobs_.find(m.key);
-  std::vector<std::uint16_t> local_ranks;
-  if (found != jobs_.end()) {
-    const Job& job = found->second;
-    if (job.state != JobState::kWaiting) return Error{"the job is under way here already"};
-    if (job.world_size != m.world_size) return Error{"the number of ranks is another one here"};
-    local_ranks = ranks_of(job);
-  }
-  const std::uint32_t attempt = found == jobs_.end() ? 0 : found->second.attempt;
-  if (attempt != m.attempt) return Error{"a rank came or left while the job was starting"};
-
-  Result<api::Plan> plan = decode_plan(m.plan);
-  if (!plan.ok()) return plan;
-  const auto self =
-      std::find_if(plan.value().members.begin(), plan.value().members.end(),
-                   [&](const api::Member& member) { return member.node == config_.self; });
-  if (self == plan.value().members.end() || plan.value().epoch != m.epoch)
-    return Error{"the plan is not for this node and epoch"};
-  std::vector<std::uint16_t> planned_ranks = self->ranks;
-  std::sort(planned_ranks.begin(), planned_ranks.end());
-  if (planned_ranks != local_ranks) return Error{"a rank came or left while the job was starting"};
-  for (const api::Member& member : plan.value().members) {
-    if (member.node >= config_.node_names.size())
-      return Error{"the plan names a node that is not in this node's configuration"};
-    for (const std::uint16_t rank : member.ranks)
-      if (rank >= m.world_size) return Error{"the plan names a rank that the job does not have"};
-  }
-  const Status good = config_.check_plan(plan.value());
-  if (!good) return good.error();
-  return plan;
-}
-
-void Member::install(const protocol::Prepare& m, api::Plan plan, Instant now) {
-  Job& job = jobs_[m.key];
-  if (job.ranks.empty()) job.since = now;
-  job.key = m.key;
-  job.id = protocol::job_id_of(m.key);
-  job.state = JobState::kPrepared;
-  job.epoch = m.epoch;
-  job.world_size = m.world_size;
-  if (job.label.empty()) job.label = m.label;
-  job.members = plan.members;
-  outbox_.act(InstallJob{job.id, job.epoch, packet_key_of(config_.cluster_key, job.key, job.epoch),
-                         job.world_size, job.label, std::move(plan), job.ranks, m.learn_bounds});
-}
-
-void Member::on(const protocol::Commit& m) {
-  const auto found = find(m.key, m.epoch);
-  if (found == jobs_.end() || found->second.state != JobState::kPrepared) return;
-  Job& job = found->second;
-  job.state = JobState::kReady;
-  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": ready, " +
-                                   std::to_string(job.world_size) + " ranks on " +
-                                   std::to_string(job.members.size()) + " nodes");
-  notify(job, protocol::Ready{job.epoch, static_cast<std::uint32_t>(job.members.size())});
-}
-
 void Member::on(const protocol::Failed& m) {
-  const auto found = find(m.key, m.epoch);
+  const auto found = find(m.key, m.first_epoch);
   if (found != jobs_.end()) end(found, m.reason);
 }
 
 void Member::on(const protocol::Finished& m) {
-  const auto found = find(m.key, m.epoch);
+  const auto found = find(m.key, m.first_epoch);
   if (found == jobs_.end()) return;
   outbox_.log(LogLevel::kInfo, job_text(found->second.label, found->second.id) + ": finished");
   notify(found->second, protocol::JobFailed{"the job has finished"});
-  outbox_.act(RemoveJob{found->second.id, m.epoch});
+  outbox_.act(RemoveJob{found->second.id, m.first_epoch});
   jobs_.erase(found);
 }
 
@@ -266,14 +181,24 @@ void Member::end(Jobs::iterator job, const std::string& reason) {
   outbox_.failures.push_back({job->second.id, job->second.label, reason, Instant()});
   notify(job->second, protocol::JobFailed{reason});
   if (job->second.state != JobState::kWaiting)
-    outbox_.act(RemoveJob{job->second.id, job->second.epoch});
+    outbox_.act(RemoveJob{job->second.id, job->second.first_epoch});
   jobs_.erase(job);
 }
 
-Member::Jobs::iterator Member::find(const JobKey& key, std::uint32_t epoch) {
+Member::Jobs::iterator Member::find(const JobKey& key, std::uint32_t first_epoch) {
   const auto found = jobs_.find(key);
   if (found == jobs_.end() || found->second.state == JobState::kWaiting) return jobs_.end();
-  return found->second.epoch == epoch ? found : jobs_.end();
+  return found->second.first_epoch == first_epoch ? found : jobs_.end();
+}
+
+void Member::on(const protocol::ReplanAnswer& m) {
+  questions_.on_answer(m);
+}
+
+std::optional<JobKey> Member::key_of(std::uint32_t job_id) const {
+  for (const auto& [key, job] : jobs_)
+    if (job.id == job_id) return key;
+  return std::nullopt;
 }
 
 std::vector<JobView> Member::views() const {
@@ -281,7 +206,11 @@ std::vector<JobView> Member::views() const {
   for (const auto& [key, job] : jobs_) {
     JobView& view = views.emplace_back();
     view.job_id = job.id;
+    view.first_epoch = job.first_epoch;
     view.epoch = job.epoch;
+    view.plan_kind = job.kind;
+    view.plan_change = change_text(job);
+    view.user = job.user;
     view.state = job.state;
     view.world_size = job.world_size;
     view.label = job.label;

@@ -15,6 +15,7 @@
 #include "control/session/actions.h"
 #include "control/session/bucket_tables.h"
 #include "control/session/outbox.h"
+#include "control/session/replan_questions.h"
 #include "control/session/views.h"
 
 namespace gradplane::session {
@@ -24,8 +25,11 @@ namespace gradplane::session {
 ///
 ///   waiting  -> prepared   on Prepare: the job is installed, and the node has answered
 ///   prepared -> ready      on Commit: the ranks may begin
-///   any      -> gone       on Failed or Finished, when the coordinator is lost, or (waiting) when
-///                          the last rank has left
+///   ready    -> ready      on Prepare of another plan: the node answers when its engine is ready.
+///                          Commit puts that plan in force, Abort makes the node forget it
+///   any      -> gone       on Failed or Finished, when the coordinator is lost, (waiting) when the
+///                          last rank has left, or (ready) when the last plan with a part for this
+///                          node has ended
 class Member {
  public:
   Member(const SessionConfig& config, Outbox& outbox);
@@ -38,6 +42,11 @@ class Member {
   void on_coordinator_connected();
   void on_coordinator_lost(const std::string& why);
   void on_job_error(std::uint32_t job_id, const std::string& text);
+  void on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch, std::uint32_t horizon);
+  void on_plan_refused(std::uint32_t job_id, std::uint32_t epoch, const std::string& text);
+  void on_plan_ended(std::uint32_t job_id, std::uint32_t epoch);
+  Status replan(AskerHandle asker, const protocol::JobKey& key, const PlanChoice& choice,
+                Instant now);
   /// What lies in a bucket of this rank's job. Each bucket once.
   void describe(RankHandle handle, const api::BucketBounds& table);
   void tick(Instant now);
@@ -45,22 +54,40 @@ class Member {
   /// Sends the coordinator one part of a table, when some is left. False: none is.
   bool send_table_part();
 
+  /// There is something for which the coordinator must live.
+  bool needs_coordinator() const { return !jobs_.empty() || !questions_.empty(); }
   bool has_jobs() const { return !jobs_.empty(); }
+  std::optional<protocol::JobKey> key_of(std::uint32_t job_id) const;
   std::vector<JobView> views() const;
 
  private:
+  /// A plan that is not in force yet.
+  struct Next {
+    std::uint32_t epoch = 0;
+    PlanKind kind = PlanKind::kStar;
+    std::vector<api::Member> members;
+    bool has_part = false;  // this node
+    bool answered = false;  // the coordinator may commit it
+  };
   struct Job {
     protocol::JobKey key{};
     std::uint32_t id = 0;
     JobState state = JobState::kWaiting;
     std::uint32_t user = kNoUser;  // of its ranks here
     Instant since;
-    std::uint32_t attempt = 0;  // while waiting; 0: no rank of ours began it
-    std::uint32_t epoch = 0;    // from Prepare on
+    std::uint32_t attempt = 0;        // while waiting; 0: no rank of ours began it
+    std::uint32_t first_epoch = 0;    // from Prepare on; names the job
+    std::uint32_t newest_epoch = 0;   // that was ever prepared here
+    std::uint32_t epoch = 0;          // of the plan in force; 0 before the first Commit
+    PlanKind kind = PlanKind::kStar;  // of that plan, or of the first one; as the two below
+    std::vector<api::Member> members;
+    bool has_part = true;
+    std::uint32_t activation_round = 0;
+    std::uint32_t ending = 0;  // the epoch before, while it has open rounds here; or 0
+    std::optional<Next> next;
     std::uint32_t world_size = 0;
     std::string label;
     std::vector<LocalRank> ranks;
-    std::vector<api::Member> members;           // from Prepare on
     protocol::Waiting waiting;                  // what the ranks were told last
     std::uint32_t logged_missing = UINT32_MAX;  // how many were missing when it was last logged
     // Of rank 0's buckets, if it is here: what the coordinator has not been sent yet.
@@ -73,6 +100,8 @@ class Member {
   void on(const protocol::Refused& m);
   void on(const protocol::Prepare& m, Instant now);
   void on(const protocol::Commit& m);
+  void on(const protocol::Abort& m);
+  void on(const protocol::ReplanAnswer& m);
   void on(const protocol::Failed& m);
   void on(const protocol::Finished& m);
   void on(const protocol::BucketBounds& m);
@@ -82,7 +111,15 @@ class Member {
   std::optional<Denial> why_no_wait(const NewRank& rank) const;
   std::optional<Denial> why_no_slot(const protocol::JobKey& key) const;
   std::string same_number(const protocol::JobKey& key) const;
+  Result<api::Plan> decode(const protocol::Prepare& m,
+                           const std::vector<std::uint16_t>& local_ranks) const;
+  bool has_part(const api::Plan& plan) const;
   Result<api::Plan> acceptable_plan(const protocol::Prepare& m) const;
+  Result<api::Plan> further_plan(const Job& job, const protocol::Prepare& m) const;
+  void prepare_further(Job& job, api::Plan plan);
+  Jobs::iterator find_preparing(std::uint32_t job_id, std::uint32_t epoch);
+  void ignore(const char* message, std::uint32_t epoch);
+  static std::string change_text(const Job& job);
   void decline(const protocol::Prepare& m, const std::string& reason);
   void install(const protocol::Prepare& m, api::Plan plan, Instant now);
   static std::vector<std::uint16_t> ranks_of(const Job& job);  // in order
@@ -93,13 +130,14 @@ class Member {
   void notify(const Job& job, const RankNotice& notice);
   void tell_waiting(Job& job, protocol::Waiting waiting);
   void end(Jobs::iterator job, const std::string& reason);
-  Jobs::iterator find(const protocol::JobKey& key, std::uint32_t epoch);
+  Jobs::iterator find(const protocol::JobKey& key, std::uint32_t first_epoch);
 
   const SessionConfig& config_;
   Outbox& outbox_;
   Jobs jobs_;
   std::map<RankHandle, std::uint32_t> users_;  // until memory_freed()
   std::uint32_t last_attempt_ = 0;
+  ReplanQuestions questions_;
   std::string coordinator_trouble_;  // why it cannot be reached; empty: nothing known
 };
 

@@ -150,7 +150,7 @@ void Member::detach(RankHandle handle, bool clean) {
     job.ranks.erase(local);
     if (job.state != JobState::kWaiting) {
       outbox_.tell_coordinator(config_.coordinator,
-                               protocol::Leave{job.key, job.epoch, rank, clean});
+                               protocol::Leave{job.key, job.first_epoch, rank, clean});
       return;
     }
     send_join(job, ranks_of(job));
@@ -172,10 +172,11 @@ void Member::tick(Instant now) {
     outbox_.count(Refusal::kWaitedTooLong);
     give_up(current, waited_text(config_.quotas.wait, waiting_text(current->second)));
   }
+  questions_.tick(now);
 }
 
 Instant Member::next_deadline() const {
-  Instant deadline = Instant::never();
+  Instant deadline = questions_.next_deadline();
   for (const auto& [key, job] : jobs_) deadline = std::min(deadline, wait_ends(job));
   return deadline;
 }

@@ -28,13 +28,19 @@ struct Outbox {
     letters.push_back({node, false, std::move(message)});
   }
   void count(Refusal refusal) { ++refusals[static_cast<std::size_t>(refusal)]; }
+  /// A message about a plan came twice, late or out of order, and is ignored.
+  void ignore(std::string text) {
+    ++stale_plan_messages;
+    log(LogLevel::kDebug, std::move(text));
+  }
   void act(Action action) { actions.push_back(std::move(action)); }
   void log(LogLevel level, std::string text) { act(LogLine{level, std::move(text)}); }
 
   std::deque<Letter> letters;
   std::vector<FailureView> failures;  // without their time
   std::deque<Action> actions;
-  RefusalCounters refusals{};  // since the start; not emptied
+  RefusalCounters refusals{};             // since the start; not emptied
+  std::uint64_t stale_plan_messages = 0;  // the same
 };
 
 }  // namespace gradplane::session

@@ -64,6 +64,9 @@ class PlanReader {
     api::Plan plan;
     plan.epoch = in_.read<std::uint32_t>();
     plan.activation_round = in_.read<std::uint32_t>();
+    const std::uint8_t kind = in_.read<std::uint8_t>();
+    check(kind < kPlanKindNames.size(), "kind");
+    plan.kind = static_cast<PlanKind>(kind);
     const std::size_t member_count = in_.read<std::uint16_t>();
     check(member_count >= 1 && member_count <= kMaxNodes, "number of members");
     for (std::size_t i = 0; i < member_count && ok(); ++i) read_member(plan);
@@ -139,6 +142,7 @@ Result<std::vector<std::byte>> encode_plan(const api::Plan& plan) {
   ByteWriter out(bytes);
   out.write(plan.epoch);
   out.write(plan.activation_round);
+  out.write(static_cast<std::uint8_t>(plan.kind));
   out.write(static_cast<std::uint16_t>(plan.members.size()));
   for (const api::Member& member : plan.members) {
     out.write(member.node);

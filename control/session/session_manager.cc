@@ -34,6 +34,36 @@ void SessionManager::on_job_error(std::uint32_t job_id, const std::string& text,
   settle(now);
 }
 
+void SessionManager::on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch,
+                                      std::uint32_t horizon, Instant now) {
+  member_.on_plan_prepared(job_id, epoch, horizon);
+  settle(now);
+}
+
+void SessionManager::on_plan_refused(std::uint32_t job_id, std::uint32_t epoch,
+                                     const std::string& text, Instant now) {
+  member_.on_plan_refused(job_id, epoch, text);
+  settle(now);
+}
+
+void SessionManager::on_plan_ended(std::uint32_t job_id, std::uint32_t epoch, Instant now) {
+  member_.on_plan_ended(job_id, epoch);
+  settle(now);
+}
+
+Status SessionManager::replan(AskerHandle asker, std::uint32_t job_id, const PlanChoice& choice,
+                              Instant now) {
+  auto key = member_.key_of(job_id);
+  if (!key) key = coordinator_.key_of(job_id);
+  if (!key) {
+    return Error{job_text("", job_id) + " has no part on " + node_text(config_, config_.self) +
+                 "; ask a daemon whose gradplane status shows it"};
+  }
+  const Status asked = member_.replan(asker, *key, choice, now);
+  settle(now);
+  return asked;
+}
+
 void SessionManager::describe_bucket(RankHandle handle, const api::BucketBounds& table,
                                      Instant now) {
   member_.describe(handle, table);
@@ -99,6 +129,7 @@ void SessionManager::settle(Instant now) {
       outbox_.act(SendDatagram{node, std::move(bytes)});
   touched_.clear();
   keep_failures(now);
+  drops_[static_cast<std::size_t>(DatagramDrop::kStalePlan)] = outbox_.stale_plan_messages;
 }
 
 void SessionManager::take_reports(Instant now) {
@@ -171,10 +202,16 @@ void SessionManager::dispatch(api::NodeId from, bool to_coordinator,
 
 void SessionManager::decline(api::NodeId from, const protocol::NodeMessage& message) {
   const auto* join = std::get_if<protocol::Join>(&message);
-  if (join == nullptr) return;
+  const auto* replan = std::get_if<protocol::Replan>(&message);
+  if (join == nullptr && replan == nullptr) return;
   const std::string reason =
       node_text(config_, config_.self) + " does not coordinate: its configuration names " +
       node_text(config_, config_.coordinator) + "; use one configuration on all nodes";
+  if (replan != nullptr) {
+    outbox_.tell_member(from,
+                        protocol::ReplanAnswer{replan->key, replan->ticket, false, 0, 0, reason});
+    return;
+  }
   outbox_.log(LogLevel::kError, node_text(config_, from) + " sent a rank here, but " + reason);
   outbox_.tell_member(from, protocol::Refused{join->key, join->attempt, join->ranks, reason});
 }
@@ -182,7 +219,7 @@ void SessionManager::decline(api::NodeId from, const protocol::NodeMessage& mess
 void SessionManager::watch_involved(Instant now) {
   std::vector<bool> involved(config_.node_names.size());
   coordinator_.mark_involved(involved);
-  if (member_.has_jobs()) involved[config_.coordinator] = true;
+  if (member_.needs_coordinator()) involved[config_.coordinator] = true;
   for (std::size_t i = 0; i < involved.size(); ++i) {
     const auto node = static_cast<api::NodeId>(i);
     if (node == config_.self) continue;

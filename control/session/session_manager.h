@@ -48,6 +48,17 @@ class SessionManager {
   void on_datagram(std::span<const std::byte> bytes, Instant now);
   /// The engine cannot go on with a job, e.g. because two ranks submitted unlike rounds.
   void on_job_error(std::uint32_t job_id, const std::string& text, Instant now);
+  /// The engine is ready for a plan (PreparePlan), and opens no round from `horizon` on until
+  /// CommitPlan or AbortPlan; or it cannot get ready.
+  void on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch, std::uint32_t horizon,
+                        Instant now);
+  void on_plan_refused(std::uint32_t job_id, std::uint32_t epoch, const std::string& text,
+                       Instant now);
+  /// Another plan is in force (CommitPlan), and the last round of this one has ended here.
+  void on_plan_ended(std::uint32_t job_id, std::uint32_t epoch, Instant now);
+  /// An operator wants another plan for a job that has a part on this node or is coordinated here.
+  /// The answer is one AnswerReplan, within a bounded time. An Error: it is refused at once.
+  Status replan(AskerHandle asker, std::uint32_t job_id, const PlanChoice& choice, Instant now);
   /// Describes the tensors in a bucket of an attached rank: their places and names. Bounds in
   /// `table` are ignored. Each id comes once. The table goes to the coordinator if the rank is the
   /// first of its job.

@@ -13,23 +13,46 @@
 
 namespace gradplane::session {
 
+namespace {
+
+/// "rank 3", "ranks 0, 1 and 2"; of many the first are named.
+template <typename Name>
+std::string list_text(const char* word, std::size_t count, Name name) {
+  constexpr std::size_t kNamed = 8;
+  std::string text = word;
+  text += count == 1 ? " " : "s ";
+  const std::size_t named = std::min(count, kNamed);
+  for (std::size_t i = 0; i < named; ++i) {
+    const bool last = i + 1 == count;
+    if (i > 0) text += last ? " and " : ", ";
+    text += name(i);
+  }
+  if (count > named) text += " and " + std::to_string(count - named) + " more";
+  return text;
+}
+
+std::string name_of(const SessionConfig& config, api::NodeId node) {
+  return node < config.node_names.size() ? config.node_names[node] : std::to_string(node);
+}
+
+}  // namespace
+
 std::string node_text(const SessionConfig& config, api::NodeId node) {
-  if (node < config.node_names.size()) return "node " + config.node_names[node];
-  return "node " + std::to_string(node);
+  return "node " + name_of(config, node);
 }
 
 std::string ranks_text(const std::vector<std::uint16_t>& ranks) {
-  constexpr std::size_t kNamed = 8;
-  if (ranks.size() == 1) return "rank " + std::to_string(ranks[0]);
-  std::string text = "ranks ";
-  const std::size_t named = std::min(ranks.size(), kNamed);
-  for (std::size_t i = 0; i < named; ++i) {
-    const bool last = i + 1 == ranks.size();
-    if (i > 0) text += last ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  if (ranks.size() > named) text += " and " + std::to_string(ranks.size() - named) + " more";
-  return text;
+  return list_text("rank", ranks.size(), [&](std::size_t i) { return std::to_string(ranks[i]); });
+}
+
+std::string nodes_text(const SessionConfig& config, const std::vector<api::NodeId>& nodes) {
+  return list_text("node", nodes.size(), [&](std::size_t i) { return name_of(config, nodes[i]); });
+}
+
+std::string plan_text(const SessionConfig& config, const api::Plan& plan) {
+  return std::string(plan_kind_name(plan.kind)) + ", " +
+         list_text("root", plan.trees.size(),
+                   [&](std::size_t i) { return name_of(config, plan.trees[i].root); });
 }
 
 std::string job_text(const std::string& label, std::uint32_t job_id) {

@@ -13,6 +13,10 @@ namespace gradplane::session {
 std::string node_text(const SessionConfig& config, api::NodeId node);
 /// "rank 3", "ranks 0, 1 and 2", "ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12 more".
 std::string ranks_text(const std::vector<std::uint16_t>& ranks);
+/// "node w1", "nodes w1, w2 and w3", "nodes w1, w2, w3, w4, w5, w6, w7, w8 and 12 more".
+std::string nodes_text(const SessionConfig& config, const std::vector<api::NodeId>& nodes);
+/// "star, root agg", "sharded, roots w0 and w1".
+std::string plan_text(const SessionConfig& config, const api::Plan& plan);
 /// "job train.py (1a2b3c4d)".
 std::string job_text(const std::string& label, std::uint32_t job_id);
 

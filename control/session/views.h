@@ -23,8 +23,12 @@ struct RankView {
 
 struct JobView {
   std::uint32_t job_id = 0;
-  std::uint32_t epoch = 0;  // 0: no plan yet
+  std::uint32_t first_epoch = 0;  // names the job while it runs; 0: no plan yet
+  std::uint32_t epoch = 0;        // of the plan in force; 0: no plan yet
+  PlanKind plan_kind = PlanKind::kStar;
+  std::string plan_change;  // the plan that is to come, and for whom it waits; empty: none
   JobState state = JobState::kWaiting;
+  std::uint32_t user = UINT32_MAX;  // of its ranks here; the last number: of none
   std::uint32_t world_size = 0;
   std::string label;
   std::vector<RankView> ranks;         // the ones that this node knows of

@@ -96,6 +96,7 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("run_id", s.run_id);
   a("epoch", s.epoch);
   a("plan_kind", s.plan_kind);
+  a("plan_change", s.plan_change);
   a("state", s.state);
   a("reason", s.reason);
   a("world_size", s.world_size);

@@ -104,6 +104,7 @@ struct JobStatus : TrafficCounts {
   std::string run_id;
   std::uint32_t epoch = 0;  // 0: no plan yet
   std::string plan_kind;
+  std::string plan_change;  // the plan that is to come, and what it waits for; empty: none
   JobState state = JobState::kWaiting;
   std::string reason;  // why it waits or failed
   std::uint32_t world_size = 0;

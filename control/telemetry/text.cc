@@ -99,6 +99,7 @@ class TextWriter {
     if (job.epoch != 0) out_ += fmt::format(", {}, epoch {}", printable(job.plan_kind), job.epoch);
     line("");
     if (!job.reason.empty()) named("reason", printable(job.reason));
+    if (!job.plan_change.empty()) named("plan", printable(job.plan_change));
     named("ranks", fmt::format("{} of {} joined", job.joined_count, job.world_size));
     if (job.missing_count > 0) named("missing", missing_text(job));
     named("rounds", fmt::format("{} completed, {} summed", job.rounds_completed,

@@ -19,6 +19,9 @@ class Bucket;
 namespace gradplane::engine {
 class JobRuntime;
 }
+namespace gradplane::job {
+class Plan;
+}
 
 /// The messages between the control plane and the poll loop: commands to the poll loop, and events
 /// and round reports back. Each has a bounded queue of its own. A message with a pointer passes the
@@ -38,9 +41,20 @@ struct Command {
     kSendControl,   // `control` to a node
     kAddBucket,     // `bucket` of `job` is the poll loop's too, until the job has come back
     kFillSnapshot,  // `snapshot` becomes the poll loop's; answered with kSnapshotFilled
+    // Another plan of a job that runs: `plan`, which becomes the poll loop's, is prepared under
+    // `epoch`. Answered with kPlanPrepared or kPlanRefused.
+    kPreparePlan,
+    // Rounds of `job` from `round` on have the prepared plan `epoch`, earlier ones the plan before,
+    // which comes back with kPlanReturned when the last of them has ended here.
+    kCommitPlan,
+    // The prepared plan `epoch` comes back with kPlanReturned. Nothing happens if it was refused.
+    kAbortPlan,
   };
   Kind kind = Kind::kSendControl;
   engine::JobRuntime* job = nullptr;
+  job::Plan* plan = nullptr;
+  std::uint32_t epoch = 0;
+  std::uint32_t round = 0;
   aggregate::Bucket* bucket = nullptr;
   EngineSnapshot* snapshot = nullptr;
   ControlBytes control;
@@ -55,9 +69,16 @@ struct Event {
     kMismatch,        // `node` said of `round` something else than we know
     kStalled,         // nothing moves in `round` any more: `stall` says why, because of `node`
     kRankBroken,      // local rank `local_rank` of `job` wrote garbage into its channel
+    // No round of `job` from `round` on is opened under any plan until kCommitPlan or kAbortPlan of
+    // `epoch`.
+    kPlanPrepared,
+    kPlanRefused,   // `plan` of `epoch` is control's again: the job holds as many as it can
+    kPlanReturned,  // `plan` of `epoch` is control's again: it has ended here, or was aborted
   };
   Kind kind = Kind::kControl;
   engine::JobRuntime* job = nullptr;  // the poll loop's, but in the answers
+  job::Plan* plan = nullptr;
+  std::uint32_t epoch = 0;
   EngineSnapshot* snapshot = nullptr;
   std::uint32_t round = 0;
   std::uint16_t node = 0;

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/model/plan_kind.h"
+
 namespace gradplane::api {
 
 /// A node's index in the cluster's node list. The same everywhere, because the list is.
@@ -28,12 +30,14 @@ struct Member {
 };
 
 /// Who sums what where, for one job, from `activation_round` on. Computed by a planner, checked by
-/// validate() before it is used, never changed afterwards. A change is a new epoch.
+/// validate() before it is used, never changed afterwards. A change is a new epoch. The plan of a
+/// job that runs already has no activation round until it is committed.
 struct Plan {
   std::uint32_t epoch = 0;
   std::uint32_t activation_round = 0;
   std::vector<Member> members;
   std::vector<Tree> trees;
+  PlanKind kind = PlanKind::kStar;
 };
 
 }  // namespace gradplane::api

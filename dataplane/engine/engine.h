@@ -60,6 +60,7 @@ class Engine {
   void add_bucket(JobRuntime* job, aggregate::Bucket* bucket);
   void remove_job(JobRuntime* job);
   void give_up_control(std::uint16_t node, std::span<const std::byte> body);
+  void refuse_plan(const api::Command& command);
   void report_mismatch(JobRuntime* job, const job::Event& event);
   void report_stall(JobRuntime* job, const job::Event& event);
   void tell(const api::Event& event);

@@ -39,8 +39,23 @@ bool Engine::obey(const api::Command& command) {
       scratch_event_.snapshot = command.snapshot;
       tell(scratch_event_);
       return true;
+    case api::Command::Kind::kPreparePlan:
+      refuse_plan(command);
+      return true;
+    case api::Command::Kind::kCommitPlan:
+    case api::Command::Kind::kAbortPlan:
+      return true;  // nothing is ever prepared
   }
   return true;
+}
+
+void Engine::refuse_plan(const api::Command& command) {
+  scratch_event_ = {};
+  scratch_event_.kind = api::Event::Kind::kPlanRefused;
+  scratch_event_.job = command.job;
+  scratch_event_.plan = command.plan;
+  scratch_event_.epoch = command.epoch;
+  tell(scratch_event_);
 }
 
 void Engine::add_job(JobRuntime* job) {

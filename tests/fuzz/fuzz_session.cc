@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -20,7 +21,9 @@ namespace {
 constexpr api::NodeId kSelf = 0;
 constexpr api::NodeId kPeer = 1;
 constexpr std::uint64_t kPeerIncarnation = 99;
-/// Choices from here on describe a bucket.
+/// Choices from here on are about plans: what an engine or an operator says.
+constexpr std::uint8_t kPlanEvents = 240;
+/// And from here on they describe a bucket.
 constexpr std::uint8_t kDescribe = 250;
 
 /// A peer that holds the cluster's key and says whatever the input says, to a manager that
@@ -32,7 +35,7 @@ class Machine {
   void step(ByteReader& in) {
     const auto op = in.read<std::uint8_t>();
     now_ = now_ + Duration::us(in.read<std::uint16_t>());
-    switch (op < kDescribe ? op % 6 : 6) {
+    switch (op < kPlanEvents ? op % 6 : op < kDescribe ? 7 : 6) {
       case 0:
         attach(in);
         break;
@@ -54,6 +57,9 @@ class Machine {
         break;
       case 6:
         describe(in);
+        break;
+      case 7:
+        plan_event(in);
     }
     take_actions();
   }
@@ -134,23 +140,57 @@ class Machine {
     for (std::size_t i = 0; i < d.body.size(); ++i) (void)in.read<std::uint8_t>();
   }
 
+  /// An engine may answer what was not asked.
+  void plan_event(ByteReader& in) {
+    const auto choice = in.read<std::uint8_t>();
+    const std::uint32_t job = installed_.empty() ? 1 : installed_.begin()->first;
+    Plans& plans = plans_[job];
+    if (choice % 4 == 0) manager_.on_plan_prepared(job, plans.prepared, choice, now_);
+    if (choice % 4 == 1) manager_.on_plan_refused(job, plans.prepared, "e", now_);
+    if (choice % 4 == 2) manager_.on_plan_ended(job, plans.before, now_);
+    if (choice % 4 == 3)
+      (void)manager_.replan(choice, job, {PlanKind::kStar, {static_cast<api::NodeId>(choice % 2)}},
+                            now_);
+  }
+
+  void take_plan_action(const Action& action) {
+    if (const auto* plan = std::get_if<PreparePlan>(&action)) {
+      GP_ASSERT(installed_.at(plan->job_id) == plan->first_epoch);
+      GP_ASSERT(plan->plan.epoch > plans_[plan->job_id].prepared);
+      plans_[plan->job_id].prepared = plan->plan.epoch;
+    }
+    if (const auto* plan = std::get_if<CommitPlan>(&action)) {
+      GP_ASSERT(installed_.at(plan->job_id) == plan->first_epoch);
+      GP_ASSERT(plan->epoch == plans_[plan->job_id].prepared);
+      Plans& plans = plans_[plan->job_id];
+      plans.before = std::exchange(plans.in_force, plan->epoch);
+    }
+    if (const auto* plan = std::get_if<AbortPlan>(&action)) {
+      GP_ASSERT(installed_.at(plan->job_id) == plan->first_epoch);
+      GP_ASSERT(plan->epoch == plans_[plan->job_id].prepared);
+    }
+  }
+
   void take_actions() {
     while (auto action = manager_.next_action()) {
+      take_plan_action(*action);
       if (const auto* send = std::get_if<SendDatagram>(&*action)) heard(send->bytes);
       if (const auto* job = std::get_if<InstallJob>(&*action)) {
-        GP_ASSERT(installed_.emplace(job->job_id, job->epoch).second);
+        GP_ASSERT(installed_.emplace(job->job_id, job->first_epoch).second);
+        plans_[job->job_id] = {job->plan.epoch, job->joins() ? 0 : job->plan.epoch, 0};
         GP_ASSERT(installed_.size() <= kMaxJobs);
       }
       if (const auto* bounds = std::get_if<InstallBounds>(&*action)) {
         GP_ASSERT(installed_.contains(bounds->job_id));
-        GP_ASSERT(installed_[bounds->job_id] == bounds->epoch);
+        GP_ASSERT(installed_[bounds->job_id] == bounds->first_epoch);
         GP_ASSERT(bounded_[bounds->job_id].insert(bounds->table.bucket).second);
         GP_ASSERT(bounds->learn_budget >= 0 && bounds->learn_budget <= kMaxBound);
       }
       if (const auto* job = std::get_if<RemoveJob>(&*action)) {
         GP_ASSERT(installed_.contains(job->job_id));
-        GP_ASSERT(installed_[job->job_id] == job->epoch);
+        GP_ASSERT(installed_[job->job_id] == job->first_epoch);
         installed_.erase(job->job_id);
+        plans_.erase(job->job_id);
         bounded_.erase(job->job_id);
       }
     }
@@ -169,6 +209,12 @@ class Machine {
   SessionManager manager_;
   Instant now_ = Instant::from_ns(1000);
   std::map<std::uint32_t, std::uint32_t> installed_;
+  struct Plans {
+    std::uint32_t prepared = 0;  // the newest epoch
+    std::uint32_t in_force = 0;
+    std::uint32_t before = 0;
+  };
+  std::map<std::uint32_t, Plans> plans_;                      // of those
   std::map<std::uint32_t, std::set<std::uint32_t>> bounded_;  // buckets of those
   std::uint64_t heard_incarnation_ = 5;
   std::uint32_t sequence_ = 0;

@@ -30,7 +30,7 @@ PlanRequest random_request(std::mt19937_64& random) {
 
   PlanRequest request;
   request.epoch = below(random, 1000);
-  request.planner = below(random, 2) == 0 ? PlannerKind::kStar : PlannerKind::kSharded;
+  request.planner = below(random, 2) == 0 ? PlanKind::kStar : PlanKind::kSharded;
   std::vector<std::uint16_t> ranks;
   for (std::size_t i = 0; i < workers; ++i) {
     request.members.push_back({nodes[i], std::vector<std::uint16_t>(1 + below(random, 2))});
@@ -80,7 +80,7 @@ void check_roots(const PlanRequest& request, const api::Plan& plan) {
     REQUIRE(tree.weight <= 1000);
   }
   const std::size_t expected =
-      request.planner == PlannerKind::kStar ? 1 : std::min(candidates.size(), kMaxTrees);
+      request.planner == PlanKind::kStar ? 1 : std::min(candidates.size(), kMaxTrees);
   REQUIRE(roots.size() == expected);
 }
 

@@ -17,52 +17,12 @@
 #include <vector>
 
 #include "control/session/plan_codec.h"
-#include "control/session/session_manager.h"
+#include "tests/property/session_hosts.h"
 #include "tests/support/catch.h"
 
 /// A cluster of SessionManagers in virtual time over a network that loses, doubles, delays,
 /// reorders and cuts. Deterministic: everything comes from one seed.
 namespace gradplane::session::testing {
-
-struct Faults {
-  double loss = 0;
-  double duplication = 0;
-  Duration min_delay = Duration::us(50);
-  Duration max_delay = Duration::us(200);
-};
-
-/// What one rank was told.
-struct RankLog {
-  api::NodeId node = api::kNoNode;
-  std::uint16_t rank = 0;
-  enum class State { kNew, kWaiting, kReady, kFailed } state = State::kNew;
-  std::uint32_t epoch = 0;
-  std::string reason;
-  std::vector<std::uint32_t> missing;
-  std::uint32_t job_id = 0;
-};
-
-/// One host: its manager while it lives, and what its engine was told to hold.
-struct Host {
-  std::unique_ptr<SessionManager> manager;
-  std::map<std::uint32_t, InstallJob> installed;  // by job id
-  // Of the installed jobs, by job id and bucket.
-  std::map<std::uint32_t, std::map<std::uint32_t, api::BucketBounds>> bounds;
-};
-
-/// A bound for every tensor that anybody can tell: a function of its name and of how many buckets
-/// are known.
-inline ResolvedBounds resolve_for_test(const std::vector<api::BucketBounds>& tables) {
-  ResolvedBounds resolved{tables, 0.125F, "test"};
-  for (api::BucketBounds& table : resolved.tables) {
-    for (api::BoundedTensor& tensor : table.tensors) {
-      tensor.bound = 0.01F * static_cast<float>(1 + tensor.name.size() % 32);
-      tensor.why = api::BoundReason::kPreset;
-      tensor.rule = std::to_string(tables.size()) + " buckets";
-    }
-  }
-  return resolved;
-}
 
 class Cluster {
  public:
@@ -95,6 +55,7 @@ class Cluster {
 
   void crash(api::NodeId node) {
     hosts[node] = Host();
+    std::erase_if(open_questions, [node](const auto& entry) { return entry.second == node; });
     for (auto& [handle, log] : ranks)
       if (log.node == node) log.state = RankLog::State::kFailed, log.reason = "crashed";
   }
@@ -136,6 +97,30 @@ class Cluster {
     }
     const api::NodeId node = ranks.at(handle).node;
     hosts[node].manager->describe_bucket(handle, table, now);
+    take_actions(node);
+  }
+
+  /// An operator's question; 0: refused at once.
+  AskerHandle replan(api::NodeId node, std::uint32_t job_id, const PlanChoice& choice) {
+    const AskerHandle asker = ++last_handle_;
+    const Status status = hosts[node].manager->replan(asker, job_id, choice, now);
+    if (!status.ok()) refusal = status.error().message;
+    if (status.ok()) open_questions.emplace(asker, node);
+    take_actions(node);
+    return status.ok() ? asker : 0;
+  }
+
+  /// Opens up to `count` rounds of each job on a node, as far as it may. Each round has one plan,
+  /// whichever node opens it.
+  void open_rounds(api::NodeId node, std::uint32_t count) {
+    if (!hosts[node].manager) return;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> ended;  // job, epoch
+    for (auto& [id, rounds] : hosts[node].rounds) {
+      const std::uint32_t first_epoch = hosts[node].installed.at(id).first_epoch;
+      if (const std::uint32_t epoch = rounds.open(count, epoch_of_round[first_epoch]))
+        ended.emplace_back(id, epoch);
+    }
+    for (const auto& [id, epoch] : ended) hosts[node].manager->on_plan_ended(id, epoch, now);
     take_actions(node);
   }
 
@@ -186,6 +171,12 @@ class Cluster {
   std::vector<std::pair<api::NodeId, std::vector<std::byte>>> wiretap;  // when tapped
   bool tapped = false;
   std::string refusal;
+  std::map<AskerHandle, api::NodeId> open_questions;
+  std::map<AskerHandle, AnswerReplan> answers;
+  std::uint32_t first_round = 0;  // of jobs that begin
+  /// Rounds that a node may open beyond what it has when it prepares a plan.
+  std::uint32_t horizon_margin = 64;
+  std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> epoch_of_round;  // by first epoch
 
  private:
   struct Flight {
@@ -250,40 +241,107 @@ class Cluster {
   }
 
   void on(api::NodeId node, InstallJob& job) {
-    REQUIRE(job.epoch != 0);
-    REQUIRE(job.plan.epoch == job.epoch);
+    REQUIRE(job.first_epoch != 0);
     REQUIRE(!hosts[node].installed.contains(job.job_id));
-    const auto bytes = encode_plan(job.plan);
-    REQUIRE(bytes.ok());
-    // One epoch, one plan: whoever installs it, and also over restarts of the coordinator.
-    const auto [known, fresh] = plan_of_epoch.try_emplace(job.epoch, bytes.value());
-    REQUIRE(known->second == bytes.value());
-    installed_ever_[job.epoch].insert(node);
+    note_plan(node, job.plan);
+    Rounds& rounds = hosts[node].rounds[job.job_id];
+    rounds.next = first_round;
+    rounds.epoch = job.joins() ? 0 : job.plan.epoch;
+    rounds.prepared = job.joins() ? job.plan.epoch : 0;
     hosts[node].installed[job.job_id] = std::move(job);
+  }
+
+  /// One epoch, one plan: whoever gets it, and also over restarts of the coordinator.
+  void note_plan(api::NodeId node, const api::Plan& plan) {
+    const auto bytes = encode_plan(plan);
+    REQUIRE(bytes.ok());
+    REQUIRE(plan_of_epoch.try_emplace(plan.epoch, bytes.value()).first->second == bytes.value());
+    installed_ever_[plan.epoch].insert(node);
+  }
+
+  /// The installed job that an action is about.
+  template <typename Order>
+  Rounds& rounds_of(api::NodeId node, const Order& order) {
+    const auto job = hosts[node].installed.find(order.job_id);
+    REQUIRE(job != hosts[node].installed.end());
+    REQUIRE(job->second.first_epoch == order.first_epoch);
+    return hosts[node].rounds.at(order.job_id);
+  }
+
+  void on(api::NodeId node, PreparePlan& order) {
+    Rounds& rounds = rounds_of(node, order);
+    // No more than two plans at a time.
+    REQUIRE(rounds.prepared == 0);
+    REQUIRE(rounds.later == 0);
+    REQUIRE(order.plan.epoch > rounds.epoch);
+    note_plan(node, order.plan);
+    SessionManager& manager = *hosts[node].manager;
+    if (hosts[node].readiness == Readiness::kRefuses) {
+      manager.on_plan_refused(order.job_id, order.plan.epoch, "no memory for a second plan", now);
+      return;
+    }
+    rounds.prepared = order.plan.epoch;
+    rounds.has_part = std::any_of(order.plan.members.begin(), order.plan.members.end(),
+                                  [node](const api::Member& m) { return m.node == node; });
+    rounds.horizon = rounds.next + horizon_margin;
+    if (hosts[node].readiness == Readiness::kReady)
+      manager.on_plan_prepared(order.job_id, order.plan.epoch, *rounds.horizon, now);
+  }
+
+  void on(api::NodeId node, CommitPlan& order) {
+    Rounds& rounds = rounds_of(node, order);
+    REQUIRE(rounds.prepared == order.epoch);
+    rounds.prepared = 0;
+    rounds.horizon.reset();
+    if (rounds.epoch == 0) {
+      rounds.epoch = order.epoch;
+      rounds.next = order.activation_round;
+      return;
+    }
+    REQUIRE(static_cast<std::int32_t>(order.activation_round - rounds.next) >= 0);
+    rounds.later = order.epoch;
+    rounds.activation_round = order.activation_round;
+  }
+
+  void on(api::NodeId node, AbortPlan& order) {
+    Rounds& rounds = rounds_of(node, order);
+    // The word that it is refused and the word that it does not come may have crossed.
+    if (rounds.prepared == 0 && hosts[node].readiness == Readiness::kRefuses) return;
+    REQUIRE(rounds.prepared == order.epoch);
+    rounds.prepared = 0;
+    rounds.horizon.reset();
+    rounds.has_part = true;
+  }
+
+  void on(api::NodeId node, AnswerReplan& answer) {
+    REQUIRE(open_questions.contains(answer.asker));
+    REQUIRE(open_questions[answer.asker] == node);
+    REQUIRE(!answer.text.empty());
+    open_questions.erase(answer.asker);
+    answers[answer.asker] = std::move(answer);
   }
 
   void on(api::NodeId node, RemoveJob& job) {
     const auto found = hosts[node].installed.find(job.job_id);
     REQUIRE(found != hosts[node].installed.end());
-    REQUIRE(found->second.epoch == job.epoch);
+    REQUIRE(found->second.first_epoch == job.first_epoch);
     hosts[node].installed.erase(found);
+    hosts[node].rounds.erase(job.job_id);
     hosts[node].bounds.erase(job.job_id);
   }
 
   void on(api::NodeId node, InstallBounds& bounds) {
     const auto job = hosts[node].installed.find(bounds.job_id);
     REQUIRE(job != hosts[node].installed.end());
-    REQUIRE(job->second.epoch == bounds.epoch);
+    REQUIRE(job->second.first_epoch == bounds.first_epoch);
     REQUIRE(bounds.learn_budget == 0.125F);
     REQUIRE(!bounds.table.tensors.empty());
     // One table for each bucket of an epoch, whoever installs it; and once on each node.
     std::string said;
     for (const api::BoundedTensor& tensor : bounds.table.tensors)
       said += tensor.name + " " + std::to_string(tensor.bound) + " " + tensor.rule + ";";
-    const auto [known, fresh] =
-        table_of_bucket_.try_emplace({bounds.epoch, bounds.table.bucket}, said);
-    REQUIRE(known->second == said);
     const std::uint32_t bucket = bounds.table.bucket;
+    REQUIRE(table_of_bucket_.try_emplace({bounds.first_epoch, bucket}, said).first->second == said);
     REQUIRE(hosts[node].bounds[bounds.job_id].emplace(bucket, std::move(bounds.table)).second);
   }
 
@@ -338,32 +396,5 @@ class Cluster {
  public:
   std::vector<Host> hosts;
 };
-
-/// Every training node roots a share; `aggregator` (kNoNode: none) roots one more.
-inline Planner sharded_planner(api::NodeId aggregator = api::kNoNode) {
-  return [aggregator](const PlanInput& input) -> Result<api::Plan> {
-    api::Plan plan;
-    plan.epoch = input.epoch;
-    plan.activation_round = input.activation_round;
-    plan.members = input.members;
-    bool hosts_ranks = aggregator == api::kNoNode;
-    for (const api::Member& member : plan.members) hosts_ranks |= member.node == aggregator;
-    if (!hosts_ranks) plan.members.push_back({aggregator, {}});
-    for (const api::Member& root : plan.members) {
-      if (plan.trees.size() == kMaxTrees) break;
-      api::Tree& tree = plan.trees.emplace_back();
-      tree.root = root.node;
-      for (const api::Member& member : plan.members)
-        tree.parent.push_back(member.node == root.node ? api::kNoNode : root.node);
-    }
-    return plan;
-  };
-}
-
-inline protocol::JobKey key_number(std::uint8_t n) {
-  protocol::JobKey key{};
-  key.fill(std::byte{n});
-  return key;
-}
 
 }  // namespace gradplane::session::testing

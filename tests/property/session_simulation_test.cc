@@ -38,6 +38,7 @@ class Story {
     roughen();
     attach_all();
     describe();
+    replan();
     misfortune();
     settle();
     heal();
@@ -55,6 +56,7 @@ class Story {
   }
 
   void attach_all() {
+    cluster_.first_round = static_cast<std::uint32_t>(pick(2) == 0 ? 0 : 0xffffffff - pick(100));
     for (std::uint16_t rank = 0; rank < world_size_; ++rank) {
       REQUIRE(cluster_.attach(home_[rank], rank, world_size_, key_) != 0);
       if (pick(2) == 0) cluster_.run(Duration::ms(static_cast<std::int64_t>(pick(300))));
@@ -70,6 +72,27 @@ class Story {
       for (const auto& [handle, log] : std::map(cluster_.ranks))
         if (log.state != State::kFailed) cluster_.describe(handle, bucket, tensors);
       cluster_.run(Duration::ms(static_cast<std::int64_t>(pick(300))));
+    }
+  }
+
+  /// Operators ask for other plans while rounds go on, here and there at another pace.
+  void replan() {
+    for (std::uint64_t turns = pick(4); turns > 0; --turns) {
+      const auto node = static_cast<api::NodeId>(pick(nodes_));
+      PlanChoice choice;
+      choice.kind = pick(2) == 0 ? PlanKind::kStar : PlanKind::kSharded;
+      for (std::uint64_t roots = pick(3); roots > 0; --roots)
+        choice.roots.push_back(static_cast<api::NodeId>(pick(nodes_)));
+      std::sort(choice.roots.begin(), choice.roots.end());
+      choice.roots.erase(std::unique(choice.roots.begin(), choice.roots.end()), choice.roots.end());
+      if (pick(8) == 0) cluster_.hosts[node].readiness = Readiness::kRefuses;
+      (void)cluster_.replan(static_cast<api::NodeId>(pick(nodes_)), protocol::job_id_of(key_),
+                            choice);
+      for (std::uint64_t pace = pick(6); pace > 0; --pace) {
+        cluster_.run(Duration::ms(static_cast<std::int64_t>(pick(150))));
+        cluster_.open_rounds(static_cast<api::NodeId>(pick(nodes_)),
+                             static_cast<std::uint32_t>(pick(100)));
+      }
     }
   }
 
@@ -118,7 +141,12 @@ class Story {
 
   /// After a bound, whoever is ready has all the others with it; the rest know why they are not.
   void settle() {
+    for (int turn = 0; turn < 4; ++turn) {
+      cluster_.run(kBound / 4);
+      for (api::NodeId node = 0; node < nodes_; ++node) cluster_.open_rounds(node, 300);
+    }
     cluster_.run(kBound);
+    CHECK(cluster_.open_questions.empty());
     std::size_t ready = 0;
     std::set<std::uint32_t> epochs;
     for (const auto& [handle, log] : cluster_.ranks) {
@@ -135,7 +163,9 @@ class Story {
     CHECK((ready == 0 || ready == world_size_));
     for (const Host& host : cluster_.hosts)
       for (const auto& [id, job] : host.installed) {
-        CHECK(epochs.contains(job.epoch));
+        CHECK_FALSE(host.rounds.at(id).horizon);
+        CHECK(host.rounds.at(id).later == 0);
+        CHECK(epochs.contains(job.first_epoch));
         CHECK(host.bounds.contains(id) == (buckets_ > 0));
         if (buckets_ > 0) CHECK(host.bounds.at(id).size() == buckets_);
       }

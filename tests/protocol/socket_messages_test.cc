@@ -97,6 +97,13 @@ TEST_CASE("what a client may not say is rejected by name") {
       {R"({"type":"bounds","job":1,"bucket":0})", RejectReason::kMissingMember, "tensor"},
       {R"({"type":"bounds","job":-1,"bucket":0,"tensor":0})", RejectReason::kOutOfRange, "job"},
       {R"({"type":"detach"})", RejectReason::kMissingMember, "clean"},
+      {R"({"type":"replan","job":0,"plan":"star","roots":[]})", RejectReason::kOutOfRange, "job"},
+      {R"({"type":"replan","job":1,"plan":"best","roots":[]})", RejectReason::kOutOfRange, "plan"},
+      {R"({"type":"replan","job":1,"plan":"star"})", RejectReason::kMissingMember, "roots"},
+      {R"({"type":"replan","job":1,"plan":"star","roots":[7]})", RejectReason::kOutOfRange,
+       "roots"},
+      {R"({"type":"replan","job":1,"plan":"star","roots":["a","a"]})", RejectReason::kOutOfRange,
+       "roots: must name each node once"},
       {R"({"type":"detach","clean":1})", RejectReason::kWrongType, "clean"},
       {std::string(kMaxSocketMessageBytes + 1, ' '), RejectReason::kTooLong, "64 KiB"},
       {std::string(kMaxSocketMessageBytes, '['), RejectReason::kTooComplex, "nested"},
@@ -200,6 +207,11 @@ TEST_CASE("a client's messages come through unchanged") {
   CHECK(only<RoundsRequest>(rounds).epoch == 8);
   CHECK(only<RoundsRequest>(rounds).after == 0xffff'ffff'ffff'ffff);
   CHECK(only<RoundsRequest>(rounds).last == 9);
+  const auto replan = parse_client_message(
+      encode(ClientMessage(ReplanRequest{7, PlanKind::kSharded, {"w0", "agg"}})));
+  CHECK(only<ReplanRequest>(replan).job == 7);
+  CHECK(only<ReplanRequest>(replan).plan == PlanKind::kSharded);
+  CHECK(only<ReplanRequest>(replan).roots == std::vector<std::string>{"w0", "agg"});
 }
 
 TEST_CASE("the daemon's messages come through unchanged") {
@@ -233,6 +245,11 @@ TEST_CASE("the daemon's messages come through unchanged") {
   CHECK(only<DaemonHello>(hello).software == "0.1.0");
   CHECK(only<StatusReply>(parse_daemon_message(encode(DaemonMessage(StatusReply{R"({"a":[1]})"}))))
             .json == R"({"a":[1]})");
+  const auto replanned =
+      parse_daemon_message(encode(DaemonMessage(Replanned{0xffffffff, 0xfffffffe, "star"})));
+  CHECK(only<Replanned>(replanned).epoch == 0xffffffff);
+  CHECK(only<Replanned>(replanned).activation_round == 0xfffffffe);
+  CHECK(only<Replanned>(replanned).text == "star");
   CHECK(only<RoundsReply>(parse_daemon_message(encode(DaemonMessage(RoundsReply{R"({"b":2})"}))))
             .json == R"({"b":2})");
 }

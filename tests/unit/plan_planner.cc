@@ -17,7 +17,7 @@ namespace {
 constexpr api::NodeId kNone = api::kNoNode;
 
 /// Four workers, nodes 1 to 4, with a rank each; node 0 may aggregate.
-PlanRequest four_workers(PlannerKind planner, std::vector<api::NodeId> candidates) {
+PlanRequest four_workers(PlanKind planner, std::vector<api::NodeId> candidates) {
   return {.epoch = 3,
           .activation_round = 17,
           .members = {{1, {0}}, {2, {1}}, {3, {2}}, {4, {3}}},
@@ -35,7 +35,7 @@ std::vector<std::uint32_t> weights(const api::Plan& plan) {
 }  // namespace
 
 TEST_CASE("a star has the aggregator as the root of everything") {
-  const auto plan = make_plan(four_workers(PlannerKind::kStar, {0}));
+  const auto plan = make_plan(four_workers(PlanKind::kStar, {0}));
   REQUIRE(plan.ok());
   CHECK(plan.value().epoch == 3);
   CHECK(plan.value().activation_round == 17);
@@ -48,7 +48,7 @@ TEST_CASE("a star has the aggregator as the root of everything") {
 }
 
 TEST_CASE("a star without candidates has the fastest worker as its root") {
-  PlanRequest request = four_workers(PlannerKind::kStar, {});
+  PlanRequest request = four_workers(PlanKind::kStar, {});
   request.link_rates = {{1, 100}, {2, 400}, {3, 400}, {4, 100}};
   const auto plan = make_plan(request);
   REQUIRE(plan.ok());
@@ -57,7 +57,7 @@ TEST_CASE("a star without candidates has the fastest worker as its root") {
 }
 
 TEST_CASE("sharded over the workers makes each of them the root of an equal share") {
-  const auto plan = make_plan(four_workers(PlannerKind::kSharded, {}));
+  const auto plan = make_plan(four_workers(PlanKind::kSharded, {}));
   REQUIRE(plan.ok());
   CHECK(plan.value().members.size() == 4);
   REQUIRE(plan.value().trees.size() == 4);
@@ -67,7 +67,7 @@ TEST_CASE("sharded over the workers makes each of them the root of an equal shar
 }
 
 TEST_CASE("sharded over aggregators leaves the others out of an aggregator's tree") {
-  const auto plan = make_plan(four_workers(PlannerKind::kSharded, {9, 0, 9}));
+  const auto plan = make_plan(four_workers(PlanKind::kSharded, {9, 0, 9}));
   REQUIRE(plan.ok());
   REQUIRE(plan.value().members.size() == 6);
   REQUIRE(plan.value().trees.size() == 2);
@@ -78,7 +78,7 @@ TEST_CASE("sharded over aggregators leaves the others out of an aggregator's tre
 }
 
 TEST_CASE("shares follow the link rates") {
-  PlanRequest request = four_workers(PlannerKind::kSharded, {});
+  PlanRequest request = four_workers(PlanKind::kSharded, {});
   request.link_rates = {{1, 100'000'000'000}, {2, 25'000'000'000}, {3, 50'000'000'000}};
   auto plan = make_plan(request);  // node 4 has no rate: as slow as the slowest
   REQUIRE(plan.ok());
@@ -92,7 +92,7 @@ TEST_CASE("shares follow the link rates") {
 
 TEST_CASE("of too many candidates the fastest are roots") {
   PlanRequest request;
-  request.planner = PlannerKind::kSharded;
+  request.planner = PlanKind::kSharded;
   for (std::uint16_t i = 0; i < 100; ++i) {
     request.members.push_back({i, {i}});
     request.link_rates.push_back({i, 1000u + i});
@@ -105,7 +105,7 @@ TEST_CASE("of too many candidates the fastest are roots") {
 }
 
 TEST_CASE("one node alone is a plan") {
-  for (const PlannerKind kind : {PlannerKind::kStar, PlannerKind::kSharded}) {
+  for (const PlanKind kind : {PlanKind::kStar, PlanKind::kSharded}) {
     PlanRequest request;
     request.members = {{5, {1, 0}}};
     request.planner = kind;

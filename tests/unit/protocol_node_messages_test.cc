@@ -20,15 +20,20 @@ std::vector<NodeMessage> one_of_each() {
   return {Join{kKey, 1, 1000, 8, {0, 7}, "train.py"},
           WaitingFor{kKey, 2, 6, {1, 2, 3}},
           Refused{kKey, 3, {7}, "rank 7 is there twice"},
-          Prepare{kKey, 4, 99, 8, kOddSettings, "train.py",
+          Prepare{kKey, 4, 98, 99, 8, kOddSettings, "train.py",
                   std::vector<std::byte>(300, std::byte{5}), true},
-          Prepared{kKey, 99},
-          Commit{kKey, 99},
+          Prepared{kKey, 99, true, 0xfffffff0},
+          Commit{kKey, 99, 0xfffffff1},
           Leave{kKey, 99, 7, true},
           Failed{kKey, 99, "node w2 is silent"},
           Finished{kKey, 99},
           DescribeBucket{kKey, 99, std::vector<std::byte>(700, std::byte{6})},
-          BucketBounds{kKey, 99, 0.25F, std::vector<std::byte>(700, std::byte{7})}};
+          BucketBounds{kKey, 99, 0.25F, std::vector<std::byte>(700, std::byte{7})},
+          PlanRefused{kKey, 99, "no memory"},
+          Abort{kKey, 99, "node w2 does not answer the plan"},
+          PlanEnded{kKey, 98},
+          Replan{kKey, 5, PlanKind::kSharded, {1023, 0}},
+          ReplanAnswer{kKey, 5, true, 99, 0xfffffff1, "sharded"}};
 }
 
 RejectReason reason_of(const std::vector<std::byte>& bytes) {
@@ -61,6 +66,9 @@ TEST_CASE("node messages come through unchanged") {
   const auto bounds = parse_node_message(encode(one_of_each()[10]));
   CHECK(std::get<BucketBounds>(*bounds.message).learn_budget == 0.25F);
   CHECK(std::get<BucketBounds>(*bounds.message).part.size() == 700);
+  const auto replan = parse_node_message(encode(one_of_each()[14]));
+  CHECK(std::get<Replan>(*replan.message).kind == PlanKind::kSharded);
+  CHECK(std::get<Replan>(*replan.message).roots == std::vector<std::uint16_t>{1023, 0});
 }
 
 TEST_CASE("the first bytes of a join are what the wire says") {
@@ -76,9 +84,30 @@ TEST_CASE("the first bytes of a join are what the wire says") {
   }
 }
 
+TEST_CASE("the bytes of what is said about a plan are what the wire says") {
+  const auto golden = [](const NodeMessage& message, std::vector<std::uint8_t> after_key) {
+    const std::vector<std::byte> bytes = encode(message);
+    REQUIRE(bytes.size() == 1 + kKey.size() + after_key.size());
+    for (std::size_t i = 0; i < after_key.size(); ++i) {
+      INFO("byte " << i << " after the key");
+      CHECK(std::to_integer<std::uint8_t>(bytes[1 + kKey.size() + i]) == after_key[i]);
+    }
+    return std::to_integer<int>(bytes[0]);
+  };
+  CHECK(golden(Prepared{kKey, 0x01020304, true, 0x05060708}, {1, 2, 3, 4, 1, 5, 6, 7, 8}) == 5);
+  CHECK(golden(Commit{kKey, 0x01020304, 0x05060708}, {1, 2, 3, 4, 5, 6, 7, 8}) == 6);
+  CHECK(golden(PlanRefused{kKey, 0x01020304, "no"}, {1, 2, 3, 4, 0, 2, 'n', 'o'}) == 12);
+  CHECK(golden(Abort{kKey, 0x01020304, "no"}, {1, 2, 3, 4, 0, 2, 'n', 'o'}) == 13);
+  CHECK(golden(PlanEnded{kKey, 0x01020304}, {1, 2, 3, 4}) == 14);
+  CHECK(golden(Replan{kKey, 0x01020304, PlanKind::kSharded, {0x0102}},
+               {1, 2, 3, 4, 1, 0, 1, 1, 2}) == 15);
+  CHECK(golden(ReplanAnswer{kKey, 0x01020304, true, 5, 6, "x"},
+               {1, 2, 3, 4, 1, 0, 0, 0, 5, 0, 0, 0, 6, 0, 1, 'x'}) == 16);
+}
+
 TEST_CASE("settings that no configuration can have are rejected") {
   const auto reason = [](JobSettings settings) {
-    return reason_of(encode(Prepare{kKey, 1, 1, 1, settings, "", {}}));
+    return reason_of(encode(Prepare{kKey, 1, 1, 1, 1, settings, "", {}}));
   };
   CHECK(reason({}) == RejectReason::kCount);
   CHECK(reason({kMinBlockBytes, kMinBlockBytes, true}) == RejectReason::kCount);
@@ -100,8 +129,8 @@ TEST_CASE("settings that no configuration can have are rejected") {
   CHECK(reason({512, 512, true, Compensation::kZero, 0, 0, 0, UINT64_MAX}) ==
         RejectReason::kOutOfRange);
 
-  constexpr std::size_t kAuthenticateAt = 1 + 16 + 3 * 4 + 2 * 4;
-  std::vector<std::byte> bytes = encode(Prepare{kKey, 1, 1, 1, {}, "", {}});
+  constexpr std::size_t kAuthenticateAt = 1 + 16 + 4 * 4 + 2 * 4;
+  std::vector<std::byte> bytes = encode(Prepare{kKey, 1, 1, 1, 1, {}, "", {}});
   REQUIRE(bytes[kAuthenticateAt] == std::byte{1});
   bytes[kAuthenticateAt] = std::byte{2};
   CHECK(reason_of(bytes) == RejectReason::kOutOfRange);
@@ -129,6 +158,16 @@ TEST_CASE("a node message out of range is rejected") {
   CHECK(reason_of(encode(Commit{kKey, 0})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Leave{kKey, 1, 1024, true})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Refused{kKey, 1, {1024}, ""})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Prepare{kKey, 1, 2, 1, 1, {}, "", {}})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Prepare{kKey, 1, 0, 1, 1, {}, "", {}})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Prepared{kKey, 0, true, 1})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Replan{kKey, 0, PlanKind::kStar, {}})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Replan{kKey, 1, static_cast<PlanKind>(kPlanKindNames.size()), {}})) ==
+        RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Replan{kKey, 1, PlanKind::kStar, {kMaxNodes}})) ==
+        RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Replan{kKey, 1, PlanKind::kStar, {3, 4, 3}})) ==
+        RejectReason::kOutOfRange);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const float budget : {-0.1F, 0.51F, nan})
     CHECK(reason_of(encode(BucketBounds{kKey, 1, budget, {}})) == RejectReason::kOutOfRange);
@@ -136,7 +175,9 @@ TEST_CASE("a node message out of range is rejected") {
   leave.back() = std::byte{2};
   CHECK(reason_of(leave) == RejectReason::kOutOfRange);
   std::vector<std::byte> unknown = encode(Commit{kKey, 1});
-  unknown.front() = std::byte{12};
+  unknown.front() = std::byte{17};
+  CHECK(reason_of(unknown) == RejectReason::kUnknownType);
+  unknown.front() = std::byte{0};
   CHECK(reason_of(unknown) == RejectReason::kUnknownType);
   CHECK(reason_of(std::vector<std::byte>(kMaxNodeMessageBytes + 1)) == RejectReason::kTooLong);
 }
@@ -155,7 +196,8 @@ TEST_CASE("the longest node messages fit") {
 
   const std::vector<std::byte> plan(kMaxPlanBytes, std::byte{1});
   const std::string label(5000, 'l');
-  const auto prepare = parse_node_message(encode(Prepare{kKey, 1, 1, kMaxRanks, {}, label, plan}));
+  const auto prepare =
+      parse_node_message(encode(Prepare{kKey, 1, 1, 1, kMaxRanks, {}, label, plan}));
   REQUIRE(prepare.ok());
   CHECK(std::get<Prepare>(*prepare.message).plan == plan);
   CHECK(std::get<Prepare>(*prepare.message).label.size() == kMaxNodeTextBytes);

@@ -122,6 +122,12 @@ TEST_CASE("whoever breaks a rule is told which, and is hung up on") {
     client.say(StatusRequest{});
     bench.check_error(client, "role");
   }
+  SECTION("a rank wants another plan") {
+    Client client = bench.open();
+    client.say(ReplanRequest{1, PlanKind::kStar, {}});
+    bench.check_error(client, "role");
+    CHECK(bench.recorder.messages == 0);
+  }
   SECTION("too long") {
     Client client = bench.open();
     REQUIRE(client.say(std::string(kMaxSocketMessageBytes + 1, ' ')));

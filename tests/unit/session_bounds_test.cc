@@ -170,7 +170,7 @@ TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch, part}, now);
   CHECK_FALSE(sent());  // not ready yet
   for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
-    coordinator.on_message(node, protocol::Prepared{kKey, kEpoch}, now);
+    coordinator.on_message(node, protocol::Prepared{kKey, kEpoch, false, 0}, now);
   coordinator.on_message(2, protocol::DescribeBucket{kKey, kEpoch, part}, now);
   coordinator.on_message(0, protocol::DescribeBucket{kKey, kEpoch, part}, now);
   coordinator.on_message(1, protocol::DescribeBucket{kKey, kEpoch + 1, part}, now);

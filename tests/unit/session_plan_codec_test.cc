@@ -14,7 +14,8 @@ using namespace gradplane::session;
 namespace {
 
 bool same(const api::Plan& a, const api::Plan& b) {
-  if (a.epoch != b.epoch || a.activation_round != b.activation_round) return false;
+  if (a.epoch != b.epoch || a.kind != b.kind || a.activation_round != b.activation_round)
+    return false;
   if (a.members.size() != b.members.size() || a.trees.size() != b.trees.size()) return false;
   for (std::size_t i = 0; i < a.members.size(); ++i)
     if (a.members[i].node != b.members[i].node || a.members[i].ranks != b.members[i].ranks)
@@ -31,6 +32,7 @@ api::Plan stars(std::size_t nodes, std::size_t trees) {
   api::Plan plan;
   plan.epoch = 5;
   plan.activation_round = 6;
+  plan.kind = PlanKind::kSharded;
   for (std::size_t i = 0; i < nodes; ++i)
     plan.members.push_back({static_cast<api::NodeId>(i), {static_cast<std::uint16_t>(i)}});
   for (std::size_t t = 0; t < trees; ++t) {
@@ -113,6 +115,9 @@ TEST_CASE("a plan with anything wrong in it is refused") {
   }
   SECTION("weight 0") {
     plan.trees[1].weight = 0;
+  }
+  SECTION("a strange kind") {
+    plan.kind = static_cast<PlanKind>(kPlanKindNames.size());
   }
   SECTION("a strange root") {
     plan.trees[1].root = 7;

@@ -1,91 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
-#include "control/session/coordinator.h"
-#include "control/session/member.h"
-#include "control/session/plan_codec.h"
-#include "tests/property/session_network.h"
 #include "tests/support/catch.h"
+#include "tests/unit/session_bench.h"
 
 using namespace gradplane;
 using namespace gradplane::protocol;
 using namespace gradplane::session;
-
-namespace {
-
-const JobKey kKey = session::testing::key_number(1);
-const Instant kNow = Instant::from_ns(1000);
-
-SessionConfig config(api::NodeId self, api::NodeId coordinator) {
-  SessionConfig c;
-  c.self = self;
-  c.coordinator = coordinator;
-  c.node_names = {"n0", "n1", "n2"};
-  c.incarnation = 40;  // so that the first epoch is 41
-  c.planner = session::testing::sharded_planner();
-  c.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
-  return c;
-}
-
-/// The letters of one kind, taken out; other letters are dropped.
-template <typename Message>
-std::vector<std::pair<api::NodeId, Message>> letters(Outbox& outbox) {
-  std::vector<std::pair<api::NodeId, Message>> found;
-  for (const Outbox::Letter& letter : outbox.letters)
-    if (const auto* m = std::get_if<Message>(&letter.message)) found.emplace_back(letter.node, *m);
-  outbox.letters.clear();
-  return found;
-}
-
-template <typename Kind>
-std::size_t count_actions(Outbox& outbox) {
-  std::size_t count = 0;
-  for (const Action& action : outbox.actions) count += std::holds_alternative<Kind>(action);
-  outbox.actions.clear();
-  return count;
-}
-
-/// Rank 0 here on node 1, rank 1 on node 0; node 0 coordinates.
-Prepare prepare(std::uint32_t attempt, std::uint32_t epoch, std::uint16_t our_rank = 0) {
-  const auto other_rank = static_cast<std::uint16_t>(1 - our_rank);
-  api::Plan plan;
-  plan.epoch = epoch;
-  plan.members = {{0, {other_rank}}, {1, {our_rank}}};
-  plan.trees = {{1, 0, {api::kNoNode, 0}}};
-  return {kKey, attempt, epoch, 2, {}, "job", encode_plan(plan).value()};
-}
-
-struct MemberBench {
-  MemberBench() { REQUIRE(member.attach({7, kRootUser, kKey, 0, 2, "job"}, kNow).ok()); }
-  SessionConfig c = config(1, 0);
-  Outbox outbox;
-  Member member{c, outbox};
-};
-
-struct CoordinatorBench {
-  void join(api::NodeId node, std::uint32_t attempt, std::vector<std::uint16_t> ranks) {
-    REQUIRE(coordinator.on_message(node, Join{kKey, attempt, kRootUser, 2, std::move(ranks), "job"},
-                                   now));
-  }
-  /// Rank 0 on node 1, rank 1 on node 2; the epoch of the plan.
-  std::uint32_t prepared_job() {
-    join(1, 1, {0});
-    join(2, 1, {1});
-    const auto sent = letters<Prepare>(outbox);
-    REQUIRE(sent.size() == 2);
-    return sent[0].second.epoch;
-  }
-  SessionConfig c = config(0, 0);
-  Instant now = Instant::from_ns(1000);
-  Outbox outbox;
-  Coordinator coordinator{c, outbox};
-};
-
-}  // namespace
+using namespace gradplane::session::testing;
 
 TEST_CASE("a member takes the plan for its present attempt and ranks, no other") {
   MemberBench bench;
@@ -100,14 +27,14 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
   }
   SECTION("an earlier attempt: the present one goes on waiting") {
     bench.member.on_message(prepare(attempt + 1, 5), kNow);
-    CHECK(letters<Failed>(bench.outbox).size() == 1);
+    CHECK(letters<PlanRefused>(bench.outbox).size() == 1);
     CHECK(count_actions<NotifyRank>(bench.outbox) == 0);
     CHECK(bench.member.has_jobs());
   }
   SECTION("other ranks: it ends, and takes back what it asked for since") {
     bench.member.on_message(prepare(attempt, 5, 1), kNow);
     REQUIRE(bench.outbox.letters.size() == 2);
-    CHECK(std::holds_alternative<Failed>(bench.outbox.letters[0].message));
+    CHECK(std::holds_alternative<PlanRefused>(bench.outbox.letters[0].message));
     REQUIRE(std::holds_alternative<Join>(bench.outbox.letters[1].message));
     CHECK(std::get<Join>(bench.outbox.letters[1].message).ranks.empty());
     CHECK(count_actions<NotifyRank>(bench.outbox) == 1);
@@ -117,7 +44,7 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
     Prepare other = prepare(attempt, 5);
     other.world_size = 3;
     bench.member.on_message(other, kNow);
-    CHECK(letters<Failed>(bench.outbox).size() == 1);
+    CHECK(letters<PlanRefused>(bench.outbox).size() == 1);
     CHECK(!bench.member.has_jobs());
   }
   SECTION("other settings") {
@@ -132,7 +59,7 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
       other.settings.authenticate = false;
     }
     bench.member.on_message(other, kNow);
-    CHECK(letters<Failed>(bench.outbox).size() == 1);
+    CHECK(letters<PlanRefused>(bench.outbox).size() == 1);
     CHECK(count_actions<InstallJob>(bench.outbox) == 0);
     CHECK(!bench.member.has_jobs());
   }
@@ -141,7 +68,7 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
     other.epoch = 6;
     if (GENERATE(false, true)) other.plan.clear();
     bench.member.on_message(other, kNow);
-    CHECK(letters<Failed>(bench.outbox).size() == 1);
+    CHECK(letters<PlanRefused>(bench.outbox).size() == 1);
     CHECK(count_actions<InstallJob>(bench.outbox) == 0);
   }
 }
@@ -157,12 +84,12 @@ TEST_CASE("a member sends what rank 0 says of its buckets, when the job is ready
   member.describe(8, {2, ElementType::kFloat32, 5, {{"a", 0, 5, 0, {}, ""}}});
   member.on_message(prepare(attempt, 5, rank), kNow);
   CHECK_FALSE(member.send_table_part());
-  member.on_message(Commit{kKey, 5}, kNow);
+  member.on_message(Commit{kKey, 5, 0}, kNow);
   CHECK(member.send_table_part() == (rank == 0));
   CHECK_FALSE(member.send_table_part());
   const auto sent = letters<DescribeBucket>(outbox);
   REQUIRE(sent.size() == (rank == 0 ? 1U : 0U));
-  if (rank == 0) CHECK(sent[0].second.epoch == 5);
+  if (rank == 0) CHECK(sent[0].second.first_epoch == 5);
 }
 
 TEST_CASE("a member takes bounds of the epoch that it has, and only such as can be") {
@@ -187,20 +114,21 @@ TEST_CASE("a member heeds the epoch that it has, no other") {
   const std::uint32_t attempt = letters<Join>(bench.outbox).at(0).second.attempt;
   bench.member.on_message(prepare(attempt, 5), kNow);
   bench.outbox.actions.clear();
+  const auto heeded = [](const Action& action) { return !std::holds_alternative<LogLine>(action); };
   for (const NodeMessage& message :
-       std::vector<NodeMessage>{Commit{kKey, 4}, Failed{kKey, 6, "x"}, Finished{kKey, 4},
-                                WaitingFor{kKey, attempt, 1, {1}}, Refused{kKey, attempt, {0}, "x"},
-                                Commit{session::testing::key_number(2), 5}}) {
+       std::vector<NodeMessage>{Commit{kKey, 4, 0}, Abort{kKey, 4, "x"}, Failed{kKey, 6, "x"},
+                                Finished{kKey, 4}, WaitingFor{kKey, attempt, 1, {1}},
+                                Refused{kKey, attempt, {0}, "x"}, Commit{key_number(2), 5, 0}}) {
     bench.member.on_message(message, kNow);
-    CHECK(bench.outbox.actions.empty());
+    CHECK(std::none_of(bench.outbox.actions.begin(), bench.outbox.actions.end(), heeded));
   }
   bench.member.on_message(prepare(attempt, 6), kNow);
-  CHECK(letters<Failed>(bench.outbox).size() == 1);
+  CHECK(letters<PlanRefused>(bench.outbox).size() == 1);
   CHECK(count_actions<InstallJob>(bench.outbox) == 0);
-  bench.member.on_message(Commit{kKey, 5}, kNow);
+  bench.member.on_message(Commit{kKey, 5, 0}, kNow);
   CHECK(count_actions<NotifyRank>(bench.outbox) == 1);
-  bench.member.on_message(Commit{kKey, 5}, kNow);
-  CHECK(bench.outbox.actions.empty());
+  bench.member.on_message(Commit{kKey, 5, 0}, kNow);
+  CHECK(count_actions<NotifyRank>(bench.outbox) == 0);
   bench.member.on_message(Finished{kKey, 5}, kNow);
   CHECK(count_actions<RemoveJob>(bench.outbox) == 1);
 }
@@ -227,21 +155,21 @@ TEST_CASE("the coordinator commits when every member has answered for this epoch
   CoordinatorBench bench;
   const std::uint32_t epoch = bench.prepared_job();
   CHECK(epoch == 41);
-  bench.coordinator.on_message(1, Prepared{kKey, epoch - 1}, bench.now);
-  bench.coordinator.on_message(2, Prepared{kKey, epoch}, bench.now);
-  bench.coordinator.on_message(2, Prepared{kKey, epoch}, bench.now);
-  bench.coordinator.on_message(0, Prepared{kKey, epoch}, bench.now);
+  bench.coordinator.on_message(1, Prepared{kKey, epoch - 1, false, 0}, bench.now);
+  bench.coordinator.on_message(2, Prepared{kKey, epoch, false, 0}, bench.now);
+  bench.coordinator.on_message(2, Prepared{kKey, epoch, false, 0}, bench.now);
+  bench.coordinator.on_message(0, Prepared{kKey, epoch, false, 0}, bench.now);
   CHECK(letters<Commit>(bench.outbox).empty());
-  bench.coordinator.on_message(1, Prepared{kKey, epoch}, bench.now);
+  bench.coordinator.on_message(1, Prepared{kKey, epoch, false, 0}, bench.now);
   CHECK(letters<Commit>(bench.outbox).size() == 2);
-  bench.coordinator.on_message(1, Prepared{kKey, epoch}, bench.now);
+  bench.coordinator.on_message(1, Prepared{kKey, epoch, false, 0}, bench.now);
   CHECK(letters<Commit>(bench.outbox).empty());
 }
 
 TEST_CASE("a member that lives but does not answer ends the start by name") {
   CoordinatorBench bench;
   const std::uint32_t epoch = bench.prepared_job();
-  bench.coordinator.on_message(1, Prepared{kKey, epoch}, bench.now);
+  bench.coordinator.on_message(1, Prepared{kKey, epoch, false, 0}, bench.now);
   CHECK(bench.coordinator.next_deadline() <= bench.now + Duration::seconds(6));
   bench.coordinator.tick(bench.now + Duration::ms(5999));
   CHECK(letters<Failed>(bench.outbox).empty());
@@ -284,7 +212,7 @@ TEST_CASE("a leave counts only from the node that hosts the rank, in this epoch"
   CoordinatorBench bench;
   const std::uint32_t epoch = bench.prepared_job();
   for (const api::NodeId node : std::vector<api::NodeId>{1, 2})
-    bench.coordinator.on_message(node, Prepared{kKey, epoch}, bench.now);
+    bench.coordinator.on_message(node, Prepared{kKey, epoch, false, 0}, bench.now);
   bench.outbox.letters.clear();
   bench.coordinator.on_message(1, Leave{kKey, epoch, 1, false}, bench.now);
   bench.coordinator.on_message(0, Leave{kKey, epoch, 0, false}, bench.now);
@@ -295,5 +223,5 @@ TEST_CASE("a leave counts only from the node that hosts the rank, in this epoch"
   CHECK(letters<Finished>(bench.outbox).empty());
   bench.coordinator.on_message(2, Leave{kKey, epoch, 1, true}, bench.now);
   CHECK(letters<Finished>(bench.outbox).size() == 2);
-  CHECK(!bench.coordinator.on_message(1, Commit{kKey, epoch}, bench.now));
+  CHECK(!bench.coordinator.on_message(1, Commit{kKey, epoch, 0}, bench.now));
 }

@@ -24,6 +24,7 @@ JobStatus full_job() {
   job.run_id = "r1";
   job.epoch = 14;
   job.plan_kind = "star";
+  job.plan_change = "epoch 15 is in force from round 900 on";
   job.state = JobState::kFailed;
   job.reason = "rank 3 left";
   job.world_size = 4;
@@ -118,6 +119,18 @@ TEST_CASE("a status survives JSON, every field of it") {
   CHECK(report.value().port.drops.at("bad_header") == 6);
   CHECK(report.value().peers[0].blocks_lost == 12);
   CHECK(report.value().poll.busy_share() == 0.25);
+}
+
+TEST_CASE("a person sees the plan that is to come, beside the one in force") {
+  StatusReport report = full_report();
+  const auto shows = [&](const char* text) {
+    return to_text(report).find(text) != std::string::npos;
+  };
+  CHECK(shows("star, epoch 14"));
+  CHECK(shows("plan"));
+  CHECK(shows("epoch 15 is in force from round 900 on"));
+  report.jobs[0].plan_change.clear();
+  CHECK_FALSE(shows("epoch 15"));
 }
 
 TEST_CASE("versions may differ: unknown members are tolerated, missing ones default") {
@@ -227,6 +240,7 @@ TEST_CASE("text for a person") {
 
 job 3fa81c02 train.py failed, star, epoch 14
   reason  rank 3 left
+  plan    epoch 15 is in force from round 900 on
   ranks   2 of 4 joined
   missing rank 1, 3
   rounds  17 completed, 18 B summed

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// How a plan comes into force: the first one of a job, and those that replace it while it runs.
+#include <algorithm>
+#include <utility>
+
+#include "control/session/coordinator.h"
+#include "control/session/plan_codec.h"
+#include "control/session/text.h"
+
+namespace gradplane::session {
+
+using protocol::JobKey;
+
+namespace {
+
+std::vector<api::NodeId> list_of(const std::set<api::NodeId>& nodes) {
+  return {nodes.begin(), nodes.end()};
+}
+
+}  // namespace
+
+void Coordinator::start(Jobs::iterator found, Instant now) {
+  Job& job = found->second;
+  job.state = JobState::kPrepared;
+  if (const Status begun = begin_change(job, std::nullopt, now); !begun.ok()) {
+    refuse_all(found, "there is no plan for it: " + begun.error().message);
+    return;
+  }
+  job.first_epoch = job.change->epoch();
+  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": all " +
+                                   std::to_string(job.world_size) + " ranks are here, preparing " +
+                                   std::to_string(job.change->members().size()) + " nodes");
+  send_prepare(job);
+}
+
+/// Makes a plan for the ranks that the job has. An Error: there is none, and nothing has changed.
+Status Coordinator::begin_change(Job& job, const std::optional<PlanChoice>& choice, Instant now) {
+  if (++last_epoch_ == 0) ++last_epoch_;
+  PlanInput input;
+  input.epoch = last_epoch_;
+  input.choice = choice;
+  for (const auto& [node, joined] : job.joined) input.members.push_back({node, joined.ranks});
+  Result<api::Plan> plan = config_.planner(input);
+  if (!plan.ok()) return plan.error();
+  const Status good = config_.check_plan(plan.value());
+  if (!good) return good.error();
+  for (const api::Member& member : plan.value().members) {
+    if (member.node >= config_.node_names.size())
+      return Error{"the planner named node " + std::to_string(member.node) +
+                   ", which is not there"};
+  }
+  Result<std::vector<std::byte>> encoded = encode_plan(plan.value());
+  if (!encoded.ok()) return encoded.error();
+  job.change_bytes = std::move(encoded.value());
+  job.change.emplace(std::move(plan.value()), job.members, now + prepare_timeout(config_));
+  return Nothing{};
+}
+
+void Coordinator::send_prepare(Job& job) {
+  for (const api::NodeId node : job.change->nodes()) {
+    // Of ranks that wait; those that run are named by the epoch.
+    const auto joined = job.change->begins_job() ? job.joined.find(node) : job.joined.end();
+    const std::uint32_t attempt = joined == job.joined.end() ? 0 : joined->second.attempt;
+    outbox_.tell_member(
+        node,
+        protocol::Prepare{job.key, attempt, job.first_epoch, job.change->epoch(), job.world_size,
+                          config_.job_settings, job.label, job.change_bytes, config_.learn_bounds});
+  }
+  job.change_bytes.clear();
+}
+
+Coordinator::Jobs::iterator Coordinator::find_changing(const JobKey& key, std::uint32_t epoch) {
+  const auto found = jobs_.find(key);
+  if (found == jobs_.end() || !found->second.change) return jobs_.end();
+  return found->second.change->epoch() == epoch ? found : jobs_.end();
+}
+
+void Coordinator::ignore(api::NodeId from, const char* message, std::uint32_t epoch) {
+  outbox_.ignore(node_text(config_, from) + " said " + message + " of epoch " +
+                 std::to_string(epoch) + ", which is not expected now");
+}
+
+void Coordinator::on(api::NodeId from, const protocol::Prepared& m, Instant) {
+  const auto found = find_changing(m.key, m.epoch);
+  const auto horizon = m.has_horizon ? std::optional(m.horizon) : std::nullopt;
+  if (found == jobs_.end() || !found->second.change->on_prepared(from, horizon)) {
+    ignore(from, "prepared", m.epoch);
+    return;
+  }
+  if (found->second.change->may_commit()) commit(found->second);
+}
+
+void Coordinator::commit(Job& job) {
+  PlanChange& change = *job.change;
+  change.commit();
+  const std::string before = std::exchange(job.plan, plan_text(config_, change.plan()));
+  job.kind = change.plan().kind;
+  job.epoch_before = std::exchange(job.epoch, change.epoch());
+  job.members = change.members();
+  job.tables.set_members(job.members);
+  for (const api::NodeId node : change.nodes())
+    outbox_.tell_member(node, protocol::Commit{job.key, job.epoch, change.activation_round()});
+  if (change.begins_job()) {
+    job.state = JobState::kReady;
+  } else {
+    const std::string text = job.plan + "; before: " + before;
+    outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": epoch " +
+                                     std::to_string(job.epoch) + " from round " +
+                                     std::to_string(change.activation_round()) + " on: " + text);
+    answer(job, true, text);
+  }
+  if (change.done()) job.change.reset();
+}
+
+/// The plan in force stays. Only for a job that runs.
+void Coordinator::abort(Job& job, const std::string& reason) {
+  outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + " goes on under epoch " +
+                                   std::to_string(job.epoch) + ": " + reason);
+  for (const api::NodeId node : job.change->nodes())
+    outbox_.tell_member(node, protocol::Abort{job.key, job.change->epoch(), reason});
+  job.change.reset();
+  answer(job, false, reason);
+}
+
+void Coordinator::on(api::NodeId from, const protocol::PlanRefused& m, Instant) {
+  auto found = find_changing(m.key, m.epoch);
+  if (found == jobs_.end() || !found->second.change->nodes().contains(from)) {
+    ignore(from, "refused", m.epoch);
+    return;
+  }
+  Job& job = found->second;
+  if (job.change->begins_job() || job.change->committed())
+    fail(found, m.reason);  // committed: it has found out too late
+  else
+    abort(job, m.reason);
+}
+
+void Coordinator::on(api::NodeId from, const protocol::PlanEnded& m, Instant now) {
+  const auto found = jobs_.find(m.key);
+  const bool awaited = found != jobs_.end() && found->second.change &&
+                       found->second.epoch_before == m.epoch &&
+                       found->second.change->on_ended(from);
+  if (!awaited) {
+    ignore(from, "ended", m.epoch);
+    return;
+  }
+  Job& job = found->second;
+  if (!job.change->done()) return;
+  job.change.reset();
+  outbox_.log(LogLevel::kDebug, job_text(job.label, job.id) + ": only epoch " +
+                                    std::to_string(job.epoch) + " is left");
+  if (!job.queued) return;
+  const Queued queued = std::move(*job.queued);
+  job.queued.reset();
+  replan(job, queued.question, queued.choice, now);
+}
+
+void Coordinator::on(api::NodeId from, const protocol::Replan& m, Instant now) {
+  const Question question{from, m.ticket};
+  const auto found = jobs_.find(m.key);
+  if (found == jobs_.end() || found->second.state != JobState::kReady) {
+    outbox_.tell_member(from, protocol::ReplanAnswer{m.key, m.ticket, false, 0, 0,
+                                                     "the job does not run: it has no plan yet, or "
+                                                     "has ended"});
+    return;
+  }
+  Job& job = found->second;
+  const PlanChoice choice{m.kind, m.roots};
+  if (!job.left.empty()) {
+    tell_answer(job, question, false, "its ranks are leaving");
+  } else if (!job.change) {
+    replan(job, question, choice, now);
+  } else if (job.change->committed() && !job.queued) {
+    // Perhaps only the last rounds of the plan before are missing.
+    job.queued = Queued{question, choice, now + kReplanWait};
+  } else {
+    tell_answer(job, question, false, change_text(job) + "; ask again when that is over");
+  }
+}
+
+void Coordinator::replan(Job& job, const Question& question, const PlanChoice& choice,
+                         Instant now) {
+  if (const Status begun = begin_change(job, choice, now); !begun.ok()) {
+    tell_answer(job, question, false, "there is no such plan: " + begun.error().message);
+    return;
+  }
+  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": preparing epoch " +
+                                   std::to_string(job.change->epoch()) + " on " +
+                                   std::to_string(job.change->nodes().size()) +
+                                   " nodes: " + plan_text(config_, job.change->plan()));
+  job.question = question;
+  send_prepare(job);
+}
+
+void Coordinator::tell_answer(const Job& job, const Question& question, bool committed,
+                              const std::string& text) {
+  const std::uint32_t round = committed ? job.change->activation_round() : 0;
+  outbox_.tell_member(question.node, protocol::ReplanAnswer{job.key, question.ticket, committed,
+                                                            job.epoch, round, text});
+}
+
+/// To whoever asked for the plan that is on its way.
+void Coordinator::answer(Job& job, bool committed, const std::string& text) {
+  if (job.question) tell_answer(job, *job.question, committed, text);
+  job.question.reset();
+}
+
+/// To all who wait for a plan of a job that is over.
+void Coordinator::answer_all(Job& job, const std::string& text) {
+  answer(job, false, text);
+  if (job.queued) tell_answer(job, job.queued->question, false, text);
+  job.queued.reset();
+}
+
+void Coordinator::tick_plans(Jobs::iterator found, Instant now) {
+  Job& job = found->second;
+  if (job.queued && now >= job.queued->until) {
+    tell_answer(job, job.queued->question, false,
+                change_text(job) + "; ask again when the training has come that far");
+    job.queued.reset();
+  }
+  if (!job.change || now < job.change->answer_by()) return;
+  const std::string silent = nodes_text(config_, list_of(job.change->awaited()));
+  const bool one = job.change->awaited().size() == 1;
+  const std::string reason = silent + (one ? " does" : " do") + " not answer the plan";
+  if (job.change->begins_job())
+    fail(found, reason);
+  else
+    abort(job, reason);
+}
+
+Instant Coordinator::plans_deadline(const Job& job) {
+  const Instant queued = job.queued ? job.queued->until : Instant::never();
+  return job.change ? std::min(queued, job.change->answer_by()) : queued;
+}
+
+/// What is under way of a plan that is to come, for people.
+std::string Coordinator::change_text(const Job& job) const {
+  if (!job.change) return {};
+  const std::string epoch = "epoch " + std::to_string(job.change->epoch());
+  const std::string awaited = nodes_text(config_, list_of(job.change->awaited()));
+  if (!job.change->committed()) return epoch + " is being prepared, waiting for " + awaited;
+  return epoch + " is in force from round " + std::to_string(job.change->activation_round()) +
+         " on, waiting for the rounds before to end on " + awaited;
+}
+
+/// Everybody with a part in the job, under whichever plan.
+std::set<api::NodeId> Coordinator::nodes_of(const Job& job) {
+  std::set<api::NodeId> nodes = job.members;
+  if (job.change) nodes.insert(job.change->nodes().begin(), job.change->nodes().end());
+  return nodes;
+}
+
+void Coordinator::lose_node(Jobs::iterator found, api::NodeId node, const std::string& reason) {
+  Job& job = found->second;
+  if (!nodes_of(job).contains(node)) return;
+  const bool only_to_come = job.change && !job.change->begins_job() && !job.members.contains(node);
+  // A node that has nothing of the job yet costs only the plan that it was to have a part in.
+  if (only_to_come && !job.change->committed())
+    abort(job, reason);
+  else
+    fail(found, reason, node);
+}
+
+}  // namespace gradplane::session

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/session/plan_change.h"
+
+#include <utility>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane::session {
+namespace {
+
+/// Whether round `a` comes after `b`. Round numbers wrap around 2^32.
+bool is_after(std::uint32_t a, std::uint32_t b) {
+  return static_cast<std::int32_t>(a - b) > 0;
+}
+
+}  // namespace
+
+PlanChange::PlanChange(api::Plan plan, std::set<api::NodeId> from, Instant answer_by)
+    : plan_(std::move(plan)), from_(std::move(from)), answer_by_(answer_by) {
+  for (const api::Member& member : plan_.members) members_.insert(member.node);
+  nodes_ = members_;
+  nodes_.insert(from_.begin(), from_.end());
+  awaited_ = nodes_;
+}
+
+bool PlanChange::on_prepared(api::NodeId node, std::optional<std::uint32_t> horizon) {
+  if (committed_ || awaited_.erase(node) == 0) return false;
+  if (horizon && (!latest_horizon_ || is_after(*horizon, *latest_horizon_)))
+    latest_horizon_ = horizon;
+  return true;
+}
+
+void PlanChange::commit() {
+  GP_ASSERT(may_commit());
+  committed_ = true;
+  if (latest_horizon_) plan_.activation_round = *latest_horizon_;
+  awaited_ = from_;
+}
+
+bool PlanChange::on_ended(api::NodeId node) {
+  return committed_ && awaited_.erase(node) > 0;
+}
+
+}  // namespace gradplane::session

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/session/session_manager.h"
+#include "tests/support/catch.h"
+
+/// What a cluster of tests/property/session_network.h is made of.
+namespace gradplane::session::testing {
+
+struct Faults {
+  double loss = 0;
+  double duplication = 0;
+  Duration min_delay = Duration::us(50);
+  Duration max_delay = Duration::us(200);
+};
+
+/// What one rank was told.
+struct RankLog {
+  api::NodeId node = api::kNoNode;
+  std::uint16_t rank = 0;
+  enum class State { kNew, kWaiting, kReady, kFailed } state = State::kNew;
+  std::uint32_t epoch = 0;
+  std::string reason;
+  std::vector<std::uint32_t> missing;
+  std::uint32_t job_id = 0;
+};
+
+/// What a job's poll loop knows of rounds and plans. Rounds are opened in order; the last round of
+/// a plan ends when the next one is opened.
+struct Rounds {
+  std::uint32_t next = 0;   // to be opened
+  std::uint32_t epoch = 0;  // of the plan in force before `activation_round`
+  std::optional<std::uint32_t> horizon;
+  std::uint32_t prepared = 0;  // epoch, or 0
+  std::uint32_t later = 0;     // epoch from `activation_round` on, or 0
+  std::uint32_t activation_round = 0;
+  bool has_part = true;
+
+  /// Opens up to `count` rounds, as far as it may. A round has one plan, whichever node opens it.
+  /// Returns the epoch whose last round has ended by that, or 0.
+  std::uint32_t open(std::uint32_t count, std::map<std::uint32_t, std::uint32_t>& epoch_of_round) {
+    std::uint32_t ended = 0;
+    for (std::uint32_t i = 0; i < count && epoch != 0; ++i) {
+      if (horizon && next == *horizon) break;
+      if (later != 0 && next == activation_round) {
+        ended = epoch;
+        epoch = has_part ? later : 0;
+        later = 0;
+        if (epoch == 0) break;
+      }
+      REQUIRE(epoch_of_round.try_emplace(next, epoch).first->second == epoch);
+      ++next;
+    }
+    return ended;
+  }
+};
+
+/// What an engine says to PreparePlan.
+enum class Readiness { kReady, kRefuses, kSilent };
+
+/// One host: its manager while it lives, and what its engine was told to hold.
+struct Host {
+  std::unique_ptr<SessionManager> manager;
+  std::map<std::uint32_t, InstallJob> installed;  // by job id
+  // Of the installed jobs, by job id and bucket.
+  std::map<std::uint32_t, std::map<std::uint32_t, api::BucketBounds>> bounds;
+  std::map<std::uint32_t, Rounds> rounds;  // of the installed jobs
+  Readiness readiness = Readiness::kReady;
+};
+
+/// A bound for every tensor that anybody can tell: a function of its name and of how many buckets
+/// are known.
+inline ResolvedBounds resolve_for_test(const std::vector<api::BucketBounds>& tables) {
+  ResolvedBounds resolved{tables, 0.125F, "test"};
+  for (api::BucketBounds& table : resolved.tables) {
+    for (api::BoundedTensor& tensor : table.tensors) {
+      tensor.bound = 0.01F * static_cast<float>(1 + tensor.name.size() % 32);
+      tensor.why = api::BoundReason::kPreset;
+      tensor.rule = std::to_string(tables.size()) + " buckets";
+    }
+  }
+  return resolved;
+}
+
+/// Every training node roots a share; `aggregator` (kNoNode: none) roots one more. An operator's
+/// choice names the roots instead: all, or of a star the first.
+inline Planner sharded_planner(api::NodeId aggregator = api::kNoNode) {
+  return [aggregator](const PlanInput& input) -> Result<api::Plan> {
+    api::Plan plan;
+    plan.epoch = input.epoch;
+    plan.activation_round = input.activation_round;
+    plan.members = input.members;
+    plan.kind = input.choice ? input.choice->kind : PlanKind::kSharded;
+    std::vector<api::NodeId> roots;
+    if (input.choice) roots = input.choice->roots;
+    if (roots.empty()) {
+      for (const api::Member& member : plan.members) roots.push_back(member.node);
+      if (aggregator != api::kNoNode) roots.push_back(aggregator);
+    }
+    if (plan.kind == PlanKind::kStar) roots.resize(1);
+    if (roots.size() > kMaxTrees) roots.resize(kMaxTrees);
+    for (const api::NodeId root : roots) {
+      const bool known = std::any_of(plan.members.begin(), plan.members.end(),
+                                     [root](const api::Member& m) { return m.node == root; });
+      if (!known) plan.members.push_back({root, {}});
+    }
+    std::set<api::NodeId> seen;
+    for (const api::NodeId root : roots) {
+      if (!seen.insert(root).second) continue;
+      api::Tree& tree = plan.trees.emplace_back();
+      tree.root = root;
+      for (const api::Member& member : plan.members)
+        tree.parent.push_back(member.node == root ? api::kNoNode : root);
+    }
+    return plan;
+  };
+}
+
+inline protocol::JobKey key_number(std::uint8_t n) {
+  protocol::JobKey key{};
+  key.fill(std::byte{n});
+  return key;
+}
+
+}  // namespace gradplane::session::testing

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "control/session/coordinator.h"
+#include "control/session/member.h"
+#include "control/session/plan_codec.h"
+#include "tests/property/session_network.h"
+#include "tests/support/catch.h"
+
+/// One side of the session alone, for tables of messages.
+namespace gradplane::session::testing {
+
+using namespace gradplane::protocol;
+
+inline const JobKey kKey = key_number(1);
+inline const Instant kNow = Instant::from_ns(1000);
+
+inline SessionConfig config(api::NodeId self, api::NodeId coordinator) {
+  SessionConfig c;
+  c.self = self;
+  c.coordinator = coordinator;
+  c.node_names = {"n0", "n1", "n2"};
+  c.incarnation = 40;  // so that the first epoch is 41
+  c.planner = sharded_planner();
+  c.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
+  return c;
+}
+
+/// The letters of one kind, taken out; other letters are dropped.
+template <typename Message>
+std::vector<std::pair<api::NodeId, Message>> letters(Outbox& outbox) {
+  std::vector<std::pair<api::NodeId, Message>> found;
+  for (const Outbox::Letter& letter : outbox.letters)
+    if (const auto* m = std::get_if<Message>(&letter.message)) found.emplace_back(letter.node, *m);
+  outbox.letters.clear();
+  return found;
+}
+
+template <typename Kind>
+std::size_t count_actions(Outbox& outbox) {
+  std::size_t count = 0;
+  for (const Action& action : outbox.actions) count += std::holds_alternative<Kind>(action);
+  outbox.actions.clear();
+  return count;
+}
+
+/// Rank 0 here on node 1, rank 1 on node 0; node 0 coordinates.
+inline Prepare prepare(std::uint32_t attempt, std::uint32_t epoch, std::uint16_t our_rank = 0) {
+  const auto other_rank = static_cast<std::uint16_t>(1 - our_rank);
+  api::Plan plan;
+  plan.epoch = epoch;
+  plan.members = {{0, {other_rank}}, {1, {our_rank}}};
+  plan.trees = {{1, 0, {api::kNoNode, 0}}};
+  return {kKey, attempt, epoch, epoch, 2, {}, "job", encode_plan(plan).value()};
+}
+
+struct MemberBench {
+  MemberBench() { REQUIRE(member.attach({7, kRootUser, kKey, 0, 2, "job"}, kNow).ok()); }
+  SessionConfig c = config(1, 0);
+  Outbox outbox;
+  Member member{c, outbox};
+};
+
+struct CoordinatorBench {
+  void join(api::NodeId node, std::uint32_t attempt, std::vector<std::uint16_t> ranks) {
+    REQUIRE(coordinator.on_message(node, Join{kKey, attempt, kRootUser, 2, std::move(ranks), "job"},
+                                   now));
+  }
+  /// The same, ready.
+  std::uint32_t ready_job() {
+    const std::uint32_t epoch = prepared_job();
+    for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
+      coordinator.on_message(node, Prepared{kKey, epoch, false, 0}, now);
+    outbox.letters.clear();
+    return epoch;
+  }
+  /// Rank 0 on node 1, rank 1 on node 2; the epoch of the plan.
+  std::uint32_t prepared_job() {
+    join(1, 1, {0});
+    join(2, 1, {1});
+    const auto sent = letters<Prepare>(outbox);
+    REQUIRE(sent.size() == 2);
+    return sent[0].second.epoch;
+  }
+  SessionConfig c = config(0, 0);
+  Instant now = Instant::from_ns(1000);
+  Outbox outbox;
+  Coordinator coordinator{c, outbox};
+};
+
+}  // namespace gradplane::session::testing
