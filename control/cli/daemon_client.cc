@@ -81,6 +81,11 @@ std::string why_not_trusted(int fd, const std::string& path) {
                      protocol::kDaemonUidVariable, text);
 }
 
+void set_timeout(int fd, int option, Duration timeout) {
+  const timeval time{.tv_sec = timeout.count_ns() / 1000000000, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, option, &time, sizeof time);
+}
+
 Result<Descriptor> connect_to(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -91,9 +96,8 @@ Result<Descriptor> connect_to(const std::string& path) {
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   Descriptor fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return unreachable(path, errno);
-  const timeval timeout{.tv_sec = kDaemonTimeout.count_ns() / 1000000000, .tv_usec = 0};
-  setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-  setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+  set_timeout(fd.get(), SO_RCVTIMEO, kDaemonTimeout);
+  set_timeout(fd.get(), SO_SNDTIMEO, kDaemonTimeout);
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     return unreachable(path, errno);
   }
@@ -241,6 +245,16 @@ Result<std::string> fetch_status(const std::string& socket_path) {
   auto status = expect<protocol::StatusReply>(fd, socket_path);
   if (!status) return status.error();
   return std::move(status.value().json);
+}
+
+Result<protocol::Replanned> request_replan(const std::string& socket_path,
+                                           const protocol::ReplanRequest& request) {
+  const auto connection = open_as_operator(socket_path);
+  if (!connection) return connection.error();
+  const int fd = connection.value().get();
+  set_timeout(fd, SO_RCVTIMEO, kReplanTimeout);
+  (void)send_message(fd, request);
+  return expect<protocol::Replanned>(fd, socket_path);
 }
 
 Result<std::vector<telemetry::BoundsPage>> fetch_bounds(const std::string& socket_path,

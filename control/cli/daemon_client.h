@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "control/protocol/socket_messages.h"
 #include "control/telemetry/bounds.h"
 #include "control/telemetry/rounds.h"
 #include "dataplane/base/result.h"
@@ -31,6 +32,13 @@ Result<std::vector<telemetry::BoundsPage>> fetch_bounds(const std::string& socke
 Result<std::vector<telemetry::RoundsPage>> fetch_rounds(
     const std::string& socket_path, std::uint32_t job, std::uint32_t last,
     const std::vector<telemetry::RoundsPage>& seen);
+
+/// How long a new plan may take: the coordinator waits for the last rounds of the plan before and
+/// for all nodes, which at the default of liveness.suspect_after is 11 s.
+inline constexpr Duration kReplanTimeout = Duration::seconds(60);
+/// Asks the daemon for another plan for a job that runs. The error says why the plan stays.
+Result<protocol::Replanned> request_replan(const std::string& socket_path,
+                                           const protocol::ReplanRequest& request);
 
 /// GRADPLANE_SOCKET of the environment, else where the daemon listens by default.
 std::string default_socket_path();

@@ -10,11 +10,14 @@
 #include "control/cli/daemon_client.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/output.h"
+#include "control/cli/replan_command.h"
 #include "control/cli/rounds_command.h"
 #include "control/cli/run.h"
 #include "control/cli/status_command.h"
 #include "control/config/config.h"
 #include "control/telemetry/rounds.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/plan_kind.h"
 
 namespace gradplane::cli {
 namespace {
@@ -37,11 +40,13 @@ class Program {
     app_.set_version_flag("--version", version_line());
     run_.socket_path = status_.socket_path = default_socket_path();
     bounds_.socket_path = rounds_.socket_path = default_socket_path();
+    replan_.socket_path = default_socket_path();
     add_run();
     add_status();
     add_flows();
     add_bounds();
     add_rounds();
+    add_replan();
     add_check_config();
     add_others();
   }
@@ -161,6 +166,26 @@ class Program {
     on(command, [this] { return ended(show_rounds(rounds_)); });
   }
 
+  void add_replan() {
+    CLI::App* command = app_.add_subcommand("replan", "Give a job that runs another plan");
+    command->footer(
+        "Example: gradplane replan 1a2b3c4d --plan star --root agg\n"
+        "Training goes on meanwhile. The answer comes when all nodes have the new plan, or says "
+        "why\n"
+        "the plan in force stays.");
+    add_socket(command, replan_.socket_path);
+    command->add_option("job", replan_.job, "The job, by its id (see status)")->required();
+    command->add_option("--plan", replan_.plan, "What kind of plan")
+        ->required()
+        ->check(
+            CLI::IsMember(std::vector<std::string>(kPlanKindNames.begin(), kPlanKindNames.end())));
+    command
+        ->add_option("--root", replan_.roots,
+                     "Nodes that may be roots, instead of those that the configuration names")
+        ->expected(1, kMaxTrees);
+    on(command, [this] { return ended(replan(replan_)); });
+  }
+
   void add_check_config() {
     CLI::App* command = app_.add_subcommand("check-config", "Check configuration files");
     command->add_option("file", check_.files, "Files to check")->required();
@@ -184,6 +209,7 @@ class Program {
   StatusOptions status_;
   BoundsOptions bounds_;
   RoundsOptions rounds_;
+  ReplanOptions replan_;
   CheckConfigOptions check_;
   bool json_ = false;
   std::function<ChildEnd()> action_;

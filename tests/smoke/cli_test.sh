@@ -51,7 +51,7 @@ library="$work/lib/libgradplane_preload.so"
 
 echo "usage"
 expect 0 "$gradplane" --help
-for word in "0 ok" "1 failure" "2 wrong usage" "run" "status" "bounds" "rounds" "metrics" \
+for word in "0 ok" "1 failure" "2 wrong usage" "run" "status" "bounds" "rounds" "replan" "metrics" \
   "check-config" "version"; do
   holds "$out" "$word"
 done
@@ -69,6 +69,14 @@ expect 1 "$gradplane" bounds --socket "$work/nobody.sock"
 holds "$err" "no answer from the daemon"
 expect 2 "$gradplane" rounds --job nonsense
 holds "$err" "'nonsense' is no job"
+expect 2 "$gradplane" replan
+expect 2 "$gradplane" replan 1a2b3c4d
+expect 2 "$gradplane" replan nonsense --plan star
+holds "$err" "JOB: 'nonsense' is no job"
+expect 2 "$gradplane" replan 1a2b3c4d --plan best
+holds "$err" "best"
+expect 1 "$gradplane" replan 1a2b3c4d --plan star --root agg --socket "$work/nobody.sock"
+holds "$err" "no answer from the daemon"
 expect 2 "$gradplane" rounds --last 0
 expect 2 "$gradplane" rounds --last 129
 expect 1 "$gradplane" rounds --follow --socket "$work/nobody.sock"

@@ -178,6 +178,34 @@ TEST_CASE("rounds come page by page, after those that were seen") {
   CHECK(heard[3] == R"({"after":0,"epoch":0,"job":9,"last":2,"type":"rounds"})");
 }
 
+TEST_CASE("a new plan is asked for by its kind and roots, and told or refused") {
+  std::string heard;
+  {
+    const FakeDaemon daemon([&heard](int fd) {
+      hear(fd);
+      say(fd, kHello);
+      heard = hear(fd);
+      say(fd, R"({"type":"replanned","epoch":9,"activation_round":128,"text":"star, root agg"})");
+      hear(fd);
+    });
+    const auto answer = request_replan(daemon.path(), {7, PlanKind::kStar, {"agg", "w0"}});
+    REQUIRE(answer.ok());
+    CHECK(answer.value().epoch == 9);
+    CHECK(answer.value().activation_round == 128);
+    CHECK(answer.value().text == "star, root agg");
+  }
+  CHECK(heard == R"({"job":7,"plan":"star","roots":["agg","w0"],"type":"replan"})");
+  const FakeDaemon refusing([](int fd) {
+    hear(fd);
+    say(fd, kHello);
+    hear(fd);
+    say(fd, R"({"type":"error","reason":"node w1: no memory"})");
+  });
+  const auto refused = request_replan(refusing.path(), {7, PlanKind::kSharded, {}});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(holds(refused.error().message, "refused: node w1: no memory"));
+}
+
 TEST_CASE("an operator asks nothing of another user's server, unless that user is named") {
   if (geteuid() != 0) return;  // only root can play two users
   unsetenv("GRADPLANE_DAEMON_UID");

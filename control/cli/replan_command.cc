@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/cli/replan_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/cli/daemon_client.h"
+#include "control/cli/exit_codes.h"
+#include "control/cli/job_option.h"
+#include "control/cli/output.h"
+#include "dataplane/model/plan_kind.h"
+
+namespace gradplane::cli {
+
+int replan(const ReplanOptions& options) {
+  const auto job = parse_job(options.job, "JOB");
+  if (!job) return kExitUsage;
+  const auto kind = std::find(kPlanKindNames.begin(), kPlanKindNames.end(), options.plan);
+  if (kind == kPlanKindNames.end()) return kExitUsage;  // the option's check has said so
+  protocol::ReplanRequest request{*job, static_cast<PlanKind>(kind - kPlanKindNames.begin()),
+                                  options.roots};
+  const auto answer = request_replan(options.socket_path, request);
+  if (!answer) {
+    complain(answer.error().message);
+    return kExitFailure;
+  }
+  return print(fmt::format("job {:08x}: epoch {} from round {} on: {}\n", *job,
+                           answer.value().epoch, answer.value().activation_round,
+                           answer.value().text));
+}
+
+}  // namespace gradplane::cli
