@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "control/config/draft.h"
 
@@ -185,17 +186,66 @@ void check_sharded(Draft& draft, std::size_t aggregators) {
   }
 }
 
+/// Each node of a tree has one way up, and it ends at the root.
+void check_tree(Draft& draft, std::size_t index) {
+  const PlanTree& tree = draft.config.plan.trees[index];
+  const auto& nodes = draft.config.cluster.nodes;
+  const std::string key = tree_key(index, "parents");
+  std::map<api::NodeId, api::NodeId> parent(tree.parents.begin(), tree.parents.end());
+  if (tree.root == api::kNoNode || parent.contains(api::kNoNode)) return;  // told already
+  if (parent.contains(tree.root)) {
+    draft.error(key,
+                fmt::format("the root {} has a parent; remove its line", nodes[tree.root].name));
+    return;
+  }
+  for (const auto& [node, first] : parent) {
+    api::NodeId at = node;
+    for (std::size_t steps = 0; at != tree.root; ++steps) {
+      if (at == api::kNoNode) return;  // told already
+      const auto up = parent.find(at);
+      if (up == parent.end()) {
+        draft.error(key, fmt::format("{} is the parent of another node and has none itself, and it "
+                                     "is not the root {}",
+                                     nodes[at].name, nodes[tree.root].name));
+        return;
+      }
+      if (steps == parent.size()) {
+        draft.error(key, fmt::format("the parents of {} go round in a circle and never reach the "
+                                     "root {}",
+                                     nodes[node].name, nodes[tree.root].name));
+        return;
+      }
+      at = up->second;
+    }
+  }
+}
+
+void check_manual(Draft& draft) {
+  for (const char* key : {"plan.root", "plan.roots"}) {
+    if (is_set(draft, key)) draft.error(key, "means nothing with plan.kind manual");
+  }
+  if (draft.tree_count == 0 && !draft.failed.contains("plan.trees")) {
+    draft.error("plan.trees",
+                "missing; plan.kind manual needs at least one tree with its root and "
+                "parents");
+  }
+}
+
 void check_plan(Draft& draft) {
+  for (std::size_t i = 0; i < draft.tree_count; ++i) check_tree(draft, i);
   std::size_t aggregators = 0;
   for (std::size_t i = 0; i < draft.node_count; ++i) {
     if (draft.failed.contains(node_key(i, "aggregate"))) return;
     if (draft.config.cluster.nodes[i].aggregate) ++aggregators;
   }
   if (draft.failed.contains("plan.kind") || draft.failed.contains("plan.roots")) return;
-  if (draft.config.plan.kind == PlanKind::kStar) {
-    check_star(draft, aggregators);
-  } else {
-    check_sharded(draft, aggregators);
+  switch (draft.config.plan.kind) {
+    case PlanKind::kStar:
+      return check_star(draft, aggregators);
+    case PlanKind::kSharded:
+      return check_sharded(draft, aggregators);
+    case PlanKind::kManual:
+      return check_manual(draft);
   }
 }
 

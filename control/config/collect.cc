@@ -12,15 +12,18 @@ namespace gradplane::config {
 namespace {
 
 constexpr std::string_view kNodesKey = "cluster.nodes";
+constexpr std::string_view kTreesKey = "plan.trees";
 constexpr std::size_t kMaxShownBytes = 80;
 
-/// Where in the file a walk is: at the top, or inside one node's entry.
+/// Where in the file a walk is: at the top, or inside one entry of a list.
 struct Place {
-  bool in_node = false;
+  OptionScope scope = OptionScope::kGlobal;
   std::string prefix;  // "" or "cluster.nodes[2]."
 
+  bool at_top() const { return scope == OptionScope::kGlobal; }
   bool knows(const Option& option) const {
-    return option.scope == OptionScope::kPort || (option.scope == OptionScope::kNode) == in_node;
+    const bool of_port = option.scope == OptionScope::kPort && scope != OptionScope::kTree;
+    return of_port || option.scope == scope;
   }
 };
 
@@ -45,7 +48,10 @@ std::vector<std::string> known_paths(const Place& place) {
     }
     add(option.path);
   }
-  if (!place.in_node) add(kNodesKey);
+  if (place.at_top()) {
+    add(kNodesKey);
+    add(kTreesKey);
+  }
   return paths;
 }
 
@@ -103,7 +109,7 @@ class Collector {
 
   void walk_section(const Tree& tree, const Place& place, const std::string& path) {
     const std::string key = place.prefix + path;
-    draft_.section_lines[path.empty() && place.in_node ? key.substr(0, key.size() - 1) : key] =
+    draft_.section_lines[path.empty() && !place.at_top() ? key.substr(0, key.size() - 1) : key] =
         tree.line;
     if (tree.kind == Tree::Kind::kNull) return;
     if (tree.kind != Tree::Kind::kMap) {
@@ -124,8 +130,12 @@ class Collector {
            "a key with a dot is not accepted; nest it: one section for each word");
     } else if (const Option* option = find_option(place, path)) {
       take(*option, entry, place.prefix + path);
-    } else if (!place.in_node && path == kNodesKey) {
-      walk_nodes(entry);
+    } else if (place.at_top() && path == kNodesKey) {
+      walk_list(entry, OptionScope::kNode, draft_.node_count, kMaxNodes,
+                "nodes, each with name and address");
+    } else if (place.at_top() && path == kTreesKey) {
+      walk_list(entry, OptionScope::kTree, draft_.tree_count, kMaxTrees,
+                "trees, each with root and parents");
     } else if (is_section(place, path)) {
       walk_section(entry.value, place, path);
     } else {
@@ -133,18 +143,23 @@ class Collector {
     }
   }
 
-  void walk_nodes(const TreeEntry& entry) {
-    draft_.section_lines[std::string(kNodesKey)] = entry.line;
+  void walk_list(const TreeEntry& entry, OptionScope scope, std::size_t& count,
+                 std::size_t max_count, std::string_view items) {
+    const bool of_nodes = scope == OptionScope::kNode;
+    const std::string key(of_nodes ? kNodesKey : kTreesKey);
+    draft_.section_lines[key] = entry.line;
     if (entry.value.kind != Tree::Kind::kList || entry.value.items.empty() ||
-        entry.value.items.size() > kMaxNodes) {
-      fail(entry.line, std::string(kNodesKey),
-           fmt::format("a list of 1 to {} nodes is accepted, each with name and address",
-                       kMaxNodes));
+        entry.value.items.size() > max_count) {
+      const auto comma = items.find(',');
+      fail(entry.line, key,
+           fmt::format("a list of 1 to {} {} is accepted{}", max_count, items.substr(0, comma),
+                       items.substr(comma)));
       return;
     }
-    draft_.node_count = entry.value.items.size();
-    for (std::size_t i = 0; i < draft_.node_count; ++i) {
-      walk_section(entry.value.items[i], {true, node_section(i) + "."}, "");
+    count = entry.value.items.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string section = of_nodes ? node_section(i) : tree_section(i);
+      walk_section(entry.value.items[i], {scope, section + "."}, "");
     }
   }
 
@@ -228,6 +243,14 @@ std::string node_section(std::size_t index) {
 
 std::string node_key(std::size_t index, std::string_view path) {
   return fmt::format("{}.{}", node_section(index), path);
+}
+
+std::string tree_section(std::size_t index) {
+  return fmt::format("{}[{}]", kTreesKey, index);
+}
+
+std::string tree_key(std::size_t index, std::string_view path) {
+  return fmt::format("{}.{}", tree_section(index), path);
 }
 
 std::string port_key(const Draft& draft, std::size_t index, std::string_view path) {

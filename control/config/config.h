@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "control/bounds/rules.h"
@@ -102,12 +103,21 @@ struct ClusterConfig {
   std::vector<NodeConfig> nodes;
 };
 
+/// One entry of plan.trees: each node in it with its parent. The root has none.
+struct PlanTree {
+  std::uint32_t weight = 1;
+  api::NodeId root = api::kNoNode;
+  std::vector<std::pair<api::NodeId, api::NodeId>> parents;
+};
+
 struct PlanConfig {
   PlanKind kind = PlanKind::kStar;
-  /// With star: the root of every block. kNoNode with sharded.
+  /// With star: the root of every block. kNoNode otherwise.
   api::NodeId root = api::kNoNode;
   /// With sharded: who roots a share.
   ShardRoots roots = ShardRoots::kAggregators;
+  /// With manual, and for `gradplane replan --plan manual`.
+  std::vector<PlanTree> trees;
 };
 
 struct PollConfig {

@@ -31,6 +31,7 @@ struct Draft {
   /// Set in the file, but not to anything acceptable: no further complaint about these.
   std::set<std::string> failed;
   std::size_t node_count = 0;
+  std::size_t tree_count = 0;
 
   Config config;
   NodeReferences references;
@@ -48,6 +49,9 @@ struct Draft {
 
 /// "cluster.nodes[2]".
 std::string node_section(std::size_t index);
+/// "plan.trees[2]".
+std::string tree_section(std::size_t index);
+std::string tree_key(std::size_t index, std::string_view path);
 /// The full key of an option of scope kNode, or of a node's override of one of scope kPort.
 std::string node_key(std::size_t index, std::string_view path);
 /// The key that decides a port option of a node: its override when the file has one.

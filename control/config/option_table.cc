@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/config/option_table.h"
 
+#include <algorithm>
 #include <array>
 
 #include "control/config/key.h"
@@ -16,7 +17,6 @@ constexpr std::array<std::string_view, 5> kPortKinds = {"af_packet", "af_xdp", "
                                                         "loopback"};
 constexpr std::array<std::string_view, 2> kMemifRoles = {"server", "client"};
 constexpr std::array<std::string_view, 3> kHugePages = {"auto", "never", "require"};
-constexpr std::array<std::string_view, 2> kShardRoots = {"aggregators", "training"};
 constexpr std::array<std::string_view, 2> kIdlePolicies = {"busy", "adaptive"};
 constexpr std::array<std::string_view, 2> kRoundOrders = {"submitted", "forward"};
 constexpr std::array<std::string_view, 4> kLogLevels = {"error", "warn", "info", "debug"};
@@ -236,24 +236,6 @@ constexpr Option kOptions[] = {
      .default_text = "false",
      .summary = "Whether plans may make this node a root although it hosts no rank.",
      .store = [](const Target& t, const Value& v) { t.node->aggregate = v.number != 0; }},
-    {.path = "plan.kind",
-     .type = kChoice,
-     .choices = kPlanKindNames,
-     .default_text = "star",
-     .summary = "`star`: one root sums every block. `sharded`: several roots share the blocks.",
-     .store = [](const Target& t, const Value& v) { t.config->plan.kind = as<PlanKind>(v); }},
-    {.path = "plan.root",
-     .type = kNodeName,
-     .default_note = "the first node with aggregate: true",
-     .summary = "With star: the root.",
-     .store = [](const Target& t, const Value& v) { t.references->root = v.text; }},
-    {.path = "plan.roots",
-     .type = kChoice,
-     .choices = kShardRoots,
-     .default_text = "aggregators",
-     .summary = "With sharded: the roots are the nodes with aggregate: true, or the nodes that "
-                "host the job's ranks.",
-     .store = [](const Target& t, const Value& v) { t.config->plan.roots = as<ShardRoots>(v); }},
     {.path = "poll.idle",
      .type = kChoice,
      .choices = kIdlePolicies,
@@ -353,6 +335,11 @@ constexpr Option kOptions[] = {
 std::span<const Option> options() {
   static const std::vector<Option> all = [] {
     std::vector<Option> rows(std::begin(kOptions), std::end(kOptions));
+    // Beside the nodes that they name.
+    const auto poll = std::find_if(rows.begin(), rows.end(), [](const Option& option) {
+      return option.path.starts_with("poll.");
+    });
+    rows.insert(poll, plan_options().begin(), plan_options().end());
     rows.insert(rows.end(), gather_options().begin(), gather_options().end());
     rows.insert(rows.end(), congestion_options().begin(), congestion_options().end());
     rows.insert(rows.end(), quota_options().begin(), quota_options().end());

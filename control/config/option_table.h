@@ -30,6 +30,7 @@ enum class OptionType : std::uint8_t {
   kPatternNumbers,  // pattern -> number
   kPatternChoices,  // pattern -> choice
   kChoiceShares,    // a section of keys that are choices: choice -> share
+  kNodePairs,       // a section of names of nodes: node -> node
   kNodeName,
   kPath,
   kInterface,
@@ -42,8 +43,8 @@ enum class OptionType : std::uint8_t {
 };
 
 /// Where the option stands in the file: once, in port (and again in a node's port, for that node
-/// alone), or in every entry of cluster.nodes.
-enum class OptionScope : std::uint8_t { kGlobal, kPort, kNode };
+/// alone), in every entry of cluster.nodes, or in every entry of plan.trees.
+enum class OptionScope : std::uint8_t { kGlobal, kPort, kNode, kTree };
 
 /// A share and a number as an option holds them: in millionths.
 inline constexpr std::int64_t kWholeShare = 1000000;
@@ -54,6 +55,7 @@ struct SectionEntry {
   std::string key;
   std::size_t choice = 0;       // index of a choice, with kChoiceShares and kPatternChoices
   std::int64_t millionths = 0;  // a share or a number
+  std::string name = {};        // of a node
 };
 
 /// A scalar, a list of scalars or a section of lines of the file, converted by its option's type.
@@ -72,18 +74,25 @@ struct NodeReferences {
   std::string self;
   std::string coordinator;
   std::string root;
+  struct Tree {
+    std::string root;
+    std::vector<SectionEntry> parents;
+  };
+  std::vector<Tree> trees;
 };
 
-/// What a row's store() may write to. `port` and `node` are set for options of their scope.
+/// What a row's store() may write to. `port`, `node` and `tree` are set for options of their scope.
 struct Target {
   Config* config = nullptr;
   NodeReferences* references = nullptr;
   PortConfig* port = nullptr;
   NodeConfig* node = nullptr;
+  PlanTree* tree = nullptr;
+  NodeReferences::Tree* tree_references = nullptr;
 };
 
 struct Option {
-  std::string_view path;  // below its scope's section for kNode: "name"; else from the top
+  std::string_view path;  // below its entry for kNode and kTree: "name"; else from the top
   OptionScope scope = OptionScope::kGlobal;
   OptionType type = OptionType::kBoolean;
   std::int64_t min = 0;          // in base units
@@ -103,6 +112,8 @@ std::span<const Option> options();
 std::span<const Option> gather_options();
 /// And the one that congestion_options.cc holds: congestion and grants.
 std::span<const Option> congestion_options();
+/// And the one that plan_options.cc holds: plan, and the entries of plan.trees.
+std::span<const Option> plan_options();
 /// And the one that quota_options.cc holds.
 std::span<const Option> quota_options();
 
@@ -110,7 +121,8 @@ std::span<const Option> quota_options();
 constexpr bool is_section(const Option& option) {
   using enum OptionType;
   return option.type == kPatternShares || option.type == kPatternNumbers ||
-         option.type == kPatternChoices || option.type == kChoiceShares;
+         option.type == kPatternChoices || option.type == kChoiceShares ||
+         option.type == kNodePairs;
 }
 /// Whether the option's value is a scalar, so that a text can be its default.
 constexpr bool is_scalar(const Option& option) {

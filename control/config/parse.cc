@@ -48,11 +48,28 @@ void apply_node(Draft& draft, std::size_t index, const PortConfig& common) {
   }
 }
 
+void apply_tree(Draft& draft, std::size_t index) {
+  const Target target{.config = &draft.config,
+                      .references = &draft.references,
+                      .tree = &draft.config.plan.trees[index],
+                      .tree_references = &draft.references.trees[index]};
+  for (const Option& option : options()) {
+    if (option.scope != OptionScope::kTree) continue;
+    const std::string key = tree_key(index, option.path);
+    apply(draft, option, key, target);
+    if (option.required && !draft.mentions(key)) {
+      draft.error(key, "missing; accepted: " + accepted(option));
+    }
+  }
+}
+
 void apply_all(Draft& draft) {
   PortConfig common;
   const Target target{&draft.config, &draft.references, &common, nullptr};
   for (const Option& option : options()) {
-    if (option.scope != OptionScope::kNode) apply(draft, option, std::string(option.path), target);
+    if (option.scope == OptionScope::kGlobal || option.scope == OptionScope::kPort) {
+      apply(draft, option, std::string(option.path), target);
+    }
   }
   if (draft.node_count == 0 && !draft.failed.contains("cluster.nodes")) {
     draft.error("cluster.nodes", "missing; a list of nodes with name and address is required");
@@ -60,6 +77,9 @@ void apply_all(Draft& draft) {
   }
   draft.config.cluster.nodes.resize(draft.node_count);
   for (std::size_t i = 0; i < draft.node_count; ++i) apply_node(draft, i, common);
+  draft.config.plan.trees.resize(draft.tree_count);
+  draft.references.trees.resize(draft.tree_count);
+  for (std::size_t i = 0; i < draft.tree_count; ++i) apply_tree(draft, i);
 }
 
 api::NodeId find_node(const Draft& draft, const std::string& name) {
@@ -133,6 +153,26 @@ void resolve_references(Draft& draft) {
   }
 }
 
+/// The nodes of plan.trees, by their names.
+void resolve_trees(Draft& draft) {
+  const auto resolve = [&draft](const std::string& key, const std::string& name) {
+    const api::NodeId id = find_node(draft, name);
+    if (id == api::kNoNode && draft.node_count > 0) {
+      draft.error(key, fmt::format("no node '{}' in cluster.nodes ({})", name, node_names(draft)));
+    }
+    return id;
+  };
+  for (std::size_t i = 0; i < draft.tree_count; ++i) {
+    PlanTree& tree = draft.config.plan.trees[i];
+    const NodeReferences::Tree& names = draft.references.trees[i];
+    if (!names.root.empty()) tree.root = resolve(tree_key(i, "root"), names.root);
+    for (const SectionEntry& line : names.parents) {
+      const std::string key = tree_key(i, "parents");
+      tree.parents.emplace_back(resolve(key, line.key), resolve(key, line.name));
+    }
+  }
+}
+
 ParsedConfig only_error(const std::string& file, std::string reason) {
   ParsedConfig parsed;
   parsed.errors.push_back({file, 0, "", std::nullopt, std::move(reason)});
@@ -164,6 +204,7 @@ ParsedConfig parse_config(std::string_view text, const std::string& file_name,
     apply_all(draft);
     const std::string self_origin = resolve_self(draft, options);
     resolve_references(draft);
+    resolve_trees(draft);
     check_consistency(draft);
     parsed.settings = make_settings(draft, self_origin);
   }

@@ -28,6 +28,7 @@ One YAML file configures every host of a cluster: `gradplaned --config FILE`. It
 
 std::string_view section_of(const Option& option) {
   if (option.scope == OptionScope::kNode) return "cluster.nodes";
+  if (option.scope == OptionScope::kTree) return "plan.trees";
   return option.path.substr(0, option.path.find('.'));
 }
 
@@ -38,6 +39,11 @@ std::string_view section_note(std::string_view section) {
   if (section == "cluster.nodes") {
     return "A list with one entry for every node, in the same order on every host. "
            "An entry may also hold a section `port` with overrides of `port.*`.\n\n";
+  }
+  if (section == "plan.trees") {
+    return "A list with one entry for every tree, at most 64. With plan.kind manual it is the plan "
+           "of "
+           "every job; otherwise it is kept for `gradplane replan --plan manual`.\n\n";
   }
   return "";
 }

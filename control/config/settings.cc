@@ -82,16 +82,31 @@ void add_nodes(const Draft& draft, std::vector<Setting>& settings) {
   }
 }
 
+void add_trees(const Draft& draft, std::vector<Setting>& settings) {
+  for (std::size_t i = 0; i < draft.tree_count; ++i) {
+    for (const Option& option : options()) {
+      if (option.scope != OptionScope::kTree) continue;
+      settings.push_back(setting_of(draft, option, tree_key(i, option.path)));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Setting> make_settings(const Draft& draft, const std::string& self_origin) {
   std::vector<Setting> settings;
   bool nodes_added = false;
+  bool trees_added = false;
   for (const Option& option : options()) {
     if (option.scope == OptionScope::kNode) {
-      // The nodes stand where the table has their options.
+      // The nodes stand where the table has their options, and so do the trees.
       if (!nodes_added) add_nodes(draft, settings);
       nodes_added = true;
+      continue;
+    }
+    if (option.scope == OptionScope::kTree) {
+      if (!trees_added) add_trees(draft, settings);
+      trees_added = true;
       continue;
     }
     Setting setting = setting_of(draft, option, std::string(option.path));

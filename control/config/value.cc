@@ -167,6 +167,7 @@ std::optional<Value> parse_plain(const Option& option, std::string_view text) {
     case OptionType::kPatternNumbers:
     case OptionType::kPatternChoices:
     case OptionType::kChoiceShares:
+    case OptionType::kNodePairs:
       return std::nullopt;
   }
   return std::nullopt;
@@ -248,12 +249,18 @@ std::optional<Value> parse_list(const Option& option, std::span<const std::strin
 }
 
 std::size_t max_entries(const Option& option) {
+  if (option.type == OptionType::kNodePairs) return kMaxNodes;
   return option.type == OptionType::kChoiceShares ? option.choices.size() : bounds::kMaxPatterns;
 }
 
 std::optional<SectionEntry> parse_section_entry(const Option& option, std::string_view key,
                                                 std::string_view text) {
   SectionEntry entry{.key = std::string(key)};
+  if (option.type == OptionType::kNodePairs) {
+    if (!is_node_name(key) || !is_node_name(text)) return std::nullopt;
+    entry.name = text;
+    return entry;
+  }
   if (option.type == OptionType::kChoiceShares) {
     const auto choice = parse_choice(option, key);
     if (!choice) return std::nullopt;
@@ -327,6 +334,8 @@ std::string accepted(const Option& option) {
     case OptionType::kChoiceShares:
       return fmt::format("lines 'kind: share' with one of {} and exact, or {}",
                          join(option.choices), share_range(option));
+    case OptionType::kNodePairs:
+      return fmt::format("at most {} lines 'node: node' with names of cluster.nodes", kMaxNodes);
     case OptionType::kIntegerList:
       return fmt::format("a list of at most {} integers from {} to {}", kMaxListItems, option.min,
                          option.max);

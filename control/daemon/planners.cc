@@ -23,8 +23,21 @@ std::vector<api::NodeId> root_candidates(const config::Config& config, PlanKind 
   return roots;
 }
 
+std::vector<plan::ManualTree> manual_trees(const config::Config& config) {
+  std::vector<plan::ManualTree> trees;
+  for (const config::PlanTree& tree : config.plan.trees) {
+    plan::ManualTree& out = trees.emplace_back();
+    out.weight = tree.weight;
+    out.root = tree.root;
+    for (const auto& [node, parent] : tree.parents) out.edges.push_back({node, parent});
+  }
+  return trees;
+}
+
 /// An operator may make a node a root that hosts ranks of the job, or that offers itself.
 Status check_roots(const config::Config& config, const session::PlanInput& input) {
+  if (input.choice->kind == PlanKind::kManual)
+    return Error{"a manual plan has the roots that plan.trees names; leave --root out"};
   for (const api::NodeId root : input.choice->roots) {
     const bool trains =
         std::any_of(input.members.begin(), input.members.end(),
@@ -41,13 +54,17 @@ Status check_roots(const config::Config& config, const session::PlanInput& input
 
 session::Planner planner_of(const config::Config& config) {
   plan::PlanRequest request;
+  request.trees = manual_trees(config);
   for (std::size_t n = 0; n < config.cluster.nodes.size(); ++n) {
+    request.node_names.push_back(config.cluster.nodes[n].name);
     const auto rate = config.cluster.nodes[n].port.link_rate_bits_per_s;
     if (rate) request.link_rates.push_back({static_cast<api::NodeId>(n), *rate});
   }
   return [request, config](const session::PlanInput& input) -> Result<api::Plan> {
     plan::PlanRequest filled = request;
     filled.planner = input.choice ? input.choice->kind : config.plan.kind;
+    if (filled.planner == PlanKind::kManual && filled.trees.empty())
+      return Error{"the file of the coordinator has no plan.trees for a manual plan"};
     filled.root_candidates = root_candidates(config, filled.planner);
     if (input.choice && !input.choice->roots.empty()) {
       if (const Status good = check_roots(config, input); !good.ok()) return good.error();

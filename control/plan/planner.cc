@@ -128,6 +128,8 @@ Result<api::Plan> make_plan(const PlanRequest& request) {
       return plan_star(request);
     case PlanKind::kSharded:
       return plan_sharded(request);
+    case PlanKind::kManual:
+      return plan_manual(request);
   }
   return Error{"there is no such planner"};
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "dataplane/api/plan.h"
@@ -18,6 +19,17 @@ struct LinkRate {
   std::uint64_t bits_per_s = 0;
 };
 
+/// A tree as somebody wrote it down: who sends to whom. Who is in none of the pairs is not in it.
+struct ManualTree {
+  std::uint32_t weight = 1;
+  api::NodeId root = api::kNoNode;
+  struct Edge {
+    api::NodeId node = api::kNoNode;
+    api::NodeId parent = api::kNoNode;
+  };
+  std::vector<Edge> edges;
+};
+
 /// What a planner knows.
 struct PlanRequest {
   std::uint32_t epoch = 0;
@@ -29,6 +41,10 @@ struct PlanRequest {
   std::vector<api::NodeId> root_candidates;
   /// A node without a rate counts as slow as the slowest that has one; without any, all are equal.
   std::vector<LinkRate> link_rates;
+  /// Of a manual plan.
+  std::vector<ManualTree> trees = {};
+  /// For messages to people, by node; a node beyond is called by its number.
+  std::vector<std::string> node_names = {};
 };
 
 /// The plan of the requested kind. Fails, saying why, when the members make no job.
@@ -40,5 +56,9 @@ Result<api::Plan> plan_star(const PlanRequest& request);
 /// One tree for each candidate (the kMaxTrees fastest), weighted by its link rate to a thousandth
 /// of the fastest.
 Result<api::Plan> plan_sharded(const PlanRequest& request);
+
+/// The given trees, without the nodes that have no rank of this job on them or below them. Fails
+/// where a tree leaves out a node with ranks or is no tree.
+Result<api::Plan> plan_manual(const PlanRequest& request);
 
 }  // namespace gradplane::plan

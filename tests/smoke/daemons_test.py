@@ -43,6 +43,28 @@ def sharded_is_exact_at_ten_percent_loss():
     sums_are_exact("sharded\n  roots: training", "af_packet", 0.10)
 
 
+TREE_HOSTS = ["agg", "r1", "r2", "w1", "w2", "w3", "w4"]
+TREE = """manual
+  trees:
+    - root: agg
+      parents: {r1: agg, r2: agg, w1: r1, w2: r1, w3: r2, w4: r2}
+    - root: r1
+      weight: 2
+      parents: {r2: r1, w1: r1, w2: r2, w3: r2, w4: r1}"""
+
+
+def a_tree_with_two_relays_is_exact():
+    workers = ["w1", "w2", "w3", "w4"]
+    with lab(TREE_HOSTS, loss=0.02) as made:
+        with Cluster(made, TREE, "af_packet", "200 Mbit/s") as c:
+            c.run_ranks(workers, "--rounds", 20, "--elements", 40000)
+            for name in TREE_HOSTS:
+                jobs = c.status(name)["jobs"]
+                expect(jobs and jobs[0]["plan_kind"] == "manual", f"{name} had the plan: {jobs}")
+                sent = jobs[0]["blocks_sent"]
+                expect(sent > 100, f"{name} is in the way of the blocks: it sent {sent}")
+
+
 def af_xdp_is_exact():
     sums_are_exact("star", "af_xdp", 0.01)
 
@@ -134,6 +156,35 @@ def flows_are_shown():
         text = c.tell("w1", "flows")
         expect("CONTROLLER" in text and "cubic" in text, text)
         expect("grants weighted, weight 2.5" in text, f"the job's weight: {text}")
+
+
+def a_plan_that_is_refused_leaves_the_job_as_it_was():
+    with lab() as made, Cluster(made, rate="200 Mbit/s") as c:
+        run_until_open(c)
+        job = c.status("w1")["jobs"][0]
+
+        def refusal(host, *command):
+            answer = subprocess.run(
+                [cluster.CLI, "replan", f"{job['id']:08x}", *command, "--socket", c.socket(host)],
+                capture_output=True, text=True, timeout=30, check=False,
+            )  # fmt: skip
+            expect(answer.returncode == 1, f"it is refused: {answer.stdout} {answer.stderr}")
+            return answer.stderr
+
+        for host in ("w1", "agg"):
+            text = refusal(host, "--plan", "sharded", "--root", "w1", "w2")
+            expect("the poll loop does not take another plan" in text, text)
+        text = refusal("w1", "--plan", "star", "--root", "w9")
+        expect("there is no node w9" in text, text)
+        text = refusal("w1", "--plan", "manual")
+        expect("has no plan.trees" in text, text)
+        before = c.status("w1")["jobs"][0]
+        expect(before["epoch"] == job["epoch"] and before["plan_kind"] == "star", str(before))
+        wait_until(
+            lambda: c.status("w1")["jobs"][0]["rounds_completed"]
+            > before["rounds_completed"] + 50,
+            "rounds to go on",
+        )
 
 
 def a_dead_rank_is_named():
@@ -249,12 +300,14 @@ if __name__ == "__main__":
             [
                 star_is_exact_at_ten_percent_loss,
                 sharded_is_exact_at_ten_percent_loss,
+                a_tree_with_two_relays_is_exact,
                 af_xdp_is_exact,
                 several_ranks_on_a_host,
                 two_jobs_share_the_daemons,
                 a_job_outlives_another,
                 who_waits_says_for_whom,
                 flows_are_shown,
+                a_plan_that_is_refused_leaves_the_job_as_it_was,
                 a_dead_rank_is_named,
                 a_dead_daemon_is_named_and_may_come_back,
                 a_path_that_carries_no_blocks_ends_the_job,

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <array>
+
+#include "control/config/option_table.h"
+
+namespace gradplane::config {
+namespace {
+
+using enum OptionType;
+using enum OptionScope;
+
+constexpr std::array<std::string_view, 2> kShardRoots = {"aggregators", "training"};
+/// Shares of blocks are weights over their sum, which has 64 bits.
+constexpr std::int64_t kMaxTreeWeight = 1000000;
+
+template <typename T>
+T as(const Value& v) {
+  return static_cast<T>(v.number);
+}
+
+constexpr Option kOptions[] = {
+    {.path = "plan.kind",
+     .type = kChoice,
+     .choices = kPlanKindNames,
+     .default_text = "star",
+     .summary = "`star`: one root sums every block. `sharded`: several roots share the blocks. "
+                "`manual`: the trees in plan.trees.",
+     .store = [](const Target& t, const Value& v) { t.config->plan.kind = as<PlanKind>(v); }},
+    {.path = "plan.root",
+     .type = kNodeName,
+     .default_note = "the first node with aggregate: true",
+     .summary = "With star: the root.",
+     .store = [](const Target& t, const Value& v) { t.references->root = v.text; }},
+    {.path = "plan.roots",
+     .type = kChoice,
+     .choices = kShardRoots,
+     .default_text = "aggregators",
+     .summary = "With sharded: the roots are the nodes with aggregate: true, or the nodes that "
+                "host the job's ranks.",
+     .store = [](const Target& t, const Value& v) { t.config->plan.roots = as<ShardRoots>(v); }},
+    {.path = "weight",
+     .scope = kTree,
+     .type = kInteger,
+     .min = 1,
+     .max = kMaxTreeWeight,
+     .default_text = "1",
+     .summary =
+         "Share of the blocks of every round that this tree carries, relative to the others.",
+     .store = [](const Target& t, const Value& v) { t.tree->weight = as<std::uint32_t>(v); }},
+    {.path = "root",
+     .scope = kTree,
+     .type = kNodeName,
+     .required = true,
+     .summary = "The node that ends the sums of this tree.",
+     .store = [](const Target& t, const Value& v) { t.tree_references->root = v.text; }},
+    {.path = "parents",
+     .scope = kTree,
+     .type = kNodePairs,
+     .default_note = "none: a tree of the root alone",
+     .summary =
+         "For every other node of the tree the node that it sends its sums to: the root, or "
+         "a relay that has a line of its own. Every node that hosts ranks of a job must be "
+         "in every tree; a relay without such a node below it is left out of the job's plan.",
+     .store = [](const Target& t, const Value& v) { t.tree_references->parents = v.entries; }},
+};
+
+}  // namespace
+
+std::span<const Option> plan_options() {
+  return kOptions;
+}
+
+}  // namespace gradplane::config
