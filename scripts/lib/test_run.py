@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -17,8 +18,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim", "perf")
 QUICK_SUITES = ("unit", "protocol", "property")
 ASAN_SUITES = ("unit", "protocol", "property", "conformance", "sim", "fuzz", "shim")
-# Of the ThreadSanitizer build only what has threads: the rings, and who rings doorbells.
-TSAN_TESTS = re.compile(r"ring|loopback|channel|doorbell|queue|threads|^server")
+# Of the ThreadSanitizer build only what has threads; meson's files of the tests say which that is.
+TSAN_SUITE = "threads"
+# What ninja calls all that meson's tests need.
+TEST_TARGETS = ("meson-test-prereq",)
+# The last line of a Catch2 program whose cases all passed.
+CATCH_PASSED = re.compile(r"^All tests passed \((\d+) assertions? in (\d+) test cases?\)$", re.MULTILINE)
 PARTS = ("normal", "asan", "minimal", "tsan", "smoke", "lint")
 BUILD_SECONDS = 1500
 TESTS_SECONDS = 900
@@ -46,6 +51,8 @@ class Run:
 
     def __init__(self):
         self.outcomes = []
+        self.cases = 0  # of Catch2 programs that passed
+        self.assertions = 0
 
     def add(self, name, verdict, detail=""):
         self.outcomes.append(Outcome(name, verdict, detail))
@@ -57,17 +64,34 @@ class Run:
         """Runs one part and says in one line what came of it."""
         print(f"== {name}", flush=True)
         before, begun = len(self.outcomes), time.monotonic()
+        cases, assertions, used = self.cases, self.assertions, processor_seconds()
         action()
         numbers = ", ".join(f"{self.count(v, before)} {v}" for v in ("passed", "failed", "skipped"))
-        print(f"== {name}: {numbers}, {time.monotonic() - begun:.0f} s", flush=True)
+        if self.cases > cases:
+            numbers += f", {self.cases - cases} cases with {self.assertions - assertions} assertions"
+        seconds = f"{time.monotonic() - begun:.0f} s, {processor_seconds() - used:.0f} s of processors"
+        print(f"== {name}: {numbers}, {seconds}", flush=True)
+
+    def add_cases(self, text):
+        """Counts what a Catch2 program says at its end; others say nothing of the kind."""
+        for assertions, cases in CATCH_PASSED.findall(text or ""):
+            self.assertions += int(assertions)
+            self.cases += int(cases)
 
     def report(self):
         for verdict in ("passed", "skipped", "failed"):
             for outcome in self.outcomes:
                 if outcome.verdict == verdict and outcome.detail:
                     print(f"{verdict}: {outcome.name}: {outcome.detail}")
+        print(f"The programs that passed ran {self.cases} cases with {self.assertions} assertions.")
         print(", ".join(f"{self.count(v)} {v}" for v in ("passed", "failed", "skipped")))
         return 1 if self.count("failed") or not self.count("passed") else 0
+
+
+def processor_seconds():
+    """What ended children have used, user and system, since this process began."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def run_bounded(command, log, seconds, environment=None):
@@ -148,6 +172,7 @@ def meson_tests(run, label, folder, selection, environment=None):
         name = f"{label}: {entry['name'].removeprefix('gradplane:')}"
         if entry["result"] in ("OK", "EXPECTEDFAIL"):
             run.add(name, "passed", said("NOTE", entry.get("stdout")))
+            run.add_cases(entry.get("stdout"))
         elif entry["result"] == "SKIP":
             run.add(name, "skipped", skip_reason(entry.get("stdout")))
         else:
@@ -172,9 +197,9 @@ def tests_of(folder):
     return json.loads(listed.stdout)
 
 
-def run_build_and_suites(run, label, options, suites, environment=None):
+def run_build_and_suites(run, label, options, suites, environment=None, targets=()):
     folder = f"build{'' if label == 'normal' else '-' + label}"
-    if not build(run, label, folder, options):
+    if not build(run, label, folder, options, targets):
         return
     names = (suite for test in tests_of(folder) for suite in test["suite"])
     present = {name.removeprefix("gradplane:") for name in names}
@@ -189,14 +214,11 @@ def run_tsan(run):
     folder, options = "build-tsan", ["--tsan"]
     if not build(run, "tsan", folder, options, ["build.ninja"]):
         return
-    wanted = [test for test in tests_of(folder) if TSAN_TESTS.search(test["name"])]
-    inside = f"{ROOT / folder}/"
-    programs = {test["cmd"][0] for test in wanted if test["cmd"][0].startswith(inside)}
-    targets = sorted(program.removeprefix(inside) for program in programs)
-    if not targets or not build(run, "tsan", folder, options, targets):
-        return
-    names = [test["name"] for test in wanted if test["cmd"][0] in programs]
-    meson_tests(run, "tsan", folder, names, SANITIZER_ENVIRONMENT)
+    suite = f"gradplane:{TSAN_SUITE}"
+    programs = {test["cmd"][0] for test in tests_of(folder) if suite in test["suite"]}
+    targets = sorted(program.removeprefix(f"{ROOT / folder}/") for program in programs)
+    if build(run, "tsan", folder, options, targets):
+        meson_tests(run, "tsan", folder, ["--suite", TSAN_SUITE], SANITIZER_ENVIRONMENT)
 
 
 def live_things():
@@ -285,7 +307,7 @@ def main():
     actions = {
         "normal": lambda: run_build_and_suites(run, "normal", [], normal_suites),
         "asan": lambda: run_build_and_suites(
-            run, "asan", ["--asan"], ASAN_SUITES, SANITIZER_ENVIRONMENT
+            run, "asan", ["--asan"], ASAN_SUITES, SANITIZER_ENVIRONMENT, TEST_TARGETS
         ),
         "minimal": lambda: run_build_and_suites(run, "minimal", ["--minimal"], SUITES),
         "tsan": lambda: run_tsan(run),

@@ -246,7 +246,7 @@ TEST_CASE("whatever happens, everybody is ready with one plan or knows why not")
   const bool alone = std::getenv("GRADPLANE_SEED") != nullptr;
   const std::uint64_t count = alone ? 1 : number("GRADPLANE_SEEDS", kDefaultSeeds);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    INFO("replay: GRADPLANE_SEED=" << seed << " session_simulation_test");
+    INFO("replay: GRADPLANE_SEED=" << seed << " property_session -# [#session_simulation_test]");
     Story(seed).tell();
   }
 }

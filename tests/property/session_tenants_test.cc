@@ -141,7 +141,7 @@ TEST_CASE("whatever greedy users do, they hold no more than their share, and no 
   const bool alone = std::getenv("GRADPLANE_SEED") != nullptr;
   const std::uint64_t count = alone ? 1 : number("GRADPLANE_SEEDS", kDefaultSeeds);
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    INFO("replay: GRADPLANE_SEED=" << seed << " session_tenants_test");
+    INFO("replay: GRADPLANE_SEED=" << seed << " property_session -# [#session_tenants_test]");
     Story(seed).tell();
   }
 }

@@ -22,28 +22,28 @@ TRANSMIT = "dataplane/core/job_transmit.cc"
 CLOSING = "dataplane/core/job_gather.cc"
 GATHER = "dataplane/core/gather.cc"
 TABLES = "tests/protocol/protocol_packet_tables"
-PLANS = "tests/property/property_core_plans"
-SENDER = "tests/unit/unit_block_sender_order"
-ORDER = "tests/unit/unit_job_order"
-RECEIVER = "tests/unit/unit_block_receiver_acks"
-REPORTS = "tests/unit/unit_round_reports"
-CORNERS = "tests/property/property_tolerant_corners"
+PLANS = "tests/property/property_core -# [#core_plans]"
+SENDER = "tests/unit/unit_core -# [#block_sender_order]"
+ORDER = "tests/unit/unit_core -# [#job_order]"
+RECEIVER = "tests/unit/unit_core -# [#block_receiver_acks]"
+REPORTS = "tests/unit/unit_core -# [#round_reports]"
+CORNERS = "tests/property/property_sim -# [#tolerant_corners]"
 CONTROLLERS = "dataplane/congestion"
-CONFORMANCE = "tests/property/property_congestion_conformance"
-WINDOWS = "tests/unit/unit_congestion_windows"
-RATES = "tests/unit/unit_congestion_rates"
-BBR = "tests/unit/unit_congestion_bbr"
-FLOW = "tests/unit/unit_flow_congestion"
-ITERATION = "tests/unit/unit_iteration_ratio"
+CONFORMANCE = "tests/property/property_core -# [#congestion_conformance]"
+WINDOWS = "tests/unit/unit_core -# [#congestion_windows]"
+RATES = "tests/unit/unit_core -# [#congestion_rates]"
+BBR = "tests/unit/unit_core -# [#congestion_bbr]"
+FLOW = "tests/unit/unit_core -# [#flow_congestion]"
+ITERATION = "tests/unit/unit_core -# [#iteration_ratio]"
 SEEDS = "tests/sim/simulate --tolerant --count 300 --stop"
 SCHEDULER = "dataplane/core/grant_scheduler.cc"
 TURNS = "dataplane/core/grant_turns.cc"
-GRANTS = "tests/unit/unit_grant_scheduler"
-GRANT_GUARDS = "tests/unit/unit_grant_guards"
-GRANT_POLICIES = "tests/unit/unit_grant_policies"
-GRANT_RULES = "tests/property/property_grant_rules"
+GRANTS = "tests/unit/unit_core -# [#grant_scheduler]"
+GRANT_GUARDS = "tests/unit/unit_core -# [#grant_guards]"
+GRANT_POLICIES = "tests/unit/unit_core -# [#grant_policies]"
+GRANT_RULES = "tests/property/property_grants -# [#grant_rules]"
 WATCH = "dataplane/core/job_watch.cc"
-STALLS = "tests/unit/unit_job_stalls"
+STALLS = "tests/unit/unit_core -# [#job_stalls]"
 TEST_SECONDS = 120
 
 
@@ -68,7 +68,7 @@ MUTATIONS = [
              "if (false) {", TABLES),
     Mutation("the tag covers the receiver", "dataplane/wire/packet.cc",
              "to_network_order(receiver.covered());", "to_network_order(0 * receiver.covered());",
-             "tests/property/property_readdressed_acks"),
+             "tests/property/property_core -# [#readdressed_acks]"),
     Mutation("a block names every rank of its subtree", RECEIVE,
              "if (!names_its_ranks(h, edge)) return counters_.drop(Drop::kBadContributors);", "",
              TABLES),
@@ -79,7 +79,7 @@ MUTATIONS = [
              "const std::uint32_t queued = edge.senders[slot].probe(now_us);",
              "const std::uint32_t queued = 0;", PLANS),
     Mutation("a probe goes whatever the window says", TRANSMIT,
-             "if (queued > 0) flow.on_probe();", "", "tests/unit/unit_job_timers"),
+             "if (queued > 0) flow.on_probe();", "", "tests/unit/unit_core -# [#job_timers]"),
     Mutation("an ack's complete flag counts", RECEIVE,
              "if ((h.flags & wire::kFlagComplete) != 0) acked += sender.on_complete();", "",
              TABLES),
@@ -108,16 +108,16 @@ MUTATIONS = [
     Mutation("the parser checks the length", "dataplane/wire/packet.cc",
              "if (bytes > kMaxBlockBytes || payload_bytes != bytes) return ParseError::kBadLength;",
              "if (bytes > kMaxBlockBytes) return ParseError::kBadLength;",
-             "tests/unit/unit_wire_packet"),
+             "tests/unit/unit_core -# [#wire_packet]"),
     Mutation("the tag covers the payload", "dataplane/wire/packet.cc",
              "return siphash24(key, header, packet.subspan(kHeaderBytes));",
-             "return siphash24(key, header);", "tests/unit/unit_wire_packet"),
+             "return siphash24(key, header);", "tests/unit/unit_core -# [#wire_packet]"),
     Mutation("a submission is the next round", "dataplane/engine/job_runtime.cc",
              "return s.round == next_round && s.elements > 0", "return s.elements > 0",
-             "tests/unit/unit_engine_hostile_ranks"),
+             "tests/unit/unit_core -# [#engine_hostile_ranks]"),
     Mutation("an answer waits for room", "dataplane/engine/engine.cc",
              "if (events_.room() == 0 || !obey(*command)) break;", "if (!obey(*command)) break;",
-             "tests/unit/unit_engine_jobs"),
+             "tests/unit/unit_core -# [#engine_jobs]"),
     # Rounds that are given up
     Mutation("a child that has sent nothing owes nothing", WATCH,
              "if (!round.open || !receiver.has_heard()) continue;",
@@ -126,7 +126,7 @@ MUTATIONS = [
              "std::clamp(now - last_look_, Duration{}, kLongestStep)", "now - last_look_", STALLS),
     Mutation("an unanswered question is put again at once", "dataplane/core/progress_watch.cc",
              "  next_at_ = now;", "  next_at_ = now + kAskInterval;",
-             "tests/unit/unit_progress_watch"),
+             "tests/unit/unit_control -# [#progress_watch]"),
     Mutation("a question names a block without a result", WATCH,
              "if (results.has(block) || !push", "if (!push", STALLS),
     Mutation("an answer lacks nothing that was acked", WATCH,
@@ -185,7 +185,7 @@ MUTATIONS = [
     Mutation("what is carried is kept no more", "dataplane/core/residual.cc",
              "  kernels.finish(wire_bytes, sum.data(), count);\n  kept_.clear(block);",
              "  kernels.finish(wire_bytes, sum.data(), count);",
-             "tests/unit/unit_tensor_map_blocks"),
+             "tests/unit/unit_core -# [#tensor_map_blocks]"),
     Mutation("what is not finite is not kept", "dataplane/core/residual.cc",
              "if (!reduce::is_finite(geometry_.type, at(block), count)) return false;", "",
              CORNERS),
@@ -201,25 +201,27 @@ MUTATIONS = [
     Mutation("a threshold grows again", "dataplane/core/threshold.cc",
              "value_ = median({sorted.data(), count_});",
              "value_ = count_ == 1 ? completion : std::min(value_, completion);",
-             "tests/unit/unit_gather_rules"),
+             "tests/unit/unit_core -# [#gather_rules]"),
     Mutation("a long repair teaches no threshold", GATHER,
              "complete ? std::min(source.latest_at - source.first_at, with_repair) : with_repair",
              "complete ? source.latest_at - source.first_at : with_repair",
-             "tests/unit/unit_gather_rules"),
+             "tests/unit/unit_core -# [#gather_rules]"),
     Mutation("whole numbers are exact", "dataplane/engine/job_runtime.cc",
              "|| !is_floating(bounds.type) ||", "||", CORNERS),
     Mutation("what all buckets keep has a limit", "dataplane/engine/job_runtime.cc",
              "if (bytes > job.residual_bytes - residual_bytes_) return nullptr;", "",
-             "tests/unit/unit_bucket_memory"),
+             "tests/unit/unit_core -# [#bucket_memory]"),
     Mutation("a result waits until all local ranks are summed", RECEIVE,
              "all_submitted(round) && round.local_left[h.tree] == 0;", "all_submitted(round);",
-             "tests/unit/unit_job_bounds"),
+             "tests/unit/unit_core -# [#job_bounds]"),
     Mutation("an old echo measures nothing", "dataplane/core/flow.h",
              "return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;",
-             "return newest_echo_us_ != echo_us + 1 || true;", "tests/unit/unit_flow_window"),
+             "return newest_echo_us_ != echo_us + 1 || true;",
+             "tests/unit/unit_core -# [#flow_window]"),
     Mutation("a new echo measures a round trip", "dataplane/core/flow.h",
              "return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;",
-             "return newest_echo_us_ == echo_us && false;", "tests/unit/unit_flow_window"),
+             "return newest_echo_us_ == echo_us && false;",
+             "tests/unit/unit_core -# [#flow_window]"),
     Mutation("a report tells what each source lacks", GATHER,
              "range_.size() - sources_[s].arrived});", "range_.size()});", REPORTS),
     Mutation("a report names sources that lack something", GATHER,
@@ -241,7 +243,8 @@ MUTATIONS = [
              "report.number = ++rounds_reported_;",
              "report.number = rounds_reported_ += reports_.full() ? 0 : 1;", REPORTS),
     Mutation("a report names its job", "dataplane/engine/engine_control.cc",
-             "scratch_report_.epoch = job.config().epoch;", "", "tests/unit/unit_engine_jobs"),
+             "scratch_report_.epoch = job.config().epoch;", "",
+             "tests/unit/unit_core -# [#engine_jobs]"),
     Mutation("a controller reacts once in a round trip", f"{CONTROLLERS}/reactions.h",
              "return now >= again_at_;", "return true;", WINDOWS),
     Mutation("a window that is not used does not grow", f"{CONTROLLERS}/reactions.h",
