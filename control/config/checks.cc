@@ -144,13 +144,13 @@ void check_reachable(Draft& draft, std::size_t index) {
   }
 }
 
-/// The largest block that every node's MTU carries.
+/// The largest block that every node's MTU carries, beside a bit for each node that may be in it.
 std::size_t largest_block_bytes(const Config& config) {
   std::size_t mtu_bytes = kMaxMtuBytes;
   for (const NodeConfig& node : config.cluster.nodes) {
     mtu_bytes = std::min(mtu_bytes, node.port.mtu_bytes);
   }
-  return max_block_bytes(mtu_bytes - kIpUdpHeaderBytes, 0);
+  return max_block_bytes(mtu_bytes - kIpUdpHeaderBytes, config.cluster.nodes.size());
 }
 
 void check_block(Draft& draft) {

@@ -24,6 +24,10 @@ Bucket::Bucket(const BucketConfig& config)
       noise_(std::make_unique<Noise[]>(config.tensors.size())),
       parts_(config.geometry.blocks) {
   GP_ASSERT(geometry_.bucket > 0 && geometry_.bucket <= kMaxBuckets);
+  // A relay learns nothing, because it sees no result before it has to decide. It must not miss
+  // more than the root allows, so what the root learns is exact here.
+  const bool relays = std::any_of(config.gathered.begin(), config.gathered.end(),
+                                  [](const GatheredTree& tree) { return !tree.is_root; });
   critical_.reset(geometry_.blocks);
   for (std::uint32_t b = 0; b < geometry_.blocks; ++b) {
     if (map_.is_always_critical(b)) critical_.set(b);
@@ -31,14 +35,17 @@ Bucket::Bucket(const BucketConfig& config)
   for (std::size_t t = 0; t < config.tensors.size(); ++t) {
     const float bound = config.tensors[t].bound;
     GP_ASSERT(bound >= 0 && bound <= kMaxBound);
-    bounds_[t] = bound;
+    fixed_.push_back(relays && config.tensors[t].is_learned);
+    bounds_[t] = fixed_[t] ? 0 : bound;
     const float largest = config.tensors[t].is_learned ? kMaxBound : bound;
     if (map_.allowance(t, largest) > 0) continue;
     for (std::uint32_t b = map_.blocks(t).begin; b < map_.blocks(t).end; ++b) critical_.set(b);
   }
-  for (const RootedTree& root : config.roots) {
-    trees_.push_back(root.tree);
-    gathers_.push_back(std::make_unique<Gather>(root.nodes, map_, bounds_, config.limits));
+  for (const GatheredTree& tree : config.gathered) {
+    trees_.push_back(tree.tree);
+    is_root_.push_back(tree.is_root);
+    gathers_.push_back(std::make_unique<Gather>(tree.sources, map_, bounds_, config.limits,
+                                                tree.share, tree.is_root));
   }
   if (config.keeps_residual) residual_.emplace(geometry_);
 }
@@ -50,13 +57,14 @@ Gather* Bucket::gather(std::size_t tree) {
 }
 
 void Bucket::set_bound(std::size_t tensor, float bound) {
+  if (fixed_[tensor]) return;
   bounds_[tensor].store(std::clamp(bound, 0.0F, kMaxBound), std::memory_order_relaxed);
 }
 
 void Bucket::count_close(CloseReason reason, const Gather& gather) {
   for (std::uint32_t b = gather.range().begin; b < gather.range().end; ++b) {
-    count_up(totals_[b].missing, gather.sources_lacking(b));
-    count_up(totals_[b].expected, gather.source_count());
+    count_up(totals_[b].missing, gather.hosts_lacking(b));
+    count_up(totals_[b].expected, gather.host_count());
   }
   count_up(closes_[static_cast<std::size_t>(reason)], 1);
 }
@@ -92,14 +100,17 @@ void Bucket::end_parts(std::uint32_t block, double sum_energy) {
 
 std::size_t Bucket::source_count() const {
   std::size_t count = 0;
-  for (const auto& gather : gathers_) count += gather->source_count();
+  for (std::size_t g = 0; g < gathers_.size(); ++g) {
+    if (is_root_[g]) count += gathers_[g]->host_count();
+  }
   return count;
 }
 
 SourceReport Bucket::source(std::size_t index) const {
-  for (const auto& gather : gathers_) {
-    if (index < gather->source_count()) return gather->report(index);
-    index -= gather->source_count();
+  for (std::size_t g = 0; g < gathers_.size(); ++g) {
+    if (!is_root_[g]) continue;
+    if (index < gathers_[g]->host_count()) return gathers_[g]->report(index);
+    index -= gathers_[g]->host_count();
   }
   return {};
 }

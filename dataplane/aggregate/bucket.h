@@ -18,16 +18,18 @@
 
 namespace gradplane::aggregate {
 
-/// A tree that has its root at this node: who pushes in it.
-struct RootedTree {
+/// A tree in which this node has children.
+struct GatheredTree {
   std::uint8_t tree = 0;
-  std::vector<std::uint16_t> nodes;
+  std::vector<GatherSource> sources;
+  double share = 1;  // see Gather
+  bool is_root = true;
 };
 
 struct BucketConfig {
   Geometry geometry;  // geometry.bucket is the bucket's id
   std::vector<TensorBound> tensors;
-  std::vector<RootedTree> roots;
+  std::vector<GatheredTree> gathered;
   CloseLimits limits;
   bool keeps_residual = false;  // this node pushes, and what does not enter is carried
 };
@@ -47,7 +49,7 @@ class Bucket {
   /// or of none. What goes first; what may be missing is the gathering's business.
   const Bitmap& critical() const { return critical_; }
   bool is_critical(std::uint32_t block) const { return critical_.test(block); }
-  /// The gathering in a tree that is rooted here; nullptr for other trees.
+  /// The gathering in a tree in which this node has children; nullptr for other trees.
   Gather* gather(std::size_t tree);
   Residual* residual() { return residual_ ? &*residual_ : nullptr; }
 
@@ -84,6 +86,7 @@ class Bucket {
   std::uint64_t closes(CloseReason reason) const {
     return read(closes_[static_cast<std::size_t>(reason)]);
   }
+  /// Hosts below this node, in all trees rooted here.
   std::size_t source_count() const;
   SourceReport source(std::size_t index) const;
   /// Sums, decaying, over sampled complete blocks that lie inside the tensor: of every
@@ -118,6 +121,8 @@ class Bucket {
   std::vector<std::atomic<float>> bounds_;
   Bitmap critical_;
   std::vector<std::uint8_t> trees_;  // of gathers_
+  std::vector<bool> is_root_;        // of gathers_
+  std::vector<bool> fixed_;          // by tensor: the bound never changes here
   std::vector<std::unique_ptr<Gather>> gathers_;
   std::optional<Residual> residual_;
   std::optional<std::uint32_t> round_in_hand_;

@@ -33,18 +33,37 @@ void insert_worst(std::array<Entry, kRoom>& worst, std::size_t count, const Entr
 
 }  // namespace
 
-Gather::Gather(std::vector<std::uint16_t> nodes, const TensorMap& map,
-               const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits)
+Gather::Gather(std::vector<GatherSource> sources, const TensorMap& map,
+               const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits,
+               double share, bool is_root)
     : map_(map),
       bounds_(bounds),
       limits_(limits),
-      sources_(nodes.size()),
-      totals_(std::make_unique<Totals[]>(nodes.size())),
+      share_(share),
+      allowed_(is_root),
+      sources_(sources.size()),
       critical_(map.block_count()),
       lacking_(map.block_count()),
       needed_(map.wide_count()),
-      arrived_(nodes.size() * map.wide_count()) {
-  for (std::size_t s = 0; s < nodes.size(); ++s) totals_[s].node = nodes[s];
+      arrived_(sources.size() * map.wide_count()) {
+  std::vector<std::uint16_t> nodes;
+  for (std::size_t s = 0; s < sources.size(); ++s) {
+    sources_[s].first_host = hosts_.size();
+    sources_[s].host_count = sources[s].hosts.size();
+    for (const GatherSource::Member& member : sources[s].hosts) {
+      if (host_at_.size() <= member.host) host_at_.resize(member.host + std::size_t{1});
+      host_at_[member.host] = static_cast<std::uint16_t>(hosts_.size());
+      hosts_.push_back({.source = s});
+      nodes.push_back(member.node);
+    }
+  }
+  totals_ = std::make_unique<Totals[]>(nodes.size());
+  for (std::size_t h = 0; h < nodes.size(); ++h) totals_[h].node = nodes[h];
+  const bool relays = std::any_of(sources.begin(), sources.end(),
+                                  [](const GatherSource& source) { return source.relays; });
+  if (!relays) return;
+  worst_.resize(sources.size() * map.wide_count());
+  lacked_.resize(hosts_.size() * map.wide_count());
 }
 
 void Gather::open(BlockRange range) {
@@ -52,10 +71,12 @@ void Gather::open(BlockRange range) {
   open_ = true;
   ++opened_;
   range_ = range;
-  missing_blocks_ = range.size() * static_cast<std::uint32_t>(sources_.size());
+  missing_blocks_ = range.size() * static_cast<std::uint32_t>(hosts_.size());
+  awaited_ = range.size() * static_cast<std::uint32_t>(sources_.size());
   first_arrival_ = Instant::never();
   std::fill(lacking_.begin() + range.begin, lacking_.begin() + range.end,
-            static_cast<std::uint16_t>(sources_.size()));
+            static_cast<std::uint16_t>(hosts_.size()));
+  for (HostState& host : hosts_) host.lacked = 0;
   const std::uint32_t critical = find_critical();
   const std::uint32_t over_bound = find_needed();
   largest_threshold_ = largest_threshold();
@@ -64,6 +85,7 @@ void Gather::open(BlockRange range) {
     source.started = source.bounded = false;
     source.sent_all.reset();
     source.arrived = 0;
+    source.worst_lacked = 0;
     source.critical_missing = critical;
     source.over_bound = over_bound;
     longest_rtt_ = std::max(longest_rtt_, source.rtt);
@@ -115,26 +137,88 @@ void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
   source.rtt = arrival.rtt;
   longest_rtt_ = std::max(longest_rtt_, arrival.rtt);
   if (arrival.last && !source.sent_all) source.sent_all = now - source.first_at;
-  count_arrival(index, arrival.block);
+  count_arrival(index, arrival);
 }
 
-void Gather::count_arrival(std::size_t index, std::uint32_t block) {
+void Gather::count_arrival(std::size_t index, const Arrival& arrival) {
   Source& source = sources_[index];
+  const std::uint32_t block = arrival.block;
   ++source.arrived;
-  --missing_blocks_;
-  --lacking_[block];
+  --awaited_;
+  auto lacked = std::uint32_t{0};
+  for_each_host(arrival.missing, [&](std::size_t host) {
+    HostState& state = hosts_[host_at_[host]];
+    ++lacked;
+    source.worst_lacked = std::max(source.worst_lacked, ++state.lacked);
+  });
+  const auto came = static_cast<std::uint32_t>(source.host_count) - lacked;
+  missing_blocks_ -= came;
+  lacking_[block] = static_cast<std::uint16_t>(lacking_[block] - came);
   if (critical_.test(block)) --source.critical_missing;
   map_.for_each_wide_in(block, [&](std::size_t w) {
-    TensorArrivals& arrivals = arrived_[index * map_.wide_count() + w];
-    if (arrivals >> kCountBits != opened_) arrivals = opened_ << kCountBits;
-    ++arrivals;
-    if (arrivals == (opened_ << kCountBits | needed_[w])) --source.over_bound;
+    // A host that lacks more of the tensor than any other has no more of it than before.
+    if (lacked > 0 && is_worst_again(index, w, arrival.missing)) return;
+    if (count(arrived_[index * map_.wide_count() + w]) == needed_[w]) --source.over_bound;
   });
 }
 
+/// Counts one of the current round; what an earlier round left is void. Returns how many they are.
+std::uint32_t Gather::count(TensorArrivals& arrivals) const {
+  if (arrivals >> kCountBits != opened_) arrivals = opened_ << kCountBits;
+  return static_cast<std::uint32_t>(++arrivals - (opened_ << kCountBits));
+}
+
+/// Counts a block of a wide tensor that has come without some hosts. True when the host of the
+/// source that lacks most of the tensor now lacks one block more than any did before.
+bool Gather::is_worst_again(std::size_t index, std::size_t wide, HostSet missing) {
+  TensorArrivals& worst = worst_[index * map_.wide_count() + wide];
+  if (worst >> kCountBits != opened_) worst = opened_ << kCountBits;
+  bool again = false;
+  for_each_host(missing, [&](std::size_t host) {
+    const std::uint32_t lacked = count(lacked_[host_at_[host] * map_.wide_count() + wide]);
+    if ((opened_ << kCountBits) + lacked <= worst) return;
+    worst = (opened_ << kCountBits) + lacked;
+    again = true;
+  });
+  return again;
+}
+
+CloseReason Gather::reason_when_arrived() const {
+  if (missing_blocks_ == 0) return CloseReason::kFull;
+  const auto is_over = [this](const Source& source) {
+    return source.over_bound > 0 || !is_above_floor(source);
+  };
+  return std::any_of(sources_.begin(), sources_.end(), is_over) ? CloseReason::kDeadline
+                                                                : CloseReason::kEarly;
+}
+
+CloseReason Gather::with_absent(CloseReason reason) const {
+  const auto is_absent = [this](const HostState& host) {
+    return host.lacked > 0 && host.lacked == sources_[host.source].arrived;
+  };
+  return std::any_of(hosts_.begin(), hosts_.end(), is_absent) ? CloseReason::kAbsent : reason;
+}
+
+bool Gather::all_bounded() const {
+  return std::all_of(sources_.begin(), sources_.end(), [](const Source& source) {
+    return source.started ? source.bounded : source.knows_bounds;
+  });
+}
+
+Duration Gather::slack() const {
+  const Duration whole = limits_.slack.value_or(learned_slack_.value());
+  return Duration::ns(static_cast<std::int64_t>(static_cast<double>(whole.count_ns()) * share_));
+}
+
+std::uint32_t Gather::missing_of(std::size_t host) const {
+  return range_.size() - sources_[hosts_[host].source].arrived + hosts_[host].lacked;
+}
+
 bool Gather::is_absent(const Source& source, Instant now) const {
-  return !source.started && source.knows_bounds && limits_.absent_after > Duration{} &&
-         first_arrival_ <= now && now - first_arrival_ >= limits_.absent_after;
+  if (source.started || !source.knows_bounds || limits_.absent_after <= Duration{}) return false;
+  const auto limit = Duration::ns(
+      static_cast<std::int64_t>(static_cast<double>(limits_.absent_after.count_ns()) * share_));
+  return first_arrival_ <= now && now - first_arrival_ >= limit;
 }
 
 /// Early Close, for one source that is not complete.
@@ -149,7 +233,10 @@ bool Gather::may_miss(const Source& source, Instant now) const {
 }
 
 Gather::Readiness Gather::readiness(const Source& source, Instant now) const {
-  if (complete(source)) return {.early = true, .deadline = true};
+  if (complete(source)) {
+    // Nothing more comes of it, but a relay may have gone on without too much.
+    return {.early = source.over_bound == 0 && is_above_floor(source), .deadline = true};
+  }
   if (!source.started) {
     const bool absent = is_absent(source, now);
     return {.early = absent, .deadline = absent, .absent = absent};
@@ -159,7 +246,7 @@ Gather::Readiness Gather::readiness(const Source& source, Instant now) const {
 }
 
 std::optional<CloseReason> Gather::may_close(Instant now) {
-  if (!open_ || opened_ <= limits_.strict_rounds) return std::nullopt;
+  if (!allows_below()) return std::nullopt;
   Readiness all{.early = true, .deadline = true};
   // A round is asked often, and one source mostly holds it open for long: that one is asked first.
   for (std::size_t n = 0; n < sources_.size(); ++n) {
@@ -216,8 +303,6 @@ void Gather::close(CloseReason reason, Instant now) {
   Duration longest;
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     Source& source = sources_[s];
-    count_up(totals_[s].expected, range_.size());
-    count_up(totals_[s].missing, range_.size() - source.arrived);
     if (!source.started) continue;
     longest = std::max(longest, now - source.first_at);
     // Cut off while it was still sending: the path is slower than it was.
@@ -225,8 +310,12 @@ void Gather::close(CloseReason reason, Instant now) {
     const Duration completion = completion_of(source, complete(source), now);
     longest = std::max(longest, completion);
     source.threshold.add(completion);
-    totals_[s].threshold_ns.store(source.threshold.value().value_or(Duration{}).count_ns(),
-                                  std::memory_order_relaxed);
+  }
+  for (std::size_t h = 0; h < hosts_.size(); ++h) {
+    const Duration threshold = sources_[hosts_[h].source].threshold.value().value_or(Duration{});
+    totals_[h].threshold_ns.store(threshold.count_ns(), std::memory_order_relaxed);
+    count_up(totals_[h].expected, range_.size());
+    count_up(totals_[h].missing, missing_of(h));
   }
   if (!largest_threshold_ || reason == CloseReason::kAbsent) return;
   learned_slack_.add(longest - *largest_threshold_);
@@ -237,7 +326,7 @@ RoundReport Gather::last_round(CloseReason reason, Instant closed_at) const {
   report.reason = reason;
   report.duration = closed_at - first_arrival_;
   report.blocks = range_.size();
-  report.source_count = static_cast<std::uint32_t>(sources_.size());
+  report.source_count = static_cast<std::uint32_t>(hosts_.size());
   report.missing_blocks = missing_blocks_;
   if (missing_blocks_ == 0) return report;
   name_sources(report);
@@ -246,10 +335,9 @@ RoundReport Gather::last_round(CloseReason reason, Instant closed_at) const {
 }
 
 void Gather::name_sources(RoundReport& report) const {
-  for (std::size_t s = 0; s < sources_.size(); ++s) {
-    if (complete(sources_[s])) continue;
-    insert_worst(report.sources, report.lacking_sources++,
-                 {totals_[s].node, range_.size() - sources_[s].arrived});
+  for (std::size_t h = 0; h < hosts_.size(); ++h) {
+    if (missing_of(h) == 0) continue;
+    insert_worst(report.sources, report.lacking_sources++, {totals_[h].node, missing_of(h)});
   }
 }
 
@@ -278,8 +366,8 @@ void Gather::name_tensors(RoundReport& report) const {
   }
 }
 
-SourceReport Gather::report(std::size_t source) const {
-  const Totals& totals = totals_[source];
+SourceReport Gather::report(std::size_t host) const {
+  const Totals& totals = totals_[host];
   return {.node = totals.node,
           .missing_blocks = totals.missing.load(std::memory_order_relaxed),
           .expected_blocks = totals.expected.load(std::memory_order_relaxed),

@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "dataplane/aggregate/coverage.h"
 #include "dataplane/aggregate/tensor_map.h"
 #include "dataplane/aggregate/threshold.h"
 #include "dataplane/base/bitmap.h"
@@ -45,7 +46,17 @@ struct SourceReport {
   std::int64_t threshold_ns = 0;  // 0: not learned yet
 };
 
-/// The gathering of one bucket in one tree at its root: what has come from which source, and
+/// A child of a tree: the hosts at or below it. A source of the gathering.
+struct GatherSource {
+  struct Member {
+    std::uint16_t node = 0;
+    std::uint16_t host = 0;  // its number in the plan's HostTable
+  };
+  std::vector<Member> hosts;
+  bool relays = false;  // its blocks may come without some of its hosts
+};
+
+/// The gathering of one bucket in one tree at a node: what has come from which source, and
 /// whether the round may close (LTP's Early Close with PLOT's bound for each tensor;
 /// docs/protocol.md, section 3). One round at a time. Bytes and sums are not its business.
 ///
@@ -54,9 +65,11 @@ struct SourceReport {
 /// and what it costs is taken from the poll loop of all.
 class Gather {
  public:
-  /// The child nodes of the tree. `map` and `bounds` (by tensor) belong to the bucket.
-  Gather(std::vector<std::uint16_t> nodes, const TensorMap& map,
-         const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits);
+  /// `map` and `bounds` (by tensor) belong to the bucket. `share`: what part of the time that a
+  /// round may take is this node's, so that the deadlines of a tree nest: 1 at the root.
+  Gather(std::vector<GatherSource> sources, const TensorMap& map,
+         const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits, double share = 1,
+         bool is_root = true);
 
   /// A round begins, which has `range` in this tree.
   void open(BlockRange range);
@@ -67,9 +80,17 @@ class Gather {
     bool last = false;     // the source has sent everything at least once
     bool bounded = false;  // the source knows the bounds, and keeps what does not enter
     Duration rtt;          // the smallest to it
+    HostSet missing = {};  // hosts of the source that the block lacks; empty: none
   };
   /// A block of source `source` has entered the sum.
   void on_block(std::size_t source, const Arrival& arrival, Instant now);
+
+  /// The parent gathers rounds of the bucket under bounds, too, and so do all nodes above it: it
+  /// said so in this round or in an earlier one. Until then a node that is not the root closes
+  /// nothing early, because a node above may know no bounds yet or be strict.
+  void allow() { allowed_ = true; }
+  /// Whether the children may close rounds of the bucket from this one on.
+  bool allows_below() const { return open_ && allowed_ && opened_ > limits_.strict_rounds; }
 
   /// Whether a round that lacks blocks may be summed now.
   std::optional<CloseReason> may_close(Instant now);
@@ -79,15 +100,25 @@ class Gather {
   RoundReport last_round(CloseReason reason, Instant closed_at) const;
 
   Instant last_arrival() const { return last_arrival_; }
-  std::size_t source_count() const { return sources_.size(); }
-  /// Of the round that was opened last, over all sources.
+  std::size_t host_count() const { return hosts_.size(); }
+  /// Of the round that was opened last: blocks that have not come, over all hosts.
   std::uint32_t missing_blocks() const { return missing_blocks_; }
-  /// How many sources lack this block of it.
-  std::uint32_t sources_lacking(std::uint32_t block) const { return lacking_[block]; }
+  /// How many hosts lack this block of it.
+  std::uint32_t hosts_lacking(std::uint32_t block) const { return lacking_[block]; }
+  /// Every source has sent every block: nothing more will come.
+  bool all_arrived() const { return awaited_ == 0; }
+  /// Why a round is over in which all has arrived: some of it may lack hosts that a relay has gone
+  /// on without.
+  CloseReason reason_when_arrived() const;
+  /// The reason to tell: a host of which no block has come through its relay was absent there,
+  /// whatever made this node stop waiting.
+  CloseReason with_absent(CloseReason reason) const;
+  /// Every source knows the bounds of this round.
+  bool all_bounded() const;
   BlockRange range() const { return range_; }
 
   /// Any thread.
-  SourceReport report(std::size_t source) const;
+  SourceReport report(std::size_t host) const;
 
  private:
   struct Source {
@@ -99,9 +130,16 @@ class Gather {
     std::optional<Duration> sent_all;  // age at which the source said so
     Duration rtt;
     std::uint32_t arrived = 0;
+    std::uint32_t worst_lacked = 0;  // blocks that have come without the host that lacks most
     std::uint32_t critical_missing = 0;
-    std::uint32_t over_bound = 0;  // tensors that miss more than they may
+    std::uint32_t over_bound = 0;  // tensors of which some host misses more than it may
+    std::size_t first_host = 0;    // in hosts_
+    std::size_t host_count = 0;
     CompletionThreshold threshold;
+  };
+  struct HostState {
+    std::size_t source = 0;
+    std::uint32_t lacked = 0;  // blocks that have come without it
   };
   /// Blocks of one wide tensor that have come from one source, in the low kCountBits, and above
   /// them the round of which they are. What an earlier round left need not be cleared, so that a
@@ -119,7 +157,10 @@ class Gather {
 
   std::uint32_t find_critical();
   std::uint32_t find_needed();
-  void count_arrival(std::size_t source, std::uint32_t block);
+  void count_arrival(std::size_t source, const Arrival& arrival);
+  std::uint32_t count(TensorArrivals& arrivals) const;
+  bool is_worst_again(std::size_t source, std::size_t wide, HostSet missing);
+  std::uint32_t missing_of(std::size_t host) const;
   struct Readiness {
     bool early = false;     // may miss what it lacks, by its bounds
     bool deadline = false;  // may miss it because its time is over
@@ -132,34 +173,43 @@ class Gather {
   bool is_absent(const Source& source, Instant now) const;
   bool may_miss(const Source& source, Instant now) const;
   bool is_above_floor(const Source& source) const {
-    return static_cast<float>(source.arrived) >= limits_.floor * static_cast<float>(range_.size());
+    const auto in_sum = static_cast<float>(source.arrived - source.worst_lacked);
+    return in_sum >= limits_.floor * static_cast<float>(range_.size());
   }
   std::optional<Duration> largest_threshold() const;
   std::optional<Duration> deadline_age() const;
   bool deadline_passed(const Source& source, Instant now) const;
-  Duration slack() const { return limits_.slack.value_or(learned_slack_.value()); }
+  Duration slack() const;
   static Duration completion_of(const Source& source, bool complete, Instant now);
 
   const TensorMap& map_;
   const std::vector<std::atomic<float>>& bounds_;
   CloseLimits limits_;
+  double share_;
+  bool allowed_;
   std::vector<Source> sources_;
-  std::unique_ptr<Totals[]> totals_;
-  Bitmap critical_;                      // by block, of the open round: its bounds may change
-  std::vector<std::uint16_t> lacking_;   // by block: how many sources lack it
-  std::vector<std::uint32_t> needed_;    // by wide tensor: blocks of each source that must come
-  std::vector<TensorArrivals> arrived_;  // by source and wide tensor
+  std::vector<HostState> hosts_;        // those of a source are next to each other
+  std::vector<std::uint16_t> host_at_;  // by the plan's number of a host: index into hosts_
+  std::unique_ptr<Totals[]> totals_;    // by host
+  Bitmap critical_;                     // by block, of the open round: its bounds may change
+  std::vector<std::uint16_t> lacking_;  // by block: how many hosts lack it
+  std::vector<std::uint32_t> needed_;   // by wide tensor: blocks of each source that must come
+  /// By source and wide tensor: the blocks that the worst of its hosts has in the sum.
+  std::vector<TensorArrivals> arrived_;
+  std::vector<TensorArrivals> worst_;   // by source and wide tensor: blocks without some host
+  std::vector<TensorArrivals> lacked_;  // by host and wide tensor: blocks that came without it
   BlockRange range_;
   std::uint64_t opened_ = 0;  // rounds, this one too
   bool open_ = false;
   Instant first_arrival_ = Instant::never();
   Instant last_arrival_;
   std::uint32_t missing_blocks_ = 0;
-  std::size_t blocker_ = 0;  // the source that held the round open when asked last
+  std::uint32_t awaited_ = 0;  // blocks, over all sources
+  std::size_t blocker_ = 0;    // the source that held the round open when asked last
   std::optional<Duration> largest_threshold_;  // when the round was opened
   Duration longest_rtt_;                       // of all sources
   DeadlineSlack learned_slack_;
 };
-static_assert(kMaxNodes <= 0xffff, "Gather::lacking_ counts sources in 16 bits");
+static_assert(kMaxNodes <= 0xffff, "Gather::lacking_ counts hosts in 16 bits");
 
 }  // namespace gradplane::aggregate

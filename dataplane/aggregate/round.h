@@ -16,19 +16,17 @@ struct Round {
   bool open = false;
   std::uint32_t id = 0;  // of the open round, or of the next one that may open here
   Geometry geometry;
-  std::uint32_t submitted = 0;         // bit per local rank
-  std::uint32_t results_awaited = 0;   // blocks whose result is not here yet
-  std::uint32_t results_unacked = 0;   // result edges whose peer does not have everything yet
-  std::uint32_t pushes_unsettled = 0;  // push edges whose peer has not said what entered
-  std::uint32_t partial_blocks = 0;    // whose result lacks some rank's contribution
+  std::uint32_t submitted = 0;        // bit per local rank
+  std::uint32_t results_awaited = 0;  // blocks whose result is not here yet
+  std::uint32_t results_unacked = 0;  // result edges whose peer does not have everything yet
+  std::uint32_t partial_blocks = 0;   // whose result lacks some rank's contribution
   std::uint16_t min_contributors = 0;
   bool told = false;         // local ranks have been told that it is done
   Bucket* bucket = nullptr;  // whose bounds are known here; none: it is gathered exactly
 
   std::size_t slot() const { return id % kRoundSlots; }
-  /// Every result is here, and it is known which of this node's blocks entered: the next gradient
-  /// of the bucket needs to know.
-  bool is_done() const { return results_awaited == 0 && pushes_unsettled == 0; }
+  /// Every result is here, and each says whose contributions are in it.
+  bool is_done() const { return results_awaited == 0; }
 };
 static_assert(kMaxLocalRanks <= 32, "one bit per local rank in Round::submitted");
 

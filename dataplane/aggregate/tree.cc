@@ -20,14 +20,22 @@ constexpr std::uint32_t kEnergySampling = 16;
 Tree::Tree(TreeConfig config, const Limits& limits)
     : config_(std::move(config)),
       number_(limits.number),
+      hosts_(limits.hosts),
+      own_host_(limits.own_host),
+      own_set_(limits.hosts->words()),
+      missing_(limits.hosts->words()),
       local_ranks_(static_cast<std::uint16_t>(limits.local_ranks)),
       sums_(config_.member &&
             (config_.is_root() || !config_.children.empty() || limits.local_ranks != 1)) {
+  if (own_host_ != HostTable::kNone) own_set_[own_host_ / 64] |= std::uint64_t{1} << own_host_ % 64;
+  subtree_ = own_set_;
   if (config_.member) add_edges(limits);
+  subtree_ranks_ = hosts_->ranks_in(subtree_);
   slots_.reserve(kRoundSlots);
   for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
     slots_.push_back(
-        {.range = {}, .sums = Accumulator(sums_ ? limits.max_blocks : 0, limits.block_bytes)});
+        {.range = {},
+         .sums = Accumulator(sums_ ? limits.max_blocks : 0, limits.block_bytes, hosts_->words())});
   }
 }
 
@@ -39,6 +47,7 @@ void Tree::add_edges(const Limits& limits) {
     leaving.id = id;
     leaving.peer = peer;
     leaving.type = out;
+    leaving.ended_before = limits.first_round;
     leaving.senders.assign(kRoundSlots, hop::BlockSender(limits.max_blocks));
     hop::InEdge& coming = in_.emplace_back();
     coming.id = id;
@@ -46,12 +55,19 @@ void Tree::add_edges(const Limits& limits) {
     coming.type = in;
     coming.ranks = ranks;
     coming.receivers.assign(kRoundSlots, hop::BlockReceiver(limits.max_blocks));
+    edge_hosts_.emplace_back(hosts_->words());
   };
   if (has_parent()) {
     add(config_.parent, wire::PacketType::kPush, wire::PacketType::kResult, limits.world_size);
+    edge_hosts_.back().assign(hosts_->all().begin(), hosts_->all().end());
   }
   for (const ChildConfig& child : config_.children) {
     add(child.peer, wire::PacketType::kResult, wire::PacketType::kPush, child.ranks);
+    for (const std::uint16_t host : child.hosts) {
+      edge_hosts_.back()[host / 64] |= std::uint64_t{1} << host % 64;
+      subtree_[host / 64] |= std::uint64_t{1} << host % 64;
+    }
+    GP_ASSERT(hosts_->ranks_in(edge_hosts_.back()) == child.ranks);
   }
 }
 
@@ -89,7 +105,7 @@ void Tree::open(Round& round, BlockRange range) {
     edge.rounds[slot] = round.id;
     edge.backoff[slot] = 0;
     if (!edge.is_push()) edge.hold(slot);
-    if (range.size() > 0) ++(edge.is_push() ? round.pushes_unsettled : round.results_unacked);
+    if (range.size() > 0 && !edge.is_push()) ++round.results_unacked;
   }
   for (hop::InEdge& edge : in_) edge.receivers[slot].open(range);
   open_gather(round);
@@ -106,58 +122,96 @@ void Tree::add_local(Context& job, Round& round, std::uint32_t block,
   Slot& own = slots_[round.slot()];
   --own.local_left;
   note_energy(job, round, block, bytes);
-  if (own.sums.add(block, bytes, 1)) on_gathered(job, round, block);
-  close_if_full(job, round);
+  if (own.sums.add(block, bytes, 1, own_set_)) on_gathered(job, round, block);
+  close_if_arrived(job, round);
 }
 
 void Tree::add_push(Context& job, Round& round, std::size_t edge, const wire::BlockPacket& packet,
-                    Duration rtt, Instant now) {
+                    HostSet covered, Duration rtt, Instant now) {
   const wire::BlockHeader& h = packet.header;
   Slot& own = slots_[round.slot()];
   if (own.gather != nullptr) {
-    const std::size_t source = edge - (has_parent() ? 1 : 0);
-    own.gather->on_block(source,
+    HostSet missing;
+    if (h.contributors < in_[edge].ranks) {
+      for (std::size_t w = 0; w < missing_.size(); ++w) {
+        missing_[w] = edge_hosts_[edge][w] & ~covered[w];
+      }
+      missing = missing_;
+    }
+    own.gather->on_block(source_of(edge),
                          {.block = h.block,
                           .last = (packet.envelope->flags & wire::kFlagLast) != 0,
                           .bounded = (packet.envelope->flags & wire::kFlagBounded) != 0,
-                          .rtt = rtt},
+                          .rtt = rtt,
+                          .missing = missing},
                          now);
   }
   note_energy(job, round, h.block, packet.payload);
-  if (own.sums.add(h.block, packet.payload, h.contributors)) on_gathered(job, round, h.block);
-  close_if_full(job, round);
+  if (own.sums.add(h.block, packet.payload, h.contributors, covered)) {
+    on_gathered(job, round, h.block);
+  }
+  close_if_arrived(job, round);
 }
 
-/// Every contribution to a block is in.
+/// Nothing more will enter the block here.
 void Tree::on_gathered(Context& job, Round& round, std::uint32_t block) {
   Slot& own = slots_[round.slot()];
-  const std::span<const std::byte> bytes = own.sums.seal(block);
+  const std::uint16_t came = own.sums.contributors(block);
   if (has_parent()) {
+    own.sums.seal(block);
     push().senders[round.slot()].offer(block);
     push().refresh(round.slot());
     return;
   }
-  if (is_measured(job, round, block)) {
+  const bool is_whole = came == job.world_size;
+  const bool rescale = job.compensation == Compensation::kRescale && !is_whole && came > 0;
+  const std::span<const std::byte> bytes =
+      own.sums.seal(block, rescale ? static_cast<double>(job.world_size) / came : 1);
+  if (is_whole && is_measured(job, round, block)) {
     round.bucket->end_parts(block, reduce::energy(round.geometry.type, bytes.data(),
                                                   round.geometry.elements_in(block)));
   }
-  on_result(job, round, block, bytes, own.sums.contributors(block));
+  on_result(job, round, block, bytes, came, own.sums.hosts(block));
 }
 
-void Tree::take_result(Context& job, Round& round, const wire::BlockPacket& packet) {
-  const wire::BlockHeader& h = packet.header;
-  // A node with children sends the result on from where its sum was. Otherwise the sum stays: it
-  // may have to be pushed again, until the parent says that it has entered or never will.
-  if (!config_.children.empty()) {
-    slots_[round.slot()].sums.replace(h.block, packet.payload, h.contributors);
+std::uint32_t Tree::oldest_round(std::uint32_t own) const {
+  std::uint32_t oldest = own;
+  for (const hop::OutEdge& edge : out_) {
+    if (!edge.is_push() && is_older(edge.ended_before, oldest)) oldest = edge.ended_before;
   }
-  on_result(job, round, h.block, packet.payload, h.contributors);
+  return oldest;
+}
+
+bool Tree::may_have_result(const Round& round, std::uint32_t block, HostSet covered) const {
+  const std::size_t slot = round.slot();
+  if (covers_own_push(covered)) return push().senders[slot].was_sent(block);
+  return slots_[slot].local_left == 0;
+}
+
+std::uint32_t Tree::take_result(Context& job, Round& round, const wire::BlockPacket& packet,
+                                HostSet covered, Instant now) {
+  const wire::BlockHeader& h = packet.header;
+  Slot& own = slots_[round.slot()];
+  // A node with children sends the result on from where its sum was. Nothing of the block has to be
+  // pushed any more.
+  if (!config_.children.empty()) {
+    own.sums.stop_waiting(h.block);
+    own.sums.replace(h.block, packet.payload, h.contributors, covered);
+  }
+  on_result(job, round, h.block, packet.payload, h.contributors, covered);
+  if (!results().receivers[round.slot()].complete() || own.gather == nullptr) return 0;
+  // The nodes above have gone on without what is still missing here.
+  const std::uint32_t missing = close_children(job, round, now);
+  end_gather(job, round, CloseReason::kDeadline, now);
+  return missing;
 }
 
 void Tree::on_result(Context& job, Round& round, std::uint32_t block,
-                     std::span<const std::byte> bytes, std::uint16_t contributors) {
+                     std::span<const std::byte> bytes, std::uint16_t contributors,
+                     HostSet covered) {
   const std::size_t slot = round.slot();
-  keep_contribution(job, round, block);
+  const bool is_own_missing = own_host_ != HostTable::kNone && !has_host(covered, own_host_);
+  if (is_own_missing) keep_contribution(job, round, block);
   round.partial_blocks += contributors < job.world_size ? 1 : 0;
   job.ranks.deliver(slot, round.geometry, block, bytes);
   round.min_contributors = std::min(round.min_contributors, contributors);
@@ -169,16 +223,23 @@ void Tree::on_result(Context& job, Round& round, std::uint32_t block,
   --round.results_awaited;
 }
 
-std::span<const std::byte> Tree::bytes_to_send(const Context& job, const Round& round,
-                                               std::uint32_t block,
-                                               std::uint16_t& contributors) const {
-  if (sums_) {
-    const Accumulator& sums = slots_[round.slot()].sums;
-    contributors = sums.contributors(block);
-    return sums.sealed(block);
+Tree::Outbound Tree::bytes_to_send(const Context& job, const Round& round, bool is_push,
+                                   std::uint32_t block) const {
+  if (!sums_) {
+    return {.bytes = job.ranks.bytes(0, round.slot(), round.geometry, block), .contributors = 1};
   }
-  contributors = 1;
-  return job.ranks.bytes(0, round.slot(), round.geometry, block);
+  const Accumulator& sums = slots_[round.slot()].sums;
+  Outbound out{.bytes = sums.sealed(block), .contributors = sums.contributors(block)};
+  out.partial = out.contributors < (is_push ? subtree_ranks_ : job.world_size);
+  if (out.partial) out.hosts = sums.hosts(block);
+  return out;
+}
+
+bool Tree::is_bounded(const Round& round) const {
+  if (round.bucket == nullptr) return false;
+  const Slot& own = slots_[round.slot()];
+  return config_.children.empty() || own.bounded ||
+         (own.gather != nullptr && own.gather->all_bounded());
 }
 
 void Tree::note_energy(const Context& job, Round& round, std::uint32_t block,

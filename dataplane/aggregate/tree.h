@@ -30,10 +30,13 @@ class Tree {
   struct Limits {
     std::uint32_t epoch = 0;
     std::uint8_t number = 0;  // of the tree in its plan
+    std::uint32_t first_round = 0;
     std::size_t max_blocks = 0;
     std::size_t block_bytes = 0;
     std::size_t local_ranks = 0;
     std::uint16_t world_size = 0;
+    const HostTable* hosts = nullptr;         // the plan's; it outlives the tree
+    std::size_t own_host = HostTable::kNone;  // this node's number there
   };
   /// Allocates everything that its rounds will need.
   Tree(TreeConfig config, const Limits& limits);
@@ -42,7 +45,7 @@ class Tree {
   /// Whether contributions meet here. A leaf with one rank sends that rank's bytes as they are.
   bool sums() const { return sums_; }
   /// A round under bounds may close here without all blocks.
-  bool gathers() const { return config_.flat && config_.is_root() && !config_.children.empty(); }
+  bool gathers() const { return config_.member && !config_.children.empty(); }
 
   // Edges. Edge i of out() and edge i of in() lead to the same peer; with a parent, it is the
   // first.
@@ -58,6 +61,9 @@ class Tree {
   std::span<hop::OutEdge> child_results() { return out().subspan(has_parent() ? 1 : 0); }
   std::span<hop::InEdge> child_pushes() { return in().subspan(has_parent() ? 1 : 0); }
   std::span<const hop::InEdge> child_pushes() const { return in().subspan(has_parent() ? 1 : 0); }
+  /// The hosts at or below the peer of an edge; of the parent's, all hosts.
+  HostSet hosts_of(std::size_t edge) const { return edge_hosts_[edge]; }
+  const HostTable& hosts() const { return *hosts_; }
   /// The edge to `peer` over which blocks of `type` (pushes or results) leave, or come in; kNoEdge
   /// when the tree has none.
   static constexpr std::size_t kNoEdge = SIZE_MAX;
@@ -74,21 +80,49 @@ class Tree {
   void add_local(Context& job, Round& round, std::uint32_t block, std::span<const std::byte> bytes);
   /// Blocks of local ranks that are not added yet.
   std::uint32_t local_left(std::size_t slot) const { return slots_[slot].local_left; }
-  /// Adds one block of a child that in_[edge] has accepted. `rtt`: the smallest to the child.
+  /// Whether a result of these hosts has something of what this node pushes in it.
+  bool covers_own_push(HostSet covered) const { return meets(covered, subtree_); }
+  /// Every round before it has ended at this node (`own`) and at all nodes below it.
+  std::uint32_t oldest_round(std::uint32_t own) const;
+  /// Whether the result of a block is here. Nothing can enter it any more.
+  bool has_result(std::size_t slot, std::uint32_t block) const {
+    return has_parent() && results().receivers[slot].has(block);
+  }
+  /// Adds one block of a child that in_[edge] has accepted. `covered`: the hosts whose ranks are in
+  /// it. `rtt`: the smallest to the child.
   void add_push(Context& job, Round& round, std::size_t edge, const wire::BlockPacket& packet,
-                Duration rtt, Instant now);
+                HostSet covered, Duration rtt, Instant now);
   /// The result of one block has come from the parent.
-  void take_result(Context& job, Round& round, const wire::BlockPacket& packet);
-  /// After anything that may have been the last word about this round's push.
-  void on_settled(Context& job, Round& round, bool was_settled, Instant now);
+  /// Returns how many blocks of children will never come.
+  std::uint32_t take_result(Context& job, Round& round, const wire::BlockPacket& packet,
+                            HostSet covered, Instant now);
+  /// Whether a result of these hosts can exist as far as this node knows: its own push must have
+  /// left if it is in it, or its ranks must be done with the block.
+  bool may_have_result(const Round& round, std::uint32_t block, HostSet covered) const;
 
-  /// The bytes of a block as they leave, and how many ranks they are of.
-  std::span<const std::byte> bytes_to_send(const Context& job, const Round& round,
-                                           std::uint32_t block, std::uint16_t& contributors) const;
+  /// A block as it leaves. `hosts` is empty when it lacks none of those that it could have.
+  struct Outbound {
+    std::span<const std::byte> bytes;
+    std::uint16_t contributors = 0;
+    HostSet hosts = {};
+    bool partial = false;
+  };
+  Outbound bytes_to_send(const Context& job, const Round& round, bool is_push,
+                         std::uint32_t block) const;
+  /// Whether every rank that this node pushes for can do without what does not enter.
+  bool is_bounded(const Round& round) const;
 
   // Rounds that may lack blocks.
   /// Slots with a round that is gathered under bounds here, one bit each.
   std::uint16_t gathering() const { return gathering_; }
+  /// Whether nodes below may close the round early.
+  bool allows_below(std::size_t slot) const {
+    return slots_[slot].gather != nullptr && slots_[slot].gather->allows_below();
+  }
+  /// The parent has said the same of itself.
+  void allow(std::size_t slot) {
+    if (slots_[slot].gather != nullptr) slots_[slot].gather->allow();
+  }
   /// Whether the round may close now without some blocks, and why.
   std::optional<CloseReason> may_close(std::size_t slot, Instant now);
   /// Sums what has come. From here on nothing more enters, and every child is told what did.
@@ -105,6 +139,7 @@ class Tree {
     BlockRange range;
     std::uint32_t local_left = 0;
     Gather* gather = nullptr;  // open; the bucket's
+    bool bounded = false;      // the gathering is over, and every source knew the bounds
     Accumulator sums;
   };
 
@@ -112,17 +147,25 @@ class Tree {
   void open_gather(Round& round);
   void on_gathered(Context& job, Round& round, std::uint32_t block);
   void on_result(Context& job, Round& round, std::uint32_t block, std::span<const std::byte> bytes,
-                 std::uint16_t contributors);
+                 std::uint16_t contributors, HostSet covered);
   void note_energy(const Context& job, Round& round, std::uint32_t block,
                    std::span<const std::byte> bytes);
   bool is_measured(const Context& job, const Round& round, std::uint32_t block) const;
-  void close_if_full(Context& job, Round& round);
+  void close_if_arrived(Context& job, Round& round);
+  std::uint32_t close_children(Context& job, Round& round, Instant now);
   void end_gather(Context& job, Round& round, CloseReason reason, Instant now);
   void keep_contribution(Context& job, Round& round, std::uint32_t block);
-  void settle_residual(Context& job, Round& round);
+  std::size_t source_of(std::size_t edge) const { return edge - (has_parent() ? 1 : 0); }
 
   TreeConfig config_;
   std::uint8_t number_;
+  const HostTable* hosts_;
+  std::size_t own_host_;
+  std::vector<std::uint64_t> own_set_;  // this node alone
+  std::vector<std::uint64_t> missing_;  // scratch
+  std::vector<std::uint64_t> subtree_;  // hosts at or below this node
+  std::uint32_t subtree_ranks_ = 0;
+  std::vector<std::vector<std::uint64_t>> edge_hosts_;
   std::uint16_t local_ranks_;
   bool sums_;
   std::vector<hop::OutEdge> out_;

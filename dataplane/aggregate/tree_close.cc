@@ -13,6 +13,7 @@ namespace gradplane::aggregate {
 void Tree::open_gather(Round& round) {
   Slot& own = slots_[round.slot()];
   own.gather = nullptr;
+  own.bounded = false;
   Gather* gather = round.bucket == nullptr ? nullptr : round.bucket->gather(number_);
   if (gather == nullptr || gather->is_open() || own.range.size() == 0) return;
   gather->open(own.range);
@@ -21,10 +22,10 @@ void Tree::open_gather(Round& round) {
   gathering_ = static_cast<std::uint16_t>(gathering_ | 1U << round.slot());
 }
 
-void Tree::close_if_full(Context& job, Round& round) {
+void Tree::close_if_arrived(Context& job, Round& round) {
   const Slot& own = slots_[round.slot()];
-  if (own.gather == nullptr || own.local_left > 0 || own.gather->missing_blocks() > 0) return;
-  end_gather(job, round, CloseReason::kFull, own.gather->last_arrival());
+  if (own.gather == nullptr || own.local_left > 0 || !own.gather->all_arrived()) return;
+  end_gather(job, round, own.gather->reason_when_arrived(), own.gather->last_arrival());
 }
 
 std::optional<CloseReason> Tree::may_close(std::size_t slot, Instant now) {
@@ -33,10 +34,10 @@ std::optional<CloseReason> Tree::may_close(std::size_t slot, Instant now) {
   return own.gather->may_close(now);
 }
 
-/// A child that has pushed something is told at once what entered, the others when they push. A
-/// child that heard it before would push nothing, and nobody could tell when it has come to the
-/// round and takes results.
-std::uint32_t Tree::close_partial(Context& job, Round& round, CloseReason reason, Instant now) {
+/// A child that has pushed something is told at once that nothing more enters, the others when they
+/// push. A child that heard it before would push nothing, and nobody could tell when it has come to
+/// the round and takes results.
+std::uint32_t Tree::close_children(Context& job, Round& round, Instant now) {
   const std::size_t slot = round.slot();
   std::uint32_t missing = 0;
   for (hop::InEdge& edge : child_pushes()) {
@@ -46,22 +47,30 @@ std::uint32_t Tree::close_partial(Context& job, Round& round, CloseReason reason
     receiver.close();
     if (receiver.has_heard()) job.acks.request(edge.id, round.id, true, now);
   }
+  return missing;
+}
+
+std::uint32_t Tree::close_partial(Context& job, Round& round, CloseReason reason, Instant now) {
+  const std::uint32_t missing = close_children(job, round, now);
   end_gather(job, round, reason, now);
-  Accumulator& sums = slots_[slot].sums;
-  const BlockRange range = slots_[slot].range;
-  for (std::uint32_t b = range.begin; b < range.end; ++b) {
-    if (sums.is_gathered(b)) continue;
-    const std::uint16_t came = sums.contributors(b);
-    const bool rescale = job.compensation == Compensation::kRescale && came > 0;
-    sums.end_partial(b, rescale ? static_cast<double>(job.world_size) / came : 1);
-    on_result(job, round, b, sums.seal(b), came);
+  Slot& own = slots_[round.slot()];
+  for (std::uint32_t b = own.range.begin; b < own.range.end; ++b) {
+    if (own.sums.is_gathered(b)) continue;
+    own.sums.stop_waiting(b);
+    on_gathered(job, round, b);
   }
   return missing;
 }
 
-void Tree::end_gather(Context& job, Round& round, CloseReason reason, Instant now) {
-  Gather& gather = *slots_[round.slot()].gather;
+void Tree::end_gather(Context& job, Round& round, CloseReason why, Instant now) {
+  Slot& own = slots_[round.slot()];
+  Gather& gather = *own.gather;
+  const CloseReason reason = gather.with_absent(why);
   gather.close(reason, now);
+  own.bounded = gather.all_bounded();
+  own.gather = nullptr;
+  gathering_ = static_cast<std::uint16_t>(gathering_ & ~(1U << round.slot()));
+  if (has_parent()) return;  // the root tells what was missing of the whole tree
   round.bucket->count_close(reason, gather);
   job.counters.blocks_missing += gather.missing_blocks();
   job.counters.rounds_closed_early += reason == CloseReason::kEarly ? 1 : 0;
@@ -72,8 +81,6 @@ void Tree::end_gather(Context& job, Round& round, CloseReason reason, Instant no
   report.bucket = round.geometry.bucket;
   report.tree = number_;
   job.reports.push(report);
-  slots_[round.slot()].gather = nullptr;
-  gathering_ = static_cast<std::uint16_t>(gathering_ & ~(1U << round.slot()));
 }
 
 void Tree::repeat_closing(Context& job, std::size_t edge, std::size_t slot, std::uint32_t round,
@@ -84,45 +91,20 @@ void Tree::repeat_closing(Context& job, std::size_t edge, std::size_t slot, std:
   job.acks.request(in_[edge].id, round, true, now);
 }
 
-/// A result is about to take the place of our contribution. Where the contribution is not known to
-/// have entered it is kept, until the closing bitmap says whether it did.
+/// A result without this host is about to take the place of its contribution. What did not enter is
+/// carried to the next gradient, where the job wants that.
 void Tree::keep_contribution(Context& job, Round& round, std::uint32_t block) {
-  if (round.bucket == nullptr || !has_parent()) return;
+  ++job.counters.blocks_excluded;
+  if (round.bucket == nullptr) return;
+  round.bucket->count_excluded(block);
   Residual* residual = round.bucket->residual();
-  const std::size_t slot = round.slot();
-  if (residual == nullptr || push().senders[slot].is_acked(block)) return;
+  if (residual == nullptr) return;
   std::array<const std::byte*, kMaxLocalRanks> parts;
   for (std::size_t r = 0; r < job.ranks.size(); ++r) {
-    parts[r] = job.ranks.at(r, slot, round.geometry, block);
+    parts[r] = job.ranks.at(r, round.slot(), round.geometry, block);
   }
   const bool kept = residual->keep(block, {parts.data(), job.ranks.size()});
   if (!kept) ++job.counters.carry_dropped;
-}
-
-void Tree::on_settled(Context& job, Round& round, bool was_settled, Instant now) {
-  const std::size_t slot = round.slot();
-  if (was_settled || !push().senders[slot].settled()) return;
-  --round.pushes_unsettled;
-  settle_residual(job, round);
-  // The last ack of the results has waited for this: the node that gives the results gathers the
-  // pushes.
-  if (results().receivers[slot].owes_ack()) {
-    job.acks.request(results().id, round.id, true, now);
-  }
-}
-
-void Tree::settle_residual(Context& job, Round& round) {
-  const hop::BlockSender& sender = push().senders[round.slot()];
-  job.counters.blocks_excluded += sender.excluded();
-  if (round.bucket == nullptr) return;
-  Residual* residual = round.bucket->residual();
-  for (std::uint32_t b = sender.range().begin; b < sender.range().end; ++b) {
-    if (!sender.is_acked(b)) {
-      round.bucket->count_excluded(b);
-    } else if (residual != nullptr) {
-      residual->forget(b);
-    }
-  }
 }
 
 }  // namespace gradplane::aggregate

@@ -14,6 +14,8 @@ namespace gradplane::aggregate {
 struct ChildConfig {
   std::uint16_t peer = 0;   // index into JobConfig::peers
   std::uint16_t ranks = 0;  // in the child's subtree: what a complete block of it must name
+  /// The hosts of the child's subtree, as indices into JobConfig::hosts.
+  std::vector<std::uint16_t> hosts = {};
 };
 
 /// This node's place in one tree.
@@ -22,8 +24,9 @@ struct TreeConfig {
   std::uint16_t parent = hop::kNoPeer;  // a member without a parent is the root
   std::vector<ChildConfig> children;
   WeightShare share;
-  /// Every member's parent is the root: only there may a round close without all blocks.
-  bool flat = false;
+  /// Edges on the longest way from this node down to a leaf, and from the root.
+  std::uint16_t height = 1;
+  std::uint16_t tree_height = 1;
 
   bool is_root() const { return member && parent == hop::kNoPeer; }
 };

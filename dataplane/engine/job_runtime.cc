@@ -66,14 +66,21 @@ std::unique_ptr<aggregate::Bucket> JobRuntime::make_bucket(const api::BucketBoun
   bool pushes = false;
   for (std::size_t t = 0; t < job.trees.size(); ++t) {
     const aggregate::TreeConfig& tree = job.trees[t];
-    if (!tree.member || !tree.flat) continue;
-    pushes = pushes || tree.parent != hop::kNoPeer;
-    if (tree.parent != hop::kNoPeer || tree.children.empty()) continue;
-    aggregate::RootedTree root{.tree = static_cast<std::uint8_t>(t), .nodes = {}};
+    if (!tree.member) continue;
+    pushes = pushes || !tree.is_root();
+    if (tree.children.empty()) continue;
+    aggregate::GatheredTree gathered{.tree = static_cast<std::uint8_t>(t),
+                                     .sources = {},
+                                     .share = static_cast<double>(tree.height) / tree.tree_height,
+                                     .is_root = tree.is_root()};
     for (const aggregate::ChildConfig& child : tree.children) {
-      root.nodes.push_back(job.peers[child.peer].node);
+      aggregate::GatherSource& source = gathered.sources.emplace_back();
+      for (const std::uint16_t host : child.hosts) {
+        source.hosts.push_back({.node = job.hosts[host].node, .host = host});
+        source.relays |= job.hosts[host].node != job.peers[child.peer].node;
+      }
     }
-    config.roots.push_back(std::move(root));
+    config.gathered.push_back(std::move(gathered));
   }
   config.keeps_residual =
       pushes && !job.local_ranks.empty() && job.compensation == Compensation::kCarry;

@@ -32,6 +32,25 @@ class Members {
     return ranks;
   }
 
+  /// Members with ranks at or below a member in a tree, as indices into the plan's hosts.
+  void add_hosts_below(const api::Tree& tree, std::size_t member,
+                       std::vector<std::uint16_t>& hosts) const {
+    if (!plan_.members[member].ranks.empty()) hosts.push_back(host_of(member));
+    for (std::size_t m = 0; m < plan_.members.size(); ++m) {
+      if (tree.parent[m] == plan_.members[member].node) add_hosts_below(tree, m, hosts);
+    }
+  }
+
+  /// Edges on the longest way down from a member.
+  std::uint16_t height(const api::Tree& tree, std::size_t member) const {
+    std::uint16_t highest = 0;
+    for (std::size_t m = 0; m < plan_.members.size(); ++m) {
+      if (tree.parent[m] != plan_.members[member].node) continue;
+      highest = std::max(highest, static_cast<std::uint16_t>(height(tree, m) + 1));
+    }
+    return highest;
+  }
+
   bool in_tree(const api::Tree& tree, std::size_t member) const {
     return tree.root == plan_.members[member].node || tree.parent[member] != api::kNoNode;
   }
@@ -50,6 +69,13 @@ class Members {
   }
 
  private:
+  /// The members with ranks are the hosts of a plan.
+  std::uint16_t host_of(std::size_t member) const {
+    const auto end = plan_.members.begin() + static_cast<std::ptrdiff_t>(member);
+    return static_cast<std::uint16_t>(std::count_if(
+        plan_.members.begin(), end, [](const api::Member& other) { return !other.ranks.empty(); }));
+  }
+
   const api::Plan& plan_;
 };
 
@@ -62,7 +88,12 @@ class Builder {
   void build() {
     std::uint64_t begin = 0;
     std::size_t ranks = 0;
-    for (const api::Member& member : plan_.members) ranks += member.ranks.size();
+    for (const api::Member& member : plan_.members) {
+      ranks += member.ranks.size();
+      if (member.ranks.empty()) continue;
+      config_.hosts.push_back(
+          {.node = member.node, .ranks = static_cast<std::uint16_t>(member.ranks.size())});
+    }
     config_.world_size = static_cast<std::uint16_t>(ranks);
     config_.first_round = plan_.activation_round;
     for (const api::Tree& tree : plan_.trees) {
@@ -76,17 +107,19 @@ class Builder {
     const std::size_t me = members_.index_of(self_);
     aggregate::TreeConfig place;
     place.share = {begin, tree.weight};
-    place.flat = std::all_of(tree.parent.begin(), tree.parent.end(), [&](api::NodeId parent) {
-      return parent == api::kNoNode || parent == tree.root;
-    });
     place.member = members_.in_tree(tree, me);
     if (!place.member) return place;
+    place.height = members_.height(tree, me);
+    place.tree_height = members_.height(tree, members_.index_of(tree.root));
     if (tree.parent[me] != api::kNoNode) place.parent = peer(tree.parent[me]);
     for (std::size_t m = 0; m < plan_.members.size(); ++m) {
       if (tree.parent[m] != self_) continue;
-      place.children.push_back(
-          {.peer = peer(plan_.members[m].node),
-           .ranks = static_cast<std::uint16_t>(members_.ranks_below(tree, m))});
+      aggregate::ChildConfig child{
+          .peer = peer(plan_.members[m].node),
+          .ranks = static_cast<std::uint16_t>(members_.ranks_below(tree, m)),
+          .hosts = {}};
+      members_.add_hosts_below(tree, m, child.hosts);
+      place.children.push_back(std::move(child));
     }
     return place;
   }

@@ -18,13 +18,15 @@ BlockSender::BlockSender(std::size_t capacity_blocks)
       copies_(capacity_blocks),
       in_flight_(capacity_blocks),
       acked_(capacity_blocks),
+      unproven_(capacity_blocks),
       sent_(capacity_blocks),
       sent_us_(capacity_blocks) {}
 
 void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* critical) {
   GP_ASSERT(range.size() <= sent_us_.size());
   range_ = range;
-  for (Bitmap* b : {&critical_, &urgent_, &new_, &spare_, &copies_, &in_flight_, &acked_, &sent_}) {
+  for (Bitmap* b :
+       {&critical_, &urgent_, &new_, &spare_, &copies_, &in_flight_, &acked_, &unproven_, &sent_}) {
     b->reset(range.size());
   }
   has_bounds_ = critical != nullptr;
@@ -197,12 +199,28 @@ std::uint32_t BlockSender::on_arrived(std::uint32_t block) {
   return acknowledge_word(i / Bitmap::kWordBits, std::uint64_t{1} << (i % Bitmap::kWordBits));
 }
 
+std::uint32_t BlockSender::settle(std::uint32_t block) {
+  const std::size_t i = block - range_.begin;
+  if (closed_ || acked_.test(i)) return 0;
+  if (new_.test(i)) --new_count_;
+  if (urgent_.test(i)) --urgent_count_;
+  new_.clear(i);
+  urgent_.clear(i);
+  unproven_.set(i);
+  if (!sent_.test(i)) {  // and never will be
+    sent_.set(i);
+    ++sent_count_;
+  }
+  return on_arrived(block);
+}
+
 std::uint32_t BlockSender::acked_beyond(std::size_t first_word,
                                         std::span<const std::uint64_t> words) const {
   std::uint32_t count = 0;
   for (std::size_t w = first_word; w < acked_.words_in_use(); ++w) {
     const std::uint64_t arrived = w - first_word < words.size() ? words[w - first_word] : 0;
-    count += static_cast<std::uint32_t>(std::popcount(acked_.word(w) & ~arrived));
+    count +=
+        static_cast<std::uint32_t>(std::popcount(acked_.word(w) & ~unproven_.word(w) & ~arrived));
   }
   return count;
 }

@@ -75,6 +75,9 @@ class BlockSender {
   std::uint32_t on_complete();
   /// One block has arrived, as something other than an ack shows. Returns 1 if it was in flight.
   std::uint32_t on_arrived(std::uint32_t block);
+  /// Nobody needs the block any more, whether it has arrived or not: it will not be sent. Returns 1
+  /// if it was in flight.
+  std::uint32_t settle(std::uint32_t block);
   /// The number of acked blocks that this later bitmap of the peer reports as missing.
   std::uint32_t acked_beyond(std::size_t first_word, std::span<const std::uint64_t> words) const;
   /// The peer has closed the round: blocks that it has not acked are excluded for ever. Returns how
@@ -115,8 +118,9 @@ class BlockSender {
   Bitmap spare_;   // lost ones that may stay lost: they use what new blocks leave
   Bitmap copies_;  // repairs in flight that may be sent once more
   Bitmap in_flight_;
-  Bitmap acked_;
-  Bitmap sent_;  // at least once
+  Bitmap acked_;     // or settled
+  Bitmap unproven_;  // of these, settled without a word that they have arrived
+  Bitmap sent_;      // at least once
   std::vector<std::uint32_t> sent_us_;
   std::size_t cursor_ = 0;
   std::size_t start_ = 0;  // where the round began

@@ -41,8 +41,9 @@ struct OutEdge {
   std::array<std::uint32_t, kRoundSlots> rounds{};  // the round that the slot was last opened for
   std::array<std::uint32_t, kRoundSlots> active_us{};  // when something last went out or was acked
   std::array<std::uint8_t, kRoundSlots> backoff{};     // probes without an answer
-  Inquiry inquiry;                                     // pushes: about rounds that wait for results
-  std::uint32_t next_question = 0;                     // the block of the range that it names next
+  std::uint32_t ended_before = 0;   // results: every round before it has ended below the peer
+  Inquiry inquiry;                  // pushes: about rounds that wait for results
+  std::uint32_t next_question = 0;  // the block of the range that it names next
 
   bool is_push() const { return type == wire::PacketType::kPush; }
   static std::uint16_t bit(std::size_t slot) { return static_cast<std::uint16_t>(1U << slot); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/aggregate/coverage.h"
 #include "dataplane/aggregate/gather.h"
 #include "dataplane/aggregate/local_ranks.h"
 #include "dataplane/aggregate/tree_config.h"
@@ -30,6 +31,7 @@ struct JobConfig {
   std::size_t block_bytes = kDefaultBlockBytes;
   std::size_t round_bytes = kMaxRoundBytes;
   std::vector<hop::PeerConfig> peers;
+  std::vector<aggregate::Host> hosts;  // members of the plan with ranks, in its order
   std::vector<aggregate::TreeConfig> trees;
   std::vector<aggregate::LocalRank> local_ranks;
   Compensation compensation = Compensation::kRescale;

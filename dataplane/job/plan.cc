@@ -6,7 +6,8 @@
 
 namespace gradplane::job {
 
-Plan::Plan(const JobConfig& config) : epoch_(config.epoch), total_weight_(config.total_weight()) {
+Plan::Plan(const JobConfig& config)
+    : epoch_(config.epoch), hosts_(config.hosts), total_weight_(config.total_weight()) {
   GP_ASSERT(config.trees.size() <= kMaxTrees);
   trees_.reserve(config.trees.size());
   for (std::size_t t = 0; t < config.trees.size(); ++t) {
@@ -14,11 +15,14 @@ Plan::Plan(const JobConfig& config) : epoch_(config.epoch), total_weight_(config
     trees_.emplace_back(
         tree, aggregate::Tree::Limits{.epoch = config.epoch,
                                       .number = static_cast<std::uint8_t>(t),
+                                      .first_round = config.first_round,
                                       .max_blocks = max_blocks_of_tree(
                                           tree.share.weight, total_weight_, config.max_blocks()),
                                       .block_bytes = config.block_bytes,
                                       .local_ranks = config.local_ranks.size(),
-                                      .world_size = config.world_size});
+                                      .world_size = config.world_size,
+                                      .hosts = &hosts_,
+                                      .own_host = hosts_.find(config.self)});
   }
 }
 

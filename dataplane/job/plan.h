@@ -39,6 +39,7 @@ class Plan {
 
  private:
   std::uint32_t epoch_;
+  aggregate::HostTable hosts_;
   std::uint64_t total_weight_;
   std::vector<aggregate::Tree> trees_;
 };

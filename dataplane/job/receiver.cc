@@ -12,7 +12,8 @@ Receiver::Receiver(State& state, Rounds& rounds, Watchdog& watchdog)
     : state_(state),
       rounds_(rounds),
       watchdog_(watchdog),
-      words_(std::make_unique<std::array<std::uint64_t, wire::kMaxAckWords>>()) {}
+      words_(std::make_unique<std::array<std::uint64_t, wire::kMaxAckWords>>()),
+      covered_(std::make_unique<std::array<std::uint64_t, wire::kMaxCoverageWords>>()) {}
 
 void Receiver::handle(const wire::Envelope& envelope, std::span<const std::byte> datagram,
                       bool congestion_experienced, Instant now) {
@@ -101,11 +102,12 @@ void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, std::uint
   const std::size_t index = tree.find_in(packet.envelope->type, peer);
   if (index == aggregate::Tree::kNoEdge) return state_.counters.drop(Drop::kNotPeer);
   hop::InEdge& edge = tree.in()[index];
-  if (!names_its_ranks(tree, edge, packet)) return state_.counters.drop(Drop::kBadContributors);
-  Round* round = round_for(tree, packet, edge.id, now);
+  const auto covered = hosts_of(tree, edge, packet);
+  if (!covered) return state_.counters.drop(Drop::kBadContributors);
+  Round* round = round_for(tree, packet, *covered, edge.id, now);
   if (round == nullptr) return;
   const bool is_first = !edge.receivers[round->slot()].has_heard();
-  const bool is_new = accept(edge, packet, now);
+  const bool is_new = accept(tree, edge, packet, now);
   // A child takes no result of a round before it has contributed to it. Its first push shows that
   // it has. Until then results would fill its window, be dropped and be sent again and again, and
   // keep from it the results of the older rounds that it is at.
@@ -115,20 +117,23 @@ void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, std::uint
   state_.incoming.on_blocks(round->slot(), 1);
   if (edge.is_push()) {
     const Duration rtt = state_.peers[peer].flow.min_rtt();
-    tree.add_push(state_.context, *round, index, packet, rtt, now);
+    tree.add_push(state_.context, *round, index, packet, *covered, rtt, now);
   } else {
-    take_result(tree, *round, packet, now);
+    take_result(tree, *round, packet, *covered, now);
   }
   rounds_.settle(*round);
 }
 
 /// Notes a packet's arrival at its edge and asks for the ack that is due. True when its block is
 /// new, and wanted.
-bool Receiver::accept(hop::InEdge& edge, const wire::BlockPacket& packet, Instant now) {
+bool Receiver::accept(const aggregate::Tree& tree, hop::InEdge& edge,
+                      const wire::BlockPacket& packet, Instant now) {
   const wire::BlockHeader& h = packet.header;
   hop::BlockReceiver& receiver = edge.receivers[h.round % kRoundSlots];
-  const bool late = receiver.closed();
-  const bool duplicate = late || !receiver.accept(h.block);
+  const bool is_closed = receiver.closed();
+  const bool duplicate = is_closed || !receiver.accept(h.block);
+  const bool late = is_closed || (!duplicate && edge.is_push() &&
+                                  tree.has_result(h.round % kRoundSlots, h.block));
   const bool owed_before = receiver.owes_ack();
   const bool at_once =
       receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us,
@@ -145,12 +150,12 @@ bool Receiver::accept(hop::InEdge& edge, const wire::BlockPacket& packet, Instan
     state_.counters.payload_bytes_received += packet.payload.size();
   }
   if (at_once || !owed_before) state_.acks.request(edge.id, h.round, at_once, now);
-  return !duplicate;
+  return !duplicate && !late;
 }
 
 /// The round that a block belongs to, opened by it if need be; nullptr when the block fits none.
 Round* Receiver::round_for(const aggregate::Tree& tree, const wire::BlockPacket& packet,
-                           const hop::EdgeId& edge, Instant now) {
+                           aggregate::HostSet covered, const hop::EdgeId& edge, Instant now) {
   const wire::BlockHeader& h = packet.header;
   Round& round = state_.slot_of(h.round);
   const auto drop = [this](Drop reason) {
@@ -179,7 +184,7 @@ Round* Receiver::round_for(const aggregate::Tree& tree, const wire::BlockPacket&
     return nullptr;
   }
   const bool is_result = packet.envelope->type == wire::PacketType::kResult;
-  if (is_result && !answers_a_push(tree, round, h.block)) {
+  if (is_result && !may_have_result(tree, round, h.block, covered)) {
     return drop(Drop::kFutureRound);
   }
   if (!round.open) {
@@ -189,44 +194,56 @@ Round* Receiver::round_for(const aggregate::Tree& tree, const wire::BlockPacket&
   return &round;
 }
 
-/// A result can exist only after our own contribution to its block has left, or after the root has
-/// closed the round without it.
-bool Receiver::answers_a_push(const aggregate::Tree& tree, const Round& round,
-                              std::uint16_t block) const {
-  if (!round.open) return false;
-  const hop::BlockSender& push = tree.push().senders[round.slot()];
-  if (push.was_sent(block)) return true;
-  return push.settled() && state_.all_submitted(round) && tree.local_left(round.slot()) == 0;
+/// A result can exist only after this node's own contribution to its block has left, or after a
+/// node above has gone on without it.
+bool Receiver::may_have_result(const aggregate::Tree& tree, const Round& round, std::uint32_t block,
+                               aggregate::HostSet covered) const {
+  return round.open && state_.all_submitted(round) && tree.may_have_result(round, block, covered);
 }
 
-/// A push names every rank of its subtree. A result does, unless its root has closed the round
-/// early, which only that of a flat tree may, and with floating gradients alone.
-bool Receiver::names_its_ranks(const aggregate::Tree& tree, const hop::InEdge& edge,
-                               const wire::BlockPacket& packet) {
+/// The hosts whose ranks are in a block; nothing when the packet contradicts itself. A block that
+/// lacks none of those that it could have names only their ranks. Another one must be of floating
+/// type and of a bucket, since only these are gathered under bounds.
+std::optional<aggregate::HostSet> Receiver::hosts_of(const aggregate::Tree& tree,
+                                                     const hop::InEdge& edge,
+                                                     const wire::BlockPacket& packet) {
   const wire::BlockHeader& h = packet.header;
-  const bool partial = (packet.envelope->flags & wire::kFlagPartial) != 0;
-  if (!partial) return h.contributors == edge.ranks;
-  return packet.envelope->type == wire::PacketType::kResult && tree.config().flat &&
-         h.bucket != 0 && is_floating(h.element_type) && h.contributors < edge.ranks;
+  const aggregate::HostSet all = tree.hosts_of(edge.id.index);
+  const auto& named = packet.extension.coverage;
+  if ((packet.envelope->flags & wire::kFlagPartial) == 0) {
+    if (h.contributors != edge.ranks || !named.empty()) return std::nullopt;
+    return all;
+  }
+  if (h.bucket == 0 || !is_floating(h.element_type) || h.contributors >= edge.ranks ||
+      named.size() != all.size()) {
+    return std::nullopt;
+  }
+  for (std::size_t w = 0; w < all.size(); ++w) (*covered_)[w] = named[w];
+  const aggregate::HostSet covered{covered_->data(), all.size()};
+  if (!aggregate::is_subset(covered, all)) return std::nullopt;
+  if (tree.hosts().ranks_in(covered) != h.contributors) return std::nullopt;
+  return covered;
 }
 
 void Receiver::take_result(aggregate::Tree& tree, Round& round, const wire::BlockPacket& packet,
-                           Instant now) {
+                           aggregate::HostSet covered, Instant now) {
   const std::size_t slot = round.slot();
+  const std::uint32_t block = packet.header.block;
   hop::OutEdge& push = tree.push();
   hop::BlockSender& sender = push.senders[slot];
-  const bool was_settled = sender.settled();
   const std::uint32_t settled_before = sender.settled_count();
-  if (packet.header.contributors == state_.config.world_size) {
-    // A full result of a block proves that our contribution to it has arrived. The node whose block
-    // completes a sum hears of it in no other way: the ack comes later.
-    const std::uint32_t acked = sender.on_arrived(packet.header.block);
+  if (tree.covers_own_push(covered)) {
+    // The result proves that our contribution to it has arrived. The node whose block completes a
+    // sum hears of it in no other way: the ack comes later.
+    const std::uint32_t acked = sender.on_arrived(block);
     if (acked > 0) state_.on_acked(push, slot, acked, 0, now);
-    state_.on_settled(push, slot, settled_before);
-    push.refresh(slot);
+  } else {
+    state_.peers[push.peer].flow.on_forgotten(sender.settle(block));
   }
-  tree.take_result(state_.context, round, packet);
-  tree.on_settled(state_.context, round, was_settled, now);
+  state_.on_settled(push, slot, settled_before);
+  push.refresh(slot);
+  const std::uint32_t missing = tree.take_result(state_.context, round, packet, covered, now);
+  if (missing > 0) state_.incoming.on_blocks(slot, missing);
 }
 
 /// The ack's bitmap, where the senders can read it.
@@ -252,16 +269,20 @@ void Receiver::handle_ack(const wire::AckPacket& packet, std::uint16_t peer_inde
   const std::span<const std::uint64_t> words = words_of(packet);
   hop::Peer& peer = state_.peers[peer_index];
   const std::uint32_t marked = peer.newly_marked(body.marked_packets);
+  hop::OutEdge& edge = tree.out()[index];
+  if (!of_push && is_older(edge.ended_before, body.oldest_round)) {
+    edge.ended_before = body.oldest_round;
+  }
   Round& round = state_.slot_of(h.round);
   if (!round.open || round.id != h.round) {  // it has ended here: nothing else to learn
     if (marked > 0) peer.flow.on_acked(now, 0, marked);
     return;
   }
-  hop::OutEdge& edge = tree.out()[index];
   const std::size_t slot = round.slot();
   hop::BlockSender& sender = edge.senders[slot];
   const bool was_settled = sender.settled();
   const std::uint32_t settled_before = sender.settled_count();
+  if (of_push && (flags & wire::kFlagAllowed) != 0) tree.allow(slot);
   std::uint32_t acked = sender.on_ack(h.first_word, words);
   if ((flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
   if (body.unscheduled_blocks != 0) take_grant(body.total_blocks, body.unscheduled_blocks, peer);
@@ -272,14 +293,13 @@ void Receiver::handle_ack(const wire::AckPacket& packet, std::uint16_t peer_inde
     peer.flow.on_acked(now, 0, marked);
   }
   find_lost(edge, slot, body.echo_us, now);
-  const bool may_close = of_push && tree.config().flat && round.geometry.bucket != 0;
+  const bool may_close = of_push && round.geometry.bucket != 0;
   if (may_close && (flags & wire::kFlagClosed) != 0) {
     peer.flow.on_forgotten(sender.on_closed());
   }
   state_.on_settled(edge, slot, settled_before);
   edge.refresh(slot);
   if (of_push) {
-    tree.on_settled(state_.context, round, was_settled, now);
     watchdog_.check_answer(round, tree, packet, words, now);
   } else if (sender.complete() && !was_settled) {
     --round.results_unacked;

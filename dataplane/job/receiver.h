@@ -38,13 +38,15 @@ class Receiver {
                     bool congestion_experienced, Instant now);
   void take_block(Plan& plan, const wire::BlockPacket& packet, std::uint16_t peer, Instant now);
   Round* round_for(const aggregate::Tree& tree, const wire::BlockPacket& packet,
-                   const hop::EdgeId& edge, Instant now);
-  bool answers_a_push(const aggregate::Tree& tree, const Round& round, std::uint16_t block) const;
-  static bool names_its_ranks(const aggregate::Tree& tree, const hop::InEdge& edge,
-                              const wire::BlockPacket& packet);
-  bool accept(hop::InEdge& edge, const wire::BlockPacket& packet, Instant now);
+                   aggregate::HostSet covered, const hop::EdgeId& edge, Instant now);
+  bool may_have_result(const aggregate::Tree& tree, const Round& round, std::uint32_t block,
+                       aggregate::HostSet covered) const;
+  std::optional<aggregate::HostSet> hosts_of(const aggregate::Tree& tree, const hop::InEdge& edge,
+                                             const wire::BlockPacket& packet);
+  bool accept(const aggregate::Tree& tree, hop::InEdge& edge, const wire::BlockPacket& packet,
+              Instant now);
   void take_result(aggregate::Tree& tree, Round& round, const wire::BlockPacket& packet,
-                   Instant now);
+                   aggregate::HostSet covered, Instant now);
   void handle_ack(const wire::AckPacket& packet, std::uint16_t peer, Instant now);
   std::span<const std::uint64_t> words_of(const wire::AckPacket& packet);
   void learn_path(hop::Peer& peer, const wire::AckBody& ack, bool is_new, Instant now);
@@ -59,7 +61,8 @@ class Receiver {
   // The packet at hand.
   wire::BlockPacket block_;
   wire::AckPacket ack_;
-  std::unique_ptr<std::array<std::uint64_t, wire::kMaxAckWords>> words_;  // of the ack
+  std::unique_ptr<std::array<std::uint64_t, wire::kMaxAckWords>> words_;         // of the ack
+  std::unique_ptr<std::array<std::uint64_t, wire::kMaxCoverageWords>> covered_;  // of the block
 };
 
 }  // namespace gradplane::job

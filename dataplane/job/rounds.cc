@@ -193,7 +193,7 @@ void Rounds::close_due(Instant now) {
     for (unsigned bits = tree.gathering(); bits != 0; bits &= bits - 1) {
       Round& round = state_.rounds[static_cast<std::size_t>(std::countr_zero(bits))];
       const auto reason = tree.may_close(round.slot(), now);
-      if (!reason || (*reason == CloseReason::kAbsent && !may_leave_behind(round))) continue;
+      if (!reason || (*reason == CloseReason::kAbsent && !may_leave_behind(tree, round))) continue;
       close(tree, round, *reason, now);
     }
   }
@@ -211,10 +211,10 @@ void Rounds::close(aggregate::Tree& tree, Round& round, CloseReason reason, Inst
 
 /// Whether a round may be summed without a host that has sent nothing of it. That host may be dead,
 /// and then the other ranks hand it every result that it lacks: none may get further ahead of it
-/// than that (kMaxLeadRounds). Here the host is known by what it has not acked, which keeps a round
-/// from ending. Of what it lacks of other trees only their roots know, so each of these must have a
-/// say in this round.
-bool Rounds::may_leave_behind(const Round& round) {
+/// than that (kMaxLeadRounds). Here a child is known by what it has not acked, which keeps a round
+/// from ending, and the hosts below it by what its acks say of them. Of what it lacks of other
+/// trees only their roots know, so each of these must have a say in this round.
+bool Rounds::may_leave_behind(const aggregate::Tree& tree, const Round& round) {
   const std::span<aggregate::Tree> trees = state_.plan.trees();
   for (std::size_t t = 0; t < trees.size(); ++t) {
     if (state_.plan.range_of(t, round.id, round.geometry).size() == 0) return false;
@@ -222,7 +222,8 @@ bool Rounds::may_leave_behind(const Round& round) {
   for (auto lead = static_cast<std::uint32_t>(kMaxLeadRounds); lead < kRoundSlots; ++lead) {
     if (!has_ended(round.id - lead)) return false;
   }
-  return true;
+  const std::uint32_t ended = round.id - static_cast<std::uint32_t>(kMaxLeadRounds) + 1;
+  return !is_older(tree.oldest_round(ended), ended);
 }
 
 /// Of a round that ranks have submitted another round kMaxInFlightRounds after. A node without

@@ -64,7 +64,7 @@ class Rounds {
   void restore_residual(Round& round);
   void tell(Round& round);
   void end(Round& round);
-  bool may_leave_behind(const Round& round);
+  bool may_leave_behind(const aggregate::Tree& tree, const Round& round);
   bool has_ended(std::uint32_t id) const;
   void close(aggregate::Tree& tree, Round& round, CloseReason reason, Instant now);
 

@@ -53,9 +53,18 @@ bool State::all_submitted(const Round& round) const {
 }
 
 std::uint32_t State::oldest_round() const {
+  // A node without ranks may never hear of a round that has no block for it, so its free slots say
+  // nothing. What it has heard of last and is not open has ended.
   std::uint32_t oldest = rounds[0].id;
+  std::uint32_t newest = rounds[0].id;
   for (const Round& round : rounds) {
     if (is_older(round.id, oldest)) oldest = round.id;
+    if (is_older(newest, round.id)) newest = round.id;
+  }
+  if (!ranks.empty()) return oldest;
+  oldest = newest - static_cast<std::uint32_t>(kRoundSlots) + 1;
+  for (const Round& round : rounds) {
+    if (round.open && is_older(round.id, oldest)) oldest = round.id;
   }
   return oldest;
 }

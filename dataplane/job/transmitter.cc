@@ -74,16 +74,21 @@ std::optional<Outgoing> Transmitter::write_ack(const hop::AckRequest& request,
   aggregate::Tree* tree = state_.tree_of(request.edge);
   if (tree == nullptr) return std::nullopt;
   hop::InEdge& edge = tree->in()[request.edge.index];
-  if (!fill_ack(*tree, edge, request.round, now)) return std::nullopt;
+  if (!fill_ack(edge, request.round, now)) return std::nullopt;
   const auto type = edge.is_push() ? wire::PacketType::kPushAck : wire::PacketType::kResultAck;
   hop::BlockReceiver::Ack& ack = *ack_;
+  const Round& round = state_.slot_of(request.round);
+  const bool is_open = round.open && round.id == request.round;
+  if (edge.is_push() && is_open && tree->allows_below(round.slot()))
+    ack.flags |= wire::kFlagAllowed;
   const wire::AckHeader header{.epoch = static_cast<std::uint16_t>(edge.id.epoch),
                                .tree = edge.id.tree,
                                .round = request.round,
                                .first_word = ack.first_word};
   hop::Peer& peer = state_.peers[edge.peer];
   ack.body.marked_packets = peer.marks_received;
-  ack.body.oldest_round = state_.oldest_round();
+  ack.body.oldest_round =
+      edge.is_push() ? state_.oldest_round() : tree->oldest_round(state_.oldest_round());
   const wire::Grant grant = state_.incoming.grant_of(edge.peer);
   ack.body.unscheduled_blocks = grant.unscheduled_blocks;
   ack.body.total_blocks = grant.total_blocks;
@@ -95,14 +100,13 @@ std::optional<Outgoing> Transmitter::write_ack(const hop::AckRequest& request,
 
 /// What there is to say about the edge's blocks of the round. False when an earlier ack has said it
 /// all, or it is too early to say it.
-bool Transmitter::fill_ack(const aggregate::Tree& tree, hop::InEdge& edge, std::uint32_t id,
-                           Instant now) {
+bool Transmitter::fill_ack(hop::InEdge& edge, std::uint32_t id, Instant now) {
   const Round& round = state_.slot_of(id);
   hop::BlockReceiver& receiver = edge.receivers[id % kRoundSlots];
   const bool is_open = round.open && round.id == id;
   const bool ended_last = !round.open && round.id - kRoundSlots == id;
   if (is_open) {
-    if (!receiver.owes_ack() || waits_for_closing(tree, edge, round.slot())) return false;
+    if (!receiver.owes_ack()) return false;
     receiver.fill_ack(*ack_, now);
   } else if (ended_last && receiver.closed()) {
     receiver.fill_ack(*ack_, now);
@@ -115,14 +119,6 @@ bool Transmitter::fill_ack(const aggregate::Tree& tree, hop::InEdge& edge, std::
     ack_->body = {};
   }
   return true;
-}
-
-/// The parent ends a round when we have all its results, and forgets what of ours is in them. So it
-/// learns that we have them only when we know that too.
-bool Transmitter::waits_for_closing(const aggregate::Tree& tree, const hop::InEdge& edge,
-                                    std::size_t slot) {
-  if (edge.is_push() || !edge.receivers[slot].complete()) return false;
-  return !tree.push().senders[slot].settled();
 }
 
 Outgoing Transmitter::write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now) {
@@ -192,7 +188,6 @@ Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, In
   if (sender.is_critical(pick.block)) flags |= wire::kFlagCritical;
   if (pick.retransmission) flags |= wire::kFlagRetransmission;
   if (sender.all_sent()) flags |= wire::kFlagLast;
-  if (edge.is_push() && round.bucket != nullptr) flags |= wire::kFlagBounded;
   wire::BlockHeader h{.epoch = static_cast<std::uint16_t>(edge.id.epoch),
                       .bucket = round.geometry.bucket,
                       .round = round.id,
@@ -200,19 +195,22 @@ Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, In
                       .block = static_cast<std::uint16_t>(pick.block),
                       .round_elements = round.geometry.elements,
                       .element_type = round.geometry.type};
-  const std::span<const std::byte> bytes =
-      state_.tree_of(edge.id)->bytes_to_send(state_.context, round, pick.block, h.contributors);
-  if (!edge.is_push() && h.contributors < state_.config.world_size) flags |= wire::kFlagPartial;
+  const aggregate::Tree& tree = *state_.tree_of(edge.id);
+  const aggregate::Tree::Outbound block =
+      tree.bytes_to_send(state_.context, round, edge.is_push(), pick.block);
+  h.contributors = block.contributors;
+  if (block.partial) flags |= wire::kFlagPartial;
+  if (edge.is_push() && tree.is_bounded(round)) flags |= wire::kFlagBounded;
   edge.refresh(work.slot);
-  const std::size_t wire_bytes = bytes.size() + hop::kWireOverheadBytes;
+  const std::size_t wire_bytes = block.bytes.size() + hop::kWireOverheadBytes;
   const auto waiting = std::min<std::uint32_t>(peer.blocks_queued(), UINT16_MAX);
   peer.credit.on_sent(now, wire_bytes);
   const wire::HopFeedback feedback{.sent_blocks = peer.credit.sent(),
                                    .waiting_blocks = static_cast<std::uint16_t>(waiting),
                                    .round_trip = round_trip_to(peer.flow)};
-  const std::size_t payload_at =
-      wire::write_block(out, envelope_of(edge.type, flags, now), h, &feedback);
-  std::memcpy(out.data() + payload_at, bytes.data(), bytes.size());
+  const std::size_t payload_at = wire::write_block(out, envelope_of(edge.type, flags, now), h,
+                                                   &feedback, {.coverage = block.hosts});
+  std::memcpy(out.data() + payload_at, block.bytes.data(), block.bytes.size());
 
   if (pick.copy) {
     peer.flow.on_copy_sent(now, wire_bytes);
@@ -222,8 +220,8 @@ Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, In
   edge.active_us[work.slot] = hop::clock_us(now);
   ++state_.counters.blocks_sent;
   if (pick.retransmission) ++state_.counters.blocks_retransmitted;
-  state_.counters.payload_bytes_sent += bytes.size();
-  return finish(peer, out.first(payload_at + bytes.size() + wire::kTagBytes));
+  state_.counters.payload_bytes_sent += block.bytes.size();
+  return finish(peer, out.first(payload_at + block.bytes.size() + wire::kTagBytes));
 }
 
 void Transmitter::probe(Instant now) {

@@ -62,9 +62,7 @@ class Transmitter {
 
   std::optional<Outgoing> write_ack(const hop::AckRequest& request, std::span<std::byte> out,
                                     Instant now);
-  bool fill_ack(const aggregate::Tree& tree, hop::InEdge& edge, std::uint32_t round, Instant now);
-  static bool waits_for_closing(const aggregate::Tree& tree, const hop::InEdge& edge,
-                                std::size_t slot);
+  bool fill_ack(hop::InEdge& edge, std::uint32_t round, Instant now);
   Work next_work(const hop::Peer& peer) const;
   bool goes_before(const Work& work, const Work& other) const;
   Instant next_send_to(const hop::Peer& peer) const;

@@ -47,7 +47,7 @@ bool read_types(std::span<const std::byte> packet, BlockHeader& h) {
 
 /// Only a result may hold nobody's contribution: what a root says of a block that never came.
 bool may_be_empty(const Envelope& envelope) {
-  return envelope.type == PacketType::kResult && (envelope.flags & kFlagPartial) != 0;
+  return (envelope.flags & kFlagPartial) != 0;
 }
 
 }  // namespace

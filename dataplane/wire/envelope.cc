@@ -24,7 +24,7 @@ constexpr std::uint8_t kLastType = static_cast<std::uint8_t>(PacketType::kGrant)
 
 constexpr std::uint8_t flags_of(PacketType type) {
   if (is_block(type)) return 0xff;
-  return is_ack(type) ? kFlagEnded | kFlagComplete | kFlagClosed | kFlagRoute : 0;
+  return is_ack(type) ? kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed | kFlagRoute : 0;
 }
 
 }  // namespace

@@ -71,11 +71,10 @@ job::JobConfig config_of(Choices& in) {
   c.peers = {{.node = 0}, {.node = 2}, {.node = 3}};
   c.stall_after = Duration::seconds(2);
   const aggregate::TreeConfig relay{
-      .member = true, .parent = 0, .children = {{1, 1}, {2, 2}}, .share = {0, 2}};
+      .member = true, .parent = 0, .children = {{1, 1, {2}}, {2, 2, {3}}}, .share = {0, 2}};
   const aggregate::TreeConfig root{
-      .member = true, .parent = hop::kNoPeer, .children = {{1, 4}}, .share = {2, 1}, .flat = true};
-  const aggregate::TreeConfig leaf{
-      .member = true, .parent = 2, .children = {}, .share = {3, 2}, .flat = true};
+      .member = true, .parent = hop::kNoPeer, .children = {{1, 4, {0, 2, 3}}}, .share = {2, 1}};
+  const aggregate::TreeConfig leaf{.member = true, .parent = 2, .children = {}, .share = {3, 2}};
   const std::uint32_t shape = in.below(4);
   c.trees = shape == 0   ? std::vector<aggregate::TreeConfig>{relay, root, leaf}
             : shape == 1 ? std::vector<aggregate::TreeConfig>{relay, root}
@@ -83,6 +82,8 @@ job::JobConfig config_of(Choices& in) {
   if (shape == 3) c.trees[0].share = {0, 1};
   if (shape != 2) c.local_ranks.push_back({.arena = nullptr, .rank = 1});
   if (shape == 3) c.local_ranks.push_back({.arena = nullptr, .rank = 2});
+  const auto own = static_cast<std::uint16_t>(c.local_ranks.size());
+  c.hosts = {{0, static_cast<std::uint16_t>(2 - own)}, {1, own}, {2, 1}, {3, 2}};
   return c;
 }
 
@@ -92,9 +93,17 @@ aggregate::BucketConfig bucket_of(const job::JobConfig& job) {
   c.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
   c.tensors = {{0, 200, 0}, {200, 900, 0.4F}, {1100, 50, 0.5F}};
   for (std::size_t t = 0; t < job.trees.size(); ++t) {
-    if (job.trees[t].parent == hop::kNoPeer) {
-      c.roots.push_back({.tree = static_cast<std::uint8_t>(t), .nodes = {2}});
+    if (job.trees[t].children.empty()) continue;
+    aggregate::GatheredTree tree{
+        .tree = static_cast<std::uint8_t>(t), .sources = {}, .is_root = job.trees[t].is_root()};
+    for (const aggregate::ChildConfig& child : job.trees[t].children) {
+      aggregate::GatherSource& source = tree.sources.emplace_back();
+      for (const std::uint16_t host : child.hosts) {
+        source.hosts.push_back({.node = job.hosts[host].node, .host = host});
+        source.relays |= job.hosts[host].node != job.peers[child.peer].node;
+      }
     }
+    c.gathered.push_back(std::move(tree));
   }
   c.limits = {.floor = 0.1F, .strict_rounds = 1, .absent_after = Duration::ms(20)};
   c.keeps_residual = !job.local_ranks.empty();

@@ -11,6 +11,7 @@
 #include "dataplane/aggregate/bucket.h"
 #include "dataplane/reduce/kernels.h"
 #include "tests/perf/exchange.h"
+#include "tests/support/hosts.h"
 
 using namespace gradplane;
 
@@ -65,8 +66,9 @@ void bench_gather(std::uint16_t sources, std::uint32_t tensors) {
   for (std::uint32_t t = 0; t < tensors; ++t) {
     config.tensors.push_back({t * (kElements / tensors), kElements / tensors, 0.1F});
   }
-  config.roots.push_back({});
-  for (std::uint16_t s = 0; s < sources; ++s) config.roots[0].nodes.push_back(s);
+  std::vector<std::uint16_t> nodes;
+  for (std::uint16_t s = 0; s < sources; ++s) nodes.push_back(s);
+  config.gathered = {{.tree = 0, .sources = testing::hosts_as_sources(nodes)}};
   aggregate::Bucket bucket(config);
   aggregate::Gather& gather = *bucket.gather(0);
   const std::uint32_t blocks = config.geometry.blocks;

@@ -13,6 +13,7 @@
 #include "dataplane/job/node.h"
 #include "tests/perf/allocations.h"
 #include "tests/support/engine_host.h"
+#include "tests/support/hosts.h"
 
 using namespace gradplane;
 
@@ -50,7 +51,7 @@ struct Host {
     aggregate::BucketConfig table;
     table.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 1);
     table.tensors = {{0, kElements / 8, 0}, {kElements / 8, kElements - kElements / 8, 0.1F}};
-    if (self == 0) table.roots = {{.tree = 0, .nodes = {1, 2, 3}}};
+    if (self == 0) table.gathered = {{.tree = 0, .sources = testing::hosts_as_sources({1, 2, 3})}};
     table.limits = config.close_limits;
     table.keeps_residual = self != 0;
     bucket = std::make_unique<aggregate::Bucket>(table);

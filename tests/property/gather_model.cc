@@ -12,6 +12,7 @@
 
 #include "dataplane/aggregate/gather.h"
 #include "tests/support/catch.h"
+#include "tests/support/hosts.h"
 
 using namespace gradplane;
 using aggregate::CloseLimits;
@@ -145,7 +146,7 @@ struct Case {
     model.sources.resize(sources);
     std::vector<std::uint16_t> nodes;
     for (std::size_t s = 0; s < sources; ++s) nodes.push_back(static_cast<std::uint16_t>(s + 1));
-    gather.emplace(nodes, *map, bounds,
+    gather.emplace(testing::hosts_as_sources(nodes), *map, bounds,
                    CloseLimits{.strict_rounds = 0, .slack = kSlack, .absent_after = kAbsentAfter});
     learn();
   }

@@ -20,13 +20,6 @@ BlockRange blocks_of(const api::BoundedTensor& tensor, const Geometry& g) {
           (tensor.offset_elements + tensor.elements - 1) / g.block_elements + 1};
 }
 
-/// Every member that has a part in the tree sends to the root itself.
-bool is_flat(const api::Tree& tree) {
-  return std::all_of(tree.parent.begin(), tree.parent.end(), [&](api::NodeId parent) {
-    return parent == api::kNoNode || parent == tree.root;
-  });
-}
-
 /// A product of a bound and a number of blocks that is a whole number may come out a little less.
 constexpr double kBoundRounding = 1e-4;
 
@@ -107,7 +100,6 @@ std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t rou
   for (std::size_t t = 0; t < shares.size(); ++t) {
     Part part;
     part.blocks = blocks_of_tree(shares[t], first, total, geometry_of(round).blocks);
-    part.flat = is_flat(plan.trees[t]);
     const auto report = reports_.find({round, static_cast<std::uint8_t>(t)});
     if (report != reports_.end()) {
       part.reason = report->second.report.reason;
@@ -279,7 +271,7 @@ std::string ToleranceChecker::check_part(std::uint32_t round, const Part& part) 
     if (!part.reason || *part.reason == CloseReason::kFull) {
       return "I3: " + block + " lacks a rank, and nobody said why";
     }
-    if (!part.flat || !is_float(g.type)) return "I4: " + block + " of an exact round lacks a rank";
+    if (!is_float(g.type)) return "I4: " + block + " of an exact round lacks a rank";
     if (use_of_round_[round] < tolerance.strict_rounds)
       return "I4: " + block + " of a strict round lacks a rank";
     if (critical[b] && *part.reason != CloseReason::kAbsent) {

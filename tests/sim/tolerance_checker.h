@@ -75,7 +75,6 @@ class ToleranceChecker {
   struct Part {
     BlockRange blocks;
     std::optional<CloseReason> reason;
-    bool flat = false;
     Instant closed_at;
   };
 

@@ -39,13 +39,48 @@ void crowd(Dice& dice, api::Plan& plan) {
   }
 }
 
+/// Members without ranks are in the tree only where somebody sends to them, as validate() wants.
+api::Tree draw_tree(Dice& dice, const api::Plan& plan) {
+  const std::size_t nodes = plan.members.size();
+  std::vector<api::NodeId> order(nodes);
+  for (std::uint16_t n = 0; n < nodes; ++n) order[n] = n;
+  for (std::size_t n = nodes - 1; n > 0; --n) std::swap(order[n], order[dice.below(n + 1)]);
+  api::Tree tree{.weight = static_cast<std::uint32_t>(1 + dice.below(3)),
+                 .root = order[0],
+                 .parent = std::vector<api::NodeId>(nodes, api::kNoNode)};
+  for (std::size_t n = 1; n < nodes; ++n) tree.parent[order[n]] = order[dice.below(n)];
+  for (std::size_t n = nodes - 1; n > 0; --n) {
+    const api::NodeId node = order[n];
+    const bool is_leaf =
+        std::find(tree.parent.begin(), tree.parent.end(), node) == tree.parent.end();
+    if (is_leaf && plan.members[node].ranks.empty()) tree.parent[node] = api::kNoNode;
+  }
+  return tree;
+}
+
+/// Trees of random shape over the same members, so that most of them have relays, some with ranks
+/// of their own.
+api::Plan draw_forest(Dice& dice) {
+  const auto nodes = static_cast<std::uint16_t>(3 + dice.below(7));
+  api::Plan plan{.epoch = 11, .activation_round = 0, .members = {}, .trees = {}};
+  std::uint16_t rank = 0;
+  for (std::uint16_t n = 0; n < nodes; ++n) {
+    api::Member member{.node = n, .ranks = {}};
+    const bool hosts = rank < kMostRanks && (dice.below(3) != 0 || nodes - n <= 2 - rank);
+    if (hosts) member.ranks.push_back(rank++);
+    plan.members.push_back(member);
+  }
+  for (std::uint64_t t = 1 + dice.below(2); t > 0; --t) plan.trees.push_back(draw_tree(dice, plan));
+  return plan;
+}
+
 /// Mostly trees whose root may lose something: all send to it.
 api::Plan draw_plan(Dice& dice) {
   api::Plan plan;
   const auto hosts = static_cast<std::uint16_t>(2 + dice.below(kMostRanks - 1));
   switch (dice.below(8)) {
     case 0:
-      plan = two_level_tree(2, 2);
+      plan = draw_forest(dice);
       break;
     case 1:
     case 2:

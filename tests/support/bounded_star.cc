@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "dataplane/base/assert.h"
+#include "tests/support/hosts.h"
 
 namespace gradplane::testing {
 
@@ -25,10 +26,11 @@ job::JobConfig BoundedStar::config_of(std::uint16_t node, const StarOptions& opt
   config.grants = options.grants;
   config.close_limits = {
       .strict_rounds = 0, .slack = Duration::ms(30), .absent_after = options.absent_after};
-  aggregate::TreeConfig tree{.member = true, .children = {}, .share = {0, 1}, .flat = true};
+  aggregate::TreeConfig tree{.member = true, .children = {}, .share = {0, 1}};
   if (node == 0) {
     config.peers = {{.node = 1}, {.node = 2}};
-    tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = options.ranks_of_last}};
+    tree.children = {{.peer = 0, .ranks = 1, .hosts = {0}},
+                     {.peer = 1, .ranks = options.ranks_of_last, .hosts = {1}}};
   } else {
     config.peers = {{.node = 0}};
     tree.parent = 0;
@@ -38,6 +40,7 @@ job::JobConfig BoundedStar::config_of(std::uint16_t node, const StarOptions& opt
           {.arena = nullptr, .rank = static_cast<std::uint16_t>(node - 1 + r)});
     }
   }
+  config.hosts = {{.node = 1, .ranks = 1}, {.node = 2, .ranks = options.ranks_of_last}};
   config.trees = {tree};
   return config;
 }
@@ -48,7 +51,7 @@ BoundedStar::BoundedStar(const StarOptions& options) {
     aggregate::BucketConfig bucket;
     bucket.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
     bucket.tensors = {{0, kElements / 2, 0}, {kElements / 2, kElements / 2, 0.2F}};
-    if (n == 0) bucket.roots = {{.tree = 0, .nodes = {1, 2}}};
+    if (n == 0) bucket.gathered = {{.tree = 0, .sources = hosts_as_sources({1, 2})}};
     bucket.limits = config.close_limits;
     bucket.keeps_residual = n != 0 && options.compensation == Compensation::kCarry;
     buckets_.push_back(std::make_unique<aggregate::Bucket>(bucket));

@@ -5,10 +5,12 @@
 #include <cstring>
 
 #include "dataplane/base/assert.h"
+#include "tests/support/hosts.h"
 
 namespace gradplane::testing {
 
 CoreNode::CoreNode(job::JobConfig config) : node_(config.self, {}) {
+  if (config.hosts.empty()) name_hosts(config);
   for (aggregate::LocalRank& rank : config.local_ranks) {
     arenas_.push_back(std::make_unique<std::byte[]>(kRoundSlots * config.round_bytes));
     rank.arena = arenas_.back().get();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -10,6 +11,8 @@ using namespace gradplane;
 using aggregate::Accumulator;
 
 namespace {
+
+const std::vector<std::uint64_t> kSomebody{1};
 
 std::vector<std::byte> floats(std::size_t count, float value) {
   std::vector<std::byte> bytes(count * sizeof value);
@@ -28,13 +31,13 @@ float first_float(std::span<const std::byte> bytes) {
 
 TEST_CASE("a block is complete when its last source is in, and names all contributors") {
   const Geometry geometry = Geometry::of(ElementType::kFloat32, 300, 512);  // 128, 128, 44
-  Accumulator sums(3, 512);
+  Accumulator sums(3, 512, 1);
   sums.open(geometry, {0, 3}, 3);
-  CHECK_FALSE(sums.add(1, floats(128, 1), 1));
-  CHECK_FALSE(sums.add(2, floats(44, 7), 1));
-  CHECK_FALSE(sums.add(1, floats(128, 10), 2));
+  CHECK_FALSE(sums.add(1, floats(128, 1), 1, kSomebody));
+  CHECK_FALSE(sums.add(2, floats(44, 7), 1, kSomebody));
+  CHECK_FALSE(sums.add(1, floats(128, 10), 2, kSomebody));
   CHECK(sums.contributors(1) == 3);
-  CHECK(sums.add(1, floats(128, 100), 4));
+  CHECK(sums.add(1, floats(128, 100), 4, kSomebody));
   CHECK(sums.contributors(1) == 7);
   CHECK(first_float(sums.seal(1)) == 111);
   CHECK(sums.sealed(1).size() == 512);
@@ -44,11 +47,11 @@ TEST_CASE("a block is complete when its last source is in, and names all contrib
 
 TEST_CASE("a slot that is opened again begins at nothing") {
   const Geometry geometry = Geometry::of(ElementType::kFloat32, 128, 512);
-  Accumulator sums(4, 512);
+  Accumulator sums(4, 512, 1);
   sums.open(geometry, {0, 1}, 1);
-  CHECK(sums.add(0, floats(128, 5), 1));
+  CHECK(sums.add(0, floats(128, 5), 1, kSomebody));
   sums.open(geometry, {0, 1}, 1);
-  CHECK(sums.add(0, floats(128, 6), 1));
+  CHECK(sums.add(0, floats(128, 6), 1, kSomebody));
   CHECK(first_float(sums.seal(0)) == 6);
   CHECK(sums.contributors(0) == 1);
 }
@@ -61,11 +64,11 @@ TEST_CASE("half precision is summed in single and rounded once") {
     for (std::size_t i = 0; i < 256; ++i) std::memcpy(&bytes[2 * i], &bits, 2);
     return bytes;
   };
-  Accumulator sums(2, 512);
+  Accumulator sums(2, 512, 1);
   sums.open(geometry, {3, 5}, 3);
-  CHECK_FALSE(sums.add(4, halves(0x6800), 1));  // 2048
-  CHECK_FALSE(sums.add(4, halves(0x3c00), 1));  // 1
-  CHECK(sums.add(4, halves(0x3c00), 1));
+  CHECK_FALSE(sums.add(4, halves(0x6800), 1, kSomebody));  // 2048
+  CHECK_FALSE(sums.add(4, halves(0x3c00), 1, kSomebody));  // 1
+  CHECK(sums.add(4, halves(0x3c00), 1, kSomebody));
   const std::span<const std::byte> sealed = sums.seal(4);
   REQUIRE(sealed.size() == 512);
   std::uint16_t last;
@@ -75,30 +78,50 @@ TEST_CASE("half precision is summed in single and rounded once") {
 
 TEST_CASE("a result replaces a sum and what it names") {
   const Geometry geometry = Geometry::of(ElementType::kFloat32, 128, 512);
-  Accumulator sums(1, 512);
+  Accumulator sums(1, 512, 1);
   sums.open(geometry, {0, 1}, 1);
-  CHECK(sums.add(0, floats(128, 5), 1));
+  CHECK(sums.add(0, floats(128, 5), 1, kSomebody));
   (void)sums.seal(0);
-  sums.replace(0, floats(128, 50), 9);
+  sums.replace(0, floats(128, 50), 9, kSomebody);
   CHECK(first_float(sums.sealed(0)) == 50);
   CHECK(sums.contributors(0) == 9);
 }
 
 TEST_CASE("a block that ends without all contributions is what came, times the factor") {
   const Geometry geometry = Geometry::of(ElementType::kFloat32, 384, 512);
-  Accumulator sums(3, 512);
+  Accumulator sums(3, 512, 1);
   sums.open(geometry, {0, 3}, 4);
-  (void)sums.add(0, floats(128, 3), 1);
-  (void)sums.add(0, floats(128, 5), 1);
-  (void)sums.add(1, floats(128, 7), 3);
+  (void)sums.add(0, floats(128, 3), 1, kSomebody);
+  (void)sums.add(0, floats(128, 5), 1, kSomebody);
+  (void)sums.add(1, floats(128, 7), 3, kSomebody);
   CHECK_FALSE(sums.is_gathered(0));
-  sums.end_partial(0, 2);
-  sums.end_partial(1, 1);
-  sums.end_partial(2, 1);
+  for (std::uint32_t b = 0; b < 3; ++b) sums.stop_waiting(b);
   CHECK(sums.is_gathered(0));
-  CHECK(first_float(sums.seal(0)) == 16);
+  CHECK(first_float(sums.seal(0, 2)) == 16);
   CHECK(sums.contributors(0) == 2);
   CHECK(first_float(sums.seal(1)) == 7);
   CHECK(first_float(sums.seal(2)) == 0);
   CHECK(sums.contributors(2) == 0);
+}
+
+TEST_CASE("a block knows the hosts whose contributions are in it") {
+  const Geometry geometry = Geometry::of(ElementType::kFloat32, 256, 512);
+  const std::vector<std::uint64_t> first{1, 0}, second{0, std::uint64_t{1} << 5}, both{1, 1U << 5};
+  const auto is = [&](std::uint32_t block, const std::vector<std::uint64_t>& hosts,
+                      Accumulator& a) {
+    return std::equal(hosts.begin(), hosts.end(), a.hosts(block).begin(), a.hosts(block).end());
+  };
+  Accumulator sums(2, 512, 2);
+  sums.open(geometry, {6, 8}, 3);
+  (void)sums.add(7, floats(128, 1), 1, first);
+  CHECK(is(7, first, sums));
+  CHECK(is(6, {0, 0}, sums));
+  (void)sums.add(7, floats(128, 1), 2, second);
+  CHECK(is(7, both, sums));
+  CHECK(sums.add(7, floats(128, 99), 0, second));  // nobody's: its bytes mean nothing
+  CHECK(first_float(sums.seal(7)) == 2);
+  sums.replace(7, floats(128, 9), 2, second);
+  CHECK(is(7, second, sums));
+  sums.open(geometry, {6, 8}, 3);
+  CHECK(is(7, {0, 0}, sums));
 }

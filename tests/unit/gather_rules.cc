@@ -7,6 +7,7 @@
 
 #include "dataplane/aggregate/gather.h"
 #include "tests/support/catch.h"
+#include "tests/support/hosts.h"
 
 using namespace gradplane;
 using aggregate::Gather;
@@ -25,7 +26,7 @@ struct Rig {
     bounds[1] = bound;
     std::vector<std::uint16_t> nodes;
     for (std::size_t s = 0; s < sources; ++s) nodes.push_back(static_cast<std::uint16_t>(s + 1));
-    gather.emplace(nodes, map, bounds, limits);
+    gather.emplace(testing::hosts_as_sources(nodes), map, bounds, limits);
   }
   static Geometry geometry() { return Geometry::of(ElementType::kFloat32, kBlocks * 128, 512, 1); }
 
@@ -43,7 +44,7 @@ struct Rig {
   /// A round in which every source is complete after `duration`: the threshold from then on.
   void learn(Duration duration) {
     gather->open({0, kBlocks});
-    for (std::size_t s = 0; s < gather->source_count(); ++s) {
+    for (std::size_t s = 0; s < gather->host_count(); ++s) {
       arrive(s, 0, 1, Duration{});
       arrive(s, 1, kBlocks, duration, true);
     }
@@ -238,8 +239,8 @@ TEST_CASE("a gathering counts what each source and tensor lacked") {
   CHECK(rig.gather->report(0).missing_blocks == 0);
   CHECK(rig.gather->report(1).missing_blocks == 3);
   CHECK(rig.gather->report(1).expected_blocks == kBlocks);
-  CHECK(rig.gather->sources_lacking(96) == 0);
-  CHECK(rig.gather->sources_lacking(97) == 1);
+  CHECK(rig.gather->hosts_lacking(96) == 0);
+  CHECK(rig.gather->hosts_lacking(97) == 1);
 }
 
 TEST_CASE("a bound that is lowered to nothing makes its tensor critical from the next round on") {

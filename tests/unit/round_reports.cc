@@ -9,6 +9,7 @@
 #include "dataplane/aggregate/gather.h"
 #include "tests/support/bounded_star.h"
 #include "tests/support/catch.h"
+#include "tests/support/hosts.h"
 
 using namespace gradplane;
 using namespace gradplane::testing;
@@ -53,7 +54,8 @@ struct Rig {
     for (std::atomic<float>& bound : bounds) bound = 0.5F;
     std::vector<std::uint16_t> nodes;
     for (std::size_t s = 0; s < sources; ++s) nodes.push_back(static_cast<std::uint16_t>(100 + s));
-    gather.emplace(nodes, map, bounds, aggregate::CloseLimits{.strict_rounds = 0});
+    gather.emplace(testing::hosts_as_sources(nodes), map, bounds,
+                   aggregate::CloseLimits{.strict_rounds = 0});
     gather->open({0, blocks});
   }
   static Geometry geometry(std::uint32_t blocks) {

@@ -69,7 +69,7 @@ TEST_CASE("critical blocks hold something of an exact tensor, of one too small, 
   // 0-4 exact; 5-14 a tenth: one block; 15-18 a tenth: less than one; 19 belongs to nobody.
   const aggregate::Bucket bucket({.geometry = g,
                                   .tensors = {{0, 640, 0}, {640, 1280, 0.1F}, {1920, 512, 0.1F}},
-                                  .roots = {},
+                                  .gathered = {},
                                   .limits = {},
                                   .keeps_residual = false});
   for (std::uint32_t b = 0; b < 20; ++b) {
@@ -107,7 +107,7 @@ TEST_CASE("a tensor whose bound is learned is not critical, though it begins at 
   const Geometry g = Geometry::of(ElementType::kFloat32, 10 * 128, 512, 1);
   const aggregate::Bucket bucket({.geometry = g,
                                   .tensors = {{0, 1280, 0, true}},
-                                  .roots = {},
+                                  .gathered = {},
                                   .limits = {},
                                   .keeps_residual = false});
   for (std::uint32_t b = 0; b < 10; ++b) CHECK_FALSE(bucket.is_critical(b));
@@ -117,7 +117,7 @@ TEST_CASE("an infinite gradient does not end the measurement of a tensor's noise
   const Geometry g = Geometry::of(ElementType::kFloat32, 10 * 128, 512, 1);
   aggregate::Bucket bucket({.geometry = g,
                             .tensors = {{0, 1280, 0.1F}},
-                            .roots = {},
+                            .gathered = {},
                             .limits = {},
                             .keeps_residual = false});
   bucket.add_part(4, std::numeric_limits<double>::infinity());

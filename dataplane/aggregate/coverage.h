@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "dataplane/model/limits.h"
+
+namespace gradplane::aggregate {
+
+/// A member of a plan with ranks. All ranks of a host enter a sum together, because their
+/// contributions are summed in shared memory before they leave it.
+struct Host {
+  std::uint16_t node = 0;
+  std::uint16_t ranks = 0;
+};
+
+/// A set of hosts: bit i is the i-th host of the plan. All sets of one plan have as many words.
+using HostSet = std::span<const std::uint64_t>;
+
+template <typename F>
+void for_each_host(HostSet set, F f) {
+  for (std::size_t w = 0; w < set.size(); ++w) {
+    for (std::uint64_t bits = set[w]; bits != 0; bits &= bits - 1) {
+      f(w * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+    }
+  }
+}
+inline bool has_host(HostSet set, std::size_t host) {
+  return (set[host / 64] >> host % 64 & 1) != 0;
+}
+inline bool is_subset(HostSet inner, HostSet outer) {
+  std::uint64_t beyond = 0;
+  for (std::size_t w = 0; w < inner.size(); ++w) beyond |= inner[w] & ~outer[w];
+  return beyond == 0;
+}
+inline bool meets(HostSet a, HostSet b) {
+  std::uint64_t common = 0;
+  for (std::size_t w = 0; w < a.size(); ++w) common |= a[w] & b[w];
+  return common != 0;
+}
+
+/// The hosts of one plan, in the order of its members.
+class HostTable {
+ public:
+  static constexpr std::size_t kNone = SIZE_MAX;
+
+  explicit HostTable(std::vector<Host> hosts) : hosts_(std::move(hosts)), all_(words()) {
+    for (std::size_t h = 0; h < hosts_.size(); ++h) all_[h / 64] |= std::uint64_t{1} << h % 64;
+  }
+
+  std::size_t size() const { return hosts_.size(); }
+  const Host& operator[](std::size_t host) const { return hosts_[host]; }
+  /// Of a set, at least one.
+  std::size_t words() const { return hosts_.empty() ? 1 : (hosts_.size() + 63) / 64; }
+  HostSet all() const { return all_; }
+  /// The node's number among the hosts; kNone when it has no ranks.
+  std::size_t find(std::uint16_t node) const {
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      if (hosts_[h].node == node) return h;
+    }
+    return kNone;
+  }
+  /// Ranks of the hosts of a set, which holds hosts of this table alone.
+  std::uint32_t ranks_in(HostSet set) const {
+    std::uint32_t ranks = 0;
+    for_each_host(set, [&](std::size_t host) { ranks += hosts_[host].ranks; });
+    return ranks;
+  }
+
+ private:
+  std::vector<Host> hosts_;
+  std::vector<std::uint64_t> all_;
+};
+
+}  // namespace gradplane::aggregate
