@@ -265,6 +265,7 @@ void Daemon::on_stalled(const api::Event& event) {
 }
 
 void Daemon::on_plan_event(const api::Event& event) {
+  if (event.plan != nullptr) event.job->destroy_plan(event.plan);
   const InstalledJob* job = jobs_.find_running(event.job);
   if (job == nullptr) return;
   const Instant now = clock_now();
@@ -273,7 +274,8 @@ void Daemon::on_plan_event(const api::Event& event) {
   else if (event.kind == api::Event::Kind::kPlanReturned)
     session_->on_plan_ended(job->id, event.epoch, now);
   else
-    session_->on_plan_refused(job->id, event.epoch, "the poll loop does not take another plan",
+    session_->on_plan_refused(job->id, event.epoch,
+                              "the node still carries rounds of the plan before the one in force",
                               now);
 }
 

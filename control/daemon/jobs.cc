@@ -16,6 +16,15 @@ namespace {
 /// Entries of the command queue that buckets leave to commands about whole jobs.
 constexpr std::size_t kKeptRoom = 2 * kMaxJobs;
 
+/// By node; 0: not known.
+std::vector<std::uint64_t> link_rates(const config::Config& config) {
+  std::vector<std::uint64_t> rates;
+  for (const config::NodeConfig& node : config.cluster.nodes) {
+    rates.push_back(node.port.link_rate_bits_per_s.value_or(0));
+  }
+  return rates;
+}
+
 job::JobConfig job_config(const config::Config& config, const session::InstallJob& order) {
   job::JobConfig job;
   job.job = order.job_id;
@@ -37,11 +46,7 @@ job::JobConfig job_config(const config::Config& config, const session::InstallJo
   job.grants = config.grants.enabled;
   job.weight = config::weight_of(config, order.label);
   job.stall_after = job::stall_after(config.liveness.suspect_after);
-  std::vector<std::uint64_t> rates;
-  for (const config::NodeConfig& node : config.cluster.nodes) {
-    rates.push_back(node.port.link_rate_bits_per_s.value_or(0));
-  }
-  engine::fill_local_plan(job, order.plan, config.self, rates);
+  engine::fill_local_plan(job, order.plan, config.self, link_rates(config));
   return job;
 }
 
@@ -92,8 +97,11 @@ void JobTable::remove(std::uint32_t id, std::uint32_t first_epoch) {
   if (InstalledJob* job = find(id, first_epoch)) {
     job->state = InstalledJob::State::kUnwanted;
     // Its plans come back with it.
-    std::erase_if(plan_orders_,
-                  [job](const api::Command& order) { return order.job == job->runtime.get(); });
+    std::erase_if(plan_orders_, [job](const api::Command& order) {
+      if (order.job != job->runtime.get()) return false;
+      if (order.plan != nullptr) job->runtime->destroy_plan(order.plan);
+      return true;
+    });
   }
   ask_back();
 }
@@ -110,8 +118,22 @@ InstalledJob* JobTable::find(std::uint32_t id, std::uint32_t first_epoch) {
 Status JobTable::prepare_plan(const session::PreparePlan& order) {
   InstalledJob* job = find(order.job_id, order.first_epoch);
   if (job == nullptr) return Error{"the job does not run here"};
+  const auto is_self = [this](const api::Member& member) { return member.node == config_.self; };
+  if (std::none_of(order.plan.members.begin(), order.plan.members.end(), is_self)) {
+    return Error{"a node cannot leave a job that runs"};
+  }
+  std::unique_ptr<job::Plan> plan;
+  try {
+    plan = job->runtime->make_plan(
+        engine::local_plan(order.plan, config_.self, link_rates(config_), config_.grants.enabled));
+  } catch (const std::bad_alloc&) {
+  }
+  if (plan == nullptr) {
+    return Error{fmt::format("node {} has not enough memory for a second plan; lower rounds.bytes",
+                             config_.self_node().name)};
+  }
   job->next_kind = order.plan.kind;
-  plan_order(*job, api::Command::Kind::kPreparePlan, order.plan.epoch, 0);
+  plan_order(*job, api::Command::Kind::kPreparePlan, order.plan.epoch, 0, plan.release());
   return Nothing{};
 }
 
@@ -129,12 +151,13 @@ void JobTable::abort_plan(const session::AbortPlan& order) {
 }
 
 void JobTable::plan_order(const InstalledJob& job, api::Command::Kind kind, std::uint32_t epoch,
-                          std::uint32_t round) {
+                          std::uint32_t round, job::Plan* plan) {
   api::Command& order = plan_orders_.emplace_back();
   order.kind = kind;
   order.job = job.runtime.get();
   order.epoch = epoch;
   order.round = round;
+  order.plan = plan;
   ask_back();
 }
 

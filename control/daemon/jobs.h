@@ -96,7 +96,7 @@ class JobTable {
 
   InstalledJob* find(std::uint32_t id, std::uint32_t first_epoch);  // one that runs
   void plan_order(const InstalledJob& job, api::Command::Kind kind, std::uint32_t epoch,
-                  std::uint32_t round);
+                  std::uint32_t round, job::Plan* plan = nullptr);
 
   const config::Config& config_;
   api::CommandQueue& commands_;

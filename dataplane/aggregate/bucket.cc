@@ -20,14 +20,11 @@ Bucket::Bucket(const BucketConfig& config)
       map_(config.geometry, config.tensors),
       bounds_(config.tensors.size()),
       critical_(config.geometry.blocks),
+      limits_(config.limits),
       totals_(std::make_unique<BlockTotals[]>(config.geometry.blocks)),
       noise_(std::make_unique<Noise[]>(config.tensors.size())),
       parts_(config.geometry.blocks) {
   GP_ASSERT(geometry_.bucket > 0 && geometry_.bucket <= kMaxBuckets);
-  // A relay learns nothing, because it sees no result before it has to decide. It must not miss
-  // more than the root allows, so what the root learns is exact here.
-  const bool relays = std::any_of(config.gathered.begin(), config.gathered.end(),
-                                  [](const GatheredTree& tree) { return !tree.is_root; });
   critical_.reset(geometry_.blocks);
   for (std::uint32_t b = 0; b < geometry_.blocks; ++b) {
     if (map_.is_always_critical(b)) critical_.set(b);
@@ -35,29 +32,76 @@ Bucket::Bucket(const BucketConfig& config)
   for (std::size_t t = 0; t < config.tensors.size(); ++t) {
     const float bound = config.tensors[t].bound;
     GP_ASSERT(bound >= 0 && bound <= kMaxBound);
-    fixed_.push_back(relays && config.tensors[t].is_learned);
-    bounds_[t] = fixed_[t] ? 0 : bound;
+    bounds_[t] = bound;
+    is_learned_.push_back(config.tensors[t].is_learned);
     const float largest = config.tensors[t].is_learned ? kMaxBound : bound;
     if (map_.allowance(t, largest) > 0) continue;
     for (std::uint32_t b = map_.blocks(t).begin; b < map_.blocks(t).end; ++b) critical_.set(b);
   }
-  for (const GatheredTree& tree : config.gathered) {
-    trees_.push_back(tree.tree);
-    is_root_.push_back(tree.is_root);
-    gathers_.push_back(std::make_unique<Gather>(tree.sources, map_, bounds_, config.limits,
-                                                tree.share, tree.is_root));
-  }
-  if (config.keeps_residual) residual_.emplace(geometry_);
+  keep_plan(make_gathers(config.epoch, config.gathered));
+  if (config.keeps_residual) residual_ = make_residual();
 }
 
-Gather* Bucket::gather(std::size_t tree) {
-  const auto at = std::find(trees_.begin(), trees_.end(), tree);
-  if (at == trees_.end()) return nullptr;
-  return gathers_[static_cast<std::size_t>(at - trees_.begin())].get();
+std::unique_ptr<Residual> Bucket::make_residual() {
+  residual_is_made_ = true;
+  return std::make_unique<Residual>(geometry_);
+}
+
+std::unique_ptr<GatherSet> Bucket::make_gathers(std::uint32_t epoch,
+                                                const std::vector<GatheredTree>& trees) const {
+  return std::make_unique<GatherSet>(epoch, trees, map_, bounds_, is_learned_, limits_);
+}
+
+void Bucket::keep_plan(std::unique_ptr<GatherSet> gathers) {
+  std::unique_ptr<Residual> none;
+  add_plan(*own_sets_.emplace_back(std::move(gathers)), none);
+}
+
+void Bucket::add_plan(GatherSet& gathers, std::unique_ptr<Residual>& residual) {
+  if (residual_ == nullptr) residual_ = std::move(residual);
+  const auto free = std::find(sets_.begin(), sets_.end(), nullptr);
+  GP_ASSERT(free != sets_.end());
+  free->store(&gathers, std::memory_order_release);
+}
+
+void Bucket::remove_plan(std::uint32_t epoch) {
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const GatherSet* set = sets_[i];
+    if (set == nullptr || set->epoch() != epoch) continue;
+    for (std::size_t next = i + 1; next < sets_.size(); ++next) {
+      GatherSet* newer = sets_[next];
+      if (newer != nullptr && !newer->has_begun()) newer->begin_after(*set);
+      if (newer != nullptr) newer->add_counts(*set);
+      sets_[next - 1].store(newer, std::memory_order_release);
+    }
+    sets_.back().store(nullptr, std::memory_order_release);
+    return;
+  }
+}
+
+void Bucket::keep_only(std::uint32_t epoch) {
+  for (std::size_t i = sets_.size(); i > 0; --i) {
+    const GatherSet* set = sets_[i - 1];
+    if (set != nullptr && set->epoch() != epoch) remove_plan(set->epoch());
+  }
+}
+
+Gather* Bucket::gather(std::uint32_t epoch, std::size_t tree) {
+  GatherSet* own = nullptr;
+  for (GatherSet* set : sets_) {
+    if (set == nullptr) break;
+    if (set->epoch() == epoch) {
+      own = set;
+    } else if (set->any_open()) {
+      return nullptr;
+    }
+  }
+  if (own == nullptr) return nullptr;
+  if (own != sets_[0] && !own->has_begun()) own->begin_after(*sets_[0].load());
+  return own->gather(tree);
 }
 
 void Bucket::set_bound(std::size_t tensor, float bound) {
-  if (fixed_[tensor]) return;
   bounds_[tensor].store(std::clamp(bound, 0.0F, kMaxBound), std::memory_order_relaxed);
 }
 
@@ -99,20 +143,13 @@ void Bucket::end_parts(std::uint32_t block, double sum_energy) {
 }
 
 std::size_t Bucket::source_count() const {
-  std::size_t count = 0;
-  for (std::size_t g = 0; g < gathers_.size(); ++g) {
-    if (is_root_[g]) count += gathers_[g]->host_count();
-  }
-  return count;
+  const GatherSet* set = sets_[0].load(std::memory_order_acquire);
+  return set == nullptr ? 0 : set->source_count();
 }
 
 SourceReport Bucket::source(std::size_t index) const {
-  for (std::size_t g = 0; g < gathers_.size(); ++g) {
-    if (!is_root_[g]) continue;
-    if (index < gathers_[g]->host_count()) return gathers_[g]->report(index);
-    index -= gathers_[g]->host_count();
-  }
-  return {};
+  const GatherSet* set = sets_[0].load(std::memory_order_acquire);
+  return set == nullptr ? SourceReport{} : set->source(index);
 }
 
 }  // namespace gradplane::aggregate

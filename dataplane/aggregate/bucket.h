@@ -10,7 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "dataplane/aggregate/gather.h"
+#include "dataplane/aggregate/gather_set.h"
 #include "dataplane/aggregate/residual.h"
 #include "dataplane/aggregate/tensor_map.h"
 #include "dataplane/base/bitmap.h"
@@ -18,17 +18,10 @@
 
 namespace gradplane::aggregate {
 
-/// A tree in which this node has children.
-struct GatheredTree {
-  std::uint8_t tree = 0;
-  std::vector<GatherSource> sources;
-  double share = 1;  // see Gather
-  bool is_root = true;
-};
-
 struct BucketConfig {
   Geometry geometry;  // geometry.bucket is the bucket's id
   std::vector<TensorBound> tensors;
+  std::uint32_t epoch = 0;  // of the plan whose trees `gathered` names
   std::vector<GatheredTree> gathered;
   CloseLimits limits;
   bool keeps_residual = false;  // this node pushes, and what does not enter is carried
@@ -49,9 +42,28 @@ class Bucket {
   /// or of none. What goes first; what may be missing is the gathering's business.
   const Bitmap& critical() const { return critical_; }
   bool is_critical(std::uint32_t block) const { return critical_.test(block); }
-  /// The gathering in a tree in which this node has children; nullptr for other trees.
-  Gather* gather(std::size_t tree);
-  Residual* residual() { return residual_ ? &*residual_ : nullptr; }
+  /// The gathering in a tree of a plan in which this node has children; nullptr for other trees.
+  /// While a round of the bucket is gathered under another plan there is none: a bucket gathers one
+  /// round at a time.
+  Gather* gather(std::uint32_t epoch, std::size_t tree);
+  Residual* residual() { return residual_.get(); }
+
+  /// The gathering in the trees of a further plan, and a residual if the bucket will need one and
+  /// has none. Control thread; they do nothing until add_plan().
+  std::unique_ptr<GatherSet> make_gathers(std::uint32_t epoch,
+                                          const std::vector<GatheredTree>& trees) const;
+  std::unique_ptr<Residual> make_residual();
+  /// A residual that the poll loop has not taken. Control thread.
+  void take_back(std::unique_ptr<Residual> /*residual*/) { residual_is_made_ = false; }
+  /// Whether one was made. Control thread.
+  bool has_residual() const { return residual_is_made_; }
+  /// The set lives until remove_plan() of its epoch.
+  void add_plan(GatherSet& gathers, std::unique_ptr<Residual>& residual);
+  void remove_plan(std::uint32_t epoch);
+  /// Removes the plans that the poll loop does not have any more, or never had.
+  void keep_only(std::uint32_t epoch);
+  /// Like add_plan(), but the set lives as long as the bucket. Before the poll loop has the bucket.
+  void keep_plan(std::unique_ptr<GatherSet> gathers);
 
   /// The round of this bucket that local ranks have submitted and that is not done here. There is
   /// one at most, because the next gradient needs what this one leaves.
@@ -86,7 +98,8 @@ class Bucket {
   std::uint64_t closes(CloseReason reason) const {
     return read(closes_[static_cast<std::size_t>(reason)]);
   }
-  /// Hosts below this node, in all trees rooted here.
+  /// Hosts below this node, in all trees of the oldest live plan that are rooted here. Control
+  /// thread: it destroys the sets.
   std::size_t source_count() const;
   SourceReport source(std::size_t index) const;
   /// Sums, decaying, over sampled complete blocks that lie inside the tensor: of every
@@ -120,11 +133,13 @@ class Bucket {
   TensorMap map_;
   std::vector<std::atomic<float>> bounds_;
   Bitmap critical_;
-  std::vector<std::uint8_t> trees_;  // of gathers_
-  std::vector<bool> is_root_;        // of gathers_
-  std::vector<bool> fixed_;          // by tensor: the bound never changes here
-  std::vector<std::unique_ptr<Gather>> gathers_;
-  std::optional<Residual> residual_;
+  CloseLimits limits_;
+  std::vector<bool> is_learned_;  // by tensor
+  std::vector<std::unique_ptr<GatherSet>> own_sets_;
+  /// Of live plans, in the order of their epochs. Written by the poll thread alone.
+  std::array<std::atomic<GatherSet*>, kMaxLivePlans> sets_{};
+  std::unique_ptr<Residual> residual_;
+  bool residual_is_made_ = false;  // control thread
   std::optional<std::uint32_t> round_in_hand_;
   std::unique_ptr<BlockTotals[]> totals_;  // by block
   std::unique_ptr<Noise[]> noise_;         // by tensor

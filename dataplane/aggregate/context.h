@@ -37,7 +37,7 @@ class ReportQueue {
   std::uint64_t count_ = 0;
 };
 
-/// What the trees of one job share, whatever plan they belong to.
+/// What the trees of one plan share. All but world_size and acks belongs to the job.
 struct Context {
   const LocalRanks& ranks;
   std::uint16_t world_size = 0;

@@ -35,12 +35,13 @@ void insert_worst(std::array<Entry, kRoom>& worst, std::size_t count, const Entr
 
 Gather::Gather(std::vector<GatherSource> sources, const TensorMap& map,
                const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits,
-               double share, bool is_root)
+               double share, const std::vector<bool>* is_exact)
     : map_(map),
       bounds_(bounds),
       limits_(limits),
       share_(share),
-      allowed_(is_root),
+      is_exact_(is_exact),
+      allowed_(is_exact == nullptr),
       sources_(sources.size()),
       critical_(map.block_count()),
       lacking_(map.block_count()),
@@ -64,6 +65,47 @@ Gather::Gather(std::vector<GatherSource> sources, const TensorMap& map,
   if (!relays) return;
   worst_.resize(sources.size() * map.wide_count());
   lacked_.resize(hosts_.size() * map.wide_count());
+}
+
+/// `use` gets the index of the source here and there.
+template <typename Use>
+void Gather::for_each_shared_host(const Gather& other, const Use& use) {
+  std::array<std::uint16_t, kMaxNodes> there;
+  there.fill(kMaxNodes);
+  for (std::size_t h = 0; h < other.hosts_.size(); ++h) {
+    there[other.totals_[h].node] = static_cast<std::uint16_t>(h);
+  }
+  for (std::size_t h = 0; h < hosts_.size(); ++h) {
+    const std::uint16_t before = there[totals_[h].node];
+    if (before < kMaxNodes) use(h, before);
+  }
+}
+
+/// Of a source with several hosts, what is known of the last of them that the other has counts.
+void Gather::learn_from(const Gather& other) {
+  opened_ = std::max(opened_, other.opened_);
+  for_each_shared_host(other, [&](std::size_t h, std::size_t before) {
+    Source& source = sources_[hosts_[h].source];
+    const Source& learned = other.sources_[other.hosts_[before].source];
+    source.knows_bounds = learned.knows_bounds;
+    source.rtt = learned.rtt;
+    source.threshold = learned.threshold;
+    const std::int64_t threshold = other.totals_[before].threshold_ns;
+    totals_[h].threshold_ns.store(threshold, std::memory_order_relaxed);
+  });
+  learned_slack_ = other.learned_slack_;
+}
+
+void Gather::add_counts(const Gather& other) {
+  for_each_shared_host(other, [&](std::size_t h, std::size_t before) {
+    count_up(totals_[h].missing, other.totals_[before].missing);
+    count_up(totals_[h].expected, other.totals_[before].expected);
+  });
+}
+
+float Gather::bound_of(std::size_t tensor) const {
+  if (is_exact_ != nullptr && (*is_exact_)[tensor]) return 0;
+  return bounds_[tensor].load(std::memory_order_relaxed);
 }
 
 void Gather::open(BlockRange range) {
@@ -100,7 +142,7 @@ std::uint32_t Gather::find_critical() {
   }
   for (std::size_t w = map_.first_wide_in(range_); w < map_.end_wide_in(range_); ++w) {
     const std::size_t t = map_.tensor_of_wide(w);
-    if (map_.allowance(t, bounds_[t].load(std::memory_order_relaxed)) > 0) continue;
+    if (map_.allowance(t, bound_of(t)) > 0) continue;
     const BlockRange own = map_.blocks(t);
     for (std::uint32_t b = std::max(own.begin, range_.begin); b < std::min(own.end, range_.end);
          ++b) {
@@ -115,7 +157,7 @@ std::uint32_t Gather::find_needed() {
   std::uint32_t over_bound = 0;
   for (std::size_t w = map_.first_wide_in(range_); w < map_.end_wide_in(range_); ++w) {
     const std::size_t t = map_.tensor_of_wide(w);
-    const float bound = bounds_[t].load(std::memory_order_relaxed);
+    const float bound = bound_of(t);
     const std::uint32_t blocks = map_.blocks_in(t, range_);
     needed_[w] = blocks - std::min(blocks, map_.allowance_in(t, bound, range_));
     over_bound += needed_[w] > 0 ? 1 : 0;

@@ -69,7 +69,7 @@ class Gather {
   /// round may take is this node's, so that the deadlines of a tree nest: 1 at the root.
   Gather(std::vector<GatherSource> sources, const TensorMap& map,
          const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits, double share = 1,
-         bool is_root = true);
+         const std::vector<bool>* is_exact = nullptr);
 
   /// A round begins, which has `range` in this tree.
   void open(BlockRange range);
@@ -96,6 +96,11 @@ class Gather {
   std::optional<CloseReason> may_close(Instant now);
   /// The round is summed: learns from it and counts what it lacked.
   void close(CloseReason reason, Instant now);
+  /// Begins where a gathering of an earlier plan is: with its number of rounds, and with what it
+  /// has learned of the nodes that are sources here too.
+  void learn_from(const Gather& other);
+  /// Counts what that one has counted of these nodes.
+  void add_counts(const Gather& other);
   /// What to tell of the round that was closed last: all but its number and its place.
   RoundReport last_round(CloseReason reason, Instant closed_at) const;
 
@@ -169,6 +174,9 @@ class Gather {
   Readiness readiness(const Source& source, Instant now) const;
   void name_sources(RoundReport& report) const;
   void name_tensors(RoundReport& report) const;
+  float bound_of(std::size_t tensor) const;
+  template <typename Use>
+  void for_each_shared_host(const Gather& other, const Use& use);
   bool complete(const Source& source) const { return source.arrived == range_.size(); }
   bool is_absent(const Source& source, Instant now) const;
   bool may_miss(const Source& source, Instant now) const;
@@ -186,6 +194,7 @@ class Gather {
   const std::vector<std::atomic<float>>& bounds_;
   CloseLimits limits_;
   double share_;
+  const std::vector<bool>* is_exact_;
   bool allowed_;
   std::vector<Source> sources_;
   std::vector<HostState> hosts_;        // those of a source are next to each other

@@ -19,6 +19,7 @@ constexpr std::uint32_t kEnergySampling = 16;
 
 Tree::Tree(TreeConfig config, const Limits& limits)
     : config_(std::move(config)),
+      epoch_(limits.epoch),
       number_(limits.number),
       hosts_(limits.hosts),
       own_host_(limits.own_host),
@@ -71,6 +72,13 @@ void Tree::add_edges(const Limits& limits) {
   }
 }
 
+void Tree::rename_peers(std::span<const std::uint16_t> names) {
+  if (has_parent()) config_.parent = names[config_.parent];
+  for (ChildConfig& child : config_.children) child.peer = names[child.peer];
+  for (hop::OutEdge& edge : out_) edge.peer = names[edge.peer];
+  for (hop::InEdge& edge : in_) edge.peer = names[edge.peer];
+}
+
 std::size_t Tree::find_out(wire::PacketType type, std::uint16_t peer) const {
   for (std::size_t e = 0; e < out_.size(); ++e) {
     if (out_[e].peer == peer) return out_[e].type == type ? e : kNoEdge;
@@ -83,6 +91,11 @@ std::size_t Tree::find_in(wire::PacketType type, std::uint16_t peer) const {
     if (in_[e].peer == peer) return in_[e].type == type ? e : kNoEdge;
   }
   return kNoEdge;
+}
+
+void Tree::begin_at(std::uint32_t round) {
+  for (hop::OutEdge& edge : out_)
+    edge.ended_before = round - static_cast<std::uint32_t>(kRoundSlots);
 }
 
 void Tree::open(Round& round, BlockRange range) {
@@ -221,6 +234,16 @@ void Tree::on_result(Context& job, Round& round, std::uint32_t block,
   }
   GP_ASSERT(round.results_awaited > 0);
   --round.results_awaited;
+}
+
+std::uint32_t Tree::results_awaited(std::size_t slot) const {
+  if (has_parent()) return results().receivers[slot].missing();
+  const Slot& own = slots_[slot];
+  std::uint32_t blocks = 0;
+  for (std::uint32_t b = own.range.begin; b < own.range.end; ++b) {
+    blocks += own.sums.is_gathered(b) ? 0 : 1;
+  }
+  return blocks;
 }
 
 Tree::Outbound Tree::bytes_to_send(const Context& job, const Round& round, bool is_push,

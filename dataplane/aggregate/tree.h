@@ -41,6 +41,9 @@ class Tree {
   /// Allocates everything that its rounds will need.
   Tree(TreeConfig config, const Limits& limits);
 
+  /// Gives the peers other names: peer p becomes names[p]. Before the first round.
+  void rename_peers(std::span<const std::uint16_t> names);
+
   const TreeConfig& config() const { return config_; }
   /// Whether contributions meet here. A leaf with one rank sends that rank's bytes as they are.
   bool sums() const { return sums_; }
@@ -70,6 +73,8 @@ class Tree {
   std::size_t find_out(wire::PacketType type, std::uint16_t peer) const;
   std::size_t find_in(wire::PacketType type, std::uint16_t peer) const;
 
+  /// No round before it will be of this tree, and nothing is known yet of which have ended below.
+  void begin_at(std::uint32_t round);
   /// The round begins here, with the blocks of `range`.
   void open(Round& round, BlockRange range);
   BlockRange range(std::size_t slot) const { return slots_[slot].range; }
@@ -78,6 +83,8 @@ class Tree {
   void offer_all(const Round& round);
   /// Adds one block of a local rank.
   void add_local(Context& job, Round& round, std::uint32_t block, std::span<const std::byte> bytes);
+  /// Blocks whose result is not here yet. Counts them; for tests.
+  std::uint32_t results_awaited(std::size_t slot) const;
   /// Blocks of local ranks that are not added yet.
   std::uint32_t local_left(std::size_t slot) const { return slots_[slot].local_left; }
   /// Whether a result of these hosts has something of what this node pushes in it.
@@ -158,6 +165,7 @@ class Tree {
   std::size_t source_of(std::size_t edge) const { return edge - (has_parent() ? 1 : 0); }
 
   TreeConfig config_;
+  std::uint32_t epoch_;
   std::uint8_t number_;
   const HostTable* hosts_;
   std::size_t own_host_;

@@ -14,7 +14,7 @@ void Tree::open_gather(Round& round) {
   Slot& own = slots_[round.slot()];
   own.gather = nullptr;
   own.bounded = false;
-  Gather* gather = round.bucket == nullptr ? nullptr : round.bucket->gather(number_);
+  Gather* gather = round.bucket == nullptr ? nullptr : round.bucket->gather(epoch_, number_);
   if (gather == nullptr || gather->is_open() || own.range.size() == 0) return;
   gather->open(own.range);
   round.bucket->reset_parts(own.range);

@@ -91,6 +91,8 @@ class Controller {
   virtual Instant next_tick() const { return Instant::never(); }
   /// Only a decorator listens to this.
   virtual void on_phase(const Phase& /*phase*/) {}
+  /// This sender's share of the peer's link changes; 0: not known. See Path.
+  virtual void set_link_rate(std::uint64_t /*bits_per_second*/) {}
   /// Multiplies every increase of the controller, except in slow start, and does not change
   /// reductions. Greater than 0. At first it is 1, which is the controller as published.
   virtual void set_gain(double /*gain*/) {}

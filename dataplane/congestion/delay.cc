@@ -22,9 +22,15 @@ constexpr std::uint32_t kHeavyLossMinBlocks = 8;
 }  // namespace
 
 Delay::Delay(Path path)
-    : paced_blocks_per_second_(
+    : path_(path),
+      paced_blocks_per_second_(
           path.blocks_per_second(static_cast<double>(path.link_bits_per_second))),
       blocks_(std::max(kFirstWindow, window_of_rate(paced_blocks_per_second_, Duration()))) {}
+
+void Delay::set_link_rate(std::uint64_t bits_per_second) {
+  path_.link_bits_per_second = bits_per_second;
+  paced_blocks_per_second_ = path_.blocks_per_second(static_cast<double>(bits_per_second));
+}
 
 void Delay::on_ack(const AckEvent& event) {
   if (event.rtt > Duration()) measure(event);

@@ -20,6 +20,7 @@ class Delay final : public Controller {
   void on_ack(const AckEvent& event) override;
   void on_loss(const LossEvent& event) override;
   void set_gain(double gain) override { gain_ = gain; }
+  void set_link_rate(std::uint64_t bits_per_second) override;
   Decision decide(Instant now) const override;
   Stats stats() const override { return reactions_.stats(); }
 
@@ -30,6 +31,7 @@ class Delay final : public Controller {
   void cover_path(Instant now);
   double floor() const { return window_of_rate(paced_blocks_per_second_, rtt_); }
 
+  Path path_;
   double paced_blocks_per_second_;
   double blocks_;
   double gain_ = 1;

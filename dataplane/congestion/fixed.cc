@@ -6,6 +6,7 @@ namespace gradplane::congestion {
 
 Fixed::Fixed(Path path, std::uint64_t rate_bits_per_second)
     : path_(path),
+      follows_link_(rate_bits_per_second == 0),
       rate_(rate_bits_per_second > 0 ? rate_bits_per_second : path.link_bits_per_second) {}
 
 void Fixed::on_ack(const AckEvent& event) {

@@ -17,11 +17,15 @@ class Fixed final : public Controller {
   std::string_view name() const override { return "fixed"; }
   void on_ack(const AckEvent& event) override;
   void on_loss(const LossEvent& /*event*/) override {}
+  void set_link_rate(std::uint64_t bits_per_second) override {
+    if (follows_link_) rate_ = bits_per_second;
+  }
   Decision decide(Instant now) const override;
   Stats stats() const override { return {.reason = Reason::kRate, .reductions = 0}; }
 
  private:
   Path path_;
+  bool follows_link_;
   std::uint64_t rate_;  // bits per second
   Duration rtt_;
 };

@@ -25,6 +25,9 @@ class Mltcp final : public Controller {
   void on_tick(Instant now) override { base_->on_tick(now); }
   Instant next_tick() const override { return base_->next_tick(); }
   void on_phase(const Phase& phase) override { set_gain(function_.at(phase.ratio)); }
+  void set_link_rate(std::uint64_t bits_per_second) override {
+    base_->set_link_rate(bits_per_second);
+  }
   void set_gain(double gain) override {
     gain_ = gain;
     base_->set_gain(gain);

@@ -108,6 +108,7 @@ bool Engine::report_events() {
           break;
       }
     }
+    return_ended_plan(jobs_[j]);
   }
   return any;
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -59,8 +60,13 @@ class Engine {
   void add_job(JobRuntime* job);
   void add_bucket(JobRuntime* job, aggregate::Bucket* bucket);
   void remove_job(JobRuntime* job);
+  bool has_job(const JobRuntime* job) const;
+  void prepare_plan(const api::Command& command);
+  void commit_plan(const api::Command& command);
+  void abort_plan(const api::Command& command);
+  void return_ended_plan(JobRuntime* job);
+  void tell_of_plan(api::Event::Kind kind, JobRuntime* job, std::unique_ptr<job::Plan> plan);
   void give_up_control(std::uint16_t node, std::span<const std::byte> body);
-  void refuse_plan(const api::Command& command);
   void report_mismatch(JobRuntime* job, const job::Event& event);
   void report_stall(JobRuntime* job, const job::Event& event);
   void tell(const api::Event& event);

@@ -32,6 +32,15 @@ bool Engine::obey(const api::Command& command) {
     case api::Command::Kind::kAddBucket:
       add_bucket(command.job, command.bucket);
       return true;
+    case api::Command::Kind::kPreparePlan:
+      prepare_plan(command);
+      return true;
+    case api::Command::Kind::kCommitPlan:
+      commit_plan(command);
+      return true;
+    case api::Command::Kind::kAbortPlan:
+      abort_plan(command);
+      return true;
     case api::Command::Kind::kFillSnapshot:
       fill_snapshot(*command.snapshot);
       scratch_event_ = {};
@@ -39,23 +48,8 @@ bool Engine::obey(const api::Command& command) {
       scratch_event_.snapshot = command.snapshot;
       tell(scratch_event_);
       return true;
-    case api::Command::Kind::kPreparePlan:
-      refuse_plan(command);
-      return true;
-    case api::Command::Kind::kCommitPlan:
-    case api::Command::Kind::kAbortPlan:
-      return true;  // nothing is ever prepared
   }
   return true;
-}
-
-void Engine::refuse_plan(const api::Command& command) {
-  scratch_event_ = {};
-  scratch_event_.kind = api::Event::Kind::kPlanRefused;
-  scratch_event_.job = command.job;
-  scratch_event_.plan = command.plan;
-  scratch_event_.epoch = command.epoch;
-  tell(scratch_event_);
 }
 
 void Engine::add_job(JobRuntime* job) {
@@ -71,8 +65,64 @@ void Engine::add_job(JobRuntime* job) {
 
 /// A job that is not here any more needs no bucket; control knows, since it asked for the job back.
 void Engine::add_bucket(JobRuntime* job, aggregate::Bucket* bucket) {
+  if (has_job(job)) (void)job->job().add_bucket(bucket);
+}
+
+bool Engine::has_job(const JobRuntime* job) const {
   const auto end = jobs_.begin() + static_cast<std::ptrdiff_t>(job_count_);
-  if (std::find(jobs_.begin(), end, job) != end) (void)job->job().add_bucket(bucket);
+  return std::find(jobs_.begin(), end, job) != end;
+}
+
+/// Names the plan by its epoch, and gives it away.
+void Engine::tell_of_plan(api::Event::Kind kind, JobRuntime* job, std::unique_ptr<job::Plan> plan) {
+  scratch_event_ = {};
+  scratch_event_.kind = kind;
+  scratch_event_.job = job;
+  scratch_event_.epoch = plan->epoch();
+  scratch_event_.plan = plan.release();
+  tell(scratch_event_);
+}
+
+void Engine::prepare_plan(const api::Command& command) {
+  std::unique_ptr<job::Plan> plan(command.plan);
+  const job::Prepared prepared = has_job(command.job)
+                                     ? node_.prepare(&command.job->job(), plan)
+                                     : job::Prepared{.refusal = job::PlanRefusal::kNoJob};
+  if (prepared.refusal != job::PlanRefusal::kNone) {
+    return tell_of_plan(api::Event::Kind::kPlanRefused, command.job, std::move(plan));
+  }
+  scratch_event_ = {};
+  scratch_event_.kind = api::Event::Kind::kPlanPrepared;
+  scratch_event_.job = command.job;
+  scratch_event_.epoch = command.epoch;
+  scratch_event_.round = prepared.horizon;
+  tell(scratch_event_);
+}
+
+/// An activation that this node has passed is a mistake of the coordinator: the plan goes back, and
+/// the session hears that it was refused.
+void Engine::commit_plan(const api::Command& command) {
+  if (!has_job(command.job)) return;
+  job::Job& job = command.job->job();
+  if (job.commit(command.epoch, command.round)) return;
+  if (auto plan = job.abort(command.epoch)) {
+    tell_of_plan(api::Event::Kind::kPlanRefused, command.job, std::move(plan));
+  }
+}
+
+void Engine::abort_plan(const api::Command& command) {
+  if (!has_job(command.job)) return;
+  if (auto plan = command.job->job().abort(command.epoch)) {
+    tell_of_plan(api::Event::Kind::kPlanReturned, command.job, std::move(plan));
+  }
+}
+
+/// Without room for the event the plan stays where it is.
+void Engine::return_ended_plan(JobRuntime* job) {
+  if (events_.room() == 0) return;
+  if (auto plan = job->job().take_ended_plan()) {
+    tell_of_plan(api::Event::Kind::kPlanReturned, job, std::move(plan));
+  }
 }
 
 void Engine::remove_job(JobRuntime* job) {
@@ -113,6 +163,7 @@ void Engine::give_up_control(std::uint16_t node, std::span<const std::byte> body
   scratch_event_.kind = api::Event::Kind::kControl;
   scratch_event_.job = nullptr;
   scratch_event_.snapshot = nullptr;
+  scratch_event_.plan = nullptr;
   scratch_event_.control.node = node;
   scratch_event_.control.length_bytes = static_cast<std::uint16_t>(body.size());
   std::memcpy(scratch_event_.control.bytes.data(), body.data(), body.size());

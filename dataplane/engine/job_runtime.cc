@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/engine/job_runtime.h"
 
+#include <algorithm>
+
 #include "dataplane/base/assert.h"
 #include "dataplane/ipc/doorbell.h"
 
@@ -36,11 +38,36 @@ bool is_valid(const api::BucketBounds& bounds, std::size_t round_bytes) {
   return true;
 }
 
+std::size_t bytes_of(const Geometry& geometry) {
+  return std::size_t{geometry.elements} * element_bytes(geometry.type);
+}
+
+/// The trees in which this node has children, with the hosts below each of them.
+std::vector<aggregate::GatheredTree> gathered_in(const job::PlanConfig& plan) {
+  std::vector<aggregate::GatheredTree> gathered;
+  for (std::size_t t = 0; t < plan.trees.size(); ++t) {
+    const aggregate::TreeConfig& tree = plan.trees[t];
+    if (!tree.member || tree.children.empty()) continue;
+    aggregate::GatheredTree& own = gathered.emplace_back();
+    own.tree = static_cast<std::uint8_t>(t);
+    own.share = static_cast<double>(tree.height) / tree.tree_height;
+    own.is_root = tree.is_root();
+    for (const aggregate::ChildConfig& child : tree.children) {
+      aggregate::GatherSource& source = own.sources.emplace_back();
+      for (const std::uint16_t host : child.hosts) {
+        source.hosts.push_back({.node = plan.hosts[host].node, .host = host});
+        source.relays |= plan.hosts[host].node != plan.peers[child.peer].node;
+      }
+    }
+  }
+  return gathered;
+}
+
 }  // namespace
 
 JobRuntime::JobRuntime(job::JobConfig config, std::vector<std::uint16_t> ranks,
                        std::vector<std::shared_ptr<RankChannel>> channels)
-    : job_(with_arenas(std::move(config), ranks, channels)) {
+    : job_(with_arenas(std::move(config), ranks, channels)), plans_{job_.config()} {
   for (std::shared_ptr<RankChannel>& channel : channels) {
     ipc::RingConsumer<ipc::Submission> submissions(channel->channel.submissions());
     ipc::RingProducer<ipc::Completion> completions(channel->channel.completions());
@@ -63,33 +90,62 @@ std::unique_ptr<aggregate::Bucket> JobRuntime::make_bucket(const api::BucketBoun
         {t.offset_elements, t.elements, t.bound, t.why == api::BoundReason::kLearned});
   }
   config.limits = job.close_limits;
-  bool pushes = false;
-  for (std::size_t t = 0; t < job.trees.size(); ++t) {
-    const aggregate::TreeConfig& tree = job.trees[t];
-    if (!tree.member) continue;
-    pushes = pushes || !tree.is_root();
-    if (tree.children.empty()) continue;
-    aggregate::GatheredTree gathered{.tree = static_cast<std::uint8_t>(t),
-                                     .sources = {},
-                                     .share = static_cast<double>(tree.height) / tree.tree_height,
-                                     .is_root = tree.is_root()};
-    for (const aggregate::ChildConfig& child : tree.children) {
-      aggregate::GatherSource& source = gathered.sources.emplace_back();
-      for (const std::uint16_t host : child.hosts) {
-        source.hosts.push_back({.node = job.hosts[host].node, .host = host});
-        source.relays |= job.hosts[host].node != job.peers[child.peer].node;
+  config.epoch = plans_[0].epoch;
+  config.gathered = gathered_in(plans_[0]);
+  config.keeps_residual = std::any_of(plans_.begin(), plans_.end(),
+                                      [this](const auto& plan) { return needs_residual(plan); });
+  if (config.keeps_residual && !take_residual_bytes(config.geometry)) return nullptr;
+  auto bucket = std::make_unique<aggregate::Bucket>(config);
+  for (std::size_t p = 1; p < plans_.size(); ++p) {
+    bucket->keep_plan(bucket->make_gathers(plans_[p].epoch, gathered_in(plans_[p])));
+  }
+  buckets_.push_back(bucket.get());
+  return bucket;
+}
+
+/// Under this plan the node pushes, and what does not enter is carried.
+bool JobRuntime::needs_residual(const job::PlanConfig& plan) const {
+  const job::JobConfig& job = job_.config();
+  if (job.local_ranks.empty() || job.compensation != Compensation::kCarry) return false;
+  return std::any_of(plan.trees.begin(), plan.trees.end(), [](const aggregate::TreeConfig& tree) {
+    return tree.member && !tree.is_root();
+  });
+}
+
+bool JobRuntime::take_residual_bytes(const Geometry& geometry) {
+  const std::size_t bytes = bytes_of(geometry);
+  if (bytes > job_.config().residual_bytes - residual_bytes_) return false;
+  residual_bytes_ += bytes;
+  return true;
+}
+
+std::unique_ptr<job::Plan> JobRuntime::make_plan(const job::PlanConfig& config) {
+  auto plan = std::make_unique<job::Plan>(config, job_.config());
+  for (aggregate::Bucket* bucket : buckets_) {
+    job::Plan::BucketPart part{.bucket = bucket,
+                               .gathers = bucket->make_gathers(config.epoch, gathered_in(config)),
+                               .residual = nullptr};
+    if (needs_residual(config) && !bucket->has_residual()) {
+      if (!take_residual_bytes(bucket->geometry())) {
+        destroy_plan(plan.release());
+        return nullptr;
       }
+      part.residual = bucket->make_residual();
     }
-    config.gathered.push_back(std::move(gathered));
+    plan->add_bucket(std::move(part));
   }
-  config.keeps_residual =
-      pushes && !job.local_ranks.empty() && job.compensation == Compensation::kCarry;
-  if (config.keeps_residual) {
-    const std::size_t bytes = std::size_t{bounds.elements} * element_bytes(bounds.type);
-    if (bytes > job.residual_bytes - residual_bytes_) return nullptr;
-    residual_bytes_ += bytes;
+  plans_.push_back(config);
+  return plan;
+}
+
+void JobRuntime::destroy_plan(job::Plan* plan) {
+  const std::unique_ptr<job::Plan> owned(plan);
+  std::erase_if(plans_, [&](const job::PlanConfig& p) { return p.epoch == owned->epoch(); });
+  for (job::Plan::BucketPart& part : owned->bucket_parts()) {
+    if (part.residual == nullptr) continue;  // the bucket has it
+    part.bucket->take_back(std::move(part.residual));
+    residual_bytes_ -= bytes_of(part.bucket->geometry());
   }
-  return std::make_unique<aggregate::Bucket>(config);
 }
 
 bool JobRuntime::is_sane(const ipc::Submission& s, std::uint32_t next_round) {

@@ -38,6 +38,14 @@ class JobRuntime {
   /// thread, while the poll loop has the job.
   std::unique_ptr<aggregate::Bucket> make_bucket(const api::BucketBounds& bounds);
 
+  /// A further plan of the job at this node, with what the buckets of the job need under it;
+  /// nullptr when they need more than is left of its residual_bytes. Control thread, while the poll
+  /// loop has the job.
+  std::unique_ptr<job::Plan> make_plan(const job::PlanConfig& config);
+  /// Destroys a plan that has come back from the poll loop, whatever has become of it there.
+  /// Control thread.
+  void destroy_plan(job::Plan* plan);
+
   /// Moves what ranks have submitted into the job. True when something moved. A rank that wrote
   /// garbage is never listened to again; take_broken() names it once.
   bool take_submissions();
@@ -62,11 +70,16 @@ class JobRuntime {
     bool broken = false;
     bool broken_told = false;
   };
+  bool needs_residual(const job::PlanConfig& plan) const;
+  bool take_residual_bytes(const Geometry& geometry);
   bool take_from(std::size_t index, Rank& rank);
   static bool is_sane(const ipc::Submission& submission, std::uint32_t next_round);
 
   job::Job job_;
-  std::size_t residual_bytes_ = 0;  // control thread
+  // Control thread.
+  std::size_t residual_bytes_ = 0;  // of all buckets
+  std::vector<job::PlanConfig> plans_;
+  std::vector<aggregate::Bucket*> buckets_;
   std::vector<Rank> ranks_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "dataplane/base/assert.h"
 
@@ -81,11 +82,12 @@ class Members {
 
 class Builder {
  public:
-  Builder(job::JobConfig& config, const api::Plan& plan, api::NodeId self,
-          const std::vector<std::uint64_t>& rates)
-      : config_(config), plan_(plan), members_(plan), self_(self), rates_(rates) {}
+  Builder(const api::Plan& plan, api::NodeId self, const std::vector<std::uint64_t>& rates,
+          bool grants)
+      : plan_(plan), members_(plan), self_(self), rates_(rates), grants_(grants) {}
 
-  void build() {
+  job::PlanConfig build() {
+    config_.epoch = plan_.epoch;
     std::uint64_t begin = 0;
     std::size_t ranks = 0;
     for (const api::Member& member : plan_.members) {
@@ -95,11 +97,11 @@ class Builder {
           {.node = member.node, .ranks = static_cast<std::uint16_t>(member.ranks.size())});
     }
     config_.world_size = static_cast<std::uint16_t>(ranks);
-    config_.first_round = plan_.activation_round;
     for (const api::Tree& tree : plan_.trees) {
       config_.trees.push_back(place_in(tree, begin));
       begin += tree.weight;
     }
+    return std::move(config_);
   }
 
  private:
@@ -131,23 +133,35 @@ class Builder {
     const std::uint64_t link = node < rates_.size() ? rates_[node] : 0;
     const std::uint64_t share = link / members_.senders_to(members_.index_of(node));
     config_.peers.push_back({.node = node,
-                             .rate_bits_per_second = config_.grants ? link : share,
+                             .rate_bits_per_second = grants_ ? link : share,
                              .unscheduled_bits_per_second = share});
     return static_cast<std::uint16_t>(config_.peers.size() - 1);
   }
 
-  job::JobConfig& config_;
+  job::PlanConfig config_;
   const api::Plan& plan_;
   Members members_;
   api::NodeId self_;
   const std::vector<std::uint64_t>& rates_;
+  bool grants_;
 };
 
 }  // namespace
 
+job::PlanConfig local_plan(const api::Plan& plan, api::NodeId self,
+                           const std::vector<std::uint64_t>& link_bits_per_second, bool grants) {
+  return Builder(plan, self, link_bits_per_second, grants).build();
+}
+
 void fill_local_plan(job::JobConfig& config, const api::Plan& plan, api::NodeId self,
                      const std::vector<std::uint64_t>& link_bits_per_second) {
-  Builder(config, plan, self, link_bits_per_second).build();
+  const std::uint32_t epoch = config.epoch;
+  const wire::Key key = config.key;
+  static_cast<job::PlanConfig&>(config) =
+      local_plan(plan, self, link_bits_per_second, config.grants);
+  config.epoch = epoch;
+  config.key = key;
+  config.first_round = plan.activation_round;
 }
 
 }  // namespace gradplane::engine

@@ -10,10 +10,14 @@
 
 namespace gradplane::engine {
 
-/// Fills `config.peers` and `config.trees` with what `self` needs to know of a valid plan, and
-/// `config.world_size` and `config.first_round`. `link_bits_per_second` is the link rate of each
-/// node, by id (0 or absent: not known). A peer's rate is an even share of its link among all that
-/// send to it, or its whole link where `config.grants` says that it grants. Control thread.
+/// What `self` needs to know of a valid plan. `link_bits_per_second` is the link rate of each node,
+/// by id (0 or absent: not known). A peer's rate is an even share of its link among all that send
+/// to it, or its whole link when the peers grant. Control thread.
+job::PlanConfig local_plan(const api::Plan& plan, api::NodeId self,
+                           const std::vector<std::uint64_t>& link_bits_per_second, bool grants);
+
+/// The same for the first plan of a job, which begins with the plan's activation round. Leaves
+/// `config.epoch` and `config.key` as they are.
 void fill_local_plan(job::JobConfig& config, const api::Plan& plan, api::NodeId self,
                      const std::vector<std::uint64_t>& link_bits_per_second);
 

@@ -18,7 +18,7 @@ struct AckRequest {
   Instant deadline;
 };
 
-/// The acks that a job owes, in the order in which they are due.
+/// The acks that a node owes under one plan, in the order in which they are due.
 class AckQueue {
  public:
   /// Room for the acks of so many edges.
@@ -38,6 +38,7 @@ class AckQueue {
     return std::nullopt;
   }
 
+  bool empty() const { return urgent_.empty() && delayed_.empty(); }
   /// When take() has one; in the past: at once; Instant::never() when none is owed.
   Instant next_due() const {
     if (!urgent_.empty()) return Instant();

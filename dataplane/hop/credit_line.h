@@ -47,6 +47,11 @@ class CreditLine {
     ++sent_;
   }
 
+  /// Changes the share from now on; see the constructor.
+  void set_share(Instant now, std::uint64_t share_bits_per_second, std::size_t senders) {
+    share_.set_link_rate(now, share_bits_per_second, burst_bytes(share_bits_per_second, senders));
+  }
+
   /// The number of blocks that may go however many are in flight.
   std::uint32_t credit() const {
     const auto left = static_cast<std::int32_t>(total_ - sent_);

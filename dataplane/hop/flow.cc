@@ -68,6 +68,13 @@ Flow::Flow(Limits limits)
   follow_controller(Instant());
 }
 
+void Flow::set_link_rate(Instant now, std::uint64_t rate_bits_per_second) {
+  link_.set_link_rate(now, rate_bits_per_second,
+                      burst_bytes(rate_bits_per_second, block_wire_bytes_));
+  controller_->set_link_rate(rate_bits_per_second);
+  follow_controller(now);
+}
+
 void Flow::follow_controller(Instant now) {
   const congestion::Decision decision = controller_->decide(now);
   window_ = std::max(1U, static_cast<std::uint32_t>(decision.window_blocks));

@@ -47,6 +47,8 @@ class Flow {
   bool may_send(Instant now) const {
     return has_room() && link_.may_send(now) && (probe_due_ || pacer_.may_send(now));
   }
+  /// Changes this sender's share of the peer's link. What the flow has learned of the path stays.
+  void set_link_rate(Instant now, std::uint64_t rate_bits_per_second);
   /// When pacing lets the next block go; Instant::never() while the window is full.
   Instant next_send() const;
 

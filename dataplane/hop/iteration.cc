@@ -8,7 +8,10 @@
 
 namespace gradplane::hop {
 
-Iteration::Iteration(std::size_t peers) : peers_(peers), last_seen_(kMaxBuckets + 1) {}
+Iteration::Iteration(std::size_t peers, std::size_t max_peers)
+    : peers_(peers), last_seen_(kMaxBuckets + 1) {
+  peers_.reserve(max_peers);
+}
 
 bool Iteration::on_round(std::size_t slot, std::uint16_t bucket) {
   const bool ends_one = bucket == 0 ? !has_buckets_ : last_seen_[bucket] == number_;

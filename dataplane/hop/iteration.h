@@ -20,7 +20,10 @@ namespace gradplane::hop {
 /// is that of the one before. The size of the first is what was announced so far.
 class Iteration {
  public:
-  explicit Iteration(std::size_t peers);
+  /// Counts for `peers` peers at first, and for `max_peers` at most.
+  explicit Iteration(std::size_t peers, std::size_t max_peers = 0);
+  /// There are so many peers now; those that are new have nothing to get in this iteration yet.
+  void grow(std::size_t peers) { peers_.resize(peers); }
 
   /// A round of `bucket` (0: none) opens in `slot`. Returns true if an iteration begins with it.
   bool on_round(std::size_t slot, std::uint16_t bucket);

@@ -21,6 +21,10 @@ Pacer::Pacer(std::uint64_t rate_bits_per_second, std::size_t burst)
     : rate_(rate_bits_per_second * kPacedPercent / 100),
       burst_(rate_ == 0 ? Duration{} : time_of(burst, rate_)) {}
 
+void Pacer::set_link_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst) {
+  set_rate(now, rate_bits_per_second * kPacedPercent / 100, burst);
+}
+
 void Pacer::set_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst) {
   if (rate_bits_per_second == 0) {
     free_at_ = std::min(free_at_, now);

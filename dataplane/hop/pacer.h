@@ -22,6 +22,8 @@ class Pacer {
   /// When may_send() becomes true; not later than now when it is.
   Instant next_send() const { return free_at_; }
   void on_sent(Instant now, std::size_t bytes);
+  /// Changes the rate of the link from now on, of which the constructor takes a little less.
+  void set_link_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst_bytes);
   /// Changes the rate from now on. What is left of a wait becomes shorter or longer in proportion.
   void set_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst_bytes);
 

@@ -4,7 +4,18 @@
 
 #include <bit>
 
+#include "dataplane/base/assert.h"
+
 namespace gradplane::hop {
+
+Peer::Peer(const PeerConfig& config, const CongestionSettings& congestion, std::size_t block_bytes)
+    : node(config.node),
+      flow({.rate_bits_per_second = config.rate_bits_per_second,
+            .block_wire_bytes = block_bytes + kWireOverheadBytes,
+            .congestion = congestion}),
+      credit(config.unscheduled_bits_per_second, config.senders()) {
+  edges.reserve(kMaxLivePlans * kMaxTrees);  // a tree has one edge to a peer at most
+}
 
 std::uint32_t Peer::blocks_queued() const {
   std::uint32_t blocks = 0;
@@ -16,23 +27,16 @@ std::uint32_t Peer::blocks_queued() const {
   return blocks;
 }
 
-PeerTable::PeerTable(const std::vector<PeerConfig>& peers, const CongestionSettings& congestion,
-                     std::size_t block_bytes) {
-  peers_.reserve(peers.size());
-  for (std::size_t p = 0; p < peers.size(); ++p) {
-    const PeerConfig& peer = peers[p];
-    const std::uint64_t share = peer.unscheduled_bits_per_second;
-    peers_.push_back(
-        {.node = peer.node,
-         .flow = Flow({.rate_bits_per_second = peer.rate_bits_per_second,
-                       .block_wire_bytes = block_bytes + kWireOverheadBytes,
-                       .congestion = congestion}),
-         .credit = CreditLine(share, share > 0 ? peer.rate_bits_per_second / share : 1),
-         .edges = {}});
-    if (peer_of_node_.size() <= peer.node)
-      peer_of_node_.resize(peer.node + std::size_t{1}, kNoPeer);
-    peer_of_node_[peer.node] = static_cast<std::uint16_t>(p);
-  }
+PeerTable::PeerTable() : peer_of_node_(kMaxNodes, kNoPeer) {
+  peers_.reserve(kMaxNodes);
+}
+
+std::uint16_t PeerTable::add(Peer&& peer) {
+  GP_ASSERT(peer.node < kMaxNodes && find(peer.node) == kNoPeer);
+  const auto index = static_cast<std::uint16_t>(peers_.size());
+  peer_of_node_[peer.node] = index;
+  peers_.push_back(std::move(peer));
+  return index;
 }
 
 }  // namespace gradplane::hop

@@ -30,6 +30,11 @@ struct PeerConfig {
   std::uint64_t rate_bits_per_second = 0;
   /// With grants, the part of that which needs no grant: an even share. 0: not paced.
   std::uint64_t unscheduled_bits_per_second = 0;
+
+  /// The number of senders that share the peer's link, as far as the two rates tell.
+  std::size_t senders() const {
+    return unscheduled_bits_per_second > 0 ? rate_bits_per_second / unscheduled_bits_per_second : 1;
+  }
 };
 
 /// What one job knows of the path to one peer. It outlives plans: a further plan finds the round
@@ -40,9 +45,12 @@ struct Peer {
   CreditLine credit;
   std::uint32_t marks_received = 0;  // packets from the peer with congestion experienced, mod 2^32
   std::uint32_t marks_heard = 0;     // of our packets, as the peer's acks say
-  std::vector<OutEdge*> edges;       // that lead to it
+  std::vector<OutEdge*> edges;       // that lead to it, of all live plans
   std::uint64_t packets_sent = 0;    // of every type: the number of the last one
   ReplayWindow packets_received = {};
+
+  /// Allocates everything that the peer will need.
+  Peer(const PeerConfig& config, const CongestionSettings& congestion, std::size_t block_bytes);
 
   /// Blocks that could go to it if it let them.
   std::uint32_t blocks_queued() const;
@@ -57,11 +65,14 @@ struct Peer {
   }
 };
 
-/// The peers of one job. An index into it is a peer's name inside the job.
+/// The peers of one job, of all its plans so far. An index into it is a peer's name inside the job.
 class PeerTable {
  public:
-  PeerTable(const std::vector<PeerConfig>& peers, const CongestionSettings& congestion,
-            std::size_t block_bytes);
+  /// Has room for every node of a cluster, so that a plan can add peers in the poll loop.
+  PeerTable();
+
+  /// Takes a peer that it does not have yet, and returns its index.
+  std::uint16_t add(Peer&& peer);
 
   std::size_t size() const { return peers_.size(); }
   Peer& operator[](std::uint16_t peer) { return peers_[peer]; }

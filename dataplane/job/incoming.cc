@@ -12,13 +12,21 @@ bool Incoming::join(grants::GrantScheduler& grants, std::uint16_t index, std::si
   GP_ASSERT(grants_ == nullptr);
   grants_ = &grants;
   index_ = index;
+  if (grow(peers)) return true;
+  grants_ = nullptr;
+  return false;
+}
+
+bool Incoming::grow(std::size_t peers) {
+  if (grants_ == nullptr) return true;
+  const std::size_t before = sources_.size();
   while (sources_.size() < peers) {
-    const auto source = grants.add_source(index);
-    if (!source) {
-      leave();
-      return false;
+    if (const auto source = grants_->add_source(index_)) {
+      sources_.push_back(*source);
+      continue;
     }
-    sources_.push_back(*source);
+    for (; sources_.size() > before; sources_.pop_back()) grants_->remove_source(sources_.back());
+    return false;
   }
   return true;
 }

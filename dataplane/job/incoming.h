@@ -19,11 +19,13 @@ namespace gradplane::job {
 /// what the peers want and what has come of it. Without a scheduler every call does nothing.
 class Incoming {
  public:
-  explicit Incoming(std::size_t peers) : iteration_(1) { sources_.reserve(peers); }
+  Incoming() : iteration_(1) { sources_.reserve(kMaxNodes); }
 
   /// Every peer becomes a source of the scheduler, which outlives this or is left. False when it
   /// has no room for all of them.
   [[nodiscard]] bool join(grants::GrantScheduler& grants, std::uint16_t index, std::size_t peers);
+  /// There are so many peers now. False, and nothing happens, when the scheduler has no room.
+  [[nodiscard]] bool grow(std::size_t peers);
   void leave();
   bool joined() const { return grants_ != nullptr; }
   std::uint16_t index() const { return index_; }

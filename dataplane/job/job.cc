@@ -34,16 +34,19 @@ void Job::tick(Instant now) {
   next_scan_ = now + kScanInterval;
   transmitter_.probe(now);
   rounds_.close_due(now);
+  plan_switch_.apply_rates(now);
   watchdog_.look(now);
   receiver_.update_ack_interval();
 }
 
 Instant Job::next_timer() const {
-  if (rounds_.has_local_work() || !state_.events.empty()) return Instant();
+  if (rounds_.has_local_work() || !state_.events.empty() || plan_switch_.has_ended()) {
+    return Instant();
+  }
   const bool scans = rounds_.any_gathering() || transmitter_.any_in_flight();
   const Instant scan = scans ? next_scan_ : Instant::never();
   const Instant look = std::max(watchdog_.next_look(), next_scan_);
-  return std::min({state_.acks.next_due(), scan, look});
+  return std::min({transmitter_.next_ack(), scan, look});
 }
 
 bool Job::poll_event(Event& out) {

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "dataplane/base/time.h"
+#include "dataplane/job/plan_switch.h"
 #include "dataplane/job/receiver.h"
 #include "dataplane/job/rounds.h"
 #include "dataplane/job/state.h"
@@ -40,6 +41,17 @@ class Job {
   /// From the next round of this bucket on it may lack what its bounds allow. The bucket must
   /// outlive the job, fit it (see make_bucket()), and be the first with its id: false if not.
   [[nodiscard]] bool add_bucket(aggregate::Bucket* bucket) { return rounds_.add_bucket(bucket); }
+
+  /// A further plan of the job; see PlanSwitch. Plans are made by the control thread and go back
+  /// to it. A job in a Node that grants gets its plan from Node::prepare().
+  Prepared prepare(std::unique_ptr<Plan>& plan) { return plan_switch_.prepare(plan); }
+  [[nodiscard]] bool commit(std::uint32_t epoch, std::uint32_t activation) {
+    return plan_switch_.commit(epoch, activation);
+  }
+  std::unique_ptr<Plan> abort(std::uint32_t epoch) { return plan_switch_.abort(epoch); }
+  void end_older_plan(std::uint32_t epoch) { plan_switch_.end_older(epoch); }
+  std::unique_ptr<Plan> take_ended_plan() { return plan_switch_.take_ended(); }
+
   /// Sums some of what local ranks have submitted. True while there is more to do.
   bool sum_local(std::size_t max_blocks) { return rounds_.sum_local(max_blocks); }
 
@@ -82,12 +94,16 @@ class Job {
 
   const hop::Counters& counters() const { return state_.counters; }
   const JobConfig& config() const { return state_.config; }
-  /// In the order of JobConfig::peers.
+  /// Of the plan that the newest rounds have.
+  std::uint32_t epoch() const { return state_.plans.newest().epoch(); }
+  /// In the order of JobConfig::peers; those that came with a later plan follow.
   std::span<const hop::Peer> peers() const { return state_.peers.all(); }
   FlowLimit limit_of(std::uint16_t peer, Instant now) const {
     return transmitter_.limit_of(state_.peers[peer], now);
   }
   Waiting waiting() const { return rounds_.waiting(); }
+  /// See State::broken_invariant().
+  const char* broken_invariant() const { return state_.broken_invariant(); }
 
  private:
   State state_;
@@ -95,6 +111,7 @@ class Job {
   Watchdog watchdog_{state_};
   Receiver receiver_{state_, rounds_, watchdog_};
   Transmitter transmitter_{state_};
+  PlanSwitch plan_switch_{state_};
   Instant next_scan_;
 };
 

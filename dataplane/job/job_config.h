@@ -19,20 +19,30 @@
 
 namespace gradplane::job {
 
-/// One node's view of one job under one plan.
-struct JobConfig {
-  std::uint32_t job = 0;
+/// One node's view of one plan of a job. Trees name the peers by their place in `peers`.
+struct PlanConfig {
   std::uint32_t epoch = 0;
-  std::uint16_t self = 0;  // this node's id
   std::uint16_t world_size = 0;
-  std::uint32_t first_round = 0;  // of this plan; numbers wrap around 2^32
-  bool authenticate = false;
-  wire::Key key{};
-  std::size_t block_bytes = kDefaultBlockBytes;
-  std::size_t round_bytes = kMaxRoundBytes;
+  wire::Key key{};  // of its packets, where they are authenticated
   std::vector<hop::PeerConfig> peers;
   std::vector<aggregate::Host> hosts;  // members of the plan with ranks, in its order
   std::vector<aggregate::TreeConfig> trees;
+
+  std::uint64_t total_weight() const {
+    std::uint64_t sum = 0;
+    for (const aggregate::TreeConfig& tree : trees) sum += tree.share.weight;
+    return sum;
+  }
+};
+
+/// One node's view of one job, with its first plan.
+struct JobConfig : PlanConfig {
+  std::uint32_t job = 0;
+  std::uint16_t self = 0;         // this node's id
+  std::uint32_t first_round = 0;  // of the job here; numbers wrap around 2^32
+  bool authenticate = false;
+  std::size_t block_bytes = kDefaultBlockBytes;
+  std::size_t round_bytes = kMaxRoundBytes;
   std::vector<aggregate::LocalRank> local_ranks;
   Compensation compensation = Compensation::kRescale;
   aggregate::CloseLimits close_limits;
@@ -48,11 +58,6 @@ struct JobConfig {
   Duration stall_after = {};
   double weight = 1;  // beside other jobs, where the policy of grants asks for it
 
-  std::uint64_t total_weight() const {
-    std::uint64_t sum = 0;
-    for (const aggregate::TreeConfig& tree : trees) sum += tree.share.weight;
-    return sum;
-  }
   /// Blocks of the largest round.
   std::size_t max_blocks() const { return (round_bytes + block_bytes - 1) / block_bytes; }
 };

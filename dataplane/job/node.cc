@@ -54,10 +54,20 @@ bool Node::grant_to_peers_of(Job* job) {
   }
   *free = true;  // there are as many as jobs
   grants_.set_job_weight(job->grant_index(), job->config().weight);
+  list_sources_of(job);
+  return true;
+}
+
+void Node::list_sources_of(Job* job) {
   for (std::size_t p = 0; p < job->sources().size(); ++p) {
     grant_sources_[job->sources()[p]] = {job, static_cast<std::uint16_t>(p)};
   }
-  return true;
+}
+
+Prepared Node::prepare(Job* job, std::unique_ptr<Plan>& plan) {
+  const Prepared prepared = job->prepare(plan);
+  list_sources_of(job);  // a plan may bring peers
+  return prepared;
 }
 
 void Node::remove(Job* job) {

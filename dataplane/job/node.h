@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -29,6 +30,8 @@ class Node {
   /// False when a table is full or the job's id is there already.
   [[nodiscard]] bool add(Job* job);
   void remove(Job* job);
+  /// Job::prepare() of a job that was added.
+  Prepared prepare(Job* job, std::unique_ptr<Plan>& plan);
   std::span<Job* const> jobs() const { return {jobs_.data(), job_count_}; }
 
   /// A datagram from `node` (by its address). Returns what a control packet carries, unread.
@@ -59,6 +62,7 @@ class Node {
 
  private:
   bool grant_to_peers_of(Job* job);
+  void list_sources_of(Job* job);
   std::optional<Outgoing> next_grant(std::span<std::byte> out, Instant now);
 
   std::uint16_t self_;

@@ -2,27 +2,49 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/job/plan.h"
 
+#include <algorithm>
+
 #include "dataplane/base/assert.h"
 
 namespace gradplane::job {
+namespace {
 
-Plan::Plan(const JobConfig& config)
-    : epoch_(config.epoch), hosts_(config.hosts), total_weight_(config.total_weight()) {
-  GP_ASSERT(config.trees.size() <= kMaxTrees);
-  trees_.reserve(config.trees.size());
-  for (std::size_t t = 0; t < config.trees.size(); ++t) {
-    const aggregate::TreeConfig& tree = config.trees[t];
-    trees_.emplace_back(
-        tree, aggregate::Tree::Limits{.epoch = config.epoch,
+std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig& job,
+                                        const aggregate::HostTable& hosts) {
+  GP_ASSERT(plan.trees.size() <= kMaxTrees);
+  std::vector<aggregate::Tree> trees;
+  trees.reserve(plan.trees.size());
+  for (std::size_t t = 0; t < plan.trees.size(); ++t) {
+    const aggregate::TreeConfig& tree = plan.trees[t];
+    trees.emplace_back(
+        tree, aggregate::Tree::Limits{.epoch = plan.epoch,
                                       .number = static_cast<std::uint8_t>(t),
-                                      .first_round = config.first_round,
+                                      .first_round = job.first_round,
                                       .max_blocks = max_blocks_of_tree(
-                                          tree.share.weight, total_weight_, config.max_blocks()),
-                                      .block_bytes = config.block_bytes,
-                                      .local_ranks = config.local_ranks.size(),
-                                      .world_size = config.world_size,
-                                      .hosts = &hosts_,
-                                      .own_host = hosts_.find(config.self)});
+                                          tree.share.weight, plan.total_weight(), job.max_blocks()),
+                                      .block_bytes = job.block_bytes,
+                                      .local_ranks = job.local_ranks.size(),
+                                      .world_size = plan.world_size,
+                                      .hosts = &hosts,
+                                      .own_host = hosts.find(job.self)});
+  }
+  return trees;
+}
+
+}  // namespace
+
+Plan::Plan(const PlanConfig& plan, const JobConfig& job)
+    : epoch_(plan.epoch),
+      world_size_(plan.world_size),
+      hosts_(plan.hosts),
+      total_weight_(plan.total_weight()),
+      trees_(make_trees(plan, job, hosts_)),
+      rates_(plan.peers),
+      peer_names_(plan.peers.size()),
+      acks_(edge_count()) {
+  peers_.reserve(plan.peers.size());
+  for (const hop::PeerConfig& peer : plan.peers) {
+    peers_.emplace_back(peer, job.congestion, job.block_bytes);
   }
 }
 
@@ -38,15 +60,48 @@ BlockRange Plan::range_of(std::size_t tree, std::uint32_t round, const Geometry&
                         total_weight_, geometry.blocks);
 }
 
+void Plan::activate(std::uint32_t round) {
+  activation_ = round;
+  for (aggregate::Tree& tree : trees_) tree.begin_at(round);
+}
+
 void Plan::open(aggregate::Round& round) {
   for (std::size_t t = 0; t < trees_.size(); ++t) {
     trees_[t].open(round, range_of(t, round.id, round.geometry));
   }
 }
 
-void Plan::connect(hop::PeerTable& peers) {
+std::size_t Plan::new_peers(const hop::PeerTable& peers) const {
+  return static_cast<std::size_t>(std::count_if(
+      peers_.begin(), peers_.end(),
+      [&peers](const hop::Peer& peer) { return peers.find(peer.node) == hop::kNoPeer; }));
+}
+
+void Plan::connect(hop::PeerTable& peers, const aggregate::Context& context) {
+  GP_ASSERT(!context_);
+  context_.emplace(context);
+  for (std::size_t p = 0; p < peers_.size(); ++p) {
+    const std::uint16_t known = peers.find(peers_[p].node);
+    peer_names_[p] = known != hop::kNoPeer ? known : peers.add(std::move(peers_[p]));
+  }
   for (aggregate::Tree& tree : trees_) {
+    tree.rename_peers(peer_names_);
     for (hop::OutEdge& edge : tree.out()) peers[edge.peer].edges.push_back(&edge);
+  }
+}
+
+void Plan::apply_rates(hop::PeerTable& peers, Instant now) const {
+  for (std::size_t p = 0; p < rates_.size(); ++p) {
+    hop::Peer& peer = peers[peer_names_[p]];
+    peer.flow.set_link_rate(now, rates_[p].rate_bits_per_second);
+    peer.credit.set_share(now, rates_[p].unscheduled_bits_per_second, rates_[p].senders());
+  }
+}
+
+void Plan::disconnect(hop::PeerTable& peers) {
+  for (hop::Peer& peer : peers.all()) {
+    std::erase_if(peer.edges,
+                  [this](const hop::OutEdge* edge) { return edge->id.epoch == epoch_; });
   }
 }
 

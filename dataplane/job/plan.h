@@ -4,10 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "dataplane/aggregate/bucket.h"
+#include "dataplane/aggregate/context.h"
 #include "dataplane/aggregate/tree.h"
+#include "dataplane/hop/ack_queue.h"
 #include "dataplane/hop/peer_table.h"
 #include "dataplane/job/job_config.h"
 #include "dataplane/model/geometry.h"
@@ -15,33 +20,72 @@
 namespace gradplane::job {
 
 /// Who sums what where, as this node sees it: its place in each tree of one epoch, and which blocks
-/// of a round each tree carries.
+/// of a round each tree carries. The control thread makes and destroys it; in between it is the
+/// poll loop's.
 class Plan {
  public:
-  /// Allocates everything that its rounds will need.
-  explicit Plan(const JobConfig& config);
+  /// Allocates everything that its rounds will need. `job` says how large they may be.
+  Plan(const PlanConfig& config, const JobConfig& job);
   Plan(const Plan&) = delete;
   Plan& operator=(const Plan&) = delete;
 
   std::uint32_t epoch() const { return epoch_; }
+  std::uint16_t world_size() const { return world_size_; }
   std::span<aggregate::Tree> trees() { return trees_; }
   std::span<const aggregate::Tree> trees() const { return trees_; }
   /// Over all trees.
   std::size_t edge_count() const;
+  /// The acks that this node owes to its peers under this plan.
+  hop::AckQueue& acks() { return acks_; }
+  const hop::AckQueue& acks() const { return acks_; }
+  /// What its trees share. After connect().
+  aggregate::Context& context() { return *context_; }
 
   /// The blocks of `round` that a tree carries. All nodes compute the same.
   BlockRange range_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const;
   /// Begins the round in every tree.
   void open(aggregate::Round& round);
 
-  /// Lets the peers know the edges that lead to them.
-  void connect(hop::PeerTable& peers);
+  /// It carries the rounds from `round` on, and another plan those before.
+  void activate(std::uint32_t round);
+  /// Whether a round of this plan may be open together with rounds of the plan before.
+  bool follows_other_plan(std::uint32_t round) const {
+    return activation_ && round - *activation_ < kRoundSlots;
+  }
+
+  /// What a bucket of the job needs under this plan. Control thread, before the poll loop has the
+  /// plan. The bucket outlives it.
+  struct BucketPart {
+    aggregate::Bucket* bucket = nullptr;
+    std::unique_ptr<aggregate::GatherSet> gathers;
+    std::unique_ptr<aggregate::Residual> residual;  // nullptr: it needs none, or has one
+  };
+  void add_bucket(BucketPart part) { bucket_parts_.push_back(std::move(part)); }
+  std::span<BucketPart> bucket_parts() { return bucket_parts_; }
+
+  /// How many of its peers the table lacks.
+  std::size_t new_peers(const hop::PeerTable& peers) const;
+  /// Becomes a plan of the job. The table gets the peers that it lacks, and each peer the edges
+  /// that lead to it. Allocates nothing.
+  void connect(hop::PeerTable& peers, const aggregate::Context& context);
+  /// Gives the peers of this plan the rates that they have under it.
+  void apply_rates(hop::PeerTable& peers, Instant now) const;
+  /// Takes the edges away again. The peers stay in the table: they keep what the job has learned.
+  void disconnect(hop::PeerTable& peers);
 
  private:
   std::uint32_t epoch_;
+  std::uint16_t world_size_;
   aggregate::HostTable hosts_;
   std::uint64_t total_weight_;
   std::vector<aggregate::Tree> trees_;
+  std::vector<hop::Peer> peers_;           // as the trees name them before connect()
+  std::vector<hop::PeerConfig> rates_;     // of peers_
+  std::vector<std::uint16_t> peer_names_;  // of peers_ in the job's table
+  std::vector<BucketPart> bucket_parts_;
+  hop::AckQueue acks_;
+  std::optional<aggregate::Context> context_;
+  std::optional<std::uint32_t> activation_;  // none: the job's first plan, or not committed yet
 };
 
 }  // namespace gradplane::job

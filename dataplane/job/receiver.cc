@@ -36,7 +36,7 @@ void Receiver::handle(const wire::Envelope& envelope, std::span<const std::byte>
 }
 
 void Receiver::handle_grant(const wire::Grant& grant, hop::Peer& peer) {
-  if (state_.find_plan(grant.epoch) == nullptr) return state_.counters.drop(Drop::kWrongEpoch);
+  if (state_.plans.find(grant.epoch) == nullptr) return state_.counters.drop(Drop::kWrongEpoch);
   ++state_.counters.grants_received;
   take_grant(grant.total_blocks, grant.unscheduled_blocks, peer);
 }
@@ -62,16 +62,16 @@ std::optional<std::span<const std::byte>> Receiver::open(const wire::Envelope& e
   return opened;
 }
 
-/// The plan of a packet about one of its trees; nullptr, and counted, where there is none.
-Plan* Receiver::plan_of(std::uint16_t epoch, std::uint8_t tree) {
-  Plan* plan = state_.find_plan(epoch);
-  if (plan == nullptr) {
-    state_.counters.drop(Drop::kWrongEpoch);
-  } else if (tree >= plan->trees().size()) {
-    state_.counters.drop(Drop::kNotPeer);
-    return nullptr;
+/// A block of a plan that has ended here. Its sender has not heard that this node has everything.
+void Receiver::handle_retired(const wire::BlockPacket& packet, std::uint16_t peer) {
+  const wire::BlockHeader& h = packet.header;
+  if (!state_.retired.is(h.epoch) || !state_.retired.carried(h.round)) {
+    return state_.counters.drop(Drop::kWrongEpoch);
   }
-  return plan;
+  const auto type = packet.envelope->type == wire::PacketType::kPush ? wire::PacketType::kPushAck
+                                                                     : wire::PacketType::kResultAck;
+  state_.retired.owe({.peer = peer, .type = type, .tree = h.tree, .round = h.round});
+  state_.counters.drop(Drop::kPastRound);
 }
 
 void Receiver::take_grant(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks,
@@ -84,9 +84,10 @@ void Receiver::take_grant(std::uint32_t total_blocks, std::uint32_t unscheduled_
 
 void Receiver::handle_block(const wire::BlockPacket& packet, std::uint16_t peer,
                             bool congestion_experienced, Instant now) {
-  Plan* plan = plan_of(packet.header.epoch, packet.header.tree);
-  if (plan == nullptr) return;
   if (!packet.extension.route.empty()) return state_.counters.drop(Drop::kRouted);
+  Plan* plan = state_.plans.find(packet.header.epoch);
+  if (plan == nullptr) return handle_retired(packet, peer);
+  if (packet.header.tree >= plan->trees().size()) return state_.counters.drop(Drop::kNotPeer);
   if (congestion_experienced) {
     ++state_.peers[peer].marks_received;
     ++state_.counters.congestion_marks;
@@ -98,16 +99,19 @@ void Receiver::handle_block(const wire::BlockPacket& packet, std::uint16_t peer,
 void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, std::uint16_t peer,
                           Instant now) {
   const wire::BlockHeader& h = packet.header;
+  // Packets of two plans never meet in one sum (I7).
+  if (state_.plans.is_prepared(plan)) return state_.counters.drop(Drop::kFutureRound);
+  if (!state_.plans.carries(plan, h.round)) return state_.counters.drop(Drop::kWrongEpoch);
   aggregate::Tree& tree = plan.trees()[h.tree];
   const std::size_t index = tree.find_in(packet.envelope->type, peer);
   if (index == aggregate::Tree::kNoEdge) return state_.counters.drop(Drop::kNotPeer);
   hop::InEdge& edge = tree.in()[index];
   const auto covered = hosts_of(tree, edge, packet);
   if (!covered) return state_.counters.drop(Drop::kBadContributors);
-  Round* round = round_for(tree, packet, *covered, edge.id, now);
+  Round* round = round_for(plan, packet, *covered, edge.id, now);
   if (round == nullptr) return;
   const bool is_first = !edge.receivers[round->slot()].has_heard();
-  const bool is_new = accept(tree, edge, packet, now);
+  const bool is_new = accept(plan, edge, packet, now);
   // A child takes no result of a round before it has contributed to it. Its first push shows that
   // it has. Until then results would fill its window, be dropped and be sent again and again, and
   // keep from it the results of the older rounds that it is at.
@@ -117,18 +121,18 @@ void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, std::uint
   state_.incoming.on_blocks(round->slot(), 1);
   if (edge.is_push()) {
     const Duration rtt = state_.peers[peer].flow.min_rtt();
-    tree.add_push(state_.context, *round, index, packet, *covered, rtt, now);
+    tree.add_push(plan.context(), *round, index, packet, *covered, rtt, now);
   } else {
-    take_result(tree, *round, packet, *covered, now);
+    take_result(plan, *round, packet, *covered, now);
   }
   rounds_.settle(*round);
 }
 
 /// Notes a packet's arrival at its edge and asks for the ack that is due. True when its block is
 /// new, and wanted.
-bool Receiver::accept(const aggregate::Tree& tree, hop::InEdge& edge,
-                      const wire::BlockPacket& packet, Instant now) {
+bool Receiver::accept(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet, Instant now) {
   const wire::BlockHeader& h = packet.header;
+  const aggregate::Tree& tree = plan.trees()[h.tree];
   hop::BlockReceiver& receiver = edge.receivers[h.round % kRoundSlots];
   const bool is_closed = receiver.closed();
   const bool duplicate = is_closed || !receiver.accept(h.block);
@@ -149,13 +153,13 @@ bool Receiver::accept(const aggregate::Tree& tree, hop::InEdge& edge,
     ++state_.counters.blocks_received;
     state_.counters.payload_bytes_received += packet.payload.size();
   }
-  if (at_once || !owed_before) state_.acks.request(edge.id, h.round, at_once, now);
+  if (at_once || !owed_before) plan.acks().request(edge.id, h.round, at_once, now);
   return !duplicate && !late;
 }
 
 /// The round that a block belongs to, opened by it if need be; nullptr when the block fits none.
-Round* Receiver::round_for(const aggregate::Tree& tree, const wire::BlockPacket& packet,
-                           aggregate::HostSet covered, const hop::EdgeId& edge, Instant now) {
+Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregate::HostSet covered,
+                           const hop::EdgeId& edge, Instant now) {
   const wire::BlockHeader& h = packet.header;
   Round& round = state_.slot_of(h.round);
   const auto drop = [this](Drop reason) {
@@ -164,7 +168,7 @@ Round* Receiver::round_for(const aggregate::Tree& tree, const wire::BlockPacket&
   };
   if (is_older(h.round, round.id)) {
     // The sender has not heard that this node has everything: say it again.
-    state_.acks.request(edge, h.round, true, now);
+    plan.acks().request(edge, h.round, true, now);
     return drop(Drop::kPastRound);
   }
   // A small bucket may have no block for some tree. A node without ranks then never hears of the
@@ -172,11 +176,12 @@ Round* Receiver::round_for(const aggregate::Tree& tree, const wire::BlockPacket&
   // has ended everywhere: it has the results of all blocks, and none of them came through us.
   const bool may_be_passed_by = !round.open && state_.ranks.empty();
   if (h.round != round.id && !may_be_passed_by) return drop(Drop::kFutureRound);
+  if (!round.open && !state_.plans.may_open(h.round)) return drop(Drop::kFutureRound);
   const Geometry geometry =
       Geometry::of(h.element_type, h.round_elements, state_.config.block_bytes, h.bucket);
   if (!rounds_.geometry_fits(geometry) || h.block >= geometry.blocks ||
       packet.payload.size() != geometry.bytes_in(h.block) ||
-      !state_.plan.range_of(h.tree, h.round, geometry).contains(h.block)) {
+      !plan.range_of(h.tree, h.round, geometry).contains(h.block)) {
     return drop(Drop::kBadGeometry);
   }
   if (round.open && round.geometry != geometry) {
@@ -184,7 +189,7 @@ Round* Receiver::round_for(const aggregate::Tree& tree, const wire::BlockPacket&
     return nullptr;
   }
   const bool is_result = packet.envelope->type == wire::PacketType::kResult;
-  if (is_result && !may_have_result(tree, round, h.block, covered)) {
+  if (is_result && !may_have_result(plan.trees()[h.tree], round, h.block, covered)) {
     return drop(Drop::kFutureRound);
   }
   if (!round.open) {
@@ -225,8 +230,9 @@ std::optional<aggregate::HostSet> Receiver::hosts_of(const aggregate::Tree& tree
   return covered;
 }
 
-void Receiver::take_result(aggregate::Tree& tree, Round& round, const wire::BlockPacket& packet,
+void Receiver::take_result(Plan& plan, Round& round, const wire::BlockPacket& packet,
                            aggregate::HostSet covered, Instant now) {
+  aggregate::Tree& tree = plan.trees()[packet.header.tree];
   const std::size_t slot = round.slot();
   const std::uint32_t block = packet.header.block;
   hop::OutEdge& push = tree.push();
@@ -242,7 +248,7 @@ void Receiver::take_result(aggregate::Tree& tree, Round& round, const wire::Bloc
   }
   state_.on_settled(push, slot, settled_before);
   push.refresh(slot);
-  const std::uint32_t missing = tree.take_result(state_.context, round, packet, covered, now);
+  const std::uint32_t missing = tree.take_result(plan.context(), round, packet, covered, now);
   if (missing > 0) state_.incoming.on_blocks(slot, missing);
 }
 
@@ -256,34 +262,54 @@ std::span<const std::uint64_t> Receiver::words_of(const wire::AckPacket& packet)
 void Receiver::handle_ack(const wire::AckPacket& packet, std::uint16_t peer_index, Instant now) {
   const wire::AckHeader& h = packet.header;
   const wire::AckBody& body = packet.body;
-  const std::uint8_t flags = packet.envelope->flags;
-  Plan* plan = plan_of(h.epoch, h.tree);
-  if (plan == nullptr) return;
   if (!packet.extension.route.empty()) return state_.counters.drop(Drop::kRouted);
+  Plan* plan = state_.plans.find(h.epoch);
+  if (plan == nullptr && !state_.retired.is(h.epoch)) {
+    return state_.counters.drop(Drop::kWrongEpoch);
+  }
+  hop::Peer& peer = state_.peers[peer_index];
+  hop::OutEdge* edge = nullptr;
+  if (plan != nullptr) {
+    edge = edge_of(*plan, packet, peer_index);
+    if (edge == nullptr) return state_.counters.drop(Drop::kNotPeer);
+    if (!edge->is_push() && is_older(edge->ended_before, body.oldest_round)) {
+      edge->ended_before = body.oldest_round;
+    }
+  }
+  ++state_.counters.acks_received;
+  const std::uint32_t marked = peer.newly_marked(body.marked_packets);
+  Round& round = state_.slot_of(h.round);
+  if (plan != nullptr && round.id == h.round && state_.has_open(*plan, round)) {
+    return take_ack(*plan, *edge, round, packet, marked, now);
+  }
+  // The round has ended here: there is nothing else to learn.
+  if (marked > 0) peer.flow.on_acked(now, 0, marked);
+}
+
+/// The edge whose blocks an ack is about; nullptr when the plan has none.
+hop::OutEdge* Receiver::edge_of(Plan& plan, const wire::AckPacket& packet, std::uint16_t peer) {
+  if (packet.header.tree >= plan.trees().size()) return nullptr;
+  aggregate::Tree& tree = plan.trees()[packet.header.tree];
   const bool of_push = packet.envelope->type == wire::PacketType::kPushAck;
   const auto type = of_push ? wire::PacketType::kPush : wire::PacketType::kResult;
-  aggregate::Tree& tree = plan->trees()[h.tree];
-  const std::size_t index = tree.find_out(type, peer_index);
-  if (index == aggregate::Tree::kNoEdge) return state_.counters.drop(Drop::kNotPeer);
-  ++state_.counters.acks_received;
-  const std::span<const std::uint64_t> words = words_of(packet);
-  hop::Peer& peer = state_.peers[peer_index];
-  const std::uint32_t marked = peer.newly_marked(body.marked_packets);
-  hop::OutEdge& edge = tree.out()[index];
-  if (!of_push && is_older(edge.ended_before, body.oldest_round)) {
-    edge.ended_before = body.oldest_round;
-  }
-  Round& round = state_.slot_of(h.round);
-  if (!round.open || round.id != h.round) {  // it has ended here: nothing else to learn
-    if (marked > 0) peer.flow.on_acked(now, 0, marked);
-    return;
-  }
+  const std::size_t index = tree.find_out(type, peer);
+  return index == aggregate::Tree::kNoEdge ? nullptr : &tree.out()[index];
+}
+
+/// An ack of a round that is open. `marked`: packets that were marked and no earlier ack told of.
+void Receiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round, const wire::AckPacket& packet,
+                        std::uint32_t marked, Instant now) {
+  const wire::AckBody& body = packet.body;
+  const std::uint8_t flags = packet.envelope->flags;
   const std::size_t slot = round.slot();
+  aggregate::Tree& tree = plan.trees()[edge.id.tree];
+  hop::Peer& peer = state_.peers[edge.peer];
   hop::BlockSender& sender = edge.senders[slot];
+  const std::span<const std::uint64_t> words = words_of(packet);
   const bool was_settled = sender.settled();
   const std::uint32_t settled_before = sender.settled_count();
-  if (of_push && (flags & wire::kFlagAllowed) != 0) tree.allow(slot);
-  std::uint32_t acked = sender.on_ack(h.first_word, words);
+  if (edge.is_push() && (flags & wire::kFlagAllowed) != 0) tree.allow(slot);
+  std::uint32_t acked = sender.on_ack(packet.header.first_word, words);
   if ((flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
   if (body.unscheduled_blocks != 0) take_grant(body.total_blocks, body.unscheduled_blocks, peer);
   learn_path(peer, body, acked > 0, now);
@@ -293,13 +319,13 @@ void Receiver::handle_ack(const wire::AckPacket& packet, std::uint16_t peer_inde
     peer.flow.on_acked(now, 0, marked);
   }
   find_lost(edge, slot, body.echo_us, now);
-  const bool may_close = of_push && round.geometry.bucket != 0;
+  const bool may_close = edge.is_push() && round.geometry.bucket != 0;
   if (may_close && (flags & wire::kFlagClosed) != 0) {
     peer.flow.on_forgotten(sender.on_closed());
   }
   state_.on_settled(edge, slot, settled_before);
   edge.refresh(slot);
-  if (of_push) {
+  if (edge.is_push()) {
     watchdog_.check_answer(round, tree, packet, words, now);
   } else if (sender.complete() && !was_settled) {
     --round.results_unacked;

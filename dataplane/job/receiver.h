@@ -33,21 +33,23 @@ class Receiver {
   std::optional<std::span<const std::byte>> open(const wire::Envelope& envelope,
                                                  std::span<const std::byte> datagram,
                                                  hop::Peer& peer);
-  Plan* plan_of(std::uint16_t epoch, std::uint8_t tree);
   void handle_block(const wire::BlockPacket& packet, std::uint16_t peer,
                     bool congestion_experienced, Instant now);
+  void handle_retired(const wire::BlockPacket& packet, std::uint16_t peer);
   void take_block(Plan& plan, const wire::BlockPacket& packet, std::uint16_t peer, Instant now);
-  Round* round_for(const aggregate::Tree& tree, const wire::BlockPacket& packet,
-                   aggregate::HostSet covered, const hop::EdgeId& edge, Instant now);
+  Round* round_for(Plan& plan, const wire::BlockPacket& packet, aggregate::HostSet covered,
+                   const hop::EdgeId& edge, Instant now);
   bool may_have_result(const aggregate::Tree& tree, const Round& round, std::uint32_t block,
                        aggregate::HostSet covered) const;
   std::optional<aggregate::HostSet> hosts_of(const aggregate::Tree& tree, const hop::InEdge& edge,
                                              const wire::BlockPacket& packet);
-  bool accept(const aggregate::Tree& tree, hop::InEdge& edge, const wire::BlockPacket& packet,
-              Instant now);
-  void take_result(aggregate::Tree& tree, Round& round, const wire::BlockPacket& packet,
+  bool accept(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet, Instant now);
+  void take_result(Plan& plan, Round& round, const wire::BlockPacket& packet,
                    aggregate::HostSet covered, Instant now);
   void handle_ack(const wire::AckPacket& packet, std::uint16_t peer, Instant now);
+  static hop::OutEdge* edge_of(Plan& plan, const wire::AckPacket& packet, std::uint16_t peer);
+  void take_ack(Plan& plan, hop::OutEdge& edge, Round& round, const wire::AckPacket& packet,
+                std::uint32_t marked, Instant now);
   std::span<const std::uint64_t> words_of(const wire::AckPacket& packet);
   void learn_path(hop::Peer& peer, const wire::AckBody& ack, bool is_new, Instant now);
   void find_lost(hop::OutEdge& edge, std::size_t slot, std::uint32_t echo_us, Instant now);

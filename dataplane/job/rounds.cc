@@ -21,9 +21,7 @@ bool is_free(const aggregate::Bucket* bucket, std::uint32_t round) {
 
 Rounds::Rounds(State& state)
     : state_(state),
-      local_work_(std::max<std::size_t>(1, state.ranks.size()) * kRoundSlots *
-                  state.plan.trees().size()),
-      buckets_(kMaxBuckets + 1) {}
+      local_work_(std::max<std::size_t>(1, state.ranks.size()) * kRoundSlots * kMaxTrees) {}
 
 bool Rounds::geometry_fits(const Geometry& g) const {
   return g.elements > 0 &&
@@ -32,14 +30,14 @@ bool Rounds::geometry_fits(const Geometry& g) const {
 }
 
 bool Rounds::add_bucket(aggregate::Bucket* bucket) {
-  aggregate::Bucket*& place = buckets_[bucket->id()];
+  aggregate::Bucket*& place = state_.buckets[bucket->id()];
   if (place != nullptr || !geometry_fits(bucket->geometry())) return false;
   place = bucket;
   return true;
 }
 
 aggregate::Bucket* Rounds::bucket_of(const Geometry& geometry) const {
-  aggregate::Bucket* bucket = buckets_[geometry.bucket];
+  aggregate::Bucket* bucket = state_.buckets[geometry.bucket];
   return bucket != nullptr && bucket->geometry() == geometry ? bucket : nullptr;
 }
 
@@ -50,22 +48,25 @@ void Rounds::open(Round& round, const Geometry& geometry) {
   round.open = true;
   round.geometry = geometry;
   round.bucket = bucket_of(geometry);
-  round.min_contributors = state_.config.world_size;
+  Plan& plan = state_.plan_of(round);
+  round.min_contributors = plan.world_size();
   ++state_.open_rounds;
-  state_.plan.open(round);
+  if (!is_older(id, state_.next_round)) state_.next_round = id + 1;
+  plan.open(round);
   announce(round);
 }
 
 void Rounds::announce(const Round& round) {
   const std::size_t slot = round.slot();
+  const std::span<const aggregate::Tree> trees = state_.plan_of(round).trees();
   std::uint32_t coming = 0;
-  for (const aggregate::Tree& tree : state_.plan.trees()) {
+  for (const aggregate::Tree& tree : trees) {
     coming += tree.range(slot).size() * static_cast<std::uint32_t>(tree.in().size());
   }
   state_.incoming.on_round(slot, round.geometry.bucket, coming);
   if (!state_.iteration) return;
   const bool begins = state_.iteration->on_round(slot, round.geometry.bucket);
-  for (const aggregate::Tree& tree : state_.plan.trees()) {
+  for (const aggregate::Tree& tree : trees) {
     for (const hop::OutEdge& edge : tree.out()) {
       state_.iteration->on_announced(edge.peer, tree.range(slot).size());
     }
@@ -83,6 +84,7 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Geom
   }
   // Opened now, it would be gathered exactly: its bucket still gathers another round.
   if (!round.open && !is_free(bucket_of(geometry), id)) return SubmitResult::kBusy;
+  if (!round.open && !state_.plans.may_open(id)) return SubmitResult::kBusy;
   if (!round.open) open(round, geometry);
   if ((round.submitted & bit) != 0) return SubmitResult::kRejected;
   if (round.geometry != geometry) {
@@ -110,7 +112,7 @@ void Rounds::restore_residual(Round& round) {
 }
 
 void Rounds::contribute(Round& round, std::size_t local_rank) {
-  const std::span<aggregate::Tree> trees = state_.plan.trees();
+  const std::span<aggregate::Tree> trees = state_.plan_of(round).trees();
   for (std::size_t t = 0; t < trees.size(); ++t) {
     const BlockRange range = trees[t].range(round.slot());
     if (!trees[t].config().member || range.size() == 0) continue;
@@ -131,12 +133,13 @@ bool Rounds::sum_local(std::size_t max_blocks) {
     LocalWork& work = local_work_.front();
     Round& round = state_.slot_of(work.round);
     GP_ASSERT(round.open && round.id == work.round);
-    aggregate::Tree& tree = state_.plan.trees()[work.tree];
+    Plan& plan = state_.plan_of(round);
+    aggregate::Tree& tree = plan.trees()[work.tree];
     const std::uint32_t block = work.block;
     const auto bytes = state_.ranks.bytes(work.local_rank, round.slot(), round.geometry, block);
     if (++work.block == tree.range(round.slot()).end) local_work_.pop();
     state_.watch.moved();
-    tree.add_local(state_.context, round, block, bytes);
+    tree.add_local(plan.context(), round, block, bytes);
     settle(round);
   }
   return !local_work_.empty();
@@ -171,7 +174,7 @@ void Rounds::tell(Round& round) {
 
 void Rounds::end(Round& round) {
   const std::size_t slot = round.slot();
-  for (aggregate::Tree& tree : state_.plan.trees()) {
+  for (aggregate::Tree& tree : state_.plan_of(round).trees()) {
     for (hop::OutEdge& edge : tree.out()) {
       state_.peers[edge.peer].flow.on_forgotten(edge.senders[slot].close());
       edge.refresh(slot);
@@ -183,13 +186,20 @@ void Rounds::end(Round& round) {
 }
 
 bool Rounds::any_gathering() const {
-  const auto trees = std::as_const(state_.plan).trees();
-  return std::any_of(trees.begin(), trees.end(),
-                     [](const aggregate::Tree& tree) { return tree.gathering() != 0; });
+  const auto plans = state_.plans.live();
+  return std::any_of(plans.begin(), plans.end(), [](const auto& plan) {
+    const auto trees = plan->trees();
+    return std::any_of(trees.begin(), trees.end(),
+                       [](const aggregate::Tree& tree) { return tree.gathering() != 0; });
+  });
 }
 
 void Rounds::close_due(Instant now) {
-  for (aggregate::Tree& tree : state_.plan.trees()) {
+  for (const auto& plan : state_.plans.live()) close_due(*plan, now);
+}
+
+void Rounds::close_due(Plan& plan, Instant now) {
+  for (aggregate::Tree& tree : plan.trees()) {
     for (unsigned bits = tree.gathering(); bits != 0; bits &= bits - 1) {
       Round& round = state_.rounds[static_cast<std::size_t>(std::countr_zero(bits))];
       const auto reason = tree.may_close(round.slot(), now);
@@ -204,20 +214,23 @@ void Rounds::close(aggregate::Tree& tree, Round& round, CloseReason reason, Inst
   for (const hop::InEdge& edge : tree.child_pushes()) {
     if (!edge.receivers[round.slot()].complete()) state_.incoming.withdraw(edge.peer, now);
   }
-  const std::uint32_t missing = tree.close_partial(state_.context, round, reason, now);
+  const std::uint32_t missing =
+      tree.close_partial(state_.plan_of(round).context(), round, reason, now);
   state_.incoming.on_blocks(round.slot(), missing);
   settle(round);
 }
 
 /// Whether a round may be summed without a host that has sent nothing of it. That host may be dead,
 /// and then the other ranks hand it every result that it lacks: none may get further ahead of it
-/// than that (kMaxLeadRounds). Here a child is known by what it has not acked, which keeps a round
-/// from ending, and the hosts below it by what its acks say of them. Of what it lacks of other
-/// trees only their roots know, so each of these must have a say in this round.
+/// than that (kMaxLeadRounds). Roots of the plan before know of its rounds, so the first rounds of
+/// a further plan are not summed without a host. Here a child is known by what it has not acked,
+/// which keeps a round from ending, and the hosts below it by what its acks say of them. Of what it
+/// lacks of other trees only their roots know, so each of these must have a say in this round.
 bool Rounds::may_leave_behind(const aggregate::Tree& tree, const Round& round) {
-  const std::span<aggregate::Tree> trees = state_.plan.trees();
-  for (std::size_t t = 0; t < trees.size(); ++t) {
-    if (state_.plan.range_of(t, round.id, round.geometry).size() == 0) return false;
+  const Plan& plan = state_.plan_of(round);
+  if (plan.follows_other_plan(round.id)) return false;
+  for (std::size_t t = 0; t < plan.trees().size(); ++t) {
+    if (plan.range_of(t, round.id, round.geometry).size() == 0) return false;
   }
   for (auto lead = static_cast<std::uint32_t>(kMaxLeadRounds); lead < kRoundSlots; ++lead) {
     if (!has_ended(round.id - lead)) return false;
@@ -270,7 +283,7 @@ Waiting Rounds::waiting() const {
     if (named < Waiting::kMaxSilentNamed) w.silent_nodes[named] = node;
     ++w.silent_count;
   };
-  for (const aggregate::Tree& tree : std::as_const(state_.plan).trees()) {
+  for (const aggregate::Tree& tree : std::as_const(state_.plan_of(*oldest)).trees()) {
     for (const hop::InEdge& edge : tree.child_pushes()) {
       const hop::BlockReceiver& receiver = edge.receivers[oldest->slot()];
       const bool silent = receiver.arrived() == 0 && receiver.range().size() > 0;

@@ -66,11 +66,11 @@ class Rounds {
   void end(Round& round);
   bool may_leave_behind(const aggregate::Tree& tree, const Round& round);
   bool has_ended(std::uint32_t id) const;
+  void close_due(Plan& plan, Instant now);
   void close(aggregate::Tree& tree, Round& round, CloseReason reason, Instant now);
 
   State& state_;
   FixedQueue<LocalWork> local_work_;
-  std::vector<aggregate::Bucket*> buckets_;  // by id
   bool mismatch_reported_ = false;
 };
 

@@ -22,21 +22,13 @@ std::size_t gathering_trees(const Plan& plan) {
 State::State(JobConfig settings)
     : config(std::move(settings)),
       ranks(config.local_ranks, config.round_bytes),
-      peers(config.peers, config.congestion, config.block_bytes),
-      plan(config),
+      plans(std::make_unique<Plan>(config, config)),
       rounds(kRoundSlots),
-      acks(plan.edge_count()),
-      reports(std::max<std::size_t>(1, gathering_trees(plan)) * kRoundSlots),
+      reports(std::max<std::size_t>(1, gathering_trees(plans.newest())) * kRoundSlots),
       events(std::max<std::size_t>(1, config.local_ranks.size()) * kRoundSlots * 2 + 2),
-      incoming(config.peers.size()),
       watch(config.stall_after),
-      context{.ranks = ranks,
-              .world_size = config.world_size,
-              .compensation = config.compensation,
-              .measure_energy = config.measure_energy,
-              .counters = counters,
-              .acks = acks,
-              .reports = reports} {
+      buckets(kMaxBuckets + 1),
+      next_round(config.first_round) {
   GP_ASSERT(config.local_ranks.size() <= kMaxLocalRanks);
   GP_ASSERT(config.block_bytes % kBlockAlignBytes == 0 && config.block_bytes <= kMaxBlockBytes);
   // Or an ack of the round would not fit its packet.
@@ -44,8 +36,19 @@ State::State(JobConfig settings)
   for (std::uint32_t n = 0; n < kRoundSlots; ++n) {
     slot_of(config.first_round + n).id = config.first_round + n;
   }
-  if (config.congestion.mltcp || config.forward_order) iteration.emplace(peers.size());
-  plan.connect(peers);
+  if (config.congestion.mltcp || config.forward_order) iteration.emplace(0, kMaxNodes);
+  connect(plans.newest());
+}
+
+void State::connect(Plan& plan) {
+  plan.connect(peers, {.ranks = ranks,
+                       .world_size = plan.world_size(),
+                       .compensation = config.compensation,
+                       .measure_energy = config.measure_energy,
+                       .counters = counters,
+                       .acks = plan.acks(),
+                       .reports = reports});
+  if (iteration) iteration->grow(peers.size());
 }
 
 bool State::all_submitted(const Round& round) const {
@@ -67,11 +70,6 @@ std::uint32_t State::oldest_round() const {
     if (round.open && is_older(round.id, oldest)) oldest = round.id;
   }
   return oldest;
-}
-
-aggregate::Tree* State::tree_of(const hop::EdgeId& edge) {
-  Plan* of = find_plan(edge.epoch);
-  return of == nullptr ? nullptr : &of->trees()[edge.tree];
 }
 
 void State::on_acked(hop::OutEdge& edge, std::size_t slot, std::uint32_t acked,

@@ -6,18 +6,17 @@
 #include <optional>
 #include <vector>
 
-#include "dataplane/aggregate/context.h"
 #include "dataplane/aggregate/round.h"
 #include "dataplane/base/fixed_queue.h"
-#include "dataplane/hop/ack_queue.h"
 #include "dataplane/hop/counters.h"
 #include "dataplane/hop/iteration.h"
 #include "dataplane/hop/peer_table.h"
 #include "dataplane/job/event.h"
 #include "dataplane/job/incoming.h"
 #include "dataplane/job/job_config.h"
-#include "dataplane/job/plan.h"
+#include "dataplane/job/plan_table.h"
 #include "dataplane/job/progress_watch.h"
+#include "dataplane/job/retired_plan.h"
 
 namespace gradplane::job {
 
@@ -37,13 +36,18 @@ struct State {
   /// Every round before this one has ended here.
   std::uint32_t oldest_round() const;
 
-  /// The plan that packets of this epoch belong to; nullptr when there is none.
-  /// Packets carry the low half of an epoch, so only that half is compared.
-  Plan* find_plan(std::uint32_t epoch) {
-    return static_cast<std::uint16_t>(epoch - plan.epoch()) == 0 ? &plan : nullptr;
+  Plan& plan_of(const Round& round) const { return plans.of(round.id); }
+  /// Whether the slot holds an open round that the plan carries.
+  bool has_open(const Plan& plan, const Round& round) const {
+    return round.open && &plan_of(round) == &plan;
   }
-  /// The tree of an edge or a request; nullptr when its plan has gone.
-  aggregate::Tree* tree_of(const hop::EdgeId& edge);
+
+  /// What does not hold although it must between any two calls; nullptr when everything does. For
+  /// tests.
+  const char* broken_invariant() const;
+
+  /// Makes the plan and its peers known to the parts that count by peer.
+  void connect(Plan& plan);
 
   /// Blocks of an edge that were in flight have arrived; `marked` packets were marked on the way.
   void on_acked(hop::OutEdge& edge, std::size_t slot, std::uint32_t acked, std::uint32_t marked,
@@ -55,17 +59,18 @@ struct State {
   const JobConfig config;
   const aggregate::LocalRanks ranks;
   hop::PeerTable peers;
-  Plan plan;
+  PlanTable plans;
+  RetiredPlan retired;
   std::vector<Round> rounds;  // by slot
   hop::Counters counters;
-  hop::AckQueue acks;
   aggregate::ReportQueue reports;
   FixedQueue<Event> events;
   Incoming incoming;
   std::optional<hop::Iteration> iteration;  // of what is sent, where a controller or the order asks
   ProgressWatch watch;
+  std::vector<aggregate::Bucket*> buckets;  // by id
   std::uint32_t open_rounds = 0;
-  aggregate::Context context;
+  std::uint32_t next_round = 0;  // after the newest that was ever opened here
 };
 
 }  // namespace gradplane::job

@@ -63,33 +63,63 @@ Outgoing Transmitter::finish(hop::Peer& peer, std::span<std::byte> packet) const
 }
 
 std::optional<Outgoing> Transmitter::poll_ack(std::span<std::byte> out, Instant now) {
-  while (const auto request = state_.acks.take(now)) {
-    if (const auto sent = write_ack(*request, out, now)) return sent;
+  for (const auto& plan : state_.plans.live()) {
+    while (const auto request = plan->acks().take(now)) {
+      if (const auto sent = write_ack(*plan, *request, out, now)) return sent;
+    }
   }
+  if (const auto ack = state_.retired.take()) return write_retired_ack(*ack, out, now);
   return std::nullopt;
 }
 
-std::optional<Outgoing> Transmitter::write_ack(const hop::AckRequest& request,
+std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest& request,
                                                std::span<std::byte> out, Instant now) {
-  aggregate::Tree* tree = state_.tree_of(request.edge);
-  if (tree == nullptr) return std::nullopt;
-  hop::InEdge& edge = tree->in()[request.edge.index];
+  aggregate::Tree& tree = plan.trees()[request.edge.tree];
+  hop::InEdge& edge = tree.in()[request.edge.index];
   if (!fill_ack(edge, request.round, now)) return std::nullopt;
-  const auto type = edge.is_push() ? wire::PacketType::kPushAck : wire::PacketType::kResultAck;
-  hop::BlockReceiver::Ack& ack = *ack_;
   const Round& round = state_.slot_of(request.round);
   const bool is_open = round.open && round.id == request.round;
-  if (edge.is_push() && is_open && tree->allows_below(round.slot()))
-    ack.flags |= wire::kFlagAllowed;
-  const wire::AckHeader header{.epoch = static_cast<std::uint16_t>(edge.id.epoch),
-                               .tree = edge.id.tree,
-                               .round = request.round,
-                               .first_word = ack.first_word};
-  hop::Peer& peer = state_.peers[edge.peer];
+  if (edge.is_push() && is_open && tree.allows_below(round.slot())) {
+    ack_->flags |= wire::kFlagAllowed;
+  }
+  ack_->body.oldest_round =
+      edge.is_push() ? state_.oldest_round() : tree.oldest_round(state_.oldest_round());
+  const auto type = edge.is_push() ? wire::PacketType::kPushAck : wire::PacketType::kResultAck;
+  return write_filled_ack(type, header_of(edge.id, request.round), edge.peer, out, now);
+}
+
+Outgoing Transmitter::write_retired_ack(const RetiredPlan::Ack& request, std::span<std::byte> out,
+                                        Instant now) {
+  say_ended();
+  // Nobody below is known any more of a plan that has ended. What is said of its rounds is true.
+  ack_->body.oldest_round = state_.retired.activation();
+  const hop::EdgeId edge{.epoch = state_.retired.epoch(), .tree = request.tree};
+  return write_filled_ack(request.type, header_of(edge, request.round), request.peer, out, now);
+}
+
+wire::AckHeader Transmitter::header_of(const hop::EdgeId& edge, std::uint32_t round) const {
+  return {.epoch = static_cast<std::uint16_t>(edge.epoch),
+          .tree = edge.tree,
+          .round = round,
+          .first_word = ack_->first_word};
+}
+
+/// The round has ended here, and was not closed: every block of the edge has arrived.
+void Transmitter::say_ended() {
+  ack_->flags = wire::kFlagComplete | wire::kFlagEnded;
+  ack_->first_word = 0;
+  ack_->word_count = 0;
+  ack_->body = {};
+}
+
+/// Writes what *ack_ holds, and what goes to the peer with any ack.
+Outgoing Transmitter::write_filled_ack(wire::PacketType type, const wire::AckHeader& header,
+                                       std::uint16_t peer_index, std::span<std::byte> out,
+                                       Instant now) {
+  hop::BlockReceiver::Ack& ack = *ack_;
+  hop::Peer& peer = state_.peers[peer_index];
   ack.body.marked_packets = peer.marks_received;
-  ack.body.oldest_round =
-      edge.is_push() ? state_.oldest_round() : tree->oldest_round(state_.oldest_round());
-  const wire::Grant grant = state_.incoming.grant_of(edge.peer);
+  const wire::Grant grant = state_.incoming.grant_of(peer_index);
   ack.body.unscheduled_blocks = grant.unscheduled_blocks;
   ack.body.total_blocks = grant.total_blocks;
   const std::size_t bytes = wire::write_ack(out, envelope_of(type, ack.flags, now), header,
@@ -112,18 +142,14 @@ bool Transmitter::fill_ack(hop::InEdge& edge, std::uint32_t id, Instant now) {
     receiver.fill_ack(*ack_, now);
     ack_->flags |= wire::kFlagEnded;
   } else {
-    // The round has ended here, and was not closed: every block of the edge has arrived.
-    ack_->flags = wire::kFlagComplete | wire::kFlagEnded;
-    ack_->first_word = 0;
-    ack_->word_count = 0;
-    ack_->body = {};
+    say_ended();
   }
   return true;
 }
 
 Outgoing Transmitter::write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now) {
   wire::Grant grant = state_.incoming.grant_of(peer);
-  grant.epoch = static_cast<std::uint16_t>(state_.plan.epoch());
+  grant.epoch = static_cast<std::uint16_t>(state_.plans.newest().epoch());
   const std::size_t bytes =
       wire::write_grant(out, envelope_of(wire::PacketType::kGrant, 0, now), grant);
   ++state_.counters.grants_sent;
@@ -195,9 +221,10 @@ Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, In
                       .block = static_cast<std::uint16_t>(pick.block),
                       .round_elements = round.geometry.elements,
                       .element_type = round.geometry.type};
-  const aggregate::Tree& tree = *state_.tree_of(edge.id);
+  Plan& plan = state_.plan_of(round);
+  const aggregate::Tree& tree = plan.trees()[edge.id.tree];
   const aggregate::Tree::Outbound block =
-      tree.bytes_to_send(state_.context, round, edge.is_push(), pick.block);
+      tree.bytes_to_send(plan.context(), round, edge.is_push(), pick.block);
   h.contributors = block.contributors;
   if (block.partial) flags |= wire::kFlagPartial;
   if (edge.is_push() && tree.is_bounded(round)) flags |= wire::kFlagBounded;
@@ -248,8 +275,9 @@ void Transmitter::probe_edge(hop::OutEdge& edge, Instant now) {
     edge.backoff[slot] = std::min<std::uint8_t>(kMaxBackoff, edge.backoff[slot] + 1);
     if (edge.backoff[slot] > kSilentAfterProbes) flow.on_silence(now);
     if (!edge.is_push()) {
-      state_.tree_of(edge.id)->repeat_closing(state_.context, edge.id.index, slot,
-                                              edge.rounds[slot], now);
+      Plan& plan = *state_.plans.find(edge.id.epoch);
+      plan.trees()[edge.id.tree].repeat_closing(plan.context(), edge.id.index, slot,
+                                                edge.rounds[slot], now);
     }
     edge.refresh(slot);
   }
@@ -261,6 +289,12 @@ bool Transmitter::any_in_flight() const {
     return std::any_of(peer.edges.begin(), peer.edges.end(),
                        [](const hop::OutEdge* edge) { return edge->waiting != 0; });
   });
+}
+
+Instant Transmitter::next_ack() const {
+  Instant due = state_.retired.owes_ack() ? Instant() : Instant::never();
+  for (const auto& plan : state_.plans.live()) due = std::min(due, plan->acks().next_due());
+  return due;
 }
 
 Instant Transmitter::next_data() const {

@@ -50,6 +50,8 @@ class Transmitter {
   /// Sends again what waits for an ack for too long.
   void probe(Instant now);
   bool any_in_flight() const;
+  /// When poll_ack() has something to give, if nothing comes before.
+  Instant next_ack() const;
   /// When poll_data() has a block to give; Instant::never() when nothing waits or a window is full.
   Instant next_data() const;
   FlowLimit limit_of(const hop::Peer& peer, Instant now) const;
@@ -60,8 +62,14 @@ class Transmitter {
     std::size_t slot = 0;
   };
 
-  std::optional<Outgoing> write_ack(const hop::AckRequest& request, std::span<std::byte> out,
-                                    Instant now);
+  std::optional<Outgoing> write_ack(Plan& plan, const hop::AckRequest& request,
+                                    std::span<std::byte> out, Instant now);
+  Outgoing write_retired_ack(const RetiredPlan::Ack& request, std::span<std::byte> out,
+                             Instant now);
+  wire::AckHeader header_of(const hop::EdgeId& edge, std::uint32_t round) const;
+  Outgoing write_filled_ack(wire::PacketType type, const wire::AckHeader& header,
+                            std::uint16_t peer, std::span<std::byte> out, Instant now);
+  void say_ended();
   bool fill_ack(hop::InEdge& edge, std::uint32_t round, Instant now);
   Work next_work(const hop::Peer& peer) const;
   bool goes_before(const Work& work, const Work& other) const;

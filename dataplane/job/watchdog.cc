@@ -12,12 +12,16 @@ namespace gradplane::job {
 void Watchdog::look(Instant now) {
   if (!is_watching() || now < state_.watch.next_look()) return;
   state_.watch.look(now);
-  for (aggregate::Tree& tree : state_.plan.trees()) {
-    if (tree.has_parent()) ask(tree, now);
+  for (const auto& plan : state_.plans.live()) {
+    for (aggregate::Tree& tree : plan->trees()) {
+      if (tree.has_parent()) ask(*plan, tree, now);
+    }
   }
   if (!state_.watch.is_stalled()) return;
   std::optional<StalledRound> stalled;
-  for (const aggregate::Tree& tree : state_.plan.trees()) find_in(tree, stalled);
+  for (const auto& plan : state_.plans.live()) {
+    for (const aggregate::Tree& tree : plan->trees()) find_in(*plan, tree, stalled);
+  }
   if (stalled) {
     report(*stalled);
   } else {
@@ -30,11 +34,12 @@ Instant Watchdog::next_look() const {
 }
 
 /// The oldest round in which the push has nothing left to do but to wait for results.
-const Round* Watchdog::oldest_waiting(const aggregate::Tree& tree) const {
+const Round* Watchdog::oldest_waiting(const Plan& plan, const aggregate::Tree& tree) const {
   const Round* oldest = nullptr;
   for (const Round& round : state_.rounds) {
     const std::size_t slot = round.slot();
-    if (!round.open || !state_.all_submitted(round) || tree.local_left(slot) > 0) continue;
+    if (!state_.has_open(plan, round) || !state_.all_submitted(round)) continue;
+    if (tree.local_left(slot) > 0) continue;
     if (!tree.push().senders[slot].settled() || tree.results().receivers[slot].complete()) continue;
     if (oldest == nullptr || is_older(round.id, oldest->id)) oldest = &round;
   }
@@ -46,9 +51,9 @@ const Round* Watchdog::oldest_waiting(const aggregate::Tree& tree) const {
 /// wait to go to the parent, a question of an older round would take their turn, and of a path that
 /// carries a block a second it would take all; their own acks show whether the parent answers. A
 /// question that is still queued is one of these.
-void Watchdog::ask(aggregate::Tree& tree, Instant now) {
+void Watchdog::ask(const Plan& plan, aggregate::Tree& tree, Instant now) {
   hop::OutEdge& push = tree.push();
-  const Round* round = oldest_waiting(tree);
+  const Round* round = oldest_waiting(plan, tree);
   if (round == nullptr || state_.peers[push.peer].blocks_queued() > 0) return push.inquiry.rest();
   if (!push.inquiry.is_due(round->id, now)) return;
   const std::size_t slot = round->slot();
@@ -89,7 +94,8 @@ void Watchdog::check_answer(const Round& round, aggregate::Tree& tree, const wir
 /// The peer that keeps the oldest round from moving. A child that has sent nothing of the round is
 /// never to blame: its ranks compute, or it has lost a daemon that liveness will miss. Its results
 /// are held (OutEdge::held), so none of them is queued or waits.
-void Watchdog::find_in(const aggregate::Tree& tree, std::optional<StalledRound>& found) const {
+void Watchdog::find_in(const Plan& plan, const aggregate::Tree& tree,
+                       std::optional<StalledRound>& found) const {
   const auto blame = [&](std::uint32_t round, Stall::Reason reason, std::uint16_t peer,
                          std::uint32_t blocks) {
     if (found && !is_older(round, found->round)) return;
@@ -113,7 +119,7 @@ void Watchdog::find_in(const aggregate::Tree& tree, std::optional<StalledRound>&
   for (const hop::InEdge& edge : tree.child_pushes()) {
     for (const Round& round : state_.rounds) {
       const hop::BlockReceiver& receiver = edge.receivers[round.slot()];
-      if (!round.open || !receiver.has_heard()) continue;
+      if (!state_.has_open(plan, round) || !receiver.has_heard()) continue;
       if (receiver.complete() || receiver.closed()) continue;
       blame(round.id, Stall::Reason::kBlocksMissing, edge.peer, receiver.missing());
     }

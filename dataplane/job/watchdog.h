@@ -38,9 +38,10 @@ class Watchdog {
   };
 
   bool is_watching() const { return state_.watch.is_on() && state_.open_rounds > 0; }
-  const Round* oldest_waiting(const aggregate::Tree& tree) const;
-  void ask(aggregate::Tree& tree, Instant now);
-  void find_in(const aggregate::Tree& tree, std::optional<StalledRound>& found) const;
+  const Round* oldest_waiting(const Plan& plan, const aggregate::Tree& tree) const;
+  void ask(const Plan& plan, aggregate::Tree& tree, Instant now);
+  void find_in(const Plan& plan, const aggregate::Tree& tree,
+               std::optional<StalledRound>& found) const;
   void report(const StalledRound& stalled);
 
   State& state_;

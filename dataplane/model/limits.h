@@ -18,6 +18,12 @@ inline constexpr std::size_t kMaxRanks = 1024;
 inline constexpr std::size_t kMaxLocalRanks = 16;
 /// Trees of one plan.
 inline constexpr std::size_t kMaxTrees = 64;
+/// Plans of one job that a node holds at a time: the one of its older rounds, and the one of its
+/// newer rounds or one that is prepared.
+inline constexpr std::size_t kMaxLivePlans = 2;
+/// While a further plan is prepared, so many rounds after the newest one may still be opened. They
+/// cover the time until the nodes have agreed on the round from which on the plan is used.
+inline constexpr std::uint32_t kActivationMarginRounds = 32;
 /// Payload of one block, in bytes: the largest multiple of 64 that fits a 9000-byte MTU.
 inline constexpr std::size_t kMaxBlockBytes = 8832;
 /// Payload of one block at an MTU of 1500.
@@ -68,6 +74,8 @@ static_assert(kDefaultBlockBytes % kBlockAlignBytes == 0);
 static_assert(kMinBlockBytes % kBlockAlignBytes == 0);
 static_assert(kMaxGrantSources >= kMaxNodes, "one job of all nodes has a source for each");
 static_assert((kRoundSlots & (kRoundSlots - 1)) == 0, "slot = round % kRoundSlots");
+static_assert(kActivationMarginRounds >= kRoundSlots,
+              "a node that prepares a plan does not hold back rounds that others have open");
 static_assert(kMaxLeadRounds >= kMaxInFlightRounds,
               "a round that all hosts contribute to is never held back");
 static_assert(kMaxLeadRounds + kMaxInFlightRounds <= kRoundSlots,

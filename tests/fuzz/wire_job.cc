@@ -90,6 +90,7 @@ job::JobConfig config_of(Choices& in) {
 /// Bounds of the bucket that most rounds are of, in the trees that have their root here.
 aggregate::BucketConfig bucket_of(const job::JobConfig& job) {
   aggregate::BucketConfig c;
+  c.epoch = job.epoch;
   c.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
   c.tensors = {{0, 200, 0}, {200, 900, 0.4F}, {1100, 50, 0.5F}};
   for (std::size_t t = 0; t < job.trees.size(); ++t) {

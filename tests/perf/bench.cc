@@ -70,7 +70,7 @@ void bench_gather(std::uint16_t sources, std::uint32_t tensors) {
   for (std::uint16_t s = 0; s < sources; ++s) nodes.push_back(s);
   config.gathered = {{.tree = 0, .sources = testing::hosts_as_sources(nodes)}};
   aggregate::Bucket bucket(config);
-  aggregate::Gather& gather = *bucket.gather(0);
+  aggregate::Gather& gather = *bucket.gather(0, 0);
   const std::uint32_t blocks = config.geometry.blocks;
   const auto rounds = static_cast<int>(1 + 20'000 / sources);
   const double seconds = seconds_of([&] {

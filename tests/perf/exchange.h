@@ -34,6 +34,8 @@ class Exchange {
     return last - begin;
   }
   bool correct() const { return correct_; }
+  EngineHost& host(std::size_t n) { return cluster_.host(n); }
+  EngineHost::Job& job(std::size_t n) { return *jobs_[n]; }
 
  private:
   static constexpr std::size_t kRoundBytes = 1 << 20;

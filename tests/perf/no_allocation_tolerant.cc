@@ -51,6 +51,7 @@ struct Host {
     aggregate::BucketConfig table;
     table.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, 1);
     table.tensors = {{0, kElements / 8, 0}, {kElements / 8, kElements - kElements / 8, 0.1F}};
+    table.epoch = config.epoch;
     if (self == 0) table.gathered = {{.tree = 0, .sources = testing::hosts_as_sources({1, 2, 3})}};
     table.limits = config.close_limits;
     table.keeps_residual = self != 0;

@@ -7,6 +7,7 @@
 
 #include "dataplane/base/siphash.h"
 #include "dataplane/engine/local_plan.h"
+#include "tests/sim/flip_coordinator.h"
 #include "tests/sim/tolerance_checker.h"
 #include "tests/sim/trainer.h"
 
@@ -36,7 +37,10 @@ class Simulation {
         network_(scenario.link, scenario.seed),
         world_(world_of(scenario.plan)),
         checker_(scenario, static_cast<std::uint32_t>(world_)),
-        installations_(installations_of(scenario)) {
+        installations_(installations_of(scenario)),
+        coordinator_(scenario, [this](const api::Plan& plan, api::NodeId node) {
+          return engine::local_plan(plan, node, rates(), scenario_.grants);
+        }) {
     for (std::size_t m = 0; m < scenario.plan.members.size(); ++m) {
       network_.add_host(address_of(static_cast<std::uint16_t>(m)));
     }
@@ -53,6 +57,7 @@ class Simulation {
       if (changed_ < changes().size()) {
         next = std::min(next, Instant() + changes()[changed_].after);
       }
+      next = std::min(next, coordinator_.next_deadline());
       for (const auto& host : hosts_) next = std::min(next, wake_time(*host));
       now_ = std::max(now_, next);
       if (now_ > Instant() + scenario_.limit) {
@@ -63,6 +68,7 @@ class Simulation {
       network_.run_until(now_, [](std::uint16_t) {});
       install_due();
       change_due();
+      flip_due();
       for (const auto& host : hosts_) {
         if (due(*host)) turn(*host);
       }
@@ -72,7 +78,7 @@ class Simulation {
   }
 
  private:
-  job::JobConfig config_of(const api::Member& member, std::uint64_t rate) const {
+  job::JobConfig config_of(const api::Member& member) const {
     job::JobConfig config;
     config.job = 42;
     config.epoch = scenario_.plan.epoch;
@@ -89,14 +95,17 @@ class Simulation {
     config.grants = scenario_.grants;
     config.forward_order = scenario_.forward_order;
     config.stall_after = scenario_.stall_after;
-    engine::fill_local_plan(config, scenario_.plan, member.node,
-                            std::vector<std::uint64_t>(scenario_.plan.members.size(), rate));
+    engine::fill_local_plan(config, scenario_.plan, member.node, rates());
     return config;
+  }
+
+  std::uint64_t rate() const { return scenario_.paced ? scenario_.link.bits_per_second : 0; }
+  std::vector<std::uint64_t> rates() const {
+    return std::vector<std::uint64_t>(scenario_.plan.members.size(), rate());
   }
 
   void add_host(const api::Member& member) {
     auto host = std::make_unique<Host>();
-    const std::uint64_t rate = scenario_.paced ? scenario_.link.bits_per_second : 0;
     std::vector<std::shared_ptr<engine::RankChannel>> channels;
     for (const std::uint16_t rank : member.ranks) {
       auto channel =
@@ -106,12 +115,12 @@ class Simulation {
       host->trainers.push_back(std::make_unique<Trainer>(
           scenario_, rank, static_cast<std::uint32_t>(world_), channels.back(), checker_));
     }
-    host->runtime = std::make_unique<engine::JobRuntime>(config_of(member, rate), member.ranks,
-                                                         std::move(channels));
+    host->runtime =
+        std::make_unique<engine::JobRuntime>(config_of(member), member.ranks, std::move(channels));
     host->port = std::make_unique<SimPort>(network_, member.node, address_of(member.node), now_);
     engine::EngineOptions options;
     options.self = member.node;
-    options.link = {.bits_per_second = rate,
+    options.link = {.bits_per_second = rate(),
                     .buffer_bytes = scenario_.buffer_known ? scenario_.link.queue_bytes : 0};
     for (std::size_t n = 0; n < scenario_.plan.members.size(); ++n) {
       options.nodes.push_back(address_of(static_cast<std::uint16_t>(n)));
@@ -122,6 +131,7 @@ class Simulation {
     add.kind = api::Command::Kind::kAddJob;
     add.job = host->runtime.get();
     (void)host->commands.push(add);
+    coordinator_.add_host(*host->runtime, host->commands);
     hosts_.push_back(std::move(host));
   }
 
@@ -141,6 +151,22 @@ class Simulation {
       (void)host.commands.push(add);
       turn(host);
     }
+  }
+
+  std::uint32_t completed_everywhere() const {
+    auto completed = static_cast<std::uint32_t>(scenario_.rounds.size());
+    for (const auto& host : hosts_) {
+      for (const auto& one : host->trainers) completed = std::min(completed, one->completed());
+    }
+    return completed;
+  }
+
+  void flip_due() {
+    if (scenario_.flips.empty()) return;
+    const std::uint32_t completed = completed_everywhere();
+    outcome_.round_ends.resize(completed, now_);
+    if (!coordinator_.step(completed, now_)) return;
+    for (const auto& host : hosts_) turn(*host);
   }
 
   const std::vector<BoundChange>& changes() const { return scenario_.tolerance.changes; }
@@ -225,7 +251,8 @@ class Simulation {
     while (const api::Event* event = host.events.front()) {
       if (event->kind == api::Event::Kind::kStalled) {
         give_up(index_of(host), *event);
-      } else if (event->kind != api::Event::Kind::kControl) {
+      } else if (event->kind != api::Event::Kind::kControl &&
+                 !coordinator_.on_event(index_of(host), *event, now_)) {
         outcome_.failure = "an engine reported trouble";
       }
       host.events.pop();
@@ -234,18 +261,24 @@ class Simulation {
       if (!trainer->failure().empty()) outcome_.failure = trainer->failure();
     }
     check_lead();
+    check_invariants(host);
+    if (!coordinator_.failure().empty()) outcome_.failure = coordinator_.failure();
+  }
+
+  void check_invariants(const Host& host) {
+    if (++turns_ % kTurnsPerCheck != 0) return;
+    const char* broken = host.runtime->job().broken_invariant();
+    if (broken == nullptr) return;
+    outcome_.failure = "node " + std::to_string(index_of(host)) + ": " + broken;
   }
 
   /// A rank that has run further ahead of another leaves it behind for good when the job is lost:
   /// its arena holds the oldest result that the other lacks no longer.
   void check_lead() {
-    auto first_lacked = static_cast<std::uint32_t>(scenario_.rounds.size());
+    const std::uint32_t first_lacked = completed_everywhere();
     std::uint32_t end = 0;
     for (const auto& host : hosts_) {
-      for (const auto& trainer : host->trainers) {
-        first_lacked = std::min(first_lacked, trainer->completed());
-        end = std::max(end, trainer->completed_end());
-      }
+      for (const auto& trainer : host->trainers) end = std::max(end, trainer->completed_end());
     }
     if (end <= first_lacked + kMaxLeadRounds || !outcome_.failure.empty()) return;
     outcome_.failure = "I6: a rank has completed round " + std::to_string(end - 1) +
@@ -296,6 +329,7 @@ class Simulation {
     outcome_.packets = network_.sent();
     outcome_.packets_dropped = network_.dropped();
     outcome_.tolerance = checker_.totals();
+    outcome_.activations = coordinator_.activations();
     const std::vector<std::uint64_t>* first = nullptr;
     for (const auto& host : hosts_) {
       outcome_.counters.add(host->runtime->job().counters());
@@ -316,6 +350,8 @@ class Simulation {
   }
 
   static constexpr std::size_t kMaxTurns = 1'000'000;
+  /// A check takes about as long as a turn.
+  static constexpr std::uint64_t kTurnsPerCheck = 8;
 
   static std::size_t world_of(const api::Plan& plan) {
     std::size_t world = 0;
@@ -346,10 +382,12 @@ class Simulation {
   std::size_t world_;
   ToleranceChecker checker_;
   std::vector<Installation> installations_;
+  FlipCoordinator coordinator_;
   std::size_t installed_ = 0;
   std::size_t changed_ = 0;  // of scenario_.tolerance.changes
   Instant now_ = Instant::from_ns(1'000'000);
   Outcome outcome_;
+  std::uint64_t turns_ = 0;
 };
 
 }  // namespace

@@ -47,6 +47,10 @@ struct Scenario {
   Duration limit = Duration::seconds(60);   // virtual; a run that takes longer has hung
   Duration stall_after = job::kLeastStall;  // as short as a configuration can make it
   Tolerance tolerance;
+  /// Further plans over the same members, in the order of their epochs, and how many rounds each is
+  /// in force at least.
+  std::vector<api::Plan> flips;
+  std::uint32_t flip_every = 50;
 
   /// The number on the wire of an entry of `rounds`, and back. Numbers wrap around.
   std::uint32_t id_of(std::uint32_t index) const { return plan.activation_round + index; }
@@ -80,6 +84,10 @@ struct Outcome {
     Stall stall;
   };
   std::optional<GivenUp> given_up;
+  /// When each round was complete everywhere, and the first round of each further plan. Of a
+  /// scenario with flips.
+  std::vector<Instant> round_ends;
+  std::vector<std::uint32_t> activations;
   std::uint64_t trace = 0;  // the same for the same scenario: hashes results and times
 };
 
@@ -96,6 +104,9 @@ double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t eleme
 Scenario random_scenario(std::uint64_t seed);
 /// The same for buckets that may lose something, with faults that make them.
 Scenario random_tolerant_scenario(std::uint64_t seed);
+
+/// So many exact rounds, with another plan every Scenario::flip_every of them.
+Scenario flip_scenario(std::uint64_t seed, std::uint32_t rounds);
 
 /// Members 0..aggregators+workers-1, one rank on each of the last `workers` of them.
 std::vector<api::Member> members(std::uint16_t aggregators, std::uint16_t workers);

@@ -88,6 +88,90 @@ bool time_rounds(const Timing& t, std::uint64_t seed) {
   return outcome.failure.empty() && (t.at_most <= 0 || mean_s <= t.at_most * bound_s);
 }
 
+struct Flips {
+  std::uint64_t count = 1;
+  std::uint32_t rounds = 10'000;
+  double at_most = 0;  // the slowest round at a flip, over the median; 0: whatever it takes
+  bool lossless = false;
+};
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// What rounds near a change of plans took, against rounds of the same two plans.
+struct FlipTimes {
+  double worst = 0;      // the slowest near a flip over the slower median of both plans
+  double elsewhere = 0;  // the slowest that is not near a flip, over the median of its plan
+
+  FlipTimes(const gradplane::sim::Scenario& s, const gradplane::sim::Outcome& o) {
+    times_ms = round_times_ms(o.round_ends, s.in_flight);
+    std::vector<std::size_t> begins = {0};
+    for (const std::uint32_t activation : o.activations) begins.push_back(s.index_of(activation));
+    begins.push_back(times_ms.size());
+    std::vector<double> medians;
+    for (std::size_t p = 0; p + 1 < begins.size(); ++p) {
+      medians.push_back(median_of({at(begins[p]), at(begins[p + 1])}));
+    }
+    for (std::size_t p = 0; p + 1 < begins.size(); ++p) {
+      const bool is_flip = p > 0;
+      const double before = is_flip ? std::max(medians[p - 1], medians[p]) : medians[p];
+      for (std::size_t r = begins[p]; r < begins[p + 1]; ++r) {
+        const bool near_end = p + 2 < begins.size() && r + kNear >= begins[p + 1];
+        if (is_flip && r < begins[p] + kNear) {
+          worst = std::max(worst, times_ms[r] / before);
+        } else if (!near_end) {
+          elsewhere = std::max(elsewhere, times_ms[r] / medians[p]);
+        } else {
+          worst = std::max(worst, times_ms[r] / std::max(medians[p], medians[p + 1]));
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kNear = gradplane::kRoundSlots;
+
+  /// Ranks submit `in_flight` rounds ahead, and rounds that overlap may end together: the time of
+  /// one is a share of what so many took.
+  static std::vector<double> round_times_ms(const std::vector<gradplane::Instant>& ends,
+                                            std::size_t in_flight) {
+    std::vector<double> times;
+    for (std::size_t r = in_flight; r < ends.size(); ++r) {
+      const double ms = (ends[r] - ends[r - in_flight]).to_seconds() * 1e3;
+      times.push_back(ms / static_cast<double>(in_flight));
+    }
+    return times;
+  }
+  std::vector<double>::const_iterator at(std::size_t round) const {
+    return times_ms.begin() + static_cast<std::ptrdiff_t>(std::min(round, times_ms.size()));
+  }
+
+  std::vector<double> times_ms;
+};
+
+/// One job whose plan changes again and again. Whether every sum was right, all plans came, and no
+/// round at a flip took too long.
+bool run_flips(const Flips& flips, std::uint64_t seed) {
+  gradplane::sim::Scenario s = gradplane::sim::flip_scenario(seed, flips.rounds);
+  if (flips.lossless) s.link.loss = s.link.duplication = 0;
+  const gradplane::sim::Outcome o = gradplane::sim::run(s);
+  const FlipTimes times(s, o);
+  std::printf("seed %" PRIu64
+              ": %zu rounds, %zu of %zu flips; slowest round over the median: %.2f "
+              "at a flip, %.2f elsewhere; %" PRIu64 " packets, %" PRIu64 " dropped; %s\n",
+              seed, o.round_ends.size(), o.activations.size(), s.flips.size(), times.worst,
+              times.elsewhere, o.packets, o.packets_dropped,
+              o.failure.empty() ? "all sums right" : o.failure.c_str());
+  // A plan waits for the one before to end everywhere, and messages may take as long as ten rounds.
+  const bool most_came = o.activations.size() * 5 >= s.flips.size() * 4;
+  const bool quick = flips.at_most <= 0 || times.worst <= std::max(flips.at_most, times.elsewhere);
+  return o.failure.empty() && most_came && quick;
+}
+
 /// What a run of many tolerant scenarios must have shown; else the checkers had nothing to check.
 bool shows_losses(const gradplane::sim::ToleranceTotals& t) {
   using gradplane::CloseReason;
@@ -234,7 +318,21 @@ int main(int argc, char** argv) {
                                                      gradplane::kControllerNames.end())));
   time->add_flag("--mltcp", timing.mltcp, "with MLTCP");
   time->add_flag("!--unpaced", timing.paced, "nodes do not know the rate of their links");
+  Flips flips;
+  CLI::App* flip = app.add_subcommand("flips", "changes the plan of a job every 50 rounds");
+  flip->add_option("--rounds", flips.rounds, "how many")->check(CLI::Range(100, 1'000'000));
+  flip->add_option("--count", flips.count, "how many seeds, from the first one on");
+  flip->add_option("--at-most", flips.at_most,
+                   "the slowest round at a flip, over the median; as slow as others is no failure");
+  flip->add_flag("--lossless", flips.lossless, "links lose and repeat nothing");
   CLI11_PARSE(app, argc, argv);
+  if (flip->parsed()) {
+    bool good = true;
+    for (std::uint64_t n = 0; n < flips.count; ++n) {
+      good = run_flips(flips, seeds.first[0] + n) && good;
+    }
+    return good ? 0 : 1;
+  }
   if (time->parsed()) {
     return time_rounds(timing, seeds.first[0]) ? 0 : 1;
   }

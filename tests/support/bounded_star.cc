@@ -51,6 +51,7 @@ BoundedStar::BoundedStar(const StarOptions& options) {
     aggregate::BucketConfig bucket;
     bucket.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
     bucket.tensors = {{0, kElements / 2, 0}, {kElements / 2, kElements / 2, 0.2F}};
+    bucket.epoch = config.epoch;
     if (n == 0) bucket.gathered = {{.tree = 0, .sources = hosts_as_sources({1, 2})}};
     bucket.limits = config.close_limits;
     bucket.keeps_residual = n != 0 && options.compensation == Compensation::kCarry;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <queue>
 #include <random>
@@ -30,6 +31,13 @@ struct ClusterOptions {
   bool readdress = false;
 };
 
+/// A further plan for the nodes of a cluster: the same members, another epoch.
+struct PlanFlip {
+  api::Plan plan;
+  std::uint32_t after_rounds = 0;  // that the first rank has completed when it is prepared
+  bool abort = false;              // after some of the nodes have prepared it, or all
+};
+
 /// Production jobs of all members of a plan, joined by a network that may lose, repeat and reorder,
 /// in virtual time. Rounds begin at plan.activation_round. The whole engine has its own simulator
 /// (tests/sim); this one can start anywhere in the space of rounds and clocks.
@@ -40,6 +48,13 @@ class CoreCluster {
   /// Runs one round for each entry, which is its number of elements. Empty when every rank got
   /// every sum, and nothing was left in flight; else what went wrong.
   std::string run(const std::vector<std::uint32_t>& elements);
+
+  /// During run() these plans are put in force one after the other. Messages to nodes take random
+  /// times. Call it before run().
+  void flip(std::vector<PlanFlip> flips) { flips_ = std::move(flips); }
+  /// Plans that nodes have given back because they had ended.
+  std::size_t ended_plans() const { return ended_plans_; }
+  std::size_t finished_flips() const { return next_flip_; }
 
   CoreNode& node(std::size_t member) { return *nodes_[member]; }
   Instant now() const { return now_; }
@@ -60,6 +75,21 @@ class CoreCluster {
     std::vector<bool> done;
   };
 
+  /// A message of the coordinator on its way to a node.
+  struct Order {
+    enum class Kind : std::uint8_t { kPrepare, kCommit, kAbort };
+    Instant at;
+    std::size_t member = 0;
+    Kind kind = Kind::kPrepare;
+  };
+
+  void coordinate();
+  void begin_flip();
+  void order(std::size_t member, Order::Kind kind);
+  void order_all(Order::Kind kind);
+  void obey(const Order& order);
+  void prepare(std::size_t member);
+  void on_ended(std::size_t member, std::uint32_t epoch);
   bool turn(std::size_t member);
   void send(std::uint16_t from, const Sent& packet);
   void readdress(std::uint16_t from, const Sent& packet);
@@ -79,6 +109,15 @@ class CoreCluster {
   std::uint64_t order_ = 0;
   Instant now_;
   std::string failure_;
+  std::vector<PlanFlip> flips_;
+  std::size_t next_flip_ = 0;
+  std::vector<Order> orders_;
+  bool flip_runs_ = false;
+  bool flip_is_decided_ = false;
+  std::size_t prepared_ = 0;      // nodes that have prepared the plan of this flip
+  std::uint32_t activation_ = 0;  // the latest of their horizons
+  std::size_t ended_plans_ = 0;
+  std::map<std::uint32_t, std::ptrdiff_t> ended_with_ranks_;  // by epoch
 };
 
 }  // namespace gradplane::testing

@@ -74,6 +74,14 @@ void EngineHost::command(const api::Command& command) {
   GP_ASSERT(commands_.push(command));
 }
 
+bool EngineHost::next_event(api::Event& out) {
+  const api::Event* event = events_.front();
+  if (event == nullptr) return false;
+  out = *event;
+  events_.pop();
+  return true;
+}
+
 std::vector<api::Event> EngineHost::events() {
   std::vector<api::Event> out;
   while (const api::Event* event = events_.front()) {

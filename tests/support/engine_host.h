@@ -51,6 +51,8 @@ class EngineHost {
   Job& add(const JobSpec& spec);
   void command(const api::Command& command);
   std::vector<api::Event> events();
+  /// The oldest event; allocates nothing.
+  bool next_event(api::Event& out);
   std::vector<api::JobRoundReport> reports();
   std::unique_ptr<api::EngineSnapshot> snapshot(Instant now);
 

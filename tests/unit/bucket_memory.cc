@@ -6,6 +6,7 @@
 #include "dataplane/engine/local_plan.h"
 #include "tests/support/catch.h"
 #include "tests/support/engine_host.h"
+#include "tests/support/hosts.h"
 
 using namespace gradplane;
 
@@ -69,9 +70,11 @@ TEST_CASE("what a gathering counts does not grow with tensors times sources") {
   for (std::uint32_t t = 0; t < kTensors; ++t) tensors.push_back({t, 1, 0.5F});
   const aggregate::TensorMap map(geometry, tensors);
   const std::vector<std::atomic<float>> bounds(kTensors);
+  std::vector<std::uint16_t> nodes(kSources);
+  std::iota(nodes.begin(), nodes.end(), std::uint16_t{0});
   // What is not there needs no clearing in every round. Sanitizers count nothing here.
   const struct mallinfo2 before = mallinfo2();
-  const aggregate::Gather gather(std::vector<std::uint16_t>(kSources), map, bounds, {});
+  const aggregate::Gather gather(testing::hosts_as_sources(nodes), map, bounds, {});
   const struct mallinfo2 after = mallinfo2();
   constexpr std::size_t kBytesPerSource = 1024;
   CHECK(after.uordblks + after.hblkhd <=

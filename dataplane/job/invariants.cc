@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What must hold between any two calls of a job. For tests.
+#include <algorithm>
+
+#include "dataplane/job/state.h"
+
+namespace gradplane::job {
+namespace {
+
+/// What an open round waits for, counted anew from the edges of its trees.
+struct Counts {
+  std::uint32_t results_awaited = 0;
+  std::uint32_t results_unacked = 0;
+};
+
+Counts count_anew(const Plan& plan, const Round& round) {
+  Counts counts;
+  const std::size_t slot = round.slot();
+  for (const aggregate::Tree& tree : plan.trees()) {
+    if (!tree.config().member || tree.range(slot).size() == 0) continue;
+    counts.results_awaited += tree.results_awaited(slot);
+    for (const hop::OutEdge& edge : tree.out()) {
+      const hop::BlockSender& sender = edge.senders[slot];
+      if (!edge.is_push()) counts.results_unacked += sender.complete() ? 0 : 1;
+    }
+  }
+  return counts;
+}
+
+const char* broken_in(const Plan& plan, const Round& round) {
+  for (const aggregate::Tree& tree : plan.trees()) {
+    for (const hop::OutEdge& edge : tree.out()) {
+      if (edge.rounds[round.slot()] != round.id) return "an open round has no live plan";
+    }
+  }
+  const Counts counts = count_anew(plan, round);
+  if (counts.results_awaited != round.results_awaited) return "a count of results is wrong";
+  if (counts.results_unacked != round.results_unacked) return "a count of acks is wrong";
+  return nullptr;
+}
+
+const char* broken_in(const hop::OutEdge& edge) {
+  for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
+    const hop::BlockSender& sender = edge.senders[slot];
+    const unsigned bit = hop::OutEdge::bit(slot);
+    const bool may_go = sender.has_queued() && (edge.held & bit) == 0;
+    if (((edge.queued & bit) != 0) != may_go) return "a bit of queued blocks is wrong";
+    if (((edge.waiting & bit) != 0) != (sender.in_flight() > 0)) {
+      return "a bit of blocks in flight is wrong";
+    }
+  }
+  return nullptr;
+}
+
+std::uint32_t in_flight_of(const hop::Peer& peer) {
+  std::uint32_t blocks = 0;
+  for (const hop::OutEdge* edge : peer.edges) {
+    for (const hop::BlockSender& sender : edge->senders) blocks += sender.in_flight();
+  }
+  return blocks;
+}
+
+}  // namespace
+
+const char* State::broken_invariant() const {
+  std::uint32_t open = 0;
+  for (const Round& round : rounds) {
+    if (!round.open) continue;
+    ++open;
+    if (const char* broken = broken_in(plan_of(round), round)) return broken;
+  }
+  if (open != open_rounds) return "the count of open rounds is wrong";
+  if (plans.live().size() > kMaxLivePlans) return "too many plans are alive";
+  std::size_t edges = 0;
+  for (const auto& plan : plans.live()) {
+    for (const aggregate::Tree& tree : std::as_const(*plan).trees()) {
+      for (const hop::OutEdge& edge : tree.out()) {
+        const auto& listed = peers[edge.peer].edges;
+        if (std::count(listed.begin(), listed.end(), &edge) != 1) return "a peer lacks an edge";
+        if (const char* broken = broken_in(edge)) return broken;
+        ++edges;
+      }
+    }
+  }
+  for (const hop::Peer& peer : peers.all()) {
+    edges -= peer.edges.size();
+    if (peer.flow.in_flight() != in_flight_of(peer)) return "a flow counts blocks of nobody";
+  }
+  return edges == 0 ? nullptr : "a peer has an edge of a plan that has gone";
+}
+
+}  // namespace gradplane::job

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/job/plan_switch.h"
+
+#include <algorithm>
+
+namespace gradplane::job {
+
+Prepared PlanSwitch::prepare(std::unique_ptr<Plan>& plan) {
+  const PlanRefusal refusal = state_.plans.refusal_of(*plan);
+  if (refusal != PlanRefusal::kNone) return {.refusal = refusal};
+  if (!state_.incoming.grow(state_.peers.size() + plan->new_peers(state_.peers))) {
+    return {.refusal = PlanRefusal::kNoRoom};
+  }
+  state_.connect(*plan);
+  add_buckets(*plan);
+  horizon_ = state_.next_round - 1 + kActivationMarginRounds;
+  state_.plans.prepare(std::move(plan), horizon_);
+  return {.horizon = horizon_};
+}
+
+bool PlanSwitch::commit(std::uint32_t epoch, std::uint32_t activation) {
+  if (is_older(activation, horizon_) || !state_.plans.commit(epoch, activation)) return false;
+  activation_ = activation;
+  return true;
+}
+
+void PlanSwitch::apply_rates(Instant now) {
+  if (!activation_ || !is_older(*activation_, state_.next_round)) return;
+  activation_.reset();
+  state_.plans.newest().apply_rates(state_.peers, now);
+}
+
+void PlanSwitch::end_older(std::uint32_t epoch) {
+  older_is_over_ = state_.plans.is_switching() && state_.plans.live()[0]->epoch() == epoch;
+}
+
+std::unique_ptr<Plan> PlanSwitch::abort(std::uint32_t epoch) {
+  std::unique_ptr<Plan> plan = state_.plans.abort(epoch);
+  if (plan != nullptr) disconnect(*plan);
+  return plan;
+}
+
+/// A bucket that came before the plan has its part with the plan, a later one has brought it.
+void PlanSwitch::add_buckets(Plan& plan) {
+  for (Plan::BucketPart& part : plan.bucket_parts()) {
+    part.bucket->keep_only(state_.plans.newest().epoch());
+    part.bucket->add_plan(*part.gathers, part.residual);
+  }
+}
+
+void PlanSwitch::disconnect(Plan& plan) {
+  plan.disconnect(state_.peers);
+  for (aggregate::Bucket* bucket : state_.buckets) {
+    if (bucket != nullptr) bucket->remove_plan(plan.epoch());
+  }
+}
+
+/// A node without ranks may never hear of a round that has no block for it. But nobody submits a
+/// round before all rounds kRoundSlots before it have been completed everywhere.
+bool PlanSwitch::has_ended() const {
+  if (!state_.plans.is_switching() || !state_.plans.live()[0]->acks().empty()) return false;
+  const std::uint32_t activation = state_.plans.activation();
+  const bool all_others_have_ended =
+      older_is_over_ ||
+      (state_.ranks.empty() && !is_older(state_.next_round, activation + kRoundSlots));
+  return std::none_of(state_.rounds.begin(), state_.rounds.end(), [&](const Round& round) {
+    return is_older(round.id, activation) && (round.open || !all_others_have_ended);
+  });
+}
+
+std::unique_ptr<Plan> PlanSwitch::take_ended() {
+  if (!has_ended()) return nullptr;
+  const std::uint32_t activation = state_.plans.activation();
+  for (Round& round : state_.rounds) {
+    while (is_older(round.id, activation)) round.id += kRoundSlots;
+  }
+  std::unique_ptr<Plan> plan = state_.plans.retire();
+  disconnect(*plan);
+  older_is_over_ = false;
+  state_.retired.remember(plan->epoch(), activation);
+  return plan;
+}
+
+}  // namespace gradplane::job

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "dataplane/job/state.h"
+
+namespace gradplane::job {
+
+/// The answer to a plan that is to be prepared.
+struct Prepared {
+  PlanRefusal refusal = PlanRefusal::kNone;
+  /// No round from this one on is opened here until the plan is committed or aborted. The
+  /// activation may not be before it.
+  std::uint32_t horizon = 0;
+};
+
+/// Takes a further plan of the job, puts it in force for the rounds from some on, and gives the
+/// plan before it back when its last round has ended here. Nothing waits for anything: rounds of
+/// both plans are open side by side. Allocates nothing.
+class PlanSwitch {
+ public:
+  explicit PlanSwitch(State& state) : state_(state) {}
+
+  /// Takes the plan. Leaves it where it is when it is refused.
+  Prepared prepare(std::unique_ptr<Plan>& plan);
+  /// Rounds from `activation` on have the prepared plan. False, and nothing happens, when no plan
+  /// of this epoch is prepared, or the activation is before the horizon.
+  [[nodiscard]] bool commit(std::uint32_t epoch, std::uint32_t activation);
+  /// Gives the prepared plan of this epoch back; nullptr when there is none.
+  std::unique_ptr<Plan> abort(std::uint32_t epoch);
+
+  /// Every rank has completed all rounds of the older plan, which has this epoch. A node without
+  /// ranks that had no block of some of them cannot know that by itself.
+  void end_older(std::uint32_t epoch);
+
+  /// Once the first round of a committed plan is open, peers have the rates of that plan.
+  void apply_rates(Instant now);
+
+  /// Whether take_ended() has a plan to give.
+  bool has_ended() const;
+  /// The older plan, when no round of it is needed here any more; else nullptr. It stays alive
+  /// until somebody takes it.
+  std::unique_ptr<Plan> take_ended();
+
+ private:
+  void add_buckets(Plan& plan);
+  void disconnect(Plan& plan);
+
+  State& state_;
+  std::uint32_t horizon_ = 0;
+  bool older_is_over_ = false;
+  std::optional<std::uint32_t> activation_;  // of a plan whose rates are not applied yet
+};
+
+}  // namespace gradplane::job

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "dataplane/job/plan.h"
+#include "dataplane/model/limits.h"
+
+namespace gradplane::job {
+
+/// Why a further plan is not taken.
+enum class PlanRefusal : std::uint8_t {
+  kNone,
+  kTooMany,   // two plans are alive: an older round has not ended, or another plan is prepared
+  kNotNewer,  // its epoch is not after that of the plan in use
+  kNoRoom,    // the node grants to as many senders as it can
+  kNoJob,     // its job has ended here
+};
+
+/// The plans of a job that are alive at this node, and which rounds each of them carries. It has no
+/// rules for what ends a round.
+///
+/// A plan is prepared, then committed for a round from which on it carries all rounds, or aborted.
+/// While it is prepared, rounds from the horizon on are not opened, so that the nodes can choose an
+/// activation that none of them has passed.
+class PlanTable {
+ public:
+  explicit PlanTable(std::unique_ptr<Plan> first) : plans_{std::move(first), nullptr} {}
+
+  /// In the order of their epochs.
+  std::span<const std::unique_ptr<Plan>> live() const { return {plans_.data(), live_}; }
+  /// Packets carry the low half of an epoch, so only that half is compared.
+  Plan* find(std::uint32_t epoch) const;
+  /// The plan that carries a round that is open here, or may be.
+  Plan& of(std::uint32_t round) const {
+    return *plans_[is_switching() && !aggregate::is_older(round, activation_) ? 1 : 0];
+  }
+  /// The plan that every round from some on has.
+  Plan& newest() const { return *plans_[is_switching() ? 1 : 0]; }
+  bool may_open(std::uint32_t round) const {
+    return phase_ != Phase::kPrepared || aggregate::is_older(round, horizon_);
+  }
+  /// Whether packets of this plan and round agree with the activation. A prepared plan carries no
+  /// round yet.
+  bool carries(const Plan& plan, std::uint32_t round) const { return &of(round) == &plan; }
+  bool is_prepared(const Plan& plan) const {
+    return phase_ == Phase::kPrepared && plans_[1].get() == &plan;
+  }
+
+  PlanRefusal refusal_of(const Plan& plan) const;
+  /// refusal_of() is kNone. No round from `horizon` on is opened until the plan is committed or
+  /// aborted.
+  void prepare(std::unique_ptr<Plan> plan, std::uint32_t horizon);
+  /// False when no plan of this epoch is prepared.
+  [[nodiscard]] bool commit(std::uint32_t epoch, std::uint32_t activation);
+  /// Gives the prepared plan of this epoch back; nullptr when there is none.
+  std::unique_ptr<Plan> abort(std::uint32_t epoch);
+  /// Two plans are in use: live()[0] before the activation, live()[1] from it on.
+  bool is_switching() const { return phase_ == Phase::kCommitted; }
+  std::uint32_t activation() const { return activation_; }
+  /// No round before the activation is open any more: gives the older plan back.
+  std::unique_ptr<Plan> retire();
+
+ private:
+  enum class Phase : std::uint8_t { kOne, kPrepared, kCommitted };
+
+  Phase phase_ = Phase::kOne;
+  std::size_t live_ = 1;
+  std::array<std::unique_ptr<Plan>, kMaxLivePlans> plans_;
+  std::uint32_t horizon_ = 0;     // kPrepared
+  std::uint32_t activation_ = 0;  // kCommitted: the first round of plans_[1]
+};
+
+}  // namespace gradplane::job

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// The poll loop allocates nothing while plans of a job follow each other: the control thread makes
+// them before, and destroys them afterwards.
+#include <cstdio>
+#include <vector>
+
+#include "dataplane/engine/local_plan.h"
+#include "tests/perf/allocations.h"
+#include "tests/perf/exchange.h"
+
+namespace {
+
+using namespace gradplane;
+
+constexpr std::uint32_t kFlips = 6;
+constexpr std::uint64_t kPacketsPerLook = 2000;
+constexpr int kMaxLooks = 1000;
+
+class Flips {
+ public:
+  explicit Flips(testing::Exchange& exchange) : exchange_(exchange) {
+    for (std::uint16_t n = 0; n < 2; ++n) {
+      returned_[n].reserve(kFlips);
+      for (std::uint32_t f = 0; f < kFlips; ++f) {
+        api::Plan plan = testing::star_of(2);
+        plan.epoch += f + 1;
+        const auto root = static_cast<api::NodeId>((f + 1) % 2);
+        plan.trees[0].root = root;
+        plan.trees[0].parent = {root == 0 ? api::kNoNode : root, root == 1 ? api::kNoNode : root};
+        plans_[n].push_back(runtime(n).make_plan(engine::local_plan(plan, n, {}, false)).release());
+      }
+    }
+  }
+  ~Flips() {
+    for (std::uint16_t n = 0; n < 2; ++n) {
+      for (job::Plan* plan : returned_[n]) runtime(n).destroy_plan(plan);
+    }
+  }
+  Flips(const Flips&) = delete;
+  Flips& operator=(const Flips&) = delete;
+
+  /// Puts the next plan in force on both hosts. False when that takes too long.
+  bool flip(std::uint32_t f) {
+    for (std::uint16_t n = 0; n < 2; ++n) {
+      api::Command prepare = command(api::Command::Kind::kPreparePlan, n, f);
+      prepare.plan = plans_[n][f];
+      exchange_.host(n).command(prepare);
+    }
+    if (!wait(api::Event::Kind::kPlanPrepared)) return false;
+    for (std::uint16_t n = 0; n < 2; ++n) {
+      api::Command commit = command(api::Command::Kind::kCommitPlan, n, f);
+      commit.round = latest_horizon_;
+      exchange_.host(n).command(commit);
+    }
+    return wait(api::Event::Kind::kPlanReturned);
+  }
+
+ private:
+  engine::JobRuntime& runtime(std::uint16_t n) { return *exchange_.job(n).runtime; }
+
+  api::Command command(api::Command::Kind kind, std::uint16_t n, std::uint32_t f) {
+    api::Command c;
+    c.kind = kind;
+    c.job = &runtime(n);
+    c.epoch = f + 2;
+    return c;
+  }
+
+  bool wait(api::Event::Kind kind) {
+    std::size_t seen = 0;
+    for (int look = 0; look < kMaxLooks && seen < 2; ++look) {
+      exchange_.run_packets(kPacketsPerLook);
+      for (std::uint16_t n = 0; n < 2; ++n) {
+        while (exchange_.host(n).next_event(event_)) {
+          if (event_.kind != kind) return false;
+          ++seen;
+          latest_horizon_ = std::max(latest_horizon_, event_.round);
+          if (event_.plan != nullptr) returned_[n].push_back(event_.plan);
+        }
+      }
+    }
+    return seen == 2;
+  }
+
+  testing::Exchange& exchange_;
+  std::array<std::vector<job::Plan*>, 2> plans_;
+  std::array<std::vector<job::Plan*>, 2> returned_;
+  std::uint32_t latest_horizon_ = 0;
+  api::Event event_;
+};
+
+}  // namespace
+
+int main() {
+  testing::Exchange exchange(kDefaultBlockBytes);
+  Flips flips(exchange);
+  exchange.run_packets(10'000);
+  bool right = true;
+  testing::count_allocations();
+  for (std::uint32_t f = 0; f < kFlips; ++f) right = right && flips.flip(f);
+  std::uint64_t allocations = 0;
+  const bool counted = testing::end_allocation_count(allocations);
+  std::printf("%u plans, %llu allocations, every sum %s\n", kFlips,
+              static_cast<unsigned long long>(allocations),
+              right && exchange.correct() ? "right" : "WRONG");
+  return counted && right && exchange.correct() && allocations == 0 ? 0 : 1;
+}

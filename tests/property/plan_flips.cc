@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Plans of a job that runs are exchanged: whatever the network does and whenever the nodes hear of
+// it, every round has one plan, and what comes back is the sum over all ranks.
+#include <random>
+
+#include "tests/support/catch.h"
+#include "tests/support/core_cluster.h"
+
+using namespace gradplane;
+using gradplane::testing::ClusterOptions;
+using gradplane::testing::CoreCluster;
+using gradplane::testing::PlanFlip;
+
+namespace {
+
+constexpr std::uint16_t kHelpers = 2;  // nodes 0 and 1 have no ranks
+constexpr std::uint16_t kWorkers = 4;  // with one rank each, and the last with two
+constexpr std::uint16_t kNodes = kHelpers + kWorkers;
+
+std::vector<api::Member> members() {
+  std::vector<api::Member> all;
+  for (std::uint16_t n = 0; n < kHelpers; ++n) all.push_back({.node = n, .ranks = {}});
+  for (std::uint16_t w = 0; w < kWorkers; ++w) {
+    all.push_back({.node = static_cast<api::NodeId>(kHelpers + w), .ranks = {w}});
+  }
+  all.back().ranks.push_back(kWorkers);
+  return all;
+}
+
+api::Tree star(api::NodeId root) {
+  api::Tree tree{.weight = 1, .root = root, .parent = {}};
+  for (std::uint16_t n = 0; n < kNodes; ++n) {
+    tree.parent.push_back(n == root || n < kHelpers ? api::kNoNode : root);
+  }
+  return tree;
+}
+
+/// Workers push to a relay, and the relay to the root.
+api::Tree relayed(api::NodeId root) {
+  const auto relay = static_cast<api::NodeId>(kHelpers - 1 - root);
+  api::Tree tree = star(relay);
+  tree.root = root;
+  tree.parent[relay] = root;
+  return tree;
+}
+
+api::Plan random_plan(std::uint32_t epoch, std::mt19937_64& random) {
+  api::Plan plan{.epoch = epoch, .activation_round = 0, .members = members(), .trees = {}};
+  switch (random() % 3) {
+    case 0:
+      plan.trees = {star(static_cast<api::NodeId>(random() % kNodes))};
+      break;
+    case 1:
+      for (api::NodeId n = kHelpers; n < kNodes; ++n) plan.trees.push_back(star(n));
+      break;
+    default:
+      plan.trees = {relayed(0), relayed(1), star(0)};
+      break;
+  }
+  for (api::Tree& tree : plan.trees) tree.weight = static_cast<std::uint32_t>(1 + random() % 3);
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("plans are exchanged and aborted under loss, repetition and reordering") {
+  const std::uint64_t seed = GENERATE(range(std::uint64_t{1}, std::uint64_t{13}));
+  std::mt19937_64 random(seed);
+  ClusterOptions options;
+  options.seed = seed;
+  options.in_flight = kMaxInFlightRounds;
+  options.loss = seed % 3 == 0 ? 0 : 0.05;
+  options.duplication = 0.05;
+  options.jitter = Duration::us(300);
+  options.authenticate = seed % 2 == 0;
+  api::Plan first = random_plan(1, random);
+  first.activation_round = seed % 4 == 0 ? UINT32_MAX - 150 : 7;
+  CoreCluster cluster(first, options);
+  std::vector<PlanFlip> flips;
+  std::size_t commits = 0;
+  for (std::uint32_t f = 0; f < 6; ++f) {
+    const bool abort = random() % 3 == 0;
+    commits += abort ? 0 : 1;
+    flips.push_back(
+        {.plan = random_plan(2 + f, random), .after_rounds = 20 + 100 * f, .abort = abort});
+  }
+  cluster.flip(flips);
+  std::vector<std::uint32_t> elements(720, 1);
+  for (std::uint32_t& n : elements) {
+    if (random() % 2 == 0) n = static_cast<std::uint32_t>(1 + random() % 2000);
+  }
+  CAPTURE(seed);
+  CHECK(cluster.run(elements) == "");
+  CHECK(cluster.finished_flips() == flips.size());
+  // A helper without ranks keeps a plan until a newer round tells it that all others have ended.
+  CHECK(cluster.ended_plans() >= commits * kWorkers - kWorkers);
+  for (std::size_t m = kHelpers; m < kNodes; ++m) {
+    CHECK(cluster.node(m).job().epoch() == cluster.node(kHelpers).job().epoch());
+    CHECK(cluster.node(m).drops(hop::Drop::kMismatch) == 0);
+  }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// A further plan of a job that runs: what a node refuses, what it holds back, and what becomes of
+// packets of each plan.
+#include "dataplane/engine/local_plan.h"
+#include "tests/support/catch.h"
+#include "tests/support/core_node.h"
+
+using namespace gradplane;
+using gradplane::testing::CoreNode;
+using gradplane::testing::Sent;
+
+namespace {
+
+constexpr std::uint32_t kElements = 8;
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+
+/// Every node of `hosts` has one rank, and `root` is the root.
+api::Plan star(std::uint32_t epoch, api::NodeId root, std::uint16_t hosts) {
+  api::Plan plan{.epoch = epoch, .activation_round = 0, .members = {}, .trees = {}};
+  api::Tree tree{.weight = 1, .root = root, .parent = {}};
+  for (std::uint16_t n = 0; n < hosts; ++n) {
+    plan.members.push_back({.node = n, .ranks = {n}});
+    tree.parent.push_back(n == root ? api::kNoNode : root);
+  }
+  plan.trees = {tree};
+  return plan;
+}
+
+job::JobConfig config_of(const api::Plan& plan, api::NodeId self) {
+  job::JobConfig config;
+  config.job = 1;
+  config.epoch = plan.epoch;
+  config.self = self;
+  config.block_bytes = kMinBlockBytes;
+  config.round_bytes = kMinBlockBytes;
+  config.local_ranks = {{.arena = nullptr, .rank = self}};
+  engine::fill_local_plan(config, plan, self, {});
+  return config;
+}
+
+/// A plan as the control thread makes it for a node that has the job already.
+std::unique_ptr<job::Plan> part_of(const api::Plan& plan, const CoreNode& node) {
+  const job::JobConfig& job = node.job().config();
+  return std::make_unique<job::Plan>(engine::local_plan(plan, job.self, {}, job.grants), job);
+}
+
+/// The only rank of a job of one host submits rounds, which end at once.
+void run_alone(CoreNode& node, std::uint32_t begin, std::uint32_t end) {
+  for (std::uint32_t round = begin; round != end; ++round) {
+    REQUIRE(node.submit(0, round, kElements) == job::SubmitResult::kAccepted);
+    (void)node.drain(kStart);
+    REQUIRE(node.events().size() == 1);
+  }
+}
+
+/// The push of node 1 for a round of a plan in which node 0 is the root.
+Sent push_of(const api::Plan& plan, std::uint32_t round) {
+  job::JobConfig config = config_of(plan, 1);
+  config.first_round = round;
+  CoreNode leaf(config);
+  REQUIRE(leaf.submit(0, round, kElements) == job::SubmitResult::kAccepted);
+  const std::vector<Sent> packets = leaf.drain(kStart);
+  REQUIRE(packets.size() == 1);
+  return packets[0];
+}
+
+}  // namespace
+
+TEST_CASE("a node refuses a third plan, and one that is not newer") {
+  CoreNode node(config_of(star(5, 0, 1), 0));
+  auto old = part_of(star(5, 0, 1), node);
+  CHECK(node.job().prepare(old).refusal == job::PlanRefusal::kNotNewer);
+  CHECK(old != nullptr);
+  auto next = part_of(star(6, 0, 1), node);
+  CHECK(node.job().prepare(next).refusal == job::PlanRefusal::kNone);
+  CHECK(next == nullptr);
+  auto third = part_of(star(7, 0, 1), node);
+  CHECK(node.job().prepare(third).refusal == job::PlanRefusal::kTooMany);
+  CHECK(third != nullptr);
+
+  CHECK(node.job().abort(7) == nullptr);
+  const auto back = node.job().abort(6);
+  REQUIRE(back != nullptr);
+  CHECK(back->epoch() == 6);
+  CHECK(node.job().abort(6) == nullptr);
+  CHECK(node.job().prepare(third).refusal == job::PlanRefusal::kNone);
+}
+
+TEST_CASE("a node that cannot grant to the peers of a plan refuses it") {
+  job::JobConfig config = config_of(star(1, 0, 2), 0);
+  config.grants = true;
+  job::Job job(config);
+  grants::GrantScheduler scheduler({.max_sources = 2, .max_jobs = 1});
+  REQUIRE(job.join(scheduler, 0));
+  auto large = std::make_unique<job::Plan>(engine::local_plan(star(2, 0, 4), 0, {}, true), config);
+  CHECK(job.prepare(large).refusal == job::PlanRefusal::kNoRoom);
+  CHECK(job.peers().size() == 1);
+  auto fits = std::make_unique<job::Plan>(engine::local_plan(star(2, 0, 3), 0, {}, true), config);
+  CHECK(job.prepare(fits).refusal == job::PlanRefusal::kNone);
+  CHECK(job.peers().size() == 2);
+  CHECK(job.sources().size() == 2);
+}
+
+TEST_CASE("no round from the horizon on is opened until a plan is committed") {
+  CoreNode node(config_of(star(1, 0, 1), 0));
+  run_alone(node, 0, 5);
+  auto plan = part_of(star(2, 0, 1), node);
+  const job::Prepared answer = node.job().prepare(plan);
+  CHECK(answer.horizon == 4 + kActivationMarginRounds);
+  run_alone(node, 5, answer.horizon);
+  CHECK(node.submit(0, answer.horizon, kElements) == job::SubmitResult::kBusy);
+
+  CHECK_FALSE(node.job().commit(3, answer.horizon));
+  CHECK_FALSE(node.job().commit(2, answer.horizon - 1));
+  CHECK(node.submit(0, answer.horizon, kElements) == job::SubmitResult::kBusy);
+  CHECK(node.job().commit(2, answer.horizon + 2));
+  CHECK(node.job().epoch() == 2);
+  run_alone(node, answer.horizon, answer.horizon + 1);
+  CHECK(node.job().take_ended_plan() == nullptr);
+  run_alone(node, answer.horizon + 1, answer.horizon + 2);
+  const auto ended = node.job().take_ended_plan();
+  REQUIRE(ended != nullptr);
+  CHECK(ended->epoch() == 1);
+  run_alone(node, answer.horizon + 2, answer.horizon + 40);
+}
+
+TEST_CASE("rounds that a prepared plan has held back go on when it is aborted") {
+  CoreNode node(config_of(star(1, 0, 1), 0));
+  auto plan = part_of(star(2, 0, 1), node);
+  const std::uint32_t horizon = node.job().prepare(plan).horizon;
+  run_alone(node, 0, horizon);
+  CHECK(node.submit(0, horizon, kElements) == job::SubmitResult::kBusy);
+  CHECK(node.job().abort(2) != nullptr);
+  run_alone(node, horizon, horizon + 40);
+  CHECK(node.job().epoch() == 1);
+}
+
+TEST_CASE("packets whose plan and round do not agree enter no sum") {
+  const api::Plan first = star(1, 0, 2);
+  const api::Plan second = star(2, 0, 2);
+  CoreNode root(config_of(first, 0));
+  auto plan = part_of(second, root);
+  const std::uint32_t horizon = root.job().prepare(plan).horizon;
+  const auto deliver = [&](const api::Plan& of, std::uint32_t round) {
+    root.deliver(1, push_of(of, round).bytes, kStart);
+  };
+  deliver(second, 0);  // the peer has committed, and this node does not know the activation
+  CHECK(root.drops(hop::Drop::kFutureRound) == 1);
+  REQUIRE(root.job().commit(2, horizon));
+  deliver(second, horizon - 1);
+  CHECK(root.drops(hop::Drop::kWrongEpoch) == 1);
+  deliver(first, horizon);
+  CHECK(root.drops(hop::Drop::kWrongEpoch) == 2);
+  deliver(star(3, 0, 2), 0);
+  CHECK(root.drops(hop::Drop::kWrongEpoch) == 3);
+  CHECK(root.job().counters().blocks_received == 0);
+  deliver(first, 0);
+  CHECK(root.job().counters().blocks_received == 1);
+}
+
+TEST_CASE("a packet of a round that is held back opens nothing") {
+  const api::Plan first = star(1, 0, 2);
+  job::JobConfig config = config_of(first, 0);
+  config.local_ranks = {};
+  CoreNode root(std::move(config));
+  auto plan = part_of(star(2, 0, 2), root);
+  const std::uint32_t horizon = root.job().prepare(plan).horizon;
+  root.deliver(1, push_of(first, horizon).bytes, kStart);
+  CHECK(root.drops(hop::Drop::kFutureRound) == 1);
+  CHECK(root.job().counters().blocks_received == 0);
+  root.deliver(1, push_of(first, horizon - 1).bytes, kStart);
+  CHECK(root.job().counters().blocks_received == 1);
+}
+
+TEST_CASE("a peer that has lost the last ack hears from a node whose plan has ended") {
+  const api::Plan first = star(1, 0, 2);
+  CoreNode root(config_of(first, 0));
+  CoreNode leaf(config_of(first, 1));
+  std::uint32_t activation = 0;
+  for (CoreNode* node : {&root, &leaf}) {
+    auto plan = part_of(star(2, 1, 2), *node);
+    activation = node->job().prepare(plan).horizon;
+  }
+  REQUIRE(root.job().commit(2, activation));
+  REQUIRE(leaf.job().commit(2, activation));
+  Instant now = kStart;
+  const auto pass = [&](CoreNode& from, std::uint16_t node, CoreNode& to, bool lose_acks) {
+    for (const Sent& packet : from.drain(now)) {
+      const bool is_ack = packet.seen().type == wire::PacketType::kResultAck;
+      if (!(lose_acks && is_ack)) to.deliver(node, packet.bytes, now);
+    }
+  };
+  for (std::uint32_t round = 0; round < activation; ++round) {
+    const bool is_last = round + 1 == activation;
+    REQUIRE(root.submit(0, round, kElements) == job::SubmitResult::kAccepted);
+    REQUIRE(leaf.submit(0, round, kElements) == job::SubmitResult::kAccepted);
+    for (int step = 0; step < 8; ++step) {
+      now = now + Duration::ms(1);
+      pass(leaf, 1, root, is_last);
+      pass(root, 0, leaf, false);
+    }
+    CHECK(leaf.holds_sum(0, round, kElements));
+  }
+  REQUIRE(leaf.job().take_ended_plan() != nullptr);
+  CHECK(root.job().take_ended_plan() == nullptr);  // it does not know that the leaf has the result
+  for (int step = 0; step < 200 && root.job().peers()[0].flow.in_flight() > 0; ++step) {
+    now = now + Duration::ms(1);
+    root.node().tick(now);
+    leaf.node().tick(now);
+    pass(root, 0, leaf, false);
+    pass(leaf, 1, root, false);
+  }
+  CHECK(leaf.drops(hop::Drop::kPastRound) > 0);
+  const auto ended = root.job().take_ended_plan();
+  REQUIRE(ended != nullptr);
+  CHECK(ended->epoch() == 1);
+}
+
+TEST_CASE("a plan may bring peers, and a peer keeps what is known of it") {
+  CoreNode node(config_of(star(1, 0, 2), 0));
+  CHECK(node.job().peers().size() == 1);
+  auto plan = part_of(star(2, 2, 3), node);
+  REQUIRE(node.job().prepare(plan).refusal == job::PlanRefusal::kNone);
+  REQUIRE(node.job().peers().size() == 2);
+  CHECK(node.job().peers()[1].node == 2);
+  CHECK(node.job().peers()[0].edges.size() == 1);
+  CHECK(node.job().peers()[1].edges.size() == 1);
+  const auto back = node.job().abort(2);
+  CHECK(node.job().peers().size() == 2);
+  CHECK(node.job().peers()[0].edges.size() == 1);
+  CHECK(node.job().peers()[1].edges.empty());
+}
