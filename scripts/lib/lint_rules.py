@@ -11,6 +11,7 @@ import subprocess
 import function_length
 import header_check
 import layers
+import mutations
 from sources import Finding, is_cpp, read, shebang, without_comments
 
 MAX_LINE = 100
@@ -26,7 +27,7 @@ def _language(root, name):
         return "cpp"
     if name.endswith((".S", ".map")) and name.startswith("trainer-shim/"):
         return "other"
-    if name.endswith(("meson.build", "meson_options.txt", ".yaml", ".yml")):
+    if name.endswith(("meson.build", "meson_options.txt", ".yaml", ".yml", ".toml")):
         return "hash"
     if name.endswith(".py") or shebang(root, name) == "python3":
         return "python"
@@ -219,10 +220,13 @@ RULES = {
     "layers": layers.check,
     "shim": shim_is_harmless,
     "headers": header_check.check,
+    "mutations": mutations.check,
 }
 
 _HEAD = f"// {LICENCE}\n// {COPYRIGHT}\n"
 _HASH = f"# {LICENCE}\n# {COPYRIGHT}\n"
+_TABLE = "tests/mutations/a.toml"
+_MUTATION = f'{_HASH}[a]\nbreaks = "A."\nfile = "tests/mutations/a.toml"\nbecomes = "y"\n'
 _LONG = "int f(int a) {\n" + "  a += 1;\n" * 69 + "  return a;\n}\n"
 _METHOD = "struct S {\n  S() : a_{1}, b_(2) {\n" + "    a_ += 1;\n" * 70 + "  }\n};\n"
 _PAGE = "docs/" "a.md"
@@ -274,5 +278,11 @@ PLANTED = {
     ),
     "headers": (
         ("dataplane/base/a.h", f"{_HEAD}#pragma once\nstd::size_t f();\n", "not compile alone"),
+    ),
+    "mutations": (
+        (_TABLE, f'{_MUTATION}text = "no" + "t there"\n', "TOML"),
+        (_TABLE, f'{_MUTATION}text = "x"\n', "'tests' is missing"),
+        (_TABLE, f'{_MUTATION}text = "breaks"\ntests = ["tests/a.cc"]\n', "a.cc is not there"),
+        (_TABLE, f'{_MUTATION}text = "a"\ntests = ["{_TABLE}"]\n', "times in the file"),
     ),
 }
