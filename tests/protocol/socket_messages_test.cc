@@ -96,6 +96,8 @@ TEST_CASE("what a client may not say is rejected by name") {
       {R"({"type":"attach","rank":0,"world_size":1})", RejectReason::kMissingMember, "key"},
       {R"({"type":"bounds","job":1,"bucket":0})", RejectReason::kMissingMember, "tensor"},
       {R"({"type":"bounds","job":-1,"bucket":0,"tensor":0})", RejectReason::kOutOfRange, "job"},
+      {R"({"type":"rounds","job":1,"epoch":0,"after":-1,"last":1})", RejectReason::kOutOfRange,
+       "after"},
       {R"({"type":"detach"})", RejectReason::kMissingMember, "clean"},
       {R"({"type":"replan","job":0,"plan":"star","roots":[]})", RejectReason::kOutOfRange, "job"},
       {R"({"type":"replan","job":1,"plan":"best","roots":[]})", RejectReason::kOutOfRange, "plan"},

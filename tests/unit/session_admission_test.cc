@@ -283,6 +283,14 @@ TEST_CASE("all ranks of a job on a node are of one user") {
   CHECK(cluster.ranks[first].state == State::kReady);
 }
 
+TEST_CASE("a job whose ranks are all there takes the slot of one of its user that waits") {
+  std::vector<Slot> slots;
+  for (std::uint8_t i = 0; i < kMaxJobs; ++i)
+    slots.push_back({key_number(i), i % 2 == 0 ? kAlice : kBob, i == 4, Instant::from_ns(i)});
+  CHECK(who_gives_way(slots, {.user = kAlice, .complete = true}) == key_number(4));
+  CHECK(who_gives_way(slots, {.user = kBob, .complete = true}) == std::nullopt);
+}
+
 TEST_CASE("no job that gives way takes users further from equal numbers") {
   using Counts = std::map<std::uint32_t, std::size_t>;
   const auto squares = [](const Counts& counts) {

@@ -188,6 +188,17 @@ TEST_CASE("a lost frame is sent again, a doubled one is taken once") {
   CHECK(pair.a->retransmissions() == 1);
 }
 
+TEST_CASE("a frame that is lost again and again is sent ever more rarely") {
+  Pair pair;
+  pair.a->set_watched(true, pair.now);
+  pair.run(Duration::seconds(1));
+  pair.b_deaf = true;
+  pair.a->send(message_of(10, 1), pair.now);
+  pair.run(Duration::ms(2500));
+  CHECK(pair.a->retransmissions() > 4);
+  CHECK(pair.a->retransmissions() < 12);
+}
+
 TEST_CASE("silence of a watched peer is reported once, and its return too") {
   Pair pair;
   pair.a->set_watched(true, pair.now);
@@ -347,43 +358,17 @@ TEST_CASE("a peer that takes nothing is given up before memory is") {
   CHECK(sent == kMaxQueuedFrames + 1);
 }
 
-TEST_CASE("frames that no honest peer sends end the conversation") {
-  ReceiveStream stream;
-  std::vector<Bytes> messages;
-  const Bytes body = message_of(kMaxFrameBytes, 1);
-  Datagram d;
-  d.body = body;
-  SECTION("a piece without a beginning") {
-    d.flags = kHasFrame | kLastFrame;
-    CHECK(stream.accept(d, messages) == DatagramDrop::kBadMessage);
-  }
-  SECTION("a beginning inside a message") {
-    d.flags = kHasFrame | kFirstFrame;
-    REQUIRE(stream.accept(d, messages) == DatagramDrop::kCount);
-    d.sequence = 1;
-    CHECK(stream.accept(d, messages) == DatagramDrop::kBadMessage);
-  }
-  SECTION("a message without an end") {
-    d.flags = kHasFrame | kFirstFrame;
-    DatagramDrop drop = DatagramDrop::kCount;
-    for (d.sequence = 0; drop == DatagramDrop::kCount; ++d.sequence) {
-      REQUIRE(d.sequence <= kMaxFramesPerMessage);
-      drop = stream.accept(d, messages);
-      d.flags = kHasFrame;
-    }
-    CHECK(drop == DatagramDrop::kBadMessage);
-  }
-  SECTION("frames far ahead are dropped, not kept") {
-    d.flags = kHasFrame | kFirstFrame | kLastFrame;
-    d.sequence = kLinkWindow;
-    CHECK(stream.accept(d, messages) == DatagramDrop::kBeyondWindow);
-    d.sequence = UINT32_MAX;
-    CHECK(stream.accept(d, messages) == DatagramDrop::kDuplicate);
-    d.sequence = kLinkWindow - 1;
-    CHECK(stream.accept(d, messages) == DatagramDrop::kCount);
-    CHECK(stream.accept(d, messages) == DatagramDrop::kDuplicate);
-    CHECK(stream.selective() == std::uint32_t{1} << (kLinkWindow - 2));
-    CHECK(stream.acknowledged() == 0);
-  }
-  CHECK(messages.empty());
+TEST_CASE("what speaks to nobody yet, and proves nothing, opens no conversation") {
+  Pair pair;
+  pair.tapped = true;
+  pair.a->set_watched(true, pair.now);
+  for (std::uint8_t i = 0; i < 5; ++i) pair.a->send(message_of(10, i), pair.now);
+  pair.run(Duration::seconds(1));
+  REQUIRE(pair.heard_by_b.messages.size() == 5);
+  // As it was before it heard anything; what was said to it then comes again.
+  pair.restart_b(22);
+  for (const Bytes& bytes : pair.recorded_to_b)
+    CHECK(Pair::give(*pair.b, bytes, pair.now) != DatagramDrop::kCount);
+  CHECK(!pair.b->connected());
+  CHECK(pair.b->take_report().messages.empty());
 }

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -13,6 +17,23 @@ using namespace gradplane;
 using namespace gradplane::protocol;
 using namespace gradplane::session;
 using namespace gradplane::session::testing;
+
+namespace {
+
+/// Two keys whose jobs have the same id. It has 32 bits, so some of so many keys share one.
+std::pair<JobKey, JobKey> keys_of_one_number() {
+  std::unordered_map<std::uint32_t, JobKey> known;
+  for (std::uint32_t n = 0; n < 400000; ++n) {
+    JobKey key{};
+    std::memcpy(key.data(), &n, sizeof n);
+    const auto [other, fresh] = known.emplace(job_id_of(key), key);
+    if (!fresh) return {other->second, key};
+  }
+  FAIL("no two keys share a number");
+  return {};
+}
+
+}  // namespace
 
 TEST_CASE("a member takes the plan for its present attempt and ranks, no other") {
   MemberBench bench;
@@ -25,8 +46,8 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
     CHECK(letters<Prepared>(bench.outbox).size() == 1);
     CHECK(count_actions<InstallJob>(bench.outbox) == 1);
   }
-  SECTION("an earlier attempt: the present one goes on waiting") {
-    bench.member.on_message(prepare(attempt + 1, 5), kNow);
+  SECTION("another attempt: the present one goes on waiting") {
+    bench.member.on_message(prepare(GENERATE(0U, 2U), 5), kNow);
     CHECK(letters<PlanRefused>(bench.outbox).size() == 1);
     CHECK(count_actions<NotifyRank>(bench.outbox) == 0);
     CHECK(bench.member.has_jobs());
@@ -70,6 +91,61 @@ TEST_CASE("a member takes the plan for its present attempt and ranks, no other")
     bench.member.on_message(other, kNow);
     CHECK(letters<PlanRefused>(bench.outbox).size() == 1);
     CHECK(count_actions<InstallJob>(bench.outbox) == 0);
+  }
+}
+
+TEST_CASE("a member takes no plan with a rank that the job does not have") {
+  MemberBench bench;
+  const std::uint32_t attempt = letters<Join>(bench.outbox).at(0).second.attempt;
+  api::Plan plan;
+  plan.epoch = 5;
+  plan.members = {{0, {2}}, {1, {0}}};
+  plan.trees = {{1, 0, {api::kNoNode, 0}}};
+  bench.member.on_message(Prepare{kKey, attempt, 5, 5, 2, {}, "job", encode_plan(plan).value()},
+                          kNow);
+  CHECK(count_actions<InstallJob>(bench.outbox) == 0);
+  const auto failed = letters<PlanRefused>(bench.outbox);
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].second.reason == "node n1: the plan names a rank that the job does not have");
+}
+
+TEST_CASE("a node installs as many jobs as it has slots, and no more") {
+  const SessionConfig c = config(1, 0);
+  Outbox outbox;
+  Member member(c, outbox);
+  api::Plan plan;
+  plan.epoch = 5;
+  plan.members = {{0, {0, 1}}, {1, {}}};
+  plan.trees = {{1, 1, {1, api::kNoNode}}};
+  const std::vector<std::byte> bytes = encode_plan(plan).value();
+  for (std::uint8_t job = 1; job <= kMaxJobs + 1; ++job)
+    member.on_message(Prepare{key_number(job), 0, 5, 5, 2, {}, "job", bytes}, kNow);
+  CHECK(count_actions<InstallJob>(outbox) == kMaxJobs);
+  CHECK(letters<PlanRefused>(outbox).size() == 1);
+  CHECK(outbox.refusals[static_cast<std::size_t>(Refusal::kNoSlot)] == 1);
+}
+
+TEST_CASE("two jobs whose keys give the same number are never there together") {
+  const auto [first, second] = keys_of_one_number();
+  SECTION("at the coordinator") {
+    CoordinatorBench bench;
+    bench.coordinator.on_message(1, Join{first, 1, kRootUser, 2, {0}, "first"}, bench.now);
+    bench.outbox.letters.clear();
+    bench.coordinator.on_message(1, Join{second, 2, kRootUser, 2, {0}, "second"}, bench.now);
+    const auto refused = letters<Refused>(bench.outbox);
+    REQUIRE(refused.size() == 1);
+    CHECK(refused[0].second.key == second);
+    CHECK(refused[0].second.reason.find("gives the same number as that of job first") !=
+          std::string::npos);
+  }
+  SECTION("at a member") {
+    const SessionConfig c = config(1, 0);
+    Outbox outbox;
+    Member member(c, outbox);
+    REQUIRE(member.attach({7, kRootUser, first, 0, 2, "first"}, kNow).ok());
+    const Status again = member.attach({8, kRootUser, second, 0, 2, "second"}, kNow);
+    REQUIRE(!again.ok());
+    CHECK(again.error().message.find("gives the same number") != std::string::npos);
   }
 }
 
@@ -164,6 +240,35 @@ TEST_CASE("the coordinator commits when every member has answered for this epoch
   CHECK(letters<Commit>(bench.outbox).size() == 2);
   bench.coordinator.on_message(1, Prepared{kKey, epoch, false, 0}, bench.now);
   CHECK(letters<Commit>(bench.outbox).empty());
+}
+
+TEST_CASE("the coordinator sends no plan that breaks the rules of plans") {
+  CoordinatorBench bench;
+  bench.c.check_plan = [](const api::Plan&) -> Status { return Error{"tree 0 has a cycle"}; };
+  bench.join(1, 1, {0});
+  bench.outbox.letters.clear();
+  bench.join(2, 1, {1});
+  REQUIRE(bench.outbox.letters.size() == 2);
+  for (const Outbox::Letter& letter : bench.outbox.letters) {
+    REQUIRE(std::holds_alternative<Refused>(letter.message));
+    CHECK(std::get<Refused>(letter.message).reason ==
+          "there is no plan for it: tree 0 has a cycle");
+  }
+  CHECK(!bench.coordinator.has_jobs());
+}
+
+TEST_CASE("a node obeys its own coordinator alone") {
+  Cluster cluster(1, 3, 0, sharded_planner());
+  SessionConfig c = config(2, 2);
+  c.cluster_key.fill(std::byte{7});
+  c.planner = sharded_planner(1);
+  cluster.hosts[2].manager = std::make_unique<SessionManager>(c);
+  const RankHandle handle = cluster.attach(2, 0, 1, kKey);
+  cluster.run(Duration::seconds(1));
+  CHECK(cluster.ranks[handle].state != RankLog::State::kReady);
+  CHECK(cluster.hosts[1].installed.empty());
+  const DropCounters& drops = cluster.hosts[1].manager->drops();
+  CHECK(drops[static_cast<std::size_t>(DatagramDrop::kNotExpected)] > 0);
 }
 
 TEST_CASE("a member that lives but does not answer ends the start by name") {

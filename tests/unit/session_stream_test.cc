@@ -24,3 +24,44 @@ TEST_CASE("acknowledgements of what was never sent change nothing") {
   stream.on_ack(2, 0);
   CHECK(stream.empty());
 }
+
+TEST_CASE("frames that no honest peer sends end the conversation") {
+  ReceiveStream stream;
+  std::vector<std::vector<std::byte>> messages;
+  const std::vector<std::byte> body(kMaxFrameBytes, std::byte{1});
+  Datagram d;
+  d.body = body;
+  SECTION("a piece without a beginning") {
+    d.flags = kHasFrame | kLastFrame;
+    CHECK(stream.accept(d, messages) == DatagramDrop::kBadMessage);
+  }
+  SECTION("a beginning inside a message") {
+    d.flags = kHasFrame | kFirstFrame;
+    REQUIRE(stream.accept(d, messages) == DatagramDrop::kCount);
+    d.sequence = 1;
+    CHECK(stream.accept(d, messages) == DatagramDrop::kBadMessage);
+  }
+  SECTION("a message without an end") {
+    d.flags = kHasFrame | kFirstFrame;
+    DatagramDrop drop = DatagramDrop::kCount;
+    for (d.sequence = 0; drop == DatagramDrop::kCount; ++d.sequence) {
+      REQUIRE(d.sequence <= kMaxFramesPerMessage);
+      drop = stream.accept(d, messages);
+      d.flags = kHasFrame;
+    }
+    CHECK(drop == DatagramDrop::kBadMessage);
+  }
+  SECTION("frames far ahead are dropped, not kept") {
+    d.flags = kHasFrame | kFirstFrame | kLastFrame;
+    d.sequence = kLinkWindow;
+    CHECK(stream.accept(d, messages) == DatagramDrop::kBeyondWindow);
+    for (d.sequence = UINT32_MAX; d.sequence > UINT32_MAX - 3; --d.sequence)
+      CHECK(stream.accept(d, messages) == DatagramDrop::kDuplicate);
+    d.sequence = kLinkWindow - 1;
+    CHECK(stream.accept(d, messages) == DatagramDrop::kCount);
+    CHECK(stream.accept(d, messages) == DatagramDrop::kDuplicate);
+    CHECK(stream.selective() == std::uint32_t{1} << (kLinkWindow - 2));
+    CHECK(stream.acknowledged() == 0);
+  }
+  CHECK(messages.empty());
+}
