@@ -102,12 +102,18 @@ TEST_CASE("blocks fit the smallest MTU of the cluster") {
   const ParsedConfig mixed = parse(jumbo + "      port: {mtu: 1500}\n");
   REQUIRE(mixed.ok());
   CHECK(mixed.config->block_bytes == kDefaultBlockBytes);
+  std::string first_is_smaller = jumbo;
+  first_is_smaller.insert(first_is_smaller.find("    - name: b"), "      port: {mtu: 1500}\n");
+  CHECK(parse(first_is_smaller).config->block_bytes == kDefaultBlockBytes);
   CHECK(errors_of(std::string(kBase) + "block: {bytes: 1472 B}\n") ==
         one("14: block.bytes: value '1472 B': does not fit the smallest MTU of the nodes; at most "
             "1408 B, or auto"));
   CHECK(errors_of(std::string(kBase) + "block: {bytes: 1000 B}\n").size() == 1);
-  CHECK(parse(base_with("  interface: eth1\n", "  interface: eth1\n  mtu: 1364\n"))
-            .config->block_bytes == 1280);
+  constexpr std::size_t kFits = kIpUdpHeaderBytes + kMaxHeaderBytes + 1344;
+  for (const auto& [mtu, block_bytes] : {std::pair{kFits, 1344U}, std::pair{kFits - 1, 1280U}}) {
+    const std::string with_mtu = "  interface: eth1\n  mtu: " + std::to_string(mtu) + "\n";
+    CHECK(parse(base_with("  interface: eth1\n", with_mtu)).config->block_bytes == block_bytes);
+  }
 }
 
 TEST_CASE("a plan has roots") {
@@ -130,6 +136,19 @@ TEST_CASE("values that contradict each other are errors") {
         one("14: liveness.suspect_after: value '700 ms': suspect_after must be at least 3 "
             "heartbeats"));
   CHECK(errors_of(std::string(kBase) + "liveness: {heartbeat: 2 s}\n").size() == 1);
+}
+
+TEST_CASE("a sharded plan has as many roots as there may be trees") {
+  std::string text(kBase);
+  text.insert(text.find("cluster:"), "plan: {kind: sharded}\n");
+  for (std::size_t i = 2; i <= kMaxTrees; ++i) {
+    if (i == kMaxTrees) CHECK(errors_of(text).empty());
+    const std::string number = std::to_string(i + 1);
+    text += "    - {name: n" + number + ", aggregate: true, address: 10.0.0." + number + "/24}\n";
+  }
+  CHECK(errors_of(text).empty());
+  text += "    - {name: n, aggregate: true, address: 10.0.0.200/24}\n";
+  CHECK(errors_of(text) == one("6: plan.roots: 65 nodes have aggregate: true; at most 64 may"));
 }
 
 TEST_CASE("too many nodes are refused") {

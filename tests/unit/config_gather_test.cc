@@ -100,7 +100,7 @@ TEST_CASE("each bad line of a section of shares is an error of its own") {
     layer4: 0.05
     layer5: some
     layer6: {a: b}
-    "with \" quote": 0.1
+    "with\"quote": 0.1
     layer8: 0.1234567
 )");
   REQUIRE(errors.size() == 7);
@@ -111,7 +111,7 @@ TEST_CASE("each bad line of a section of shares is an error of its own") {
   CHECK(errors[2].find("f.yaml:18: gather.bounds: layer3: value '-0.1'") == 0);
   CHECK(errors[3].find("f.yaml:20: gather.bounds: layer5: value 'some'") == 0);
   CHECK(errors[4].find("f.yaml:21: gather.bounds: layer6: has a section") == 0);
-  CHECK(errors[5].find("f.yaml:22: gather.bounds: with \" quote: value '0.1'") == 0);
+  CHECK(errors[5].find("f.yaml:22: gather.bounds: with\"quote: value '0.1'") == 0);
   CHECK(errors[6].find("f.yaml:23: gather.bounds: layer8: value '0.1234567'") == 0);
 }
 

@@ -208,13 +208,17 @@ TEST_CASE("a value cannot smuggle in a device argument or a control character") 
     CHECK(errors[0].find('\x1b') == std::string::npos);
   }
   CHECK(errors_of(base_with("eth1", "enp3s0.77")).empty());
+  const std::string kept = std::string(kBase) + "control: {socket: \"/run/a";
+  CHECK(errors_of(kept + "@b\"}\n").empty());
+  for (const char* end : {",b\"}\n", " b\"}\n", "\\nb\"}\n"})
+    CHECK(errors_of(kept + end).size() == 1);
 }
 
 TEST_CASE("addresses") {
   for (const char* bad :
-       {"10.0.0.1", "10.0.0.1/33", "10.0.0.0/24", "10.0.0.255/24", "10.0.0.256/24", "127.0.0.1/24",
-        "224.0.0.1/24", "0.0.0.1/24", "10.0.0.01/24", "10.0.0/24", "10.0.0.1.2/24", "10.0.0.1/31",
-        "10.0.0.1/", "a.b.c.d/24"}) {
+       {"10.0.0.1", "10.0.0.1/33", "10.0.0.0/24", "10.0.0.255/24", "10.0.0.256/24", "10.0.256.1/24",
+        "127.0.0.1/24", "224.0.0.1/24", "0.0.0.1/24", "10.0.0.01/24", "10.0.0/24", "10.0.0.1.2/24",
+        "10.0.0.1/31", "10.0.0.1/", "a.b.c.d/24"}) {
     CAPTURE(bad);
     CHECK(errors_of(base_with("10.0.0.1/24", bad)).size() == 1);
   }

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <fcntl.h>
+#include <linux/posix_acl.h>
+#include <linux/posix_acl_xattr.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -53,6 +56,22 @@ mode_t mode_of(const std::string& path) {
   struct stat info {};
   REQUIRE(::stat(path.c_str(), &info) == 0);
   return info.st_mode & 0777;
+}
+
+/// Lets a folder hand an access list down to what is made in it: `user` may read and write. False:
+/// the file system has no such lists.
+bool hand_down_access(const std::string& folder, uid_t user) {
+  constexpr __u16 kMay = ACL_READ | ACL_WRITE;
+  constexpr auto kNoId = static_cast<__u32>(ACL_UNDEFINED_ID);
+  const struct {
+    posix_acl_xattr_header header{POSIX_ACL_XATTR_VERSION};
+    posix_acl_xattr_entry entries[5];
+  } list{.entries = {{ACL_USER_OBJ, kMay, kNoId},
+                     {ACL_USER, kMay, user},
+                     {ACL_GROUP_OBJ, 0, kNoId},
+                     {ACL_MASK, kMay, kNoId},
+                     {ACL_OTHER, 0, kNoId}}};
+  return ::setxattr(folder.c_str(), "system.posix_acl_default", &list, sizeof list, 0) == 0;
 }
 
 /// errno of the connect() of a user of one group, 0 when he gets in.
@@ -116,6 +135,14 @@ TEST_CASE("a second daemon is told of the first, by pid") {
     CHECK(second.error().message.find(pid) != std::string::npos);
     CHECK(exists(path));
   }
+  SECTION("one whose socket somebody removed") {
+    const auto first = Listener::open(path, {});
+    REQUIRE(first.ok());
+    REQUIRE(::unlink(path.c_str()) == 0);
+    const auto second = Listener::open(path, {});
+    REQUIRE(!second.ok());
+    CHECK(says(second.error().message, "another gradplaned is running on " + path));
+  }
   SECTION("one that holds no lock") {
     const UniqueFd foreign = foreign_listener(path);
     const auto second = Listener::open(path, {});
@@ -143,7 +170,9 @@ TEST_CASE("what a dead daemon left is replaced, anything else is left alone") {
 }
 
 TEST_CASE("a path that cannot be is refused with what to do") {
-  const auto too_long = Listener::open("/tmp/" + std::string(108, 'x'), {});
+  // With its last zero the path has one byte too many.
+  const auto too_long =
+      Listener::open("/tmp/" + std::string(sizeof(sockaddr_un::sun_path) - 5, 'x'), {});
   REQUIRE(!too_long.ok());
   CHECK(too_long.error().message.find("choose a shorter") != std::string::npos);
   const auto no_parent = Listener::open("/nonexistent-gp/run/s", {});
@@ -184,6 +213,16 @@ TEST_CASE("the kernel lets in whom the operator names, and nobody else") {
     const auto listener = Listener::open(path, {.group = std::to_string(kOther)});
     REQUIRE(listener.ok());
     CHECK(mode_of(path) == 0660);
+    CHECK(connect_as(kStranger, kOther, path) == 0);
+    CHECK(connect_as(kStranger, kStranger, path) == EACCES);
+  }
+  SECTION("a group, and not whom the folder's own list names") {
+    if (!hand_down_access(folder.path, kStranger)) {
+      WARN("needs a file system with access lists in /tmp");
+      return;
+    }
+    const auto listener = Listener::open(path, {.group = std::to_string(kOther)});
+    REQUIRE(listener.ok());
     CHECK(connect_as(kStranger, kOther, path) == 0);
     CHECK(connect_as(kStranger, kStranger, path) == EACCES);
   }
@@ -237,13 +276,19 @@ TEST_CASE("nobody serves from a folder that somebody else could change") {
     CHECK(says(refusal(run + "/s"), folder.path + " belongs to user 65534"));
     CHECK(!exists(run));
   }
-  SECTION("one that a group writes to") {
-    REQUIRE(::chmod(run.c_str(), 0775) == 0);
+  SECTION("one that a group or all write to") {
+    REQUIRE(::chmod(run.c_str(), GENERATE(0775U, 0757U)) == 0);
     CHECK(says(refusal(run + "/s"), "run: chmod go-w " + run));
   }
   SECTION("one that all write to, each his own names") {
     REQUIRE(::chmod(run.c_str(), 01777) == 0);
     CHECK(says(refusal(run + "/s"), "choose a folder of the daemon's own below it"));
+  }
+  SECTION("his own, behind our link") {
+    REQUIRE(::chown(run.c_str(), kStranger, kStranger) == 0);
+    const std::string link = folder.path + "/link";
+    REQUIRE(::symlink(run.c_str(), link.c_str()) == 0);
+    CHECK(says(refusal(link + "/s"), run + " belongs to user 65534"));
   }
   SECTION("behind his link, where all write") {
     REQUIRE(::chmod(folder.path.c_str(), 01777) == 0);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include "control/server/socket_end.h"
 #include "tests/unit/server_bench.h"
 
 #include <dirent.h>
@@ -132,6 +133,7 @@ TEST_CASE("whoever breaks a rule is told which, and is hung up on") {
     Client client = bench.open();
     REQUIRE(client.say(std::string(kMaxSocketMessageBytes + 1, ' ')));
     bench.check_error(client, "64 KiB");
+    CHECK(bench.server->rejected_messages()[static_cast<std::size_t>(RejectReason::kTooLong)] == 1);
   }
   SECTION("and what it sent after that does not hide the explanation") {
     Client client = bench.open();
@@ -170,6 +172,47 @@ TEST_CASE("a handler may hang up on the connection it is told about") {
   CHECK(bench.hang_ups(HangUp::kByHandler) == 1);
 }
 
+namespace {
+
+struct Pipe {
+  Pipe() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
+    ours = UniqueFd(ends[0]);
+    theirs = UniqueFd(ends[1]);
+  }
+  std::string hear() {
+    std::string text(kMaxSocketMessageBytes, '\0');
+    const ssize_t got = ::recv(theirs.get(), text.data(), text.size(), 0);
+    return got < 0 ? "" : text.substr(0, static_cast<std::size_t>(got));
+  }
+  UniqueFd ours, theirs;
+};
+
+/// How many messages of one size a socket takes before it blocks.
+int taken_at_once(std::size_t bytes) {
+  Pipe pipe;
+  Connection connection(std::move(pipe.ours), Instant());
+  int taken = 0;
+  while (connection.send(std::string(bytes, 'm'), {}) == Connection::Write::kDone) ++taken;
+  return taken;
+}
+
+/// Messages of one size until one overflows; how many were queued.
+std::size_t queued_until_overflow(std::size_t bytes) {
+  Pipe pipe;
+  Connection connection(std::move(pipe.ours), Instant());
+  std::size_t queued = 0;
+  for (;;) {
+    const auto sent = connection.send(std::string(bytes, 'm'), {});
+    if (sent == Connection::Write::kOverflow) return queued;
+    if (sent == Connection::Write::kBlocked) ++queued;
+    REQUIRE(queued <= kMaxQueuedMessages);
+  }
+}
+
+}  // namespace
+
 TEST_CASE("a slow reader gets everything in order up to the bound, then loses its connection") {
   Bench bench;
   Client client = bench.open();
@@ -196,14 +239,16 @@ TEST_CASE("a slow reader gets everything in order up to the bound, then loses it
 
 TEST_CASE("descriptors wait with their message for a slow reader, and are not lost or kept") {
   Bench bench;
+  bench.until([] { return unclosed_sockets() == 0; });  // of the tests before
   const std::size_t before = open_fds();
   {
     Client client = bench.open();
     const ConnectionId id = bench.recorder.last;
     const UniqueFd event(::eventfd(9, EFD_CLOEXEC));
     const int fds[] = {event.get()};
-    for (int i = 0; i < 200; ++i) REQUIRE(bench.server->send(id, Attached{1, 1, 1}, fds));
-    for (int i = 0; i < 200; ++i) {
+    const int messages = 100 + taken_at_once(encode(DaemonMessage(Attached{1, 1, 1})).size());
+    for (int i = 0; i < messages; ++i) REQUIRE(bench.server->send(id, Attached{1, 1, 1}, fds));
+    for (int i = 0; i < messages; ++i) {
       REQUIRE(parse_daemon_message(bench.answer(client)).ok());
       REQUIRE(client.fds.size() == static_cast<std::size_t>(i) + 1);
     }
@@ -286,6 +331,51 @@ TEST_CASE("more than a user's share of connections is refused by name, and costs
   bench.open();
 }
 
+TEST_CASE("what waits for a slow reader is bounded in messages and in bytes") {
+  CHECK(queued_until_overflow(10) == kMaxQueuedMessages);
+  CHECK(queued_until_overflow(kMaxQueuedBytes / 16) == 16);
+}
+
+TEST_CASE("a message never overtakes those that wait") {
+  Pipe pipe;
+  Connection connection(std::move(pipe.ours), Instant());
+  int said = 0;
+  while (connection.send(std::to_string(said++), {}) == Connection::Write::kDone) continue;
+  int heard = 0;
+  for (; heard < 8; ++heard) CHECK(pipe.hear() == std::to_string(heard));
+  CHECK(connection.send(std::to_string(said++), {}) == Connection::Write::kBlocked);
+  while (heard < said) {
+    connection.flush();
+    for (std::string text = pipe.hear(); !text.empty(); text = pipe.hear())
+      CHECK(text == std::to_string(heard++));
+  }
+  CHECK(!connection.has_output());
+}
+
+TEST_CASE("a client sends a burst, and then so many messages a second") {
+  Pipe pipe;
+  Connection connection(std::move(pipe.ours), Instant());
+  for (std::uint32_t i = 0; i < kMessageBurst; ++i) CHECK(connection.take_token(Instant()));
+  CHECK(!connection.take_token(Instant()));
+  const Instant resumed = connection.resume_at(Instant());
+  CHECK(resumed == Instant() + Duration::seconds(1) / kMessagesPerSecond);
+  CHECK(connection.take_token(resumed));
+  CHECK(!connection.take_token(resumed));
+}
+
+TEST_CASE("a timer that starts another for a time that is over does not keep the loop") {
+  auto loop = std::move(EventLoop::create().value());
+  int rung = 0;
+  std::function<void()> again = [&] {
+    if (++rung < 1000) loop->start_timer(Instant(), again);
+  };
+  loop->start_timer(Instant(), again);
+  loop->run_once(Duration());
+  CHECK(rung == 1);
+  loop->run_once(Duration());
+  CHECK(rung == 2);
+}
+
 TEST_CASE("the loop gives signals and timers in order") {
   auto loop = std::move(EventLoop::create().value());
   std::vector<int> order;
@@ -302,4 +392,8 @@ TEST_CASE("the loop gives signals and timers in order") {
   loop->start_timer(now + Duration::us(300), [&] { ::raise(SIGUSR1); });
   loop->run();
   CHECK(order == std::vector<int>{1, 2, SIGUSR1});
+  signals.value().reset();
+  sigset_t blocked;
+  REQUIRE(::pthread_sigmask(SIG_BLOCK, nullptr, &blocked) == 0);
+  CHECK(::sigismember(&blocked, SIGUSR1) == 0);
 }
