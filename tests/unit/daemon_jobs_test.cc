@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What the daemon keeps of its jobs, and of ranks that have left.
+#include <vector>
+
+#include "control/telemetry/rounds.h"
+#include "tests/unit/daemon_bench.h"
+
+using namespace gradplane;
+using namespace gradplane::daemon;
+using namespace gradplane::daemon::testing;
+
+using Kind = api::Command::Kind;
+
+TEST_CASE("a job goes to the poll loop, and is gone when it has come back") {
+  JobBench bench;
+  bench.install(5);
+  const api::Command add = bench.next();
+  CHECK(add.kind == Kind::kAddJob);
+  CHECK(bench.ranks.at(kHandle).in_engine);
+  CHECK(bench.jobs.running_ids() == std::vector<std::uint32_t>{5});
+  REQUIRE(bench.jobs.find_running(add.job) != nullptr);
+  CHECK(bench.jobs.find_running(add.job)->run_id == "run");
+
+  bench.jobs.remove(5, 2);  // another epoch
+  bench.jobs.remove(6, 1);  // another job
+  CHECK(bench.commands.empty());
+  bench.jobs.remove(5, 1);
+  bench.jobs.remove(5, 1);
+  bench.jobs.ask_back();
+  const api::Command remove = bench.next();
+  CHECK(remove.kind == Kind::kRemoveJob);
+  CHECK(remove.job == add.job);
+  CHECK(bench.commands.empty());  // asked once
+  CHECK(bench.jobs.find_running(add.job) == nullptr);
+  CHECK(bench.jobs.running_ids().empty());
+  CHECK(!bench.jobs.empty());
+
+  bench.jobs.on_returned(add.job);
+  CHECK(bench.jobs.empty());
+  REQUIRE(bench.jobs.ended().size() == 1);
+  CHECK(bench.jobs.ended()[0].id == 5);
+  CHECK(bench.jobs.ended()[0].label == "train");
+  bench.jobs.on_returned(add.job);  // the answer to a second question
+  CHECK(bench.jobs.ended().size() == 1);
+}
+
+TEST_CASE("a job that cannot be asked back now is asked back when there is room") {
+  JobBench bench(2);
+  bench.install(5);
+  REQUIRE(bench.commands.push({}));
+  bench.jobs.remove(5, 1);
+  CHECK(bench.commands.room() == 0);
+  bench.next();
+  bench.next();
+  CHECK(bench.commands.front() == nullptr);
+  bench.jobs.ask_back();
+  CHECK(bench.next().kind == Kind::kRemoveJob);
+}
+
+TEST_CASE("a job is not installed without room, or without one of its ranks") {
+  JobBench bench(1);
+  const Status gone = bench.jobs.install(JobBench::order(5), bench.ranks);
+  REQUIRE(!gone.ok());
+  CHECK(gone.error().message == "rank 0 is no longer attached");
+  bench.attach(kHandle);
+  REQUIRE(bench.commands.push({}));
+  const Status full = bench.jobs.install(JobBench::order(5), bench.ranks);
+  REQUIRE(!full.ok());
+  CHECK(full.error().message.find("the poll loop does not take commands") == 0);
+  CHECK(bench.jobs.empty());
+  CHECK(!bench.ranks.at(kHandle).in_engine);
+}
+
+TEST_CASE("the last jobs that ended are remembered, oldest first") {
+  JobBench bench;
+  for (std::uint32_t id = 1; id <= 18; ++id) {
+    bench.install(id);
+    bench.jobs.on_returned(bench.next().job);
+  }
+  REQUIRE(bench.jobs.ended().size() == 16);
+  CHECK(bench.jobs.ended().front().id == 3);
+  CHECK(bench.jobs.ended().back().id == 18);
+}
+
+TEST_CASE("buckets leave room in the queue for whole jobs") {
+  JobBench bench(64);
+  bench.install(5);
+  constexpr std::size_t kKept = 2 * kMaxJobs;
+  for (std::uint32_t bucket = 1; bucket <= 40; ++bucket) REQUIRE(bench.add_bucket(5, bucket));
+  CHECK(bench.commands.room() == kKept);
+  CHECK(!bench.jobs.hand_over_buckets());
+  CHECK(bench.next().kind == Kind::kAddJob);
+  std::size_t handed_over = 0;
+  while (bench.commands.front() != nullptr) {
+    CHECK(bench.next().kind == Kind::kAddBucket);
+    ++handed_over;
+  }
+  CHECK(handed_over == 64 - kKept - 1);
+  CHECK(bench.jobs.hand_over_buckets());
+  while (bench.commands.front() != nullptr) {
+    CHECK(bench.next().bucket != nullptr);
+    ++handed_over;
+  }
+  CHECK(handed_over == 40);  // each once
+}
+
+TEST_CASE("bounds count for a job that runs, in the epoch that it has") {
+  JobBench bench;
+  bench.install(5, 2);
+  bench.next();
+  CHECK(bench.add_bucket(5, 1));  // of epoch 1
+  CHECK(bench.add_bucket(6, 1));  // of another job
+  CHECK(bench.commands.empty());
+  bench.install(6, 1);
+  bench.next();
+  bench.jobs.remove(6, 1);
+  bench.next();
+  CHECK(bench.add_bucket(6, 1));
+  CHECK(bench.commands.empty());
+  for (const InstalledJob& job : bench.jobs.installed()) CHECK(job.bounds->buckets().empty());
+}
+
+TEST_CASE("bounds that fit no round are refused by name, and the bucket stays exact") {
+  JobBench bench;
+  bench.install(5);
+  session::InstallBounds bounds;
+  bounds.job_id = 5;
+  bounds.first_epoch = 1;
+  bounds.table.bucket = 3;
+  bounds.table.elements = kRoundBytes;  // four times as long as a round
+  bounds.table.tensors = {{"a", 0, kRoundBytes, 0.25F, api::BoundReason::kPreset, ""}};
+  const Status refused = bench.jobs.install_bounds(bounds);
+  REQUIRE(!refused.ok());
+  CHECK(refused.error().message.find("job train: the bounds of bucket 3 fit no round") == 0);
+}
+
+TEST_CASE("a job is found by its number, and the first one without") {
+  JobBench bench;
+  CHECK(bench.jobs.find_asked(0).value() == nullptr);
+  CHECK(bench.jobs.find_asked(7).error().message ==
+        "there is no job 00000007 here; there are: none");
+  bench.install(5);
+  bench.install(6);
+  CHECK(bench.jobs.find_asked(0).value()->id == 5);
+  CHECK(bench.jobs.find_asked(6).value()->id == 6);
+  CHECK(bench.jobs.find_asked(7).error().message ==
+        "there is no job 00000007 here; there are: 00000005 00000006");
+  bench.jobs.remove(5, 1);
+  CHECK(bench.jobs.find_asked(0).value()->id == 6);
+  CHECK(!bench.jobs.find_asked(5).ok());
+}
+
+TEST_CASE("reports of rounds are kept for their job and epoch, and lost ones are counted") {
+  JobBench bench;
+  bench.install(5, 2);
+  api::JobRoundReport report;
+  report.job = 5;
+  report.epoch = 1;
+  report.report.number = 1;
+  CHECK(bench.jobs.keep_report(report) == nullptr);
+  report.epoch = 2;
+  const InstalledJob* job = bench.jobs.keep_report(report);
+  REQUIRE(job != nullptr);
+  CHECK(job->rounds.lost() == 0);
+  report.report.number = 4;
+  bench.jobs.keep_report(report);
+  CHECK(job->rounds.lost() == 2);
+  CHECK(job->rounds.closed() == 4);
+  for (report.report.number = 5; report.report.number < 205; ++report.report.number)
+    bench.jobs.keep_report(report);
+  CHECK(job->rounds.kept().size() == telemetry::kKeptRounds);
+  CHECK(job->rounds.kept().back().number == 204);
+  CHECK(job->rounds.lost() == 2);
+}
+
+namespace {
+
+struct Left {
+  /// A rank that has left; what a process still holds of its memory stays open here.
+  void add(session::RankHandle handle, std::uint32_t user) {
+    auto channel = make_channel(kRoundBytes);
+    REQUIRE(channel.ok());
+    held[handle] = std::move(channel.value().trainer_memory);
+    Rank rank;
+    rank.user = user;
+    rank.channel = std::move(channel.value().channel);
+    memory.add(handle, std::move(rank));
+  }
+
+  LeftMemory memory;
+  std::map<session::RankHandle, ipc::UniqueFd> held;
+};
+
+}  // namespace
+
+TEST_CASE("the memory of a rank that left is freed when nobody has it, for its user") {
+  Left left;
+  left.add(1, 1000);
+  left.add(2, 1000);
+  left.add(3, 2000);
+  CHECK(!left.memory.free_one_of(1000));
+  left.held.erase(2);
+  left.held.erase(3);
+  CHECK(!left.memory.free_one_of(3000));
+  CHECK(left.memory.free_one_of(1000) == session::RankHandle{2});
+  CHECK(!left.memory.free_one_of(1000));
+  CHECK(left.memory.free_one() == session::RankHandle{3});
+  CHECK(!left.memory.free_one());
+  left.held.erase(1);
+  CHECK(left.memory.free_one() == session::RankHandle{1});
+}
+
+TEST_CASE("memory that the poll loop still has is not freed") {
+  LeftMemory memory;
+  auto channel = make_channel(kRoundBytes);
+  REQUIRE(channel.ok());
+  channel.value().trainer_memory.reset();
+  std::shared_ptr<engine::RankChannel> of_the_job = channel.value().channel;
+  Rank rank;
+  rank.channel = std::move(channel.value().channel);
+  memory.add(1, std::move(rank));
+  CHECK(!memory.free_one());
+  of_the_job.reset();
+  CHECK(memory.free_one() == session::RankHandle{1});
+}
+
+TEST_CASE("however many ranks have left and are still held, each is looked at in turn") {
+  Left left;
+  for (session::RankHandle handle = 1; handle <= 150; ++handle) left.add(handle, 1000);
+  left.held.erase(150);
+  CHECK(!left.memory.free_one());
+  CHECK(!left.memory.free_one());
+  CHECK(left.memory.free_one() == session::RankHandle{150});
+  left.held.erase(1);
+  CHECK(left.memory.free_one() == session::RankHandle{1});
+}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What operators are told of rounds and bounds, and how the configuration becomes a plan.
+#include <string>
+#include <vector>
+
+#include "control/daemon/bounds_page.h"
+#include "control/daemon/planners.h"
+#include "control/daemon/rounds_page.h"
+#include "tests/unit/daemon_bench.h"
+
+using namespace gradplane;
+using namespace gradplane::daemon;
+using namespace gradplane::daemon::testing;
+
+namespace {
+
+/// A round of 10 blocks from each of two sources, of which node w1 lacked 4 and w2 one.
+api::JobRoundReport report_of(std::uint64_t number) {
+  api::JobRoundReport out;
+  out.job = 5;
+  out.epoch = 1;
+  RoundReport& report = out.report;
+  report.number = number;
+  report.round = static_cast<std::uint32_t>(number + 100);
+  report.bucket = 1;
+  report.reason = CloseReason::kDeadline;
+  report.duration = Duration::ms(3);
+  report.blocks = 10;
+  report.source_count = 2;
+  report.missing_blocks = 5;
+  report.lacking_sources = 2;
+  report.sources[0] = {.node = 1, .missing_blocks = 4};
+  report.sources[1] = {.node = 2, .missing_blocks = 1};
+  report.lacking_tensors = 1;
+  report.tensors[0] = {.index = 1, .missing_blocks = 5, .expected_blocks = 8};
+  return out;
+}
+
+std::vector<std::uint64_t> numbers(const telemetry::RoundsPage& page) {
+  std::vector<std::uint64_t> found;
+  for (const telemetry::RoundEntry& round : page.rounds) found.push_back(round.number);
+  return found;
+}
+
+telemetry::RoundsPage ask(const JobBench& bench, const protocol::RoundsRequest& request) {
+  auto page = rounds_page(bench.config, bench.jobs, request);
+  REQUIRE(page.ok());
+  return std::move(page.value());
+}
+
+}  // namespace
+
+TEST_CASE("a round is told with names in the place of numbers") {
+  JobBench bench;
+  bench.install(5);
+  REQUIRE(bench.add_bucket(5, 1, 2));
+  bench.jobs.keep_report(report_of(1));
+  const telemetry::RoundsPage page = ask(bench, {.job = 5, .last = 10});
+  CHECK(page.node == "w0");
+  CHECK(page.roots == std::vector<std::string>{"w0"});
+  CHECK(page.gathers);
+  CHECK(page.buckets == 1);
+  REQUIRE(page.rounds.size() == 1);
+  const telemetry::RoundEntry& round = page.rounds[0];
+  CHECK(round.round == 101);
+  CHECK(round.reason == "deadline");
+  CHECK(round.duration_ns == 3000000);
+  CHECK(round.expected_blocks == 20);
+  REQUIRE(round.sources.size() == 2);
+  CHECK(round.sources[0].node == "w1");
+  CHECK(round.sources[0].ranks == std::vector<std::uint32_t>{1});
+  CHECK(round.sources[0].missing_blocks == 4);
+  CHECK(round.sources[1].node == "w2");
+  CHECK(round.other_sources == 0);
+  CHECK(round.other_sources_missing_blocks == 0);
+  REQUIRE(round.tensors.size() == 1);
+  CHECK(round.tensors[0].name == "layer1");
+  CHECK(round.tensors[0].expected_blocks == 8);
+}
+
+TEST_CASE("sources and tensors that a report has no room for are counted") {
+  JobBench bench;
+  bench.install(5);
+  api::JobRoundReport report = report_of(1);
+  report.report.missing_blocks = 50;
+  report.report.lacking_sources = kReportedSources + 3;
+  for (RoundReport::Source& source : report.report.sources) source = {1, 1};
+  report.report.lacking_tensors = kReportedTensors + 2;
+  report.report.other_tensors_missing_blocks = 9;
+  bench.jobs.keep_report(report);
+  const telemetry::RoundsPage page = ask(bench, {.job = 5, .last = 10});
+  REQUIRE(page.rounds.size() == 1);
+  CHECK(page.rounds[0].sources.size() == kReportedSources);
+  CHECK(page.rounds[0].other_sources == 3);
+  CHECK(page.rounds[0].other_sources_missing_blocks == 50 - kReportedSources);
+  CHECK(page.rounds[0].tensors.size() == kReportedTensors);
+  CHECK(page.rounds[0].other_tensors == 2);
+  CHECK(page.rounds[0].other_tensors_missing_blocks == 9);
+}
+
+TEST_CASE("who asks on gets the rounds that came since, of the same epoch") {
+  JobBench bench;
+  bench.install(5);
+  for (std::uint64_t number = 1; number <= 5; ++number) bench.jobs.keep_report(report_of(number));
+  using Numbers = std::vector<std::uint64_t>;
+  CHECK(numbers(ask(bench, {.job = 5, .epoch = 1, .after = 2, .last = 10})) == Numbers{3, 4, 5});
+  CHECK(numbers(ask(bench, {.job = 5, .epoch = 2, .after = 2, .last = 10})) ==
+        Numbers{1, 2, 3, 4, 5});
+  CHECK(numbers(ask(bench, {.job = 5, .last = 2})) == Numbers{4, 5});
+  const telemetry::RoundsPage none = ask(bench, {.job = 5, .epoch = 1, .after = 5, .last = 10});
+  CHECK(none.rounds.empty());
+  CHECK(none.next_after == 5);
+  CHECK(!rounds_page(bench.config, bench.jobs, {.job = 6}).ok());
+}
+
+TEST_CASE("rounds that do not fit a message come with the next one") {
+  JobBench bench;
+  bench.install(5);
+  for (std::uint64_t number = 1; number <= 30; ++number) {
+    api::JobRoundReport report = report_of(number);
+    report.report.lacking_sources = kReportedSources;
+    for (RoundReport::Source& source : report.report.sources) source = {2, 1};
+    bench.jobs.keep_report(report);
+  }
+  protocol::RoundsRequest request{.job = 5, .epoch = 1, .last = 100};
+  std::uint64_t next = 1;
+  std::size_t pages = 0;
+  for (bool more = true; more; ++pages) {
+    REQUIRE(pages < 30);
+    const telemetry::RoundsPage page = ask(bench, request);
+    CHECK(telemetry::to_json(page).size() < protocol::kMaxSocketMessageBytes);
+    for (const std::uint64_t number : numbers(page)) CHECK(number == next++);
+    more = page.more;
+    request.after = page.next_after;
+  }
+  CHECK(next == 31);
+  CHECK(pages > 2);
+}
+
+TEST_CASE("the bounds of every tensor are told, page by page") {
+  JobBench bench;
+  bench.install(5);
+  for (const std::uint32_t bucket : {4U, 9U}) REQUIRE(bench.add_bucket(5, bucket, 400));
+  protocol::BoundsRequest request{.job = 5};
+  std::vector<std::string> told;
+  std::size_t pages = 0;
+  for (bool more = true; more; ++pages) {
+    REQUIRE(pages < 30);
+    const auto page = bounds_page(bench.config, bench.jobs, request);
+    REQUIRE(page.ok());
+    CHECK(telemetry::to_json(page.value()).size() < protocol::kMaxSocketMessageBytes);
+    for (const telemetry::BoundsTensor& tensor : page.value().tensors) {
+      told.push_back(std::to_string(tensor.bucket) + tensor.name);
+      CHECK(tensor.why == "pattern");
+      CHECK(tensor.bound == 0.25);
+    }
+    more = page.value().more;
+    request.bucket = page.value().next_bucket;
+    request.tensor = page.value().next_tensor;
+  }
+  REQUIRE(told.size() == 800);
+  CHECK(told[0] == "4layer0");
+  CHECK(told[399] == "4layer399");
+  CHECK(told[400] == "9layer0");
+  CHECK(told[799] == "9layer399");
+  CHECK(pages > 1);
+}
+
+namespace {
+
+session::PlanInput ranks_on(std::vector<api::NodeId> nodes) {
+  session::PlanInput input;
+  input.epoch = 3;
+  std::uint16_t rank = 0;
+  for (const api::NodeId node : nodes) input.members.push_back({node, {rank++}});
+  return input;
+}
+
+std::vector<api::NodeId> roots_of(const config::Config& config) {
+  const auto plan = planner_of(config)(ranks_on({1, 2}));
+  if (!plan.ok()) FAIL(plan.error().message);
+  CHECK(plan.value().epoch == 3);
+  CHECK(check_plan(plan.value()).ok());
+  std::vector<api::NodeId> roots;
+  for (const api::Tree& tree : plan.value().trees) roots.push_back(tree.root);
+  return roots;
+}
+
+}  // namespace
+
+TEST_CASE("a plan has the roots that the configuration names") {
+  using Roots = std::vector<api::NodeId>;
+  config::Config config = three_nodes();
+  CHECK(roots_of(config) == Roots{0});
+  config.plan.root = 2;
+  CHECK(roots_of(config) == Roots{2});
+  config.plan.kind = PlanKind::kSharded;
+  config.plan.roots = config::ShardRoots::kTraining;
+  CHECK(roots_of(config) == Roots{1, 2});
+  config.plan.roots = config::ShardRoots::kAggregators;
+  config.cluster.nodes[0].aggregate = true;
+  CHECK(roots_of(config) == Roots{0});
+}
+
+TEST_CASE("a root has a share by the rate of its link") {
+  config::Config config = three_nodes();
+  config.plan.kind = PlanKind::kSharded;
+  config.plan.roots = config::ShardRoots::kTraining;
+  config.cluster.nodes[1].port.link_rate_bits_per_s = 1000000000;
+  config.cluster.nodes[2].port.link_rate_bits_per_s = 500000000;
+  const auto plan = planner_of(config)(ranks_on({1, 2}));
+  REQUIRE(plan.ok());
+  REQUIRE(plan.value().trees.size() == 2);
+  CHECK(plan.value().trees[0].weight == 2 * plan.value().trees[1].weight);
+}
+
+TEST_CASE("bounds are resolved only where something may be missing") {
+  config::Config config = three_nodes();
+  CHECK(!resolver_of(config));
+  config.gather.rules.preset = bounds::Preset::kMlt;
+  CHECK(resolver_of(config));
+  config.gather.rules.preset = bounds::Preset::kExact;
+  config.gather.rules.patterns.push_back({"*.bias", 0.5F});
+  REQUIRE(resolver_of(config));
+  const session::ResolvedBounds resolved = resolver_of(config)(
+      {{1, ElementType::kFloat32, 512, {{"a.bias", 0, 512, 0, api::BoundReason::kExact, ""}}}});
+  REQUIRE(resolved.tables.size() == 1);
+  CHECK(resolved.tables[0].tensors[0].why == api::BoundReason::kPattern);
+}
