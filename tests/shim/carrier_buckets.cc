@@ -110,6 +110,31 @@ TEST_CASE("each round of a long bucket has an id and the tensors that lie in it"
                                           "registered 2 1 14", "submitted 2 1 14"});
 }
 
+TEST_CASE("a tensor that ends where a round ends has no part in the next one") {
+  const std::size_t round_elements = 65536 / sizeof(float);
+  const BucketLayout layout{
+      .key = 1, .version = 1, .tensors = {{"a", 0, round_elements}, {"b", round_elements, 9}}};
+  const auto lines = submissions([&](Carrier& carrier) {
+    reduce(carrier, ElementType::kFloat32, round_elements + 9, &layout);
+  });
+  CHECK(lines == std::vector<std::string>{"registered 1 1 16384", "submitted 1 1 16384",
+                                          "registered 2 1 9", "submitted 2 1 9"});
+}
+
+TEST_CASE("a new session is told of its buckets anew") {
+  const BucketLayout layout{.key = 1, .version = 1, .tensors = {{"a", 0, 100}}};
+  const auto lines = submissions([&](Carrier& carrier) {
+    reduce(carrier, ElementType::kFloat32, 100, &layout);
+    carrier.detach(true);
+    std::string cause;
+    REQUIRE(carrier.attach({7, 8, 9}, cause));
+    carrier.start(carrier.round_bytes(), carrier.rounds_in_flight_max());
+    reduce(carrier, ElementType::kFloat32, 100, &layout);
+  });
+  CHECK(lines == std::vector<std::string>{"registered 1 1 100", "submitted 1 1 100",
+                                          "registered 1 1 100", "submitted 1 1 100"});
+}
+
 TEST_CASE("buckets beyond the last id are exact") {
   BucketLayout layout{.key = 1, .version = 1, .tensors = {{"a", 0, 1}}};
   const auto lines = submissions([&](Carrier& carrier) {

@@ -271,7 +271,10 @@ void gp_describe_wait(gp_session*, char* text, size_t text_bytes) {
 
 int gp_register_bucket(gp_session* s, uint32_t bucket, uint8_t type, const gp_tensor* tensors,
                        size_t count) {
+  // The client refuses these too.
   if (count == 0) return GP_BAD_ARGUMENT;
+  if (std::any_of(tensors, tensors + count, [](const gp_tensor& t) { return t.elements == 0; }))
+    return GP_BAD_ARGUMENT;
   log_bucket(s->rank, bucket, tensors, count);
   const gp_tensor& last = tensors[count - 1];
   log_submission(s->rank, "registered", bucket, type, last.offset_elements + last.elements);

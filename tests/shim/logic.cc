@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,6 +48,14 @@ TEST_CASE("the verdict names the first rank that is not able") {
   CHECK(!judge(statements).all_able);
   CHECK(judge(statements).required);
   CHECK(judge(statements).cause == "rank 1: no daemon");
+}
+
+TEST_CASE("each attempt of a group has a key of its own") {
+  const JobKey group{1, 2, 3};
+  std::set<JobKey> keys;
+  for (const std::uint32_t attempt : {0U, 1U, 2U, 255U, 256U, 65536U, 1U << 24})
+    CHECK(keys.insert(attempt_key(group, attempt)).second);
+  CHECK(keys.contains(group));
 }
 
 TEST_CASE("a cause that is too long is cut and still ends") {
@@ -185,6 +194,15 @@ TEST_CASE("the round window goes across 2^32 as across any other number") {
   }
   CHECK(window.first_incomplete() == kWrap + 14);
   CHECK(window.completed_bits() == 0);
+}
+
+TEST_CASE("a round whose slot serves a newer one is not found") {
+  RoundWindow window;
+  window.restart(8);
+  Reduction reduction;
+  for (std::size_t i = 0; i <= kRoundSlots; ++i) window.submit(round_of(reduction, i, 1));
+  CHECK(window.find(0) == nullptr);
+  CHECK(window.find(1) != nullptr);
 }
 
 TEST_CASE("the window never exceeds what the arena keeps") {

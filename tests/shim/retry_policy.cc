@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "trainer-shim/torch/retry_policy.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -109,8 +110,10 @@ TEST_CASE("a program that becomes slow is noticed within the operations of one g
   program.fall_back();
   std::uint64_t gap = 0;
   while (program.now_ns < 1001 * kSecond) {
+    const std::uint64_t previous = std::max<std::uint64_t>(gap, 1);
     gap = program.ranks[0].checkpoint() - program.op;
     CHECK(gap <= kMaxOpsBetweenCheckpoints);
+    CHECK(gap <= 2 * previous);
     program.run_ops(gap);
     REQUIRE(!program.all_decide());
   }
