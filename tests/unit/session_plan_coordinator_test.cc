@@ -145,6 +145,17 @@ TEST_CASE("a plan that is refused or not answered is aborted everywhere, and the
   bench.ignores(2, Prepared{kKey, epoch, true, 80});
 }
 
+TEST_CASE("the last rounds of the plan before may take longer than the answers to the next one") {
+  RunningCoordinator bench;
+  const std::uint32_t epoch = bench.ask();
+  for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
+    bench.say(node, Prepared{kKey, epoch, true, 64});
+  bench.outbox.letters.clear();
+  bench.coordinator.tick(bench.now + Duration::seconds(60));
+  CHECK(bench.outbox.letters.empty());
+  CHECK(bench.coordinator.has_jobs());
+}
+
 TEST_CASE("a part that fails after the commit costs the job") {
   RunningCoordinator bench;
   const std::uint32_t epoch = bench.ask({0});
