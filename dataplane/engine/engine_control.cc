@@ -238,6 +238,7 @@ void copy_flow(api::PeerSnapshot& out, const job::Job& job, std::uint16_t peer, 
 void copy_job(api::JobSnapshot& out, const job::Job& job, Instant now) {
   out.job = job.config().job;
   out.epoch = job.config().epoch;
+  out.plan_epoch = job.epoch();
   copy_traffic(out.traffic, job.counters());
   const job::Waiting waiting = job.waiting();
   out.open_rounds = waiting.open_rounds;

@@ -3,6 +3,9 @@
 // What the buckets of a job may keep for its next gradients.
 #include <malloc.h>
 
+#include <numeric>
+#include <vector>
+
 #include "dataplane/engine/local_plan.h"
 #include "tests/support/catch.h"
 #include "tests/support/engine_host.h"

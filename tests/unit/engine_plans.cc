@@ -76,7 +76,7 @@ class TwoHosts {
     }
   }
   std::uint32_t epoch_of(std::size_t n) {
-    return cluster.host(n).snapshot(cluster.now())->jobs[0].epoch;
+    return cluster.host(n).snapshot(cluster.now())->jobs[0].plan_epoch;
   }
 
   EngineCluster cluster{2};

@@ -8,6 +8,7 @@
 
 #include "dataplane/job/node.h"
 #include "tests/support/catch.h"
+#include "tests/support/hosts.h"
 #include "tests/support/packet.h"
 
 using namespace gradplane;
@@ -32,6 +33,7 @@ job::JobConfig root_of(std::uint32_t job, double weight) {
   config.weight = weight;
   config.peers = {{.node = kSender}};
   config.trees = {{.member = true, .parent = hop::kNoPeer, .children = {{0, 1}}, .share = {0, 1}}};
+  testing::name_hosts(config);
   return config;
 }
 

@@ -142,8 +142,11 @@ TEST_CASE("packets whose plan and round do not agree enter no sum") {
   CoreNode root(config_of(first, 0));
   auto plan = part_of(second, root);
   const std::uint32_t horizon = root.job().prepare(plan).horizon;
+  std::uint64_t number = 0;
   const auto deliver = [&](const api::Plan& of, std::uint32_t round) {
-    root.deliver(1, push_of(of, round).bytes, kStart);
+    Sent push = push_of(of, round);
+    wire::number_unsealed(push.bytes, ++number);
+    root.deliver(1, push.bytes, kStart);
   };
   deliver(second, 0);  // the peer has committed, and this node does not know the activation
   CHECK(root.drops(hop::Drop::kFutureRound) == 1);
@@ -169,7 +172,9 @@ TEST_CASE("a packet of a round that is held back opens nothing") {
   root.deliver(1, push_of(first, horizon).bytes, kStart);
   CHECK(root.drops(hop::Drop::kFutureRound) == 1);
   CHECK(root.job().counters().blocks_received == 0);
-  root.deliver(1, push_of(first, horizon - 1).bytes, kStart);
+  Sent next = push_of(first, horizon - 1);
+  wire::number_unsealed(next.bytes, 2);
+  root.deliver(1, next.bytes, kStart);
   CHECK(root.job().counters().blocks_received == 1);
 }
 

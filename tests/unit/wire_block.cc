@@ -179,7 +179,7 @@ TEST_CASE("what is not a block is refused for its reason") {
          b.header.contributors = 0;
          b.envelope.flags = kFlagPartial;
        },
-       kField},
+       std::nullopt},
       {"no contributors to a full result",
        [](ABlock& b) {
          b.header.contributors = 0;
