@@ -120,7 +120,8 @@ Status JobTable::prepare_plan(const session::PreparePlan& order) {
   if (job == nullptr) return Error{"the job does not run here"};
   const auto is_self = [this](const api::Member& member) { return member.node == config_.self; };
   if (std::none_of(order.plan.members.begin(), order.plan.members.end(), is_self)) {
-    return Error{"a node cannot leave a job that runs"};
+    return Error{
+        "a node cannot leave a job that runs yet; name it with --root, so that it stays a root"};
   }
   std::unique_ptr<job::Plan> plan;
   try {

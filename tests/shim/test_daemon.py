@@ -14,7 +14,7 @@ import time
 from harness import (BUILD, EXACT, copy_for_any_user, exact_ops, expect, expect_all_well, reports,
                      run_all, run_ranks)
 
-DAEMON = os.environ.get("GP_TEST_DAEMON", BUILD + "/dataplane/daemon/gradplaned")
+DAEMON = os.environ.get("GP_TEST_DAEMON", BUILD + "/control/daemon/gradplaned")
 GIVEN_SOCKET = os.environ.get("GRADPLANE_TEST_SOCKET")
 CONFIG = """
 node: {{name: local}}

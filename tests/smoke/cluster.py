@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "scripts/lib"))
 import netlab  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build"))
-DAEMON = BUILD / "dataplane/daemon/gradplaned"
+DAEMON = BUILD / "control/daemon/gradplaned"
 CLI = BUILD / "control/cli/gradplane"
 RANK = BUILD / "tests/smoke/rank_client"
 START_SECONDS = 30
