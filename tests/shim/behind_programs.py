@@ -62,6 +62,17 @@ def tell_others(name):
     os.rename(name + "-new", name)
 
 
+def die_when_others_are_done():
+    """The first rank ends the daemon when each of the others has all of its sums.
+
+    A rank that lacked one would wait in the recovery for the last rank, which waits for its word.
+    """
+    open(OTHERS[RANK] + "-done", "w").close()
+    if RANK == 0:
+        wait_until(lambda: all(os.path.exists(flag + "-done") for flag in OTHERS))
+        open(os.environ["GRADPLANE_SOCKET"] + "/dead", "w").close()
+
+
 def end(late_from, daemon_dies):
     """The last rank stands still before one operation until the others have ended theirs."""
     for step in range(BEFORE + BEHIND):
@@ -69,8 +80,8 @@ def end(late_from, daemon_dies):
             wait_until(lambda: all(map(has_spoken_or_gone, OTHERS)))
         dist.all_reduce(torch.ones(10))
     if not LATE:
-        if daemon_dies and RANK == 0:
-            open(os.environ["GRADPLANE_SOCKET"] + "/dead", "w").close()
+        if daemon_dies:
+            die_when_others_are_done()
         tell_others(OTHERS[RANK])
 
 
