@@ -12,14 +12,14 @@ namespace {
 
 /// Variance below this share of the signal is taken for this: all ranks agree, and rounding
 /// decides.
-constexpr double kLeastNoise = 1e-6;
+constexpr double kMinNoise = 1e-6;
 
-/// m / v, from 0 to 1 / kLeastNoise.
+/// m / v, from 0 to 1 / kMinNoise.
 double signal_to_noise(const TensorNoise& tensor, double ranks) {
   if (!std::isfinite(tensor.part_energy) || !std::isfinite(tensor.sum_energy)) return 0;
   const double signal = tensor.sum_energy / (ranks * ranks);
   if (signal <= 0 || tensor.part_energy <= 0) return 0;
-  const double variance = std::max(tensor.part_energy / ranks - signal, kLeastNoise * signal);
+  const double variance = std::max(tensor.part_energy / ranks - signal, kMinNoise * signal);
   return signal / variance;
 }
 

@@ -194,7 +194,7 @@ void Daemon::run() {
   watch_bounds();
   watch_rounds();
   watch_memory();
-  settle();
+  run_actions();
   loop_->run();
 }
 
@@ -224,7 +224,7 @@ void Daemon::watch_memory() {
   loop_->start_timer(server::EventLoop::now() + kMemoryInterval, [this] { watch_memory(); });
 }
 
-void Daemon::settle() {
+void Daemon::run_actions() {
   while (const auto action = session_->next_action()) {
     std::visit([this](const auto& a) { act(a); }, *action);
   }
@@ -232,14 +232,14 @@ void Daemon::settle() {
   if (!jobs_.hand_over_buckets() && hand_over_timer_ == 0) {
     hand_over_timer_ = loop_->start_timer(server::EventLoop::now() + kHandOverInterval, [this] {
       hand_over_timer_ = 0;
-      settle();
+      run_actions();
     });
   }
   if (snapshot_wanted_) answer_status();
   loop_->cancel_timer(session_timer_);
   session_timer_ = loop_->start_timer(session_->next_deadline(), [this] {
     session_->tick(clock_now());
-    settle();
+    run_actions();
   });
 }
 

@@ -56,7 +56,7 @@ class Daemon : public server::ConnectionHandler {
 
   /// Executes the actions of the session until there are none, and sets the timer for its next
   /// deadline.
-  void settle();
+  void run_actions();
   void act(const session::SendDatagram& action);
   void act(const session::InstallJob& action);
   void act(const session::RemoveJob& action);

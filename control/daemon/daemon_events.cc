@@ -43,7 +43,7 @@ void Daemon::on_closed(server::ConnectionId connection, bool clean) {
   session_->detach(connection, clean, clock_now());
   if (auto rank = ranks_.extract(connection))
     left_memory_.add(connection, std::move(rank.mapped()));
-  settle();
+  run_actions();
 }
 
 void Daemon::on_message(server::ConnectionId connection, const protocol::ClientMessage& message) {
@@ -52,7 +52,7 @@ void Daemon::on_message(server::ConnectionId connection, const protocol::ClientM
         if constexpr (requires { on(connection, m); }) on(connection, m);
       },
       message);
-  settle();
+  run_actions();
 }
 
 void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach) {
@@ -241,7 +241,7 @@ void Daemon::take_engine_events() {
     }
     events_.pop();
   }
-  settle();
+  run_actions();
 }
 
 void Daemon::on_mismatch(const api::Event& event) {

@@ -19,7 +19,7 @@ namespace {
 /// The first nap after work is as long as the link takes for a burst worth waking up for, within
 /// these bounds: shorter ones cost more than they bring, longer ones are felt in small rounds.
 constexpr std::int64_t kNapPackets = 8;
-constexpr Duration kLeastNap = Duration::us(200);
+constexpr Duration kMinNap = Duration::us(200);
 constexpr Duration kLongestFirstNap = Duration::us(500);
 /// It may last past the engine's next deadline: at moderate rates that is the next packet's turn,
 /// and the pacer makes up for it with a burst.
@@ -44,7 +44,7 @@ Duration block_time(std::uint64_t link_bits_per_second) {
 }
 
 Duration first_nap(std::uint64_t link_bits_per_second) {
-  return std::clamp(block_time(link_bits_per_second) * kNapPackets, kLeastNap, kLongestFirstNap);
+  return std::clamp(block_time(link_bits_per_second) * kNapPackets, kMinNap, kLongestFirstNap);
 }
 
 /// Spinning for less time than the next packet takes to come is for nothing.

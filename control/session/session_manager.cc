@@ -20,35 +20,35 @@ SessionManager::SessionManager(SessionConfig config)
 
 Status SessionManager::attach(const NewRank& rank, Instant now) {
   const Status status = member_.attach(rank, now);
-  settle(now);
+  deliver(now);
   return status;
 }
 
 void SessionManager::detach(RankHandle handle, bool clean, Instant now) {
   member_.detach(handle, clean);
-  settle(now);
+  deliver(now);
 }
 
 void SessionManager::on_job_error(std::uint32_t job_id, const std::string& text, Instant now) {
   member_.on_job_error(job_id, text);
-  settle(now);
+  deliver(now);
 }
 
 void SessionManager::on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch,
                                       std::uint32_t horizon, Instant now) {
   member_.on_plan_prepared(job_id, epoch, horizon);
-  settle(now);
+  deliver(now);
 }
 
 void SessionManager::on_plan_refused(std::uint32_t job_id, std::uint32_t epoch,
                                      const std::string& text, Instant now) {
   member_.on_plan_refused(job_id, epoch, text);
-  settle(now);
+  deliver(now);
 }
 
 void SessionManager::on_plan_ended(std::uint32_t job_id, std::uint32_t epoch, Instant now) {
   member_.on_plan_ended(job_id, epoch);
-  settle(now);
+  deliver(now);
 }
 
 Status SessionManager::replan(AskerHandle asker, std::uint32_t job_id, const PlanChoice& choice,
@@ -60,14 +60,14 @@ Status SessionManager::replan(AskerHandle asker, std::uint32_t job_id, const Pla
                  "; ask a daemon whose gradplane status shows it"};
   }
   const Status asked = member_.replan(asker, *key, choice, now);
-  settle(now);
+  deliver(now);
   return asked;
 }
 
 void SessionManager::describe_bucket(RankHandle handle, const api::BucketBounds& table,
                                      Instant now) {
   member_.describe(handle, table);
-  settle(now);
+  deliver(now);
 }
 
 void SessionManager::on_datagram(std::span<const std::byte> bytes, Instant now) {
@@ -83,7 +83,7 @@ void SessionManager::on_datagram(std::span<const std::byte> bytes, Instant now) 
     return;
   }
   count(touch(datagram.source, now).receive(datagram, now));
-  settle(now);
+  deliver(now);
 }
 
 void SessionManager::tick(Instant now) {
@@ -94,7 +94,7 @@ void SessionManager::tick(Instant now) {
   }
   coordinator_.tick(now);
   member_.tick(now);
-  settle(now);
+  deliver(now);
 }
 
 void SessionManager::count(DatagramDrop drop) {
@@ -115,7 +115,7 @@ PeerLink& SessionManager::touch(api::NodeId node, Instant now) {
   return links_.try_emplace(node, link, now).first->second;
 }
 
-void SessionManager::settle(Instant now) {
+void SessionManager::deliver(Instant now) {
   // A report makes letters, a letter may lose a link (its queue is full), which makes a report.
   // Each turn of that ends a job or empties a queue, so it comes to an end.
   take_reports(now);

@@ -81,7 +81,7 @@ class SessionManager {
 
   PeerLink& touch(api::NodeId node, Instant now);
   void count(DatagramDrop drop);
-  void settle(Instant now);
+  void deliver(Instant now);
   void take_reports(Instant now);
   void on_report(api::NodeId node, const LinkReport& report, Instant now);
   void deliver_letters(Instant now);

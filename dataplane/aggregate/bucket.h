@@ -67,9 +67,9 @@ class Bucket {
 
   /// The round of this bucket that local ranks have submitted and that is not done here. There is
   /// one at most, because the next gradient needs what this one leaves.
-  std::optional<std::uint32_t> round_in_hand() const { return round_in_hand_; }
-  void take_in_hand(std::uint32_t round) { round_in_hand_ = round; }
-  void put_down() { round_in_hand_.reset(); }
+  std::optional<std::uint32_t> holding_round() const { return holding_round_; }
+  void acquire(std::uint32_t round) { holding_round_ = round; }
+  void release() { holding_round_.reset(); }
 
   /// Counts a round that a tree rooted here has summed.
   void count_close(CloseReason reason, const Gather& gather);
@@ -140,7 +140,7 @@ class Bucket {
   std::array<std::atomic<GatherSet*>, kMaxLivePlans> sets_{};
   std::unique_ptr<Residual> residual_;
   bool residual_is_made_ = false;  // control thread
-  std::optional<std::uint32_t> round_in_hand_;
+  std::optional<std::uint32_t> holding_round_;
   std::unique_ptr<BlockTotals[]> totals_;  // by block
   std::unique_ptr<Noise[]> noise_;         // by tensor
   std::vector<double> parts_;              // by block, of the open round

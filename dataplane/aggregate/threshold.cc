@@ -33,12 +33,12 @@ void DeadlineSlack::add(Duration excess) {
   samples_[next_] = std::max(excess, Duration{});
   next_ = (next_ + 1) % kSamples;
   count_ = std::min(count_ + 1, kSamples);
-  if (count_ < kLeastSamples) return;
+  if (count_ < kMinSamples) return;
   std::array<Duration, kSamples> sorted = samples_;
   const std::span<Duration> values(sorted.data(), count_);
   const Duration middle = median(values);
   for (Duration& value : values) value = value > middle ? value - middle : middle - value;
-  value_ = std::max(kLeast, middle + median(values) * kDeviations);
+  value_ = std::max(kMin, middle + median(values) * kDeviations);
 }
 
 }  // namespace gradplane::aggregate

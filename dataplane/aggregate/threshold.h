@@ -37,12 +37,12 @@ class CompletionThreshold {
 class DeadlineSlack {
  public:
   static constexpr std::size_t kSamples = 32;
-  static constexpr std::size_t kLeastSamples = 8;
+  static constexpr std::size_t kMinSamples = 8;
   static constexpr int kDeviations = 4;
   /// The value until there are samples: LTP's constant for a datacenter.
   static constexpr Duration kInitial = Duration::ms(30);
   /// The minimum. A smaller slack would be within the noise of the scheduler.
-  static constexpr Duration kLeast = Duration::ms(5);
+  static constexpr Duration kMin = Duration::ms(5);
 
   void add(Duration excess);
   Duration value() const { return value_; }

@@ -17,7 +17,7 @@ constexpr int kFullRounds = 3;
 // Section 4.1.2 and 4.3.5: how long a round trip counts, and how it is measured anew.
 constexpr Duration kRttLifetime = Duration::seconds(10);
 constexpr Duration kProbeRttTime = Duration::ms(200);
-constexpr double kLeastWindow = 4;
+constexpr double kMinBbrWindow = 4;
 constexpr double kFirstWindow = 10;
 
 }  // namespace
@@ -142,14 +142,14 @@ double Bbr::pacing_gain() const {
 Decision Bbr::decide(Instant /*now*/) const {
   const double rate = bottleneck_rate();
   if (rate <= 0 || rtprop_ == Duration()) {
-    return {.window_blocks = silent_ ? kLeastWindow : kFirstWindow, .pacing_bits_per_second = 0};
+    return {.window_blocks = silent_ ? kMinBbrWindow : kFirstWindow, .pacing_bits_per_second = 0};
   }
   const bool starting = state_ == State::kStartup || state_ == State::kDrain;
   const double path = (starting ? kHighGain : kWindowGain) * path_blocks();
-  double window = std::clamp(path + held_blocks(), kLeastWindow, kMaxWindow);
-  if (silent_ || state_ == State::kProbeRtt) window = kLeastWindow;
+  double window = std::clamp(path + held_blocks(), kMinBbrWindow, kMaxWindow);
+  if (silent_ || state_ == State::kProbeRtt) window = kMinBbrWindow;
   // Single blocks, each acked late, could not show that the path does more.
-  const double least = kLeastWindow / (rtprop_ + kAckHolding).to_seconds();
+  const double least = kMinBbrWindow / (rtprop_ + kAckHolding).to_seconds();
   const double pace = std::max(pacing_gain() * rate, least);
   return {.window_blocks = window,
           .pacing_bits_per_second = pacing_of(path_.bits_per_second(pace))};

@@ -20,7 +20,7 @@ constexpr double kAdditiveShare = 1.0 / 1000;
 constexpr double kHyperShare = 10 * kAdditiveShare;
 constexpr Duration kByteCounter = Duration::ms(2);
 
-constexpr double kLeastShare = 1.0 / 1000;
+constexpr double kMinShare = 1.0 / 1000;
 /// Where nobody has said how fast the link is.
 constexpr double kUnknownLine = 1e9;
 /// After a rest: by then the rate is that of the line, and alpha is next to nothing.
@@ -88,7 +88,7 @@ void Dcqcn::on_sent(Instant now, std::uint32_t wire_bytes, std::uint32_t /*in_fl
 void Dcqcn::notify(Instant now, double alpha, Reason why) {
   if (!reactions_.may_react(now)) return;
   target_ = rate_;
-  rate_ = std::max(rate_ * (1 - alpha / 2), kLeastShare * line_);
+  rate_ = std::max(rate_ * (1 - alpha / 2), kMinShare * line_);
   alpha_ = alpha_ * (1 - kWeight) + kWeight;
   limited_ = true;
   bytes_ = 0;

@@ -6,8 +6,8 @@ namespace gradplane::congestion {
 namespace {
 
 constexpr double kFirstWindow = 16;
-constexpr double kLeastWindow = 2;
-static_assert(kLeastWindow == kMinPacedWindow && kFirstWindow <= kMaxWindow);
+constexpr double kMinDelayWindow = 2;
+static_assert(kMinDelayWindow == kMinPacedWindow && kFirstWindow <= kMaxWindow);
 
 /// Queueing that the target tolerates above the smallest round trip seen.
 constexpr Duration kQueueAllowance = Duration::ms(4);
@@ -87,7 +87,7 @@ void Delay::on_loss(const LossEvent& event) {
 void Delay::shrink(Instant now, double factor, Reason why) {
   if (!reactions_.may_react(now)) return;
   slow_start_ = false;
-  blocks_ = std::max(blocks_ * factor, kLeastWindow);
+  blocks_ = std::max(blocks_ * factor, kMinDelayWindow);
   reactions_.reacted(now, rtt_, why);
 }
 

@@ -20,13 +20,13 @@ constexpr double kScaledRange = 5;  // of the queue that is tolerated anyway
 constexpr std::uint32_t kSilencesToReset = 5;
 // The paper's base target is for a network card that takes the time; this one covers a poll loop.
 // Where the link is slow, it is what so many blocks take.
-constexpr Duration kLeastQueue = Duration::us(500);
+constexpr Duration kMinQueue = Duration::us(500);
 constexpr double kQueueBlocks = 16;
 constexpr double kFirstWindow = 16;
 
 }  // namespace
 
-Swift::Swift(Path path) : path_(path), queue_(kLeastQueue), blocks_(kFirstWindow) {
+Swift::Swift(Path path) : path_(path), queue_(kMinQueue), blocks_(kFirstWindow) {
   const double rate = path.blocks_per_second(static_cast<double>(path.link_bits_per_second));
   if (rate <= 0) return;
   queue_ = std::max(queue_, Duration::ns(static_cast<std::int64_t>(kQueueBlocks / rate * 1e9)));

@@ -23,15 +23,15 @@ constexpr Duration kMinReorderWindow = Duration::us(200);
 /// The minimum burst. A slow flow needs no more than this to make up for a nap of the poll loop.
 /// When many flows begin together, their bursts meet in the peer's queue and stay there as long as
 /// all of them send at their full shares.
-constexpr std::size_t kLeastBurstBlocks = 2;
+constexpr std::size_t kMinBurstBlocks = 2;
 constexpr Duration kMeterSpan = Duration::seconds(1);
 /// However slow a controller wants to be.
-constexpr std::uint64_t kLeastBlocksPerSecond = 1;
+constexpr std::uint64_t kMinBlocksPerSecond = 1;
 
 std::size_t burst_bytes(std::uint64_t rate, std::size_t block_wire_bytes) {
   const auto by_time = static_cast<std::size_t>(rate / 8 / 1000) *
                        static_cast<std::size_t>(kPacerBurst.count_ns() / 1000000);
-  return std::max(by_time, kLeastBurstBlocks * block_wire_bytes);
+  return std::max(by_time, kMinBurstBlocks * block_wire_bytes);
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ void Flow::follow_controller(Instant now) {
   window_ = std::max(1U, static_cast<std::uint32_t>(decision.window_blocks));
   std::uint64_t pace = decision.pacing_bits_per_second;
   // Of an idle flow no event makes a pause shorter.
-  if (pace > 0) pace = std::max(pace, kLeastBlocksPerSecond * block_wire_bytes_ * 8);
+  if (pace > 0) pace = std::max(pace, kMinBlocksPerSecond * block_wire_bytes_ * 8);
   if (pace == controller_pace_) return;
   controller_pace_ = pace;
   // Less than a block for each round trip leaves no room for a burst.

@@ -19,14 +19,14 @@ inline constexpr std::int64_t kStallSilences = 2;
 /// The minimum limit. Probes go every 40 ms, so it covers more than a hundred of them. A path that
 /// loses three quarters of its packets in each direction fails to move anything in this time once
 /// in a thousand.
-inline constexpr Duration kLeastStall = Duration::seconds(5);
-static_assert(kLeastStall >= hop::kLookInterval * 50, "lost questions make no stall");
+inline constexpr Duration kMinStall = Duration::seconds(5);
+static_assert(kMinStall >= hop::kLookInterval * 50, "lost questions make no stall");
 static_assert(kStallSilences >= 2, "a silent node is suspected before the round is given up");
 
 /// The time after which a job in which nothing moves ends, given the time for which a node may be
 /// silent.
 constexpr Duration stall_after(Duration suspect_after) {
-  return std::max(suspect_after * kStallSilences, kLeastStall);
+  return std::max(suspect_after * kStallSilences, kMinStall);
 }
 
 /// Measures for how long nothing has moved in a job. Time in which this node was stopped does not

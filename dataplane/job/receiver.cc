@@ -125,7 +125,7 @@ void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, std::uint
   } else {
     take_result(plan, *round, packet, *covered, now);
   }
-  rounds_.settle(*round);
+  rounds_.finish_if_done(*round);
 }
 
 /// Notes a packet's arrival at its edge and asks for the ack that is due. True when its block is
@@ -330,7 +330,7 @@ void Receiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round, const wire
   } else if (sender.complete() && !was_settled) {
     --round.results_unacked;
   }
-  rounds_.settle(round);
+  rounds_.finish_if_done(round);
 }
 
 /// What an ack says about the path: its round trip.

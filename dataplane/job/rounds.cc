@@ -13,7 +13,7 @@ namespace {
 /// False while another round of the bucket is not done here.
 bool is_free(const aggregate::Bucket* bucket, std::uint32_t round) {
   if (bucket == nullptr) return true;
-  const auto in_hand = bucket->round_in_hand();
+  const auto in_hand = bucket->holding_round();
   return !in_hand || *in_hand == round;
 }
 
@@ -92,7 +92,7 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Geom
     return SubmitResult::kMismatch;
   }
   if (!is_free(round.bucket, id)) return SubmitResult::kBusy;
-  if (round.bucket != nullptr) round.bucket->take_in_hand(id);
+  if (round.bucket != nullptr) round.bucket->acquire(id);
   round.submitted |= bit;
   state_.watch.moved();
   if (local_rank == 0) restore_residual(round);
@@ -140,12 +140,12 @@ bool Rounds::sum_local(std::size_t max_blocks) {
     if (++work.block == tree.range(round.slot()).end) local_work_.pop();
     state_.watch.moved();
     tree.add_local(plan.context(), round, block, bytes);
-    settle(round);
+    finish_if_done(round);
   }
   return !local_work_.empty();
 }
 
-void Rounds::settle(Round& round) {
+void Rounds::finish_if_done(Round& round) {
   if (!round.open) return;
   if (!round.told && round.is_done()) tell(round);
   if (round.told && round.results_unacked == 0) end(round);
@@ -153,8 +153,8 @@ void Rounds::settle(Round& round) {
 
 void Rounds::tell(Round& round) {
   round.told = true;
-  if (round.bucket != nullptr && round.bucket->round_in_hand() == round.id) {
-    round.bucket->put_down();
+  if (round.bucket != nullptr && round.bucket->holding_round() == round.id) {
+    round.bucket->release();
   }
   ++state_.counters.rounds_completed;
   state_.counters.payload_bytes_reduced +=
@@ -217,7 +217,7 @@ void Rounds::close(aggregate::Tree& tree, Round& round, CloseReason reason, Inst
   const std::uint32_t missing =
       tree.close_partial(state_.plan_of(round).context(), round, reason, now);
   state_.incoming.on_blocks(round.slot(), missing);
-  settle(round);
+  finish_if_done(round);
 }
 
 /// Whether a round may be summed without a host that has sent nothing of it. That host may be dead,

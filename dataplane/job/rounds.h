@@ -40,7 +40,7 @@ class Rounds {
   void open(Round& round, const Geometry& geometry);
   /// After anything that may have been what the round waited for: tells the local ranks that it is
   /// done, and ends it when every child has its results.
-  void settle(Round& round);
+  void finish_if_done(Round& round);
   /// Closes the rounds that may be summed without some blocks.
   void close_due(Instant now);
   bool any_gathering() const;

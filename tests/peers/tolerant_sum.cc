@@ -19,8 +19,8 @@ constexpr double kRescaleTolerance = 0x1p-22;
 constexpr std::size_t kLayers = 6;
 constexpr std::size_t kBiasElements = 64;
 /// Below this a message is one tensor.
-constexpr std::size_t kLeastLayered = 8192;
-static_assert(kLeastLayered >> kLayers >= 2 * kBiasElements);
+constexpr std::size_t kMinLayered = 8192;
+static_assert(kMinLayered >> kLayers >= 2 * kBiasElements);
 
 }  // namespace
 
@@ -78,7 +78,7 @@ bool RankCode::holds(std::span<const float> block, std::uint64_t seed, std::size
 }
 
 std::vector<MessageTensor> tensors_of(std::size_t elements) {
-  if (elements < kLeastLayered) return {{"layer1.weight", 0, elements}};
+  if (elements < kMinLayered) return {{"layer1.weight", 0, elements}};
   std::vector<MessageTensor> tensors;
   std::size_t offset = 0;
   for (std::size_t layer = 1; layer <= kLayers; ++layer) {

@@ -26,7 +26,7 @@ constexpr std::uint32_t kElements = kRoundBytes / sizeof(float);
 constexpr std::uint32_t kWarmUpRounds = 50;
 constexpr std::uint32_t kRounds = 3000;
 constexpr std::uint64_t kLoseOneOf = 19;
-constexpr int kMostSteps = 1'000'000;  // of a millisecond
+constexpr int kMaxSteps = 1'000'000;  // of a millisecond
 
 struct Datagram {
   std::uint16_t from = 0;
@@ -44,7 +44,7 @@ struct Host {
     config.block_bytes = kMinBlockBytes;
     config.round_bytes = kRoundBytes;
     config.compensation = Compensation::kCarry;
-    config.stall_after = job::kLeastStall;
+    config.stall_after = job::kMinStall;
     config.close_limits = {.strict_rounds = 1, .slack = Duration::ms(2)};
     config.local_ranks = {{.arena = arena.data(), .rank = self}};
     engine::fill_local_plan(config, plan, self, {});
@@ -78,7 +78,7 @@ class Network {
 
   /// Until every rank has completed `rounds`; false when that never comes.
   bool run_until(std::uint32_t rounds) {
-    for (int step = 0; step < kMostSteps; ++step) {
+    for (int step = 0; step < kMaxSteps; ++step) {
       bool all = true;
       for (std::uint16_t n = 0; n < kNodes; ++n) all = turn(n, rounds) && all;
       if (all) return true;

@@ -243,7 +243,7 @@ bool sum_as(std::uint32_t rank, std::uint64_t first_round, std::vector<float>& v
   }
   Statement statement;
   carrier.describe(statement);
-  const auto kept = carrier.let_go();
+  const auto kept = carrier.release_all();
   return kept.size() == 8 && kept.front().round == first_round &&
          statement.first_incomplete == first_round + 8 && statement.next_round == first_round + 8;
 }

@@ -172,8 +172,8 @@ TEST_CASE("the ranks wait for the one that wants to wait longest") {
 }
 
 TEST_CASE("whatever a rank says, the next checkpoint is near and ahead") {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
-  for (const RetryView said : {RetryView{kMost, kMost}, {kMost, 0}, {1, kMost}, {kMost, 1}}) {
+  constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
+  for (const RetryView said : {RetryView{kMax, kMax}, {kMax, 0}, {1, kMax}, {kMax, 1}}) {
     RetryPolicy policy;
     policy.fall_back(0, 0);
     for (int i = 0; i < 20; ++i) {

@@ -44,8 +44,8 @@ struct Scenario {
   bool buffer_known = false;  // nodes know the queue before their downlink
   bool forward_order = false;
   CongestionSettings congestion;
-  Duration limit = Duration::seconds(60);   // virtual; a run that takes longer has hung
-  Duration stall_after = job::kLeastStall;  // as short as a configuration can make it
+  Duration limit = Duration::seconds(60);  // virtual; a run that takes longer has hung
+  Duration stall_after = job::kMinStall;   // as short as a configuration can make it
   Tolerance tolerance;
   /// Further plans over the same members, in the order of their epochs, and how many rounds each is
   /// in force at least.

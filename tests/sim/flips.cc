@@ -10,7 +10,7 @@ namespace gradplane::sim {
 namespace {
 
 constexpr std::uint16_t kHosts = 6;
-constexpr std::uint32_t kMostElements = 4096;
+constexpr std::uint32_t kMaxElements = 4096;
 
 /// Every host below one of the others, at most two below the root.
 api::Tree random_tree(Dice& dice) {
@@ -56,10 +56,10 @@ Scenario flip_scenario(std::uint64_t seed, std::uint32_t rounds) {
   s.link.jitter = Duration::us(dice.coin() ? 0 : 100);
   s.link.loss = dice.maybe(0.01);
   s.link.duplication = dice.maybe(0.01);
-  s.round_bytes = kMostElements * sizeof(float);
+  s.round_bytes = kMaxElements * sizeof(float);
   s.plan = random_plan(dice, 1);
   s.plan.activation_round = dice.coin() ? 0 : 0U - rounds / 2;
-  s.rounds.assign(rounds, {ElementType::kFloat32, kMostElements});
+  s.rounds.assign(rounds, {ElementType::kFloat32, kMaxElements});
   for (std::uint32_t epoch = 2; epoch * s.flip_every <= rounds; ++epoch) {
     s.flips.push_back(random_plan(dice, epoch));
   }

@@ -13,7 +13,7 @@ namespace gradplane::sim::incast {
 namespace {
 
 constexpr std::size_t kHeaderWireBytes = 48 + 66;
-constexpr Duration kLeastProbeTimeout = Duration::ms(5);
+constexpr Duration kMinSenderProbeTimeout = Duration::ms(5);
 
 enum class What : std::uint8_t {
   kStart,     // of a job's iteration; who is the job
@@ -80,7 +80,7 @@ class Model {
   /// Several of the longest round trips there are; not alike for all.
   Duration probe_timeout(std::uint32_t i) const {
     const Duration trip = delay_of(i) * 2 + wire_time(s_.buffer_bytes, s_.link_bits_per_second);
-    return std::max(trip * 4, kLeastProbeTimeout) + trip * (i % 16) / 8;
+    return std::max(trip * 4, kMinSenderProbeTimeout) + trip * (i % 16) / 8;
   }
   bool chance(double p) { return p > 0 && std::uniform_real_distribution<>(0, 1)(random_) < p; }
   /// One sender after another is every sender a job of its own, the one with the most progress

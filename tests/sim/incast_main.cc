@@ -43,7 +43,7 @@ struct Options {
 };
 
 /// The least number of blocks of a sender: below, the start is all that is measured.
-constexpr std::uint32_t kLeastBlocks = 100;
+constexpr std::uint32_t kMinBlocks = 100;
 constexpr std::size_t kAnnouncementBytes = 48 + 66;
 constexpr int kWholePercent = 100;
 
@@ -66,7 +66,7 @@ Scenario scenario_of(const Options& o, std::size_t senders, bool by_sender) {
   Job job;
   job.blocks = o.blocks > 0
                    ? o.blocks
-                   : std::max(kLeastBlocks, o.total_blocks / static_cast<std::uint32_t>(senders));
+                   : std::max(kMinBlocks, o.total_blocks / static_cast<std::uint32_t>(senders));
   s.jobs = {job};
   const double loop_s = 2 * s.delay.to_seconds();
   const auto window = static_cast<std::size_t>(1.5 * loop_s * o.mbit_per_s * 1e6 / 8);

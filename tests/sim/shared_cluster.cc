@@ -194,7 +194,7 @@ class SharedCluster {
     config.grants = s_.grants;
     config.weight = s_.jobs[j].weight;
     config.forward_order = s_.forward_order;
-    config.stall_after = job::kLeastStall;
+    config.stall_after = job::kMinStall;
     engine::fill_local_plan(config, plan_, member.node,
                             std::vector<std::uint64_t>(plan_.members.size(), rate));
     std::vector<std::shared_ptr<engine::RankChannel>> channels;

@@ -15,9 +15,9 @@ RoundPlan round_of(const api::BucketBounds& bucket) {
 
 namespace {
 
-constexpr std::uint16_t kMostRanks = 6;
-constexpr std::uint32_t kMostUses = 11;  // of a bucket; what Coding must hold
-constexpr std::uint32_t kMostBlocks = 90;
+constexpr std::uint16_t kMaxPlanRanks = 6;
+constexpr std::uint32_t kMaxUses = 11;  // of a bucket; what Coding must hold
+constexpr std::uint32_t kMaxBlocks = 90;
 constexpr std::array kBounds = {0.0F, 0.05F, 0.1F, 0.2F, 0.2F, 0.35F, 0.5F};
 
 std::uint16_t ranks_in(const api::Plan& plan) {
@@ -29,7 +29,7 @@ std::uint16_t ranks_in(const api::Plan& plan) {
 /// Puts two ranks on some hosts.
 void crowd(Dice& dice, api::Plan& plan) {
   std::uint16_t rank = 0;
-  auto spare = kMostRanks - ranks_in(plan);
+  auto spare = kMaxPlanRanks - ranks_in(plan);
   for (api::Member& member : plan.members) {
     if (member.ranks.empty()) continue;
     member.ranks = {rank++};
@@ -66,7 +66,7 @@ api::Plan draw_forest(Dice& dice) {
   std::uint16_t rank = 0;
   for (std::uint16_t n = 0; n < nodes; ++n) {
     api::Member member{.node = n, .ranks = {}};
-    const bool hosts = rank < kMostRanks && (dice.below(3) != 0 || nodes - n <= 2 - rank);
+    const bool hosts = rank < kMaxPlanRanks && (dice.below(3) != 0 || nodes - n <= 2 - rank);
     if (hosts) member.ranks.push_back(rank++);
     plan.members.push_back(member);
   }
@@ -77,7 +77,7 @@ api::Plan draw_forest(Dice& dice) {
 /// Mostly trees whose root may lose something: all send to it.
 api::Plan draw_plan(Dice& dice) {
   api::Plan plan;
-  const auto hosts = static_cast<std::uint16_t>(2 + dice.below(kMostRanks - 1));
+  const auto hosts = static_cast<std::uint16_t>(2 + dice.below(kMaxPlanRanks - 1));
   switch (dice.below(8)) {
     case 0:
       plan = draw_forest(dice);
@@ -156,10 +156,10 @@ api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id) {
   bucket.bucket = id;
   bucket.type = dice.below(3) != 0 ? ElementType::kFloat32 : ElementType::kFloat64;
   if (dice.below(4) == 0) bucket.type = kElementTypes[dice.below(kElementTypes.size())];
-  const Coding coding(bucket.type, ranks_in(s.plan), s.tolerance.compensation, kMostUses);
+  const Coding coding(bucket.type, ranks_in(s.plan), s.tolerance.compensation, kMaxUses);
   if (!coding.fits()) bucket.type = ElementType::kFloat64;
   const auto block = static_cast<std::uint32_t>(s.block_bytes / element_bytes(bucket.type));
-  const std::uint32_t blocks = dice.below(6) == 0 ? 1 : kMostBlocks;
+  const std::uint32_t blocks = dice.below(6) == 0 ? 1 : kMaxBlocks;
   const std::uint64_t most = std::min<std::uint64_t>(std::uint64_t{blocks} * block,
                                                      s.round_bytes / element_bytes(bucket.type));
   bucket.elements = static_cast<std::uint32_t>(1 + dice.below(most));
@@ -170,7 +170,7 @@ api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id) {
 /// Steps of a training: every bucket once in most of them, exact rounds in between, and at the end
 /// the closing ones.
 void draw_rounds(Dice& dice, Scenario& s) {
-  const std::uint64_t steps = 4 + dice.below(kMostUses - 4);
+  const std::uint64_t steps = 4 + dice.below(kMaxUses - 4);
   for (std::uint64_t step = 0; step < steps; ++step) {
     for (const api::BucketBounds& bucket : s.tolerance.buckets) {
       if (dice.below(8) != 0) s.rounds.push_back(round_of(bucket));

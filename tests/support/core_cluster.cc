@@ -19,7 +19,7 @@ CoreCluster::CoreCluster(const api::Plan& plan, const ClusterOptions& options)
     config.block_bytes = options.block_bytes;
     config.round_bytes = options.round_bytes;
     config.authenticate = options.authenticate;
-    config.stall_after = job::kLeastStall;
+    config.stall_after = job::kMinStall;
     engine::fill_local_plan(config, plan, config.self, {});
     for (const std::uint16_t rank : plan.members[m].ranks) {
       ranks_.push_back({.member = m, .local = config.local_ranks.size(), .done = {}});

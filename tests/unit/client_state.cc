@@ -25,7 +25,7 @@ TEST_CASE("a caller of little patience may ask for an earlier end, but not for a
   const auto [asked, in_force] = GENERATE(table<Duration, Duration>({
       {Duration(), kLivenessLimit},
       {Duration::seconds(3), Duration::seconds(3)},
-      {Duration::ms(1), kLeastLivenessLimit},
+      {Duration::ms(1), kMinLivenessLimit},
       {Duration::seconds(9), Duration::seconds(9)},
   }));
   Instant now = Instant::from_ns(0);

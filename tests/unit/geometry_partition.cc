@@ -35,7 +35,7 @@ bool partitions(const std::vector<std::uint64_t>& weights, std::uint32_t round,
 }  // namespace
 
 TEST_CASE("the trees carry every block once, for all small weights, rounds and sizes") {
-  constexpr std::uint32_t kMost = 17;
+  constexpr std::uint32_t kMax = 17;
   std::vector<std::vector<std::uint64_t>> all;
   for (std::uint64_t a = 1; a <= 4; ++a) {
     all.push_back({a});
@@ -49,8 +49,8 @@ TEST_CASE("the trees carry every block once, for all small weights, rounds and s
   }
   for (const auto& weights : all) {
     for (std::uint32_t round = 0; round < 5; ++round) {
-      for (std::uint32_t blocks = 1; blocks <= kMost; ++blocks) {
-        if (!partitions(weights, round, blocks, kMost)) {
+      for (std::uint32_t blocks = 1; blocks <= kMax; ++blocks) {
+        if (!partitions(weights, round, blocks, kMax)) {
           FAIL("weights of " << weights.size() << " trees, round " << round << ", blocks "
                              << blocks);
         }

@@ -70,7 +70,7 @@ TEST_CASE("without a limit nothing is ever stalled") {
 
 TEST_CASE("a round is given up after a dead node is, and before a process group loses patience") {
   constexpr Duration kGroupTimeout = Duration::seconds(30 * 60);  // torch's
-  CHECK(stall_after(Duration::ms(100)) == kLeastStall);
+  CHECK(stall_after(Duration::ms(100)) == kMinStall);
   CHECK(stall_after(Duration::seconds(3)) == Duration::seconds(6));
   for (const config::Option& option : config::options()) {
     if (option.path != "liveness.suspect_after") continue;

@@ -14,8 +14,8 @@ inline constexpr Duration kLivenessLimit = Duration::seconds(5);
 /// No wait is longer than this, so that the beat is looked at.
 inline constexpr Duration kWaitSlice = Duration::seconds(1);
 /// The minimum that a caller may choose: a living daemon may miss a beat.
-inline constexpr Duration kLeastLivenessLimit = Duration::seconds(2);
-static_assert(kLeastLivenessLimit >= kWaitSlice * 2 && kLeastLivenessLimit <= kLivenessLimit);
+inline constexpr Duration kMinLivenessLimit = Duration::seconds(2);
+static_assert(kMinLivenessLimit >= kWaitSlice * 2 && kMinLivenessLimit <= kLivenessLimit);
 static_assert(kWaitSlice * 4 <= kLivenessLimit, "a beat per second survives a late look");
 
 /// Watches the beat of a daemon. The time between two looks counts as at most one kWaitSlice: while
@@ -27,7 +27,7 @@ class Liveness {
   Liveness(std::uint64_t beat, Instant now, Duration limit = {}) noexcept
       : beat_(beat),
         last_look_(now),
-        limit_(limit > Duration() ? std::max(limit, kLeastLivenessLimit) : kLivenessLimit) {}
+        limit_(limit > Duration() ? std::max(limit, kMinLivenessLimit) : kLivenessLimit) {}
 
   Duration limit() const noexcept { return limit_; }
 

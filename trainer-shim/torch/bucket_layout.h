@@ -8,7 +8,7 @@
 
 namespace gradplane::shim {
 
-struct TensorSlice {
+struct TensorPlace {
   std::string name;  // as DDP calls the parameter, or param.<index>
   std::uint64_t offset_elements = 0;
   std::uint64_t elements = 0;
@@ -19,7 +19,7 @@ struct TensorSlice {
 struct BucketLayout {
   std::uint64_t key = 0;
   std::uint64_t version = 0;
-  std::vector<TensorSlice> tensors;
+  std::vector<TensorPlace> tensors;
 };
 
 }  // namespace gradplane::shim

@@ -50,7 +50,7 @@ std::shared_ptr<const BucketLayout> BucketNames::layout(const void* reducer,
   layout->version = known.layout ? known.layout->version + 1 : 1;
   const auto start = bucket.getBuffer().storage_offset();
   for (const at::Tensor& gradient : bucket.getGradients()) {
-    TensorSlice slice;
+    TensorPlace slice;
     slice.offset_elements = static_cast<std::uint64_t>(gradient.storage_offset() - start);
     slice.elements = static_cast<std::uint64_t>(gradient.numel());
     const std::size_t index = layout->tensors.size();

@@ -222,7 +222,7 @@ void Carrier::describe(Statement& statement) const {
   statement.completed = window_.completed_bits();
 }
 
-std::vector<Carrier::Kept> Carrier::let_go() {
+std::vector<Carrier::Kept> Carrier::release_all() {
   std::vector<Kept> kept;
   const std::uint64_t end = window_.next();
   for (std::uint64_t round = end - std::min<std::uint64_t>(end, kRoundSlots); round < end;
@@ -271,7 +271,7 @@ std::uint32_t Carrier::register_bucket(const BucketLayout& layout, const Round& 
   const std::uint64_t begin = round.offset_elements;
   const std::uint64_t end = begin + round.elements;
   std::vector<gp_tensor> tensors;
-  for (const TensorSlice& t : layout.tensors) {
+  for (const TensorPlace& t : layout.tensors) {
     const std::uint64_t from = std::max(begin, t.offset_elements);
     const std::uint64_t to = std::min(end, t.offset_elements + t.elements);
     if (from < to) tensors.push_back({t.name.c_str(), from - begin, to - from});

@@ -99,7 +99,7 @@ class Carrier {
   void describe(Statement& statement) const;
 
   /// Copies out the results that a peer may lack, and releases the shared memory.
-  std::vector<Kept> let_go();
+  std::vector<Kept> release_all();
 
   /// The slice of a round that was submitted, or nullptr.
   Round* find(std::uint64_t round) { return window_.find(round); }

@@ -89,7 +89,7 @@ std::vector<Statement> GroupSession::repair(bool able, const std::string& cause)
   finish_completed();
   carrier_.describe(mine);
   Recovery recovery;
-  recovery.kept = carrier_.let_go();
+  recovery.kept = carrier_.release_all();
   recovery.statements = exchange(mine, Stage::kRecover, able, cause);
   const RecoveryPlan plan = plan_recovery(recovery.statements);
   if (!plan.possible) {
