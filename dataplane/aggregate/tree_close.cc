@@ -70,12 +70,12 @@ void Tree::end_gather(Context& job, Round& round, CloseReason why, Instant now) 
   own.bounded = gather.all_bounded();
   own.gather = nullptr;
   gathering_ = static_cast<std::uint16_t>(gathering_ & ~(1U << round.slot()));
-  if (has_parent()) return;  // the root tells what was missing of the whole tree
-  round.bucket->count_close(reason, gather);
-  job.counters.blocks_missing += gather.missing_blocks();
   job.counters.rounds_closed_early += reason == CloseReason::kEarly ? 1 : 0;
   job.counters.rounds_closed_deadline += reason == CloseReason::kDeadline ? 1 : 0;
   job.counters.rounds_closed_absent += reason == CloseReason::kAbsent ? 1 : 0;
+  if (has_parent()) return;  // the root tells what was missing of the whole tree
+  round.bucket->count_close(reason, gather);
+  job.counters.blocks_missing += gather.missing_blocks();
   RoundReport report = gather.last_round(reason, now);
   report.round = round.id;
   report.bucket = round.geometry.bucket;

@@ -24,11 +24,12 @@ struct TrafficCounts {
   std::uint64_t rounds_completed = 0;       // results of every block are here
   std::uint64_t payload_bytes_reduced = 0;  // of those results, once for all ranks of the node
   std::uint64_t congestion_marks = 0;
-  // Of rounds under loss bounds; the first five at their roots.
+  // Of rounds under loss bounds: how often this node, a relay or a root, closed its part of a round
+  // without some contribution.
   std::uint64_t rounds_closed_early = 0;
   std::uint64_t rounds_closed_deadline = 0;
   std::uint64_t rounds_closed_absent = 0;
-  std::uint64_t blocks_missing = 0;   // contributions that did not enter, of all sources
+  std::uint64_t blocks_missing = 0;   // contributions that did not enter, of all; roots count them
   std::uint64_t blocks_late = 0;      // came after the close
   std::uint64_t blocks_excluded = 0;  // of what this node pushed, did not enter
   std::uint64_t blocks_carried = 0;   // of those, kept and added to the next gradient

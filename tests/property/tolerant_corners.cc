@@ -29,6 +29,21 @@ TEST_CASE("what a bound allows does not come, and nobody waits for it") {
   CHECK(outcome.counters.blocks_carried == (carries ? kAllowance : 0));
 }
 
+TEST_CASE("a relay closes early, and its root counts what is missing once") {
+  Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 4);
+  s.plan.members.push_back({.node = 4, .ranks = {}});
+  s.plan.trees[0].parent = {api::kNoNode, 4, 4, 4, 0};
+  s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
+    return is_push(h, 2) && from == 1 && h.block >= kFirstLossy &&
+           h.block < kFirstLossy + kAllowance;
+  };
+  const Outcome outcome = run(s);
+  CHECK(outcome.failure == "");
+  CHECK(count(outcome, CloseReason::kEarly) == 1);
+  CHECK(outcome.counters.rounds_closed_early == 2);
+  CHECK(outcome.counters.blocks_missing == kAllowance);
+}
+
 TEST_CASE("one block more than a bound allows is waited for until the deadline") {
   Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 4);
   s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {

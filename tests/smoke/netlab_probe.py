@@ -14,6 +14,7 @@ the first frame, and the seconds from the first to the last.
 import os
 import select
 import socket
+import struct
 import sys
 import time
 
@@ -22,6 +23,8 @@ SOL_PACKET = 263
 PACKET_QDISC_BYPASS = 20
 SO_SNDBUFFORCE = 32
 SO_RCVBUFFORCE = 33
+SO_TIMESTAMPNS = 35  # as Linux on 64-bit machines numbers it
+TIMESPEC = struct.Struct("qq")
 SOCKET_BUFFER_BYTES = 32 << 20
 OVERALL_SECONDS = 60
 
@@ -47,8 +50,16 @@ def send(device, destination, count, frame_bytes):
         raw.send(frame)
 
 
+def receive(raw):
+    """The size of the next frame, and when the kernel got it: this program may come to it later."""
+    frame, ancillary, _, _ = raw.recvmsg(65536, socket.CMSG_SPACE(TIMESPEC.size))
+    seconds, nanoseconds = TIMESPEC.unpack(ancillary[0][2])
+    return len(frame), seconds + nanoseconds * 1e-9
+
+
 def count(device, quiet_seconds):
     raw = open_packet_socket(device, EXPERIMENT)
+    raw.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
     print("ready", flush=True)
     frames = total_bytes = 0
     first = last = None
@@ -57,8 +68,7 @@ def count(device, quiet_seconds):
         # The first frame may take its time; after it, silence means the end.
         if not select.select([raw], [], [], quiet_seconds if frames else OVERALL_SECONDS)[0]:
             break
-        size = len(raw.recv(65536))
-        last = time.monotonic()
+        size, last = receive(raw)
         if first is None:
             first = last
         else:

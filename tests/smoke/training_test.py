@@ -3,21 +3,17 @@
 # Copyright (c) 2026 The gradplane authors
 """Unmodified PyTorch over real daemons: carried, verified, and finished when a daemon dies."""
 
-import json
 import os
-import re
 import signal
-import subprocess
 import sys
 
 import cluster
-from cluster import CLI, ROOT, Cluster, expect, netlab, skip, wait_until
+import torch_training
+from cluster import Cluster, expect, netlab, wait_until
+from torch_training import TRAIN_SECONDS, Training
 
 WORKERS = ["w1", "w2"]
 RUN = f"gt{os.getpid() % 100000}"
-PYTHON = "/usr/bin/python3"
-TRAIN = ROOT / "scripts/demo.d/train.py"
-TRAIN_SECONDS = 150
 EPOCHS_UNTIL_STOPPED = 1000
 RETURN_SECONDS = 60
 
@@ -26,63 +22,9 @@ def lab():
     return netlab.Lab(RUN, ["agg", *WORKERS], netlab.Link(rate_bits=400_000_000, loss=0.01))
 
 
-class Training:
-    """One train.py for each worker, started with `gradplane run`."""
-
-    def __init__(self, c, epochs, *options, environment=None):
-        self._c = c
-        self.processes = []
-        for rank, name in enumerate(WORKERS):
-            host = c.lab.hosts[name]
-            report = c.folder / f"report{rank}.json"
-            command = ["ip", "netns", "exec", host.namespace, str(CLI), "run",
-                       "--socket", str(c.socket(name)), *options, "--",
-                       PYTHON, str(TRAIN), "--epochs", str(epochs)]  # fmt: skip
-            variables = {
-                "RANK": str(rank), "WORLD_SIZE": str(len(WORKERS)), "MASTER_PORT": "29400",
-                "MASTER_ADDR": c.lab.hosts["w1"].management_address,
-                "GLOO_SOCKET_IFNAME": "mg0", "OMP_NUM_THREADS": "1",
-                "GRADPLANE_REPORT": str(report), **(environment or {}),
-            }  # fmt: skip
-            with open(self.out(rank), "wb") as out, open(self.err(rank), "wb") as err:
-                self.processes.append(
-                    subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                     env={**os.environ, **variables})
-                )  # fmt: skip
-        c._ranks += self.processes
-
-    def out(self, rank):
-        return self._c.folder / f"train{rank}.out"
-
-    def err(self, rank):
-        return self._c.folder / f"train{rank}.err"
-
-    def messages(self, rank, kind):
-        lines = self.out(rank).read_text().splitlines()
-        found = [json.loads(line) for line in lines if line.startswith("{")]
-        return [message for message in found if kind in message]
-
-    def errors(self, rank):
-        return self.err(rank).read_text(errors="replace")
-
-    def carried_from(self, rank):
-        """The operations from which on the rank was carried, as GRADPLANE_VERBOSE tells."""
-        return [int(n) for n in re.findall(r"carried from operation (\d+)", self.errors(rank))]
-
-    def report(self, rank):
-        return json.loads((self._c.folder / f"report{rank}.json").read_text())
-
-    def finish(self):
-        codes = [process.wait(timeout=TRAIN_SECONDS) for process in self.processes]
-        expect(codes == [0] * len(codes), f"exit codes {codes}: {self.errors(0)[-1500:]}")
-
-    def hashes(self, rank):
-        return [m["parameters_sha256"] for m in self.messages(rank, "parameters_sha256")]
-
-
 def training_is_carried_and_verified():
     with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
-        training = Training(c, 1, "--verify", "--require")
+        training = Training(c, WORKERS, 1, "--verify", "--require")
         training.finish()
         expect(training.hashes(0) == training.hashes(1) != [], "both replicas hold the same bits")
         job = c.status("agg")["jobs"][-1]
@@ -98,7 +40,7 @@ def training_is_carried_and_verified():
 def training_goes_on(victim):
     """What both ranks hold after each epoch when a daemon is killed in the middle."""
     with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
-        training = Training(c, 3)
+        training = Training(c, WORKERS, 3)
         wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
         c.daemons[victim].kill()
         c.daemons[victim].wait()
@@ -124,7 +66,7 @@ ABSENT = """gather:
 def a_dead_host_that_is_gone_on_without_stops_nobody():
     """The others have results of rounds that the dead host's rank has not even submitted."""
     with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s", ABSENT) as c:
-        training = Training(c, 2)
+        training = Training(c, WORKERS, 2)
         wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
         c.daemons["w2"].kill()
         c.daemons["w2"].wait()
@@ -153,7 +95,8 @@ def a_dead_worker_daemon_stops_nobody():
 def comes_back(victim):
     """A daemon is killed, and started again when the ranks have noticed, as an operator would."""
     with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
-        training = Training(c, EPOCHS_UNTIL_STOPPED, environment={"GRADPLANE_VERBOSE": "1"})
+        verbose = {"GRADPLANE_VERBOSE": "1"}
+        training = Training(c, WORKERS, EPOCHS_UNTIL_STOPPED, environment=verbose)
         wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
         c.daemons[victim].kill()
         c.daemons[victim].wait()
@@ -188,7 +131,8 @@ def require_forbids_the_fallback():
     with lab() as made, Cluster(made) as c:
         c.daemons["w2"].kill()
         c.daemons["w2"].wait()
-        training = Training(c, 1, "--require", environment={"GRADPLANE_ATTACH_TIMEOUT_MS": "3000"})
+        impatient = {"GRADPLANE_ATTACH_TIMEOUT_MS": "3000"}
+        training = Training(c, WORKERS, 1, "--require", environment=impatient)
         for rank, process in enumerate(training.processes):
             expect(process.wait(timeout=TRAIN_SECONDS) != 0, f"rank {rank} ends with an error")
             expect("gradplane" in training.errors(rank), training.errors(rank)[-800:])
@@ -199,7 +143,7 @@ def a_missing_daemon_fails_the_verification():
         for name in WORKERS:
             c.daemons[name].kill()
             c.daemons[name].wait()
-        training = Training(c, 1, "--verify")
+        training = Training(c, WORKERS, 1, "--verify")
         codes = [process.wait(timeout=TRAIN_SECONDS) for process in training.processes]
         expect(codes == [3, 3], f"exit codes {codes}")
         expect(len(training.hashes(0)) == 1, "it trained over Gloo all the same")
@@ -207,11 +151,7 @@ def a_missing_daemon_fails_the_verification():
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    probe = subprocess.run(
-        [PYTHON, "-c", "import torch, sklearn"], capture_output=True, check=False
-    )
-    if probe.returncode != 0:
-        skip("torch or sklearn is not installed for /usr/bin/python3")
+    torch_training.skip_unless_possible()
     sys.exit(
         cluster.run(
             [
