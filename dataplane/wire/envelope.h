@@ -38,7 +38,7 @@ constexpr bool is_ack(PacketType type) {
 inline constexpr std::uint8_t kFlagCritical = 1;        // touches a tensor whose loss bound is 0
 inline constexpr std::uint8_t kFlagRetransmission = 2;  // has been sent before
 inline constexpr std::uint8_t kFlagLast = 4;            // nothing new follows in this round
-inline constexpr std::uint8_t kFlagPartial = 8;         // result: lacks some rank's contribution
+inline constexpr std::uint8_t kFlagPartial = 8;         // its bytes lack some rank's contribution
 inline constexpr std::uint8_t kFlagBounded = 16;   // push: the sender knows the bucket's bounds
 inline constexpr std::uint8_t kFlagHop = 32;       // has a hop extension
 inline constexpr std::uint8_t kFlagCoverage = 64;  // its extension holds a coverage set

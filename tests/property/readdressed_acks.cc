@@ -3,6 +3,7 @@
 // Somebody on the way sends packets on to nodes that they are not for.
 #include "tests/support/catch.h"
 #include "tests/support/core_cluster.h"
+#include "tests/support/two_workers.h"
 
 using namespace gradplane;
 using namespace gradplane::testing;
@@ -16,24 +17,9 @@ constexpr wire::Key kKey{std::byte{7}};
 
 /// Node 0 is the root of a star; nodes 1 and 2 have one rank each.
 job::JobConfig star_config(std::uint16_t self) {
-  job::JobConfig config;
-  config.job = config.epoch = 1;
-  config.self = self;
-  config.world_size = 2;
+  job::JobConfig config = testing::two_workers(self, kBlocks);
   config.authenticate = true;
   config.key = kKey;
-  config.block_bytes = kMinBlockBytes;
-  config.round_bytes = kBlocks * kMinBlockBytes;
-  aggregate::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
-  if (self == 0) {
-    config.peers = {{.node = 1}, {.node = 2}};
-    tree.parent = hop::kNoPeer;
-    tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = 1}};
-  } else {
-    config.peers = {{.node = 0}};
-    config.local_ranks = {{.arena = nullptr, .rank = static_cast<std::uint16_t>(self - 1)}};
-  }
-  config.trees = {tree};
   return config;
 }
 

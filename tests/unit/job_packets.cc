@@ -8,6 +8,7 @@
 #include "tests/support/core_node.h"
 #include "tests/support/packet.h"
 #include "tests/support/table_node.h"
+#include "tests/support/two_workers.h"
 
 using namespace gradplane;
 using namespace gradplane::testing;
@@ -18,26 +19,6 @@ constexpr std::uint32_t kBlocks = 12;
 constexpr std::array<std::uint16_t, 2> kChildren = {1, 2};
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 constexpr std::uint32_t kElements = kBlocks * kMinBlockBytes / 4;
-
-job::JobConfig config_of(std::uint16_t self) {
-  job::JobConfig config;
-  config.job = config.epoch = 1;
-  config.self = self;
-  config.world_size = 2;
-  config.block_bytes = kMinBlockBytes;
-  config.round_bytes = kBlocks * kMinBlockBytes;
-  aggregate::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
-  if (self == 0) {
-    config.peers = {{.node = 1}, {.node = 2}};
-    tree.parent = hop::kNoPeer;
-    tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = 1}};
-  } else {
-    config.peers = {{.node = 0}};
-    config.local_ranks = {{.arena = nullptr, .rank = static_cast<std::uint16_t>(self - 1)}};
-  }
-  config.trees = {tree};
-  return config;
-}
 
 /// Each packet of `sent` has the number after that of the packet before it to the same node.
 void check_numbers(const std::vector<Sent>& sent, std::map<std::uint16_t, std::uint32_t>& last) {
@@ -50,7 +31,7 @@ void check_numbers(const std::vector<Sent>& sent, std::map<std::uint16_t, std::u
 }  // namespace
 
 TEST_CASE("packets to each node are numbered from 1 on, whatever their type") {
-  CoreNode root(config_of(0));
+  CoreNode root(two_workers(0, kBlocks));
   const PacketBuilder::Round round{
       .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
   std::map<std::uint16_t, std::uint32_t> last;
@@ -68,7 +49,7 @@ TEST_CASE("packets to each node are numbered from 1 on, whatever their type") {
 }
 
 TEST_CASE("a block that is sent again has a new number") {
-  CoreNode leaf(config_of(1));
+  CoreNode leaf(two_workers(1, kBlocks));
   REQUIRE(leaf.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   std::map<std::uint16_t, std::uint32_t> last;
   check_numbers(leaf.drain(kStart), last);

@@ -9,6 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/core_node.h"
 #include "tests/support/packet.h"
+#include "tests/support/two_workers.h"
 
 using namespace gradplane;
 using namespace gradplane::testing;
@@ -24,22 +25,9 @@ constexpr std::uint64_t kAll = (1U << kBlocks) - 1;
 
 /// Node 0 is the root, with rank 0; nodes 1 and 2 have a rank each.
 job::JobConfig config_of(std::uint16_t self) {
-  job::JobConfig config;
-  config.job = config.epoch = 1;
-  config.self = self;
+  job::JobConfig config = testing::two_workers(self, kBlocks);
   config.world_size = 3;
-  config.block_bytes = kMinBlockBytes;
-  config.round_bytes = kBlocks * kMinBlockBytes;
   config.stall_after = kLimit;
-  aggregate::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
-  if (self == 0) {
-    config.peers = {{.node = 1}, {.node = 2}};
-    tree.parent = hop::kNoPeer;
-    tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = 1}};
-  } else {
-    config.peers = {{.node = 0}};
-  }
-  config.trees = {tree};
   config.local_ranks = {{.arena = nullptr, .rank = self}};
   return config;
 }
