@@ -197,6 +197,10 @@ Rows push_content_rows(const TableNode& n) {
        {},
        n.push(2, 0, 4).contributors(65535),
        dropped(Drop::kBadContributors)},
+      {"with a set of a host that is not below its sender",
+       {},
+       n.push(3, 0, 4).bucket(1).contributors(1).flags(wire::kFlagPartial).coverage({0b0100}),
+       dropped(Drop::kBadContributors)},
   };
 }
 
@@ -265,6 +269,10 @@ Rows result_rows(const TableNode& n) {
       {"that lacks a rank, and says so, without a set",
        {},
        n.result(0).bucket(1).contributors(4).flags(wire::kFlagPartial),
+       dropped(Drop::kBadContributors)},
+      {"with a set that fits, of no bucket",
+       {},
+       n.result(0).contributors(4).flags(wire::kFlagPartial).coverage({0b1011}),
        dropped(Drop::kBadContributors)},
       {"with a set that has fewer ranks than it says",
        {},

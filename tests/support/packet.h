@@ -91,6 +91,7 @@ class PacketBuilder {
   PacketBuilder& echo_us(std::uint32_t v) { return set(body_.echo_us, v); }
   PacketBuilder& ack_delay_us(std::uint32_t v) { return set(body_.ack_delay_us, v); }
   PacketBuilder& marked_packets(std::uint32_t v) { return set(body_.marked_packets, v); }
+  PacketBuilder& oldest_round(std::uint32_t v) { return set(body_.oldest_round, v); }
   PacketBuilder& payload(std::vector<std::byte> v) { return set(payload_, std::move(v)); }
   PacketBuilder& words(std::uint32_t first, std::vector<std::uint64_t> v) {
     ack_.first_word = static_cast<std::uint16_t>(first);

@@ -76,3 +76,21 @@ TEST_CASE("an ack tells the oldest round that has not ended at its sender") {
   REQUIRE(node.finish(kRound));
   CHECK(oldest_told(node, node.push(2, 0, 4)) == kRound + 1);
 }
+
+TEST_CASE("an ack of results tells the oldest round that a node below is at") {
+  TableNode node;
+  const auto oldest_told = [&node](std::uint32_t block) {
+    node.deliver(node.result(block).flags(wire::kFlagLast));
+    const auto ack = node.urgent_ack();
+    REQUIRE(ack);
+    return ack->ack.oldest_round;
+  };
+  const auto say = [&node](std::uint16_t child, std::uint32_t oldest) {
+    node.deliver(node.result_ack().sender(child).tree(0).oldest_round(oldest));
+  };
+  constexpr std::uint32_t kRound = TableNode::kRound;
+  say(2, kRound);
+  CHECK(oldest_told(0) == kRound - 1);  // nothing is known of the other child
+  say(3, kRound);
+  CHECK(oldest_told(1) == kRound);
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// When a round may close whose blocks come through a relay, with some of the hosts below it or
+// without them. gather_rules.cc has the rules for sources of one host.
+#include <atomic>
+#include <optional>
+#include <vector>
+
+#include "dataplane/aggregate/gather.h"
+#include "tests/support/catch.h"
+#include "tests/support/hosts.h"
+
+using namespace gradplane;
+using aggregate::Gather;
+
+namespace {
+
+constexpr std::uint32_t kBlocks = 100;
+constexpr std::uint32_t kFirstLossy = 10;
+constexpr std::uint32_t kAllowance = 9;
+constexpr std::uint32_t kMaxTail = 3;  // what a test leaves out at the end of a round
+constexpr Instant kStart = Instant::from_ns(1'000'000'000);
+constexpr Duration kThreshold = Duration::ms(50);
+constexpr std::size_t kRelay = 0;
+constexpr std::size_t kLeaf = 1;
+// Sets of hosts.
+constexpr std::uint64_t kNobody = 0;
+constexpr std::uint64_t kFirst = 1;
+constexpr std::uint64_t kSecond = 2;
+
+/// Source 0 is a relay with the hosts 0 and 1 (nodes 1 and 2), source 1 is host 2 (node 3). Blocks
+/// 0 to 9 are exact; of the others each host may miss nine.
+struct Rig {
+  explicit Rig(std::vector<aggregate::GatherSource> sources = {{.hosts = {{.node = 1, .host = 0},
+                                                                          {.node = 2, .host = 1}},
+                                                                .relays = true},
+                                                               {.hosts = {{.node = 3, .host = 2}}}},
+               const std::vector<bool>* is_exact = nullptr)
+      : map(Geometry::of(ElementType::kFloat32, kBlocks * 128, 512, 1),
+            {{0, 1280, 0}, {1280, 11520, 0.1F}}),
+        bounds(2),
+        gather((bounds[1] = 0.1F, std::move(sources)), map, bounds,
+               {.strict_rounds = 0, .slack = Duration::ms(30)}, 1, is_exact) {}
+
+  /// Blocks [from, to) of a source come, each without the hosts of a set.
+  void arrive(std::size_t source, std::uint32_t from, std::uint32_t to,
+              std::uint64_t without = kNobody, Duration at = {}) {
+    for (std::uint32_t b = from; b < to; ++b) {
+      const bool partial = without != kNobody;
+      gather.on_block(source,
+                      {.block = b,
+                       .last = b + 1 == to && to >= kBlocks - kMaxTail,
+                       .bounded = true,
+                       .rtt = Duration::ms(2),
+                       .missing = partial ? aggregate::HostSet{&without, 1} : aggregate::HostSet{}},
+                      kStart + at);
+    }
+  }
+  void learn(std::size_t sources = 2) {
+    gather.open({0, kBlocks});
+    for (std::size_t s = 0; s < sources; ++s) {
+      arrive(s, 0, 1);
+      arrive(s, 1, kBlocks, kNobody, kThreshold);
+    }
+    gather.close(CloseReason::kFull, kStart + kThreshold);
+  }
+
+  aggregate::TensorMap map;
+  std::vector<std::atomic<float>> bounds;
+  Gather gather;
+};
+
+}  // namespace
+
+TEST_CASE("a relay may miss of each of its hosts what the bound allows") {
+  Rig rig;
+  rig.gather.open({0, kBlocks});
+  rig.arrive(kLeaf, 0, kBlocks);
+  rig.arrive(kRelay, 0, kFirstLossy);
+  std::uint32_t next = kFirstLossy;
+  for (const std::uint64_t host : {kFirst, kSecond}) {
+    rig.arrive(kRelay, next, next + kAllowance, host);
+    next += kAllowance;
+  }
+  rig.arrive(kRelay, next, kBlocks - 1);
+  SECTION("each of them is in its bound") {
+    rig.arrive(kRelay, kBlocks - 1, kBlocks);
+  }
+  SECTION("one of them is over it") {
+    rig.arrive(kRelay, kBlocks - 1, kBlocks, kSecond);
+  }
+  CHECK(rig.gather.all_arrived());
+  const bool is_over = rig.gather.missing_blocks() > 2 * kAllowance;
+  CHECK(rig.gather.reason_when_arrived() ==
+        (is_over ? CloseReason::kDeadline : CloseReason::kEarly));
+}
+
+TEST_CASE("a relay that has gone on without too much keeps a round from closing early") {
+  Rig rig;
+  rig.learn();
+  rig.gather.open({0, kBlocks});
+  rig.arrive(kLeaf, 0, kBlocks - 1);
+  rig.arrive(kRelay, 0, kFirstLossy);
+  rig.arrive(kRelay, kFirstLossy, kFirstLossy + kAllowance + 1, kFirst);
+  rig.arrive(kRelay, kFirstLossy + kAllowance + 1, kBlocks);
+  CHECK_FALSE(rig.gather.may_close(kStart + kThreshold));
+  CHECK(rig.gather.may_close(kStart + kThreshold + Duration::ms(30)) == CloseReason::kDeadline);
+}
+
+TEST_CASE("a host of which nothing came through its relay was absent") {
+  Rig rig;
+  rig.gather.open({0, kBlocks});
+  rig.arrive(kLeaf, 0, kBlocks);
+  rig.arrive(kRelay, 0, kBlocks - 1, kSecond);
+  SECTION("nothing came") {
+    rig.arrive(kRelay, kBlocks - 1, kBlocks, kSecond);
+    CHECK(rig.gather.with_absent(CloseReason::kDeadline) == CloseReason::kAbsent);
+  }
+  SECTION("one block came") {
+    rig.arrive(kRelay, kBlocks - 1, kBlocks);
+    CHECK(rig.gather.with_absent(CloseReason::kDeadline) == CloseReason::kDeadline);
+  }
+}
+
+TEST_CASE("a node below another closes nothing before it has leave") {
+  const std::vector<bool> is_exact(2);
+  Rig rig({{.hosts = {{.node = 1, .host = 0}}}, {.hosts = {{.node = 3, .host = 2}}}}, &is_exact);
+  rig.learn();
+  rig.gather.open({0, kBlocks});
+  rig.arrive(kRelay, 0, kBlocks - 1);
+  rig.arrive(kLeaf, 0, kBlocks - 1);
+  CHECK_FALSE(rig.gather.allows_below());
+  CHECK_FALSE(rig.gather.may_close(kStart + Duration::seconds(100)));
+  rig.gather.allow();
+  CHECK(rig.gather.allows_below());
+  CHECK(rig.gather.may_close(kStart + kThreshold) == CloseReason::kEarly);
+}
+
+TEST_CASE("a gathering of another plan knows of a node what the one before has learned") {
+  Rig before;
+  before.learn();
+  // The relay is gone: each host is a source, and a host is new.
+  Rig after({{.hosts = {{.node = 3, .host = 0}}}, {.hosts = {{.node = 2, .host = 1}}}});
+  after.gather.learn_from(before.gather);
+  after.gather.open({0, kBlocks});
+  after.arrive(0, 0, kBlocks - 1);
+  after.arrive(1, 0, kBlocks - 1);
+  CHECK_FALSE(after.gather.may_close(kStart + kThreshold - Duration::ms(1)));
+  CHECK(after.gather.may_close(kStart + kThreshold) == CloseReason::kEarly);
+
+  Rig with_new({{.hosts = {{.node = 3, .host = 0}}}, {.hosts = {{.node = 9, .host = 1}}}});
+  with_new.gather.learn_from(before.gather);
+  with_new.gather.open({0, kBlocks});
+  with_new.arrive(0, 0, kBlocks - 1);
+  with_new.arrive(1, 0, kBlocks - 1);
+  CHECK(with_new.gather.may_close(kStart + kThreshold) == std::nullopt);
+}
+
+TEST_CASE("what a plan has counted of a node is counted on") {
+  Rig before;
+  before.gather.open({0, kBlocks});
+  before.arrive(kLeaf, 0, kBlocks - 3);
+  before.arrive(kRelay, 0, kBlocks);
+  before.gather.close(CloseReason::kDeadline, kStart);
+  Rig after({{.hosts = {{.node = 9, .host = 0}}}, {.hosts = {{.node = 3, .host = 1}}}});
+  after.gather.add_counts(before.gather);
+  CHECK(after.gather.report(0).missing_blocks == 0);
+  CHECK(after.gather.report(1).missing_blocks == 3);
+  CHECK(after.gather.report(1).expected_blocks == kBlocks);
+}
