@@ -12,6 +12,7 @@ using namespace gradplane::testing;
 
 namespace {
 
+constexpr std::uint16_t kHosts = 9;
 constexpr std::uint32_t kBlocks = 12;
 constexpr std::uint32_t kElements = kBlocks * 128;
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
@@ -20,7 +21,10 @@ job::JobConfig leaf_config(std::uint16_t self, std::uint32_t first_round) {
   job::JobConfig config;
   config.job = config.epoch = 1;
   config.self = self;
-  config.world_size = 9;
+  config.world_size = kHosts;
+  for (std::uint16_t node = 0; node < kHosts; ++node) {
+    config.hosts.push_back({.node = node, .ranks = 1});
+  }
   config.first_round = first_round;
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = kBlocks * kMinBlockBytes;
@@ -48,7 +52,7 @@ TEST_CASE("all senders of a round send its blocks in the same order") {
   for (const std::uint32_t round : {0U, 1U, 17U, 0xffff'ffffU}) {
     const std::vector<std::uint32_t> first = order(1, round);
     CHECK(first.size() == kBlocks);
-    for (std::uint16_t self = 2; self < 9; ++self) CHECK(order(self, round) == first);
+    for (std::uint16_t self = 2; self < kHosts; ++self) CHECK(order(self, round) == first);
   }
 }
 
