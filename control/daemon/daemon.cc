@@ -160,8 +160,8 @@ Status Daemon::open_dataplane() {
   for (const config::NodeConfig& node : config_.cluster.nodes) {
     options.nodes.push_back(node.address);
   }
-  engine_ =
-      std::make_unique<engine::Engine>(std::move(options), *port_, commands_, events_, reports_);
+  engine_ = std::make_unique<engine::Engine>(std::move(options), port_->queue(0), commands_,
+                                             events_, reports_);
   snapshot_ = std::make_unique<api::EngineSnapshot>();
   poll_ = std::make_unique<PollThread>(
       *engine_,

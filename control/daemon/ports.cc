@@ -39,7 +39,8 @@ port::HugePages huge_pages(config::HugePages wish) {
   return port::HugePages::kAuto;
 }
 
-Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node) {
+Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node,
+                                                const port::Steering& steering) {
   const config::PortConfig& wish = node.port;
   port::DpdkPortOptions options;
   options.kind = device_kind(wish.kind);
@@ -56,12 +57,14 @@ Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node) 
   options.mtu = static_cast<std::uint16_t>(wish.mtu_bytes);
   options.huge_pages = huge_pages(wish.huge_pages);
   options.memory_mb = wish.memory_bytes >> 20;
+  options.steering = steering;
   return port::open_dpdk_port(options);
 }
 
 #else
 
-Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node) {
+Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node,
+                                                const port::Steering&) {
   return Error{"port.kind " + std::string(config::name_of(node.port.kind)) +
                ": this gradplaned was built without DPDK; build it with -Ddpdk=enabled "
                "(package libdpdk-dev), or use port.kind: loopback"};
@@ -73,10 +76,12 @@ Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node) 
 
 Result<std::unique_ptr<port::Port>> open_port(const config::Config& config) {
   const config::NodeConfig& node = config.self_node();
+  // One engine, hence one queue.
+  const port::Steering steering{.queue_count = 1, .first_udp_port = config.cluster.udp_port};
   if (node.port.kind == config::PortKind::kLoopback) {
-    return port::open_lonely_loopback(node.address, {});
+    return port::open_lonely_loopback(node.address, {.steering = steering});
   }
-  return open_device(node);
+  return open_device(node, steering);
 }
 
 std::string device_name(const config::PortConfig& port) {

@@ -25,10 +25,10 @@ constexpr std::uint16_t kSourcePorts = 8192;
 
 }  // namespace
 
-Engine::Engine(EngineOptions options, port::Port& port, api::CommandQueue& commands,
+Engine::Engine(EngineOptions options, port::PortQueue& queue, api::CommandQueue& commands,
                api::EventQueue& events, api::ReportQueue& reports)
     : options_(std::move(options)),
-      port_(port),
+      queue_(queue),
       commands_(commands),
       events_(events),
       reports_(reports),
@@ -57,7 +57,7 @@ bool Engine::poll_once(Instant now) {
 
 bool Engine::receive(Instant now) {
   std::array<port::RxDatagram, port::kMaxBurst> burst;
-  const std::size_t count = port_.receive(burst);
+  const std::size_t count = queue_.receive(burst);
   for (std::size_t i = 0; i < count; ++i) {
     const port::RxDatagram& datagram = burst[i];
     const std::optional<std::uint16_t> node = node_of(datagram.source.address);
@@ -69,7 +69,7 @@ bool Engine::receive(Instant now) {
         node_.handle(*node, datagram.payload, datagram.congestion_experienced, now);
     if (control) give_up_control(*node, *control);
   }
-  port_.release({burst.data(), count});
+  queue_.release({burst.data(), count});
   return count > 0;
 }
 
@@ -120,7 +120,7 @@ bool Engine::transmit(Instant now) {
     std::size_t count = 0;
     while (count < burst.size()) {
       port::TxDatagram& datagram = burst[count];
-      if (!port_.allocate(datagram)) break;
+      if (!queue_.allocate(datagram)) break;
       std::uint16_t node = 0;
       if (!control_out_.empty()) {
         node = control_out_.front().node;
@@ -133,17 +133,17 @@ bool Engine::transmit(Instant now) {
         datagram.traffic_class =
             packet->data ? port::TrafficClass::kData : port::TrafficClass::kControl;
       } else {
-        port_.discard(datagram);
+        queue_.discard(datagram);
         break;
       }
-      datagram.destination = {options_.nodes[node], options_.udp_port};
+      datagram.destination = Endpoint{options_.nodes[node], options_.udp_port};
       datagram.source_udp_port = static_cast<std::uint16_t>(
           kFirstSourcePort + (options_.self * 31U + node) % kSourcePorts);
       ++count;
     }
     if (count == 0) break;
     any = true;
-    port_.transmit({burst.data(), count});
+    queue_.transmit({burst.data(), count});
     if (count < burst.size()) break;
   }
   return any;
@@ -158,9 +158,9 @@ bool Engine::housekeep(Instant now) {
     worked = true;
   }
   node_.tick(now);
-  port_.tick(now);
-  if (port_.counters().rx_missed != missed_) {
-    missed_ = port_.counters().rx_missed;
+  queue_.tick(now);
+  if (queue_.counters().rx_missed != missed_) {
+    missed_ = queue_.counters().rx_missed;
     node_.on_ring_pressure(now);
   }
   if (now >= next_beat_) {

@@ -21,17 +21,19 @@ namespace gradplane::engine {
 struct EngineOptions {
   std::uint16_t self = 0;          // this node's id
   std::vector<Ipv4> nodes;         // every node's address, by id
-  std::uint16_t udp_port = 47000;  // where every node listens
+  std::uint16_t queue = 0;         // of the port: which of the node's engines this is
+  std::uint16_t udp_port = 47000;  // where the engines of this queue listen, at every node
   job::Node::Link link;            // of this node
   GrantSettings grants = {};       // of this node's downlink
 };
 
-/// One poll core: moves packets between its port, the protocol and the trainers' channels.
-/// Everything but the constructor belongs to the poll thread. Nothing here allocates, locks, logs
-/// or throws after construction.
+/// One poll core: moves packets between its queue of the node's port, the protocol and the
+/// trainers' channels. A node may have several: each has jobs or trees of its own, and nothing of
+/// one is another's. Everything but the constructor belongs to the poll thread. Nothing here
+/// allocates, locks, logs or throws after construction.
 class Engine {
  public:
-  Engine(EngineOptions options, port::Port& port, api::CommandQueue& commands,
+  Engine(EngineOptions options, port::PortQueue& queue, api::CommandQueue& commands,
          api::EventQueue& events, api::ReportQueue& reports);
 
   /// One turn. True when there was work.
@@ -75,7 +77,7 @@ class Engine {
   std::optional<std::uint16_t> node_of(Ipv4 address) const;
 
   EngineOptions options_;
-  port::Port& port_;
+  port::PortQueue& queue_;
   api::CommandQueue& commands_;
   api::EventQueue& events_;
   api::ReportQueue& reports_;
@@ -93,7 +95,7 @@ class Engine {
   std::uint64_t sleeps_ = 0;
   std::uint64_t control_lost_ = 0;
   std::uint32_t control_sent_ = 0;  // to all nodes; the number of the last one
-  std::uint64_t missed_ = 0;        // of the port's counter, when last looked at
+  std::uint64_t missed_ = 0;        // of the queue's counter, when last looked at
 };
 
 }  // namespace gradplane::engine

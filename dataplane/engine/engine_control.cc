@@ -258,7 +258,7 @@ void copy_job(api::JobSnapshot& out, const job::Job& job, Instant now) {
 void Engine::fill_snapshot(api::EngineSnapshot& out) const {
   out = {};
   copy_traffic(out.node, node_.counters());
-  const port::PortCounters& port = port_.counters();
+  const port::PortCounters& port = queue_.counters();
   out.port.rx_datagrams = port.rx_datagrams;
   out.port.rx_bytes = port.rx_bytes;
   out.port.tx_datagrams = port.tx_datagrams;

@@ -26,10 +26,44 @@ std::string_view port_drop_name(PortDrop drop) {
       return "too_long";
     case PortDrop::kAddressConflict:
       return "address_conflict";
+    case PortDrop::kNotJoined:
+      return "not_joined";
+    case PortDrop::kQueueFull:
+      return "queue_full";
     case PortDrop::kCount:
       break;
   }
   return "unknown";
+}
+
+PortCounters& operator+=(PortCounters& sum, const PortCounters& other) {
+  sum.rx_datagrams += other.rx_datagrams;
+  sum.rx_bytes += other.rx_bytes;
+  sum.tx_datagrams += other.tx_datagrams;
+  sum.tx_bytes += other.tx_bytes;
+  sum.rx_missed += other.rx_missed;
+  for (std::size_t d = 0; d < sum.drops.size(); ++d) sum.drops[d] += other.drops[d];
+  return sum;
+}
+
+Status check(const Steering& steering) {
+  if (steering.queue_count == 0 || steering.queue_count > kMaxQueues) {
+    return Error{"port: " + std::to_string(steering.queue_count) + " queues are not in 1.." +
+                 std::to_string(kMaxQueues)};
+  }
+  if (steering.first_udp_port == 0 ||
+      steering.first_udp_port + steering.queue_count - 1 > UINT16_MAX) {
+    return Error{"port: " + std::to_string(steering.queue_count) + " UDP ports from " +
+                 std::to_string(steering.first_udp_port) + " on are not all in 1.." +
+                 std::to_string(UINT16_MAX)};
+  }
+  return Nothing{};
+}
+
+PortCounters Port::total_counters() {
+  PortCounters total;
+  for (std::size_t q = 0; q < queue_count(); ++q) total += queue(q).counters();
+  return total;
 }
 
 }  // namespace gradplane::port

@@ -9,8 +9,10 @@
 #include <string_view>
 
 #include "dataplane/base/endpoint.h"
+#include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
 #include "dataplane/model/limits.h"
+#include "dataplane/port/destination.h"
 
 namespace gradplane::port {
 
@@ -34,7 +36,7 @@ struct TxDatagram {
   std::span<std::byte>
       buffer;  // the port's memory, at least kMaxDatagramBytes or mtu_payload_bytes()
   std::uint32_t length_bytes = 0;  // of the payload written into buffer
-  Endpoint destination;
+  Destination destination;
   std::uint16_t source_udp_port = 0;
   TrafficClass traffic_class = TrafficClass::kData;
   void* token = nullptr;
@@ -52,6 +54,8 @@ enum class PortDrop : std::uint8_t {
   kNoBuffer,         // the buffer pool is empty
   kTooLong,          // a payload longer than mtu_payload_bytes()
   kAddressConflict,  // another station says in ARP that it has our address
+  kNotJoined,        // to a group that the port is not in
+  kQueueFull,        // it came by another queue of the port, and its own had no room for it
   kCount,
 };
 /// The reason as it appears in metrics: snake_case, never empty.
@@ -67,20 +71,40 @@ struct PortCounters {
   std::array<std::uint64_t, static_cast<std::size_t>(PortDrop::kCount)> drops{};
 };
 
-/// UDP datagrams in bursts. Everything below UDP (Ethernet, VLAN, ARP, IPv4, ICMP echo, checksums,
-/// neighbours, gateway) is the port's business; everything above is the caller's.
-///
-/// Threads: construction and destruction on the control thread; every other call on the one poll
-/// thread that owns the port. No call blocks, allocates, logs or throws.
-///
-/// Buffers: a received payload belongs to the port and is valid until release(). A TxDatagram from
-/// allocate() must go to transmit() or discard(); transmit() takes all of them, sends what the
-/// device takes, drops and counts the rest.
-class Port {
- public:
-  virtual ~Port() = default;
+PortCounters& operator+=(PortCounters& sum, const PortCounters& other);
 
-  /// Fills `out` with datagrams addressed to us; returns how many. Answers ARP and ping on the way.
+/// Which queue of a port gets a datagram: each queue has a UDP port of its own, counted from the
+/// first one. What comes to another UDP port is for queue 0, whose owner judges it.
+struct Steering {
+  std::size_t queue_count = 1;
+  std::uint16_t first_udp_port = 47000;
+
+  constexpr std::size_t queue_of(std::uint16_t udp_port) const {
+    const std::size_t index = static_cast<std::uint16_t>(udp_port - first_udp_port);
+    return index < queue_count ? index : 0;
+  }
+};
+/// Queues of a port at most.
+inline constexpr std::size_t kMaxQueues = 16;
+/// Why a port cannot steer like this; a Status that is good when it can.
+Status check(const Steering& steering);
+
+/// One queue of a port, in both directions: UDP datagrams in bursts. Everything below UDP
+/// (Ethernet, VLAN, ARP, IPv4, ICMP echo, checksums, neighbours, gateway) is the port's business;
+/// everything above is the caller's.
+///
+/// Threads: all of it belongs to the one poll thread that polls the queue. Queues of one port may
+/// be polled by threads of their own. No call blocks, allocates, logs or throws.
+///
+/// Buffers: a received payload belongs to the queue and is valid until release(). A TxDatagram from
+/// allocate() must go to transmit() or discard() of the same queue; transmit() takes all of them,
+/// sends what the device takes, drops and counts the rest.
+class PortQueue {
+ public:
+  virtual ~PortQueue() = default;
+
+  /// Fills `out` with datagrams for this queue, to us or to a group that the port is in; returns
+  /// how many. Answers ARP and ping on the way.
   virtual std::size_t receive(std::span<RxDatagram> out) noexcept = 0;
   /// Gives received buffers back.
   virtual void release(std::span<RxDatagram> datagrams) noexcept = 0;
@@ -90,16 +114,44 @@ class Port {
   /// Gives an allocated but unused buffer back.
   virtual void discard(TxDatagram& datagram) noexcept = 0;
   /// Sends; returns how many the device took. A datagram to an unresolved neighbour is dropped,
-  /// counted, and starts the resolution.
+  /// counted, and starts the resolution. One to a group reaches each other port that is in it.
   virtual std::size_t transmit(std::span<TxDatagram> datagrams) noexcept = 0;
 
-  /// Cold work: ARP retries and ageing. Called about every millisecond with the poll clock.
+  /// Cold work: ARP retries and ageing of the neighbours that this queue sends to. Queue 0 also
+  /// does what the whole port needs (announcements, the device's losses and its connection), so it
+  /// must always be polled. Called about every millisecond with the poll clock.
   virtual void tick(Instant now) noexcept = 0;
 
-  /// The largest UDP payload that fits the link's MTU.
-  virtual std::size_t mtu_payload_bytes() const noexcept = 0;
-  virtual Ipv4 address() const noexcept = 0;
+  /// Of this queue alone. What only the device counts is with queue 0.
   virtual const PortCounters& counters() const noexcept = 0;
+};
+
+/// A place in the network: an address, its queues, and the groups that it is in.
+///
+/// Threads: it is the control thread's, but for what its queues do. Joining and leaving take effect
+/// while the queues are polled, and say nothing of datagrams that are on their way.
+class Port {
+ public:
+  virtual ~Port() = default;
+
+  virtual std::size_t queue_count() const noexcept = 0;
+  /// `index` is less than queue_count(). The queue lives as long as the port.
+  virtual PortQueue& queue(std::size_t index) noexcept = 0;
+
+  /// From now on datagrams to the group are received, by the queue of its UDP port. Fails on what
+  /// is no group, on one that the port is in already, or when the port or its device cannot.
+  virtual Status join_group(const Group& group) = 0;
+  /// No effect when the port is not in the group.
+  virtual void leave_group(const Group& group) = 0;
+
+  /// The largest UDP payload that fits the link's MTU. Any thread.
+  virtual std::size_t mtu_payload_bytes() const noexcept = 0;
+  /// Any thread.
+  virtual Ipv4 address() const noexcept = 0;
+
+  /// The sum over the queues. Each queue's counters are its poll thread's: only where no other
+  /// thread polls meanwhile. A daemon adds up the copies that its engines make.
+  PortCounters total_counters();
 };
 
 }  // namespace gradplane::port

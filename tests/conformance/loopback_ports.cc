@@ -7,13 +7,26 @@
 
 namespace gradplane::conformance {
 
+namespace {
+
+constexpr std::array kAddresses = {Ipv4{0x0a4d0001}, Ipv4{0x0a4d0002}};
+
+}  // namespace
+
 PortPair& ports() {
-  static constexpr std::array kAddresses = {Ipv4{0x0a4d0001}, Ipv4{0x0a4d0002}};
   static auto network = port::LoopbackNetwork::create(kAddresses, {}).value();
   static auto left = network->open(kAddresses[0]);
   static auto right = network->open(kAddresses[1]);
   static PortPair pair{*left.value(), *right.value(), Ipv4{0x0a4d0063}};
   return pair;
+}
+
+Result<PortPair*> ports_with_queues() {
+  static auto network = port::LoopbackNetwork::create(kAddresses, {.steering = kSteering}).value();
+  static auto left = network->open(kAddresses[0]);
+  static auto right = network->open(kAddresses[1]);
+  static PortPair pair{*left.value(), *right.value(), Ipv4{0x0a4d0063}};
+  return &pair;
 }
 
 }  // namespace gradplane::conformance

@@ -10,6 +10,7 @@ namespace gradplane::conformance {
 
 /// One end of a memif on a socket of this name in a folder of the process; ends the process with
 /// what is wrong when it does not open.
-std::unique_ptr<port::Port> open_memif(const char* socket, port::MemifRole role, Ipv4 address);
+std::unique_ptr<port::Port> open_memif(const char* socket, port::MemifRole role, Ipv4 address,
+                                       const port::Steering& steering = {});
 
 }  // namespace gradplane::conformance

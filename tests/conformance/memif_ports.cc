@@ -32,7 +32,8 @@ void leave_at_once(int status, void*) {
 
 }  // namespace
 
-std::unique_ptr<port::Port> open_memif(const char* socket, port::MemifRole role, Ipv4 address) {
+std::unique_ptr<port::Port> open_memif(const char* socket, port::MemifRole role, Ipv4 address,
+                                       const port::Steering& steering) {
   port::DpdkPortOptions o;
   o.kind = port::DeviceKind::kMemif;
   o.memif_socket = folder() + "/" + socket;
@@ -40,6 +41,7 @@ std::unique_ptr<port::Port> open_memif(const char* socket, port::MemifRole role,
   o.address = address;
   o.mtu = 9000;
   o.memory_mb = 512;
+  o.steering = steering;
   auto opened = port::open_dpdk_port(o);
   if (!opened) {
     std::fprintf(stderr, "%s\n", opened.error().message.c_str());
@@ -55,6 +57,15 @@ PortPair& ports() {
   // After the statics above, hence before their destructors.
   [[maybe_unused]] static const int registered = on_exit(leave_at_once, nullptr);
   return pair;
+}
+
+Result<PortPair*> ports_with_queues() {
+  (void)ports();  // whose memory and end of the process are those of all
+  constexpr Ipv4 kLeft{0x0a510001}, kRight{0x0a510002};
+  static auto left = open_memif("queues", port::MemifRole::kServer, kLeft, kSteering);
+  static auto right = open_memif("queues", port::MemifRole::kClient, kRight, kSteering);
+  static PortPair pair{*left, *right, Ipv4{0x0a510063}};
+  return &pair;
 }
 
 }  // namespace gradplane::conformance

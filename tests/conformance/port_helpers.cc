@@ -24,9 +24,13 @@ bool poll_until(const std::function<bool()>& done, const std::function<void()>& 
 }
 
 void receive_into(port::Port& port, std::vector<Received>& out) {
-  port.tick(now());
+  for (std::size_t q = 0; q < port.queue_count(); ++q) receive_into(port.queue(q), out);
+}
+
+void receive_into(port::PortQueue& queue, std::vector<Received>& out) {
+  queue.tick(now());
   std::array<port::RxDatagram, port::kMaxBurst> burst;
-  const std::size_t count = port.receive(burst);
+  const std::size_t count = queue.receive(burst);
   for (std::size_t i = 0; i < count; ++i) {
     const port::RxDatagram& d = burst[i];
     out.push_back({.payload = {d.payload.begin(), d.payload.end()},
@@ -34,7 +38,7 @@ void receive_into(port::Port& port, std::vector<Received>& out) {
                    .destination_udp_port = d.destination_udp_port,
                    .congestion_experienced = d.congestion_experienced});
   }
-  port.release(std::span(burst).first(count));
+  queue.release(std::span(burst).first(count));
 }
 
 std::vector<std::byte> pattern(std::size_t bytes, std::uint32_t seed) {
@@ -47,7 +51,12 @@ std::vector<std::byte> pattern(std::size_t bytes, std::uint32_t seed) {
   return out;
 }
 
-bool send(port::Port& from, Endpoint to, std::uint16_t source_udp_port,
+bool send(port::Port& from, const Endpoint& to, std::uint16_t source_udp_port,
+          const std::vector<std::byte>& payload, port::TrafficClass traffic_class) {
+  return send(from.queue(0), to, source_udp_port, payload, traffic_class);
+}
+
+bool send(port::PortQueue& from, const port::Destination& to, std::uint16_t source_udp_port,
           const std::vector<std::byte>& payload, port::TrafficClass traffic_class) {
   port::TxDatagram d;
   if (!from.allocate(d)) return false;
@@ -62,13 +71,13 @@ bool send(port::Port& from, Endpoint to, std::uint16_t source_udp_port,
 std::size_t spare_buffers(port::Port& port) {
   std::vector<port::TxDatagram> all;
   port::TxDatagram d;
-  while (port.allocate(d)) all.push_back(d);
-  for (port::TxDatagram& held : all) port.discard(held);
+  while (port.queue(0).allocate(d)) all.push_back(d);
+  for (port::TxDatagram& held : all) port.queue(0).discard(held);
   return all.size();
 }
 
-std::uint64_t drops(const port::Port& port, port::PortDrop reason) {
-  return port.counters().drops[static_cast<std::size_t>(reason)];
+std::uint64_t drops(port::Port& port, port::PortDrop reason) {
+  return port.total_counters().drops[static_cast<std::size_t>(reason)];
 }
 
 }  // namespace gradplane::conformance

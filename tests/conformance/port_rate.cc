@@ -21,12 +21,12 @@ std::size_t send_burst(port::Port& from, Ipv4 to) {
   std::array<port::TxDatagram, port::kMaxBurst> burst;
   std::size_t count = 0;
   for (port::TxDatagram& d : burst) {
-    if (!from.allocate(d)) break;
+    if (!from.queue(0).allocate(d)) break;
     d.length_bytes = kPayloadBytes;
-    d.destination = {to, 4791};
+    d.destination = Endpoint{to, 4791};
     ++count;
   }
-  return from.transmit(std::span(burst).first(count));
+  return from.queue(0).transmit(std::span(burst).first(count));
 }
 
 double thread_cpu_seconds() {
@@ -37,8 +37,8 @@ double thread_cpu_seconds() {
 
 std::size_t receive_burst(port::Port& port) {
   std::array<port::RxDatagram, port::kMaxBurst> burst;
-  const std::size_t count = port.receive(burst);
-  port.release(std::span(burst).first(count));
+  const std::size_t count = port.queue(0).receive(burst);
+  port.queue(0).release(std::span(burst).first(count));
   return count;
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("rate: one sender thread, one receiver thread", "[.rate]") {
   double sender_cpu = 0, receiver_cpu = 0;
   std::thread sender([&] {
     while (now() < end) {
-      p.left.tick(now());
+      p.left.queue(0).tick(now());
       sent += send_burst(p.left, p.right.address());
       receive_burst(p.left);
     }
@@ -64,7 +64,7 @@ TEST_CASE("rate: one sender thread, one receiver thread", "[.rate]") {
   });
   std::thread receiver([&] {
     while (now() < end) {
-      p.right.tick(now());
+      p.right.queue(0).tick(now());
       received += receive_burst(p.right);
     }
     receiver_cpu = thread_cpu_seconds();
@@ -80,7 +80,7 @@ TEST_CASE("rate: one sender thread, one receiver thread", "[.rate]") {
               static_cast<double>(sent) / sender_cpu * 1e-6,
               static_cast<double>(received) / receiver_cpu * 1e-6);
   std::printf("missed by the receiver: %llu, refused by the sender's device: %llu\n",
-              static_cast<unsigned long long>(p.right.counters().rx_missed),
+              static_cast<unsigned long long>(p.right.total_counters().rx_missed),
               static_cast<unsigned long long>(drops(p.left, port::PortDrop::kTxFull)));
 }
 

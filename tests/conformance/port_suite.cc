@@ -93,25 +93,25 @@ TEST_CASE("port: says who sent a datagram and to which UDP port") {
 TEST_CASE("port: bursts keep their order, in both directions") {
   PortPair& p = connected_ports();
   for (auto [from, to] : {std::pair{&p.left, &p.right}, std::pair{&p.right, &p.left}}) {
-    const std::uint64_t sent_before = from->counters().tx_datagrams;
-    const std::uint64_t bytes_before = to->counters().rx_bytes;
+    const std::uint64_t sent_before = from->total_counters().tx_datagrams;
+    const std::uint64_t bytes_before = to->total_counters().rx_bytes;
     std::array<port::TxDatagram, port::kMaxBurst> burst;
     for (std::size_t i = 0; i < burst.size(); ++i) {
-      REQUIRE(from->allocate(burst[i]));
+      REQUIRE(from->queue(0).allocate(burst[i]));
       REQUIRE(burst[i].buffer.size() >= from->mtu_payload_bytes());
       std::memset(burst[i].buffer.data(), static_cast<int>(i), 200);
       burst[i].length_bytes = 200;
-      burst[i].destination = {to->address(), kPort};
+      burst[i].destination = Endpoint{to->address(), kPort};
     }
-    REQUIRE(from->transmit(burst) == burst.size());
+    REQUIRE(from->queue(0).transmit(burst) == burst.size());
     std::vector<Received> got;
     REQUIRE(
         poll_until([&] { return got.size() == burst.size(); }, [&] { receive_into(*to, got); }));
     for (std::size_t i = 0; i < got.size(); ++i) {
       CHECK(got[i].payload == std::vector<std::byte>(200, static_cast<std::byte>(i)));
     }
-    CHECK(from->counters().tx_datagrams - sent_before == burst.size());
-    CHECK(to->counters().rx_bytes - bytes_before == burst.size() * 200);
+    CHECK(from->total_counters().tx_datagrams - sent_before == burst.size());
+    CHECK(to->total_counters().rx_bytes - bytes_before == burst.size() * 200);
   }
 }
 
@@ -119,13 +119,13 @@ TEST_CASE("port: control leaves before data of the same burst") {
   PortPair& p = connected_ports();
   std::array<port::TxDatagram, 9> burst;
   for (std::size_t i = 0; i < burst.size(); ++i) {
-    REQUIRE(p.left.allocate(burst[i]));
+    REQUIRE(p.left.queue(0).allocate(burst[i]));
     std::memset(burst[i].buffer.data(), static_cast<int>(i), 64);
     burst[i].length_bytes = 64;
-    burst[i].destination = {p.right.address(), kPort};
+    burst[i].destination = Endpoint{p.right.address(), kPort};
     burst[i].traffic_class = i % 4 == 3 ? TrafficClass::kControl : TrafficClass::kData;
   }
-  REQUIRE(p.left.transmit(burst) == burst.size());
+  REQUIRE(p.left.queue(0).transmit(burst) == burst.size());
   std::vector<Received> got;
   REQUIRE(
       poll_until([&] { return got.size() == burst.size(); }, [&] { receive_into(p.right, got); }));
@@ -140,13 +140,13 @@ TEST_CASE("port: receive fills no more than it is given") {
     REQUIRE(send(p.left, {p.right.address(), kPort}, kEntropyPort, pattern(64, i)));
   }
   port::RxDatagram one;
-  CHECK(p.right.receive({}) == 0);
+  CHECK(p.right.queue(0).receive({}) == 0);
   for (std::uint32_t i = 0; i < 3; ++i) {
     std::size_t count = 0;
     REQUIRE(poll_until([&] { return count > 0; },
-                       [&] { count = p.right.receive(std::span(&one, 1)); }));
+                       [&] { count = p.right.queue(0).receive(std::span(&one, 1)); }));
     CHECK(std::equal(one.payload.begin(), one.payload.end(), pattern(64, i).begin()));
-    p.right.release(std::span(&one, 1));
+    p.right.queue(0).release(std::span(&one, 1));
     CHECK(one.token == nullptr);
   }
 }
@@ -160,13 +160,13 @@ TEST_CASE("port: received buffers may be held and given back in any order") {
   REQUIRE(poll_until([&] { return held.size() == 8; },
                      [&] {
                        std::array<port::RxDatagram, 4> some;
-                       const std::size_t count = p.right.receive(some);
+                       const std::size_t count = p.right.queue(0).receive(some);
                        held.insert(held.end(), some.begin(), some.begin() + count);
                      }));
   send_and_receive(p.left, p.right, pattern(300, 99));
   for (std::uint32_t i : {5u, 0u, 7u, 1u, 6u, 2u, 4u, 3u}) {
     CHECK(std::equal(held[i].payload.begin(), held[i].payload.end(), pattern(300, i).begin()));
-    p.right.release(std::span(&held[i], 1));
+    p.right.queue(0).release(std::span(&held[i], 1));
   }
 }
 
@@ -185,10 +185,10 @@ TEST_CASE("port: an empty pool refuses, counts, and recovers") {
   const std::uint64_t before = drops(p.left, PortDrop::kNoBuffer);
   std::vector<port::TxDatagram> all;
   port::TxDatagram d;
-  while (p.left.allocate(d)) all.push_back(d);
+  while (p.left.queue(0).allocate(d)) all.push_back(d);
   CHECK(drops(p.left, PortDrop::kNoBuffer) == before + 1);
   CHECK(all.size() >= 4 * port::kMaxBurst);
-  for (port::TxDatagram& held : all) p.left.discard(held);
+  for (port::TxDatagram& held : all) p.left.queue(0).discard(held);
   CHECK(spare_buffers(p.left) == all.size());
   send_and_receive(p.left, p.right, pattern(500, 5));
 }
@@ -216,12 +216,12 @@ TEST_CASE("port: no buffer is lost over 100000 datagrams") {
     std::array<port::TxDatagram, port::kMaxBurst> burst;
     std::size_t count = 0;
     for (port::TxDatagram& d : burst) {
-      if (!p.left.allocate(d)) break;
+      if (!p.left.queue(0).allocate(d)) break;
       d.length_bytes = 1400;
-      d.destination = {p.right.address(), kPort};
+      d.destination = Endpoint{p.right.address(), kPort};
       ++count;
     }
-    sent += p.left.transmit(std::span(burst).first(count));
+    sent += p.left.queue(0).transmit(std::span(burst).first(count));
     // A window of one burst: nothing on the way overflows, so everything must arrive.
     while (arrived < sent && now() - last_arrival < Duration::seconds(10)) {
       got.clear();

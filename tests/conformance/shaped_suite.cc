@@ -45,7 +45,7 @@ TEST_CASE("shaped: what a full queue refuses leaves later, without another trans
   }
   REQUIRE(poll_until([&] { return got.size() == kDatagrams; },
                      [&] {
-                       p.left.tick(now());
+                       p.left.queue(0).tick(now());
                        receive_into(p.right, got);
                      }));
   for (std::uint32_t i = 0; i < kDatagrams; ++i) {

@@ -15,4 +15,22 @@ PortPair& ports() {
   return pair;
 }
 
+Result<PortPair*> ports_with_queues() {
+  const auto options = [](const char* interface, Ipv4 address) {
+    port::DpdkPortOptions o = veth_options(interface, address);
+    o.steering = kSteering;
+    return o;
+  };
+  if (kind_under_test() == port::DeviceKind::kAfXdp) {
+    return Error{"a veth has one queue for DPDK's af_xdp driver, however many the kernel gives it"};
+  }
+  static auto left = open_or_exit(options("gpq0", Ipv4{0x0a510001}));
+  static auto right = [&] {
+    const InPeerNamespace there;
+    return open_or_exit(options("gpq1", Ipv4{0x0a510002}));
+  }();
+  static PortPair pair{*left, *right, Ipv4{0x0a510063}};
+  return &pair;
+}
+
 }  // namespace gradplane::conformance

@@ -98,11 +98,20 @@ std::size_t SocketPort::transmit(std::span<port::TxDatagram> datagrams) noexcept
   return datagrams.size();
 }
 
+Status SocketPort::join_group(const port::Group& group) {
+  return Error{"port: the simulated network of ns-3 has no group " + port::to_text(group.address) +
+               "; use another port"};
+}
+
 void SocketPort::send(const port::TxDatagram& datagram) {
+  if (datagram.destination.is_group()) {
+    ++counters_.drops[static_cast<std::size_t>(port::PortDrop::kNoNeighbour)];
+    return;
+  }
   const auto packet = ns3::Create<ns3::Packet>(
       reinterpret_cast<const std::uint8_t*>(datagram.buffer.data()), datagram.length_bytes);
-  ns3::InetSocketAddress to(ns3::Ipv4Address(datagram.destination.address.value),
-                            datagram.destination.udp_port);
+  const Endpoint& node = datagram.destination.endpoint();
+  ns3::InetSocketAddress to(ns3::Ipv4Address(node.address.value), node.udp_port);
   to.SetTos(kEct0);
   if (socket_->SendTo(packet, 0, to) < 0) {
     ++counters_.drops[static_cast<std::size_t>(port::PortDrop::kTxFull)];

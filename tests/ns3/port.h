@@ -14,8 +14,9 @@
 namespace gradplane::ns3_incast {
 
 /// A port of the engine on a UDP socket of ns-3. What it sends is ECT(0). One source port for all:
-/// here is one path.
-class SocketPort : public port::Port {
+/// here is one path. It has one queue, which is itself, and no groups: the hosts here have routes
+/// to each other, and none to a group.
+class SocketPort : public port::Port, public port::PortQueue {
  public:
   /// `arrived` is called when receive() has something to give; it is not called from there.
   SocketPort(const ns3::Ptr<ns3::Node>& node, Ipv4 address, std::uint16_t udp_port,
@@ -34,9 +35,14 @@ class SocketPort : public port::Port {
   void discard(port::TxDatagram& datagram) noexcept override;
   std::size_t transmit(std::span<port::TxDatagram> datagrams) noexcept override;
   void tick(Instant) noexcept override {}
+  const port::PortCounters& counters() const noexcept override { return counters_; }
+
+  std::size_t queue_count() const noexcept override { return 1; }
+  port::PortQueue& queue(std::size_t) noexcept override { return *this; }
+  Status join_group(const port::Group& group) override;
+  void leave_group(const port::Group&) override {}
   std::size_t mtu_payload_bytes() const noexcept override;
   Ipv4 address() const noexcept override { return address_; }
-  const port::PortCounters& counters() const noexcept override { return counters_; }
 
  private:
   using Buffer = std::array<std::byte, kMaxDatagramBytes>;

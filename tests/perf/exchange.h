@@ -43,8 +43,8 @@ class Exchange {
   static constexpr std::uint64_t kMaxIdleTurns = 1'000'000;
 
   std::uint64_t received() {
-    return cluster_.host(0).port().counters().rx_datagrams +
-           cluster_.host(1).port().counters().rx_datagrams;
+    return cluster_.host(0).queue().counters().rx_datagrams +
+           cluster_.host(1).queue().counters().rx_datagrams;
   }
 
   void step(std::size_t n) {

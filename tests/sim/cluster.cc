@@ -125,8 +125,8 @@ class Simulation {
     for (std::size_t n = 0; n < scenario_.plan.members.size(); ++n) {
       options.nodes.push_back(address_of(static_cast<std::uint16_t>(n)));
     }
-    host->engine = std::make_unique<engine::Engine>(std::move(options), *host->port, host->commands,
-                                                    host->events, host->reports);
+    host->engine = std::make_unique<engine::Engine>(std::move(options), host->port->queue(0),
+                                                    host->commands, host->events, host->reports);
     api::Command add;
     add.kind = api::Command::Kind::kAddJob;
     add.job = host->runtime.get();

@@ -24,27 +24,37 @@ Duration Network::wire_time(std::size_t payload_bytes) const {
       static_cast<std::int64_t>(bits * 1e9 / static_cast<double>(model_.bits_per_second)));
 }
 
-void Network::send(std::uint16_t from, Endpoint to, std::uint16_t source_port,
+void Network::send(std::uint16_t from, const port::Destination& to, std::uint16_t source_port,
                    std::vector<std::byte> bytes, Instant now) {
   ++sent_;
   Host& sender = hosts_[from];
-  const auto target = std::find_if(hosts_.begin(), hosts_.end(),
-                                   [&](const Host& h) { return h.address == to.address; });
   sender.uplink_free = std::max(sender.uplink_free, now) + wire_time(bytes.size());
-  const auto to_host = static_cast<std::uint16_t>(target - hosts_.begin());
-  if (target == hosts_.end() || is_lost(from, to_host, bytes, now)) {
-    ++dropped_;
-    return;
-  }
-  if (model_.forge) forge(from, to_host, bytes);
-  if (chance(model_.corruption)) {
-    const std::size_t at = random_() % bytes.size();
-    bytes[at] ^= static_cast<std::byte>(1U << (random_() % 8));
-  }
   auto datagram = std::make_shared<Datagram>();
   datagram->bytes = std::move(bytes);
   datagram->source = {sender.address, source_port};
-  datagram->destination_port = to.udp_port;
+  datagram->destination_port = to.endpoint().udp_port;
+  bool known = to.is_group();
+  for (std::uint16_t h = 0; h < hosts_.size(); ++h) {
+    const bool meant = to.is_group() ? h != from && hosts_[h].groups->has(to.group())
+                                     : hosts_[h].address == to.endpoint().address;
+    if (!meant) continue;
+    fly(from, h, to.is_group() ? std::make_shared<Datagram>(*datagram) : datagram, now);
+    known = true;
+  }
+  if (!known) ++dropped_;
+}
+
+void Network::fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Datagram>& datagram,
+                  Instant now) {
+  if (is_lost(from, to, datagram->bytes, now)) {
+    ++dropped_;
+    return;
+  }
+  if (model_.forge) forge(from, to, datagram->bytes);
+  if (chance(model_.corruption)) {
+    const std::size_t at = random_() % datagram->bytes.size();
+    datagram->bytes[at] ^= static_cast<std::byte>(1U << (random_() % 8));
+  }
   const int copies = chance(model_.duplication) ? 2 : 1;
   for (int c = 0; c < copies; ++c) {
     Duration delay = delay_at(now);
@@ -52,9 +62,9 @@ void Network::send(std::uint16_t from, Endpoint to, std::uint16_t source_port,
       const auto span = static_cast<std::uint64_t>(model_.jitter.count_ns());
       delay += Duration::ns(static_cast<std::int64_t>(random_() % span));
     }
-    events_.push({.at = sender.uplink_free + delay,
+    events_.push({.at = hosts_[from].uplink_free + delay,
                   .order = order_++,
-                  .to = to_host,
+                  .to = to,
                   .at_switch = true,
                   .datagram = datagram});
   }
@@ -126,27 +136,39 @@ void Network::leave_switch(Flight flight) {
   events_.push(std::move(flight));
 }
 
-std::size_t SimPort::receive(std::span<port::RxDatagram> out) noexcept {
+/// The oldest datagram that waits for this queue; null when there is none.
+std::shared_ptr<Network::Datagram> SimQueue::take() {
   auto& inbox = network_.inbox(host_);
+  const auto at = std::find_if(inbox.begin(), inbox.end(), [this](const auto& datagram) {
+    return steering_.queue_of(datagram->destination_port) == index_;
+  });
+  if (at == inbox.end()) return nullptr;
+  auto taken = std::move(*at);
+  inbox.erase(at);
+  return taken;
+}
+
+std::size_t SimQueue::receive(std::span<port::RxDatagram> out) noexcept {
   std::size_t count = 0;
-  for (; count < out.size() && !inbox.empty(); ++count) {
-    lent_.push_back(inbox.front());
-    inbox.pop_front();
-    out[count] = {.payload = lent_.back()->bytes,
-                  .source = lent_.back()->source,
-                  .destination_udp_port = lent_.back()->destination_port,
-                  .congestion_experienced = lent_.back()->marked};
+  for (; count < out.size(); ++count) {
+    auto datagram = take();
+    if (datagram == nullptr) break;
+    out[count] = {.payload = datagram->bytes,
+                  .source = datagram->source,
+                  .destination_udp_port = datagram->destination_port,
+                  .congestion_experienced = datagram->marked};
     ++counters_.rx_datagrams;
-    counters_.rx_bytes += lent_.back()->bytes.size();
+    counters_.rx_bytes += datagram->bytes.size();
+    lent_.push_back(std::move(datagram));
   }
   return count;
 }
 
-void SimPort::release(std::span<port::RxDatagram>) noexcept {
+void SimQueue::release(std::span<port::RxDatagram>) noexcept {
   lent_.clear();
 }
 
-bool SimPort::allocate(port::TxDatagram& out) noexcept {
+bool SimQueue::allocate(port::TxDatagram& out) noexcept {
   auto* bytes = new std::vector<std::byte>(kMaxDatagramBytes);
   out = {};
   out.buffer = *bytes;
@@ -154,11 +176,11 @@ bool SimPort::allocate(port::TxDatagram& out) noexcept {
   return true;
 }
 
-void SimPort::discard(port::TxDatagram& datagram) noexcept {
+void SimQueue::discard(port::TxDatagram& datagram) noexcept {
   delete static_cast<std::vector<std::byte>*>(datagram.token);
 }
 
-std::size_t SimPort::transmit(std::span<port::TxDatagram> datagrams) noexcept {
+std::size_t SimQueue::transmit(std::span<port::TxDatagram> datagrams) noexcept {
   for (port::TxDatagram& datagram : datagrams) {
     auto* bytes = static_cast<std::vector<std::byte>*>(datagram.token);
     bytes->resize(datagram.length_bytes);
@@ -168,6 +190,14 @@ std::size_t SimPort::transmit(std::span<port::TxDatagram> datagrams) noexcept {
     delete bytes;
   }
   return datagrams.size();
+}
+
+SimPort::SimPort(Network& network, std::uint16_t host, Ipv4 address, const Instant& clock,
+                 const port::Steering& steering)
+    : network_(network), host_(host), address_(address) {
+  for (std::size_t q = 0; q < steering.queue_count; ++q) {
+    queues_.emplace_back(network, host, steering, q, clock);
+  }
 }
 
 }  // namespace gradplane::sim

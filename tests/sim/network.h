@@ -11,6 +11,7 @@
 #include <random>
 #include <vector>
 
+#include "dataplane/port/group_table.h"
 #include "dataplane/port/port.h"
 #include "tests/support/seen_packet.h"
 
@@ -67,8 +68,12 @@ class Network {
   /// Adds a host; its index is its node id.
   std::uint16_t add_host(Ipv4 address);
 
-  void send(std::uint16_t from, Endpoint to, std::uint16_t source_port,
+  /// To one host, or to every other host that is in the group: the switch copies it, and each copy
+  /// has a fate of its own.
+  void send(std::uint16_t from, const port::Destination& to, std::uint16_t source_port,
             std::vector<std::byte> bytes, Instant now);
+
+  port::GroupTable& groups(std::uint16_t host) { return *hosts_[host].groups; }
 
   Instant next_event() const { return events_.empty() ? Instant::never() : events_.top().at; }
   /// Runs all events up to `now`; calls `arrived(host)` for each host that got something.
@@ -105,6 +110,7 @@ class Network {
     Instant uplink_free;
     Instant downlink_free;
     bool in_burst = false;
+    std::unique_ptr<port::GroupTable> groups = std::make_unique<port::GroupTable>();
     std::deque<std::shared_ptr<Datagram>> inbox;
   };
   struct Flight {
@@ -118,6 +124,8 @@ class Network {
     }
   };
 
+  void fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Datagram>& datagram,
+           Instant now);
   void leave_switch(Flight flight);
   void forge(std::uint16_t from, std::uint16_t to, std::span<std::byte> bytes);
   bool is_lost(std::uint16_t from, std::uint16_t to, std::span<const std::byte> bytes, Instant now);
@@ -135,11 +143,12 @@ class Network {
   std::uint64_t dropped_ = 0;
 };
 
-/// A port on a simulated network. `clock` is the simulator's.
-class SimPort : public port::Port {
+/// A queue of a port on a simulated network. `clock` is the simulator's.
+class SimQueue : public port::PortQueue {
  public:
-  SimPort(Network& network, std::uint16_t host, Ipv4 address, const Instant& clock)
-      : network_(network), host_(host), address_(address), clock_(clock) {}
+  SimQueue(Network& network, std::uint16_t host, const port::Steering& steering, std::size_t index,
+           const Instant& clock)
+      : network_(network), host_(host), steering_(steering), index_(index), clock_(clock) {}
 
   std::size_t receive(std::span<port::RxDatagram> out) noexcept override;
   void release(std::span<port::RxDatagram> datagrams) noexcept override;
@@ -147,17 +156,39 @@ class SimPort : public port::Port {
   void discard(port::TxDatagram& datagram) noexcept override;
   std::size_t transmit(std::span<port::TxDatagram> datagrams) noexcept override;
   void tick(Instant) noexcept override {}
+  const port::PortCounters& counters() const noexcept override { return counters_; }
+
+ private:
+  std::shared_ptr<Network::Datagram> take();
+
+  Network& network_;
+  std::uint16_t host_;
+  port::Steering steering_;
+  std::size_t index_;
+  const Instant& clock_;
+  std::vector<std::shared_ptr<Network::Datagram>> lent_;
+  port::PortCounters counters_;
+};
+
+class SimPort : public port::Port {
+ public:
+  SimPort(Network& network, std::uint16_t host, Ipv4 address, const Instant& clock,
+          const port::Steering& steering = {});
+
+  std::size_t queue_count() const noexcept override { return queues_.size(); }
+  port::PortQueue& queue(std::size_t index) noexcept override { return queues_[index]; }
+  Status join_group(const port::Group& group) override {
+    return network_.groups(host_).join(group);
+  }
+  void leave_group(const port::Group& group) override { (void)network_.groups(host_).leave(group); }
   std::size_t mtu_payload_bytes() const noexcept override { return kMaxDatagramBytes; }
   Ipv4 address() const noexcept override { return address_; }
-  const port::PortCounters& counters() const noexcept override { return counters_; }
 
  private:
   Network& network_;
   std::uint16_t host_;
   Ipv4 address_;
-  const Instant& clock_;
-  std::vector<std::shared_ptr<Network::Datagram>> lent_;
-  port::PortCounters counters_;
+  std::deque<SimQueue> queues_;
 };
 
 }  // namespace gradplane::sim

@@ -178,8 +178,8 @@ class SharedCluster {
                     .buffer_bytes = s_.buffer_known ? s_.link.queue_bytes : 0};
     options.grants = s_.grant_settings;
     for (const api::Member& other : plan_.members) options.nodes.push_back(address_of(other.node));
-    host->engine = std::make_unique<engine::Engine>(std::move(options), *host->port, host->commands,
-                                                    host->events, host->reports);
+    host->engine = std::make_unique<engine::Engine>(std::move(options), host->port->queue(0),
+                                                    host->commands, host->events, host->reports);
     for (std::size_t j = 0; j < s_.jobs.size(); ++j) add_job(*host, member, j, rate);
     hosts_.push_back(std::move(host));
   }

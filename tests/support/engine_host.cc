@@ -31,12 +31,26 @@ EngineHost::EngineHost(port::LoopbackNetwork& network, std::uint16_t self,
     : self_(self) {
   auto port = network.open(nodes[self]);
   GP_ASSERT(port.ok());
-  port_ = wrap ? wrap(std::move(port.value())) : std::move(port.value());
+  port_ = std::move(port.value());
+  if (wrap) wrapped_ = wrap(port_->queue(0));
+  queue_ = wrap ? wrapped_.get() : &port_->queue(0);
+  start(0, nodes);
+}
+
+EngineHost::EngineHost(port::Port& port, std::uint16_t queue, std::uint16_t self,
+                       const std::vector<Ipv4>& nodes)
+    : self_(self), queue_(&port.queue(queue)) {
+  start(queue, nodes);
+}
+
+void EngineHost::start(std::uint16_t queue, const std::vector<Ipv4>& nodes) {
   engine::EngineOptions options;
-  options.self = self;
+  options.self = self_;
   options.nodes = nodes;
+  options.queue = queue;
+  options.udp_port = static_cast<std::uint16_t>(kFirstUdpPort + queue);
   engine_ =
-      std::make_unique<engine::Engine>(std::move(options), *port_, commands_, events_, reports_);
+      std::make_unique<engine::Engine>(std::move(options), *queue_, commands_, events_, reports_);
 }
 
 EngineHost::Job& EngineHost::add(const JobSpec& spec) {
@@ -46,6 +60,7 @@ EngineHost::Job& EngineHost::add(const JobSpec& spec) {
   config.self = self_;
   config.block_bytes = spec.block_bytes;
   config.round_bytes = spec.round_bytes;
+  config.grants = spec.grants;
   engine::fill_local_plan(config, spec.plan, self_, {});
   std::vector<std::uint16_t> ranks;
   for (const api::Member& member : spec.plan.members) {

@@ -33,15 +33,21 @@ struct JobSpec {
   api::Plan plan;
   std::size_t block_bytes = kDefaultBlockBytes;
   std::size_t round_bytes = 64 << 10;
+  bool grants = false;
 };
 
-/// One host: a production engine on a loopback port, its queues, its jobs and their trainers.
+/// A production engine on a loopback port, its commands and events, its jobs and their trainers.
 class EngineHost {
  public:
-  /// What stands between the engine and its port, where something does.
-  using Wrap = std::function<std::unique_ptr<port::Port>(std::unique_ptr<port::Port>)>;
+  /// What stands between the engine and its queue, where something does.
+  using Wrap = std::function<std::unique_ptr<port::PortQueue>(port::PortQueue&)>;
   EngineHost(port::LoopbackNetwork& network, std::uint16_t self, const std::vector<Ipv4>& nodes,
              const Wrap& wrap = {});
+  /// One of several engines of a node, on a queue of its port. It listens at kFirstUdpPort and the
+  /// number of the queue.
+  EngineHost(port::Port& port, std::uint16_t queue, std::uint16_t self,
+             const std::vector<Ipv4>& nodes);
+  static constexpr std::uint16_t kFirstUdpPort = 47000;
 
   struct Job {
     std::unique_ptr<engine::JobRuntime> runtime;
@@ -57,11 +63,15 @@ class EngineHost {
   std::unique_ptr<api::EngineSnapshot> snapshot(Instant now);
 
   engine::Engine& engine() { return *engine_; }
-  port::Port& port() { return *port_; }
+  port::PortQueue& queue() { return *queue_; }
 
  private:
+  void start(std::uint16_t queue, const std::vector<Ipv4>& nodes);
+
   std::uint16_t self_;
   std::unique_ptr<port::Port> port_;
+  std::unique_ptr<port::PortQueue> wrapped_;
+  port::PortQueue* queue_ = nullptr;
   api::CommandQueue commands_{api::kQueueEntries};
   api::EventQueue events_{api::kQueueEntries};
   api::ReportQueue reports_{api::kReportQueueEntries};

@@ -186,7 +186,7 @@ TEST_CASE("a snapshot says what happened and who is waited for") {
   REQUIRE(job.peer_count == 1);
   CHECK(job.peers[0].node == 1);
   CHECK(job.peers[0].in_flight_blocks == 0);
-  CHECK(at_root->port.rx_datagrams == cluster.host(0).port().counters().rx_datagrams);
+  CHECK(at_root->port.rx_datagrams == cluster.host(0).queue().counters().rx_datagrams);
   CHECK(at_root->polls > 0);
   CHECK(at_root->busy_polls < at_root->polls);
   const auto at_leaf = cluster.host(1).snapshot(cluster.now());
@@ -214,11 +214,11 @@ TEST_CASE("a datagram of a stranger, or to another port, is counted and dropped"
   auto stranger = network.value()->open(all[2]);
   const auto send = [&](port::Port& from, std::uint16_t udp_port) {
     port::TxDatagram datagram;
-    REQUIRE(from.allocate(datagram));
+    REQUIRE(from.queue(0).allocate(datagram));
     datagram.length_bytes = 48;
     std::fill_n(datagram.buffer.begin(), datagram.length_bytes, std::byte{});
-    datagram.destination = {all[0], udp_port};
-    from.transmit(std::span(&datagram, 1));
+    datagram.destination = Endpoint{all[0], udp_port};
+    from.queue(0).transmit(std::span(&datagram, 1));
     host.engine().poll_once(Instant::from_ns(1));
   };
   send(*stranger.value(), 47000);

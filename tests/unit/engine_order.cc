@@ -14,34 +14,31 @@ using namespace gradplane::testing;
 namespace {
 
 /// Sees every datagram just before it leaves.
-class WatchedPort : public port::Port {
+class WatchedQueue : public port::PortQueue {
  public:
   using Watch = std::function<void(const SeenPacket&)>;
-  WatchedPort(std::unique_ptr<port::Port> port, const Watch& watch)
-      : port_(std::move(port)), watch_(watch) {}
+  WatchedQueue(port::PortQueue& queue, const Watch& watch) : queue_(queue), watch_(watch) {}
 
   std::size_t receive(std::span<port::RxDatagram> out) noexcept override {
-    return port_->receive(out);
+    return queue_.receive(out);
   }
   void release(std::span<port::RxDatagram> datagrams) noexcept override {
-    port_->release(datagrams);
+    queue_.release(datagrams);
   }
-  bool allocate(port::TxDatagram& out) noexcept override { return port_->allocate(out); }
-  void discard(port::TxDatagram& datagram) noexcept override { port_->discard(datagram); }
+  bool allocate(port::TxDatagram& out) noexcept override { return queue_.allocate(out); }
+  void discard(port::TxDatagram& datagram) noexcept override { queue_.discard(datagram); }
   std::size_t transmit(std::span<port::TxDatagram> datagrams) noexcept override {
     for (const port::TxDatagram& datagram : datagrams) {
       const auto packet = see(datagram.buffer.first(datagram.length_bytes));
       if (packet) watch_(*packet);
     }
-    return port_->transmit(datagrams);
+    return queue_.transmit(datagrams);
   }
-  void tick(Instant now) noexcept override { port_->tick(now); }
-  std::size_t mtu_payload_bytes() const noexcept override { return port_->mtu_payload_bytes(); }
-  Ipv4 address() const noexcept override { return port_->address(); }
-  const port::PortCounters& counters() const noexcept override { return port_->counters(); }
+  void tick(Instant now) noexcept override { queue_.tick(now); }
+  const port::PortCounters& counters() const noexcept override { return queue_.counters(); }
 
  private:
-  std::unique_ptr<port::Port> port_;
+  port::PortQueue& queue_;
   Watch watch_;
 };
 
@@ -56,8 +53,8 @@ TEST_CASE("who acks a round's last result has put the completion into the rank's
   const std::atomic<std::uint32_t>* written = nullptr;  // completions, of the leaf's rank
   std::uint32_t acked = 0;
   bool in_order = true;
-  EngineHost leaf(*network, 1, nodes, [&](std::unique_ptr<port::Port> port) {
-    return std::make_unique<WatchedPort>(std::move(port), [&](const SeenPacket& h) {
+  EngineHost leaf(*network, 1, nodes, [&](port::PortQueue& queue) {
+    return std::make_unique<WatchedQueue>(queue, [&](const SeenPacket& h) {
       const bool complete = (h.flags & wire::kFlagComplete) != 0;
       if (h.type != wire::PacketType::kResultAck || !complete) return;
       acked = std::max(acked, h.round + 1);

@@ -9,7 +9,7 @@ using namespace gradplane;
 namespace {
 
 /// Gives nothing and takes everything; how much it has missed is the test's to say.
-class DeafPort : public port::Port {
+class DeafQueue : public port::PortQueue {
  public:
   std::size_t receive(std::span<port::RxDatagram>) noexcept override { return 0; }
   void release(std::span<port::RxDatagram>) noexcept override {}
@@ -19,8 +19,6 @@ class DeafPort : public port::Port {
     return datagrams.size();
   }
   void tick(Instant) noexcept override {}
-  std::size_t mtu_payload_bytes() const noexcept override { return kMaxDatagramBytes; }
-  Ipv4 address() const noexcept override { return {1}; }
   const port::PortCounters& counters() const noexcept override { return counters_; }
 
   void miss(std::uint64_t datagrams) { counters_.rx_missed += datagrams; }
@@ -32,14 +30,14 @@ class DeafPort : public port::Port {
 }  // namespace
 
 TEST_CASE("what the device misses slows the grants, for a while") {
-  DeafPort port;
+  DeafQueue queue;
   api::CommandQueue commands{api::kQueueEntries};
   api::EventQueue events{api::kQueueEntries};
   api::ReportQueue reports{api::kReportQueueEntries};
   engine::EngineOptions options;
   options.nodes = {{1}, {2}};
   options.link.bits_per_second = 1'000'000'000;
-  engine::Engine engine(options, port, commands, events, reports);
+  engine::Engine engine(options, queue, commands, events, reports);
   Instant now = Instant::from_ns(1'000'000'000);
   const auto pressed_after_a_turn = [&] {
     now = now + Duration::us(1);
@@ -47,10 +45,10 @@ TEST_CASE("what the device misses slows the grants, for a while") {
     return engine.grants().stats(now).pressed;
   };
   CHECK_FALSE(pressed_after_a_turn());
-  port.miss(3);
+  queue.miss(3);
   CHECK(pressed_after_a_turn());
   now = now + Duration::ms(25);
   CHECK_FALSE(pressed_after_a_turn());  // the counter stands: it was looked at
-  port.miss(1);
+  queue.miss(1);
   CHECK(pressed_after_a_turn());
 }

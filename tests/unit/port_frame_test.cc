@@ -48,6 +48,21 @@ Frame udp_frame(const Frame& payload, std::optional<std::uint16_t> vlan = std::n
   return frame;
 }
 
+/// A datagram to a group, in a frame to the Ethernet address of one.
+Frame group_frame(Ipv4 group, const MacAddress& mac) {
+  const Frame payload(64);
+  const std::size_t headers = udp_headers_bytes(false);
+  Frame frame(headers + payload.size());
+  write_udp_headers(std::span(frame).first(headers),
+                    {.source_mac = kPeerMac,
+                     .destination_mac = mac,
+                     .vlan = std::nullopt,
+                     .source = {kPeer, 1000},
+                     .destination = {group, 2000}},
+                    payload, UdpChecksum::kSoftware);
+  return frame;
+}
+
 Frame bytes(std::size_t count) {
   Frame out(count);
   for (std::size_t i = 0; i < count; ++i) out[i] = static_cast<std::byte>(i * 7 + 3);
@@ -120,6 +135,42 @@ TEST_CASE("frame: a congestion mark is seen") {
   const Frame frame = udp_frame(bytes(64));
   CHECK(parse_frame(with(frame, 15, 0x4b), kFilter, {}).congestion_experienced);
   CHECK_FALSE(parse_frame(with(frame, 15, 0x49), kFilter, {}).congestion_experienced);
+}
+
+TEST_CASE("frame: the Ethernet address of a group has the last 23 bits of its address") {
+  CHECK(group_mac({0xefc00102}) == MacAddress{{0x01, 0x00, 0x5e, 0x40, 0x01, 0x02}});
+  CHECK(group_mac({0xef400102}) == group_mac({0xefc00102}));
+}
+
+TEST_CASE("frame: a datagram to a group is for who has joined it, at this UDP port") {
+  constexpr Ipv4 kGroup{0xefc00102};
+  constexpr Ipv4 kTwin{0xef400102};  // with the same Ethernet address
+  GroupTable groups;
+  FrameFilter us = kFilter;
+  const Frame frame = group_frame(kGroup, group_mac(kGroup));
+  CHECK(verdict(frame, us) == reason(PortDrop::kNotJoined));
+  us.groups = &groups;
+  CHECK(verdict(frame, us) == reason(PortDrop::kNotJoined));
+  REQUIRE(groups.join({kGroup, 2001}));
+  REQUIRE(groups.join({kTwin, 2000}));
+  CHECK(verdict(frame, us) == reason(PortDrop::kNotJoined));
+  REQUIRE(groups.join({kGroup, 2000}));
+  REQUIRE(verdict(frame, us) == -1);
+  CHECK(parse_frame(frame, us, {}).destination_udp_port == 2000);
+  SECTION("the frame must be to the group's Ethernet address") {
+    CHECK(verdict(group_frame(kGroup, kOurMac), us) == reason(PortDrop::kNotForUs));
+    CHECK(verdict(group_frame(kGroup, group_mac({0xefc00103})), us) == reason(PortDrop::kNotForUs));
+    CHECK(verdict(group_frame(kUs, group_mac(kGroup)), us) == reason(PortDrop::kNotForUs));
+    CHECK(verdict(with(frame, 3, 0xc0), us) == reason(PortDrop::kNotForUs));  // no group of IPv4
+  }
+  SECTION("nothing but UDP comes to a group") {
+    CHECK(verdict(with(frame, 23, 1), us) == reason(PortDrop::kNotForUs));  // ICMP
+    CHECK(verdict(with(frame, 23, 2), us) == reason(PortDrop::kNotUdp));    // IGMP
+    CHECK(verdict(with(frame, 13, 6), us) == reason(PortDrop::kNotForUs));  // ARP
+  }
+  SECTION("it must be whole") {
+    CHECK(verdict(with(frame, 60, 0x77), us) == reason(PortDrop::kBadChecksum));
+  }
 }
 
 TEST_CASE("frame: each thing that is wrong has its reason") {

@@ -75,10 +75,11 @@ Result<std::unique_ptr<Device>> Device::open(const DpdkPortOptions& options,
   (void)take_eal_log();
   std::unique_ptr<Device> device(new Device);
   if (Status s = device->probe(options, plan); !s) return s.error();
+  device->queue_count_ = options.steering.queue_count;
   if (Status s = device->create_pools(plan); !s) return s.error();
   if (Status s = device->configure(options, plan); !s) return s.error();
   if (Status s = device->read_mac(options); !s) return s.error();
-  device->tune_socket(options, plan);
+  device->tune_sockets(options, plan);
   return device;
 }
 
@@ -132,6 +133,11 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
     return Error{"port: an MTU of " + std::to_string(plan.mtu) + " is more than device " + name_ +
                  " takes; set it to " + std::to_string(info.max_mtu) + " or less"};
   }
+  const std::size_t offered = std::min(info.max_rx_queues, info.max_tx_queues);
+  if (offered < queue_count_) {
+    return Error{"port: device " + name_ + " has " + std::to_string(offered) + " queues, not " +
+                 std::to_string(queue_count_) + "; use fewer, or give the device more"};
+  }
   constexpr std::uint64_t kRxChecksum =
       RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM;
   constexpr std::uint64_t kTxChecksum = RTE_ETH_TX_OFFLOAD_UDP_CKSUM;
@@ -142,16 +148,14 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   if (options.kind == DeviceKind::kPci) conf.rxmode.mtu = plan.mtu;
   conf.rxmode.offloads = rx_checksum_ ? kRxChecksum : 0;
   conf.txmode.offloads = tx_checksum_ ? kTxChecksum : 0;
-  std::uint16_t rx_count = options.rx_descriptors;
-  std::uint16_t tx_count = options.tx_descriptors;
-  int e = rte_eth_dev_configure(id_, 1, 1, &conf);
-  if (e == 0) e = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_count, &tx_count);
-  if (e == 0) e = rte_eth_rx_queue_setup(id_, 0, rx_count, SOCKET_ID_ANY, nullptr, rx_pool_);
-  if (e == 0) e = rte_eth_tx_queue_setup(id_, 0, tx_count, SOCKET_ID_ANY, nullptr);
+  const auto queues = static_cast<std::uint16_t>(queue_count_);
+  int e = rte_eth_dev_configure(id_, queues, queues, &conf);
+  if (e == 0) e = set_up_queues(options);
   is_client_ = options.kind == DeviceKind::kMemif && options.memif_role == MemifRole::kClient;
   if (e == 0) {
     e = rte_eth_dev_start(id_);
     started_ = e == 0;
+    let_burst(started_);
     if (is_client_) e = 0;  // its server may come later
   }
   if (e != 0) {
@@ -160,6 +164,17 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
                  (plan.driver.empty() ? "" : probe_remedy(options, plan))};
   }
   return Nothing{};
+}
+
+int Device::set_up_queues(const DpdkPortOptions& options) {
+  std::uint16_t rx_count = options.rx_descriptors;
+  std::uint16_t tx_count = options.tx_descriptors;
+  int e = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx_count, &tx_count);
+  for (std::uint16_t q = 0; q < queue_count_ && e == 0; ++q) {
+    e = rte_eth_rx_queue_setup(id_, q, rx_count, SOCKET_ID_ANY, nullptr, rx_pool_);
+    if (e == 0) e = rte_eth_tx_queue_setup(id_, q, tx_count, SOCKET_ID_ANY, nullptr);
+  }
+  return e;
 }
 
 Status Device::read_mac(const DpdkPortOptions& options) {
@@ -183,21 +198,18 @@ Status Device::read_mac(const DpdkPortOptions& options) {
                "; give one in the configuration"};
 }
 
-void Device::tune_socket(const DpdkPortOptions& options, const DevicePlan& plan) {
+void Device::tune_sockets(const DpdkPortOptions& options, const DevicePlan& plan) {
   if (options.kind != DeviceKind::kAfPacket) return;
   rte_eth_dev_info info;
   if (rte_eth_dev_info_get(id_, &info) != 0) return;
-  packet_socket_ = find_packet_socket(static_cast<int>(info.if_index));
-  if (packet_socket_ < 0) return;
+  packet_sockets_ = find_packet_sockets(static_cast<int>(info.if_index), queue_count_);
   const std::size_t frames = std::max(options.rx_descriptors, options.tx_descriptors);
-  tune_packet_socket(packet_socket_, frames * plan.buffer_bytes);
+  for (const int socket : packet_sockets_) tune_packet_socket(socket, frames * plan.buffer_bytes);
 }
 
 std::uint64_t Device::missed_count() noexcept {
-  if (packet_socket_ >= 0) {
-    socket_drop_count_ += take_packet_socket_drops(packet_socket_);
-    return socket_drop_count_;
-  }
+  for (const int socket : packet_sockets_) socket_drop_count_ += take_packet_socket_drops(socket);
+  if (!packet_sockets_.empty()) return socket_drop_count_;
   rte_eth_stats stats;
   if (rte_eth_stats_get(id_, &stats) != 0) return 0;
   return stats.imissed + stats.rx_nombuf;
@@ -212,14 +224,33 @@ void Device::reconnect() noexcept {
   // also is one that it has finished with.
   const bool wait = started_ && !was_down_;
   was_down_ = !up;
-  if (up || wait) return;
+  // With several queues nobody may be in a burst when the device is stopped. What is sent while the
+  // link is down is lost either way.
+  if (up || queue_count_ > 1) let_burst(up);
+  if (up || wait || !others_have_seen()) return;
   if (started_) (void)rte_eth_dev_stop(id_);
   started_ = rte_eth_dev_start(id_) == 0;
+  let_burst(started_);
   was_down_ = false;
 }
 
+void Device::let_burst(bool allowed) noexcept {
+  const std::uint32_t turn = turn_.load(std::memory_order_relaxed);
+  if (is_open(turn) != allowed) turn_.store(turn + 1, std::memory_order_release);  // D1
+}
+
+bool Device::others_have_seen() const noexcept {
+  const std::uint32_t turn = turn_.load(std::memory_order_relaxed);
+  for (std::size_t q = 1; q < queue_count_; ++q) {
+    if (seen_[q].turn.load(std::memory_order_acquire) != turn) return false;  // E2
+  }
+  return true;
+}
+
 bool Device::push() noexcept {
-  return packet_socket_ >= 0 && push_packet_socket(packet_socket_);
+  bool held_back = false;
+  for (const int socket : packet_sockets_) held_back = push_packet_socket(socket) || held_back;
+  return held_back;
 }
 
 Device::~Device() {

@@ -30,8 +30,8 @@ std::string mac_text(const MacAddress& mac) {
 
 std::string af_packet_arguments(const DpdkPortOptions& o, std::uint32_t buffer_bytes) {
   // qdisc_bypass=0: an operator's shaping of the interface holds for us too.
-  return "iface=" + o.interface +
-         ",qpairs=1,qdisc_bypass=0,framesz=" + std::to_string(buffer_bytes) +
+  return "iface=" + o.interface + ",qpairs=" + std::to_string(o.steering.queue_count) +
+         ",qdisc_bypass=0,framesz=" + std::to_string(buffer_bytes) +
          ",blocksz=" + std::to_string(std::max(buffer_bytes, kPageBytes)) +
          ",framecnt=" + std::to_string(std::max(o.rx_descriptors, o.tx_descriptors));
 }
@@ -62,7 +62,9 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
       break;
     case DeviceKind::kAfXdp:
       plan.driver = "net_af_xdp";
-      plan.arguments = "iface=" + o.interface + ",start_queue=0,queue_count=1,busy_budget=0";
+      plan.arguments = "iface=" + o.interface +
+                       ",start_queue=0,queue_count=" + std::to_string(o.steering.queue_count) +
+                       ",busy_budget=0";
       plan.rx_buffer_count += kXdpRingCount + o.tx_descriptors;
       break;
     case DeviceKind::kMemif:
@@ -72,6 +74,8 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
     case DeviceKind::kPci:
       break;
   }
+  plan.rx_buffer_count *= static_cast<unsigned>(o.steering.queue_count);
+  plan.tx_buffer_count *= static_cast<unsigned>(o.steering.queue_count);
   const std::size_t pool_bytes = (std::size_t{plan.rx_buffer_count} + plan.tx_buffer_count) *
                                  (plan.buffer_bytes + kBufferOverheadBytes);
   plan.memory_mb = kDriverMemoryMb + pool_bytes / (1024 * 1024);

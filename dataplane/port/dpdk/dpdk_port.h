@@ -54,6 +54,10 @@ struct DpdkPortOptions {
   std::size_t memory_mb = 0;
   std::uint16_t rx_descriptors = 1024;
   std::uint16_t tx_descriptors = 1024;
+  /// Each queue of the port is one of the device's, with descriptors and buffers of its own. A
+  /// device spreads what arrives as it likes: what comes by another queue than that of its UDP port
+  /// is handed over.
+  Steering steering = {};
 };
 
 /// Opens the device and gives a port that answers ARP and ping as `address`. The first call starts
@@ -61,7 +65,7 @@ struct DpdkPortOptions {
 /// interface is brought up if it is down. Control thread; the network namespace is that of the
 /// calling thread.
 ///
-/// Threads: the poll thread registers itself with DPDK by its first call of the port.
+/// Threads: a poll thread registers itself with DPDK by its first call of a queue.
 Result<std::unique_ptr<Port>> open_dpdk_port(const DpdkPortOptions& options);
 
 }  // namespace gradplane::port

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "dataplane/base/endpoint.h"
+#include "dataplane/port/group_table.h"
 #include "dataplane/port/port.h"
 
 /// Ethernet, VLAN, ARP, IPv4, UDP and ICMP echo over plain bytes: no state, no device.
@@ -22,6 +23,12 @@ struct MacAddress {
   constexpr bool is_zero() const { return *this == MacAddress{}; }
 };
 inline constexpr MacAddress kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
+
+/// The Ethernet address of a group (RFC 1112, section 6.4): 32 groups share each.
+constexpr MacAddress group_mac(Ipv4 group) {
+  return {{0x01, 0x00, 0x5e, static_cast<std::uint8_t>(group.value >> 16 & 0x7f),
+           static_cast<std::uint8_t>(group.value >> 8), static_cast<std::uint8_t>(group.value)}};
+}
 
 inline constexpr std::size_t kEthernetBytes = 14;
 inline constexpr std::size_t kVlanTagBytes = 4;
@@ -44,7 +51,8 @@ inline constexpr std::uint8_t kTimeToLive = 64;
 struct FrameFilter {
   MacAddress mac;
   Ipv4 address;
-  std::optional<std::uint16_t> vlan;  // none: untagged frames and priority tags (VLAN 0) only
+  std::optional<std::uint16_t> vlan;   // none: untagged frames and priority tags (VLAN 0) only
+  const GroupTable* groups = nullptr;  // that we are in; null: none
 };
 
 /// What the device already knows about a frame's checksums.

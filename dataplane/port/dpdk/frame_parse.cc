@@ -31,22 +31,35 @@ void drop(ParsedFrame& out, PortDrop reason) noexcept {
   out.drop = reason;
 }
 
+enum class SentTo : std::uint8_t { kUs, kEverybody, kGroup };
+
 struct Ethernet {
   std::uint16_t type = 0;
   std::size_t body_offset = 0;
-  bool broadcast = false;
+  MacAddress destination;
+  SentTo sent_to = SentTo::kUs;
 };
+
+/// Whose the first 25 bits say it is: an IPv4 group's.
+bool is_group_mac(const MacAddress& mac) noexcept {
+  return mac.bytes[0] == 0x01 && mac.bytes[1] == 0 && mac.bytes[2] == 0x5e &&
+         (mac.bytes[3] & 0x80) == 0;
+}
 
 // False when `out` says why the frame is not ours.
 bool parse_ethernet(Bytes frame, const FrameFilter& us, Ethernet& eth, ParsedFrame& out) noexcept {
   if (frame.size() < kEthernetBytes) return drop(out, PortDrop::kBadHeader), false;
-  const MacAddress destination = load_mac(frame, 0);
+  eth.destination = load_mac(frame, 0);
   out.source_mac = load_mac(frame, kMacBytes);
-  eth.broadcast = destination == kBroadcastMac;
-  // A frame from our own address is our own, come back over a bridge or a packet socket.
-  if ((!eth.broadcast && destination != us.mac) || out.source_mac == us.mac) {
+  if (eth.destination == kBroadcastMac) {
+    eth.sent_to = SentTo::kEverybody;
+  } else if (is_group_mac(eth.destination)) {
+    eth.sent_to = SentTo::kGroup;
+  } else if (eth.destination != us.mac) {
     return drop(out, PortDrop::kNotForUs), false;
   }
+  // A frame from our own address is our own, come back over a bridge or a packet socket.
+  if (out.source_mac == us.mac) return drop(out, PortDrop::kNotForUs), false;
   if (out.source_mac.is_group()) return drop(out, PortDrop::kBadHeader), false;
   eth.type = load<std::uint16_t>(frame, 2 * kMacBytes);
   eth.body_offset = kEthernetBytes;
@@ -113,7 +126,13 @@ void parse_icmp(Bytes message, ParsedFrame& out) noexcept {
   out.kind = FrameKind::kEchoRequest;
 }
 
-void parse_ipv4(Bytes body, const FrameFilter& us, ChecksumHints hints, ParsedFrame& out) noexcept {
+bool fits(Ipv4 destination, const Ethernet& eth, const FrameFilter& us) noexcept {
+  if (eth.sent_to == SentTo::kUs) return destination == us.address;
+  return is_group_address(destination) && eth.destination == group_mac(destination);
+}
+
+void parse_ipv4(Bytes body, const Ethernet& eth, const FrameFilter& us, ChecksumHints hints,
+                ParsedFrame& out) noexcept {
   if (body.size() < kIpv4Bytes || load<std::uint8_t>(body, 0) != kIpv4NoOptions) {
     return drop(out, PortDrop::kBadHeader);
   }
@@ -129,7 +148,7 @@ void parse_ipv4(Bytes body, const FrameFilter& us, ChecksumHints hints, ParsedFr
     return drop(out, PortDrop::kBadChecksum);
   }
   const Ipv4 destination{load<std::uint32_t>(body, kIpDestinationOffset)};
-  if (destination != us.address) return drop(out, PortDrop::kNotForUs);
+  if (!fits(destination, eth, us)) return drop(out, PortDrop::kNotForUs);
   out.source.address = {load<std::uint32_t>(body, kIpSourceOffset)};
   if (!is_host_address(out.source.address) || out.source.address == us.address) {
     return drop(out, PortDrop::kBadHeader);
@@ -140,11 +159,17 @@ void parse_ipv4(Bytes body, const FrameFilter& us, ChecksumHints hints, ParsedFr
   const Bytes inner = body.subspan(kIpv4Bytes, total - kIpv4Bytes);
   switch (load<std::uint8_t>(body, kIpProtocolOffset)) {
     case kProtocolUdp:
-      return parse_udp(inner, destination, hints.udp, out);
+      parse_udp(inner, destination, hints.udp, out);
+      break;
     case kProtocolIcmp:
-      return parse_icmp(inner, out);
+      // Many would answer a ping to a group.
+      return eth.sent_to == SentTo::kUs ? parse_icmp(inner, out) : drop(out, PortDrop::kNotForUs);
     default:
       return drop(out, PortDrop::kNotUdp);
+  }
+  if (out.kind != FrameKind::kUdp || eth.sent_to == SentTo::kUs) return;
+  if (us.groups == nullptr || !us.groups->has({destination, out.destination_udp_port})) {
+    drop(out, PortDrop::kNotJoined);
   }
 }
 
@@ -157,13 +182,14 @@ ParsedFrame parse_frame(Bytes frame, const FrameFilter& us, ChecksumHints hints)
   out.ip_offset = eth.body_offset;
   const Bytes body = frame.subspan(eth.body_offset);
   if (eth.type == kTypeArp) {
-    parse_arp(body, out);
+    // To a group of IPv4 nobody sends ARP.
+    eth.sent_to == SentTo::kGroup ? drop(out, PortDrop::kNotForUs) : parse_arp(body, out);
   } else if (eth.type != kTypeIpv4) {
     drop(out, PortDrop::kNotUdp);
-  } else if (eth.broadcast) {
+  } else if (eth.sent_to == SentTo::kEverybody) {
     drop(out, PortDrop::kNotForUs);  // RFC 1122, 3.3.6: a unicast address in a broadcast frame
   } else {
-    parse_ipv4(body, us, hints, out);
+    parse_ipv4(body, eth, us, hints, out);
   }
   return out;
 }

@@ -119,12 +119,6 @@ std::string lock_holder(int fd) {
 
 }  // namespace
 
-std::string to_text(Ipv4 address) {
-  const in_addr raw{htonl(address.value)};
-  char text[INET_ADDRSTRLEN];
-  return inet_ntop(AF_INET, &raw, text, sizeof text) != nullptr ? text : "?";
-}
-
 Result<InterfaceFacts> take_interface(const std::string& name) {
   if (!is_interface_name(name)) {
     return Error{"port: '" + name +

@@ -7,15 +7,13 @@
 #include <string_view>
 #include <utility>
 
-#include "dataplane/base/endpoint.h"
 #include "dataplane/base/result.h"
 #include "dataplane/ipc/unique_fd.h"
+#include "dataplane/port/destination.h"
 #include "dataplane/port/dpdk/frame.h"
 
 /// What the kernel knows about its interfaces, in the network namespace of the calling thread.
 namespace gradplane::port {
-
-std::string to_text(Ipv4 address);
 
 struct InterfaceFacts {
   int index = 0;

@@ -8,6 +8,7 @@
 #include "dataplane/port/dpdk/dpdk_port.h"
 #include "dataplane/port/dpdk/eal.h"
 #include "dataplane/port/dpdk/frame_fields.h"
+#include "dataplane/port/dpdk/group_filter.h"
 #include "dataplane/port/dpdk/interface.h"
 #include "dataplane/port/dpdk/memif_lock.h"
 
@@ -59,6 +60,7 @@ Status check_addresses(const DpdkPortOptions& o) {
 
 Status check(const DpdkPortOptions& o) {
   if (Status s = check_addresses(o); !s) return s.error();
+  if (Status s = check(o.steering); !s) return s.error();
   if (o.vlan && (*o.vlan < 1 || *o.vlan > kMaxVlanId)) {
     return Error{"port: VLAN " + std::to_string(*o.vlan) + " is not in 1.." +
                  std::to_string(kMaxVlanId)};
@@ -113,11 +115,18 @@ Result<PortLock> take_lock(const DpdkPortOptions& o) {
   return PortLock(std::move(taken.value()));
 }
 
+Result<GroupFilter> make_filter(const DpdkPortOptions& o, int interface, const Device& device) {
+  if (has_interface(o.kind)) return GroupFilter::of_interface(interface);
+  if (o.kind == DeviceKind::kMemif) return GroupFilter::of_memif();
+  return GroupFilter::of_device(device.id());
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Port>> open_dpdk_port(const DpdkPortOptions& o) {
   if (Status s = check(o); !s) return s.error();
   std::uint16_t mtu = o.mtu != 0 ? o.mtu : kDefaultMtu;
+  int interface = 0;
   if (has_interface(o.kind)) {
     if (Status s = check_raw_permission(); !s) return s.error();
     const Result<InterfaceFacts> facts = take_interface(o.interface);
@@ -125,6 +134,7 @@ Result<std::unique_ptr<Port>> open_dpdk_port(const DpdkPortOptions& o) {
     const Result<std::uint16_t> checked = interface_mtu(o, facts.value());
     if (!checked) return checked.error();
     mtu = checked.value();
+    interface = facts.value().index;
     if (Status s = check_address_is_free(o.address); !s) return s.error();
   }
   Result<PortLock> lock = take_lock(o);
@@ -140,8 +150,10 @@ Result<std::unique_ptr<Port>> open_dpdk_port(const DpdkPortOptions& o) {
   if (!eal) return eal.error();
   Result<std::unique_ptr<Device>> device = Device::open(o, plan);
   if (!device) return device.error();
-  return std::unique_ptr<Port>(
-      std::make_unique<DevicePort>(o, std::move(lock.value()), std::move(device.value()), mtu));
+  Result<GroupFilter> filter = make_filter(o, interface, *device.value());
+  if (!filter) return filter.error();
+  return std::unique_ptr<Port>(std::make_unique<DevicePort>(
+      o, std::move(lock.value()), std::move(device.value()), std::move(filter.value()), mtu));
 }
 
 }  // namespace gradplane::port

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 
 namespace gradplane::port {
 namespace {
@@ -26,14 +27,16 @@ bool is_bound_to(int fd, int interface_index) {
 
 }  // namespace
 
-int find_packet_socket(int interface_index) {
-  int newest = -1;
+std::vector<int> find_packet_sockets(int interface_index, std::size_t count) {
+  std::vector<int> found;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
     const int fd = std::atoi(entry.path().filename().c_str());
-    if (is_bound_to(fd, interface_index)) newest = std::max(newest, fd);
+    if (is_bound_to(fd, interface_index)) found.push_back(fd);
   }
-  return newest;
+  std::sort(found.begin(), found.end(), std::greater<>());
+  if (found.size() > count) found.resize(count);
+  return found;
 }
 
 void tune_packet_socket(int socket, std::size_t ring_bytes) {

@@ -4,13 +4,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 /// The socket inside DPDK's af_packet driver, for what the driver does not offer itself.
 namespace gradplane::port {
 
-/// The newest AF_PACKET socket of this process that is bound to the interface; -1 when there is
-/// none. The driver keeps it open as long as the device is.
-int find_packet_socket(int interface_index);
+/// The newest AF_PACKET sockets of this process that are bound to the interface, `count` at most.
+/// The driver has one for each queue, and keeps them open as long as the device is.
+std::vector<int> find_packet_sockets(int interface_index, std::size_t count);
 
 /// Keeps the driver from blocking the poll thread, and from seeing what we send ourselves.
 ///

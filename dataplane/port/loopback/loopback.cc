@@ -13,12 +13,8 @@
 namespace gradplane::port {
 namespace {
 
-std::string to_text(Ipv4 a) {
-  return std::to_string(a.value >> 24) + "." + std::to_string((a.value >> 16) & 0xff) + "." +
-         std::to_string((a.value >> 8) & 0xff) + "." + std::to_string(a.value & 0xff);
-}
-
 Status check(std::span<const Ipv4> addresses, const LoopbackOptions& o) {
+  if (Status s = port::check(o.steering); !s) return s;
   if (addresses.empty() || addresses.size() > kMaxNodes) {
     return Error{"loopback network: " + std::to_string(addresses.size()) +
                  " addresses; give 1 to " + std::to_string(kMaxNodes)};
@@ -27,40 +23,39 @@ Status check(std::span<const Ipv4> addresses, const LoopbackOptions& o) {
     return Error{"loopback network: mtu_payload_bytes " + std::to_string(o.mtu_payload_bytes) +
                  " is not in 1.." + std::to_string(kMaxLoopbackPayloadBytes)};
   }
-  if (o.queue_count < 2 || o.queue_count > kMaxLoopbackQueueCount ||
-      !std::has_single_bit(o.queue_count)) {
-    return Error{"loopback network: queue_count " + std::to_string(o.queue_count) +
-                 " is not a power of two in 2.." + std::to_string(kMaxLoopbackQueueCount)};
+  if (o.waiting_count < 2 || o.waiting_count > kMaxLoopbackWaiting ||
+      !std::has_single_bit(o.waiting_count)) {
+    return Error{"loopback network: waiting_count " + std::to_string(o.waiting_count) +
+                 " is not a power of two in 2.." + std::to_string(kMaxLoopbackWaiting)};
   }
-  if (o.tx_buffer_count == 0 || o.tx_buffer_count > kMaxLoopbackQueueCount) {
+  if (o.tx_buffer_count == 0 || o.tx_buffer_count > kMaxLoopbackWaiting) {
     return Error{"loopback network: tx_buffer_count " + std::to_string(o.tx_buffer_count) +
-                 " is not in 1.." + std::to_string(kMaxLoopbackQueueCount)};
+                 " is not in 1.." + std::to_string(kMaxLoopbackWaiting)};
   }
   return Nothing{};
 }
 
 }  // namespace
 
-class LoopbackPort final : public Port {
+class LoopbackQueue final : public PortQueue {
  public:
-  LoopbackPort(std::shared_ptr<LoopbackNetwork> network, LoopbackNetwork::Station& station)
-      : network_(std::move(network)),
+  LoopbackQueue(LoopbackNetwork& network, LoopbackNetwork::Station& station, std::size_t index)
+      : network_(network),
         station_(station),
-        payload_bytes_(network_->options_.mtu_payload_bytes),
-        buffers_(std::make_unique_for_overwrite<std::byte[]>(network_->options_.tx_buffer_count *
+        inbox_(*station.inboxes[index]),
+        payload_bytes_(network.options_.mtu_payload_bytes),
+        buffers_(std::make_unique_for_overwrite<std::byte[]>(network.options_.tx_buffer_count *
                                                              payload_bytes_)) {
-    for (std::size_t i = 0; i < network_->options_.tx_buffer_count; ++i) {
+    for (std::size_t i = 0; i < network.options_.tx_buffer_count; ++i) {
       free_buffers_.push_back(buffers_.get() + i * payload_bytes_);
     }
   }
-
-  ~LoopbackPort() override { station_.open.store(false, std::memory_order_release); }
 
   std::size_t receive(std::span<RxDatagram> out) noexcept override {
     const std::size_t limit = std::min(out.size(), kMaxBurst);
     std::size_t count = 0;
     Mailbox::Taken taken;
-    while (count < limit && (station_.control.take(taken) || station_.data.take(taken))) {
+    while (count < limit && (inbox_.control.take(taken) || inbox_.data.take(taken))) {
       out[count++] = {.payload = taken.letter.payload,
                       .source = taken.letter.source,
                       .destination_udp_port = taken.letter.destination_udp_port,
@@ -112,24 +107,41 @@ class LoopbackPort final : public Port {
   }
 
   void tick(Instant) noexcept override {}
-  std::size_t mtu_payload_bytes() const noexcept override { return payload_bytes_; }
-  Ipv4 address() const noexcept override { return station_.address; }
   const PortCounters& counters() const noexcept override { return counters_; }
 
  private:
   bool send(const TxDatagram& d) noexcept {
     if (d.length_bytes > payload_bytes_) return drop(PortDrop::kTooLong);
-    LoopbackNetwork::Station* to = network_->find(d.destination.address);
-    if (to == nullptr || !to->open.load(std::memory_order_acquire)) {
-      return drop(PortDrop::kNoNeighbour);
-    }
-    const Letter letter{.payload = {static_cast<const std::byte*>(d.token), d.length_bytes},
-                        .source = {station_.address, d.source_udp_port},
-                        .destination_udp_port = d.destination.udp_port};
-    if (!to->mailbox(d.traffic_class).post(letter)) return drop(PortDrop::kTxFull);
+    if (!(d.destination.is_group() ? send_to_group(d) : send_to_node(d))) return false;
     ++counters_.tx_datagrams;
     counters_.tx_bytes += d.length_bytes;
     return true;
+  }
+
+  bool send_to_node(const TxDatagram& d) noexcept {
+    LoopbackNetwork::Station* to = network_.find(d.destination.endpoint().address);
+    if (to == nullptr || !to->open.load(std::memory_order_acquire)) {
+      return drop(PortDrop::kNoNeighbour);
+    }
+    return post(*to, d) || drop(PortDrop::kTxFull);
+  }
+
+  /// It has left even if nobody is in the group. Each member that has no room is a drop.
+  bool send_to_group(const TxDatagram& d) noexcept {
+    for (const auto& to : network_.stations_) {
+      if (to.get() == &station_ || !to->groups.has(d.destination.group())) continue;
+      if (to->open.load(std::memory_order_acquire) && !post(*to, d)) drop(PortDrop::kTxFull);
+    }
+    return true;
+  }
+
+  bool post(LoopbackNetwork::Station& to, const TxDatagram& d) noexcept {
+    const std::uint16_t udp_port = d.destination.endpoint().udp_port;
+    return to.inboxes[network_.options_.steering.queue_of(udp_port)]
+        ->mailbox(d.traffic_class)
+        .post({.payload = {static_cast<const std::byte*>(d.token), d.length_bytes},
+               .source = {station_.address, d.source_udp_port},
+               .destination_udp_port = udp_port});
   }
 
   bool drop(PortDrop reason) noexcept {
@@ -137,13 +149,52 @@ class LoopbackPort final : public Port {
     return false;
   }
 
-  std::shared_ptr<LoopbackNetwork> network_;
+  LoopbackNetwork& network_;
   LoopbackNetwork::Station& station_;
+  LoopbackNetwork::Inbox& inbox_;
   std::size_t payload_bytes_;
   std::unique_ptr<std::byte[]> buffers_;
   std::vector<std::byte*> free_buffers_;  // never grows past its first size
   PortCounters counters_;
 };
+
+class LoopbackPort final : public Port {
+ public:
+  LoopbackPort(std::shared_ptr<LoopbackNetwork> network, LoopbackNetwork::Station& station)
+      : network_(std::move(network)), station_(station) {
+    for (std::size_t q = 0; q < station.inboxes.size(); ++q) {
+      queues_.push_back(std::make_unique<LoopbackQueue>(*network_, station, q));
+    }
+  }
+
+  ~LoopbackPort() override {
+    station_.groups.leave_all();
+    station_.open.store(false, std::memory_order_release);
+  }
+
+  std::size_t queue_count() const noexcept override { return queues_.size(); }
+  PortQueue& queue(std::size_t index) noexcept override {
+    GP_ASSERT(index < queues_.size());
+    return *queues_[index];
+  }
+  Status join_group(const Group& group) override { return station_.groups.join(group); }
+  void leave_group(const Group& group) override { (void)station_.groups.leave(group); }
+  std::size_t mtu_payload_bytes() const noexcept override {
+    return network_->options_.mtu_payload_bytes;
+  }
+  Ipv4 address() const noexcept override { return station_.address; }
+
+ private:
+  std::shared_ptr<LoopbackNetwork> network_;
+  LoopbackNetwork::Station& station_;
+  std::vector<std::unique_ptr<LoopbackQueue>> queues_;
+};
+
+LoopbackNetwork::Station::Station(Ipv4 a, const LoopbackOptions& o) : address(a) {
+  for (std::size_t q = 0; q < o.steering.queue_count; ++q) {
+    inboxes.push_back(std::make_unique<Inbox>(o));
+  }
+}
 
 Result<std::shared_ptr<LoopbackNetwork>> LoopbackNetwork::create(std::span<const Ipv4> addresses,
                                                                  const LoopbackOptions& options) {
@@ -166,9 +217,11 @@ Result<std::unique_ptr<Port>> LoopbackNetwork::open(Ipv4 address) {
   if (station->open.load(std::memory_order_acquire)) {
     return Error{"loopback port: address " + to_text(address) + " is open already"};
   }
-  for (Mailbox* box : {&station->control, &station->data}) {
-    Mailbox::Taken stale;
-    while (box->take(stale)) Mailbox::give_back(stale.token);
+  for (const auto& inbox : station->inboxes) {
+    for (Mailbox* box : {&inbox->control, &inbox->data}) {
+      Mailbox::Taken stale;
+      while (box->take(stale)) Mailbox::give_back(stale.token);
+    }
   }
   std::unique_ptr<Port> port = std::make_unique<LoopbackPort>(shared_from_this(), *station);
   station->open.store(true, std::memory_order_release);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dataplane/base/result.h"
+#include "dataplane/port/group_table.h"
 #include "dataplane/port/loopback/mailbox.h"
 #include "dataplane/port/port.h"
 
@@ -17,40 +18,51 @@ namespace gradplane::port {
 
 struct LoopbackOptions {
   std::size_t mtu_payload_bytes = kMaxDatagramBytes;
-  /// Datagrams that wait for one endpoint, for each traffic class. A power of two.
-  std::size_t queue_count = 1024;
-  /// Buffers that one port lends out by allocate() at a time.
+  /// Datagrams that wait for one queue, for each traffic class. A power of two.
+  std::size_t waiting_count = 1024;
+  /// Buffers that one queue lends out by allocate() at a time.
   std::size_t tx_buffer_count = 512;
+  /// Of every port of the network.
+  Steering steering = {};
 };
 
-inline constexpr std::size_t kMaxLoopbackQueueCount = 65536;
+inline constexpr std::size_t kMaxLoopbackWaiting = 65536;
 inline constexpr std::size_t kMaxLoopbackPayloadBytes = 65507;
 
-/// A network in memory: a fixed set of addresses, a bounded queue for each, no loss but by a full
-/// queue. Built and opened on the control thread; then each port may poll on a thread of its own.
+/// A network in memory: a fixed set of addresses, bounded queues for each, no loss but by a full
+/// queue. A datagram to a group is copied to every other port that is in it. Built and opened on
+/// the control thread; then each queue of each port may poll on a thread of its own.
 class LoopbackNetwork : public std::enable_shared_from_this<LoopbackNetwork> {
  public:
   /// Fails on no address, a repeated address, or options out of range.
   static Result<std::shared_ptr<LoopbackNetwork>> create(std::span<const Ipv4> addresses,
                                                          const LoopbackOptions& options);
   /// The port of one of the addresses. An address has at most one open port at a time; what waited
-  /// for an earlier one is thrown away.
+  /// for an earlier one is thrown away, and it is in no group.
   Result<std::unique_ptr<Port>> open(Ipv4 address);
 
  private:
   friend class LoopbackPort;
+  friend class LoopbackQueue;
+
+  /// What waits for one queue.
+  struct Inbox {
+    explicit Inbox(const LoopbackOptions& o)
+        : control(o.waiting_count, o.mtu_payload_bytes),
+          data(o.waiting_count, o.mtu_payload_bytes) {}
+    Mailbox& mailbox(TrafficClass c) { return c == TrafficClass::kControl ? control : data; }
+
+    Mailbox control;
+    Mailbox data;
+  };
 
   struct Station {
-    Station(Ipv4 a, const LoopbackOptions& o)
-        : address(a),
-          control(o.queue_count, o.mtu_payload_bytes),
-          data(o.queue_count, o.mtu_payload_bytes) {}
-    Mailbox& mailbox(TrafficClass c) { return c == TrafficClass::kControl ? control : data; }
+    Station(Ipv4 a, const LoopbackOptions& o);
 
     Ipv4 address;
     std::atomic<bool> open{false};
-    Mailbox control;
-    Mailbox data;
+    std::vector<std::unique_ptr<Inbox>> inboxes;  // by queue
+    GroupTable groups;
   };
 
   explicit LoopbackNetwork(const LoopbackOptions& options) : options_(options) {}

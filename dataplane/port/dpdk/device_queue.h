@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "dataplane/port/dpdk/device.h"
+#include "dataplane/port/dpdk/frame.h"
+#include "dataplane/port/dpdk/handover.h"
+#include "dataplane/port/dpdk/neighbours.h"
+#include "dataplane/port/port.h"
+
+struct rte_mbuf;
+
+namespace gradplane::port {
+
+/// ARP questions that one tick sends at most; the others wait for the next.
+inline constexpr std::size_t kMaxQuestionsPerTick = kMaxBurst;
+/// We tell everybody our Ethernet address this often at the start (RFC 5227 wants two), and again
+/// when somebody else claims our address, but no more often than the pause.
+inline constexpr unsigned kAnnouncements = 2;
+inline constexpr Duration kAnnouncePause = Duration::seconds(2);
+inline constexpr Duration kDefendPause = Duration::seconds(10);
+/// How often a device is asked for its losses and whether its peer is there.
+inline constexpr Duration kDeviceCarePause = Duration::ms(500);
+
+/// What the queues of a port have in common. They change nothing of it but what says so itself.
+struct DeviceShare {
+  FrameFilter us;
+  std::uint16_t mtu = 0;
+  Steering steering;
+  Device& device;
+  Handover& handover;
+  std::size_t payload_bytes() const { return mtu - kIpUdpBytes; }
+};
+
+/// A queue of a DPDK device: joins the device's bursts to the stack's pure parts. Each queue has
+/// neighbours of its own, and tells the others what ARP has taught it.
+class DeviceQueue final : public PortQueue {
+ public:
+  DeviceQueue(const DeviceShare& share, std::uint16_t index, const SubnetOptions& subnet);
+
+  std::size_t receive(std::span<RxDatagram> out) noexcept override;
+  void release(std::span<RxDatagram> datagrams) noexcept override;
+  bool allocate(TxDatagram& out) noexcept override;
+  void discard(TxDatagram& datagram) noexcept override;
+  std::size_t transmit(std::span<TxDatagram> datagrams) noexcept override;
+  void tick(Instant now) noexcept override;
+  const PortCounters& counters() const noexcept override { return counters_; }
+
+ private:
+  /// Frames collected for one burst to the device.
+  struct Batch {
+    std::array<rte_mbuf*, kMaxBurst> frames;
+    std::size_t count = 0;
+  };
+  struct Sent {
+    std::size_t count = 0;
+    std::uint64_t frame_bytes = 0;
+  };
+
+  /// By which way a frame came.
+  enum class Way : std::uint8_t { kDevice, kHandover };
+  bool take_frame(rte_mbuf* frame, Way way, RxDatagram& out, Batch& replies) noexcept;
+  bool take_arp(rte_mbuf* frame, Way way, const ParsedFrame& parsed, Batch& replies) noexcept;
+  void hand_over(rte_mbuf* frame, std::size_t queue) noexcept;
+  void tell_others(rte_mbuf* frame) noexcept;
+  bool resolve(const Destination& to, MacAddress& mac) noexcept;
+  rte_mbuf* frame_datagram(TxDatagram& datagram) noexcept;
+  void send_questions() noexcept;
+  void announce() noexcept;
+  void care_for_device() noexcept;
+  void send_arp(const ArpFrame& arp) noexcept;
+  std::size_t send_datagrams(Batch& batch) noexcept;
+  Sent flush(Batch& batch) noexcept;
+  void drop(PortDrop reason) noexcept { ++counters_.drops[static_cast<std::size_t>(reason)]; }
+
+  const DeviceShare& share_;
+  const FrameFilter& us_;
+  Device& device_;
+  const std::uint16_t index_;
+  Neighbours neighbours_;
+  PortCounters counters_;
+  Instant now_;
+  unsigned announcements_left_;
+  Instant next_announcement_;
+  Instant next_defence_;
+  Instant next_device_care_;
+  bool may_be_held_back_ = false;
+};
+
+}  // namespace gradplane::port

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/port/group_table.h"
+
+#include <algorithm>
+
+namespace gradplane::port {
+namespace {
+
+std::string text_of(const Group& group) {
+  return to_text(group.address) + " port " + std::to_string(group.udp_port);
+}
+
+}  // namespace
+
+std::atomic<std::uint64_t>* GroupTable::find(std::uint64_t key) noexcept {
+  const auto at = std::find_if(entries_.begin(), entries_.end(), [key](const auto& entry) {
+    return entry.load(std::memory_order_relaxed) == key;
+  });
+  return at == entries_.end() ? nullptr : &*at;
+}
+
+Status GroupTable::join(const Group& group) {
+  if (!is_valid(group)) {
+    return Error{"port: " + text_of(group) +
+                 " is no group; a group has an address in 224.0.1.0 to 239.255.255.255 and a UDP "
+                 "port that is not 0"};
+  }
+  if (has(group)) return Error{"port: it is already in the group " + text_of(group)};
+  std::atomic<std::uint64_t>* const free = find(0);
+  if (free == nullptr) {
+    return Error{"port: it cannot join the group " + text_of(group) + ": it is in " +
+                 std::to_string(kMaxGroups) + " groups already, which is the most; leave one"};
+  }
+  free->store(key_of(group), std::memory_order_relaxed);
+  return Nothing{};
+}
+
+bool GroupTable::leave(const Group& group) noexcept {
+  if (!is_valid(group)) return false;
+  std::atomic<std::uint64_t>* const entry = find(key_of(group));
+  if (entry != nullptr) entry->store(0, std::memory_order_relaxed);
+  return entry != nullptr;
+}
+
+void GroupTable::leave_all() noexcept {
+  for (std::atomic<std::uint64_t>& entry : entries_) entry.store(0, std::memory_order_relaxed);
+}
+
+std::vector<Ipv4> GroupTable::addresses() const {
+  std::vector<Ipv4> out;
+  for (const std::atomic<std::uint64_t>& entry : entries_) {
+    const std::uint64_t key = entry.load(std::memory_order_relaxed);
+    if (key != 0) out.push_back({static_cast<std::uint32_t>(key >> 16)});
+  }
+  std::sort(out.begin(), out.end());
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
+}
+
+}  // namespace gradplane::port
