@@ -23,6 +23,13 @@ constexpr std::size_t kControlQueueEntries = 128;
 constexpr std::uint16_t kFirstSourcePort = 49152;
 constexpr std::uint16_t kSourcePorts = 8192;
 
+/// The engine of queue 0 grants for its node.
+job::Node::Link link_of(const EngineOptions& options) {
+  job::Node::Link link = options.link;
+  link.grants = options.queue == 0;
+  return link;
+}
+
 }  // namespace
 
 Engine::Engine(EngineOptions options, port::PortQueue& queue, api::CommandQueue& commands,
@@ -32,7 +39,7 @@ Engine::Engine(EngineOptions options, port::PortQueue& queue, api::CommandQueue&
       commands_(commands),
       events_(events),
       reports_(reports),
-      node_(options_.self, options_.link, options_.grants),
+      node_(options_.self, link_of(options_), options_.grants),
       control_out_(kControlQueueEntries) {
   for (std::size_t n = 0; n < options_.nodes.size(); ++n) {
     node_by_address_.emplace_back(options_.nodes[n], static_cast<std::uint16_t>(n));

@@ -23,7 +23,7 @@ struct EngineOptions {
   std::vector<Ipv4> nodes;         // every node's address, by id
   std::uint16_t queue = 0;         // of the port: which of the node's engines this is
   std::uint16_t udp_port = 47000;  // where the engines of this queue listen, at every node
-  job::Node::Link link;            // of this node
+  job::Node::Link link;            // of this node, with what this engine has of it
   GrantSettings grants = {};       // of this node's downlink
 };
 

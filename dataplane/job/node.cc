@@ -25,7 +25,10 @@ std::size_t link_burst_bytes(std::uint64_t bits_per_second) {
 
 Node::Node(std::uint16_t self, Link link, const GrantSettings& grants)
     : self_(self),
-      link_(link.bits_per_second, link_burst_bytes(link.bits_per_second)),
+      share_(link.share.value_or(hop::LinkShare::whole(link.bits_per_second))),
+      paced_bits_per_second_(share_.bits_per_second(Instant())),
+      link_(paced_bits_per_second_, link_burst_bytes(paced_bits_per_second_)),
+      may_grant_(link.grants),
       grants_({.link_bits_per_second = link.bits_per_second,
                .buffer_bytes = link.buffer_bytes > 0 ? link.buffer_bytes : kAssumedBufferBytes,
                .block_wire_bytes = link.block_bytes + hop::kWireOverheadBytes,
@@ -42,7 +45,7 @@ bool Node::add(Job* job) {
   for (const Job* other : jobs()) {
     if (other->config().job == job->config().job) return false;
   }
-  if (job->config().grants && !grant_to_peers_of(job)) return false;
+  if (job->config().grants && !(may_grant_ && grant_to_peers_of(job))) return false;
   jobs_[job_count_++] = job;
   return true;
 }
@@ -149,6 +152,10 @@ bool Node::sum_local(std::size_t max_blocks) {
 }
 
 void Node::tick(Instant now) {
+  if (const std::uint64_t rate = share_.bits_per_second(now); rate != paced_bits_per_second_) {
+    paced_bits_per_second_ = rate;
+    link_.set_link_rate(now, rate, link_burst_bytes(rate));
+  }
   for (Job* job : jobs()) job->tick(now);
 }
 

@@ -12,18 +12,24 @@
 
 #include "dataplane/grants/grant_scheduler.h"
 #include "dataplane/hop/counters.h"
+#include "dataplane/hop/link_budget.h"
 #include "dataplane/job/job.h"
 
 namespace gradplane::job {
 
-/// All jobs at one node, and the node's own link, in both directions: it paces what this node sends
-/// and grants what others send to it. Pure, like Job; does not own the jobs.
+/// The jobs of one engine at a node, and what it has of the node's own link, in both directions: it
+/// paces what it sends and grants what others send to the node. Pure, like Job; does not own the
+/// jobs.
 class Node {
  public:
   struct Link {
     std::uint64_t bits_per_second = 0;  // 0: not paced
     std::size_t buffer_bytes = 0;       // of the port that leads to this node; 0: not known
     std::size_t block_bytes = kDefaultBlockBytes;  // payload of the full blocks that come over it
+    /// What this engine may use of it for sending; none: all of it, as the only engine.
+    std::optional<hop::LinkShare> share = std::nullopt;
+    /// One engine of a node grants, for the whole link. The others take no job with grants.
+    bool grants = true;
   };
   Node(std::uint16_t self, Link link, const GrantSettings& grants = {});
 
@@ -47,10 +53,16 @@ class Node {
   };
   std::optional<Outgoing> poll_transmit(std::span<std::byte> out, Instant now);
 
+  /// From the owner of the link's budget: holds from the next tick() on.
+  void take_lease(const hop::LinkLease& lease) { share_.take(lease); }
+
   bool sum_local(std::size_t max_blocks);
   void tick(Instant now);
   /// When to call tick() or poll_transmit() again, if no packet comes before; in the past: at once.
   Instant next_deadline(Instant now) const;
+
+  /// What it may send now, by its lease; 0: it is not paced.
+  std::uint64_t paced_bits_per_second() const { return paced_bits_per_second_; }
 
   const grants::GrantScheduler& grants() const { return grants_; }
   /// The device drops what comes, because it comes faster than it is taken.
@@ -66,7 +78,10 @@ class Node {
   std::optional<Outgoing> next_grant(std::span<std::byte> out, Instant now);
 
   std::uint16_t self_;
+  hop::LinkShare share_;
+  std::uint64_t paced_bits_per_second_;  // what link_ was told last
   hop::Pacer link_;
+  bool may_grant_;
   grants::GrantScheduler grants_;
   struct GrantSource {
     Job* job = nullptr;

@@ -126,3 +126,15 @@ TEST_CASE("one engine that is not polled holds up no other") {
   }
   CHECK_FALSE(stuck.has_sum(0, 1));
 }
+
+TEST_CASE("only the engine of queue 0 grants for its node") {
+  for (const std::uint16_t queue : std::initializer_list<std::uint16_t>{0, 1}) {
+    TwoByTwo nodes;
+    EngineHost& host = nodes.engine(0, queue);
+    host.add({.id = 1, .plan = star_of(2), .grants = true});
+    for (int turn = 0; turn < 100; ++turn) nodes.turn();
+    const std::vector<api::Event> events = host.events();
+    REQUIRE(events.size() == queue);
+    if (queue == 1) CHECK(events[0].kind == api::Event::Kind::kJobRefused);
+  }
+}
