@@ -277,6 +277,10 @@ void Daemon::act(const session::AbortPlan& action) {
   jobs_.abort_plan(action);
 }
 
+void Daemon::act(const session::EndOlderPlan& action) {
+  jobs_.end_older_plan(action);
+}
+
 void Daemon::act(const session::AnswerReplan& action) {
   if (!action.committed) {
     server_->hang_up(action.asker, action.text);

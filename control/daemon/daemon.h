@@ -63,6 +63,7 @@ class Daemon : public server::ConnectionHandler {
   void act(const session::PreparePlan& action);
   void act(const session::CommitPlan& action);
   void act(const session::AbortPlan& action);
+  void act(const session::EndOlderPlan& action);
   void act(const session::AnswerReplan& action);
   void act(const session::InstallBounds& action);
   void act(const session::NotifyRank& action);

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "dataplane/base/assert.h"
 #include "dataplane/engine/local_plan.h"
@@ -29,6 +30,7 @@ job::JobConfig job_config(const config::Config& config, const session::InstallJo
   job::JobConfig job;
   job.job = order.job_id;
   job.epoch = order.plan.epoch;
+  job.joins = order.joins();
   job.self = config.self;
   job.authenticate = config.authenticate;
   job.key = order.packet_key;
@@ -53,7 +55,6 @@ job::JobConfig job_config(const config::Config& config, const session::InstallJo
 }  // namespace
 
 Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
-  if (order.joins()) return Error{"this daemon cannot take a part in a job that runs already"};
   if (commands_.room() == 0) {
     return Error{"the poll loop does not take commands; is its processor overloaded?"};
   }
@@ -82,8 +83,10 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
   GP_ASSERT(commands_.push(add));
   jobs_.push_back({.id = order.job_id,
                    .first_epoch = order.first_epoch,
+                   .installed_epoch = order.plan.epoch,
                    .epoch = order.plan.epoch,
                    .kind = order.plan.kind,
+                   .next_kind = order.plan.kind,
                    .world_size = order.world_size,
                    .label = order.label,
                    .run_id = run_id,
@@ -106,8 +109,8 @@ void JobTable::remove(std::uint32_t id, std::uint32_t first_epoch) {
   ask_back();
 }
 
-InstalledJob* JobTable::find(std::uint32_t id, std::uint32_t first_epoch) {
-  for (InstalledJob& job : jobs_) {
+const InstalledJob* JobTable::find_running(std::uint32_t id, std::uint32_t first_epoch) const {
+  for (const InstalledJob& job : jobs_) {
     if (job.id == id && job.first_epoch == first_epoch &&
         job.state == InstalledJob::State::kRunning)
       return &job;
@@ -115,18 +118,19 @@ InstalledJob* JobTable::find(std::uint32_t id, std::uint32_t first_epoch) {
   return nullptr;
 }
 
+InstalledJob* JobTable::find(std::uint32_t id, std::uint32_t first_epoch) {
+  return const_cast<InstalledJob*>(std::as_const(*this).find_running(id, first_epoch));
+}
+
 Status JobTable::prepare_plan(const session::PreparePlan& order) {
   InstalledJob* job = find(order.job_id, order.first_epoch);
   if (job == nullptr) return Error{"the job does not run here"};
-  const auto is_self = [this](const api::Member& member) { return member.node == config_.self; };
-  if (std::none_of(order.plan.members.begin(), order.plan.members.end(), is_self)) {
-    return Error{
-        "a node cannot leave a job that runs yet; name it with --root, so that it stays a root"};
-  }
   std::unique_ptr<job::Plan> plan;
   try {
-    plan = job->runtime->make_plan(
-        engine::local_plan(order.plan, config_.self, link_rates(config_), config_.grants.enabled));
+    job::PlanConfig local =
+        engine::local_plan(order.plan, config_.self, link_rates(config_), config_.grants.enabled);
+    local.key = order.packet_key;
+    plan = job->runtime->make_plan(local);
   } catch (const std::bad_alloc&) {
   }
   if (plan == nullptr) {
@@ -149,6 +153,11 @@ void JobTable::commit_plan(const session::CommitPlan& order) {
 void JobTable::abort_plan(const session::AbortPlan& order) {
   if (InstalledJob* job = find(order.job_id, order.first_epoch))
     plan_order(*job, api::Command::Kind::kAbortPlan, order.epoch, 0);
+}
+
+void JobTable::end_older_plan(const session::EndOlderPlan& order) {
+  if (InstalledJob* job = find(order.job_id, order.first_epoch))
+    plan_order(*job, api::Command::Kind::kEndOlderPlan, order.epoch, 0);
 }
 
 void JobTable::plan_order(const InstalledJob& job, api::Command::Kind kind, std::uint32_t epoch,
@@ -207,7 +216,7 @@ std::vector<std::string> JobTable::take_close_warnings(Instant now) {
 
 const InstalledJob* JobTable::keep_report(const api::JobRoundReport& report) {
   for (InstalledJob& job : jobs_) {
-    if (job.id != report.job || job.first_epoch != report.epoch) continue;
+    if (job.id != report.job || job.installed_epoch != report.epoch) continue;
     job.rounds.add(report.report);
     return &job;
   }

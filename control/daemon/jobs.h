@@ -23,7 +23,10 @@ namespace gradplane::daemon {
 struct InstalledJob {
   std::uint32_t id = 0;
   std::uint32_t first_epoch = 0;  // names the job among those that have or had its id
-  std::uint32_t epoch = 0;        // of the plan in force
+  // Of the plan that it was installed with. The poll loop names the job by it: a node that leaves a
+  // job and joins it again has both for a while.
+  std::uint32_t installed_epoch = 0;
+  std::uint32_t epoch = 0;  // of the plan in force
   PlanKind kind = PlanKind::kStar;
   PlanKind next_kind = PlanKind::kStar;  // of the plan that was prepared last
   std::uint32_t world_size = 0;
@@ -62,6 +65,7 @@ class JobTable {
   Status prepare_plan(const session::PreparePlan& order);
   void commit_plan(const session::CommitPlan& order);
   void abort_plan(const session::AbortPlan& order);
+  void end_older_plan(const session::EndOlderPlan& order);
   /// Tells the poll loop what is to be done about plans, and asks it for every job that is not
   /// wanted any more, as far as its queue has room. Call it at every turn.
   void ask_back();
@@ -83,6 +87,8 @@ class JobTable {
   /// says is never taken for word of a new one.
   const InstalledJob* find_running(const engine::JobRuntime* runtime) const;
   const std::vector<InstalledJob>& installed() const { return jobs_; }
+  /// The job that runs and is named so by the session; null when there is none.
+  const InstalledJob* find_running(std::uint32_t id, std::uint32_t first_epoch) const;
   /// Of the jobs that run: the one with this id; of 0 the first, or null when there is none. An
   /// Error names those that there are.
   Result<const InstalledJob*> find_asked(std::uint32_t id) const;
@@ -94,7 +100,7 @@ class JobTable {
  private:
   static constexpr std::size_t kEndedKept = 16;
 
-  InstalledJob* find(std::uint32_t id, std::uint32_t first_epoch);  // one that runs
+  InstalledJob* find(std::uint32_t id, std::uint32_t first_epoch);
   void plan_order(const InstalledJob& job, api::Command::Kind kind, std::uint32_t epoch,
                   std::uint32_t round, job::Plan* plan = nullptr);
 

@@ -158,9 +158,10 @@ telemetry::JobStatus job_status(const session::JobView& view, const StatusSource
   out.missing = view.missing;
   out.missing_count = view.missing_count;
   add_ranks(out, view, from);
-  for (std::size_t j = 0; j < from.engine.job_count; ++j) {
+  const InstalledJob* installed = from.jobs.find_running(view.job_id, view.first_epoch);
+  for (std::size_t j = 0; j < from.engine.job_count && installed != nullptr; ++j) {
     const api::JobSnapshot& job = from.engine.jobs[j];
-    if (job.job != view.job_id || job.epoch != view.first_epoch) continue;
+    if (job.job != view.job_id || job.epoch != installed->installed_epoch) continue;
     add_traffic(out, job.traffic);
     if (from.config.grants.enabled) {
       out.grant_policy = config::name_of(from.config.grants.policy);

@@ -105,6 +105,16 @@ void fields(Archive& a, Of<PlanEnded> auto& m) {
 }
 
 template <typename Archive>
+void fields(Archive& a, Of<EndPlan> auto& m) {
+  counted(a, "epoch", m.epoch);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<Dismiss> auto& m) {
+  counted(a, "first_epoch", m.first_epoch);
+}
+
+template <typename Archive>
 void fields(Archive& a, Of<Replan> auto& m) {
   counted(a, "ticket", m.ticket);
   a.choice("kind", m.kind, kLastPlanKind);

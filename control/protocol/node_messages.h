@@ -118,6 +118,18 @@ struct PlanEnded {
   JobKey key{};
   std::uint32_t epoch = 0;
 };
+/// Coordinator to the members that have not ended this plan: all members with ranks have, so that
+/// nothing more of it comes.
+struct EndPlan {
+  JobKey key{};
+  std::uint32_t epoch = 0;
+};
+/// Coordinator to a node without a part in the plan in force: all nodes have ended the plan before,
+/// so that nobody needs this node any more.
+struct Dismiss {
+  JobKey key{};
+  std::uint32_t first_epoch = 0;
+};
 /// Node to coordinator: an operator wants another plan for this job.
 struct Replan {
   JobKey key{};
@@ -166,9 +178,9 @@ struct BucketBounds {
   std::vector<std::byte> part;  // control/session/bucket_tables.h
 };
 /// The order is the wire's: see docs/control-api.md.
-using NodeMessage =
-    std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave, Failed, Finished,
-                 DescribeBucket, BucketBounds, PlanRefused, Abort, PlanEnded, Replan, ReplanAnswer>;
+using NodeMessage = std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave,
+                                 Failed, Finished, DescribeBucket, BucketBounds, PlanRefused, Abort,
+                                 PlanEnded, Replan, ReplanAnswer, EndPlan, Dismiss>;
 
 /// The bytes of a message, at most kMaxNodeMessageBytes: texts and lists are cut to their bounds
 /// (a plan is not: the caller keeps it within kMaxPlanBytes).

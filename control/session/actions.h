@@ -28,9 +28,10 @@ namespace gradplane::session {
 using RankHandle = std::uint64_t;
 /// Identifies an operator who waits for an answer.
 using AskerHandle = std::uint64_t;
-/// The key that authenticates the data packets of a job in one epoch. It is derived from the job's
-/// key, the epoch and the cluster's key. So a packet key does not reveal the job's key, and a
-/// packet of one epoch is never valid in another.
+/// The key that authenticates the data packets between two nodes that a plan of this epoch has
+/// brought together. It is derived from the job's key, the epoch and the cluster's key. So a packet
+/// key does not reveal the job's key, and a packet from before the two were brought together is not
+/// valid.
 using PacketKey = std::array<std::byte, 16>;
 PacketKey packet_key_of(const ClusterKey& cluster, const protocol::JobKey& job,
                         std::uint32_t epoch);
@@ -109,8 +110,8 @@ struct InstallJob {
   std::vector<LocalRank> local_ranks;  // none: this node only sums
   bool learn_bounds = false;           // measure what bounds are learned from
 
-  /// The job runs elsewhere already: the plan is prepared only, and CommitPlan or RemoveJob
-  /// follows. Otherwise its rounds may come at once.
+  /// The job runs elsewhere already: the plan is prepared only. The engine answers as to
+  /// PreparePlan, and CommitPlan or RemoveJob follows. Otherwise its rounds may come at once.
   bool joins() const { return plan.epoch != first_epoch; }
 };
 struct RemoveJob {
@@ -118,8 +119,8 @@ struct RemoveJob {
   std::uint32_t first_epoch = 0;
 };
 /// Let the engine get ready for another plan of an installed job, and answer with
-/// on_plan_prepared() or on_plan_refused(). A plan without this node: no part in the job is left
-/// when the plan before has ended.
+/// on_plan_prepared() or on_plan_refused(). A plan without this node: its part in the job ends with
+/// the plan before. Then it only answers the peers that have not ended that plan, until RemoveJob.
 struct PreparePlan {
   std::uint32_t job_id = 0;
   std::uint32_t first_epoch = 0;
@@ -136,6 +137,13 @@ struct CommitPlan {
 };
 /// Forget the prepared plan. It may have been refused in the meantime: then there is nothing to do.
 struct AbortPlan {
+  std::uint32_t job_id = 0;
+  std::uint32_t first_epoch = 0;
+  std::uint32_t epoch = 0;
+};
+/// Every node with ranks has ended the plan before, which is `epoch`: nothing more of it comes. A
+/// node without ranks cannot always tell so by itself.
+struct EndOlderPlan {
   std::uint32_t job_id = 0;
   std::uint32_t first_epoch = 0;
   std::uint32_t epoch = 0;
@@ -169,6 +177,6 @@ struct LogLine {
   std::string text;
 };
 using Action = std::variant<SendDatagram, InstallJob, RemoveJob, PreparePlan, CommitPlan, AbortPlan,
-                            InstallBounds, NotifyRank, AnswerReplan, LogLine>;
+                            EndOlderPlan, InstallBounds, NotifyRank, AnswerReplan, LogLine>;
 
 }  // namespace gradplane::session

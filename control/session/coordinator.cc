@@ -207,7 +207,7 @@ void Coordinator::on(api::NodeId from, const protocol::DescribeBucket& m, Instan
 
 void Coordinator::resolve_bounds(Job& job) {
   const LogLevel level = job.tables.resolved_before() ? LogLevel::kDebug : LogLevel::kInfo;
-  const std::string summary = job.tables.resolve(config_.resolve_bounds, job.members);
+  const std::string summary = job.tables.resolve(config_.resolve_bounds);
   if (!summary.empty()) outbox_.log(level, job_text(job.label, job.id) + ": bounds: " + summary);
 }
 

@@ -86,7 +86,7 @@ class Coordinator {
     std::uint32_t epoch_before = 0;
     PlanKind kind = PlanKind::kStar;
     std::string plan;  // for people
-    std::set<api::NodeId> members;
+    std::vector<api::Member> members;
     std::optional<PlanChange> change;
     std::vector<std::byte> change_bytes;  // its plan, until it is sent
     std::optional<Question> question;     // who asked for it

@@ -97,8 +97,8 @@ void Coordinator::commit(Job& job) {
   const std::string before = std::exchange(job.plan, plan_text(config_, change.plan()));
   job.kind = change.plan().kind;
   job.epoch_before = std::exchange(job.epoch, change.epoch());
-  job.members = change.members();
-  job.tables.set_members(job.members);
+  job.members = change.plan().members;
+  job.tables.set_members(change.members());
   for (const api::NodeId node : change.nodes())
     outbox_.tell_member(node, protocol::Commit{job.key, job.epoch, change.activation_round()});
   if (change.begins_job()) {
@@ -146,7 +146,13 @@ void Coordinator::on(api::NodeId from, const protocol::PlanEnded& m, Instant now
     return;
   }
   Job& job = found->second;
+  if (job.change->take_ended_with_ranks()) {
+    for (const api::NodeId node : job.change->awaited())
+      outbox_.tell_member(node, protocol::EndPlan{job.key, job.epoch_before});
+  }
   if (!job.change->done()) return;
+  for (const api::NodeId node : job.change->leaving())
+    outbox_.tell_member(node, protocol::Dismiss{job.key, job.first_epoch});
   job.change.reset();
   outbox_.log(LogLevel::kDebug, job_text(job.label, job.id) + ": only epoch " +
                                     std::to_string(job.epoch) + " is left");
@@ -247,7 +253,8 @@ std::string Coordinator::change_text(const Job& job) const {
 
 /// Everybody with a part in the job, under whichever plan.
 std::set<api::NodeId> Coordinator::nodes_of(const Job& job) {
-  std::set<api::NodeId> nodes = job.members;
+  std::set<api::NodeId> nodes;
+  for (const api::Member& member : job.members) nodes.insert(member.node);
   if (job.change) nodes.insert(job.change->nodes().begin(), job.change->nodes().end());
   return nodes;
 }
@@ -255,7 +262,9 @@ std::set<api::NodeId> Coordinator::nodes_of(const Job& job) {
 void Coordinator::lose_node(Jobs::iterator found, api::NodeId node, const std::string& reason) {
   Job& job = found->second;
   if (!nodes_of(job).contains(node)) return;
-  const bool only_to_come = job.change && !job.change->begins_job() && !job.members.contains(node);
+  const bool has_part = std::any_of(job.members.begin(), job.members.end(),
+                                    [node](const api::Member& m) { return m.node == node; });
+  const bool only_to_come = job.change && !job.change->begins_job() && !has_part;
   // A node that has nothing of the job yet costs only the plan that it was to have a part in.
   if (only_to_come && !job.change->committed())
     abort(job, reason);

@@ -34,8 +34,7 @@ Status JobTables::add(std::span<const std::byte> part, Instant now) {
   return Nothing{};
 }
 
-std::string JobTables::resolve(const BoundsResolver& resolver,
-                               const std::set<api::NodeId>& members) {
+std::string JobTables::resolve(const BoundsResolver& resolver) {
   due_ = Instant::never();
   const std::set<std::uint32_t> fresh = std::exchange(unresolved_, {});
   if (!resolver) return {};
@@ -47,11 +46,12 @@ std::string JobTables::resolve(const BoundsResolver& resolver,
     std::vector<std::vector<std::byte>> parts = encode_table(table);
     std::move(parts.begin(), parts.end(), std::back_inserter(parts_));
   }
-  behind_ = members;
+  behind_ = members_;
   return std::move(resolved.summary);
 }
 
 void JobTables::set_members(const std::set<api::NodeId>& members) {
+  members_ = members;
   // A node that leaves the job forgets its tables.
   std::erase_if(sent_, [&](const auto& entry) { return !members.contains(entry.first); });
   behind_.clear();

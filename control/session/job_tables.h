@@ -27,9 +27,9 @@ class JobTables {
   Status add(std::span<const std::byte> part, Instant now);
   /// When resolve() is due; never() when nothing is new.
   Instant due() const { return due_; }
-  /// Gives the new tables bounds; `members` are to have them. Returns the resolver's summary.
-  std::string resolve(const BoundsResolver& resolver, const std::set<api::NodeId>& members);
-  /// Others are members now. Who has been sent nothing is sent everything.
+  /// Gives the new tables bounds; all members are to have them. Returns the resolver's summary.
+  std::string resolve(const BoundsResolver& resolver);
+  /// These are the members now. Who has been sent nothing is sent everything.
   void set_members(const std::set<api::NodeId>& members);
   bool resolved_before() const { return !parts_.empty(); }
 
@@ -48,6 +48,7 @@ class JobTables {
   float learn_budget_ = 0;
   std::vector<std::vector<std::byte>> parts_;  // of all resolved tables, encoded
   std::map<api::NodeId, std::size_t> sent_;    // of those
+  std::set<api::NodeId> members_;
   std::set<api::NodeId> behind_;
 };
 

@@ -23,13 +23,14 @@ namespace gradplane::session {
 /// The part of this node in its jobs: its ranks, and the plans that it was told to install. Pure;
 /// the outbox gets every message and action.
 ///
-///   waiting  -> prepared   on Prepare: the job is installed, and the node has answered
+///   waiting  -> prepared   on Prepare: the job is installed, and the node has answered, or, if
+///                          the job runs elsewhere, answers when its engine is ready
 ///   prepared -> ready      on Commit: the ranks may begin
 ///   ready    -> ready      on Prepare of another plan: the node answers when its engine is ready.
 ///                          Commit puts that plan in force, Abort makes the node forget it
 ///   any      -> gone       on Failed or Finished, when the coordinator is lost, (waiting) when the
-///                          last rank has left, or (ready) when the last plan with a part for this
-///                          node has ended
+///                          last rank has left, or (ready) on Dismiss, when the last plan with a
+///                          part for this node has ended everywhere
 class Member {
  public:
   Member(const SessionConfig& config, Outbox& outbox);
@@ -101,6 +102,8 @@ class Member {
   void on(const protocol::Prepare& m, Instant now);
   void on(const protocol::Commit& m);
   void on(const protocol::Abort& m);
+  void on(const protocol::EndPlan& m);
+  void on(const protocol::Dismiss& m);
   void on(const protocol::ReplanAnswer& m);
   void on(const protocol::Failed& m);
   void on(const protocol::Finished& m);

@@ -41,7 +41,10 @@ void Member::on(const protocol::Prepare& m, Instant now) {
     return;
   }
   install(m, std::move(plan.value()), now);
-  outbox_.tell_coordinator(config_.coordinator, protocol::Prepared{m.key, m.epoch, false, 0});
+  // The engine answers for a job that runs elsewhere: once that plan is committed, there is no way
+  // back.
+  if (m.epoch == m.first_epoch)
+    outbox_.tell_coordinator(config_.coordinator, protocol::Prepared{m.key, m.epoch, false, 0});
 }
 
 void Member::decline(const protocol::Prepare& m, const std::string& reason) {
@@ -122,7 +125,7 @@ void Member::install(const protocol::Prepare& m, api::Plan plan, Instant now) {
   if (job.label.empty()) job.label = m.label;
   job.members = plan.members;
   job.kind = plan.kind;
-  job.next = Next{m.epoch, plan.kind, plan.members, true, true};
+  job.next = Next{m.epoch, plan.kind, plan.members, true, m.epoch == m.first_epoch};
   outbox_.act(InstallJob{job.id, job.first_epoch,
                          packet_key_of(config_.cluster_key, job.key, m.epoch), job.world_size,
                          job.label, std::move(plan), job.ranks, m.learn_bounds});
@@ -147,8 +150,9 @@ void Member::on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch, std::ui
   const auto found = find_preparing(job_id, epoch);
   if (found == jobs_.end()) return;  // aborted in the meantime
   found->second.next->answered = true;
+  const bool runs = found->second.state == JobState::kReady;
   outbox_.tell_coordinator(config_.coordinator,
-                           protocol::Prepared{found->first, epoch, true, horizon});
+                           protocol::Prepared{found->first, epoch, runs, runs ? horizon : 0});
 }
 
 void Member::on_plan_refused(std::uint32_t job_id, std::uint32_t epoch, const std::string& text) {
@@ -168,7 +172,24 @@ void Member::on_plan_ended(std::uint32_t job_id, std::uint32_t epoch) {
   Job& job = found->second;
   job.ending = 0;
   outbox_.tell_coordinator(config_.coordinator, protocol::PlanEnded{job.key, epoch});
-  if (job.has_part) return;
+}
+
+void Member::on(const protocol::EndPlan& m) {
+  const auto found = jobs_.find(m.key);
+  if (found == jobs_.end() || m.epoch == 0 || found->second.ending != m.epoch) {
+    ignore("end", m.epoch);
+    return;
+  }
+  outbox_.act(EndOlderPlan{found->second.id, found->second.first_epoch, m.epoch});
+}
+
+void Member::on(const protocol::Dismiss& m) {
+  const auto found = find(m.key, m.first_epoch);
+  if (found == jobs_.end() || found->second.has_part || found->second.ending != 0) {
+    ignore("dismiss", m.first_epoch);
+    return;
+  }
+  const Job& job = found->second;
   outbox_.log(LogLevel::kInfo,
               job_text(job.label, job.id) + ": goes on without this node from now on");
   outbox_.act(RemoveJob{job.id, job.first_epoch});
@@ -233,6 +254,8 @@ std::string Member::change_text(const Job& job) {
   if (job.state == JobState::kReady && job.next)
     return "epoch " + std::to_string(job.next->epoch) +
            (job.next->answered ? " is prepared here" : " is being prepared here");
+  if (job.ending == 0 && !job.has_part)
+    return "this node has left the job, and answers others until they have ended their rounds";
   if (job.ending == 0) return {};
   return "epoch " + std::to_string(job.epoch) + " is in force from round " +
          std::to_string(job.activation_round) + " on, the rounds before have not ended here";

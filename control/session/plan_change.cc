@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/session/plan_change.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "dataplane/base/assert.h"
@@ -16,8 +18,12 @@ bool is_after(std::uint32_t a, std::uint32_t b) {
 
 }  // namespace
 
-PlanChange::PlanChange(api::Plan plan, std::set<api::NodeId> from, Instant answer_by)
-    : plan_(std::move(plan)), from_(std::move(from)), answer_by_(answer_by) {
+PlanChange::PlanChange(api::Plan plan, const std::vector<api::Member>& from, Instant answer_by)
+    : plan_(std::move(plan)), answer_by_(answer_by) {
+  for (const api::Member& member : from) {
+    from_.insert(member.node);
+    if (!member.ranks.empty()) awaited_with_ranks_.insert(member.node);
+  }
   for (const api::Member& member : plan_.members) members_.insert(member.node);
   nodes_ = members_;
   nodes_.insert(from_.begin(), from_.end());
@@ -39,7 +45,21 @@ void PlanChange::commit() {
 }
 
 bool PlanChange::on_ended(api::NodeId node) {
-  return committed_ && awaited_.erase(node) > 0;
+  if (!committed_ || awaited_.erase(node) == 0) return false;
+  awaited_with_ranks_.erase(node);
+  return true;
+}
+
+bool PlanChange::take_ended_with_ranks() {
+  if (!committed_ || begins_job() || !awaited_with_ranks_.empty()) return false;
+  return !std::exchange(ended_with_ranks_, true);
+}
+
+std::vector<api::NodeId> PlanChange::leaving() const {
+  std::vector<api::NodeId> nodes;
+  std::set_difference(from_.begin(), from_.end(), members_.begin(), members_.end(),
+                      std::back_inserter(nodes));
+  return nodes;
 }
 
 }  // namespace gradplane::session

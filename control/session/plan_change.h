@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <vector>
 
 #include "dataplane/api/plan.h"
 #include "dataplane/base/time.h"
@@ -21,7 +22,7 @@ namespace gradplane::session {
 class PlanChange {
  public:
   /// `from`: the members of the plan in force; none when the job only begins.
-  PlanChange(api::Plan plan, std::set<api::NodeId> from, Instant answer_by);
+  PlanChange(api::Plan plan, const std::vector<api::Member>& from, Instant answer_by);
 
   const api::Plan& plan() const { return plan_; }
   std::uint32_t epoch() const { return plan_.epoch; }
@@ -29,6 +30,8 @@ class PlanChange {
   const std::set<api::NodeId>& members() const { return members_; }
   /// Those with a part in either plan.
   const std::set<api::NodeId>& nodes() const { return nodes_; }
+  /// Those with a part in the plan before only.
+  std::vector<api::NodeId> leaving() const;
   bool committed() const { return committed_; }
   /// In force, and the plan before has ended everywhere.
   bool done() const { return committed_ && awaited_.empty(); }
@@ -44,6 +47,9 @@ class PlanChange {
   void commit();
   /// False: this answer was not awaited.
   bool on_ended(api::NodeId node);
+  /// Whether the plan before has ended on every member with ranks. The others may need to hear of
+  /// it. True once.
+  bool take_ended_with_ranks();
 
  private:
   api::Plan plan_;
@@ -51,9 +57,11 @@ class PlanChange {
   std::set<api::NodeId> members_;
   std::set<api::NodeId> nodes_;
   std::set<api::NodeId> awaited_;
+  std::set<api::NodeId> awaited_with_ranks_;  // of the plan before, where it has not ended
   std::optional<std::uint32_t> latest_horizon_;
   Instant answer_by_;
   bool committed_ = false;
+  bool ended_with_ranks_ = false;  // told
 };
 
 }  // namespace gradplane::session

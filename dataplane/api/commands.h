@@ -36,7 +36,9 @@ struct ControlBytes {
 
 struct Command {
   enum class Kind : std::uint8_t {
-    kAddJob,        // `job` becomes the poll loop's
+    // `job` becomes the poll loop's. If it joins (JobConfig::joins), this prepares its plan, and
+    // kCommitPlan or kRemoveJob follows.
+    kAddJob,
     kRemoveJob,     // answered with kJobRemoved
     kSendControl,   // `control` to a node
     kAddBucket,     // `bucket` of `job` is the poll loop's too, until the job has come back
@@ -49,6 +51,9 @@ struct Command {
     kCommitPlan,
     // The prepared plan `epoch` comes back with kPlanReturned. Nothing happens if it was refused.
     kAbortPlan,
+    // All nodes with ranks have completed the rounds of `job` before the last activation, whose
+    // plan is `epoch`: no more of them comes.
+    kEndOlderPlan,
   };
   Kind kind = Kind::kSendControl;
   engine::JobRuntime* job = nullptr;
@@ -70,7 +75,7 @@ struct Event {
     kStalled,         // nothing moves in `round` any more: `stall` says why, because of `node`
     kRankBroken,      // local rank `local_rank` of `job` wrote garbage into its channel
     // No round of `job` from `round` on is opened under any plan until kCommitPlan or kAbortPlan of
-    // `epoch`.
+    // `epoch`. Of a job that joins, no round at all.
     kPlanPrepared,
     kPlanRefused,   // `plan` of `epoch` is control's again: the job holds as many as it can
     kPlanReturned,  // `plan` of `epoch` is control's again: it has ended here, or was aborted

@@ -42,7 +42,7 @@ struct PeerSnapshot {
 
 struct JobSnapshot {
   std::uint32_t job = 0;         // the id on the wire
-  std::uint32_t epoch = 0;       // of its first plan: which job it is
+  std::uint32_t epoch = 0;       // of its first plan here: which job it is
   std::uint32_t plan_epoch = 0;  // of the plan in force
   TrafficSnapshot traffic;
   std::uint32_t open_rounds = 0;        // whose result is not complete here

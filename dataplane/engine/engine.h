@@ -64,6 +64,7 @@ class Engine {
   void remove_job(JobRuntime* job);
   bool has_job(const JobRuntime* job) const;
   void prepare_plan(const api::Command& command);
+  void tell_prepared(JobRuntime* job, std::uint32_t epoch, std::uint32_t horizon);
   void commit_plan(const api::Command& command);
   void abort_plan(const api::Command& command);
   void return_ended_plan(JobRuntime* job);

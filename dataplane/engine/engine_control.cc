@@ -41,6 +41,9 @@ bool Engine::obey(const api::Command& command) {
     case api::Command::Kind::kAbortPlan:
       abort_plan(command);
       return true;
+    case api::Command::Kind::kEndOlderPlan:
+      if (has_job(command.job)) command.job->job().end_older_plan(command.epoch);
+      return true;
     case api::Command::Kind::kFillSnapshot:
       fill_snapshot(*command.snapshot);
       scratch_event_ = {};
@@ -55,6 +58,7 @@ bool Engine::obey(const api::Command& command) {
 void Engine::add_job(JobRuntime* job) {
   if (node_.add(&job->job())) {
     jobs_[job_count_++] = job;
+    if (job->job().is_joining()) tell_prepared(job, job->job().epoch(), 0);
     return;
   }
   scratch_event_ = {};
@@ -91,11 +95,15 @@ void Engine::prepare_plan(const api::Command& command) {
   if (prepared.refusal != job::PlanRefusal::kNone) {
     return tell_of_plan(api::Event::Kind::kPlanRefused, command.job, std::move(plan));
   }
+  tell_prepared(command.job, command.epoch, prepared.horizon);
+}
+
+void Engine::tell_prepared(JobRuntime* job, std::uint32_t epoch, std::uint32_t horizon) {
   scratch_event_ = {};
   scratch_event_.kind = api::Event::Kind::kPlanPrepared;
-  scratch_event_.job = command.job;
-  scratch_event_.epoch = command.epoch;
-  scratch_event_.round = prepared.horizon;
+  scratch_event_.job = job;
+  scratch_event_.epoch = epoch;
+  scratch_event_.round = horizon;
   tell(scratch_event_);
 }
 
@@ -103,9 +111,8 @@ void Engine::prepare_plan(const api::Command& command) {
 /// the session hears that it was refused.
 void Engine::commit_plan(const api::Command& command) {
   if (!has_job(command.job)) return;
-  job::Job& job = command.job->job();
-  if (job.commit(command.epoch, command.round)) return;
-  if (auto plan = job.abort(command.epoch)) {
+  if (command.job->commit(command.epoch, command.round)) return;
+  if (auto plan = command.job->job().abort(command.epoch)) {
     tell_of_plan(api::Event::Kind::kPlanRefused, command.job, std::move(plan));
   }
 }

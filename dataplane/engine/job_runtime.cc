@@ -148,6 +148,15 @@ void JobRuntime::destroy_plan(job::Plan* plan) {
   }
 }
 
+bool JobRuntime::commit(std::uint32_t epoch, std::uint32_t activation) {
+  const bool joins = job_.is_joining();
+  if (!job_.commit(epoch, activation)) return false;
+  for (Rank& rank : ranks_) {
+    if (joins) rank.next_round = activation;
+  }
+  return true;
+}
+
 bool JobRuntime::is_sane(const ipc::Submission& s, std::uint32_t next_round) {
   return s.round == next_round && s.elements > 0 && is_element_type(s.element_type) &&
          s.flags == 0 && s.reserved == 0 && s.bucket <= kMaxBuckets;

@@ -46,6 +46,9 @@ class JobRuntime {
   /// Control thread.
   void destroy_plan(job::Plan* plan);
 
+  /// Job::commit(). Ranks of a job that joins begin with the round `activation`.
+  [[nodiscard]] bool commit(std::uint32_t epoch, std::uint32_t activation);
+
   /// Moves what ranks have submitted into the job. True when something moved. A rank that wrote
   /// garbage is never listened to again; take_broken() names it once.
   bool take_submissions();

@@ -3,6 +3,7 @@
 #include "dataplane/engine/local_plan.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -16,12 +17,17 @@ class Members {
  public:
   explicit Members(const api::Plan& plan) : plan_(plan) {}
 
-  std::size_t index_of(api::NodeId node) const {
+  std::optional<std::size_t> find(api::NodeId node) const {
     for (std::size_t m = 0; m < plan_.members.size(); ++m) {
       if (plan_.members[m].node == node) return m;
     }
-    GP_ASSERT(!"a plan that names a node which is no member passed validate()");
-    return 0;
+    return std::nullopt;
+  }
+
+  std::size_t index_of(api::NodeId node) const {
+    const auto member = find(node);
+    GP_ASSERT(member && "a plan that names a node which is no member passed validate()");
+    return *member;
   }
 
   /// Ranks of a member and of everything below it in a tree.
@@ -97,6 +103,7 @@ class Builder {
           {.node = member.node, .ranks = static_cast<std::uint16_t>(member.ranks.size())});
     }
     config_.world_size = static_cast<std::uint16_t>(ranks);
+    me_ = members_.find(self_);
     for (const api::Tree& tree : plan_.trees) {
       config_.trees.push_back(place_in(tree, begin));
       begin += tree.weight;
@@ -106,14 +113,13 @@ class Builder {
 
  private:
   aggregate::TreeConfig place_in(const api::Tree& tree, std::uint64_t begin) {
-    const std::size_t me = members_.index_of(self_);
     aggregate::TreeConfig place;
     place.share = {begin, tree.weight};
-    place.member = members_.in_tree(tree, me);
+    place.member = me_ && members_.in_tree(tree, *me_);
     if (!place.member) return place;
-    place.height = members_.height(tree, me);
+    place.height = members_.height(tree, *me_);
     place.tree_height = members_.height(tree, members_.index_of(tree.root));
-    if (tree.parent[me] != api::kNoNode) place.parent = peer(tree.parent[me]);
+    if (tree.parent[*me_] != api::kNoNode) place.parent = peer(tree.parent[*me_]);
     for (std::size_t m = 0; m < plan_.members.size(); ++m) {
       if (tree.parent[m] != self_) continue;
       aggregate::ChildConfig child{
@@ -142,6 +148,7 @@ class Builder {
   const api::Plan& plan_;
   Members members_;
   api::NodeId self_;
+  std::optional<std::size_t> me_;  // self_ among the members, if it is one
   const std::vector<std::uint64_t>& rates_;
   bool grants_;
 };

@@ -10,7 +10,8 @@
 
 namespace gradplane::engine {
 
-/// What `self` needs to know of a valid plan. `link_bits_per_second` is the link rate of each node,
+/// What `self` needs to know of a valid plan; if it is no member of it, it is in none of the trees.
+/// `link_bits_per_second` is the link rate of each node,
 /// by id (0 or absent: not known). A peer's rate is an even share of its link among all that send
 /// to it, or its whole link when the peers grant. Control thread.
 job::PlanConfig local_plan(const api::Plan& plan, api::NodeId self,

@@ -3,13 +3,16 @@
 #include "dataplane/hop/peer_table.h"
 
 #include <bit>
+#include <utility>
 
 #include "dataplane/base/assert.h"
 
 namespace gradplane::hop {
 
-Peer::Peer(const PeerConfig& config, const CongestionSettings& congestion, std::size_t block_bytes)
+Peer::Peer(const PeerConfig& config, const wire::Key& packet_key,
+           const CongestionSettings& congestion, std::size_t block_bytes)
     : node(config.node),
+      key(packet_key),
       flow({.rate_bits_per_second = config.rate_bits_per_second,
             .block_wire_bytes = block_bytes + kWireOverheadBytes,
             .congestion = congestion}),
@@ -31,8 +34,13 @@ PeerTable::PeerTable() : peer_of_node_(kMaxNodes, kNoPeer) {
   peers_.reserve(kMaxNodes);
 }
 
-std::uint16_t PeerTable::add(Peer&& peer) {
-  GP_ASSERT(peer.node < kMaxNodes && find(peer.node) == kNoPeer);
+std::uint16_t PeerTable::add(Peer& peer) {
+  GP_ASSERT(peer.node < kMaxNodes);
+  if (const std::uint16_t known = find(peer.node); known != kNoPeer) {
+    GP_ASSERT(!peers_[known].is_in_use());
+    std::swap(peers_[known], peer);
+    return known;
+  }
   const auto index = static_cast<std::uint16_t>(peers_.size());
   peer_of_node_[peer.node] = index;
   peers_.push_back(std::move(peer));

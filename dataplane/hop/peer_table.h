@@ -13,6 +13,7 @@
 #include "dataplane/hop/replay_window.h"
 #include "dataplane/model/congestion_settings.h"
 #include "dataplane/wire/block.h"
+#include "dataplane/wire/seal.h"
 
 namespace gradplane::hop {
 
@@ -38,9 +39,12 @@ struct PeerConfig {
 };
 
 /// What one job knows of the path to one peer. It outlives plans: a further plan finds the round
-/// trips, the window and the credit as the one before has left them.
+/// trips, the window and the credit as the one before has left them. But a peer that no live plan
+/// names may have forgotten this job. When a plan names it again, both ends begin anew, with the
+/// key of that plan, so that no packet of the earlier time is valid.
 struct Peer {
   std::uint16_t node = 0;
+  wire::Key key{};  // of the plan that brought it; of packets in both directions
   Flow flow;
   CreditLine credit;
   std::uint32_t marks_received = 0;  // packets from the peer with congestion experienced, mod 2^32
@@ -50,7 +54,11 @@ struct Peer {
   ReplayWindow packets_received = {};
 
   /// Allocates everything that the peer will need.
-  Peer(const PeerConfig& config, const CongestionSettings& congestion, std::size_t block_bytes);
+  Peer(const PeerConfig& config, const wire::Key& key, const CongestionSettings& congestion,
+       std::size_t block_bytes);
+
+  /// Some live plan names it. A plan has an edge to each of its peers.
+  bool is_in_use() const { return !edges.empty(); }
 
   /// Blocks that could go to it if it let them.
   std::uint32_t blocks_queued() const;
@@ -71,8 +79,9 @@ class PeerTable {
   /// Has room for every node of a cluster, so that a plan can add peers in the poll loop.
   PeerTable();
 
-  /// Takes a peer that it does not have yet, and returns its index.
-  std::uint16_t add(Peer&& peer);
+  /// Takes a peer that it does not have or that is not in use, and returns its index. What was
+  /// known of that node before is in `peer` afterwards.
+  std::uint16_t add(Peer& peer);
 
   std::size_t size() const { return peers_.size(); }
   Peer& operator[](std::uint16_t peer) { return peers_[peer]; }
@@ -82,6 +91,11 @@ class PeerTable {
   /// The peer that is this node; kNoPeer when it is none.
   std::uint16_t find(std::uint16_t node) const {
     return node < peer_of_node_.size() ? peer_of_node_[node] : kNoPeer;
+  }
+  /// Whether some live plan names this node as a peer.
+  bool is_in_use(std::uint16_t node) const {
+    const std::uint16_t peer = find(node);
+    return peer != kNoPeer && peers_[peer].is_in_use();
   }
 
  private:

@@ -3,37 +3,63 @@
 #include "dataplane/job/incoming.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "dataplane/base/assert.h"
 
 namespace gradplane::job {
 
-bool Incoming::join(grants::GrantScheduler& grants, std::uint16_t index, std::size_t peers) {
+bool Incoming::join(grants::GrantScheduler& grants, std::uint16_t index,
+                    const hop::PeerTable& peers) {
   GP_ASSERT(grants_ == nullptr);
   grants_ = &grants;
   index_ = index;
-  if (grow(peers)) return true;
+  if (reserve(peers.size())) {
+    update(peers);
+    return true;
+  }
   grants_ = nullptr;
   return false;
 }
 
-bool Incoming::grow(std::size_t peers) {
+bool Incoming::reserve(std::size_t peers) {
   if (grants_ == nullptr) return true;
-  const std::size_t before = sources_.size();
-  while (sources_.size() < peers) {
+  while (spare_.size() < peers) {
     if (const auto source = grants_->add_source(index_)) {
-      sources_.push_back(*source);
+      spare_.push_back(*source);
       continue;
     }
-    for (; sources_.size() > before; sources_.pop_back()) grants_->remove_source(sources_.back());
+    give_back_spare();
     return false;
   }
   return true;
 }
 
+void Incoming::give_back_spare() {
+  for (; !spare_.empty(); spare_.pop_back()) grants_->remove_source(spare_.back());
+}
+
+void Incoming::update(const hop::PeerTable& peers) {
+  if (grants_ == nullptr) return;
+  sources_.resize(peers.size(), kNoSource);
+  for (std::uint16_t peer = 0; peer < sources_.size(); ++peer) {
+    const bool in_use = peers[peer].is_in_use();
+    if (in_use && !is_source(peer)) {
+      GP_ASSERT(!spare_.empty());
+      sources_[peer] = spare_.back();
+      spare_.pop_back();
+    } else if (!in_use && is_source(peer)) {
+      grants_->remove_source(std::exchange(sources_[peer], kNoSource));
+    }
+  }
+  give_back_spare();
+}
+
 void Incoming::leave() {
   if (grants_ == nullptr) return;
-  for (const grants::GrantScheduler::Source source : sources_) grants_->remove_source(source);
+  for (const grants::GrantScheduler::Source source : sources_) {
+    if (source != kNoSource) grants_->remove_source(source);
+  }
   sources_.clear();
   grants_ = nullptr;
 }
@@ -42,7 +68,7 @@ void Incoming::on_packet(const wire::BlockPacket& packet, std::uint16_t peer, bo
                          Instant now) {
   if (grants_ == nullptr) return;
   const std::size_t wire_bytes = packet.payload.size() + hop::kWireOverheadBytes;
-  if (!packet.has_hop) return grants_->on_other(wire_bytes, now);
+  if (!packet.has_hop || !is_source(peer)) return grants_->on_other(wire_bytes, now);
   const wire::HopFeedback& feedback = packet.hop;
   // The peer measures the same round trip as we do, and measures it first: before there are results
   // nothing of ours goes there that would be acked.
@@ -66,17 +92,18 @@ void Incoming::on_blocks(std::size_t slot, std::uint32_t blocks) {
 }
 
 void Incoming::withdraw(std::uint16_t peer, Instant now) {
-  if (grants_ != nullptr) grants_->withdraw(sources_[peer], now);
+  if (is_source(peer)) grants_->withdraw(sources_[peer], now);
 }
 
 std::uint32_t Incoming::ack_every() const {
-  if (sources_.empty()) return hop::kAckEveryPackets;
-  return std::clamp<std::uint32_t>(grants_->unscheduled_for(sources_[0]) / 2, 1,
-                                   hop::kAckEveryPackets);
+  const auto any = std::find_if(sources_.begin(), sources_.end(),
+                                [](const auto source) { return source != kNoSource; });
+  if (any == sources_.end()) return hop::kAckEveryPackets;
+  return std::clamp<std::uint32_t>(grants_->unscheduled_for(*any) / 2, 1, hop::kAckEveryPackets);
 }
 
 wire::Grant Incoming::grant_of(std::uint16_t peer) const {
-  if (grants_ == nullptr) return {};
+  if (!is_source(peer)) return {};
   return {.total_blocks = grants_->view(sources_[peer]).total_blocks,
           .unscheduled_blocks = grants_->unscheduled_for(sources_[peer])};
 }

@@ -19,18 +19,29 @@ namespace gradplane::job {
 /// what the peers want and what has come of it. Without a scheduler every call does nothing.
 class Incoming {
  public:
-  Incoming() : iteration_(1) { sources_.reserve(kMaxNodes); }
+  Incoming() : iteration_(1) {
+    sources_.reserve(kMaxNodes);
+    spare_.reserve(kMaxNodes);
+  }
 
-  /// Every peer becomes a source of the scheduler, which outlives this or is left. False when it
-  /// has no room for all of them.
-  [[nodiscard]] bool join(grants::GrantScheduler& grants, std::uint16_t index, std::size_t peers);
-  /// There are so many peers now. False, and nothing happens, when the scheduler has no room.
-  [[nodiscard]] bool grow(std::size_t peers);
+  /// Every peer that is in use becomes a source of the scheduler, which outlives this or is left.
+  /// False when it has no room for all of them.
+  [[nodiscard]] bool join(grants::GrantScheduler& grants, std::uint16_t index,
+                          const hop::PeerTable& peers);
+  /// So many more peers are about to be in use. False, and nothing happens, when the scheduler has
+  /// no room for them. update() follows.
+  [[nodiscard]] bool reserve(std::size_t peers);
+  /// Peers that are in use now become sources, as far as reserve() has made room. Those that no
+  /// plan names any more are sources no longer.
+  void update(const hop::PeerTable& peers);
   void leave();
   bool joined() const { return grants_ != nullptr; }
   std::uint16_t index() const { return index_; }
-  /// What the peers are to the scheduler, by peer; empty before join().
+  /// What the peers are to the scheduler, by peer; kNoSource of a peer that is not in use. Empty
+  /// before join().
   std::span<const grants::GrantScheduler::Source> sources() const { return sources_; }
+  static constexpr grants::GrantScheduler::Source kNoSource = UINT16_MAX;
+  static_assert(kMaxGrantSources <= kNoSource);
 
   /// A packet with a block has come, whatever becomes of the block: it has used the link, and some
   /// of its sender's credit.
@@ -50,9 +61,15 @@ class Incoming {
   std::uint32_t ack_every() const;
 
  private:
+  void give_back_spare();
+  bool is_source(std::uint16_t peer) const {
+    return peer < sources_.size() && sources_[peer] != kNoSource;
+  }
+
   grants::GrantScheduler* grants_ = nullptr;
   std::uint16_t index_ = 0;                              // of this job there
   std::vector<grants::GrantScheduler::Source> sources_;  // by peer
+  std::vector<grants::GrantScheduler::Source> spare_;    // that reserve() has taken
   hop::Iteration iteration_;                             // of all peers as one
 };
 

@@ -26,7 +26,7 @@ SubmitResult Job::submit(std::size_t local_rank, std::uint32_t round, std::uint3
 
 bool Job::join(grants::GrantScheduler& grants, std::uint16_t index) {
   GP_ASSERT(state_.config.grants);
-  return state_.incoming.join(grants, index, state_.peers.size());
+  return state_.incoming.join(grants, index, state_.peers);
 }
 
 void Job::tick(Instant now) {

@@ -49,6 +49,8 @@ class Job {
     return plan_switch_.commit(epoch, activation);
   }
   std::unique_ptr<Plan> abort(std::uint32_t epoch) { return plan_switch_.abort(epoch); }
+  /// Its first plan has not been committed; see JobConfig::joins.
+  bool is_joining() const { return state_.plans.is_joining(); }
   void end_older_plan(std::uint32_t epoch) { plan_switch_.end_older(epoch); }
   std::unique_ptr<Plan> take_ended_plan() { return plan_switch_.take_ended(); }
 
@@ -70,7 +72,7 @@ class Job {
   [[nodiscard]] bool join(grants::GrantScheduler& grants, std::uint16_t index);
   void leave() { state_.incoming.leave(); }
   std::uint16_t grant_index() const { return state_.incoming.index(); }
-  /// What this job's peers are to the scheduler, by peer; empty before join().
+  /// See Incoming::sources().
   std::span<const grants::GrantScheduler::Source> sources() const {
     return state_.incoming.sources();
   }
@@ -96,6 +98,8 @@ class Job {
   const JobConfig& config() const { return state_.config; }
   /// Of the plan that the newest rounds have.
   std::uint32_t epoch() const { return state_.plans.newest().epoch(); }
+  /// Of the plan that the oldest open rounds may have.
+  std::uint32_t oldest_epoch() const { return state_.plans.live()[0]->epoch(); }
   /// In the order of JobConfig::peers; those that came with a later plan follow.
   std::span<const hop::Peer> peers() const { return state_.peers.all(); }
   FlowLimit limit_of(std::uint16_t peer, Instant now) const {

@@ -23,7 +23,7 @@ namespace gradplane::job {
 struct PlanConfig {
   std::uint32_t epoch = 0;
   std::uint16_t world_size = 0;
-  wire::Key key{};  // of its packets, where they are authenticated
+  wire::Key key{};  // where packets are authenticated: of those to and from peers that it brings
   std::vector<hop::PeerConfig> peers;
   std::vector<aggregate::Host> hosts;  // members of the plan with ranks, in its order
   std::vector<aggregate::TreeConfig> trees;
@@ -40,6 +40,9 @@ struct JobConfig : PlanConfig {
   std::uint32_t job = 0;
   std::uint16_t self = 0;         // this node's id
   std::uint32_t first_round = 0;  // of the job here; numbers wrap around 2^32
+  /// Other nodes run the job already. Its plan is only prepared here, and the round with which the
+  /// job begins here is that of the commit; see PlanSwitch.
+  bool joins = false;
   bool authenticate = false;
   std::size_t block_bytes = kDefaultBlockBytes;
   std::size_t round_bytes = kMaxRoundBytes;

@@ -63,7 +63,9 @@ bool Node::grant_to_peers_of(Job* job) {
 
 void Node::list_sources_of(Job* job) {
   for (std::size_t p = 0; p < job->sources().size(); ++p) {
-    grant_sources_[job->sources()[p]] = {job, static_cast<std::uint16_t>(p)};
+    const grants::GrantScheduler::Source source = job->sources()[p];
+    if (source != Incoming::kNoSource)
+      grant_sources_[source] = {job, static_cast<std::uint16_t>(p)};
   }
 }
 

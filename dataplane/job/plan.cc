@@ -44,7 +44,7 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
       acks_(edge_count()) {
   peers_.reserve(plan.peers.size());
   for (const hop::PeerConfig& peer : plan.peers) {
-    peers_.emplace_back(peer, job.congestion, job.block_bytes);
+    peers_.emplace_back(peer, plan.key, job.congestion, job.block_bytes);
   }
 }
 
@@ -72,17 +72,17 @@ void Plan::open(aggregate::Round& round) {
 }
 
 std::size_t Plan::new_peers(const hop::PeerTable& peers) const {
-  return static_cast<std::size_t>(std::count_if(
-      peers_.begin(), peers_.end(),
-      [&peers](const hop::Peer& peer) { return peers.find(peer.node) == hop::kNoPeer; }));
+  return static_cast<std::size_t>(
+      std::count_if(peers_.begin(), peers_.end(),
+                    [&peers](const hop::Peer& peer) { return !peers.is_in_use(peer.node); }));
 }
 
 void Plan::connect(hop::PeerTable& peers, const aggregate::Context& context) {
   GP_ASSERT(!context_);
   context_.emplace(context);
   for (std::size_t p = 0; p < peers_.size(); ++p) {
-    const std::uint16_t known = peers.find(peers_[p].node);
-    peer_names_[p] = known != hop::kNoPeer ? known : peers.add(std::move(peers_[p]));
+    const std::uint16_t node = peers_[p].node;
+    peer_names_[p] = peers.is_in_use(node) ? peers.find(node) : peers.add(peers_[p]);
   }
   for (aggregate::Tree& tree : trees_) {
     tree.rename_peers(peer_names_);

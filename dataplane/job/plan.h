@@ -63,14 +63,15 @@ class Plan {
   void add_bucket(BucketPart part) { bucket_parts_.push_back(std::move(part)); }
   std::span<BucketPart> bucket_parts() { return bucket_parts_; }
 
-  /// How many of its peers the table lacks.
+  /// How many of its peers no live plan names.
   std::size_t new_peers(const hop::PeerTable& peers) const;
-  /// Becomes a plan of the job. The table gets the peers that it lacks, and each peer the edges
-  /// that lead to it. Allocates nothing.
+  /// Becomes a plan of the job. The table gets the peers that no live plan names, and each peer the
+  /// edges that lead to it. Allocates nothing.
   void connect(hop::PeerTable& peers, const aggregate::Context& context);
   /// Gives the peers of this plan the rates that they have under it.
   void apply_rates(hop::PeerTable& peers, Instant now) const;
-  /// Takes the edges away again. The peers stay in the table: they keep what the job has learned.
+  /// Takes the edges away again. The peers stay in the table: those of other live plans keep what
+  /// the job has learned, and the others are answered until they have ended this plan too.
   void disconnect(hop::PeerTable& peers);
 
  private:

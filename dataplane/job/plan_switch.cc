@@ -9,10 +9,11 @@ namespace gradplane::job {
 Prepared PlanSwitch::prepare(std::unique_ptr<Plan>& plan) {
   const PlanRefusal refusal = state_.plans.refusal_of(*plan);
   if (refusal != PlanRefusal::kNone) return {.refusal = refusal};
-  if (!state_.incoming.grow(state_.peers.size() + plan->new_peers(state_.peers))) {
+  if (!state_.incoming.reserve(plan->new_peers(state_.peers))) {
     return {.refusal = PlanRefusal::kNoRoom};
   }
   state_.connect(*plan);
+  state_.incoming.update(state_.peers);
   add_buckets(*plan);
   horizon_ = state_.next_round - 1 + kActivationMarginRounds;
   state_.plans.prepare(std::move(plan), horizon_);
@@ -20,6 +21,11 @@ Prepared PlanSwitch::prepare(std::unique_ptr<Plan>& plan) {
 }
 
 bool PlanSwitch::commit(std::uint32_t epoch, std::uint32_t activation) {
+  if (state_.plans.is_joining()) {
+    if (!state_.plans.commit(epoch, activation)) return false;
+    state_.begin_at(activation);
+    return true;
+  }
   if (is_older(activation, horizon_) || !state_.plans.commit(epoch, activation)) return false;
   activation_ = activation;
   return true;
@@ -51,6 +57,7 @@ void PlanSwitch::add_buckets(Plan& plan) {
 
 void PlanSwitch::disconnect(Plan& plan) {
   plan.disconnect(state_.peers);
+  state_.incoming.update(state_.peers);
   for (aggregate::Bucket* bucket : state_.buckets) {
     if (bucket != nullptr) bucket->remove_plan(plan.epoch());
   }

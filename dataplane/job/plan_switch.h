@@ -28,7 +28,8 @@ class PlanSwitch {
   /// Takes the plan. Leaves it where it is when it is refused.
   Prepared prepare(std::unique_ptr<Plan>& plan);
   /// Rounds from `activation` on have the prepared plan. False, and nothing happens, when no plan
-  /// of this epoch is prepared, or the activation is before the horizon.
+  /// of this epoch is prepared, or the activation is before the horizon. The plan with which a job
+  /// joins (JobConfig::joins) is prepared from the start, and the job begins with that round.
   [[nodiscard]] bool commit(std::uint32_t epoch, std::uint32_t activation);
   /// Gives the prepared plan of this epoch back; nullptr when there is none.
   std::unique_ptr<Plan> abort(std::uint32_t epoch);

@@ -16,7 +16,7 @@ Plan* PlanTable::find(std::uint32_t epoch) const {
 }
 
 PlanRefusal PlanTable::refusal_of(const Plan& plan) const {
-  if (live_ == kMaxLivePlans) return PlanRefusal::kTooMany;
+  if (live_ == kMaxLivePlans || is_joining()) return PlanRefusal::kTooMany;
   return aggregate::is_older(newest().epoch(), plan.epoch()) ? PlanRefusal::kNone
                                                              : PlanRefusal::kNotNewer;
 }
@@ -29,6 +29,11 @@ void PlanTable::prepare(std::unique_ptr<Plan> plan, std::uint32_t horizon) {
 }
 
 bool PlanTable::commit(std::uint32_t epoch, std::uint32_t activation) {
+  if (is_joining() && plans_[0]->epoch() == epoch) {
+    plans_[0]->activate(activation);
+    phase_ = Phase::kOne;
+    return true;
+  }
   if (phase_ != Phase::kPrepared || plans_[1]->epoch() != epoch) return false;
   activation_ = activation;
   plans_[1]->activate(activation);

@@ -29,7 +29,9 @@ enum class PlanRefusal : std::uint8_t {
 /// activation that none of them has passed.
 class PlanTable {
  public:
-  explicit PlanTable(std::unique_ptr<Plan> first) : plans_{std::move(first), nullptr} {}
+  /// `joins`: the first plan is only prepared, and no round is opened before it is committed.
+  PlanTable(std::unique_ptr<Plan> first, bool joins)
+      : phase_(joins ? Phase::kJoining : Phase::kOne), plans_{std::move(first), nullptr} {}
 
   /// In the order of their epochs.
   std::span<const std::unique_ptr<Plan>> live() const { return {plans_.data(), live_}; }
@@ -42,14 +44,16 @@ class PlanTable {
   /// The plan that every round from some on has.
   Plan& newest() const { return *plans_[is_switching() ? 1 : 0]; }
   bool may_open(std::uint32_t round) const {
+    if (phase_ == Phase::kJoining) return false;
     return phase_ != Phase::kPrepared || aggregate::is_older(round, horizon_);
   }
   /// Whether packets of this plan and round agree with the activation. A prepared plan carries no
   /// round yet.
   bool carries(const Plan& plan, std::uint32_t round) const { return &of(round) == &plan; }
   bool is_prepared(const Plan& plan) const {
-    return phase_ == Phase::kPrepared && plans_[1].get() == &plan;
+    return is_joining() || (phase_ == Phase::kPrepared && plans_[1].get() == &plan);
   }
+  bool is_joining() const { return phase_ == Phase::kJoining; }
 
   PlanRefusal refusal_of(const Plan& plan) const;
   /// refusal_of() is kNone. No round from `horizon` on is opened until the plan is committed or
@@ -66,9 +70,9 @@ class PlanTable {
   std::unique_ptr<Plan> retire();
 
  private:
-  enum class Phase : std::uint8_t { kOne, kPrepared, kCommitted };
+  enum class Phase : std::uint8_t { kJoining, kOne, kPrepared, kCommitted };
 
-  Phase phase_ = Phase::kOne;
+  Phase phase_;
   std::size_t live_ = 1;
   std::array<std::unique_ptr<Plan>, kMaxLivePlans> plans_;
   std::uint32_t horizon_ = 0;     // kPrepared

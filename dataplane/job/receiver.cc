@@ -48,9 +48,8 @@ std::optional<std::span<const std::byte>> Receiver::open(const wire::Envelope& e
                                                          hop::Peer& peer) {
   const std::uint64_t number = peer.packets_received.restore(envelope.number);
   const auto self = wire::Receiver::node(state_.config.self);
-  const auto opened = state_.config.authenticate
-                          ? wire::open(datagram, state_.config.key, self, number)
-                          : wire::open_unsealed(datagram);
+  const auto opened = state_.config.authenticate ? wire::open(datagram, peer.key, self, number)
+                                                 : wire::open_unsealed(datagram);
   if (!opened) {
     state_.counters.drop(Drop::kBadTag);
     return std::nullopt;

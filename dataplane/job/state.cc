@@ -22,22 +22,25 @@ std::size_t gathering_trees(const Plan& plan) {
 State::State(JobConfig settings)
     : config(std::move(settings)),
       ranks(config.local_ranks, config.round_bytes),
-      plans(std::make_unique<Plan>(config, config)),
+      plans(std::make_unique<Plan>(config, config), config.joins),
       rounds(kRoundSlots),
       reports(std::max<std::size_t>(1, gathering_trees(plans.newest())) * kRoundSlots),
       events(std::max<std::size_t>(1, config.local_ranks.size()) * kRoundSlots * 2 + 2),
       watch(config.stall_after),
-      buckets(kMaxBuckets + 1),
-      next_round(config.first_round) {
+      buckets(kMaxBuckets + 1) {
   GP_ASSERT(config.local_ranks.size() <= kMaxLocalRanks);
   GP_ASSERT(config.block_bytes % kBlockAlignBytes == 0 && config.block_bytes <= kMaxBlockBytes);
   // Or an ack of the round would not fit its packet.
   GP_ASSERT(config.block_bytes > 0 && config.max_blocks() <= kMaxBlocksPerRound);
-  for (std::uint32_t n = 0; n < kRoundSlots; ++n) {
-    slot_of(config.first_round + n).id = config.first_round + n;
-  }
+  begin_at(config.first_round);
   if (config.congestion.mltcp || config.forward_order) iteration.emplace(0, kMaxNodes);
   connect(plans.newest());
+}
+
+void State::begin_at(std::uint32_t round) {
+  GP_ASSERT(open_rounds == 0);
+  next_round = round;
+  for (std::uint32_t n = 0; n < kRoundSlots; ++n) slot_of(round + n).id = round + n;
 }
 
 void State::connect(Plan& plan) {

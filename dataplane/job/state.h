@@ -46,6 +46,8 @@ struct State {
   /// tests.
   const char* broken_invariant() const;
 
+  /// No round is open: the next one is `round`.
+  void begin_at(std::uint32_t round);
   /// Makes the plan and its peers known to the parts that count by peer.
   void connect(Plan& plan);
 

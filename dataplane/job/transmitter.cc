@@ -55,7 +55,7 @@ wire::Envelope Transmitter::envelope_of(wire::PacketType type, std::uint8_t flag
 Outgoing Transmitter::finish(hop::Peer& peer, std::span<std::byte> packet) const {
   const std::uint64_t number = ++peer.packets_sent;
   if (state_.config.authenticate) {
-    wire::seal(packet, state_.config.key, wire::Receiver::node(peer.node), number);
+    wire::seal(packet, peer.key, wire::Receiver::node(peer.node), number);
   } else {
     wire::number_unsealed(packet, number);
   }

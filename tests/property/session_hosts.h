@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/session/session_manager.h"
@@ -44,16 +45,19 @@ struct Rounds {
   std::uint32_t prepared = 0;  // epoch, or 0
   std::uint32_t later = 0;     // epoch from `activation_round` on, or 0
   std::uint32_t activation_round = 0;
-  bool has_part = true;
+  bool has_ranks = false;     // or it hears of rounds only as far as others send it blocks
+  bool has_part = true;       // in the newest plan
+  std::uint32_t unheard = 0;  // epoch that may have ended without this node hearing of it, or 0
 
   /// Opens up to `count` rounds, as far as it may. A round has one plan, whichever node opens it.
-  /// Returns the epoch whose last round has ended by that, or 0.
+  /// Returns the epoch whose last round has ended by that, or 0. A node without ranks never knows
+  /// whether that was the last one.
   std::uint32_t open(std::uint32_t count, std::map<std::uint32_t, std::uint32_t>& epoch_of_round) {
     std::uint32_t ended = 0;
     for (std::uint32_t i = 0; i < count && epoch != 0; ++i) {
       if (horizon && next == *horizon) break;
       if (later != 0 && next == activation_round) {
-        ended = epoch;
+        (has_ranks ? ended : unheard) = epoch;
         epoch = has_part ? later : 0;
         later = 0;
         if (epoch == 0) break;
@@ -62,6 +66,29 @@ struct Rounds {
       ++next;
     }
     return ended;
+  }
+
+  void commit(std::uint32_t activation) {
+    horizon.reset();
+    const std::uint32_t committed = std::exchange(prepared, 0);
+    if (epoch == 0) {  // it joins
+      epoch = committed;
+      next = activation;
+      return;
+    }
+    REQUIRE(static_cast<std::int32_t>(activation - next) >= 0);
+    later = committed;
+    activation_round = activation;
+  }
+
+  /// Nothing more of the older plan comes: its epoch.
+  std::uint32_t end_older() {
+    if (later != 0) {  // it has heard of none of the last rounds
+      unheard = std::exchange(epoch, has_part ? later : 0);
+      next = activation_round;
+      later = 0;
+    }
+    return std::exchange(unheard, 0);
   }
 };
 
@@ -76,6 +103,32 @@ struct Host {
   std::map<std::uint32_t, std::map<std::uint32_t, api::BucketBounds>> bounds;
   std::map<std::uint32_t, Rounds> rounds;  // of the installed jobs
   Readiness readiness = Readiness::kReady;
+
+  void answer_join(const InstallJob& job, Instant now) const {
+    if (readiness == Readiness::kRefuses)
+      manager->on_job_error(job.job_id, "the poll loop serves as many jobs as it can", now);
+    if (readiness == Readiness::kReady)
+      manager->on_plan_prepared(job.job_id, job.plan.epoch, 0, now);
+  }
+
+  void prepare(api::NodeId self, const PreparePlan& order, std::uint32_t margin, Instant now) {
+    Rounds& own = rounds.at(order.job_id);
+    // No more than two plans at a time.
+    REQUIRE(own.prepared == 0);
+    REQUIRE(own.later == 0);
+    REQUIRE(own.unheard == 0);
+    REQUIRE(order.plan.epoch > own.epoch);
+    if (readiness == Readiness::kRefuses) {
+      manager->on_plan_refused(order.job_id, order.plan.epoch, "no memory for a second plan", now);
+      return;
+    }
+    own.prepared = order.plan.epoch;
+    own.has_part = std::any_of(order.plan.members.begin(), order.plan.members.end(),
+                               [self](const api::Member& member) { return member.node == self; });
+    own.horizon = own.next + margin;
+    if (readiness == Readiness::kReady)
+      manager->on_plan_prepared(order.job_id, order.plan.epoch, *own.horizon, now);
+  }
 };
 
 /// A bound for every tensor that anybody can tell: a function of its name and of how many buckets

@@ -174,6 +174,7 @@ class Cluster {
   std::map<AskerHandle, api::NodeId> open_questions;
   std::map<AskerHandle, AnswerReplan> answers;
   std::uint32_t first_round = 0;  // of jobs that begin
+  std::size_t departures = 0;     // of nodes that another plan had taken out of a job
   /// Rounds that a node may open beyond what it has when it prepares a plan.
   std::uint32_t horizon_margin = 64;
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> epoch_of_round;  // by first epoch
@@ -248,7 +249,9 @@ class Cluster {
     rounds.next = first_round;
     rounds.epoch = job.joins() ? 0 : job.plan.epoch;
     rounds.prepared = job.joins() ? job.plan.epoch : 0;
-    hosts[node].installed[job.job_id] = std::move(job);
+    rounds.has_ranks = !job.local_ranks.empty();
+    const InstallJob order = hosts[node].installed[job.job_id] = std::move(job);
+    if (order.joins()) hosts[node].answer_join(order, now);
   }
 
   /// One epoch, one plan: whoever gets it, and also over restarts of the coordinator.
@@ -269,38 +272,15 @@ class Cluster {
   }
 
   void on(api::NodeId node, PreparePlan& order) {
-    Rounds& rounds = rounds_of(node, order);
-    // No more than two plans at a time.
-    REQUIRE(rounds.prepared == 0);
-    REQUIRE(rounds.later == 0);
-    REQUIRE(order.plan.epoch > rounds.epoch);
+    (void)rounds_of(node, order);
     note_plan(node, order.plan);
-    SessionManager& manager = *hosts[node].manager;
-    if (hosts[node].readiness == Readiness::kRefuses) {
-      manager.on_plan_refused(order.job_id, order.plan.epoch, "no memory for a second plan", now);
-      return;
-    }
-    rounds.prepared = order.plan.epoch;
-    rounds.has_part = std::any_of(order.plan.members.begin(), order.plan.members.end(),
-                                  [node](const api::Member& m) { return m.node == node; });
-    rounds.horizon = rounds.next + horizon_margin;
-    if (hosts[node].readiness == Readiness::kReady)
-      manager.on_plan_prepared(order.job_id, order.plan.epoch, *rounds.horizon, now);
+    hosts[node].prepare(node, order, horizon_margin, now);
   }
 
   void on(api::NodeId node, CommitPlan& order) {
     Rounds& rounds = rounds_of(node, order);
     REQUIRE(rounds.prepared == order.epoch);
-    rounds.prepared = 0;
-    rounds.horizon.reset();
-    if (rounds.epoch == 0) {
-      rounds.epoch = order.epoch;
-      rounds.next = order.activation_round;
-      return;
-    }
-    REQUIRE(static_cast<std::int32_t>(order.activation_round - rounds.next) >= 0);
-    rounds.later = order.epoch;
-    rounds.activation_round = order.activation_round;
+    rounds.commit(order.activation_round);
   }
 
   void on(api::NodeId node, AbortPlan& order) {
@@ -311,6 +291,18 @@ class Cluster {
     rounds.prepared = 0;
     rounds.horizon.reset();
     rounds.has_part = true;
+  }
+
+  /// By now no node with ranks can have a round of that plan open.
+  void on(api::NodeId node, EndOlderPlan& order) {
+    Rounds& rounds = rounds_of(node, order);
+    for (const Host& host : hosts) {
+      const auto other = host.rounds.find(order.job_id);
+      if (other != host.rounds.end() && other->second.has_ranks)
+        REQUIRE(other->second.epoch != order.epoch);
+    }
+    REQUIRE(rounds.end_older() == order.epoch);
+    hosts[node].manager->on_plan_ended(order.job_id, order.epoch, now);
   }
 
   void on(api::NodeId node, AnswerReplan& answer) {
@@ -325,6 +317,7 @@ class Cluster {
     const auto found = hosts[node].installed.find(job.job_id);
     REQUIRE(found != hosts[node].installed.end());
     REQUIRE(found->second.first_epoch == job.first_epoch);
+    if (!hosts[node].rounds.at(job.job_id).has_part) ++departures;
     hosts[node].installed.erase(found);
     hosts[node].rounds.erase(job.job_id);
     hosts[node].bounds.erase(job.job_id);

@@ -46,6 +46,9 @@ class Story {
     leave();
   }
 
+  /// Nodes that gave their part in a job up.
+  std::size_t departures() const { return cluster_.departures; }
+
  private:
   std::uint64_t pick(std::uint64_t below) { return dice_() % below; }
 
@@ -165,6 +168,8 @@ class Story {
       for (const auto& [id, job] : host.installed) {
         CHECK_FALSE(host.rounds.at(id).horizon);
         CHECK(host.rounds.at(id).later == 0);
+        CHECK(host.rounds.at(id).unheard == 0);
+        CHECK(host.rounds.at(id).has_part);
         CHECK(epochs.contains(job.first_epoch));
         CHECK(host.bounds.contains(id) == (buckets_ > 0));
         if (buckets_ > 0) CHECK(host.bounds.at(id).size() == buckets_);
@@ -245,8 +250,12 @@ TEST_CASE("whatever happens, everybody is ready with one plan or knows why not")
   const std::uint64_t first = number("GRADPLANE_SEED", 0);
   const bool alone = std::getenv("GRADPLANE_SEED") != nullptr;
   const std::uint64_t count = alone ? 1 : number("GRADPLANE_SEEDS", kDefaultSeeds);
+  std::size_t departures = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     INFO("replay: GRADPLANE_SEED=" << seed << " property_session -# [#session_simulation_test]");
-    Story(seed).tell();
+    Story story(seed);
+    story.tell();
+    departures += story.departures();
   }
+  CHECK((alone || departures > 0));
 }

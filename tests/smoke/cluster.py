@@ -96,7 +96,7 @@ class Cluster:
         """Writes a node's file; `changes` replaces text in it."""
         nodes = "".join(
             f"    - {{name: {h.name}, address: {h.dataplane_address}/24"
-            f"{', aggregate: true' if h.name == 'agg' else ''}}}\n"
+            f"{', aggregate: true' if h.name.startswith('agg') else ''}}}\n"
             for h in self.lab.hosts.values()
         )
         text = (

@@ -127,8 +127,9 @@ def who_waits_says_for_whom():
             expect(process.returncode != 0 and "2 of 3" in text, f"the rank names rank 2: {text}")
 
 
-def run_until_open(c, count=100000):
-    ranks = [c.rank(h, r, 3, "--rounds", count, "--elements", 5000) for r, h in enumerate(WORKERS)]
+def run_until_open(c, count=100000, workers=WORKERS):
+    options = ("--rounds", count, "--elements", 5000)
+    ranks = [c.rank(h, r, len(workers), *options) for r, h in enumerate(workers)]
     wait_until(
         lambda: (jobs := c.status("agg")["jobs"]) and jobs[0]["rounds_completed"] > 20,
         "rounds to go by",
@@ -173,6 +174,12 @@ def go_on(c, rounds):
     )
 
 
+def all_are_right(ranks):
+    for process in ranks:
+        text = process.communicate(timeout=120)[0]
+        expect(process.returncode == 0, f"a rank finds every sum right: {text.strip()}")
+
+
 def a_job_that_runs_gets_another_plan_twice():
     with lab() as made, Cluster(made, rate="200 Mbit/s") as c:
         ranks = run_until_open(c, 3000)
@@ -184,9 +191,42 @@ def a_job_that_runs_gets_another_plan_twice():
             job = c.status("w1")["jobs"][0]
             expect(job["plan_kind"] == kind and job["epoch"] > epoch, str(job))
             epoch = job["epoch"]
-        for process in ranks:
-            text = process.communicate(timeout=120)[0]
-            expect(process.returncode == 0, f"a rank finds every sum right: {text.strip()}")
+        all_are_right(ranks)
+
+
+def gives_its_part_up(c, host, times):
+    wait_until(
+        lambda: c.log(host).count("goes on without this node from now on") == times,
+        f"{host} to give its part in the job up",
+    )
+
+
+def a_root_moves_to_another_aggregator_and_back():
+    with lab(["agg", "agg2", *WORKERS], loss=0.01) as made:
+        with Cluster(made, rate="200 Mbit/s", extra=GRANTS) as c:
+            ranks = run_until_open(c, 4000)
+            for times, (old, new) in enumerate(2 * [("agg", "agg2"), ("agg2", "agg")]):
+                answer = replan(c, "w2", "--plan", "star", "--root", new)
+                expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
+                gives_its_part_up(c, old, 1 + times // 2)
+                before = c.status(new)["jobs"][0]["rounds_completed"]
+                go_on(c, 100)
+                job = c.status(new)["jobs"][0]
+                expect(job["rounds_completed"] > before, f"the new root sums: {job}")
+            all_are_right(ranks)
+
+
+def relays_leave_a_job_that_runs_and_join_it_again():
+    workers = ["w1", "w2", "w3", "w4"]
+    with lab(TREE_HOSTS) as made, Cluster(made, TREE, rate="200 Mbit/s") as c:
+        ranks = run_until_open(c, 3000, workers)
+        for times, plan in enumerate(2 * [("star", "--root", "agg"), ("manual",)]):
+            answer = replan(c, "w1", "--plan", *plan)
+            expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
+            go_on(c, 200)
+            for relay in ("r1", "r2"):
+                gives_its_part_up(c, relay, (times + 2) // 2)
+        all_are_right(ranks)
 
 
 def a_plan_that_is_refused_leaves_the_job_as_it_was():
@@ -326,6 +366,8 @@ if __name__ == "__main__":
                 who_waits_says_for_whom,
                 flows_are_shown,
                 a_job_that_runs_gets_another_plan_twice,
+                a_root_moves_to_another_aggregator_and_back,
+                relays_leave_a_job_that_runs_and_join_it_again,
                 a_plan_that_is_refused_leaves_the_job_as_it_was,
                 a_dead_rank_is_named,
                 a_dead_daemon_is_named_and_may_come_back,

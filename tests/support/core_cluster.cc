@@ -8,25 +8,65 @@
 #include "dataplane/engine/local_plan.h"
 
 namespace gradplane::testing {
+namespace {
+
+wire::Key key_of(const api::Plan& plan) {
+  wire::Key key;
+  key.fill(static_cast<std::byte>(plan.epoch));
+  return key;
+}
+
+}  // namespace
 
 CoreCluster::CoreCluster(const api::Plan& plan, const ClusterOptions& options)
-    : plan_(plan), options_(options), random_(options.seed), now_(options.start) {
-  for (std::size_t m = 0; m < plan.members.size(); ++m) {
-    job::JobConfig config;
-    config.job = 1;
-    config.epoch = plan.epoch;
-    config.self = plan.members[m].node;
-    config.block_bytes = options.block_bytes;
-    config.round_bytes = options.round_bytes;
-    config.authenticate = options.authenticate;
-    config.stall_after = job::kMinStall;
-    engine::fill_local_plan(config, plan, config.self, {});
-    for (const std::uint16_t rank : plan.members[m].ranks) {
-      ranks_.push_back({.member = m, .local = config.local_ranks.size(), .done = {}});
-      config.local_ranks.push_back({.arena = nullptr, .rank = rank});
+    : options_(options),
+      random_(options.seed),
+      first_round_(plan.activation_round),
+      members_(plan.members),
+      now_(options.start) {
+  for (std::size_t m = 0; m < members_.size(); ++m) {
+    for (std::size_t r = 0; r < members_[m].ranks.size(); ++r) {
+      ranks_.push_back({.member = m, .local = r, .done = {}});
     }
-    nodes_.push_back(std::make_unique<CoreNode>(std::move(config)));
+    nodes_.push_back(make_node(plan, m, false));
   }
+}
+
+std::unique_ptr<CoreNode> CoreCluster::make_node(const api::Plan& plan, std::size_t member,
+                                                 bool joins) {
+  job::JobConfig config;
+  config.job = 1;
+  config.epoch = plan.epoch;
+  config.self = members_[member].node;
+  config.joins = joins;
+  config.block_bytes = options_.block_bytes;
+  config.round_bytes = options_.round_bytes;
+  config.authenticate = options_.authenticate;
+  config.stall_after = job::kMinStall;
+  config.key = key_of(plan);
+  engine::fill_local_plan(config, plan, config.self, {});
+  for (const std::uint16_t rank : members_[member].ranks) {
+    config.local_ranks.push_back({.arena = nullptr, .rank = rank});
+  }
+  return std::make_unique<CoreNode>(std::move(config));
+}
+
+void CoreCluster::flip(std::vector<PlanFlip> flips) {
+  flips_ = std::move(flips);
+  for (const PlanFlip& flip : flips_) {
+    for (const api::Member& member : flip.plan.members) {
+      const auto known = std::find_if(members_.begin(), members_.end(),
+                                      [&](const api::Member& m) { return m.node == member.node; });
+      if (known != members_.end()) continue;
+      members_.push_back(member);
+      nodes_.push_back(nullptr);
+    }
+  }
+}
+
+bool CoreCluster::has_part(const api::Plan& plan, std::size_t member) const {
+  return std::any_of(plan.members.begin(), plan.members.end(),
+                     [&](const api::Member& m) { return m.node == members_[member].node; });
 }
 
 std::string CoreCluster::run(const std::vector<std::uint32_t>& elements) {
@@ -42,13 +82,17 @@ std::string CoreCluster::run(const std::vector<std::uint32_t>& elements) {
     }
     if (settled()) return failure_;
     Instant next = flights_.empty() ? Instant::never() : flights_.top().at;
-    for (const auto& n : nodes_) next = std::min(next, n->node().next_deadline(now_));
+    for (const auto& n : nodes_) {
+      if (n != nullptr) next = std::min(next, n->node().next_deadline(now_));
+    }
     for (const Order& o : orders_) next = std::min(next, o.at);
     now_ = std::max(now_ + Duration::ns(1), next);
     if (now_ > end) return "no end: " + std::to_string(ranks_[0].completed) + " rounds completed";
     arrive_all();
     coordinate();
-    for (const auto& n : nodes_) n->node().tick(now_);
+    for (const auto& n : nodes_) {
+      if (n != nullptr) n->node().tick(now_);
+    }
   }
   return failure_;
 }
@@ -57,7 +101,7 @@ void CoreCluster::submit_all() {
   for (Rank& rank : ranks_) {
     while (rank.submitted < elements_.size() &&
            rank.submitted - rank.completed < options_.in_flight) {
-      const std::uint32_t round = plan_.activation_round + rank.submitted;
+      const std::uint32_t round = first_round_ + rank.submitted;
       const auto result = nodes_[rank.member]->submit(rank.local, round, elements_[rank.submitted]);
       if (result == job::SubmitResult::kBusy) break;
       if (result != job::SubmitResult::kAccepted) failure_ = "a submission was rejected";
@@ -67,14 +111,15 @@ void CoreCluster::submit_all() {
 }
 
 bool CoreCluster::turn(std::size_t member) {
+  if (nodes_[member] == nullptr) return false;
   CoreNode& node = *nodes_[member];
   const std::vector<Sent> packets = node.drain(now_);
-  for (const Sent& packet : packets) send(plan_.members[member].node, packet);
+  for (const Sent& packet : packets) send(members_[member].node, packet);
   const std::vector<job::Event> events = node.events();
   for (const job::Event& event : events) complete(member, event);
   if (!events.empty()) submit_all();
   if (const char* broken = node.job().broken_invariant()) failure_ = broken;
-  if (const auto plan = node.job().take_ended_plan()) on_ended(member, plan->epoch());
+  if (node.job().take_ended_plan() != nullptr) on_ended(member);
   return !packets.empty() || !events.empty();
 }
 
@@ -85,7 +130,7 @@ void CoreCluster::complete(std::size_t member, const job::Event& event) {
   }
   for (Rank& rank : ranks_) {
     if (rank.member != member || rank.local != event.local_rank) continue;
-    const std::uint32_t index = event.round - plan_.activation_round;
+    const std::uint32_t index = event.round - first_round_;
     if (rank.done[index]) failure_ = "a round completed twice";
     rank.done[index] = true;
     while (rank.completed < rank.submitted && rank.done[rank.completed]) ++rank.completed;
@@ -98,14 +143,13 @@ void CoreCluster::complete(std::size_t member, const job::Event& event) {
   }
 }
 
-/// When every node with ranks has ended a plan, the other nodes hear of it.
-void CoreCluster::on_ended(std::size_t member, std::uint32_t epoch) {
+/// When every node with ranks has ended a plan, the other nodes hear of it. When all have, those
+/// that have no part in the next one may go.
+void CoreCluster::on_ended(std::size_t member) {
   ++ended_plans_;
-  if (plan_.members[member].ranks.empty()) return;
-  const auto with_ranks = std::count_if(plan_.members.begin(), plan_.members.end(),
-                                        [](const api::Member& m) { return !m.ranks.empty(); });
-  if (++ended_with_ranks_[epoch] < with_ranks) return;
-  for (const auto& n : nodes_) n->job().end_older_plan(epoch);
+  --ending_;
+  if (has_ranks(member) && --ending_with_ranks_ == 0) order_all(Order::Kind::kEndOlder);
+  if (ending_ == 0) order_all(Order::Kind::kDismiss);
 }
 
 void CoreCluster::order(std::size_t member, Order::Kind kind) {
@@ -114,15 +158,23 @@ void CoreCluster::order(std::size_t member, Order::Kind kind) {
   orders_.push_back({.at = now_ + delay, .member = member, .kind = kind});
 }
 
+/// To all nodes with a part in either plan.
 void CoreCluster::order_all(Order::Kind kind) {
-  for (std::size_t m = 0; m < nodes_.size(); ++m) order(m, kind);
+  for (std::size_t m = 0; m < nodes_.size(); ++m) {
+    if (nodes_[m] != nullptr || has_part(flips_[next_flip_].plan, m)) order(m, kind);
+  }
 }
 
 void CoreCluster::begin_flip() {
   flip_runs_ = true;
   flip_is_decided_ = false;
-  prepared_ = 0;
+  activation_.reset();
   order_all(Order::Kind::kPrepare);
+  awaited_ = orders_.size();
+  ending_ = static_cast<std::size_t>(std::count_if(
+      nodes_.begin(), nodes_.end(), [](const auto& node) { return node != nullptr; }));
+  ending_with_ranks_ = static_cast<std::size_t>(std::count_if(
+      members_.begin(), members_.end(), [](const api::Member& m) { return !m.ranks.empty(); }));
   // Some nodes hear of it before they hear that they should prepare it.
   if (!flips_[next_flip_].abort || random_() % 2 == 0) return;
   flip_is_decided_ = true;
@@ -141,51 +193,67 @@ void CoreCluster::coordinate() {
       obey(o);
     }
   }
-  if (flip_runs_ && prepared_ == nodes_.size() && !flip_is_decided_) {
+  if (flip_runs_ && awaited_ == 0 && !flip_is_decided_) {
     flip_is_decided_ = true;
     order_all(flips_[next_flip_].abort ? Order::Kind::kAbort : Order::Kind::kCommit);
   }
-  if (flip_runs_ && flip_is_decided_ && orders_.empty()) {
-    for (const auto& n : nodes_) (void)n->job().abort(flips_[next_flip_].plan.epoch);
-    flip_runs_ = false;
-    ++next_flip_;
+  const bool is_over = flips_.empty() || ending_ == 0 || flips_[next_flip_].abort;
+  if (flip_runs_ && flip_is_decided_ && orders_.empty() && is_over) end_flip();
+}
+
+void CoreCluster::end_flip() {
+  for (std::size_t m = 0; m < nodes_.size() && flips_[next_flip_].abort; ++m) {
+    if (nodes_[m] != nullptr) obey({.at = now_, .member = m, .kind = Order::Kind::kAbort});
   }
+  flip_runs_ = false;
+  ++next_flip_;
 }
 
 void CoreCluster::obey(const Order& o) {
-  const std::uint32_t epoch = flips_[next_flip_].plan.epoch;
-  job::Job& job = nodes_[o.member]->job();
+  const api::Plan& plan = flips_[next_flip_].plan;
+  std::unique_ptr<CoreNode>& node = nodes_[o.member];
+  if (o.kind == Order::Kind::kPrepare) return prepare(o.member);
+  if (node == nullptr) return;
   switch (o.kind) {
-    case Order::Kind::kPrepare:
-      return prepare(o.member);
     case Order::Kind::kAbort:
-      (void)job.abort(epoch);
+      if (node->job().is_joining()) return node.reset();
+      (void)node->job().abort(plan.epoch);
       return;
     case Order::Kind::kCommit:
-      if (!job.commit(epoch, activation_)) failure_ = "a node refused to commit";
+      if (!node->job().commit(plan.epoch, *activation_)) failure_ = "a node refused to commit";
+      return;
+    case Order::Kind::kEndOlder:
+      return node->job().end_older_plan(node->job().oldest_epoch());
+    case Order::Kind::kDismiss:
+      if (has_part(plan, o.member)) return;
+      ++left_;
+      return node.reset();
+    case Order::Kind::kPrepare:
       return;
   }
 }
 
 void CoreCluster::prepare(std::size_t member) {
   const api::Plan& plan = flips_[next_flip_].plan;
-  job::Job& job = nodes_[member]->job();
-  auto local = std::make_unique<job::Plan>(
-      engine::local_plan(plan, plan_.members[member].node, {}, false), job.config());
-  const job::Prepared answer = nodes_[member]->node().prepare(&job, local);
-  if (answer.refusal == job::PlanRefusal::kTooMany) {  // an older round has not ended there
-    if (!flip_is_decided_) order(member, Order::Kind::kPrepare);
+  --awaited_;
+  if (nodes_[member] == nullptr) {
+    nodes_[member] = make_node(plan, member, true);
+    ++joined_;
     return;
   }
+  job::Job& job = nodes_[member]->job();
+  job::PlanConfig part = engine::local_plan(plan, members_[member].node, {}, false);
+  part.key = key_of(plan);
+  auto local = std::make_unique<job::Plan>(part, job.config());
+  const job::Prepared answer = nodes_[member]->node().prepare(&job, local);
   if (answer.refusal != job::PlanRefusal::kNone) failure_ = "a node refused a plan";
-  if (prepared_ == 0 || job::is_older(activation_, answer.horizon)) activation_ = answer.horizon;
-  ++prepared_;
+  if (!activation_ || job::is_older(*activation_, answer.horizon)) activation_ = answer.horizon;
 }
 
 void CoreCluster::readdress(std::uint16_t from, const Sent& packet) {
   const wire::PacketType type = packet.seen().type;
   if (type == wire::PacketType::kPush || type == wire::PacketType::kResult) return;
-  for (const api::Member& member : plan_.members) {
+  for (const api::Member& member : members_) {
     if (member.node == from || member.node == packet.to) continue;
     flights_.push({.at = now_ + options_.delay,
                    .order = order_++,
@@ -212,7 +280,7 @@ void CoreCluster::arrive_all() {
     const Flight flight = flights_.top();
     flights_.pop();
     for (std::size_t m = 0; m < nodes_.size(); ++m) {
-      if (plan_.members[m].node != flight.packet.to) continue;
+      if (members_[m].node != flight.packet.to || nodes_[m] == nullptr) continue;
       nodes_[m]->deliver(flight.from, flight.packet.bytes, now_);
     }
   }
@@ -223,6 +291,7 @@ bool CoreCluster::settled() const {
     if (rank.completed != elements_.size()) return false;
   }
   for (const auto& node : nodes_) {
+    if (node == nullptr) continue;
     if (node->job().waiting().any) return false;
     for (const hop::Peer& peer : node->job().peers()) {
       if (peer.flow.in_flight() > 0) return false;

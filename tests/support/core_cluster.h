@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <random>
 #include <string>
@@ -31,7 +31,8 @@ struct ClusterOptions {
   bool readdress = false;
 };
 
-/// A further plan for the nodes of a cluster: the same members, another epoch.
+/// A further plan for the nodes of a cluster, with another epoch: the same members with ranks, and
+/// any others without.
 struct PlanFlip {
   api::Plan plan;
   std::uint32_t after_rounds = 0;  // that the first rank has completed when it is prepared
@@ -49,13 +50,17 @@ class CoreCluster {
   /// every sum, and nothing was left in flight; else what went wrong.
   std::string run(const std::vector<std::uint32_t>& elements);
 
-  /// During run() these plans are put in force one after the other. Messages to nodes take random
-  /// times. Call it before run().
-  void flip(std::vector<PlanFlip> flips) { flips_ = std::move(flips); }
+  /// During run() these plans are put in force one after the other, each when the one before has
+  /// ended everywhere. Messages to nodes take random times. Nodes without ranks join and leave.
+  /// Call it before run().
+  void flip(std::vector<PlanFlip> flips);
   /// Plans that nodes have given back because they had ended.
   std::size_t ended_plans() const { return ended_plans_; }
   std::size_t finished_flips() const { return next_flip_; }
+  std::size_t joined() const { return joined_; }
+  std::size_t left() const { return left_; }
 
+  /// Of a member of the first plan with ranks.
   CoreNode& node(std::size_t member) { return *nodes_[member]; }
   Instant now() const { return now_; }
 
@@ -77,19 +82,23 @@ class CoreCluster {
 
   /// A message of the coordinator on its way to a node.
   struct Order {
-    enum class Kind : std::uint8_t { kPrepare, kCommit, kAbort };
+    enum class Kind : std::uint8_t { kPrepare, kCommit, kAbort, kEndOlder, kDismiss };
     Instant at;
     std::size_t member = 0;
     Kind kind = Kind::kPrepare;
   };
 
+  std::unique_ptr<CoreNode> make_node(const api::Plan& plan, std::size_t member, bool joins);
+  bool has_part(const api::Plan& plan, std::size_t member) const;
+  bool has_ranks(std::size_t member) const { return !members_[member].ranks.empty(); }
   void coordinate();
   void begin_flip();
+  void end_flip();
   void order(std::size_t member, Order::Kind kind);
   void order_all(Order::Kind kind);
   void obey(const Order& order);
   void prepare(std::size_t member);
-  void on_ended(std::size_t member, std::uint32_t epoch);
+  void on_ended(std::size_t member);
   bool turn(std::size_t member);
   void send(std::uint16_t from, const Sent& packet);
   void readdress(std::uint16_t from, const Sent& packet);
@@ -99,10 +108,11 @@ class CoreCluster {
   bool settled() const;
   bool chance(double p) { return p > 0 && std::uniform_real_distribution<>(0, 1)(random_) < p; }
 
-  api::Plan plan_;
   ClusterOptions options_;
   std::mt19937_64 random_;
-  std::vector<std::unique_ptr<CoreNode>> nodes_;
+  std::uint32_t first_round_;
+  std::vector<api::Member> members_;              // of all plans
+  std::vector<std::unique_ptr<CoreNode>> nodes_;  // of members_; null: has no part now
   std::vector<Rank> ranks_;
   std::vector<std::uint32_t> elements_;
   std::priority_queue<Flight> flights_;
@@ -114,10 +124,13 @@ class CoreCluster {
   std::vector<Order> orders_;
   bool flip_runs_ = false;
   bool flip_is_decided_ = false;
-  std::size_t prepared_ = 0;      // nodes that have prepared the plan of this flip
-  std::uint32_t activation_ = 0;  // the latest of their horizons
+  std::size_t awaited_ = 0;                  // nodes that have not prepared the plan of this flip
+  std::optional<std::uint32_t> activation_;  // the latest of their horizons
+  std::size_t ending_ = 0;                   // nodes that have the plan before
+  std::size_t ending_with_ranks_ = 0;
   std::size_t ended_plans_ = 0;
-  std::map<std::uint32_t, std::ptrdiff_t> ended_with_ranks_;  // by epoch
+  std::size_t joined_ = 0;
+  std::size_t left_ = 0;
 };
 
 }  // namespace gradplane::testing

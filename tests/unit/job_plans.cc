@@ -236,3 +236,63 @@ TEST_CASE("a plan may bring peers, and a peer keeps what is known of it") {
   CHECK(node.job().peers()[0].edges.size() == 1);
   CHECK(node.job().peers()[1].edges.empty());
 }
+
+TEST_CASE("a job that joins opens no round before its plan is committed, and begins with that") {
+  const api::Plan first = star(5, 0, 2);
+  job::JobConfig config = config_of(first, 0);
+  config.local_ranks = {};
+  config.joins = true;
+  CoreNode root(std::move(config));
+  CHECK(root.job().is_joining());
+  std::uint64_t number = 0;
+  const auto deliver = [&](std::uint32_t round) {
+    Sent push = push_of(first, round);
+    wire::number_unsealed(push.bytes, ++number);
+    root.deliver(1, push.bytes, kStart);
+  };
+  deliver(0);
+  deliver(1000);
+  CHECK(root.drops(hop::Drop::kFutureRound) == 2);
+  auto further = part_of(star(6, 0, 2), root);
+  CHECK(root.job().prepare(further).refusal == job::PlanRefusal::kTooMany);
+  CHECK(root.job().abort(5) == nullptr);
+  CHECK_FALSE(root.job().commit(6, 1000));
+  CHECK(root.job().is_joining());
+  REQUIRE(root.job().commit(5, 1000));
+  deliver(999);
+  CHECK(root.drops(hop::Drop::kPastRound) == 1);
+  CHECK(root.job().counters().blocks_received == 0);
+  deliver(1000);
+  CHECK(root.job().counters().blocks_received == 1);
+  // It has the horizon of a node that opened this round as its first.
+  CHECK(root.job().prepare(further).horizon == 1000 + kActivationMarginRounds);
+}
+
+TEST_CASE("a peer that no plan has named for a while begins anew, with the key of the plan") {
+  job::JobConfig config = config_of(star(1, 0, 2), 0);
+  config.grants = true;
+  job::Job job(config);
+  grants::GrantScheduler scheduler({.max_sources = 2, .max_jobs = 1});
+  REQUIRE(job.join(scheduler, 0));
+  const auto part = [&](const api::Plan& plan, std::byte key) {
+    job::PlanConfig local = engine::local_plan(plan, 0, {}, true);
+    local.key.fill(key);
+    return std::make_unique<job::Plan>(local, config);
+  };
+  const auto prepare = [&](const api::Plan& plan, std::byte key) {
+    auto made = part(plan, key);
+    return job.prepare(made).refusal == job::PlanRefusal::kNone;
+  };
+  const auto key_of = [&](std::size_t peer) { return job.peers()[peer].key[0]; };
+  REQUIRE(prepare(star(2, 0, 3), std::byte{2}));
+  CHECK(key_of(0) == std::byte{0});  // it was there
+  CHECK(key_of(1) == std::byte{2});
+  CHECK(job.sources().size() == 2);
+  CHECK(job.abort(2) != nullptr);
+  CHECK(job.sources()[1] == job::Incoming::kNoSource);
+  REQUIRE(prepare(star(3, 0, 3), std::byte{3}));
+  CHECK(key_of(0) == std::byte{0});
+  CHECK(key_of(1) == std::byte{3});
+  CHECK(job.sources()[1] != job::Incoming::kNoSource);
+  CHECK(job.peers().size() == 2);
+}

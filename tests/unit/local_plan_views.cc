@@ -71,3 +71,12 @@ TEST_CASE("a peer's link is shared evenly by all that send to it") {
   }
   for (const hop::PeerConfig& peer : seen_by(3).peers) CHECK(peer.rate_bits_per_second == 0);
 }
+
+TEST_CASE("a node that is no member of a plan is in none of its trees") {
+  const job::JobConfig config = seen_by(9);
+  CHECK(config.peers.empty());
+  CHECK(config.world_size == 5);
+  REQUIRE(config.trees.size() == 2);
+  for (const aggregate::TreeConfig& tree : config.trees) CHECK_FALSE(tree.member);
+  CHECK(config.trees[1].share.begin == 2);
+}

@@ -33,7 +33,9 @@ std::vector<NodeMessage> one_of_each() {
           Abort{kKey, 99, "node w2 does not answer the plan"},
           PlanEnded{kKey, 98},
           Replan{kKey, 5, PlanKind::kSharded, {1023, 0}},
-          ReplanAnswer{kKey, 5, true, 99, 0xfffffff1, "sharded"}};
+          ReplanAnswer{kKey, 5, true, 99, 0xfffffff1, "sharded"},
+          EndPlan{kKey, 98},
+          Dismiss{kKey, 98}};
 }
 
 RejectReason reason_of(const std::vector<std::byte>& bytes) {
@@ -103,6 +105,8 @@ TEST_CASE("the bytes of what is said about a plan are what the wire says") {
                {1, 2, 3, 4, 1, 0, 1, 1, 2}) == 15);
   CHECK(golden(ReplanAnswer{kKey, 0x01020304, true, 5, 6, "x"},
                {1, 2, 3, 4, 1, 0, 0, 0, 5, 0, 0, 0, 6, 0, 1, 'x'}) == 16);
+  CHECK(golden(EndPlan{kKey, 0x01020304}, {1, 2, 3, 4}) == 17);
+  CHECK(golden(Dismiss{kKey, 0x01020304}, {1, 2, 3, 4}) == 18);
 }
 
 TEST_CASE("settings that no configuration can have are rejected") {
@@ -161,6 +165,8 @@ TEST_CASE("a node message out of range is rejected") {
   CHECK(reason_of(encode(Prepare{kKey, 1, 2, 1, 1, {}, "", {}})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Prepare{kKey, 1, 0, 1, 1, {}, "", {}})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Prepared{kKey, 0, true, 1})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(EndPlan{kKey, 0})) == RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Dismiss{kKey, 0})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Replan{kKey, 0, PlanKind::kStar, {}})) == RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Replan{kKey, 1, static_cast<PlanKind>(kPlanKindNames.size()), {}})) ==
         RejectReason::kOutOfRange);
@@ -175,7 +181,7 @@ TEST_CASE("a node message out of range is rejected") {
   leave.back() = std::byte{2};
   CHECK(reason_of(leave) == RejectReason::kOutOfRange);
   std::vector<std::byte> unknown = encode(Commit{kKey, 1});
-  unknown.front() = std::byte{17};
+  unknown.front() = std::byte{19};
   CHECK(reason_of(unknown) == RejectReason::kUnknownType);
   unknown.front() = std::byte{0};
   CHECK(reason_of(unknown) == RejectReason::kUnknownType);

@@ -203,6 +203,36 @@ TEST_CASE("a node that is lost costs what it has a part in") {
   }
 }
 
+TEST_CASE("nodes without ranks are told when a plan has ended, and when they may go") {
+  RunningCoordinator bench;
+  const std::uint32_t epoch = bench.ask({0});
+  for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
+    bench.say(node, Prepared{kKey, epoch, node != 0, 64});
+  for (const api::NodeId node : std::vector<api::NodeId>{1, 2})
+    bench.say(node, PlanEnded{kKey, bench.first});
+  bench.say(2, Replan{kKey, 9, PlanKind::kStar, {1}});
+  for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
+    bench.say(node, Prepared{kKey, epoch + 1, true, 200});
+  bench.outbox.letters.clear();
+  bench.say(1, PlanEnded{kKey, epoch});
+  CHECK(bench.outbox.letters.empty());
+  const bool by_itself = GENERATE(false, true);
+  if (by_itself) bench.say(0, PlanEnded{kKey, epoch});
+  bench.say(2, PlanEnded{kKey, epoch});
+  if (!by_itself) {
+    const auto ends = letters<EndPlan>(bench.outbox);
+    REQUIRE(ends.size() == 1);
+    CHECK(ends[0].first == 0);
+    CHECK(ends[0].second.epoch == epoch);
+    bench.say(0, PlanEnded{kKey, epoch});
+  }
+  // Only now, because those that had not ended may have needed its answers.
+  const auto dismissed = letters<Dismiss>(bench.outbox);
+  REQUIRE(dismissed.size() == 1);
+  CHECK(dismissed[0].first == 0);
+  CHECK(dismissed[0].second.first_epoch == bench.first);
+}
+
 TEST_CASE("one change at a time: the next one waits for the last rounds, or is refused") {
   RunningCoordinator bench;
   const std::uint32_t epoch = bench.ask();

@@ -66,12 +66,9 @@ TEST_CASE("the latest horizon wins, also where round numbers wrap") {
   const auto activation = [](const std::vector<std::optional<std::uint32_t>>& horizons) {
     api::Plan plan;
     plan.epoch = 2;
-    std::set<api::NodeId> nodes;
-    for (api::NodeId node = 0; node < horizons.size(); ++node) {
+    for (api::NodeId node = 0; node < horizons.size(); ++node)
       plan.members.push_back({node, {node}});
-      nodes.insert(node);
-    }
-    PlanChange change(plan, nodes, Instant::never());
+    PlanChange change(plan, plan.members, Instant::never());
     for (api::NodeId node = 0; node < horizons.size(); ++node) {
       CHECK_FALSE(change.may_commit());
       CHECK(change.on_prepared(node, horizons[node]));
@@ -86,6 +83,27 @@ TEST_CASE("the latest horizon wins, also where round numbers wrap") {
   CHECK(activation({0xfffffff8, 5, 0xfffffff0}) == 5);
   CHECK(activation({5, 0xfffffff8}) == 5);
   CHECK(activation({std::nullopt, 70, std::nullopt}) == 70);
+}
+
+TEST_CASE(
+    "nodes without ranks hear once that all with ranks have ended a plan, and who leaves it") {
+  api::Plan plan;
+  plan.epoch = 2;
+  plan.members = {{0, {0}}, {1, {1}}, {4, {}}};
+  PlanChange change(plan, {{0, {0}}, {1, {1}}, {2, {}}, {3, {}}}, Instant::never());
+  for (api::NodeId node = 0; node < 5; ++node) change.on_prepared(node, 64);
+  change.commit();
+  CHECK(change.leaving() == std::vector<api::NodeId>{2, 3});
+  CHECK(change.on_ended(1));
+  CHECK(change.on_ended(2));
+  CHECK_FALSE(change.take_ended_with_ranks());
+  CHECK_FALSE(change.on_ended(4));
+  CHECK(change.on_ended(0));
+  CHECK(change.take_ended_with_ranks());
+  CHECK(change.awaited() == std::set<api::NodeId>{3});
+  CHECK(change.on_ended(3));
+  CHECK_FALSE(change.take_ended_with_ranks());
+  CHECK(change.done());
 }
 
 TEST_CASE("a member answers a further plan when its engine has, and switches on commit") {
@@ -132,6 +150,8 @@ TEST_CASE("a member ignores and counts what comes twice, late or out of order ab
   bench.ignores(Commit{kKey, 6, 100});  // not prepared
   bench.ignores(Abort{kKey, 6, "x"});
   bench.ignores(Abort{kKey, kFirst, "x"});
+  bench.ignores(EndPlan{kKey, kFirst});  // it is in force
+  bench.ignores(Dismiss{kKey, kFirst});
   bench.member.on_message(further(6), kNow);
   bench.ignores(further(6));
   bench.ignores(Commit{kKey, 6, 100});  // before our own answer
@@ -258,10 +278,18 @@ TEST_CASE("a node gets a part in a job that runs, and gives it up again") {
   CHECK(job.joins());
   CHECK(job.first_epoch == kFirst);
   CHECK(job.local_ranks.empty());
+  outbox.actions.clear();
+  CHECK(outbox.letters.empty());  // the engine has not answered
+  SECTION("the engine cannot take it up, and says so before it has answered") {
+    member.on_job_error(job_id_of(kKey), "no memory");
+    CHECK(letters<PlanRefused>(outbox).size() == 1);
+    CHECK_FALSE(member.has_jobs());
+    return;
+  }
+  member.on_plan_prepared(job_id_of(kKey), 8, 77);
   const auto prepared = letters<Prepared>(outbox);
   REQUIRE(prepared.size() == 1);
   CHECK_FALSE(prepared[0].second.has_horizon);
-  outbox.actions.clear();
   SECTION("the plan does not come") {
     member.on_message(Abort{kKey, 8, "x"}, kNow);
     CHECK(count_actions<RemoveJob>(outbox) == 1);
@@ -286,8 +314,23 @@ TEST_CASE("a node gets a part in a job that runs, and gives it up again") {
     member.on_message(Commit{kKey, 9, 200}, kNow);
     CHECK(count_actions<RemoveJob>(outbox) == 0);
     outbox.letters.clear();
+    member.on_message(Dismiss{kKey, kFirst}, kNow);  // its own last round is open
+    member.on_message(EndPlan{kKey, 9}, kNow);
+    CHECK(outbox.stale_plan_messages == 2);
+    outbox.actions.clear();
+    member.on_message(EndPlan{kKey, 8}, kNow);
+    REQUIRE(outbox.actions.size() == 1);
+    CHECK(std::get<EndOlderPlan>(outbox.actions[0]).epoch == 8);
+    CHECK(std::get<EndOlderPlan>(outbox.actions[0]).first_epoch == kFirst);
+    outbox.actions.clear();
     member.on_plan_ended(job_id_of(kKey), 8);
     CHECK(letters<PlanEnded>(outbox).size() == 1);
+    // Others may not have heard its last acks.
+    CHECK(count_actions<RemoveJob>(outbox) == 0);
+    CHECK(has(member.views().at(0).plan_change, "has left the job"));
+    member.on_message(Dismiss{kKey, 8}, kNow);  // another job
+    CHECK(member.has_jobs());
+    member.on_message(Dismiss{kKey, kFirst}, kNow);
     CHECK(count_actions<RemoveJob>(outbox) == 1);
     CHECK_FALSE(member.has_jobs());
   }
