@@ -244,16 +244,27 @@ void Daemon::take_engine_events() {
   run_actions();
 }
 
+namespace {
+
+std::string name_of(const Statement& said) {
+  const std::string source = said.operation == Operation::kBroadcast
+                                 ? fmt::format(" from rank {}", said.source)
+                                 : std::string();
+  return fmt::format("{}{} of {} elements of {}", operation_name(said.operation), source,
+                     said.elements, element_type_name(said.type));
+}
+
+}  // namespace
+
 void Daemon::on_mismatch(const api::Event& event) {
   const InstalledJob* job = jobs_.find_running(event.job);
   if (job == nullptr) return;
   const std::string& node = config_.cluster.nodes[event.node].name;
   session_->on_job_error(
       job->id,
-      fmt::format("round {}: node {} submitted {} elements of {}, others {} of {}; every rank must "
-                  "reduce the same tensors in the same order",
-                  event.round, node, event.theirs.elements, element_type_name(event.theirs.type),
-                  event.ours.elements, element_type_name(event.ours.type)),
+      fmt::format("round {}: node {} submitted {}, others {}; every rank must call the same "
+                  "operations on the same tensors in the same order",
+                  event.round, node, name_of(event.theirs), name_of(event.ours)),
       clock_now());
 }
 

@@ -31,18 +31,25 @@ void Accumulator::open(const Geometry& geometry, BlockRange range, std::uint16_t
   GP_ASSERT(range.size() <= awaited_.size());
   geometry_ = geometry;
   range_ = range;
-  kernels_ = &reduce::kernels_for(geometry.type);
+  // What one rank alone contributes stays as it is, whatever its bits mean.
+  kernels_ = all_contribute(geometry.operation) ? &reduce::kernels_for(geometry.type)
+                                                : &reduce::copying_kernels_for(geometry.type);
   std::fill_n(contributors_.begin(), range.size(), std::uint16_t{0});
   std::fill_n(awaited_.begin(), range.size(), sources);
   std::fill_n(hosts_.begin(), range.size() * host_words_, 0);
+}
+
+void Accumulator::await(BlockRange blocks, std::uint16_t sources) {
+  std::fill_n(awaited_.begin() + (blocks.begin - range_.begin), blocks.size(), sources);
 }
 
 bool Accumulator::add(std::uint32_t block, std::span<const std::byte> wire_bytes,
                       std::uint16_t contributors, HostSet from) {
   const std::size_t i = block - range_.begin;
   GP_ASSERT(range_.contains(block) && awaited_[i] > 0);
-  GP_ASSERT(wire_bytes.size() == geometry_.bytes_in(block) && from.size() == host_words_);
+  GP_ASSERT(from.size() == host_words_);
   if (contributors > 0) {
+    GP_ASSERT(wire_bytes.size() == geometry_.bytes_in(block));
     const auto add_bytes = contributors_[i] == 0 ? kernels_->set : kernels_->accumulate;
     add_bytes(memory_.get() + offset(block), wire_bytes.data(), geometry_.elements_in(block));
     contributors_[i] = static_cast<std::uint16_t>(contributors_[i] + contributors);

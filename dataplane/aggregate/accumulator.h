@@ -26,9 +26,12 @@ class Accumulator {
 
   /// Starts over: `sources` contributions are awaited for each block of `range`.
   void open(const Geometry& geometry, BlockRange range, std::uint16_t sources);
+  /// Right after open(): for these blocks another number of contributions is awaited.
+  void await(BlockRange blocks, std::uint16_t sources);
 
   /// Adds one source's bytes, which are the sum over `contributors` ranks on the hosts of `from`.
-  /// With 0 contributors the bytes mean nothing. True when no source is awaited any more.
+  /// With 0 contributors the bytes mean nothing, and may be none. True when no source is awaited
+  /// any more.
   bool add(std::uint32_t block, std::span<const std::byte> wire_bytes, std::uint16_t contributors,
            HostSet from);
 

@@ -50,8 +50,15 @@ class HostTable {
  public:
   static constexpr std::size_t kNone = SIZE_MAX;
 
-  explicit HostTable(std::vector<Host> hosts) : hosts_(std::move(hosts)), all_(words()) {
+  /// `host_of_rank`: where each rank of the job runs. If empty, the ranks are numbered in the order
+  /// of their hosts.
+  explicit HostTable(std::vector<Host> hosts, std::vector<std::uint16_t> host_of_rank = {})
+      : hosts_(std::move(hosts)), host_of_rank_(std::move(host_of_rank)), all_(words()) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) all_[h / 64] |= std::uint64_t{1} << h % 64;
+    if (!host_of_rank_.empty()) return;
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      host_of_rank_.insert(host_of_rank_.end(), hosts_[h].ranks, static_cast<std::uint16_t>(h));
+    }
   }
 
   std::size_t size() const { return hosts_.size(); }
@@ -66,6 +73,10 @@ class HostTable {
     }
     return kNone;
   }
+  /// The number of the host on which a rank of the job runs.
+  std::size_t host_of(std::uint16_t rank) const { return host_of_rank_[rank]; }
+  /// Of the job.
+  std::size_t rank_count() const { return host_of_rank_.size(); }
   /// Ranks of the hosts of a set, which holds hosts of this table alone.
   std::uint32_t ranks_in(HostSet set) const {
     std::uint32_t ranks = 0;
@@ -75,6 +86,7 @@ class HostTable {
 
  private:
   std::vector<Host> hosts_;
+  std::vector<std::uint16_t> host_of_rank_;
   std::vector<std::uint64_t> all_;
 };
 

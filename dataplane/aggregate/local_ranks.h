@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "dataplane/model/geometry.h"
-#include "dataplane/model/limits.h"
+#include "dataplane/aggregate/round.h"
 
 namespace gradplane::aggregate {
 
@@ -30,17 +29,21 @@ class LocalRanks {
   std::size_t size() const { return ranks_.size(); }
   bool empty() const { return ranks_.empty(); }
 
-  std::byte* at(std::size_t rank, std::size_t slot, const Geometry& g, std::uint32_t block) const {
-    return ranks_[rank].arena + slot * round_bytes_ + g.offset_bytes(block);
+  /// The rank's number in the job.
+  std::uint16_t number(std::size_t rank) const { return ranks_[rank].rank; }
+  std::byte* at(std::size_t rank, const Round& round, std::uint32_t block) const {
+    return ranks_[rank].arena + round.slot() * round_bytes_ +
+           round.partition->offset_bytes(round.geometry, block);
   }
-  std::span<const std::byte> bytes(std::size_t rank, std::size_t slot, const Geometry& g,
+  std::span<const std::byte> bytes(std::size_t rank, const Round& round,
                                    std::uint32_t block) const {
-    return {at(rank, slot, g, block), g.bytes_in(block)};
+    return {at(rank, round, block), round.geometry.bytes_in(block)};
   }
-  void deliver(std::size_t slot, const Geometry& g, std::uint32_t block,
-               std::span<const std::byte> result) const {
+  /// To the ranks here that get the block.
+  void deliver(const Round& round, std::uint32_t block, std::span<const std::byte> result) const {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
-      std::memcpy(at(r, slot, g, block), result.data(), result.size());
+      if (!round.is_for(ranks_[r].rank, block)) continue;
+      std::memcpy(at(r, round, block), result.data(), result.size());
     }
   }
 

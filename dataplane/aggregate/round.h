@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "dataplane/aggregate/bucket.h"
+#include "dataplane/aggregate/partition.h"
 #include "dataplane/model/geometry.h"
 #include "dataplane/model/limits.h"
 
@@ -16,17 +17,25 @@ struct Round {
   bool open = false;
   std::uint32_t id = 0;  // of the open round, or of the next one that may open here
   Geometry geometry;
-  std::uint32_t submitted = 0;        // bit per local rank
-  std::uint32_t results_awaited = 0;  // blocks whose result is not here yet
-  std::uint32_t results_unacked = 0;  // result edges whose peer does not have everything yet
-  std::uint32_t partial_blocks = 0;   // whose result lacks some rank's contribution
+  const Partition* partition = nullptr;  // of its plan
+  std::uint16_t whole_ranks = 0;         // in a block that lacks nobody
+  std::uint32_t submitted = 0;           // bit per local rank
+  std::uint32_t results_awaited = 0;     // blocks whose result is not here yet
+  std::uint32_t results_unacked = 0;     // result edges whose peer does not have everything yet
+  std::uint32_t partial_blocks = 0;      // whose result lacks some rank's contribution
   std::uint16_t min_contributors = 0;
   bool told = false;         // local ranks have been told that it is done
   Bucket* bucket = nullptr;  // whose bounds are known here; none: it is gathered exactly
 
   std::size_t slot() const { return id % kRoundSlots; }
-  /// Every result is here, and each says whose contributions are in it.
-  bool is_done() const { return results_awaited == 0; }
+  /// Whether a rank's contribution is in a block that lacks nobody.
+  bool is_in(std::uint16_t rank, std::uint32_t block) const {
+    return all_contribute(geometry.operation) || partition->rank_of(geometry, block) == rank;
+  }
+  /// Whether a rank gets the result of a block.
+  bool is_for(std::uint16_t rank, std::uint32_t block) const {
+    return all_receive(geometry.operation) || partition->rank_of(geometry, block) == rank;
+  }
 };
 static_assert(kMaxLocalRanks <= 32, "one bit per local rank in Round::submitted");
 

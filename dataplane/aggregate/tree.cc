@@ -25,6 +25,7 @@ Tree::Tree(TreeConfig config, const Limits& limits)
       own_host_(limits.own_host),
       own_set_(limits.hosts->words()),
       missing_(limits.hosts->words()),
+      carried_(config_.member ? limits.max_blocks : 0),
       local_ranks_(static_cast<std::uint16_t>(limits.local_ranks)),
       sums_(config_.member &&
             (config_.is_root() || !config_.children.empty() || limits.local_ranks != 1)) {
@@ -103,7 +104,7 @@ void Tree::open(Round& round, BlockRange range) {
   Slot& own = slots_[slot];
   own.range = range;
   if (!config_.member) return;
-  round.results_awaited += range.size();
+  own.whole_push = all_contribute(round.geometry.operation) ? subtree_ranks_ : 1;
   if (sums_) {
     const std::size_t sources = config_.children.size() + local_ranks_;
     own.sums.open(round.geometry, range, static_cast<std::uint16_t>(sources));
@@ -118,9 +119,15 @@ void Tree::open(Round& round, BlockRange range) {
     edge.rounds[slot] = round.id;
     edge.backoff[slot] = 0;
     if (!edge.is_push()) edge.hold(slot);
-    if (range.size() > 0 && !edge.is_push()) ++round.results_unacked;
   }
   for (hop::InEdge& edge : in_) edge.receivers[slot].open(range);
+  if (round.geometry.operation != Operation::kAllReduce && range.size() > 0) {
+    leave_out(round, range);
+  }
+  for (const hop::OutEdge& edge : child_results()) {
+    round.results_unacked += edge.senders[slot].complete() ? 0 : 1;
+  }
+  round.results_awaited += has_parent() ? results().receivers[slot].missing() : range.size();
   open_gather(round);
 }
 
@@ -130,12 +137,19 @@ void Tree::offer_all(const Round& round) {
   push().refresh(round.slot());
 }
 
-void Tree::add_local(Context& job, Round& round, std::uint32_t block,
-                     std::span<const std::byte> bytes) {
+std::uint32_t Tree::next_local(std::size_t slot, std::uint32_t from) const {
+  const Slot& own = slots_[slot];
+  while (from < own.range.end && own.sums.is_gathered(from)) ++from;
+  return from;
+}
+
+void Tree::add_local(Context& job, Round& round, std::uint32_t block, std::size_t local_rank) {
   Slot& own = slots_[round.slot()];
   --own.local_left;
+  const std::span<const std::byte> bytes = job.ranks.bytes(local_rank, round, block);
   note_energy(job, round, block, bytes);
-  if (own.sums.add(block, bytes, 1, own_set_)) on_gathered(job, round, block);
+  const std::uint16_t contributors = round.is_in(job.ranks.number(local_rank), block) ? 1 : 0;
+  if (own.sums.add(block, bytes, contributors, own_set_)) on_gathered(job, round, block);
   close_if_arrived(job, round);
 }
 
@@ -176,10 +190,10 @@ void Tree::on_gathered(Context& job, Round& round, std::uint32_t block) {
     push().refresh(round.slot());
     return;
   }
-  const bool is_whole = came == job.world_size;
+  const bool is_whole = came == round.whole_ranks;
   const bool rescale = job.compensation == Compensation::kRescale && !is_whole && came > 0;
   const std::span<const std::byte> bytes =
-      own.sums.seal(block, rescale ? static_cast<double>(job.world_size) / came : 1);
+      own.sums.seal(block, rescale ? static_cast<double>(round.whole_ranks) / came : 1);
   if (is_whole && is_measured(job, round, block)) {
     round.bucket->end_parts(block, reduce::energy(round.geometry.type, bytes.data(),
                                                   round.geometry.elements_in(block)));
@@ -223,10 +237,12 @@ void Tree::on_result(Context& job, Round& round, std::uint32_t block,
                      std::span<const std::byte> bytes, std::uint16_t contributors,
                      HostSet covered) {
   const std::size_t slot = round.slot();
-  const bool is_own_missing = own_host_ != HostTable::kNone && !has_host(covered, own_host_);
+  const bool is_partial = contributors < round.whole_ranks;
+  const bool is_own_missing =
+      is_partial && own_host_ != HostTable::kNone && !has_host(covered, own_host_);
   if (is_own_missing) keep_contribution(job, round, block);
-  round.partial_blocks += contributors < job.world_size ? 1 : 0;
-  job.ranks.deliver(slot, round.geometry, block, bytes);
+  round.partial_blocks += is_partial ? 1 : 0;
+  job.ranks.deliver(round, block, bytes);
   round.min_contributors = std::min(round.min_contributors, contributors);
   for (hop::OutEdge& edge : child_results()) {
     edge.senders[slot].offer(block);
@@ -249,12 +265,15 @@ std::uint32_t Tree::results_awaited(std::size_t slot) const {
 Tree::Outbound Tree::bytes_to_send(const Context& job, const Round& round, bool is_push,
                                    std::uint32_t block) const {
   if (!sums_) {
-    return {.bytes = job.ranks.bytes(0, round.slot(), round.geometry, block), .contributors = 1};
+    if (!round.is_in(job.ranks.number(0), block)) return {.partial = true};
+    return {.bytes = job.ranks.bytes(0, round, block), .contributors = 1};
   }
-  const Accumulator& sums = slots_[round.slot()].sums;
-  Outbound out{.bytes = sums.sealed(block), .contributors = sums.contributors(block)};
-  out.partial = out.contributors < (is_push ? subtree_ranks_ : job.world_size);
-  if (out.partial) out.hosts = sums.hosts(block);
+  const Slot& own = slots_[round.slot()];
+  Outbound out{.bytes = own.sums.sealed(block), .contributors = own.sums.contributors(block)};
+  out.partial = out.contributors < (is_push ? own.whole_push : round.whole_ranks);
+  if (!out.partial) return out;
+  if (!all_contribute(round.geometry.operation)) return {.partial = true};
+  out.hosts = own.sums.hosts(block);
   return out;
 }
 

@@ -76,13 +76,22 @@ class Tree {
   /// No round before it will be of this tree, and nothing is known yet of which have ended below.
   void begin_at(std::uint32_t round);
   /// The round begins here, with the blocks of `range`.
+  ///
+  /// A block goes up over an edge if some host below the edge contributes to it, and its result
+  /// goes down if some host below gets it. The first block of the range goes up over every edge:
+  /// where nobody below contributes to it, the packet is empty and says that all ranks below are in
+  /// the round. So no round is done anywhere before every rank has submitted it, and no node gets
+  /// results before it has sent something.
   void open(Round& round, BlockRange range);
   BlockRange range(std::size_t slot) const { return slots_[slot].range; }
 
   /// The contribution of the only local rank may be sent as it is. sums() is false.
   void offer_all(const Round& round);
-  /// Adds one block of a local rank.
-  void add_local(Context& job, Round& round, std::uint32_t block, std::span<const std::byte> bytes);
+  /// The first block from `from` on that local ranks have to add; the end of the range if there is
+  /// none. Each local rank adds all of them in order, also those that it contributes nothing to.
+  std::uint32_t next_local(std::size_t slot, std::uint32_t from) const;
+  /// Adds one block of a local rank, by its index.
+  void add_local(Context& job, Round& round, std::uint32_t block, std::size_t local_rank);
   /// Blocks whose result is not here yet. Counts them; for tests.
   std::uint32_t results_awaited(std::size_t slot) const;
   /// Blocks of local ranks that are not added yet.
@@ -91,9 +100,16 @@ class Tree {
   bool covers_own_push(HostSet covered) const { return meets(covered, subtree_); }
   /// Every round before it has ended at this node (`own`) and at all nodes below it.
   std::uint32_t oldest_round(std::uint32_t own) const;
-  /// Whether the result of a block is here. Nothing can enter it any more.
-  bool has_result(std::size_t slot, std::uint32_t block) const {
-    return has_parent() && results().receivers[slot].has(block);
+  /// Whether nothing can enter a block here any more. Of a node with children.
+  bool is_over(std::size_t slot, std::uint32_t block) const {
+    return slots_[slot].sums.is_gathered(block);
+  }
+  /// Whether a push of a child that holds `contributors` ranks names as many as there are below the
+  /// child for this block. Where all contribute, hosts_of() has the rest to check.
+  bool names_its_ranks(std::size_t edge, const Geometry& geometry, const Partition& partition,
+                       std::uint32_t block, std::uint16_t contributors) const {
+    return all_contribute(geometry.operation) ||
+           (contributors > 0) == has_host(edge_hosts_[edge], partition.host_of(geometry, block));
   }
   /// Adds one block of a child that in_[edge] has accepted. `covered`: the hosts whose ranks are in
   /// it. `rtt`: the smallest to the child.
@@ -107,9 +123,10 @@ class Tree {
   /// left if it is in it, or its ranks must be done with the block.
   bool may_have_result(const Round& round, std::uint32_t block, HostSet covered) const;
 
-  /// A block as it leaves. `hosts` is empty when it lacks none of those that it could have.
+  /// A block as it leaves. `hosts` is empty when it lacks none of those that it could have. Without
+  /// bytes and hosts it is a push to which nobody at or below this node contributes.
   struct Outbound {
-    std::span<const std::byte> bytes;
+    std::span<const std::byte> bytes = {};
     std::uint16_t contributors = 0;
     HostSet hosts = {};
     bool partial = false;
@@ -145,12 +162,16 @@ class Tree {
   struct Slot {
     BlockRange range;
     std::uint32_t local_left = 0;
-    Gather* gather = nullptr;  // open; the bucket's
-    bool bounded = false;      // the gathering is over, and every source knew the bounds
+    std::uint32_t whole_push = 0;  // ranks in a block of this node that lacks nobody
+    Gather* gather = nullptr;      // open; the bucket's
+    bool bounded = false;          // the gathering is over, and every source knew the bounds
     Accumulator sums;
   };
 
   void add_edges(const Limits& limits);
+  void leave_out(const Round& round, BlockRange range);
+  void mark_blocks_of(const Round& round, BlockRange range, HostSet hosts);
+  void await_contributors(const Round& round, BlockRange range);
   void open_gather(Round& round);
   void on_gathered(Context& job, Round& round, std::uint32_t block);
   void on_result(Context& job, Round& round, std::uint32_t block, std::span<const std::byte> bytes,
@@ -171,6 +192,7 @@ class Tree {
   std::size_t own_host_;
   std::vector<std::uint64_t> own_set_;  // this node alone
   std::vector<std::uint64_t> missing_;  // scratch
+  Bitmap carried_;                      // scratch, by block of a range
   std::vector<std::uint64_t> subtree_;  // hosts at or below this node
   std::uint32_t subtree_ranks_ = 0;
   std::vector<std::vector<std::uint64_t>> edge_hosts_;

@@ -101,7 +101,7 @@ void Tree::keep_contribution(Context& job, Round& round, std::uint32_t block) {
   if (residual == nullptr) return;
   std::array<const std::byte*, kMaxLocalRanks> parts;
   for (std::size_t r = 0; r < job.ranks.size(); ++r) {
-    parts[r] = job.ranks.at(r, round.slot(), round.geometry, block);
+    parts[r] = job.ranks.at(r, round, block);
   }
   const bool kept = residual->keep(block, {parts.data(), job.ranks.size()});
   if (!kept) ++job.counters.carry_dropped;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/aggregate/coverage.h"
 #include "dataplane/hop/edge.h"
 #include "dataplane/model/geometry.h"
 
@@ -24,6 +25,8 @@ struct TreeConfig {
   std::uint16_t parent = hop::kNoPeer;  // a member without a parent is the root
   std::vector<ChildConfig> children;
   WeightShare share;
+  /// The number of the root's host, also where this node is no member; see Partition::TreePart.
+  std::size_t root_host = HostTable::kNone;
   /// Edges on the longest way from this node down to a leaf, and from the root.
   std::uint16_t height = 1;
   std::uint16_t tree_height = 1;

@@ -8,7 +8,7 @@
 
 #include "dataplane/api/snapshot.h"
 #include "dataplane/base/spsc_queue.h"
-#include "dataplane/model/element_type.h"
+#include "dataplane/model/geometry.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/round_report.h"
 #include "dataplane/model/stall.h"
@@ -88,13 +88,8 @@ struct Event {
   std::uint32_t round = 0;
   std::uint16_t node = 0;
   std::uint16_t local_rank = 0;
-  struct Size {
-    std::uint32_t elements = 0;
-    ElementType type = ElementType::kFloat32;
-    std::uint16_t bucket = 0;
-  };
-  Size ours;
-  Size theirs;
+  Statement ours;
+  Statement theirs;
   Stall stall;
   ControlBytes control;
 };

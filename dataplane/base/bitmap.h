@@ -29,6 +29,18 @@ class Bitmap {
   void set(std::size_t i) { words_[i / kWordBits] |= bit(i); }
   void clear(std::size_t i) { words_[i / kWordBits] &= ~bit(i); }
 
+  /// Adds the numbers from `begin` to `end` - 1.
+  void set_range(std::size_t begin, std::size_t end) {
+    while (begin < end) {
+      const std::size_t w = begin / kWordBits;
+      const std::size_t next = (w + 1) * kWordBits;
+      const std::uint64_t from = ~std::uint64_t{0} << (begin % kWordBits);
+      const std::uint64_t to = end < next ? bit(end) - 1 : ~std::uint64_t{0};
+      words_[w] |= from & to;
+      begin = next;
+    }
+  }
+
   void set_all() {
     for (std::size_t w = 0; w < words_in_use(); ++w) words_[w] = full_word(w);
   }

@@ -192,8 +192,8 @@ void Engine::report_mismatch(JobRuntime* job, const job::Event& event) {
   scratch_event_.job = job;
   scratch_event_.round = event.round;
   scratch_event_.node = event.node;
-  scratch_event_.ours = {event.ours.elements, event.ours.type, event.ours.bucket};
-  scratch_event_.theirs = {event.theirs.elements, event.theirs.type, event.theirs.bucket};
+  scratch_event_.ours = event.ours.statement();
+  scratch_event_.theirs = event.theirs.statement();
   tell(scratch_event_);
 }
 

@@ -159,7 +159,7 @@ bool JobRuntime::commit(std::uint32_t epoch, std::uint32_t activation) {
 
 bool JobRuntime::is_sane(const ipc::Submission& s, std::uint32_t next_round) {
   return s.round == next_round && s.elements > 0 && is_element_type(s.element_type) &&
-         s.flags == 0 && s.reserved == 0 && s.bucket <= kMaxBuckets;
+         is_operation(s.operation) && s.bucket <= kMaxBuckets;
 }
 
 bool JobRuntime::take_submissions() {
@@ -182,8 +182,12 @@ bool JobRuntime::take_from(std::size_t index, Rank& rank) {
       rank.held = submission;
     }
     const job::SubmitResult result =
-        job_.submit(index, rank.held->round, rank.held->elements,
-                    static_cast<ElementType>(rank.held->element_type), rank.held->bucket);
+        job_.submit(index, rank.held->round,
+                    {.type = static_cast<ElementType>(rank.held->element_type),
+                     .elements = rank.held->elements,
+                     .bucket = static_cast<std::uint16_t>(rank.held->bucket),
+                     .operation = static_cast<Operation>(rank.held->operation),
+                     .source = rank.held->source});
     if (result == job::SubmitResult::kBusy) break;
     rank.held.reset();
     ++rank.next_round;

@@ -75,7 +75,6 @@ class Members {
     return senders.size();
   }
 
- private:
   /// The members with ranks are the hosts of a plan.
   std::uint16_t host_of(std::size_t member) const {
     const auto end = plan_.members.begin() + static_cast<std::ptrdiff_t>(member);
@@ -83,6 +82,7 @@ class Members {
         plan_.members.begin(), end, [](const api::Member& other) { return !other.ranks.empty(); }));
   }
 
+ private:
   const api::Plan& plan_;
 };
 
@@ -96,9 +96,13 @@ class Builder {
     config_.epoch = plan_.epoch;
     std::uint64_t begin = 0;
     std::size_t ranks = 0;
+    for (const api::Member& member : plan_.members) ranks += member.ranks.size();
+    config_.host_of_rank.resize(ranks);
     for (const api::Member& member : plan_.members) {
-      ranks += member.ranks.size();
       if (member.ranks.empty()) continue;
+      for (const std::uint16_t rank : member.ranks) {
+        config_.host_of_rank[rank] = static_cast<std::uint16_t>(config_.hosts.size());
+      }
       config_.hosts.push_back(
           {.node = member.node, .ranks = static_cast<std::uint16_t>(member.ranks.size())});
     }
@@ -115,6 +119,8 @@ class Builder {
   aggregate::TreeConfig place_in(const api::Tree& tree, std::uint64_t begin) {
     aggregate::TreeConfig place;
     place.share = {begin, tree.weight};
+    const std::size_t root = members_.index_of(tree.root);
+    if (!plan_.members[root].ranks.empty()) place.root_host = members_.host_of(root);
     place.member = me_ && members_.in_tree(tree, *me_);
     if (!place.member) return place;
     place.height = members_.height(tree, *me_);

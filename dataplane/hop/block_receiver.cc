@@ -3,6 +3,7 @@
 #include "dataplane/hop/block_receiver.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "dataplane/base/assert.h"
 #include "dataplane/hop/block_sender.h"
@@ -18,6 +19,22 @@ void BlockReceiver::open(BlockRange range) {
   has_echo_ = owes_ack_ = closed_ = false;
 }
 
+void BlockReceiver::carry_only(const Bitmap& blocks) {
+  for (std::size_t w = 0; w < arrived_.words_in_use(); ++w) {
+    arrived_.set_word(w, arrived_.full_word(w) & ~blocks.word(w));
+    arrived_count_ += static_cast<std::uint32_t>(std::popcount(arrived_.word(w)));
+    if (arrived_.word(w) != 0) end_word_ = w + 1;
+  }
+  skip_full_words();
+}
+
+void BlockReceiver::skip_full_words() {
+  while (first_gap_word_ < end_word_ &&
+         arrived_.word(first_gap_word_) == arrived_.full_word(first_gap_word_)) {
+    ++first_gap_word_;
+  }
+}
+
 bool BlockReceiver::accept(std::uint32_t block) {
   GP_ASSERT(range_.contains(block) && !closed_);
   const std::size_t i = block - range_.begin;
@@ -25,10 +42,7 @@ bool BlockReceiver::accept(std::uint32_t block) {
   arrived_.set(i);
   ++arrived_count_;
   end_word_ = std::max(end_word_, i / Bitmap::kWordBits + 1);
-  while (first_gap_word_ < end_word_ &&
-         arrived_.word(first_gap_word_) == arrived_.full_word(first_gap_word_)) {
-    ++first_gap_word_;
-  }
+  skip_full_words();
   return true;
 }
 

@@ -28,6 +28,10 @@ class BlockReceiver {
 
   void open(BlockRange range);
 
+  /// Right after open(): only these blocks, by their number in the range, come from the peer. The
+  /// others count as arrived.
+  void carry_only(const Bitmap& blocks);
+
   /// False for a block that had arrived before.
   bool accept(std::uint32_t block);
   /// What an arrived packet adds to the next ack, besides its block.
@@ -64,6 +68,8 @@ class BlockReceiver {
   void fill_ack(Ack& out, Instant now);
 
  private:
+  void skip_full_words();
+
   BlockRange range_;
   Bitmap arrived_;
   std::uint32_t arrived_count_ = 0;

@@ -45,6 +45,15 @@ void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* c
   in_flight_count_ = acked_count_ = sent_count_ = repair_count_ = 0;
 }
 
+void BlockSender::carry_only(const Bitmap& blocks) {
+  for (std::size_t w = 0; w < sent_.words_in_use(); ++w) {
+    const std::uint64_t others = sent_.full_word(w) & ~blocks.word(w);
+    for (Bitmap* b : {&sent_, &acked_, &unproven_}) b->set_word(w, others);
+    acked_count_ += static_cast<std::uint32_t>(std::popcount(others));
+  }
+  sent_count_ = acked_count_;
+}
+
 std::uint32_t BlockSender::close() {
   const std::uint32_t forgotten = in_flight_count_;
   open({}, 0);

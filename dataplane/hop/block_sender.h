@@ -40,6 +40,9 @@ class BlockSender {
   /// `rotation` of the range on, and wrap around. `critical` (by block; nullptr: all blocks)
   /// contains the blocks that go first; it is only read during this call.
   void open(BlockRange range, std::uint32_t rotation, const Bitmap* critical = nullptr);
+  /// Right after open(): only these blocks, by their number in the range, go to the peer. The
+  /// others are settled, as if they had been sent.
+  void carry_only(const Bitmap& blocks);
   /// Forgets everything; returns how many blocks were in flight.
   std::uint32_t close();
 

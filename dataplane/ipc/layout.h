@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "dataplane/model/limits.h"
+#include "dataplane/model/operation.h"
 
 /// The shared-memory ABI between one rank and its daemon. docs/shm-abi.md draws it.
 ///
@@ -20,7 +21,7 @@
 namespace gradplane::ipc {
 
 inline constexpr std::uint64_t kChannelMagic = 0x31656e616c707067;  // "gpplane1", little endian
-inline constexpr std::uint32_t kAbiVersion = 1;
+inline constexpr std::uint32_t kAbiVersion = 2;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kCacheLineBytes = 64;
 /// Entries of a ring. Twice the rounds in flight, so that an honest client never meets a full ring.
@@ -55,26 +56,37 @@ static_assert(offsetof(ChannelHeader, trainer_sleeps) == 3 * kCacheLineBytes);
 static_assert(sizeof(ChannelHeader) <= kPageBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// "Round `round` of this rank lies in its slot; sum it." The daemon copies, checks, uses the copy.
+/// "Round `round` of this rank lies in its slot." The daemon copies, checks, uses the copy.
+///
+/// Where the operation has shards, the slot holds one for each rank, in the order of the ranks and
+/// of equal size, so their number divides `elements`. What a rank gives and gets:
+///   all_reduce      it gives the slot, and gets the sum of all ranks' slots
+///   reduce_scatter  it gives the slot, and gets its own shard of the sum, at the shard's place.
+///   What
+///                   the rest of the slot holds afterwards is not specified.
+///   all_gather      it gives its own shard, at the shard's place, and gets the slot
+///   broadcast       the source gives the slot, and all get it
+/// What one rank gives alone comes with the same bits. All ranks submit each round, and all say the
+/// same of it.
 struct Submission {
   std::uint32_t round = 0;        // the next one: rounds are submitted in order, without a gap
-  std::uint32_t elements = 0;     // > 0; elements * element_bytes <= slot_bytes
+  std::uint32_t elements = 0;     // of the slot: > 0; elements * element_bytes <= slot_bytes
   std::uint8_t element_type = 0;  // ElementType
-  std::uint8_t flags = 0;         // 0 for now
-  std::uint16_t reserved = 0;
-  std::uint32_t bucket = 0;  // a registered bucket, or 0: a plain all_reduce
+  std::uint8_t operation = static_cast<std::uint8_t>(Operation::kAllReduce);
+  std::uint16_t source = 0;  // broadcast: the rank that has the bytes; else 0
+  std::uint32_t bucket = 0;  // a registered bucket of an all_reduce, or 0: the round is exact
 };
 static_assert(sizeof(Submission) == 16);
 
 enum class CompletionStatus : std::uint32_t {
-  kOk = 0,      // the slot holds the sum over `contributors` ranks
+  kOk = 0,      // the slot holds the result; see Submission
   kFailed = 1,  // the job failed; the slot's content means nothing
 };
 
 struct Completion {
   std::uint32_t round = 0;
   CompletionStatus status = CompletionStatus::kOk;
-  std::uint32_t contributors = 0;    // the fewest of any block
+  std::uint32_t contributors = 0;    // ranks, the fewest of any block: all where there is a sum
   std::uint32_t partial_blocks = 0;  // whose sum lacks some rank's contribution
 };
 static_assert(sizeof(Completion) == 16);

@@ -16,14 +16,6 @@ constexpr Duration kScanInterval = Duration::us(500);
 
 Job::Job(JobConfig config) : state_(std::move(config)) {}
 
-SubmitResult Job::submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements,
-                         ElementType type, std::uint32_t bucket) {
-  if (bucket > kMaxBuckets) return SubmitResult::kRejected;
-  return rounds_.submit(
-      local_rank, round,
-      Geometry::of(type, elements, state_.config.block_bytes, static_cast<std::uint16_t>(bucket)));
-}
-
 bool Job::join(grants::GrantScheduler& grants, std::uint16_t index) {
   GP_ASSERT(state_.config.grants);
   return state_.incoming.join(grants, index, state_.peers);

@@ -37,7 +37,15 @@ class Job {
   /// The rank's contribution to `round` lies in its arena slot. See SubmitResult.
   /// `bucket` 0: of none.
   SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements,
-                      ElementType type, std::uint32_t bucket = 0);
+                      ElementType type, std::uint32_t bucket = 0) {
+    if (bucket > kMaxBuckets) return SubmitResult::kRejected;
+    return submit(
+        local_rank, round,
+        {.type = type, .elements = elements, .bucket = static_cast<std::uint16_t>(bucket)});
+  }
+  SubmitResult submit(std::size_t local_rank, std::uint32_t round, const Statement& said) {
+    return rounds_.submit(local_rank, round, said);
+  }
   /// From the next round of this bucket on it may lack what its bounds allow. The bucket must
   /// outlive the job, fit it (see make_bucket()), and be the first with its id: false if not.
   [[nodiscard]] bool add_bucket(aggregate::Bucket* bucket) { return rounds_.add_bucket(bucket); }

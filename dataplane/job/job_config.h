@@ -26,6 +26,8 @@ struct PlanConfig {
   wire::Key key{};  // where packets are authenticated: of those to and from peers that it brings
   std::vector<hop::PeerConfig> peers;
   std::vector<aggregate::Host> hosts;  // members of the plan with ranks, in its order
+  /// For each rank of the job its host, as an index into `hosts`; see HostTable.
+  std::vector<std::uint16_t> host_of_rank;
   std::vector<aggregate::TreeConfig> trees;
 
   std::uint64_t total_weight() const {

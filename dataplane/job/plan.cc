@@ -9,24 +9,30 @@
 namespace gradplane::job {
 namespace {
 
+std::vector<aggregate::Partition::TreePart> parts_of(const PlanConfig& plan) {
+  std::vector<aggregate::Partition::TreePart> parts;
+  for (const aggregate::TreeConfig& tree : plan.trees)
+    parts.push_back({tree.share, tree.root_host});
+  return parts;
+}
+
 std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig& job,
-                                        const aggregate::HostTable& hosts) {
+                                        const aggregate::HostTable& hosts,
+                                        const aggregate::Partition& partition) {
   GP_ASSERT(plan.trees.size() <= kMaxTrees);
   std::vector<aggregate::Tree> trees;
   trees.reserve(plan.trees.size());
   for (std::size_t t = 0; t < plan.trees.size(); ++t) {
     const aggregate::TreeConfig& tree = plan.trees[t];
-    trees.emplace_back(
-        tree, aggregate::Tree::Limits{.epoch = plan.epoch,
-                                      .number = static_cast<std::uint8_t>(t),
-                                      .first_round = job.first_round,
-                                      .max_blocks = max_blocks_of_tree(
-                                          tree.share.weight, plan.total_weight(), job.max_blocks()),
-                                      .block_bytes = job.block_bytes,
-                                      .local_ranks = job.local_ranks.size(),
-                                      .world_size = plan.world_size,
-                                      .hosts = &hosts,
-                                      .own_host = hosts.find(job.self)});
+    trees.emplace_back(tree, aggregate::Tree::Limits{.epoch = plan.epoch,
+                                                     .number = static_cast<std::uint8_t>(t),
+                                                     .first_round = job.first_round,
+                                                     .max_blocks = partition.capacity(t),
+                                                     .block_bytes = job.block_bytes,
+                                                     .local_ranks = job.local_ranks.size(),
+                                                     .world_size = plan.world_size,
+                                                     .hosts = &hosts,
+                                                     .own_host = hosts.find(job.self)});
   }
   return trees;
 }
@@ -36,12 +42,13 @@ std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig&
 Plan::Plan(const PlanConfig& plan, const JobConfig& job)
     : epoch_(plan.epoch),
       world_size_(plan.world_size),
-      hosts_(plan.hosts),
-      total_weight_(plan.total_weight()),
-      trees_(make_trees(plan, job, hosts_)),
+      hosts_(plan.hosts, plan.host_of_rank),
+      partition_(hosts_, parts_of(plan), job.max_blocks()),
+      trees_(make_trees(plan, job, hosts_, partition_)),
       rates_(plan.peers),
       peer_names_(plan.peers.size()),
       acks_(edge_count()) {
+  GP_ASSERT(hosts_.rank_count() == world_size_);
   peers_.reserve(plan.peers.size());
   for (const hop::PeerConfig& peer : plan.peers) {
     peers_.emplace_back(peer, plan.key, job.congestion, job.block_bytes);
@@ -54,18 +61,15 @@ std::size_t Plan::edge_count() const {
   return edges;
 }
 
-BlockRange Plan::range_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const {
-  const std::size_t first = round % trees_.size();
-  return blocks_of_tree(trees_[tree].config().share, trees_[first].config().share.begin,
-                        total_weight_, geometry.blocks);
-}
-
 void Plan::activate(std::uint32_t round) {
   activation_ = round;
   for (aggregate::Tree& tree : trees_) tree.begin_at(round);
 }
 
 void Plan::open(aggregate::Round& round) {
+  round.partition = &partition_;
+  round.whole_ranks = all_contribute(round.geometry.operation) ? world_size_ : std::uint16_t{1};
+  round.min_contributors = round.whole_ranks;
   for (std::size_t t = 0; t < trees_.size(); ++t) {
     trees_[t].open(round, range_of(t, round.id, round.geometry));
   }

@@ -11,6 +11,7 @@
 
 #include "dataplane/aggregate/bucket.h"
 #include "dataplane/aggregate/context.h"
+#include "dataplane/aggregate/partition.h"
 #include "dataplane/aggregate/tree.h"
 #include "dataplane/hop/ack_queue.h"
 #include "dataplane/hop/peer_table.h"
@@ -42,7 +43,10 @@ class Plan {
   aggregate::Context& context() { return *context_; }
 
   /// The blocks of `round` that a tree carries. All nodes compute the same.
-  BlockRange range_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const;
+  BlockRange range_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const {
+    return partition_.range_of(tree, round, geometry);
+  }
+  const aggregate::Partition& partition() const { return partition_; }
   /// Begins the round in every tree.
   void open(aggregate::Round& round);
 
@@ -78,7 +82,7 @@ class Plan {
   std::uint32_t epoch_;
   std::uint16_t world_size_;
   aggregate::HostTable hosts_;
-  std::uint64_t total_weight_;
+  aggregate::Partition partition_;
   std::vector<aggregate::Tree> trees_;
   std::vector<hop::Peer> peers_;           // as the trees name them before connect()
   std::vector<hop::PeerConfig> rates_;     // of peers_

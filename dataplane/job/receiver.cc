@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/job/receiver.h"
 
+#include <algorithm>
+
 #include "dataplane/hop/clock.h"
 
 namespace gradplane::job {
@@ -135,8 +137,8 @@ bool Receiver::accept(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& pa
   hop::BlockReceiver& receiver = edge.receivers[h.round % kRoundSlots];
   const bool is_closed = receiver.closed();
   const bool duplicate = is_closed || !receiver.accept(h.block);
-  const bool late = is_closed || (!duplicate && edge.is_push() &&
-                                  tree.has_result(h.round % kRoundSlots, h.block));
+  const bool late =
+      is_closed || (!duplicate && edge.is_push() && tree.is_over(h.round % kRoundSlots, h.block));
   const bool owed_before = receiver.owes_ack();
   const bool at_once =
       receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us,
@@ -176,24 +178,31 @@ Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregat
   const bool may_be_passed_by = !round.open && state_.ranks.empty();
   if (h.round != round.id && !may_be_passed_by) return drop(Drop::kFutureRound);
   if (!round.open && !state_.plans.may_open(h.round)) return drop(Drop::kFutureRound);
-  const Geometry geometry =
-      Geometry::of(h.element_type, h.round_elements, state_.config.block_bytes, h.bucket);
-  if (!rounds_.geometry_fits(geometry) || h.block >= geometry.blocks ||
-      packet.payload.size() != geometry.bytes_in(h.block) ||
-      !plan.range_of(h.tree, h.round, geometry).contains(h.block)) {
+  const auto geometry = rounds_.geometry_of({.type = h.element_type,
+                                             .elements = h.round_elements,
+                                             .bucket = h.bucket,
+                                             .operation = h.operation,
+                                             .source = h.source});
+  if (!geometry || h.block >= geometry->blocks ||
+      packet.payload.size() != (h.is_empty() ? 0 : geometry->bytes_in(h.block)) ||
+      !plan.range_of(h.tree, h.round, *geometry).contains(h.block)) {
     return drop(Drop::kBadGeometry);
   }
-  if (round.open && round.geometry != geometry) {
-    rounds_.report_mismatch(packet.envelope->sender, round, geometry);
+  if (round.open && round.geometry != *geometry) {
+    rounds_.report_mismatch(packet.envelope->sender, round, *geometry);
     return nullptr;
   }
   const bool is_result = packet.envelope->type == wire::PacketType::kResult;
+  const bool names_its_ranks =
+      is_result || plan.trees()[h.tree].names_its_ranks(edge.index, *geometry, plan.partition(),
+                                                        h.block, h.contributors);
+  if (!names_its_ranks) return drop(Drop::kBadContributors);
   if (is_result && !may_have_result(plan.trees()[h.tree], round, h.block, covered)) {
     return drop(Drop::kFutureRound);
   }
   if (!round.open) {
     round.id = h.round;
-    rounds_.open(round, geometry);
+    rounds_.open(round, *geometry);
   }
   return &round;
 }
@@ -206,8 +215,9 @@ bool Receiver::may_have_result(const aggregate::Tree& tree, const Round& round, 
 }
 
 /// The hosts whose ranks are in a block; nothing when the packet contradicts itself. A block that
-/// lacks none of those that it could have names only their ranks. Another one must be of floating
-/// type and of a bucket, since only these are gathered under bounds.
+/// lacks none of those that it could have names only their ranks: all, or the one whose block it
+/// is. Another one must be of floating type and of a bucket, since only these are gathered under
+/// bounds; or it is a push to which nobody below contributes.
 std::optional<aggregate::HostSet> Receiver::hosts_of(const aggregate::Tree& tree,
                                                      const hop::InEdge& edge,
                                                      const wire::BlockPacket& packet) {
@@ -215,8 +225,13 @@ std::optional<aggregate::HostSet> Receiver::hosts_of(const aggregate::Tree& tree
   const aggregate::HostSet all = tree.hosts_of(edge.id.index);
   const auto& named = packet.extension.coverage;
   if ((packet.envelope->flags & wire::kFlagPartial) == 0) {
-    if (h.contributors != edge.ranks || !named.empty()) return std::nullopt;
+    const std::uint16_t whole = all_contribute(h.operation) ? edge.ranks : std::uint16_t{1};
+    if (h.contributors != whole || !named.empty()) return std::nullopt;
     return all;
+  }
+  if (h.is_empty() && edge.is_push() && named.empty()) {
+    std::fill_n(covered_->begin(), all.size(), 0);
+    return aggregate::HostSet(covered_->data(), all.size());
   }
   if (h.bucket == 0 || !is_floating(h.element_type) || h.contributors >= edge.ranks ||
       named.size() != all.size()) {

@@ -23,15 +23,21 @@ Rounds::Rounds(State& state)
     : state_(state),
       local_work_(std::max<std::size_t>(1, state.ranks.size()) * kRoundSlots * kMaxTrees) {}
 
-bool Rounds::geometry_fits(const Geometry& g) const {
-  return g.elements > 0 &&
-         std::size_t{g.elements} * element_bytes(g.type) <= state_.config.round_bytes &&
+bool Rounds::fits(const Geometry& g) const {
+  return std::size_t{g.elements} * element_bytes(g.type) <= state_.config.round_bytes &&
          g.blocks <= state_.config.max_blocks();
+}
+
+std::optional<Geometry> Rounds::geometry_of(const Statement& said) const {
+  const std::uint16_t ranks = state_.plans.newest().world_size();  // the same in all plans
+  const Geometry geometry = Geometry::of(said, state_.config.block_bytes, ranks);
+  if (!geometry.is_sound(ranks) || !fits(geometry)) return std::nullopt;
+  return geometry;
 }
 
 bool Rounds::add_bucket(aggregate::Bucket* bucket) {
   aggregate::Bucket*& place = state_.buckets[bucket->id()];
-  if (place != nullptr || !geometry_fits(bucket->geometry())) return false;
+  if (place != nullptr || !fits(bucket->geometry())) return false;
   place = bucket;
   return true;
 }
@@ -48,11 +54,9 @@ void Rounds::open(Round& round, const Geometry& geometry) {
   round.open = true;
   round.geometry = geometry;
   round.bucket = bucket_of(geometry);
-  Plan& plan = state_.plan_of(round);
-  round.min_contributors = plan.world_size();
   ++state_.open_rounds;
   if (!is_older(id, state_.next_round)) state_.next_round = id + 1;
-  plan.open(round);
+  state_.plan_of(round).open(round);
   announce(round);
 }
 
@@ -61,22 +65,25 @@ void Rounds::announce(const Round& round) {
   const std::span<const aggregate::Tree> trees = state_.plan_of(round).trees();
   std::uint32_t coming = 0;
   for (const aggregate::Tree& tree : trees) {
-    coming += tree.range(slot).size() * static_cast<std::uint32_t>(tree.in().size());
+    for (const hop::InEdge& edge : tree.in()) coming += edge.receivers[slot].missing();
   }
   state_.incoming.on_round(slot, round.geometry.bucket, coming);
   if (!state_.iteration) return;
   const bool begins = state_.iteration->on_round(slot, round.geometry.bucket);
   for (const aggregate::Tree& tree : trees) {
     for (const hop::OutEdge& edge : tree.out()) {
-      state_.iteration->on_announced(edge.peer, tree.range(slot).size());
+      const hop::BlockSender& sender = edge.senders[slot];
+      state_.iteration->on_announced(edge.peer, sender.range().size() - sender.settled_count());
     }
   }
   if (!begins) return;
   for (hop::Peer& peer : state_.peers.all()) peer.flow.on_phase(0);
 }
 
-SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Geometry& geometry) {
-  if (!geometry_fits(geometry)) return SubmitResult::kRejected;
+SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Statement& said) {
+  const std::optional<Geometry> fitting = geometry_of(said);
+  if (!fitting) return SubmitResult::kRejected;
+  const Geometry& geometry = *fitting;
   Round& round = state_.slot_of(id);
   const std::uint32_t bit = std::uint32_t{1} << local_rank;
   if (round.id != id) {
@@ -106,7 +113,7 @@ void Rounds::restore_residual(Round& round) {
   aggregate::Residual& residual = *round.bucket->residual();
   for (std::size_t b = residual.next(0); b != Bitmap::kNone; b = residual.next(b + 1)) {
     const auto block = static_cast<std::uint32_t>(b);
-    residual.move_to(block, state_.ranks.at(0, round.slot(), round.geometry, block));
+    residual.move_to(block, state_.ranks.at(0, round, block));
     ++state_.counters.blocks_carried;
   }
 }
@@ -123,7 +130,7 @@ void Rounds::contribute(Round& round, std::size_t local_rank) {
     const bool queued = local_work_.push({.round = round.id,
                                           .local_rank = static_cast<std::uint16_t>(local_rank),
                                           .tree = static_cast<std::uint8_t>(t),
-                                          .block = range.begin});
+                                          .block = range.begin});  // a node gathers it always
     GP_ASSERT(queued);
   }
 }
@@ -135,11 +142,11 @@ bool Rounds::sum_local(std::size_t max_blocks) {
     GP_ASSERT(round.open && round.id == work.round);
     Plan& plan = state_.plan_of(round);
     aggregate::Tree& tree = plan.trees()[work.tree];
-    const std::uint32_t block = work.block;
-    const auto bytes = state_.ranks.bytes(work.local_rank, round.slot(), round.geometry, block);
-    if (++work.block == tree.range(round.slot()).end) local_work_.pop();
+    const LocalWork one = work;
+    work.block = tree.next_local(round.slot(), one.block + 1);
+    if (work.block == tree.range(round.slot()).end) local_work_.pop();
     state_.watch.moved();
-    tree.add_local(plan.context(), round, block, bytes);
+    tree.add_local(plan.context(), round, one.block, one.local_rank);
     finish_if_done(round);
   }
   return !local_work_.empty();
@@ -147,8 +154,19 @@ bool Rounds::sum_local(std::size_t max_blocks) {
 
 void Rounds::finish_if_done(Round& round) {
   if (!round.open) return;
-  if (!round.told && round.is_done()) tell(round);
+  if (!round.told && is_done(round)) tell(round);
   if (round.told && round.results_unacked == 0) end(round);
+}
+
+/// Every result that this node gets is here, and nobody needs what it pushes any more, which is
+/// read from its ranks' memory. A result that comes back settles its block. But a node may push
+/// what others get.
+bool Rounds::is_done(const Round& round) const {
+  if (round.results_awaited > 0) return false;
+  const std::span<const aggregate::Tree> trees = state_.plan_of(round).trees();
+  return std::all_of(trees.begin(), trees.end(), [&](const aggregate::Tree& tree) {
+    return !tree.has_parent() || tree.push().senders[round.slot()].settled();
+  });
 }
 
 void Rounds::tell(Round& round) {
@@ -286,7 +304,7 @@ Waiting Rounds::waiting() const {
   for (const aggregate::Tree& tree : std::as_const(state_.plan_of(*oldest)).trees()) {
     for (const hop::InEdge& edge : tree.child_pushes()) {
       const hop::BlockReceiver& receiver = edge.receivers[oldest->slot()];
-      const bool silent = receiver.arrived() == 0 && receiver.range().size() > 0;
+      const bool silent = !receiver.has_heard() && receiver.range().size() > 0;
       if (silent) name(state_.peers[edge.peer].node);
     }
   }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "dataplane/aggregate/bucket.h"
@@ -30,13 +31,14 @@ class Rounds {
  public:
   explicit Rounds(State& state);
 
-  SubmitResult submit(std::size_t local_rank, std::uint32_t id, const Geometry& geometry);
+  SubmitResult submit(std::size_t local_rank, std::uint32_t id, const Statement& said);
   [[nodiscard]] bool add_bucket(aggregate::Bucket* bucket);
   /// Sums some of what local ranks have submitted. True while there is more to do.
   bool sum_local(std::size_t max_blocks);
   bool has_local_work() const { return !local_work_.empty(); }
 
-  bool geometry_fits(const Geometry& geometry) const;
+  /// The geometry of what somebody says of a round; nothing when no round of this job can be so.
+  std::optional<Geometry> geometry_of(const Statement& said) const;
   void open(Round& round, const Geometry& geometry);
   /// After anything that may have been what the round waited for: tells the local ranks that it is
   /// done, and ends it when every child has its results.
@@ -61,7 +63,9 @@ class Rounds {
   aggregate::Bucket* bucket_of(const Geometry& geometry) const;
   void announce(const Round& round);
   void contribute(Round& round, std::size_t local_rank);
+  bool fits(const Geometry& geometry) const;
   void restore_residual(Round& round);
+  bool is_done(const Round& round) const;
   void tell(Round& round);
   void end(Round& round);
   bool may_leave_behind(const aggregate::Tree& tree, const Round& round);

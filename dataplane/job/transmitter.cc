@@ -220,6 +220,8 @@ Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, In
                       .tree = edge.id.tree,
                       .block = static_cast<std::uint16_t>(pick.block),
                       .round_elements = round.geometry.elements,
+                      .operation = round.geometry.operation,
+                      .source = round.geometry.source,
                       .element_type = round.geometry.type};
   Plan& plan = state_.plan_of(round);
   const aggregate::Tree& tree = plan.trees()[edge.id.tree];
@@ -237,7 +239,9 @@ Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, In
                                    .round_trip = round_trip_to(peer.flow)};
   const std::size_t payload_at = wire::write_block(out, envelope_of(edge.type, flags, now), h,
                                                    &feedback, {.coverage = block.hosts});
-  std::memcpy(out.data() + payload_at, block.bytes.data(), block.bytes.size());
+  if (!block.bytes.empty()) {
+    std::memcpy(out.data() + payload_at, block.bytes.data(), block.bytes.size());
+  }
 
   if (pick.copy) {
     peer.flow.on_copy_sent(now, wire_bytes);

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "dataplane/model/element_type.h"
+#include "dataplane/model/operation.h"
 
 namespace gradplane {
 
@@ -18,34 +19,70 @@ struct BlockRange {
   bool contains(std::uint32_t block) const { return block >= begin && block < end; }
 };
 
-/// What all nodes say alike of a round: how its bucket is cut into blocks, and which one it is. A
-/// block never splits an element, so whatever is lost, what arrives is whole elements (LTP's Bubble
-/// Filling, by construction).
+/// What a rank, or a packet, says of a round.
+struct Statement {
+  ElementType type = ElementType::kFloat32;
+  std::uint32_t elements = 0;  // of the whole slot
+  std::uint16_t bucket = 0;    // all_reduce: see Geometry
+  Operation operation = Operation::kAllReduce;
+  std::uint16_t source = 0;  // broadcast: the rank that has the bytes
+};
+
+/// What all nodes say alike of a round: what it computes, how its slot is cut into blocks, and of
+/// which bucket it is. A block never splits an element, so whatever is lost, what arrives is whole
+/// elements (LTP's Bubble Filling, by construction). No block crosses the end of a shard. The
+/// blocks of a shard follow each other. In which order the shards do, the plan says (Partition).
 struct Geometry {
   ElementType type = ElementType::kFloat32;
-  std::uint32_t elements = 0;        // of the bucket
-  std::uint32_t block_elements = 0;  // of every block but the last
-  std::uint32_t blocks = 0;
-  std::uint16_t bucket = 0;  // 0: none; every block is needed
+  Operation operation = Operation::kAllReduce;
+  std::uint16_t bucket = 0;          // 0: none; every block is needed
+  std::uint16_t source = 0;          // of a broadcast
+  std::uint16_t shards = 1;          // of equal size
+  std::uint32_t elements = 0;        // of all shards
+  std::uint32_t block_elements = 0;  // of every block but the last of a shard
+  std::uint32_t blocks = 0;          // of all shards
+  std::uint32_t shard_blocks = 0;
 
+  /// A slot of one shard, of which every rank gets the sum.
   static Geometry of(ElementType type, std::uint32_t elements, std::size_t block_bytes,
                      std::uint16_t bucket = 0) {
+    return of({.type = type, .elements = elements, .bucket = bucket}, block_bytes, 1);
+  }
+  /// The statement may say anything of a valid type and operation: ask is_sound().
+  static Geometry of(const Statement& said, std::size_t block_bytes, std::uint16_t ranks) {
     Geometry g;
-    g.type = type;
-    g.bucket = bucket;
-    g.elements = elements;
-    g.block_elements = static_cast<std::uint32_t>(block_bytes / element_bytes(type));
-    g.blocks = (elements + g.block_elements - 1) / g.block_elements;
+    g.type = said.type;
+    g.operation = said.operation;
+    g.bucket = said.bucket;
+    g.source = said.source;
+    g.shards = has_shards(said.operation) ? ranks : std::uint16_t{1};
+    g.elements = said.elements;
+    g.block_elements = static_cast<std::uint32_t>(block_bytes / element_bytes(said.type));
+    const std::uint32_t shard = g.shards == 1 ? g.elements : g.elements / g.shards;
+    g.shard_blocks = (shard + g.block_elements - 1) / g.block_elements;
+    g.blocks = g.shard_blocks * g.shards;
     return g;
   }
 
+  Statement statement() const { return {type, elements, bucket, operation, source}; }
+
+  /// Whether its fields fit each other in a job of so many ranks. Only an all_reduce is of a
+  /// bucket, and only a broadcast has a source.
+  bool is_sound(std::uint16_t ranks) const {
+    if (elements == 0) return false;
+    if (operation == Operation::kAllReduce) return source == 0;
+    const bool source_fits = operation == Operation::kBroadcast ? source < ranks : source == 0;
+    return bucket == 0 && source_fits && elements % shards == 0;
+  }
+
   std::uint32_t elements_in(std::uint32_t block) const {
-    return std::min(block_elements, elements - block * block_elements);
+    if (shards == 1) return std::min(block_elements, elements - block * block_elements);
+    return std::min(block_elements, elements / shards - block % shard_blocks * block_elements);
   }
   std::size_t bytes_in(std::uint32_t block) const {
     return elements_in(block) * element_bytes(type);
   }
-  /// Where a block begins in a trainer's buffer.
+  /// Where a block begins in a trainer's buffer that has one shard.
   std::size_t offset_bytes(std::uint32_t block) const {
     return std::size_t{block} * block_elements * element_bytes(type);
   }

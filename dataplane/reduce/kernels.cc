@@ -3,6 +3,7 @@
 #include "dataplane/reduce/kernels.h"
 
 #include <array>
+#include <cstring>
 
 #include "dataplane/reduce/variants.h"
 
@@ -34,6 +35,13 @@ struct Supported {
   }
 };
 
+template <std::size_t kBytes>
+void copy(std::byte* to, const std::byte* from, std::size_t count) noexcept {
+  std::memcpy(to, from, count * kBytes);
+}
+template <std::size_t kBytes>
+constexpr Kernels kCopying{copy<kBytes>, copy<kBytes>, copy<kBytes>};
+
 const Supported& supported() noexcept {
   static const Supported chosen;
   return chosen;
@@ -43,6 +51,17 @@ const Supported& supported() noexcept {
 
 const Kernels& kernels_for(ElementType type) noexcept {
   return *supported().fastest[static_cast<std::size_t>(type)];
+}
+
+const Kernels& copying_kernels_for(ElementType type) noexcept {
+  switch (element_bytes(type)) {
+    case 2:
+      return kCopying<2>;
+    case 4:
+      return kCopying<4>;
+    default:
+      return kCopying<8>;
+  }
 }
 
 std::span<const Variant> supported_variants() noexcept {

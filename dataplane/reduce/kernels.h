@@ -33,6 +33,10 @@ const Kernels& kernels_for(ElementType type) noexcept;
 /// The reference: portable, plain, and right by reading. Any thread.
 const Kernels& scalar_kernels_for(ElementType type) noexcept;
 
+/// For blocks with one contribution: set() and then finish() give the same bits again, also those
+/// that a conversion would change. Nothing can be accumulated. Any thread.
+const Kernels& copying_kernels_for(ElementType type) noexcept;
+
 /// One way to compute, e.g. "avx2".
 struct Variant {
   std::string_view name;

@@ -10,7 +10,7 @@ namespace gradplane::wire {
 namespace {
 
 constexpr std::size_t kEpochAt = 20;
-constexpr std::size_t kBucketAt = 22;
+constexpr std::size_t kSubjectAt = 22;  // the bucket of an all_reduce, the source of a broadcast
 constexpr std::size_t kRoundAt = 24;
 constexpr std::size_t kTreeAt = 28;
 constexpr std::size_t kSpareAt = 29;
@@ -45,8 +45,15 @@ bool read_types(std::span<const std::byte> packet, BlockHeader& h) {
   return true;
 }
 
-/// Only a result may hold nobody's contribution: what a root says of a block that never came.
-bool may_be_empty(const Envelope& envelope) {
+bool read_subject(std::span<const std::byte> packet, BlockHeader& h) {
+  const auto subject = load<std::uint16_t>(packet.data() + kSubjectAt);
+  h.bucket = h.operation == Operation::kAllReduce ? subject : std::uint16_t{0};
+  h.source = h.operation == Operation::kBroadcast ? subject : std::uint16_t{0};
+  return h.bucket <= kMaxBuckets && h.source < kMaxRanks && h.bucket + h.source == subject;
+}
+
+/// Only a partial block may hold nobody's contribution.
+bool may_lack_all(const Envelope& envelope) {
   return (envelope.flags & kFlagPartial) != 0;
 }
 
@@ -64,7 +71,6 @@ ParseError read_block(const Envelope& envelope, std::span<const std::byte> packe
   }
   out.envelope = &envelope;
   h.epoch = load<std::uint16_t>(at + kEpochAt);
-  h.bucket = load<std::uint16_t>(at + kBucketAt);
   h.round = load<std::uint32_t>(at + kRoundAt);
   h.tree = load<std::uint8_t>(at + kTreeAt);
   h.block = load<std::uint16_t>(at + kBlockAt);
@@ -76,8 +82,8 @@ ParseError read_block(const Envelope& envelope, std::span<const std::byte> packe
     out.hop.waiting_blocks = load<std::uint16_t>(at + kWaitingAt);
     out.hop.round_trip = load<std::uint16_t>(at + kRoundTripAt);
   }
-  if (h.bucket > kMaxBuckets || h.round_elements == 0) return ParseError::kBadField;
-  if (h.contributors == 0 && !may_be_empty(envelope)) return ParseError::kBadField;
+  if (!read_subject(packet, h) || h.round_elements == 0) return ParseError::kBadField;
+  if (h.contributors == 0 && !may_lack_all(envelope)) return ParseError::kBadField;
   out.extension = {};
   out.payload = packet.subspan(header_bytes);
   if (envelope.extension_words != 0) {
@@ -88,7 +94,9 @@ ParseError read_block(const Envelope& envelope, std::span<const std::byte> packe
   const std::size_t bytes = out.payload.size();
   // A power of two; see element_bytes(). A division would take a third of this function's time.
   const bool is_whole = (bytes & (element_bytes(h.element_type) - 1)) == 0;
-  if (bytes == 0 || bytes > kMaxBlockBytes || !is_whole) return ParseError::kBadLength;
+  if ((bytes == 0) != h.is_empty() || bytes > kMaxBlockBytes || !is_whole) {
+    return ParseError::kBadLength;
+  }
   return ParseError::kNone;
 }
 
@@ -99,7 +107,7 @@ std::size_t write_block(std::span<std::byte> out, const Envelope& envelope, cons
   write_envelope(out, envelope);
   std::byte* at = out.data();
   store(at + kEpochAt, h.epoch);
-  store(at + kBucketAt, h.bucket);
+  store(at + kSubjectAt, h.operation == Operation::kBroadcast ? h.source : h.bucket);
   store(at + kRoundAt, h.round);
   store(at + kTreeAt, h.tree);
   store(at + kSpareAt, std::uint8_t{0});

@@ -21,14 +21,20 @@ namespace gradplane::wire {
 struct BlockHeader {
   std::uint16_t epoch = 0;   // of the plan, modulo 2^16
   std::uint16_t bucket = 0;  // the bucket whose tensors it holds; 0: of none, so it is exact
+                             // (all_reduce alone)
   std::uint32_t round = 0;
   std::uint8_t tree = 0;
   std::uint16_t block = 0;           // its index in the round
   std::uint32_t round_elements = 0;  // of the whole round
   std::uint16_t contributors = 0;    // the ranks whose contributions its bytes hold
   Operation operation = Operation::kAllReduce;
+  std::uint16_t source = 0;  // the rank whose bytes it holds (broadcast alone)
   WireType wire_type = WireType::kElements;
   ElementType element_type = ElementType::kFloat32;
+
+  /// Of an operation in which one rank contributes to a block: the sender has nothing of it. Such a
+  /// packet has no payload.
+  bool is_empty() const { return contributors == 0 && !all_contribute(operation); }
 };
 inline constexpr std::size_t kBlockHeaderBytes = 20;
 static_assert(kMaxBlocksPerRound <= std::size_t{UINT16_MAX} + 1, "BlockHeader::block names each");

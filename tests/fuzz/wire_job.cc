@@ -20,6 +20,8 @@ namespace {
 constexpr std::size_t kMaxSteps = 512;
 constexpr std::uint16_t kBucket = 7;
 constexpr std::uint32_t kElements = 1152;
+constexpr std::uint16_t kRanks = 5;
+constexpr std::uint32_t kShardedElements = 128 * kRanks;
 constexpr std::uint32_t kFirstRound = 0xffff'fff8;  // the numbers wrap within a few rounds
 
 /// The input, choice by choice; zeros after its end.
@@ -64,7 +66,7 @@ job::JobConfig config_of(Choices& in) {
   job::JobConfig c;
   c.job = c.epoch = 1;
   c.self = 1;
-  c.world_size = 5;
+  c.world_size = kRanks;
   c.first_round = kFirstRound;
   c.block_bytes = kMinBlockBytes;
   c.round_bytes = 9 * kMinBlockBytes;
@@ -81,7 +83,7 @@ job::JobConfig config_of(Choices& in) {
                          : std::vector<aggregate::TreeConfig>{relay};
   if (shape == 3) c.trees[0].share = {0, 1};
   if (shape != 2) c.local_ranks.push_back({.arena = nullptr, .rank = 1});
-  if (shape == 3) c.local_ranks.push_back({.arena = nullptr, .rank = 2});
+  if (shape == 3) c.local_ranks.push_back({.arena = nullptr, .rank = 0});
   const auto own = static_cast<std::uint16_t>(c.local_ranks.size());
   c.hosts = {{0, static_cast<std::uint16_t>(2 - own)}, {1, own}, {2, 1}, {3, 2}};
   return c;
@@ -151,8 +153,26 @@ class Fuzzer {
     const std::uint32_t elements = in_.below(8) == 0 ? in_.number() : kElements;
     const std::uint32_t bucket = in_.below(8) == 0 ? in_.number() : some_bucket();
     const std::uint32_t round = in_.below(8) == 0 ? in_.number() : some_round();
-    (void)node_.job().submit(in_.below(static_cast<std::uint32_t>(ranks)), round, elements,
+    const auto rank = in_.below(static_cast<std::uint32_t>(ranks));
+    if (in_.below(8) != 0 && operation_of(round) != Operation::kAllReduce) {
+      (void)node_.job().submit(rank, round, statement_of(round, elements, 0));
+      return;
+    }
+    (void)node_.job().submit(rank, round, elements,
                              in_.below(8) != 0 ? ElementType::kFloat32 : type, bucket);
+  }
+
+  /// Most packets and submissions agree on it.
+  static Operation operation_of(std::uint32_t round) {
+    return round % 3 == 0 ? static_cast<Operation>(2 + round / 3 % 3) : Operation::kAllReduce;
+  }
+  static Statement statement_of(std::uint32_t round, std::uint32_t elements, std::uint16_t bucket) {
+    const Operation operation = operation_of(round);
+    if (operation == Operation::kAllReduce) return {.elements = elements, .bucket = bucket};
+    const bool has_source = operation == Operation::kBroadcast;
+    return {.elements = has_source ? elements : kShardedElements,
+            .operation = operation,
+            .source = static_cast<std::uint16_t>(has_source ? round % kRanks : 0)};
   }
 
   std::uint16_t some_bucket() { return in_.below(4) != 0 ? kBucket : 0; }
@@ -160,11 +180,13 @@ class Fuzzer {
   PacketBuilder valid() {
     const std::uint32_t elements = in_.below(16) != 0 ? kElements : 1 + in_.word() % kElements;
     const std::uint16_t bucket = some_bucket();
+    const std::uint32_t id = some_round();
     const PacketBuilder::Round round{
         .job = 1,
         .epoch = 1,
-        .id = some_round(),
-        .geometry = Geometry::of(ElementType::kFloat32, elements, kMinBlockBytes, bucket)};
+        .id = id,
+        .geometry = Geometry::of(statement_of(id, elements, bucket), kMinBlockBytes, kRanks)};
+    const bool sums = all_contribute(round.geometry.operation);
     const std::uint32_t block = in_.below(9);
     const auto tree = static_cast<std::uint8_t>(in_.below(in_.below(4) == 0 ? 3 : 1));
     switch (in_.below(6)) {
@@ -173,18 +195,21 @@ class Fuzzer {
       case 5: {
         const auto from = static_cast<std::uint16_t>(2 + in_.below(2));
         const std::uint16_t ranks = tree == 1 ? 4 : static_cast<std::uint16_t>(from - 1);
-        return PacketBuilder::block(wire::PacketType::kPush, round, block)
-            .sender(from)
-            .tree(tree)
-            .flags(in_.below(4) == 0 ? wire::kFlagLast | wire::kFlagBounded : wire::kFlagBounded)
-            .contributors(ranks);
+        PacketBuilder push = PacketBuilder::block(wire::PacketType::kPush, round, block)
+                                 .sender(from)
+                                 .tree(tree)
+                                 .flags(in_.below(4) == 0 ? wire::kFlagLast | wire::kFlagBounded
+                                                          : wire::kFlagBounded)
+                                 .contributors(sums ? ranks : std::uint16_t{1});
+        if (!sums && in_.below(2) == 0) push.empty();
+        return push;
       }
       case 1:
         return PacketBuilder::block(wire::PacketType::kResult, round, block)
             .sender(tree == 2 ? 2 : 0)
             .tree(tree)
-            .flags(wire::kFlagPartial)
-            .contributors(static_cast<std::uint16_t>(in_.below(5)));
+            .flags(sums ? wire::kFlagPartial : std::uint8_t{0})
+            .contributors(static_cast<std::uint16_t>(sums ? in_.below(5) : 1));
       case 2:
         return ack(wire::PacketType::kPushAck, round).sender(tree == 2 ? 2 : 0).tree(tree);
       default:
@@ -207,7 +232,7 @@ class Fuzzer {
   }
 
   void change(PacketBuilder& packet) {
-    switch (in_.below(15)) {
+    switch (in_.below(16)) {
       case 0:
         packet.round(in_.number());
         break;
@@ -250,6 +275,9 @@ class Fuzzer {
       case 13:
         packet.route({1, 2});
         break;
+      case 14:
+        packet.operation(static_cast<Operation>(1 + in_.below(4)), in_.byte() % 8);
+        break;
       default:
         packet.cut_to(in_.below(wire::kBlockOverheadBytes + 1));
     }
@@ -267,14 +295,20 @@ class Fuzzer {
       const testing::SeenPacket h = sent.seen();
       const bool is_push = h.type == wire::PacketType::kPush;
       if (!is_push && h.type != wire::PacketType::kResult) continue;
-      const auto geometry =
-          Geometry::of(h.element_type, h.round_elements, kMinBlockBytes, h.bucket);
+      const auto geometry = Geometry::of({.type = h.element_type,
+                                          .elements = h.round_elements,
+                                          .bucket = h.bucket,
+                                          .operation = h.operation,
+                                          .source = h.source},
+                                         kMinBlockBytes, kRanks);
+      const std::uint16_t whole = all_contribute(h.operation) ? kRanks : 1;
       const PacketBuilder::Round round{.job = 1, .epoch = 1, .id = h.round, .geometry = geometry};
       const auto answer =
-          is_push ? PacketBuilder::block(wire::PacketType::kResult, round, h.block).contributors(5)
-                  : PacketBuilder::ack(wire::PacketType::kResultAck, round)
-                        .flags(wire::kFlagComplete)
-                        .echo_us(h.timestamp_us);
+          is_push
+              ? PacketBuilder::block(wire::PacketType::kResult, round, h.block).contributors(whole)
+              : PacketBuilder::ack(wire::PacketType::kResultAck, round)
+                    .flags(wire::kFlagComplete)
+                    .echo_us(h.timestamp_us);
       node_.deliver(sent.to,
                     PacketBuilder(answer).sender(sent.to).tree(h.tree).number(++number_).bytes(),
                     now_);

@@ -87,8 +87,6 @@ class SharedRank {
     (void)submissions_.push({.round = round,
                              .elements = job_.elements,
                              .element_type = static_cast<std::uint8_t>(ElementType::kFloat32),
-                             .flags = 0,
-                             .reserved = 0,
                              .bucket = submitted_});
     next_at_ = now + scaled(job_.bucket_gap, varied(job_.skew, own_random_));
   }

@@ -133,8 +133,6 @@ void Trainer::submit_next(Instant now) {
   const bool pushed = submissions_.push({.round = id,
                                          .elements = plan.elements,
                                          .element_type = static_cast<std::uint8_t>(plan.type),
-                                         .flags = 0,
-                                         .reserved = 0,
                                          .bucket = plan.bucket});
   if (!pushed) failure_ = "rank " + std::to_string(rank_) + " found its submission ring full";
 }

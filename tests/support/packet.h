@@ -42,6 +42,8 @@ class PacketBuilder {
     b.block_.round_elements = round.geometry.elements;
     b.block_.contributors = 1;
     b.block_.element_type = round.geometry.type;
+    b.block_.operation = round.geometry.operation;
+    b.block_.source = round.geometry.source;
     if (index < round.geometry.blocks) b.payload_.resize(round.geometry.bytes_in(index));
     return b;
   }
@@ -80,6 +82,12 @@ class PacketBuilder {
   }
   PacketBuilder& index(std::uint16_t v) { return set(block_.block, v); }
   PacketBuilder& element_type(ElementType v) { return set(block_.element_type, v); }
+  PacketBuilder& operation(Operation v, std::uint16_t source = 0) {
+    block_.operation = v;
+    return set(block_.source, source);
+  }
+  /// A push to which nobody below its sender contributes.
+  PacketBuilder& empty() { return flags(wire::kFlagPartial).contributors(0).payload({}); }
   PacketBuilder& contributors(std::uint16_t v) { return set(block_.contributors, v); }
   PacketBuilder& bucket(std::uint16_t v) { return set(block_.bucket, v); }
   PacketBuilder& round_elements(std::uint32_t v) { return set(block_.round_elements, v); }

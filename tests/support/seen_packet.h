@@ -24,6 +24,8 @@ struct SeenPacket : wire::Envelope {
   std::uint16_t bucket = 0;
   std::uint32_t round_elements = 0;
   std::uint16_t contributors = 0;
+  Operation operation = Operation::kAllReduce;
+  std::uint16_t source = 0;
   ElementType element_type = ElementType::kFloat32;
   wire::HopFeedback hop;
   std::span<const std::byte> payload;  // of the datagram
@@ -52,6 +54,8 @@ inline std::optional<SeenPacket> see(std::span<const std::byte> datagram) {
     seen.bucket = block.header.bucket;
     seen.round_elements = block.header.round_elements;
     seen.contributors = block.header.contributors;
+    seen.operation = block.header.operation;
+    seen.source = block.header.source;
     seen.element_type = block.header.element_type;
     seen.hop = block.hop;
     seen.payload = block.payload;

@@ -125,3 +125,38 @@ TEST_CASE("a block knows the hosts whose contributions are in it") {
   sums.open(geometry, {6, 8}, 3);
   CHECK(is(7, {0, 0}, sums));
 }
+
+TEST_CASE("what one rank alone has stays as it is, bit by bit") {
+  for (const ElementType type : kElementTypes) {
+    CAPTURE(element_type_name(type));
+    const std::size_t width = element_bytes(type);
+    const auto elements = static_cast<std::uint32_t>(512 / width);
+    const Statement said{.type = type, .elements = elements, .operation = Operation::kBroadcast};
+    // Numbers that are none, quiet and signalling, with payloads; -0; and all other halves.
+    std::vector<std::byte> bytes(512);
+    for (std::uint32_t first = 0; first < 0x1'0000; first += 256) {
+      for (std::size_t i = 0; i < 256; ++i) {
+        const auto half = static_cast<std::uint16_t>(first + i);
+        std::memcpy(&bytes[2 * i], &half, 2);
+      }
+      Accumulator sums(1, 512, 1);
+      sums.open(Geometry::of(said, 512, 4), {0, 1}, 3);
+      CHECK_FALSE(sums.add(0, {}, 0, kSomebody));
+      CHECK_FALSE(sums.add(0, bytes, 1, kSomebody));
+      CHECK(sums.add(0, {}, 0, kSomebody));
+      const std::span<const std::byte> sealed = sums.seal(0);
+      REQUIRE(std::equal(sealed.begin(), sealed.end(), bytes.begin(), bytes.end()));
+    }
+  }
+}
+
+TEST_CASE("blocks may await different numbers of sources") {
+  Accumulator sums(3, 512, 1);
+  sums.open(Geometry::of(ElementType::kFloat32, 384, 512), {4, 7}, 2);
+  sums.await({5, 6}, 1);
+  sums.await({6, 7}, 0);
+  CHECK(sums.is_gathered(6));
+  CHECK(sums.add(5, floats(128, 1), 1, kSomebody));
+  CHECK_FALSE(sums.add(4, floats(128, 1), 1, kSomebody));
+  CHECK(sums.add(4, floats(128, 1), 1, kSomebody));
+}

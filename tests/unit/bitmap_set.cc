@@ -47,3 +47,17 @@ TEST_CASE("bits past the size are always 0") {
   CHECK(bitmap.words_in_use() == 0);
   CHECK(bitmap.next_set(0) == Bitmap::kNone);
 }
+
+TEST_CASE("a range adds exactly its numbers") {
+  Bitmap bitmap(200);
+  for (std::size_t begin = 0; begin < 200; ++begin) {
+    for (std::size_t end = begin; end <= 200; ++end) {
+      bitmap.reset(200);
+      bitmap.set_range(begin, end);
+      REQUIRE(bitmap.count() == end - begin);
+      if (begin == end) continue;
+      REQUIRE(bitmap.next_set(0) == begin);
+      REQUIRE(bitmap.test(end - 1));
+    }
+  }
+}

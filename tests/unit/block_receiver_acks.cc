@@ -109,3 +109,33 @@ TEST_CASE("a closed receiver says so in every ack, and what entered before") {
   receiver.open({0, 10});
   CHECK_FALSE(receiver.closed());
 }
+
+TEST_CASE("blocks that do not come from the peer count as arrived") {
+  constexpr std::uint32_t kBlocks = 200;
+  Bitmap carried(kBlocks);
+  carried.reset(kBlocks);
+  carried.set_range(64, 130);
+  const auto ack = std::make_unique<BlockReceiver::Ack>();
+  BlockReceiver receiver(kBlocks);
+  receiver.open({1000, 1000 + kBlocks});
+  receiver.carry_only(carried);
+  CHECK(receiver.missing() == 66);
+  CHECK_FALSE(receiver.has_heard());
+  CHECK_FALSE(receiver.accept(1063));
+  CHECK_FALSE(receiver.accept(1130));
+  receiver.fill_ack(*ack, kStart);
+  CHECK(ack->first_word == 1);
+  REQUIRE(ack->word_count == 3);
+  CHECK(ack->words[0] == 0);
+  CHECK(ack->words[1] == ~std::uint64_t{3});
+  for (std::uint32_t b = 1064; b < 1130; ++b) {
+    CHECK_FALSE(receiver.complete());
+    CHECK(receiver.accept(b));
+  }
+  CHECK(receiver.complete());
+  receiver.open({0, kBlocks});
+  CHECK(receiver.missing() == kBlocks);
+  carried.reset(kBlocks);
+  receiver.carry_only(carried);
+  CHECK(receiver.complete());
+}

@@ -231,3 +231,31 @@ TEST_CASE("the end of a round may go twice, once, as far back as asked") {
   sender.copy_tail(3002, Duration::us(5000));
   CHECK_FALSE(sender.has_queued());
 }
+
+TEST_CASE("blocks that do not go to the peer are settled from the start") {
+  constexpr std::uint32_t kBlocks = 200;
+  Bitmap carried(kBlocks);
+  carried.reset(kBlocks);
+  carried.set_range(64, 130);
+  BlockSender sender(kBlocks);
+  sender.open({1000, 1000 + kBlocks}, 7919);
+  sender.carry_only(carried);
+  CHECK(sender.settled_count() == kBlocks - 66);
+  CHECK(sender.was_sent(1063));
+  CHECK_FALSE(sender.was_sent(1064));
+  sender.offer_all();
+  CHECK(sender.queued() == 66);
+  while (sender.has_queued()) {
+    CHECK_FALSE(sender.all_sent());
+    const BlockSender::Pick pick = sender.take(0);
+    CHECK((pick.block >= 1064 && pick.block < 1130));
+  }
+  CHECK(sender.all_sent());
+  // The peer says nothing of blocks that it never gets.
+  CHECK(sender.acked_beyond(0, std::vector<std::uint64_t>(4)) == 0);
+  CHECK(sender.on_ack(1, std::vector<std::uint64_t>{~std::uint64_t{0}, 3}) == 66);
+  CHECK(sender.complete());
+  CHECK(sender.repeat(1000));  // as a question
+  sender.open({0, kBlocks}, 0);
+  CHECK(sender.settled_count() == 0);
+}

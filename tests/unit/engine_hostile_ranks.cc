@@ -15,6 +15,9 @@ using namespace gradplane::testing;
 namespace {
 
 constexpr std::size_t kRoundBytes = 4096;
+constexpr auto kReduceScatter = static_cast<std::uint8_t>(Operation::kReduceScatter);
+constexpr auto kAllGather = static_cast<std::uint8_t>(Operation::kAllGather);
+constexpr auto kBroadcast = static_cast<std::uint8_t>(Operation::kBroadcast);
 
 ipc::Submission honest(std::uint32_t round) {
   return {.round = round,
@@ -98,8 +101,34 @@ std::vector<Row> submission_rows() {
       {"no type", with([](ipc::Submission& s) { s.element_type = 0; })},
       {"an unknown type", with([](ipc::Submission& s) { s.element_type = 7; })},
       {"the last type a byte can name", with([](ipc::Submission& s) { s.element_type = 255; })},
-      {"an unknown flag", with([](ipc::Submission& s) { s.flags = 1; })},
-      {"something where nothing may be", with([](ipc::Submission& s) { s.reserved = 1; })},
+      {"no operation", with([](ipc::Submission& s) { s.operation = 0; })},
+      {"an unknown operation", with([](ipc::Submission& s) { s.operation = 5; })},
+      {"the last operation a byte can name", with([](ipc::Submission& s) { s.operation = 255; })},
+      {"a source of an all_reduce", with([](ipc::Submission& s) { s.source = 1; })},
+      {"a source of an all_gather", with([](ipc::Submission& s) {
+         s.operation = kAllGather;
+         s.source = 1;
+       })},
+      {"a bucket of a reduce_scatter", with([](ipc::Submission& s) {
+         s.operation = kReduceScatter;
+         s.bucket = 1;
+       })},
+      {"a bucket of a broadcast", with([](ipc::Submission& s) {
+         s.operation = kBroadcast;
+         s.bucket = 1;
+       })},
+      {"a broadcast from a rank that there is not", with([](ipc::Submission& s) {
+         s.operation = kBroadcast;
+         s.source = 2;
+       })},
+      {"elements that two ranks cannot share", with([](ipc::Submission& s) {
+         s.operation = kAllGather;
+         s.elements = 99;
+       })},
+      {"shards of more blocks than a round may have", with([](ipc::Submission& s) {
+         s.operation = kReduceScatter;
+         s.elements = kRoundBytes / 4 - 2;
+       })},
       {"the same round twice",
        [](TrainerEnd& t) {
          push(t, honest(0));
@@ -171,6 +200,29 @@ TEST_CASE("a rank that says something else than its neighbour ends the job with 
   CHECK(events[0].ours.elements == 100);
   CHECK(events[0].theirs.elements == 99);
   CHECK(stage.other_works());
+}
+
+TEST_CASE("a rank that says another operation or source than its neighbour is a mismatch, too") {
+  ipc::Submission ours = honest(0);
+  ipc::Submission theirs = honest(0);
+  SECTION("operation") {
+    theirs.operation = kAllGather;
+  }
+  SECTION("source") {
+    ours.operation = theirs.operation = kBroadcast;
+    theirs.source = 1;
+  }
+  Stage stage;
+  push(stage.victim.trainers[0], ours);
+  stage.cluster.turns(10);
+  push(stage.victim.trainers[1], theirs);
+  stage.cluster.turns(10);
+  const std::vector<api::Event> events = stage.host.events();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == api::Event::Kind::kMismatch);
+  CHECK(static_cast<std::uint8_t>(events[0].ours.operation) == ours.operation);
+  CHECK(static_cast<std::uint8_t>(events[0].theirs.operation) == theirs.operation);
+  CHECK(events[0].theirs.source == theirs.source);
 }
 
 TEST_CASE("a rank that never takes its completions loses its session when the ring is full") {

@@ -80,3 +80,17 @@ TEST_CASE("a node that is no member of a plan is in none of its trees") {
   for (const aggregate::TreeConfig& tree : config.trees) CHECK_FALSE(tree.member);
   CHECK(config.trees[1].share.begin == 2);
 }
+
+TEST_CASE("every node knows the host of each rank and of each root") {
+  for (const api::Member& self : plan().members) {
+    const job::JobConfig config = seen_by(self.node);
+    REQUIRE(config.host_of_rank.size() == 5);
+    for (const api::Member& member : plan().members) {
+      for (const std::uint16_t rank : member.ranks) {
+        CHECK(config.hosts[config.host_of_rank[rank]].node == member.node);
+      }
+    }
+    CHECK(config.trees[0].root_host == aggregate::HostTable::kNone);  // node 0 has no ranks
+    CHECK(config.hosts[config.trees[1].root_host].node == 7);
+  }
+}

@@ -72,6 +72,31 @@ void check_bytes(const std::vector<std::byte>& bytes, const std::vector<std::uin
   }
 }
 
+struct Row {
+  const char* what;
+  void (*change)(ABlock&);
+  std::optional<ParseError> error;
+};
+constexpr auto kField = ParseError::kBadField;
+constexpr auto kLength = ParseError::kBadLength;
+
+void check(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    ABlock block;
+    row.change(block);
+    ParseError error{};
+    const std::vector<std::byte> bytes = block.bytes();
+    CHECK(read(bytes, error).has_value() == !row.error);
+    if (row.error) CHECK(error == *row.error);
+  }
+}
+
+void gathers(ABlock& block) {
+  block.header.operation = Operation::kAllGather;
+  block.header.bucket = 0;
+}
+
 }  // namespace
 
 TEST_CASE("the bytes of a block to one node never change") {
@@ -100,6 +125,30 @@ TEST_CASE("the bytes of a block to a group, with all that it may carry, never ch
                0x71, 0x72, 0x73, 0x74, 0x75, 0x76, 0x77, 0x78, 0,    0,    0,    0, 0, 0,  // route
                0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x57, 0x58,  // coverage
                0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68});
+}
+
+TEST_CASE("the bytes that name an operation and a source never change") {
+  struct Row {
+    Operation operation;
+    std::uint8_t kinds;
+  };
+  for (const Row& row : {Row{Operation::kAllReduce, 0x10}, Row{Operation::kReduceScatter, 0x20},
+                         Row{Operation::kAllGather, 0x30}, Row{Operation::kBroadcast, 0x40}}) {
+    ABlock block;
+    block.header.operation = row.operation;
+    block.header.bucket = row.operation == Operation::kAllReduce ? 0x0314 : 0;
+    block.header.source = row.operation == Operation::kBroadcast ? 0x0203 : 0;
+    const std::vector<std::byte> bytes = block.bytes();
+    CHECK(bytes[38] == std::byte{row.kinds});
+    CHECK(bytes[22] == std::byte(block.header.bucket >> 8 | block.header.source >> 8));
+    CHECK(bytes[23] == std::byte((block.header.bucket | block.header.source) & 0xff));
+    ParseError error{};
+    const auto got = read(bytes, error);
+    REQUIRE(got);
+    CHECK(got->header.operation == row.operation);
+    CHECK(got->header.bucket == block.header.bucket);
+    CHECK(got->header.source == block.header.source);
+  }
 }
 
 TEST_CASE("a block comes back as it was written") {
@@ -162,14 +211,7 @@ TEST_CASE("a block packet costs 48 bytes besides its tag, and leaves a coverage 
 }
 
 TEST_CASE("what is not a block is refused for its reason") {
-  struct Row {
-    const char* what;
-    void (*change)(ABlock&);
-    std::optional<ParseError> error;
-  };
-  constexpr auto kField = ParseError::kBadField;
-  constexpr auto kLength = ParseError::kBadLength;
-  const Row rows[] = {
+  const std::vector<Row> rows = {
       {"the last bucket", [](ABlock& b) { b.header.bucket = kMaxBuckets; }, std::nullopt},
       {"a bucket after the last", [](ABlock& b) { b.header.bucket = kMaxBuckets + 1; }, kField},
       {"an empty round", [](ABlock& b) { b.header.round_elements = 0; }, kField},
@@ -204,18 +246,63 @@ TEST_CASE("what is not a block is refused for its reason") {
       {"the largest payload", [](ABlock& b) { b.payload_bytes = kMaxBlockBytes; }, std::nullopt},
       {"a larger payload", [](ABlock& b) { b.payload_bytes = kMaxBlockBytes + 2; }, kLength},
   };
-  for (const Row& row : rows) {
-    CAPTURE(row.what);
-    ABlock block;
-    row.change(block);
-    ParseError error{};
-    const std::vector<std::byte> bytes = block.bytes();
-    CHECK(read(bytes, error).has_value() == !row.error);
-    if (row.error) CHECK(error == *row.error);
-  }
+  check(rows);
   std::vector<std::byte> spare = ABlock{}.bytes();
   spare[29] = std::byte{1};
   CHECK(why_not(spare) == kField);
+}
+
+TEST_CASE("what no operation carries is refused for its reason") {
+  check({
+      {"an empty push of an all_gather",
+       [](ABlock& b) {
+         gathers(b);
+         b.header.contributors = 0;
+         b.envelope.flags = kFlagPartial;
+         b.payload_bytes = 0;
+       },
+       std::nullopt},
+      {"an empty push that does not say that it is partial",
+       [](ABlock& b) {
+         gathers(b);
+         b.header.contributors = 0;
+         b.payload_bytes = 0;
+       },
+       kField},
+      {"an empty push with a payload",
+       [](ABlock& b) {
+         gathers(b);
+         b.header.contributors = 0;
+         b.envelope.flags = kFlagPartial;
+       },
+       kLength},
+      {"a block of an all_gather without a payload",
+       [](ABlock& b) {
+         gathers(b);
+         b.payload_bytes = 0;
+       },
+       kLength},
+      {"a bucket of an all_gather",
+       [](ABlock& b) {
+         gathers(b);
+         b.header.bucket = 1;
+       },
+       kField},
+      {"the last rank as a source",
+       [](ABlock& b) {
+         b.header.operation = Operation::kBroadcast;
+         b.header.source = kMaxRanks - 1;
+       },
+       std::nullopt},
+      {"a source after the last rank",
+       [](ABlock& b) {
+         b.header.operation = Operation::kBroadcast;
+         b.header.source = kMaxRanks;
+       },
+       kField},
+      {"the operation after the last", [](ABlock& b) { b.header.operation = Operation{5}; },
+       kField},
+  });
 }
 
 TEST_CASE("an extension that contradicts itself is refused") {

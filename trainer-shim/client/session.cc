@@ -153,12 +153,8 @@ gp_status Session::submit(std::uint32_t round, std::uint32_t elements, std::uint
   }
   const std::size_t one_bytes = element_bytes(static_cast<ElementType>(element_type));
   if (elements > round_bytes() / one_bytes) return GP_BAD_ARGUMENT;
-  const ipc::Submission submission{.round = round,
-                                   .elements = elements,
-                                   .element_type = element_type,
-                                   .flags = 0,
-                                   .reserved = 0,
-                                   .bucket = bucket};
+  const ipc::Submission submission{
+      .round = round, .elements = elements, .element_type = element_type, .bucket = bucket};
   // The ring is longer than the rounds in flight: it is full only if its other end lies.
   if (!submissions_.push(submission)) {
     end(GP_BROKEN, "gradplaned wrote impossible indices into the submission ring");
