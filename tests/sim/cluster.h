@@ -12,16 +12,19 @@
 #include "dataplane/api/plan.h"
 #include "dataplane/engine/engine.h"
 #include "dataplane/model/element_type.h"
+#include "dataplane/model/operation.h"
 #include "tests/sim/network.h"
 #include "tests/sim/tolerance.h"
 
 namespace gradplane::sim {
 
-/// One all-reduce that every rank issues.
+/// One operation that every rank issues.
 struct RoundPlan {
   ElementType type = ElementType::kFloat32;
   std::uint32_t elements = 0;
   std::uint16_t bucket = 0;  // of Tolerance::buckets; 0: none, exact
+  Operation operation = Operation::kAllReduce;
+  std::uint16_t source = 0;  // of a broadcast
 };
 
 /// The round of a registered bucket.
@@ -92,15 +95,21 @@ struct Outcome {
 };
 
 /// Runs the production engines of all nodes against scripted trainers, in virtual time. Checks I1
-/// (all replicas have the same bits), I2 (a result is the sum over exactly all ranks), I3 (every
-/// round ends) and that nothing is left in flight; for rounds of buckets what ToleranceChecker
-/// says.
+/// (all replicas have the same bits), I2 (a result is the sum over exactly all ranks, or what one
+/// rank gave, bit by bit), I3 (every round ends) and that nothing is left in flight; for rounds of
+/// buckets what ToleranceChecker says.
 Outcome run(const Scenario& scenario);
 
 /// What rank `rank` contributes: small integers, so that every type holds every sum exactly.
 double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t element);
+/// A byte of what rank `rank` gives alone: any bits, with all that are no number.
+std::byte given_byte(std::uint32_t round, std::uint32_t rank, std::size_t index);
 
-/// A scenario in which everything is drawn from the seed; exact rounds alone.
+/// Gives half of the rounds another operation than all_reduce.
+void mix_operations(Scenario& scenario, std::uint64_t seed);
+
+/// A scenario in which everything is drawn from the seed; exact rounds alone. A third of them mix
+/// operations.
 Scenario random_scenario(std::uint64_t seed);
 /// The same for buckets that may lose something, with faults that make them.
 Scenario random_tolerant_scenario(std::uint64_t seed);

@@ -93,6 +93,7 @@ struct Flips {
   std::uint32_t rounds = 10'000;
   double at_most = 0;  // the slowest round at a flip, over the median; 0: whatever it takes
   bool lossless = false;
+  bool mixed = false;
 };
 
 double median_of(std::vector<double> values) {
@@ -158,6 +159,7 @@ struct FlipTimes {
 bool run_flips(const Flips& flips, std::uint64_t seed) {
   gradplane::sim::Scenario s = gradplane::sim::flip_scenario(seed, flips.rounds);
   if (flips.lossless) s.link.loss = s.link.duplication = 0;
+  if (flips.mixed) gradplane::sim::mix_operations(s, seed);
   const gradplane::sim::Outcome o = gradplane::sim::run(s);
   const FlipTimes times(s, o);
   std::printf("seed %" PRIu64
@@ -325,6 +327,7 @@ int main(int argc, char** argv) {
   flip->add_option("--at-most", flips.at_most,
                    "the slowest round at a flip, over the median; as slow as others is no failure");
   flip->add_flag("--lossless", flips.lossless, "links lose and repeat nothing");
+  flip->add_flag("--mixed", flips.mixed, "half of the rounds have another operation");
   CLI11_PARSE(app, argc, argv);
   if (flip->parsed()) {
     bool good = true;

@@ -69,6 +69,14 @@ double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t eleme
   return (round * 5 + rank * 3 + element * 7 + (element >> 5)) % 8;
 }
 
+std::byte given_byte(std::uint32_t round, std::uint32_t rank, std::size_t index) {
+  const auto word = static_cast<std::uint32_t>(index / 2);
+  if (word % 64 == rank % 64) return std::byte{static_cast<unsigned char>(index % 2 * 0x80)};  // -0
+  const std::uint32_t mixed =
+      (static_cast<std::uint32_t>(index) + 1) * 2654435761U ^ (round * 40503U + rank * 9973U + 7U);
+  return static_cast<std::byte>(mixed * 2246822519U >> 24);
+}
+
 Trainer::Trainer(const Scenario& scenario, std::uint32_t rank, std::uint32_t world,
                  std::shared_ptr<engine::RankChannel> channel, ToleranceChecker& checker)
     : scenario_(scenario),
@@ -126,15 +134,36 @@ void Trainer::submit_next(Instant now) {
   const std::uint32_t id = scenario_.id_of(round);
   checker_.on_submit(round, now);
   const std::span<std::byte> slot = channel_->channel.slot(id);
-  const std::size_t width = element_bytes(plan.type);
-  for (std::uint32_t e = 0; e < plan.elements; ++e) {
-    store(plan.type, slot.data() + e * width, value_of(round, e));
-  }
+  fill(round, slot);
   const bool pushed = submissions_.push({.round = id,
                                          .elements = plan.elements,
                                          .element_type = static_cast<std::uint8_t>(plan.type),
+                                         .operation = static_cast<std::uint8_t>(plan.operation),
+                                         .source = plan.source,
                                          .bucket = plan.bucket});
   if (!pushed) failure_ = "rank " + std::to_string(rank_) + " found its submission ring full";
+}
+
+/// What the rank has; where it has nothing, bytes that nobody may get.
+void Trainer::fill(std::uint32_t round, std::span<std::byte> slot) const {
+  const RoundPlan& plan = scenario_.rounds[round];
+  const std::size_t width = element_bytes(plan.type);
+  if (all_contribute(plan.operation)) {
+    for (std::uint32_t e = 0; e < plan.elements; ++e) {
+      store(plan.type, slot.data() + e * width, value_of(round, e));
+    }
+    return;
+  }
+  for (std::size_t b = 0; b < plan.elements * width; ++b) {
+    slot[b] = given_byte(round, giver(round, b) == rank_ ? rank_ : ~rank_, b);
+  }
+}
+
+/// The rank that has this byte of a round in which one rank alone has each.
+std::uint32_t Trainer::giver(std::uint32_t round, std::size_t byte) const {
+  const RoundPlan& plan = scenario_.rounds[round];
+  if (!has_shards(plan.operation)) return plan.source;
+  return static_cast<std::uint32_t>(byte / (plan.elements / world_ * element_bytes(plan.type)));
 }
 
 void Trainer::check(const ipc::Completion& completion) {
@@ -155,26 +184,48 @@ void Trainer::check(const ipc::Completion& completion) {
   std::string wrong;
   if (plan.bucket != 0) {
     wrong = checker_.on_result(rank_, completion, slot);
-  } else if (completion.contributors != world_ || completion.partial_blocks != 0) {
+  } else if (completion.contributors != (all_contribute(plan.operation) ? world_ : 1) ||
+             completion.partial_blocks != 0) {
     wrong = "I2: a contribution is missing";
   } else {
-    wrong = check_sums(round, slot);
+    wrong = check_result(round, slot);
   }
   if (!wrong.empty()) return fail(wrong);
-  results_[round] = siphash24({}, slot);
+  // What each rank gets for itself is checked above, and is no replica.
+  if (all_receive(plan.operation)) results_[round] = siphash24({}, slot);
 }
 
-/// Of a round without a bucket: all ranks are in every sum.
-std::string Trainer::check_sums(std::uint32_t round, std::span<const std::byte> slot) const {
+/// Of a round without a bucket.
+std::string Trainer::check_result(std::uint32_t round, std::span<const std::byte> slot) const {
+  const RoundPlan& plan = scenario_.rounds[round];
+  if (!all_contribute(plan.operation)) return check_given(round, slot);
+  if (all_receive(plan.operation)) return check_sums(round, slot, 0, plan.elements);
+  const std::uint32_t shard = plan.elements / world_;
+  return check_sums(round, slot, rank_ * shard, (rank_ + 1) * shard);
+}
+
+/// All ranks are in every sum.
+std::string Trainer::check_sums(std::uint32_t round, std::span<const std::byte> slot,
+                                std::uint32_t begin, std::uint32_t end) const {
   const RoundPlan& plan = scenario_.rounds[round];
   const std::size_t width = element_bytes(plan.type);
-  for (std::uint32_t e = 0; e < plan.elements; ++e) {
+  for (std::uint32_t e = begin; e < end; ++e) {
     double expected = 0;
     for (std::uint32_t r = 0; r < world_; ++r) expected += contribution(round, r, e);
     const double got = load(plan.type, slot.data() + e * width);
     if (got == expected) continue;
     return "I2: element " + std::to_string(e) + " is " + std::to_string(got) + " and not " +
            std::to_string(expected);
+  }
+  return {};
+}
+
+std::string Trainer::check_given(std::uint32_t round, std::span<const std::byte> slot) const {
+  for (std::size_t b = 0; b < slot.size(); ++b) {
+    if (slot[b] == given_byte(round, giver(round, b), b)) continue;
+    return "I2: byte " + std::to_string(b) + " of a " +
+           std::string(operation_name(scenario_.rounds[round].operation)) +
+           " is not what its rank has given";
   }
   return {};
 }

@@ -48,7 +48,12 @@ class Trainer {
   bool may_submit() const;
   double value_of(std::uint32_t round, std::uint32_t element) const;
   void check(const ipc::Completion& completion);
-  std::string check_sums(std::uint32_t round, std::span<const std::byte> slot) const;
+  void fill(std::uint32_t round, std::span<std::byte> slot) const;
+  std::string check_result(std::uint32_t round, std::span<const std::byte> slot) const;
+  std::string check_sums(std::uint32_t round, std::span<const std::byte> slot, std::uint32_t begin,
+                         std::uint32_t end) const;
+  std::string check_given(std::uint32_t round, std::span<const std::byte> slot) const;
+  std::uint32_t giver(std::uint32_t round, std::size_t byte) const;
 
   const Scenario& scenario_;
   std::uint32_t rank_;
