@@ -12,12 +12,13 @@
 
 namespace gradplane {
 
-/// A binary min-heap of small integers, each in it at most once and under a key that may change:
-/// the smallest key in O(1), everything else in O(log n). Allocates only when it is made.
-template <typename Key>
+/// A binary min-heap of small indices, each of which is in it at most once, under a key that may
+/// change. The smallest key costs O(1), everything else O(log n). Only the constructor allocates.
+/// `IndexType` is an integer, or a type with index().
+template <typename Key, typename IndexType = std::uint16_t>
 class IndexedHeap {
  public:
-  using Index = std::uint16_t;
+  using Index = IndexType;
 
   /// For the indices below `capacity`, which is less than 65535.
   explicit IndexedHeap(std::size_t capacity) : places_(capacity, kNowhere) {
@@ -26,31 +27,31 @@ class IndexedHeap {
   }
 
   bool empty() const { return nodes_.empty(); }
-  bool contains(Index index) const { return places_[index] != kNowhere; }
+  bool contains(Index index) const { return places_[number_of(index)] != kNowhere; }
   /// The index with the smallest key; the heap is not empty.
   Index top() const { return nodes_.front().index; }
   const Key& top_key() const { return nodes_.front().key; }
   /// Of an index that the heap contains.
-  const Key& key_of(Index index) const { return nodes_[places_[index]].key; }
+  const Key& key_of(Index index) const { return nodes_[places_[number_of(index)]].key; }
 
   /// Puts `index` in, or gives it another key.
   void set(Index index, Key key) {
     if (!contains(index)) {
-      places_[index] = static_cast<std::uint16_t>(nodes_.size());
+      places_[number_of(index)] = static_cast<std::uint16_t>(nodes_.size());
       nodes_.push_back({key, index});
     } else {
-      nodes_[places_[index]].key = key;
+      nodes_[places_[number_of(index)]].key = key;
     }
-    sink(rise(places_[index]));
+    sink(rise(places_[number_of(index)]));
   }
 
   /// Nothing happens when it is not in.
   void erase(Index index) {
     if (!contains(index)) return;
-    const std::size_t hole = places_[index];
+    const std::size_t hole = places_[number_of(index)];
     swap(hole, nodes_.size() - 1);
     nodes_.pop_back();
-    places_[index] = kNowhere;
+    places_[number_of(index)] = kNowhere;
     if (hole < nodes_.size()) sink(rise(hole));
   }
 
@@ -61,10 +62,18 @@ class IndexedHeap {
     Index index;
   };
 
+  static std::size_t number_of(Index index) {
+    if constexpr (requires { index.index(); }) {
+      return index.index();
+    } else {
+      return index;
+    }
+  }
+
   void swap(std::size_t a, std::size_t b) {
     std::swap(nodes_[a], nodes_[b]);
-    places_[nodes_[a].index] = static_cast<std::uint16_t>(a);
-    places_[nodes_[b].index] = static_cast<std::uint16_t>(b);
+    places_[number_of(nodes_[a].index)] = static_cast<std::uint16_t>(a);
+    places_[number_of(nodes_[b].index)] = static_cast<std::uint16_t>(b);
   }
   std::size_t rise(std::size_t at) {
     while (at > 0 && nodes_[at].key < nodes_[(at - 1) / 2].key) {
@@ -75,12 +84,12 @@ class IndexedHeap {
   }
   void sink(std::size_t at) {
     for (;;) {
-      std::size_t least = 2 * at + 1;
-      if (least >= nodes_.size()) return;
-      if (least + 1 < nodes_.size() && nodes_[least + 1].key < nodes_[least].key) ++least;
-      if (!(nodes_[least].key < nodes_[at].key)) return;
-      swap(at, least);
-      at = least;
+      std::size_t child = 2 * at + 1;
+      if (child >= nodes_.size()) return;
+      if (child + 1 < nodes_.size() && nodes_[child + 1].key < nodes_[child].key) ++child;
+      if (!(nodes_[child].key < nodes_[at].key)) return;
+      swap(at, child);
+      at = child;
     }
   }
 

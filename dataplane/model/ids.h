@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+#include "dataplane/base/assert.h"
+
+namespace gradplane {
+
+/// An identifier or index with a type of its own. Nothing converts to it or from it by itself, so
+/// that an index of one table can not be used in another. `Tag` is any type; it is never defined.
+template <typename Tag, std::unsigned_integral Value = std::uint16_t>
+class StrongId {
+ public:
+  using ValueType = Value;
+
+  constexpr StrongId() = default;
+  constexpr explicit StrongId(Value value) : value_(value) {}
+  /// The identifier of an entry of a table, by its index there.
+  static constexpr StrongId from_index(std::size_t index) {
+    GP_ASSERT(index <= std::numeric_limits<Value>::max());
+    return StrongId(static_cast<Value>(index));
+  }
+
+  /// The number, for messages and packets.
+  constexpr Value value() const { return value_; }
+  /// The number, for the table that the identifier belongs to.
+  constexpr std::size_t index() const { return value_; }
+
+  constexpr auto operator<=>(const StrongId&) const = default;
+
+ private:
+  Value value_ = 0;
+};
+
+}  // namespace gradplane
