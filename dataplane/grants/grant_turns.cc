@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Whose turn it is, and what happens when nothing comes.
+// Which source is granted something next, and what happens when nothing arrives.
 #include <algorithm>
 #include <limits>
 
@@ -9,40 +9,43 @@
 namespace gradplane::grants {
 namespace {
 
-/// Credit that is not used for two loops, and no sooner than this, is not outstanding any more.
-constexpr Duration kLeastLife = Duration::ms(5);
-constexpr int kLifeLoops = 2;
-/// Of a source whose loop is not known: longer than any path's.
-constexpr Duration kFirstLife = Duration::ms(500);
-/// A source that has credit is reminded of it after a loop of silence, and a quarter of one, so
-/// that jitter alone does not double the grants; then after twice as long, and so on.
-constexpr Duration kLeastSilence = Duration::us(200);
-constexpr std::uint8_t kMostDoublings = 10;
-/// Blocks of a grant where sources go on without: as many as an ack is about.
-constexpr std::uint32_t kStandingBatch = 16;
-/// ... but no larger part of what may be on its way, or it would never fit.
-constexpr std::uint32_t kBatchesOfWindow = 4;
-/// Demand of a source that is silent for so long is gone. A slow share sends a block in this time.
-constexpr int kDemandLoops = 4;
-constexpr Duration kLeastDemandLife = Duration::ms(100);
-/// With Policy::kStrict: the standing weight of a job whose turn it is not.
+/// Credit that is not used for two round trips, and at least for this time, expires.
+constexpr Duration kMinCreditLife = Duration::ms(5);
+constexpr int kCreditLifeRoundTrips = 2;
+/// The life of credit of a source whose round trip is not known: longer than any path's.
+constexpr Duration kFirstCreditLife = Duration::ms(500);
+/// A source that has credit is reminded of it after one and a quarter round trips of silence, so
+/// that jitter alone does not double the grants. The time doubles with each further reminder.
+constexpr Duration kMinSilence = Duration::us(200);
+constexpr std::uint8_t kMaxDoublings = 10;
+/// A grant is for at most as many blocks as an ack is about, and for no larger part of the window
+/// than this, or it would never fit.
+constexpr std::uint32_t kMaxGrantBlocks = 16;
+constexpr std::uint32_t kMinGrantsOfWindow = 4;
+/// What a withdrawn source may have outstanding until newer demand arrives.
+constexpr std::uint32_t kMaxWithdrawnBlocks = 4;
+/// The demand of a source that is silent for so long is forgotten. Even a slow source sends a block
+/// in this time.
+constexpr int kDemandRoundTrips = 4;
+constexpr Duration kMinDemandLife = Duration::ms(100);
+/// With Policy::kStrict, the share of a job that others are ahead of.
 constexpr double kPassedOver = 1.0 / 1024;
-/// Credit that is given to a silent source beyond what it let expire.
-constexpr std::uint32_t kMostExpired = 1U << 16;
+/// Credit that a silent source is given beyond what it let expire.
+constexpr std::uint32_t kMaxExpired = 1U << 16;
 
 }  // namespace
 
 std::uint32_t GrantScheduler::SourceState::usable() const {
-  return std::min(total - seen - expired, target - seen);
+  return std::min(total - sent - expired, demand_end - sent);
 }
 
 std::uint32_t GrantScheduler::SourceState::wanted() const {
-  const auto more = static_cast<std::int32_t>(target - total);
+  const auto more = static_cast<std::int32_t>(demand_end - total);
   return more > 0 ? static_cast<std::uint32_t>(more) : 0;
 }
 
 std::uint32_t GrantScheduler::cap_of(const SourceState& s) {
-  return s.withdrawn ? std::min(kGrantBatch, s.cap.blocks()) : s.cap.blocks();
+  return s.withdrawn ? std::min(kMaxWithdrawnBlocks, s.cap.blocks()) : s.cap.blocks();
 }
 
 std::uint32_t GrantScheduler::room(const SourceState& s) {
@@ -51,116 +54,118 @@ std::uint32_t GrantScheduler::room(const SourceState& s) {
   return cap > taken ? cap - taken : 0;
 }
 
-/// Large grants where the window has several for everybody, single blocks where it has not.
 std::uint32_t GrantScheduler::batch(const JobState& job, Instant now) const {
-  if (standing_unscheduled_) {
-    return std::clamp<std::uint32_t>(most_of(job, now) / kBatchesOfWindow, 1, kStandingBatch);
-  }
-  const auto senders = static_cast<std::uint32_t>(std::max<std::size_t>(active_, 1));
-  return std::clamp<std::uint32_t>(window_.blocks(now) / (2 * senders), 1, kGrantBatch);
+  return std::clamp<std::uint32_t>(max_in_flight(job, now) / kMinGrantsOfWindow, 1,
+                                   kMaxGrantBlocks);
 }
 
-GrantScheduler::Standing GrantScheduler::standing() const {
-  Standing all;
+GrantScheduler::Shares GrantScheduler::shares() const {
+  Shares shares;
   for (const JobState& job : jobs_) {
-    if (job.active > 0) all.most_progress = std::max(all.most_progress, job.progress);
+    if (job.active > 0) shares.max_progress = std::max(shares.max_progress, job.progress);
   }
   for (const JobState& job : jobs_) {
-    all.weights += job.sources > 0 ? standing_weight(job, all) : 0;
+    shares.weights += job.sources > 0 ? share_weight(job, shares) : 0;
   }
-  return all;
+  return shares;
 }
 
-/// A job that has nothing to send will begin an iteration: what it may have on its way then is what
-/// one may that has no progress yet.
-double GrantScheduler::standing_weight(const JobState& job, const Standing& all) const {
+/// A job that has nothing to send will begin an iteration next. Until then it has the share of a
+/// job that has made no progress.
+double GrantScheduler::share_weight(const JobState& job, const Shares& shares) const {
   const double progress = job.active > 0 ? job.progress : 0;
-  if (policy_ == Policy::kStrict) return progress < all.most_progress ? kPassedOver : 1;
+  if (policy_ == Policy::kStrict) return progress < shares.max_progress ? kPassedOver : 1;
   return weight_at(job, progress);
 }
 
-std::uint32_t GrantScheduler::most_of(const JobState& job, Instant now) const {
-  return window_.most_blocks(job.least_loop, now);
+std::uint32_t GrantScheduler::max_in_flight(const JobState& job, Instant now) const {
+  return window_.max_in_flight_blocks(job.min_round_trip, now);
 }
 
-double GrantScheduler::unscheduled_of(const JobState& job, const Standing& all, Instant now) const {
-  const double share = standing_weight(job, all) / all.weights;
-  return std::max(1.0, share * most_of(job, now) / static_cast<double>(job.sources));
+/// What each source of `job` may have on its way without a grant.
+double GrantScheduler::unscheduled_of(const JobState& job, const Shares& shares,
+                                      Instant now) const {
+  const double share = share_weight(job, shares) / shares.weights;
+  return std::max(1.0, share * max_in_flight(job, now) / static_cast<double>(job.sources));
 }
 
-std::uint32_t GrantScheduler::unscheduled_for(Source source) const {
-  return static_cast<std::uint32_t>(unscheduled_of(jobs_[sources_[source].job], standing(), now_));
+std::uint32_t GrantScheduler::unscheduled_blocks(SourceIndex source) const {
+  return static_cast<std::uint32_t>(unscheduled_of(job_of(at(source)), shares(), now_));
 }
 
-/// Whether so much more of `job` may be outstanding. Each job's blocks count as a part of what may
-/// be on its way over paths as long as its own.
-bool GrantScheduler::fits(const JobState& job, std::uint32_t blocks, Instant now) const {
-  if (!standing_unscheduled_) return outstanding_ + blocks <= window_.blocks(now);
-  const Standing all = standing();
-  double used = static_cast<double>(blocks) / most_of(job, now);
-  for (const JobState& other : jobs_) {
-    if (other.sources == 0) continue;
-    const double standing = static_cast<double>(other.active) * unscheduled_of(other, all, now);
-    used += (other.outstanding + standing) / most_of(other, now);
-  }
-  return used <= 1;
-}
-
-/// Where a job begins that joins those which send.
-double GrantScheduler::least_virtual_time() const {
-  double least = std::numeric_limits<double>::infinity();
+/// The part of the window that outstanding credit takes, and the unscheduled blocks of all sources
+/// that have demand. Each job's blocks count as a part of what may be on its way over paths as long
+/// as its own.
+double GrantScheduler::window_used(Instant now) const {
+  const Shares all = shares();
+  double used = 0;
   for (const JobState& job : jobs_) {
-    if (job.active > 0) least = std::min(least, job.virtual_time);
+    if (job.sources == 0) continue;
+    const double unscheduled = static_cast<double>(job.active) * unscheduled_of(job, all, now);
+    used += (job.outstanding + unscheduled) / max_in_flight(job, now);
   }
-  return least < std::numeric_limits<double>::infinity() ? std::max(least, virtual_time_)
-                                                         : virtual_time_;
+  return used;
 }
 
-Duration GrantScheduler::loop_of(const SourceState& s) const {
-  return s.loop.known() ? s.loop.smoothed() : window_.loop();
+bool GrantScheduler::fits(const JobState& job, std::uint32_t blocks, Instant now) const {
+  return window_used(now) + static_cast<double>(blocks) / max_in_flight(job, now) <= 1;
 }
 
-void GrantScheduler::settle(Source source, Instant now) {
-  SourceState& s = sources_[source];
+/// The virtual time at which a job joins those that send.
+double GrantScheduler::min_virtual_time() const {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  double min = kNone;
+  for (const JobState& job : jobs_) {
+    if (job.active > 0) min = std::min(min, job.virtual_time);
+  }
+  return min < kNone ? std::max(min, virtual_time_) : virtual_time_;
+}
+
+Duration GrantScheduler::round_trip_of(const SourceState& s) const {
+  return s.round_trip.known() ? s.round_trip.smoothed() : window_.round_trip();
+}
+
+void GrantScheduler::update(SourceIndex source, Instant now) {
+  SourceState& s = at(source);
   const std::uint32_t outstanding = s.outstanding();
-  JobState& job = jobs_[s.job];
+  JobState& job = job_of(s);
   outstanding_ += outstanding - s.counted;
   job.outstanding += outstanding - s.counted;
   s.counted = outstanding;
 
   const std::uint32_t wanted = s.wanted();
-  // Who is silent, or has not used all of what expired, gets no more than a reminder's block.
-  const bool responsive = s.unheard == 0 && s.expired == 0;
+  // A source that is silent, or holds expired credit, gets no more than a reminder's block.
+  const bool responsive = s.reminders == 0 && s.expired == 0;
   if (wanted > 0 && responsive && room(s) >= std::min({wanted, batch(job, now), cap_of(s)})) {
     if (!job.ready.contains(source)) {
       if (job.ready.empty()) job.virtual_time = std::max(job.virtual_time, arrived_time());
-      job.ready.set(source, {s.in_burst, ++sequence_});
+      job.ready.set(source, {s.served_blocks, ++sequence_});
     }
   } else {
     job.ready.erase(source);
   }
-  const Instant at = due(s);
-  if (at == Instant::never()) return;
-  if (!timers_.contains(source) || at < timers_.key_of(source)) timers_.set(source, at);
+  const Instant due_at = due(s);
+  if (due_at == Instant::never()) return;
+  if (!timers_.contains(source) || due_at < timers_.key_of(source)) timers_.set(source, due_at);
 }
 
 Instant GrantScheduler::expires_at(const SourceState& s) const {
   if (s.usable() == 0) return Instant::never();
-  if (!s.loop.known()) return s.credit_at + kFirstLife;
-  return s.credit_at + std::max(loop_of(s) * kLifeLoops, kLeastLife);
+  if (!s.round_trip.known()) return s.credit_at + kFirstCreditLife;
+  return s.credit_at + std::max(round_trip_of(s) * kCreditLifeRoundTrips, kMinCreditLife);
 }
 
 Instant GrantScheduler::remind_at(const SourceState& s) const {
-  if (!s.active || s.total == s.seen) return Instant::never();
-  const Duration silence = std::max(loop_of(s) * 5 / 4, kLeastSilence);
-  return std::max(s.heard_at, s.told_at) + silence * (std::int64_t{1} << s.unheard);
+  if (!s.active || s.total == s.sent) return Instant::never();
+  const Duration silence = std::max(round_trip_of(s) * 5 / 4, kMinSilence);
+  return std::max(s.heard_at, s.granted_at) + silence * (std::int64_t{1} << s.reminders);
 }
 
-/// Who has demand and may always send something is heard. A round that closed, or a node that died,
-/// takes its demand with it, and else its job would count as one that sends for ever.
+/// A source that has demand can always send an unscheduled block, so it is heard. When it is not,
+/// its round has closed or its node has died, and without this its job would seem to send for ever.
 Instant GrantScheduler::forget_at(const SourceState& s) const {
-  if (!standing_unscheduled_ || !s.active) return Instant::never();
-  return s.heard_at + std::max(loop_of(s) * kDemandLoops, kLeastDemandLife);
+  if (!s.active) return Instant::never();
+  return s.heard_at + std::max(round_trip_of(s) * kDemandRoundTrips, kMinDemandLife);
 }
 
 Instant GrantScheduler::due(const SourceState& s) const {
@@ -170,63 +175,63 @@ Instant GrantScheduler::due(const SourceState& s) const {
 
 std::optional<GrantScheduler::Grant> GrantScheduler::run_timers(Instant now) {
   while (!timers_.empty() && timers_.top_key() <= now) {
-    const Source source = timers_.top();
+    const SourceIndex source = timers_.top();
     timers_.erase(source);
-    SourceState& s = sources_[source];
+    SourceState& s = at(source);
     if (s.missing > 0 && s.missing_until <= now) {
       counts_.lost_blocks += s.missing;
-      jobs_[s.job].path.on_lost(s.missing);
+      job_of(s).path.on_lost(s.missing);
       s.cap.on_lost(s.missing);
       s.missing = 0;
     }
     if (expires_at(s) <= now) {
       counts_.expired_blocks += s.usable();
       s.cap.on_expired(s.usable());
-      s.expired = s.total - s.seen;
+      s.expired = s.total - s.sent;
     }
     if (forget_at(s) <= now) {
-      s.target = s.seen;
+      s.demand_end = s.sent;
       set_active(s, false);
     }
     const bool silent = remind_at(s) <= now;
     if (silent) remind(s, now);
-    settle(source, now);
+    update(source, now);
     if (silent) return Grant{source, s.total};
   }
   return std::nullopt;
 }
 
-/// Says the last total again, and a block more: if all that it had was sent and lost, only a packet
-/// more can show it.
+/// Repeats the last total with one block more. If the source used all its credit and every packet
+/// was lost, only another packet can show that.
 void GrantScheduler::remind(SourceState& s, Instant now) {
   ++counts_.keep_alives;
-  s.told_at = now;
-  s.unheard = std::min<std::uint8_t>(s.unheard + 1, kMostDoublings);
+  s.granted_at = now;
+  s.reminders = std::min<std::uint8_t>(s.reminders + 1, kMaxDoublings);
   if (s.expired > 0) {
-    if (s.expired >= kMostExpired) return;
+    if (s.expired >= kMaxExpired) return;
     ++s.expired;
     ++s.total;
-  } else if (s.wanted() > 0 && outstanding_ < window_.blocks(now)) {
+  } else if (s.wanted() > 0 && fits(job_of(s), 1, now)) {
     add_credit(s, 1, now);
   }
 }
 
 void GrantScheduler::add_credit(SourceState& s, std::uint32_t blocks, Instant now) {
   if (s.usable() == 0) s.credit_at = now;
-  s.told_at = now;
+  s.granted_at = now;
   s.total += blocks;
-  s.cap.on_granted(blocks, s.total, s.total - s.seen, now);
+  s.cap.on_granted(blocks, s.total, s.total - s.sent, now);
   window_.on_granted(blocks, now);
-  JobState& job = jobs_[s.job];
+  JobState& job = job_of(s);
   virtual_time_ = std::max(virtual_time_, job.virtual_time);
-  count(s, blocks);
-  job.floor = s.in_burst;
+  count_served(s, blocks);
+  job.served_blocks = s.served_blocks;
   counts_.granted_blocks += blocks;
 }
 
-void GrantScheduler::count(SourceState& s, std::uint32_t blocks) {
-  s.in_burst += blocks;
-  JobState& job = jobs_[s.job];
+void GrantScheduler::count_served(SourceState& s, std::uint32_t blocks) {
+  s.served_blocks += blocks;
+  JobState& job = job_of(s);
   job.virtual_time += blocks / weight_of(job);
 }
 
@@ -236,8 +241,9 @@ double GrantScheduler::weight_at(const JobState& job, double progress) const {
   return 1;
 }
 
-/// The virtual time of what has come, while virtual_time_ is that of what was granted. A job that
-/// had nothing to be granted for a moment, since all it has is under way, is no further behind.
+/// virtual_time_ is that of what was granted; this is the virtual time of what has arrived. A job
+/// whose whole demand was granted has nothing to be granted for a moment, and must not fall back
+/// further than this for it.
 double GrantScheduler::arrived_time() const {
   double weights = 0;
   for (const JobState& job : jobs_) weights += job.active > 0 ? weight_of(job) : 0;
@@ -260,9 +266,9 @@ std::size_t GrantScheduler::next_job() const {
   return best;
 }
 
-std::uint32_t GrantScheduler::next_blocks(Source source, Instant now) const {
-  const SourceState& s = sources_[source];
-  return std::min({batch(jobs_[s.job], now), s.wanted(), room(s)});
+std::uint32_t GrantScheduler::next_blocks(SourceIndex source, Instant now) const {
+  const SourceState& s = at(source);
+  return std::min({batch(job_of(s), now), s.wanted(), room(s)});
 }
 
 std::optional<GrantScheduler::Grant> GrantScheduler::next_grant(Instant now) {
@@ -274,7 +280,7 @@ std::optional<GrantScheduler::Grant> GrantScheduler::next_grant(Instant now) {
     return std::nullopt;
   }
   JobState& job = jobs_[turn];
-  const Source source = job.ready.top();
+  const SourceIndex source = job.ready.top();
   const std::uint32_t blocks = next_blocks(source, now);
   if (!fits(job, blocks, now)) {
     window_.on_full();
@@ -287,10 +293,10 @@ std::optional<GrantScheduler::Grant> GrantScheduler::next_grant(Instant now) {
                                     : Limit::kPacing;
     return std::nullopt;
   }
-  SourceState& s = sources_[source];
+  SourceState& s = at(source);
   add_credit(s, blocks, now);
   job.ready.erase(source);
-  settle(source, now);
+  update(source, now);
   return Grant{source, s.total};
 }
 

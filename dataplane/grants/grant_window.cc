@@ -7,65 +7,74 @@
 namespace gradplane::grants {
 namespace {
 
-/// A little under the link, so that no queue stands (UET's RCCC; docs/protocol.md, section 6).
+/// Slightly below the link's rate, so that no queue stands (as UET's RCCC).
 constexpr double kPace = 0.99;
-/// The window covers the loop as it is and half of it again.
-constexpr double kLoops = 1.5;
-/// Two, so that the sender of one block need not wait for the grant of the next.
-constexpr std::uint32_t kLeastWindowBlocks = 2;
-constexpr std::uint32_t kMostWindowBlocks = 1U << 16;
-static_assert(kLeastWindowBlocks < kMostWindowBlocks);
+/// The window covers one and a half round trips as they are now.
+constexpr double kWindowRoundTrips = 1.5;
+constexpr std::uint32_t kMinWindowBlocks = 2;
+constexpr std::uint32_t kMaxWindowBlocks = 1U << 16;
+static_assert(kMinWindowBlocks < kMaxWindowBlocks);
 
-/// Before anything was measured. A buffer that is known does without a guess.
-constexpr Duration kFirstLoop = Duration::us(50);
-constexpr Duration kLeastLoop = Duration::us(1);
-/// A longer sample tells of a process that stood still, or of a lie.
-constexpr Duration kMostLoop = Duration::seconds(1);
-/// Loops are averaged over so many blocks.
-constexpr std::int64_t kLoopBlocks = 32;
-static_assert(kMostLoop.count_ns() < INT64_MAX / kLoopBlocks);
+/// RTTc until it is measured.
+constexpr Duration kFirstRoundTrip = Duration::us(50);
+constexpr Duration kMinRoundTrip = Duration::us(1);
+/// A longer sample comes from a process that stood still, or from a liar.
+constexpr Duration kMaxRoundTrip = Duration::seconds(1);
+/// Round trips are averaged over so many blocks.
+constexpr std::int64_t kRoundTripBlocks = 32;
+static_assert(kMaxRoundTrip.count_ns() < INT64_MAX / kRoundTripBlocks);
 
-/// The first window where the link is unknown.
+/// The first window over a link of unknown rate.
 constexpr double kUnknownLinkBlocks = 64;
-/// Of the buffer, for what needs no grant: the rest is for acks, grants and bursts, and for senders
-/// that have not heard yet how little they may have on their way.
-constexpr double kStandingBuffer = 0.75;
-/// A learned buffer grows by an eighth per epoch that would have used more, and is cut by a third.
-constexpr double kAllowanceGrowth = 1.125;
-constexpr double kAllowanceCut = 0.7;
-constexpr double kLeastAllowance = 1.0 / 16;
-constexpr double kMostAllowance = 1024;
-/// Delay that is no sign of a queue: naps, and a processor that others use too.
+/// That window grows by an eighth per epoch that used it up, and shrinks by three tenths.
+constexpr double kScaleGrowth = 1.125;
+constexpr double kScaleCut = 0.7;
+constexpr double kMinScale = 1.0 / 16;
+constexpr double kMaxScale = 1024;
+/// Delay that shows no queue: a poll loop naps, and other programs use the processor too.
 constexpr Duration kDelayAllowance = Duration::ms(4);
 
-constexpr Duration kLeastEpoch = Duration::us(50);
-/// UET: g > 0.3 slows by (g - 0.3) / 2, where g is the smoothed share of marked packets.
-constexpr double kMarksTolerated = 0.3;
-constexpr double kMarksSlope = 0.5;
-/// Losing more than this is congestion, whatever else the network loses. Of so many blocks a
-/// network that loses 5 % at random loses more than this once in a million times; after twice as
-/// many the older ones count half.
+/// The part of the buffer that data may fill. The rest is for acks, grants, bursts, and senders
+/// that have not heard yet that they must share.
+constexpr double kDataPartOfBuffer = 0.75;
+
+constexpr Duration kMinEpoch = Duration::us(50);
+/// UET: a smoothed share g > 0.3 of marked packets lowers the pace by (g - 0.3) / 2.
+constexpr double kToleratedMarks = 0.3;
+constexpr double kMarkSlope = 0.5;
+/// Losing more than this is congestion, whatever else the network loses. Of kLossBlocks blocks, a
+/// network that loses 5 % at random loses more than this once in a million times. After twice as
+/// many blocks the older ones count half.
 constexpr double kHeavyLoss = 0.1;
 constexpr std::uint32_t kLossBlocks = 512;
-/// What was granted before the pace came down comes within a loop, and is missed a little later.
-constexpr std::int64_t kOldLossLoops = 2;
-constexpr double kMostCut = 0.5;
-/// UET: back by 0.01, 0.02, 0.04 ... of the link while there is no sign of congestion.
+/// What was granted before the pace went down arrives within a round trip, and is missed slightly
+/// later.
+constexpr std::int64_t kOldLossRoundTrips = 2;
+constexpr double kMaxCut = 0.5;
+/// UET: without signs of congestion the pace rises by 0.01, 0.02, 0.04 ... of the link.
 constexpr double kFirstStep = 0.01;
-constexpr double kMostStep = 0.08;
-constexpr double kLeastPace = 0.01;
+constexpr double kMaxStep = 0.08;
+constexpr double kMinPace = 0.01;
 constexpr double kPressedPace = 0.5;
-/// Devices are asked now and then what they missed: what was lost has passed, its cause has not.
-constexpr Duration kLeastPressure = Duration::ms(20);
+/// A device is asked only now and then what it missed. By then the loss is over and its cause is
+/// not.
+constexpr Duration kMinPressure = Duration::ms(20);
 
-/// What a poll loop that napped makes up for.
-constexpr Duration kMostBurst = Duration::ms(1);
-/// Whatever else the link carried, grants go on so soon.
-constexpr Duration kMostDebt = Duration::ms(10);
-static_assert(kMostBurst < kMostDebt);
+/// A poll loop that naps makes up for at most this much time, and for this many blocks in any case
+/// (UET's credit is four packets).
+constexpr Duration kMaxBurst = Duration::ms(1);
+constexpr std::uint32_t kMinBurstBlocks = 4;
+/// Grants resume after this time, however much other traffic the link carried.
+constexpr Duration kMaxDebt = Duration::ms(10);
+static_assert(kMaxBurst < kMaxDebt);
 
 Duration from_seconds(double seconds) {
   return Duration::ns(static_cast<std::int64_t>(seconds * 1e9));
+}
+
+GrantWindow::Limits with_buffer(GrantWindow::Limits limits) {
+  if (limits.buffer_bytes == 0) limits.buffer_bytes = GrantWindow::kAssumedBufferBytes;
+  return limits;
 }
 
 }  // namespace
@@ -79,78 +88,61 @@ double PathCounts::take_mark_cut() {
     known_lost_ /= 2;
   }
   arrived_ = marked_ = lost_ = 0;
-  return mark_share_ > kMarksTolerated ? kMarksSlope * (mark_share_ - kMarksTolerated) : 0;
+  return mark_share_ > kToleratedMarks ? kMarkSlope * (mark_share_ - kToleratedMarks) : 0;
 }
 
-bool PathCounts::tells_losses() const {
+bool PathCounts::has_loss_verdict() const {
   return known_for_losses_ >= kLossBlocks || known_lost_ > kHeavyLoss * kLossBlocks;
 }
 
 double PathCounts::loss_cut() const {
-  if (!tells_losses()) return 0;
+  if (!has_loss_verdict()) return 0;
   const double share = static_cast<double>(known_lost_) / known_for_losses_;
-  return share > kHeavyLoss ? std::min(share, kMostCut) : 0;
+  return share > kHeavyLoss ? std::min(share, kMaxCut) : 0;
 }
 
-void LoopTime::add(Duration sample, Instant now) {
-  const Duration loop = std::clamp(sample, kLeastLoop, kMostLoop);
-  least_.add(loop, now);
-  smoothed_ = known_ ? (smoothed_ * 7 + loop) / 8 : loop;
+void RoundTrip::add(Duration sample, Instant now) {
+  const Duration bounded = std::clamp(sample, kMinRoundTrip, kMaxRoundTrip);
+  min_.add(bounded, now);
+  smoothed_ = known_ ? (smoothed_ * 7 + bounded) / 8 : bounded;
   known_ = true;
 }
 
 GrantWindow::GrantWindow(Limits limits)
-    : limits_(limits),
-      least_loop_(limits.buffer_bytes > 0 ? Duration{} : kFirstLoop),
-      loop_(kFirstLoop),
-      step_(kFirstStep) {}
+    : limits_(with_buffer(limits)), round_trip_(kFirstRoundTrip), step_(kFirstStep) {}
 
 double GrantWindow::link_bytes(Duration time) const {
   return static_cast<double>(limits_.link_bits_per_second) / 8 * time.to_seconds();
 }
 
-double GrantWindow::buffer_bytes() const {
-  if (limits_.buffer_bytes > 0) return static_cast<double>(limits_.buffer_bytes);
-  return allowance_ * (kLoops - 1) * link_bytes(least_loop_);
-}
-
 double GrantWindow::window_bytes() const {
-  if (limits_.link_bits_per_second == 0) {
-    return kUnknownLinkBlocks * allowance_ * static_cast<double>(limits_.block_wire_bytes);
+  if (!link_is_known()) {
+    return kUnknownLinkBlocks * unknown_link_scale_ * static_cast<double>(limits_.block_wire_bytes);
   }
-  return std::min(kLoops * link_bytes(loop_), buffer_bytes() + link_bytes(least_loop_));
+  return std::min(kWindowRoundTrips * link_bytes(round_trip_),
+                  static_cast<double>(limits_.buffer_bytes) + link_bytes(min_round_trip_));
 }
 
 std::uint32_t GrantWindow::blocks(Instant now) const {
-  const bool halved = limits_.link_bits_per_second == 0 && pressed(now);
+  const bool halved = !link_is_known() && pressed(now);
   const double window =
       window_bytes() * (halved ? kPressedPace : 1) / static_cast<double>(limits_.block_wire_bytes);
-  return static_cast<std::uint32_t>(
-      std::clamp<double>(window, kLeastWindowBlocks, kMostWindowBlocks));
+  return static_cast<std::uint32_t>(std::clamp<double>(window, kMinWindowBlocks, kMaxWindowBlocks));
 }
 
-std::uint32_t GrantWindow::most_blocks(Duration least_loop, Instant now) const {
-  double bytes = limits_.link_bits_per_second == 0
-                     ? window_bytes()
-                     : kStandingBuffer * buffer_bytes() + link_bytes(least_loop);
+std::uint32_t GrantWindow::max_in_flight_blocks(Duration min_round_trip, Instant now) const {
+  double bytes = window_bytes();
+  if (link_is_known()) {
+    bytes =
+        kDataPartOfBuffer * static_cast<double>(limits_.buffer_bytes) + link_bytes(min_round_trip);
+  }
   if (pressed(now)) bytes *= kPressedPace;
   const double blocks = bytes / static_cast<double>(limits_.block_wire_bytes);
-  return static_cast<std::uint32_t>(std::clamp<double>(blocks, 1, kMostWindowBlocks));
-}
-
-/// W / N, for what more there is would only wait in the buffer; and no more than B / (N - 1): what
-/// N senders send at once comes N times as fast as the downlink takes it, so that all but one
-/// sender's part meets in the buffer.
-std::uint32_t GrantWindow::unscheduled_blocks(std::size_t senders) const {
-  const double n = static_cast<double>(std::max<std::size_t>(senders, 1));
-  double each = window_bytes() / n;
-  if (limits_.link_bits_per_second > 0 && n > 1) each = std::min(each, buffer_bytes() / (n - 1));
-  const double blocks = each / static_cast<double>(limits_.block_wire_bytes);
-  return static_cast<std::uint32_t>(std::clamp<double>(blocks, 1, kMostWindowBlocks));
+  return static_cast<std::uint32_t>(std::clamp<double>(blocks, 1, kMaxWindowBlocks));
 }
 
 Duration GrantWindow::drain_time() const {
-  if (limits_.link_bits_per_second == 0) return loop_;
+  if (!link_is_known()) return round_trip_;
   return from_seconds(window_bytes() * 8 / static_cast<double>(limits_.link_bits_per_second));
 }
 
@@ -160,49 +152,49 @@ Duration GrantWindow::cost(double wire_bytes, Instant now) const {
   return from_seconds(wire_bytes * 8 / rate);
 }
 
-/// A poll loop that naps makes up for it, by at most a quarter of a loop.
-Duration GrantWindow::burst(Instant now) const {
-  const auto batch = static_cast<double>(limits_.block_wire_bytes * kGrantBatch);
-  return std::max(std::min(loop_ / 4, kMostBurst), cost(batch, now));
+/// A poll loop that naps makes up for it, by at most a quarter of a round trip.
+Duration GrantWindow::max_burst(Instant now) const {
+  const auto blocks = static_cast<double>(limits_.block_wire_bytes * kMinBurstBlocks);
+  return std::max(std::min(round_trip_ / 4, kMaxBurst), cost(blocks, now));
 }
 
 void GrantWindow::on_granted(std::uint32_t granted, Instant now) {
-  if (limits_.link_bits_per_second == 0) return;
+  if (!link_is_known()) return;
   const auto bytes = static_cast<double>(granted * limits_.block_wire_bytes);
-  free_at_ = std::max(free_at_, now - burst(now)) + cost(bytes, now);
+  free_at_ = std::max(free_at_, now - max_burst(now)) + cost(bytes, now);
 }
 
-void GrantWindow::on_granted_came(std::size_t wire_bytes) {
-  if (limits_.link_bits_per_second == 0 || wire_bytes >= limits_.block_wire_bytes) return;
+void GrantWindow::on_granted_arrived(std::size_t wire_bytes) {
+  if (!link_is_known() || wire_bytes >= limits_.block_wire_bytes) return;
   const double rate = static_cast<double>(limits_.link_bits_per_second) * kPace;
   free_at_ = free_at_ -
              from_seconds(static_cast<double>(limits_.block_wire_bytes - wire_bytes) * 8 / rate);
 }
 
 void GrantWindow::on_other(std::size_t wire_bytes, Instant now) {
-  if (limits_.link_bits_per_second == 0 || free_at_ > now + kMostDebt) return;
+  if (!link_is_known() || free_at_ > now + kMaxDebt) return;
   const auto bytes =
-      static_cast<double>(std::min(wire_bytes, limits_.block_wire_bytes * kGrantBatch));
-  free_at_ = std::max(free_at_, now - burst(now)) + cost(bytes, now);
+      static_cast<double>(std::min(wire_bytes, limits_.block_wire_bytes * kMinBurstBlocks));
+  free_at_ = std::max(free_at_, now - max_burst(now)) + cost(bytes, now);
 }
 
-void GrantWindow::on_loop(const LoopTime& loop) {
+void GrantWindow::on_round_trip(const RoundTrip& round_trip) {
   if (!measured_) {
     measured_ = true;
-    least_loop_ = loop.least();
-    loop_ = loop.smoothed();
+    min_round_trip_ = round_trip.min();
+    round_trip_ = round_trip.smoothed();
     return;
   }
-  least_loop_ = mean_of_blocks(least_loop_, loop.least());
-  loop_ = mean_of_blocks(loop_, loop.smoothed());
+  min_round_trip_ = mean_over_blocks(min_round_trip_, round_trip.min());
+  round_trip_ = mean_over_blocks(round_trip_, round_trip.smoothed());
 }
 
-Duration GrantWindow::mean_of_blocks(Duration mean, Duration sample) {
-  return (mean * (kLoopBlocks - 1) + sample) / kLoopBlocks;
+Duration GrantWindow::mean_over_blocks(Duration mean, Duration sample) {
+  return (mean * (kRoundTripBlocks - 1) + sample) / kRoundTripBlocks;
 }
 
 void GrantWindow::on_pressure(Instant now) {
-  if (!pressed(now)) pressed_until_ = now + std::max(loop_, kLeastPressure);
+  if (!pressed(now)) pressed_until_ = now + std::max(round_trip_, kMinPressure);
 }
 
 void GrantWindow::end_epoch(const PathSigns& signs, Instant now) {
@@ -210,21 +202,21 @@ void GrantWindow::end_epoch(const PathSigns& signs, Instant now) {
   if (cut > 0) {
     if (signs.loss_cut > 0) {
       slowed_by_losses_ = true;
-      old_losses_until_ = now + loop_ * kOldLossLoops;
+      old_losses_until_ = now + round_trip_ * kOldLossRoundTrips;
     }
-    pace_ = std::max(pace_ * (1 - cut), kLeastPace);
+    pace_ = std::max(pace_ * (1 - cut), kMinPace);
     step_ = kFirstStep;
-    allowance_ = std::max(allowance_ * kAllowanceCut, kLeastAllowance);
-  } else if (!slowed_by_losses_ || signs.tells_losses) {
+    unknown_link_scale_ = std::max(unknown_link_scale_ * kScaleCut, kMinScale);
+  } else if (!slowed_by_losses_ || signs.has_loss_verdict) {
     pace_ = std::min(pace_ + step_, 1.0);
-    step_ = std::min(step_ * 2, kMostStep);
+    step_ = std::min(step_ * 2, kMaxStep);
     slowed_by_losses_ = slowed_by_losses_ && pace_ < 1;
-    if (was_full_ && !signs.lossy && loop_ <= least_loop_ * 2 + kDelayAllowance) {
-      allowance_ = std::min(allowance_ * kAllowanceGrowth, kMostAllowance);
+    if (was_full_ && !signs.lossy && round_trip_ <= min_round_trip_ * 2 + kDelayAllowance) {
+      unknown_link_scale_ = std::min(unknown_link_scale_ * kScaleGrowth, kMaxScale);
     }
   }
   was_full_ = false;
-  epoch_end_ = now + std::max(loop_, kLeastEpoch);
+  epoch_end_ = now + std::max(round_trip_, kMinEpoch);
 }
 
 }  // namespace gradplane::grants

@@ -10,10 +10,8 @@
 
 namespace gradplane::grants {
 
-/// Blocks of one grant, at most: UET's credit of four packets.
-inline constexpr std::uint32_t kGrantBatch = 4;
-
-/// What came, came marked and was lost: of a path, since somebody last looked.
+/// Counts the blocks of one path that arrived, arrived marked, or were lost, and decides what part
+/// of the rate to give up for them.
 class PathCounts {
  public:
   void on_arrived(bool marked) {
@@ -21,131 +19,138 @@ class PathCounts {
     marked_ += marked ? 1 : 0;
   }
   void on_lost(std::uint32_t blocks) { lost_ += blocks; }
-  /// Blocks that are known to have come or to be lost.
+  /// Blocks whose fate is known: they arrived or were lost.
   std::uint32_t known() const { return arrived_ + lost_; }
-  /// Whether more is lost than a link loses at random.
+  /// Whether more was lost than a link loses at random.
   bool lossy() const { return lost_ > arrived_ / 32; }
 
-  /// A look at what came since the last one. The part of the rate to give up for marks, by the
-  /// receiver's guard of UET's RCCC (ultraethernet/uet-htsim): half of what their smoothed share
-  /// exceeds 0.3 by.
+  /// Ends an epoch of counting. Returns the part of the rate to give up for marks, by the
+  /// receiver's guard of UET's RCCC (ultraethernet/uet-htsim): half of the amount by which the
+  /// smoothed share of marked blocks exceeds 0.3.
   double take_mark_cut();
-  /// Whether enough is known, over as many looks as it took, to tell heavy losses from random ones:
-  /// so many blocks, or more losses than are not heavy among so many.
-  bool tells_losses() const;
-  /// The part of the rate to give up for losses: their share, if it is heavy. Of what was sent too
-  /// fast the share that was lost is what the pace must come down by.
+  /// Whether the epochs since the last verdict tell heavy losses from random ones: enough blocks
+  /// are known, or more of them are lost than light losses explain.
+  bool has_loss_verdict() const;
+  /// The part of the rate to give up for losses: the share that was lost, if that is heavy. When
+  /// blocks are sent too fast, the share that is lost is the share by which the pace is too high.
   double loss_cut() const;
-  /// After a verdict on losses.
+  /// Begins to collect losses for the next verdict.
   void forget_losses() { known_for_losses_ = known_lost_ = 0; }
 
  private:
-  std::uint32_t arrived_ = 0;  // blocks
-  std::uint32_t marked_ = 0;   // of these, with congestion experienced
+  // Of the current epoch, in blocks.
+  std::uint32_t arrived_ = 0;
+  std::uint32_t marked_ = 0;
   std::uint32_t lost_ = 0;
-  double mark_share_ = 0;  // smoothed over looks
-  // Of the looks since the last verdict.
+  double mark_share_ = 0;  // smoothed over epochs
+  // Of the epochs since the last verdict.
   std::uint32_t known_for_losses_ = 0;
   std::uint32_t known_lost_ = 0;
 };
 
-/// What an epoch showed of the paths that all share.
+/// What an epoch showed of the paths that all jobs share.
 struct PathSigns {
   double mark_cut = 0;  // the part of the pace to give up
   double loss_cut = 0;
-  bool tells_losses = false;  // else loss_cut is no news
-  bool lossy = false;         // for somebody
+  bool has_loss_verdict = false;  // without one, loss_cut says nothing new
+  bool lossy = false;             // some job lost more than a link loses at random
 };
 
-inline constexpr Duration kLeastLoopLifetime = Duration::seconds(10);
+inline constexpr Duration kMinRoundTripLifetime = Duration::seconds(10);
 
-/// The loop from a grant to the data's arrival, of one source.
-class LoopTime {
+/// The round trip from a grant to the arrival of the data that needed it, of one source.
+class RoundTrip {
  public:
   bool known() const { return known_; }
   /// Without queues.
-  Duration least() const { return least_.value(); }
+  Duration min() const { return min_.value(); }
   Duration smoothed() const { return smoothed_; }
   void add(Duration sample, Instant now);
 
  private:
   bool known_ = false;
-  WindowedMin least_{kLeastLoopLifetime};
+  WindowedMin min_{kMinRoundTripLifetime};
   Duration smoothed_;
 };
 
-/// How much credit may be outstanding over a downlink, and how fast it may be given.
+/// How many blocks may be on their way over a downlink, and how fast grants may be given. B is the
+/// buffer before the downlink, C the link's rate, RTT0 the round trip without queues and RTTc the
+/// round trip as it is now.
 ///
-/// The window is W = min(1.5 C RTTc, B + C RTT0): what covers the loop as it is, and what the
-/// buffer before the downlink can hold of it (docs/protocol.md, section 6). The pace is 0.99 of the
-/// link, and less while marks or heavy losses say that the narrow place is elsewhere: at most one
-/// step per round trip down, and back in steps that grow. What losses took comes back a step for
-/// each verdict on losses, so that the pace stays near what the narrow place bears.
+/// The pace of grants is 0.99 of the link. It is lower while marks or heavy losses say that the
+/// bottleneck is elsewhere: it goes down at most once per round trip, and back up in growing steps.
+/// After losses it goes up only once per verdict on losses, so that it stays near what the
+/// bottleneck carries.
 class GrantWindow {
  public:
   struct Limits {
-    std::uint64_t link_bits_per_second = 0;  // 0: unknown
-    std::size_t buffer_bytes = 0;            // 0: learned
-    std::size_t block_wire_bytes = 1500;
+    std::uint64_t link_bits_per_second = 0;  // 0: unknown; then nothing is paced
+    std::size_t buffer_bytes = 0;            // 0: unknown; then kAssumedBufferBytes
+    std::size_t block_wire_bytes = 1500;     // of a full block
   };
+  /// What a shallow switch has for a port that many send to.
+  static constexpr std::size_t kAssumedBufferBytes = 128 << 10;
+
   explicit GrantWindow(Limits limits);
 
-  /// W, in full blocks.
+  /// W = min(1.5 C RTTc, B + C RTT0), in full blocks: what keeps the link busy while round trips
+  /// are as long as now. A sender is slow when its credit waits longer than the link takes for W.
   std::uint32_t blocks(Instant now) const;
-  /// What may be on its way over a path of this RTT0 without a loss: of B what is lent, and C RTT0,
-  /// in full blocks; W where the link is unknown. Half of it under pressure.
-  std::uint32_t most_blocks(Duration least_loop, Instant now) const;
-  /// What each of `senders` that start at once may send without a grant; at least 1.
-  std::uint32_t unscheduled_blocks(std::size_t senders) const;
-  /// The time that the link takes for a full window; RTTc where the link is unknown.
+  /// The time that the link takes for W; RTTc where the link is unknown.
   Duration drain_time() const;
-  Duration loop() const { return loop_; }
+  /// What may be on its way over paths of this RTT0 without a loss, in full blocks: three quarters
+  /// of B, and C RTT0. Where the link is unknown it is a window that grows while it is used up and
+  /// shrinks with losses. Under ring pressure it is half of that.
+  std::uint32_t max_in_flight_blocks(Duration min_round_trip, Instant now) const;
+  /// RTTc.
+  Duration round_trip() const { return round_trip_; }
 
   /// When the pace allows the next grant.
   Instant free_at() const { return free_at_; }
   void on_granted(std::uint32_t blocks, Instant now);
-  /// A granted block has come; grants are paced as if all were full.
-  void on_granted_came(std::size_t wire_bytes);
-  /// What came over the downlink without a grant.
+  /// A granted block arrived. Grants are paced as if all blocks were full, so the time that a
+  /// smaller block leaves is given back here.
+  void on_granted_arrived(std::size_t wire_bytes);
+  /// Something arrived over the downlink that no grant paid for.
   void on_other(std::size_t wire_bytes, Instant now);
 
-  /// A block of a source with this loop came. RTT0 and RTTc are means over blocks: what is under
-  /// way without a queue is the sum of every source's rate times its loop.
-  void on_loop(const LoopTime& loop);
-  /// A mean over blocks, with one more.
-  static Duration mean_of_blocks(Duration mean, Duration sample);
-  /// Whether a round trip has passed since the last look at marks and losses.
+  /// A block of a source with this round trip arrived. RTT0 and RTTc are means over blocks, because
+  /// what is on its way without a queue is the sum of every source's rate times its round trip.
+  void on_round_trip(const RoundTrip& round_trip);
+  /// A mean over blocks, with one more sample.
+  static Duration mean_over_blocks(Duration mean, Duration sample);
+  /// Whether a round trip has passed since marks and losses were last judged.
   bool epoch_over(Instant now) const { return now >= epoch_end_; }
-  /// Whether what is found lost may have been granted before the pace last came down for losses.
+  /// Whether blocks that are found lost now may have been granted before the pace last went down
+  /// for losses.
   bool losses_are_old(Instant now) const { return now < old_losses_until_; }
-  /// Slows down, or recovers, by what the epoch showed. A learned buffer only grows while nobody is
-  /// lossy.
+  /// Lowers the pace or lets it recover, by what the epoch showed. The window over an unknown link
+  /// grows only while no job is lossy.
   void end_epoch(const PathSigns& signs, Instant now);
-  /// The receive ring is nearly full: half the pace for a round trip.
+  /// The receive ring is nearly full: halves the pace for a round trip.
   void on_pressure(Instant now);
-  /// More would have been granted had the window been larger.
+  /// A larger window would have allowed another grant.
   void on_full() { was_full_ = true; }
 
-  /// The pace as a part of the link's rate, before kPace.
+  /// The pace as a part of 0.99 of the link's rate.
   double pace() const { return pace_; }
   bool pressed(Instant now) const { return now < pressed_until_; }
   Instant pressed_until() const { return pressed_until_; }
 
  private:
+  bool link_is_known() const { return limits_.link_bits_per_second > 0; }
   double link_bytes(Duration time) const;  // that the link carries in `time`
-  double buffer_bytes() const;
   double window_bytes() const;
   Duration cost(double wire_bytes, Instant now) const;
-  Duration burst(Instant now) const;
+  Duration max_burst(Instant now) const;
 
   Limits limits_;
   bool measured_ = false;
-  Duration least_loop_;
-  Duration loop_;
-  /// Of a buffer that is not known, in halves of C RTT0; of an unknown link, of its first window.
-  double allowance_ = 1;
+  Duration min_round_trip_;        // RTT0
+  Duration round_trip_;            // RTTc
+  double unknown_link_scale_ = 1;  // of the first window over an unknown link
   double pace_ = 1;
-  double step_;  // of the pace, back up
+  double step_;  // of the pace, upwards
   bool slowed_by_losses_ = false;
   Instant old_losses_until_ = Instant::from_ns(INT64_MIN / 4);
   Instant free_at_ = Instant::from_ns(INT64_MIN / 4);

@@ -7,22 +7,22 @@
 namespace gradplane::grants {
 namespace {
 
-constexpr double kMostCut = 0.5;
+constexpr double kMaxCut = 0.5;
 
 }  // namespace
 
-void SourceCap::on_granted(std::uint32_t blocks, std::uint32_t total, std::uint32_t ahead,
+void SourceCap::on_granted(std::uint32_t blocks, std::uint32_t total, std::uint32_t unused,
                            Instant now) {
   if (watching_) return;
   watching_ = true;
   sampled_ = false;
   watched_from_ = total - blocks;
   watched_total_ = total;
-  watched_ahead_ = ahead;
+  watched_unused_ = unused;
   watched_at_ = now;
 }
 
-std::optional<Duration> SourceCap::loop_sample(std::uint32_t sent_blocks, Instant now) {
+std::optional<Duration> SourceCap::round_trip_sample(std::uint32_t sent_blocks, Instant now) {
   if (!watching_ || sampled_) return std::nullopt;
   if (static_cast<std::int32_t>(sent_blocks - watched_from_) <= 0) return std::nullopt;
   sampled_ = true;
@@ -35,23 +35,23 @@ void SourceCap::on_used(std::uint32_t sent_blocks, Duration in_time, std::uint32
   watching_ = false;
   double cut = path_.take_mark_cut();
   cut = std::max(cut, path_.loss_cut());
-  if (path_.tells_losses()) path_.forget_losses();
+  if (path_.has_loss_verdict()) path_.forget_losses();
   const Duration took = now - watched_at_;
-  const Duration allowed = std::max(in_time, least_took_ * 3 / 2);
-  if (watched_ahead_ <= kLeast) least_took_ = took;
+  const Duration allowed = std::max(in_time, min_credit_took_ * 3 / 2);
+  if (watched_unused_ <= kMin) min_credit_took_ = took;
   if (took > allowed) cut = std::max(cut, 1 - allowed.to_seconds() / took.to_seconds());
   if (cut > 0) {
-    const double kept = watched_ahead_ * (1 - std::min(cut, kMostCut));
-    blocks_ = std::max(static_cast<std::uint32_t>(kept), kLeast);
-  } else if (blocks_ != UINT32_MAX && watched_ahead_ >= blocks_ / 2) {
+    const double kept = watched_unused_ * (1 - std::min(cut, kMaxCut));
+    blocks_ = std::max(static_cast<std::uint32_t>(kept), kMin);
+  } else if (blocks_ != UINT32_MAX && watched_unused_ >= blocks_ / 2) {
     blocks_ += blocks_ / 4 + 1;
     if (blocks_ > window) blocks_ = UINT32_MAX;
   }
 }
 
-void SourceCap::on_expired(std::uint32_t ahead) {
-  // Still watched: that it takes so long may be all there is to learn of a path.
-  blocks_ = std::max(std::min(blocks_, ahead) / 2, kLeast);
+void SourceCap::on_expired(std::uint32_t unused) {
+  // The grant stays watched: that it takes so long may be all there is to learn of a path.
+  blocks_ = std::max(std::min(blocks_, unused) / 2, kMin);
 }
 
 }  // namespace gradplane::grants

@@ -10,34 +10,36 @@
 
 namespace gradplane::grants {
 
-/// How much credit of one source may be outstanding, so that a sender that is slow, or a path that
-/// is narrow before it joins the others, does not hold the window hostage (SIRD, NSDI 2025: credit
-/// per sender is bounded by what senders and the network report). One grant at a time is watched:
-/// credit that takes longer to be used than a full window of everybody's has waited at the sender,
-/// and the cap becomes what its rate would have used in time; so that slow senders hold no larger
-/// part of the window than of the link. What the least credit takes is no waiting, but the path.
-/// Marks and losses on its path lower it too. It grows by a quarter per watched grant that used it
-/// and shows none of this.
+/// Bounds how much credit of one source may be outstanding, so that a slow sender, or a path that
+/// is narrow before it joins the others, cannot hold the whole window (SIRD, NSDI 2025: credit per
+/// sender is bounded by what senders and the network report).
+///
+/// One grant at a time is watched. Credit that takes longer to be used than the link takes for a
+/// full window has waited at the sender. The cap then becomes what the sender's rate would have
+/// used in that time, so that slow senders hold no larger part of the window than of the link. The
+/// time that even the smallest credit takes is the path's and no waiting. Marks and losses on the
+/// path lower the cap too. It grows by a quarter with each watched grant that used it and shows
+/// none of this.
 class SourceCap {
  public:
-  static constexpr std::uint32_t kLeast = 2;
+  static constexpr std::uint32_t kMin = 2;
 
-  /// Blocks; UINT32_MAX while there is no reason for one.
+  /// Blocks; UINT32_MAX while nothing calls for a cap.
   std::uint32_t blocks() const { return blocks_; }
 
-  /// Credit was given: `blocks` more, up to `total`, of which `ahead` has not been used.
-  void on_granted(std::uint32_t blocks, std::uint32_t total, std::uint32_t ahead, Instant now);
+  /// `blocks` more were granted, up to `total`. `unused` blocks of credit are then outstanding.
+  void on_granted(std::uint32_t blocks, std::uint32_t total, std::uint32_t unused, Instant now);
   void on_block(bool congestion_experienced) { path_.on_arrived(congestion_experienced); }
   void on_lost(std::uint32_t blocks) { path_.on_lost(blocks); }
-  /// The source has sent `sent_blocks`: how long the watched grant took to have an effect, when
-  /// this is the first packet that needed it.
-  std::optional<Duration> loop_sample(std::uint32_t sent_blocks, Instant now);
-  /// The source has sent `sent_blocks`. Credit of a sender that is not slow is used within
-  /// `in_time`.
+  /// The source has sent `sent_blocks`. Returns the time from the watched grant to the first packet
+  /// that needed it, when this is that packet.
+  std::optional<Duration> round_trip_sample(std::uint32_t sent_blocks, Instant now);
+  /// The source has sent `sent_blocks`. A sender that is not slow uses its credit within `in_time`.
+  /// A cap above `window` blocks is no cap.
   void on_used(std::uint32_t sent_blocks, Duration in_time, std::uint32_t window, Instant now);
-  /// `ahead` blocks of credit were not used at all.
-  void on_expired(std::uint32_t ahead);
-  /// What is watched is not wanted any more.
+  /// `unused` blocks of credit expired.
+  void on_expired(std::uint32_t unused);
+  /// Stops watching: the watched credit is no longer wanted.
   void forget() { watching_ = false; }
 
  private:
@@ -46,9 +48,9 @@ class SourceCap {
   bool sampled_ = false;
   std::uint32_t watched_from_ = 0;
   std::uint32_t watched_total_ = 0;
-  std::uint32_t watched_ahead_ = 0;
+  std::uint32_t watched_unused_ = 0;
   Instant watched_at_;
-  Duration least_took_;  // of the last watched grant with no more than the least credit
+  Duration min_credit_took_;  // of the last watched grant while at most kMin blocks were unused
   PathCounts path_;
 };
 

@@ -9,7 +9,7 @@
 
 namespace gradplane::job {
 
-bool Incoming::join(grants::GrantScheduler& grants, std::uint16_t index,
+bool Incoming::join(grants::GrantScheduler& grants, grants::JobIndex index,
                     const hop::PeerTable& peers) {
   GP_ASSERT(grants_ == nullptr);
   grants_ = &grants;
@@ -57,7 +57,7 @@ void Incoming::update(const hop::PeerTable& peers) {
 
 void Incoming::leave() {
   if (grants_ == nullptr) return;
-  for (const grants::GrantScheduler::Source source : sources_) {
+  for (const grants::SourceIndex source : sources_) {
     if (source != kNoSource) grants_->remove_source(source);
   }
   sources_.clear();
@@ -99,13 +99,13 @@ std::uint32_t Incoming::ack_every() const {
   const auto any = std::find_if(sources_.begin(), sources_.end(),
                                 [](const auto source) { return source != kNoSource; });
   if (any == sources_.end()) return hop::kAckEveryPackets;
-  return std::clamp<std::uint32_t>(grants_->unscheduled_for(*any) / 2, 1, hop::kAckEveryPackets);
+  return std::clamp<std::uint32_t>(grants_->unscheduled_blocks(*any) / 2, 1, hop::kAckEveryPackets);
 }
 
 wire::Grant Incoming::grant_of(std::uint16_t peer) const {
   if (!is_source(peer)) return {};
   return {.total_blocks = grants_->view(sources_[peer]).total_blocks,
-          .unscheduled_blocks = grants_->unscheduled_for(sources_[peer])};
+          .unscheduled_blocks = grants_->unscheduled_blocks(sources_[peer])};
 }
 
 }  // namespace gradplane::job

@@ -26,7 +26,7 @@ class Incoming {
 
   /// Every peer that is in use becomes a source of the scheduler, which outlives this or is left.
   /// False when it has no room for all of them.
-  [[nodiscard]] bool join(grants::GrantScheduler& grants, std::uint16_t index,
+  [[nodiscard]] bool join(grants::GrantScheduler& grants, grants::JobIndex index,
                           const hop::PeerTable& peers);
   /// So many more peers are about to be in use. False, and nothing happens, when the scheduler has
   /// no room for them. update() follows.
@@ -36,12 +36,12 @@ class Incoming {
   void update(const hop::PeerTable& peers);
   void leave();
   bool joined() const { return grants_ != nullptr; }
-  std::uint16_t index() const { return index_; }
+  grants::JobIndex index() const { return index_; }
   /// What the peers are to the scheduler, by peer; kNoSource of a peer that is not in use. Empty
   /// before join().
-  std::span<const grants::GrantScheduler::Source> sources() const { return sources_; }
-  static constexpr grants::GrantScheduler::Source kNoSource = UINT16_MAX;
-  static_assert(kMaxGrantSources <= kNoSource);
+  std::span<const grants::SourceIndex> sources() const { return sources_; }
+  static constexpr grants::SourceIndex kNoSource{UINT16_MAX};
+  static_assert(kMaxGrantSources <= kNoSource.index());
 
   /// A packet with a block has come, whatever becomes of the block: it has used the link, and some
   /// of its sender's credit.
@@ -67,10 +67,10 @@ class Incoming {
   }
 
   grants::GrantScheduler* grants_ = nullptr;
-  std::uint16_t index_ = 0;                              // of this job there
-  std::vector<grants::GrantScheduler::Source> sources_;  // by peer
-  std::vector<grants::GrantScheduler::Source> spare_;    // that reserve() has taken
-  hop::Iteration iteration_;                             // of all peers as one
+  grants::JobIndex index_;                    // of this job there
+  std::vector<grants::SourceIndex> sources_;  // by peer
+  std::vector<grants::SourceIndex> spare_;    // that reserve() has taken
+  hop::Iteration iteration_;                  // of all peers as one
 };
 
 }  // namespace gradplane::job

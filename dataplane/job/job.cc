@@ -16,7 +16,7 @@ constexpr Duration kScanInterval = Duration::us(500);
 
 Job::Job(JobConfig config) : state_(std::move(config)) {}
 
-bool Job::join(grants::GrantScheduler& grants, std::uint16_t index) {
+bool Job::join(grants::GrantScheduler& grants, grants::JobIndex index) {
   GP_ASSERT(state_.config.grants);
   return state_.incoming.join(grants, index, state_.peers);
 }

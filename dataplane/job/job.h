@@ -77,13 +77,11 @@ class Job {
   /// Lets the node's scheduler decide what all peers of this job send here, in turn with those of
   /// other jobs. Once, before the first packet; `index` is the job's at the scheduler, which
   /// outlives the job or is left. False when it has no room for all peers.
-  [[nodiscard]] bool join(grants::GrantScheduler& grants, std::uint16_t index);
+  [[nodiscard]] bool join(grants::GrantScheduler& grants, grants::JobIndex index);
   void leave() { state_.incoming.leave(); }
-  std::uint16_t grant_index() const { return state_.incoming.index(); }
+  grants::JobIndex grant_index() const { return state_.incoming.index(); }
   /// See Incoming::sources().
-  std::span<const grants::GrantScheduler::Source> sources() const {
-    return state_.incoming.sources();
-  }
+  std::span<const grants::SourceIndex> sources() const { return state_.incoming.sources(); }
   /// Tells a peer how many blocks it may have sent. `out` holds a grant.
   Outgoing write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now) {
     return transmitter_.write_grant(peer, out, now);

@@ -14,9 +14,6 @@ constexpr std::size_t kMinLinkBurstBytes = 16 * (kDefaultBlockBytes + hop::kWire
 /// A loop that naps this long still fills its link.
 constexpr std::uint64_t kLinkBurstPerSecond = 2000;  // 0.5 ms
 
-/// What a shallow switch has for a port that many send to.
-constexpr std::size_t kAssumedBufferBytes = 128 << 10;
-
 std::size_t link_burst_bytes(std::uint64_t bits_per_second) {
   return std::max<std::size_t>(kMinLinkBurstBytes, bits_per_second / 8 / kLinkBurstPerSecond);
 }
@@ -30,9 +27,8 @@ Node::Node(std::uint16_t self, Link link, const GrantSettings& grants)
       link_(paced_bits_per_second_, link_burst_bytes(paced_bits_per_second_)),
       may_grant_(link.grants),
       grants_({.link_bits_per_second = link.bits_per_second,
-               .buffer_bytes = link.buffer_bytes > 0 ? link.buffer_bytes : kAssumedBufferBytes,
+               .buffer_bytes = link.buffer_bytes,
                .block_wire_bytes = link.block_bytes + hop::kWireOverheadBytes,
-               .standing_unscheduled = true,
                .max_sources = kMaxGrantSources,
                .max_jobs = kMaxJobs}),
       grant_sources_(kMaxGrantSources) {
@@ -52,7 +48,8 @@ bool Node::add(Job* job) {
 
 bool Node::grant_to_peers_of(Job* job) {
   const auto free = std::find(grant_index_taken_.begin(), grant_index_taken_.end(), false);
-  if (!job->join(grants_, static_cast<std::uint16_t>(free - grant_index_taken_.begin()))) {
+  if (!job->join(grants_, grants::JobIndex::from_index(
+                              static_cast<std::size_t>(free - grant_index_taken_.begin())))) {
     return false;
   }
   *free = true;  // there are as many as jobs
@@ -63,9 +60,9 @@ bool Node::grant_to_peers_of(Job* job) {
 
 void Node::list_sources_of(Job* job) {
   for (std::size_t p = 0; p < job->sources().size(); ++p) {
-    const grants::GrantScheduler::Source source = job->sources()[p];
+    const grants::SourceIndex source = job->sources()[p];
     if (source != Incoming::kNoSource)
-      grant_sources_[source] = {job, static_cast<std::uint16_t>(p)};
+      grant_sources_[source.index()] = {job, static_cast<std::uint16_t>(p)};
   }
 }
 
@@ -80,7 +77,7 @@ void Node::remove(Job* job) {
   const auto at = std::find(jobs_.begin(), end, job);
   if (at == end) return;
   if (job->config().grants) {
-    grant_index_taken_[job->grant_index()] = false;
+    grant_index_taken_[job->grant_index().index()] = false;
     job->leave();
   }
   *at = jobs_[--job_count_];
@@ -141,7 +138,7 @@ std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Inst
 std::optional<Node::Outgoing> Node::next_grant(std::span<std::byte> out, Instant now) {
   const auto grant = grants_.next_grant(now);
   if (!grant) return std::nullopt;
-  const GrantSource& source = grant_sources_[grant->source];
+  const GrantSource& source = grant_sources_[grant->source.index()];
   const auto sent = source.job->write_grant(source.peer, out, now);
   link_.on_sent(now, sent.length_bytes + hop::kFrameOverheadBytes);
   return Outgoing{sent.node, sent.length_bytes};

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
 """`incast-sim`: 2 to 1024 senders to one receiver in virtual time (tests/sim/incast.h), packet by
-packet: the production grant scheduler, block by block and sender by sender, and the production
-controllers without grants. Everything follows from the seed, so each is run once; and once more
-with somebody else's small packets, since these take a part of the link."""
+packet: the production grant scheduler and its senders, and the production controllers without
+grants. Everything follows from the seed, so each is run once; and once more with somebody else's
+small packets, since these take a part of the link."""
 
 import json
 import os
@@ -22,40 +22,34 @@ SENDERS = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 QUICK_SENDERS = (2, 16, 128)
 RATE_MBIT = 1000
 DELAY_US = 50  # one way
-BUFFER_BYTES = 64 * 1024
+BUFFER_BYTES = 256 * 1024  # holds what a few senders may send at once
+SMALL_BUFFER_BYTES = 64 * 1024
 MARK_BYTES = 20_000
-BY_SENDER = "grants, sender by sender"
-CONTESTANTS = ("grants", BY_SENDER, "reno", "cubic", "dctcp", "swift")
+CONTESTANTS = ("grants", "reno", "cubic", "dctcp", "swift")
 # Of these a plot tells when which part of the blocks was complete.
 CDF_SENDERS = (8, 128)
 
 
-def make_case(senders, buffer_bytes=0, mark_bytes=0):
+def make_case(senders, buffer_bytes=BUFFER_BYTES, mark_bytes=0):
     return {
         "senders": senders,
         "rate_bits_per_second": RATE_MBIT * MBIT,
         "delay_us": DELAY_US,
-        "buffer_bytes": buffer_bytes,  # 0: what a window and all announcements take
+        "buffer_bytes": buffer_bytes,
         "mark_bytes": mark_bytes,
     }
 
 
 def make_cases(quick):
     senders = QUICK_SENDERS if quick else SENDERS
-    windows = [make_case(n) for n in senders]
-    return windows + [make_case(n, BUFFER_BYTES, MARK_BYTES) for n in senders]
-
-
-def is_asked(contestant, case):
-    """A buffer of one window is what grants ask for; the others know nothing of it."""
-    return case["buffer_bytes"] > 0 or contestant.startswith("grants")
+    large = [make_case(n) for n in senders]
+    return large + [make_case(n, SMALL_BUFFER_BYTES, MARK_BYTES) for n in senders]
 
 
 def network_text(case):
     rate = f"{case['rate_bits_per_second'] // MBIT} Mbit/s, {case['delay_us']} us one way"
-    if not case["buffer_bytes"]:
-        return f"{rate}, a buffer of one window"
-    return f"{rate}, {case['buffer_bytes'] // 1024} KiB, marks from {case['mark_bytes']} bytes on"
+    marks = f", marks from {case['mark_bytes']} bytes on" if case["mark_bytes"] else ""
+    return f"{rate}, {case['buffer_bytes'] // 1024} KiB{marks}"
 
 
 def label(case):
@@ -65,9 +59,8 @@ def label(case):
 def simulate(contestant, case, *options):
     """The simulator's line; raises BenchError."""
     program = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build")) / PROGRAM
-    order = "sender" if contestant == BY_SENDER else "block"
-    command = [program, "--senders", case["senders"], "--order", order, "--controller",
-               contestant.split(",")[0], "--mbit", case["rate_bits_per_second"] // MBIT,
+    command = [program, "--senders", case["senders"], "--controller", contestant,
+               "--mbit", case["rate_bits_per_second"] // MBIT,
                "--delay-us", case["delay_us"], "--buffer", case["buffer_bytes"],
                "--mark", case["mark_bytes"], "--cdf", *options]  # fmt: skip
     try:
@@ -111,7 +104,7 @@ def run(options):
         measure(contestant, case)
         for case in make_cases(options.quick) if options.case.search(label(case))
         for contestant in CONTESTANTS
-        if is_asked(contestant, case) and options.contestant.search(contestant)
+        if options.contestant.search(contestant)
     ]  # fmt: skip
     if options.json and entries:
         said = {"quick": options.quick, "time": "virtual", "seed": 1}

@@ -11,27 +11,35 @@
 
 #include "dataplane/grants/grant_scheduler.h"
 #include "tests/perf/allocations.h"
+#include "tests/support/idle_job.h"
 
 namespace {
 
 using gradplane::Duration;
 using gradplane::Instant;
 using gradplane::grants::GrantScheduler;
+using gradplane::grants::JobIndex;
+using gradplane::grants::SourceIndex;
 
 constexpr std::size_t kSources = 1024;
 constexpr std::uint16_t kJobs = 16;
 constexpr std::uint32_t kPackets = 1'000'000;
 constexpr std::size_t kBlock = 1522;
+/// So large that the unscheduled blocks of all sources leave most of the window to grants.
+constexpr std::size_t kBuffer = 64 << 20;
 
 struct Peers {
   Peers()
       : grants({.link_bits_per_second = 100'000'000'000,
-                .buffer_bytes = 1 << 20,
+                .buffer_bytes = kBuffer,
                 .block_wire_bytes = kBlock,
-                .max_sources = kSources,
-                .max_jobs = kJobs}) {
-    for (std::uint16_t i = 0; i < kSources; ++i) grants.add_source(i % kJobs);
+                .max_sources = kSources + 1,
+                .max_jobs = kJobs + 1}) {
+    for (std::size_t i = 0; i < kSources; ++i) grants.add_source(job_of(i));
+    gradplane::testing::add_idle_job(grants, JobIndex{kJobs});
   }
+
+  static JobIndex job_of(std::size_t source) { return JobIndex::from_index(source % kJobs); }
 
   /// Whoever has credit uses it, and now and then something goes wrong.
   void send(std::uint32_t packets) {
@@ -40,12 +48,12 @@ struct Peers {
       now = now + Duration::ns(125);
       while (const auto grant = grants.next_grant(now)) told[granted++ % told.size()] = *grant;
       if (grants.next_time(now) < now) ++mistakes;
-      const auto any = static_cast<GrantScheduler::Source>(n % kSources);
+      const auto any = SourceIndex::from_index(n % kSources);
       if (n % 10'007 == 0) replace(any);
       if (n % 5003 == 0) grants.withdraw(any, now);
       if (n % 997 == 0) grants.on_ring_pressure(now);
-      grants.set_job_progress(any % kJobs, static_cast<double>(n % 1000) / 1000);
-      const GrantScheduler::Source source = n % 7 == 0 ? any : told[n % told.size()].source;
+      grants.set_job_progress(job_of(any.index()), static_cast<double>(n % 1000) / 1000);
+      const SourceIndex source = n % 7 == 0 ? any : told[n % told.size()].source;
       const auto view = grants.view(source);
       const std::uint32_t lost = n % 101 == 0 ? 1 : 0;
       if (view.sent_blocks == view.total_blocks && n % 7 != 0) continue;
@@ -53,9 +61,9 @@ struct Peers {
       grants.on_data(source, view.sent_blocks + 1 + lost, 1000, kBlock, n % 50 == 0, now);
     }
   }
-  void replace(GrantScheduler::Source source) {
+  void replace(SourceIndex source) {
     grants.remove_source(source);
-    if (grants.add_source(source % kJobs) != source) ++mistakes;
+    if (grants.add_source(job_of(source.index())) != source) ++mistakes;
   }
 
   GrantScheduler grants;

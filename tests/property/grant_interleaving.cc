@@ -12,14 +12,19 @@ using Policy = gradplane::grants::GrantScheduler::Policy;
 
 namespace {
 
-Result run_alike(std::size_t jobs, double share, Policy policy, double jitter = 0) {
+/// Under fair sharing the earlier job gains the time of its queue in each iteration, so that jobs
+/// drift apart in many times as many iterations as the other policies take. This is too early.
+constexpr std::uint32_t kEarlyIterations = 16;
+
+Result run_alike(std::size_t jobs, double share, Policy policy, double jitter = 0,
+                 std::uint32_t iterations = 40) {
   Training training;
   training.share = share;
   Setting setting;
   setting.jobs.assign(jobs, training);
   setting.policy = policy;
   setting.jitter = jitter;
-  setting.iterations = 40;
+  setting.iterations = iterations;
   return run(setting);
 }
 
@@ -31,27 +36,33 @@ TEST_CASE("two jobs shift in an iteration as the published formula says, within 
     const Step mltcp = step(gap, Policy::kMltcp);
     const double predicted = predicted_shift(mltcp.gap, 1.75, 0.25);
     CHECK(std::abs((mltcp.next_gap - mltcp.gap) / predicted - 1) < 0.1);
-    const Step fair = step(gap, Policy::kFair);
-    CHECK(std::abs(fair.next_gap - fair.gap) < 0.001);
   }
 }
 
-TEST_CASE("jobs that fit take turns under mltcp and strict, and stay in each other's way if fair") {
+TEST_CASE("under fair sharing a job gains no more than a part of the window in an iteration") {
+  for (const double gap : {0.03, 0.1, 0.5, 0.9}) {
+    CAPTURE(gap);
+    const Step fair = step(gap, Policy::kFair);
+    CHECK(std::abs(fair.next_gap - fair.gap) < 0.007);  // 0.7 ms: 57 blocks of a window of 137
+  }
+}
+
+TEST_CASE("jobs that fit soon take turns under mltcp and strict, and do not if fair") {
   struct Case {
     std::size_t jobs;
     double share;
-    double fair_at_least;
-    double settled_at_most;
+    double min_fair_mean;
+    double max_settled_mean;
   };
   for (const Case& c : {Case{2, 0.5, 1.4, 1.02}, Case{2, 0.29, 1.2, 1.02},
                         Case{3, 1.0 / 3, 1.3, 1.02}, Case{4, 0.25, 1.3, 1.03}}) {
     CAPTURE(c.jobs, c.share);
-    const Result fair = run_alike(c.jobs, c.share, Policy::kFair);
-    CHECK(fair.mean >= c.fair_at_least);
+    const Result fair = run_alike(c.jobs, c.share, Policy::kFair, 0, kEarlyIterations);
+    CHECK(fair.mean >= c.min_fair_mean);
     CHECK(fair.converged_at == -1);
     for (const Policy policy : {Policy::kMltcp, Policy::kStrict}) {
       const Result result = run_alike(c.jobs, c.share, policy);
-      CHECK(result.settled_mean <= c.settled_at_most);
+      CHECK(result.settled_mean <= c.max_settled_mean);
       CHECK(result.converged_at >= 0);
       CHECK(result.converged_at <= 10);
     }
@@ -59,7 +70,7 @@ TEST_CASE("jobs that fit take turns under mltcp and strict, and stay in each oth
 }
 
 TEST_CASE("jobs that do not fit gain what there is to gain") {
-  CHECK(run_alike(2, 0.6, Policy::kFair).mean > 1.45);
+  CHECK(run_alike(2, 0.6, Policy::kFair, 0, kEarlyIterations).mean > 1.45);
   CHECK(run_alike(2, 0.6, Policy::kMltcp).settled_mean < 1.21);
 }
 

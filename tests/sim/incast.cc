@@ -20,7 +20,7 @@ enum class What : std::uint8_t {
   kSend,      // a sender may go on
   kQueue,     // a packet is at the switch
   kReceive,   // a packet is at the receiver
-  kGrant,     // at the sender; number is the total
+  kGrant,     // of packet's credit, at the sender
   kAck,       // of packet, at the sender
   kProbe,     // a sender looks whether it was heard
   kSchedule,  // the scheduler's next time
@@ -47,7 +47,7 @@ struct JobState {
 
 /// What the receiver knows of a sender.
 struct Known {
-  grants::GrantScheduler::Source source = 0;
+  grants::SourceIndex source;
   std::vector<bool> came;
   std::uint32_t left = 0;
 };
@@ -62,6 +62,7 @@ class Model {
             const Packet& packet = {}) {
     events_.push({at, ++order_, what, who, number, packet});
   }
+  void make_paths_known();
   void handle(const Event& e);
   void start(std::uint32_t job);
   void pump(std::uint32_t sender);
@@ -83,10 +84,14 @@ class Model {
     return std::max(trip * 4, kMinSenderProbeTimeout) + trip * (i % 16) / 8;
   }
   bool chance(double p) { return p > 0 && std::uniform_real_distribution<>(0, 1)(random_) < p; }
-  /// One sender after another is every sender a job of its own, the one with the most progress
-  /// first.
-  std::uint16_t scheduled_job_of(std::uint32_t sender) const {
-    return s_.sender_by_sender ? static_cast<std::uint16_t>(sender) : s_.senders[sender].job;
+  grants::JobIndex job_of(std::uint32_t sender) const {
+    return grants::JobIndex::from_index(s_.senders[sender].job);
+  }
+  /// What a grant says, and every ack repeats.
+  void fill_credit(Packet& packet) const {
+    const grants::SourceIndex source = known_[packet.sender].source;
+    packet.total = scheduler_.view(source).total_blocks;
+    packet.unscheduled = scheduler_.unscheduled_blocks(source);
   }
   Duration delay_of(std::uint32_t sender) const {
     return s_.delay + s_.senders[sender].extra_delay;
@@ -109,14 +114,18 @@ class Model {
   Outcome out_;
 };
 
+/// The rate of the receiver's link that everybody has configured; 0: nobody has.
+std::uint64_t told_link(const Scenario& s) {
+  if (!s.tell_link) return 0;
+  return s.own_bits_per_second > 0 ? s.own_bits_per_second : s.link_bits_per_second;
+}
+
 grants::GrantScheduler::Limits limits_of(const Scenario& s) {
-  const std::uint64_t link =
-      s.own_bits_per_second > 0 ? s.own_bits_per_second : s.link_bits_per_second;
-  return {.link_bits_per_second = s.tell_link ? link : 0,
+  return {.link_bits_per_second = told_link(s),
           .buffer_bytes = s.tell_buffer ? s.buffer_bytes : 0,
           .block_wire_bytes = s.block_wire_bytes,
           .max_sources = s.senders.size(),
-          .max_jobs = s.sender_by_sender ? s.senders.size() : s.jobs.size()};
+          .max_jobs = s.jobs.size()};
 }
 
 Model::Model(const Scenario& scenario)
@@ -126,28 +135,43 @@ Model::Model(const Scenario& scenario)
       senders_(scenario.senders.size()),
       known_(scenario.senders.size()),
       sender_of_(scenario.senders.size()),
-      jobs_(scenario.jobs.size()),
-      running_(scenario.jobs.size()) {
-  scheduler_.set_policy(s_.sender_by_sender ? grants::GrantScheduler::Policy::kStrict : s_.policy);
+      jobs_(scenario.jobs.size()) {
+  scheduler_.set_policy(s_.policy);
   for (std::uint32_t i = 0; i < senders_.size(); ++i) {
-    senders_[i].sent = senders_[i].total = s_.first_count;
+    jobs_[s_.senders[i].job].senders.push_back(i);
+  }
+  for (std::uint32_t i = 0; i < senders_.size(); ++i) {
+    const std::size_t alike = jobs_[s_.senders[i].job].senders.size();
+    senders_[i].credit = hop::CreditLine(told_link(s_) / alike, alike, s_.first_count);
     if (s_.congestion) {
       senders_[i].flow.emplace(hop::Flow::Limits{.rate_bits_per_second = s_.link_bits_per_second,
                                                  .block_wire_bytes = s_.block_wire_bytes,
                                                  .congestion = *s_.congestion});
     }
-    known_[i].source = *scheduler_.add_source(scheduled_job_of(i));
-    sender_of_[known_[i].source] = i;
-    jobs_[s_.senders[i].job].senders.push_back(i);
+    known_[i].source = *scheduler_.add_source(job_of(i));
+    sender_of_[known_[i].source.index()] = i;
   }
   out_.iterations.resize(jobs_.size());
   out_.sender_ends.resize(senders_.size());
   out_.came.resize(senders_.size());
   for (std::uint32_t j = 0; j < jobs_.size(); ++j) {
-    scheduler_.set_job_weight(static_cast<std::uint16_t>(j), s_.jobs[j].weight);
+    scheduler_.set_job_weight(grants::JobIndex::from_index(j), s_.jobs[j].weight);
+    if (s_.jobs[j].iterations == 0) continue;
+    ++running_;
     push(s_.jobs[j].start, What::kStart, j);
   }
   if (s_.victim_interval > Duration{}) push(Instant{}, What::kVictim, 0);
+  if (s_.paths_known) make_paths_known();
+}
+
+void Model::make_paths_known() {
+  for (std::uint32_t i = 0; i < senders_.size(); ++i) {
+    const Duration wire = wire_time(s_.block_wire_bytes, s_.link_bits_per_second);
+    scheduler_.on_rtt(known_[i].source, (delay_of(i) + wire) * 2);
+  }
+  for (std::uint32_t i = 0; i < senders_.size(); ++i) {
+    senders_[i].credit.on_unscheduled(scheduler_.unscheduled_blocks(known_[i].source));
+  }
 }
 
 void Model::start(std::uint32_t j) {
@@ -158,14 +182,12 @@ void Model::start(std::uint32_t j) {
   job.block_came.assign(spec.blocks, 0);
   out_.iterations[j].push_back({now_, now_});
   if (j == 0) out_.block_ends.assign(spec.blocks, now_);
-  scheduler_.set_job_progress(static_cast<std::uint16_t>(j), 0);
+  scheduler_.set_job_progress(grants::JobIndex::from_index(j), 0);
   for (const std::uint32_t i : job.senders) {
     known_[i].came.assign(spec.blocks, false);
     known_[i].left = spec.blocks;
-    const std::uint32_t unscheduled = scheduler_.unscheduled_blocks(senders_.size());
-    const bool announces = s_.announce && senders_.size() * s_.block_wire_bytes > s_.buffer_bytes;
     senders_[i].phase_blocks = spec.blocks * spec.stated_total;
-    senders_[i].begin(spec.blocks, announces ? 0 : unscheduled);
+    senders_[i].begin(spec.blocks);
     senders_[i].heard_at = now_ + s_.senders[i].late;
     push(now_ + s_.senders[i].late, What::kSend, i);
     push(now_ + s_.senders[i].late + probe_timeout(i), What::kProbe, i, senders_[i].iteration);
@@ -183,9 +205,7 @@ void Model::pump(std::uint32_t i) {
   if (!sender.next(packet, s_.grants && !spec.ignores_grants, now_)) return wake(i);
   packet.sender = i;
   packet.wire_bytes = s_.block_wire_bytes;
-  if (packet.announcement) {
-    packet.wire_bytes = kHeaderWireBytes;
-  } else if (s_.last_wire_bytes > 0 && packet.block + 1 == s_.jobs[spec.job].blocks) {
+  if (s_.last_wire_bytes > 0 && packet.block + 1 == s_.jobs[spec.job].blocks) {
     packet.wire_bytes = s_.last_wire_bytes;
   }
   sender.on_sent(packet, now_);
@@ -238,11 +258,13 @@ void Model::queue(const Event& e) {
 
 void Model::receive(const Packet& packet) {
   if (s_.grants) {
-    scheduler_.on_data(known_[packet.sender].source, packet.sent, packet.waiting, packet.wire_bytes,
-                       packet.marked, now_);
+    const grants::SourceIndex source = known_[packet.sender].source;
+    if (packet.round_trip > Duration{}) scheduler_.on_rtt(source, packet.round_trip);
+    scheduler_.on_data(source, packet.sent, packet.waiting, packet.wire_bytes, packet.marked, now_);
   }
-  if (packet.announcement) return;
-  push(now_ + delay_of(packet.sender), What::kAck, packet.sender, 0, packet);
+  Packet ack = packet;
+  fill_credit(ack);
+  push(now_ + delay_of(packet.sender), What::kAck, packet.sender, 0, ack);
   if (packet.iteration == senders_[packet.sender].iteration) block_came(packet);
 }
 
@@ -259,10 +281,8 @@ void Model::block_came(const Packet& packet) {
     out_.block_ends[packet.block] = now_;
   }
   ++job.came;
-  const double came =
-      s_.sender_by_sender ? spec.blocks - known.left : static_cast<double>(job.came);
-  const double total = s_.sender_by_sender ? spec.blocks : static_cast<double>(job.total);
-  scheduler_.set_job_progress(scheduled_job_of(packet.sender), came / (total * spec.stated_total));
+  const double progress = static_cast<double>(job.came) / static_cast<double>(job.total);
+  scheduler_.set_job_progress(job_of(packet.sender), progress / spec.stated_total);
   if (job.came == job.total) end_iteration(j);
 }
 
@@ -281,22 +301,25 @@ void Model::end_iteration(std::uint32_t j) {
 }
 
 void Model::note_grant(const grants::GrantScheduler::Grant& grant) {
-  const std::uint32_t i = sender_of_[grant.source];
+  const std::uint32_t i = sender_of_[grant.source.index()];
   ++out_.grants;
   const auto stats = scheduler_.stats(now_);
-  out_.most_outstanding = std::max(out_.most_outstanding, stats.outstanding_blocks);
+  out_.max_outstanding = std::max(out_.max_outstanding, stats.outstanding_blocks);
   if (stats.granted_blocks > granted_) {
-    out_.most_excess = std::max(out_.most_excess, std::int64_t{stats.outstanding_blocks} -
-                                                      std::int64_t{stats.window_blocks});
+    out_.max_window_used = std::max(out_.max_window_used, stats.window_used);
   }
   granted_ = stats.granted_blocks;
   if (chance(s_.grant_loss)) return;
-  push(now_ + delay_of(i), What::kGrant, i, grant.total_blocks);
+  Packet packet;
+  packet.sender = i;
+  fill_credit(packet);
+  push(now_ + delay_of(i), What::kGrant, i, 0, packet);
 }
 
-/// A sender that its controller's pace or a timer of it holds up comes back.
+/// A sender that is held up by its pace, or by a timer of its controller, comes back.
 void Model::wake(std::uint32_t i) {
-  const Instant at = std::max(senders_[i].next_time(now_), now_ + Duration::ns(1));
+  const bool granted = s_.grants && !s_.senders[i].ignores_grants;
+  const Instant at = std::max(senders_[i].next_time(granted, now_), now_ + Duration::ns(1));
   Instant& wake_at = senders_[i].wake_at;
   if (at >= Instant::never() || (wake_at > now_ && wake_at <= at)) return;
   wake_at = at;
@@ -325,9 +348,10 @@ void Model::handle(const Event& e) {
     case What::kReceive:
       return receive(e.packet);
     case What::kGrant:
-      senders_[e.who].on_grant(e.number);
+      senders_[e.who].on_credit(e.packet.total, e.packet.unscheduled);
       return pump(e.who);
     case What::kAck:
+      if (s_.grants) senders_[e.who].on_credit(e.packet.total, e.packet.unscheduled);
       senders_[e.who].on_ack(e.packet, now_);
       return pump(e.who);
     case What::kProbe:

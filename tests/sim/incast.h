@@ -31,7 +31,7 @@ struct Sender {
 /// then the next iteration starts.
 struct Job {
   std::uint32_t blocks = 100;
-  std::uint32_t iterations = 1;
+  std::uint32_t iterations = 1;  // 0: its senders stay silent
   Instant start;
   Duration compute;
   double jitter = 0;  // standard deviation of the compute time, as a part of it
@@ -57,13 +57,11 @@ struct Scenario {
   /// The receiver's own link, which the scheduler knows, where the one before it is narrower; 0: it
   /// is not.
   std::uint64_t own_bits_per_second = 0;
-  bool tell_buffer = true;  // and the buffer
-  /// Where a sender's share of the window is less than a block, it announces itself by a header
-  /// instead of a block.
-  bool announce = false;
+  /// Every sender has measured its path without queues, as if its job had run alone before. A job
+  /// that begins beside another takes the other's queue for a part of its path.
+  bool paths_known = false;
+  bool tell_buffer = true;  // and the buffer; else it assumes one, as the daemon does
   grants::GrantScheduler::Policy policy = grants::GrantScheduler::Policy::kFair;
-  /// One sender after another, instead of block by block. For one job.
-  bool sender_by_sender = false;
   std::vector<Sender> senders;
   std::vector<Job> jobs;
   std::uint32_t first_count = 0;  // of every sender's packets: to see the counters wrap
@@ -92,8 +90,8 @@ struct Outcome {
   std::uint64_t sent_again = 0;   // blocks
   std::uint64_t grants = 0;       // messages
   std::size_t deepest_bytes = 0;  // of the queue
-  std::uint32_t most_outstanding = 0;
-  std::int64_t most_excess = INT64_MIN;  // outstanding over the window, after a grant
+  std::uint32_t max_outstanding = 0;
+  double max_window_used = 0;  // after a grant, as GrantScheduler::Stats tells it
   grants::GrantScheduler::Stats stats;
   std::uint64_t trace = 0;  // of everything that happened, in order
 };

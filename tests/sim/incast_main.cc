@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // Incast in virtual time: how long N senders take to one receiver, against the bound of the wire. A
-// line of JSON for each N and order.
+// line of JSON for each N and controller.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cinttypes>
@@ -22,19 +22,18 @@ using gradplane::sim::incast::Scenario;
 
 struct Options {
   std::vector<std::size_t> senders = {2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
-  std::vector<std::string> orders = {"block", "sender"};
   std::vector<std::string> controllers = {"grants"};
   std::uint32_t blocks = 0;  // of each sender; 0: so many that all together are total_blocks
   std::uint32_t total_blocks = 32'000;
   double mbit_per_s = 1000;
   double delay_us = 50;
   std::size_t block_bytes = 1522;
-  std::size_t buffer_bytes = 0;  // 0: a window, and what the senders announce themselves with
+  std::size_t buffer_bytes = 256 << 10;
   std::size_t mark_bytes = 0;
   double loss = 0;
   double late_us = 0;         // senders start within
   double own_mbit_per_s = 0;  // 0: the same
-  bool learn = false;
+  bool assume_buffer = false;
   bool victim = false;
   bool cdf = false;
   double at_most = 0;  // over the bound
@@ -44,10 +43,9 @@ struct Options {
 
 /// The least number of blocks of a sender: below, the start is all that is measured.
 constexpr std::uint32_t kMinBlocks = 100;
-constexpr std::size_t kAnnouncementBytes = 48 + 66;
 constexpr int kWholePercent = 100;
 
-Scenario scenario_of(const Options& o, std::size_t senders, bool by_sender) {
+Scenario scenario_of(const Options& o, std::size_t senders) {
   Scenario s;
   s.link_bits_per_second = static_cast<std::uint64_t>(o.mbit_per_s * 1e6);
   s.own_bits_per_second = static_cast<std::uint64_t>(o.own_mbit_per_s * 1e6);
@@ -55,9 +53,7 @@ Scenario scenario_of(const Options& o, std::size_t senders, bool by_sender) {
   s.delay = Duration::ns(static_cast<std::int64_t>(o.delay_us * 1e3));
   s.mark_bytes = o.mark_bytes;
   s.loss = o.loss;
-  s.tell_buffer = !o.learn;
-  s.announce = true;
-  s.sender_by_sender = by_sender;
+  s.tell_buffer = !o.assume_buffer;
   s.senders.resize(senders);
   for (std::size_t i = 0; i < senders; ++i) {
     const double share = static_cast<double>(i) / static_cast<double>(senders);
@@ -68,11 +64,7 @@ Scenario scenario_of(const Options& o, std::size_t senders, bool by_sender) {
                    ? o.blocks
                    : std::max(kMinBlocks, o.total_blocks / static_cast<std::uint32_t>(senders));
   s.jobs = {job};
-  const double loop_s = 2 * s.delay.to_seconds();
-  const auto window = static_cast<std::size_t>(1.5 * loop_s * o.mbit_per_s * 1e6 / 8);
-  s.buffer_bytes = o.buffer_bytes > 0
-                       ? o.buffer_bytes
-                       : std::max({window, 4 * o.block_bytes, senders * kAnnouncementBytes});
+  s.buffer_bytes = o.buffer_bytes;
   if (o.victim) s.victim_interval = Duration::us(100);
   return s;
 }
@@ -98,9 +90,8 @@ void print_quantiles(const std::vector<double>& values) {
 }
 
 /// Whether it kept what was asked for.
-bool report(const Options& options, std::size_t senders, const std::string& order,
-            const std::string& controller) {
-  Scenario s = scenario_of(options, senders, order == "sender");
+bool report(const Options& options, std::size_t senders, const std::string& controller) {
+  Scenario s = scenario_of(options, senders);
   if (!gradplane::sim::incast::choose(controller, s)) {
     std::fprintf(stderr, "incast: no controller '%s'; see --help\n", controller.c_str());
     return false;
@@ -116,14 +107,13 @@ bool report(const Options& options, std::size_t senders, const std::string& orde
   std::vector<double> victim;
   for (const Duration delay : o.victim_delays) victim.push_back(delay.to_seconds());
   std::sort(victim.begin(), victim.end());
-  std::printf("{\"senders\": %zu, \"order\": \"%s\", \"controller\": \"%s\", ", senders,
-              order.c_str(), controller.c_str());
+  std::printf("{\"senders\": %zu, \"controller\": \"%s\", ", senders, controller.c_str());
   std::printf("\"blocks\": %u, \"time_s\": %.6f, \"bound_s\": %.6f, \"time_over_bound\": %.4f, ",
               s.jobs[0].blocks, time_s, bound_s, time_s / bound_s);
   std::printf("\"spread\": %.4f, \"drops\": %" PRIu64 ", \"sent_again\": %" PRIu64 ", ", spread,
               o.drops, o.sent_again);
-  std::printf("\"buffer_bytes\": %zu, \"deepest_queue_bytes\": %zu, \"window_blocks\": %u, ",
-              s.buffer_bytes, o.deepest_bytes, o.stats.window_blocks);
+  std::printf("\"buffer_bytes\": %zu, \"deepest_queue_bytes\": %zu, ", s.buffer_bytes,
+              o.deepest_bytes);
   std::printf("\"grants\": %" PRIu64 ", \"block_complete_p50_s\": %.6f, ", o.grants,
               part_of(blocks, 0.5));
   std::printf("\"block_complete_p99_s\": %.6f, \"victim_p50_us\": %.1f, \"victim_p99_us\": %.1f, ",
@@ -142,8 +132,6 @@ int main(int argc, char** argv) {
   CLI::App app("Times many senders to one receiver in virtual time.");
   Options options;
   app.add_option("--senders", options.senders, "how many, one or more numbers");
-  app.add_option("--order", options.orders, "of grants: block, sender")
-      ->check(CLI::IsMember({"block", "sender"}));
   app.add_option("--controller", options.controllers, std::string(kContestants));
   app.add_option("--blocks", options.blocks, "of each sender");
   app.add_option("--total-blocks", options.total_blocks, "of all senders, without --blocks");
@@ -152,11 +140,12 @@ int main(int argc, char** argv) {
                  "of the receiver's link alone, where the others are narrower, Mbit/s");
   app.add_option("--delay-us", options.delay_us, "one way");
   app.add_option("--block-bytes", options.block_bytes, "of a full block on the wire");
-  app.add_option("--buffer", options.buffer_bytes, "bytes before the downlink; 0: a window");
+  app.add_option("--buffer", options.buffer_bytes, "bytes before the downlink");
   app.add_option("--mark", options.mark_bytes, "ECN threshold, bytes; 0: none");
   app.add_option("--loss", options.loss, "random, 0 to 1");
   app.add_option("--late-us", options.late_us, "senders start within this time");
-  app.add_flag("--learn", options.learn, "the buffer is not configured");
+  app.add_flag("--assume-buffer", options.assume_buffer,
+               "the buffer is not configured, so that the scheduler assumes one");
   app.add_flag("--victim", options.victim, "somebody else sends small packets to the receiver");
   app.add_flag("--cdf", options.cdf, "adds when each percent of the blocks was complete");
   app.add_option("--at-most", options.at_most, "over the bound, else it is a failure");
@@ -165,10 +154,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   bool kept = true;
   for (const std::size_t senders : options.senders) {
-    for (const std::string& order : options.orders) {
-      for (const std::string& controller : options.controllers) {
-        kept = report(options, senders, order, controller) && kept;
-      }
+    for (const std::string& controller : options.controllers) {
+      kept = report(options, senders, controller) && kept;
     }
   }
   return kept ? 0 : 1;

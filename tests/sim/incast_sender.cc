@@ -6,7 +6,7 @@
 
 namespace gradplane::sim::incast {
 
-void SenderState::begin(std::uint32_t blocks, std::uint32_t unscheduled) {
+void SenderState::begin(std::uint32_t blocks) {
   blocks_ = blocks;
   fresh_ = 0;
   ++iteration;
@@ -15,39 +15,23 @@ void SenderState::begin(std::uint32_t blocks, std::uint32_t unscheduled) {
   if (flow) flow->on_phase(0);
   acked_ = 0;
   in_flight_.clear();
-  unscheduled_blocks_ = unscheduled;
   probes_ = false;
   probes = 0;
-  begin_burst();
 }
 
-/// There was nothing to send, and now there is.
-void SenderState::begin_burst() {
-  burst_from_ = sent;
-  unscheduled_until_ = sent + unscheduled_blocks_;
-  announces_ = unscheduled_blocks_ == 0;
-  known_ = false;
-}
-
-bool SenderState::may_send() const {
-  if (probes_) return true;
-  return static_cast<std::int32_t>(total - sent) > 0 ||
-         static_cast<std::int32_t>(unscheduled_until_ - sent) > 0;
+Instant SenderState::may_send_at(bool granted) const {
+  Instant at;
+  if (granted && !probes_) at = credit.next_send(static_cast<std::uint32_t>(in_flight_.size()));
+  if (flow) at = std::max(at, flow->next_send());
+  return at;
 }
 
 bool SenderState::next(Packet& packet, bool granted, Instant now) {
+  if (waiting() == 0 || may_send_at(granted) > now) return false;
+  probes_ = false;
   packet.iteration = iteration;
   packet.sent_at = now;
-  if (announces_ && granted) {
-    announces_ = false;
-    packet.announcement = true;
-    packet.sent = sent;
-    packet.waiting = waiting();
-    return true;
-  }
-  if (waiting() == 0 || (granted && !may_send())) return false;
-  if (flow && !flow->may_send(now)) return false;
-  probes_ = false;
+  packet.round_trip = round_trip_;
   packet.again = !lost_.empty();
   if (packet.again) {
     packet.block = lost_.front();
@@ -56,7 +40,7 @@ bool SenderState::next(Packet& packet, bool granted, Instant now) {
   } else {
     packet.block = fresh_++;
   }
-  packet.sent = ++sent;
+  packet.sent = credit.sent() + 1;
   packet.waiting = waiting();
   if (in_flight_.empty()) heard_at = now;
   in_flight_.push_back({packet.sent, packet.block, now});
@@ -64,33 +48,31 @@ bool SenderState::next(Packet& packet, bool granted, Instant now) {
 }
 
 void SenderState::on_sent(const Packet& packet, Instant now) {
-  if (flow && !packet.announcement) flow->on_sent(now, packet.wire_bytes, packet.again);
+  credit.on_sent(now, packet.wire_bytes);
+  if (flow) flow->on_sent(now, packet.wire_bytes, packet.again);
   if (flow && waiting() == 0) flow->note_app_limited();
 }
 
-Instant SenderState::next_time(Instant now) const {
-  if (!flow || idle()) return Instant::never();
-  const Instant tick = flow->controller().next_tick();
-  const bool held_up = waiting() > 0 && !flow->may_send(now);
-  return held_up ? std::min(flow->next_send(), tick) : tick;
+Instant SenderState::next_time(bool granted, Instant now) const {
+  if (idle()) return Instant::never();
+  const Instant tick = flow ? flow->controller().next_tick() : Instant::never();
+  const Instant send = waiting() > 0 ? may_send_at(granted) : Instant::never();
+  return send > now ? std::min(send, tick) : tick;
 }
 
-void SenderState::on_grant(std::uint32_t new_total) {
-  if (static_cast<std::int32_t>(new_total - total) <= 0) return;
-  total = new_total;
-  known_ = true;
+void SenderState::on_credit(std::uint32_t total, std::uint32_t unscheduled) {
+  if (credit.on_total(total)) credit.on_unscheduled(unscheduled);
 }
 
 /// The network keeps the order, so what was sent before is lost.
 void SenderState::on_ack(const Packet& acked, Instant now) {
   heard_at = now;
   probes = 0;
-  if (static_cast<std::int32_t>(acked.sent - burst_from_) > 0) known_ = true;
+  round_trip_ = now - acked.sent_at;
   std::uint32_t lost = 0;
   Instant newest_lost;
   while (!in_flight_.empty() &&
          static_cast<std::int32_t>(in_flight_.front().sent - acked.sent) < 0) {
-    if (waiting() == 0) begin_burst();
     lost_.push_back(in_flight_.front().block);
     newest_lost = in_flight_.front().sent_at;
     in_flight_.pop_front();
@@ -108,10 +90,7 @@ void SenderState::on_ack(const Packet& acked, Instant now) {
 void SenderState::probe(Instant now) {
   heard_at = now;
   ++probes;
-  if (in_flight_.empty()) {
-    announces_ = !known_;
-    return;
-  }
+  if (in_flight_.empty()) return;
   probes_ = true;
   lost_.push_front(in_flight_.front().block);
   in_flight_.pop_front();

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "dataplane/base/time.h"
+#include "dataplane/hop/credit_line.h"
 #include "dataplane/hop/flow.h"
 
 namespace gradplane::sim::incast {
@@ -19,37 +20,38 @@ struct Packet {
   std::uint32_t waiting = 0;  // what it still has queued
   std::size_t wire_bytes = 0;
   Instant sent_at;
-  bool announcement = false;
+  Duration round_trip;  // that the sender measured last; zero: none yet
   bool again = false;   // the block was sent before
   bool marked = false;  // on the way; its ack tells of it
+  // In its ack, as in a grant.
+  std::uint32_t total = 0;
+  std::uint32_t unscheduled = 0;
 };
 
-/// The sender's side of the rules of grants: send while fewer were sent than granted, and as many
-/// unscheduled ones at the start of a burst; what later packets prove lost goes first.
+/// One sender, with the production rules of credit (hop::CreditLine) and, where it has one, a
+/// production controller. What later packets prove lost goes first.
 class SenderState {
  public:
-  /// `blocks` are to be sent, and `unscheduled` of them may go without a grant; with none the
-  /// sender announces itself.
-  void begin(std::uint32_t blocks, std::uint32_t unscheduled);
+  /// `blocks` are to be sent.
+  void begin(std::uint32_t blocks);
   /// The next packet, without what the network knows; false when the sender may not send.
   /// `granted`: whether it takes credit to send.
   bool next(Packet& packet, bool granted, Instant now);
-  void on_grant(std::uint32_t new_total);
+  /// A grant, or an ack that says the same.
+  void on_credit(std::uint32_t total, std::uint32_t unscheduled);
   void on_ack(const Packet& acked, Instant now);
   /// `packet`, which next() gave, has left.
   void on_sent(const Packet& packet, Instant now);
-  /// When the controller should be asked again, if nothing happens before.
-  Instant next_time(Instant now) const;
-  /// Nothing was heard: the oldest block goes again, whatever the credit; who has none in flight
-  /// and was never heard announces itself again. To lack credit is no reason to send.
+  /// When next() should be asked again, if nothing happens before.
+  Instant next_time(bool granted, Instant now) const;
+  /// Nothing was heard: the oldest block goes again, whatever the credit.
   void probe(Instant now);
   bool idle() const { return fresh_ == blocks_ && lost_.empty() && in_flight_.empty(); }
 
+  hop::CreditLine credit{0};
   std::optional<hop::Flow> flow;  // none: credit alone limits
   double phase_blocks = 0;        // that the controller is told an iteration brings
   Instant wake_at = Instant::never();
-  std::uint32_t sent = 0;   // packets, modulo 2^32
-  std::uint32_t total = 0;  // granted
   std::uint32_t iteration = 0;
   std::uint64_t sent_again = 0;
   Instant uplink_free;
@@ -65,18 +67,14 @@ class SenderState {
   std::uint32_t waiting() const {
     return blocks_ - fresh_ + static_cast<std::uint32_t>(lost_.size());
   }
-  bool may_send() const;
-  void begin_burst();
+  /// In the past: now.
+  Instant may_send_at(bool granted) const;
 
   std::uint32_t blocks_ = 0;
   std::uint32_t fresh_ = 0;  // the first block that was never sent
-  std::uint32_t unscheduled_blocks_ = 0;
-  std::uint32_t burst_from_ = 0;         // what was sent before
-  std::uint32_t unscheduled_until_ = 0;  // may be sent up to this count
-  bool announces_ = false;
   bool probes_ = false;
-  bool known_ = false;       // the receiver has answered to this burst, by credit or by acks
   std::uint32_t acked_ = 0;  // packets of this iteration
+  Duration round_trip_;
   std::deque<std::uint32_t> lost_;
   std::deque<Flight> in_flight_;
 };

@@ -28,6 +28,7 @@ incast::Scenario network(const Setting& setting) {
   s.link_bits_per_second = setting.link_bits_per_second;
   s.delay = Duration::us(50);
   s.buffer_bytes = setting.buffer_bytes;
+  s.paths_known = true;
   return s;
 }
 

@@ -28,7 +28,9 @@ struct Setting {
   double offset = 0.01;  // each job starts this part of its communication after the one before
   double jitter = 0;     // standard deviation of the compute time, as a part of it
   std::uint64_t link_bits_per_second = 1'000'000'000;
-  std::size_t buffer_bytes = 64 << 10;  // before the downlink
+  /// Before the downlink. Senders have whole blocks on their way, so that a window of few blocks
+  /// for each cannot follow small differences of the policy's shares.
+  std::size_t buffer_bytes = 256 << 10;
   std::uint64_t seed = 1;
 };
 

@@ -17,22 +17,18 @@ PERCENT = 100
 
 def blocks_complete_in_the_order_of_the_grants():
     case = incast_sim.make_case(SENDERS)
-    by_block = incast_sim.measure("grants", case)
-    by_sender = incast_sim.measure(incast_sim.BY_SENDER, case)
-    for entry in (by_block, by_sender):
-        quantiles = entry["block_complete_quantiles_s"]
-        expect(len(quantiles) == PERCENT + 1, f"one for each percent: {quantiles}")
-        expect(quantiles == sorted(quantiles), f"they rise: {quantiles}")
-        expect(quantiles[-1] == entry["median_s"], f"the last block ends it: {entry}")
-        expect(0 < entry["victim_p50_s"] < entry["victim_p99_s"], f"a victim was there: {entry}")
-    half = [e["block_complete_quantiles_s"][PERCENT // 2] / e["median_s"]
-            for e in (by_block, by_sender)]  # fmt: skip
-    expect(abs(half[0] - 0.5) < 0.01, f"block by block half is complete after half: {half[0]}")
-    expect(half[1] > 1 - 1 / SENDERS, f"sender by sender when the last one sends: {half[1]}")
+    entry = incast_sim.measure("grants", case)
+    quantiles = entry["block_complete_quantiles_s"]
+    expect(len(quantiles) == PERCENT + 1, f"one for each percent: {quantiles}")
+    expect(quantiles == sorted(quantiles), f"they rise: {quantiles}")
+    expect(quantiles[-1] == entry["median_s"], f"the last block ends it: {entry}")
+    expect(0 < entry["victim_p50_s"] < entry["victim_p99_s"], f"a victim was there: {entry}")
+    half = quantiles[PERCENT // 2] / entry["median_s"]
+    expect(abs(half - 0.5) < 0.01, f"block by block half is complete after half: {half}")
 
 
 def a_full_queue_is_counted():
-    case = incast_sim.make_case(SENDERS, incast_sim.BUFFER_BYTES, incast_sim.MARK_BYTES)
+    case = incast_sim.make_case(SENDERS)
     grants, reno = incast_sim.measure("grants", case), incast_sim.measure("reno", case)
     expect(grants["queue_drops"] == 0 < reno["queue_drops"], f"grants lose nothing: {grants}")
     expect(reno["deepest_queue_bytes"] <= incast_sim.BUFFER_BYTES, f"no more fits: {reno}")
@@ -40,12 +36,6 @@ def a_full_queue_is_counted():
     shown = incast_sim.tables([grants, reno])
     expect("| senders | grants | reno |" in shown, f"a column each: {shown}")
     expect(f"/ {reno['queue_drops']} |" in shown, f"the drops of Reno: {shown}")
-
-
-def controllers_are_not_asked_for_a_window():
-    asked = [name for name in incast_sim.CONTESTANTS
-             if incast_sim.is_asked(name, incast_sim.make_case(SENDERS))]  # fmt: skip
-    expect(asked == ["grants", incast_sim.BY_SENDER], f"{asked}")
 
 
 def what_the_simulator_refuses_is_told():
@@ -63,7 +53,6 @@ if __name__ == "__main__":
             [
                 blocks_complete_in_the_order_of_the_grants,
                 a_full_queue_is_counted,
-                controllers_are_not_asked_for_a_window,
                 what_the_simulator_refuses_is_told,
             ]
         )

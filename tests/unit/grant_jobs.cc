@@ -72,7 +72,7 @@ class TwoJobs {
 
   /// What the job's sender may have on its way without a grant.
   std::uint32_t standing(std::size_t job) const {
-    return node_.grants().unscheduled_for(jobs_[job]->sources()[0]);
+    return node_.grants().unscheduled_blocks(jobs_[job]->sources()[0]);
   }
 
  private:

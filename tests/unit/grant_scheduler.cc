@@ -6,45 +6,59 @@
 #include <vector>
 
 #include "tests/support/catch.h"
+#include "tests/support/idle_job.h"
 
 using namespace gradplane;
 using grants::GrantScheduler;
-using Source = GrantScheduler::Source;
+using grants::JobIndex;
+using grants::SourceIndex;
 using Limit = GrantScheduler::Limit;
 
 namespace {
 
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
-constexpr std::size_t kBlock = 1250;  // 10 us at 1 Gbit/s
-constexpr Duration kLoop = Duration::us(100);
-constexpr Duration kLongestDebt = Duration::ms(10);
-constexpr std::uint32_t kWindow = 15;  // 1.5 loops of blocks
+constexpr std::size_t kBlock = 1250;                // 10 us at 1 Gbit/s
+constexpr Duration kRoundTrip = Duration::us(100);  // of ten blocks
+constexpr Duration kMaxDebt = Duration::ms(10);
+constexpr std::size_t kBufferBlocks = 8;
+/// Three quarters of the buffer, what the link carries in a round trip, and less the unscheduled
+/// block of a source that has demand.
+constexpr std::uint32_t kWindow = 15;
+/// A quarter of the whole window.
+constexpr std::uint32_t kBatch = 4;
+/// What a withdrawn source may have.
+constexpr std::uint32_t kMaxWithdrawn = 4;
+constexpr JobIndex kJob{0};
+constexpr JobIndex kOtherJob{1};
+constexpr JobIndex kIdleJob{3};
 
-/// A scheduler, its clock, and what it has granted.
+/// A scheduler, its clock, and what it has granted. Nearly all of the window is granted.
 struct Node {
-  explicit Node(std::size_t buffer_bytes = 100 * kBlock, std::uint64_t link = 1'000'000'000)
-      : grants({.link_bits_per_second = link,
-                .buffer_bytes = buffer_bytes,
+  explicit Node(std::size_t buffer_blocks = kBufferBlocks)
+      : grants({.link_bits_per_second = 1'000'000'000,
+                .buffer_bytes = buffer_blocks * kBlock,
                 .block_wire_bytes = kBlock,
                 .max_sources = 16,
-                .max_jobs = 4}) {}
+                .max_jobs = 4}) {
+    testing::add_idle_job(grants, kIdleJob);
+  }
 
-  Source add(std::uint16_t job = 0) {
-    const Source source = *grants.add_source(job);
-    grants.on_rtt(source, kLoop);
+  SourceIndex add(JobIndex job = kJob) {
+    const SourceIndex source = *grants.add_source(job);
+    grants.on_rtt(source, kRoundTrip);
     return source;
   }
   /// `source` has sent its `sent`-th packet, and has so many more.
-  void data(Source source, std::uint32_t sent, std::uint32_t waiting, bool marked = false) {
+  void data(SourceIndex source, std::uint32_t sent, std::uint32_t waiting, bool marked = false) {
     grants.on_data(source, sent, waiting, kBlock, marked, now);
   }
   /// All that `source` was granted comes, but for the last `but` blocks.
-  void deliver(Source source, std::uint32_t waiting, std::uint32_t but = 0) {
+  void deliver(SourceIndex source, std::uint32_t waiting, std::uint32_t but = 0) {
     while (sent(source) + but < totals[source]) data(source, sent(source) + 1, waiting);
   }
-  std::uint32_t sent(Source source) const { return grants.view(source).sent_blocks; }
-  /// A count without a block: the source only says what it has.
-  void announce(Source source, std::uint32_t waiting) {
+  std::uint32_t sent(SourceIndex source) const { return grants.view(source).sent_blocks; }
+  /// A packet whose count was seen before: it brings no block and says what the source has.
+  void announce(SourceIndex source, std::uint32_t waiting) {
     grants.on_data(source, grants.view(source).sent_blocks, waiting, kBlock, false, now);
   }
   /// Everything that is granted until then, in order.
@@ -69,18 +83,18 @@ struct Node {
 
   GrantScheduler grants;
   Instant now = kStart;
-  std::map<Source, std::uint32_t> totals;
+  std::map<SourceIndex, std::uint32_t> totals;
 };
 
 }  // namespace
 
 TEST_CASE("who has demand gets credit for a window, and no more until data comes") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, 1000);
   node.run(Duration::us(150));
   CHECK(node.outstanding() <= kWindow);
-  CHECK(node.outstanding() > kWindow - grants::kGrantBatch);
+  CHECK(node.outstanding() > kWindow - kBatch);
   CHECK(node.grants.stats(node.now).limit == Limit::kWindow);
   node.deliver(source, 1000, 2);
   CHECK(node.outstanding() == 2);
@@ -91,11 +105,11 @@ TEST_CASE("who has demand gets credit for a window, and no more until data comes
 TEST_CASE(
     "nobody is granted more than is queued, and without demand there is nothing to wait for") {
   Node node;
-  const Source source = node.add();
-  CHECK(node.run(kLoop).empty());
+  const SourceIndex source = node.add();
+  CHECK(node.run(kRoundTrip).empty());
   CHECK(node.grants.next_time(node.now) == Instant::never());
   node.data(source, 1, 0);
-  CHECK(node.run(kLoop).empty());
+  CHECK(node.run(kRoundTrip).empty());
   CHECK(node.grants.next_time(node.now) == Instant::never());
   CHECK(node.grants.stats(node.now).limit == Limit::kNoDemand);
   node.announce(source, 3);
@@ -111,24 +125,24 @@ TEST_CASE(
 
 TEST_CASE("grants are paced at 0.99 of the link") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, 100'000);
   for (int n = 0; n < 1000; ++n) {
-    node.run(kLoop);
+    node.run(kRoundTrip);
     node.deliver(source, 100'000);
   }
   const double blocks = node.totals[source];
-  CHECK(blocks <= 10'000 * 0.99 + grants::kGrantBatch + 5);
+  CHECK(blocks <= 10'000 * 0.99 + kBatch + 5);
   CHECK(blocks >= 10'000 * 0.98);
 }
 
 TEST_CASE("other traffic takes its part of the link") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, 100'000);
   for (int n = 0; n < 1000; ++n) {
     for (int packet = 0; packet < 4; ++packet) node.grants.on_other(kBlock, node.now);
-    node.run(kLoop);
+    node.run(kRoundTrip);
     node.deliver(source, 100'000);
   }
   CHECK(node.sent(source) <= 10'000 * 0.60);
@@ -137,11 +151,11 @@ TEST_CASE("other traffic takes its part of the link") {
 
 TEST_CASE("what is smaller than a block takes less of the link") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, 100'000);
   std::uint32_t sent = 0;
   for (int n = 0; n < 1000; ++n) {
-    node.run(kLoop);
+    node.run(kRoundTrip);
     for (; sent < node.totals[source];) {
       ++sent;
       node.grants.on_data(source, sent, 100'000 - sent, kBlock / 2, false, node.now);
@@ -150,23 +164,23 @@ TEST_CASE("what is smaller than a block takes less of the link") {
   CHECK(sent > 10'000 * 1.15);
 }
 
-TEST_CASE("packets without credit count: the next total is beyond them") {
+TEST_CASE("unscheduled blocks count: the next total is beyond them") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   for (std::uint32_t sent = 1; sent <= 200; ++sent) node.data(source, sent, 100);
   CHECK(node.grants.view(source).total_blocks == 200);
-  node.run(Duration::us(99) + kLongestDebt);
+  node.run(Duration::us(99) + kMaxDebt);
   CHECK(node.totals[source] > 200);
 }
 
 TEST_CASE("who sends without credit takes it from nobody else's link") {
   Node node;
-  const Source honest = node.add();
-  const Source other = node.add(1);
+  const SourceIndex honest = node.add();
+  const SourceIndex other = node.add(kOtherJob);
   node.announce(honest, 100'000);
   for (std::uint32_t n = 0; n < 1000; ++n) {
     for (int packet = 0; packet < 4; ++packet) node.data(other, node.sent(other) + 1, 0);
-    node.run(kLoop);
+    node.run(kRoundTrip);
     node.deliver(honest, 100'000);
   }
   CHECK(node.sent(honest) <= 10'000 * 0.75);
@@ -175,19 +189,19 @@ TEST_CASE("who sends without credit takes it from nobody else's link") {
 
 TEST_CASE("however much other traffic there was, grants go on soon") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, 100);
   for (int n = 0; n < 100'000; ++n) node.grants.on_other(kBlock, node.now);  // a second's worth
-  node.run(kLongestDebt + kLoop);
+  node.run(kMaxDebt + kRoundTrip);
   CHECK(node.totals[source] > 0);
 }
 
 TEST_CASE("what a source says to have queued is bounded, and less is believed at once") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, UINT32_MAX);
   node.run(Duration::us(150));
-  CHECK(node.outstanding() >= kWindow - grants::kGrantBatch);
+  CHECK(node.outstanding() >= kWindow - kBatch);
   node.data(source, 1, 3);
   CHECK(node.outstanding() == 3);
   node.data(source, 2, 0);
@@ -195,27 +209,27 @@ TEST_CASE("what a source says to have queued is bounded, and less is believed at
 }
 
 TEST_CASE("sources of a job take turns, block by block") {
-  Node node(10 * kBlock);
-  std::vector<Source> sources;
+  Node node;
+  std::vector<SourceIndex> sources;
   for (int n = 0; n < 3; ++n) sources.push_back(node.add());
-  for (const Source source : sources) node.announce(source, 500);
+  for (const SourceIndex source : sources) node.announce(source, 500);
   for (int n = 0; n < 200; ++n) {
-    node.run(kLoop);
-    for (const Source source : sources) node.deliver(source, 1000);
+    node.run(kRoundTrip);
+    for (const SourceIndex source : sources) node.deliver(source, 1000);
     const auto [least, most] =
         std::minmax({node.sent(sources[0]), node.sent(sources[1]), node.sent(sources[2])});
-    REQUIRE(most - least <= grants::kGrantBatch);
+    REQUIRE(most - least <= kBatch);
   }
   CHECK(node.sent(sources[0]) > 600);
 }
 
 TEST_CASE("who starts later catches up, but others are not kept waiting for ever") {
   Node node;
-  const Source early = node.add();
-  const Source late = node.add();
-  const auto transfer = [&](int loops) {
-    for (int n = 0; n < loops; ++n) {
-      node.run(kLoop);
+  const SourceIndex early = node.add();
+  const SourceIndex late = node.add();
+  const auto transfer = [&](int round_trips) {
+    for (int n = 0; n < round_trips; ++n) {
+      node.run(kRoundTrip);
       node.deliver(early, 50'000);
       node.deliver(late, 50'000);
     }
@@ -229,19 +243,19 @@ TEST_CASE("who starts later catches up, but others are not kept waiting for ever
   CHECK(node.sent(late) > 450);
   CHECK(node.sent(early) < before + 30);
   transfer(250);
-  // 1024 blocks ahead, then half each.
+  // The late one is granted everything until it is 1024 blocks behind, then half.
   CHECK(node.sent(early) > before + 900);
   CHECK(node.sent(late) < 2200);
 }
 
 TEST_CASE("a lost grant is said again after a round trip of silence, each time less often") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, 2);
   const auto first = node.run(Duration::us(50));
   REQUIRE(first.size() == 1);
   REQUIRE(first[0].total_blocks == 2);
-  CHECK(node.run(kLoop).empty());
+  CHECK(node.run(kRoundTrip).empty());
   const auto again = node.run(Duration::ms(4));
   REQUIRE_FALSE(again.empty());
   CHECK(again[0].total_blocks == 2);
@@ -254,32 +268,32 @@ TEST_CASE("a lost grant is said again after a round trip of silence, each time l
 }
 
 TEST_CASE("credit that is not used expires, and others get the window") {
-  Node node(10 * kBlock);
-  const Source silent = node.add();
-  const Source busy = node.add();
+  Node node;
+  const SourceIndex silent = node.add();
+  const SourceIndex busy = node.add();
   node.announce(silent, 1000);
   node.run(Duration::ms(1));
-  REQUIRE(node.outstanding() >= kWindow - grants::kGrantBatch);
+  REQUIRE(node.outstanding() >= kWindow - kBatch);
   node.announce(busy, 100'000);
   for (int n = 0; n < 100; ++n) {
-    node.run(kLoop);
+    node.run(kRoundTrip);
     node.deliver(busy, 100'000);
   }
   CHECK(node.grants.view(silent).outstanding_blocks == 0);
-  CHECK(node.grants.stats(node.now).expired_blocks >= kWindow - grants::kGrantBatch);
+  CHECK(node.grants.stats(node.now).expired_blocks >= kWindow - kBatch);
   CHECK(node.sent(busy) > 400);  // of 10 ms, 5 were the silent one's
   // It wakes: what it sends is counted, and its credit was not given twice.
   const std::uint32_t total = node.grants.view(silent).total_blocks;
   node.data(silent, total - 1, 500);
   CHECK(node.grants.view(silent).outstanding_blocks <= 1);
   node.data(silent, total, 500);
-  node.run(kLoop);
+  node.run(kRoundTrip);
   CHECK(node.totals[silent] > total);
 }
 
 TEST_CASE("who let credit expire uses that first") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, 1000);
   node.run(Duration::ms(6));
   const std::uint32_t had = node.totals[source];
@@ -293,7 +307,7 @@ TEST_CASE("who let credit expire uses that first") {
 
 TEST_CASE("a source that lost all that it sent gets a block more to show it") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, 100);
   node.run(Duration::ms(6));  // by now it has expired
   const std::uint32_t had = node.totals[source];
@@ -305,7 +319,7 @@ TEST_CASE("a source that lost all that it sent gets a block more to show it") {
 
 TEST_CASE("lost packets are outstanding until later ones have proved it for a while") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, 8);
   node.run(Duration::us(99));
   REQUIRE(node.totals[source] == 8);
@@ -322,12 +336,12 @@ TEST_CASE("lost packets are outstanding until later ones have proved it for a wh
 }
 
 TEST_CASE("an early close returns the credit at once, and is not held up by old demand") {
-  Node node(10 * kBlock);
-  const Source closed = node.add();
-  const Source other = node.add();
+  Node node;
+  const SourceIndex closed = node.add();
+  const SourceIndex other = node.add();
   node.announce(closed, 1000);
   node.run(Duration::us(300));
-  REQUIRE(node.outstanding() >= kWindow - grants::kGrantBatch);
+  REQUIRE(node.outstanding() >= kWindow - kBatch);
   node.announce(other, 1000);
   node.grants.withdraw(closed, node.now);
   CHECK(node.outstanding() == 0);
@@ -337,13 +351,13 @@ TEST_CASE("an early close returns the credit at once, and is not held up by old 
   node.data(closed, 2, 900);
   node.deliver(other, 1000);
   node.run(Duration::us(200));
-  CHECK(node.grants.view(closed).outstanding_blocks <= grants::kGrantBatch);
-  CHECK(node.grants.view(other).outstanding_blocks >= kWindow - 2 * grants::kGrantBatch);
+  CHECK(node.grants.view(closed).outstanding_blocks <= kMaxWithdrawn);
+  CHECK(node.grants.view(other).outstanding_blocks >= kWindow - 2 * kBatch);
 }
 
 TEST_CASE("after an early close old demand gets one batch, and none gets nothing") {
   Node node;
-  const Source source = node.add();
+  const SourceIndex source = node.add();
   node.announce(source, 1000);
   node.run(Duration::us(150));
   node.deliver(source, 1000);
@@ -353,30 +367,31 @@ TEST_CASE("after an early close old demand gets one batch, and none gets nothing
   CHECK(node.grants.next_time(node.now) == Instant::never());
   node.announce(source, 900);
   node.run(Duration::us(150));
-  CHECK(node.totals[source] == had + grants::kGrantBatch);
-  node.announce(source, 900);  // a loop later it is no old news
+  CHECK(node.totals[source] == had + kMaxWithdrawn);
+  node.announce(source, 900);  // a round trip later it is news
   node.run(Duration::us(150));
-  CHECK(node.totals[source] > had + grants::kGrantBatch + 4);
+  CHECK(node.totals[source] > had + kMaxWithdrawn + 4);
 }
 
-TEST_CASE("pressure of the receive ring halves the pace for a round trip") {
-  Node node(1000 * kBlock);
-  const Source source = node.add();
+TEST_CASE("pressure of the receive ring halves the pace for a while") {
+  Node node;
+  const SourceIndex source = node.add();
   node.announce(source, 100'000);
-  node.run(Duration::us(60));
-  const auto blocks_of_a_loop = [&] {
+  const auto blocks_of_10_ms = [&] {
     const std::uint32_t before = node.totals[source];
-    for (int n = 0; n < 10; ++n) {
+    for (int n = 0; n < 1000; ++n) {
       node.deliver(source, 100'000);
       node.run(Duration::us(10));
     }
     return node.totals[source] - before;
   };
-  blocks_of_a_loop();
+  CHECK(blocks_of_10_ms() > 970);
   node.grants.on_ring_pressure(node.now);
-  const std::uint32_t pressed = blocks_of_a_loop();
-  CHECK(pressed <= 8);
-  CHECK(pressed >= 3);
-  for (int n = 0; n < 3; ++n) blocks_of_a_loop();
-  CHECK(blocks_of_a_loop() >= 8);
+  CHECK(node.grants.stats(node.now).pressed);
+  const std::uint32_t pressed = blocks_of_10_ms();
+  CHECK(pressed < 510);
+  CHECK(pressed > 480);
+  CHECK(node.grants.stats(node.now).limit == Limit::kPressure);
+  blocks_of_10_ms();
+  CHECK(blocks_of_10_ms() > 970);
 }

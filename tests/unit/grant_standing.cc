@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Sources that may always have something on their way: grants hand on what they leave.
+// What sources may have on their way without a grant, and that grants hand on what they leave.
 #include <vector>
 
 #include "dataplane/grants/grant_scheduler.h"
@@ -8,32 +8,32 @@
 
 using namespace gradplane;
 using grants::GrantScheduler;
-using Source = GrantScheduler::Source;
+using grants::JobIndex;
+using grants::SourceIndex;
 
 namespace {
 
 constexpr std::size_t kBlock = 1250;
 constexpr std::uint32_t kBuffer = 64;
-constexpr std::uint32_t kLoopBlocks = 16;  // that 1 Gbit/s carries in kLoop
-/// Three quarters of the buffer, and what is under way.
-constexpr std::uint32_t kStanding = kBuffer * 3 / 4 + kLoopBlocks;
-constexpr Duration kLoop = Duration::us(160);
+constexpr std::uint32_t kRoundTripBlocks = 16;  // that 1 Gbit/s carries in kRoundTrip
+/// Three quarters of the buffer, and a round trip.
+constexpr std::uint32_t kWindow = kBuffer * 3 / 4 + kRoundTripBlocks;
+constexpr Duration kRoundTrip = Duration::us(160);
 constexpr Instant kStart = Instant::from_ns(1'000'000'000);
 
-GrantScheduler standing() {
+GrantScheduler scheduler() {
   return GrantScheduler({.link_bits_per_second = 1'000'000'000,
                          .buffer_bytes = kBuffer * kBlock,
                          .block_wire_bytes = kBlock,
-                         .standing_unscheduled = true,
                          .max_sources = 16,
                          .max_jobs = 4});
 }
 
-std::vector<Source> add(GrantScheduler& grants, std::uint16_t job, int count) {
-  std::vector<Source> out;
+std::vector<SourceIndex> add(GrantScheduler& grants, std::uint16_t job, int count) {
+  std::vector<SourceIndex> out;
   for (int n = 0; n < count; ++n) {
-    out.push_back(*grants.add_source(job));
-    grants.on_rtt(out.back(), kLoop);
+    out.push_back(*grants.add_source(JobIndex{job}));
+    grants.on_rtt(out.back(), kRoundTrip);
   }
   return out;
 }
@@ -47,62 +47,62 @@ std::uint32_t granted(GrantScheduler& grants) {
 }  // namespace
 
 TEST_CASE("sources share what may be on its way, jobs by weight") {
-  GrantScheduler grants = standing();
+  GrantScheduler grants = scheduler();
   const auto first = add(grants, 0, 4);
-  CHECK(grants.unscheduled_for(first[0]) == kStanding / 4);
+  CHECK(grants.unscheduled_blocks(first[0]) == kWindow / 4);
   const auto second = add(grants, 1, 2);
-  CHECK(grants.unscheduled_for(first[0]) == kStanding / 8);
-  CHECK(grants.unscheduled_for(second[0]) == kStanding / 4);
+  CHECK(grants.unscheduled_blocks(first[0]) == kWindow / 8);
+  CHECK(grants.unscheduled_blocks(second[0]) == kWindow / 4);
   grants.set_policy(GrantScheduler::Policy::kWeighted);
-  grants.set_job_weight(1, 3);
-  CHECK(grants.unscheduled_for(first[0]) == kStanding / 16);
-  CHECK(grants.unscheduled_for(second[0]) == kStanding * 3 / 8);
+  grants.set_job_weight(JobIndex{1}, 3);
+  CHECK(grants.unscheduled_blocks(first[0]) == kWindow / 16);
+  CHECK(grants.unscheduled_blocks(second[0]) == kWindow * 3 / 8);
 }
 
 TEST_CASE("while everybody sends, nobody is granted anything") {
-  GrantScheduler grants = standing();
-  for (const Source source : add(grants, 0, 4)) {
+  GrantScheduler grants = scheduler();
+  for (const SourceIndex source : add(grants, 0, 4)) {
     grants.on_data(source, 1, 1000, kBlock, false, kStart);
   }
   CHECK(granted(grants) == 0);
 }
 
 TEST_CASE("what silent sources leave is granted to those who send") {
-  GrantScheduler grants = standing();
+  GrantScheduler grants = scheduler();
   const auto sources = add(grants, 0, 4);
   grants.on_data(sources[0], 1, 1000, kBlock, false, kStart);
   const std::uint32_t blocks = granted(grants);
-  CHECK(blocks <= kStanding * 3 / 4);
-  CHECK(blocks >= kStanding * 3 / 4 - 16);
+  CHECK(blocks <= kWindow * 3 / 4);
+  CHECK(blocks >= kWindow * 3 / 4 - 16);
 }
 
 TEST_CASE("a job's long path makes no other job's window larger") {
-  GrantScheduler grants = standing();
+  GrantScheduler grants = scheduler();
   const auto near = add(grants, 0, 2);
-  const std::uint32_t alone = grants.unscheduled_for(near[0]);
-  const Source far = *grants.add_source(1);
+  const std::uint32_t alone = grants.unscheduled_blocks(near[0]);
+  const SourceIndex far = *grants.add_source(JobIndex{1});
   for (int n = 0; n < 1000; ++n) grants.on_rtt(far, Duration::ms(65));
-  CHECK(grants.unscheduled_for(near[0]) == alone / 2);
-  CHECK(grants.unscheduled_for(far) > 100 * alone);
+  CHECK(grants.unscheduled_blocks(near[0]) == alone / 2);
+  CHECK(grants.unscheduled_blocks(far) > 100 * alone);
   grants.remove_source(far);
-  const Source next = *grants.add_source(1);  // in its place, of another job
-  CHECK(grants.unscheduled_for(next) < 2 * alone);
+  const SourceIndex next = *grants.add_source(JobIndex{1});  // in its place, of another job
+  CHECK(grants.unscheduled_blocks(next) < 2 * alone);
 }
 
-TEST_CASE("demand of who is silent is forgotten, and its job gives way") {
-  GrantScheduler grants = standing();
+TEST_CASE("the demand of a silent source is forgotten, and its job gives way") {
+  GrantScheduler grants = scheduler();
   grants.set_policy(GrantScheduler::Policy::kStrict);
   const auto ahead = add(grants, 0, 1);
   const auto behind = add(grants, 1, 1);
-  grants.set_job_progress(0, 1);
+  grants.set_job_progress(JobIndex{0}, 1);
   grants.on_data(ahead[0], 1, 1000, kBlock, false, kStart);  // and never again
   grants.on_data(behind[0], 1, 1000, kBlock, false, kStart);
-  CHECK(grants.unscheduled_for(behind[0]) == 1);
+  CHECK(grants.unscheduled_blocks(behind[0]) == 1);
   const Instant later = kStart + Duration::ms(150);
   grants.on_data(behind[0], 2, 1000, kBlock, false, later);
   while (grants.next_grant(later)) {
   }
-  CHECK(grants.unscheduled_for(behind[0]) == kStanding / 2);
+  CHECK(grants.unscheduled_blocks(behind[0]) == kWindow / 2);
   CHECK(grants.view(behind[0]).total_blocks > 2);  // granted at last
 }
 
@@ -110,12 +110,11 @@ TEST_CASE("a window of few blocks is granted too") {
   GrantScheduler grants({.link_bits_per_second = 1'000'000'000,
                          .buffer_bytes = 8 * kBlock,
                          .block_wire_bytes = kBlock,
-                         .standing_unscheduled = true,
                          .max_sources = 16,
                          .max_jobs = 4});
-  std::vector<Source> sources;
+  std::vector<SourceIndex> sources;
   for (int n = 0; n < 3; ++n) {
-    sources.push_back(*grants.add_source(0));
+    sources.push_back(*grants.add_source(JobIndex{0}));
     grants.on_rtt(sources.back(), Duration::us(20));
   }
   grants.on_data(sources[0], 1, 1000, kBlock, false, kStart);
@@ -123,17 +122,17 @@ TEST_CASE("a window of few blocks is granted too") {
 }
 
 TEST_CASE("an overflowing receive ring halves what needs no grant") {
-  GrantScheduler grants = standing();
+  GrantScheduler grants = scheduler();
   const auto sources = add(grants, 0, 1);
   grants.on_data(sources[0], 1, 0, kBlock, false, kStart);
   grants.on_ring_pressure(kStart);
-  CHECK(grants.unscheduled_for(sources[0]) == kStanding / 2);
+  CHECK(grants.unscheduled_blocks(sources[0]) == kWindow / 2);
 }
 
-TEST_CASE("a guess of the loop is forgotten when the sender tells its round trip") {
-  GrantScheduler grants = standing();
-  const Source far = *grants.add_source(0);
-  (void)*grants.add_source(0);  // silent: what it leaves is granted
+TEST_CASE("a guess of the round trip is forgotten when the sender tells its own") {
+  GrantScheduler grants = scheduler();
+  const SourceIndex far = *grants.add_source(JobIndex{0});
+  (void)*grants.add_source(JobIndex{0});  // silent: what it leaves is granted
   std::uint32_t sent = 1;
   grants.on_data(far, sent, 1000, kBlock, false, kStart);
   const auto grant = grants.next_grant(kStart);
@@ -142,5 +141,5 @@ TEST_CASE("a guess of the loop is forgotten when the sender tells its round trip
     grants.on_data(far, sent, 1000, kBlock, false, kStart + Duration::us(sent));
   }
   for (int n = 0; n < 1000; ++n) grants.on_rtt(far, Duration::ms(65));
-  CHECK(grants.unscheduled_for(far) > 3000);  // half of what 65 ms hold
+  CHECK(grants.unscheduled_blocks(far) > 3000);  // half of what 65 ms hold
 }

@@ -92,7 +92,7 @@ TEST_CASE("a node that cannot grant to the peers of a plan refuses it") {
   config.grants = true;
   job::Job job(config);
   grants::GrantScheduler scheduler({.max_sources = 2, .max_jobs = 1});
-  REQUIRE(job.join(scheduler, 0));
+  REQUIRE(job.join(scheduler, grants::JobIndex(0)));
   auto large = std::make_unique<job::Plan>(engine::local_plan(star(2, 0, 4), 0, {}, true), config);
   CHECK(job.prepare(large).refusal == job::PlanRefusal::kNoRoom);
   CHECK(job.peers().size() == 1);
