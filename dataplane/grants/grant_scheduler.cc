@@ -17,8 +17,10 @@ constexpr std::uint32_t kMaxWaiting = kRoundSlots * kMaxBlocksPerRound;
 constexpr std::int32_t kMaxLate = 1 << 16;
 /// How far a sender may count beyond its credit: unscheduled blocks and probes, of which none need
 /// have arrived.
-constexpr std::uint32_t kMaxBeyondCredit = 4096;
-static_assert(kMaxWaiting < INT32_MAX / 4 && kMaxLate < INT32_MAX / 4, "differences keep a sign");
+constexpr std::uint32_t kMaxBeyondCredit = 2 * GrantWindow::kMaxBlocks;
+static_assert(kMaxBeyondCredit < INT32_MAX / 4 && kMaxWaiting < INT32_MAX / 4 &&
+                  kMaxLate < INT32_MAX / 4,
+              "differences keep a sign");
 
 /// A source that starts later than the others of its job catches up by at most this.
 constexpr std::uint64_t kCatchUpBlocks = 1024;
@@ -113,30 +115,39 @@ void GrantScheduler::on_data(SourceIndex source, std::uint32_t sent_blocks,
   s.heard_at = now;
   s.reminders = 0;
   if (now >= s.withdrawn_until) s.withdrawn = false;
-  // A sender that is older than this source began to count before.
-  if (!s.heard && sent_blocks > kMaxBeyondCredit) s.sent = s.total = s.demand_end = sent_blocks - 1;
+  if (!s.heard) restart_count(s, sent_blocks);
   s.heard = true;
-  const auto ahead = static_cast<std::int32_t>(sent_blocks - s.sent);
-  const auto max_ahead = static_cast<std::int32_t>(s.total - s.sent + kMaxBeyondCredit);
-  if (ahead > max_ahead || ahead < -kMaxLate) {
+  count_arrival(s, congestion_experienced);
+  if (is_implausible(s, sent_blocks)) {
     ++counts_.implausible;
-    s.sent = s.total = sent_blocks;
-    s.expired = s.missing = 0;
-    s.cap.forget();
-    window_.on_other(wire_bytes, now);
-  } else if (ahead < 0) {
-    if (s.missing > 0) --s.missing;
+    restart_count(s, sent_blocks);
+  }
+  const auto ahead = static_cast<std::int32_t>(sent_blocks - s.sent);
+  if (ahead < 0) {
+    take_late(s, wire_bytes, now);
     update(source, now);
     return;
-  } else {
-    if (!s.active) join_busy_period(s, now);
-    take(s, static_cast<std::uint32_t>(ahead), wire_bytes, now);
   }
-  count_arrival(s, congestion_experienced);
+  if (!s.active) join_busy_period(s, now);
+  take(s, static_cast<std::uint32_t>(ahead), wire_bytes, now);
   s.demand_end = s.sent + std::min(waiting_blocks, kMaxWaiting);
   set_active(s, s.demand_end != s.sent);
   update(source, now);
   end_epoch_if_over(now);
+}
+
+/// A packet is the `sent_blocks`-th of its sender, whatever was known of the sender: it may have
+/// begun to count before this source was added. The credit that it held is forgotten.
+void GrantScheduler::restart_count(SourceState& s, std::uint32_t sent_blocks) {
+  s.sent = s.total = s.demand_end = sent_blocks - 1;
+  s.expired = s.missing = 0;
+  s.cap.forget();
+}
+
+bool GrantScheduler::is_implausible(const SourceState& s, std::uint32_t sent_blocks) {
+  const auto ahead = static_cast<std::int32_t>(sent_blocks - s.sent);
+  return ahead > static_cast<std::int32_t>(s.total - s.sent + kMaxBeyondCredit) ||
+         ahead < -kMaxLate;
 }
 
 void GrantScheduler::count_arrival(SourceState& s, bool marked) {
@@ -173,10 +184,21 @@ void GrantScheduler::take(SourceState& s, std::uint32_t ahead, std::size_t wire_
   const auto guess = s.cap.round_trip_sample(s.sent, now);
   if (guess && !s.rtt_measured) s.round_trip.add(*guess, now);
   if (s.round_trip.known()) note_round_trip(s);
+  const std::uint32_t window = max_in_flight(job_of(s), now);
   const Duration in_time = s.round_trip.known()
-                               ? std::max(window_.drain_time(), s.round_trip.min() * 3 / 2)
+                               ? std::max(window_.drain_time(window), s.round_trip.min() * 3 / 2)
                                : Duration::max();
-  s.cap.on_used(s.sent, in_time, window_.blocks(now), now);
+  s.cap.on_used(s.sent, in_time, window, now);
+}
+
+/// A packet arrived that was sent before others that have arrived. A missing block was granted, so
+/// its grant has paid for its part of the link.
+void GrantScheduler::take_late(SourceState& s, std::size_t wire_bytes, Instant now) {
+  if (s.missing > 0) {
+    --s.missing;
+  } else {
+    window_.on_other(wire_bytes, now);
+  }
 }
 
 /// A source that had nothing to send sends.
@@ -224,15 +246,20 @@ void GrantScheduler::end_epoch_if_over(Instant now) {
   std::uint32_t blocks = 0;
   for (const JobState& job : jobs_) blocks += job.path.known();
   if (blocks < kEpochBlocks) return;
-  PathSigns signs = {.mark_cut = 1, .loss_cut = 1, .has_loss_verdict = true, .lossy = false};
+  PathSigns signs = {.mark_cut = 1, .loss_cut = 1, .has_loss_verdict = false, .lossy = false};
+  bool light_losses = false;
   for (JobState& job : jobs_) {
     if (job.path.known() == 0) continue;
     signs.lossy = signs.lossy || job.path.lossy();
     signs.mark_cut = std::min(signs.mark_cut, job.path.take_mark_cut());
     if (window_.losses_are_old(now)) job.path.forget_losses();
-    signs.loss_cut = std::min(signs.loss_cut, job.path.loss_cut());
-    signs.has_loss_verdict = signs.has_loss_verdict && job.path.has_loss_verdict();
+    const double loss_cut = job.path.loss_cut();
+    signs.loss_cut = std::min(signs.loss_cut, loss_cut);
+    light_losses = light_losses || (job.path.has_loss_verdict() && loss_cut == 0);
   }
+  // One job that loses little is enough for the pace to rise: another may send too few blocks for
+  // a verdict for as long as it likes.
+  signs.has_loss_verdict = signs.loss_cut > 0 || light_losses;
   if (signs.has_loss_verdict) {
     for (JobState& job : jobs_) job.path.forget_losses();
   }
@@ -255,7 +282,7 @@ void GrantScheduler::withdraw(SourceIndex source, Instant now) {
 GrantScheduler::Stats GrantScheduler::stats(Instant now) const {
   Stats stats = counts_;
   stats.outstanding_blocks = outstanding_;
-  stats.window_used = window_used(now);
+  stats.window_used = unscheduled_used(now) + credit_used(now);
   stats.pace = window_.pace();
   stats.pressed = window_.pressed(now);
   stats.round_trip = window_.round_trip();

@@ -172,7 +172,7 @@ class GrantScheduler {
     std::size_t sources = 0;
     std::size_t active = 0;
     std::uint32_t busy_period = 0;    // counts the times that it began to send after a rest
-    std::uint64_t served_blocks = 0;  // of the source that was served last
+    std::uint64_t served_blocks = 0;  // of the source that was served the most
     PathCounts path;
     std::uint32_t outstanding = 0;
     Duration min_round_trip;  // RTT0 of its own sources, so that no job enlarges another's window
@@ -198,12 +198,16 @@ class GrantScheduler {
   double share_weight(const JobState& job, const Shares& shares) const;
   std::uint32_t max_in_flight(const JobState& job, Instant now) const;
   double unscheduled_of(const JobState& job, const Shares& shares, Instant now) const;
-  double window_used(Instant now) const;
-  bool fits(const JobState& job, std::uint32_t blocks, Instant now) const;
+  double unscheduled_used(Instant now) const;
+  double credit_used(Instant now) const;
+  bool fits(const JobState& job, std::uint32_t blocks, double unscheduled, Instant now) const;
   Duration round_trip_of(const SourceState& s) const;
   void note_round_trip(const SourceState& s);
   void count_arrival(SourceState& s, bool marked);
   void take(SourceState& s, std::uint32_t ahead, std::size_t wire_bytes, Instant now);
+  void take_late(SourceState& s, std::size_t wire_bytes, Instant now);
+  static void restart_count(SourceState& s, std::uint32_t sent_blocks);
+  static bool is_implausible(const SourceState& s, std::uint32_t sent_blocks);
   void join_busy_period(SourceState& s, Instant now);
   void add_credit(SourceState& s, std::uint32_t blocks, Instant now);
   /// Counts blocks that a source may send, or sent without a grant, as served to it and its job.
@@ -226,7 +230,13 @@ class GrantScheduler {
   double min_virtual_time() const;
   /// The job that may be granted something next; jobs_.size() when there is none.
   std::size_t next_job() const;
-  std::uint32_t next_blocks(SourceIndex source, Instant now) const;
+  /// What the first source of a job that has one in turn may be granted.
+  struct Offer {
+    SourceIndex source;
+    std::uint32_t blocks = 0;
+    bool fits = false;
+  };
+  Offer next_offer(const JobState& job, Instant now) const;
 
   GrantWindow window_;
   std::vector<SourceState> sources_;

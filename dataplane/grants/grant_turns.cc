@@ -18,8 +18,8 @@ constexpr Duration kFirstCreditLife = Duration::ms(500);
 /// that jitter alone does not double the grants. The time doubles with each further reminder.
 constexpr Duration kMinSilence = Duration::us(200);
 constexpr std::uint8_t kMaxDoublings = 10;
-/// A grant is for at most as many blocks as an ack is about, and for no larger part of the window
-/// than this, or it would never fit.
+/// A grant is for at most as many blocks as an ack is about, and for no larger part of what
+/// unscheduled blocks leave of the window than this, or it would never fit.
 constexpr std::uint32_t kMaxGrantBlocks = 16;
 constexpr std::uint32_t kMinGrantsOfWindow = 4;
 /// What a withdrawn source may have outstanding until newer demand arrives.
@@ -93,22 +93,33 @@ std::uint32_t GrantScheduler::unscheduled_blocks(SourceIndex source) const {
   return static_cast<std::uint32_t>(unscheduled_of(job_of(at(source)), shares(), now_));
 }
 
-/// The part of the window that outstanding credit takes, and the unscheduled blocks of all sources
-/// that have demand. Each job's blocks count as a part of what may be on its way over paths as long
-/// as its own.
-double GrantScheduler::window_used(Instant now) const {
+/// The part of the window that the unscheduled blocks of all sources that have demand take. Each
+/// job's blocks count as a part of what may be on its way over paths as long as its own.
+double GrantScheduler::unscheduled_used(Instant now) const {
   const Shares all = shares();
   double used = 0;
   for (const JobState& job : jobs_) {
-    if (job.sources == 0) continue;
-    const double unscheduled = static_cast<double>(job.active) * unscheduled_of(job, all, now);
-    used += (job.outstanding + unscheduled) / max_in_flight(job, now);
+    if (job.active == 0) continue;
+    used +=
+        static_cast<double>(job.active) * unscheduled_of(job, all, now) / max_in_flight(job, now);
   }
   return used;
 }
 
-bool GrantScheduler::fits(const JobState& job, std::uint32_t blocks, Instant now) const {
-  return window_used(now) + static_cast<double>(blocks) / max_in_flight(job, now) <= 1;
+/// The part of the window that outstanding credit takes.
+double GrantScheduler::credit_used(Instant now) const {
+  double used = 0;
+  for (const JobState& job : jobs_) {
+    if (job.outstanding > 0) used += static_cast<double>(job.outstanding) / max_in_flight(job, now);
+  }
+  return used;
+}
+
+/// Whether `job` may be granted so many blocks beside what unscheduled_used() returned.
+bool GrantScheduler::fits(const JobState& job, std::uint32_t blocks, double unscheduled,
+                          Instant now) const {
+  const double more = static_cast<double>(blocks) / max_in_flight(job, now);
+  return unscheduled + credit_used(now) + more <= 1;
 }
 
 /// The virtual time at which a job joins those that send.
@@ -137,10 +148,11 @@ void GrantScheduler::update(SourceIndex source, Instant now) {
   // A source that is silent, or holds expired credit, gets no more than a reminder's block.
   const bool responsive = s.reminders == 0 && s.expired == 0;
   if (wanted > 0 && responsive && room(s) >= std::min({wanted, batch(job, now), cap_of(s)})) {
-    if (!job.ready.contains(source)) {
-      if (job.ready.empty()) job.virtual_time = std::max(job.virtual_time, arrived_time());
-      job.ready.set(source, {s.served_blocks, ++sequence_});
-    }
+    if (job.ready.empty()) job.virtual_time = std::max(job.virtual_time, arrived_time());
+    const bool waits = job.ready.contains(source);
+    // What it sent without grants since it began to wait counts too.
+    job.ready.set(source,
+                  {s.served_blocks, waits ? job.ready.key_of(source).sequence : ++sequence_});
   } else {
     job.ready.erase(source);
   }
@@ -211,7 +223,7 @@ void GrantScheduler::remind(SourceState& s, Instant now) {
     if (s.expired >= kMaxExpired) return;
     ++s.expired;
     ++s.total;
-  } else if (s.wanted() > 0 && fits(job_of(s), 1, now)) {
+  } else if (s.wanted() > 0 && fits(job_of(s), 1, unscheduled_used(now), now)) {
     add_credit(s, 1, now);
   }
 }
@@ -225,13 +237,13 @@ void GrantScheduler::add_credit(SourceState& s, std::uint32_t blocks, Instant no
   JobState& job = job_of(s);
   virtual_time_ = std::max(virtual_time_, job.virtual_time);
   count_served(s, blocks);
-  job.served_blocks = s.served_blocks;
   counts_.granted_blocks += blocks;
 }
 
 void GrantScheduler::count_served(SourceState& s, std::uint32_t blocks) {
   s.served_blocks += blocks;
   JobState& job = job_of(s);
+  job.served_blocks = std::max(job.served_blocks, s.served_blocks);
   job.virtual_time += blocks / weight_of(job);
 }
 
@@ -266,9 +278,14 @@ std::size_t GrantScheduler::next_job() const {
   return best;
 }
 
-std::uint32_t GrantScheduler::next_blocks(SourceIndex source, Instant now) const {
+GrantScheduler::Offer GrantScheduler::next_offer(const JobState& job, Instant now) const {
+  const SourceIndex source = job.ready.top();
   const SourceState& s = at(source);
-  return std::min({batch(job_of(s), now), s.wanted(), room(s)});
+  const double unscheduled = unscheduled_used(now);
+  const double grantable = (1 - unscheduled) * max_in_flight(job, now);
+  const auto part = static_cast<std::uint32_t>(std::max(grantable / kMinGrantsOfWindow, 1.0));
+  const std::uint32_t blocks = std::min({kMaxGrantBlocks, part, s.wanted(), room(s)});
+  return {source, blocks, fits(job, blocks, unscheduled, now)};
 }
 
 std::optional<GrantScheduler::Grant> GrantScheduler::next_grant(Instant now) {
@@ -280,9 +297,8 @@ std::optional<GrantScheduler::Grant> GrantScheduler::next_grant(Instant now) {
     return std::nullopt;
   }
   JobState& job = jobs_[turn];
-  const SourceIndex source = job.ready.top();
-  const std::uint32_t blocks = next_blocks(source, now);
-  if (!fits(job, blocks, now)) {
+  const Offer offer = next_offer(job, now);
+  if (!offer.fits) {
     window_.on_full();
     limit_ = Limit::kWindow;
     return std::nullopt;
@@ -293,19 +309,18 @@ std::optional<GrantScheduler::Grant> GrantScheduler::next_grant(Instant now) {
                                     : Limit::kPacing;
     return std::nullopt;
   }
-  SourceState& s = at(source);
-  add_credit(s, blocks, now);
-  job.ready.erase(source);
-  update(source, now);
-  return Grant{source, s.total};
+  SourceState& s = at(offer.source);
+  add_credit(s, offer.blocks, now);
+  job.ready.erase(offer.source);
+  update(offer.source, now);
+  return Grant{offer.source, s.total};
 }
 
 Instant GrantScheduler::next_time(Instant now) const {
   Instant at = timers_.empty() ? Instant::never() : timers_.top_key();
   const std::size_t turn = next_job();
   if (turn < jobs_.size()) {
-    const std::uint32_t blocks = next_blocks(jobs_[turn].ready.top(), now);
-    if (fits(jobs_[turn], blocks, now)) {
+    if (next_offer(jobs_[turn], now).fits) {
       at = std::min(at, window_.free_at());
     } else if (window_.pressed(now)) {
       at = std::min(at, window_.pressed_until());

@@ -9,11 +9,6 @@ namespace {
 
 /// Slightly below the link's rate, so that no queue stands (as UET's RCCC).
 constexpr double kPace = 0.99;
-/// The window covers one and a half round trips as they are now.
-constexpr double kWindowRoundTrips = 1.5;
-constexpr std::uint32_t kMinWindowBlocks = 2;
-constexpr std::uint32_t kMaxWindowBlocks = 1U << 16;
-static_assert(kMinWindowBlocks < kMaxWindowBlocks);
 
 /// RTTc until it is measured.
 constexpr Duration kFirstRoundTrip = Duration::us(50);
@@ -115,35 +110,21 @@ double GrantWindow::link_bytes(Duration time) const {
   return static_cast<double>(limits_.link_bits_per_second) / 8 * time.to_seconds();
 }
 
-double GrantWindow::window_bytes() const {
-  if (!link_is_known()) {
-    return kUnknownLinkBlocks * unknown_link_scale_ * static_cast<double>(limits_.block_wire_bytes);
-  }
-  return std::min(kWindowRoundTrips * link_bytes(round_trip_),
-                  static_cast<double>(limits_.buffer_bytes) + link_bytes(min_round_trip_));
-}
-
-std::uint32_t GrantWindow::blocks(Instant now) const {
-  const bool halved = !link_is_known() && pressed(now);
-  const double window =
-      window_bytes() * (halved ? kPressedPace : 1) / static_cast<double>(limits_.block_wire_bytes);
-  return static_cast<std::uint32_t>(std::clamp<double>(window, kMinWindowBlocks, kMaxWindowBlocks));
-}
-
 std::uint32_t GrantWindow::max_in_flight_blocks(Duration min_round_trip, Instant now) const {
-  double bytes = window_bytes();
+  double blocks = kUnknownLinkBlocks * unknown_link_scale_;
   if (link_is_known()) {
-    bytes =
+    const double bytes =
         kDataPartOfBuffer * static_cast<double>(limits_.buffer_bytes) + link_bytes(min_round_trip);
+    blocks = bytes / static_cast<double>(limits_.block_wire_bytes);
   }
-  if (pressed(now)) bytes *= kPressedPace;
-  const double blocks = bytes / static_cast<double>(limits_.block_wire_bytes);
-  return static_cast<std::uint32_t>(std::clamp<double>(blocks, 1, kMaxWindowBlocks));
+  if (pressed(now)) blocks *= kPressedPace;
+  return static_cast<std::uint32_t>(std::clamp<double>(blocks, 1, kMaxBlocks));
 }
 
-Duration GrantWindow::drain_time() const {
+Duration GrantWindow::drain_time(std::uint32_t blocks) const {
   if (!link_is_known()) return round_trip_;
-  return from_seconds(window_bytes() * 8 / static_cast<double>(limits_.link_bits_per_second));
+  const double bits = static_cast<double>(limits_.block_wire_bytes) * 8 * blocks;
+  return from_seconds(bits / static_cast<double>(limits_.link_bits_per_second));
 }
 
 Duration GrantWindow::cost(double wire_bytes, Instant now) const {

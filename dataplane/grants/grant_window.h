@@ -93,11 +93,11 @@ class GrantWindow {
 
   explicit GrantWindow(Limits limits);
 
-  /// W = min(1.5 C RTTc, B + C RTT0), in full blocks: what keeps the link busy while round trips
-  /// are as long as now. A sender is slow when its credit waits longer than the link takes for W.
-  std::uint32_t blocks(Instant now) const;
-  /// The time that the link takes for W; RTTc where the link is unknown.
-  Duration drain_time() const;
+  /// The most that max_in_flight_blocks() returns.
+  static constexpr std::uint32_t kMaxBlocks = 1U << 16;
+
+  /// The time that the link takes for so many full blocks; RTTc where the link is unknown.
+  Duration drain_time(std::uint32_t blocks) const;
   /// What may be on its way over paths of this RTT0 without a loss, in full blocks: three quarters
   /// of B, and C RTT0. Where the link is unknown it is a window that grows while it is used up and
   /// shrinks with losses. Under ring pressure it is half of that.
@@ -140,7 +140,6 @@ class GrantWindow {
  private:
   bool link_is_known() const { return limits_.link_bits_per_second > 0; }
   double link_bytes(Duration time) const;  // that the link carries in `time`
-  double window_bytes() const;
   Duration cost(double wire_bytes, Instant now) const;
   Duration max_burst(Instant now) const;
 

@@ -71,7 +71,7 @@ class TwoJobs {
   }
 
   /// What the job's sender may have on its way without a grant.
-  std::uint32_t standing(std::size_t job) const {
+  std::uint32_t unscheduled(std::size_t job) const {
     return node_.grants().unscheduled_blocks(jobs_[job]->sources()[0]);
   }
 
@@ -86,21 +86,21 @@ GrantSettings by(GrantPolicy policy) {
 }
 
 double share_of_first(const TwoJobs& jobs) {
-  return static_cast<double>(jobs.standing(0)) / (jobs.standing(0) + jobs.standing(1));
+  return static_cast<double>(jobs.unscheduled(0)) / (jobs.unscheduled(0) + jobs.unscheduled(1));
 }
 
 }  // namespace
 
 TEST_CASE("the window before the downlink is counted in blocks of the job's size") {
   const TwoJobs jobs(by(GrantPolicy::kFair));
-  CHECK(jobs.standing(0) == 60);
-  CHECK(jobs.standing(1) == 60);
+  CHECK(jobs.unscheduled(0) == 60);
+  CHECK(jobs.unscheduled(1) == 60);
 }
 
 TEST_CASE("a job's weight counts where the policy asks for it") {
   const TwoJobs weighted(by(GrantPolicy::kWeighted), 3, 1);
-  CHECK(weighted.standing(0) == 90);
-  CHECK(weighted.standing(1) == 30);
+  CHECK(weighted.unscheduled(0) == 90);
+  CHECK(weighted.unscheduled(1) == 30);
   const TwoJobs fair(by(GrantPolicy::kFair), 3, 1);
   CHECK(share_of_first(fair) == 0.5);
 }
@@ -144,6 +144,6 @@ TEST_CASE("under strict all but a block is of the job with the most progress") {
   CHECK(share_of_first(jobs) == 0.5);
   jobs.come(1, 0, 1);
   jobs.come(0, 0, 2);
-  CHECK(jobs.standing(0) >= 119);
-  CHECK(jobs.standing(1) == 1);
+  CHECK(jobs.unscheduled(0) >= 119);
+  CHECK(jobs.unscheduled(1) == 1);
 }

@@ -80,7 +80,7 @@ TEST_CASE("jobs share fairly, however many sources they have") {
 
 TEST_CASE("a job does not pay for the one that had its place before") {
   const auto got = shares({1, 1}, 500, [](GrantScheduler& grants) {
-    const SourceIndex greedy = *grants.add_source(JobIndex{0});
+    const SourceIndex greedy = *grants.add_source(JobIndex{1});
     for (std::uint32_t n = 1; n <= 1000; ++n) {
       grants.on_data(greedy, n * 4000, 1, kBlock, false, Instant());
     }

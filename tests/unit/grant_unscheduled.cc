@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // What sources may have on their way without a grant, and that grants hand on what they leave.
+#include <utility>
 #include <vector>
 
 #include "dataplane/grants/grant_scheduler.h"
@@ -142,4 +143,31 @@ TEST_CASE("a guess of the round trip is forgotten when the sender tells its own"
   }
   for (int n = 0; n < 1000; ++n) grants.on_rtt(far, Duration::ms(65));
   CHECK(grants.unscheduled_blocks(far) > 3000);  // half of what 65 ms hold
+}
+
+TEST_CASE("a source whose credit waits in the queue that the window allows is not slow") {
+  for (const auto& [took, capped] :
+       {std::pair{Duration::us(500), false}, {Duration::ms(2), true}}) {
+    GrantScheduler grants = scheduler();
+    const auto sources = add(grants, 0, 4);
+    grants.on_data(sources[0], 1, 1000, kBlock, false, kStart);
+    (void)granted(grants);
+    const std::uint32_t total = grants.view(sources[0]).total_blocks;
+    REQUIRE(total > 1);
+    const Instant now = kStart + took;
+    for (std::uint32_t sent = 2; sent <= total; ++sent) {
+      grants.on_data(sources[0], sent, 1000, kBlock, false, now);
+    }
+    CHECK((grants.view(sources[0]).cap_blocks != UINT32_MAX) == capped);
+  }
+}
+
+TEST_CASE("a sender may have begun to count before its source was added") {
+  GrantScheduler grants = scheduler();
+  const auto sources = add(grants, 0, 2);
+  grants.on_data(sources[0], 1U << 20, 1000, kBlock, false, kStart);
+  CHECK(grants.stats(kStart).implausible == 0);
+  CHECK(grants.view(sources[0]).sent_blocks == 1U << 20);
+  CHECK(granted(grants) > 0);
+  CHECK(grants.view(sources[0]).total_blocks > 1U << 20);
 }
