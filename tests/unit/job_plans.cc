@@ -273,7 +273,7 @@ TEST_CASE("a peer that no plan has named for a while begins anew, with the key o
   config.grants = true;
   job::Job job(config);
   grants::GrantScheduler scheduler({.max_sources = 2, .max_jobs = 1});
-  REQUIRE(job.join(scheduler, 0));
+  REQUIRE(job.join(scheduler, grants::JobIndex(0)));
   const auto part = [&](const api::Plan& plan, std::byte key) {
     job::PlanConfig local = engine::local_plan(plan, 0, {}, true);
     local.key.fill(key);
