@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -142,18 +143,9 @@ class Injector {
     return frame;
   }
 
-  std::vector<std::byte> datagram() const {
-    const std::vector<std::byte> payload = pattern(100, 4);
-    std::vector<std::byte> frame(port::udp_headers_bytes(false) + payload.size());
-    write_udp_headers(std::span(frame).first(port::udp_headers_bytes(false)),
-                      {.source_mac = link_.mac(),
-                       .destination_mac = us_,
-                       .vlan = std::nullopt,
-                       .source = {kKernel.address, 7777},
-                       .destination = {kUs, kPort}},
-                      payload, port::UdpChecksum::kSoftware);
-    std::memcpy(frame.data() + port::udp_headers_bytes(false), payload.data(), payload.size());
-    return frame;
+  std::vector<std::byte> datagram() const { return datagram_to(us_, {kUs, kPort}); }
+  std::vector<std::byte> datagram_to(const port::Group& group) const {
+    return datagram_to(port::group_mac(group.address), {group.address, group.udp_port});
   }
 
   void send(const std::vector<std::byte>& frame) { link_.send(frame); }
@@ -172,6 +164,20 @@ class Injector {
   }
 
  private:
+  std::vector<std::byte> datagram_to(const port::MacAddress& mac, const Endpoint& to) const {
+    const std::vector<std::byte> payload = pattern(100, 4);
+    std::vector<std::byte> frame(port::udp_headers_bytes(false) + payload.size());
+    write_udp_headers(std::span(frame).first(port::udp_headers_bytes(false)),
+                      {.source_mac = link_.mac(),
+                       .destination_mac = mac,
+                       .vlan = std::nullopt,
+                       .source = {kKernel.address, 7777},
+                       .destination = to},
+                      payload, port::UdpChecksum::kSoftware);
+    std::memcpy(frame.data() + port::udp_headers_bytes(false), payload.data(), payload.size());
+    return frame;
+  }
+
   RawLink link_;
   port::MacAddress us_;
 };
@@ -201,6 +207,28 @@ TEST_CASE("kernel: every malformed frame is counted by its reason and nothing el
   CHECK(link.counted(PortDrop::kNotUdp, with(good, 13, 0x99)) == 1);  // an unknown Ethernet type
   CHECK(link.counted(PortDrop::kNotForUs, with(good, 5, 0x5a)) == 1);
   CHECK(link.counted(PortDrop::kWrongVlan, tagged) == 1);
+}
+
+/// The kernel makes the interface pass on what is sent to 239.192.0.1.
+bool interface_passes_group() {
+  return std::system("ip maddr show dev gpk0 | grep -q 01:00:5e:40:00:01") == 0;
+}
+
+TEST_CASE("kernel: what is sent to a group comes to its members, and is counted by others") {
+  constexpr port::Group kGroup{.address = {0xefc00001}, .udp_port = kPort};
+  Injector link;
+  port::Port& port = port_to_kernel();
+  CHECK(link.counted(PortDrop::kNotJoined, link.datagram_to(kGroup)) == 1);
+  REQUIRE_FALSE(interface_passes_group());
+  REQUIRE(port.join_group(kGroup));
+  CHECK(interface_passes_group());
+  std::vector<Received> got;
+  link.send(link.datagram_to(kGroup));
+  REQUIRE(poll_until([&] { return !got.empty(); }, [&] { receive_into(port, got); }));
+  CHECK(got[0].payload == pattern(100, 4));
+  port.leave_group(kGroup);
+  CHECK_FALSE(interface_passes_group());
+  CHECK(link.counted(PortDrop::kNotJoined, link.datagram_to(kGroup)) == 1);
 }
 
 TEST_CASE("kernel: what is dropped or answered gives its buffer back") {
