@@ -61,10 +61,11 @@ PortPair& ports() {
 
 Result<PortPair*> ports_with_queues() {
   (void)ports();  // whose memory and end of the process are those of all
+  // Never destroyed: the destructors of these statics would run before leave_at_once().
   constexpr Ipv4 kLeft{0x0a510001}, kRight{0x0a510002};
-  static auto left = open_memif("queues", port::MemifRole::kServer, kLeft, kSteering);
-  static auto right = open_memif("queues", port::MemifRole::kClient, kRight, kSteering);
-  static PortPair pair{*left, *right, Ipv4{0x0a510063}};
+  static PortPair pair{*open_memif("queues", port::MemifRole::kServer, kLeft, kSteering).release(),
+                       *open_memif("queues", port::MemifRole::kClient, kRight, kSteering).release(),
+                       Ipv4{0x0a510063}};
   return &pair;
 }
 
