@@ -10,6 +10,23 @@ namespace gradplane::job {
 
 using hop::Drop;
 
+namespace {
+
+Statement statement_of(const wire::BlockHeader& h) {
+  return {.type = h.element_type,
+          .elements = h.round_elements,
+          .bucket = h.bucket,
+          .operation = h.operation,
+          .source = h.source};
+}
+
+bool says_the_same(const wire::BlockHeader& h, const Geometry& g) {
+  return h.round_elements == g.elements && h.element_type == g.type && h.bucket == g.bucket &&
+         h.operation == g.operation && h.source == g.source;
+}
+
+}  // namespace
+
 Receiver::Receiver(State& state, Rounds& rounds, Watchdog& watchdog)
     : state_(state),
       rounds_(rounds),
@@ -178,31 +195,33 @@ Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregat
   const bool may_be_passed_by = !round.open && state_.ranks.empty();
   if (h.round != round.id && !may_be_passed_by) return drop(Drop::kFutureRound);
   if (!round.open && !state_.plans.may_open(h.round)) return drop(Drop::kFutureRound);
-  const auto geometry = rounds_.geometry_of({.type = h.element_type,
-                                             .elements = h.round_elements,
-                                             .bucket = h.bucket,
-                                             .operation = h.operation,
-                                             .source = h.source});
-  if (!geometry || h.block >= geometry->blocks ||
-      packet.payload.size() != (h.is_empty() ? 0 : geometry->bytes_in(h.block)) ||
-      !plan.range_of(h.tree, h.round, *geometry).contains(h.block)) {
+  const aggregate::Tree& tree = plan.trees()[h.tree];
+  // Of an open round, nothing has to be computed for a packet that says the same.
+  const bool is_known = round.open && says_the_same(h, round.geometry);
+  const auto stated = is_known ? round.geometry : rounds_.geometry_of(statement_of(h));
+  if (!stated) return drop(Drop::kBadGeometry);
+  const Geometry& geometry = *stated;
+  const BlockRange range =
+      is_known ? tree.range(round.slot()) : plan.range_of(h.tree, h.round, geometry);
+  if (!range.contains(h.block) ||
+      packet.payload.size() != (h.is_empty() ? 0 : geometry.bytes_in(h.block))) {
     return drop(Drop::kBadGeometry);
   }
-  if (round.open && round.geometry != *geometry) {
-    rounds_.report_mismatch(packet.envelope->sender, round, *geometry);
+  if (round.open && !is_known) {
+    rounds_.report_mismatch(packet.envelope->sender, round, geometry);
     return nullptr;
   }
   const bool is_result = packet.envelope->type == wire::PacketType::kResult;
   const bool names_its_ranks =
-      is_result || plan.trees()[h.tree].names_its_ranks(edge.index, *geometry, plan.partition(),
-                                                        h.block, h.contributors);
+      is_result ||
+      tree.names_its_ranks(edge.index, geometry, plan.partition(), h.block, h.contributors);
   if (!names_its_ranks) return drop(Drop::kBadContributors);
-  if (is_result && !may_have_result(plan.trees()[h.tree], round, h.block, covered)) {
+  if (is_result && !may_have_result(tree, round, h.block, covered)) {
     return drop(Drop::kFutureRound);
   }
   if (!round.open) {
     round.id = h.round;
-    rounds_.open(round, *geometry);
+    rounds_.open(round, geometry);
   }
   return &round;
 }

@@ -105,7 +105,7 @@ double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t eleme
 /// A byte of what rank `rank` gives alone: any bits, with all that are no number.
 std::byte given_byte(std::uint32_t round, std::uint32_t rank, std::size_t index);
 
-/// Gives half of the rounds another operation than all_reduce.
+/// Gives half of the exact rounds another operation than all_reduce.
 void mix_operations(Scenario& scenario, std::uint64_t seed);
 
 /// A scenario in which everything is drawn from the seed; exact rounds alone. A third of them mix

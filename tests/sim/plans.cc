@@ -76,13 +76,13 @@ api::Plan random_forest(Dice& dice) {
 
 constexpr std::uint64_t kMixedShare = 3;  // of the exact scenarios, one of so many
 
-/// Of a round with shards: as many elements as fit, the same for each shard.
+/// Of a round with shards: as many elements as fit, the same for each shard; 0 when none do.
 std::uint32_t whole_shards(const Scenario& s, const RoundPlan& round, std::uint32_t ranks) {
   const std::size_t width = element_bytes(round.type);
   const std::size_t max_blocks = (s.round_bytes + s.block_bytes - 1) / s.block_bytes;
   const std::size_t most = max_blocks / ranks * (s.block_bytes / width);
   const std::size_t fitting = std::min(most, s.round_bytes / width / ranks);
-  const std::size_t shard = std::clamp<std::size_t>(round.elements / ranks, 1, fitting);
+  const std::size_t shard = std::min(std::max<std::size_t>(round.elements / ranks, 1), fitting);
   return static_cast<std::uint32_t>(shard * ranks);
 }
 
@@ -95,9 +95,13 @@ void mix_operations(Scenario& s, std::uint64_t seed) {
     ranks += static_cast<std::uint32_t>(member.ranks.size());
   }
   for (RoundPlan& round : s.rounds) {
-    if (dice.coin()) continue;
-    round.operation = static_cast<Operation>(2 + dice.below(kOperationNames.size() - 1));
-    if (has_shards(round.operation)) round.elements = whole_shards(s, round, ranks);
+    if (dice.coin() || round.bucket != 0) continue;
+    const auto operation = static_cast<Operation>(2 + dice.below(kOperationNames.size() - 1));
+    const std::uint32_t elements =
+        has_shards(operation) ? whole_shards(s, round, ranks) : round.elements;
+    if (elements == 0) continue;
+    round.operation = operation;
+    round.elements = elements;
     const bool has_source = round.operation == Operation::kBroadcast;
     round.source = static_cast<std::uint16_t>(has_source ? dice.below(ranks) : 0);
   }

@@ -196,7 +196,7 @@ TEST_CASE("the trainer refuses a header that does not fit the file") {
   using Change = std::function<void(ChannelIdentity&)>;
   const Change changes[] = {
       [](ChannelIdentity& i) { i.magic ^= 1; },
-      [](ChannelIdentity& i) { i.abi_version = 2; },
+      [](ChannelIdentity& i) { i.abi_version = kAbiVersion + 1; },
       [](ChannelIdentity& i) { i.slot_count = 0; },
       [](ChannelIdentity& i) { i.slot_count = 8; },
       [](ChannelIdentity& i) { i.slot_count = 0x80000000; },
