@@ -13,6 +13,7 @@
 #include "dataplane/engine/engine.h"
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/operation.h"
+#include "tests/sim/crash.h"
 #include "tests/sim/network.h"
 #include "tests/sim/tolerance.h"
 
@@ -50,6 +51,8 @@ struct Scenario {
   Duration limit = Duration::seconds(60);  // virtual; a run that takes longer has hung
   Duration stall_after = job::kMinStall;   // as short as a configuration can make it
   Tolerance tolerance;
+  std::uint32_t job = 42;      // its id
+  std::vector<Crash> crashes;  // one after the other: each is of the job that runs then
   /// Further plans over the same members, in the order of their epochs, and how many rounds each is
   /// in force at least.
   std::vector<api::Plan> flips;
@@ -79,6 +82,7 @@ struct Outcome {
   std::uint64_t packets_dropped = 0;
   hop::Counters counters;  // of all nodes together
   ToleranceTotals tolerance;
+  std::uint32_t lost_jobs = 0;  // to crashes
   /// A node has given a round up. That is a failure; a test may look for it.
   struct GivenUp {
     std::uint16_t by = 0;
@@ -113,6 +117,8 @@ void mix_operations(Scenario& scenario, std::uint64_t seed);
 Scenario random_scenario(std::uint64_t seed);
 /// The same for buckets that may lose something, with faults that make them.
 Scenario random_tolerant_scenario(std::uint64_t seed);
+/// The same in trees of many nodes, with small rounds.
+Scenario random_large_scenario(std::uint64_t seed);
 
 /// So many exact rounds, with another plan every Scenario::flip_every of them.
 Scenario flip_scenario(std::uint64_t seed, std::uint32_t rounds);

@@ -3,6 +3,7 @@
 #include "tests/sim/coding.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 namespace gradplane::sim {
@@ -28,17 +29,40 @@ std::uint32_t exact_bits(ElementType type) {
 
 constexpr std::uint32_t kMaxDigitBits = 12;
 constexpr std::uint32_t kLargestDigit = 7;
+// Of digits that are spread.
+constexpr std::uint32_t kSmallDigit = 2;
+constexpr std::uint32_t kSpreadBits = 3;
+/// Bits of a type that a scaled sum does not use.
+constexpr std::uint32_t kRoundingBits = 4;
 
 }  // namespace
 
 Coding::Coding(ElementType type, std::uint32_t world, Compensation compensation,
-               std::uint32_t submissions)
-    : type_(type), bits_(std::min(exact_bits(type) / world, kMaxDigitBits)) {
+               std::uint32_t submissions, Layout layout)
+    : type_(type),
+      world_(world),
+      per_lane_(world),
+      bits_(std::min(exact_bits(type) / world, kMaxDigitBits)) {
+  if (layout == Layout::kSpread) {
+    spread(compensation, submissions);
+    return;
+  }
   // Scaled sums of two sets of ranks differ as long as no digit times a number of ranks carries
   // into the next digit.
   std::uint32_t piled = 1;
   if (compensation == Compensation::kCarry) piled = std::max(submissions, 1U);
   if (compensation == Compensation::kRescale) piled = world;
+  largest_ = std::min(((1U << bits_) - 1) / piled, kLargestDigit);
+}
+
+/// Digits as small as they may be, so that few elements show all ranks. A scaled sum must be right
+/// to less than half: its set is found by trying, and must fit all lanes.
+void Coding::spread(Compensation compensation, std::uint32_t submissions) {
+  const bool carry = compensation == Compensation::kCarry;
+  const std::uint32_t kept_free = compensation == Compensation::kRescale ? kRoundingBits : 0;
+  const std::uint32_t piled = carry ? std::max(submissions, 1U) : 1;
+  bits_ = carry ? static_cast<std::uint32_t>(std::bit_width(kSmallDigit * piled)) : kSpreadBits;
+  per_lane_ = std::clamp((exact_bits(type_) - kept_free) / bits_, 1U, world_);
   largest_ = std::min(((1U << bits_) - 1) / piled, kLargestDigit);
 }
 

@@ -16,6 +16,7 @@ FlipCoordinator::FlipCoordinator(const Scenario& scenario, MakePlan make_plan)
     : scenario_(scenario), make_plan_(std::move(make_plan)), dice_(scenario.seed + 1) {}
 
 void FlipCoordinator::send(std::size_t host, Message::Kind kind, std::uint32_t round, Instant now) {
+  if (is_stopped_) return;
   const auto us = static_cast<std::int64_t>(dice_.below(kMaxMessageUs));
   messages_.push_back(
       {.at = now + Duration::us(us + 1), .host = host, .kind = kind, .round = round});
@@ -33,7 +34,7 @@ Instant FlipCoordinator::next_deadline() const {
 }
 
 bool FlipCoordinator::step(std::uint32_t completed, Instant now) {
-  const bool is_due = !is_under_way_ && next_ < scenario_.flips.size() &&
+  const bool is_due = !is_stopped_ && !is_under_way_ && next_ < scenario_.flips.size() &&
                       completed >= scenario_.flip_every * (next_ + 1) - kActivationMarginRounds;
   if (is_due) {
     is_under_way_ = true;
@@ -50,6 +51,11 @@ bool FlipCoordinator::step(std::uint32_t completed, Instant now) {
     }
   }
   return any;
+}
+
+void FlipCoordinator::stop() {
+  is_stopped_ = true;
+  messages_.clear();
 }
 
 void FlipCoordinator::arrive(const Message& message, Instant now) {
@@ -100,7 +106,7 @@ bool FlipCoordinator::on_event(std::size_t host, const api::Event& event, Instan
       return true;
     case api::Event::Kind::kPlanRefused:
       hosts_[host].runtime->destroy_plan(event.plan);
-      failure_ = "host " + std::to_string(host) + " refused a plan";
+      if (!is_stopped_) failure_ = "host " + std::to_string(host) + " refused a plan";
       return true;
     default:
       return false;

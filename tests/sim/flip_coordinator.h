@@ -35,6 +35,9 @@ class FlipCoordinator {
   /// False: the event is not about a plan.
   bool on_event(std::size_t host, const api::Event& event, Instant now);
 
+  /// The job is lost: no plan follows. What comes back from the nodes is theirs to destroy.
+  void stop();
+
   bool done() const { return next_ == scenario_.flips.size() && !is_under_way_; }
   const std::string& failure() const { return failure_; }
   /// The first round of each further plan.
@@ -70,6 +73,7 @@ class FlipCoordinator {
   std::size_t answers_ = 0;
   std::optional<std::uint32_t> latest_horizon_;
   std::vector<std::uint32_t> activations_;
+  bool is_stopped_ = false;
   std::string failure_;
 };
 

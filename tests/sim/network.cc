@@ -8,6 +8,9 @@ namespace gradplane::sim {
 namespace {
 
 constexpr std::size_t kFrameOverheadBytes = 66;
+/// Datagrams that may come again, and how many of those that are sent are among them.
+constexpr std::size_t kRemembered = 256;
+constexpr std::uint64_t kRememberedOneOf = 8;
 
 }  // namespace
 
@@ -29,19 +32,24 @@ void Network::send(std::uint16_t from, const port::Destination& to, std::uint16_
   ++sent_;
   Host& sender = hosts_[from];
   sender.uplink_free = std::max(sender.uplink_free, now) + wire_time(bytes.size());
+  if (model_.replays > 0) replay(now);
   auto datagram = std::make_shared<Datagram>();
   datagram->bytes = std::move(bytes);
   datagram->source = {sender.address, source_port};
   datagram->destination_port = to.endpoint().udp_port;
-  bool known = to.is_group();
-  for (std::uint16_t h = 0; h < hosts_.size(); ++h) {
-    const bool meant = to.is_group() ? h != from && hosts_[h].groups->has(to.group())
-                                     : hosts_[h].address == to.endpoint().address;
-    if (!meant) continue;
-    fly(from, h, to.is_group() ? std::make_shared<Datagram>(*datagram) : datagram, now);
-    known = true;
+  if (!to.is_group()) {
+    const std::uint16_t host = host_of(to.endpoint().address);
+    if (host == hosts_.size()) {
+      ++dropped_;
+    } else {
+      fly(from, host, datagram, now);
+    }
+    return;
   }
-  if (!known) ++dropped_;
+  for (std::uint16_t h = 0; h < hosts_.size(); ++h) {
+    if (h == from || !hosts_[h].groups->has(to.group())) continue;
+    fly(from, h, std::make_shared<Datagram>(*datagram), now);
+  }
 }
 
 void Network::fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Datagram>& datagram,
@@ -55,6 +63,7 @@ void Network::fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Da
     const std::size_t at = random_() % datagram->bytes.size();
     datagram->bytes[at] ^= static_cast<std::byte>(1U << (random_() % 8));
   }
+  if (model_.replays > 0) remember(to, datagram);
   const int copies = chance(model_.duplication) ? 2 : 1;
   for (int c = 0; c < copies; ++c) {
     Duration delay = delay_at(now);
@@ -68,6 +77,29 @@ void Network::fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Da
                   .at_switch = true,
                   .datagram = datagram});
   }
+}
+
+/// Addresses follow each other. One past the last host where the address is of none.
+std::uint16_t Network::host_of(Ipv4 address) const {
+  const std::size_t host = hosts_.empty() ? 0 : address.value - hosts_[0].address.value;
+  return static_cast<std::uint16_t>(std::min(host, hosts_.size()));
+}
+
+void Network::remember(std::uint16_t to, const std::shared_ptr<Datagram>& datagram) {
+  if (random_() % kRememberedOneOf != 0) return;
+  if (old_.size() < kRemembered) return old_.push_back({to, datagram});
+  old_[random_() % kRemembered] = {to, datagram};
+}
+
+/// Somebody on the way sends something again that has passed before.
+void Network::replay(Instant now) {
+  if (old_.empty() || !chance(model_.replays)) return;
+  const Old& again = old_[random_() % old_.size()];
+  events_.push({.at = now + delay_at(now),
+                .order = order_++,
+                .to = again.to,
+                .at_switch = true,
+                .datagram = again.datagram});
 }
 
 void Network::forge(std::uint16_t from, std::uint16_t to, std::span<std::byte> bytes) {
@@ -105,7 +137,7 @@ Duration Network::delay_at(Instant now) const {
 }
 
 void Network::heal() {
-  model_.loss = model_.duplication = model_.corruption = 0;
+  model_.loss = model_.duplication = model_.corruption = model_.replays = 0;
   model_.jitter = {};
   model_.queue_bytes = SIZE_MAX;
   model_.bursts.reset();

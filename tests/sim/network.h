@@ -51,6 +51,7 @@ struct LinkModel {
   double loss = 0;
   double duplication = 0;
   double corruption = 0;         // one bit flips
+  double replays = 0;            // with a datagram another one of long ago comes again
   std::optional<Bursts> bursts;  // at each downlink, each in a state of its own
   std::vector<HostFault> host_faults;
   std::vector<DelayJump> delay_jumps;  // in the order of their times
@@ -85,6 +86,7 @@ class Network {
       if (flight.at_switch) {
         leave_switch(std::move(flight));
       } else {
+        if (!hosts_[flight.to].up) continue;
         hosts_[flight.to].inbox.push_back(flight.datagram);
         arrived(flight.to);
       }
@@ -99,6 +101,12 @@ class Network {
   };
   std::deque<std::shared_ptr<Datagram>>& inbox(std::uint16_t host) { return hosts_[host].inbox; }
 
+  /// What comes to a host that is down is lost.
+  void set_up(std::uint16_t host, bool up) {
+    hosts_[host].up = up;
+    hosts_[host].inbox.clear();
+  }
+
   std::uint64_t sent() const { return sent_; }
   std::uint64_t dropped() const { return dropped_; }
   /// From now on nothing is lost, repeated, corrupted or reordered. Rates and delays stay.
@@ -111,6 +119,7 @@ class Network {
     Instant downlink_free;
     bool in_burst = false;
     std::unique_ptr<port::GroupTable> groups = std::make_unique<port::GroupTable>();
+    bool up = true;
     std::deque<std::shared_ptr<Datagram>> inbox;
   };
   struct Flight {
@@ -127,6 +136,9 @@ class Network {
   void fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Datagram>& datagram,
            Instant now);
   void leave_switch(Flight flight);
+  std::uint16_t host_of(Ipv4 address) const;
+  void remember(std::uint16_t to, const std::shared_ptr<Datagram>& datagram);
+  void replay(Instant now);
   void forge(std::uint16_t from, std::uint16_t to, std::span<std::byte> bytes);
   bool is_lost(std::uint16_t from, std::uint16_t to, std::span<const std::byte> bytes, Instant now);
   bool lost_in_burst(Host& host);
@@ -137,6 +149,11 @@ class Network {
   LinkModel model_;
   std::mt19937_64 random_;
   std::vector<Host> hosts_;
+  struct Old {
+    std::uint16_t to = 0;
+    std::shared_ptr<Datagram> datagram;
+  };
+  std::vector<Old> old_;  // some of what was sent
   std::priority_queue<Flight> events_;
   std::uint64_t order_ = 0;
   std::uint64_t sent_ = 0;

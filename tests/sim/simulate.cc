@@ -199,8 +199,15 @@ struct Seeds {
   std::uint32_t jobs = 1;   // seeds that run at a time
   bool verbose = false;
   bool tolerant = false;
+  bool large = false;
+  bool crashes = false;
   bool stop = false;
 };
+/// The seeds whose scenarios have many nodes, and those in which daemons crash.
+constexpr std::uint64_t kLargeEvery = 25;
+constexpr std::uint64_t kLargeAt = 5;
+constexpr std::uint64_t kCrashEvery = 8;
+constexpr std::uint64_t kCrashAt = 0;
 /// So many tolerant scenarios show everything that they can.
 constexpr std::uint64_t kShowAll = 200;
 
@@ -210,6 +217,7 @@ void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {
               " blocks sent again, trace %016" PRIx64 "\n",
               seed, (o.ended - gradplane::Instant()).to_seconds() * 1e3, o.packets,
               o.packets_dropped, o.counters.blocks_retransmitted, o.trace);
+  if (o.lost_jobs > 0) std::printf("  %" PRIu32 " jobs lost to crashes\n", o.lost_jobs);
   if (o.tolerance.at(CloseReason::kFull) == 0) return;
   std::printf("  closed full %" PRIu64 ", early %" PRIu64 ", deadline %" PRIu64 ", absent %" PRIu64
               "; blocks missing %" PRIu64 ", late %" PRIu64 ", carried %" PRIu64 "\n",
@@ -236,19 +244,29 @@ class SeedRun {
     work();
     for (std::thread& other : others) other.join();
     std::printf("%" PRIu64 " passed, %" PRIu64 " failed\n", run_ - failed_, failed_);
-    const bool shown = !seeds_.tolerant || run_ < kShowAll || shows_losses(totals_);
+    std::printf("%" PRIu64 " jobs were lost to crashes\n", lost_jobs_);
+    if (run_ < kShowAll) return failed_ == 0 ? 0 : 1;
+    const bool shown = (!seeds_.tolerant || shows_losses(totals_)) && lost_jobs_ > 0;
     return failed_ == 0 && shown ? 0 : 1;
   }
 
  private:
+  gradplane::sim::Scenario scenario_of(std::uint64_t seed) const {
+    const bool large = seeds_.large || (seeds_.tolerant && seed % kLargeEvery == kLargeAt);
+    const bool crashes = seeds_.crashes || seed % kCrashEvery == kCrashAt;
+    auto scenario = large             ? gradplane::sim::random_large_scenario(seed)
+                    : seeds_.tolerant ? gradplane::sim::random_tolerant_scenario(seed)
+                                      : gradplane::sim::random_scenario(seed);
+    if (crashes) gradplane::sim::add_crashes(scenario);
+    return scenario;
+  }
+
   std::uint64_t total() const { return seeds_.first.size() * seeds_.count; }
 
   void work() {
-    const auto draw = seeds_.tolerant ? gradplane::sim::random_tolerant_scenario
-                                      : gradplane::sim::random_scenario;
     for (std::uint64_t n = next_++; n < total() && !stopped_; n = next_++) {
       const std::uint64_t seed = seeds_.first[n / seeds_.count] + n % seeds_.count;
-      note(seed, gradplane::sim::run(draw(seed)));
+      note(seed, gradplane::sim::run(scenario_of(seed)));
     }
   }
 
@@ -256,12 +274,14 @@ class SeedRun {
     const std::lock_guard lock(mutex_);
     ++run_;
     totals_.add(outcome.tolerance);
+    lost_jobs_ += outcome.lost_jobs;
     if (seeds_.verbose) print_seed(seed, outcome);
     if (outcome.failure.empty()) return;
     ++failed_;
     stopped_ = seeds_.stop;
-    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s--seed %" PRIu64 " --verbose\n", seed,
-                outcome.failure.c_str(), program_, seeds_.tolerant ? "--tolerant " : "", seed);
+    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s%s%s--seed %" PRIu64 " --verbose\n",
+                seed, outcome.failure.c_str(), program_, seeds_.tolerant ? "--tolerant " : "",
+                seeds_.large ? "--large " : "", seeds_.crashes ? "--crashes " : "", seed);
     std::fflush(stdout);
   }
 
@@ -272,6 +292,7 @@ class SeedRun {
   std::mutex mutex_;  // of what follows
   std::uint64_t run_ = 0;
   std::uint64_t failed_ = 0;
+  std::uint64_t lost_jobs_ = 0;
   gradplane::sim::ToleranceTotals totals_;
 };
 
@@ -299,6 +320,8 @@ int main(int argc, char** argv) {
   app.add_flag("--verbose", seeds.verbose, "a line or two for each seed");
   app.add_flag("--stop", seeds.stop, "at the first seed that fails");
   app.add_flag("--tolerant", seeds.tolerant, "buckets that may lose something");
+  app.add_flag("--large", seeds.large, "the same in trees of up to 200 nodes");
+  app.add_flag("--crashes", seeds.crashes, "daemons crash, and the ranks go on with a new job");
   Timing timing;
   CLI::App* time = app.add_subcommand("time", "times rounds on one network against the bound");
   time->add_option("--plan", timing.plan, "star or sharded");

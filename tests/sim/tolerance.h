@@ -9,6 +9,7 @@
 #include "dataplane/api/bounds.h"
 #include "dataplane/base/time.h"
 #include "dataplane/model/loss_bounds.h"
+#include "tests/sim/coding.h"
 
 namespace gradplane::sim {
 
@@ -51,6 +52,7 @@ struct Tolerance {
   /// The last rounds are submitted when all others are done, the network has been healed and every
   /// bound is 0: they show what was still kept back.
   std::size_t closing_rounds = 0;
+  Coding::Layout layout = Coding::Layout::kEveryElement;
   std::vector<Poison> poison;
 
   const api::BucketBounds& bucket(std::uint32_t id) const { return buckets[id - 1]; }

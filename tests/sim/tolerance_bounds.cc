@@ -113,10 +113,11 @@ std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t rou
 /// Missing blocks are counted by source: the ranks of one host come as one sum, or not at all.
 std::string ToleranceChecker::count_missing(std::uint32_t round) {
   for (std::uint32_t block = 0; block < decoded_[round].sets.size(); ++block) {
-    const RankSet set = decoded_[round].sets[block];
-    for (const RankSet ranks : ranks_of_member_) {
-      if (ranks == 0 || (set & ranks) == ranks) continue;
-      if ((set & ranks) != 0) {
+    const RankSet& set = decoded_[round].sets[block];
+    if (set == all_) continue;
+    for (const RankSet& ranks : ranks_of_member_) {
+      if (ranks.none() || (set & ranks) == ranks) continue;
+      if ((set & ranks).any()) {
         return "I2: block " + std::to_string(block) + " lacks some ranks of a host";
       }
       ++totals_.missing_blocks;
@@ -182,13 +183,15 @@ std::string ToleranceChecker::check_report(std::uint32_t round, const RoundRepor
   std::vector<std::uint32_t> of_tensor(tensors.size());
   for (std::uint32_t b = range.begin; b < range.end; ++b) {
     for (std::size_t m = 0; m < ranks_of_member_.size(); ++m) {
-      if ((ranks_of_member_[m] & ~decoded_[round].sets[b]) == 0) continue;
+      if ((ranks_of_member_[m] & ~decoded_[round].sets[b]).none()) continue;
       ++of_source[m];
       for (std::size_t t = 0; t < tensors.size(); ++t) {
         of_tensor[t] += blocks_of(tensors[t], geometry_of(round)).contains(b) ? 1 : 0;
       }
     }
   }
+  const auto lacking = static_cast<std::uint32_t>(
+      std::count_if(of_source.begin(), of_source.end(), [](std::uint32_t n) { return n > 0; }));
   std::uint32_t left = report.missing_blocks;
   for (const RoundReport::Source& source : report.sources) {
     if (source.missing_blocks == 0) break;
@@ -196,10 +199,14 @@ std::string ToleranceChecker::check_report(std::uint32_t round, const RoundRepor
       return " is wrong about node " + std::to_string(source.node);
     }
     left -= source.missing_blocks;
+    of_source[source.node] = 0;
   }
-  const std::uint32_t lacking = static_cast<std::uint32_t>(
-      std::count_if(of_source.begin(), of_source.end(), [](std::uint32_t n) { return n > 0; }));
-  if (left != 0 || report.lacking_sources != lacking || report.blocks != range.size()) {
+  const std::uint32_t unnamed = std::accumulate(of_source.begin(), of_source.end(), 0U);
+  const std::uint32_t unnamed_worst = *std::max_element(of_source.begin(), of_source.end());
+  // It has room for those that lack most, and the others are counted.
+  const bool names_worst = unnamed_worst <= report.sources.back().missing_blocks;
+  if (left != unnamed || !names_worst || report.lacking_sources != lacking ||
+      report.blocks != range.size()) {
     return " does not name all sources that lack something";
   }
   std::uint32_t others = std::accumulate(of_tensor.begin(), of_tensor.end(), 0U);
@@ -264,8 +271,8 @@ std::string ToleranceChecker::check_part(std::uint32_t round, const Part& part) 
   const std::vector<bool> critical = critical_blocks(loosest(round, part), g);
   std::vector<std::uint32_t> arrived(world_);
   for (std::uint32_t b = part.blocks.begin; b < part.blocks.end; ++b) {
-    const RankSet set = decoded_[round].sets[b];
-    for (std::uint32_t r = 0; r < world_; ++r) arrived[r] += set >> r & 1;
+    const RankSet& set = decoded_[round].sets[b];
+    for (std::uint32_t r = 0; r < world_; ++r) arrived[r] += set[r] ? 1 : 0;
     if (set == all_) continue;
     const std::string block = "block " + std::to_string(b);
     if (!part.reason || *part.reason == CloseReason::kFull) {
@@ -314,7 +321,7 @@ std::string ToleranceChecker::check_tensor(std::uint32_t round, std::size_t tens
     std::vector<std::uint32_t> missing_here(world_);
     for (std::uint32_t b = here.begin; b < here.end; ++b) {
       for (std::uint32_t r = 0; r < world_; ++r) {
-        missing_here[r] += ~decoded_[round].sets[b] >> r & 1;
+        missing_here[r] += decoded_[round].sets[b][r] ? 0 : 1;
       }
     }
     std::uint32_t most = 0;

@@ -3,7 +3,6 @@
 #include "tests/sim/tolerance_checker.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 
 #include "tests/sim/trainer.h"
@@ -21,7 +20,7 @@ void ToleranceTotals::add(const ToleranceTotals& other) {
 ToleranceChecker::ToleranceChecker(const Scenario& scenario, std::uint32_t world)
     : scenario_(scenario),
       world_(world),
-      all_((1U << world) - 1),
+      all_(~RankSet() >> (kMaxRanksInSets - world)),
       ledgers_(scenario.tolerance.buckets.size()),
       decoded_(scenario.rounds.size()),
       use_of_round_(scenario.rounds.size()),
@@ -32,8 +31,9 @@ ToleranceChecker::ToleranceChecker(const Scenario& scenario, std::uint32_t world
   }
   for (std::size_t b = 0; b < ledgers_.size(); ++b) {
     const api::BucketBounds& bounds = scenario.tolerance.buckets[b];
-    codings_.emplace_back(bounds.type, world, scenario.tolerance.compensation, ledgers_[b].uses);
-    ledgers_[b].kept.assign(std::size_t{world} * bounds.elements, 0);
+    codings_.emplace_back(bounds.type, world, scenario.tolerance.compensation, ledgers_[b].uses,
+                          scenario.tolerance.layout);
+    ledgers_[b].kept.assign(std::size_t{codings_[b].per_lane()} * bounds.elements, 0);
     ledgers_[b].missing.resize(bounds.tensors.size());
     ledgers_[b].counted.resize(bounds.tensors.size());
     ledgers_[b].excluded.resize(bounds.tensors.size());
@@ -42,8 +42,8 @@ ToleranceChecker::ToleranceChecker(const Scenario& scenario, std::uint32_t world
     }
   }
   for (const api::Member& member : scenario.plan.members) {
-    RankSet ranks = 0;
-    for (const std::uint16_t rank : member.ranks) ranks |= 1U << rank;
+    RankSet ranks;
+    for (const std::uint16_t rank : member.ranks) ranks.set(rank);
     ranks_of_member_.push_back(ranks);
   }
 }
@@ -62,7 +62,8 @@ Geometry ToleranceChecker::geometry_of(std::uint32_t round) const {
 
 std::int64_t& ToleranceChecker::kept(std::uint32_t round, std::uint32_t rank,
                                      std::uint32_t element) {
-  return ledgers_[plan_of(round).bucket - 1u].kept[rank * bounds_of(round).elements + element];
+  const std::size_t per_lane = coding_of(round).per_lane();
+  return ledgers_[plan_of(round).bucket - 1u].kept[element * per_lane + rank % per_lane];
 }
 
 /// What a rank's digit is if it is in the sum of this round.
@@ -83,7 +84,9 @@ double ToleranceChecker::contribution(std::uint32_t round, std::uint32_t rank,
                                       std::uint32_t element) const {
   const Poison* poison = poison_at(round, element);
   if (poison != nullptr && poison->rank == rank) return poison->value;
-  return coding_of(round).digit(round, rank, element) * coding_of(round).worth(rank);
+  const Coding& coding = coding_of(round);
+  return coding.carries(element, rank) ? coding.digit(round, rank, element) * coding.worth(rank)
+                                       : 0;
 }
 
 std::string ToleranceChecker::on_result(std::uint32_t rank, const ipc::Completion& completion,
@@ -112,15 +115,14 @@ std::string ToleranceChecker::decode(std::uint32_t round, std::span<const std::b
   const Geometry g = geometry_of(round);
   Decoded& result = decoded_[round];
   result.contributors = world_;
-  const std::size_t width = element_bytes(g.type);
   for (std::uint32_t block = 0; block < g.blocks; ++block) {
-    std::uint32_t first = block * g.block_elements;
-    while (poison_at(round, first) != nullptr) ++first;
-    const double sum = load(g.type, slot.data() + first * width);
-    const std::optional<RankSet> set = set_of(round, first, sum);
-    if (!set) return "I2: no set of ranks has this sum; " + describe(round, first, sum);
+    const std::vector<Sample> lanes = sample(round, block, slot);
+    const std::optional<RankSet> set = set_of(round, lanes);
+    if (!set) {
+      return "I2: no set of ranks has this sum; " + describe(round, lanes[0].element, lanes[0].sum);
+    }
     result.sets.push_back(*set);
-    const auto count = static_cast<std::uint32_t>(std::popcount(*set));
+    const auto count = static_cast<std::uint32_t>(set->count());
     result.contributors = std::min(result.contributors, count);
     result.partial_blocks += *set == all_ ? 0 : 1;
   }
@@ -144,60 +146,93 @@ std::string ToleranceChecker::check_in_order(std::uint16_t bucket) {
   return {};
 }
 
-std::optional<ToleranceChecker::RankSet> ToleranceChecker::set_of(std::uint32_t round,
-                                                                  std::uint32_t element,
-                                                                  double sum) const {
-  const Coding& coding = coding_of(round);
-  if (!(sum >= 0) || sum >= coding.limit(world_) * world_) return std::nullopt;
-  if (scenario_.tolerance.compensation == Compensation::kRescale) {
-    return scaled_set_of(round, element, sum);
+std::vector<ToleranceChecker::Sample> ToleranceChecker::sample(
+    std::uint32_t round, std::uint32_t block, std::span<const std::byte> slot) const {
+  const Geometry g = geometry_of(round);
+  const std::uint32_t lanes = coding_of(round).lanes();
+  std::vector<Sample> samples(lanes);
+  const std::uint32_t first = block * g.block_elements;
+  for (std::uint32_t e = first; e < first + lanes; ++e) {
+    std::uint32_t element = e;
+    while (poison_at(round, element) != nullptr) element += lanes;
+    samples[coding_of(round).lane_of_element(e)] = {
+        element, load(g.type, slot.data() + element * element_bytes(g.type))};
   }
-  if (sum != std::floor(sum) || sum >= coding.limit(world_)) return std::nullopt;
-  RankSet set = 0;
-  for (std::uint32_t r = 0; r < world_; ++r) set |= (coding.digit_of(sum, r) != 0 ? 1U : 0U) << r;
+  return samples;
+}
+
+std::optional<ToleranceChecker::RankSet> ToleranceChecker::set_of(
+    std::uint32_t round, std::span<const Sample> lanes) const {
+  const Coding& coding = coding_of(round);
+  if (scenario_.tolerance.compensation == Compensation::kRescale) {
+    return scaled_set_of(round, lanes);
+  }
+  RankSet set;
+  for (std::uint32_t lane = 0; lane < lanes.size(); ++lane) {
+    const double sum = lanes[lane].sum;
+    if (!(sum >= 0) || sum != std::floor(sum) || sum >= coding.limit()) return std::nullopt;
+    for (std::uint32_t r = coding.first_rank(lane); r < coding.end_rank(lane); ++r) {
+      set[r] = coding.digit_of(sum, r) != 0;
+    }
+  }
   return set;
 }
 
-/// Tries how many contributions the sum was scaled up from.
-std::optional<ToleranceChecker::RankSet> ToleranceChecker::scaled_set_of(std::uint32_t round,
-                                                                         std::uint32_t element,
-                                                                         double sum) const {
-  if (sum == 0) return 0;
-  const Coding& coding = coding_of(round);
+/// Tries how many contributions the sums were scaled up from.
+std::optional<ToleranceChecker::RankSet> ToleranceChecker::scaled_set_of(
+    std::uint32_t round, std::span<const Sample> lanes) const {
+  if (std::all_of(lanes.begin(), lanes.end(), [](const Sample& s) { return s.sum == 0; })) {
+    return RankSet();
+  }
   for (std::uint32_t count = world_; count > 0; --count) {
     const double scale = static_cast<double>(world_) / count;
-    const double unscaled = std::round(sum / scale);
-    if (std::abs(sum - unscaled * scale) > coding.rounding() * sum) continue;
-    RankSet set = 0;
-    bool fits = unscaled < coding.limit(world_);
-    for (std::uint32_t r = 0; r < world_ && fits; ++r) {
-      const std::uint64_t digit = coding.digit_of(unscaled, r);
-      fits = digit == 0 || digit == coding.digit(round, r, element);
-      set |= (digit != 0 ? 1U : 0U) << r;
-    }
-    if (fits && static_cast<std::uint32_t>(std::popcount(set)) == count) return set;
+    RankSet set;
+    const bool fits = std::all_of(lanes.begin(), lanes.end(), [&](const Sample& lane) {
+      return add_scaled(round, lane, scale, set);
+    });
+    if (fits && set.count() == count) return set;
   }
   return std::nullopt;
 }
 
-double ToleranceChecker::expected(std::uint32_t round, std::uint32_t element, RankSet set) {
-  double sum = 0;
-  for (std::uint32_t r = 0; r < world_; ++r) {
-    if ((set >> r & 1) != 0) sum += pending(round, r, element) * coding_of(round).worth(r);
+/// Adds the ranks of a lane whose contributions make up its sum. False when none do.
+bool ToleranceChecker::add_scaled(std::uint32_t round, Sample lane, double scale,
+                                  RankSet& set) const {
+  const Coding& coding = coding_of(round);
+  if (!(lane.sum >= 0) || lane.sum >= coding.limit() * world_) return false;
+  const double unscaled = std::round(lane.sum / scale);
+  if (std::abs(lane.sum - unscaled * scale) > coding.rounding() * lane.sum) return false;
+  if (unscaled >= coding.limit()) return false;
+  const std::uint32_t number = coding.lane_of_element(lane.element);
+  for (std::uint32_t r = coding.first_rank(number); r < coding.end_rank(number); ++r) {
+    const std::uint64_t digit = coding.digit_of(unscaled, r);
+    if (digit != 0 && digit != coding.digit(round, r, lane.element)) return false;
+    set[r] = digit != 0;
   }
-  const bool scaled = scenario_.tolerance.compensation == Compensation::kRescale && set != 0;
-  return scaled ? sum * world_ / std::popcount(set) : sum;
+  return true;
 }
 
-std::string ToleranceChecker::check_block(std::uint32_t round, std::uint32_t block, RankSet set,
-                                          std::span<const std::byte> slot) {
+double ToleranceChecker::expected(std::uint32_t round, std::uint32_t element, const RankSet& set) {
+  const Coding& coding = coding_of(round);
+  const std::uint32_t lane = coding.lane_of_element(element);
+  double sum = 0;
+  for (std::uint32_t r = coding.first_rank(lane); r < coding.end_rank(lane); ++r) {
+    if (set[r]) sum += pending(round, r, element) * coding.worth(r);
+  }
+  const bool scaled =
+      scenario_.tolerance.compensation == Compensation::kRescale && set.any() && set != all_;
+  return scaled ? sum * world_ / static_cast<double>(set.count()) : sum;
+}
+
+std::string ToleranceChecker::check_block(std::uint32_t round, std::uint32_t block,
+                                          const RankSet& set, std::span<const std::byte> slot) {
   const Geometry g = geometry_of(round);
   const bool scaled = scenario_.tolerance.compensation == Compensation::kRescale && set != all_;
   const std::uint32_t first = block * g.block_elements;
   for (std::uint32_t e = first; e < first + g.elements_in(block); ++e) {
     const double sum = load(g.type, slot.data() + e * element_bytes(g.type));
     const Poison* poison = poison_at(round, e);
-    if (poison != nullptr && (set >> poison->rank & 1) != 0) continue;
+    if (poison != nullptr && set[poison->rank]) continue;
     const double awaited = expected(round, e, set);
     const double error = std::abs(sum - awaited);
     const double tolerated = scaled ? coding_of(round).rounding() * awaited : 0;
@@ -211,22 +246,24 @@ std::string ToleranceChecker::check_block(std::uint32_t round, std::uint32_t blo
 
 /// What did not enter is kept for later, and what entered is kept no more. A host whose block is no
 /// finite number keeps nothing of it.
-void ToleranceChecker::settle(std::uint32_t round, std::uint32_t block, RankSet set) {
+void ToleranceChecker::settle(std::uint32_t round, std::uint32_t block, const RankSet& set) {
+  const Coding& coding = coding_of(round);
   const Geometry g = geometry_of(round);
   const std::uint32_t first = block * g.block_elements;
   RankSet kept_by = all_ & ~set;
   for (const Poison& p : scenario_.tolerance.poison) {
     const bool here = p.element >= first && p.element < first + g.elements_in(block);
     if (p.round != round || !here) continue;
-    for (const RankSet ranks : ranks_of_member_) {
-      if ((ranks >> p.rank & 1) != 0) kept_by &= ~ranks;
+    for (const RankSet& ranks : ranks_of_member_) {
+      if (ranks[p.rank]) kept_by &= ~ranks;
     }
   }
   for (std::uint32_t e = first; e < first + g.elements_in(block); ++e) {
-    for (std::uint32_t r = 0; r < world_; ++r) {
+    const std::uint32_t lane = coding.lane_of_element(e);
+    for (std::uint32_t r = coding.first_rank(lane); r < coding.end_rank(lane); ++r) {
       std::int64_t& waiting = kept(round, r, e);
-      if ((set >> r & 1) != 0 && waiting > 0) ++totals_.carried_elements;
-      waiting = (kept_by >> r & 1) != 0 ? pending(round, r, e) : 0;
+      if (set[r] && waiting > 0) ++totals_.carried_elements;
+      waiting = kept_by[r] ? pending(round, r, e) : 0;
     }
   }
 }
@@ -236,8 +273,10 @@ std::string ToleranceChecker::describe(std::uint32_t round, std::uint32_t elemen
   std::string text = "bucket " + std::to_string(plan_of(round).bucket) + ", element " +
                      std::to_string(element) + " is " + std::to_string(sum) + "; by rank, in it/";
   text += "submitted/kept:";
-  const bool readable = sum >= 0 && sum < coding.limit(world_);
-  for (std::uint32_t r = 0; r < world_; ++r) {
+  const bool readable = sum >= 0 && sum < coding.limit();
+  const std::uint32_t lane = coding.lane_of_element(element);
+  if (coding.lanes() > 1) text += " (from rank " + std::to_string(coding.first_rank(lane)) + ")";
+  for (std::uint32_t r = coding.first_rank(lane); r < coding.end_rank(lane); ++r) {
     text.append(" ").append(readable ? std::to_string(coding.digit_of(sum, r)) : "?");
     text.append("/").append(std::to_string(coding.digit(round, r, element)));
     text.append("/").append(std::to_string(kept(round, r, element)));
@@ -273,9 +312,12 @@ std::string ToleranceChecker::conclude(const hop::Counters& all_nodes) const {
     const auto left = std::find_if(kept.begin(), kept.end(), [](std::int64_t k) { return k != 0; });
     if (left == kept.end() || closed_without_absent(static_cast<std::uint16_t>(b + 1))) continue;
     const auto at = static_cast<std::size_t>(left - kept.begin());
-    const std::uint32_t elements = scenario_.tolerance.buckets[b].elements;
-    return "I5: bucket " + std::to_string(b + 1) + ", element " + std::to_string(at % elements) +
-           " of rank " + std::to_string(at / elements) + ": delivered and submitted differ by " +
+    const std::uint32_t per_lane = codings_[b].per_lane();
+    const auto element = static_cast<std::uint32_t>(at / per_lane);
+    const std::size_t rank =
+        codings_[b].first_rank(codings_[b].lane_of_element(element)) + at % per_lane;
+    return "I5: bucket " + std::to_string(b + 1) + ", element " + std::to_string(element) +
+           " of rank " + std::to_string(rank) + ": delivered and submitted differ by " +
            std::to_string(*left);
   }
   return {};

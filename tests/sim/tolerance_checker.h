@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -25,6 +26,8 @@ namespace gradplane::sim {
 /// later). One for all ranks of a run; I1 is the simulation's own.
 class ToleranceChecker {
  public:
+  static constexpr std::size_t kMaxRanksInSets = 256;
+
   ToleranceChecker(const Scenario& scenario, std::uint32_t world);
 
   /// What `rank` writes at `element` of a bucket's round. Rounds are places in Scenario::rounds.
@@ -49,7 +52,7 @@ class ToleranceChecker {
   const ToleranceTotals& totals() const { return totals_; }
 
  private:
-  using RankSet = std::uint32_t;  // bit per rank
+  using RankSet = std::bitset<kMaxRanksInSets>;
   struct Decoded {
     bool done = false;
     std::uint32_t contributors = 0;  // the fewest of any block
@@ -61,9 +64,9 @@ class ToleranceChecker {
     Instant since;
     float bound = 0;
   };
-  /// One bucket: what each rank has submitted and not seen in a sum, by rank and element.
+  /// One bucket: what each rank has submitted and not seen in a sum.
   struct Ledger {
-    std::vector<std::int64_t> kept;
+    std::vector<std::int64_t> kept;               // by element, and rank of those that it carries
     std::uint32_t uses = 0;                       // rounds of the scenario
     std::uint32_t checked = 0;                    // rounds of the scenario before this are
     std::vector<std::uint64_t> missing;           // by tensor: blocks that sums lack, by source
@@ -87,14 +90,21 @@ class ToleranceChecker {
   const Poison* poison_at(std::uint32_t round, std::uint32_t element) const;
 
   std::string decode(std::uint32_t round, std::span<const std::byte> slot);
-  std::optional<RankSet> set_of(std::uint32_t round, std::uint32_t element, double sum) const;
-  std::optional<RankSet> scaled_set_of(std::uint32_t round, std::uint32_t element,
-                                       double sum) const;
-  double expected(std::uint32_t round, std::uint32_t element, RankSet set);
+  /// An element of each lane of a block, by lane.
+  struct Sample {
+    std::uint32_t element = 0;
+    double sum = 0;
+  };
+  std::vector<Sample> sample(std::uint32_t round, std::uint32_t block,
+                             std::span<const std::byte> slot) const;
+  std::optional<RankSet> set_of(std::uint32_t round, std::span<const Sample> lanes) const;
+  std::optional<RankSet> scaled_set_of(std::uint32_t round, std::span<const Sample> lanes) const;
+  bool add_scaled(std::uint32_t round, Sample lane, double scale, RankSet& set) const;
+  double expected(std::uint32_t round, std::uint32_t element, const RankSet& set);
   std::string check_in_order(std::uint16_t bucket);
-  std::string check_block(std::uint32_t round, std::uint32_t block, RankSet set,
+  std::string check_block(std::uint32_t round, std::uint32_t block, const RankSet& set,
                           std::span<const std::byte> slot);
-  void settle(std::uint32_t round, std::uint32_t block, RankSet set);
+  void settle(std::uint32_t round, std::uint32_t block, const RankSet& set);
   std::string describe(std::uint32_t round, std::uint32_t element, double sum);
 
   std::vector<Part> parts_of(std::uint32_t round) const;

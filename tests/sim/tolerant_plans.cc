@@ -6,6 +6,7 @@
 #include "tests/sim/cluster.h"
 #include "tests/sim/coding.h"
 #include "tests/sim/dice.h"
+#include "tests/sim/large_plans.h"
 
 namespace gradplane::sim {
 
@@ -154,32 +155,64 @@ std::vector<api::BoundedTensor> draw_tensors(Dice& dice, std::uint32_t elements)
   return tensors;
 }
 
-api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id) {
+/// How much a scenario does: one of many nodes does less.
+struct Size {
+  std::uint32_t most_blocks = kMaxBlocks;
+  std::uint32_t fewest_steps = 4;
+  std::uint32_t most_steps = kMaxUses - 1;  // a closing round follows
+  std::uint32_t exact_elements = 2000;      // of rounds without a bucket
+};
+constexpr Size kSmallSize;
+constexpr Size kLargeSize = {
+    .most_blocks = 20, .fewest_steps = 4, .most_steps = 7, .exact_elements = 150};
+
+Coding coding_of(const Scenario& s, ElementType type) {
+  return {type, ranks_in(s.plan), s.tolerance.compensation, kMaxUses, s.tolerance.layout};
+}
+
+std::uint32_t draw_elements(Dice& dice, const Scenario& s, ElementType type, const Size& size) {
+  const auto block = static_cast<std::uint32_t>(s.block_bytes / element_bytes(type));
+  const std::uint32_t blocks = dice.below(6) == 0 ? 1 : size.most_blocks;
+  const std::uint64_t most =
+      std::min<std::uint64_t>(std::uint64_t{blocks} * block, s.round_bytes / element_bytes(type));
+  if (s.tolerance.layout == Coding::Layout::kEveryElement) {
+    return static_cast<std::uint32_t>(1 + dice.below(most));
+  }
+  // The last block shows all ranks, too.
+  const std::uint32_t lanes = coding_of(s, type).lanes();
+  const auto last = static_cast<std::uint32_t>(lanes + dice.below(block - lanes + 1));
+  return static_cast<std::uint32_t>(dice.below(most / block)) * block + last;
+}
+
+api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id, const Size& size) {
   api::BucketBounds bucket;
   bucket.bucket = id;
   bucket.type = dice.below(3) != 0 ? ElementType::kFloat32 : ElementType::kFloat64;
   if (dice.below(4) == 0) bucket.type = kElementTypes[dice.below(kElementTypes.size())];
-  const Coding coding(bucket.type, ranks_in(s.plan), s.tolerance.compensation, kMaxUses);
-  if (!coding.fits()) bucket.type = ElementType::kFloat64;
-  const auto block = static_cast<std::uint32_t>(s.block_bytes / element_bytes(bucket.type));
-  const std::uint32_t blocks = dice.below(6) == 0 ? 1 : kMaxBlocks;
-  const std::uint64_t most = std::min<std::uint64_t>(std::uint64_t{blocks} * block,
-                                                     s.round_bytes / element_bytes(bucket.type));
-  bucket.elements = static_cast<std::uint32_t>(1 + dice.below(most));
+  if (!coding_of(s, bucket.type).fits()) bucket.type = ElementType::kFloat64;
+  bucket.elements = draw_elements(dice, s, bucket.type, size);
   bucket.tensors = draw_tensors(dice, bucket.elements);
   return bucket;
 }
 
+/// A sum over many ranks is beyond the whole numbers that bf16 holds.
+ElementType draw_exact_type(Dice& dice, const Scenario& s) {
+  const ElementType type = kElementTypes[dice.below(kElementTypes.size())];
+  const bool many = s.tolerance.layout == Coding::Layout::kSpread;
+  return many && type == ElementType::kBfloat16 ? ElementType::kFloat32 : type;
+}
+
 /// Steps of a training: every bucket once in most of them, exact rounds in between, and at the end
 /// the closing ones.
-void draw_rounds(Dice& dice, Scenario& s) {
-  const std::uint64_t steps = 4 + dice.below(kMaxUses - 4);
+void draw_rounds(Dice& dice, Scenario& s, const Size& size) {
+  const std::uint64_t steps =
+      size.fewest_steps + dice.below(size.most_steps - size.fewest_steps + 1);
   for (std::uint64_t step = 0; step < steps; ++step) {
     for (const api::BucketBounds& bucket : s.tolerance.buckets) {
       if (dice.below(8) != 0) s.rounds.push_back(round_of(bucket));
       if (dice.below(10) != 0) continue;
-      const auto elements = static_cast<std::uint32_t>(1 + dice.below(2000));
-      s.rounds.push_back({kElementTypes[dice.below(kElementTypes.size())], elements, 0});
+      const auto elements = static_cast<std::uint32_t>(1 + dice.below(size.exact_elements));
+      s.rounds.push_back({draw_exact_type(dice, s), elements, 0});
     }
   }
   for (const api::BucketBounds& bucket : s.tolerance.buckets) s.rounds.push_back(round_of(bucket));
@@ -236,14 +269,7 @@ double answered_share(const LinkModel& link) {
   return both_ways * both_ways * worst;
 }
 
-}  // namespace
-
-Scenario random_tolerant_scenario(std::uint64_t seed) {
-  Dice dice(seed);
-  Scenario s;
-  s.seed = seed;
-  s.plan = draw_plan(dice);
-  draw_network(dice, s);
+void draw_tolerance(Dice& dice, Scenario& s, const Size& size) {
   s.block_bytes = kBlockAlignBytes * (8 + dice.below(16));
   s.tolerance.compensation = static_cast<Compensation>(dice.below(3));
   s.tolerance.floor = std::array{0.5F, 0.5F, 0.8F, 0.95F}[dice.below(4)];
@@ -252,11 +278,11 @@ Scenario random_tolerant_scenario(std::uint64_t seed) {
   s.tolerance.overlap = dice.below(6) == 0;
   for (std::uint64_t n = 1 + dice.below(3); n > 0; --n) {
     const auto id = static_cast<std::uint32_t>(s.tolerance.buckets.size() + 1);
-    s.tolerance.buckets.push_back(draw_bucket(dice, s, id));
+    s.tolerance.buckets.push_back(draw_bucket(dice, s, id, size));
   }
   draw_slow_ranks(dice, s);
   draw_installations(dice, s);
-  draw_rounds(dice, s);
+  draw_rounds(dice, s, size);
   s.in_flight = 1 + dice.below(kMaxInFlightRounds);
   s.authenticate = s.link.corruption > 0 || dice.coin();
   draw_changes(dice, s);
@@ -266,7 +292,30 @@ Scenario random_tolerant_scenario(std::uint64_t seed) {
   s.forward_order = dice.coin();
   s.limit = Duration::ns(
       static_cast<std::int64_t>(static_cast<double>(s.limit.count_ns()) / answered_share(s.link)));
+}
+
+}  // namespace
+
+Scenario random_tolerant_scenario(std::uint64_t seed) {
+  Dice dice(seed);
+  Scenario s;
+  s.seed = seed;
+  s.plan = draw_plan(dice);
+  draw_network(dice, s);
+  draw_tolerance(dice, s, kSmallSize);
   if (seed % kMixedSeeds == 0) mix_operations(s, seed);
+  return s;
+}
+
+Scenario random_large_scenario(std::uint64_t seed) {
+  Dice dice(seed);
+  Scenario s;
+  s.seed = seed;
+  s.plan = draw_large_plan(dice);
+  s.round_bytes = 32 << 10;
+  s.tolerance.layout = Coding::Layout::kSpread;
+  draw_network(dice, s);
+  draw_tolerance(dice, s, kLargeSize);
   return s;
 }
 

@@ -89,10 +89,12 @@ Trainer::Trainer(const Scenario& scenario, std::uint32_t rank, std::uint32_t wor
       completions_(channel_->channel.completions()),
       random_(scenario.seed * 1000003 + rank),
       round_done_(scenario.rounds.size()),
-      results_(scenario.rounds.size()) {}
+      results_(scenario.rounds.size()),
+      held_(scenario.rounds.size()) {}
 
 bool Trainer::may_submit() const {
-  if (submitted_ >= gate_ || submitted_ - completed_ >= scenario_.in_flight) return false;
+  if (has_left_ || submitted_ >= gate_ || submitted_ - completed_ >= scenario_.in_flight)
+    return false;
   const std::uint16_t bucket = scenario_.rounds[submitted_].bucket;
   if (bucket == 0 || scenario_.tolerance.overlap) return true;
   for (std::uint32_t r = completed_; r < submitted_; ++r) {
@@ -191,8 +193,19 @@ void Trainer::check(const ipc::Completion& completion) {
     wrong = check_result(round, slot);
   }
   if (!wrong.empty()) return fail(wrong);
+  held_[round] = hash_of_slot(round);
   // What each rank gets for itself is checked above, and is no replica.
-  if (all_receive(plan.operation)) results_[round] = siphash24({}, slot);
+  if (all_receive(plan.operation)) results_[round] = held_[round];
+}
+
+std::uint64_t Trainer::hash_of_slot(std::uint32_t round) const {
+  const RoundPlan& plan = scenario_.rounds[round];
+  const std::size_t bytes = plan.elements * element_bytes(plan.type);
+  return siphash24({}, channel_->channel.slot(scenario_.id_of(round)).first(bytes));
+}
+
+bool Trainer::holds_result(std::uint32_t round) const {
+  return round_done_[round] && hash_of_slot(round) == held_[round];
 }
 
 /// Of a round without a bucket.

@@ -28,14 +28,21 @@ class Trainer {
   /// Does what is due; returns whether something happened. `failure()` is set when a sum is wrong.
   bool step(Instant now);
   Instant next_deadline() const;
-  bool done() const { return completed_ == scenario_.rounds.size(); }
-  /// Only closing rounds are left; open_gate() lets the next one go, at once.
-  bool at_gate() const { return completed_ >= gate_; }
+  std::uint32_t rank() const { return rank_; }
+  /// Where only closing rounds are left, this lets the next one go, at once.
   void open_gate() {
     ++gate_;
     ready_at_ = {};
   }
   const std::string& failure() const { return failure_; }
+  /// The session of this rank is over: it submits nothing more.
+  void leave() { has_left_ = true; }
+  /// Whether the rank can hand the result of a round to a rank that lacks it: the round is complete
+  /// here, and its result is still in the arena.
+  bool holds_result(std::uint32_t round) const;
+  bool has_completed(std::uint32_t round) const { return round_done_[round]; }
+  /// One past the last round that it has submitted.
+  std::uint32_t submitted() const { return submitted_; }
   /// The first round that is not complete.
   std::uint32_t completed() const { return completed_; }
   /// One past the last round that is.
@@ -48,6 +55,7 @@ class Trainer {
   bool may_submit() const;
   double value_of(std::uint32_t round, std::uint32_t element) const;
   void check(const ipc::Completion& completion);
+  std::uint64_t hash_of_slot(std::uint32_t round) const;
   void fill(std::uint32_t round, std::span<std::byte> slot) const;
   std::string check_result(std::uint32_t round, std::span<const std::byte> slot) const;
   std::string check_sums(std::uint32_t round, std::span<const std::byte> slot, std::uint32_t begin,
@@ -69,8 +77,10 @@ class Trainer {
   std::uint32_t completed_end_ = 0;
   std::vector<bool> round_done_;
   Instant ready_at_;
+  bool has_left_ = false;
   std::string failure_;
-  std::vector<std::uint64_t> results_;
+  std::vector<std::uint64_t> results_;  // of rounds that all ranks get alike
+  std::vector<std::uint64_t> held_;     // what the slot held when the round was done
 };
 
 }  // namespace gradplane::sim

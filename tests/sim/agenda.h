@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "dataplane/base/indexed_heap.h"
+#include "dataplane/base/time.h"
+
+namespace gradplane::sim {
+
+/// When each host has something to do next. Trees of hundreds of hosts need it: most of them sleep
+/// at any time.
+class Agenda {
+ public:
+  explicit Agenda(std::size_t hosts) : wakes_(hosts) {}
+
+  void set(std::size_t host, Instant at) { wakes_.set(static_cast<Index>(host), at); }
+  /// Something has come for the host.
+  void wake(std::size_t host) { set(host, Instant()); }
+  Instant next() const { return wakes_.empty() ? Instant::never() : wakes_.top_key(); }
+
+  /// The hosts that are due, in the order of their numbers. Each must be set() again.
+  const std::vector<std::size_t>& take_due(Instant now) {
+    due_.clear();
+    while (!wakes_.empty() && wakes_.top_key() <= now) {
+      due_.push_back(wakes_.top());
+      wakes_.erase(wakes_.top());
+    }
+    std::sort(due_.begin(), due_.end());
+    return due_;
+  }
+
+ private:
+  using Index = IndexedHeap<Instant>::Index;
+  IndexedHeap<Instant> wakes_;
+  std::vector<std::size_t> due_;
+};
+
+}  // namespace gradplane::sim

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/sim/life.h"
+
+#include <algorithm>
+
+#include "dataplane/base/siphash.h"
+#include "dataplane/engine/local_plan.h"
+
+namespace gradplane::sim {
+namespace {
+
+constexpr std::size_t kMaxTurns = 1'000'000;
+/// A check takes about as long as a turn.
+constexpr std::uint64_t kTurnsPerCheck = 8;
+
+std::size_t world_of(const api::Plan& plan) {
+  std::size_t world = 0;
+  for (const api::Member& member : plan.members) world += member.ranks.size();
+  return world;
+}
+
+/// In the order of their times.
+std::vector<Installation> installations_of(const Scenario& scenario) {
+  std::vector<Installation> all;
+  for (std::size_t m = 0; m < scenario.plan.members.size(); ++m) {
+    for (const api::BucketBounds& bucket : scenario.tolerance.buckets) {
+      Installation one{.member = m, .bucket = bucket.bucket, .after = {}};
+      for (const Installation& i : scenario.tolerance.installations) {
+        if (i.member == m && i.bucket == bucket.bucket) one.after = i.after;
+      }
+      all.push_back(one);
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const auto& a, const auto& b) { return a.after < b.after; });
+  return all;
+}
+
+/// Duration::max() is never.
+Instant at(Instant start, Duration after) {
+  return after == Duration::max() ? Instant::never() : start + after;
+}
+
+}  // namespace
+
+Machines::Machines(const Scenario& scenario) : network(scenario.link, scenario.seed) {
+  for (const api::Member& member : scenario.plan.members) {
+    hosts.push_back(std::make_unique<Host>(network, scenario, member.node, now));
+  }
+}
+
+Life::Life(Machines& machines, const Scenario& scenario)
+    : machines_(machines),
+      scenario_(scenario),
+      start_(machines.now),
+      world_(world_of(scenario.plan)),
+      checker_(scenario, static_cast<std::uint32_t>(world_)),
+      installations_(installations_of(scenario)),
+      coordinator_(scenario,
+                   [this](const api::Plan& plan, api::NodeId node) {
+                     return engine::local_plan(plan, node, link_rates(scenario_), scenario_.grants);
+                   }),
+      watch_(scenario, start_),
+      agenda_(machines.hosts.size()),
+      progress_(scenario.rounds.size(), world_),
+      completed_(world_),
+      gate_(scenario.rounds.size() - scenario.tolerance.closing_rounds) {
+  for (std::size_t h = 0; h < machines_.hosts.size(); ++h) {
+    Host& host = *machines_.hosts[h];
+    host.begin_job(scenario, world_, checker_);
+    coordinator_.add_host(host.runtime(), host.commands());
+    agenda_.wake(h);
+  }
+}
+
+bool Life::is_over() const {
+  if (!outcome_.failure.empty()) return true;
+  if (is_lost()) {
+    return watch_.all_noticed() && std::none_of(machines_.hosts.begin(), machines_.hosts.end(),
+                                                [](const auto& host) { return host->has_job(); });
+  }
+  return progress_.all_done() && at_rest();
+}
+
+Outcome Life::run() {
+  while (!is_over()) {
+    if (!is_lost() && progress_.first_lacked() >= gate_ && at_rest()) open_gate();
+    machines_.now = std::max(machines_.now, next_time());
+    if (machines_.now > start_ + scenario_.limit) {
+      fail("I3: no end after " + std::to_string(scenario_.limit.to_seconds()) + " s; " +
+           progress_text());
+      break;
+    }
+    step();
+  }
+  conclude();
+  return outcome_;
+}
+
+Instant Life::next_time() const {
+  Instant next = std::min(machines_.network.next_event(), agenda_.next());
+  if (installed_ < installations_.size()) {
+    next = std::min(next, at(start_, installations_[installed_].after));
+  }
+  const std::vector<BoundChange>& changes = scenario_.tolerance.changes;
+  if (changed_ < changes.size()) next = std::min(next, start_ + changes[changed_].after);
+  return std::min({next, coordinator_.next_deadline(), watch_.next_event()});
+}
+
+void Life::step() {
+  machines_.network.run_until(machines_.now, [this](std::uint16_t host) { agenda_.wake(host); });
+  install_due();
+  change_due();
+  flip_due();
+  crash_due();
+  for (const std::size_t h : agenda_.take_due(machines_.now)) turn(*machines_.hosts[h]);
+}
+
+void Life::install_due() {
+  while (installed_ < installations_.size() &&
+         at(start_, installations_[installed_].after) <= machines_.now) {
+    const Installation& it = installations_[installed_++];
+    Host& host = *machines_.hosts[it.member];
+    if (is_lost()) continue;
+    auto bucket = host.runtime().make_bucket(scenario_.tolerance.bucket(it.bucket));
+    if (bucket == nullptr) continue;  // of whole numbers: always exact
+    host.buckets.push_back(std::move(bucket));
+    const std::vector<BoundChange>& changes = scenario_.tolerance.changes;
+    for (std::size_t c = 0; c < changed_; ++c) {
+      if (changes[c].bucket != it.bucket) continue;
+      host.buckets.back()->set_bound(changes[c].tensor, changes[c].bound);
+    }
+    api::Command add;
+    add.kind = api::Command::Kind::kAddBucket;
+    add.job = &host.runtime();
+    add.bucket = host.buckets.back().get();
+    host.command(add);
+    turn(host);
+  }
+}
+
+void Life::flip_due() {
+  if (scenario_.flips.empty()) return;
+  const std::uint32_t completed = progress_.first_lacked();
+  outcome_.round_ends.resize(completed, machines_.now);
+  if (!coordinator_.step(completed, machines_.now)) return;
+  for (const auto& host : machines_.hosts) turn(*host);
+}
+
+void Life::change(const BoundChange& change) {
+  checker_.on_change(change, machines_.now);
+  for (const auto& host : machines_.hosts) {
+    for (const auto& bucket : host->buckets) {
+      if (bucket->id() == change.bucket) bucket->set_bound(change.tensor, change.bound);
+    }
+  }
+}
+
+void Life::change_due() {
+  const std::vector<BoundChange>& changes = scenario_.tolerance.changes;
+  while (changed_ < changes.size() && start_ + changes[changed_].after <= machines_.now) {
+    change(changes[changed_++]);
+  }
+}
+
+void Life::crash_due() {
+  if (watch_.is_due(machines_.now)) crash();
+  for (const std::size_t h : watch_.take_noticed(machines_.now)) lose_job(*machines_.hosts[h]);
+}
+
+void Life::crash() {
+  watch_.on_crash(machines_.now);
+  coordinator_.stop();
+  const std::uint16_t host = scenario_.crashes[0].host;
+  machines_.network.set_up(host, false);
+  machines_.hosts[host]->crash();
+}
+
+/// The session tells the engine and the ranks. A rank takes once more what the engine has completed
+/// until it gave the job up.
+void Life::lose_job(Host& host) {
+  for (const auto& trainer : host.trainers) trainer->leave();
+  if (host.has_job()) host.leave_job();
+  turn(host);
+}
+
+/// A closing round begins: nothing may be lost any more, and all ranks are there.
+void Life::open_gate() {
+  machines_.network.heal();
+  changed_ = scenario_.tolerance.changes.size();
+  for (const api::BucketBounds& table : scenario_.tolerance.buckets) {
+    for (std::size_t t = 0; t < table.tensors.size(); ++t) {
+      change({.after = {}, .bucket = table.bucket, .tensor = t, .bound = 0});
+    }
+  }
+  ++gate_;
+  for (std::size_t h = 0; h < machines_.hosts.size(); ++h) {
+    for (const auto& trainer : machines_.hosts[h]->trainers) trainer->open_gate();
+    agenda_.wake(h);
+  }
+}
+
+bool Life::at_rest() const {
+  return std::all_of(machines_.hosts.begin(), machines_.hosts.end(),
+                     [](const auto& host) { return host->at_rest(); });
+}
+
+void Life::turn(Host& host) {
+  poll(host);
+  if (host.is_up()) hear_events(host);
+  for (const auto& trainer : host.trainers) {
+    if (!trainer->failure().empty()) fail(trainer->failure());
+  }
+  note_progress(host);
+  check_lead();
+  check_invariants(host);
+  if (!coordinator_.failure().empty()) fail(coordinator_.failure());
+  agenda_.set(host.node(), host.wake_time(machines_.now));
+}
+
+void Life::poll(Host& host) {
+  bool worked = true;
+  for (std::size_t turns = 0; worked; ++turns) {
+    worked = false;
+    for (const auto& trainer : host.trainers) worked = trainer->step(machines_.now) || worked;
+    if (!host.is_up()) continue;
+    worked = host.engine().poll_once(machines_.now) || worked;
+    hear_reports(host);
+    if (turns > kMaxTurns) return fail("an engine never comes to rest");
+  }
+}
+
+/// Tells the checker what a host says of the rounds that it has closed as their root.
+void Life::hear_reports(Host& host) {
+  while (const api::JobRoundReport* heard = host.reports().front()) {
+    const std::string wrong = checker_.on_report(host.node(), heard->report, machines_.now);
+    if (!wrong.empty()) fail(wrong);
+    host.reports().pop();
+  }
+}
+
+void Life::hear_events(Host& host) {
+  while (const api::Event* event = host.events().front()) {
+    hear(host, *event);
+    host.events().pop();
+  }
+}
+
+void Life::hear(Host& host, const api::Event& event) {
+  switch (event.kind) {
+    case api::Event::Kind::kControl:
+      return;
+    case api::Event::Kind::kStalled:
+      return give_up(host, event);
+    case api::Event::Kind::kJobRemoved:
+      return host.end_job();
+    default:
+      if (!coordinator_.on_event(host.node(), event, machines_.now)) {
+        fail("an engine reported trouble");
+      }
+  }
+}
+
+void Life::give_up(const Host& by, const api::Event& event) {
+  if (is_lost()) return watch_.on_stall(machines_.now);
+  outcome_.given_up = {by.node(), event.node, event.round, event.stall};
+  fail("I3: node " + std::to_string(by.node()) + " gives round " + std::to_string(event.round) +
+       " up because of node " + std::to_string(event.node) + ", reason " +
+       std::to_string(static_cast<int>(event.stall.reason)) + "; " + progress_text());
+}
+
+void Life::note_progress(const Host& host) {
+  for (const auto& trainer : host.trainers) {
+    std::uint32_t& known = completed_[trainer->rank()];
+    progress_.on_rank(known, trainer->completed(), trainer->completed_end());
+    known = trainer->completed();
+  }
+}
+
+/// A rank that has run further ahead of another leaves it behind for good when the job is lost: its
+/// arena holds the oldest result that the other lacks no longer.
+void Life::check_lead() {
+  if (progress_.end() <= progress_.first_lacked() + kMaxLeadRounds) return;
+  fail("I6: a rank has completed round " + std::to_string(progress_.end() - 1) +
+       " while another lacks round " + std::to_string(progress_.first_lacked()));
+}
+
+void Life::check_invariants(const Host& host) {
+  if (!host.has_job() || ++turns_ % kTurnsPerCheck != 0) return;
+  const char* broken = host.runtime().job().broken_invariant();
+  if (broken != nullptr) fail("node " + std::to_string(host.node()) + ": " + broken);
+}
+
+void Life::fail(std::string what) {
+  if (outcome_.failure.empty()) outcome_.failure = std::move(what);
+}
+
+std::string Life::progress_text() const {
+  std::string text;
+  for (const std::uint32_t completed : completed_) text += std::to_string(completed) + " ";
+  return "rounds completed per rank: " + text + "of " + std::to_string(scenario_.rounds.size());
+}
+
+std::uint32_t Life::end_of_submitted() const {
+  std::uint32_t end = 0;
+  for (const auto& host : machines_.hosts) {
+    for (const auto& trainer : host->trainers) end = std::max(end, trainer->submitted());
+  }
+  return end;
+}
+
+void Life::conclude() {
+  outcome_.ended = machines_.now;
+  outcome_.packets = machines_.network.sent();
+  outcome_.packets_dropped = machines_.network.dropped();
+  outcome_.tolerance = checker_.totals();
+  outcome_.activations = coordinator_.activations();
+  if (outcome_.failure.empty() && is_lost()) {
+    outcome_.failure = check_recovery(scenario_, machines_.hosts);
+  }
+  if (!is_lost()) {
+    for (const auto& host : machines_.hosts) {
+      outcome_.counters.add(host->runtime().job().counters());
+      for (const auto& bucket : host->buckets) checker_.add_counts(*bucket);
+    }
+    compare_replicas();
+    if (outcome_.failure.empty()) outcome_.failure = checker_.conclude(outcome_.counters);
+  }
+}
+
+void Life::compare_replicas() {
+  const std::vector<std::uint64_t>* first = nullptr;
+  for (const auto& host : machines_.hosts) {
+    for (const auto& trainer : host->trainers) {
+      if (first == nullptr) first = &trainer->results();
+      if (*first != trainer->results()) fail("I1: two replicas hold different bits");
+    }
+  }
+  const std::array<std::uint64_t, 3> facts = {static_cast<std::uint64_t>(machines_.now.count_ns()),
+                                              outcome_.packets, outcome_.packets_dropped};
+  outcome_.trace =
+      siphash24({}, std::as_bytes(std::span(facts)),
+                first ? std::as_bytes(std::span(*first)) : std::span<const std::byte>());
+}
+
+}  // namespace gradplane::sim

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/sim/agenda.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/crash.h"
+#include "tests/sim/flip_coordinator.h"
+#include "tests/sim/host.h"
+#include "tests/sim/network.h"
+#include "tests/sim/progress.h"
+#include "tests/sim/tolerance_checker.h"
+
+namespace gradplane::sim {
+
+/// What outlives a job: the hosts, the network between them, and the time.
+struct Machines {
+  explicit Machines(const Scenario& scenario);
+
+  Network network;
+  std::vector<std::unique_ptr<Host>> hosts;  // by node
+  Instant now = Instant::from_ns(1'000'000);
+};
+
+/// One job, from its first round to its last or to the crash of a node.
+class Life {
+ public:
+  Life(Machines& machines, const Scenario& scenario);
+  Life(const Life&) = delete;
+  Life& operator=(const Life&) = delete;
+
+  Outcome run();
+  /// The job was lost to a crash.
+  bool is_lost() const { return watch_.has_crashed(); }
+  /// Of a lost job: no rank has submitted this round or a later one.
+  std::uint32_t end_of_submitted() const;
+
+ private:
+  bool is_over() const;
+  void step();
+  Instant next_time() const;
+  void install_due();
+  void flip_due();
+  void change_due();
+  void change(const BoundChange& change);
+  void crash_due();
+  void crash();
+  void lose_job(Host& host);
+  void open_gate();
+  bool at_rest() const;
+
+  void turn(Host& host);
+  void poll(Host& host);
+  void hear_reports(Host& host);
+  void hear_events(Host& host);
+  void hear(Host& host, const api::Event& event);
+  void give_up(const Host& by, const api::Event& event);
+
+  void note_progress(const Host& host);
+  void check_lead();
+  void check_invariants(const Host& host);
+  void fail(std::string what);
+  std::string progress_text() const;
+  void conclude();
+  void compare_replicas();
+
+  Machines& machines_;
+  const Scenario& scenario_;
+  const Instant start_;
+  std::size_t world_;
+  ToleranceChecker checker_;
+  std::vector<Installation> installations_;
+  FlipCoordinator coordinator_;
+  CrashWatch watch_;
+  Agenda agenda_;
+  Progress progress_;
+  std::vector<std::uint32_t> completed_;  // by rank, as progress_ knows
+  std::size_t gate_;                      // rounds that ranks may submit
+  std::size_t installed_ = 0;
+  std::size_t changed_ = 0;  // of the scenario's changes of bounds
+  std::uint64_t turns_ = 0;
+  Outcome outcome_;
+};
+
+}  // namespace gradplane::sim
