@@ -36,20 +36,29 @@ Receiver::Receiver(State& state, Rounds& rounds, Watchdog& watchdog)
 
 void Receiver::handle(const wire::Envelope& envelope, std::span<const std::byte> datagram,
                       bool congestion_experienced, Instant now) {
-  const std::uint16_t peer = state_.peers.find(envelope.sender);
-  if (peer == hop::kNoPeer) return state_.counters.drop(Drop::kNotPeer);
-  const auto opened = open(envelope, datagram, state_.peers[peer]);
-  if (!opened) return;
+  const std::uint16_t index = state_.peers.find(envelope.sender);
+  if (index == hop::kNoPeer) return state_.counters.drop(Drop::kNotPeer);
+  hop::Peer& peer = state_.peers[index];
+  const std::uint64_t number = peer.packets_received.restore(envelope.number);
+  const auto opened = open(datagram, number, peer);
+  if (!opened) return state_.counters.drop(Drop::kBadTag);
   constexpr auto kGood = wire::ParseError::kNone;
   if (wire::is_block(envelope.type)) {
     if (wire::read_block(envelope, *opened, block_) == kGood) {
-      return handle_block(block_, peer, congestion_experienced, now);
+      if (!is_new(block_.header.epoch, number, peer)) return;
+      return handle_block(block_, index, congestion_experienced, now);
     }
   } else if (wire::is_ack(envelope.type)) {
-    if (wire::read_ack(envelope, *opened, ack_) == kGood) return handle_ack(ack_, peer, now);
+    if (wire::read_ack(envelope, *opened, ack_) == kGood) {
+      if (!is_new(ack_.header.epoch, number, peer)) return;
+      return handle_ack(ack_, index, now);
+    }
   } else {
     wire::Grant grant;
-    if (wire::read_grant(*opened, grant) == kGood) return handle_grant(grant, state_.peers[peer]);
+    if (wire::read_grant(*opened, grant) == kGood) {
+      if (!is_new(grant.epoch, number, peer)) return;
+      return handle_grant(grant, peer);
+    }
   }
   state_.counters.drop(Drop::kMalformed);
 }
@@ -60,24 +69,26 @@ void Receiver::handle_grant(const wire::Grant& grant, hop::Peer& peer) {
   take_grant(grant.total_blocks, grant.unscheduled_blocks, peer);
 }
 
-/// The packet without its tag, once: nothing behind the envelope is read of a packet that nobody
-/// with the key has written for this node, or that has come before.
-std::optional<std::span<const std::byte>> Receiver::open(const wire::Envelope& envelope,
-                                                         std::span<const std::byte> datagram,
-                                                         hop::Peer& peer) {
-  const std::uint64_t number = peer.packets_received.restore(envelope.number);
-  const auto self = wire::Receiver::node(state_.config.self);
-  const auto opened = state_.config.authenticate ? wire::open(datagram, peer.key, self, number)
-                                                 : wire::open_unsealed(datagram);
-  if (!opened) {
-    state_.counters.drop(Drop::kBadTag);
-    return std::nullopt;
+/// The packet without its tag: nothing behind the envelope is read of a packet that nobody with the
+/// key has written for this node.
+std::optional<std::span<const std::byte>> Receiver::open(std::span<const std::byte> datagram,
+                                                         std::uint64_t number,
+                                                         const hop::Peer& peer) const {
+  if (!state_.config.authenticate) return wire::open_unsealed(datagram);
+  return wire::open(datagram, peer.key, wire::Receiver::node(state_.config.self), number);
+}
+
+/// Whether a packet of this plan comes for the first time. A packet of an earlier job that had the
+/// same id may not move the window: where nothing is authenticated, its number would keep out all
+/// packets that a peer sends after it has begun again with number 1.
+bool Receiver::is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer) {
+  if (state_.plans.find(epoch) == nullptr && !state_.retired.is(epoch)) {
+    state_.counters.drop(Drop::kWrongEpoch);
+    return false;
   }
-  if (!peer.packets_received.accept(number)) {
-    state_.counters.drop(Drop::kReplayed);
-    return std::nullopt;
-  }
-  return opened;
+  if (peer.packets_received.accept(number)) return true;
+  state_.counters.drop(Drop::kReplayed);
+  return false;
 }
 
 /// A block of a plan that has ended here. Its sender has not heard that this node has everything.

@@ -30,9 +30,9 @@ class Receiver {
   void update_ack_interval() { ack_every_ = state_.incoming.ack_every(); }
 
  private:
-  std::optional<std::span<const std::byte>> open(const wire::Envelope& envelope,
-                                                 std::span<const std::byte> datagram,
-                                                 hop::Peer& peer);
+  std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram,
+                                                 std::uint64_t number, const hop::Peer& peer) const;
+  bool is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer);
   void handle_block(const wire::BlockPacket& packet, std::uint16_t peer,
                     bool congestion_experienced, Instant now);
   void handle_retired(const wire::BlockPacket& packet, std::uint16_t peer);

@@ -94,3 +94,16 @@ TEST_CASE("an ack of results tells the oldest round that a node below is at") {
   say(3, kRound);
   CHECK(oldest_told(1) == kRound);
 }
+
+TEST_CASE("what is left of an earlier job of the same id keeps no packet of this one out") {
+  // Nothing is authenticated, so nothing but the epoch tells the two jobs apart.
+  CoreNode root(two_workers(0, kBlocks));
+  const PacketBuilder::Round round{
+      .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
+  const auto push = PacketBuilder::block(wire::PacketType::kPush, round, 0).sender(1);
+  const std::uint64_t old_number = 3 * hop::kReplayWindow;
+  root.deliver(1, PacketBuilder(push).epoch(2).number(old_number).bytes(), kStart);
+  CHECK(root.job().counters().drops[static_cast<std::size_t>(hop::Drop::kWrongEpoch)] == 1);
+  root.deliver(1, PacketBuilder(push).number(1).bytes(), kStart);
+  CHECK(root.job().counters().blocks_received == 1);
+}
