@@ -32,6 +32,8 @@ Tree::Tree(TreeConfig config, const Limits& limits)
   if (own_host_ != HostTable::kNone) own_set_[own_host_ / 64] |= std::uint64_t{1} << own_host_ % 64;
   subtree_ = own_set_;
   if (config_.member) add_edges(limits);
+  edge_of_peer_.reserve(kMaxNodes);  // the job may give the peers any names
+  index_edges();
   subtree_ranks_ = hosts_->ranks_in(subtree_);
   slots_.reserve(kRoundSlots);
   for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
@@ -78,20 +80,25 @@ void Tree::rename_peers(std::span<const std::uint16_t> names) {
   for (ChildConfig& child : config_.children) child.peer = names[child.peer];
   for (hop::OutEdge& edge : out_) edge.peer = names[edge.peer];
   for (hop::InEdge& edge : in_) edge.peer = names[edge.peer];
+  index_edges();
+}
+
+void Tree::index_edges() {
+  edge_of_peer_.clear();
+  for (std::size_t e = 0; e < out_.size(); ++e) {
+    if (edge_of_peer_.size() <= out_[e].peer) edge_of_peer_.resize(out_[e].peer + 1u, kNoIndex);
+    edge_of_peer_[out_[e].peer] = static_cast<std::uint16_t>(e);
+  }
 }
 
 std::size_t Tree::find_out(wire::PacketType type, std::uint16_t peer) const {
-  for (std::size_t e = 0; e < out_.size(); ++e) {
-    if (out_[e].peer == peer) return out_[e].type == type ? e : kNoEdge;
-  }
-  return kNoEdge;
+  const std::size_t e = edge_of(peer);
+  return e != kNoEdge && out_[e].type == type ? e : kNoEdge;
 }
 
 std::size_t Tree::find_in(wire::PacketType type, std::uint16_t peer) const {
-  for (std::size_t e = 0; e < in_.size(); ++e) {
-    if (in_[e].peer == peer) return in_[e].type == type ? e : kNoEdge;
-  }
-  return kNoEdge;
+  const std::size_t e = edge_of(peer);
+  return e != kNoEdge && in_[e].type == type ? e : kNoEdge;
 }
 
 void Tree::begin_at(std::uint32_t round) {

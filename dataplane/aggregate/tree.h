@@ -172,6 +172,11 @@ class Tree {
   void leave_out(const Round& round, BlockRange range);
   void mark_blocks_of(const Round& round, BlockRange range, HostSet hosts);
   void await_contributors(const Round& round, BlockRange range);
+  void index_edges();
+  std::size_t edge_of(std::uint16_t peer) const {
+    const bool known = peer < edge_of_peer_.size() && edge_of_peer_[peer] != kNoIndex;
+    return known ? edge_of_peer_[peer] : kNoEdge;
+  }
   void open_gather(Round& round);
   void on_gathered(Context& job, Round& round, std::uint32_t block);
   void on_result(Context& job, Round& round, std::uint32_t block, std::span<const std::byte> bytes,
@@ -200,6 +205,9 @@ class Tree {
   bool sums_;
   std::vector<hop::OutEdge> out_;
   std::vector<hop::InEdge> in_;
+  static constexpr std::uint16_t kNoIndex = 0xffff;
+  static_assert(kMaxNodes <= kNoIndex, "a tree has fewer edges than a cluster has nodes");
+  std::vector<std::uint16_t> edge_of_peer_;  // every packet looks its edge up
   std::vector<Slot> slots_;
   std::uint16_t gathering_ = 0;
 };
