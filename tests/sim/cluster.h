@@ -119,6 +119,8 @@ Scenario random_scenario(std::uint64_t seed);
 Scenario random_tolerant_scenario(std::uint64_t seed);
 /// The same in trees of many nodes, with small rounds.
 Scenario random_large_scenario(std::uint64_t seed);
+/// The same with plans that follow each other, and enough rounds for them.
+Scenario random_replanned_scenario(std::uint64_t seed);
 
 /// So many exact rounds, with another plan every Scenario::flip_every of them.
 Scenario flip_scenario(std::uint64_t seed, std::uint32_t rounds);

@@ -11,7 +11,9 @@ namespace gradplane::sim {
 namespace {
 
 constexpr std::size_t kMaxTurns = 1'000'000;
-/// A check takes about as long as a turn.
+/// Where a job has so many nodes, a check takes longer than a turn: there, one turn of so many is
+/// followed by one.
+constexpr std::size_t kManyHosts = 12;
 constexpr std::uint64_t kTurnsPerCheck = 8;
 
 std::size_t world_of(const api::Plan& plan) {
@@ -144,7 +146,11 @@ void Life::flip_due() {
   if (scenario_.flips.empty()) return;
   const std::uint32_t completed = progress_.first_lacked();
   outcome_.round_ends.resize(completed, machines_.now);
+  const std::size_t known = coordinator_.activations().size();
   if (!coordinator_.step(completed, machines_.now)) return;
+  if (coordinator_.activations().size() > known) {
+    checker_.on_plan(scenario_.index_of(coordinator_.activations()[known]), scenario_.flips[known]);
+  }
   for (const auto& host : machines_.hosts) turn(*host);
 }
 
@@ -287,7 +293,8 @@ void Life::check_lead() {
 }
 
 void Life::check_invariants(const Host& host) {
-  if (!host.has_job() || ++turns_ % kTurnsPerCheck != 0) return;
+  const bool checks_all = machines_.hosts.size() < kManyHosts;
+  if (!host.has_job() || (++turns_ % kTurnsPerCheck != 0 && !checks_all)) return;
   const char* broken = host.runtime().job().broken_invariant();
   if (broken != nullptr) fail("node " + std::to_string(host.node()) + ": " + broken);
 }

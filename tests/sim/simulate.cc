@@ -111,7 +111,9 @@ struct FlipTimes {
   FlipTimes(const gradplane::sim::Scenario& s, const gradplane::sim::Outcome& o) {
     times_ms = round_times_ms(o.round_ends, s.in_flight);
     std::vector<std::size_t> begins = {0};
-    for (const std::uint32_t activation : o.activations) begins.push_back(s.index_of(activation));
+    for (const std::uint32_t activation : o.activations) {
+      begins.push_back(std::min<std::size_t>(s.index_of(activation), times_ms.size()));
+    }
     begins.push_back(times_ms.size());
     std::vector<double> medians;
     for (std::size_t p = 0; p + 1 < begins.size(); ++p) {
@@ -201,6 +203,7 @@ struct Seeds {
   bool tolerant = false;
   bool large = false;
   bool crashes = false;
+  bool replanned = false;
   bool stop = false;
 };
 /// The seeds whose scenarios have many nodes, and those in which daemons crash.
@@ -217,6 +220,7 @@ void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {
               " blocks sent again, trace %016" PRIx64 "\n",
               seed, (o.ended - gradplane::Instant()).to_seconds() * 1e3, o.packets,
               o.packets_dropped, o.counters.blocks_retransmitted, o.trace);
+  if (!o.activations.empty()) std::printf("  %zu further plans\n", o.activations.size());
   if (o.lost_jobs > 0) std::printf("  %" PRIu32 " jobs lost to crashes\n", o.lost_jobs);
   if (o.tolerance.at(CloseReason::kFull) == 0) return;
   std::printf("  closed full %" PRIu64 ", early %" PRIu64 ", deadline %" PRIu64 ", absent %" PRIu64
@@ -254,7 +258,8 @@ class SeedRun {
   gradplane::sim::Scenario scenario_of(std::uint64_t seed) const {
     const bool large = seeds_.large || (seeds_.tolerant && seed % kLargeEvery == kLargeAt);
     const bool crashes = seeds_.crashes || seed % kCrashEvery == kCrashAt;
-    auto scenario = large             ? gradplane::sim::random_large_scenario(seed)
+    auto scenario = seeds_.replanned  ? gradplane::sim::random_replanned_scenario(seed)
+                    : large           ? gradplane::sim::random_large_scenario(seed)
                     : seeds_.tolerant ? gradplane::sim::random_tolerant_scenario(seed)
                                       : gradplane::sim::random_scenario(seed);
     if (crashes) gradplane::sim::add_crashes(scenario);
@@ -279,9 +284,10 @@ class SeedRun {
     if (outcome.failure.empty()) return;
     ++failed_;
     stopped_ = seeds_.stop;
-    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s%s%s--seed %" PRIu64 " --verbose\n",
+    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s%s%s%s--seed %" PRIu64 " --verbose\n",
                 seed, outcome.failure.c_str(), program_, seeds_.tolerant ? "--tolerant " : "",
-                seeds_.large ? "--large " : "", seeds_.crashes ? "--crashes " : "", seed);
+                seeds_.large ? "--large " : "", seeds_.replanned ? "--replanned " : "",
+                seeds_.crashes ? "--crashes " : "", seed);
     std::fflush(stdout);
   }
 
@@ -321,6 +327,7 @@ int main(int argc, char** argv) {
   app.add_flag("--stop", seeds.stop, "at the first seed that fails");
   app.add_flag("--tolerant", seeds.tolerant, "buckets that may lose something");
   app.add_flag("--large", seeds.large, "the same in trees of up to 200 nodes");
+  app.add_flag("--replanned", seeds.replanned, "the same with plans that follow each other");
   app.add_flag("--crashes", seeds.crashes, "daemons crash, and the ranks go on with a new job");
   Timing timing;
   CLI::App* time = app.add_subcommand("time", "times rounds on one network against the bound");

@@ -73,8 +73,8 @@ std::string ToleranceChecker::on_report(std::uint16_t node, const RoundReport& r
   const std::uint32_t round = scenario_.index_of(report.round);
   const std::string who = "I3: node " + std::to_string(node);
   if (round >= scenario_.rounds.size() || plan_of(round).bucket == 0 ||
-      plan_of(round).bucket != report.bucket || report.tree >= scenario_.plan.trees.size() ||
-      scenario_.plan.trees[report.tree].root != node) {
+      plan_of(round).bucket != report.bucket || report.tree >= plan_at(round).trees.size() ||
+      plan_at(round).trees[report.tree].root != node) {
     return who + " reports a round that it does not gather";
   }
   if (report.number != ++reports_of_node_[node]) return who + " has lost a report";
@@ -85,8 +85,14 @@ std::string ToleranceChecker::on_report(std::uint16_t node, const RoundReport& r
   return {};
 }
 
+const api::Plan& ToleranceChecker::plan_at(std::uint32_t round) const {
+  std::size_t p = plans_.size() - 1;
+  while (plans_[p].first > round) --p;
+  return *plans_[p].plan;
+}
+
 std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t round) const {
-  const api::Plan& plan = scenario_.plan;
+  const api::Plan& plan = plan_at(round);
   std::uint64_t total = 0;
   for (const api::Tree& tree : plan.trees) total += tree.weight;
   std::vector<WeightShare> shares;

@@ -19,6 +19,7 @@ void ToleranceTotals::add(const ToleranceTotals& other) {
 
 ToleranceChecker::ToleranceChecker(const Scenario& scenario, std::uint32_t world)
     : scenario_(scenario),
+      plans_{{0, &scenario.plan}},
       world_(world),
       all_(~RankSet() >> (kMaxRanksInSets - world)),
       ledgers_(scenario.tolerance.buckets.size()),

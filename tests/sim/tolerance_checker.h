@@ -39,6 +39,8 @@ class ToleranceChecker {
 
   /// A rank submits a round.
   void on_submit(std::uint32_t round, Instant now);
+  /// Rounds from `first` on have this plan. It outlives the checker.
+  void on_plan(std::uint32_t first, const api::Plan& plan) { plans_.push_back({first, &plan}); }
   /// From now on rounds that begin have this bound.
   void on_change(const BoundChange& change, Instant now);
   /// A root has closed a round. Empty, or what is wrong with it at first sight.
@@ -107,6 +109,7 @@ class ToleranceChecker {
   void settle(std::uint32_t round, std::uint32_t block, const RankSet& set);
   std::string describe(std::uint32_t round, std::uint32_t element, double sum);
 
+  const api::Plan& plan_at(std::uint32_t round) const;
   std::vector<Part> parts_of(std::uint32_t round) const;
   std::string count_missing(std::uint32_t round);
   void count_tensors(std::uint32_t round, std::uint32_t block);
@@ -123,7 +126,13 @@ class ToleranceChecker {
   api::BucketBounds loosest(std::uint32_t round, const Part& part) const;
   bool lacks_after_change(std::uint32_t round, const Part& part) const;
 
+  struct InForce {
+    std::uint32_t first = 0;
+    const api::Plan* plan = nullptr;
+  };
+
   const Scenario& scenario_;
+  std::vector<InForce> plans_;  // in the order of their rounds
   std::uint32_t world_;
   RankSet all_;
   std::vector<Coding> codings_;   // by bucket

@@ -78,6 +78,39 @@ api::Plan draw_forest(Dice& dice) {
   return plan;
 }
 
+/// All hosts send to the root.
+api::Tree flat_tree(const api::Plan& plan, api::NodeId root) {
+  api::Tree tree{.weight = 1, .root = root, .parent = {}};
+  for (const api::Member& member : plan.members) {
+    const bool sends = member.node != root && !member.ranks.empty();
+    tree.parent.push_back(sends ? root : api::kNoNode);
+  }
+  return tree;
+}
+
+/// Another plan over the same members: a star, one root on each host, or trees with relays.
+api::Plan draw_further_plan(Dice& dice, const api::Plan& first, std::uint32_t number) {
+  api::Plan plan = first;
+  plan.epoch += number;
+  plan.trees.clear();
+  switch (dice.below(3)) {
+    case 0:
+      plan.trees.push_back(
+          flat_tree(plan, static_cast<api::NodeId>(dice.below(plan.members.size()))));
+      break;
+    case 1:
+      for (const api::Member& member : plan.members) {
+        if (!member.ranks.empty()) plan.trees.push_back(flat_tree(plan, member.node));
+      }
+      break;
+    default:
+      for (std::uint64_t t = 1 + dice.below(2); t > 0; --t) {
+        plan.trees.push_back(draw_tree(dice, plan));
+      }
+  }
+  return plan;
+}
+
 /// Mostly trees whose root may lose something: all send to it.
 api::Plan draw_plan(Dice& dice) {
   api::Plan plan;
@@ -157,6 +190,7 @@ std::vector<api::BoundedTensor> draw_tensors(Dice& dice, std::uint32_t elements)
 
 /// How much a scenario does: one of many nodes does less.
 struct Size {
+  std::uint32_t uses = kMaxUses;  // of a bucket; what Coding must hold
   std::uint32_t most_blocks = kMaxBlocks;
   std::uint32_t fewest_steps = 4;
   std::uint32_t most_steps = kMaxUses - 1;  // a closing round follows
@@ -164,10 +198,15 @@ struct Size {
 };
 constexpr Size kSmallSize;
 constexpr Size kLargeSize = {
-    .most_blocks = 20, .fewest_steps = 4, .most_steps = 7, .exact_elements = 150};
+    .uses = kMaxUses, .most_blocks = 20, .fewest_steps = 4, .most_steps = 7, .exact_elements = 150};
 
-Coding coding_of(const Scenario& s, ElementType type) {
-  return {type, ranks_in(s.plan), s.tolerance.compensation, kMaxUses, s.tolerance.layout};
+/// A plan needs kActivationMarginRounds before it begins.
+constexpr Size kReplannedSize = {
+    .uses = 61, .most_blocks = 12, .fewest_steps = 40, .most_steps = 60, .exact_elements = 600};
+constexpr std::uint32_t kRoundsOfAPlan = kActivationMarginRounds + 1;
+
+Coding coding_of(const Scenario& s, ElementType type, const Size& size) {
+  return {type, ranks_in(s.plan), s.tolerance.compensation, size.uses, s.tolerance.layout};
 }
 
 std::uint32_t draw_elements(Dice& dice, const Scenario& s, ElementType type, const Size& size) {
@@ -179,7 +218,7 @@ std::uint32_t draw_elements(Dice& dice, const Scenario& s, ElementType type, con
     return static_cast<std::uint32_t>(1 + dice.below(most));
   }
   // The last block shows all ranks, too.
-  const std::uint32_t lanes = coding_of(s, type).lanes();
+  const std::uint32_t lanes = coding_of(s, type, size).lanes();
   const auto last = static_cast<std::uint32_t>(lanes + dice.below(block - lanes + 1));
   return static_cast<std::uint32_t>(dice.below(most / block)) * block + last;
 }
@@ -189,7 +228,7 @@ api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id, c
   bucket.bucket = id;
   bucket.type = dice.below(3) != 0 ? ElementType::kFloat32 : ElementType::kFloat64;
   if (dice.below(4) == 0) bucket.type = kElementTypes[dice.below(kElementTypes.size())];
-  if (!coding_of(s, bucket.type).fits()) bucket.type = ElementType::kFloat64;
+  if (!coding_of(s, bucket.type, size).fits()) bucket.type = ElementType::kFloat64;
   bucket.elements = draw_elements(dice, s, bucket.type, size);
   bucket.tensors = draw_tensors(dice, bucket.elements);
   return bucket;
@@ -304,6 +343,22 @@ Scenario random_tolerant_scenario(std::uint64_t seed) {
   draw_network(dice, s);
   draw_tolerance(dice, s, kSmallSize);
   if (seed % kMixedSeeds == 0) mix_operations(s, seed);
+  return s;
+}
+
+Scenario random_replanned_scenario(std::uint64_t seed) {
+  Dice dice(seed);
+  Scenario s;
+  s.seed = seed;
+  s.plan = draw_plan(dice);
+  s.tolerance.layout = Coding::Layout::kSpread;
+  draw_network(dice, s);
+  draw_tolerance(dice, s, kReplannedSize);
+  s.limit = s.limit * 4;
+  s.flip_every = kRoundsOfAPlan;
+  for (std::uint32_t n = 1; n * s.flip_every < s.rounds.size(); ++n) {
+    s.flips.push_back(draw_further_plan(dice, s.plan, n));
+  }
   return s;
 }
 
