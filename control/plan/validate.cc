@@ -47,12 +47,13 @@ Status check_ranks(const api::Plan& plan) {
     world_size += member.ranks.size();
   }
   if (world_size == 0 || world_size > kMaxRanks) return count_error("ranks", world_size, kMaxRanks);
-  std::vector<bool> hosted(world_size, false);
+  // A plan may lack ranks of its job, so their numbers may have gaps.
+  std::vector<bool> hosted(kMaxRanks, false);
   for (const api::Member& member : plan.members) {
     for (const std::uint16_t rank : member.ranks) {
-      if (rank >= world_size) {
-        return Error{node_name(member.node) + " hosts rank " + std::to_string(rank) + " of " +
-                     std::to_string(world_size)};
+      if (rank >= kMaxRanks) {
+        return Error{node_name(member.node) + " hosts rank " + std::to_string(rank) +
+                     "; the last one is " + std::to_string(kMaxRanks - 1)};
       }
       if (hosted[rank]) return Error{"rank " + std::to_string(rank) + " is hosted twice"};
       hosted[rank] = true;

@@ -42,6 +42,9 @@ std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig&
 Plan::Plan(const PlanConfig& plan, const JobConfig& job)
     : epoch_(plan.epoch),
       world_size_(plan.world_size),
+      has_own_ranks_(
+          std::any_of(plan.hosts.begin(), plan.hosts.end(),
+                      [&job](const aggregate::Host& host) { return host.node == job.self; })),
       hosts_(plan.hosts, plan.host_of_rank),
       partition_(hosts_, parts_of(plan), job.max_blocks()),
       trees_(make_trees(plan, job, hosts_, partition_)),

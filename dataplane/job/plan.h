@@ -32,6 +32,8 @@ class Plan {
 
   std::uint32_t epoch() const { return epoch_; }
   std::uint16_t world_size() const { return world_size_; }
+  /// Whether the ranks of this node take part. If not, none of its rounds may be submitted here.
+  bool has_own_ranks() const { return has_own_ranks_; }
   std::span<aggregate::Tree> trees() { return trees_; }
   std::span<const aggregate::Tree> trees() const { return trees_; }
   /// Over all trees.
@@ -81,6 +83,7 @@ class Plan {
  private:
   std::uint32_t epoch_;
   std::uint16_t world_size_;
+  bool has_own_ranks_;
   aggregate::HostTable hosts_;
   aggregate::Partition partition_;
   std::vector<aggregate::Tree> trees_;

@@ -16,6 +16,14 @@ wire::Key key_of(const api::Plan& plan) {
   return key;
 }
 
+std::vector<std::uint16_t> ranks_of(const api::Plan& plan) {
+  std::vector<std::uint16_t> ranks;
+  for (const api::Member& member : plan.members) {
+    ranks.insert(ranks.end(), member.ranks.begin(), member.ranks.end());
+  }
+  return ranks;
+}
+
 }  // namespace
 
 CoreCluster::CoreCluster(const api::Plan& plan, const ClusterOptions& options)
@@ -23,13 +31,44 @@ CoreCluster::CoreCluster(const api::Plan& plan, const ClusterOptions& options)
       random_(options.seed),
       first_round_(plan.activation_round),
       members_(plan.members),
+      plans_{{0, plan}},
       now_(options.start) {
   for (std::size_t m = 0; m < members_.size(); ++m) {
-    for (std::size_t r = 0; r < members_[m].ranks.size(); ++r) {
-      ranks_.push_back({.member = m, .local = r, .done = {}});
-    }
+    add_ranks(m);
     nodes_.push_back(make_node(plan, m, false));
+    join_at(m, 0);
   }
+}
+
+void CoreCluster::add_ranks(std::size_t member) {
+  for (std::size_t r = 0; r < members_[member].ranks.size(); ++r) {
+    ranks_.push_back({.member = member, .local = r, .done = {}});
+  }
+}
+
+void CoreCluster::join_at(std::size_t member, std::uint32_t index) {
+  for (Rank& rank : ranks_) {
+    if (rank.member != member) continue;
+    rank.is_here = true;
+    rank.submitted = rank.completed = index;
+  }
+}
+
+/// Its ranks have completed all rounds in which they took part, and none else.
+void CoreCluster::leave(std::size_t member) {
+  for (Rank& rank : ranks_) {
+    if (rank.member != member) continue;
+    rank.is_here = false;
+    if (rank.completed != plans_.back().first) failure_ = "a rank left at another round";
+  }
+  nodes_[member].reset();
+  ++left_;
+}
+
+const api::Plan& CoreCluster::plan_of(std::uint32_t index) const {
+  const auto at = std::find_if(plans_.rbegin(), plans_.rend(),
+                               [index](const auto& plan) { return plan.first <= index; });
+  return at->second;
 }
 
 std::unique_ptr<CoreNode> CoreCluster::make_node(const api::Plan& plan, std::size_t member,
@@ -59,6 +98,7 @@ void CoreCluster::flip(std::vector<PlanFlip> flips) {
                                       [&](const api::Member& m) { return m.node == member.node; });
       if (known != members_.end()) continue;
       members_.push_back(member);
+      add_ranks(members_.size() - 1);
       nodes_.push_back(nullptr);
     }
   }
@@ -99,7 +139,7 @@ std::string CoreCluster::run(const std::vector<std::uint32_t>& elements) {
 
 void CoreCluster::submit_all() {
   for (Rank& rank : ranks_) {
-    while (rank.submitted < elements_.size() &&
+    while (rank.is_here && rank.submitted < elements_.size() &&
            rank.submitted - rank.completed < options_.in_flight) {
       const std::uint32_t round = first_round_ + rank.submitted;
       const auto result = nodes_[rank.member]->submit(rank.local, round, elements_[rank.submitted]);
@@ -134,10 +174,9 @@ void CoreCluster::complete(std::size_t member, const job::Event& event) {
     if (rank.done[index]) failure_ = "a round completed twice";
     rank.done[index] = true;
     while (rank.completed < rank.submitted && rank.done[rank.completed]) ++rank.completed;
-    if (event.contributors != nodes_[member]->job().config().world_size) {
-      failure_ = "a contribution is missing";
-    }
-    if (!nodes_[member]->holds_sum(rank.local, event.round, elements_[index])) {
+    const std::vector<std::uint16_t> ranks = ranks_of(plan_of(index));
+    if (event.contributors != ranks.size()) failure_ = "a contribution is missing";
+    if (!nodes_[member]->holds_sum_of(ranks, rank.local, event.round, elements_[index])) {
       failure_ = "round " + std::to_string(event.round) + " holds a wrong sum";
     }
   }
@@ -173,8 +212,10 @@ void CoreCluster::begin_flip() {
   awaited_ = orders_.size();
   ending_ = static_cast<std::size_t>(std::count_if(
       nodes_.begin(), nodes_.end(), [](const auto& node) { return node != nullptr; }));
-  ending_with_ranks_ = static_cast<std::size_t>(std::count_if(
-      members_.begin(), members_.end(), [](const api::Member& m) { return !m.ranks.empty(); }));
+  ending_with_ranks_ = 0;
+  for (std::size_t m = 0; m < nodes_.size(); ++m) {
+    if (nodes_[m] != nullptr && has_ranks(m)) ++ending_with_ranks_;
+  }
   // Some nodes hear of it before they hear that they should prepare it.
   if (!flips_[next_flip_].abort || random_() % 2 == 0) return;
   flip_is_decided_ = true;
@@ -195,7 +236,9 @@ void CoreCluster::coordinate() {
   }
   if (flip_runs_ && awaited_ == 0 && !flip_is_decided_) {
     flip_is_decided_ = true;
-    order_all(flips_[next_flip_].abort ? Order::Kind::kAbort : Order::Kind::kCommit);
+    const PlanFlip& flip = flips_[next_flip_];
+    order_all(flip.abort ? Order::Kind::kAbort : Order::Kind::kCommit);
+    if (!flip.abort) plans_.emplace_back(*activation_ - first_round_, flip.plan);
   }
   const bool is_over = flips_.empty() || ending_ == 0 || flips_[next_flip_].abort;
   if (flip_runs_ && flip_is_decided_ && orders_.empty() && is_over) end_flip();
@@ -220,17 +263,23 @@ void CoreCluster::obey(const Order& o) {
       (void)node->job().abort(plan.epoch);
       return;
     case Order::Kind::kCommit:
-      if (!node->job().commit(plan.epoch, *activation_)) failure_ = "a node refused to commit";
-      return;
+      return commit(o.member);
     case Order::Kind::kEndOlder:
       return node->job().end_older_plan(node->job().oldest_epoch());
     case Order::Kind::kDismiss:
-      if (has_part(plan, o.member)) return;
-      ++left_;
-      return node.reset();
+      if (!has_part(plan, o.member)) leave(o.member);
+      return;
     case Order::Kind::kPrepare:
       return;
   }
+}
+
+void CoreCluster::commit(std::size_t member) {
+  job::Job& job = nodes_[member]->job();
+  const api::Plan& plan = flips_[next_flip_].plan;
+  const bool joins = job.is_joining();
+  if (!job.commit(plan.epoch, *activation_)) failure_ = "a node refused to commit";
+  if (joins) join_at(member, *activation_ - first_round_);
 }
 
 void CoreCluster::prepare(std::size_t member) {
@@ -288,7 +337,7 @@ void CoreCluster::arrive_all() {
 
 bool CoreCluster::settled() const {
   for (const Rank& rank : ranks_) {
-    if (rank.completed != elements_.size()) return false;
+    if (rank.is_here && rank.completed != elements_.size()) return false;
   }
   for (const auto& node : nodes_) {
     if (node == nullptr) continue;

@@ -8,6 +8,7 @@
 #include <queue>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dataplane/api/plan.h"
@@ -31,8 +32,8 @@ struct ClusterOptions {
   bool readdress = false;
 };
 
-/// A further plan for the nodes of a cluster, with another epoch: the same members with ranks, and
-/// any others without.
+/// A further plan for the nodes of a cluster, with another epoch. Each rank is always on the same
+/// node, and the first member with ranks of the first plan is in all plans.
 struct PlanFlip {
   api::Plan plan;
   std::uint32_t after_rounds = 0;  // that the first rank has completed when it is prepared
@@ -51,8 +52,8 @@ class CoreCluster {
   std::string run(const std::vector<std::uint32_t>& elements);
 
   /// During run() these plans are put in force one after the other, each when the one before has
-  /// ended everywhere. Messages to nodes take random times. Nodes without ranks join and leave.
-  /// Call it before run().
+  /// ended everywhere. Messages to nodes take random times. Nodes join and leave, with their
+  /// ranks. Call it before run().
   void flip(std::vector<PlanFlip> flips);
   /// Plans that nodes have given back because they had ended.
   std::size_t ended_plans() const { return ended_plans_; }
@@ -75,6 +76,7 @@ class CoreCluster {
   struct Rank {
     std::size_t member = 0;
     std::size_t local = 0;
+    bool is_here = false;
     std::uint32_t submitted = 0;
     std::uint32_t completed = 0;  // without a gap: rounds may end in another order
     std::vector<bool> done;
@@ -98,12 +100,17 @@ class CoreCluster {
   void order_all(Order::Kind kind);
   void obey(const Order& order);
   void prepare(std::size_t member);
+  void commit(std::size_t member);
   void on_ended(std::size_t member);
   bool turn(std::size_t member);
   void send(std::uint16_t from, const Sent& packet);
   void readdress(std::uint16_t from, const Sent& packet);
   void arrive_all();
   void submit_all();
+  void add_ranks(std::size_t member);
+  void join_at(std::size_t member, std::uint32_t index);
+  void leave(std::size_t member);
+  const api::Plan& plan_of(std::uint32_t index) const;
   void complete(std::size_t member, const job::Event& event);
   bool settled() const;
   bool chance(double p) { return p > 0 && std::uniform_real_distribution<>(0, 1)(random_) < p; }
@@ -111,8 +118,9 @@ class CoreCluster {
   ClusterOptions options_;
   std::mt19937_64 random_;
   std::uint32_t first_round_;
-  std::vector<api::Member> members_;              // of all plans
-  std::vector<std::unique_ptr<CoreNode>> nodes_;  // of members_; null: has no part now
+  std::vector<api::Member> members_;                        // of all plans
+  std::vector<std::pair<std::uint32_t, api::Plan>> plans_;  // from which index of elements_ on
+  std::vector<std::unique_ptr<CoreNode>> nodes_;            // of members_; null: has no part now
   std::vector<Rank> ranks_;
   std::vector<std::uint32_t> elements_;
   std::priority_queue<Flight> flights_;

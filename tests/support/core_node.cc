@@ -75,9 +75,16 @@ float* CoreNode::at(std::size_t local_rank, std::uint32_t round, std::uint32_t i
 
 bool CoreNode::holds_sum(std::size_t local_rank, std::uint32_t round,
                          std::uint32_t elements) const {
+  std::vector<std::uint16_t> ranks;
+  for (std::uint16_t r = 0; r < job_->config().world_size; ++r) ranks.push_back(r);
+  return holds_sum_of(ranks, local_rank, round, elements);
+}
+
+bool CoreNode::holds_sum_of(std::span<const std::uint16_t> ranks, std::size_t local_rank,
+                            std::uint32_t round, std::uint32_t elements) const {
   for (std::uint32_t e = 0; e < elements; ++e) {
     float sum = 0;
-    for (std::uint32_t r = 0; r < job_->config().world_size; ++r) sum += contribution(round, r, e);
+    for (const std::uint16_t rank : ranks) sum += contribution(round, rank, e);
     if (element(local_rank, round, e) != sum) return false;
   }
   return true;

@@ -50,6 +50,8 @@ class CoreNode {
   float* at(std::size_t local_rank, std::uint32_t round, std::uint32_t index);
   /// Whether the slot holds the sum over ranks 0..world_size-1.
   bool holds_sum(std::size_t local_rank, std::uint32_t round, std::uint32_t elements) const;
+  bool holds_sum_of(std::span<const std::uint16_t> ranks, std::size_t local_rank,
+                    std::uint32_t round, std::uint32_t elements) const;
 
   job::Job& job() { return *job_; }
   const job::Job& job() const { return *job_; }

@@ -296,3 +296,17 @@ TEST_CASE("a peer that no plan has named for a while begins anew, with the key o
   CHECK(job.sources()[1] != job::Incoming::kNoSource);
   CHECK(job.peers().size() == 2);
 }
+
+TEST_CASE("ranks that a plan leaves out submit none of its rounds, and the plan before ends") {
+  CoreNode node(config_of(star(1, 0, 1), 0));
+  api::Plan other = star(2, 0, 1);
+  other.members[0].node = other.trees[0].root = 5;
+  auto plan = part_of(other, node);
+  const std::uint32_t activation = node.job().prepare(plan).horizon;
+  REQUIRE(node.job().commit(2, activation));
+  run_alone(node, 0, activation);
+  CHECK(node.submit(0, activation, kElements) == job::SubmitResult::kBusy);
+  CHECK(node.job().waiting().open_rounds == 0);
+  CHECK(node.job().take_ended_plan() != nullptr);
+  CHECK(node.submit(0, activation, kElements) == job::SubmitResult::kBusy);
+}

@@ -51,9 +51,9 @@ TEST_CASE("what is wrong with a plan is said by name") {
        },
        "rank 1 is hosted twice"},
       {[](auto& p) {
-         p.members[2].ranks = {0, 3};
+         p.members[2].ranks = {0, kMaxRanks};
        },
-       "node 1 hosts rank 3 of 3"},
+       "node 1 hosts rank 1024; the last one is 1023"},
       {[](auto& p) { p.members[2].ranks.resize(kMaxLocalRanks + 1); },
        "node 1 hosts 17 ranks; a node may host 16"},
       {[](auto& p) {
