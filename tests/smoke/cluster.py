@@ -171,6 +171,17 @@ def terminate(process, seconds=10):
     return process.wait(timeout=seconds)
 
 
+def run_until_open(c, workers, count=100000):
+    """Ranks of a job, one on each worker, whose rounds go by."""
+    options = ("--rounds", count, "--elements", 5000)
+    ranks = [c.rank(h, r, len(workers), *options) for r, h in enumerate(workers)]
+    wait_until(
+        lambda: (jobs := c.status("agg")["jobs"]) and jobs[0]["rounds_completed"] > 20,
+        "rounds to go by",
+    )
+    return ranks
+
+
 def run(tests):
     """Runs test functions; prints one line for each; the exit code."""
     skip_unless_possible()

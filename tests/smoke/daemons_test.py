@@ -12,7 +12,7 @@ import sys
 import time
 
 import cluster
-from cluster import Cluster, expect, netlab, terminate, wait_until
+from cluster import Cluster, expect, netlab, run_until_open, terminate, wait_until
 
 WORKERS = ["w1", "w2", "w3"]
 HOSTS = ["agg", *WORKERS]
@@ -127,21 +127,11 @@ def who_waits_says_for_whom():
             expect(process.returncode != 0 and "2 of 3" in text, f"the rank names rank 2: {text}")
 
 
-def run_until_open(c, count=100000, workers=WORKERS):
-    options = ("--rounds", count, "--elements", 5000)
-    ranks = [c.rank(h, r, len(workers), *options) for r, h in enumerate(workers)]
-    wait_until(
-        lambda: (jobs := c.status("agg")["jobs"]) and jobs[0]["rounds_completed"] > 20,
-        "rounds to go by",
-    )
-    return ranks
-
-
 def flows_are_shown():
     extra = "congestion: {controller: cubic, mltcp: true}\n"
     extra += "grants: {enabled: true, policy: weighted, weights: {'*': 2.5}}\n"
     with lab() as made, Cluster(made, rate="200 Mbit/s", extra=extra) as c:
-        run_until_open(c)
+        run_until_open(c, WORKERS)
 
         def flow_of(name):
             jobs = json.loads(c.tell(name, "flows", "--json"))
@@ -159,95 +149,9 @@ def flows_are_shown():
         expect("grants weighted, weight 2.5" in text, f"the job's weight: {text}")
 
 
-def replan(c, host, *command):
-    job = c.status("w1")["jobs"][0]["id"]
-    return subprocess.run(
-        [cluster.CLI, "replan", f"{job:08x}", *command, "--socket", c.socket(host)],
-        capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
-
-
-def go_on(c, rounds):
-    before = c.status("w1")["jobs"][0]["rounds_completed"]
-    wait_until(
-        lambda: c.status("w1")["jobs"][0]["rounds_completed"] > before + rounds, "rounds to go on"
-    )
-
-
-def all_are_right(ranks):
-    for process in ranks:
-        text = process.communicate(timeout=120)[0]
-        expect(process.returncode == 0, f"a rank finds every sum right: {text.strip()}")
-
-
-def a_job_that_runs_gets_another_plan_twice():
-    with lab() as made, Cluster(made, rate="200 Mbit/s") as c:
-        ranks = run_until_open(c, 3000)
-        epoch = c.status("w1")["jobs"][0]["epoch"]
-        for host, kind, roots in (("w1", "sharded", ["agg", "w1"]), ("agg", "star", ["agg"])):
-            answer = replan(c, host, "--plan", kind, "--root", *roots)
-            expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
-            go_on(c, 100)
-            job = c.status("w1")["jobs"][0]
-            expect(job["plan_kind"] == kind and job["epoch"] > epoch, str(job))
-            epoch = job["epoch"]
-        all_are_right(ranks)
-
-
-def gives_its_part_up(c, host, times):
-    wait_until(
-        lambda: c.log(host).count("goes on without this node from now on") == times,
-        f"{host} to give its part in the job up",
-    )
-
-
-def a_root_moves_to_another_aggregator_and_back():
-    with lab(["agg", "agg2", *WORKERS], loss=0.01) as made:
-        with Cluster(made, rate="200 Mbit/s", extra=GRANTS) as c:
-            ranks = run_until_open(c, 4000)
-            for times, (old, new) in enumerate(2 * [("agg", "agg2"), ("agg2", "agg")]):
-                answer = replan(c, "w2", "--plan", "star", "--root", new)
-                expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
-                gives_its_part_up(c, old, 1 + times // 2)
-                before = c.status(new)["jobs"][0]["rounds_completed"]
-                go_on(c, 100)
-                job = c.status(new)["jobs"][0]
-                expect(job["rounds_completed"] > before, f"the new root sums: {job}")
-            all_are_right(ranks)
-
-
-def relays_leave_a_job_that_runs_and_join_it_again():
-    workers = ["w1", "w2", "w3", "w4"]
-    with lab(TREE_HOSTS) as made, Cluster(made, TREE, rate="200 Mbit/s") as c:
-        ranks = run_until_open(c, 3000, workers)
-        for times, plan in enumerate(2 * [("star", "--root", "agg"), ("manual",)]):
-            answer = replan(c, "w1", "--plan", *plan)
-            expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
-            go_on(c, 200)
-            for relay in ("r1", "r2"):
-                gives_its_part_up(c, relay, (times + 2) // 2)
-        all_are_right(ranks)
-
-
-def a_plan_that_is_refused_leaves_the_job_as_it_was():
-    with lab() as made, Cluster(made, rate="200 Mbit/s") as c:
-        run_until_open(c)
-        job = c.status("w1")["jobs"][0]
-        for command, reason in (
-            (("--plan", "star", "--root", "w9"), "there is no node w9"),
-            (("--plan", "manual"), "has no plan.trees"),
-        ):
-            answer = replan(c, "w1", *command)
-            expect(answer.returncode == 1, f"it is refused: {answer.stdout} {answer.stderr}")
-            expect(reason in answer.stderr, answer.stderr)
-        before = c.status("w1")["jobs"][0]
-        expect(before["epoch"] == job["epoch"] and before["plan_kind"] == "star", str(before))
-        go_on(c, 50)
-
-
 def a_dead_rank_is_named():
     with lab() as made, Cluster(made) as c:
-        ranks = run_until_open(c)
+        ranks = run_until_open(c, WORKERS)
         ranks[2].kill()
         for process in ranks[:2]:
             text = process.communicate(timeout=30)[0]
@@ -259,7 +163,7 @@ def a_dead_rank_is_named():
 
 def a_dead_daemon_is_named_and_may_come_back():
     with lab() as made, Cluster(made) as c:
-        ranks = run_until_open(c)
+        ranks = run_until_open(c, WORKERS)
         c.daemons["w2"].kill()
         c.daemons["w2"].wait()
         for process in (ranks[0], ranks[2]):
@@ -280,7 +184,7 @@ def carry_small_frames_only(made, host):
 def a_path_that_carries_no_blocks_ends_the_job():
     """Both ends see the other live, so nobody is suspected; every rank is told of the round."""
     with lab() as made, Cluster(made) as c:
-        ranks = run_until_open(c)
+        ranks = run_until_open(c, WORKERS)
         carry_small_frames_only(made, "w2")
         for process in ranks:
             text = process.communicate(timeout=30)[0]
@@ -365,10 +269,6 @@ if __name__ == "__main__":
                 a_job_outlives_another,
                 who_waits_says_for_whom,
                 flows_are_shown,
-                a_job_that_runs_gets_another_plan_twice,
-                a_root_moves_to_another_aggregator_and_back,
-                relays_leave_a_job_that_runs_and_join_it_again,
-                a_plan_that_is_refused_leaves_the_job_as_it_was,
                 a_dead_rank_is_named,
                 a_dead_daemon_is_named_and_may_come_back,
                 a_path_that_carries_no_blocks_ends_the_job,

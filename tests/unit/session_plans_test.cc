@@ -258,20 +258,26 @@ TEST_CASE("a member refuses a plan that it cannot carry out, and its job goes on
   }
 }
 
+namespace {
+
+/// For node 2, which has no rank: it is the root, or has no part.
+Prepare with_us(std::uint32_t epoch, bool ours) {
+  api::Plan plan;
+  plan.epoch = epoch;
+  plan.members = {{0, {0}}, {1, {1}}};
+  if (ours) plan.members.push_back({2, {}});
+  const api::NodeId root = ours ? 2 : 0;
+  plan.trees = {{1, root, {ours ? root : api::kNoNode, root}}};
+  if (ours) plan.trees[0].parent.push_back(api::kNoNode);
+  return Prepare{kKey, 0, kFirst, epoch, 2, {}, "job", encode_plan(plan).value()};
+}
+
+}  // namespace
+
 TEST_CASE("a node gets a part in a job that runs, and gives it up again") {
   const SessionConfig c = config(2, 0);
   Outbox outbox;
   Member member(c, outbox);
-  const auto with_us = [](std::uint32_t epoch, bool ours) {
-    api::Plan plan;
-    plan.epoch = epoch;
-    plan.members = {{0, {0}}, {1, {1}}};
-    if (ours) plan.members.push_back({2, {}});
-    const api::NodeId root = ours ? 2 : 0;
-    plan.trees = {{1, root, {ours ? root : api::kNoNode, root}}};
-    if (ours) plan.trees[0].parent.push_back(api::kNoNode);
-    return Prepare{kKey, 0, kFirst, epoch, 2, {}, "job", encode_plan(plan).value()};
-  };
   member.on_message(with_us(8, true), kNow);
   REQUIRE(outbox.actions.size() == 1);
   const auto job = std::get<InstallJob>(outbox.actions[0]);

@@ -1,0 +1,131 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Real daemons whose job gets other plans while it runs: roots, relays and ranks come and go."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import cluster
+from cluster import Cluster, expect, netlab, run_until_open, wait_until
+
+WORKERS = ["w1", "w2", "w3"]
+GRANTS = "grants: {enabled: true, policy: mltcp}\n"
+TREE_HOSTS = ["agg", "r1", "r2", "w1", "w2", "w3", "w4"]
+TREE = """manual
+  trees:
+    - root: agg
+      parents: {r1: agg, r2: agg, w1: r1, w2: r1, w3: r2, w4: r2}
+    - root: r1
+      weight: 2
+      parents: {r2: r1, w1: r1, w2: r2, w3: r2, w4: r1}"""
+
+
+def lab(hosts=("agg", *WORKERS), loss=0.0):
+    link = netlab.Link(rate_bits=200_000_000, loss=loss)
+    return netlab.Lab(f"lp{os.getpid() % 100000}", list(hosts), link)
+
+
+def replan(c, host, *command):
+    job = c.status("w1")["jobs"][0]["id"]
+    return subprocess.run(
+        [cluster.CLI, "replan", f"{job:08x}", *command, "--socket", c.socket(host)],
+        capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+
+
+def rounds_of(c, host):
+    jobs = c.status(host)["jobs"]
+    return jobs[0]["rounds_completed"] if jobs else 0
+
+
+def go_on(c, rounds):
+    before = rounds_of(c, "w1")
+    wait_until(lambda: rounds_of(c, "w1") > before + rounds, "rounds to go on")
+
+
+def all_are_right(ranks):
+    for process in ranks:
+        text = process.communicate(timeout=120)[0]
+        expect(process.returncode == 0, f"a rank finds every sum right: {text.strip()}")
+
+
+def gives_its_part_up(c, host, times):
+    wait_until(
+        lambda: c.log(host).count("goes on without this node from now on") == times,
+        f"{host} to give its part in the job up",
+    )
+
+
+def a_job_that_runs_gets_another_plan_twice():
+    with lab() as made, Cluster(made, rate="200 Mbit/s") as c:
+        ranks = run_until_open(c, WORKERS, 3000)
+        epoch = c.status("w1")["jobs"][0]["epoch"]
+        for host, kind, roots in (("w1", "sharded", ["agg", "w1"]), ("agg", "star", ["agg"])):
+            answer = replan(c, host, "--plan", kind, "--root", *roots)
+            expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
+            go_on(c, 100)
+            job = c.status("w1")["jobs"][0]
+            expect(job["plan_kind"] == kind and job["epoch"] > epoch, str(job))
+            epoch = job["epoch"]
+        all_are_right(ranks)
+
+
+def a_root_moves_to_another_aggregator_and_back():
+    with lab(["agg", "agg2", *WORKERS], loss=0.01) as made:
+        with Cluster(made, rate="200 Mbit/s", extra=GRANTS) as c:
+            ranks = run_until_open(c, WORKERS, 4000)
+            for times, (old, new) in enumerate(2 * [("agg", "agg2"), ("agg2", "agg")]):
+                answer = replan(c, "w2", "--plan", "star", "--root", new)
+                expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
+                gives_its_part_up(c, old, 1 + times // 2)
+                before = c.status(new)["jobs"][0]["rounds_completed"]
+                go_on(c, 100)
+                job = c.status(new)["jobs"][0]
+                expect(job["rounds_completed"] > before, f"the new root sums: {job}")
+            all_are_right(ranks)
+
+
+def relays_leave_a_job_that_runs_and_join_it_again():
+    workers = ["w1", "w2", "w3", "w4"]
+    with lab(TREE_HOSTS) as made, Cluster(made, TREE, rate="200 Mbit/s") as c:
+        ranks = run_until_open(c, workers, 3000)
+        for times, plan in enumerate(2 * [("star", "--root", "agg"), ("manual",)]):
+            answer = replan(c, "w1", "--plan", *plan)
+            expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
+            go_on(c, 200)
+            for relay in ("r1", "r2"):
+                gives_its_part_up(c, relay, (times + 2) // 2)
+        all_are_right(ranks)
+
+
+def a_plan_that_is_refused_leaves_the_job_as_it_was():
+    with lab() as made, Cluster(made, rate="200 Mbit/s") as c:
+        run_until_open(c, WORKERS)
+        job = c.status("w1")["jobs"][0]
+        for command, reason in (
+            (("--plan", "star", "--root", "w9"), "there is no node w9"),
+            (("--plan", "manual"), "has no plan.trees"),
+        ):
+            answer = replan(c, "w1", *command)
+            expect(answer.returncode == 1, f"it is refused: {answer.stdout} {answer.stderr}")
+            expect(reason in answer.stderr, answer.stderr)
+        before = c.status("w1")["jobs"][0]
+        expect(before["epoch"] == job["epoch"] and before["plan_kind"] == "star", str(before))
+        go_on(c, 50)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    sys.exit(
+        cluster.run(
+            [
+                a_job_that_runs_gets_another_plan_twice,
+                a_root_moves_to_another_aggregator_and_back,
+                relays_leave_a_job_that_runs_and_join_it_again,
+                a_plan_that_is_refused_leaves_the_job_as_it_was,
+            ]
+        )
+    )
