@@ -95,18 +95,24 @@ class Builder {
   job::PlanConfig build() {
     config_.epoch = plan_.epoch;
     std::uint64_t begin = 0;
-    std::size_t ranks = 0;
-    for (const api::Member& member : plan_.members) ranks += member.ranks.size();
-    config_.host_of_rank.resize(ranks);
+    std::vector<std::uint16_t> ranks;
+    for (const api::Member& member : plan_.members) {
+      ranks.insert(ranks.end(), member.ranks.begin(), member.ranks.end());
+    }
+    // A plan may lack ranks of its job, so a rank is known by its place among those that it has.
+    std::sort(ranks.begin(), ranks.end());
+    config_.host_of_rank.resize(ranks.size());
     for (const api::Member& member : plan_.members) {
       if (member.ranks.empty()) continue;
       for (const std::uint16_t rank : member.ranks) {
-        config_.host_of_rank[rank] = static_cast<std::uint16_t>(config_.hosts.size());
+        const auto place = std::lower_bound(ranks.begin(), ranks.end(), rank) - ranks.begin();
+        config_.host_of_rank[static_cast<std::size_t>(place)] =
+            static_cast<std::uint16_t>(config_.hosts.size());
       }
       config_.hosts.push_back(
           {.node = member.node, .ranks = static_cast<std::uint16_t>(member.ranks.size())});
     }
-    config_.world_size = static_cast<std::uint16_t>(ranks);
+    config_.world_size = static_cast<std::uint16_t>(ranks.size());
     me_ = members_.find(self_);
     for (const api::Tree& tree : plan_.trees) {
       config_.trees.push_back(place_in(tree, begin));

@@ -26,7 +26,9 @@ struct PlanConfig {
   wire::Key key{};  // where packets are authenticated: of those to and from peers that it brings
   std::vector<hop::PeerConfig> peers;
   std::vector<aggregate::Host> hosts;  // members of the plan with ranks, in its order
-  /// For each rank of the job its host, as an index into `hosts`; see HostTable.
+  /// For each rank of the plan, in the order of their numbers, its host as an index into `hosts`;
+  /// see HostTable. Only the ranks of a plan that has all of its job are known by their numbers, so
+  /// only such a plan carries operations with shards or a source.
   std::vector<std::uint16_t> host_of_rank;
   std::vector<aggregate::TreeConfig> trees;
 

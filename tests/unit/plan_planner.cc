@@ -123,8 +123,8 @@ TEST_CASE("members that make no job are refused by name") {
   CHECK_FALSE(make_plan(request).ok());
   request.members = {{1, {0}}, {2, {0}}};
   CHECK(make_plan(request).error().message.find("hosted twice") != std::string::npos);
-  request.members = {{1, {0}}, {2, {2}}};
-  CHECK(make_plan(request).error().message == "node 2 hosts rank 2 of 2");
+  request.members = {{1, {0}}, {2, {kMaxRanks}}};
+  CHECK(make_plan(request).error().message == "node 2 hosts rank 1024; the last one is 1023");
   request.members = {{1, {0}}, {1, {1}}};
   CHECK(make_plan(request).error().message == "node 1 is a member twice");
   request.members = {{1, {0}}};
