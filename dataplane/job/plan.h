@@ -32,6 +32,7 @@ class Plan {
 
   std::uint32_t epoch() const { return epoch_; }
   std::uint16_t world_size() const { return world_size_; }
+  const aggregate::HostTable& hosts() const { return hosts_; }
   /// Whether the ranks of this node take part. If not, none of its rounds may be submitted here.
   bool has_own_ranks() const { return has_own_ranks_; }
   std::span<aggregate::Tree> trees() { return trees_; }

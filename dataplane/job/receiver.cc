@@ -203,7 +203,8 @@ Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregat
   // A small bucket may have no block for some tree. A node without ranks then never hears of the
   // round, and its slot waits for it. A sender that has turned the slot over proves that the round
   // has ended everywhere: it has the results of all blocks, and none of them came through us.
-  const bool may_be_passed_by = !round.open && state_.ranks.empty();
+  const bool may_be_passed_by =
+      !round.open && state_.ranks.empty() && knows_rounds_before(plan, h, edge);
   if (h.round != round.id && !may_be_passed_by) return drop(Drop::kFutureRound);
   if (!round.open && !state_.plans.may_open(h.round)) return drop(Drop::kFutureRound);
   const aggregate::Tree& tree = plan.trees()[h.tree];
@@ -235,6 +236,22 @@ Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregat
     rounds_.open(round, geometry);
   }
   return &round;
+}
+
+/// Whether what comes over an edge tells of rounds that the slot held before. A rank that joined
+/// the job with this plan took part in none of them, so it proves nothing of those that the plan
+/// before still carries.
+bool Receiver::knows_rounds_before(const Plan& plan, const wire::BlockHeader& h,
+                                   const hop::EdgeId& edge) const {
+  if (!state_.plans.is_switching() || &plan == state_.plans.live()[0].get()) return true;
+  if (!plan.follows_other_plan(h.round)) return true;
+  const aggregate::HostTable& before = state_.plans.live()[0]->hosts();
+  const aggregate::Tree& tree = plan.trees()[h.tree];
+  bool knows = false;
+  aggregate::for_each_host(tree.hosts_of(edge.index), [&](std::size_t host) {
+    knows = knows || before.find(tree.hosts()[host].node) != aggregate::HostTable::kNone;
+  });
+  return knows;
 }
 
 /// A result can exist only after this node's own contribution to its block has left, or after a

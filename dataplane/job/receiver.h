@@ -39,6 +39,8 @@ class Receiver {
   void take_block(Plan& plan, const wire::BlockPacket& packet, std::uint16_t peer, Instant now);
   Round* round_for(Plan& plan, const wire::BlockPacket& packet, aggregate::HostSet covered,
                    const hop::EdgeId& edge, Instant now);
+  bool knows_rounds_before(const Plan& plan, const wire::BlockHeader& h,
+                           const hop::EdgeId& edge) const;
   bool may_have_result(const aggregate::Tree& tree, const Round& round, std::uint32_t block,
                        aggregate::HostSet covered) const;
   std::optional<aggregate::HostSet> hosts_of(const aggregate::Tree& tree, const hop::InEdge& edge,
