@@ -30,8 +30,7 @@ bool says_the_same(const wire::BlockHeader& h, const Geometry& g) {
 Receiver::Receiver(State& state, Rounds& rounds, Watchdog& watchdog)
     : state_(state),
       rounds_(rounds),
-      watchdog_(watchdog),
-      words_(std::make_unique<std::array<std::uint64_t, wire::kMaxAckWords>>()),
+      acks_(state, rounds, watchdog),
       covered_(std::make_unique<std::array<std::uint64_t, wire::kMaxCoverageWords>>()) {}
 
 void Receiver::handle(const wire::Envelope& envelope, std::span<const std::byte> datagram,
@@ -51,7 +50,7 @@ void Receiver::handle(const wire::Envelope& envelope, std::span<const std::byte>
   } else if (wire::is_ack(envelope.type)) {
     if (wire::read_ack(envelope, *opened, ack_) == kGood) {
       if (!is_new(ack_.header.epoch, number, peer)) return;
-      return handle_ack(ack_, index, now);
+      return acks_.handle(ack_, index, now);
     }
   } else {
     wire::Grant grant;
@@ -66,7 +65,7 @@ void Receiver::handle(const wire::Envelope& envelope, std::span<const std::byte>
 void Receiver::handle_grant(const wire::Grant& grant, hop::Peer& peer) {
   if (state_.plans.find(grant.epoch) == nullptr) return state_.counters.drop(Drop::kWrongEpoch);
   ++state_.counters.grants_received;
-  take_grant(grant.total_blocks, grant.unscheduled_blocks, peer);
+  state_.on_granted(grant.total_blocks, grant.unscheduled_blocks, peer);
 }
 
 /// The packet without its tag: nothing behind the envelope is read of a packet that nobody with the
@@ -101,14 +100,6 @@ void Receiver::handle_retired(const wire::BlockPacket& packet, std::uint16_t pee
                                                                      : wire::PacketType::kResultAck;
   state_.retired.owe({.peer = peer, .type = type, .tree = h.tree, .round = h.round});
   state_.counters.drop(Drop::kPastRound);
-}
-
-void Receiver::take_grant(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks,
-                          hop::Peer& peer) {
-  if (!state_.config.grants || !peer.credit.on_total(total_blocks)) {
-    return state_.counters.drop(Drop::kBadGrant);
-  }
-  peer.credit.on_unscheduled(unscheduled_blocks);
 }
 
 void Receiver::handle_block(const wire::BlockPacket& packet, std::uint16_t peer,
@@ -311,106 +302,6 @@ void Receiver::take_result(Plan& plan, Round& round, const wire::BlockPacket& pa
   push.refresh(slot);
   const std::uint32_t missing = tree.take_result(plan.context(), round, packet, covered, now);
   if (missing > 0) state_.incoming.on_blocks(slot, missing);
-}
-
-/// The ack's bitmap, where the senders can read it.
-std::span<const std::uint64_t> Receiver::words_of(const wire::AckPacket& packet) {
-  const std::size_t count = packet.words.size();
-  for (std::size_t i = 0; i < count; ++i) (*words_)[i] = packet.words[i];
-  return {words_->data(), count};
-}
-
-void Receiver::handle_ack(const wire::AckPacket& packet, std::uint16_t peer_index, Instant now) {
-  const wire::AckHeader& h = packet.header;
-  const wire::AckBody& body = packet.body;
-  if (!packet.extension.route.empty()) return state_.counters.drop(Drop::kRouted);
-  Plan* plan = state_.plans.find(h.epoch);
-  if (plan == nullptr && !state_.retired.is(h.epoch)) {
-    return state_.counters.drop(Drop::kWrongEpoch);
-  }
-  hop::Peer& peer = state_.peers[peer_index];
-  hop::OutEdge* edge = nullptr;
-  if (plan != nullptr) {
-    edge = edge_of(*plan, packet, peer_index);
-    if (edge == nullptr) return state_.counters.drop(Drop::kNotPeer);
-    if (!edge->is_push() && is_older(edge->ended_before, body.oldest_round)) {
-      edge->ended_before = body.oldest_round;
-    }
-  }
-  ++state_.counters.acks_received;
-  const std::uint32_t marked = peer.newly_marked(body.marked_packets);
-  Round& round = state_.slot_of(h.round);
-  if (plan != nullptr && round.id == h.round && state_.has_open(*plan, round)) {
-    return take_ack(*plan, *edge, round, packet, marked, now);
-  }
-  // The round has ended here: there is nothing else to learn.
-  if (marked > 0) peer.flow.on_acked(now, 0, marked);
-}
-
-/// The edge whose blocks an ack is about; nullptr when the plan has none.
-hop::OutEdge* Receiver::edge_of(Plan& plan, const wire::AckPacket& packet, std::uint16_t peer) {
-  if (packet.header.tree >= plan.trees().size()) return nullptr;
-  aggregate::Tree& tree = plan.trees()[packet.header.tree];
-  const bool of_push = packet.envelope->type == wire::PacketType::kPushAck;
-  const auto type = of_push ? wire::PacketType::kPush : wire::PacketType::kResult;
-  const std::size_t index = tree.find_out(type, peer);
-  return index == aggregate::Tree::kNoEdge ? nullptr : &tree.out()[index];
-}
-
-/// An ack of a round that is open. `marked`: packets that were marked and no earlier ack told of.
-void Receiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round, const wire::AckPacket& packet,
-                        std::uint32_t marked, Instant now) {
-  const wire::AckBody& body = packet.body;
-  const std::uint8_t flags = packet.envelope->flags;
-  const std::size_t slot = round.slot();
-  aggregate::Tree& tree = plan.trees()[edge.id.tree];
-  hop::Peer& peer = state_.peers[edge.peer];
-  hop::BlockSender& sender = edge.senders[slot];
-  const std::span<const std::uint64_t> words = words_of(packet);
-  const bool was_settled = sender.settled();
-  const std::uint32_t settled_before = sender.settled_count();
-  if (edge.is_push() && (flags & wire::kFlagAllowed) != 0) tree.allow(slot);
-  std::uint32_t acked = sender.on_ack(packet.header.first_word, words);
-  if ((flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
-  if (body.unscheduled_blocks != 0) take_grant(body.total_blocks, body.unscheduled_blocks, peer);
-  learn_path(peer, body, acked > 0, now);
-  if (acked > 0) {
-    state_.on_acked(edge, slot, acked, marked, now);
-  } else if (marked > 0) {
-    peer.flow.on_acked(now, 0, marked);
-  }
-  find_lost(edge, slot, body.echo_us, now);
-  const bool may_close = edge.is_push() && round.geometry.bucket != 0;
-  if (may_close && (flags & wire::kFlagClosed) != 0) {
-    peer.flow.on_forgotten(sender.on_closed());
-  }
-  state_.on_settled(edge, slot, settled_before);
-  edge.refresh(slot);
-  if (edge.is_push()) {
-    watchdog_.check_answer(round, tree, packet, words, now);
-  } else if (sender.complete() && !was_settled) {
-    --round.results_unacked;
-  }
-  rounds_.finish_if_done(round);
-}
-
-/// What an ack says about the path: its round trip.
-void Receiver::learn_path(hop::Peer& peer, const wire::AckBody& ack, bool is_new, Instant now) {
-  if (ack.echo_us == 0 || (!is_new && !peer.flow.is_newer_echo(ack.echo_us))) return;
-  const auto rtt_us =
-      static_cast<std::int32_t>(hop::clock_us(now) - ack.echo_us - ack.ack_delay_us);
-  if (rtt_us <= 0) return;
-  peer.flow.on_rtt(now, Duration::us(rtt_us));
-  peer.flow.note_echo(ack.echo_us);
-}
-
-void Receiver::find_lost(hop::OutEdge& edge, std::size_t slot, std::uint32_t echo_us, Instant now) {
-  if (hop::before_us(hop::clock_us(now), echo_us)) return;
-  hop::Flow& flow = state_.peers[edge.peer].flow;
-  const hop::BlockSender::Lost lost = edge.senders[slot].find_lost(echo_us, flow.reorder_window());
-  state_.counters.blocks_suspected_lost += lost.blocks;
-  const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - lost.newest_us));
-  if (lost.blocks > 0) flow.on_lost(now, lost.blocks, now - ago);
 }
 
 }  // namespace gradplane::job

@@ -2,12 +2,14 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 
 #include "dataplane/hop/edge.h"
+#include "dataplane/job/ack_receiver.h"
 #include "dataplane/job/rounds.h"
 #include "dataplane/job/state.h"
 #include "dataplane/job/watchdog.h"
@@ -48,24 +50,15 @@ class Receiver {
   bool accept(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet, Instant now);
   void take_result(Plan& plan, Round& round, const wire::BlockPacket& packet,
                    aggregate::HostSet covered, Instant now);
-  void handle_ack(const wire::AckPacket& packet, std::uint16_t peer, Instant now);
-  static hop::OutEdge* edge_of(Plan& plan, const wire::AckPacket& packet, std::uint16_t peer);
-  void take_ack(Plan& plan, hop::OutEdge& edge, Round& round, const wire::AckPacket& packet,
-                std::uint32_t marked, Instant now);
-  std::span<const std::uint64_t> words_of(const wire::AckPacket& packet);
-  void learn_path(hop::Peer& peer, const wire::AckBody& ack, bool is_new, Instant now);
-  void find_lost(hop::OutEdge& edge, std::size_t slot, std::uint32_t echo_us, Instant now);
   void handle_grant(const wire::Grant& grant, hop::Peer& peer);
-  void take_grant(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks, hop::Peer& peer);
 
   State& state_;
   Rounds& rounds_;
-  Watchdog& watchdog_;
+  AckReceiver acks_;
   std::uint32_t ack_every_ = hop::kAckEveryPackets;
   // The packet at hand.
   wire::BlockPacket block_;
   wire::AckPacket ack_;
-  std::unique_ptr<std::array<std::uint64_t, wire::kMaxAckWords>> words_;         // of the ack
   std::unique_ptr<std::array<std::uint64_t, wire::kMaxCoverageWords>> covered_;  // of the block
 };
 

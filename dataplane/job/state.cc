@@ -75,6 +75,14 @@ std::uint32_t State::oldest_round() const {
   return oldest;
 }
 
+void State::on_granted(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks,
+                       hop::Peer& peer) {
+  if (!config.grants || !peer.credit.on_total(total_blocks)) {
+    return counters.drop(hop::Drop::kBadGrant);
+  }
+  peer.credit.on_unscheduled(unscheduled_blocks);
+}
+
 void State::on_acked(hop::OutEdge& edge, std::size_t slot, std::uint32_t acked,
                      std::uint32_t marked, Instant now) {
   edge.active_us[slot] = hop::clock_us(now);

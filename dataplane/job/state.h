@@ -51,6 +51,9 @@ struct State {
   /// Makes the plan and its peers known to the parts that count by peer.
   void connect(Plan& plan);
 
+  /// A peer allows so many blocks in all, and so many more without a grant. A total that it can not
+  /// have meant, or any where nobody grants, is dropped and counted.
+  void on_granted(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks, hop::Peer& peer);
   /// Blocks of an edge that were in flight have arrived; `marked` packets were marked on the way.
   void on_acked(hop::OutEdge& edge, std::size_t slot, std::uint32_t acked, std::uint32_t marked,
                 Instant now);

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "dataplane/hop/edge.h"
+#include "dataplane/job/rounds.h"
+#include "dataplane/job/state.h"
+#include "dataplane/job/watchdog.h"
+#include "dataplane/wire/ack.h"
+
+namespace gradplane::job {
+
+/// What peers say of the blocks that this node has sent to them.
+class AckReceiver {
+ public:
+  AckReceiver(State& state, Rounds& rounds, Watchdog& watchdog)
+      : state_(state),
+        rounds_(rounds),
+        watchdog_(watchdog),
+        words_(std::make_unique<std::array<std::uint64_t, wire::kMaxAckWords>>()) {}
+
+  /// An ack that `peer` has written for this node, and that comes for the first time.
+  void handle(const wire::AckPacket& packet, std::uint16_t peer, Instant now);
+
+ private:
+  static hop::OutEdge* edge_of(Plan& plan, const wire::AckPacket& packet, std::uint16_t peer);
+  void take_ack(Plan& plan, hop::OutEdge& edge, Round& round, const wire::AckPacket& packet,
+                std::uint32_t marked, Instant now);
+  std::span<const std::uint64_t> words_of(const wire::AckPacket& packet);
+  void learn_path(hop::Peer& peer, const wire::AckBody& ack, bool is_new, Instant now);
+  void find_lost(hop::OutEdge& edge, std::size_t slot, std::uint32_t echo_us, Instant now);
+
+  State& state_;
+  Rounds& rounds_;
+  Watchdog& watchdog_;
+  std::unique_ptr<std::array<std::uint64_t, wire::kMaxAckWords>> words_;  // of the ack at hand
+};
+
+}  // namespace gradplane::job
