@@ -39,6 +39,9 @@ std::uint16_t PeerTable::add(Peer& peer) {
   if (const std::uint16_t known = find(peer.node); known != kNoPeer) {
     GP_ASSERT(!peers_[known].is_in_use());
     std::swap(peers_[known], peer);
+    // The peer may have forgotten the job, but the path to it is what it was.
+    std::swap(peers_[known].flow, peer.flow);
+    peers_[known].credit.on_unscheduled(peer.credit.unscheduled());
     return known;
   }
   const auto index = static_cast<std::uint16_t>(peers_.size());

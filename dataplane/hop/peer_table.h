@@ -41,7 +41,8 @@ struct PeerConfig {
 /// What one job knows of the path to one peer. It outlives plans: a further plan finds the round
 /// trips, the window and the credit as the one before has left them. But a peer that no live plan
 /// names may have forgotten this job. When a plan names it again, both ends begin anew, with the
-/// key of that plan, so that no packet of the earlier time is valid.
+/// key of that plan, so that no packet of the earlier time is valid. Only the flow stays: it is
+/// about the path, and a first window at every change of plans would slow the rounds after it.
 struct Peer {
   std::uint16_t node = 0;
   wire::Key key{};  // of the plan that brought it; of packets in both directions
