@@ -125,6 +125,12 @@ InstalledJob* JobTable::find(std::uint32_t id, std::uint32_t first_epoch) {
 Status JobTable::prepare_plan(const session::PreparePlan& order) {
   InstalledJob* job = find(order.job_id, order.first_epoch);
   if (job == nullptr) return Error{"the job does not run here"};
+  if (!job->runtime->has_room_for_plan()) {
+    return Error{
+        fmt::format("node {} still holds the plan before, or one that was aborted; ask again "
+                    "in a moment",
+                    config_.self_node().name)};
+  }
   std::unique_ptr<job::Plan> plan;
   try {
     job::PlanConfig local =
@@ -228,6 +234,8 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
     return job.runtime.get() == runtime;
   });
   if (at == jobs_.end()) return;  // refused and asked back at once: the other answer came first
+  // A node can leave a job and join it again: each job is told once.
+  std::erase_if(ended_, [&](const EndedJob& ended) { return ended.id == at->id; });
   ended_.push_back({.id = at->id,
                     .epoch = at->epoch,
                     .kind = at->kind,

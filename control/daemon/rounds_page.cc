@@ -84,7 +84,7 @@ void add_roots(const config::Config& config, const JobBounds& bounds, telemetry:
 void add_rounds(const config::Config& config, const InstalledJob& job,
                 const protocol::RoundsRequest& request, telemetry::RoundsPage& page) {
   const std::deque<RoundReport>& kept = job.rounds.kept();
-  const std::uint64_t after = request.epoch == job.first_epoch ? request.after : 0;
+  const std::uint64_t after = request.epoch == job.installed_epoch ? request.after : 0;
   page.next_after = after;
   std::size_t bytes = kPageBytes;
   const std::size_t last = std::min<std::size_t>(request.last, kept.size());
@@ -127,7 +127,7 @@ Result<telemetry::RoundsPage> rounds_page(const config::Config& config, const Jo
   const InstalledJob* job = found.value();
   if (job == nullptr) return page;
   page.job = job->id;
-  page.epoch = job->first_epoch;
+  page.epoch = job->installed_epoch;
   page.label = job->label;
   page.buckets = static_cast<std::uint32_t>(job->bounds->buckets().size());
   page.closed = job->rounds.closed();

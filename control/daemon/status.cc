@@ -179,7 +179,10 @@ telemetry::JobStatus job_status(const session::JobView& view, const StatusSource
 
 std::vector<telemetry::JobStatus> ended_jobs(const StatusSources& from) {
   std::vector<telemetry::JobStatus> out;
+  const std::vector<std::uint32_t> running = from.jobs.running_ids();
   for (const EndedJob& job : from.jobs.ended()) {
+    // A node may have left a job and joined it again.
+    if (std::find(running.begin(), running.end(), job.id) != running.end()) continue;
     telemetry::JobStatus status;
     status.id = job.id;
     status.label = job.label;

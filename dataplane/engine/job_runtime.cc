@@ -120,6 +120,7 @@ bool JobRuntime::take_residual_bytes(const Geometry& geometry) {
 }
 
 std::unique_ptr<job::Plan> JobRuntime::make_plan(const job::PlanConfig& config) {
+  if (!has_room_for_plan()) return nullptr;
   auto plan = std::make_unique<job::Plan>(config, job_.config());
   for (aggregate::Bucket* bucket : buckets_) {
     job::Plan::BucketPart part{.bucket = bucket,

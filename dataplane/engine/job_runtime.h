@@ -38,9 +38,12 @@ class JobRuntime {
   /// thread, while the poll loop has the job.
   std::unique_ptr<aggregate::Bucket> make_bucket(const api::BucketBounds& bounds);
 
+  /// Whether the job can have a further plan: at most kMaxLivePlans are here, and one that was
+  /// aborted counts until the poll loop has given it back. Control thread.
+  bool has_room_for_plan() const { return plans_.size() < kMaxLivePlans; }
   /// A further plan of the job at this node, with what the buckets of the job need under it;
-  /// nullptr when they need more than is left of its residual_bytes. Control thread, while the poll
-  /// loop has the job.
+  /// nullptr when there is no room for it, or when they need more than is left of its
+  /// residual_bytes. Control thread, while the poll loop has the job.
   std::unique_ptr<job::Plan> make_plan(const job::PlanConfig& config);
   /// Destroys a plan that has come back from the poll loop, whatever has become of it there.
   /// Control thread.

@@ -102,6 +102,7 @@ class Builder {
     // A plan may lack ranks of its job, so a rank is known by its place among those that it has.
     std::sort(ranks.begin(), ranks.end());
     config_.host_of_rank.resize(ranks.size());
+    config_.has_all_ranks = !ranks.empty() && ranks.back() + std::size_t{1} == ranks.size();
     for (const api::Member& member : plan_.members) {
       if (member.ranks.empty()) continue;
       for (const std::uint16_t rank : member.ranks) {

@@ -30,6 +30,7 @@ struct PlanConfig {
   /// see HostTable. Only the ranks of a plan that has all of its job are known by their numbers, so
   /// only such a plan carries operations with shards or a source.
   std::vector<std::uint16_t> host_of_rank;
+  bool has_all_ranks = true;  // the numbers of its ranks have no gap
   std::vector<aggregate::TreeConfig> trees;
 
   std::uint64_t total_weight() const {

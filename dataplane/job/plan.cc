@@ -42,6 +42,7 @@ std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig&
 Plan::Plan(const PlanConfig& plan, const JobConfig& job)
     : epoch_(plan.epoch),
       world_size_(plan.world_size),
+      has_all_ranks_(plan.has_all_ranks),
       has_own_ranks_(
           std::any_of(plan.hosts.begin(), plan.hosts.end(),
                       [&job](const aggregate::Host& host) { return host.node == job.self; })),

@@ -33,6 +33,8 @@ class Plan {
   std::uint32_t epoch() const { return epoch_; }
   std::uint16_t world_size() const { return world_size_; }
   const aggregate::HostTable& hosts() const { return hosts_; }
+  /// The ranks of the plan are numbered from 0 on without a gap.
+  bool has_all_ranks() const { return has_all_ranks_; }
   /// Whether the ranks of this node take part. If not, none of its rounds may be submitted here.
   bool has_own_ranks() const { return has_own_ranks_; }
   std::span<aggregate::Tree> trees() { return trees_; }
@@ -84,6 +86,7 @@ class Plan {
  private:
   std::uint32_t epoch_;
   std::uint16_t world_size_;
+  bool has_all_ranks_;
   bool has_own_ranks_;
   aggregate::HostTable hosts_;
   aggregate::Partition partition_;

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/job/plan_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "dataplane/base/assert.h"
@@ -26,6 +27,13 @@ void PlanTable::prepare(std::unique_ptr<Plan> plan, std::uint32_t horizon) {
   plans_[live_++] = std::move(plan);
   horizon_ = horizon;
   phase_ = Phase::kPrepared;
+}
+
+bool PlanTable::have_same_ranks() const {
+  const auto all = live();
+  return std::all_of(all.begin(), all.end(), [&](const std::unique_ptr<Plan>& plan) {
+    return plan->has_all_ranks() && plan->world_size() == all[0]->world_size();
+  });
 }
 
 bool PlanTable::commit(std::uint32_t epoch, std::uint32_t activation) {

@@ -47,6 +47,8 @@ class PlanTable {
     if (phase_ == Phase::kJoining) return false;
     return phase_ != Phase::kPrepared || aggregate::is_older(round, horizon_);
   }
+  /// Every live plan has all ranks of the job.
+  bool have_same_ranks() const;
   /// Whether packets of this plan and round agree with the activation. A prepared plan carries no
   /// round yet.
   bool carries(const Plan& plan, std::uint32_t round) const { return &of(round) == &plan; }

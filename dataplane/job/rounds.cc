@@ -29,7 +29,12 @@ bool Rounds::fits(const Geometry& g) const {
 }
 
 std::optional<Geometry> Rounds::geometry_of(const Statement& said) const {
-  const std::uint16_t ranks = state_.plans.newest().world_size();  // the same in all plans
+  const std::uint16_t ranks = state_.plans.newest().world_size();
+  // Shards and sources are ranks by their numbers. Plans that have other ranks, or only some of the
+  // job's, would cut a round differently.
+  if (said.operation != Operation::kAllReduce && !state_.plans.have_same_ranks()) {
+    return std::nullopt;
+  }
   const Geometry geometry = Geometry::of(said, state_.config.block_bytes, ranks);
   if (!geometry.is_sound(ranks) || !fits(geometry)) return std::nullopt;
   return geometry;

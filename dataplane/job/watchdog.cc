@@ -121,6 +121,11 @@ void Watchdog::find_in(const Plan& plan, const aggregate::Tree& tree,
       const hop::BlockReceiver& receiver = edge.receivers[round.slot()];
       if (!state_.has_open(plan, round) || !receiver.has_heard()) continue;
       if (receiver.complete() || receiver.closed()) continue;
+      // Where one rank alone contributes to a block, its blocks come without the ranks that
+      // compute. Only the first block of the range waits for all ranks below the child.
+      const bool all_are_there =
+          all_contribute(round.geometry.operation) || receiver.has(receiver.range().begin);
+      if (!all_are_there) continue;
       blame(round.id, Stall::Reason::kBlocksMissing, edge.peer, receiver.missing());
     }
   }

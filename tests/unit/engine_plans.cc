@@ -136,6 +136,19 @@ TEST_CASE("an aborted plan comes back, and so does one of a job that is not ther
   hosts.runtime(0).destroy_plan(event.plan);
 }
 
+TEST_CASE("an aborted plan counts until it has come back") {
+  TwoHosts two;
+  job::Plan* first = two.make_plan(0, 2, 1);
+  REQUIRE(first != nullptr);
+  CHECK_FALSE(two.runtime(0).has_room_for_plan());
+  CHECK(two.make_plan(0, 3, 1) == nullptr);
+  two.runtime(0).destroy_plan(first);
+  CHECK(two.runtime(0).has_room_for_plan());
+  job::Plan* again = two.make_plan(0, 4, 1);
+  CHECK(again != nullptr);
+  two.runtime(0).destroy_plan(again);
+}
+
 TEST_CASE("an activation that a node has passed is refused, and the job goes on") {
   TwoHosts hosts;
   hosts.command(0, api::Command::Kind::kPreparePlan, 2, hosts.make_plan(0, 2, 1));
