@@ -209,3 +209,42 @@ TEST_CASE("a node asks about a block that it only receives, and names the parent
   CHECK(events[0].stall.reason == Stall::Reason::kUnanswered);
   CHECK(events[0].node == 0);
 }
+
+TEST_CASE("a plan without all ranks of the job carries all_reduce alone") {
+  for (const Operation operation : {Operation::kReduceScatter, Operation::kAllGather,
+                                    Operation::kBroadcast, Operation::kAllReduce}) {
+    job::JobConfig config = Stage::config_of(1);
+    config.has_all_ranks = false;
+    CoreNode node(config);
+    const bool is_all_reduce = operation == Operation::kAllReduce;
+    CHECK(node.job().submit(0, 0, {.elements = kElements, .operation = operation}) ==
+          (is_all_reduce ? job::SubmitResult::kAccepted : job::SubmitResult::kRejected));
+  }
+}
+
+TEST_CASE("a child whose ranks have not all come owes no blocks of those that have") {
+  Stage root(0, Operation::kAllGather);
+  const auto is_given_up = [&root] {
+    for (Instant end = root.now + job::kMinStall * 3; root.now < end;
+         root.now = root.now + Duration::ms(100)) {
+      root.node.node().tick(root.now);
+      const std::vector<job::Event> events = root.node.events();
+      const auto is_stall = [](const job::Event& e) {
+        return e.kind == job::Event::Kind::kStalled;
+      };
+      if (std::any_of(events.begin(), events.end(), is_stall)) return true;
+    }
+    return false;
+  };
+  const auto push_and_ack = [&root](std::uint32_t block, std::uint64_t results) {
+    root.deliver(root.push(1, block));
+    (void)root.blocks_to(1, kResult);
+    root.deliver(PacketBuilder::ack(wire::PacketType::kResultAck, root.round())
+                     .sender(1)
+                     .words(0, {results}));
+  };
+  push_and_ack(1, 0b10);
+  CHECK_FALSE(is_given_up());
+  push_and_ack(0, 0b11);
+  CHECK(is_given_up());
+}
