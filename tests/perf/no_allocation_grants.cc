@@ -90,5 +90,6 @@ int main() {
   std::printf("%u packets, %llu grants, %llu allocations, %.0f ns a packet\n", kPackets,
               static_cast<unsigned long long>(peers.granted),
               static_cast<unsigned long long>(allocations), took.count() / kPackets);
-  return counted && allocations == 0 && peers.granted > kPackets / 50 && peers.mistakes == 0 ? 0 : 1;
+  return counted && allocations == 0 && peers.granted > kPackets / 50 && peers.mistakes == 0 ? 0
+                                                                                             : 1;
 }
