@@ -240,8 +240,8 @@ void CoreCluster::coordinate() {
     order_all(flip.abort ? Order::Kind::kAbort : Order::Kind::kCommit);
     if (!flip.abort) plans_.emplace_back(*activation_ - first_round_, flip.plan);
   }
-  const bool is_over = flips_.empty() || ending_ == 0 || flips_[next_flip_].abort;
-  if (flip_runs_ && flip_is_decided_ && orders_.empty() && is_over) end_flip();
+  const bool may_end = flip_runs_ && flip_is_decided_ && orders_.empty();
+  if (may_end && (ending_ == 0 || flips_[next_flip_].abort)) end_flip();
 }
 
 void CoreCluster::end_flip() {
