@@ -270,7 +270,7 @@ PLANTED = {
         ("dataplane/base/a.h", f"{_HEAD}// docs/no" "where.md, section 1\n", "leads nowhere"),
     ),
     "layers": (
-        ("dataplane/core/a.h", f'{_HEAD}#pragma once\n#include "control/cli/b.h"\n', "may not"),
+        ("dataplane/job/a.h", f'{_HEAD}#pragma once\n#include "control/cli/b.h"\n', "may not"),
     ),
     "shim": (
         ("trainer-shim/client/a.cc", _HEAD + "void f() { GP_ASSERT(false); }\n", "a trainer"),
