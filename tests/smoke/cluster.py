@@ -24,6 +24,15 @@ RANK = BUILD / "tests/smoke/rank_client"
 START_SECONDS = 30
 RANK_SECONDS = 120
 SKIP = 77
+# Seven hosts with two trees. r1 and r2 have no ranks; each of the trees has a relay.
+TREE_HOSTS = ["agg", "r1", "r2", "w1", "w2", "w3", "w4"]
+TREE = """manual
+  trees:
+    - root: agg
+      parents: {r1: agg, r2: agg, w1: r1, w2: r1, w3: r2, w4: r2}
+    - root: r1
+      weight: 2
+      parents: {r2: r1, w1: r1, w2: r2, w3: r2, w4: r1}"""
 
 
 class Failure(Exception):

@@ -12,7 +12,7 @@ import sys
 import time
 
 import cluster
-from cluster import Cluster, expect, netlab, run_until_open, terminate, wait_until
+from cluster import TREE, TREE_HOSTS, Cluster, expect, netlab, run_until_open, terminate, wait_until
 
 WORKERS = ["w1", "w2", "w3"]
 HOSTS = ["agg", *WORKERS]
@@ -41,16 +41,6 @@ def star_is_exact_at_ten_percent_loss():
 
 def sharded_is_exact_at_ten_percent_loss():
     sums_are_exact("sharded\n  roots: training", "af_packet", 0.10)
-
-
-TREE_HOSTS = ["agg", "r1", "r2", "w1", "w2", "w3", "w4"]
-TREE = """manual
-  trees:
-    - root: agg
-      parents: {r1: agg, r2: agg, w1: r1, w2: r1, w3: r2, w4: r2}
-    - root: r1
-      weight: 2
-      parents: {r2: r1, w1: r1, w2: r2, w3: r2, w4: r1}"""
 
 
 def a_tree_with_two_relays_is_exact():

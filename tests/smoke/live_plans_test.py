@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Real daemons whose job gets other plans while it runs: roots, relays and ranks come and go."""
+"""Real daemons whose job gets other plans while it runs: roots and relays come and go."""
 
 import os
 import signal
@@ -9,18 +9,10 @@ import subprocess
 import sys
 
 import cluster
-from cluster import Cluster, expect, netlab, run_until_open, wait_until
+from cluster import TREE, TREE_HOSTS, Cluster, expect, netlab, run_until_open, wait_until
 
 WORKERS = ["w1", "w2", "w3"]
 GRANTS = "grants: {enabled: true, policy: mltcp}\n"
-TREE_HOSTS = ["agg", "r1", "r2", "w1", "w2", "w3", "w4"]
-TREE = """manual
-  trees:
-    - root: agg
-      parents: {r1: agg, r2: agg, w1: r1, w2: r1, w3: r2, w4: r2}
-    - root: r1
-      weight: 2
-      parents: {r2: r1, w1: r1, w2: r2, w3: r2, w4: r1}"""
 
 
 def lab(hosts=("agg", *WORKERS), loss=0.0):
