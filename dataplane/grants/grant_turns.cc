@@ -264,6 +264,7 @@ double GrantScheduler::arrived_time() const {
 
 std::size_t GrantScheduler::next_job() const {
   std::size_t best = jobs_.size();
+  if (free_.size() == sources_.size()) return best;  // a node without grants asks with each packet
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const JobState& job = jobs_[i];
     if (job.ready.empty()) continue;

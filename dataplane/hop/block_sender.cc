@@ -111,6 +111,7 @@ BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs) {
     copies_.set(i);
     ++copy_count_;
   }
+  if (in_flight_count_ == 0) oldest_us_ = now_us;
   in_flight_.set(i);
   ++in_flight_count_;
   sent_us_[i] = now_us;
@@ -246,14 +247,21 @@ BlockSender::Lost BlockSender::find_lost(std::uint32_t echo_us, Duration reorder
   const auto window_us = static_cast<std::uint32_t>(reorder_window.count_ns() / 1000);
   const std::uint32_t horizon = echo_us - window_us;
   Lost found;
+  // Each ack asks, and mostly everything in flight is younger: then no block is looked at.
+  if (in_flight_count_ == 0 || !before_us(oldest_us_, horizon)) return found;
+  std::uint32_t oldest_us = echo_us;
   std::size_t i = in_flight_.next_set(first_open_word_ * Bitmap::kWordBits);
   for (; i != Bitmap::kNone; i = in_flight_.next_set(i + 1)) {
-    if (!before_us(sent_us_[i], horizon)) continue;
+    if (!before_us(sent_us_[i], horizon)) {
+      if (before_us(sent_us_[i], oldest_us)) oldest_us = sent_us_[i];
+      continue;
+    }
     queue_again(i);
     const bool is_newest = found.blocks == 0 || before_us(found.newest_us, sent_us_[i]);
     if (is_newest) found.newest_us = sent_us_[i];
     ++found.blocks;
   }
+  oldest_us_ = oldest_us;
   return found;
 }
 

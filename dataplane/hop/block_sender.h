@@ -125,6 +125,7 @@ class BlockSender {
   Bitmap unproven_;  // of these, settled without a word that they have arrived
   Bitmap sent_;      // at least once
   std::vector<std::uint32_t> sent_us_;
+  std::uint32_t oldest_us_ = 0;  // no block in flight was sent before this
   std::size_t cursor_ = 0;
   std::size_t start_ = 0;  // where the round began
   std::size_t first_open_word_ = 0;
