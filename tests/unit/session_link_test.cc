@@ -110,6 +110,14 @@ struct Pair {
   Heard heard_by_a, heard_by_b;
 };
 
+/// One side has watched the other for a second, so they are connected.
+struct WatchedPair : Pair {
+  WatchedPair() {
+    a->set_watched(true, now);
+    run(Duration::seconds(1));
+  }
+};
+
 }  // namespace
 
 TEST_CASE("a datagram comes through unchanged, and any damage is seen by its tag") {
@@ -173,9 +181,7 @@ TEST_CASE("messages of every size arrive once and in order") {
 }
 
 TEST_CASE("a lost frame is sent again, a doubled one is taken once") {
-  Pair pair;
-  pair.a->set_watched(true, pair.now);
-  pair.run(Duration::seconds(1));
+  WatchedPair pair;
   pair.b_deaf = true;
   pair.a->send(message_of(10, 1), pair.now);
   pair.exchange();
@@ -189,9 +195,7 @@ TEST_CASE("a lost frame is sent again, a doubled one is taken once") {
 }
 
 TEST_CASE("a frame that is lost again and again is sent ever more rarely") {
-  Pair pair;
-  pair.a->set_watched(true, pair.now);
-  pair.run(Duration::seconds(1));
+  WatchedPair pair;
   pair.b_deaf = true;
   pair.a->send(message_of(10, 1), pair.now);
   pair.run(Duration::ms(2500));
@@ -200,9 +204,7 @@ TEST_CASE("a frame that is lost again and again is sent ever more rarely") {
 }
 
 TEST_CASE("silence of a watched peer is reported once, and its return too") {
-  Pair pair;
-  pair.a->set_watched(true, pair.now);
-  pair.run(Duration::seconds(1));
+  WatchedPair pair;
   REQUIRE(pair.heard_by_a.connected == 1);
   pair.b_deaf = true;
   pair.run(Duration::ms(2500));
@@ -219,9 +221,7 @@ TEST_CASE("silence of a watched peer is reported once, and its return too") {
 }
 
 TEST_CASE("nobody is suspected for a pause of our own") {
-  Pair pair;
-  pair.a->set_watched(true, pair.now);
-  pair.run(Duration::seconds(1));
+  WatchedPair pair;
   pair.now = pair.now + Duration::seconds(10);
   pair.a->tick(pair.now);
   CHECK(pair.a->take_report().lost.empty());
@@ -230,9 +230,7 @@ TEST_CASE("nobody is suspected for a pause of our own") {
 }
 
 TEST_CASE("a peer that was restarted is noticed, and what was meant for its past is dropped") {
-  Pair pair;
-  pair.a->set_watched(true, pair.now);
-  pair.run(Duration::seconds(1));
+  WatchedPair pair;
   pair.b_deaf = true;
   pair.a->send(message_of(10, 1), pair.now);
   pair.exchange();

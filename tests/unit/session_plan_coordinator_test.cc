@@ -27,6 +27,16 @@ struct RunningCoordinator : CoordinatorBench {
     say(2, Replan{kKey, 9, PlanKind::kStar, roots});
     return first + 1;
   }
+  /// The plan that is prepared, whose root is node 0, takes effect, and the next one takes the root
+  /// back to node 1. Node 0 has no ranks, so it still holds the first of them.
+  void replan_without_node_0(std::uint32_t epoch) {
+    for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
+      say(node, Prepared{kKey, epoch, node != 0, 64});
+    for (const api::NodeId node : std::vector<api::NodeId>{1, 2}) say(node, PlanEnded{kKey, first});
+    say(2, Replan{kKey, 9, PlanKind::kStar, {1}});
+    for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
+      say(node, Prepared{kKey, epoch + 1, true, 200});
+  }
   std::optional<ReplanAnswer> answered() {
     const auto found = letters<ReplanAnswer>(outbox);
     if (found.empty()) return std::nullopt;
@@ -188,13 +198,7 @@ TEST_CASE("a node that is lost costs what it has a part in") {
     CHECK_FALSE(bench.coordinator.has_jobs());
   }
   SECTION("of a plan that has open rounds: the job; and of one that has ended: nothing") {
-    for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
-      bench.say(node, Prepared{kKey, epoch, node != 0, 64});
-    for (const api::NodeId node : std::vector<api::NodeId>{1, 2})
-      bench.say(node, PlanEnded{kKey, bench.first});
-    bench.say(2, Replan{kKey, 9, PlanKind::kStar, {1}});
-    for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
-      bench.say(node, Prepared{kKey, epoch + 1, true, 200});
+    bench.replan_without_node_0(epoch);
     const bool ended = GENERATE(false, true);
     for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
       if (ended) bench.say(node, PlanEnded{kKey, epoch});
@@ -206,13 +210,7 @@ TEST_CASE("a node that is lost costs what it has a part in") {
 TEST_CASE("nodes without ranks are told when a plan has ended, and when they may go") {
   RunningCoordinator bench;
   const std::uint32_t epoch = bench.ask({0});
-  for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
-    bench.say(node, Prepared{kKey, epoch, node != 0, 64});
-  for (const api::NodeId node : std::vector<api::NodeId>{1, 2})
-    bench.say(node, PlanEnded{kKey, bench.first});
-  bench.say(2, Replan{kKey, 9, PlanKind::kStar, {1}});
-  for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
-    bench.say(node, Prepared{kKey, epoch + 1, true, 200});
+  bench.replan_without_node_0(epoch);
   bench.outbox.letters.clear();
   bench.say(1, PlanEnded{kKey, epoch});
   CHECK(bench.outbox.letters.empty());
