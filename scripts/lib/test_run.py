@@ -34,8 +34,8 @@ PARTS = ("normal", "asan", "minimal", "tsan", "smoke", "lint")
 LIMIT_MARGIN = 3
 BUILD_SECONDS = 1800
 TESTS_SECONDS = 1800
-SMOKE_SECONDS = 300
-LINT_SECONDS = 150
+SMOKE_SECONDS = 450
+LINT_SECONDS = 300
 LEAVE_SECONDS = 2
 # Limits in meson's files are for plain code; sanitizers slow it down.
 PLAIN_MULTIPLIER = 3
