@@ -290,13 +290,37 @@ void Daemon::on_plan_event(const api::Event& event) {
                               now);
 }
 
+namespace {
+
+std::string text_of(RankFault fault) {
+  switch (fault) {
+    case RankFault::kBadSubmission:
+      return "it submitted a round that is out of order or that its job cannot have";
+    case RankFault::kTooManyRounds:
+      return fmt::format("it submitted a round while {} others were not complete",
+                         kMaxInFlightRounds);
+    case RankFault::kBadRingIndex:
+      return "it moved the index of a ring to where it cannot be";
+    case RankFault::kCompletionsNotTaken:
+      return "it does not take its completions";
+    case RankFault::kCount:
+      break;
+  }
+  return "?";
+}
+
+}  // namespace
+
 void Daemon::on_rank_broken(const api::Event& event) {
   const InstalledJob* job = jobs_.find_running(event.job);
   if (job == nullptr || event.local_rank >= job->local_ranks.size()) return;
   const session::LocalRank rank = job->local_ranks[event.local_rank];
-  log_.error("rank {} of job {} wrote what no client writes into its channel; ending its session",
-             rank.rank, job->label);
-  server_->hang_up(rank.handle, "the channel's content is not valid");
+  const std::string why = text_of(event.fault);
+  log_.error(
+      "rank {} of job {} did what no correct client does: {}; ending its session. Use the "
+      "client that belongs to this daemon",
+      rank.rank, job->label, why);
+  server_->hang_up(rank.handle, "the channel's content is not valid: " + why);
 }
 
 }  // namespace gradplane::daemon

@@ -233,6 +233,7 @@ telemetry::StatusReport build_status(const StatusSources& from) {
   add_reasons<server::HangUp>(out.control_rejected, from.server.hang_ups(), server::hang_up_name);
   add_reasons<protocol::RejectReason>(out.control_rejected, from.server.rejected_messages(),
                                       protocol::reject_reason_name);
+  add_reasons<RankFault>(out.control_rejected, from.engine.rank_faults, rank_fault_name);
   add_reasons<session::Refusal>(out.control_rejected, from.session.refusals(),
                                 session::refusal_name);
   return out;

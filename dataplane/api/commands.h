@@ -10,6 +10,7 @@
 #include "dataplane/base/spsc_queue.h"
 #include "dataplane/model/geometry.h"
 #include "dataplane/model/limits.h"
+#include "dataplane/model/rank_fault.h"
 #include "dataplane/model/round_report.h"
 #include "dataplane/model/stall.h"
 
@@ -73,7 +74,7 @@ struct Event {
     kSnapshotFilled,  // `snapshot` is control's again
     kMismatch,        // `node` said of `round` something else than we know
     kStalled,         // nothing moves in `round` any more: `stall` says why, because of `node`
-    kRankBroken,      // local rank `local_rank` of `job` wrote garbage into its channel
+    kRankBroken,      // local rank `local_rank` of `job` is not listened to any more: `fault`
     // No round of `job` from `round` on is opened under any plan until kCommitPlan or kAbortPlan of
     // `epoch`. Of a job that joins, no round at all.
     kPlanPrepared,
@@ -88,6 +89,7 @@ struct Event {
   std::uint32_t round = 0;
   std::uint16_t node = 0;
   std::uint16_t local_rank = 0;
+  RankFault fault = RankFault::kBadSubmission;
   Statement ours;
   Statement theirs;
   Stall stall;

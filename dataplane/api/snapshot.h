@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "dataplane/model/limits.h"
+#include "dataplane/model/rank_fault.h"
 #include "dataplane/model/traffic_counts.h"
 
 namespace gradplane::api {
@@ -72,6 +73,7 @@ struct EngineSnapshot {
   std::uint64_t busy_polls = 0;  // of them with work
   std::uint64_t sleeps = 0;
   std::uint64_t control_lost = 0;  // control datagrams dropped because a queue was full
+  std::array<std::uint64_t, kRankFaults> rank_faults{};  // sessions that ended because of them
   std::uint32_t job_count = 0;
   std::array<JobSnapshot, kMaxJobs> jobs{};
 };

@@ -89,7 +89,9 @@ bool Engine::take_submissions() {
       scratch_event_ = {};
       scratch_event_.kind = api::Event::Kind::kRankBroken;
       scratch_event_.job = jobs_[j];
-      scratch_event_.local_rank = *broken;
+      scratch_event_.local_rank = broken->local_rank;
+      scratch_event_.fault = broken->fault;
+      ++rank_faults_[static_cast<std::size_t>(broken->fault)];
       tell(scratch_event_);
       moved = true;  // control is woken by a turn that did something
     }

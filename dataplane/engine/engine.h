@@ -96,7 +96,8 @@ class Engine {
   std::uint64_t sleeps_ = 0;
   std::uint64_t control_lost_ = 0;
   std::uint32_t control_sent_ = 0;  // to all nodes; the number of the last one
-  std::uint64_t missed_ = 0;        // of the queue's counter, when last looked at
+  std::array<std::uint64_t, kRankFaults> rank_faults_{};
+  std::uint64_t missed_ = 0;  // of the queue's counter, when last looked at
 };
 
 }  // namespace gradplane::engine

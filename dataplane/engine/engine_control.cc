@@ -276,6 +276,7 @@ void Engine::fill_snapshot(api::EngineSnapshot& out) const {
   out.busy_polls = busy_polls_;
   out.sleeps = sleeps_;
   out.control_lost = control_lost_;
+  out.rank_faults = rank_faults_;
   out.job_count = static_cast<std::uint32_t>(job_count_);
   for (std::size_t j = 0; j < job_count_; ++j) copy_job(out.jobs[j], jobs_[j]->job(), now_);
 }

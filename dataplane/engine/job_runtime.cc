@@ -75,7 +75,8 @@ JobRuntime::JobRuntime(job::JobConfig config, std::vector<std::uint16_t> ranks,
                       .submissions = submissions,
                       .completions = completions,
                       .held = std::nullopt,
-                      .next_round = job_.config().first_round});
+                      .rounds = ipc::RoundsInFlight(kMaxInFlightRounds, job_.config().first_round),
+                      .fault = std::nullopt});
   }
 }
 
@@ -153,14 +154,35 @@ bool JobRuntime::commit(std::uint32_t epoch, std::uint32_t activation) {
   const bool joins = job_.is_joining();
   if (!job_.commit(epoch, activation)) return false;
   for (Rank& rank : ranks_) {
-    if (joins) rank.next_round = activation;
+    if (joins) rank.rounds = ipc::RoundsInFlight(kMaxInFlightRounds, activation);
   }
   return true;
 }
 
-bool JobRuntime::is_sane(const ipc::Submission& s, std::uint32_t next_round) {
-  return s.round == next_round && s.elements > 0 && is_element_type(s.element_type) &&
-         is_operation(s.operation) && s.bucket <= kMaxBuckets;
+/// A rank that submits a round too early has written over a result that another rank may lack: no
+/// rank may lead by so much (kMaxLeadRounds), and the rules for the end of a round rely on it.
+std::optional<RankFault> JobRuntime::fault_of(const ipc::Submission& s, const Rank& rank) {
+  const bool is_sane = s.round == rank.rounds.next() && s.elements > 0 &&
+                       is_element_type(s.element_type) && is_operation(s.operation) &&
+                       s.bucket <= kMaxBuckets;
+  if (!is_sane) return RankFault::kBadSubmission;
+  if (rank.rounds.full()) return RankFault::kTooManyRounds;
+  return std::nullopt;
+}
+
+/// The submission at hand: a checked copy.
+std::optional<ipc::Submission> JobRuntime::take_next(Rank& rank) {
+  ipc::Submission submission;
+  if (rank.held) return rank.held;
+  if (!rank.submissions.pop(submission)) {
+    if (rank.submissions.broken()) rank.fail(RankFault::kBadRingIndex);
+    return std::nullopt;
+  }
+  if (const auto fault = fault_of(submission, rank)) {
+    rank.fail(*fault);
+    return std::nullopt;
+  }
+  return submission;
 }
 
 bool JobRuntime::take_submissions() {
@@ -170,18 +192,10 @@ bool JobRuntime::take_submissions() {
 }
 
 bool JobRuntime::take_from(std::size_t index, Rank& rank) {
-  if (rank.broken) return false;
   bool moved = false;
-  for (std::size_t n = 0; n < kRoundSlots; ++n) {
-    if (!rank.held) {
-      ipc::Submission submission;
-      if (!rank.submissions.pop(submission)) break;
-      if (!is_sane(submission, rank.next_round)) {
-        rank.broken = true;
-        break;
-      }
-      rank.held = submission;
-    }
+  for (std::size_t n = 0; n < kRoundSlots && !rank.fault; ++n) {
+    rank.held = take_next(rank);
+    if (!rank.held) break;
     const job::SubmitResult result =
         job_.submit(index, rank.held->round,
                     {.type = static_cast<ElementType>(rank.held->element_type),
@@ -191,32 +205,37 @@ bool JobRuntime::take_from(std::size_t index, Rank& rank) {
                      .source = rank.held->source});
     if (result == job::SubmitResult::kBusy) break;
     rank.held.reset();
-    ++rank.next_round;
+    rank.rounds.submit();
     moved = true;
-    rank.broken = result == job::SubmitResult::kRejected;
-    if (rank.broken) break;
+    if (result == job::SubmitResult::kRejected) rank.fail(RankFault::kBadSubmission);
   }
-  rank.broken = rank.broken || rank.submissions.broken();
   return moved;
 }
 
-std::optional<std::uint16_t> JobRuntime::take_broken() {
+std::optional<JobRuntime::BrokenRank> JobRuntime::take_broken() {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
-    if (!ranks_[i].broken || ranks_[i].broken_told) continue;
-    ranks_[i].broken_told = true;
-    return static_cast<std::uint16_t>(i);
+    if (!ranks_[i].fault || ranks_[i].fault_told) continue;
+    ranks_[i].fault_told = true;
+    return BrokenRank{.local_rank = static_cast<std::uint16_t>(i), .fault = *ranks_[i].fault};
   }
   return std::nullopt;
 }
 
 void JobRuntime::complete(const job::Event& event) {
   Rank& rank = ranks_[event.local_rank];
+  // Before the rank can see it: what it then submits is not too early. No round is done here before
+  // all ranks of this node have submitted it.
+  const bool was_in_flight = rank.rounds.complete(event.round);
+  GP_ASSERT(was_in_flight);
   const ipc::Completion completion{.round = event.round,
                                    .status = ipc::CompletionStatus::kOk,
                                    .contributors = event.contributors,
                                    .partial_blocks = event.partial_blocks};
-  // An honest rank has room: it has at most kRoundSlots rounds in flight. Another loses its own.
-  if (!rank.completions.push(completion)) rank.broken = true;
+  // An honest rank takes its completions, so there is room. Another rank loses its own session.
+  if (!rank.completions.push(completion)) {
+    rank.fail(rank.completions.broken() ? RankFault::kBadRingIndex
+                                        : RankFault::kCompletionsNotTaken);
+  }
   // The one system call of the loop, and only for a trainer that has gone to sleep.
   if (ipc::is_asleep(rank.channel->channel.trainer_sleeps())) {
     ipc::ring_doorbell(rank.channel->wake_trainer.get());
@@ -238,7 +257,7 @@ void JobRuntime::end_sleep() {
 bool JobRuntime::has_submissions() {
   for (Rank& rank : ranks_) {
     // A rank whose submission waits for its slot is not asked for the next one.
-    if (!rank.broken && !rank.held && !rank.submissions.empty()) return true;
+    if (!rank.fault && !rank.held && !rank.submissions.empty()) return true;
   }
   return false;
 }

@@ -11,8 +11,10 @@
 #include "dataplane/api/bounds.h"
 #include "dataplane/ipc/channel.h"
 #include "dataplane/ipc/ring.h"
+#include "dataplane/ipc/rounds_in_flight.h"
 #include "dataplane/ipc/unique_fd.h"
 #include "dataplane/job/job.h"
+#include "dataplane/model/rank_fault.h"
 
 namespace gradplane::engine {
 
@@ -52,10 +54,15 @@ class JobRuntime {
   /// Job::commit(). Ranks of a job that joins begin with the round `activation`.
   [[nodiscard]] bool commit(std::uint32_t epoch, std::uint32_t activation);
 
-  /// Moves what ranks have submitted into the job. True when something moved. A rank that wrote
-  /// garbage is never listened to again; take_broken() names it once.
+  /// A rank that is never listened to again, by its index.
+  struct BrokenRank {
+    std::uint16_t local_rank = 0;
+    RankFault fault = RankFault::kBadSubmission;
+  };
+  /// Moves what ranks have submitted into the job. True when something moved. A rank that did what
+  /// no correct client does is broken; take_broken() names it once.
   bool take_submissions();
-  std::optional<std::uint16_t> take_broken();
+  std::optional<BrokenRank> take_broken();
 
   /// Tells a local rank that its round is done.
   void complete(const job::Event& event);
@@ -72,14 +79,19 @@ class JobRuntime {
     ipc::RingConsumer<ipc::Submission> submissions;
     ipc::RingProducer<ipc::Completion> completions;
     std::optional<ipc::Submission> held;  // copied, checked, waiting for its slot
-    std::uint32_t next_round = 0;
-    bool broken = false;
-    bool broken_told = false;
+    ipc::RoundsInFlight rounds;           // what it submitted, but for `held`, and we completed
+    std::optional<RankFault> fault;       // set: it is broken
+    bool fault_told = false;
+
+    void fail(RankFault why) {
+      if (!fault) fault = why;
+    }
   };
   bool needs_residual(const job::PlanConfig& plan) const;
   bool take_residual_bytes(const Geometry& geometry);
   bool take_from(std::size_t index, Rank& rank);
-  static bool is_sane(const ipc::Submission& submission, std::uint32_t next_round);
+  std::optional<ipc::Submission> take_next(Rank& rank);
+  static std::optional<RankFault> fault_of(const ipc::Submission& submission, const Rank& rank);
 
   job::Job job_;
   // Control thread.

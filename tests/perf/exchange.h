@@ -5,8 +5,8 @@
 #include <array>
 #include <cstring>
 
+#include "dataplane/ipc/rounds_in_flight.h"
 #include "tests/support/engine_host.h"
-#include "trainer-shim/client/rounds_in_flight.h"
 
 namespace gradplane::testing {
 
@@ -68,7 +68,7 @@ class Exchange {
 
   EngineCluster cluster_{2};
   std::array<EngineHost::Job*, 2> jobs_{};
-  std::array<gradplane::client::RoundsInFlight, 2> rounds_;
+  std::array<ipc::RoundsInFlight, 2> rounds_;
   bool correct_ = true;
 };
 

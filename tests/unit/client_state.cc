@@ -4,12 +4,13 @@
 #include <random>
 #include <set>
 
+#include "dataplane/ipc/rounds_in_flight.h"
 #include "tests/support/catch.h"
 #include "trainer-shim/client/liveness.h"
-#include "trainer-shim/client/rounds_in_flight.h"
 
 using namespace gradplane;
 using namespace gradplane::client;
+using ipc::RoundsInFlight;
 
 TEST_CASE("a beat that stands still for the limit is a dead daemon") {
   Instant now = Instant::from_ns(0);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 
+#include "dataplane/ipc/rounds_in_flight.h"
 #include "tests/support/catch.h"
 #include "tests/support/engine_host.h"
 
@@ -32,6 +33,7 @@ struct Stage {
   EngineHost::Job& victim;
   EngineHost::Job& other;
   std::uint32_t next_round = 0;
+  std::optional<RankFault> fault;  // that times_broken() has seen last
 
   Stage()
       : victim(host.add({.id = 1, .plan = plan(2), .round_bytes = kRoundBytes})),
@@ -64,15 +66,21 @@ struct Stage {
       if (event.kind != api::Event::Kind::kRankBroken) continue;
       CHECK(event.job == victim.runtime.get());
       CHECK(event.local_rank == 0);
+      fault = event.fault;
       ++times;
     }
     return times;
+  }
+  /// How many sessions have ended here because of this.
+  std::uint64_t count_of(RankFault why) {
+    return host.snapshot(cluster.now())->rank_faults[static_cast<std::size_t>(why)];
   }
 };
 
 struct Row {
   const char* what;
   std::function<void(TrainerEnd&)> write;
+  RankFault fault = RankFault::kBadSubmission;
 };
 
 void push(TrainerEnd& trainer, ipc::Submission submission) {
@@ -147,16 +155,17 @@ std::vector<Row> index_rows() {
     return [value](TrainerEnd& t) { t.channel->channel.submissions().tail.store(value); };
   };
   return {
-      {"a tail one beyond the ring", tail(ipc::kRingEntries + 1)},
-      {"a tail before the start", tail(0xffff'ffff)},
-      {"a tail half the numbers away", tail(0x8000'0000)},
+      {"a tail one beyond the ring", tail(ipc::kRingEntries + 1), RankFault::kBadRingIndex},
+      {"a tail before the start", tail(0xffff'ffff), RankFault::kBadRingIndex},
+      {"a tail half the numbers away", tail(0x8000'0000), RankFault::kBadRingIndex},
       {"a tail over entries that nobody wrote", tail(ipc::kRingEntries)},
       {"a tail that goes back",
        [](TrainerEnd& t) {
          push(t, honest(0));
          push(t, honest(1));
          t.channel->channel.submissions().tail.store(0xffff'fffe);
-       }},
+       },
+       RankFault::kBadRingIndex},
   };
 }
 
@@ -168,6 +177,8 @@ void check(const std::vector<Row>& rows) {
     row.write(stage.hostile());
     stage.cluster.turns(100);
     CHECK(stage.times_broken() == 1);
+    CHECK(stage.fault == row.fault);
+    CHECK(stage.count_of(row.fault) == 1);
     CHECK(stage.other_works());
     // Never listened to again, and never told about again.
     (void)stage.hostile().submissions.push(honest(0));
@@ -227,16 +238,22 @@ TEST_CASE("a rank that says another operation or source than its neighbour is a 
 
 TEST_CASE("a rank that never takes its completions loses its session when the ring is full") {
   Stage stage;
-  std::uint32_t round = 0;
-  for (; round < 2 * ipc::kRingEntries; ++round) {
+  ipc::RoundsInFlight neighbour;
+  for (std::uint32_t round = 0; round < 2 * ipc::kRingEntries; ++round) {
     (void)stage.victim.trainers[0].submissions.push(honest(round));
-    (void)stage.victim.trainers[1].submissions.push(honest(round));
+    if (!neighbour.full()) {
+      push(stage.victim.trainers[1], honest(neighbour.next()));
+      neighbour.submit();
+    }
     ipc::Completion completion;
     stage.cluster.turns(50);
-    (void)stage.victim.trainers[1].completions.pop(completion);
+    while (stage.victim.trainers[1].completions.pop(completion)) {
+      CHECK(neighbour.complete(completion.round));
+    }
     CHECK(stage.other_works());
   }
   CHECK(stage.times_broken() == 1);
+  CHECK(stage.fault == RankFault::kCompletionsNotTaken);
 }
 
 TEST_CASE("a completion head that cannot be breaks its rank once") {
@@ -253,14 +270,34 @@ TEST_CASE("a completion head that cannot be breaks its rank once") {
   CHECK(stage.other_works());
 }
 
-TEST_CASE("a rank far ahead of its job is held, and does not keep the loop awake") {
+TEST_CASE("a rank far ahead of its job waits, and does not keep the loop awake") {
   Stage stage;
-  for (std::uint32_t round = 0; round < 2 * kRoundSlots; ++round)
+  for (std::uint32_t round = 0; round < kMaxInFlightRounds; ++round)
     push(stage.hostile(), honest(round));
   stage.cluster.turns(200);
   CHECK(stage.times_broken() == 0);
   CHECK(stage.host.engine().prepare_sleep());
   stage.host.engine().end_sleep();
+  CHECK(stage.other_works());
+}
+
+TEST_CASE("a rank with more rounds in flight than it may have is broken, and counted") {
+  Stage stage;
+  const std::uint32_t complete = GENERATE(0u, 1u, 5u);
+  for (std::uint32_t round = 0; round < complete; ++round) {
+    for (TrainerEnd& trainer : stage.victim.trainers) push(trainer, honest(round));
+    stage.cluster.turns(50);
+  }
+  std::uint32_t round = complete;
+  for (; round < complete + kMaxInFlightRounds; ++round) push(stage.hostile(), honest(round));
+  stage.cluster.turns(100);
+  CHECK(stage.times_broken() == 0);
+  CHECK(stage.count_of(RankFault::kTooManyRounds) == 0);
+  push(stage.hostile(), honest(round));
+  stage.cluster.turns(100);
+  CHECK(stage.times_broken() == 1);
+  CHECK(stage.fault == RankFault::kTooManyRounds);
+  CHECK(stage.count_of(RankFault::kTooManyRounds) == 1);
   CHECK(stage.other_works());
 }
 
@@ -275,8 +312,9 @@ TEST_CASE("garbage all over a channel breaks nothing but its rank") {
       for (int n = 0; n < 64; ++n) {
         ring[random() % static_cast<std::uint64_t>(end - ring)] = static_cast<std::byte>(random());
       }
-      if (step % 4 == 0)
-        push(stage.victim.trainers[1], honest(static_cast<std::uint32_t>(step / 4)));
+      // As many rounds as it may have in flight.
+      if (step % 5 == 0)
+        push(stage.victim.trainers[1], honest(static_cast<std::uint32_t>(step / 5)));
       stage.cluster.turns(3);
     }
     REQUIRE(stage.times_broken() <= 1);

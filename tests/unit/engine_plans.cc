@@ -136,6 +136,20 @@ TEST_CASE("an aborted plan comes back, and so does one of a job that is not ther
   hosts.runtime(0).destroy_plan(event.plan);
 }
 
+TEST_CASE("a rank whose round has no plan yet is held, and does not keep the loop awake") {
+  TwoHosts hosts;
+  hosts.command(0, api::Command::Kind::kPreparePlan, 2, hosts.make_plan(0, 2, 1));
+  const std::uint32_t horizon = hosts.event(0).round;
+  hosts.run_rounds(horizon);
+  REQUIRE(hosts.jobs[0]->trainers[0].submit(horizon, kElements, 2));
+  REQUIRE(hosts.jobs[0]->trainers[0].submit(horizon + 1, kElements, 2));
+  hosts.cluster.turns(200);
+  CHECK(hosts.cluster.host(0).engine().prepare_sleep());
+  hosts.cluster.host(0).engine().end_sleep();
+  api::Event event;
+  CHECK_FALSE(hosts.cluster.host(0).next_event(event));
+}
+
 TEST_CASE("an aborted plan counts until it has come back") {
   TwoHosts two;
   job::Plan* first = two.make_plan(0, 2, 1);

@@ -10,10 +10,10 @@
 #include "dataplane/base/time.h"
 #include "dataplane/ipc/doorbell.h"
 #include "dataplane/ipc/ring.h"
+#include "dataplane/ipc/rounds_in_flight.h"
 #include "trainer-shim/client/attach.h"
 #include "trainer-shim/client/client.h"
 #include "trainer-shim/client/liveness.h"
-#include "trainer-shim/client/rounds_in_flight.h"
 
 namespace gradplane::client {
 
@@ -65,7 +65,7 @@ class Session {
   Duration spin_limit_;
   ipc::RingProducer<ipc::Submission> submissions_;
   ipc::RingConsumer<ipc::Completion> completions_;
-  RoundsInFlight rounds_;
+  ipc::RoundsInFlight rounds_;
   Liveness liveness_;
   bool ready_ = false;
   bool ring_is_sane_ = true;  // after one impossible completion, none is believed

@@ -6,9 +6,11 @@
 
 #include "dataplane/model/limits.h"
 
-namespace gradplane::client {
+namespace gradplane::ipc {
 
-/// Which rounds were submitted and not yet completed. Round numbers may wrap.
+/// Which rounds of one rank were submitted and not yet completed. The rank keeps one of its own,
+/// and its daemon keeps another: each believes only what it has seen itself. Round numbers may
+/// wrap.
 class RoundsInFlight {
  public:
   explicit RoundsInFlight(std::uint32_t max_count = kMaxInFlightRounds,
@@ -44,4 +46,4 @@ class RoundsInFlight {
   std::uint32_t done_ = 0;  // bit i: oldest_ + i is complete
 };
 
-}  // namespace gradplane::client
+}  // namespace gradplane::ipc
