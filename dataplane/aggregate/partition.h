@@ -37,6 +37,10 @@ class Partition {
 
   /// The ranks in the order in which their shards are numbered.
   std::span<const std::uint16_t> shard_order() const { return order_; }
+  /// The same of the shards that a tree carries. Its blocks begin with those of the first of them.
+  std::span<const std::uint16_t> shards_of(std::size_t tree) const {
+    return shard_order().subspan(first_shard_[tree], first_shard_[tree + 1] - first_shard_[tree]);
+  }
   /// The rank to which a block belongs, where the operation does not treat all ranks alike.
   std::uint16_t rank_of(const Geometry& g, std::uint32_t block) const {
     return has_shards(g.operation) ? order_[block / g.shard_blocks] : g.source;

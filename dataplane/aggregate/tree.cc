@@ -31,7 +31,10 @@ Tree::Tree(TreeConfig config, const Limits& limits)
             (config_.is_root() || !config_.children.empty() || limits.local_ranks != 1)) {
   if (own_host_ != HostTable::kNone) own_set_[own_host_ / 64] |= std::uint64_t{1} << own_host_ % 64;
   subtree_ = own_set_;
-  if (config_.member) add_edges(limits);
+  if (config_.member) {
+    add_edges(limits);
+    index_shards(limits);
+  }
   edge_of_peer_.reserve(kMaxNodes);  // the job may give the peers any names
   index_edges();
   subtree_ranks_ = hosts_->ranks_in(subtree_);

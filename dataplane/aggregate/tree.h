@@ -36,6 +36,7 @@ class Tree {
     std::size_t local_ranks = 0;
     std::uint16_t world_size = 0;
     const HostTable* hosts = nullptr;         // the plan's; it outlives the tree
+    const Partition* partition = nullptr;     // the plan's; used by the constructor alone
     std::size_t own_host = HostTable::kNone;  // this node's number there
   };
   /// Allocates everything that its rounds will need.
@@ -67,6 +68,10 @@ class Tree {
   /// The hosts at or below the peer of an edge; of the parent's, all hosts.
   HostSet hosts_of(std::size_t edge) const { return edge_hosts_[edge]; }
   const HostTable& hosts() const { return *hosts_; }
+  /// Of the shards that this tree carries, by their place among them: those of ranks below an edge;
+  /// of the parent's edge, those of ranks at or below this node. A round with shards opens in a
+  /// time that grows with these.
+  std::span<const std::uint32_t> shards_below(std::size_t edge) const { return edge_shards_[edge]; }
   /// The edge to `peer` over which blocks of `type` (pushes or results) leave, or come in; kNoEdge
   /// when the tree has none.
   static constexpr std::size_t kNoEdge = SIZE_MAX;
@@ -169,8 +174,9 @@ class Tree {
   };
 
   void add_edges(const Limits& limits);
+  void index_shards(const Limits& limits);
   void leave_out(const Round& round, BlockRange range);
-  void mark_blocks_of(const Round& round, BlockRange range, HostSet hosts);
+  void mark_blocks_below(const Round& round, BlockRange range, std::size_t edge);
   void await_contributors(const Round& round, BlockRange range);
   void index_edges();
   std::size_t edge_of(std::uint16_t peer) const {
@@ -201,6 +207,9 @@ class Tree {
   std::vector<std::uint64_t> subtree_;  // hosts at or below this node
   std::uint32_t subtree_ranks_ = 0;
   std::vector<std::vector<std::uint64_t>> edge_hosts_;
+  std::vector<std::vector<std::uint32_t>> edge_shards_;
+  // By host: how many contributions are awaited for a block that this host alone contributes to.
+  std::vector<std::uint16_t> sources_of_host_;
   std::uint16_t local_ranks_;
   bool sums_;
   std::vector<hop::OutEdge> out_;

@@ -2,18 +2,39 @@
 // Copyright (c) 2026 The gradplane authors
 // Rounds in which not every host contributes to each block, or gets it. What an edge does not carry
 // is done from the start.
-#include <algorithm>
-
 #include "dataplane/aggregate/tree.h"
 
 namespace gradplane::aggregate {
+
+/// A host is below one child at most, so each shard is looked at once here, and a round opens
+/// without a look at all shards for each edge.
+void Tree::index_shards(const Limits& limits) {
+  constexpr std::size_t kNoChild = kNoEdge;
+  std::vector<std::size_t> child_of_host(hosts_->size(), kNoChild);
+  for (std::size_t e = has_parent() ? 1 : 0; e < edge_hosts_.size(); ++e) {
+    for_each_host(edge_hosts_[e], [&](std::size_t host) { child_of_host[host] = e; });
+  }
+  for (std::size_t host = 0; host < hosts_->size(); ++host) {
+    const bool is_gathered = !has_parent() || has_host(subtree_, host);
+    const std::uint16_t children = child_of_host[host] != kNoChild ? 1 : 0;
+    sources_of_host_.push_back(is_gathered ? static_cast<std::uint16_t>(children + local_ranks_)
+                                           : std::uint16_t{0});
+  }
+  edge_shards_.resize(edge_hosts_.size());
+  const std::span<const std::uint16_t> ranks = limits.partition->shards_of(number_);
+  for (std::uint32_t shard = 0; shard < ranks.size(); ++shard) {
+    const std::size_t host = hosts_->host_of(ranks[shard]);
+    if (has_parent() && has_host(subtree_, host)) edge_shards_[0].push_back(shard);
+    if (child_of_host[host] != kNoChild) edge_shards_[child_of_host[host]].push_back(shard);
+  }
+}
 
 void Tree::leave_out(const Round& round, BlockRange range) {
   const std::size_t slot = round.slot();
   const Operation operation = round.geometry.operation;
   for (std::size_t e = 0; e < out_.size(); ++e) {
     const bool is_to_parent = has_parent() && e == 0;
-    mark_blocks_of(round, range, is_to_parent ? HostSet(subtree_) : hosts_of(e));
+    mark_blocks_below(round, range, e);
     if (!all_receive(operation)) {
       is_to_parent ? in_[e].receivers[slot].carry_only(carried_)
                    : out_[e].senders[slot].carry_only(carried_);
@@ -26,15 +47,20 @@ void Tree::leave_out(const Round& round, BlockRange range) {
   if (!all_contribute(operation) && sums_) await_contributors(round, range);
 }
 
-/// Marks the blocks of the range, by their number in it, that belong to ranks of these hosts.
-void Tree::mark_blocks_of(const Round& round, BlockRange range, HostSet hosts) {
+/// Marks the blocks of the range, by their number in it, that belong to ranks below an edge; for
+/// the parent's edge, to ranks at or below this node.
+void Tree::mark_blocks_below(const Round& round, BlockRange range, std::size_t edge) {
   carried_.reset(range.size());
   const Geometry& g = round.geometry;
-  for (BlockRange run{range.begin, range.begin}; run.end < range.end;) {
-    run = Partition::run_at(g, range, run.end);
-    if (!has_host(hosts, round.partition->host_of(g, run.begin))) continue;
-    carried_.set_range(run.begin - range.begin, run.end - range.begin);
+  if (has_shards(g.operation)) {
+    for (const std::size_t shard : edge_shards_[edge]) {
+      carried_.set_range(shard * g.shard_blocks, (shard + 1) * g.shard_blocks);
+    }
+    return;
   }
+  const HostSet hosts = out_[edge].is_push() ? HostSet(subtree_) : hosts_of(edge);
+  const std::size_t source = round.partition->host_of(g, range.begin);
+  if (has_host(hosts, source)) carried_.set_range(0, range.size());
 }
 
 /// A block waits for the child from below which it comes, and the first block for all children. All
@@ -51,14 +77,7 @@ void Tree::await_contributors(const Round& round, BlockRange range) {
   await({range.begin, range.begin + 1}, config_.children.size() + local_ranks_);
   for (BlockRange run{range.begin, range.begin + 1}; run.end < range.end;) {
     run = Partition::run_at(g, range, run.end);
-    const std::size_t host = round.partition->host_of(g, run.begin);
-    const auto is_below = [&](const std::vector<std::uint64_t>& hosts) {
-      return has_host(hosts, host);
-    };
-    const bool is_gathered = !has_parent() || is_below(subtree_);
-    const auto first_child = edge_hosts_.begin() + (has_parent() ? 1 : 0);
-    const auto children = std::count_if(first_child, edge_hosts_.end(), is_below);
-    await(run, is_gathered ? static_cast<std::size_t>(children) + local_ranks_ : 0);
+    await(run, sources_of_host_[round.partition->host_of(g, run.begin)]);
   }
 }
 

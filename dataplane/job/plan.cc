@@ -32,6 +32,7 @@ std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig&
                                                      .local_ranks = job.local_ranks.size(),
                                                      .world_size = plan.world_size,
                                                      .hosts = &hosts,
+                                                     .partition = &partition,
                                                      .own_host = hosts.find(job.self)});
   }
   return trees;

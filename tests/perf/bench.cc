@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "dataplane/aggregate/bucket.h"
+#include "dataplane/engine/local_plan.h"
+#include "dataplane/job/plan.h"
 #include "dataplane/reduce/kernels.h"
 #include "tests/perf/exchange.h"
 #include "tests/support/hosts.h"
@@ -90,9 +92,39 @@ void bench_gather(std::uint16_t sources, std::uint32_t tensors) {
               seconds / rounds / sources / blocks * 1e9);
 }
 
+/// What the root of a star does when a round opens: of an all_reduce, and of an operation with a
+/// shard for each of the hosts.
+void bench_open(std::uint16_t hosts) {
+  job::JobConfig config;
+  config.block_bytes = kMinBlockBytes;
+  config.round_bytes = hosts * kMinBlockBytes;
+  config.local_ranks = {{.arena = nullptr, .rank = 0}};
+  engine::fill_local_plan(config, testing::star_of(hosts), 0, {});
+  job::Plan plan(config, config);
+  constexpr int kRounds = 200;
+  for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather}) {
+    const Statement said{.elements = hosts * std::uint32_t{kMinBlockBytes} / 4,
+                         .operation = operation};
+    const double seconds = seconds_of([&] {
+      for (std::uint32_t r = 0; r < kRounds; ++r) {
+        aggregate::Round round;
+        round.id = r;
+        round.geometry = Geometry::of(said, kMinBlockBytes, hosts);
+        plan.open(round);
+      }
+    });
+    std::printf("opening an %s of %4u blocks at the root of %4u hosts: %8.1f us\n",
+                std::string(operation_name(operation)).c_str(), unsigned{hosts}, unsigned{hosts},
+                seconds / kRounds * 1e6);
+  }
+}
+
 }  // namespace
 
 int main() {
+  for (const std::uint16_t hosts : std::initializer_list<std::uint16_t>{16, 64, 256, 1000}) {
+    bench_open(hosts);
+  }
   for (const std::uint16_t sources : std::initializer_list<std::uint16_t>{16, 128, 1000}) {
     for (const std::uint32_t tensors : {4U, 16384U}) bench_gather(sources, tensors);
   }
