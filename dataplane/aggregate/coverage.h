@@ -45,6 +45,10 @@ inline bool meets(HostSet a, HostSet b) {
   return common != 0;
 }
 
+inline void add_host(std::span<std::uint64_t> set, std::size_t host) {
+  set[host / 64] |= std::uint64_t{1} << host % 64;
+}
+
 /// The hosts of one plan, in the order of its members.
 class HostTable {
  public:
@@ -54,7 +58,12 @@ class HostTable {
   /// of their hosts.
   explicit HostTable(std::vector<Host> hosts, std::vector<std::uint16_t> host_of_rank = {})
       : hosts_(std::move(hosts)), host_of_rank_(std::move(host_of_rank)), all_(words()) {
-    for (std::size_t h = 0; h < hosts_.size(); ++h) all_[h / 64] |= std::uint64_t{1} << h % 64;
+    for (std::size_t h = 0; h < hosts_.size(); ++h) {
+      add_host(all_, h);
+      const std::uint16_t node = hosts_[h].node;
+      if (host_of_node_.size() <= node) host_of_node_.resize(node + std::size_t{1}, kNoHost);
+      if (host_of_node_[node] == kNoHost) host_of_node_[node] = static_cast<std::uint16_t>(h);
+    }
     if (!host_of_rank_.empty()) return;
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
       host_of_rank_.insert(host_of_rank_.end(), hosts_[h].ranks, static_cast<std::uint16_t>(h));
@@ -68,10 +77,8 @@ class HostTable {
   HostSet all() const { return all_; }
   /// The node's number among the hosts; kNone when it has no ranks.
   std::size_t find(std::uint16_t node) const {
-    for (std::size_t h = 0; h < hosts_.size(); ++h) {
-      if (hosts_[h].node == node) return h;
-    }
-    return kNone;
+    const bool known = node < host_of_node_.size() && host_of_node_[node] != kNoHost;
+    return known ? host_of_node_[node] : kNone;
   }
   /// The number of the host on which a rank of the job runs.
   std::size_t host_of(std::uint16_t rank) const { return host_of_rank_[rank]; }
@@ -85,8 +92,12 @@ class HostTable {
   }
 
  private:
+  static constexpr std::uint16_t kNoHost = 0xffff;
+  static_assert(kMaxNodes <= kNoHost, "each host is a node");
+
   std::vector<Host> hosts_;
   std::vector<std::uint16_t> host_of_rank_;
+  std::vector<std::uint16_t> host_of_node_;
   std::vector<std::uint64_t> all_;
 };
 

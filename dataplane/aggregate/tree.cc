@@ -29,7 +29,7 @@ Tree::Tree(TreeConfig config, const Limits& limits)
       local_ranks_(static_cast<std::uint16_t>(limits.local_ranks)),
       sums_(config_.member &&
             (config_.is_root() || !config_.children.empty() || limits.local_ranks != 1)) {
-  if (own_host_ != HostTable::kNone) own_set_[own_host_ / 64] |= std::uint64_t{1} << own_host_ % 64;
+  if (own_host_ != HostTable::kNone) add_host(own_set_, own_host_);
   subtree_ = own_set_;
   if (config_.member) {
     add_edges(limits);
@@ -71,8 +71,8 @@ void Tree::add_edges(const Limits& limits) {
   for (const ChildConfig& child : config_.children) {
     add(child.peer, wire::PacketType::kResult, wire::PacketType::kPush, child.ranks);
     for (const std::uint16_t host : child.hosts) {
-      edge_hosts_.back()[host / 64] |= std::uint64_t{1} << host % 64;
-      subtree_[host / 64] |= std::uint64_t{1} << host % 64;
+      add_host(edge_hosts_.back(), host);
+      add_host(subtree_, host);
     }
     GP_ASSERT(hosts_->ranks_in(edge_hosts_.back()) == child.ranks);
   }

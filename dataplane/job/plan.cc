@@ -48,6 +48,7 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
           std::any_of(plan.hosts.begin(), plan.hosts.end(),
                       [&job](const aggregate::Host& host) { return host.node == job.self; })),
       hosts_(plan.hosts, plan.host_of_rank),
+      hosts_before_(hosts_.words()),
       partition_(hosts_, parts_of(plan), job.max_blocks()),
       trees_(make_trees(plan, job, hosts_, partition_)),
       rates_(plan.peers),
@@ -64,6 +65,14 @@ std::size_t Plan::edge_count() const {
   std::size_t edges = 0;
   for (const aggregate::Tree& tree : trees_) edges += tree.in().size();
   return edges;
+}
+
+void Plan::follow(const Plan& before) {
+  std::fill(hosts_before_.begin(), hosts_before_.end(), 0);
+  for (std::size_t host = 0; host < hosts_.size(); ++host) {
+    const bool was_host = before.hosts_.find(hosts_[host].node) != aggregate::HostTable::kNone;
+    if (was_host) aggregate::add_host(hosts_before_, host);
+  }
 }
 
 void Plan::activate(std::uint32_t round) {

@@ -37,6 +37,9 @@ class Plan {
   bool has_all_ranks() const { return has_all_ranks_; }
   /// Whether the ranks of this node take part. If not, none of its rounds may be submitted here.
   bool has_own_ranks() const { return has_own_ranks_; }
+  /// The hosts of this plan that `before` has, too, are known from now on. Allocates nothing.
+  void follow(const Plan& before);
+  aggregate::HostSet hosts_of_plan_before() const { return hosts_before_; }
   std::span<aggregate::Tree> trees() { return trees_; }
   std::span<const aggregate::Tree> trees() const { return trees_; }
   /// Over all trees.
@@ -89,6 +92,7 @@ class Plan {
   bool has_all_ranks_;
   bool has_own_ranks_;
   aggregate::HostTable hosts_;
+  std::vector<std::uint64_t> hosts_before_;
   aggregate::Partition partition_;
   std::vector<aggregate::Tree> trees_;
   std::vector<hop::Peer> peers_;           // as the trees name them before connect()

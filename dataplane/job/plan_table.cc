@@ -24,6 +24,7 @@ PlanRefusal PlanTable::refusal_of(const Plan& plan) const {
 
 void PlanTable::prepare(std::unique_ptr<Plan> plan, std::uint32_t horizon) {
   GP_ASSERT(phase_ == Phase::kOne && refusal_of(*plan) == PlanRefusal::kNone);
+  plan->follow(newest());
   plans_[live_++] = std::move(plan);
   horizon_ = horizon;
   phase_ = Phase::kPrepared;

@@ -236,13 +236,7 @@ bool Receiver::knows_rounds_before(const Plan& plan, const wire::BlockHeader& h,
                                    const hop::EdgeId& edge) const {
   if (!state_.plans.is_switching() || &plan == state_.plans.live()[0].get()) return true;
   if (!plan.follows_other_plan(h.round)) return true;
-  const aggregate::HostTable& before = state_.plans.live()[0]->hosts();
-  const aggregate::Tree& tree = plan.trees()[h.tree];
-  bool knows = false;
-  aggregate::for_each_host(tree.hosts_of(edge.index), [&](std::size_t host) {
-    knows = knows || before.find(tree.hosts()[host].node) != aggregate::HostTable::kNone;
-  });
-  return knows;
+  return aggregate::meets(plan.trees()[h.tree].hosts_of(edge.index), plan.hosts_of_plan_before());
 }
 
 /// A result can exist only after this node's own contribution to its block has left, or after a

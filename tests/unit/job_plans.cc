@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 // A further plan of a job that runs: what a node refuses, what it holds back, and what becomes of
 // packets of each plan.
+#include <algorithm>
+
 #include "dataplane/engine/local_plan.h"
 #include "tests/support/catch.h"
 #include "tests/support/core_node.h"
@@ -235,6 +237,27 @@ TEST_CASE("a plan may bring peers, and a peer keeps what is known of it") {
   CHECK(node.job().peers().size() == 2);
   CHECK(node.job().peers()[0].edges.size() == 1);
   CHECK(node.job().peers()[1].edges.empty());
+}
+
+TEST_CASE("a plan knows which of its hosts the plan before has, in whatever order") {
+  constexpr std::uint16_t kOld = 70;  // more than fit a word
+  constexpr std::uint16_t kAll = 200;
+  api::Plan before = star(1, 0, kOld);
+  std::reverse(before.members.begin(), before.members.end());
+  std::reverse(before.trees[0].parent.begin(), before.trees[0].parent.end());
+  const job::JobConfig first = config_of(before, 0);
+  const job::JobConfig second = config_of(star(2, 0, kAll), 0);
+  const job::Plan old_plan(first, first);
+  job::Plan plan(second, second);
+  plan.follow(old_plan);
+  for (std::uint16_t host = 0; host < kAll; ++host) {
+    CHECK(aggregate::has_host(plan.hosts_of_plan_before(), host) == (host < kOld));
+  }
+  job::Plan back(first, first);
+  back.follow(plan);
+  CHECK(std::ranges::equal(back.hosts_of_plan_before(), back.hosts().all()));
+  back.follow(old_plan);
+  CHECK(std::ranges::equal(back.hosts_of_plan_before(), back.hosts().all()));
 }
 
 TEST_CASE("a job that joins opens no round before its plan is committed, and begins with that") {
