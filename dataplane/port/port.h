@@ -96,6 +96,11 @@ Status check(const Steering& steering);
 /// Threads: all of it belongs to the one poll thread that polls the queue. Queues of one port may
 /// be polled by threads of their own. No call blocks, allocates, logs or throws.
 ///
+/// Polling: whoever opens a port with several queues polls all of them, with receive() and tick(),
+/// for as long as the port is in use. A queue that nobody polls keeps the frames that other queues
+/// hand over to it. And a memif client connects to its server, at first and again, only after every
+/// queue has seen that the connection is gone: DPDK's device must not be restarted during a burst.
+///
 /// Buffers: a received payload belongs to the queue and is valid until release(). A TxDatagram from
 /// allocate() must go to transmit() or discard() of the same queue; transmit() takes all of them,
 /// sends what the device takes, drops and counts the rest.
