@@ -23,17 +23,26 @@ constexpr Duration kByteCounter = Duration::ms(2);
 constexpr double kMinShare = 1.0 / 1000;
 /// Where nobody has said how fast the link is.
 constexpr double kUnknownLine = 1e9;
+
+double line_of(std::uint64_t link_bits_per_second) {
+  return link_bits_per_second > 0 ? static_cast<double>(link_bits_per_second) : kUnknownLine;
+}
+
 /// After a rest: by then the rate is that of the line, and alpha is next to nothing.
 constexpr std::int64_t kMaxCatchUp = 2000;
 
 }  // namespace
 
 Dcqcn::Dcqcn(Path path)
-    : path_(path),
-      line_(path.link_bits_per_second > 0 ? static_cast<double>(path.link_bits_per_second)
-                                          : kUnknownLine),
-      rate_(line_),
-      target_(line_) {}
+    : path_(path), line_(line_of(path.link_bits_per_second)), rate_(line_), target_(line_) {}
+
+void Dcqcn::set_link_rate(std::uint64_t bits_per_second) {
+  const bool is_at_line = rate_ >= line_;
+  path_.link_bits_per_second = bits_per_second;
+  line_ = line_of(bits_per_second);
+  rate_ = is_at_line ? line_ : std::clamp(rate_, kMinShare * line_, line_);
+  target_ = is_at_line ? line_ : std::clamp(target_, rate_, line_);
+}
 
 Duration Dcqcn::period() const {
   const Duration pause = std::max(kNotificationPause, rtt_);

@@ -22,6 +22,9 @@ class Dcqcn final : public Controller {
   void on_tick(Instant now) override;
   Instant next_tick() const override;
   void set_gain(double gain) override { gain_ = gain; }
+  /// A rate that nothing has reduced follows the line. Otherwise it stays, within the limits that
+  /// the line sets.
+  void set_link_rate(std::uint64_t bits_per_second) override;
   Decision decide(Instant now) const override;
   Stats stats() const override { return reactions_.stats(); }
 
@@ -34,7 +37,7 @@ class Dcqcn final : public Controller {
   Duration period() const;
 
   Path path_;
-  double line_;    // bits per second: the first rate, and the largest
+  double line_;    // bits per second: the largest rate, and the first
   double rate_;    // R_C, bits per second
   double target_;  // R_T, bits per second
   double alpha_ = 1;

@@ -26,8 +26,14 @@ constexpr double kFirstWindow = 16;
 
 }  // namespace
 
-Swift::Swift(Path path) : path_(path), queue_(kMinQueue), blocks_(kFirstWindow) {
-  const double rate = path.blocks_per_second(static_cast<double>(path.link_bits_per_second));
+Swift::Swift(Path path) : path_(path), blocks_(kFirstWindow) {
+  set_link_rate(path.link_bits_per_second);
+}
+
+void Swift::set_link_rate(std::uint64_t bits_per_second) {
+  path_.link_bits_per_second = bits_per_second;
+  queue_ = kMinQueue;
+  const double rate = path_.blocks_per_second(static_cast<double>(bits_per_second));
   if (rate <= 0) return;
   queue_ = std::max(queue_, Duration::ns(static_cast<std::int64_t>(kQueueBlocks / rate * 1e9)));
 }

@@ -20,6 +20,8 @@ class Swift final : public Controller {
   void on_ack(const AckEvent& event) override;
   void on_loss(const LossEvent& event) override;
   void set_gain(double gain) override { gain_ = gain; }
+  /// The target of the delay follows the link. The window stays.
+  void set_link_rate(std::uint64_t bits_per_second) override;
   Decision decide(Instant now) const override;
   Stats stats() const override { return reactions_.stats(); }
 

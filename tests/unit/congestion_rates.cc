@@ -111,6 +111,55 @@ TEST_CASE("DCQCN's hyper increase needs both counters past F, and MLTCP scales b
   CHECK(target_after(2, false) == Approx(target_after(1, false) + 0.5e6));
 }
 
+TEST_CASE("DCQCN follows a link that changes its rate") {
+  Dcqcn dcqcn(kPath);
+  dcqcn.set_link_rate(200'000'000);
+  CHECK(dcqcn.rate_bits_per_second() == 0.2e9);  // nothing has reduced it
+  dcqcn.set_link_rate(2'000'000'000);
+  CHECK(dcqcn.rate_bits_per_second() == 2e9);
+  Instant now = kControllerStart;
+  dcqcn.on_ack(mark(now));
+  CHECK(dcqcn.rate_bits_per_second() == 1e9);
+  // What the network bears does not change with the link, but no rate exceeds the link.
+  dcqcn.set_link_rate(4'000'000'000);
+  CHECK(dcqcn.rate_bits_per_second() == 1e9);
+  dcqcn.set_link_rate(500'000'000);
+  CHECK(dcqcn.rate_bits_per_second() == 0.5e9);
+  for (int n = 0; n < 20; ++n) dcqcn.on_tick(now = now + Duration::us(55));
+  CHECK(dcqcn.rate_bits_per_second() == 0.5e9);
+  // On a faster link it grows again, in steps of that link, and no further than it.
+  dcqcn.set_link_rate(0);
+  CHECK(dcqcn.rate_bits_per_second() == 1e9);  // of a link that nobody knows
+}
+
+TEST_CASE("DCQCN that was reduced grows to the rate of a faster link") {
+  Dcqcn dcqcn({.link_bits_per_second = 100'000'000, .block_wire_bytes = kBlockWireBytes});
+  Instant now = kControllerStart;
+  dcqcn.on_ack(mark(now));
+  dcqcn.set_link_rate(kLinkBitsPerSecond);
+  CHECK(dcqcn.rate_bits_per_second() == 0.05e9);
+  for (int n = 0; n < 5; ++n) dcqcn.on_tick(now = now + Duration::us(55));
+  const double rate = dcqcn.rate_bits_per_second();  // next to the target, which is still the old
+  dcqcn.on_tick(now = now + Duration::us(55));
+  CHECK(dcqcn.rate_bits_per_second() == Approx((rate + 0.1e9 + 1e6) / 2));
+  for (int n = 0; n < 2000; ++n) dcqcn.on_tick(now = now + Duration::us(55));
+  CHECK(dcqcn.rate_bits_per_second() == Approx(1e9));
+}
+
+TEST_CASE("Swift's target follows a link that changes its rate") {
+  const auto target_at = [](std::uint64_t rate) {
+    const Swift swift({.link_bits_per_second = rate, .block_wire_bytes = kBlockWireBytes});
+    return swift.target(kRtt);
+  };
+  Swift swift(kPath);
+  REQUIRE(target_at(10'000'000) > target_at(kLinkBitsPerSecond));
+  for (const std::uint64_t rate : {std::uint64_t{10'000'000}, kLinkBitsPerSecond,
+                                   std::uint64_t{1'000'000}, std::uint64_t{0}}) {
+    swift.set_link_rate(rate);
+    CHECK(swift.target(kRtt) == target_at(rate));
+  }
+}
+
 TEST_CASE("Swift adds a block in a round trip under its target") {
   Swift swift(kPath);
   Instant now = kControllerStart;
