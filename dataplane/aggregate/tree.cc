@@ -47,9 +47,9 @@ Tree::Tree(TreeConfig config, const Limits& limits)
 }
 
 void Tree::add_edges(const Limits& limits) {
-  const auto add = [&](std::uint16_t peer, wire::PacketType out, wire::PacketType in,
+  const auto add = [&](hop::PeerIndex peer, wire::PacketType out, wire::PacketType in,
                        std::uint16_t ranks) {
-    const hop::EdgeId id{limits.epoch, limits.number, static_cast<std::uint16_t>(out_.size())};
+    const hop::EdgeId id{limits.epoch, limits.number, hop::EdgeIndex::from_index(out_.size())};
     hop::OutEdge& leaving = out_.emplace_back();
     leaving.id = id;
     leaving.peer = peer;
@@ -78,30 +78,31 @@ void Tree::add_edges(const Limits& limits) {
   }
 }
 
-void Tree::rename_peers(std::span<const std::uint16_t> names) {
-  if (has_parent()) config_.parent = names[config_.parent];
-  for (ChildConfig& child : config_.children) child.peer = names[child.peer];
-  for (hop::OutEdge& edge : out_) edge.peer = names[edge.peer];
-  for (hop::InEdge& edge : in_) edge.peer = names[edge.peer];
+void Tree::rename_peers(std::span<const hop::PeerIndex> names) {
+  if (has_parent()) config_.parent = names[config_.parent.index()];
+  for (ChildConfig& child : config_.children) child.peer = names[child.peer.index()];
+  for (hop::OutEdge& edge : out_) edge.peer = names[edge.peer.index()];
+  for (hop::InEdge& edge : in_) edge.peer = names[edge.peer.index()];
   index_edges();
 }
 
 void Tree::index_edges() {
   edge_of_peer_.clear();
-  for (std::size_t e = 0; e < out_.size(); ++e) {
-    if (edge_of_peer_.size() <= out_[e].peer) edge_of_peer_.resize(out_[e].peer + 1u, kNoIndex);
-    edge_of_peer_[out_[e].peer] = static_cast<std::uint16_t>(e);
+  for (const hop::OutEdge& edge : out_) {
+    const std::size_t peer = edge.peer.index();
+    if (edge_of_peer_.size() <= peer) edge_of_peer_.resize(peer + 1, hop::kNoEdge);
+    edge_of_peer_[peer] = edge.id.index;
   }
 }
 
-std::size_t Tree::find_out(wire::PacketType type, std::uint16_t peer) const {
-  const std::size_t e = edge_of(peer);
-  return e != kNoEdge && out_[e].type == type ? e : kNoEdge;
+hop::EdgeIndex Tree::find_out(wire::PacketType type, hop::PeerIndex peer) const {
+  const hop::EdgeIndex e = edge_of(peer);
+  return e != hop::kNoEdge && out_[e.index()].type == type ? e : hop::kNoEdge;
 }
 
-std::size_t Tree::find_in(wire::PacketType type, std::uint16_t peer) const {
-  const std::size_t e = edge_of(peer);
-  return e != kNoEdge && in_[e].type == type ? e : kNoEdge;
+hop::EdgeIndex Tree::find_in(wire::PacketType type, hop::PeerIndex peer) const {
+  const hop::EdgeIndex e = edge_of(peer);
+  return e != hop::kNoEdge && in_[e.index()].type == type ? e : hop::kNoEdge;
 }
 
 void Tree::begin_at(std::uint32_t round) {
@@ -163,15 +164,15 @@ void Tree::add_local(Context& job, Round& round, std::uint32_t block, std::size_
   close_if_arrived(job, round);
 }
 
-void Tree::add_push(Context& job, Round& round, std::size_t edge, const wire::BlockPacket& packet,
-                    HostSet covered, Duration rtt, Instant now) {
+void Tree::add_push(Context& job, Round& round, hop::EdgeIndex edge,
+                    const wire::BlockPacket& packet, HostSet covered, Duration rtt, Instant now) {
   const wire::BlockHeader& h = packet.header;
   Slot& own = slots_[round.slot()];
   if (own.gather != nullptr) {
     HostSet missing;
-    if (h.contributors < in_[edge].ranks) {
+    if (h.contributors < in(edge).ranks) {
       for (std::size_t w = 0; w < missing_.size(); ++w) {
-        missing_[w] = edge_hosts_[edge][w] & ~covered[w];
+        missing_[w] = hosts_of(edge)[w] & ~covered[w];
       }
       missing = missing_;
     }

@@ -42,8 +42,8 @@ class Tree {
   /// Allocates everything that its rounds will need.
   Tree(TreeConfig config, const Limits& limits);
 
-  /// Gives the peers other names: peer p becomes names[p]. Before the first round.
-  void rename_peers(std::span<const std::uint16_t> names);
+  /// Gives the peers other names: peer p becomes the entry of p in `names`. Before the first round.
+  void rename_peers(std::span<const hop::PeerIndex> names);
 
   const TreeConfig& config() const { return config_; }
   /// Whether contributions meet here. A leaf with one rank sends that rank's bytes as they are.
@@ -66,17 +66,20 @@ class Tree {
   std::span<hop::InEdge> child_pushes() { return in().subspan(has_parent() ? 1 : 0); }
   std::span<const hop::InEdge> child_pushes() const { return in().subspan(has_parent() ? 1 : 0); }
   /// The hosts at or below the peer of an edge; of the parent's, all hosts.
-  HostSet hosts_of(std::size_t edge) const { return edge_hosts_[edge]; }
+  HostSet hosts_of(hop::EdgeIndex edge) const { return edge_hosts_[edge.index()]; }
   const HostTable& hosts() const { return *hosts_; }
   /// Of the shards that this tree carries, by their place among them: those of ranks below an edge;
   /// of the parent's edge, those of ranks at or below this node. A round with shards opens in a
   /// time that grows with these.
-  std::span<const std::uint32_t> shards_below(std::size_t edge) const { return edge_shards_[edge]; }
-  /// The edge to `peer` over which blocks of `type` (pushes or results) leave, or come in; kNoEdge
-  /// when the tree has none.
-  static constexpr std::size_t kNoEdge = SIZE_MAX;
-  std::size_t find_out(wire::PacketType type, std::uint16_t peer) const;
-  std::size_t find_in(wire::PacketType type, std::uint16_t peer) const;
+  std::span<const std::uint32_t> shards_below(hop::EdgeIndex edge) const {
+    return edge_shards_[edge.index()];
+  }
+  hop::OutEdge& out(hop::EdgeIndex edge) { return out_[edge.index()]; }
+  hop::InEdge& in(hop::EdgeIndex edge) { return in_[edge.index()]; }
+  /// The edge to `peer` over which blocks of `type` (pushes or results) leave, or come in;
+  /// hop::kNoEdge when the tree has none.
+  hop::EdgeIndex find_out(wire::PacketType type, hop::PeerIndex peer) const;
+  hop::EdgeIndex find_in(wire::PacketType type, hop::PeerIndex peer) const;
 
   /// No round before it will be of this tree, and nothing is known yet of which have ended below.
   void begin_at(std::uint32_t round);
@@ -111,14 +114,14 @@ class Tree {
   }
   /// Whether a push of a child that holds `contributors` ranks names as many as there are below the
   /// child for this block. Where all contribute, hosts_of() has the rest to check.
-  bool names_its_ranks(std::size_t edge, const Geometry& geometry, const Partition& partition,
+  bool names_its_ranks(hop::EdgeIndex edge, const Geometry& geometry, const Partition& partition,
                        std::uint32_t block, std::uint16_t contributors) const {
     return all_contribute(geometry.operation) ||
-           (contributors > 0) == has_host(edge_hosts_[edge], partition.host_of(geometry, block));
+           (contributors > 0) == has_host(hosts_of(edge), partition.host_of(geometry, block));
   }
-  /// Adds one block of a child that in_[edge] has accepted. `covered`: the hosts whose ranks are in
+  /// Adds one block of a child that in(edge) has accepted. `covered`: the hosts whose ranks are in
   /// it. `rtt`: the smallest to the child.
-  void add_push(Context& job, Round& round, std::size_t edge, const wire::BlockPacket& packet,
+  void add_push(Context& job, Round& round, hop::EdgeIndex edge, const wire::BlockPacket& packet,
                 HostSet covered, Duration rtt, Instant now);
   /// The result of one block has come from the parent.
   /// Returns how many blocks of children will never come.
@@ -159,7 +162,7 @@ class Tree {
   std::uint32_t close_partial(Context& job, Round& round, CloseReason reason, Instant now);
   /// A child may take no result because it has not heard that the round has closed without it: then
   /// results fill its window, and it can be told in no other way.
-  void repeat_closing(Context& job, std::size_t edge, std::size_t slot, std::uint32_t round,
+  void repeat_closing(Context& job, hop::EdgeIndex edge, std::size_t slot, std::uint32_t round,
                       Instant now);
 
  private:
@@ -176,12 +179,11 @@ class Tree {
   void add_edges(const Limits& limits);
   void index_shards(const Limits& limits);
   void leave_out(const Round& round, BlockRange range);
-  void mark_blocks_below(const Round& round, BlockRange range, std::size_t edge);
+  void mark_blocks_below(const Round& round, BlockRange range, hop::EdgeIndex edge);
   void await_contributors(const Round& round, BlockRange range);
   void index_edges();
-  std::size_t edge_of(std::uint16_t peer) const {
-    const bool known = peer < edge_of_peer_.size() && edge_of_peer_[peer] != kNoIndex;
-    return known ? edge_of_peer_[peer] : kNoEdge;
+  hop::EdgeIndex edge_of(hop::PeerIndex peer) const {
+    return peer.index() < edge_of_peer_.size() ? edge_of_peer_[peer.index()] : hop::kNoEdge;
   }
   void open_gather(Round& round);
   void on_gathered(Context& job, Round& round, std::uint32_t block);
@@ -194,7 +196,7 @@ class Tree {
   std::uint32_t close_children(Context& job, Round& round, Instant now);
   void end_gather(Context& job, Round& round, CloseReason reason, Instant now);
   void keep_contribution(Context& job, Round& round, std::uint32_t block);
-  std::size_t source_of(std::size_t edge) const { return edge - (has_parent() ? 1 : 0); }
+  std::size_t source_of(hop::EdgeIndex edge) const { return edge.index() - (has_parent() ? 1 : 0); }
 
   TreeConfig config_;
   std::uint32_t epoch_;
@@ -214,9 +216,7 @@ class Tree {
   bool sums_;
   std::vector<hop::OutEdge> out_;
   std::vector<hop::InEdge> in_;
-  static constexpr std::uint16_t kNoIndex = 0xffff;
-  static_assert(kMaxNodes <= kNoIndex, "a tree has fewer edges than a cluster has nodes");
-  std::vector<std::uint16_t> edge_of_peer_;  // every packet looks its edge up
+  std::vector<hop::EdgeIndex> edge_of_peer_;  // every packet looks its edge up
   std::vector<Slot> slots_;
   std::uint16_t gathering_ = 0;
 };

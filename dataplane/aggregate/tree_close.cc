@@ -83,12 +83,12 @@ void Tree::end_gather(Context& job, Round& round, CloseReason why, Instant now) 
   job.reports.push(report);
 }
 
-void Tree::repeat_closing(Context& job, std::size_t edge, std::size_t slot, std::uint32_t round,
+void Tree::repeat_closing(Context& job, hop::EdgeIndex edge, std::size_t slot, std::uint32_t round,
                           Instant now) {
-  hop::BlockReceiver& receiver = in_[edge].receivers[slot];
+  hop::BlockReceiver& receiver = in(edge).receivers[slot];
   if (!receiver.closed()) return;
   receiver.close();
-  job.acks.request(in_[edge].id, round, true, now);
+  job.acks.request(in(edge).id, round, true, now);
 }
 
 /// A result without this host is about to take the place of its contribution. What did not enter is

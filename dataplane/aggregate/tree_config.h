@@ -13,7 +13,7 @@
 namespace gradplane::aggregate {
 
 struct ChildConfig {
-  std::uint16_t peer = 0;   // index into JobConfig::peers
+  hop::PeerIndex peer;      // in JobConfig::peers
   std::uint16_t ranks = 0;  // in the child's subtree: what a complete block of it must name
   /// The hosts of the child's subtree, as indices into JobConfig::hosts.
   std::vector<std::uint16_t> hosts = {};
@@ -21,8 +21,8 @@ struct ChildConfig {
 
 /// This node's place in one tree.
 struct TreeConfig {
-  bool member = false;                  // this node is in the tree at all
-  std::uint16_t parent = hop::kNoPeer;  // a member without a parent is the root
+  bool member = false;                   // this node is in the tree at all
+  hop::PeerIndex parent = hop::kNoPeer;  // a member without a parent is the root
   std::vector<ChildConfig> children;
   WeightShare share;
   /// The number of the root's host, also where this node is no member; see Partition::TreePart.

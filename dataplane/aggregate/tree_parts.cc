@@ -9,7 +9,7 @@ namespace gradplane::aggregate {
 /// A host is below one child at most, so each shard is looked at once here, and a round opens
 /// without a look at all shards for each edge.
 void Tree::index_shards(const Limits& limits) {
-  constexpr std::size_t kNoChild = kNoEdge;
+  constexpr std::size_t kNoChild = SIZE_MAX;
   std::vector<std::size_t> child_of_host(hosts_->size(), kNoChild);
   for (std::size_t e = has_parent() ? 1 : 0; e < edge_hosts_.size(); ++e) {
     for_each_host(edge_hosts_[e], [&](std::size_t host) { child_of_host[host] = e; });
@@ -34,7 +34,7 @@ void Tree::leave_out(const Round& round, BlockRange range) {
   const Operation operation = round.geometry.operation;
   for (std::size_t e = 0; e < out_.size(); ++e) {
     const bool is_to_parent = has_parent() && e == 0;
-    mark_blocks_below(round, range, e);
+    mark_blocks_below(round, range, out_[e].id.index);
     if (!all_receive(operation)) {
       is_to_parent ? in_[e].receivers[slot].carry_only(carried_)
                    : out_[e].senders[slot].carry_only(carried_);
@@ -49,16 +49,16 @@ void Tree::leave_out(const Round& round, BlockRange range) {
 
 /// Marks the blocks of the range, by their number in it, that belong to ranks below an edge; for
 /// the parent's edge, to ranks at or below this node.
-void Tree::mark_blocks_below(const Round& round, BlockRange range, std::size_t edge) {
+void Tree::mark_blocks_below(const Round& round, BlockRange range, hop::EdgeIndex edge) {
   carried_.reset(range.size());
   const Geometry& g = round.geometry;
   if (has_shards(g.operation)) {
-    for (const std::size_t shard : edge_shards_[edge]) {
+    for (const std::size_t shard : shards_below(edge)) {
       carried_.set_range(shard * g.shard_blocks, (shard + 1) * g.shard_blocks);
     }
     return;
   }
-  const HostSet hosts = out_[edge].is_push() ? HostSet(subtree_) : hosts_of(edge);
+  const HostSet hosts = out(edge).is_push() ? HostSet(subtree_) : hosts_of(edge);
   const std::size_t source = round.partition->host_of(g, range.begin);
   if (has_host(hosts, source)) carried_.set_range(0, range.size());
 }

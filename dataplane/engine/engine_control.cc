@@ -221,14 +221,15 @@ void copy_traffic(api::TrafficSnapshot& out, const hop::Counters& in) {
   std::copy(in.drops.begin(), in.drops.end(), out.drops.begin());
 }
 
-void copy_flow(api::PeerSnapshot& out, const job::Job& job, std::uint16_t peer, Instant now) {
-  const hop::Flow& flow = job.peers()[peer].flow;
+void copy_flow(api::PeerSnapshot& out, const job::Job& job, hop::PeerIndex index, Instant now) {
+  const hop::Peer& peer = job.peers()[index.index()];
+  const hop::Flow& flow = peer.flow;
   const congestion::Stats stats = flow.controller().stats();
-  out = {.node = job.peers()[peer].node,
+  out = {.node = peer.node,
          .window_blocks = flow.window(),
          .in_flight_blocks = flow.in_flight(),
          .granted = job.config().grants,
-         .credit_blocks = job.peers()[peer].credit.credit(),
+         .credit_blocks = peer.credit.credit(),
          .smoothed_rtt_ns = flow.smoothed_rtt().count_ns(),
          .min_rtt_ns = flow.min_rtt().count_ns(),
          .blocks_sent = flow.counts().sent,
@@ -238,7 +239,7 @@ void copy_flow(api::PeerSnapshot& out, const job::Job& job, std::uint16_t peer, 
          .pacing_bits_per_second = flow.controller().decide(now).pacing_bits_per_second,
          .controller = static_cast<std::uint8_t>(job.config().congestion.controller),
          .reason = static_cast<std::uint8_t>(stats.reason),
-         .limit = static_cast<std::uint8_t>(job.limit_of(peer, now)),
+         .limit = static_cast<std::uint8_t>(job.limit_of(index, now)),
          .gain = stats.gain};
 }
 
@@ -256,7 +257,7 @@ void copy_job(api::JobSnapshot& out, const job::Job& job, Instant now) {
   out.flow_count = static_cast<std::uint32_t>(job.peers().size());
   out.peer_count = static_cast<std::uint32_t>(std::min(job.peers().size(), out.peers.size()));
   for (std::size_t p = 0; p < out.peer_count; ++p) {
-    copy_flow(out.peers[p], job, static_cast<std::uint16_t>(p), now);
+    copy_flow(out.peers[p], job, hop::PeerIndex::from_index(p), now);
   }
 }
 

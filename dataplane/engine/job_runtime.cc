@@ -56,7 +56,7 @@ std::vector<aggregate::GatheredTree> gathered_in(const job::PlanConfig& plan) {
       aggregate::GatherSource& source = own.sources.emplace_back();
       for (const std::uint16_t host : child.hosts) {
         source.hosts.push_back({.node = plan.hosts[host].node, .host = host});
-        source.relays |= plan.hosts[host].node != plan.peers[child.peer].node;
+        source.relays |= plan.hosts[host].node != plan.peers[child.peer.index()].node;
       }
     }
   }

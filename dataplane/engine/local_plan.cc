@@ -145,16 +145,16 @@ class Builder {
     return place;
   }
 
-  std::uint16_t peer(api::NodeId node) {
+  hop::PeerIndex peer(api::NodeId node) {
     for (std::size_t p = 0; p < config_.peers.size(); ++p) {
-      if (config_.peers[p].node == node) return static_cast<std::uint16_t>(p);
+      if (config_.peers[p].node == node) return hop::PeerIndex::from_index(p);
     }
     const std::uint64_t link = node < rates_.size() ? rates_[node] : 0;
     const std::uint64_t share = link / members_.senders_to(members_.index_of(node));
     config_.peers.push_back({.node = node,
                              .rate_bits_per_second = grants_ ? link : share,
                              .unscheduled_bits_per_second = share});
-    return static_cast<std::uint16_t>(config_.peers.size() - 1);
+    return hop::PeerIndex::from_index(config_.peers.size() - 1);
   }
 
   job::PlanConfig config_;

@@ -10,19 +10,26 @@
 #include "dataplane/hop/block_receiver.h"
 #include "dataplane/hop/block_sender.h"
 #include "dataplane/hop/inquiry.h"
+#include "dataplane/model/ids.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/wire/envelope.h"
 
 namespace gradplane::hop {
 
 /// A peer's index in PeerTable. Edges and trees name their peers by it.
-inline constexpr std::uint16_t kNoPeer = 0xffff;
+using PeerIndex = StrongId<struct PeerIndexTag>;
+inline constexpr PeerIndex kNoPeer{0xffff};
+
+/// The index of an edge in its tree, in both directions.
+using EdgeIndex = StrongId<struct EdgeIndexTag>;
+inline constexpr EdgeIndex kNoEdge{0xffff};
+static_assert(kMaxNodes <= kNoPeer.index() && kMaxNodes <= kNoEdge.index());
 
 /// Which edge of a job: the plan, the tree, and the edge's index in the tree.
 struct EdgeId {
   std::uint32_t epoch = 0;
   std::uint8_t tree = 0;
-  std::uint16_t index = 0;
+  EdgeIndex index = {};
 };
 
 /// Blocks of one tree on their way to one peer: pushes to the parent, or results to a child. It has
@@ -30,7 +37,7 @@ struct EdgeId {
 /// `held`.
 struct OutEdge {
   EdgeId id;
-  std::uint16_t peer = 0;
+  PeerIndex peer;
   wire::PacketType type = wire::PacketType::kPush;
   std::uint16_t queued = 0;   // slots with blocks that may be sent
   std::uint16_t waiting = 0;  // slots with blocks in flight
@@ -67,7 +74,7 @@ static_assert(kRoundSlots <= 16, "one bit per slot in OutEdge::queued, waiting a
 /// The same blocks, seen by their receiver.
 struct InEdge {
   EdgeId id;
-  std::uint16_t peer = 0;
+  PeerIndex peer;
   wire::PacketType type = wire::PacketType::kPush;
   std::uint16_t ranks = 0;  // pushes: in the child's subtree; results: of the job
   std::vector<BlockReceiver> receivers;

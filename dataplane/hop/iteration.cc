@@ -26,12 +26,12 @@ bool Iteration::on_round(std::size_t slot, std::uint16_t bucket) {
   return begins;
 }
 
-void Iteration::on_settled(std::size_t slot, std::uint16_t peer, std::uint32_t blocks) {
-  if (slot_number_[slot] == number_) peers_[peer].settled += blocks;
+void Iteration::on_settled(std::size_t slot, PeerIndex peer, std::uint32_t blocks) {
+  if (slot_number_[slot] == number_) peers_[peer.index()].settled += blocks;
 }
 
-double Iteration::ratio(std::uint16_t peer) const {
-  const Peer& p = peers_[peer];
+double Iteration::ratio(PeerIndex peer) const {
+  const Peer& p = peers_[peer.index()];
   const std::uint64_t total = std::max(p.before, p.announced);
   return total == 0 ? 0 : static_cast<double>(p.settled) / static_cast<double>(total);
 }

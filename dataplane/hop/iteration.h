@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/hop/edge.h"
 #include "dataplane/model/limits.h"
 
 namespace gradplane::hop {
@@ -28,18 +29,20 @@ class Iteration {
   /// A round of `bucket` (0: none) opens in `slot`. Returns true if an iteration begins with it.
   bool on_round(std::size_t slot, std::uint16_t bucket);
   /// This number of the round's blocks will go to the peer.
-  void on_announced(std::uint16_t peer, std::uint32_t blocks) { peers_[peer].announced += blocks; }
+  void on_announced(PeerIndex peer, std::uint32_t blocks) {
+    peers_[peer.index()].announced += blocks;
+  }
   /// This number of the round's blocks has arrived at the peer, or never will. (If the latter did
   /// not count, MLTCP would never see the end of the iteration.) Blocks of an older iteration do
   /// not count.
-  void on_settled(std::size_t slot, std::uint16_t peer, std::uint32_t blocks);
+  void on_settled(std::size_t slot, PeerIndex peer, std::uint32_t blocks);
   /// Whether the round that was opened last in `slot` belongs to an earlier iteration than that of
   /// slot `other`.
   bool is_earlier(std::size_t slot, std::size_t other) const {
     return static_cast<std::int32_t>(slot_number_[slot] - slot_number_[other]) < 0;
   }
   /// 0 to 1.
-  double ratio(std::uint16_t peer) const;
+  double ratio(PeerIndex peer) const;
 
  private:
   struct Peer {

@@ -34,17 +34,18 @@ PeerTable::PeerTable() : peer_of_node_(kMaxNodes, kNoPeer) {
   peers_.reserve(kMaxNodes);
 }
 
-std::uint16_t PeerTable::add(Peer& peer) {
+PeerIndex PeerTable::add(Peer& peer) {
   GP_ASSERT(peer.node < kMaxNodes);
-  if (const std::uint16_t known = find(peer.node); known != kNoPeer) {
-    GP_ASSERT(!peers_[known].is_in_use());
-    std::swap(peers_[known], peer);
+  if (const PeerIndex index = find(peer.node); index != kNoPeer) {
+    Peer& known = (*this)[index];
+    GP_ASSERT(!known.is_in_use());
+    std::swap(known, peer);
     // The peer may have forgotten the job, but the path to it is what it was.
-    std::swap(peers_[known].flow, peer.flow);
-    peers_[known].credit.on_unscheduled(peer.credit.unscheduled());
-    return known;
+    std::swap(known.flow, peer.flow);
+    known.credit.on_unscheduled(peer.credit.unscheduled());
+    return index;
   }
-  const auto index = static_cast<std::uint16_t>(peers_.size());
+  const auto index = PeerIndex::from_index(peers_.size());
   peer_of_node_[peer.node] = index;
   peers_.push_back(std::move(peer));
   return index;

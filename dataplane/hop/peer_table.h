@@ -82,26 +82,26 @@ class PeerTable {
 
   /// Takes a peer that it does not have or that is not in use, and returns its index. What was
   /// known of that node before is in `peer` afterwards.
-  std::uint16_t add(Peer& peer);
+  PeerIndex add(Peer& peer);
 
   std::size_t size() const { return peers_.size(); }
-  Peer& operator[](std::uint16_t peer) { return peers_[peer]; }
-  const Peer& operator[](std::uint16_t peer) const { return peers_[peer]; }
+  Peer& operator[](PeerIndex peer) { return peers_[peer.index()]; }
+  const Peer& operator[](PeerIndex peer) const { return peers_[peer.index()]; }
   std::span<const Peer> all() const { return peers_; }
   std::span<Peer> all() { return peers_; }
   /// The peer that is this node; kNoPeer when it is none.
-  std::uint16_t find(std::uint16_t node) const {
+  PeerIndex find(std::uint16_t node) const {
     return node < peer_of_node_.size() ? peer_of_node_[node] : kNoPeer;
   }
   /// Whether some live plan names this node as a peer.
   bool is_in_use(std::uint16_t node) const {
-    const std::uint16_t peer = find(node);
-    return peer != kNoPeer && peers_[peer].is_in_use();
+    const PeerIndex peer = find(node);
+    return peer != kNoPeer && (*this)[peer].is_in_use();
   }
 
  private:
   std::vector<Peer> peers_;
-  std::vector<std::uint16_t> peer_of_node_;
+  std::vector<PeerIndex> peer_of_node_;
 };
 
 }  // namespace gradplane::hop

@@ -15,7 +15,7 @@ std::span<const std::uint64_t> AckReceiver::words_of(const wire::AckPacket& pack
   return {words_->data(), count};
 }
 
-void AckReceiver::handle(const wire::AckPacket& packet, std::uint16_t peer_index, Instant now) {
+void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_index, Instant now) {
   const wire::AckHeader& h = packet.header;
   const wire::AckBody& body = packet.body;
   if (!packet.extension.route.empty()) return state_.counters.drop(Drop::kRouted);
@@ -43,13 +43,13 @@ void AckReceiver::handle(const wire::AckPacket& packet, std::uint16_t peer_index
 }
 
 /// The edge whose blocks an ack is about; nullptr when the plan has none.
-hop::OutEdge* AckReceiver::edge_of(Plan& plan, const wire::AckPacket& packet, std::uint16_t peer) {
+hop::OutEdge* AckReceiver::edge_of(Plan& plan, const wire::AckPacket& packet, hop::PeerIndex peer) {
   if (packet.header.tree >= plan.trees().size()) return nullptr;
   aggregate::Tree& tree = plan.trees()[packet.header.tree];
   const bool of_push = packet.envelope->type == wire::PacketType::kPushAck;
   const auto type = of_push ? wire::PacketType::kPush : wire::PacketType::kResult;
-  const std::size_t index = tree.find_out(type, peer);
-  return index == aggregate::Tree::kNoEdge ? nullptr : &tree.out()[index];
+  const hop::EdgeIndex index = tree.find_out(type, peer);
+  return index == hop::kNoEdge ? nullptr : &tree.out(index);
 }
 
 /// An ack of a round that is open. `marked`: packets that were marked and no earlier ack told of.

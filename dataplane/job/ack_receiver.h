@@ -26,10 +26,10 @@ class AckReceiver {
         words_(std::make_unique<std::array<std::uint64_t, wire::kMaxAckWords>>()) {}
 
   /// An ack that `peer` has written for this node, and that comes for the first time.
-  void handle(const wire::AckPacket& packet, std::uint16_t peer, Instant now);
+  void handle(const wire::AckPacket& packet, hop::PeerIndex peer, Instant now);
 
  private:
-  static hop::OutEdge* edge_of(Plan& plan, const wire::AckPacket& packet, std::uint16_t peer);
+  static hop::OutEdge* edge_of(Plan& plan, const wire::AckPacket& packet, hop::PeerIndex peer);
   void take_ack(Plan& plan, hop::OutEdge& edge, Round& round, const wire::AckPacket& packet,
                 std::uint32_t marked, Instant now);
   std::span<const std::uint64_t> words_of(const wire::AckPacket& packet);

@@ -42,14 +42,15 @@ void Incoming::give_back_spare() {
 void Incoming::update(const hop::PeerTable& peers) {
   if (grants_ == nullptr) return;
   sources_.resize(peers.size(), kNoSource);
-  for (std::uint16_t peer = 0; peer < sources_.size(); ++peer) {
+  for (std::size_t p = 0; p < sources_.size(); ++p) {
+    const auto peer = hop::PeerIndex::from_index(p);
     const bool in_use = peers[peer].is_in_use();
     if (in_use && !is_source(peer)) {
       GP_ASSERT(!spare_.empty());
-      sources_[peer] = spare_.back();
+      sources_[p] = spare_.back();
       spare_.pop_back();
     } else if (!in_use && is_source(peer)) {
-      grants_->remove_source(std::exchange(sources_[peer], kNoSource));
+      grants_->remove_source(std::exchange(sources_[p], kNoSource));
     }
   }
   give_back_spare();
@@ -64,7 +65,7 @@ void Incoming::leave() {
   grants_ = nullptr;
 }
 
-void Incoming::on_packet(const wire::BlockPacket& packet, std::uint16_t peer, bool marked,
+void Incoming::on_packet(const wire::BlockPacket& packet, hop::PeerIndex peer, bool marked,
                          Instant now) {
   if (grants_ == nullptr) return;
   const std::size_t wire_bytes = packet.payload.size() + hop::kWireOverheadBytes;
@@ -73,26 +74,27 @@ void Incoming::on_packet(const wire::BlockPacket& packet, std::uint16_t peer, bo
   // The peer measures the same round trip as we do, and measures it first: before there are results
   // nothing of ours goes there that would be acked.
   if (feedback.round_trip != 0) {
-    grants_->on_rtt(sources_[peer], wire::kRoundTripUnit * std::int64_t{feedback.round_trip});
+    grants_->on_rtt(sources_[peer.index()],
+                    wire::kRoundTripUnit * std::int64_t{feedback.round_trip});
   }
-  grants_->on_data(sources_[peer], feedback.sent_blocks, feedback.waiting_blocks, wire_bytes,
-                   marked, now);
+  grants_->on_data(sources_[peer.index()], feedback.sent_blocks, feedback.waiting_blocks,
+                   wire_bytes, marked, now);
 }
 
 void Incoming::on_round(std::size_t slot, std::uint16_t bucket, std::uint32_t blocks) {
   iteration_.on_round(slot, bucket);
-  iteration_.on_announced(0, blocks);
+  iteration_.on_announced(kAllPeers, blocks);
   on_blocks(slot, 0);
 }
 
 void Incoming::on_blocks(std::size_t slot, std::uint32_t blocks) {
   if (grants_ == nullptr) return;
-  iteration_.on_settled(slot, 0, blocks);
-  grants_->set_job_progress(index_, iteration_.ratio(0));
+  iteration_.on_settled(slot, kAllPeers, blocks);
+  grants_->set_job_progress(index_, iteration_.ratio(kAllPeers));
 }
 
-void Incoming::withdraw(std::uint16_t peer, Instant now) {
-  if (is_source(peer)) grants_->withdraw(sources_[peer], now);
+void Incoming::withdraw(hop::PeerIndex peer, Instant now) {
+  if (is_source(peer)) grants_->withdraw(sources_[peer.index()], now);
 }
 
 std::uint32_t Incoming::ack_every() const {
@@ -102,10 +104,10 @@ std::uint32_t Incoming::ack_every() const {
   return std::clamp<std::uint32_t>(grants_->unscheduled_blocks(*any) / 2, 1, hop::kAckEveryPackets);
 }
 
-wire::Grant Incoming::grant_of(std::uint16_t peer) const {
+wire::Grant Incoming::grant_of(hop::PeerIndex peer) const {
   if (!is_source(peer)) return {};
-  return {.total_blocks = grants_->view(sources_[peer]).total_blocks,
-          .unscheduled_blocks = grants_->unscheduled_blocks(sources_[peer])};
+  return {.total_blocks = grants_->view(sources_[peer.index()]).total_blocks,
+          .unscheduled_blocks = grants_->unscheduled_blocks(sources_[peer.index()])};
 }
 
 }  // namespace gradplane::job

@@ -45,25 +45,25 @@ class Incoming {
 
   /// A packet with a block has come, whatever becomes of the block: it has used the link, and some
   /// of its sender's credit.
-  void on_packet(const wire::BlockPacket& packet, std::uint16_t peer, bool marked, Instant now);
+  void on_packet(const wire::BlockPacket& packet, hop::PeerIndex peer, bool marked, Instant now);
   /// A round with so many blocks begins; `bucket` as in Geometry.
   void on_round(std::size_t slot, std::uint16_t bucket, std::uint32_t blocks);
   /// So many blocks of the round have come, or never will: the progress of the job's iteration,
   /// which MLTCP calls bytes_ratio.
   void on_blocks(std::size_t slot, std::uint32_t blocks);
   /// The peer need not send what it was granted.
-  void withdraw(std::uint16_t peer, Instant now);
+  void withdraw(hop::PeerIndex peer, Instant now);
 
   /// What the peer may send. The epoch is left to the caller.
-  wire::Grant grant_of(std::uint16_t peer) const;
+  wire::Grant grant_of(hop::PeerIndex peer) const;
   /// Packets after which an ack goes. A peer that may have few blocks on their way waits for each
   /// ack, so its ack goes when half of them are here.
   std::uint32_t ack_every() const;
 
  private:
   void give_back_spare();
-  bool is_source(std::uint16_t peer) const {
-    return peer < sources_.size() && sources_[peer] != kNoSource;
+  bool is_source(hop::PeerIndex peer) const {
+    return peer.index() < sources_.size() && sources_[peer.index()] != kNoSource;
   }
 
   grants::GrantScheduler* grants_ = nullptr;
@@ -71,6 +71,7 @@ class Incoming {
   std::vector<grants::SourceIndex> sources_;  // by peer
   std::vector<grants::SourceIndex> spare_;    // that reserve() has taken
   hop::Iteration iteration_;                  // of all peers as one
+  static constexpr hop::PeerIndex kAllPeers{0};
 };
 
 }  // namespace gradplane::job

@@ -83,7 +83,7 @@ class Job {
   /// See Incoming::sources().
   std::span<const grants::SourceIndex> sources() const { return state_.incoming.sources(); }
   /// Tells a peer how many blocks it may have sent. `out` holds a grant.
-  Outgoing write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now) {
+  Outgoing write_grant(hop::PeerIndex peer, std::span<std::byte> out, Instant now) {
     return transmitter_.write_grant(peer, out, now);
   }
 
@@ -108,7 +108,7 @@ class Job {
   std::uint32_t oldest_epoch() const { return state_.plans.live()[0]->epoch(); }
   /// In the order of JobConfig::peers; those that came with a later plan follow.
   std::span<const hop::Peer> peers() const { return state_.peers.all(); }
-  FlowLimit limit_of(std::uint16_t peer, Instant now) const {
+  FlowLimit limit_of(hop::PeerIndex peer, Instant now) const {
     return transmitter_.limit_of(state_.peers[peer], now);
   }
   Waiting waiting() const { return rounds_.waiting(); }

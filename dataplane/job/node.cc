@@ -62,7 +62,7 @@ void Node::list_sources_of(Job* job) {
   for (std::size_t p = 0; p < job->sources().size(); ++p) {
     const grants::SourceIndex source = job->sources()[p];
     if (source != Incoming::kNoSource)
-      grant_sources_[source.index()] = {job, static_cast<std::uint16_t>(p)};
+      grant_sources_[source.index()] = {job, hop::PeerIndex::from_index(p)};
   }
 }
 

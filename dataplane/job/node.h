@@ -85,7 +85,7 @@ class Node {
   grants::GrantScheduler grants_;
   struct GrantSource {
     Job* job = nullptr;
-    std::uint16_t peer = 0;
+    hop::PeerIndex peer;
   };
   std::vector<GrantSource> grant_sources_;  // by source
   std::array<bool, kMaxJobs> grant_index_taken_{};

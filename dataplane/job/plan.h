@@ -95,9 +95,9 @@ class Plan {
   std::vector<std::uint64_t> hosts_before_;
   aggregate::Partition partition_;
   std::vector<aggregate::Tree> trees_;
-  std::vector<hop::Peer> peers_;           // as the trees name them before connect()
-  std::vector<hop::PeerConfig> rates_;     // of peers_
-  std::vector<std::uint16_t> peer_names_;  // of peers_ in the job's table
+  std::vector<hop::Peer> peers_;            // as the trees name them before connect()
+  std::vector<hop::PeerConfig> rates_;      // of peers_
+  std::vector<hop::PeerIndex> peer_names_;  // of peers_ in the job's table
   std::vector<BucketPart> bucket_parts_;
   hop::AckQueue acks_;
   std::optional<aggregate::Context> context_;

@@ -35,7 +35,7 @@ Receiver::Receiver(State& state, Rounds& rounds, Watchdog& watchdog)
 
 void Receiver::handle(const wire::Envelope& envelope, std::span<const std::byte> datagram,
                       bool congestion_experienced, Instant now) {
-  const std::uint16_t index = state_.peers.find(envelope.sender);
+  const hop::PeerIndex index = state_.peers.find(envelope.sender);
   if (index == hop::kNoPeer) return state_.counters.drop(Drop::kNotPeer);
   hop::Peer& peer = state_.peers[index];
   const std::uint64_t number = peer.packets_received.restore(envelope.number);
@@ -91,7 +91,7 @@ bool Receiver::is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer
 }
 
 /// A block of a plan that has ended here. Its sender has not heard that this node has everything.
-void Receiver::handle_retired(const wire::BlockPacket& packet, std::uint16_t peer) {
+void Receiver::handle_retired(const wire::BlockPacket& packet, hop::PeerIndex peer) {
   const wire::BlockHeader& h = packet.header;
   if (!state_.retired.is(h.epoch) || !state_.retired.carried(h.round)) {
     return state_.counters.drop(Drop::kWrongEpoch);
@@ -102,7 +102,7 @@ void Receiver::handle_retired(const wire::BlockPacket& packet, std::uint16_t pee
   state_.counters.drop(Drop::kPastRound);
 }
 
-void Receiver::handle_block(const wire::BlockPacket& packet, std::uint16_t peer,
+void Receiver::handle_block(const wire::BlockPacket& packet, hop::PeerIndex peer,
                             bool congestion_experienced, Instant now) {
   if (!packet.extension.route.empty()) return state_.counters.drop(Drop::kRouted);
   Plan* plan = state_.plans.find(packet.header.epoch);
@@ -116,16 +116,16 @@ void Receiver::handle_block(const wire::BlockPacket& packet, std::uint16_t peer,
   take_block(*plan, packet, peer, now);
 }
 
-void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, std::uint16_t peer,
+void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, hop::PeerIndex peer,
                           Instant now) {
   const wire::BlockHeader& h = packet.header;
   // Packets of two plans never meet in one sum (I7).
   if (state_.plans.is_prepared(plan)) return state_.counters.drop(Drop::kFutureRound);
   if (!state_.plans.carries(plan, h.round)) return state_.counters.drop(Drop::kWrongEpoch);
   aggregate::Tree& tree = plan.trees()[h.tree];
-  const std::size_t index = tree.find_in(packet.envelope->type, peer);
-  if (index == aggregate::Tree::kNoEdge) return state_.counters.drop(Drop::kNotPeer);
-  hop::InEdge& edge = tree.in()[index];
+  const hop::EdgeIndex index = tree.find_in(packet.envelope->type, peer);
+  if (index == hop::kNoEdge) return state_.counters.drop(Drop::kNotPeer);
+  hop::InEdge& edge = tree.in(index);
   const auto covered = hosts_of(tree, edge, packet);
   if (!covered) return state_.counters.drop(Drop::kBadContributors);
   Round* round = round_for(plan, packet, *covered, edge.id, now);
@@ -135,7 +135,7 @@ void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, std::uint
   // A child takes no result of a round before it has contributed to it. Its first push shows that
   // it has. Until then results would fill its window, be dropped and be sent again and again, and
   // keep from it the results of the older rounds that it is at.
-  if (is_first && edge.is_push()) tree.out()[index].release(round->slot());
+  if (is_first && edge.is_push()) tree.out(index).release(round->slot());
   if (!is_new) return;
   state_.watch.moved();
   state_.incoming.on_blocks(round->slot(), 1);

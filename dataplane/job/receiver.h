@@ -35,10 +35,10 @@ class Receiver {
   std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram,
                                                  std::uint64_t number, const hop::Peer& peer) const;
   bool is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer);
-  void handle_block(const wire::BlockPacket& packet, std::uint16_t peer,
+  void handle_block(const wire::BlockPacket& packet, hop::PeerIndex peer,
                     bool congestion_experienced, Instant now);
-  void handle_retired(const wire::BlockPacket& packet, std::uint16_t peer);
-  void take_block(Plan& plan, const wire::BlockPacket& packet, std::uint16_t peer, Instant now);
+  void handle_retired(const wire::BlockPacket& packet, hop::PeerIndex peer);
+  void take_block(Plan& plan, const wire::BlockPacket& packet, hop::PeerIndex peer, Instant now);
   Round* round_for(Plan& plan, const wire::BlockPacket& packet, aggregate::HostSet covered,
                    const hop::EdgeId& edge, Instant now);
   bool knows_rounds_before(const Plan& plan, const wire::BlockHeader& h,

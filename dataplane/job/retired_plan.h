@@ -22,7 +22,7 @@ class RetiredPlan {
  public:
   /// An ack of a round that has ended: the peer's blocks have all arrived.
   struct Ack {
-    std::uint16_t peer = 0;
+    hop::PeerIndex peer;
     wire::PacketType type = wire::PacketType::kPushAck;
     std::uint8_t tree = 0;
     std::uint32_t round = 0;

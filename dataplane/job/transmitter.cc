@@ -75,7 +75,7 @@ std::optional<Outgoing> Transmitter::poll_ack(std::span<std::byte> out, Instant 
 std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest& request,
                                                std::span<std::byte> out, Instant now) {
   aggregate::Tree& tree = plan.trees()[request.edge.tree];
-  hop::InEdge& edge = tree.in()[request.edge.index];
+  hop::InEdge& edge = tree.in(request.edge.index);
   if (!fill_ack(edge, request.round, now)) return std::nullopt;
   const Round& round = state_.slot_of(request.round);
   const bool is_open = round.open && round.id == request.round;
@@ -114,7 +114,7 @@ void Transmitter::say_ended() {
 
 /// Writes what *ack_ holds, and what goes to the peer with any ack.
 Outgoing Transmitter::write_filled_ack(wire::PacketType type, const wire::AckHeader& header,
-                                       std::uint16_t peer_index, std::span<std::byte> out,
+                                       hop::PeerIndex peer_index, std::span<std::byte> out,
                                        Instant now) {
   hop::BlockReceiver::Ack& ack = *ack_;
   hop::Peer& peer = state_.peers[peer_index];
@@ -147,7 +147,7 @@ bool Transmitter::fill_ack(hop::InEdge& edge, std::uint32_t id, Instant now) {
   return true;
 }
 
-Outgoing Transmitter::write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now) {
+Outgoing Transmitter::write_grant(hop::PeerIndex peer, std::span<std::byte> out, Instant now) {
   wire::Grant grant = state_.incoming.grant_of(peer);
   grant.epoch = static_cast<std::uint16_t>(state_.plans.newest().epoch());
   const std::size_t bytes =
@@ -180,15 +180,15 @@ bool Transmitter::goes_before(const Work& work, const Work& other) const {
 std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant now) {
   const std::size_t peers = state_.peers.size();
   for (std::size_t i = 0; i < peers; ++i) {
-    const auto index = static_cast<std::uint16_t>((next_peer_ + i) % peers);
-    hop::Peer& peer = state_.peers[index];
+    const std::size_t index = (next_peer_ + i) % peers;
+    hop::Peer& peer = state_.peers.all()[index];
     if (next_send_to(peer) > now) continue;
     const Work work = next_work(peer);
     if (work.edge == nullptr) {
       peer.flow.note_app_limited();
       continue;
     }
-    next_peer_ = static_cast<std::uint16_t>((index + 1) % peers);
+    next_peer_ = (index + 1) % peers;
     return write_block(work, out, now);
   }
   return std::nullopt;

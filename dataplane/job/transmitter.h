@@ -45,7 +45,7 @@ class Transmitter {
   /// The next block that may go, into `out` (header and block bytes).
   std::optional<Outgoing> poll_data(std::span<std::byte> out, Instant now);
   /// Tells a peer how many blocks it may have sent. `out` holds a grant.
-  Outgoing write_grant(std::uint16_t peer, std::span<std::byte> out, Instant now);
+  Outgoing write_grant(hop::PeerIndex peer, std::span<std::byte> out, Instant now);
 
   /// Sends again what waits for an ack for too long.
   void probe(Instant now);
@@ -68,7 +68,7 @@ class Transmitter {
                              Instant now);
   wire::AckHeader header_of(const hop::EdgeId& edge, std::uint32_t round) const;
   Outgoing write_filled_ack(wire::PacketType type, const wire::AckHeader& header,
-                            std::uint16_t peer, std::span<std::byte> out, Instant now);
+                            hop::PeerIndex peer, std::span<std::byte> out, Instant now);
   void say_ended();
   bool fill_ack(hop::InEdge& edge, std::uint32_t round, Instant now);
   Work next_work(const hop::Peer& peer) const;
@@ -81,7 +81,7 @@ class Transmitter {
 
   State& state_;
   std::unique_ptr<hop::BlockReceiver::Ack> ack_;  // being written
-  std::uint16_t next_peer_ = 0;
+  std::size_t next_peer_ = 0;                     // whose turn it is
 };
 
 }  // namespace gradplane::job

@@ -96,7 +96,7 @@ void Watchdog::check_answer(const Round& round, aggregate::Tree& tree, const wir
 /// are held (OutEdge::held), so none of them is queued or waits.
 void Watchdog::find_in(const Plan& plan, const aggregate::Tree& tree,
                        std::optional<StalledRound>& found) const {
-  const auto blame = [&](std::uint32_t round, Stall::Reason reason, std::uint16_t peer,
+  const auto blame = [&](std::uint32_t round, Stall::Reason reason, hop::PeerIndex peer,
                          std::uint32_t blocks) {
     if (found && !is_older(round, found->round)) return;
     found = {round, reason, peer, blocks};

@@ -33,7 +33,7 @@ class Watchdog {
   struct StalledRound {
     std::uint32_t round = 0;
     Stall::Reason reason = Stall::Reason::kPushesUnacked;
-    std::uint16_t peer = 0;
+    hop::PeerIndex peer;
     std::uint32_t blocks = 0;
   };
 

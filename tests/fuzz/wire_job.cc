@@ -73,10 +73,16 @@ job::JobConfig config_of(Choices& in) {
   c.peers = {{.node = 0}, {.node = 2}, {.node = 3}};
   c.stall_after = Duration::seconds(2);
   const aggregate::TreeConfig relay{
-      .member = true, .parent = 0, .children = {{1, 1, {2}}, {2, 2, {3}}}, .share = {0, 2}};
-  const aggregate::TreeConfig root{
-      .member = true, .parent = hop::kNoPeer, .children = {{1, 4, {0, 2, 3}}}, .share = {2, 1}};
-  const aggregate::TreeConfig leaf{.member = true, .parent = 2, .children = {}, .share = {3, 2}};
+      .member = true,
+      .parent = hop::PeerIndex(0),
+      .children = {{hop::PeerIndex(1), 1, {2}}, {hop::PeerIndex(2), 2, {3}}},
+      .share = {0, 2}};
+  const aggregate::TreeConfig root{.member = true,
+                                   .parent = hop::kNoPeer,
+                                   .children = {{hop::PeerIndex(1), 4, {0, 2, 3}}},
+                                   .share = {2, 1}};
+  const aggregate::TreeConfig leaf{
+      .member = true, .parent = hop::PeerIndex(2), .children = {}, .share = {3, 2}};
   const std::uint32_t shape = in.below(4);
   c.trees = shape == 0   ? std::vector<aggregate::TreeConfig>{relay, root, leaf}
             : shape == 1 ? std::vector<aggregate::TreeConfig>{relay, root}
@@ -103,7 +109,7 @@ aggregate::BucketConfig bucket_of(const job::JobConfig& job) {
       aggregate::GatherSource& source = tree.sources.emplace_back();
       for (const std::uint16_t host : child.hosts) {
         source.hosts.push_back({.node = job.hosts[host].node, .host = host});
-        source.relays |= job.hosts[host].node != job.peers[child.peer].node;
+        source.relays |= job.hosts[host].node != job.peers[child.peer.index()].node;
       }
     }
     c.gathered.push_back(std::move(tree));

@@ -29,11 +29,11 @@ job::JobConfig BoundedStar::config_of(std::uint16_t node, const StarOptions& opt
   aggregate::TreeConfig tree{.member = true, .children = {}, .share = {0, 1}};
   if (node == 0) {
     config.peers = {{.node = 1}, {.node = 2}};
-    tree.children = {{.peer = 0, .ranks = 1, .hosts = {0}},
-                     {.peer = 1, .ranks = options.ranks_of_last, .hosts = {1}}};
+    tree.children = {{.peer = hop::PeerIndex(0), .ranks = 1, .hosts = {0}},
+                     {.peer = hop::PeerIndex(1), .ranks = options.ranks_of_last, .hosts = {1}}};
   } else {
     config.peers = {{.node = 0}};
-    tree.parent = 0;
+    tree.parent = hop::PeerIndex(0);
     const std::uint16_t ranks = node == kLeaves ? options.ranks_of_last : 1;
     for (std::uint16_t r = 0; r < ranks; ++r) {
       config.local_ranks.push_back(

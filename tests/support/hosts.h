@@ -32,7 +32,7 @@ inline void name_hosts(job::JobConfig& config) {
   };
   if (!config.local_ranks.empty()) add(config.self, config.local_ranks.size());
   for (aggregate::ChildConfig& child : config.trees[0].children) {
-    child.hosts = {add(config.peers[child.peer].node, child.ranks)};
+    child.hosts = {add(config.peers[child.peer.index()].node, child.ranks)};
   }
   if (left > 0) add(kElsewhere, left);
 }

@@ -25,9 +25,14 @@ job::JobConfig table_config() {
   config.round_bytes = 16 * kMinBlockBytes;
   config.peers = {{.node = 0}, {.node = 2}, {.node = 3}};
   aggregate::TreeConfig relay{
-      .member = true, .parent = 0, .children = {{1, 1, {2}}, {2, 2, {3}}}, .share = {0, 1}};
-  aggregate::TreeConfig root{
-      .member = true, .parent = hop::kNoPeer, .children = {{1, 4, {0, 2, 3}}}, .share = {1, 1}};
+      .member = true,
+      .parent = hop::PeerIndex(0),
+      .children = {{hop::PeerIndex(1), 1, {2}}, {hop::PeerIndex(2), 2, {3}}},
+      .share = {0, 1}};
+  aggregate::TreeConfig root{.member = true,
+                             .parent = hop::kNoPeer,
+                             .children = {{hop::PeerIndex(1), 4, {0, 2, 3}}},
+                             .share = {1, 1}};
   config.hosts = {{0, 1}, {1, 1}, {2, 1}, {3, 2}};
   config.trees = {relay, root};
   config.local_ranks = {{.arena = nullptr, .rank = 1}};

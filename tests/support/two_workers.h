@@ -18,11 +18,13 @@ inline job::JobConfig two_workers(std::uint16_t self, std::uint32_t blocks) {
   config.world_size = 2;
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = blocks * kMinBlockBytes;
-  aggregate::TreeConfig tree{.member = true, .parent = 0, .children = {}, .share = {0, 1}};
+  aggregate::TreeConfig tree{
+      .member = true, .parent = hop::PeerIndex(0), .children = {}, .share = {0, 1}};
   if (self == 0) {
     config.peers = {{.node = 1}, {.node = 2}};
     tree.parent = hop::kNoPeer;
-    tree.children = {{.peer = 0, .ranks = 1}, {.peer = 1, .ranks = 1}};
+    tree.children = {{.peer = hop::PeerIndex(0), .ranks = 1},
+                     {.peer = hop::PeerIndex(1), .ranks = 1}};
   } else {
     config.peers = {{.node = 0}};
     config.local_ranks = {{.arena = nullptr, .rank = static_cast<std::uint16_t>(self - 1)}};

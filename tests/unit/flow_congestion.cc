@@ -45,7 +45,7 @@ CoreNode leaf(CongestionSettings congestion, std::uint64_t rate_bits_per_second 
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = kBlocks * kMinBlockBytes;
   config.peers = {{.node = 0, .rate_bits_per_second = rate_bits_per_second}};
-  config.trees = {{.member = true, .parent = 0, .children = {}, .share = {0, 1}}};
+  config.trees = {{.member = true, .parent = hop::PeerIndex(0), .children = {}, .share = {0, 1}}};
   config.local_ranks = {{.arena = nullptr, .rank = 1}};
   config.congestion = congestion;
   return CoreNode(std::move(config));
@@ -317,20 +317,20 @@ TEST_CASE("a new round begins the iteration of MLTCP anew") {
 TEST_CASE("a job says what limits each of its flows") {
   using enum job::FlowLimit;
   CoreNode node = leaf({.controller = ControllerKind::kReno, .mltcp = {}});
-  CHECK(node.job().limit_of(0, kStart) == kApplication);
+  CHECK(node.job().limit_of(hop::PeerIndex(0), kStart) == kApplication);
   REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
-  CHECK(node.job().limit_of(0, kStart) == kOwnLink);
+  CHECK(node.job().limit_of(hop::PeerIndex(0), kStart) == kOwnLink);
   REQUIRE(node.drain(kStart).size() == 10);
-  CHECK(node.job().limit_of(0, kStart) == kWindow);
+  CHECK(node.job().limit_of(hop::PeerIndex(0), kStart) == kWindow);
   node.deliver(0, ack_of(8).bytes(), kStart + Duration::ms(1));
   REQUIRE(node.drain(kStart + Duration::ms(1)).size() == 6);
-  CHECK(node.job().limit_of(0, kStart + Duration::ms(1)) == kApplication);
+  CHECK(node.job().limit_of(hop::PeerIndex(0), kStart + Duration::ms(1)) == kApplication);
   // Nobody answers: after some probes it is the peer.
   for (int ms = 2; ms < 1000; ++ms) {
     node.node().tick(kStart + Duration::ms(ms));
     node.drain(kStart + Duration::ms(ms));
   }
-  CHECK(node.job().limit_of(0, kStart + Duration::seconds(1)) == kPeer);
+  CHECK(node.job().limit_of(hop::PeerIndex(0), kStart + Duration::seconds(1)) == kPeer);
 }
 
 TEST_CASE("a pace of the controller and the peer's link are limits of their own") {
@@ -339,9 +339,9 @@ TEST_CASE("a pace of the controller and the peer's link are limits of their own"
       leaf({.controller = ControllerKind::kFixed, .rate_bits_per_second = 10'000'000, .mltcp = {}});
   REQUIRE(paced.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   CHECK(paced.drain(kStart).size() < kBlocks);
-  CHECK(paced.job().limit_of(0, kStart) == kPacing);
+  CHECK(paced.job().limit_of(hop::PeerIndex(0), kStart) == kPacing);
   CoreNode linked = leaf({}, 1'000'000);
   REQUIRE(linked.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
   CHECK(linked.drain(kStart).size() < kBlocks);
-  CHECK(linked.job().limit_of(0, kStart) == kPeerLink);
+  CHECK(linked.job().limit_of(hop::PeerIndex(0), kStart) == kPeerLink);
 }

@@ -32,7 +32,10 @@ job::JobConfig root_of(std::uint32_t job, double weight) {
   config.grants = true;
   config.weight = weight;
   config.peers = {{.node = kSender}};
-  config.trees = {{.member = true, .parent = hop::kNoPeer, .children = {{0, 1}}, .share = {0, 1}}};
+  config.trees = {{.member = true,
+                   .parent = hop::kNoPeer,
+                   .children = {{hop::PeerIndex(0), 1}},
+                   .share = {0, 1}}};
   testing::name_hosts(config);
   return config;
 }

@@ -33,7 +33,7 @@ job::JobConfig config_of(std::uint16_t self) {
 /// Node 1, which pushes to node 0.
 job::JobConfig leaf() {
   job::JobConfig config = config_of(1);
-  config.trees = {{.member = true, .parent = 0, .children = {}, .share = {0, 1}}};
+  config.trees = {{.member = true, .parent = hop::PeerIndex(0), .children = {}, .share = {0, 1}}};
   return config;
 }
 
@@ -42,8 +42,10 @@ job::JobConfig root() {
   job::JobConfig config = config_of(0);
   config.world_size = 3;
   config.peers.push_back({.node = 2});
-  config.trees = {
-      {.member = true, .parent = hop::kNoPeer, .children = {{0, 1}, {1, 1}}, .share = {0, 1}}};
+  config.trees = {{.member = true,
+                   .parent = hop::kNoPeer,
+                   .children = {{hop::PeerIndex(0), 1}, {hop::PeerIndex(1), 1}},
+                   .share = {0, 1}}};
   return config;
 }
 

@@ -29,7 +29,7 @@ job::JobConfig leaf_config(std::uint16_t self, std::uint32_t first_round) {
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = kBlocks * kMinBlockBytes;
   config.peers = {{.node = 0}};
-  config.trees = {{.member = true, .parent = 0, .children = {}, .share = {0, 1}}};
+  config.trees = {{.member = true, .parent = hop::PeerIndex(0), .children = {}, .share = {0, 1}}};
   config.local_ranks = {{.arena = nullptr, .rank = self}};
   return config;
 }

@@ -22,7 +22,7 @@ job::JobConfig leaf() {
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = 8192;
   config.peers = {{.node = 0}};
-  config.trees = {{.member = true, .parent = 0, .children = {}, .share = {0, 1}}};
+  config.trees = {{.member = true, .parent = hop::PeerIndex(0), .children = {}, .share = {0, 1}}};
   config.local_ranks = {{.arena = nullptr, .rank = 1}};
   return config;
 }

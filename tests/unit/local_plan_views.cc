@@ -35,9 +35,9 @@ TEST_CASE("a relay knows its parent, its child and what a complete block of it n
   REQUIRE(config.trees.size() == 2);
   const aggregate::TreeConfig& tree = config.trees[0];
   CHECK(tree.member);
-  CHECK(config.peers[tree.parent].node == 0);
+  CHECK(config.peers[tree.parent.index()].node == 0);
   REQUIRE(tree.children.size() == 1);
-  CHECK(config.peers[tree.children[0].peer].node == 7);
+  CHECK(config.peers[tree.children[0].peer.index()].node == 7);
   CHECK(tree.children[0].ranks == 2);
   CHECK(tree.share.begin == 0);
   CHECK(tree.share.weight == 2);
@@ -51,7 +51,7 @@ TEST_CASE("a root has no parent and counts whole subtrees") {
   CHECK(tree.parent == hop::kNoPeer);
   REQUIRE(tree.children.size() == 2);
   for (const aggregate::ChildConfig& child : tree.children) {
-    CHECK(child.ranks == (config.peers[child.peer].node == 3 ? 3 : 2));
+    CHECK(child.ranks == (config.peers[child.peer.index()].node == 3 ? 3 : 2));
   }
   CHECK_FALSE(config.trees[1].member);
   CHECK(config.trees[1].children.empty());
@@ -60,7 +60,7 @@ TEST_CASE("a root has no parent and counts whole subtrees") {
 TEST_CASE("a neighbour in several trees is one peer") {
   const job::JobConfig config = seen_by(3);
   CHECK(config.peers.size() == 2);  // 0 above; 7 below in tree 0 and above in tree 1
-  CHECK(config.peers[config.trees[1].parent].node == 7);
+  CHECK(config.peers[config.trees[1].parent.index()].node == 7);
 }
 
 TEST_CASE("a peer's link is shared evenly by all that send to it") {

@@ -26,8 +26,8 @@ std::unique_ptr<job::Plan> part_of(const api::Plan& plan, api::NodeId self) {
   return std::make_unique<job::Plan>(config, config);
 }
 
-Shards below(const aggregate::Tree& tree, std::size_t edge) {
-  const std::span<const std::uint32_t> shards = tree.shards_below(edge);
+Shards below(const aggregate::Tree& tree, std::uint16_t edge) {
+  const std::span<const std::uint32_t> shards = tree.shards_below(hop::EdgeIndex(edge));
   return {shards.begin(), shards.end()};
 }
 
@@ -35,7 +35,7 @@ Shards below(const aggregate::Tree& tree, std::size_t edge) {
 std::size_t marks(const job::Plan& plan) {
   std::size_t count = 0;
   for (const aggregate::Tree& tree : plan.trees()) {
-    for (std::size_t e = 0; e < tree.in().size(); ++e) count += tree.shards_below(e).size();
+    for (const hop::InEdge& edge : tree.in()) count += tree.shards_below(edge.id.index).size();
   }
   return count;
 }
