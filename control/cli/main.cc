@@ -183,6 +183,8 @@ class Program {
         ->add_option("--root", replan_.roots,
                      "Nodes that may be roots, instead of those that the configuration names")
         ->expected(1, kMaxTrees);
+    command->add_option("--without", replan_.without,
+                        "Nodes whose ranks are taken out of the job (see ranks.elastic)");
     on(command, [this] { return ended(replan(replan_)); });
   }
 

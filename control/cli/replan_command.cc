@@ -20,7 +20,7 @@ int replan(const ReplanOptions& options) {
   const auto kind = std::find(kPlanKindNames.begin(), kPlanKindNames.end(), options.plan);
   if (kind == kPlanKindNames.end()) return kExitUsage;  // the option's check has said so
   protocol::ReplanRequest request{*job, static_cast<PlanKind>(kind - kPlanKindNames.begin()),
-                                  options.roots};
+                                  options.roots, options.without};
   const auto answer = request_replan(options.socket_path, request);
   if (!answer) {
     complain(answer.error().message);

@@ -12,6 +12,7 @@ struct ReplanOptions {
   std::string job;   // as `gradplane status` prints it: hex digits
   std::string plan;  // one of kPlanKindNames
   std::vector<std::string> roots;
+  std::vector<std::string> without;
 };
 
 /// Asks the daemon for another plan for a job that runs, and prints what has changed. Returns an

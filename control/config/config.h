@@ -176,6 +176,8 @@ struct Config {
   LivenessConfig liveness;
   /// Ranks that attach here must not go on over another transport.
   bool require = false;
+  /// Coordinator: ranks may leave and join a job that runs.
+  bool elastic = false;
   std::size_t round_bytes = 0;
   bool forward_order = false;  // rounds.order
   /// Payload of a block, the same on every node: with `auto` the largest that fits every node's

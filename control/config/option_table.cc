@@ -316,6 +316,14 @@ constexpr Option kOptions[] = {
                 "original collectives. `gradplane run --config FILE` heeds it also where no daemon "
                 "answers.",
      .store = [](const Target& t, const Value& v) { t.config->require = v.number != 0; }},
+    {.path = "ranks.elastic",
+     .type = kBoolean,
+     .default_text = "false",
+     .summary = "Whether ranks may leave and join a job that runs: `gradplane replan --without` "
+                "takes the ranks of a node out, and ranks that are missing may attach again. The "
+                "coordinator's value counts. A rank that is lost ends its job in any case, since "
+                "nobody can supply its part of the rounds that are open.",
+     .store = [](const Target& t, const Value& v) { t.config->elastic = v.number != 0; }},
     {.path = "security.authenticate",
      .type = kBoolean,
      .default_text = "true",

@@ -69,6 +69,7 @@ Result<session::SessionConfig> session_config(const config::Config& config) {
   out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
   out.planner = planner_of(config);
   out.check_plan = check_plan;
+  out.elastic = config.elastic;
   return out;
 }
 

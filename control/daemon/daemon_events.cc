@@ -138,15 +138,18 @@ void Daemon::on(server::ConnectionId connection, const protocol::RoundsRequest& 
 /// The session answers later, with AnswerReplan.
 void Daemon::on(server::ConnectionId connection, const protocol::ReplanRequest& request) {
   session::PlanChoice choice{request.plan, {}};
-  for (const std::string& name : request.roots) {
-    const auto& nodes = config_.cluster.nodes;
-    const auto node = std::find_if(nodes.begin(), nodes.end(),
-                                   [&](const config::NodeConfig& n) { return n.name == name; });
-    if (node == nodes.end()) {
-      server_->hang_up(connection, fmt::format("there is no node {} in cluster.nodes", name));
-      return;
+  const auto& nodes = config_.cluster.nodes;
+  for (const auto& [names, ids] :
+       {std::pair(&request.roots, &choice.roots), std::pair(&request.without, &choice.without)}) {
+    for (const std::string& name : *names) {
+      const auto node = std::find_if(nodes.begin(), nodes.end(),
+                                     [&](const config::NodeConfig& n) { return n.name == name; });
+      if (node == nodes.end()) {
+        server_->hang_up(connection, fmt::format("there is no node {} in cluster.nodes", name));
+        return;
+      }
+      ids->push_back(static_cast<api::NodeId>(node - nodes.begin()));
     }
-    choice.roots.push_back(static_cast<api::NodeId>(node - nodes.begin()));
   }
   if (const std::string denial = why_not_replan(connection, request.job); !denial.empty()) {
     server_->hang_up(connection, denial);

@@ -119,6 +119,7 @@ void fields(Archive& a, Of<Replan> auto& m) {
   counted(a, "ticket", m.ticket);
   a.choice("kind", m.kind, kLastPlanKind);
   a.numbers("roots", m.roots, kMaxTrees, kMaxNodes);
+  a.numbers("without", m.without, kMaxNodes, kMaxNodes);
 }
 
 template <typename Archive>

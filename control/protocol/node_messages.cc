@@ -151,11 +151,14 @@ void check_whole(Reader& in, const Prepare& m) {
     in.reject(RejectReason::kOutOfRange, "round_bytes");
 }
 
+bool repeats(std::vector<std::uint16_t> list) {
+  std::sort(list.begin(), list.end());
+  return std::adjacent_find(list.begin(), list.end()) != list.end();
+}
+
 void check_whole(Reader& in, const Replan& m) {
-  std::vector<std::uint16_t> sorted = m.roots;
-  std::sort(sorted.begin(), sorted.end());
-  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
-    in.reject(RejectReason::kOutOfRange, "roots");
+  if (repeats(m.roots)) in.reject(RejectReason::kOutOfRange, "roots");
+  if (repeats(m.without)) in.reject(RejectReason::kOutOfRange, "without");
 }
 
 template <std::size_t kIndex>

@@ -136,6 +136,7 @@ struct Replan {
   std::uint32_t ticket = 0;  // the node's own number for this question
   PlanKind kind = PlanKind::kStar;
   std::vector<std::uint16_t> roots;  // nodes, at most kMaxTrees; none: as the configuration says
+  std::vector<std::uint16_t> without = {};  // nodes whose ranks are taken out of the job
 };
 /// Coordinator to that node: the plan is committed, or why it is not.
 struct ReplanAnswer {

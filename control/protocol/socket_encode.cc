@@ -58,12 +58,16 @@ json object_of(const RoundsRequest& m) {
 }
 
 json object_of(const ReplanRequest& m) {
-  std::vector<std::string> roots;
-  for (const std::string& root : m.roots) roots.push_back(printable(root, kMaxLabelBytes));
+  const auto names = [](const std::vector<std::string>& nodes) {
+    std::vector<std::string> clean;
+    for (const std::string& node : nodes) clean.push_back(printable(node, kMaxLabelBytes));
+    return clean;
+  };
   return {{"type", "replan"},
           {"job", m.job},
           {"plan", plan_kind_name(m.plan)},
-          {"roots", std::move(roots)}};
+          {"roots", names(m.roots)},
+          {"without", names(m.without)}};
 }
 
 json object_of(const DaemonHello& m) {
@@ -92,7 +96,8 @@ json object_of(const Waiting& m) {
 }
 
 json object_of(const Ready& m) {
-  return {{"type", "ready"}, {"epoch", m.epoch}, {"nodes", m.nodes}};
+  return {
+      {"type", "ready"}, {"epoch", m.epoch}, {"nodes", m.nodes}, {"first_round", m.first_round}};
 }
 
 json object_of(const JobFailed& m) {

@@ -91,7 +91,8 @@ struct RoundsRequest {
 struct ReplanRequest {
   std::uint32_t job = 0;
   PlanKind plan = PlanKind::kStar;
-  std::vector<std::string> roots;  // names of nodes, at most kMaxTrees; none: as configured
+  std::vector<std::string> roots;         // names of nodes, at most kMaxTrees; none: as configured
+  std::vector<std::string> without = {};  // nodes whose ranks are taken out; may be left out
 };
 using ClientMessage = std::variant<ClientHello, Attach, RegisterBucket, Detach, StatusRequest,
                                    BoundsRequest, RoundsRequest, ReplanRequest>;
@@ -117,6 +118,7 @@ struct Waiting {
 struct Ready {
   std::uint32_t epoch = 0;
   std::uint32_t nodes = 0;
+  std::uint32_t first_round = 0;  // that the rank submits; may be left out
 };
 struct JobFailed {
   std::string reason;

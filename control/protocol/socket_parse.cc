@@ -83,6 +83,23 @@ ClientMessage read_rounds(ObjectReader& in) {
   return m;
 }
 
+std::vector<std::string> read_nodes(ObjectReader& in, const char* member, std::size_t max_count) {
+  std::vector<std::string> names;
+  const json* list = in.array(member, max_count);
+  if (list == nullptr) return names;
+  for (const json& node : *list) {
+    if (!node.is_string() || node.get_ref<const std::string&>().size() > kMaxLabelBytes) {
+      in.reject(RejectReason::kOutOfRange, member, "must be a list of names of nodes");
+      break;
+    }
+    const std::string name = printable(node.get_ref<const std::string&>(), kMaxLabelBytes);
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      in.reject(RejectReason::kOutOfRange, member, "must name each node once");
+    names.push_back(name);
+  }
+  return names;
+}
+
 ClientMessage read_replan(ObjectReader& in) {
   ReplanRequest m;
   m.job = read_u32(in, "job", 1);
@@ -92,18 +109,8 @@ ClientMessage read_replan(ObjectReader& in) {
     in.reject(RejectReason::kOutOfRange, "plan", "must be a kind of plan");
   else
     m.plan = static_cast<PlanKind>(kind - kPlanKindNames.begin());
-  const json* roots = in.array("roots", kMaxTrees);
-  if (roots == nullptr) return m;
-  for (const json& root : *roots) {
-    if (!root.is_string() || root.get_ref<const std::string&>().size() > kMaxLabelBytes) {
-      in.reject(RejectReason::kOutOfRange, "roots", "must be a list of names of nodes");
-      break;
-    }
-    const std::string name = printable(root.get_ref<const std::string&>(), kMaxLabelBytes);
-    if (std::find(m.roots.begin(), m.roots.end(), name) != m.roots.end())
-      in.reject(RejectReason::kOutOfRange, "roots", "must name each node once");
-    m.roots.push_back(name);
-  }
+  m.roots = read_nodes(in, "roots", kMaxTrees);
+  if (in.has("without")) m.without = read_nodes(in, "without", kMaxNodes);
   return m;
 }
 
@@ -163,6 +170,7 @@ DaemonMessage read_ready(ObjectReader& in) {
   Ready m;
   m.epoch = read_u32(in, "epoch");
   m.nodes = read_u32(in, "nodes", 1, kMaxNodes);
+  if (in.has("first_round")) m.first_round = read_u32(in, "first_round");
   return m;
 }
 

@@ -40,6 +40,8 @@ PacketKey packet_key_of(const ClusterKey& cluster, const protocol::JobKey& job,
 struct PlanChoice {
   PlanKind kind = PlanKind::kStar;
   std::vector<api::NodeId> roots;  // none: as the configuration says
+  /// Nodes whose ranks are taken out of the job. They stay until the plan before has ended there.
+  std::vector<api::NodeId> without = {};
 };
 /// The input of a planner. `members` are the nodes with ranks, in the order of their ids. The
 /// planner may add nodes without ranks as aggregators.
@@ -76,6 +78,7 @@ struct SessionConfig {
   BoundsResolver resolve_bounds;  // none: everything is exact, and no table is sent
   bool learn_bounds = false;      // some of what it gives begins exact and is learned
   PlanCheck check_plan;           // of every plan before it is installed, whoever made it
+  bool elastic = false;           // coordinator: ranks may leave and join a job that runs
 };
 
 /// A rank that comes: what it says of itself, and its user as the kernel says.

@@ -43,11 +43,7 @@ void Coordinator::on(api::NodeId from, const protocol::Join& m, Instant now) {
   if (found != jobs_.end() && found->second.state != JobState::kWaiting) {
     const auto recorded = found->second.joined.find(from);
     if (recorded == found->second.joined.end()) {
-      if (!m.ranks.empty())
-        refuse(from, m, m.ranks,
-               {Refusal::kNotFitting, "the job has begun with all its " +
-                                          std::to_string(m.world_size) +
-                                          " ranks; attach again when it has ended"});
+      on_late_join(found, from, m, now);
       return;
     }
     if (recorded->second == Joined{m.attempt, m.ranks}) return;
@@ -159,6 +155,7 @@ void Coordinator::on(api::NodeId from, const protocol::Leave& m, Instant now) {
   const auto found = find(m.key, m.first_epoch);
   if (found == jobs_.end()) return;
   Job& job = found->second;
+  if (on_leave_between_plans(found, from, m)) return;
   const auto joined = job.joined.find(from);
   if (joined == job.joined.end()) return;
   const auto& ranks = joined->second.ranks;
@@ -173,12 +170,14 @@ void Coordinator::on(api::NodeId from, const protocol::Leave& m, Instant now) {
     if (job.change && !job.change->committed()) abort(job, who + " has left");
     job.left.insert(m.rank);
     if (job.all_left_by == Instant::never()) job.all_left_by = now + config_.suspect_after;
-    if (job.left.size() == job.world_size) finish(found);
+    if (job.left.size() == rank_count(job)) finish(found);
   }
 }
 
 void Coordinator::finish(Jobs::iterator found) {
   Job& job = found->second;
+  while (!job.joining.empty())
+    refuse_joining(job, job.joining.begin()->first, "the job has finished");
   answer_all(job, "the job has finished");
   for (const api::NodeId node : nodes_of(job))
     outbox_.tell_member(node, protocol::Finished{job.key, job.first_epoch});
@@ -231,6 +230,7 @@ void Coordinator::on_node_lost(api::NodeId node, const std::string& why) {
     const auto current = it++;
     Job& job = current->second;
     if (job.state != JobState::kWaiting) {
+      job.joining.erase(node);
       lose_node(current, node, node_text(config_, node) + " " + why);
       continue;
     }
@@ -251,10 +251,14 @@ void Coordinator::tick(Instant now) {
       refuse_all(current, waited_text(config_.quotas.wait, waiting_text(job)));
     } else if (now >= plans_deadline(job)) {
       tick_plans(current, now);
+    } else if (now >= joining_due(job)) {
+      take_in(job, now);
     } else if (now >= job.all_left_by) {
       std::vector<std::uint16_t> here;
-      for (std::uint16_t rank = 0; rank < job.world_size; ++rank)
-        if (!job.left.contains(rank)) here.push_back(rank);
+      for (const auto& [node, joined] : job.joined)
+        for (const std::uint16_t rank : joined.ranks)
+          if (!job.left.contains(rank)) here.push_back(rank);
+      std::sort(here.begin(), here.end());
       const std::vector<std::uint16_t> left(job.left.begin(), job.left.end());
       fail(current, ranks_text(left) + " left; still here: " + ranks_text(here));
     }
@@ -265,8 +269,8 @@ Instant Coordinator::next_deadline() const {
   Instant deadline = Instant::never();
   for (const auto& [key, job] : jobs_) {
     if (job.update_due) deadline = std::min(deadline, job.update_at);
-    deadline = std::min(
-        {deadline, wait_ends(job), plans_deadline(job), job.all_left_by, job.tables.due()});
+    deadline = std::min({deadline, wait_ends(job), plans_deadline(job), joining_due(job),
+                         job.all_left_by, job.tables.due()});
   }
   return deadline;
 }
@@ -288,6 +292,8 @@ void Coordinator::fail(Jobs::iterator job, const std::string& reason, api::NodeI
   for (const api::NodeId node : nodes_of(job->second))
     if (node != not_to)
       outbox_.tell_member(node, protocol::Failed{job->first, job->second.first_epoch, reason});
+  while (!job->second.joining.empty())
+    refuse_joining(job->second, job->second.joining.begin()->first, reason);
   answer_all(job->second, "the job is ended: " + reason);
   jobs_.erase(job);
 }
@@ -317,6 +323,7 @@ std::optional<JobKey> Coordinator::key_of(std::uint32_t job_id) const {
 void Coordinator::mark_involved(std::vector<bool>& involved) const {
   for (const auto& [key, job] : jobs_) {
     for (const auto& [node, joined] : job.joined) involved[node] = true;
+    for (const auto& [node, joining] : job.joining) involved[node] = true;
     for (const api::NodeId node : nodes_of(job)) involved[node] = true;
   }
 }
@@ -340,7 +347,10 @@ std::vector<JobView> Coordinator::views() const {
     const std::size_t named = std::min(missing.size(), protocol::kMaxMissingNamed);
     view.missing.assign(missing.begin(), missing.begin() + static_cast<std::ptrdiff_t>(named));
     view.missing_count = static_cast<std::uint32_t>(missing.size());
-    if (!missing.empty()) view.reason = "waiting for " + ranks_text(missing) + " to attach";
+    if (!missing.empty())
+      view.reason = job.state == JobState::kWaiting
+                        ? "waiting for " + ranks_text(missing) + " to attach"
+                        : "goes on without " + ranks_text(missing);
     if (job.state == JobState::kPrepared)
       view.reason = "waiting for " + node_text(config_, *job.change->awaited().begin()) +
                     " to install the plan";

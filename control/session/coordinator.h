@@ -34,6 +34,9 @@ namespace gradplane::session {
 /// the plan in force stays. The coordinator also collects the bucket tables of a ready job and
 /// distributes them with bounds.
 ///
+/// Where the configuration allows it, a further plan takes the ranks of whole nodes out, and brings
+/// those of nodes without a part in the job.
+///
 /// kPrepared means here that Prepare was sent, and not yet that every answer is in.
 class Coordinator {
  public:
@@ -70,6 +73,13 @@ class Coordinator {
     PlanChoice choice;
     Instant until;
   };
+  /// Ranks that have attached to a job that runs, on a node without a part in it.
+  struct Joining {
+    Joined joined;
+    Instant settled_at;  // more of its ranks may come until then
+    Instant until;
+  };
+  using Hosts = std::map<api::NodeId, Joined>;
   struct Job {
     protocol::JobKey key{};
     std::uint32_t id = 0;
@@ -78,11 +88,15 @@ class Coordinator {
     Instant since;
     std::uint32_t world_size = 0;
     std::string label;
-    std::map<api::NodeId, Joined> joined;  // who hosts ranks
-    bool update_due = false;               // who waits has not heard of the last change
-    Instant update_at;                     // and hears of it from then on
-    std::uint32_t first_epoch = 0;         // names the job once it has a plan
-    std::uint32_t epoch = 0;               // of the plan in force, as all that follows
+    Hosts joined;   // who hosts ranks, in the plan in force
+    Hosts changed;  // and in the plan that is on its way
+    std::map<api::NodeId, Joining> joining;
+    Hosts departing;                   // had ranks in the plan before, which has not ended
+    std::optional<PlanChoice> choice;  // what an operator has asked for last
+    bool update_due = false;           // who waits has not heard of the last change
+    Instant update_at;                 // and hears of it from then on
+    std::uint32_t first_epoch = 0;     // names the job once it has a plan
+    std::uint32_t epoch = 0;           // of the plan in force, as all that follows
     std::uint32_t epoch_before = 0;
     PlanKind kind = PlanKind::kStar;
     std::string plan;  // for people
@@ -116,6 +130,15 @@ class Coordinator {
   void start(Jobs::iterator job, Instant now);
   void finish(Jobs::iterator job);
   Status begin_change(Job& job, const std::optional<PlanChoice>& choice, Instant now);
+  Result<Hosts> hosts_with(const Job& job, const std::optional<PlanChoice>& choice,
+                           Instant now) const;
+  void on_late_join(Jobs::iterator job, api::NodeId from, const protocol::Join& m, Instant now);
+  std::string why_not_late(const Job& job, api::NodeId from, const protocol::Join& m) const;
+  void take_in(Job& job, Instant now);
+  void refuse_joining(Job& job, api::NodeId node, const std::string& reason);
+  bool on_leave_between_plans(Jobs::iterator job, api::NodeId from, const protocol::Leave& m);
+  static Instant joining_due(const Job& job);
+  static std::size_t rank_count(const Job& job);
   void send_prepare(Job& job);
   void replan(Job& job, const Question& question, const PlanChoice& choice, Instant now);
   void commit(Job& job);

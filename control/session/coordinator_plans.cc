@@ -40,7 +40,9 @@ Status Coordinator::begin_change(Job& job, const std::optional<PlanChoice>& choi
   PlanInput input;
   input.epoch = last_epoch_;
   input.choice = choice;
-  for (const auto& [node, joined] : job.joined) input.members.push_back({node, joined.ranks});
+  Result<Hosts> hosts = hosts_with(job, choice, now);
+  if (!hosts.ok()) return hosts.error();
+  for (const auto& [node, joined] : hosts.value()) input.members.push_back({node, joined.ranks});
   Result<api::Plan> plan = config_.planner(input);
   if (!plan.ok()) return plan.error();
   const Status good = config_.check_plan(plan.value());
@@ -53,6 +55,7 @@ Status Coordinator::begin_change(Job& job, const std::optional<PlanChoice>& choi
   Result<std::vector<std::byte>> encoded = encode_plan(plan.value());
   if (!encoded.ok()) return encoded.error();
   job.change_bytes = std::move(encoded.value());
+  job.changed = std::move(hosts.value());
   job.change.emplace(std::move(plan.value()), job.members, now + prepare_timeout(config_));
   return Nothing{};
 }
@@ -60,8 +63,9 @@ Status Coordinator::begin_change(Job& job, const std::optional<PlanChoice>& choi
 void Coordinator::send_prepare(Job& job) {
   for (const api::NodeId node : job.change->nodes()) {
     // Of ranks that wait; those that run are named by the epoch.
-    const auto joined = job.change->begins_job() ? job.joined.find(node) : job.joined.end();
-    const std::uint32_t attempt = joined == job.joined.end() ? 0 : joined->second.attempt;
+    const auto joined = job.changed.find(node);
+    const bool waits = job.change->begins_job() || job.joining.contains(node);
+    const std::uint32_t attempt = waits && joined != job.changed.end() ? joined->second.attempt : 0;
     outbox_.tell_member(
         node,
         protocol::Prepare{job.key, attempt, job.first_epoch, job.change->epoch(), job.world_size,
@@ -98,6 +102,11 @@ void Coordinator::commit(Job& job) {
   job.kind = change.plan().kind;
   job.epoch_before = std::exchange(job.epoch, change.epoch());
   job.members = change.plan().members;
+  job.departing = std::exchange(job.joined, std::move(job.changed));
+  for (const auto& [node, joined] : job.joined) {
+    job.departing.erase(node);
+    job.joining.erase(node);
+  }
   job.tables.set_members(change.members());
   for (const api::NodeId node : change.nodes())
     outbox_.tell_member(node, protocol::Commit{job.key, job.epoch, change.activation_round()});
@@ -120,6 +129,8 @@ void Coordinator::abort(Job& job, const std::string& reason) {
   for (const api::NodeId node : job.change->nodes())
     outbox_.tell_member(node, protocol::Abort{job.key, job.change->epoch(), reason});
   job.change.reset();
+  // Those that were to come have heard it: their nodes forget the job.
+  for (const auto& [node, joined] : std::exchange(job.changed, {})) job.joining.erase(node);
   answer(job, false, reason);
 }
 
@@ -150,6 +161,7 @@ void Coordinator::on(api::NodeId from, const protocol::PlanEnded& m, Instant now
     for (const api::NodeId node : job.change->awaited())
       outbox_.tell_member(node, protocol::EndPlan{job.key, job.epoch_before});
   }
+  job.departing.erase(from);
   if (!job.change->done()) return;
   for (const api::NodeId node : job.change->leaving())
     outbox_.tell_member(node, protocol::Dismiss{job.key, job.first_epoch});
@@ -172,7 +184,7 @@ void Coordinator::on(api::NodeId from, const protocol::Replan& m, Instant now) {
     return;
   }
   Job& job = found->second;
-  const PlanChoice choice{m.kind, m.roots};
+  const PlanChoice choice{m.kind, m.roots, m.without};
   if (!job.left.empty()) {
     tell_answer(job, question, false, "its ranks are leaving");
   } else if (!job.change) {
@@ -196,6 +208,7 @@ void Coordinator::replan(Job& job, const Question& question, const PlanChoice& c
                                    std::to_string(job.change->nodes().size()) +
                                    " nodes: " + plan_text(config_, job.change->plan()));
   job.question = question;
+  job.choice = PlanChoice{choice.kind, choice.roots};
   send_prepare(job);
 }
 

@@ -74,7 +74,9 @@ Result<api::Plan> Member::decode(const protocol::Prepare& m,
     if (member.node == config_.self) planned_ranks = member.ranks;
   }
   std::sort(planned_ranks.begin(), planned_ranks.end());
-  if (planned_ranks != local_ranks) return Error{"a rank came or left while the plan was made"};
+  // A plan without this node takes its ranks out.
+  if (has_part(plan.value()) && planned_ranks != local_ranks)
+    return Error{"a rank came or left while the plan was made"};
   const Status good = config_.check_plan(plan.value());
   if (!good) return good.error();
   return plan;
@@ -172,6 +174,11 @@ void Member::on_plan_ended(std::uint32_t job_id, std::uint32_t epoch) {
   Job& job = found->second;
   job.ending = 0;
   outbox_.tell_coordinator(config_.coordinator, protocol::PlanEnded{job.key, epoch});
+  if (job.has_part) return;
+  notify(job, protocol::JobFailed{"the job goes on without the ranks of " +
+                                  node_text(config_, config_.self) + " from round " +
+                                  std::to_string(job.activation_round) + " on"});
+  job.ranks.clear();
 }
 
 void Member::on(const protocol::EndPlan& m) {
@@ -219,10 +226,10 @@ void Member::on(const protocol::Commit& m) {
                   (was_ready ? ": epoch " + std::to_string(m.epoch) + " from round " +
                                    std::to_string(m.activation_round) + " on, "
                              : ": ready, ") +
-                  std::to_string(job.world_size) + " ranks on " +
-                  std::to_string(job.members.size()) + " nodes");
+                  size_text(job.members, job.world_size));
   if (!was_ready)
-    notify(job, protocol::Ready{job.first_epoch, static_cast<std::uint32_t>(job.members.size())});
+    notify(job, protocol::Ready{job.first_epoch, static_cast<std::uint32_t>(job.members.size()),
+                                m.activation_round});
 }
 
 void Member::on(const protocol::Abort& m) {
@@ -233,6 +240,10 @@ void Member::on(const protocol::Abort& m) {
     return;
   }
   Job& job = found->second;
+  if (!job.ranks.empty() && job.state == JobState::kPrepared) {
+    end(found, m.reason);  // they were to join
+    return;
+  }
   outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + ": epoch " + std::to_string(m.epoch) +
                                    " does not come: " + m.reason);
   if (job.state == JobState::kReady) {

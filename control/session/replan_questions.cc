@@ -23,8 +23,8 @@ Status ReplanQuestions::ask(AskerHandle asker, const protocol::JobKey& key,
   // As long as the coordinator may take, and once more its time to notice that we are gone.
   open_[last_ticket_] = {asker,
                          now + kReplanWait + prepare_timeout(config_) + config_.suspect_after};
-  outbox_.tell_coordinator(config_.coordinator,
-                           protocol::Replan{key, last_ticket_, choice.kind, choice.roots});
+  outbox_.tell_coordinator(config_.coordinator, protocol::Replan{key, last_ticket_, choice.kind,
+                                                                 choice.roots, choice.without});
   return Nothing{};
 }
 

@@ -55,6 +55,14 @@ std::string plan_text(const SessionConfig& config, const api::Plan& plan) {
                    [&](std::size_t i) { return name_of(config, plan.trees[i].root); });
 }
 
+std::string size_text(const std::vector<api::Member>& members, std::uint32_t world_size) {
+  std::size_t ranks = 0;
+  for (const api::Member& member : members) ranks += member.ranks.size();
+  const std::string some = ranks == world_size ? "" : std::to_string(ranks) + " of ";
+  return some + std::to_string(world_size) + " ranks on " + std::to_string(members.size()) +
+         " nodes";
+}
+
 std::string job_text(const std::string& label, std::uint32_t job_id) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string id;

@@ -17,6 +17,8 @@ std::string ranks_text(const std::vector<std::uint16_t>& ranks);
 std::string nodes_text(const SessionConfig& config, const std::vector<api::NodeId>& nodes);
 /// "star, root agg", "sharded, roots w0 and w1".
 std::string plan_text(const SessionConfig& config, const api::Plan& plan);
+/// "3 ranks on 4 nodes", or "2 of 3 ranks on 3 nodes" under a plan that lacks ranks of the job.
+std::string size_text(const std::vector<api::Member>& members, std::uint32_t world_size);
 /// "job train.py (1a2b3c4d)".
 std::string job_text(const std::string& label, std::uint32_t job_id);
 

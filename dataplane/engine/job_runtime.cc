@@ -186,6 +186,8 @@ std::optional<ipc::Submission> JobRuntime::take_next(Rank& rank) {
 }
 
 bool JobRuntime::take_submissions() {
+  // Ranks may be told with which round they begin before the commit has come here.
+  if (job_.is_joining()) return false;
   bool moved = false;
   for (std::size_t i = 0; i < ranks_.size(); ++i) moved = take_from(i, ranks_[i]) || moved;
   return moved;
@@ -255,6 +257,7 @@ void JobRuntime::end_sleep() {
 }
 
 bool JobRuntime::has_submissions() {
+  if (job_.is_joining()) return false;  // nobody takes them before the commit
   for (Rank& rank : ranks_) {
     // A rank whose submission waits for its slot is not asked for the next one.
     if (!rank.fault && !rank.held && !rank.submissions.empty()) return true;

@@ -29,8 +29,9 @@ class Cluster {
  public:
   Cluster(
       std::uint64_t seed, std::size_t nodes, api::NodeId coordinator, Planner planner,
-      PlanCheck check = [](const api::Plan&) -> Status { return Nothing{}; })
+      PlanCheck check = [](const api::Plan&) -> Status { return Nothing{}; }, bool elastic = false)
       : random(seed),
+        elastic_(elastic),
         coordinator_(coordinator),
         planner_(std::move(planner)),
         check_(std::move(check)),
@@ -52,6 +53,7 @@ class Cluster {
     config.planner = planner_;
     config.resolve_bounds = resolve_for_test;
     config.check_plan = check_;
+    config.elastic = elastic_;
     hosts[node].manager = std::make_unique<SessionManager>(config);
   }
 
@@ -184,6 +186,7 @@ class Cluster {
   std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> epoch_of_round;  // by first epoch
 
  private:
+  bool elastic_;
   struct Flight {
     Instant at;
     std::uint64_t order;

@@ -210,10 +210,11 @@ TEST_CASE("a client's messages come through unchanged") {
   CHECK(only<RoundsRequest>(rounds).after == 0xffff'ffff'ffff'ffff);
   CHECK(only<RoundsRequest>(rounds).last == 9);
   const auto replan = parse_client_message(
-      encode(ClientMessage(ReplanRequest{7, PlanKind::kSharded, {"w0", "agg"}})));
+      encode(ClientMessage(ReplanRequest{7, PlanKind::kSharded, {"w0", "agg"}, {"w2"}})));
   CHECK(only<ReplanRequest>(replan).job == 7);
   CHECK(only<ReplanRequest>(replan).plan == PlanKind::kSharded);
   CHECK(only<ReplanRequest>(replan).roots == std::vector<std::string>{"w0", "agg"});
+  CHECK(only<ReplanRequest>(replan).without == std::vector<std::string>{"w2"});
 }
 
 TEST_CASE("the daemon's messages come through unchanged") {
@@ -235,7 +236,10 @@ TEST_CASE("the daemon's messages come through unchanged") {
   CHECK(only<Waiting>(waiting).missing_count == 2);
   CHECK(only<Waiting>(waiting).reason == "two");
 
-  const auto ready = parse_daemon_message(encode(DaemonMessage(Ready{0xffffffff, 5})));
+  const auto ready = parse_daemon_message(encode(DaemonMessage(Ready{0xffffffff, 5, 77})));
+  CHECK(only<Ready>(ready).first_round == 77);
+  const auto old = parse_daemon_message(R"({"type":"ready","epoch":1,"nodes":1})");
+  CHECK(only<Ready>(old).first_round == 0);
   CHECK(only<Ready>(ready).epoch == 0xffffffff);
   CHECK(only<Ready>(ready).nodes == 5);
   CHECK(only<JobFailed>(parse_daemon_message(encode(DaemonMessage(JobFailed{"why"})))).reason ==

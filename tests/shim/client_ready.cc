@@ -48,6 +48,22 @@ TEST_CASE("a rank that waits says for whom") {
   CHECK(wait_ready(rank.session, 0).status == GP_TIMEOUT);
 }
 
+TEST_CASE("a rank that joins a job that runs begins with the round that it is told") {
+  AttachedRank rank;
+  const int connection = rank.peer.connection.get();
+  send(connection, protocol::Ready{1, 2, 0xfffffffe});
+  REQUIRE(wait_ready(rank.session, 1000).status == GP_OK);
+  CHECK(gp_next_round(rank.session) == 0xfffffffe);
+  CHECK(rank.submit(0) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0xfffffffe) == GP_OK);
+  // Once it has begun, nothing moves it.
+  send(connection, protocol::Ready{1, 2, 5});
+  REQUIRE(wait_ready(rank.session, 1000).status == GP_OK);
+  CHECK(rank.submit(0xffffffff) == GP_OK);
+  CHECK(rank.submit(0) == GP_OK);
+  CHECK(gp_next_round(nullptr) == 0);
+}
+
 TEST_CASE("a wait for the job ends with what ends the job") {
   AttachedRank rank;
   const int connection = rank.peer.connection.get();

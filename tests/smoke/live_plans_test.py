@@ -12,6 +12,11 @@ import cluster
 from cluster import TREE, TREE_HOSTS, Cluster, expect, netlab, run_until_open, wait_until
 
 WORKERS = ["w1", "w2", "w3"]
+# What no node says of another one while all of them are right about plans, rounds and keys.
+CONTRADICTIONS = {
+    "malformed", "unknown_node", "wrong_epoch", "bad_tag", "replayed", "not_peer", "bad_geometry",
+    "mismatch", "bad_contributors", "bad_grant", "stale_plan",
+}  # fmt: skip
 GRANTS = "grants: {enabled: true, policy: mltcp}\n"
 
 
@@ -39,9 +44,12 @@ def go_on(c, rounds):
 
 
 def all_are_right(ranks):
+    """What the ranks have printed at their end."""
+    texts = []
     for process in ranks:
-        text = process.communicate(timeout=120)[0]
-        expect(process.returncode == 0, f"a rank finds every sum right: {text.strip()}")
+        texts.append(process.communicate(timeout=120)[0].strip())
+        expect(process.returncode == 0, f"a rank finds every sum right: {texts[-1]}")
+    return texts
 
 
 def gives_its_part_up(c, host, times):
@@ -93,6 +101,52 @@ def relays_leave_a_job_that_runs_and_join_it_again():
         all_are_right(ranks)
 
 
+def leave(c, process, times, *plan):
+    """Takes the rank on w3 out of the job, and waits until its node has given its part up."""
+    answer = replan(c, "w1", "--plan", *plan, "--without", "w3")
+    expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
+    text = process.communicate(timeout=60)[0]
+    expect("goes on without the ranks of node w3" in text, f"it is told: {text}")
+    gives_its_part_up(c, "w3", times)
+
+
+def join(c, *options):
+    """A fresh process for the rank on w3, which has the job's first round of the next plan."""
+    process = c.rank("w3", 2, 3, *options)
+    line = process.stdout.readline()
+    expect("begins with round" in line and "round 0" not in line, f"it joins: {line}")
+    return process
+
+
+def nobody_contradicts(c):
+    for host in c.daemons:
+        report = c.status(host)
+        for where in (report["drops"], report["control_rejected"],
+                      *(job["drops"] for job in report["jobs"])):  # fmt: skip
+            found = {reason: where[reason] for reason in CONTRADICTIONS & where.keys()}
+            expect(not found, f"what {host} refused: {found}")
+
+
+def ranks_leave_a_job_that_runs_and_join_it_again():
+    with lab(loss=0.01) as made:
+        with Cluster(made, rate="200 Mbit/s", extra="ranks: {elastic: true}\n") as c:
+            options = ("--rounds", 6000, "--elements", 5000, "--may-lack", 2)
+            ranks = [c.rank(h, r, 3, *options) for r, h in enumerate(WORKERS)]
+            wait_until(lambda: rounds_of(c, "w1") > 20, "rounds to go by")
+            leave(c, ranks[2], 1, "star")
+            go_on(c, 100)
+            ranks[2] = join(c, *options)
+            leave(c, ranks[2], 2, "sharded", "--root", "agg", "w1")
+            expect(cluster.terminate(c.daemons["w3"]) == 0, "the daemon of w3 ends")
+            c.start("w3")
+            c.wait_ready("w3")
+            go_on(c, 100)
+            ranks[2] = join(c, *options)
+            for text in all_are_right(ranks)[:2]:
+                expect(" 0 without rank 2" not in text, f"some rounds lacked rank 2: {text}")
+            nobody_contradicts(c)
+
+
 def a_plan_that_is_refused_leaves_the_job_as_it_was():
     with lab() as made, Cluster(made, rate="200 Mbit/s") as c:
         run_until_open(c, WORKERS)
@@ -117,6 +171,7 @@ if __name__ == "__main__":
                 a_job_that_runs_gets_another_plan_twice,
                 a_root_moves_to_another_aggregator_and_back,
                 relays_leave_a_job_that_runs_and_join_it_again,
+                ranks_leave_a_job_that_runs_and_join_it_again,
                 a_plan_that_is_refused_leaves_the_job_as_it_was,
             ]
         )

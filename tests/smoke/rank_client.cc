@@ -26,6 +26,8 @@ struct Options {
   std::string type = "fp32";
   /// Of the bucket that all rounds are of; 0: no bucket, so every round is exact.
   std::uint32_t tensors = 0;
+  /// A rank that may be out of the job; -1: none. Sums without it are right too.
+  int may_lack = -1;
   int ready_timeout_ms = 10000;
   int round_timeout_ms = 20000;
 };
@@ -52,6 +54,9 @@ class Client {
       : o_(options), session_(session), type_(type_named(options.type)) {}
 
   int run() {
+    submitted_ = done_ = oldest_ = gp_next_round(session_);
+    std::printf("rank %u: begins with round %u\n", o_.rank, done_);
+    std::fflush(stdout);
     if (o_.tensors > 0 && !register_bucket()) return 1;
     const std::uint32_t ahead = gp_rounds_in_flight_max(session_);
     const auto begin = std::chrono::steady_clock::now();
@@ -63,8 +68,8 @@ class Client {
     }
     const double s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    std::printf("rank %u: %u rounds right, %.3f ms each, %u partial\n", o_.rank, done_,
-                s * 1e3 / o_.rounds, partial_);
+    std::printf("rank %u: %u rounds right, %.3f ms each, %u partial, %u without rank %d\n", o_.rank,
+                done_, s * 1e3 / o_.rounds, partial_, lacking_, o_.may_lack);
     return 0;
   }
 
@@ -130,7 +135,9 @@ class Client {
       ++partial_;
       return true;
     }
-    if (completion.contributors != o_.world) {
+    const bool lacks = o_.may_lack >= 0 && completion.contributors + 1 == o_.world;
+    lacking_ += lacks ? 1 : 0;
+    if (completion.contributors != o_.world && !lacks) {
       std::printf("rank %u: round %u has %u contributions\n", o_.rank, completion.round,
                   completion.contributors);
       return false;
@@ -140,6 +147,7 @@ class Client {
     for (std::uint32_t e = 0; e < elements_of(o_, completion.round); ++e) {
       double expected = 0;
       for (std::uint32_t r = 0; r < o_.world; ++r) {
+        if (lacks && r == static_cast<std::uint32_t>(o_.may_lack)) continue;
         expected += gradplane::sim::contribution(completion.round, r, e);
       }
       const double got = gradplane::sim::load(type_, memory + e * width);
@@ -159,6 +167,7 @@ class Client {
   std::uint32_t submitted_ = 0;
   std::uint32_t done_ = 0;
   std::uint32_t partial_ = 0;  // of them, with blocks that lack a rank: those are not looked at
+  std::uint32_t lacking_ = 0;  // of them, without the rank that may be out of the job
   std::uint32_t oldest_ = 0;   // round that is not finished
   std::vector<bool> finished_ = std::vector<bool>(o_.rounds);
 };
@@ -176,6 +185,7 @@ int main(int argc, char** argv) {
   app.add_option("--elements", o.elements, "of the largest round");
   app.add_option("--type", o.type, "fp32, fp64, fp16, bf16, int32 or int64");
   app.add_option("--tensors", o.tensors, "of the bucket that all rounds are of; 0: none");
+  app.add_option("--may-lack", o.may_lack, "a rank that may be out of the job");
   app.add_option("--ready-timeout-ms", o.ready_timeout_ms, "");
   app.add_option("--round-timeout-ms", o.round_timeout_ms, "");
   CLI11_PARSE(app, argc, argv);

@@ -61,6 +61,7 @@ EngineHost::Job& EngineHost::add(const JobSpec& spec) {
   config.block_bytes = spec.block_bytes;
   config.round_bytes = spec.round_bytes;
   config.grants = spec.grants;
+  config.joins = spec.joins;
   engine::fill_local_plan(config, spec.plan, self_, {});
   std::vector<std::uint16_t> ranks;
   for (const api::Member& member : spec.plan.members) {

@@ -34,6 +34,7 @@ struct JobSpec {
   std::size_t block_bytes = kDefaultBlockBytes;
   std::size_t round_bytes = 64 << 10;
   bool grants = false;
+  bool joins = false;  // a job that runs elsewhere
 };
 
 /// A production engine on a loopback port, its commands and events, its jobs and their trainers.

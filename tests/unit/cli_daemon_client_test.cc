@@ -194,7 +194,7 @@ TEST_CASE("a new plan is asked for by its kind and roots, and told or refused") 
     CHECK(answer.value().activation_round == 128);
     CHECK(answer.value().text == "star, root agg");
   }
-  CHECK(heard == R"({"job":7,"plan":"star","roots":["agg","w0"],"type":"replan"})");
+  CHECK(heard == R"({"job":7,"plan":"star","roots":["agg","w0"],"type":"replan","without":[]})");
   const FakeDaemon refusing([](int fd) {
     hear(fd);
     say(fd, kHello);

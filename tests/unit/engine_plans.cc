@@ -175,3 +175,30 @@ TEST_CASE("an activation that a node has passed is refused, and the job goes on"
   hosts.runtime(0).destroy_plan(event.plan);
   hosts.run_rounds(3);
 }
+
+TEST_CASE("a rank that joins may submit before its node has heard of the commit") {
+  EngineCluster cluster(1);
+  EngineHost& host = cluster.host(0);
+  EngineHost::Job& job = host.add({.plan = star_of(1), .joins = true});
+  cluster.turns(100);
+  api::Event event;
+  REQUIRE(host.next_event(event));
+  CHECK(event.kind == api::Event::Kind::kPlanPrepared);
+  REQUIRE(job.trainers[0].submit(500, kElements, 2));
+  cluster.turns(100);
+  CHECK(host.engine().prepare_sleep());  // there is nothing to do yet
+  host.engine().end_sleep();
+  api::Command commit;
+  commit.kind = api::Command::Kind::kCommitPlan;
+  commit.job = job.runtime.get();
+  commit.epoch = 1;
+  commit.round = 500;
+  host.command(commit);
+  ipc::Completion completion;
+  for (int turn = 0; turn < 1000 && !job.trainers[0].completions.pop(completion); ++turn) {
+    cluster.turn();
+  }
+  CHECK(completion.round == 500);
+  CHECK(completion.status == ipc::CompletionStatus::kOk);
+  CHECK_FALSE(host.next_event(event));  // the rank is not taken for a broken one
+}

@@ -32,7 +32,7 @@ std::vector<NodeMessage> one_of_each() {
           PlanRefused{kKey, 99, "no memory"},
           Abort{kKey, 99, "node w2 does not answer the plan"},
           PlanEnded{kKey, 98},
-          Replan{kKey, 5, PlanKind::kSharded, {1023, 0}},
+          Replan{kKey, 5, PlanKind::kSharded, {1023, 0}, {7}},
           ReplanAnswer{kKey, 5, true, 99, 0xfffffff1, "sharded"},
           EndPlan{kKey, 98},
           Dismiss{kKey, 98}};
@@ -101,8 +101,8 @@ TEST_CASE("the bytes of what is said about a plan are what the wire says") {
   CHECK(golden(PlanRefused{kKey, 0x01020304, "no"}, {1, 2, 3, 4, 0, 2, 'n', 'o'}) == 12);
   CHECK(golden(Abort{kKey, 0x01020304, "no"}, {1, 2, 3, 4, 0, 2, 'n', 'o'}) == 13);
   CHECK(golden(PlanEnded{kKey, 0x01020304}, {1, 2, 3, 4}) == 14);
-  CHECK(golden(Replan{kKey, 0x01020304, PlanKind::kSharded, {0x0102}},
-               {1, 2, 3, 4, 1, 0, 1, 1, 2}) == 15);
+  CHECK(golden(Replan{kKey, 0x01020304, PlanKind::kSharded, {0x0102}, {0x0304}},
+               {1, 2, 3, 4, 1, 0, 1, 1, 2, 0, 1, 3, 4}) == 15);
   CHECK(golden(ReplanAnswer{kKey, 0x01020304, true, 5, 6, "x"},
                {1, 2, 3, 4, 1, 0, 0, 0, 5, 0, 0, 0, 6, 0, 1, 'x'}) == 16);
   CHECK(golden(EndPlan{kKey, 0x01020304}, {1, 2, 3, 4}) == 17);
@@ -173,6 +173,10 @@ TEST_CASE("a node message out of range is rejected") {
   CHECK(reason_of(encode(Replan{kKey, 1, PlanKind::kStar, {kMaxNodes}})) ==
         RejectReason::kOutOfRange);
   CHECK(reason_of(encode(Replan{kKey, 1, PlanKind::kStar, {3, 4, 3}})) ==
+        RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Replan{kKey, 1, PlanKind::kStar, {}, {3, 3}})) ==
+        RejectReason::kOutOfRange);
+  CHECK(reason_of(encode(Replan{kKey, 1, PlanKind::kStar, {}, {kMaxNodes}})) ==
         RejectReason::kOutOfRange);
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const float budget : {-0.1F, 0.51F, nan})

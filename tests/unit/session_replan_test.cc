@@ -28,7 +28,8 @@ bool has(const std::string& text, const std::string& part) {
 
 /// Ranks 0, 1 and 2 on nodes 0, 1 and 2, ready; node 3 has none. Node 0 coordinates.
 struct Bench {
-  explicit Bench(std::uint32_t first_round = 0) {
+  explicit Bench(std::uint32_t first_round = 0, bool elastic = false)
+      : cluster(1, 4, 0, sharded_planner(), good_, elastic) {
     cluster.first_round = first_round;
     for (std::uint16_t rank = 0; rank < 3; ++rank)
       handles.push_back(cluster.attach(rank, rank, 3, kKey));
@@ -46,7 +47,8 @@ struct Bench {
   std::uint32_t epoch() { return cluster.hosts[0].manager->jobs().at(0).epoch; }
   Rounds& rounds(api::NodeId node) { return cluster.hosts[node].rounds.at(kId); }
 
-  Cluster cluster{1, 4, 0, sharded_planner()};
+  static Status good_(const api::Plan&) { return Nothing{}; }
+  Cluster cluster;
   std::vector<RankHandle> handles;
 };
 
@@ -233,4 +235,107 @@ TEST_CASE("a node whose configuration names another coordinator is told when it 
   const AskerHandle asker = bench.cluster.replan(3, protocol::job_id_of(key_number(2)), kStarAt1);
   CHECK(has(bench.answer_to(asker).text, "node n1 does not coordinate"));
   CHECK(bench.cluster.ranks[rank].state == State::kFailed);
+}
+
+TEST_CASE("the ranks of a node leave a job that runs, and join it again") {
+  Bench bench(0xffffffa0U, true);
+  const std::uint32_t first = bench.epoch();
+  bench.cluster.describe(bench.handles[0], 1, 5);
+  bench.cluster.run(kSoon);
+  bench.open_rounds(10);
+  const PlanChoice without{PlanKind::kStar, {1}, {2}};
+  const AnswerReplan left = bench.answer_to(bench.cluster.replan(0, kId, without));
+  REQUIRE(left.committed);
+  bench.cluster.run(kSoon);
+  CHECK(bench.cluster.all_ranks(State::kReady));  // it takes part in the rounds before
+  bench.open_rounds(200);
+  RankLog& gone = bench.cluster.ranks[bench.handles[2]];
+  CHECK(gone.state == State::kFailed);
+  CHECK(gone.reason == "the job goes on without the ranks of node n2 from round " +
+                           std::to_string(left.activation_round) + " on");
+  CHECK_FALSE(bench.cluster.hosts[2].installed.contains(kId));
+  CHECK(bench.cluster.hosts[0].manager->jobs().at(0).reason == "goes on without rank 2");
+  bench.cluster.detach(bench.handles[2], false);  // costs nothing now
+  bench.cluster.run(kSoon);
+  CHECK(bench.rounds(0).epoch == first + 1);
+
+  const RankHandle again = bench.cluster.attach(2, 2, 3, kKey);
+  REQUIRE(again != 0);
+  bench.cluster.run(Duration::ms(100));
+  CHECK(bench.cluster.ranks[again].state == State::kWaiting);
+  bench.cluster.run(kSoon * 2);
+  CHECK(bench.cluster.all_ranks(State::kReady));
+  CHECK(bench.cluster.ranks[again].epoch == first);
+  CHECK(bench.rounds(2).epoch == first + 2);
+  CHECK(bench.rounds(2).next == bench.rounds(0).next + 64);
+  CHECK(bench.cluster.hosts[2].bounds.at(kId).size() == 1);
+  bench.open_rounds(200);
+  CHECK(bench.rounds(0).epoch == first + 2);
+  CHECK(bench.cluster.hosts[0].manager->jobs().at(0).plan_kind == PlanKind::kStar);
+  for (const RankHandle rank : {bench.handles[0], bench.handles[1], again})
+    bench.cluster.detach(rank, true);
+  bench.cluster.run(kSoon);
+  for (const Host& host : bench.cluster.hosts) CHECK(host.installed.empty());
+}
+
+TEST_CASE("a rank that is taken out and goes before its last round costs the job") {
+  Bench bench(0, true);
+  REQUIRE(bench.answer_to(bench.cluster.replan(0, kId, {PlanKind::kStar, {1}, {2}})).committed);
+  bench.cluster.run(kSoon);
+  bench.cluster.detach(bench.handles[2], GENERATE(false, true));
+  bench.cluster.run(kSoon);
+  CHECK(has(bench.cluster.ranks[bench.handles[0]].reason, "left before the last round"));
+  for (const Host& host : bench.cluster.hosts) CHECK(host.installed.empty());
+}
+
+TEST_CASE("ranks that cannot join a job that runs are told why, and it goes on") {
+  const bool elastic = GENERATE(false, true);
+  Bench bench(0, elastic);
+  const AnswerReplan out =
+      bench.answer_to(bench.cluster.replan(0, kId, {PlanKind::kStar, {1}, {2}}));
+  CHECK(out.committed == elastic);
+  if (!elastic) CHECK(has(out.text, "ranks.elastic"));
+  if (elastic)
+    CHECK_FALSE(
+        bench.answer_to(bench.cluster.replan(0, kId, {PlanKind::kStar, {1}, {3}})).committed);
+  bench.open_rounds(200);
+  const auto refusal = [&](std::uint16_t rank, std::uint32_t world) {
+    const RankHandle late = bench.cluster.attach(3, rank, world, kKey);
+    REQUIRE(late != 0);
+    bench.cluster.run(kSoon);
+    CHECK(bench.cluster.ranks[late].state == State::kFailed);
+    return bench.cluster.ranks[late].reason;
+  };
+  CHECK(has(refusal(1, 3), elastic ? "rank 1 is in the job already" : "with all its 3 ranks"));
+  if (elastic) CHECK(has(refusal(2, 4), "the job has 3 ranks, and not 4"));
+  CHECK(bench.cluster.ranks[bench.handles[0]].state == State::kReady);
+  if (!elastic) return;
+  SECTION("its node refuses") {
+    bench.cluster.hosts[0].readiness = Readiness::kRefuses;
+    CHECK(has(refusal(2, 3), "no memory for a second plan"));
+  }
+  SECTION("it goes again at once") {
+    const RankHandle late = bench.cluster.attach(3, 2, 3, kKey);
+    bench.cluster.run(Duration::ms(GENERATE(10, 499)));
+    bench.cluster.detach(late, false);
+    bench.cluster.run(kSoon);
+    CHECK(bench.epoch() == out.epoch);
+  }
+  SECTION("it goes while its plan is prepared") {
+    bench.cluster.hosts[0].readiness = Readiness::kSilent;
+    const RankHandle late = bench.cluster.attach(3, 2, 3, kKey);
+    bench.cluster.run(kSoon);
+    CHECK(has(bench.cluster.hosts[0].manager->jobs().at(0).plan_change, "is being prepared"));
+    bench.cluster.detach(late, false);
+    bench.cluster.run(kSoon);
+    CHECK(bench.epoch() == out.epoch);
+    CHECK(bench.cluster.hosts[0].manager->jobs().at(0).plan_change.empty());
+  }
+  SECTION("it joins on another node") {
+    const RankHandle late = bench.cluster.attach(3, 2, 3, kKey);
+    bench.cluster.run(kSoon * 2);
+    CHECK(bench.cluster.ranks[late].state == State::kReady);
+  }
+  bench.open_rounds(200);
+  CHECK(bench.cluster.ranks[bench.handles[0]].state == State::kReady);
 }

@@ -93,6 +93,10 @@ uint32_t gp_rounds_in_flight_max(const gp_session* session) {
   return session == nullptr ? 0 : session->session.rounds_in_flight_max();
 }
 
+uint32_t gp_next_round(const gp_session* session) {
+  return session == nullptr ? 0 : session->session.next_round();
+}
+
 int gp_require(const gp_session* session) {
   return session != nullptr && session->session.require() ? 1 : 0;
 }

@@ -66,6 +66,10 @@ void gp_describe_wait(gp_session* session, char* text, size_t text_bytes);
 size_t gp_round_bytes(const gp_session* session);
 uint32_t gp_rounds_in_flight_max(const gp_session* session);
 
+/// The round that is submitted next. A rank that joins a job that runs does not begin with 0; known
+/// after gp_wait_ready().
+uint32_t gp_next_round(const gp_session* session);
+
 /// 1 when the daemon's operator forbids the trainer to go on without gradplane, else 0.
 int gp_require(const gp_session* session);
 

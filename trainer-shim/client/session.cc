@@ -86,7 +86,7 @@ Session::Session(Attachment attachment, ipc::Doorbell wake, std::uint32_t world_
       spin_limit_(choose_spin_limit()),
       submissions_(attachment_.channel.submissions()),
       completions_(attachment_.channel.completions()),
-      rounds_(attachment_.channel.sizes().slot_count / 2),
+      rounds_(rounds_in_flight_max()),
       liveness_(attachment_.channel.daemon_beat(), monotonic_now(), attachment_.liveness_limit) {}
 
 Failure Session::wait_ready(Duration bound) {
@@ -161,6 +161,7 @@ gp_status Session::submit(std::uint32_t round, std::uint32_t elements, std::uint
     return over_.status;
   }
   rounds_.submit();
+  has_submitted_ = true;
   if (ipc::is_asleep(channel().daemon_sleeps())) {
     ipc::ring_doorbell(attachment_.daemon_doorbell.get());
   }
@@ -249,8 +250,9 @@ void Session::take(const protocol::DaemonMessage& message) {
   if (const auto* waiting = std::get_if<protocol::Waiting>(&message)) {
     ready_ = false;
     waiting_ = *waiting;
-  } else if (std::holds_alternative<protocol::Ready>(message)) {
+  } else if (const auto* ready = std::get_if<protocol::Ready>(&message)) {
     ready_ = true;
+    if (!has_submitted_) rounds_ = ipc::RoundsInFlight(rounds_in_flight_max(), ready->first_round);
   } else if (const auto* failed = std::get_if<protocol::JobFailed>(&message)) {
     end(GP_JOB_FAILED, failed->reason);
   } else if (const auto* error = std::get_if<protocol::SocketError>(&message)) {

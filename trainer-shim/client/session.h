@@ -44,6 +44,8 @@ class Session {
   }
   std::size_t round_bytes() const noexcept { return channel().sizes().slot_bytes; }
   std::uint32_t rounds_in_flight_max() const noexcept { return channel().sizes().slot_count / 2; }
+  /// Before the first submission: with which round the rank begins. Known when it is ready.
+  std::uint32_t next_round() const noexcept { return rounds_.next(); }
   bool require() const noexcept { return attachment_.require; }
   gp_status over() const noexcept { return over_.status; }
   const char* failure() const noexcept { return over_.reason.c_str(); }
@@ -68,6 +70,7 @@ class Session {
   ipc::RoundsInFlight rounds_;
   Liveness liveness_;
   bool ready_ = false;
+  bool has_submitted_ = false;
   bool ring_is_sane_ = true;  // after one impossible completion, none is believed
   protocol::Waiting waiting_;
   Failure over_;

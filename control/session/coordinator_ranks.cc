@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// How the ranks of whole nodes leave a job that runs, and join it.
+#include <algorithm>
+#include <utility>
+
+#include "control/session/coordinator.h"
+#include "control/session/text.h"
+
+namespace gradplane::session {
+namespace {
+
+/// The ranks of a host attach one after the other, and a plan brings all of them.
+constexpr Duration kMoreMayCome = Duration::ms(500);
+
+const char* const kNotElastic =
+    "the coordinator's file does not let ranks leave or join a job that runs (ranks.elastic)";
+
+}  // namespace
+
+/// The nodes with ranks of the next plan: those of now, without those that an operator takes out,
+/// and with those that have come.
+Result<Coordinator::Hosts> Coordinator::hosts_with(const Job& job,
+                                                   const std::optional<PlanChoice>& choice,
+                                                   Instant now) const {
+  Hosts hosts = job.joined;
+  for (const api::NodeId node : choice ? choice->without : std::vector<api::NodeId>{}) {
+    if (!config_.elastic) return Error{kNotElastic};
+    if (hosts.erase(node) == 0) return Error{node_text(config_, node) + " has no ranks of the job"};
+  }
+  for (const auto& [node, joining] : job.joining)
+    if (now >= joining.settled_at) hosts[node] = joining.joined;
+  if (hosts.empty()) return Error{"no rank would be left"};
+  return hosts;
+}
+
+void Coordinator::on_late_join(Jobs::iterator found, api::NodeId from, const protocol::Join& m,
+                               Instant now) {
+  Job& job = found->second;
+  // The plan that was to bring the ranks that were here before is not for those of now.
+  const bool is_on_its_way = job.change && !job.change->committed() && !job.change->begins_job() &&
+                             job.joining.contains(from) && job.changed.contains(from);
+  if (is_on_its_way) {
+    abort(job, "a rank came or left on " + node_text(config_, from));
+    return;
+  }
+  const auto known = job.joining.find(from);
+  if (known != job.joining.end() && known->second.joined == Joined{m.attempt, m.ranks}) return;
+  job.joining.erase(from);
+  if (m.ranks.empty()) return;
+  if (const std::string reason = why_not_late(job, from, m); !reason.empty()) {
+    refuse(from, m, m.ranks, {Refusal::kNotFitting, reason});
+    return;
+  }
+  job.joining[from] = {{m.attempt, m.ranks}, now + kMoreMayCome, now + config_.quotas.wait};
+  outbox_.tell_member(from, protocol::WaitingFor{job.key, m.attempt, 0, {}});
+  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": " + node_text(config_, from) +
+                                   " brings " + ranks_text(m.ranks) + " to join it");
+}
+
+std::string Coordinator::why_not_late(const Job& job, api::NodeId from,
+                                      const protocol::Join& m) const {
+  const std::string again = "; attach again when it has ended";
+  if (!config_.elastic || job.state != JobState::kReady)
+    return "the job has begun with all its " + std::to_string(m.world_size) + " ranks" + again;
+  if (m.world_size != job.world_size)
+    return "the job has " + std::to_string(job.world_size) + " ranks, and not " +
+           std::to_string(m.world_size);
+  if (!job.left.empty()) return "the ranks of the job are leaving" + again;
+  if (nodes_of(job).contains(from))
+    return node_text(config_, from) + " has a part in the job under another plan" + again;
+  std::set<std::uint16_t> taken;
+  for (const auto& [node, joined] : job.joined)
+    taken.insert(joined.ranks.begin(), joined.ranks.end());
+  for (const auto& [node, joining] : job.joining)
+    taken.insert(joining.joined.ranks.begin(), joining.joined.ranks.end());
+  for (const std::uint16_t rank : m.ranks)
+    if (taken.contains(rank))
+      return "rank " + std::to_string(rank) + " is in the job already" + again;
+  return {};
+}
+
+/// Makes a plan with the ranks that have come, as soon as no other change is under way.
+void Coordinator::take_in(Job& job, Instant now) {
+  std::vector<api::NodeId> late;
+  for (const auto& [node, joining] : job.joining)
+    if (now >= joining.until) late.push_back(node);
+  for (const api::NodeId node : late)
+    refuse_joining(job, node, waited_text(config_.quotas.wait, change_text(job)));
+  const bool any = std::any_of(job.joining.begin(), job.joining.end(),
+                               [now](const auto& entry) { return now >= entry.second.settled_at; });
+  if (job.change || !any) return;
+  if (!job.left.empty()) {
+    while (!job.joining.empty())
+      refuse_joining(job, job.joining.begin()->first, "the ranks of the job are leaving");
+    return;
+  }
+  if (const Status begun = begin_change(job, job.choice, now); !begun.ok()) {
+    while (!job.joining.empty())
+      refuse_joining(job, job.joining.begin()->first,
+                     "there is no plan with these ranks: " + begun.error().message);
+    return;
+  }
+  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": preparing epoch " +
+                                   std::to_string(job.change->epoch()) +
+                                   " with more ranks: " + plan_text(config_, job.change->plan()));
+  send_prepare(job);
+}
+
+void Coordinator::refuse_joining(Job& job, api::NodeId node, const std::string& reason) {
+  const auto joining = job.joining.find(node);
+  const Joined& joined = joining->second.joined;
+  outbox_.tell_member(node, protocol::Refused{job.key, joined.attempt, joined.ranks, reason});
+  job.joining.erase(joining);
+}
+
+/// Of a rank that is not in the plan in force. One that was to join costs only that plan. One that
+/// was taken out owes the rounds before the activation, which nobody else can submit.
+bool Coordinator::on_leave_between_plans(Jobs::iterator found, api::NodeId from,
+                                         const protocol::Leave& m) {
+  Job& job = found->second;
+  if (job.joining.contains(from) && job.changed.contains(from)) {
+    abort(job, "rank " + std::to_string(m.rank) + " on " + node_text(config_, from) +
+                   " has left before it joined");
+    return true;
+  }
+  if (!job.departing.contains(from)) return false;
+  fail(found, "rank " + std::to_string(m.rank) + " on " + node_text(config_, from) +
+                  " left before the last round that it takes part in");
+  return true;
+}
+
+Instant Coordinator::joining_due(const Job& job) {
+  Instant due = Instant::never();
+  for (const auto& [node, joining] : job.joining)
+    due = std::min(due, job.change ? joining.until : joining.settled_at);
+  return due;
+}
+
+std::size_t Coordinator::rank_count(const Job& job) {
+  std::size_t count = 0;
+  for (const auto& [node, joined] : job.joined) count += joined.ranks.size();
+  return count;
+}
+
+}  // namespace gradplane::session
