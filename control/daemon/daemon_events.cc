@@ -8,6 +8,7 @@
 
 #include "control/daemon/bounds_page.h"
 #include "control/daemon/daemon.h"
+#include "control/daemon/refusal_text.h"
 #include "control/daemon/rounds_page.h"
 #include "control/daemon/stall_text.h"
 #include "control/daemon/status.h"
@@ -213,7 +214,7 @@ void Daemon::take_engine_events() {
         const std::uint32_t id = job != nullptr ? job->id : 0;
         jobs_.on_returned(event->job);
         if (id == 0) break;
-        session_->on_job_error(id, "the poll loop serves as many jobs as it can", now);
+        session_->on_job_error(id, refusal_text(event->job_refusal), now);
         break;
       }
       case api::Event::Kind::kSnapshotFilled: {
@@ -288,9 +289,7 @@ void Daemon::on_plan_event(const api::Event& event) {
   else if (event.kind == api::Event::Kind::kPlanReturned)
     session_->on_plan_ended(job->id, event.epoch, now);
   else
-    session_->on_plan_refused(job->id, event.epoch,
-                              "the node still carries rounds of the plan before the one in force",
-                              now);
+    session_->on_plan_refused(job->id, event.epoch, refusal_text(event.plan_refusal), now);
 }
 
 namespace {

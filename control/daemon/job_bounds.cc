@@ -36,11 +36,13 @@ std::vector<std::pair<Key, std::uint64_t>> most_grown(const std::map<Key, std::u
 
 }  // namespace
 
-JobBounds::JobBounds(const api::Plan& plan, api::NodeId self) {
+void JobBounds::use(const api::Plan& plan) {
+  contributions_ = 0;
+  roots_.clear();
   for (const api::Member& member : plan.members) {
     ranks_of_node_[member.node].assign(member.ranks.begin(), member.ranks.end());
     // A node sums its ranks before it pushes; those of the root itself enter one by one.
-    if (member.node == self) {
+    if (member.node == self_) {
       contributions_ += static_cast<std::uint32_t>(member.ranks.size());
     } else if (!member.ranks.empty()) {
       ++contributions_;

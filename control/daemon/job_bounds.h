@@ -31,7 +31,11 @@ struct InstalledBucket {
 class JobBounds {
  public:
   /// `plan`: who contributes what to the sums of this node `self`.
-  JobBounds(const api::Plan& plan, api::NodeId self);
+  JobBounds(const api::Plan& plan, api::NodeId self) : self_(self) { use(plan); }
+
+  /// Another plan of the job is in force. Of nodes that have left it is still known which ranks
+  /// they had, because reports of earlier rounds name them.
+  void use(const api::Plan& plan);
 
   /// Makes the bucket with all its memory. Its turn to be handed over comes.
   Status add(engine::JobRuntime& runtime, api::BucketBounds table, float learn_budget);
@@ -48,7 +52,7 @@ class JobBounds {
   std::string take_close_warning(const config::Config& config, Instant now);
 
   const std::vector<InstalledBucket>& buckets() const { return buckets_; }
-  /// The nodes that gather something of the job, by id.
+  /// The nodes that gather something of the job under the plan in force, by id.
   const std::vector<api::NodeId>& roots() const { return roots_; }
   std::vector<std::uint32_t> ranks_of(api::NodeId node) const;
   /// Empty when it has none, or when there is no such tensor.
@@ -62,6 +66,7 @@ class JobBounds {
   Missing count_missing() const;
   std::uint64_t closes(CloseReason reason) const;
 
+  const api::NodeId self_;
   std::map<api::NodeId, std::vector<std::uint32_t>> ranks_of_node_;
   std::vector<api::NodeId> roots_;
   std::uint32_t contributions_ = 0;  // that meet in a sum at a root here

@@ -86,7 +86,7 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
                    .installed_epoch = order.plan.epoch,
                    .epoch = order.plan.epoch,
                    .kind = order.plan.kind,
-                   .next_kind = order.plan.kind,
+                   .next_plan = order.plan,
                    .world_size = order.world_size,
                    .label = order.label,
                    .run_id = run_id,
@@ -143,7 +143,7 @@ Status JobTable::prepare_plan(const session::PreparePlan& order) {
     return Error{fmt::format("node {} has not enough memory for a second plan; lower rounds.bytes",
                              config_.self_node().name)};
   }
-  job->next_kind = order.plan.kind;
+  job->next_plan = order.plan;
   plan_order(*job, api::Command::Kind::kPreparePlan, order.plan.epoch, 0, plan.release());
   return Nothing{};
 }
@@ -152,7 +152,8 @@ void JobTable::commit_plan(const session::CommitPlan& order) {
   InstalledJob* job = find(order.job_id, order.first_epoch);
   if (job == nullptr) return;
   job->epoch = order.epoch;
-  job->kind = job->next_kind;
+  job->kind = job->next_plan.kind;
+  job->bounds->use(job->next_plan);
   plan_order(*job, api::Command::Kind::kCommitPlan, order.epoch, order.activation_round);
 }
 

@@ -28,7 +28,7 @@ struct InstalledJob {
   std::uint32_t installed_epoch = 0;
   std::uint32_t epoch = 0;  // of the plan in force
   PlanKind kind = PlanKind::kStar;
-  PlanKind next_kind = PlanKind::kStar;  // of the plan that was prepared last
+  api::Plan next_plan;  // that was prepared last
   std::uint32_t world_size = 0;
   std::string label;
   std::string run_id;

@@ -106,6 +106,7 @@ telemetry::RoundEntry round_entry(const config::Config& config, const JobBounds&
   telemetry::RoundEntry out;
   out.number = report.number;
   out.round = report.round;
+  out.epoch = report.epoch;
   out.bucket = report.bucket;
   out.tree = report.tree;
   out.reason = name_of(report.reason);

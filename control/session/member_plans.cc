@@ -159,7 +159,15 @@ void Member::on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch, std::ui
 
 void Member::on_plan_refused(std::uint32_t job_id, std::uint32_t epoch, const std::string& text) {
   const auto found = find_preparing(job_id, epoch);
-  if (found == jobs_.end()) return;
+  if (found == jobs_.end()) {
+    // Of a plan that is committed there is no way back. Of one that was aborted nobody cares.
+    const bool is_in_force = std::any_of(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
+      return entry.second.id == job_id && entry.second.epoch == epoch;
+    });
+    if (is_in_force)
+      on_job_error(job_id, "epoch " + std::to_string(epoch) + " is in force, and " + text);
+    return;
+  }
   found->second.next.reset();
   const std::string reason = node_text(config_, config_.self) + ": " + text;
   outbox_.log(LogLevel::kWarn, job_text(found->second.label, job_id) + ": " + reason);

@@ -212,6 +212,7 @@ template <typename Archive>
 void fields(Archive& a, Of<RoundEntry> auto& s) {
   a("number", s.number);
   a("round", s.round);
+  a("epoch", s.epoch);
   a("bucket", s.bucket);
   a("tree", s.tree);
   a("reason", s.reason);

@@ -64,6 +64,7 @@ std::string tensors_text(const RoundEntry& round, std::size_t most) {
 /// stands below them.
 std::string rounds_table(const RoundsPage& page) {
   Table table({{"     ROUND", Align::kRight},
+               {"     EPOCH", Align::kRight},
                {"BUCKET", Align::kRight},
                {"REASON  ", Align::kLeft},
                {"       MS", Align::kRight},
@@ -71,7 +72,8 @@ std::string rounds_table(const RoundsPage& page) {
                {"OF WHOM, BLOCKS         ", Align::kLeft},
                {"OF WHICH TENSORS, BLOCKS", Align::kLeft}});
   for (const RoundEntry& round : page.rounds) {
-    table.add({fmt::to_string(round.round), fmt::to_string(round.bucket), printable(round.reason),
+    table.add({fmt::to_string(round.round), fmt::to_string(round.epoch),
+               fmt::to_string(round.bucket), printable(round.reason),
                fmt::format("{:.2f}", static_cast<double>(round.duration_ns) / kNsPerMs),
                percent_text(round.missing_blocks, round.expected_blocks),
                sources_text(round, kMaxNamed), tensors_text(round, kMaxNamed)});
@@ -97,16 +99,17 @@ std::string roots_text(const RoundsPage& page) {
 std::string job_text(const RoundsPage& page) {
   std::string text = rounds_heading(page);
   if (page.buckets == 0) return text + "  no bounds: every round is gathered exactly\n";
-  if (!page.gathers) {
-    return text + fmt::format("  nothing is gathered at this node; ask {}\n", roots_text(page));
-  }
-  if (page.rounds.empty()) text += "  no round has been gathered here under bounds yet\n";
+  // A node that gathered under an earlier plan still tells of those rounds.
+  if (!page.gathers)
+    text += fmt::format("  nothing is gathered at this node; ask {}\n", roots_text(page));
+  if (page.gathers && page.rounds.empty())
+    text += "  no round has been gathered here under bounds yet\n";
   if (!page.rounds.empty()) {
     text += rounds_table(page);
     text += fmt::format("  {} of {} rounds that this node has closed; {} were not noted\n",
                         page.rounds.size(), page.closed, page.lost);
   }
-  if (page.roots.size() + page.roots_omitted > 1) {
+  if (page.gathers && page.roots.size() + page.roots_omitted > 1) {
     text += fmt::format("  this is what this node roots of a sharded plan; for the rest ask {}\n",
                         roots_text(page));
   }
@@ -125,11 +128,11 @@ std::string source_text(const std::string& node, const std::vector<std::uint32_t
 }
 
 std::string round_line(const RoundEntry& round) {
-  return fmt::format("round {} of bucket {} closed {} after {} without {} of {} blocks: {}; {}",
-                     round.round, round.bucket, round.reason, duration_text(round.duration_ns),
-                     round.missing_blocks, round.expected_blocks,
-                     sources_text(round, round.sources.size()),
-                     tensors_text(round, round.tensors.size()));
+  return fmt::format(
+      "round {} (epoch {}) of bucket {} closed {} after {} without {} of {} blocks: {}; {}",
+      round.round, round.epoch, round.bucket, round.reason, duration_text(round.duration_ns),
+      round.missing_blocks, round.expected_blocks, sources_text(round, round.sources.size()),
+      tensors_text(round, round.tensors.size()));
 }
 
 std::string rounds_heading(const RoundsPage& page) {

@@ -40,6 +40,7 @@ struct RoundTensor {
 struct RoundEntry {
   std::uint64_t number = 0;  // counts the rounds that this node has closed of the job, from 1 on
   std::uint32_t round = 0;
+  std::uint32_t epoch = 0;  // of the plan that carried it
   std::uint32_t bucket = 0;
   std::uint32_t tree = 0;
   std::string reason;                 // "full", "early", "deadline", "absent"
@@ -60,7 +61,7 @@ struct RoundsPage {
   std::string node;
   std::vector<std::uint32_t> jobs;  // all that are here, by id
   std::uint32_t job = 0;            // which of them this page is about; 0: there is none
-  std::uint32_t epoch = 0;
+  std::uint32_t epoch = 0;  // of the plan with which the job came to this node: which job it is
   std::string label;
   std::uint32_t buckets = 0;       // with bounds
   std::vector<std::string> roots;  // nodes that gather something of the job

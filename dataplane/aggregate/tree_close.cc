@@ -78,6 +78,7 @@ void Tree::end_gather(Context& job, Round& round, CloseReason why, Instant now) 
   job.counters.blocks_missing += gather.missing_blocks();
   RoundReport report = gather.last_round(reason, now);
   report.round = round.id;
+  report.epoch = epoch_;
   report.bucket = round.geometry.bucket;
   report.tree = number_;
   job.reports.push(report);

@@ -11,6 +11,7 @@
 #include "dataplane/model/geometry.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/rank_fault.h"
+#include "dataplane/model/refusal.h"
 #include "dataplane/model/round_report.h"
 #include "dataplane/model/stall.h"
 
@@ -70,7 +71,7 @@ struct Event {
   enum class Kind : std::uint8_t {
     kControl,         // `control` from a node
     kJobRemoved,      // `job` is control's again
-    kJobRefused,      // kAddJob failed: too many jobs, or its id is taken
+    kJobRefused,      // kAddJob failed: `job_refusal` says why
     kSnapshotFilled,  // `snapshot` is control's again
     kMismatch,        // `node` said of `round` something else than we know
     kStalled,         // nothing moves in `round` any more: `stall` says why, because of `node`
@@ -78,7 +79,7 @@ struct Event {
     // No round of `job` from `round` on is opened under any plan until kCommitPlan or kAbortPlan of
     // `epoch`. Of a job that joins, no round at all.
     kPlanPrepared,
-    kPlanRefused,   // `plan` of `epoch` is control's again: the job holds as many as it can
+    kPlanRefused,   // `plan` of `epoch` is control's again: `plan_refusal` says why
     kPlanReturned,  // `plan` of `epoch` is control's again: it has ended here, or was aborted
   };
   Kind kind = Kind::kControl;
@@ -93,6 +94,8 @@ struct Event {
   Statement ours;
   Statement theirs;
   Stall stall;
+  JobRefusal job_refusal = JobRefusal::kNone;
+  PlanRefusal plan_refusal = PlanRefusal::kNone;
   ControlBytes control;
 };
 

@@ -68,7 +68,8 @@ class Engine {
   void commit_plan(const api::Command& command);
   void abort_plan(const api::Command& command);
   void return_ended_plan(JobRuntime* job);
-  void tell_of_plan(api::Event::Kind kind, JobRuntime* job, std::unique_ptr<job::Plan> plan);
+  void tell_of_plan(api::Event::Kind kind, JobRuntime* job, std::unique_ptr<job::Plan> plan,
+                    PlanRefusal refusal = PlanRefusal::kNone);
   void give_up_control(std::uint16_t node, std::span<const std::byte> body);
   void report_mismatch(JobRuntime* job, const job::Event& event);
   void report_stall(JobRuntime* job, const job::Event& event);

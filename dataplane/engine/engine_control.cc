@@ -56,7 +56,8 @@ bool Engine::obey(const api::Command& command) {
 }
 
 void Engine::add_job(JobRuntime* job) {
-  if (node_.add(&job->job())) {
+  const JobRefusal refusal = node_.add(&job->job());
+  if (refusal == JobRefusal::kNone) {
     jobs_[job_count_++] = job;
     if (job->job().is_joining()) tell_prepared(job, job->job().epoch(), 0);
     return;
@@ -64,6 +65,7 @@ void Engine::add_job(JobRuntime* job) {
   scratch_event_ = {};
   scratch_event_.kind = api::Event::Kind::kJobRefused;
   scratch_event_.job = job;
+  scratch_event_.job_refusal = refusal;
   tell(scratch_event_);
 }
 
@@ -78,11 +80,13 @@ bool Engine::has_job(const JobRuntime* job) const {
 }
 
 /// Names the plan by its epoch, and gives it away.
-void Engine::tell_of_plan(api::Event::Kind kind, JobRuntime* job, std::unique_ptr<job::Plan> plan) {
+void Engine::tell_of_plan(api::Event::Kind kind, JobRuntime* job, std::unique_ptr<job::Plan> plan,
+                          PlanRefusal refusal) {
   scratch_event_ = {};
   scratch_event_.kind = kind;
   scratch_event_.job = job;
   scratch_event_.epoch = plan->epoch();
+  scratch_event_.plan_refusal = refusal;
   scratch_event_.plan = plan.release();
   tell(scratch_event_);
 }
@@ -91,9 +95,10 @@ void Engine::prepare_plan(const api::Command& command) {
   std::unique_ptr<job::Plan> plan(command.plan);
   const job::Prepared prepared = has_job(command.job)
                                      ? node_.prepare(&command.job->job(), plan)
-                                     : job::Prepared{.refusal = job::PlanRefusal::kNoJob};
-  if (prepared.refusal != job::PlanRefusal::kNone) {
-    return tell_of_plan(api::Event::Kind::kPlanRefused, command.job, std::move(plan));
+                                     : job::Prepared{.refusal = PlanRefusal::kNoJob};
+  if (prepared.refusal != PlanRefusal::kNone) {
+    return tell_of_plan(api::Event::Kind::kPlanRefused, command.job, std::move(plan),
+                        prepared.refusal);
   }
   tell_prepared(command.job, command.epoch, prepared.horizon);
 }
@@ -108,12 +113,13 @@ void Engine::tell_prepared(JobRuntime* job, std::uint32_t epoch, std::uint32_t h
 }
 
 /// An activation that this node has passed is a mistake of the coordinator: the plan goes back, and
-/// the session hears that it was refused.
+/// the session, which has committed it, ends the job.
 void Engine::commit_plan(const api::Command& command) {
   if (!has_job(command.job)) return;
   if (command.job->commit(command.epoch, command.round)) return;
   if (auto plan = command.job->job().abort(command.epoch)) {
-    tell_of_plan(api::Event::Kind::kPlanRefused, command.job, std::move(plan));
+    tell_of_plan(api::Event::Kind::kPlanRefused, command.job, std::move(plan),
+                 PlanRefusal::kPassed);
   }
 }
 

@@ -36,14 +36,15 @@ Node::Node(std::uint16_t self, Link link, const GrantSettings& grants)
   grants_.set_mltcp(grants.mltcp.slope, grants.mltcp.intercept);
 }
 
-bool Node::add(Job* job) {
-  if (job_count_ == jobs_.size()) return false;
+JobRefusal Node::add(Job* job) {
+  if (job_count_ == jobs_.size()) return JobRefusal::kTooMany;
   for (const Job* other : jobs()) {
-    if (other->config().job == job->config().job) return false;
+    if (other->config().job == job->config().job) return JobRefusal::kSameId;
   }
-  if (job->config().grants && !(may_grant_ && grant_to_peers_of(job))) return false;
+  if (job->config().grants && !may_grant_) return JobRefusal::kNoGrants;
+  if (job->config().grants && !grant_to_peers_of(job)) return JobRefusal::kNoRoom;
   jobs_[job_count_++] = job;
-  return true;
+  return JobRefusal::kNone;
 }
 
 bool Node::grant_to_peers_of(Job* job) {

@@ -14,6 +14,7 @@
 #include "dataplane/hop/counters.h"
 #include "dataplane/hop/link_budget.h"
 #include "dataplane/job/job.h"
+#include "dataplane/model/refusal.h"
 
 namespace gradplane::job {
 
@@ -33,8 +34,7 @@ class Node {
   };
   Node(std::uint16_t self, Link link, const GrantSettings& grants = {});
 
-  /// False when a table is full or the job's id is there already.
-  [[nodiscard]] bool add(Job* job);
+  [[nodiscard]] JobRefusal add(Job* job);
   void remove(Job* job);
   /// Job::prepare() of a job that was added.
   Prepared prepare(Job* job, std::unique_ptr<Plan>& plan);

@@ -9,17 +9,9 @@
 
 #include "dataplane/job/plan.h"
 #include "dataplane/model/limits.h"
+#include "dataplane/model/refusal.h"
 
 namespace gradplane::job {
-
-/// Why a further plan is not taken.
-enum class PlanRefusal : std::uint8_t {
-  kNone,
-  kTooMany,   // two plans are alive: an older round has not ended, or another plan is prepared
-  kNotNewer,  // its epoch is not after that of the plan in use
-  kNoRoom,    // the node grants to as many senders as it can
-  kNoJob,     // its job has ended here
-};
 
 /// The plans of a job that are alive at this node, and which rounds each of them carries. It has no
 /// rules for what ends a round.

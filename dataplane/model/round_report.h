@@ -41,6 +41,7 @@ struct RoundReport {
   /// report was lost.
   std::uint64_t number = 0;
   std::uint32_t round = 0;
+  std::uint32_t epoch = 0;  // of the plan that carried the round
   std::uint16_t bucket = 0;
   std::uint8_t tree = 0;
   CloseReason reason = CloseReason::kFull;

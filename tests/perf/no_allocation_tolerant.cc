@@ -57,7 +57,7 @@ struct Host {
     table.keeps_residual = self != 0;
     bucket = std::make_unique<aggregate::Bucket>(table);
     job = std::make_unique<job::Job>(std::move(config));
-    ready = job->add_bucket(bucket.get()) && node.add(job.get());
+    ready = job->add_bucket(bucket.get()) && node.add(job.get()) == JobRefusal::kNone;
   }
 
   std::vector<std::byte> arena;

@@ -295,7 +295,7 @@ void CoreCluster::prepare(std::size_t member) {
   part.key = key_of(plan);
   auto local = std::make_unique<job::Plan>(part, job.config());
   const job::Prepared answer = nodes_[member]->node().prepare(&job, local);
-  if (answer.refusal != job::PlanRefusal::kNone) failure_ = "a node refused a plan";
+  if (answer.refusal != PlanRefusal::kNone) failure_ = "a node refused a plan";
   if (!activation_ || job::is_older(*activation_, answer.horizon)) activation_ = answer.horizon;
 }
 

@@ -16,7 +16,7 @@ CoreNode::CoreNode(job::JobConfig config) : node_(config.self, {}) {
     rank.arena = arenas_.back().get();
   }
   job_ = std::make_unique<job::Job>(std::move(config));
-  GP_ASSERT(node_.add(job_.get()));
+  GP_ASSERT(node_.add(job_.get()) == JobRefusal::kNone);
 }
 
 const std::byte* CoreNode::slot(std::size_t local_rank, std::uint32_t round) const {

@@ -23,6 +23,7 @@ api::JobRoundReport report_of(std::uint64_t number) {
   RoundReport& report = out.report;
   report.number = number;
   report.round = static_cast<std::uint32_t>(number + 100);
+  report.epoch = 9;
   report.bucket = 1;
   report.reason = CloseReason::kDeadline;
   report.duration = Duration::ms(3);
@@ -64,6 +65,7 @@ TEST_CASE("a round is told with names in the place of numbers") {
   REQUIRE(page.rounds.size() == 1);
   const telemetry::RoundEntry& round = page.rounds[0];
   CHECK(round.round == 101);
+  CHECK(round.epoch == 9);
   CHECK(round.reason == "deadline");
   CHECK(round.duration_ns == 3000000);
   CHECK(round.expected_blocks == 20);
@@ -77,6 +79,37 @@ TEST_CASE("a round is told with names in the place of numbers") {
   REQUIRE(round.tensors.size() == 1);
   CHECK(round.tensors[0].name == "layer1");
   CHECK(round.tensors[0].expected_blocks == 8);
+}
+
+TEST_CASE("under another plan its roots are named, and earlier rounds are still told") {
+  JobBench bench;
+  bench.install(5);
+  REQUIRE(bench.add_bucket(5, 1));
+  bench.jobs.keep_report(report_of(1));
+  session::PreparePlan order;
+  order.job_id = 5;
+  order.first_epoch = 1;
+  order.plan = gradplane::testing::star_of(3);
+  order.plan.epoch = 2;
+  order.plan.members.pop_back();  // w2 leaves
+  order.plan.trees[0].root = 1;
+  order.plan.trees[0].parent = {1, api::kNoNode};
+  REQUIRE(bench.jobs.prepare_plan(order).ok());
+  const protocol::RoundsRequest request{.job = 5, .last = 10};
+  CHECK(ask(bench, request).roots == std::vector<std::string>{"w0"});
+  bench.jobs.commit_plan({.job_id = 5, .first_epoch = 1, .epoch = 2, .activation_round = 200});
+  const telemetry::RoundsPage page = ask(bench, request);
+  CHECK(page.roots == std::vector<std::string>{"w1"});
+  CHECK_FALSE(page.gathers);
+  REQUIRE(page.rounds.size() == 1);
+  CHECK(page.rounds[0].sources[1].ranks == std::vector<std::uint32_t>{2});
+  const std::string text = telemetry::rounds_text({page});
+  CHECK(text.find("nothing is gathered at this node; ask w1") != std::string::npos);
+  CHECK(text.find("1 of 1 rounds that this node has closed") != std::string::npos);
+  while (bench.commands.front() != nullptr) {
+    const api::Command command = bench.next();
+    if (command.plan != nullptr) command.job->destroy_plan(command.plan);
+  }
 }
 
 TEST_CASE("sources and tensors that a report has no room for are counted") {

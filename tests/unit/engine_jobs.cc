@@ -95,13 +95,16 @@ TEST_CASE("a job too many, and one whose id is taken, are refused") {
   std::vector<api::Event> events = cluster.host(0).events();
   REQUIRE(events.size() == 1);
   CHECK(events[0].kind == api::Event::Kind::kJobRefused);
+  CHECK(events[0].job_refusal == JobRefusal::kTooMany);
   CHECK(events[0].job == extra.runtime.get());
 
   EngineCluster other(1);
   other.host(0).add({.id = 7, .plan = star_of(1), .round_bytes = 4096});
   other.host(0).add({.id = 7, .plan = star_of(1), .round_bytes = 4096});
   other.turns(64);
-  CHECK(count(other.host(0).events(), api::Event::Kind::kJobRefused) == 1);
+  events = other.host(0).events();
+  REQUIRE(count(events, api::Event::Kind::kJobRefused) == 1);
+  CHECK(events[0].job_refusal == JobRefusal::kSameId);
 }
 
 TEST_CASE("a control message arrives whole, from whom it says") {

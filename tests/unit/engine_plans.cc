@@ -132,6 +132,7 @@ TEST_CASE("an aborted plan comes back, and so does one of a job that is not ther
   hosts.command(0, api::Command::Kind::kPreparePlan, 3, late);
   event = hosts.event(0);
   CHECK(event.kind == api::Event::Kind::kPlanRefused);
+  CHECK(event.plan_refusal == PlanRefusal::kNoJob);
   CHECK(event.plan == late);
   hosts.runtime(0).destroy_plan(event.plan);
 }
@@ -170,6 +171,7 @@ TEST_CASE("an activation that a node has passed is refused, and the job goes on"
   hosts.command(0, api::Command::Kind::kCommitPlan, 2, nullptr, horizon - 1);
   const api::Event event = hosts.event(0);
   CHECK(event.kind == api::Event::Kind::kPlanRefused);
+  CHECK(event.plan_refusal == PlanRefusal::kPassed);
   CHECK(event.epoch == 2);
   REQUIRE(event.plan != nullptr);
   hosts.runtime(0).destroy_plan(event.plan);

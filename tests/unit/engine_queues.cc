@@ -135,6 +135,6 @@ TEST_CASE("only the engine of queue 0 grants for its node") {
     for (int turn = 0; turn < 100; ++turn) nodes.turn();
     const std::vector<api::Event> events = host.events();
     REQUIRE(events.size() == queue);
-    if (queue == 1) CHECK(events[0].kind == api::Event::Kind::kJobRefused);
+    if (queue == 1) CHECK(events[0].job_refusal == JobRefusal::kNoGrants);
   }
 }

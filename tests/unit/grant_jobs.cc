@@ -52,7 +52,7 @@ class TwoJobs {
               settings),
         jobs_{std::make_unique<job::Job>(root_of(1, first_weight)),
               std::make_unique<job::Job>(root_of(2, second_weight))} {
-    for (const auto& job : jobs_) REQUIRE(node_.add(job.get()));
+    for (const auto& job : jobs_) REQUIRE(node_.add(job.get()) == JobRefusal::kNone);
   }
 
   /// `count` more blocks of the job's round come; its sender has more, so that the job stays one

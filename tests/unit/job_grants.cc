@@ -219,7 +219,7 @@ TEST_CASE("a job that leaves takes its peers with it") {
   CoreNode node(root());
   for (std::size_t n = 0; n < 2 * kMaxJobs; ++n) {
     node.node().remove(&node.job());
-    REQUIRE(node.node().add(&node.job()));
+    REQUIRE(node.node().add(&node.job()) == JobRefusal::kNone);
     REQUIRE(node.job().grant_index().index() < kMaxJobs);
   }
   CHECK(node.job().sources().size() == 2);

@@ -72,13 +72,13 @@ Sent push_of(const api::Plan& plan, std::uint32_t round) {
 TEST_CASE("a node refuses a third plan, and one that is not newer") {
   CoreNode node(config_of(star(5, 0, 1), 0));
   auto old = part_of(star(5, 0, 1), node);
-  CHECK(node.job().prepare(old).refusal == job::PlanRefusal::kNotNewer);
+  CHECK(node.job().prepare(old).refusal == PlanRefusal::kNotNewer);
   CHECK(old != nullptr);
   auto next = part_of(star(6, 0, 1), node);
-  CHECK(node.job().prepare(next).refusal == job::PlanRefusal::kNone);
+  CHECK(node.job().prepare(next).refusal == PlanRefusal::kNone);
   CHECK(next == nullptr);
   auto third = part_of(star(7, 0, 1), node);
-  CHECK(node.job().prepare(third).refusal == job::PlanRefusal::kTooMany);
+  CHECK(node.job().prepare(third).refusal == PlanRefusal::kTooMany);
   CHECK(third != nullptr);
 
   CHECK(node.job().abort(7) == nullptr);
@@ -86,7 +86,7 @@ TEST_CASE("a node refuses a third plan, and one that is not newer") {
   REQUIRE(back != nullptr);
   CHECK(back->epoch() == 6);
   CHECK(node.job().abort(6) == nullptr);
-  CHECK(node.job().prepare(third).refusal == job::PlanRefusal::kNone);
+  CHECK(node.job().prepare(third).refusal == PlanRefusal::kNone);
 }
 
 TEST_CASE("a node that cannot grant to the peers of a plan refuses it") {
@@ -96,10 +96,10 @@ TEST_CASE("a node that cannot grant to the peers of a plan refuses it") {
   grants::GrantScheduler scheduler({.max_sources = 2, .max_jobs = 1});
   REQUIRE(job.join(scheduler, grants::JobIndex(0)));
   auto large = std::make_unique<job::Plan>(engine::local_plan(star(2, 0, 4), 0, {}, true), config);
-  CHECK(job.prepare(large).refusal == job::PlanRefusal::kNoRoom);
+  CHECK(job.prepare(large).refusal == PlanRefusal::kNoRoom);
   CHECK(job.peers().size() == 1);
   auto fits = std::make_unique<job::Plan>(engine::local_plan(star(2, 0, 3), 0, {}, true), config);
-  CHECK(job.prepare(fits).refusal == job::PlanRefusal::kNone);
+  CHECK(job.prepare(fits).refusal == PlanRefusal::kNone);
   CHECK(job.peers().size() == 2);
   CHECK(job.sources().size() == 2);
 }
@@ -228,7 +228,7 @@ TEST_CASE("a plan may bring peers, and a peer keeps what is known of it") {
   CoreNode node(config_of(star(1, 0, 2), 0));
   CHECK(node.job().peers().size() == 1);
   auto plan = part_of(star(2, 2, 3), node);
-  REQUIRE(node.job().prepare(plan).refusal == job::PlanRefusal::kNone);
+  REQUIRE(node.job().prepare(plan).refusal == PlanRefusal::kNone);
   REQUIRE(node.job().peers().size() == 2);
   CHECK(node.job().peers()[1].node == 2);
   CHECK(node.job().peers()[0].edges.size() == 1);
@@ -277,7 +277,7 @@ TEST_CASE("a job that joins opens no round before its plan is committed, and beg
   deliver(1000);
   CHECK(root.drops(hop::Drop::kFutureRound) == 2);
   auto further = part_of(star(6, 0, 2), root);
-  CHECK(root.job().prepare(further).refusal == job::PlanRefusal::kTooMany);
+  CHECK(root.job().prepare(further).refusal == PlanRefusal::kTooMany);
   CHECK(root.job().abort(5) == nullptr);
   CHECK_FALSE(root.job().commit(6, 1000));
   CHECK(root.job().is_joining());
@@ -304,7 +304,7 @@ TEST_CASE("a peer that no plan has named for a while begins anew, with the key o
   };
   const auto prepare = [&](const api::Plan& plan, std::byte key) {
     auto made = part(plan, key);
-    return job.prepare(made).refusal == job::PlanRefusal::kNone;
+    return job.prepare(made).refusal == PlanRefusal::kNone;
   };
   const auto key_of = [&](std::size_t peer) { return job.peers()[peer].key[0]; };
   REQUIRE(prepare(star(2, 0, 3), std::byte{2}));

@@ -40,6 +40,7 @@ RoundReport close_one(BoundedStar& star, const Loses& loses) {
   CHECK(reports[0].round == 1);
   CHECK(reports[0].bucket == BoundedStar::kBucket);
   CHECK(reports[0].tree == 0);
+  CHECK(reports[0].epoch == 1);
   CHECK(reports[0].blocks == kBlocks);
   CHECK(reports[0].source_count == 2);
   if (reports[0].reason != CloseReason::kFull) CHECK(reports[0].duration > Duration::ms(1));

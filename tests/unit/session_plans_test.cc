@@ -200,6 +200,21 @@ TEST_CASE("a plan that is aborted is forgotten, and its epoch never comes again"
   CHECK(count_actions<PreparePlan>(bench.outbox) == 1);
 }
 
+TEST_CASE("a member whose engine cannot put a committed plan in force fails the job") {
+  RunningMember bench;
+  bench.prepare_6();
+  bench.member.on_message(Commit{kKey, 6, 120}, kNow);
+  bench.outbox.actions.clear();
+  bench.member.on_plan_refused(bench.kId, 6, "the node has passed its round");
+  const auto failed = letters<Failed>(bench.outbox);
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].second.first_epoch == kFirst);
+  CHECK(failed[0].second.reason ==
+        "node n1: epoch 6 is in force, and the node has passed its round");
+  CHECK(count_actions<RemoveJob>(bench.outbox) == 1);
+  CHECK_FALSE(bench.member.has_jobs());
+}
+
 TEST_CASE("a member refuses a plan that it cannot carry out, and its job goes on") {
   RunningMember bench;
   const auto reason = [&](const Prepare& m) {

@@ -12,6 +12,7 @@ RoundEntry full_entry() {
   return {
       .number = 431,
       .round = 812,
+      .epoch = 77,
       .bucket = 3,
       .tree = 5,
       .reason = "early",
@@ -159,10 +160,10 @@ TEST_CASE("where nothing is gathered, a person hears why and whom to ask") {
 
 TEST_CASE("a log names everything in one line, and nothing drives the terminal") {
   RoundEntry round = full_entry();
-  CHECK(
-      round_line(round) ==
-      "round 812 of bucket 3 closed early after 4.2 ms without 24 of 960 blocks: w2 (ranks 2, 3): "
-      "12, 2 others: 9; layer4.conv1.weight: 11, 4 others: 7");
+  CHECK(round_line(round) ==
+        "round 812 (epoch 77) of bucket 3 closed early after 4.2 ms without 24 of 960 blocks: w2 "
+        "(ranks 2, 3): "
+        "12, 2 others: 9; layer4.conv1.weight: 11, 4 others: 7");
   round.tensors[0].name = "\x1b[31m";
   CHECK(has(round_line(round), "?[31m"));
   CHECK(source_text("w", {1, 2, 3, 4, 5, 6, 7, 8, 9}) == "w (ranks 1, 2, 3, 4, 5, 6, 7, 8, ...)");
