@@ -132,6 +132,7 @@ class Coordinator {
   Status begin_change(Job& job, const std::optional<PlanChoice>& choice, Instant now);
   Result<Hosts> hosts_with(const Job& job, const std::optional<PlanChoice>& choice,
                            Instant now) const;
+  Status check_departing(const Job& job, const api::Plan& plan) const;
   void on_late_join(Jobs::iterator job, api::NodeId from, const protocol::Join& m, Instant now);
   std::string why_not_late(const Job& job, api::NodeId from, const protocol::Join& m) const;
   void take_in(Job& job, Instant now);

@@ -45,8 +45,8 @@ Status Coordinator::begin_change(Job& job, const std::optional<PlanChoice>& choi
   for (const auto& [node, joined] : hosts.value()) input.members.push_back({node, joined.ranks});
   Result<api::Plan> plan = config_.planner(input);
   if (!plan.ok()) return plan.error();
-  const Status good = config_.check_plan(plan.value());
-  if (!good) return good.error();
+  for (const Status& good : {config_.check_plan(plan.value()), check_departing(job, plan.value())})
+    if (!good) return good.error();
   for (const api::Member& member : plan.value().members) {
     if (member.node >= config_.node_names.size())
       return Error{"the planner named node " + std::to_string(member.node) +
@@ -158,7 +158,10 @@ void Coordinator::on(api::NodeId from, const protocol::PlanEnded& m, Instant now
   }
   Job& job = found->second;
   if (job.change->take_ended_with_ranks()) {
-    for (const api::NodeId node : job.change->awaited())
+    std::set<api::NodeId> who = job.change->awaited();
+    if (job.change->takes_ranks_out())
+      who.insert(job.change->members().begin(), job.change->members().end());
+    for (const api::NodeId node : who)
       outbox_.tell_member(node, protocol::EndPlan{job.key, job.epoch_before});
   }
   job.departing.erase(from);

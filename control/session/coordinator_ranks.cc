@@ -30,8 +30,22 @@ Result<Coordinator::Hosts> Coordinator::hosts_with(const Job& job,
   }
   for (const auto& [node, joining] : job.joining)
     if (now >= joining.settled_at) hosts[node] = joining.joined;
-  if (hosts.empty()) return Error{"no rank would be left"};
+  // Those that join learn from those that stay, and rounds wait for one of these (I6).
+  const bool some_stay = std::any_of(hosts.begin(), hosts.end(), [&job](const auto& entry) {
+    return job.joined.contains(entry.first);
+  });
+  if (!some_stay) return Error{"none of the ranks of now would be left"};
   return hosts;
+}
+
+/// A node that sums waits for all ranks that it has, so it may not have some that are taken out.
+Status Coordinator::check_departing(const Job& job, const api::Plan& plan) const {
+  for (const api::Member& member : plan.members) {
+    if (member.ranks.empty() && job.joined.contains(member.node))
+      return Error{node_text(config_, member.node) +
+                   " would sum for others while its own ranks are taken out; name other roots"};
+  }
+  return Nothing{};
 }
 
 void Coordinator::on_late_join(Jobs::iterator found, api::NodeId from, const protocol::Join& m,

@@ -85,6 +85,8 @@ class Member {
     bool has_part = true;
     std::uint32_t activation_round = 0;
     std::uint32_t ending = 0;  // the epoch before, while it has open rounds here; or 0
+    std::uint32_t epoch_before =
+        0;  // until it has ended at all ranks as far as is known here; or 0
     std::optional<Next> next;
     std::uint32_t world_size = 0;
     std::string label;

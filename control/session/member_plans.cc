@@ -191,10 +191,12 @@ void Member::on_plan_ended(std::uint32_t job_id, std::uint32_t epoch) {
 
 void Member::on(const protocol::EndPlan& m) {
   const auto found = jobs_.find(m.key);
-  if (found == jobs_.end() || m.epoch == 0 || found->second.ending != m.epoch) {
+  // It may have ended here already. But ranks may wait until it has ended at all others, too.
+  if (found == jobs_.end() || m.epoch == 0 || found->second.epoch_before != m.epoch) {
     ignore("end", m.epoch);
     return;
   }
+  found->second.epoch_before = 0;
   outbox_.act(EndOlderPlan{found->second.id, found->second.first_epoch, m.epoch});
 }
 
@@ -225,7 +227,7 @@ void Member::on(const protocol::Commit& m) {
   job.has_part = job.next->has_part;
   job.next.reset();
   const bool was_ready = std::exchange(job.state, JobState::kReady) == JobState::kReady;
-  if (was_ready) job.ending = before;
+  if (was_ready) job.ending = job.epoch_before = before;
   job.activation_round = m.activation_round;
   if (job.epoch != job.first_epoch)
     outbox_.act(CommitPlan{job.id, job.first_epoch, m.epoch, m.activation_round});

@@ -24,7 +24,13 @@ PlanChange::PlanChange(api::Plan plan, const std::vector<api::Member>& from, Ins
     from_.insert(member.node);
     if (!member.ranks.empty()) awaited_with_ranks_.insert(member.node);
   }
-  for (const api::Member& member : plan_.members) members_.insert(member.node);
+  std::set<api::NodeId> with_ranks;
+  for (const api::Member& member : plan_.members) {
+    members_.insert(member.node);
+    if (!member.ranks.empty()) with_ranks.insert(member.node);
+  }
+  takes_ranks_out_ = !std::includes(with_ranks.begin(), with_ranks.end(),
+                                    awaited_with_ranks_.begin(), awaited_with_ranks_.end());
   nodes_ = members_;
   nodes_.insert(from_.begin(), from_.end());
   awaited_ = nodes_;

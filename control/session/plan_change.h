@@ -32,6 +32,9 @@ class PlanChange {
   const std::set<api::NodeId>& nodes() const { return nodes_; }
   /// Those with a part in the plan before only.
   std::vector<api::NodeId> leaving() const;
+  /// Some node has ranks in the plan before only. The others hold their rounds from the activation
+  /// on until they hear that the plan before has ended at all ranks.
+  bool takes_ranks_out() const { return takes_ranks_out_; }
   bool committed() const { return committed_; }
   /// In force, and the plan before has ended everywhere.
   bool done() const { return committed_ && awaited_.empty(); }
@@ -60,6 +63,7 @@ class PlanChange {
   std::set<api::NodeId> awaited_with_ranks_;  // of the plan before, where it has not ended
   std::optional<std::uint32_t> latest_horizon_;
   Instant answer_by_;
+  bool takes_ranks_out_ = false;
   bool committed_ = false;
   bool ended_with_ranks_ = false;  // told
 };

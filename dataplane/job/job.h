@@ -104,8 +104,6 @@ class Job {
   const JobConfig& config() const { return state_.config; }
   /// Of the plan that the newest rounds have.
   std::uint32_t epoch() const { return state_.plans.newest().epoch(); }
-  /// Of the plan that the oldest open rounds may have.
-  std::uint32_t oldest_epoch() const { return state_.plans.live()[0]->epoch(); }
   /// In the order of JobConfig::peers; those that came with a later plan follow.
   std::span<const hop::Peer> peers() const { return state_.peers.all(); }
   FlowLimit limit_of(hop::PeerIndex peer, Instant now) const {

@@ -38,15 +38,20 @@ std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig&
   return trees;
 }
 
+std::uint16_t ranks_of(std::uint16_t node, const PlanConfig& plan) {
+  const auto host =
+      std::find_if(plan.hosts.begin(), plan.hosts.end(),
+                   [node](const aggregate::Host& candidate) { return candidate.node == node; });
+  return host == plan.hosts.end() ? std::uint16_t{0} : host->ranks;
+}
+
 }  // namespace
 
 Plan::Plan(const PlanConfig& plan, const JobConfig& job)
     : epoch_(plan.epoch),
       world_size_(plan.world_size),
       has_all_ranks_(plan.has_all_ranks),
-      has_own_ranks_(
-          std::any_of(plan.hosts.begin(), plan.hosts.end(),
-                      [&job](const aggregate::Host& host) { return host.node == job.self; })),
+      own_ranks_(ranks_of(job.self, plan)),
       hosts_(plan.hosts, plan.host_of_rank),
       hosts_before_(hosts_.words()),
       partition_(hosts_, parts_of(plan), job.max_blocks()),
@@ -59,6 +64,12 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
   for (const hop::PeerConfig& peer : plan.peers) {
     peers_.emplace_back(peer, plan.key, job.congestion, job.block_bytes);
   }
+}
+
+bool Plan::suits(std::size_t local_ranks) const {
+  if (own_ranks_ == local_ranks) return true;
+  return own_ranks_ == 0 && std::none_of(trees_.begin(), trees_.end(),
+                                         [](const auto& tree) { return tree.config().member; });
 }
 
 std::size_t Plan::edge_count() const {

@@ -36,7 +36,10 @@ class Plan {
   /// The ranks of the plan are numbered from 0 on without a gap.
   bool has_all_ranks() const { return has_all_ranks_; }
   /// Whether the ranks of this node take part. If not, none of its rounds may be submitted here.
-  bool has_own_ranks() const { return has_own_ranks_; }
+  bool has_own_ranks() const { return own_ranks_ > 0; }
+  /// Whether a job with so many ranks here can have this plan: they are in it, or the node has no
+  /// part in it. A tree waits for all ranks of its node, so they may not be left out of one.
+  bool suits(std::size_t local_ranks) const;
   /// The hosts of this plan that `before` has, too, are known from now on. Allocates nothing.
   void follow(const Plan& before);
   aggregate::HostSet hosts_of_plan_before() const { return hosts_before_; }
@@ -90,7 +93,7 @@ class Plan {
   std::uint32_t epoch_;
   std::uint16_t world_size_;
   bool has_all_ranks_;
-  bool has_own_ranks_;
+  std::uint16_t own_ranks_;  // that it gives this node
   aggregate::HostTable hosts_;
   std::vector<std::uint64_t> hosts_before_;
   aggregate::Partition partition_;

@@ -9,6 +9,7 @@ namespace gradplane::job {
 Prepared PlanSwitch::prepare(std::unique_ptr<Plan>& plan) {
   const PlanRefusal refusal = state_.plans.refusal_of(*plan);
   if (refusal != PlanRefusal::kNone) return {.refusal = refusal};
+  if (!plan->suits(state_.ranks.size())) return {.refusal = PlanRefusal::kOtherRanks};
   if (!state_.incoming.reserve(plan->new_peers(state_.peers))) {
     return {.refusal = PlanRefusal::kNoRoom};
   }
@@ -38,6 +39,7 @@ void PlanSwitch::apply_rates(Instant now) {
 }
 
 void PlanSwitch::end_older(std::uint32_t epoch) {
+  state_.plans.end_hold(epoch);
   older_is_over_ = state_.plans.is_switching() && state_.plans.live()[0]->epoch() == epoch;
 }
 

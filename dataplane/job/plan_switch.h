@@ -35,7 +35,8 @@ class PlanSwitch {
   std::unique_ptr<Plan> abort(std::uint32_t epoch);
 
   /// Every rank has completed all rounds of the older plan, which has this epoch. A node without
-  /// ranks that had no block of some of them cannot know that by itself.
+  /// ranks that had no block of some of them cannot know that by itself; and ranks may wait for it
+  /// with their submissions, see PlanTable::may_submit().
   void end_older(std::uint32_t epoch);
 
   /// Once the first round of a committed plan is open, peers have the rates of that plan.

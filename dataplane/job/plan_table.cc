@@ -37,6 +37,21 @@ bool PlanTable::have_same_ranks() const {
   });
 }
 
+bool PlanTable::leaves_hosts_out() const {
+  const aggregate::HostTable& before = plans_[0]->hosts();
+  const aggregate::HostTable& after = plans_[1]->hosts();
+  std::size_t next = 0;  // of `after`: where the next host stands if the plans list them alike
+  for (std::size_t h = 0; h < before.size(); ++h) {
+    std::size_t tries = 0;
+    while (tries < after.size() && after[(next + tries) % after.size()].node != before[h].node) {
+      ++tries;
+    }
+    if (tries == after.size()) return true;
+    next += tries + 1;
+  }
+  return false;
+}
+
 bool PlanTable::commit(std::uint32_t epoch, std::uint32_t activation) {
   if (is_joining() && plans_[0]->epoch() == epoch) {
     plans_[0]->activate(activation);
@@ -47,6 +62,10 @@ bool PlanTable::commit(std::uint32_t epoch, std::uint32_t activation) {
   activation_ = activation;
   plans_[1]->activate(activation);
   phase_ = Phase::kCommitted;
+  if (leaves_hosts_out()) {
+    held_by_ = plans_[0]->epoch();
+    held_from_ = activation;
+  }
   return true;
 }
 

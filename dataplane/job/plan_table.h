@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "dataplane/job/plan.h"
@@ -39,6 +40,18 @@ class PlanTable {
     if (phase_ == Phase::kJoining) return false;
     return phase_ != Phase::kPrepared || aggregate::is_older(round, horizon_);
   }
+  /// Whether ranks of this node may submit the round. The sum of a round waits for all ranks of its
+  /// plan, so nobody gets far ahead of one of them. Ranks that a plan leaves out are in no sum from
+  /// the activation on, and may lack results of the rounds before. So these rounds are held until
+  /// the plan before has ended at all ranks that had it (end_hold()). It is enough that some node
+  /// with ranks in both plans holds them, because no sum is complete without it.
+  bool may_submit(std::uint32_t round) const {
+    return !held_by_ || aggregate::is_older(round, held_from_);
+  }
+  /// All nodes with ranks have ended the plan of this epoch.
+  void end_hold(std::uint32_t epoch) {
+    if (held_by_ == epoch) held_by_.reset();
+  }
   /// Every live plan has all ranks of the job.
   bool have_same_ranks() const;
   /// Whether packets of this plan and round agree with the activation. A prepared plan carries no
@@ -64,13 +77,17 @@ class PlanTable {
   std::unique_ptr<Plan> retire();
 
  private:
+  bool leaves_hosts_out() const;
+
   enum class Phase : std::uint8_t { kJoining, kOne, kPrepared, kCommitted };
 
   Phase phase_;
   std::size_t live_ = 1;
   std::array<std::unique_ptr<Plan>, kMaxLivePlans> plans_;
-  std::uint32_t horizon_ = 0;     // kPrepared
-  std::uint32_t activation_ = 0;  // kCommitted: the first round of plans_[1]
+  std::uint32_t horizon_ = 0;             // kPrepared
+  std::uint32_t activation_ = 0;          // kCommitted: the first round of plans_[1]
+  std::optional<std::uint32_t> held_by_;  // epoch; see may_submit()
+  std::uint32_t held_from_ = 0;
 };
 
 }  // namespace gradplane::job

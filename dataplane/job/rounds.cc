@@ -97,6 +97,7 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
   // Opened now, it would be gathered exactly: its bucket still gathers another round.
   if (!round.open && !is_free(bucket_of(geometry), id)) return SubmitResult::kBusy;
   if (!round.open && !state_.plans.may_open(id)) return SubmitResult::kBusy;
+  if (!state_.plans.may_submit(id)) return SubmitResult::kBusy;
   // A plan without this node's ranks: they are told, and until then wait for what never comes.
   if (!state_.plans.of(id).has_own_ranks()) return SubmitResult::kBusy;
   if (!round.open) open(round, geometry);

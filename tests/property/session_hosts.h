@@ -25,6 +25,17 @@ struct Faults {
   Duration max_delay = Duration::us(200);
 };
 
+/// A datagram on its way.
+struct Flight {
+  Instant at;
+  std::uint64_t order;
+  api::NodeId to;
+  std::vector<std::byte> bytes;
+  bool operator<(const Flight& other) const {
+    return at != other.at ? at > other.at : order > other.order;
+  }
+};
+
 /// What one rank was told.
 struct RankLog {
   api::NodeId node = api::kNoNode;
@@ -34,6 +45,24 @@ struct RankLog {
   std::string reason;
   std::vector<std::uint32_t> missing;
   std::uint32_t job_id = 0;
+
+  void hear(const RankNotice& notice) {
+    REQUIRE(state != State::kFailed);
+    if (const auto* waiting = std::get_if<protocol::Waiting>(&notice)) {
+      REQUIRE(state != State::kReady);
+      REQUIRE(!waiting->reason.empty());
+      state = State::kWaiting;
+      reason = waiting->reason;
+      missing = waiting->missing;
+    } else if (const auto* ready = std::get_if<protocol::Ready>(&notice)) {
+      state = State::kReady;
+      epoch = ready->epoch;
+    } else {
+      state = State::kFailed;
+      reason = std::get<protocol::JobFailed>(notice).reason;
+      REQUIRE(!reason.empty());
+    }
+  }
 };
 
 /// What a job's poll loop knows of rounds and plans. Rounds are opened in order; the last round of
@@ -45,9 +74,12 @@ struct Rounds {
   std::uint32_t prepared = 0;  // epoch, or 0
   std::uint32_t later = 0;     // epoch from `activation_round` on, or 0
   std::uint32_t activation_round = 0;
-  bool has_ranks = false;     // or it hears of rounds only as far as others send it blocks
-  bool has_part = true;       // in the newest plan
-  std::uint32_t unheard = 0;  // epoch that may have ended without this node hearing of it, or 0
+  bool has_ranks = false;       // or it hears of rounds only as far as others send it blocks
+  bool has_part = true;         // in the newest plan
+  std::uint32_t unheard = 0;    // epoch that may have ended without this node hearing of it, or 0
+  std::set<api::NodeId> hosts;  // of the newest plan
+  std::set<api::NodeId> next_hosts;  // of the prepared plan
+  std::uint32_t held_by = 0;  // epoch that must have ended at all ranks before rounds go on, or 0
 
   /// Opens up to `count` rounds, as far as it may. A round has one plan, whichever node opens it.
   /// Returns the epoch whose last round has ended by that, or 0. A node without ranks never knows
@@ -62,6 +94,7 @@ struct Rounds {
         later = 0;
         if (epoch == 0) break;
       }
+      if (held_by != 0 && next == activation_round) break;
       REQUIRE(epoch_of_round.try_emplace(next, epoch).first->second == epoch);
       ++next;
     }
@@ -79,6 +112,9 @@ struct Rounds {
     REQUIRE(static_cast<std::int32_t>(activation - next) >= 0);
     later = committed;
     activation_round = activation;
+    const std::set<api::NodeId> before = std::exchange(hosts, next_hosts);
+    const bool all_stay = std::includes(hosts.begin(), hosts.end(), before.begin(), before.end());
+    if (!all_stay && has_ranks) held_by = epoch;
   }
 
   /// Nothing more of the older plan comes: its epoch.
@@ -91,6 +127,13 @@ struct Rounds {
     return std::exchange(unheard, 0);
   }
 };
+
+inline std::set<api::NodeId> hosts_of(const api::Plan& plan) {
+  std::set<api::NodeId> hosts;
+  for (const api::Member& member : plan.members)
+    if (!member.ranks.empty()) hosts.insert(member.node);
+  return hosts;
+}
 
 /// What an engine says to PreparePlan.
 enum class Readiness { kReady, kRefuses, kSilent };
@@ -123,6 +166,7 @@ struct Host {
       return;
     }
     own.prepared = order.plan.epoch;
+    own.next_hosts = hosts_of(order.plan);
     own.has_part = std::any_of(order.plan.members.begin(), order.plan.members.end(),
                                [self](const api::Member& member) { return member.node == self; });
     own.horizon = own.next + margin;

@@ -187,15 +187,6 @@ class Cluster {
 
  private:
   bool elastic_;
-  struct Flight {
-    Instant at;
-    std::uint64_t order;
-    api::NodeId to;
-    std::vector<std::byte> bytes;
-    bool operator<(const Flight& other) const {
-      return at != other.at ? at > other.at : order > other.order;
-    }
-  };
 
   bool waits(const JobView& job, const RankView& rank) const {
     return std::any_of(ranks.begin(), ranks.end(), [&](const auto& entry) {
@@ -267,6 +258,7 @@ class Cluster {
     rounds.epoch = job.joins() ? 0 : job.plan.epoch;
     rounds.prepared = job.joins() ? job.plan.epoch : 0;
     rounds.has_ranks = !job.local_ranks.empty();
+    rounds.hosts = hosts_of(job.plan);
     const InstallJob order = hosts[node].installed[job.job_id] = std::move(job);
     if (order.joins()) hosts[node].answer_join(order, now);
   }
@@ -318,6 +310,8 @@ class Cluster {
       if (other != host.rounds.end() && other->second.has_ranks)
         REQUIRE(other->second.epoch != order.epoch);
     }
+    if (rounds.held_by == order.epoch) rounds.held_by = 0;
+    if (rounds.epoch != order.epoch && rounds.unheard != order.epoch) return;  // it has ended here
     REQUIRE(rounds.end_older() == order.epoch);
     hosts[node].manager->on_plan_ended(order.job_id, order.epoch, now);
   }
@@ -359,22 +353,8 @@ class Cluster {
     REQUIRE(ranks.contains(notify.handle));
     RankLog& log = ranks[notify.handle];
     REQUIRE(log.node == node);
-    REQUIRE(log.state != RankLog::State::kFailed);
-    if (const auto* waiting = std::get_if<protocol::Waiting>(&notify.notice)) {
-      REQUIRE(log.state != RankLog::State::kReady);
-      REQUIRE(!waiting->reason.empty());
-      log.state = RankLog::State::kWaiting;
-      log.reason = waiting->reason;
-      log.missing = waiting->missing;
-    } else if (const auto* ready = std::get_if<protocol::Ready>(&notify.notice)) {
-      log.state = RankLog::State::kReady;
-      log.epoch = ready->epoch;
-      check_ready(*ready);
-    } else {
-      log.state = RankLog::State::kFailed;
-      log.reason = std::get<protocol::JobFailed>(notify.notice).reason;
-      REQUIRE(!log.reason.empty());
-    }
+    log.hear(notify.notice);
+    if (const auto* ready = std::get_if<protocol::Ready>(&notify.notice)) check_ready(*ready);
   }
 
   void on(api::NodeId node, LogLine& line) {

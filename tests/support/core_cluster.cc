@@ -174,12 +174,22 @@ void CoreCluster::complete(std::size_t member, const job::Event& event) {
     if (rank.done[index]) failure_ = "a round completed twice";
     rank.done[index] = true;
     while (rank.completed < rank.submitted && rank.done[rank.completed]) ++rank.completed;
+    if (is_too_far_ahead(index)) failure_ = "a rank completed a round far ahead of another rank";
     const std::vector<std::uint16_t> ranks = ranks_of(plan_of(index));
     if (event.contributors != ranks.size()) failure_ = "a contribution is missing";
     if (!nodes_[member]->holds_sum_of(ranks, rank.local, event.round, elements_[index])) {
       failure_ = "round " + std::to_string(event.round) + " holds a wrong sum";
     }
   }
+}
+
+/// Whether some rank lacks a round that is so much older that nobody may have completed this one
+/// (I6).
+bool CoreCluster::is_too_far_ahead(std::uint32_t index) const {
+  return std::any_of(ranks_.begin(), ranks_.end(), [&](const Rank& rank) {
+    return rank.is_here && index >= rank.completed + kMaxLeadRounds &&
+           has_part(plan_of(rank.completed), rank.member);
+  });
 }
 
 /// When every node with ranks has ended a plan, the other nodes hear of it. When all have, those
@@ -265,7 +275,7 @@ void CoreCluster::obey(const Order& o) {
     case Order::Kind::kCommit:
       return commit(o.member);
     case Order::Kind::kEndOlder:
-      return node->job().end_older_plan(node->job().oldest_epoch());
+      return node->job().end_older_plan(plans_[plans_.size() - 2].second.epoch);
     case Order::Kind::kDismiss:
       if (!has_part(plan, o.member)) leave(o.member);
       return;

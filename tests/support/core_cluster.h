@@ -111,6 +111,7 @@ class CoreCluster {
   void join_at(std::size_t member, std::uint32_t index);
   void leave(std::size_t member);
   const api::Plan& plan_of(std::uint32_t index) const;
+  bool is_too_far_ahead(std::uint32_t index) const;
   void complete(std::size_t member, const job::Event& event);
   bool settled() const;
   bool chance(double p) { return p > 0 && std::uniform_real_distribution<>(0, 1)(random_) < p; }

@@ -29,6 +29,13 @@ api::Plan star(std::uint32_t epoch, api::NodeId root, std::uint16_t hosts) {
   return plan;
 }
 
+/// The same, with a root that has no rank.
+api::Plan star_below(std::uint32_t epoch, api::NodeId root, std::uint16_t hosts) {
+  api::Plan plan = star(epoch, root, hosts);
+  plan.members[root].ranks.clear();
+  return plan;
+}
+
 job::JobConfig config_of(const api::Plan& plan, api::NodeId self) {
   job::JobConfig config;
   config.job = 1;
@@ -169,7 +176,7 @@ TEST_CASE("a packet of a round that is held back opens nothing") {
   job::JobConfig config = config_of(first, 0);
   config.local_ranks = {};
   CoreNode root(std::move(config));
-  auto plan = part_of(star(2, 0, 2), root);
+  auto plan = part_of(star_below(2, 0, 2), root);
   const std::uint32_t horizon = root.job().prepare(plan).horizon;
   root.deliver(1, push_of(first, horizon).bytes, kStart);
   CHECK(root.drops(hop::Drop::kFutureRound) == 1);
@@ -276,7 +283,7 @@ TEST_CASE("a job that joins opens no round before its plan is committed, and beg
   deliver(0);
   deliver(1000);
   CHECK(root.drops(hop::Drop::kFutureRound) == 2);
-  auto further = part_of(star(6, 0, 2), root);
+  auto further = part_of(star_below(6, 0, 2), root);
   CHECK(root.job().prepare(further).refusal == PlanRefusal::kTooMany);
   CHECK(root.job().abort(5) == nullptr);
   CHECK_FALSE(root.job().commit(6, 1000));
@@ -332,4 +339,52 @@ TEST_CASE("ranks that a plan leaves out submit none of its rounds, and the plan 
   CHECK(node.job().waiting().open_rounds == 0);
   CHECK(node.job().take_ended_plan() != nullptr);
   CHECK(node.submit(0, activation, kElements) == job::SubmitResult::kBusy);
+}
+
+TEST_CASE("a plan that gives a node a part with other ranks than it has is refused") {
+  CoreNode node(config_of(star(1, 0, 2), 0));
+  auto without = part_of(star_below(2, 0, 2), node);
+  CHECK(node.job().prepare(without).refusal == PlanRefusal::kOtherRanks);
+  CHECK(without != nullptr);
+  api::Plan more = star(2, 0, 2);
+  more.members[0].ranks.push_back(2);
+  auto with_more = part_of(more, node);
+  CHECK(node.job().prepare(with_more).refusal == PlanRefusal::kOtherRanks);
+
+  job::JobConfig config = config_of(star_below(1, 0, 2), 0);
+  config.local_ranks = {};
+  CoreNode aggregator(std::move(config));
+  auto with_ranks = part_of(star(2, 0, 2), aggregator);
+  CHECK(aggregator.job().prepare(with_ranks).refusal == PlanRefusal::kOtherRanks);
+  auto as_before = part_of(star_below(2, 0, 2), aggregator);
+  CHECK(aggregator.job().prepare(as_before).refusal == PlanRefusal::kNone);
+}
+
+TEST_CASE("nobody goes on without a host before it has all results of the rounds that it had") {
+  CoreNode root(config_of(star(1, 0, 2), 0));
+  CoreNode leaf(config_of(star(1, 0, 2), 1));
+  std::uint32_t activation = 0;
+  for (CoreNode* node : {&root, &leaf}) {
+    auto plan = part_of(star(2, 0, 1), *node);
+    activation = node->job().prepare(plan).horizon;
+  }
+  REQUIRE(root.job().commit(2, activation));
+  REQUIRE(leaf.job().commit(2, activation));
+  Instant now = kStart;
+  for (std::uint32_t round = 0; round < activation; ++round) {
+    REQUIRE(root.submit(0, round, kElements) == job::SubmitResult::kAccepted);
+    REQUIRE(leaf.submit(0, round, kElements) == job::SubmitResult::kAccepted);
+    for (int step = 0; step < 8; ++step) {
+      now = now + Duration::ms(1);
+      for (const Sent& packet : leaf.drain(now)) root.deliver(1, packet.bytes, now);
+      for (const Sent& packet : root.drain(now)) leaf.deliver(0, packet.bytes, now);
+    }
+    CHECK(root.events().size() == 1);
+  }
+  REQUIRE(root.job().take_ended_plan() != nullptr);
+  CHECK(root.submit(0, activation, kElements) == job::SubmitResult::kBusy);
+  root.job().end_older_plan(2);
+  CHECK(root.submit(0, activation, kElements) == job::SubmitResult::kBusy);
+  root.job().end_older_plan(1);
+  run_alone(root, activation, activation + 40);
 }

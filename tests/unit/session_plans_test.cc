@@ -94,6 +94,7 @@ TEST_CASE(
   for (api::NodeId node = 0; node < 5; ++node) change.on_prepared(node, 64);
   change.commit();
   CHECK(change.leaving() == std::vector<api::NodeId>{2, 3});
+  CHECK_FALSE(change.takes_ranks_out());
   CHECK(change.on_ended(1));
   CHECK(change.on_ended(2));
   CHECK_FALSE(change.take_ended_with_ranks());
@@ -104,6 +105,19 @@ TEST_CASE(
   CHECK(change.on_ended(3));
   CHECK_FALSE(change.take_ended_with_ranks());
   CHECK(change.done());
+}
+
+TEST_CASE("a plan takes ranks out when it lacks a node with ranks, or has it without them") {
+  api::Plan plan;
+  plan.epoch = 2;
+  plan.members = {{0, {0}}, {1, {}}, {3, {3}}};
+  const auto takes_ranks_out = [&plan](const std::vector<api::Member>& from) {
+    return PlanChange(plan, from, Instant::never()).takes_ranks_out();
+  };
+  CHECK_FALSE(takes_ranks_out({}));
+  CHECK_FALSE(takes_ranks_out({{0, {0}}, {2, {}}}));
+  CHECK(takes_ranks_out({{0, {0}}, {1, {1}}}));
+  CHECK(takes_ranks_out({{0, {0}}, {2, {2}}}));
 }
 
 TEST_CASE("a member answers a further plan when its engine has, and switches on commit") {
@@ -213,6 +227,19 @@ TEST_CASE("a member whose engine cannot put a committed plan in force fails the 
         "node n1: epoch 6 is in force, and the node has passed its round");
   CHECK(count_actions<RemoveJob>(bench.outbox) == 1);
   CHECK_FALSE(bench.member.has_jobs());
+}
+
+TEST_CASE("a member tells its engine once that a plan has ended at all ranks") {
+  RunningMember bench;
+  bench.prepare_6();
+  bench.member.on_message(Commit{kKey, 6, 120}, kNow);
+  bench.outbox.actions.clear();
+  if (GENERATE(false, true)) bench.member.on_plan_ended(bench.kId, kFirst);
+  bench.outbox.letters.clear();
+  bench.member.on_message(EndPlan{kKey, kFirst}, kNow);
+  REQUIRE(bench.outbox.actions.size() == 1);
+  CHECK(std::get<EndOlderPlan>(bench.outbox.actions[0]).epoch == kFirst);
+  bench.ignores(EndPlan{kKey, kFirst});
 }
 
 TEST_CASE("a member refuses a plan that it cannot carry out, and its job goes on") {

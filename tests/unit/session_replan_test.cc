@@ -248,7 +248,13 @@ TEST_CASE("the ranks of a node leave a job that runs, and join it again") {
   REQUIRE(left.committed);
   bench.cluster.run(kSoon);
   CHECK(bench.cluster.all_ranks(State::kReady));  // it takes part in the rounds before
+  for (api::NodeId node = 0; node < 2; ++node) bench.cluster.open_rounds(node, 300);
+  bench.cluster.run(kSoon);
+  // Until its node says that these have ended, nobody begins a round without it.
+  CHECK(bench.rounds(0).next == left.activation_round);
   bench.open_rounds(200);
+  bench.open_rounds(100);
+  CHECK(bench.rounds(0).next == left.activation_round + 100);
   RankLog& gone = bench.cluster.ranks[bench.handles[2]];
   CHECK(gone.state == State::kFailed);
   CHECK(gone.reason == "the job goes on without the ranks of node n2 from round " +
@@ -295,9 +301,18 @@ TEST_CASE("ranks that cannot join a job that runs are told why, and it goes on")
       bench.answer_to(bench.cluster.replan(0, kId, {PlanKind::kStar, {1}, {2}}));
   CHECK(out.committed == elastic);
   if (!elastic) CHECK(has(out.text, "ranks.elastic"));
-  if (elastic)
-    CHECK_FALSE(
-        bench.answer_to(bench.cluster.replan(0, kId, {PlanKind::kStar, {1}, {3}})).committed);
+  if (elastic) {
+    const auto why_not = [&](const PlanChoice& choice) {
+      const AnswerReplan answer = bench.answer_to(bench.cluster.replan(0, kId, choice));
+      CHECK_FALSE(answer.committed);
+      return answer.text;
+    };
+    bench.open_rounds(200);
+    bench.open_rounds(10);
+    CHECK(has(why_not({PlanKind::kStar, {1}, {3}}), "node n3 has no ranks of the job"));
+    CHECK(has(why_not({PlanKind::kStar, {1}, {0, 1}}), "none of the ranks of now"));
+    CHECK(has(why_not({PlanKind::kStar, {1}, {1}}), "node n1 would sum for others"));
+  }
   bench.open_rounds(200);
   const auto refusal = [&](std::uint16_t rank, std::uint32_t world) {
     const RankHandle late = bench.cluster.attach(3, rank, world, kKey);
