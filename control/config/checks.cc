@@ -220,10 +220,16 @@ void check_tree(Draft& draft, std::size_t index) {
   }
 }
 
-void check_manual(Draft& draft) {
+/// The roots of the other plans.
+void check_no_roots(Draft& draft) {
+  const std::string_view kind = plan_kind_name(draft.config.plan.kind);
   for (const char* key : {"plan.root", "plan.roots"}) {
-    if (is_set(draft, key)) draft.error(key, "means nothing with plan.kind manual");
+    if (is_set(draft, key)) draft.error(key, fmt::format("means nothing with plan.kind {}", kind));
   }
+}
+
+void check_manual(Draft& draft) {
+  check_no_roots(draft);
   if (draft.tree_count == 0 && !draft.failed.contains("plan.trees")) {
     draft.error("plan.trees",
                 "missing; plan.kind manual needs at least one tree with its root and "
@@ -246,6 +252,10 @@ void check_plan(Draft& draft) {
       return check_sharded(draft, aggregators);
     case PlanKind::kManual:
       return check_manual(draft);
+    case PlanKind::kFapt:
+    case PlanKind::kPacked:
+    case PlanKind::kAuto:
+      return check_no_roots(draft);
   }
 }
 

@@ -58,10 +58,7 @@ class TreeWalk {
     return Nothing{};
   }
 
-  std::string name(api::NodeId node) const {
-    return "node " +
-           (node < request_.node_names.size() ? request_.node_names[node] : std::to_string(node));
-  }
+  std::string name(api::NodeId node) const { return node_text(request_, node); }
   Error error(const std::string& text) const { return Error{what_ + " " + text}; }
 
   const PlanRequest& request_;

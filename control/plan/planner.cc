@@ -13,8 +13,7 @@ namespace {
 
 /// The weight of the fastest root before common factors are taken out.
 constexpr std::uint64_t kWeightScale = 1000;
-/// Faster links count as this fast: 10 Tbit/s, so that the product with the scale fits.
-constexpr std::uint64_t kMaxBitsPerSecond = 10'000'000'000'000;
+/// Faster links count as fast as kMaxBitsPerSecond, so that the product with the scale fits.
 static_assert(kMaxBitsPerSecond <= UINT64_MAX / kWeightScale);
 
 struct Root {
@@ -130,8 +129,30 @@ Result<api::Plan> make_plan(const PlanRequest& request) {
       return plan_sharded(request);
     case PlanKind::kManual:
       return plan_manual(request);
+    case PlanKind::kFapt:
+      return plan_fapt(request);
+    case PlanKind::kPacked:
+      return plan_packed(request);
+    case PlanKind::kAuto:
+      return plan_auto(request);
   }
   return Error{"there is no such planner"};
+}
+
+Result<PlannedTime> make_predicted_plan(const PlanRequest& request) {
+  Result<api::Plan> plan = make_plan(request);
+  if (!plan.ok()) return plan.error();
+  PlannedTime planned{std::move(plan.value()), std::nullopt};
+  if (!request.network) return planned;
+  Result<Prediction> prediction = predict(*request.network, planned.plan, request.traffic);
+  if (!prediction.ok()) return prediction.error();
+  planned.prediction = std::move(prediction.value());
+  return planned;
+}
+
+std::string node_text(const PlanRequest& request, api::NodeId node) {
+  const auto& names = request.node_names;
+  return "node " + (node < names.size() ? names[node] : std::to_string(node));
 }
 
 }  // namespace gradplane::plan

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "control/plan/packing.h"
+#include "control/plan/planner.h"
+#include "control/plan/site_plan.h"
+
+namespace gradplane::plan {
+namespace {
+
+/// No tree over sites is higher, except where the network has no lower one.
+constexpr std::uint32_t kMaxHeight = 16;
+/// For more sites than this only one height is tried.
+constexpr std::size_t kManySites = 200;
+
+/// The heights to try: lower trees have less latency, higher ones a better choice of links.
+std::set<std::uint32_t> heights_of(const SiteGraph& graph) {
+  std::uint32_t radius = UINT32_MAX;
+  for (PlaceId p = 0; p < graph.size(); ++p) {
+    const std::vector<std::uint32_t> hops = graph.hops_from(p);
+    radius = std::min(radius, *std::max_element(hops.begin(), hops.end()));
+  }
+  const std::uint32_t limit = std::max(radius, kMaxHeight);
+  if (graph.size() > kManySites) return {std::min(limit, 2 * radius)};
+  return {radius, std::min(limit, radius + 1), std::min(limit, 2 * radius), limit};
+}
+
+/// The packing as a place of the request knows it: no root that may not be one.
+void use_roots(Packing& packing, const std::vector<PlaceId>& roots) {
+  if (roots.empty()) return;
+  for (PlaceTree& tree : packing.trees) {
+    const bool good = std::find(roots.begin(), roots.end(), tree.root) != roots.end();
+    if (good) continue;
+    // The way from the new root to the old one turns round.
+    PlaceId above = kNoPlace;
+    for (PlaceId at = roots.front(); at != kNoPlace;) {
+      const PlaceId next = tree.parent[at];
+      tree.parent[at] = above;
+      above = at;
+      at = next;
+    }
+    tree.root = roots.front();
+  }
+}
+
+class Best {
+ public:
+  Best(const PlanRequest& request, const Sites& sites)
+      : request_(request), sites_(sites), routes_(*request.network) {
+    std::size_t most = 1;
+    for (const Place& place : sites.places) most = std::max(most, place.summing.size());
+    most_nodes_ = most;
+  }
+
+  /// As it is, and with copies that leave each site through several nodes.
+  Status offer(const Packing& packing, std::size_t max_trees) {
+    const std::size_t copies =
+        std::min(most_nodes_, std::max<std::size_t>(1, max_trees / packing.trees.size()));
+    if (Status status = offer_copies(packing, 1); !status.ok()) return status;
+    return copies == 1 ? Status{Nothing{}} : offer_copies(packing, copies);
+  }
+
+  std::optional<api::Plan>& plan() { return best_; }
+
+ private:
+  Status offer_copies(const Packing& packing, std::size_t copies) {
+    Result<api::Plan> plan = plan_of_sites(request_, sites_, packing, copies, PlanKind::kPacked);
+    if (!plan.ok()) return plan.error();
+    const Result<Prediction> prediction = predict(routes_, plan.value(), request_.traffic);
+    if (!prediction.ok()) return prediction.error();
+    if (best_ && prediction.value().time >= time_) return Nothing{};
+    best_ = std::move(plan.value());
+    time_ = prediction.value().time;
+    return Nothing{};
+  }
+
+  const PlanRequest& request_;
+  const Sites& sites_;
+  Routes routes_;
+  std::size_t most_nodes_ = 1;
+  std::optional<api::Plan> best_;
+  Duration time_;
+};
+
+Status pack_links(const Sites& sites, std::size_t max_trees, Best& best) {
+  Routes routes(sites.network);
+  const SiteGraph graph(routes, sites.network, sites.places);
+  const std::vector<std::uint32_t> hops = graph.hops_from(0);
+  if (std::find(hops.begin(), hops.end(), UINT32_MAX) != hops.end())
+    return Error{"the sites do not all reach each other in both directions"};
+  for (const std::uint32_t height : heights_of(graph)) {
+    const Packing packing = pack_trees(graph, height, max_trees, sites.roots);
+    if (Status status = best.offer(packing, max_trees); !status.ok()) return status;
+  }
+  return Nothing{};
+}
+
+/// Without links a site without ranks is worth nothing but as a root that somebody asks for.
+void drop_helpers(Sites& sites) {
+  std::vector<Place> places;
+  std::vector<PlaceId> roots;
+  for (PlaceId p = 0; p < sites.places.size(); ++p) {
+    const bool is_root = std::find(sites.roots.begin(), sites.roots.end(), p) != sites.roots.end();
+    if (sites.places[p].training.empty() && !is_root) continue;
+    if (is_root) roots.push_back(static_cast<PlaceId>(places.size()));
+    places.push_back(sites.places[p]);
+  }
+  sites.places = std::move(places);
+  sites.roots = std::move(roots);
+}
+
+}  // namespace
+
+Result<api::Plan> plan_packed(const PlanRequest& request) {
+  Result<Sites> made = sites_of(request);
+  if (!made.ok()) return made.error();
+  Sites sites = std::move(made.value());
+  std::size_t nodes = 0;
+  for (const Place& place : sites.places) nodes += place.summing.size();
+  const std::size_t max_trees = max_trees_of(nodes);
+  const bool by_links = !sites.network.links.empty() && sites.places.size() > 1;
+  if (!by_links) drop_helpers(sites);
+  Best best(request, sites);
+  Status status = Nothing{};
+  if (by_links) {
+    status = pack_links(sites, max_trees, best);
+  } else {
+    Packing packing = pack_accesses(access_rates(sites), max_trees);
+    use_roots(packing, sites.roots);
+    status = best.offer(packing, max_trees);
+  }
+  if (!status.ok()) return status.error();
+  return std::move(*best.plan());
+}
+
+}  // namespace gradplane::plan

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/plan/packing.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace gradplane::plan {
+namespace {
+
+/// Prices rise so that a resource with a tenth less than the largest load costs the number of
+/// resources less.
+constexpr double kSharpness = 10;
+
+class Packer {
+ public:
+  Packer(const SiteGraph& graph, std::uint32_t max_height)
+      : graph_(graph), max_height_(max_height) {
+    for (PlaceId p = 0; p < graph.size(); ++p) {
+      const std::vector<std::uint32_t> hops = graph.hops_from(p);
+      if (*std::max_element(hops.begin(), hops.end()) <= max_height) centres_.push_back(p);
+    }
+  }
+
+  Packing run(std::size_t max_trees, const std::vector<PlaceId>& roots) {
+    std::vector<double> used(graph_.resources(), 0.0);
+    std::vector<double> prices(graph_.resources(), 1.0);
+    const double steps = kSharpness * std::log(2 + static_cast<double>(graph_.resources()));
+    for (std::size_t i = 0; i < max_trees; ++i) {
+      const double most = *std::max_element(used.begin(), used.end());
+      for (std::size_t r = 0; r < prices.size() && most > 0; ++r)
+        prices[r] = std::exp((used[r] / most - 1) * steps);
+      const PlaceId centre = centres_[i % centres_.size()];
+      const PlaceTree tree =
+          graph_.trimmed(graph_.cheap_tree(graph_.edge_costs(prices), centre, max_height_), roots);
+      std::vector<Load> loads = graph_.loads_of(tree);
+      for (const Load& load : loads) used[load.resource] += load.s_per_bit;
+      if (!known_.insert(key_of(tree)).second) continue;
+      trees_.push_back(tree);
+      loads_.push_back(std::move(loads));
+    }
+    const Shares shares = min_max_shares(loads_, graph_.resources());
+    Packing best{{}, {}, shares.s_per_bit};
+    for (std::size_t t = 0; t < trees_.size(); ++t) {
+      if (shares.of_tree[t] <= 0) continue;
+      best.trees.push_back(std::move(trees_[t]));
+      best.shares.push_back(shares.of_tree[t]);
+    }
+    return best;
+  }
+
+ private:
+  /// The edges of a tree, whatever its root.
+  static std::vector<std::uint32_t> key_of(const PlaceTree& tree) {
+    std::vector<std::uint32_t> key;
+    for (PlaceId p = 0; p < tree.parent.size(); ++p) {
+      const PlaceId parent = tree.parent[p];
+      if (parent == kNoPlace) continue;
+      key.push_back(std::uint32_t{std::min(p, parent)} << 16 | std::max(p, parent));
+    }
+    std::sort(key.begin(), key.end());
+    return key;
+  }
+
+  const SiteGraph& graph_;
+  std::uint32_t max_height_;
+  std::vector<PlaceId> centres_;  // from which every place is near enough
+  std::vector<PlaceTree> trees_;
+  std::vector<std::vector<Load>> loads_;  // by tree
+  std::set<std::vector<std::uint32_t>> known_;
+};
+
+}  // namespace
+
+Packing pack_trees(const SiteGraph& graph, std::uint32_t max_height, std::size_t max_trees,
+                   const std::vector<PlaceId>& roots) {
+  if (graph.size() == 1) return {{{0, {kNoPlace}}}, {1.0}, 0};
+  return Packer(graph, max_height).run(max_trees, roots);
+}
+
+}  // namespace gradplane::plan
