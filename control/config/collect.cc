@@ -11,9 +11,20 @@
 namespace gradplane::config {
 namespace {
 
-constexpr std::string_view kNodesKey = "cluster.nodes";
-constexpr std::string_view kTreesKey = "plan.trees";
 constexpr std::size_t kMaxShownBytes = 80;
+/// In the file; in the network each has two directions.
+constexpr std::size_t kMaxLinkEntries = plan::kMaxLinks / 2;
+
+constexpr EntryList kLists[] = {
+    {OptionScope::kNode, "cluster.nodes", kMaxNodes, "nodes, each with name and address",
+     &Draft::node_count},
+    {OptionScope::kTree, "plan.trees", kMaxTrees, "trees, each with root and parents",
+     &Draft::tree_count},
+    {OptionScope::kSite, "network.sites", plan::kMaxSites, "sites, each with a name",
+     &Draft::site_count},
+    {OptionScope::kLink, "network.links", kMaxLinkEntries, "links, each with from, to and rate",
+     &Draft::link_count},
+};
 
 /// Where in the file a walk is: at the top, or inside one entry of a list.
 struct Place {
@@ -22,10 +33,16 @@ struct Place {
 
   bool at_top() const { return scope == OptionScope::kGlobal; }
   bool knows(const Option& option) const {
-    const bool of_port = option.scope == OptionScope::kPort && scope != OptionScope::kTree;
-    return of_port || option.scope == scope;
+    const bool may_have_port = at_top() || scope == OptionScope::kNode;
+    return option.scope == scope || (option.scope == OptionScope::kPort && may_have_port);
   }
 };
+
+const EntryList* find_list(std::string_view path) {
+  const auto found = std::find_if(std::begin(kLists), std::end(kLists),
+                                  [path](const EntryList& list) { return list.key == path; });
+  return found == std::end(kLists) ? nullptr : found;
+}
 
 const Option* find_option(const Place& place, std::string_view path) {
   for (const Option& option : options()) {
@@ -49,8 +66,7 @@ std::vector<std::string> known_paths(const Place& place) {
     add(option.path);
   }
   if (place.at_top()) {
-    add(kNodesKey);
-    add(kTreesKey);
+    for (const EntryList& list : kLists) add(list.key);
   }
   return paths;
 }
@@ -130,12 +146,8 @@ class Collector {
            "a key with a dot is not accepted; nest it: one section for each word");
     } else if (const Option* option = find_option(place, path)) {
       take(*option, entry, place.prefix + path);
-    } else if (place.at_top() && path == kNodesKey) {
-      walk_list(entry, OptionScope::kNode, draft_.node_count, kMaxNodes,
-                "nodes, each with name and address");
-    } else if (place.at_top() && path == kTreesKey) {
-      walk_list(entry, OptionScope::kTree, draft_.tree_count, kMaxTrees,
-                "trees, each with root and parents");
+    } else if (const EntryList* list = place.at_top() ? find_list(path) : nullptr) {
+      walk_list(entry, *list);
     } else if (is_section(place, path)) {
       walk_section(entry.value, place, path);
     } else {
@@ -143,24 +155,20 @@ class Collector {
     }
   }
 
-  void walk_list(const TreeEntry& entry, OptionScope scope, std::size_t& count,
-                 std::size_t max_count, std::string_view items) {
-    const bool of_nodes = scope == OptionScope::kNode;
-    const std::string key(of_nodes ? kNodesKey : kTreesKey);
+  void walk_list(const TreeEntry& entry, const EntryList& list) {
+    const std::string key(list.key);
     draft_.section_lines[key] = entry.line;
     if (entry.value.kind != Tree::Kind::kList || entry.value.items.empty() ||
-        entry.value.items.size() > max_count) {
-      const auto comma = items.find(',');
+        entry.value.items.size() > list.max_count) {
+      const auto comma = list.items.find(',');
       fail(entry.line, key,
-           fmt::format("a list of 1 to {} {} is accepted{}", max_count, items.substr(0, comma),
-                       items.substr(comma)));
+           fmt::format("a list of 1 to {} {} is accepted{}", list.max_count,
+                       list.items.substr(0, comma), list.items.substr(comma)));
       return;
     }
-    count = entry.value.items.size();
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::string section = of_nodes ? node_section(i) : tree_section(i);
-      walk_section(entry.value.items[i], {scope, section + "."}, "");
-    }
+    draft_.*list.count = entry.value.items.size();
+    for (std::size_t i = 0; i < draft_.*list.count; ++i)
+      walk_section(entry.value.items[i], {list.scope, entry_key(list.scope, i, "")}, "");
   }
 
   void take(const Option& option, const TreeEntry& entry, const std::string& key) {
@@ -237,20 +245,30 @@ std::string shown_value(const Option* option, std::string_view text) {
   return text.size() > kMaxShownBytes ? shown + "..." : shown;
 }
 
+std::span<const EntryList> entry_lists() {
+  return kLists;
+}
+
+const EntryList* list_of(OptionScope scope) {
+  const auto found = std::find_if(std::begin(kLists), std::end(kLists),
+                                  [scope](const EntryList& list) { return list.scope == scope; });
+  return found == std::end(kLists) ? nullptr : found;
+}
+
+std::string entry_key(OptionScope scope, std::size_t index, std::string_view path) {
+  return fmt::format("{}[{}].{}", list_of(scope)->key, index, path);
+}
+
 std::string node_section(std::size_t index) {
-  return fmt::format("{}[{}]", kNodesKey, index);
+  return fmt::format("{}[{}]", list_of(OptionScope::kNode)->key, index);
 }
 
 std::string node_key(std::size_t index, std::string_view path) {
-  return fmt::format("{}.{}", node_section(index), path);
-}
-
-std::string tree_section(std::size_t index) {
-  return fmt::format("{}[{}]", kTreesKey, index);
+  return entry_key(OptionScope::kNode, index, path);
 }
 
 std::string tree_key(std::size_t index, std::string_view path) {
-  return fmt::format("{}.{}", tree_section(index), path);
+  return entry_key(OptionScope::kTree, index, path);
 }
 
 std::string port_key(const Draft& draft, std::size_t index, std::string_view path) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/bounds/rules.h"
+#include "control/plan/network.h"
 #include "dataplane/api/plan.h"
 #include "dataplane/base/endpoint.h"
 #include "dataplane/base/result.h"
@@ -84,6 +85,7 @@ struct NodeConfig {
   Ipv4 address;
   std::uint8_t prefix_length = 0;
   bool aggregate = false;
+  std::string site;  // empty: one of its own
   /// port.* with this node's overrides applied.
   PortConfig port;
 };
@@ -110,14 +112,30 @@ struct PlanTree {
   std::vector<std::pair<api::NodeId, api::NodeId>> parents;
 };
 
+/// plan.jobs: the first line whose pattern fits a job's name decides.
+struct JobPlan {
+  std::string pattern;
+  PlanKind kind = PlanKind::kStar;
+};
+
 struct PlanConfig {
   PlanKind kind = PlanKind::kStar;
+  std::vector<JobPlan> jobs;
   /// With star: the root of every block. kNoNode otherwise.
   api::NodeId root = api::kNoNode;
   /// With sharded: who roots a share.
   ShardRoots roots = ShardRoots::kAggregators;
   /// With manual, and for `gradplane replan --plan manual`.
   std::vector<PlanTree> trees;
+};
+
+/// network.*, for the planners.
+struct NetworkConfig {
+  /// With the rate of each node's link as its access. None: the file says nothing of the network,
+  /// and not the rate of every node's link either.
+  std::optional<plan::Network> network;
+  /// What an all_reduce is taken to carry.
+  std::uint64_t bytes = 0;
 };
 
 struct PollConfig {
@@ -172,6 +190,7 @@ struct Config {
   ControlConfig control;
   ClusterConfig cluster;
   PlanConfig plan;
+  NetworkConfig network;
   PollConfig poll;
   LivenessConfig liveness;
   /// Ranks that attach here must not go on over another transport.
@@ -200,6 +219,8 @@ struct Config {
 
 /// What limits the sender of a job of this name.
 CongestionSettings congestion_of(const Config& config, std::string_view job);
+/// How a job of this name is planned when nobody asks for another plan.
+PlanKind plan_kind_of(const Config& config, std::string_view job);
 /// The weight of a job of this name where the policy of grants asks for it.
 double weight_of(const Config& config, std::string_view job);
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +33,11 @@ struct Draft {
   std::set<std::string> failed;
   std::size_t node_count = 0;
   std::size_t tree_count = 0;
+  std::size_t site_count = 0;
+  std::size_t link_count = 0;
 
   Config config;
+  std::vector<plan::Site> sites;  // network.sites
   NodeReferences references;
   std::vector<ConfigError> errors;
   std::vector<ConfigError> warnings;
@@ -47,11 +51,22 @@ struct Draft {
   ConfigError about(const std::string& key, std::string reason) const;
 };
 
+/// A section that is a list whose entries have options of their own.
+struct EntryList {
+  OptionScope scope = OptionScope::kNode;
+  std::string_view key;
+  std::size_t max_count = 0;
+  std::string_view items;  // "nodes, each with name and address"
+  std::size_t Draft::*count = nullptr;
+};
+std::span<const EntryList> entry_lists();
+/// The one whose entries have the options of this scope, or null.
+const EntryList* list_of(OptionScope scope);
+/// "plan.trees[2].root": the full key of an option in an entry of the list of that scope.
+std::string entry_key(OptionScope scope, std::size_t index, std::string_view path);
+std::string tree_key(std::size_t index, std::string_view path);
 /// "cluster.nodes[2]".
 std::string node_section(std::size_t index);
-/// "plan.trees[2]".
-std::string tree_section(std::size_t index);
-std::string tree_key(std::size_t index, std::string_view path);
 /// The full key of an option of scope kNode, or of a node's override of one of scope kPort.
 std::string node_key(std::size_t index, std::string_view path);
 /// The key that decides a port option of a node: its override when the file has one.
@@ -59,6 +74,9 @@ std::string port_key(const Draft& draft, std::size_t index, std::string_view pat
 
 /// Fills draft.found from the document; unknown keys and unacceptable values become errors.
 void collect(const Tree& document, Draft& draft);
+
+/// Fills config.network from the options and the nodes.
+void resolve_network(Draft& draft);
 
 /// Everything that no single option can tell. draft.config is complete.
 void check_consistency(Draft& draft);

@@ -20,6 +20,13 @@ CongestionSettings congestion_of(const Config& config, std::string_view job) {
   return settings;
 }
 
+PlanKind plan_kind_of(const Config& config, std::string_view job) {
+  for (const JobPlan& line : config.plan.jobs) {
+    if (bounds::matches(line.pattern, job)) return line.kind;
+  }
+  return config.plan.kind;
+}
+
 double weight_of(const Config& config, std::string_view job) {
   for (const GrantsConfig::Weight& line : config.grants.weights) {
     if (bounds::matches(line.pattern, job)) return line.weight;

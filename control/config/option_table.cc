@@ -219,6 +219,12 @@ constexpr Option kOptions[] = {
      .required = true,
      .summary = "Name of the node, unique in the list.",
      .store = [](const Target& t, const Value& v) { t.node->name = v.text; }},
+    {.path = "site",
+     .scope = kNode,
+     .type = kNodeName,
+     .default_note = "a site of its own, with the node's name",
+     .summary = "Site of the node, for plans that know the [network](#network).",
+     .store = [](const Target& t, const Value& v) { t.node->site = v.text; }},
     {.path = "address",
      .scope = kNode,
      .type = kAddressPrefix,
@@ -347,7 +353,8 @@ std::span<const Option> options() {
     const auto poll = std::find_if(rows.begin(), rows.end(), [](const Option& option) {
       return option.path.starts_with("poll.");
     });
-    rows.insert(poll, plan_options().begin(), plan_options().end());
+    const auto network = rows.insert(poll, network_options().begin(), network_options().end());
+    rows.insert(network, plan_options().begin(), plan_options().end());
     rows.insert(rows.end(), gather_options().begin(), gather_options().end());
     rows.insert(rows.end(), congestion_options().begin(), congestion_options().end());
     rows.insert(rows.end(), quota_options().begin(), quota_options().end());

@@ -43,8 +43,8 @@ enum class OptionType : std::uint8_t {
 };
 
 /// Where the option stands in the file: once, in port (and again in a node's port, for that node
-/// alone), in every entry of cluster.nodes, or in every entry of plan.trees.
-enum class OptionScope : std::uint8_t { kGlobal, kPort, kNode, kTree };
+/// alone), or in every entry of a list: cluster.nodes, plan.trees, network.sites, network.links.
+enum class OptionScope : std::uint8_t { kGlobal, kPort, kNode, kTree, kSite, kLink };
 
 /// A share and a number as an option holds them: in millionths.
 inline constexpr std::int64_t kWholeShare = 1000000;
@@ -79,9 +79,21 @@ struct NodeReferences {
     std::vector<SectionEntry> parents;
   };
   std::vector<Tree> trees;
+  /// An entry of network.links, which names sites.
+  struct Link {
+    std::string from;
+    std::string to;
+    std::uint64_t bits_per_s = 0;
+    std::optional<std::uint64_t> back_bits_per_s;
+    Duration rtt;
+    std::uint32_t loss_ppm = 0;
+  };
+  std::vector<Link> links;
+  plan::Routing routing = plan::Routing::kFewestLinks;
 };
 
-/// What a row's store() may write to. `port`, `node` and `tree` are set for options of their scope.
+/// What a row's store() may write to. Those behind `references` are set for
+/// options of their scope.
 struct Target {
   Config* config = nullptr;
   NodeReferences* references = nullptr;
@@ -89,10 +101,12 @@ struct Target {
   NodeConfig* node = nullptr;
   PlanTree* tree = nullptr;
   NodeReferences::Tree* tree_references = nullptr;
+  plan::Site* site = nullptr;
+  NodeReferences::Link* link = nullptr;
 };
 
 struct Option {
-  std::string_view path;  // below its entry for kNode and kTree: "name"; else from the top
+  std::string_view path;  // below its entry in a list: "name"; else from the top
   OptionScope scope = OptionScope::kGlobal;
   OptionType type = OptionType::kBoolean;
   std::int64_t min = 0;          // in base units
@@ -114,6 +128,8 @@ std::span<const Option> gather_options();
 std::span<const Option> congestion_options();
 /// And the one that plan_options.cc holds: plan, and the entries of plan.trees.
 std::span<const Option> plan_options();
+/// And the one that network_options.cc holds: network, and the entries of its lists.
+std::span<const Option> network_options();
 /// And the one that quota_options.cc holds.
 std::span<const Option> quota_options();
 

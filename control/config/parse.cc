@@ -48,14 +48,13 @@ void apply_node(Draft& draft, std::size_t index, const PortConfig& common) {
   }
 }
 
-void apply_tree(Draft& draft, std::size_t index) {
-  const Target target{.config = &draft.config,
-                      .references = &draft.references,
-                      .tree = &draft.config.plan.trees[index],
-                      .tree_references = &draft.references.trees[index]};
+/// The options of one entry of a list.
+void apply_entry(Draft& draft, OptionScope scope, std::size_t index, Target target) {
+  target.config = &draft.config;
+  target.references = &draft.references;
   for (const Option& option : options()) {
-    if (option.scope != OptionScope::kTree) continue;
-    const std::string key = tree_key(index, option.path);
+    if (option.scope != scope) continue;
+    const std::string key = entry_key(scope, index, option.path);
     apply(draft, option, key, target);
     if (option.required && !draft.mentions(key)) {
       draft.error(key, "missing; accepted: " + accepted(option));
@@ -79,7 +78,17 @@ void apply_all(Draft& draft) {
   for (std::size_t i = 0; i < draft.node_count; ++i) apply_node(draft, i, common);
   draft.config.plan.trees.resize(draft.tree_count);
   draft.references.trees.resize(draft.tree_count);
-  for (std::size_t i = 0; i < draft.tree_count; ++i) apply_tree(draft, i);
+  for (std::size_t i = 0; i < draft.tree_count; ++i) {
+    apply_entry(
+        draft, OptionScope::kTree, i,
+        {.tree = &draft.config.plan.trees[i], .tree_references = &draft.references.trees[i]});
+  }
+  draft.sites.resize(draft.site_count);
+  for (std::size_t i = 0; i < draft.site_count; ++i)
+    apply_entry(draft, OptionScope::kSite, i, {.site = &draft.sites[i]});
+  draft.references.links.resize(draft.link_count);
+  for (std::size_t i = 0; i < draft.link_count; ++i)
+    apply_entry(draft, OptionScope::kLink, i, {.link = &draft.references.links[i]});
 }
 
 api::NodeId find_node(const Draft& draft, const std::string& name) {
@@ -205,6 +214,7 @@ ParsedConfig parse_config(std::string_view text, const std::string& file_name,
     const std::string self_origin = resolve_self(draft, options);
     resolve_references(draft);
     resolve_trees(draft);
+    resolve_network(draft);
     check_consistency(draft);
     parsed.settings = make_settings(draft, self_origin);
   }

@@ -25,7 +25,10 @@ constexpr Option kOptions[] = {
      .choices = kPlanKindNames,
      .default_text = "star",
      .summary = "`star`: one root sums every block. `sharded`: several roots share the blocks. "
-                "`manual`: the trees in plan.trees.",
+                "`manual`: the trees in plan.trees. `fapt`, `packed` and `auto` plan with the "
+                "section `network`, or with port.link_rate of every node: NetStorm's trees, trees "
+                "that together load the network least, and whichever plan is predicted to be "
+                "fastest.",
      .store = [](const Target& t, const Value& v) { t.config->plan.kind = as<PlanKind>(v); }},
     {.path = "plan.root",
      .type = kNodeName,
@@ -39,6 +42,17 @@ constexpr Option kOptions[] = {
      .summary = "With sharded: the roots are the nodes with aggregate: true, or the nodes that "
                 "host the job's ranks.",
      .store = [](const Target& t, const Value& v) { t.config->plan.roots = as<ShardRoots>(v); }},
+    {.path = "plan.jobs",
+     .type = kPatternChoices,
+     .choices = kPlanKindNames,
+     .default_text = "{}",
+     .summary = "Plans of single jobs, by the job's name as in `congestion.jobs`. The first line "
+                "that matches decides, before `plan.kind`.",
+     .store =
+         [](const Target& t, const Value& v) {
+           for (const SectionEntry& entry : v.entries)
+             t.config->plan.jobs.push_back({entry.key, static_cast<PlanKind>(entry.choice)});
+         }},
     {.path = "weight",
      .scope = kTree,
      .type = kInteger,

@@ -4,6 +4,7 @@
 
 #include <string_view>
 
+#include "control/config/draft.h"
 #include "control/config/option_table.h"
 
 namespace gradplane::config {
@@ -27,8 +28,7 @@ One YAML file configures every host of a cluster: `gradplaned --config FILE`. It
 )";
 
 std::string_view section_of(const Option& option) {
-  if (option.scope == OptionScope::kNode) return "cluster.nodes";
-  if (option.scope == OptionScope::kTree) return "plan.trees";
+  if (const EntryList* list = list_of(option.scope)) return list->key;
   return option.path.substr(0, option.path.find('.'));
 }
 
@@ -44,6 +44,19 @@ std::string_view section_note(std::string_view section) {
     return "A list with one entry for every tree, at most 64. With plan.kind manual it is the plan "
            "of "
            "every job; otherwise it is kept for `gradplane replan --plan manual`.\n\n";
+  }
+  if (section == "network") {
+    return "What `fapt`, `packed` and `auto` plan with, and what predicted times come from. Every "
+           "node is at a site (`site` in cluster.nodes), and has port.link_rate as its access. "
+           "With links, traffic between sites goes over these alone. Without any, every site "
+           "reaches every other one, and only accesses limit.\n\n";
+  }
+  if (section == "network.sites") {
+    return "A list of sites that have a limit of their own, or no node. Other sites need no "
+           "entry.\n\n";
+  }
+  if (section == "network.links") {
+    return "A list of links between sites, each with both of its directions.\n\n";
   }
   return "";
 }

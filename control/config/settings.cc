@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 namespace gradplane::config {
 namespace {
 
@@ -82,11 +84,11 @@ void add_nodes(const Draft& draft, std::vector<Setting>& settings) {
   }
 }
 
-void add_trees(const Draft& draft, std::vector<Setting>& settings) {
-  for (std::size_t i = 0; i < draft.tree_count; ++i) {
+void add_entries(const Draft& draft, const EntryList& list, std::vector<Setting>& settings) {
+  for (std::size_t i = 0; i < draft.*list.count; ++i) {
     for (const Option& option : options()) {
-      if (option.scope != OptionScope::kTree) continue;
-      settings.push_back(setting_of(draft, option, tree_key(i, option.path)));
+      if (option.scope != list.scope) continue;
+      settings.push_back(setting_of(draft, option, entry_key(list.scope, i, option.path)));
     }
   }
 }
@@ -95,18 +97,15 @@ void add_trees(const Draft& draft, std::vector<Setting>& settings) {
 
 std::vector<Setting> make_settings(const Draft& draft, const std::string& self_origin) {
   std::vector<Setting> settings;
-  bool nodes_added = false;
-  bool trees_added = false;
+  std::set<OptionScope> added;
   for (const Option& option : options()) {
-    if (option.scope == OptionScope::kNode) {
-      // The nodes stand where the table has their options, and so do the trees.
-      if (!nodes_added) add_nodes(draft, settings);
-      nodes_added = true;
-      continue;
-    }
-    if (option.scope == OptionScope::kTree) {
-      if (!trees_added) add_trees(draft, settings);
-      trees_added = true;
+    if (const EntryList* list = list_of(option.scope)) {
+      // The entries of a list stand where the table has their options.
+      if (!added.insert(option.scope).second) continue;
+      if (option.scope == OptionScope::kNode)
+        add_nodes(draft, settings);
+      else
+        add_entries(draft, *list, settings);
       continue;
     }
     Setting setting = setting_of(draft, option, std::string(option.path));

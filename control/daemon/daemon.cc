@@ -68,6 +68,7 @@ Result<session::SessionConfig> session_config(const config::Config& config) {
   out.resolve_bounds = resolver_of(config);
   out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
   out.planner = planner_of(config);
+  out.plan_note = plan_note_of(config);
   out.check_plan = check_plan;
   out.elastic = config.elastic;
   return out;

@@ -5,34 +5,13 @@
 #include <algorithm>
 
 #include "control/bounds/policy.h"
+#include "control/config/plan_request.h"
 #include "control/plan/planner.h"
+#include "control/plan/predict.h"
 #include "control/plan/validate.h"
 
 namespace gradplane::daemon {
 namespace {
-
-/// Of a plan of this kind, which need not be the configuration's own. None: every node with ranks.
-std::vector<api::NodeId> root_candidates(const config::Config& config, PlanKind kind) {
-  if (kind == PlanKind::kStar && config.plan.root != api::kNoNode) return {config.plan.root};
-  std::vector<api::NodeId> roots;
-  const bool training = config.plan.roots == config::ShardRoots::kTraining;
-  if (kind == PlanKind::kSharded && training) return roots;
-  for (std::size_t n = 0; n < config.cluster.nodes.size(); ++n) {
-    if (config.cluster.nodes[n].aggregate) roots.push_back(static_cast<api::NodeId>(n));
-  }
-  return roots;
-}
-
-std::vector<plan::ManualTree> manual_trees(const config::Config& config) {
-  std::vector<plan::ManualTree> trees;
-  for (const config::PlanTree& tree : config.plan.trees) {
-    plan::ManualTree& out = trees.emplace_back();
-    out.weight = tree.weight;
-    out.root = tree.root;
-    for (const auto& [node, parent] : tree.parents) out.edges.push_back({node, parent});
-  }
-  return trees;
-}
 
 /// An operator may make a node a root that hosts ranks of the job, or that offers itself.
 Status check_roots(const config::Config& config, const session::PlanInput& input) {
@@ -53,19 +32,13 @@ Status check_roots(const config::Config& config, const session::PlanInput& input
 }  // namespace
 
 session::Planner planner_of(const config::Config& config) {
-  plan::PlanRequest request;
-  request.trees = manual_trees(config);
-  for (std::size_t n = 0; n < config.cluster.nodes.size(); ++n) {
-    request.node_names.push_back(config.cluster.nodes[n].name);
-    const auto rate = config.cluster.nodes[n].port.link_rate_bits_per_s;
-    if (rate) request.link_rates.push_back({static_cast<api::NodeId>(n), *rate});
-  }
-  return [request, config](const session::PlanInput& input) -> Result<api::Plan> {
+  return [request = config::plan_request_of(config),
+          config](const session::PlanInput& input) -> Result<api::Plan> {
     plan::PlanRequest filled = request;
-    filled.planner = input.choice ? input.choice->kind : config.plan.kind;
+    filled.planner = input.choice ? input.choice->kind : config::plan_kind_of(config, input.label);
     if (filled.planner == PlanKind::kManual && filled.trees.empty())
       return Error{"the file of the coordinator has no plan.trees for a manual plan"};
-    filled.root_candidates = root_candidates(config, filled.planner);
+    filled.root_candidates = config::root_candidates(config, filled.planner);
     if (input.choice && !input.choice->roots.empty()) {
       if (const Status good = check_roots(config, input); !good.ok()) return good.error();
       filled.root_candidates = input.choice->roots;
@@ -73,7 +46,19 @@ session::Planner planner_of(const config::Config& config) {
     filled.epoch = input.epoch;
     filled.activation_round = input.activation_round;
     filled.members = input.members;
+    filled.in_force = input.in_force;
     return plan::make_plan(filled);
+  };
+}
+
+std::function<std::string(const api::Plan&)> plan_note_of(const config::Config& config) {
+  const plan::PlanRequest request = config::plan_request_of(config);
+  if (!request.network) return {};
+  return [network = *request.network, traffic = request.traffic](const api::Plan& plan) {
+    const auto prediction = plan::predict(network, plan, traffic);
+    return prediction.ok() ? "predicted " + plan::text_of(prediction.value().time) +
+                                 " for an all_reduce of " + plan::text_of_bytes(traffic.bytes)
+                           : "not predicted: " + prediction.error().message;
   };
 }
 

@@ -50,6 +50,8 @@ struct PlanInput {
   std::uint32_t activation_round = 0;
   std::vector<api::Member> members;
   std::optional<PlanChoice> choice = {};  // nothing: as the configuration says
+  std::optional<api::Plan> in_force = {};
+  std::string label = {};  // the job's name
 };
 using Planner = std::function<Result<api::Plan>(const PlanInput&)>;
 using PlanCheck = std::function<Status(const api::Plan&)>;
@@ -77,8 +79,10 @@ struct SessionConfig {
   JobSettings job_settings;
   BoundsResolver resolve_bounds;  // none: everything is exact, and no table is sent
   bool learn_bounds = false;      // some of what it gives begins exact and is learned
-  PlanCheck check_plan;           // of every plan before it is installed, whoever made it
-  bool elastic = false;           // coordinator: ranks may leave and join a job that runs
+  /// What to tell people of a plan besides its roots; may be empty.
+  std::function<std::string(const api::Plan&)> plan_note = {};
+  PlanCheck check_plan;  // of every plan before it is installed, whoever made it
+  bool elastic = false;  // coordinator: ranks may leave and join a job that runs
 };
 
 /// A rank that comes: what it says of itself, and its user as the kernel says.

@@ -101,6 +101,7 @@ class Coordinator {
     PlanKind kind = PlanKind::kStar;
     std::string plan;  // for people
     std::vector<api::Member> members;
+    std::optional<api::Plan> in_force;
     std::optional<PlanChange> change;
     std::vector<std::byte> change_bytes;  // its plan, until it is sent
     std::optional<Question> question;     // who asked for it

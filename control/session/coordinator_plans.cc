@@ -40,6 +40,8 @@ Status Coordinator::begin_change(Job& job, const std::optional<PlanChoice>& choi
   PlanInput input;
   input.epoch = last_epoch_;
   input.choice = choice;
+  input.in_force = job.in_force;
+  input.label = job.label;
   Result<Hosts> hosts = hosts_with(job, choice, now);
   if (!hosts.ok()) return hosts.error();
   for (const auto& [node, joined] : hosts.value()) input.members.push_back({node, joined.ranks});
@@ -100,6 +102,7 @@ void Coordinator::commit(Job& job) {
   change.commit();
   const std::string before = std::exchange(job.plan, plan_text(config_, change.plan()));
   job.kind = change.plan().kind;
+  job.in_force = change.plan();
   job.epoch_before = std::exchange(job.epoch, change.epoch());
   job.members = change.plan().members;
   job.departing = std::exchange(job.joined, std::move(job.changed));

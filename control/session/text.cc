@@ -50,7 +50,8 @@ std::string nodes_text(const SessionConfig& config, const std::vector<api::NodeI
 }
 
 std::string plan_text(const SessionConfig& config, const api::Plan& plan) {
-  return std::string(plan_kind_name(plan.kind)) + ", " +
+  const std::string note = config.plan_note ? config.plan_note(plan) : std::string();
+  return std::string(plan_kind_name(plan.kind)) + ", " + (note.empty() ? "" : note + ", ") +
          list_text("root", plan.trees.size(),
                    [&](std::size_t i) { return name_of(config, plan.trees[i].root); });
 }

@@ -8,7 +8,7 @@ from sources import Finding, is_cpp, read, without_comments
 
 DATAPLANE = ("base", "model", "wire", "reduce", "congestion", "hop", "grants", "aggregate", "job")
 DATAPLANE += ("ipc", "port", "port/loopback", "port/dpdk", "api", "engine")
-CONTROL = ("protocol", "bounds", "config", "session", "plan", "server", "telemetry", "cli")
+CONTROL = ("protocol", "bounds", "plan", "config", "session", "server", "telemetry", "cli")
 CONTROL += ("daemon",)
 EVERYTHING = tuple(f"dataplane/{name}" for name in DATAPLANE)
 EVERYTHING += tuple(f"control/{name}" for name in CONTROL)
@@ -18,7 +18,7 @@ CONGESTION, HOP, GRANTS = (f"dataplane/{name}" for name in ("congestion", "hop",
 AGGREGATE, JOB, IPC = (f"dataplane/{name}" for name in ("aggregate", "job", "ipc"))
 PORT, API = "dataplane/port", "dataplane/api"
 PROTOCOL, TELEMETRY = "control/protocol", "control/telemetry"
-BOUNDS = "control/bounds"
+BOUNDS, PLAN = "control/bounds", "control/plan"
 CLIENT = "trainer-shim/client"
 PROTOCOL_CORE = (MODEL, WIRE, REDUCE, CONGESTION, HOP, GRANTS, AGGREGATE, JOB)
 
@@ -41,7 +41,7 @@ TABLE = {
     "dataplane/engine": ((BASE, *PROTOCOL_CORE, IPC, PORT, API), ()),
     PROTOCOL: ((BASE, MODEL, IPC), ("json",)),
     BOUNDS: ((BASE, MODEL, API), ()),
-    "control/config": ((BASE, MODEL, API, BOUNDS), ("yaml-cpp", "fmt")),
+    "control/config": ((BASE, MODEL, API, PROTOCOL, BOUNDS, PLAN), ("yaml-cpp", "fmt")),
     "control/session": ((BASE, MODEL, API, PROTOCOL), ()),
     "control/plan": ((BASE, MODEL, API, PROTOCOL), ()),
     "control/server": (
@@ -49,7 +49,10 @@ TABLE = {
         ("fmt",),
     ),
     TELEMETRY: ((BASE, MODEL, API), ("fmt", "metrics", "json")),
-    "control/cli": ((BASE, MODEL, PROTOCOL, TELEMETRY, "control/config"), ("fmt", "cli")),
+    "control/cli": (
+        (BASE, MODEL, API, PROTOCOL, TELEMETRY, PLAN, "control/config"),
+        ("fmt", "cli"),
+    ),
     "control/daemon": (EVERYTHING, ("dpdk", "fmt", "cli")),
     CLIENT: ((BASE, MODEL, IPC, REDUCE, PROTOCOL), ()),
     "trainer-shim/preload": ((CLIENT,), ()),

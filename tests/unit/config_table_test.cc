@@ -89,7 +89,7 @@ TEST_CASE("every example loads, for every node, and so does its effective form")
       CHECK(again.config->self == parsed.config->self);
     }
   }
-  CHECK(count == 5);
+  CHECK(count == 6);
 }
 
 TEST_CASE("the effective form says where each value comes from") {

@@ -236,6 +236,20 @@ TEST_CASE("a plan has the roots that the configuration names") {
   CHECK(roots_of(config) == Roots{0});
 }
 
+TEST_CASE(
+    "a job has the plan that the configuration names for it, until somebody asks for another") {
+  config::Config config = three_nodes();
+  config.plan.jobs = {{"big-*", PlanKind::kSharded}};
+  config.plan.roots = config::ShardRoots::kTraining;
+  session::PlanInput input = ranks_on({1, 2});
+  const auto kind = [&] { return planner_of(config)(input).value().kind; };
+  CHECK(kind() == PlanKind::kStar);
+  input.label = "big-1";
+  CHECK(kind() == PlanKind::kSharded);
+  input.choice = session::PlanChoice{PlanKind::kStar, {}};
+  CHECK(kind() == PlanKind::kStar);
+}
+
 TEST_CASE("a root has a share by the rate of its link") {
   config::Config config = three_nodes();
   config.plan.kind = PlanKind::kSharded;
@@ -246,6 +260,30 @@ TEST_CASE("a root has a share by the rate of its link") {
   REQUIRE(plan.ok());
   REQUIRE(plan.value().trees.size() == 2);
   CHECK(plan.value().trees[0].weight == 2 * plan.value().trees[1].weight);
+}
+
+TEST_CASE("a plan over a network comes with its predicted time, and stays when none is better") {
+  config::Config config = three_nodes();
+  CHECK_FALSE(plan_note_of(config));
+  config.plan.kind = PlanKind::kAuto;
+  config.network.bytes = 12'500'000;
+  config.block_bytes = kDefaultBlockBytes;
+  config.network.network =
+      plan::network_of_accesses(std::vector<plan::Access>(3, {100'000'000, 100'000'000, {}, 0}));
+  session::PlanInput input = ranks_on({1, 2});
+  const auto plan = planner_of(config)(input);
+  REQUIRE(plan.ok());
+  CHECK(plan.value().kind == PlanKind::kPacked);
+  CHECK(plan.value().members.size() == 2);
+  // 100 Mbit, 8 % of overhead, over 100 Mbit/s.
+  CHECK(plan_note_of(config)(plan.value()) == "predicted 1.09 s for an all_reduce of 12500000 B");
+  api::Plan star{2, 0, input.members, {{1, 2, {2, api::kNoNode}}}, PlanKind::kStar};
+  input.in_force = star;
+  const auto kept = planner_of(config)(input);
+  REQUIRE(kept.ok());
+  CHECK(kept.value().kind == PlanKind::kStar);
+  CHECK(kept.value().trees[0].root == 2);
+  CHECK(kept.value().epoch == 3);
 }
 
 TEST_CASE("bounds are resolved only where something may be missing") {

@@ -62,6 +62,30 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
+TEST_CASE("the planner knows the plan in force, and people hear what is said of a plan") {
+  RunningCoordinator bench;
+  std::vector<std::uint32_t> in_force;
+  bench.c.planner = [&in_force](const PlanInput& input) {
+    REQUIRE(input.in_force);
+    in_force.push_back(input.in_force->epoch);
+    return sharded_planner()(input);
+  };
+  bench.c.plan_note = [](const api::Plan& plan) {
+    return "predicted " + std::to_string(plan.trees.size()) + " s";
+  };
+  const std::uint32_t epoch = bench.ask();
+  CHECK(in_force == std::vector<std::uint32_t>{bench.first});
+  for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
+    bench.say(node, Prepared{kKey, epoch, true, 70});
+  const auto answer = bench.answered();
+  REQUIRE(answer);
+  CHECK(answer->text == "star, predicted 1 s, root n1; before: sharded, roots n1 and n2");
+  for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
+    bench.say(node, PlanEnded{kKey, bench.first});
+  bench.ask();
+  CHECK(in_force == std::vector<std::uint32_t>{bench.first, epoch});
+}
+
 TEST_CASE("the coordinator commits a further plan for the latest horizon, and answers who asked") {
   RunningCoordinator bench;
   const std::uint32_t epoch = bench.ask();

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/config/plan_request.h"
+
+#include "dataplane/model/limits.h"
+
+namespace gradplane::config {
+namespace {
+
+std::vector<api::NodeId> aggregators_of(const Config& config) {
+  std::vector<api::NodeId> nodes;
+  for (std::size_t n = 0; n < config.cluster.nodes.size(); ++n) {
+    if (config.cluster.nodes[n].aggregate) nodes.push_back(static_cast<api::NodeId>(n));
+  }
+  return nodes;
+}
+
+}  // namespace
+
+plan::PlanRequest plan_request_of(const Config& config) {
+  plan::PlanRequest request;
+  for (const PlanTree& tree : config.plan.trees) {
+    plan::ManualTree& out = request.trees.emplace_back();
+    out.weight = tree.weight;
+    out.root = tree.root;
+    for (const auto& [node, parent] : tree.parents) out.edges.push_back({node, parent});
+  }
+  for (std::size_t n = 0; n < config.cluster.nodes.size(); ++n) {
+    request.node_names.push_back(config.cluster.nodes[n].name);
+    const auto rate = config.cluster.nodes[n].port.link_rate_bits_per_s;
+    if (rate) request.link_rates.push_back({static_cast<api::NodeId>(n), *rate});
+  }
+  request.summing = aggregators_of(config);
+  request.network = config.network.network;
+  request.traffic.bytes = config.network.bytes;
+  request.traffic.block_bytes = config.block_bytes;
+  request.traffic.window_bytes = kMaxInFlightRounds * config.round_bytes;
+  return request;
+}
+
+std::vector<api::NodeId> root_candidates(const Config& config, PlanKind kind) {
+  if (plan_needs_network(kind)) return {};
+  if (kind == PlanKind::kStar && config.plan.root != api::kNoNode) return {config.plan.root};
+  if (kind == PlanKind::kSharded && config.plan.roots == ShardRoots::kTraining) return {};
+  return aggregators_of(config);
+}
+
+}  // namespace gradplane::config
