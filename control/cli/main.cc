@@ -10,6 +10,7 @@
 #include "control/cli/daemon_client.h"
 #include "control/cli/exit_codes.h"
 #include "control/cli/output.h"
+#include "control/cli/plan_command.h"
 #include "control/cli/replan_command.h"
 #include "control/cli/rounds_command.h"
 #include "control/cli/run.h"
@@ -47,6 +48,7 @@ class Program {
     add_bounds();
     add_rounds();
     add_replan();
+    add_plan();
     add_check_config();
     add_others();
   }
@@ -76,6 +78,10 @@ class Program {
   }
 
   static ChildEnd ended(int exit_code) { return {.exit_code = exit_code, .signal = 0}; }
+
+  static CLI::IsMember plan_kinds() {
+    return CLI::IsMember(std::vector<std::string>(kPlanKindNames.begin(), kPlanKindNames.end()));
+  }
 
   static CLI::Option* add_socket(CLI::App* command, std::string& path) {
     return command->add_option("--socket", path, "Control socket of the daemon")
@@ -177,8 +183,7 @@ class Program {
     command->add_option("job", replan_.job, "The job, by its id (see status)")->required();
     command->add_option("--plan", replan_.plan, "What kind of plan")
         ->required()
-        ->check(
-            CLI::IsMember(std::vector<std::string>(kPlanKindNames.begin(), kPlanKindNames.end())));
+        ->check(plan_kinds());
     command
         ->add_option("--root", replan_.roots,
                      "Nodes that may be roots, instead of those that the configuration names")
@@ -186,6 +191,23 @@ class Program {
     command->add_option("--without", replan_.without,
                         "Nodes whose ranks are taken out of the job (see ranks.elastic)");
     on(command, [this] { return ended(replan(replan_)); });
+  }
+
+  void add_plan() {
+    CLI::App* command = app_.add_subcommand(
+        "plan", "Show what planners make of a network: predicted times, trees and shares");
+    command->footer(
+        "Example: gradplane plan --network configs/wan.yaml --bytes 98MiB --brief\n"
+        "Nobody is asked and nothing is changed: it plans with what the file says.");
+    command->add_option("--network", plan_.network_path, "A configuration with a section network")
+        ->required();
+    command->add_option("--plan", plan_.plan, "Only this kind of plan")->check(plan_kinds());
+    command->add_option("--bytes", plan_.bytes,
+                        "What an all_reduce carries, with a unit; else network.bytes of the file");
+    command->add_option("--ranks", plan_.ranks,
+                        "Nodes with a rank; else those without aggregate: true, or all");
+    command->add_flag("--brief", plan_.brief, "Without the trees");
+    on(command, [this] { return ended(show_plans(plan_)); });
   }
 
   void add_check_config() {
@@ -212,6 +234,7 @@ class Program {
   BoundsOptions bounds_;
   RoundsOptions rounds_;
   ReplanOptions replan_;
+  PlanOptions plan_;
   CheckConfigOptions check_;
   bool json_ = false;
   std::function<ChildEnd()> action_;

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "control/config/config.h"
+
+namespace gradplane::cli {
+
+struct PlanOptions {
+  std::string network_path = {};        // a configuration
+  std::string plan = {};                // one of kPlanKindNames; empty: all
+  std::string bytes = {};               // with a unit; empty: as the configuration says
+  std::vector<std::string> ranks = {};  // names of nodes; empty: those that are no aggregators
+  bool brief = false;                   // without the trees
+};
+
+/// Prints what planners make of the network of a configuration: predicted times, trees and shares.
+/// No daemon is asked. Returns an exit code.
+int show_plans(const PlanOptions& options);
+
+/// What show_plans() prints, or why it cannot.
+Result<std::string> plans_text(const config::Config& config, const PlanOptions& options);
+
+}  // namespace gradplane::cli
