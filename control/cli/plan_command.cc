@@ -75,8 +75,11 @@ std::string bound_of(const plan::PlanRequest& request) {
                           static_cast<double>(traffic.block_bytes);
   const double seconds = bound.value() * 8 * static_cast<double>(traffic.bytes) * overhead;
   constexpr double kNsPerS = 1e9;
-  return fmt::format("No trees over these sites take less than {} (packing bound).\n",
-                     plan::text_of(Duration::ns(static_cast<std::int64_t>(seconds * kNsPerS))));
+  const double ns =
+      std::min(seconds * kNsPerS, static_cast<double>(Duration::max().count_ns()) / 2);
+  return fmt::format(
+      "No trees in which each site sends to a neighbour take less than {} (packing bound).\n",
+      plan::text_of(Duration::ns(static_cast<std::int64_t>(ns))));
 }
 
 /// The kinds to show; an unknown name is no kind.

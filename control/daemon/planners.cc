@@ -47,6 +47,9 @@ session::Planner planner_of(const config::Config& config) {
     filled.activation_round = input.activation_round;
     filled.members = input.members;
     filled.in_force = input.in_force;
+    if (input.choice) {
+      for (const api::NodeId node : input.choice->without) std::erase(filled.summing, node);
+    }
     return plan::make_plan(filled);
   };
 }

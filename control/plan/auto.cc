@@ -22,10 +22,17 @@ std::map<api::NodeId, std::vector<std::uint16_t>> ranks_of(
   return ranks;
 }
 
-/// The plan in force for another epoch, if it is one for these ranks.
+/// The plan in force for another epoch, if it is one for these ranks and has no other roots than
+/// those that somebody asks for.
 std::optional<api::Plan> kept(const PlanRequest& request) {
   if (!request.in_force || ranks_of(request.in_force->members) != ranks_of(request.members))
     return std::nullopt;
+  const auto is_unwanted = [&request](const api::Tree& tree) {
+    const auto& roots = request.root_candidates;
+    return !roots.empty() && std::find(roots.begin(), roots.end(), tree.root) == roots.end();
+  };
+  const auto& trees = request.in_force->trees;
+  if (std::any_of(trees.begin(), trees.end(), is_unwanted)) return std::nullopt;
   api::Plan plan = *request.in_force;
   plan.epoch = request.epoch;
   plan.activation_round = request.activation_round;
@@ -75,10 +82,12 @@ class Contest {
 
 /// Where nobody names roots: all nodes with ranks, and those that may sum.
 std::vector<api::NodeId> star_roots(const PlanRequest& request) {
-  if (!request.root_candidates.empty()) return request.root_candidates;
-  std::vector<api::NodeId> roots = request.summing;
-  for (const api::Member& member : request.members)
-    if (!member.ranks.empty()) roots.push_back(member.node);
+  std::vector<api::NodeId> roots = request.root_candidates;
+  if (roots.empty()) {
+    roots = request.summing;
+    for (const api::Member& member : request.members)
+      if (!member.ranks.empty()) roots.push_back(member.node);
+  }
   std::sort(roots.begin(), roots.end());
   roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
   if (roots.size() > kMaxTrees) roots.resize(kMaxTrees);

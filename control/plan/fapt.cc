@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <queue>
@@ -129,7 +130,9 @@ Result<api::Plan> plan_fapt(const PlanRequest& request) {
   Packing packing;
   for (Rooted& rooted : trees) {
     packing.trees.push_back(std::move(rooted.tree));
-    packing.shares.push_back(rooted.quality / sum);
+    // Where nothing limits a tree, all trees are as good.
+    packing.shares.push_back(std::isfinite(sum) ? rooted.quality / sum
+                                                : 1 / static_cast<double>(trees.size()));
   }
   return plan_of_sites(request, sites, packing, 1, PlanKind::kFapt);
 }

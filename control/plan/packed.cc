@@ -12,7 +12,8 @@
 namespace gradplane::plan {
 namespace {
 
-/// No tree over sites is higher, except where the network has no lower one.
+/// No tree over sites is higher before its root is chosen, except where the network has no lower
+/// one.
 constexpr std::uint32_t kMaxHeight = 16;
 /// For more sites than this only one height is tried.
 constexpr std::size_t kManySites = 200;
@@ -44,6 +45,24 @@ void use_roots(Packing& packing, const std::vector<PlaceId>& roots) {
       at = next;
     }
     tree.root = roots.front();
+  }
+}
+
+/// A place without ranks that sums for nobody is no part of a tree.
+void drop_idle(Packing& packing, const std::vector<Place>& places) {
+  for (PlaceTree& tree : packing.trees) {
+    std::vector<std::size_t> children(places.size(), 0);
+    for (const PlaceId parent : tree.parent)
+      if (parent != kNoPlace) ++children[parent];
+    for (PlaceId p = 0; p < places.size(); ++p) {
+      // A parent that becomes idle with its last child follows at once.
+      for (PlaceId at = p; at != tree.root && tree.parent[at] != kNoPlace && children[at] == 0 &&
+                           places[at].training.empty();) {
+        const PlaceId parent = std::exchange(tree.parent[at], kNoPlace);
+        --children[parent];
+        at = parent;
+      }
+    }
   }
 }
 
@@ -131,6 +150,7 @@ Result<api::Plan> plan_packed(const PlanRequest& request) {
   } else {
     Packing packing = pack_accesses(access_rates(sites), max_trees);
     use_roots(packing, sites.roots);
+    drop_idle(packing, sites.places);
     status = best.offer(packing, max_trees);
   }
   if (!status.ok()) return status.error();

@@ -78,6 +78,9 @@ Result<double> packing_bound_s_per_bit(const PlanRequest& request) {
   if (!sites.network.links.empty()) {
     Routes routes(sites.network);
     const SiteGraph graph(routes, sites.network, sites.places);
+    const std::vector<std::uint32_t> hops = graph.hops_from(0);
+    if (std::find(hops.begin(), hops.end(), UINT32_MAX) != hops.end())
+      return Error{"the sites do not all reach each other in both directions"};
     return bound_of_graph(graph);
   }
   const std::vector<double> rates = access_rates(sites);

@@ -13,6 +13,8 @@ namespace gradplane::plan {
 namespace {
 
 constexpr double kMillion = 1e6;
+/// A way on which fewer blocks than this arrive is no way: repairs would never end.
+constexpr double kLeastKept = 0.01;
 
 /// What a way has cost so far: kFewestLinks compares the links first, kFastest only the time.
 struct Cost {
@@ -134,6 +136,7 @@ void Routes::cross_sites(SiteId from, SiteId to) {
 
 const Way& Routes::finish() {
   way_.loss = 1 - kept_;
+  if (kept_ < kLeastKept) way_.open = false;
   return way_;
 }
 

@@ -31,6 +31,9 @@ class Simplex {
 
   double& cell(std::size_t row, std::size_t column) { return cells_[row * width_ + column]; }
 
+  /// What one of this variable is worth; 1 unless it is said.
+  void set_worth(std::size_t column, double worth) { cell(basic_.size(), column) = -worth; }
+
   void solve() {
     const std::size_t max_pivots = kMaxPivotsPerTree * (columns_ + 1);
     for (std::size_t i = 0; i < max_pivots; ++i) {
@@ -146,22 +149,26 @@ Rows rows_of(const std::vector<std::vector<Load>>& trees, std::size_t resources)
 
 Shares min_max_shares(const std::vector<std::vector<Load>>& trees, std::size_t resources) {
   Rows rows = rows_of(trees, resources);
-  double largest = 0;
+  std::vector<double> largest(trees.size(), 0.0);  // load of each tree
   for (const auto& row : rows.uses)
-    for (const auto& [tree, load] : row) largest = std::max(largest, load);
+    for (const auto& [tree, load] : row) largest[tree] = std::max(largest[tree], load);
+  const double least = *std::min_element(largest.begin(), largest.end());
   Shares shares;
   shares.of_tree.assign(trees.size(), 1.0 / static_cast<double>(trees.size()));
-  if (largest == 0) return shares;  // nothing limits anything
+  if (least == 0) return shares;  // nothing limits some tree
   Simplex simplex(rows.uses.size(), trees.size());
   for (std::size_t r = 0; r < rows.uses.size(); ++r)
-    for (const auto& [tree, load] : rows.uses[r]) simplex.cell(r, tree) = load / largest;
+    for (const auto& [tree, load] : rows.uses[r]) simplex.cell(r, tree) = load / largest[tree];
+  // Each column has a scale of its own, so that a very slow tree does not hide the others.
+  for (std::size_t t = 0; t < trees.size(); ++t) simplex.set_worth(t, least / largest[t]);
   simplex.solve();
-  const std::vector<double> rates = simplex.values();
+  std::vector<double> rates = simplex.values();
+  for (std::size_t t = 0; t < trees.size(); ++t) rates[t] *= least / largest[t];
   double total = 0;
   for (const double rate : rates) total += rate;
   if (total <= 0) return shares;
   for (std::size_t t = 0; t < trees.size(); ++t) shares.of_tree[t] = rates[t] / total;
-  shares.s_per_bit = largest / total;
+  shares.s_per_bit = least / total;
   return shares;
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include "dataplane/base/assert.h"
 
@@ -75,10 +77,13 @@ SiteGraph::SiteGraph(Routes& routes, const Network& network, const std::vector<P
   for (const Link& link : network.links)
     if (link.bits_per_s > 0) linked[link.from].push_back(link.to);
   for (std::vector<SiteId>& sites : linked) std::sort(sites.begin(), sites.end());
+  // Links may lead one way only, so either place may be the one that sees the other.
+  std::set<std::pair<PlaceId, PlaceId>> pairs;
   for (PlaceId a = 0; a < places.size(); ++a) {
     for (const PlaceId b : neighbours_of(network, a, place_of, linked))
-      if (a < b) add_edge(routes, a, b);
+      pairs.insert(std::minmax(a, b));
   }
+  for (const auto& [a, b] : pairs) add_edge(routes, a, b);
 }
 
 /// Over links, through sites without a part in the job.

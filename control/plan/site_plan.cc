@@ -75,9 +75,9 @@ Status check_ways(Sites& sites) {
   const Place hub = *first;
   for (const Place& place : places) {
     if (place.training.empty() || place.site == hub.site || is_open(routes, hub, place)) continue;
-    return Error{"there is no way between " + site_text(sites, hub) + " and " +
-                 site_text(sites, place) +
-                 ", which both host ranks of the job: a link is missing or has rate 0"};
+    return Error{
+        "there is no way between " + site_text(sites, hub) + " and " + site_text(sites, place) +
+        ", which both host ranks of the job: a link is missing, has rate 0 or loses nearly all"};
   }
   std::erase_if(places, [&](const Place& place) {
     return place.summing.empty() || (place.site != hub.site && !is_open(routes, hub, place));

@@ -176,6 +176,7 @@ PlaceTree SiteGraph::trimmed(const PlaceTree& tree, const std::vector<PlaceId>& 
     const bool may = roots.empty() || std::find(roots.begin(), roots.end(), p) != roots.end();
     if (inside && may && (best == kNoPlace || ecc(p) < ecc(best))) best = p;
   }
+  walk.drop_leaves(*this, best);  // a root that was not chosen has no reason either
   return walk.from(best).second;
 }
 
