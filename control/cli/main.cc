@@ -188,8 +188,9 @@ class Program {
         ->add_option("--root", replan_.roots,
                      "Nodes that may be roots, instead of those that the configuration names")
         ->expected(1, kMaxTrees);
-    command->add_option("--without", replan_.without,
-                        "Nodes whose ranks are taken out of the job (see ranks.elastic)");
+    command->add_option(
+        "--without", replan_.without,
+        "Nodes whose ranks are taken out of the job (see ranks.elastic; not for torch)");
     on(command, [this] { return ended(replan(replan_)); });
   }
 

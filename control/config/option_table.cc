@@ -326,7 +326,8 @@ constexpr Option kOptions[] = {
      .type = kBoolean,
      .default_text = "false",
      .summary = "Whether ranks may leave and join a job that runs: `gradplane replan --without` "
-                "takes the ranks of a node out, and ranks that are missing may attach again. The "
+                "takes the ranks of a node out, and ranks that are missing may attach again. Only "
+                "programs of the C interface can take part: the torch adapter cannot. The "
                 "coordinator's value counts. A rank that is lost ends its job in any case, since "
                 "nobody can supply its part of the rounds that are open.",
      .store = [](const Target& t, const Value& v) { t.config->elastic = v.number != 0; }},

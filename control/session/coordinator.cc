@@ -155,9 +155,11 @@ void Coordinator::on(api::NodeId from, const protocol::Leave& m, Instant now) {
   const auto found = find(m.key, m.first_epoch);
   if (found == jobs_.end()) return;
   Job& job = found->second;
-  if (on_leave_between_plans(found, from, m)) return;
-  const auto joined = job.joined.find(from);
-  if (joined == job.joined.end()) return;
+  if (on_leave_before_joining(job, from, m)) return;
+  // A rank that is taken out may leave as any other: the training may end before the activation.
+  const Hosts& hosts = job.departing.contains(from) ? job.departing : job.joined;
+  const auto joined = hosts.find(from);
+  if (joined == hosts.end()) return;
   const auto& ranks = joined->second.ranks;
   if (std::find(ranks.begin(), ranks.end(), m.rank) == ranks.end()) return;
 
@@ -176,8 +178,7 @@ void Coordinator::on(api::NodeId from, const protocol::Leave& m, Instant now) {
 
 void Coordinator::finish(Jobs::iterator found) {
   Job& job = found->second;
-  while (!job.joining.empty())
-    refuse_joining(job, job.joining.begin()->first, "the job has finished");
+  refuse_all_joining(job, "the job has finished", Instant::never());
   answer_all(job, "the job has finished");
   for (const api::NodeId node : nodes_of(job))
     outbox_.tell_member(node, protocol::Finished{job.key, job.first_epoch});
@@ -254,11 +255,8 @@ void Coordinator::tick(Instant now) {
     } else if (now >= joining_due(job)) {
       take_in(job, now);
     } else if (now >= job.all_left_by) {
-      std::vector<std::uint16_t> here;
-      for (const auto& [node, joined] : job.joined)
-        for (const std::uint16_t rank : joined.ranks)
-          if (!job.left.contains(rank)) here.push_back(rank);
-      std::sort(here.begin(), here.end());
+      std::vector<std::uint16_t> here = ranks_of(job);
+      std::erase_if(here, [&job](std::uint16_t rank) { return job.left.contains(rank); });
       const std::vector<std::uint16_t> left(job.left.begin(), job.left.end());
       fail(current, ranks_text(left) + " left; still here: " + ranks_text(here));
     }
@@ -292,8 +290,7 @@ void Coordinator::fail(Jobs::iterator job, const std::string& reason, api::NodeI
   for (const api::NodeId node : nodes_of(job->second))
     if (node != not_to)
       outbox_.tell_member(node, protocol::Failed{job->first, job->second.first_epoch, reason});
-  while (!job->second.joining.empty())
-    refuse_joining(job->second, job->second.joining.begin()->first, reason);
+  refuse_all_joining(job->second, reason, Instant::never());
   answer_all(job->second, "the job is ended: " + reason);
   jobs_.erase(job);
 }

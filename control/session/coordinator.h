@@ -91,12 +91,13 @@ class Coordinator {
     Hosts joined;   // who hosts ranks, in the plan in force
     Hosts changed;  // and in the plan that is on its way
     std::map<api::NodeId, Joining> joining;
-    Hosts departing;                   // had ranks in the plan before, which has not ended
-    std::optional<PlanChoice> choice;  // what an operator has asked for last
-    bool update_due = false;           // who waits has not heard of the last change
-    Instant update_at;                 // and hears of it from then on
-    std::uint32_t first_epoch = 0;     // names the job once it has a plan
-    std::uint32_t epoch = 0;           // of the plan in force, as all that follows
+    Hosts departing;                        // had ranks in the plan before, which has not ended
+    std::optional<PlanChoice> choice;       // what an operator has put in force last
+    std::optional<PlanChoice> next_choice;  // and of the plan that is on its way
+    bool update_due = false;                // who waits has not heard of the last change
+    Instant update_at;                      // and hears of it from then on
+    std::uint32_t first_epoch = 0;          // names the job once it has a plan
+    std::uint32_t epoch = 0;                // of the plan in force, as all that follows
     std::uint32_t epoch_before = 0;
     PlanKind kind = PlanKind::kStar;
     std::string plan;  // for people
@@ -137,9 +138,13 @@ class Coordinator {
   void on_late_join(Jobs::iterator job, api::NodeId from, const protocol::Join& m, Instant now);
   std::string why_not_late(const Job& job, api::NodeId from, const protocol::Join& m) const;
   void take_in(Job& job, Instant now);
-  void refuse_joining(Job& job, api::NodeId node, const std::string& reason);
-  bool on_leave_between_plans(Jobs::iterator job, api::NodeId from, const protocol::Leave& m);
+  static bool is_on_its_way(const Job& job, api::NodeId node);
+  void refuse_joining(Job& job, api::NodeId node, const Denial& denial);
+  void refuse_all_joining(Job& job, const std::string& reason, Instant settled_by);
+  bool on_leave_before_joining(Job& job, api::NodeId from, const protocol::Leave& m);
+  bool has_departed(Jobs::iterator job, api::NodeId node);
   static Instant joining_due(const Job& job);
+  static std::vector<std::uint16_t> ranks_of(const Job& job);
   static std::size_t rank_count(const Job& job);
   void send_prepare(Job& job);
   void replan(Job& job, const Question& question, const PlanChoice& choice, Instant now);

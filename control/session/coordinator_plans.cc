@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 // How a plan comes into force: the first one of a job, and those that replace it while it runs.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "control/session/coordinator.h"
@@ -105,6 +106,7 @@ void Coordinator::commit(Job& job) {
   job.in_force = change.plan();
   job.epoch_before = std::exchange(job.epoch, change.epoch());
   job.members = change.plan().members;
+  if (job.next_choice) job.choice = std::exchange(job.next_choice, std::nullopt);
   job.departing = std::exchange(job.joined, std::move(job.changed));
   for (const auto& [node, joined] : job.joined) {
     job.departing.erase(node);
@@ -132,6 +134,7 @@ void Coordinator::abort(Job& job, const std::string& reason) {
   for (const api::NodeId node : job.change->nodes())
     outbox_.tell_member(node, protocol::Abort{job.key, job.change->epoch(), reason});
   job.change.reset();
+  job.next_choice.reset();
   // Those that were to come have heard it: their nodes forget the job.
   for (const auto& [node, joined] : std::exchange(job.changed, {})) job.joining.erase(node);
   answer(job, false, reason);
@@ -163,12 +166,13 @@ void Coordinator::on(api::NodeId from, const protocol::PlanEnded& m, Instant now
   if (job.change->take_ended_with_ranks()) {
     std::set<api::NodeId> who = job.change->awaited();
     if (job.change->takes_ranks_out())
-      who.insert(job.change->members().begin(), job.change->members().end());
+      std::copy_if(job.change->members().begin(), job.change->members().end(),
+                   std::inserter(who, who.end()),
+                   [&job](api::NodeId node) { return job.change->had_part(node); });
     for (const api::NodeId node : who)
       outbox_.tell_member(node, protocol::EndPlan{job.key, job.epoch_before});
   }
-  job.departing.erase(from);
-  if (!job.change->done()) return;
+  if (has_departed(found, from) || !job.change->done()) return;
   for (const api::NodeId node : job.change->leaving())
     outbox_.tell_member(node, protocol::Dismiss{job.key, job.first_epoch});
   job.change.reset();
@@ -177,7 +181,10 @@ void Coordinator::on(api::NodeId from, const protocol::PlanEnded& m, Instant now
   if (!job.queued) return;
   const Queued queued = std::move(*job.queued);
   job.queued.reset();
-  replan(job, queued.question, queued.choice, now);
+  if (job.left.empty())
+    replan(job, queued.question, queued.choice, now);
+  else
+    tell_answer(job, queued.question, false, "its ranks are leaving");
 }
 
 void Coordinator::on(api::NodeId from, const protocol::Replan& m, Instant now) {
@@ -214,7 +221,7 @@ void Coordinator::replan(Job& job, const Question& question, const PlanChoice& c
                                    std::to_string(job.change->nodes().size()) +
                                    " nodes: " + plan_text(config_, job.change->plan()));
   job.question = question;
-  job.choice = PlanChoice{choice.kind, choice.roots};
+  job.next_choice = PlanChoice{choice.kind, choice.roots};
   send_prepare(job);
 }
 

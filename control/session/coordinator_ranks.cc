@@ -52,9 +52,7 @@ void Coordinator::on_late_join(Jobs::iterator found, api::NodeId from, const pro
                                Instant now) {
   Job& job = found->second;
   // The plan that was to bring the ranks that were here before is not for those of now.
-  const bool is_on_its_way = job.change && !job.change->committed() && !job.change->begins_job() &&
-                             job.joining.contains(from) && job.changed.contains(from);
-  if (is_on_its_way) {
+  if (is_on_its_way(job, from)) {
     abort(job, "a rank came or left on " + node_text(config_, from));
     return;
   }
@@ -98,21 +96,19 @@ std::string Coordinator::why_not_late(const Job& job, api::NodeId from,
 void Coordinator::take_in(Job& job, Instant now) {
   std::vector<api::NodeId> late;
   for (const auto& [node, joining] : job.joining)
-    if (now >= joining.until) late.push_back(node);
+    if (now >= joining.until && !is_on_its_way(job, node)) late.push_back(node);
   for (const api::NodeId node : late)
-    refuse_joining(job, node, waited_text(config_.quotas.wait, change_text(job)));
+    refuse_joining(job, node,
+                   {Refusal::kWaitedTooLong, waited_text(config_.quotas.wait, change_text(job))});
   const bool any = std::any_of(job.joining.begin(), job.joining.end(),
                                [now](const auto& entry) { return now >= entry.second.settled_at; });
   if (job.change || !any) return;
   if (!job.left.empty()) {
-    while (!job.joining.empty())
-      refuse_joining(job, job.joining.begin()->first, "the ranks of the job are leaving");
+    refuse_all_joining(job, "the ranks of the job are leaving", Instant::never());
     return;
   }
   if (const Status begun = begin_change(job, job.choice, now); !begun.ok()) {
-    while (!job.joining.empty())
-      refuse_joining(job, job.joining.begin()->first,
-                     "there is no plan with these ranks: " + begun.error().message);
+    refuse_all_joining(job, "there is no plan with these ranks: " + begun.error().message, now);
     return;
   }
   outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": preparing epoch " +
@@ -121,40 +117,73 @@ void Coordinator::take_in(Job& job, Instant now) {
   send_prepare(job);
 }
 
-void Coordinator::refuse_joining(Job& job, api::NodeId node, const std::string& reason) {
+/// The plan that is being prepared brings the ranks of this node.
+bool Coordinator::is_on_its_way(const Job& job, api::NodeId node) {
+  return job.change && job.joining.contains(node) && job.changed.contains(node);
+}
+
+void Coordinator::refuse_joining(Job& job, api::NodeId node, const Denial& denial) {
   const auto joining = job.joining.find(node);
   const Joined& joined = joining->second.joined;
-  outbox_.tell_member(node, protocol::Refused{job.key, joined.attempt, joined.ranks, reason});
+  outbox_.count(denial.why);
+  outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + ": " + ranks_text(joined.ranks) +
+                                   " on " + node_text(config_, node) +
+                                   " cannot join it: " + denial.text);
+  outbox_.tell_member(node, protocol::Refused{job.key, joined.attempt, joined.ranks, denial.text});
   job.joining.erase(joining);
 }
 
-/// Of a rank that is not in the plan in force. One that was to join costs only that plan. One that
-/// was taken out owes the rounds before the activation, which nobody else can submit.
-bool Coordinator::on_leave_between_plans(Jobs::iterator found, api::NodeId from,
-                                         const protocol::Leave& m) {
+/// All of whom no more ranks were awaited at `settled_by`.
+void Coordinator::refuse_all_joining(Job& job, const std::string& reason, Instant settled_by) {
+  std::vector<api::NodeId> nodes;
+  for (const auto& [node, joining] : job.joining)
+    if (joining.settled_at <= settled_by) nodes.push_back(node);
+  for (const api::NodeId node : nodes) refuse_joining(job, node, {Refusal::kNotFitting, reason});
+}
+
+/// Of a rank that was to join: it costs only that plan.
+bool Coordinator::on_leave_before_joining(Job& job, api::NodeId from, const protocol::Leave& m) {
+  if (!is_on_its_way(job, from)) return false;
+  abort(job, "rank " + std::to_string(m.rank) + " on " + node_text(config_, from) +
+                 " has left before it joined");
+  return true;
+}
+
+/// The last round that these ranks take part in is over, and so is what they said of leaving. True
+/// when that ends the job, because all others have left.
+bool Coordinator::has_departed(Jobs::iterator found, api::NodeId node) {
   Job& job = found->second;
-  if (job.joining.contains(from) && job.changed.contains(from)) {
-    abort(job, "rank " + std::to_string(m.rank) + " on " + node_text(config_, from) +
-                   " has left before it joined");
-    return true;
-  }
-  if (!job.departing.contains(from)) return false;
-  fail(found, "rank " + std::to_string(m.rank) + " on " + node_text(config_, from) +
-                  " left before the last round that it takes part in");
+  const auto departed = job.departing.find(node);
+  if (departed == job.departing.end()) return false;
+  for (const std::uint16_t rank : departed->second.ranks) job.left.erase(rank);
+  job.departing.erase(departed);
+  if (job.left.empty()) job.all_left_by = Instant::never();
+  if (job.left.empty() || job.left.size() != rank_count(job)) return false;
+  finish(found);
   return true;
 }
 
 Instant Coordinator::joining_due(const Job& job) {
   Instant due = Instant::never();
-  for (const auto& [node, joining] : job.joining)
+  for (const auto& [node, joining] : job.joining) {
+    if (is_on_its_way(job, node)) continue;
     due = std::min(due, job.change ? joining.until : joining.settled_at);
+  }
   return due;
 }
 
+/// Those that take part in some round that is not over.
+std::vector<std::uint16_t> Coordinator::ranks_of(const Job& job) {
+  std::vector<std::uint16_t> ranks;
+  for (const Hosts* hosts : {&job.joined, &job.departing})
+    for (const auto& [node, joined] : *hosts)
+      ranks.insert(ranks.end(), joined.ranks.begin(), joined.ranks.end());
+  std::sort(ranks.begin(), ranks.end());
+  return ranks;
+}
+
 std::size_t Coordinator::rank_count(const Job& job) {
-  std::size_t count = 0;
-  for (const auto& [node, joined] : job.joined) count += joined.ranks.size();
-  return count;
+  return ranks_of(job).size();
 }
 
 }  // namespace gradplane::session

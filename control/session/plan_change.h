@@ -30,6 +30,7 @@ class PlanChange {
   const std::set<api::NodeId>& members() const { return members_; }
   /// Those with a part in either plan.
   const std::set<api::NodeId>& nodes() const { return nodes_; }
+  bool had_part(api::NodeId node) const { return from_.contains(node); }
   /// Those with a part in the plan before only.
   std::vector<api::NodeId> leaving() const;
   /// Some node has ranks in the plan before only. The others hold their rounds from the activation

@@ -19,8 +19,8 @@ struct Prepared {
 };
 
 /// Takes a further plan of the job, puts it in force for the rounds from some on, and gives the
-/// plan before it back when its last round has ended here. Nothing waits for anything: rounds of
-/// both plans are open side by side. Allocates nothing.
+/// plan before it back when its last round has ended here. Rounds of both plans are open side by
+/// side. Nothing waits, except where ranks leave (PlanTable::may_submit). Allocates nothing.
 class PlanSwitch {
  public:
   explicit PlanSwitch(State& state) : state_(state) {}

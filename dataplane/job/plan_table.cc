@@ -31,7 +31,8 @@ void PlanTable::prepare(std::unique_ptr<Plan> plan, std::uint32_t horizon) {
 }
 
 bool PlanTable::have_same_ranks() const {
-  const auto all = live();
+  // A plan that is only prepared may be aborted, and costs nothing until then.
+  const auto all = live().first(phase_ == Phase::kPrepared ? 1 : live_);
   return std::all_of(all.begin(), all.end(), [&](const std::unique_ptr<Plan>& plan) {
     return plan->has_all_ranks() && plan->world_size() == all[0]->world_size();
   });

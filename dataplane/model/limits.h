@@ -39,9 +39,10 @@ inline constexpr std::size_t kRoundSlots = 16;
 inline constexpr std::size_t kMaxInFlightRounds = kRoundSlots / 2;
 /// Let f be the oldest round that some rank lacks. No rank completes round f + kMaxLeadRounds. A
 /// round that closes with a contribution of every host cannot run further ahead, since the rank
-/// that lacks f has not submitted it. A root that closes a round without an absent host first makes
-/// sure that every round has ended that is kMaxLeadRounds or more before it
-/// (Job::may_leave_behind).
+/// that lacks f has not submitted it. From the activation of a plan that leaves a host out, the
+/// others wait for that host's last round (PlanTable::may_submit). A root that closes a round
+/// without an absent host first makes sure that every round has ended that is kMaxLeadRounds or
+/// more before it (Job::may_leave_behind).
 inline constexpr std::size_t kMaxLeadRounds = kMaxInFlightRounds;
 /// Bytes of one round in one rank's arena, at most. Larger buckets are cut into several rounds.
 inline constexpr std::size_t kMaxRoundBytes = std::size_t{4} << 20;

@@ -90,7 +90,9 @@ int gp_register_bucket(gp_session* session, uint32_t bucket, uint8_t element_typ
 /// submitted.
 void* gp_round_memory(gp_session* session, uint32_t round);
 
-/// Hands a round over. Rounds go in order from 0. `element_type` as in
+/// Hands a round over. Rounds go in order from gp_next_round(), which is 0 in a job that begins and
+/// is known in any other when gp_wait_ready() has succeeded: a rank that submits another round has
+/// no part in the job any more. `element_type` as in
 /// dataplane/base/element_type.h. `bucket` 0: the sum is exact, whatever the configuration says.
 int gp_submit(gp_session* session, uint32_t round, uint32_t elements, uint8_t element_type,
               uint32_t bucket);
