@@ -213,7 +213,7 @@ void Coordinator::on(api::NodeId from, const protocol::Replan& m, Instant now) {
 void Coordinator::replan(Job& job, const Question& question, const PlanChoice& choice,
                          Instant now) {
   if (const Status begun = begin_change(job, choice, now); !begun.ok()) {
-    tell_answer(job, question, false, "there is no such plan: " + begun.error().message);
+    tell_answer(job, question, false, "the plan in force stays: " + begun.error().message);
     return;
   }
   outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": preparing epoch " +

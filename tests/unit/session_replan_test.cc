@@ -310,6 +310,22 @@ TEST_CASE("a training may end before a plan that takes ranks out is in force") {
   for (const Host& host : bench.cluster.hosts) CHECK(host.installed.empty());
 }
 
+TEST_CASE("ranks that join get the plan that is in force, and not one that was aborted") {
+  Bench bench(0, true);
+  REQUIRE(bench.answer_to(bench.cluster.replan(0, kId, {PlanKind::kStar, {1}, {2}})).committed);
+  bench.cluster.run(kSoon);
+  bench.open_rounds(200);
+  bench.open_rounds(10);
+  bench.cluster.hosts[0].readiness = Readiness::kRefuses;
+  CHECK_FALSE(bench.answer_to(bench.cluster.replan(0, kId, {PlanKind::kSharded, {}})).committed);
+  bench.cluster.hosts[0].readiness = Readiness::kReady;
+  bench.cluster.run(kSoon);
+  const RankHandle late = bench.cluster.attach(3, 2, 3, kKey);
+  bench.cluster.run(kSoon * 2);
+  CHECK(bench.cluster.ranks[late].state == State::kReady);
+  CHECK(bench.cluster.hosts[0].manager->jobs().at(0).plan_kind == PlanKind::kStar);
+}
+
 TEST_CASE("ranks that cannot join a job that runs are told why, and it goes on") {
   const bool elastic = GENERATE(false, true);
   Bench bench(0, elastic);
