@@ -6,8 +6,8 @@ import re
 
 from sources import Finding, is_cpp, read, without_comments
 
-DATAPLANE = ("base", "model", "wire", "reduce", "congestion", "hop", "grants", "aggregate", "job")
-DATAPLANE += ("ipc", "port", "port/loopback", "port/dpdk", "api", "engine")
+DATAPLANE = ("base", "model", "wire", "reduce", "congestion", "awareness", "hop", "grants")
+DATAPLANE += ("aggregate", "job", "ipc", "port", "port/loopback", "port/dpdk", "api", "engine")
 CONTROL = ("protocol", "bounds", "plan", "config", "session", "server", "telemetry", "cli")
 CONTROL += ("daemon",)
 EVERYTHING = tuple(f"dataplane/{name}" for name in DATAPLANE)
@@ -15,6 +15,7 @@ EVERYTHING += tuple(f"control/{name}" for name in CONTROL)
 
 BASE, MODEL, WIRE, REDUCE = (f"dataplane/{name}" for name in ("base", "model", "wire", "reduce"))
 CONGESTION, HOP, GRANTS = (f"dataplane/{name}" for name in ("congestion", "hop", "grants"))
+AWARENESS = "dataplane/awareness"
 AGGREGATE, JOB, IPC = (f"dataplane/{name}" for name in ("aggregate", "job", "ipc"))
 PORT, API = "dataplane/port", "dataplane/api"
 PROTOCOL, TELEMETRY = "control/protocol", "control/telemetry"
@@ -29,6 +30,7 @@ TABLE = {
     WIRE: ((BASE, MODEL), ()),
     REDUCE: ((BASE, MODEL), ()),
     CONGESTION: ((BASE, MODEL), ()),
+    AWARENESS: ((BASE,), ()),
     HOP: ((BASE, MODEL, WIRE, CONGESTION), ()),
     GRANTS: ((BASE, MODEL), ()),
     AGGREGATE: ((BASE, MODEL, WIRE, REDUCE, HOP), ()),
@@ -65,7 +67,7 @@ TABLE = {
 }
 
 # Folders in which time, packets and randomness only come in as arguments.
-PURE = (BASE, *PROTOCOL_CORE, "control/session", "control/plan", BOUNDS, API)
+PURE = (BASE, *PROTOCOL_CORE, AWARENESS, "control/session", "control/plan", BOUNDS, API)
 IMPURE_STANDARD = {
     "chrono", "thread", "mutex", "shared_mutex", "condition_variable", "future", "semaphore",
     "barrier", "latch", "stop_token", "fstream", "iostream", "filesystem", "syncstream", "ctime",
@@ -160,6 +162,7 @@ PLANTED = (
     ("dataplane/engine/planted.cc", "<rte_mbuf.h>", "may not include dpdk"),
     ("dataplane/congestion/planted.h", '"dataplane/hop/flow.h"', "may not include dataplane/hop"),
     ("dataplane/job/planted.cc", "<chrono>", "pure"),
+    ("dataplane/awareness/planted.h", '"dataplane/wire/block.h"', "may not include dataplane/wire"),
     ("dataplane/wire/planted.cc", "<sys/socket.h>", "pure"),
     ("dataplane/wire/planted.cc", "<unistd.h>", "pure"),
     ("control/session/planted.cc", "<thread>", "pure"),

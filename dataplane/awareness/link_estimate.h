@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/awareness/loss_meter.h"
+#include "dataplane/awareness/train_meter.h"
+#include "dataplane/base/time.h"
+#include "dataplane/base/windowed_min.h"
+
+namespace gradplane::awareness {
+
+/// Of each such time, the best rate is a sample, so that a few samples cover seconds of traffic.
+inline constexpr Duration kSamplePeriod = Duration::ms(100);
+inline constexpr std::size_t kRateSamples = 8;
+/// The estimate is the sample that this share of the samples does not exceed: other traffic makes a
+/// train slower, and next to nothing makes it faster.
+inline constexpr std::size_t kRatePercentile = 80;
+/// After this time a sample counts half.
+inline constexpr Duration kSampleHalfLife = Duration::seconds(15);
+/// After this time a sample is forgotten.
+inline constexpr Duration kSampleLifetime = Duration::seconds(60);
+/// So many fresh samples that agree, to kAgreePercent, are worth full confidence.
+inline constexpr double kEnoughSamples = 4;
+inline constexpr std::uint64_t kAgreePercent = 10;
+/// So many packets are worth full confidence in a loss: 1 % of them is known to a sixth.
+inline constexpr double kEnoughPackets = 4096;
+static_assert(kEnoughSamples < kRateSamples);
+
+/// How much a sample of this age counts: 1 when it is new, 0 after kSampleLifetime.
+double freshness(Duration age);
+
+/// A value, how long ago it was last measured, and how sure it is: from 0, which means that nothing
+/// is known, to 1.
+struct RateEstimate {
+  std::uint64_t bits_per_second = 0;
+  bool is_lower_bound = false;  // the link has not been filled, and may be faster
+  double confidence = 0;
+  Duration age = Duration::max();
+};
+struct RttEstimate {
+  Duration rtt;  // the least of the last kSampleLifetime or less
+  double confidence = 0;
+  Duration age = Duration::max();
+};
+struct LossEstimate {
+  double share = 0;
+  double confidence = 0;
+  Duration age = Duration::max();
+};
+
+/// The best rate of each of the last kRateSamples periods in which there was one.
+class RateSamples {
+ public:
+  void add(Instant now, std::uint64_t bits_per_second);
+  void clear() { count_ = 0; }
+  RateEstimate estimate(Instant now) const;
+
+ private:
+  struct Sample {
+    Instant begin;  // of its period
+    Instant newest;
+    std::uint64_t rate = 0;
+  };
+  std::array<Sample, kRateSamples> samples_{};  // a ring
+  std::size_t count_ = 0;                       // all that were ever begun since clear()
+};
+
+/// What is lost of the packets of all streams of one sender. Old ones count less.
+class LossSamples {
+ public:
+  void add(Instant now, const LossCount& count);
+  LossEstimate estimate(Instant now) const;
+
+ private:
+  void age_until(Instant now);
+
+  double sent_ = 0;  // as they counted at aged_at_
+  double lost_ = 0;
+  Instant aged_at_;
+  Instant newest_;
+  bool known_ = false;
+};
+
+/// What the receiver knows of the directed link from one sender, for all jobs: rate, round trip and
+/// loss. Time and packets are arguments; the state is this object and nothing else.
+class LinkEstimate {
+ public:
+  void on_packet(const Packet& packet, const Arrival& arrival);
+  /// A LossMeter of one of the sender's streams has counted a stretch. Nothing happens if it has
+  /// not.
+  void on_loss(Instant now, const LossCount& count);
+  /// The sender has told a round trip that it measured.
+  void on_round_trip(Instant now, Duration rtt);
+
+  RateEstimate rate(Instant now) const;
+  RttEstimate round_trip(Instant now) const;
+  LossEstimate loss(Instant now) const { return loss_.estimate(now); }
+
+ private:
+  TrainMeter meter_;
+  RateSamples trains_;
+  RateSamples bounds_;  // since the last train
+  LossSamples loss_;
+  WindowedMin rtt_{kSampleLifetime / 2};
+  Instant rtt_newest_;
+  bool has_rtt_ = false;
+};
+
+}  // namespace gradplane::awareness

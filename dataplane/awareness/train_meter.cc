@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "dataplane/awareness/train_meter.h"
+
+#include <algorithm>
+
+namespace gradplane::awareness {
+namespace {
+
+/// Clocks of 32 bits in microseconds; a difference is meant modulo 2^32.
+Duration difference_us(std::uint32_t later, std::uint32_t earlier) {
+  return Duration::us(static_cast<std::int32_t>(later - earlier));
+}
+
+std::uint32_t clock_us(Instant at) {
+  return static_cast<std::uint32_t>(static_cast<std::uint64_t>(at.count_ns()) / 1000);
+}
+
+std::uint64_t bits_per_second(std::uint64_t bytes, Duration time) {
+  return static_cast<std::uint64_t>(static_cast<double>(bytes) * 8 / time.to_seconds());
+}
+
+}  // namespace
+
+Measured TrainMeter::on_packet(const Packet& packet, const Arrival& arrival) {
+  Measured measured;
+  if (has_packets_ && arrival.at != poll_.at) measured = end_of_poll();
+  poll_ = arrival;
+  bytes_ += packet.wire_bytes;
+  ++packets_;
+  largest_ = std::max(largest_, packet.wire_bytes);
+  note_sent(packet.sent_us);
+  has_packets_ = true;
+  return measured;
+}
+
+/// A packet that was overtaken says nothing of the queue now. Its bytes went over the link.
+void TrainMeter::note_sent(std::uint32_t sent_us) {
+  const Duration later = difference_us(sent_us, newest_us_);
+  if (has_packets_ && later < Duration{} && later + kMaxOvertaken > Duration{}) return;
+  if (has_packets_ && later < Duration{}) {
+    least_delay_.reset();
+    train_from_.reset();
+    train_to_.reset();
+    bound_from_.reset();
+  }
+  newest_us_ = sent_us;
+  has_newer_ = true;
+}
+
+/// A poll that left packets behind is no checkpoint: nobody knows how much had come by then.
+Measured TrainMeter::end_of_poll() {
+  if (!poll_.took_all || !has_newer_) return {};
+  has_newer_ = false;
+  const Checkpoint here{
+      .at = poll_.at, .bytes = bytes_, .packets = packets_, .sent_us = newest_us_};
+  const bool waited = has_waited(here);
+  return {.train = measure_train(here, waited), .bound = measure_bound(here)};
+}
+
+/// Whether the newest packet of the poll surely waited in a queue, however late the poll was.
+bool TrainMeter::has_waited(const Checkpoint& here) {
+  const std::uint32_t delay_us = clock_us(here.at) - here.sent_us;
+  if (!least_delay_ ||
+      here.at - least_delay_used_ > kLeastDelayLifetime) {  // the clocks have drifted meanwhile
+    least_delay_.emplace(kLeastDelayLifetime);
+    delay_base_us_ = delay_us;
+  }
+  least_delay_used_ = here.at;
+  const Duration delay = difference_us(delay_us, delay_base_us_);
+  least_delay_->add(delay, here.at);
+  return delay - poll_.waited > least_delay_->value() + kClockSlack;
+}
+
+TrainMeter::Span TrainMeter::between(const Checkpoint& from, const Checkpoint& to) {
+  return {.bytes = to.bytes - from.bytes,
+          .packets = to.packets - from.packets,
+          .came_in = to.at - from.at,
+          .sent_in = difference_us(to.sent_us, from.sent_us)};
+}
+
+/// The last poll is left out: after its packets the link may have been idle until the poll. A later
+/// packet that waited proves that it was not idle before.
+std::uint64_t TrainMeter::measure_train(const Checkpoint& here, bool waited) {
+  if (!waited || (train_from_ && here.at - train_from_->at > kMaxTrainTime)) {
+    train_from_.reset();
+    train_to_.reset();
+    if (!waited) return 0;
+  }
+  if (!train_from_) train_from_ = here;
+  if (!train_to_) {
+    train_to_ = here;
+    return 0;
+  }
+  const Span span = between(*train_from_, *train_to_);
+  std::uint64_t rate = 0;
+  if (span.packets >= kTrainPackets && span.came_in >= kMinTrainTime) {
+    if (span.sent_in * 100 <= span.came_in * kMaxSentPercent) {
+      rate = bits_per_second(span.bytes, span.came_in);
+    }
+    train_from_ = train_to_;
+  }
+  train_to_ = here;
+  return rate;
+}
+
+std::uint64_t TrainMeter::measure_bound(const Checkpoint& here) {
+  if (!bound_from_ || here.at - bound_from_->at > kMaxTrainTime) {
+    bound_from_ = here;
+    return 0;
+  }
+  const Span span = between(*bound_from_, here);
+  if (span.packets < kTrainPackets || span.came_in < kMinTrainTime) return 0;
+  bound_from_ = here;
+  return bits_per_second(span.bytes - std::min<std::uint64_t>(span.bytes, largest_),
+                         std::max(span.came_in, span.sent_in));
+}
+
+}  // namespace gradplane::awareness

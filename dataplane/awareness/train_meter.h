@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "dataplane/base/time.h"
+#include "dataplane/base/windowed_min.h"
+
+namespace gradplane::awareness {
+
+/// A measurement spans at least so many packets. The bytes between two polls are known to within
+/// one packet, so the error is at most one part in this many.
+inline constexpr std::uint32_t kTrainPackets = 32;
+/// A measurement takes at least this long, so that the microseconds of the sender's clock and of
+/// the poll loop do not matter.
+inline constexpr Duration kMinTrainTime = Duration::ms(1);
+/// A measurement takes at most this long. Packets that come more slowly tell nothing of the link.
+inline constexpr Duration kMaxTrainTime = Duration::seconds(1);
+/// A train was sent in at most this share of the time in which it came. Where the two times are
+/// nearly the same, the sender set the pace.
+inline constexpr std::int64_t kMaxSentPercent = 90;
+/// The least delay of this time is taken for that of an empty queue.
+inline constexpr Duration kLeastDelayLifetime = Duration::seconds(1);
+/// What the clocks of two hosts drift apart in twice kLeastDelayLifetime at 50 parts in a million.
+inline constexpr Duration kClockSlack = Duration::us(100);
+static_assert(kMaxTrainTime <= kLeastDelayLifetime,
+              "a train is judged by a least delay of its own time");
+/// No packet is overtaken by as much as this. A sending time that is so far behind the newest comes
+/// from a sender whose clock has begun again.
+inline constexpr Duration kMaxOvertaken = Duration::seconds(1);
+
+/// When a packet came, as far as the poll loop can tell: later than `at` - `waited`.
+struct Arrival {
+  Instant at;            // of the poll that took it
+  Duration waited;       // since the poll before, or the last one that left nothing
+  bool took_all = true;  // the poll left nothing in the receive queue
+};
+
+/// A packet from the sender, of any job and type.
+struct Packet {
+  std::uint32_t sent_us = 0;     // the sender's clock, as in the envelope
+  std::uint32_t wire_bytes = 0;  // with all overhead of the wire
+};
+
+/// So many bits per second came over the link.
+struct Measured {
+  std::uint64_t train = 0;  // of packets that had waited: the rate of the slowest link; 0: none
+  std::uint64_t bound = 0;  // of any packets: a lower bound; 0: none
+};
+
+/// Measures the rate of the directed path from one sender by the dispersion of trains (Dovrolis,
+/// Ramanathan, Moore: "What do packet dispersion techniques measure?", INFOCOM 2001): L bytes that
+/// leave a link back to back are L / C apart behind it, whatever their distance before it.
+///
+/// The poll loop sees packets in batches. What came by the end of a poll that emptied the receive
+/// queue is known to within the packet that is on its way. So a measurement goes from the end of
+/// one poll to the end of another one: rate = (bytes at b - bytes at a) / (b - a).
+///
+/// The clocks of sender and receiver have an unknown distance. It does not matter, because only
+/// changes of the delay d = arrival - sending time are used, as in SLoPS (Jain, Dovrolis:
+/// "End-to-end available bandwidth", SIGCOMM 2002). While d is above its recent minimum, packets
+/// wait in a queue. A train is a run of packets all of which waited, and which the sender sent in
+/// at most kMaxSentPercent of the time in which they came. Every other run gives a lower bound:
+/// (bytes - one packet) / max(time of coming, time of sending).
+class TrainMeter {
+ public:
+  /// Packets come in the order of their polls. Whatever they say, no more than this state is used.
+  Measured on_packet(const Packet& packet, const Arrival& arrival);
+
+ private:
+  /// What is known at the end of a poll.
+  struct Checkpoint {
+    Instant at;
+    std::uint64_t bytes = 0;
+    std::uint64_t packets = 0;
+    std::uint32_t sent_us = 0;  // of the newest packet
+  };
+  struct Span {
+    std::uint64_t bytes = 0;
+    std::uint64_t packets = 0;
+    Duration came_in;
+    Duration sent_in;
+  };
+
+  void note_sent(std::uint32_t sent_us);
+  Measured end_of_poll();
+  bool has_waited(const Checkpoint& here);
+  std::uint64_t measure_train(const Checkpoint& here, bool waited);
+  std::uint64_t measure_bound(const Checkpoint& here);
+  static Span between(const Checkpoint& from, const Checkpoint& to);
+
+  std::uint64_t bytes_ = 0;
+  std::uint64_t packets_ = 0;
+  std::uint32_t largest_ = 0;    // of the packets' wire bytes
+  std::uint32_t newest_us_ = 0;  // of the packets' sending times
+  bool has_packets_ = false;
+
+  Arrival poll_;            // the one that runs
+  bool has_newer_ = false;  // the poll brought a packet that was sent after all before it
+
+  std::optional<WindowedMin> least_delay_;  // of the delay, relative to delay_base_us_
+  std::uint32_t delay_base_us_ = 0;
+  Instant least_delay_used_;
+
+  std::optional<Checkpoint> train_from_;  // the queue has not been empty since
+  std::optional<Checkpoint> train_to_;
+  std::optional<Checkpoint> bound_from_;
+};
+
+}  // namespace gradplane::awareness
