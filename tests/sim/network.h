@@ -9,6 +9,7 @@
 #include <optional>
 #include <queue>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "dataplane/port/group_table.h"
@@ -59,6 +60,9 @@ struct LinkModel {
   std::function<bool(std::uint16_t from, std::uint16_t to, const testing::SeenPacket&)> lose;
   /// Somebody on the way who changes the flags of a datagram. Where tags are on, nobody can.
   std::function<void(std::uint16_t from, std::uint16_t to, testing::SeenPacket&)> forge;
+  /// Sees each datagram that a host takes, and whether its port has no more of them.
+  std::function<void(std::uint16_t host, std::span<const std::byte>, Instant at, bool took_all)>
+      taken;
 };
 
 /// Hosts on a switch, in virtual time. Everything follows from the seed.
@@ -100,6 +104,7 @@ class Network {
     bool marked = false;
   };
   std::deque<std::shared_ptr<Datagram>>& inbox(std::uint16_t host) { return hosts_[host].inbox; }
+  const LinkModel& model() const { return model_; }
 
   /// What comes to a host that is down is lost.
   void set_up(std::uint16_t host, bool up) {
