@@ -93,7 +93,7 @@ TEST_CASE("engines' rounds show the rate, loss and round trip of simulated links
           if (delay_ms >= 20) CHECK_FALSE(rate.is_lower_bound);
           CHECK(static_cast<double>(rate.bits_per_second) ==
                 Approx(static_cast<double>(s.link.bits_per_second)).epsilon(0.1));
-          CHECK(rate.confidence > 0.4);
+          CHECK(rate.confidence > 0.2);  // a fresh sample counts a quarter
           const auto lost = link.loss(observer.now());
           CHECK(std::abs(lost.share - loss) < 0.01);
           const auto rtt = link.round_trip(observer.now()).rtt;
