@@ -164,11 +164,11 @@ TEST_CASE("what a receiver that was away takes at once does not look like a fast
   Receiver receiver;
   receiver.take(through_link(100, 100, 1'000'000));
   // 300 packets have come meanwhile. The polls that follow take 32 each, and the last one all.
-  const auto late = through_link(300, 100, 1'010'000);
+  const auto late = through_link(300, 5, 1'010'000);
   std::int64_t at = late.back().came_us + 1;
   for (std::size_t i = 0; i < late.size(); ++i) {
     receiver.take(late[i], at, at - late.front().came_us + 1, i >= 288);
-    if (i % 32 == 31) at += 20;
+    if (i % 32 == 31) at += 200;
   }
   receiver.take(through_link(100, 100, 1'050'000));
   CHECK(receiver.rates().best_train() <= kLinkRate);
