@@ -16,21 +16,13 @@
 #include "dataplane/model/limits.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_networks.h"
+#include "tests/support/planned.h"
 
 using namespace gradplane;
 using namespace gradplane::plan;
 using namespace gradplane::testing;
 
 namespace {
-
-PlannedTime planned(const PlanRequest& request) {
-  Result<PlannedTime> made = make_predicted_plan(request);
-  INFO((made.ok() ? "" : made.error().message));
-  REQUIRE(made.ok());
-  REQUIRE(validate(made.value().plan).ok());
-  REQUIRE(made.value().prediction);
-  return std::move(made.value());
-}
 
 double transfer_s(const PlanRequest& request) {
   return planned(request).prediction->transfer.to_seconds();

@@ -6,25 +6,15 @@
 #include "control/plan/packing_bound.h"
 #include "control/plan/planner.h"
 #include "control/plan/shares.h"
-#include "control/plan/validate.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_networks.h"
+#include "tests/support/planned.h"
 
 using namespace gradplane;
 using namespace gradplane::plan;
 using namespace gradplane::testing;
 
 namespace {
-
-PlannedTime planned(const PlanRequest& request) {
-  Result<PlannedTime> made = make_predicted_plan(request);
-  INFO((made.ok() ? "" : made.error().message));
-  REQUIRE(made.ok());
-  const Status good = validate(made.value().plan);
-  INFO((good.ok() ? "" : good.error().message));
-  REQUIRE(good.ok());
-  return std::move(made.value());
-}
 
 Network of_links(std::size_t count, const std::vector<std::pair<int, int>>& links) {
   Network network = sites(count);

@@ -9,24 +9,16 @@
 #include "control/plan/planner.h"
 #include "control/plan/shares.h"
 #include "control/plan/site_plan.h"
-#include "control/plan/validate.h"
 #include "dataplane/model/limits.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_networks.h"
+#include "tests/support/planned.h"
 
 using namespace gradplane;
 using namespace gradplane::plan;
 using namespace gradplane::testing;
 
 namespace {
-
-PlannedTime planned(const PlanRequest& request) {
-  Result<PlannedTime> made = make_predicted_plan(request);
-  INFO((made.ok() ? "" : made.error().message));
-  REQUIRE(made.ok());
-  REQUIRE(validate(made.value().plan).ok());
-  return std::move(made.value());
-}
 
 std::string error_of(const PlanRequest& request) {
   const auto made = make_predicted_plan(request);
