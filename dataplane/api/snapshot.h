@@ -17,6 +17,8 @@ inline constexpr std::size_t kDropReasons = 16;
 inline constexpr std::size_t kPortDropReasons = 16;
 /// Peers and silent nodes that a snapshot names for each job; more are counted.
 inline constexpr std::size_t kSnapshotPeers = 64;
+/// Incoming links that a snapshot names. Where there are more, the next snapshots name the others.
+inline constexpr std::size_t kSnapshotLinks = 64;
 
 struct TrafficSnapshot : TrafficCounts {
   std::array<std::uint64_t, kDropReasons> drops{};
@@ -56,6 +58,21 @@ struct JobSnapshot {
   std::array<PeerSnapshot, kSnapshotPeers> peers{};
 };
 
+/// What this node has measured of the directed link from another one. A confidence of 0 says that
+/// the value is not known. An age is the time since the value was last measured.
+struct LinkSnapshot {
+  std::uint16_t node = 0;  // the sender
+  std::uint64_t rate_bits_per_second = 0;
+  bool rate_is_lower_bound = false;  // the link has not been filled, and may be faster
+  std::uint8_t rate_confidence_percent = 0;
+  std::int64_t rate_age_ns = 0;
+  std::int64_t rtt_ns = 0;  // 0: not known
+  std::int64_t rtt_age_ns = 0;
+  std::uint32_t loss_ppm = 0;
+  std::uint8_t loss_confidence_percent = 0;
+  std::int64_t loss_age_ns = 0;
+};
+
 struct PortSnapshot {
   std::uint64_t rx_datagrams = 0;
   std::uint64_t rx_bytes = 0;
@@ -76,6 +93,9 @@ struct EngineSnapshot {
   std::array<std::uint64_t, kRankFaults> rank_faults{};  // sessions that ended because of them
   std::uint32_t job_count = 0;
   std::array<JobSnapshot, kMaxJobs> jobs{};
+  std::uint32_t links_heard = 0;  // from nodes that have ever sent here
+  std::uint32_t link_count = 0;   // of them, in this snapshot
+  std::array<LinkSnapshot, kSnapshotLinks> links{};
 };
 
 }  // namespace gradplane::api

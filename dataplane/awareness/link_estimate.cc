@@ -76,17 +76,12 @@ LossEstimate LossSamples::estimate(Instant now) const {
           .age = now - newest_};
 }
 
-void LinkEstimate::on_packet(const Packet& packet, const Arrival& arrival) {
-  const Measured measured = meter_.on_packet(packet, arrival);
+void LinkEstimate::on_measured(Instant now, const Measured& measured) {
   if (measured.train > 0) {
-    trains_.add(arrival.at, measured.train);
+    trains_.add(now, measured.train);
     bounds_.clear();
   }
-  if (measured.bound > 0) bounds_.add(arrival.at, measured.bound);
-}
-
-void LinkEstimate::on_loss(Instant now, const LossCount& count) {
-  if (count.sent > 0) loss_.add(now, count);
+  if (measured.bound > 0) bounds_.add(now, measured.bound);
 }
 
 void LinkEstimate::on_round_trip(Instant now, Duration rtt) {

@@ -85,14 +85,25 @@ class LossSamples {
   bool known_ = false;
 };
 
+/// What a packet tells of the link, besides when it was sent and when it came.
+struct Told {
+  LossCount loss;       // that it has settled in its stream
+  Duration round_trip;  // that its sender has measured; 0: it says none
+};
+
 /// What the receiver knows of the directed link from one sender, for all jobs: rate, round trip and
 /// loss. Time and packets are arguments; the state is this object and nothing else.
 class LinkEstimate {
  public:
-  void on_packet(const Packet& packet, const Arrival& arrival);
+  void on_packet(const Packet& packet, const Arrival& arrival) {
+    const Measured measured = meter_.on_packet(packet, arrival);
+    if (measured.train > 0 || measured.bound > 0) on_measured(arrival.at, measured);
+  }
   /// A LossMeter of one of the sender's streams has counted a stretch. Nothing happens if it has
   /// not.
-  void on_loss(Instant now, const LossCount& count);
+  void on_loss(Instant now, const LossCount& count) {
+    if (count.sent > 0) loss_.add(now, count);
+  }
   /// The sender has told a round trip that it measured.
   void on_round_trip(Instant now, Duration rtt);
 
@@ -101,6 +112,8 @@ class LinkEstimate {
   LossEstimate loss(Instant now) const { return loss_.estimate(now); }
 
  private:
+  void on_measured(Instant now, const Measured& measured);
+
   TrainMeter meter_;
   RateSamples trains_;
   RateSamples bounds_;  // since the last train

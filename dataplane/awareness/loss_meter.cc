@@ -6,7 +6,8 @@
 
 namespace gradplane::awareness {
 
-LossCount LossMeter::on_packet(std::uint64_t number) {
+/// A packet that is not of the stretch: it is the first of all, older, or newer.
+LossCount LossMeter::on_other(std::uint64_t number) {
   if (begin_ == 0) begin_ = number;
   if (number < begin_) return {};  // it counts as lost
   if (number >= begin_ + 2 * kLossStretch) {

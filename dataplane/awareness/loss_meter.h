@@ -25,9 +25,16 @@ struct LossCount {
 class LossMeter {
  public:
   /// The number of a packet that ReplayWindow has accepted, so each comes once.
-  LossCount on_packet(std::uint64_t number);
+  LossCount on_packet(std::uint64_t number) {
+    const std::uint64_t in_stretch = number - begin_;
+    if (begin_ == 0 || in_stretch >= kLossStretch) return on_other(number);
+    ++here_;
+    return {};
+  }
 
  private:
+  LossCount on_other(std::uint64_t number);
+
   std::uint64_t begin_ = 0;  // of the stretch; 0: nothing has come
   std::uint64_t here_ = 0;   // packets that came of it
   std::uint64_t next_ = 0;   // packets that came of the next stretch

@@ -22,28 +22,14 @@ std::uint64_t bits_per_second(std::uint64_t bytes, Duration time) {
 
 }  // namespace
 
-Measured TrainMeter::on_packet(const Packet& packet, const Arrival& arrival) {
-  Measured measured;
-  if (has_packets_ && arrival.at != poll_.at) measured = end_of_poll();
-  poll_ = arrival;
-  bytes_ += packet.wire_bytes;
-  ++packets_;
-  largest_ = std::max(largest_, packet.wire_bytes);
-  note_sent(packet.sent_us);
-  has_packets_ = true;
-  return measured;
-}
-
-/// A packet that was overtaken says nothing of the queue now. Its bytes went over the link.
-void TrainMeter::note_sent(std::uint32_t sent_us) {
-  const Duration later = difference_us(sent_us, newest_us_);
-  if (has_packets_ && later < Duration{} && later + kMaxOvertaken > Duration{}) return;
-  if (has_packets_ && later < Duration{}) {
-    least_delay_.reset();
-    train_from_.reset();
-    train_to_.reset();
-    bound_from_.reset();
-  }
+/// The packet says that it was sent before the newest one. If it was overtaken, it says nothing of
+/// the queue now, but its bytes went over the link.
+void TrainMeter::note_sent_before(std::uint32_t sent_us) {
+  if (difference_us(sent_us, newest_us_) + kMaxOvertaken > Duration{}) return;
+  least_delay_.reset();
+  train_from_.reset();
+  train_to_.reset();
+  bound_from_.reset();
   newest_us_ = sent_us;
   has_newer_ = true;
 }

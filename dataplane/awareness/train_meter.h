@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -67,7 +68,22 @@ struct Measured {
 class TrainMeter {
  public:
   /// Packets come in the order of their polls. Whatever they say, no more than this state is used.
-  Measured on_packet(const Packet& packet, const Arrival& arrival);
+  Measured on_packet(const Packet& packet, const Arrival& arrival) {
+    Measured measured;
+    if (has_packets_ && arrival.at != poll_.at) measured = end_of_poll();
+    poll_ = arrival;
+    bytes_ += packet.wire_bytes;
+    ++packets_;
+    largest_ = std::max(largest_, packet.wire_bytes);
+    if (static_cast<std::int32_t>(packet.sent_us - newest_us_) < 0 && has_packets_) {
+      note_sent_before(packet.sent_us);
+    } else {
+      newest_us_ = packet.sent_us;
+      has_newer_ = true;
+    }
+    has_packets_ = true;
+    return measured;
+  }
 
  private:
   /// What is known at the end of a poll.
@@ -84,7 +100,7 @@ class TrainMeter {
     Duration sent_in;
   };
 
-  void note_sent(std::uint32_t sent_us);
+  void note_sent_before(std::uint32_t sent_us);
   Measured end_of_poll();
   bool has_waited(const Checkpoint& here);
   std::uint64_t measure_train(const Checkpoint& here, bool waited);

@@ -65,6 +65,9 @@ bool Engine::poll_once(Instant now) {
 bool Engine::receive(Instant now) {
   std::array<port::RxDatagram, port::kMaxBurst> burst;
   const std::size_t count = queue_.receive(burst);
+  const awareness::Arrival arrival{
+      .at = now, .waited = now - emptied_at_, .took_all = count < burst.size()};
+  if (arrival.took_all) emptied_at_ = now;
   for (std::size_t i = 0; i < count; ++i) {
     const port::RxDatagram& datagram = burst[i];
     const std::optional<std::uint16_t> node = node_of(datagram.source.address);
@@ -73,7 +76,7 @@ bool Engine::receive(Instant now) {
       continue;
     }
     const auto control =
-        node_.handle(*node, datagram.payload, datagram.congestion_experienced, now);
+        node_.handle(*node, datagram.payload, datagram.congestion_experienced, arrival);
     if (control) give_up_control(*node, *control);
   }
   queue_.release({burst.data(), count});

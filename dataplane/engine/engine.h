@@ -45,6 +45,7 @@ class Engine {
   bool has_jobs() const { return job_count_ > 0; }
 
   const grants::GrantScheduler& grants() const { return node_.grants(); }
+  const awareness::IncomingLinks& links() const { return node_.links(); }
 
   /// Before a nap: asks ranks to ring the doorbell. False when there is work already.
   bool prepare_sleep();
@@ -75,7 +76,8 @@ class Engine {
   void report_stall(JobRuntime* job, const job::Event& event);
   void tell(const api::Event& event);
   std::uint32_t write_control(std::span<std::byte> out, const api::ControlBytes& control);
-  void fill_snapshot(api::EngineSnapshot& out) const;
+  void fill_snapshot(api::EngineSnapshot& out);
+  void copy_links(api::EngineSnapshot& out);
   std::optional<std::uint16_t> node_of(Ipv4 address) const;
 
   EngineOptions options_;
@@ -91,7 +93,9 @@ class Engine {
   api::Event scratch_event_;
   api::JobRoundReport scratch_report_;
   Instant next_beat_;
-  Instant now_;  // of the current turn
+  Instant now_;                // of the current turn
+  Instant emptied_at_;         // the last poll that left nothing in the receive queue
+  std::size_t next_link_ = 0;  // that a snapshot begins with
   std::uint64_t polls_ = 0;
   std::uint64_t busy_polls_ = 0;
   std::uint64_t sleeps_ = 0;

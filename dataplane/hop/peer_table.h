@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "dataplane/awareness/loss_meter.h"
 #include "dataplane/hop/credit_line.h"
 #include "dataplane/hop/edge.h"
 #include "dataplane/hop/flow.h"
@@ -52,6 +53,7 @@ struct Peer {
   std::uint32_t marks_heard = 0;     // of our packets, as the peer's acks say
   std::vector<OutEdge*> edges;       // that lead to it, of all live plans
   std::uint64_t packets_sent = 0;    // of every type: the number of the last one
+  awareness::LossMeter packets_lost = {};  // of the peer's packets
   ReplayWindow packets_received = {};
 
   /// Allocates everything that the peer will need.

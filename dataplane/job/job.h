@@ -28,10 +28,11 @@ class Job {
  public:
   explicit Job(JobConfig config);
 
-  /// A datagram of this job's id, of which only the envelope has been looked at.
-  void handle(const wire::Envelope& envelope, std::span<const std::byte> datagram,
-              bool congestion_experienced, Instant now) {
-    receiver_.handle(envelope, datagram, congestion_experienced, now);
+  /// See Receiver::handle().
+  std::optional<awareness::Told> handle(const wire::Envelope& envelope,
+                                        std::span<const std::byte> datagram,
+                                        bool congestion_experienced, Instant now) {
+    return receiver_.handle(envelope, datagram, congestion_experienced, now);
   }
 
   /// The rank's contribution to `round` lies in its arena slot. See SubmitResult.

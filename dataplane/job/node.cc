@@ -87,7 +87,8 @@ void Node::remove(Job* job) {
 
 std::optional<std::span<const std::byte>> Node::handle(std::uint16_t node,
                                                        std::span<const std::byte> datagram,
-                                                       bool congestion_experienced, Instant now) {
+                                                       bool congestion_experienced,
+                                                       const awareness::Arrival& arrival) {
   wire::Envelope envelope;
   if (wire::read_envelope(datagram, envelope) != wire::ParseError::kNone) {
     counters_.drop(hop::Drop::kMalformed);
@@ -97,9 +98,8 @@ std::optional<std::span<const std::byte>> Node::handle(std::uint16_t node,
     counters_.drop(hop::Drop::kUnknownNode);
     return std::nullopt;
   }
-  if (!wire::is_block(envelope.type)) {
-    grants_.on_other(datagram.size() + hop::kFrameOverheadBytes, now);
-  }
+  const std::size_t wire_bytes = datagram.size() + hop::kFrameOverheadBytes;
+  if (!wire::is_block(envelope.type)) grants_.on_other(wire_bytes, arrival.at);
   if (envelope.type == wire::PacketType::kControl) {
     const std::span<const std::byte> body = datagram.subspan(wire::kEnvelopeBytes);
     if (body.size() <= kMaxControlBytes) return body;
@@ -108,7 +108,13 @@ std::optional<std::span<const std::byte>> Node::handle(std::uint16_t node,
   }
   for (Job* job : jobs()) {
     if (job->config().job != envelope.job) continue;
-    job->handle(envelope, datagram, congestion_experienced, now);
+    const auto told = job->handle(envelope, datagram, congestion_experienced, arrival.at);
+    if (told) {
+      links_.on_packet(
+          node,
+          {.sent_us = envelope.timestamp_us, .wire_bytes = static_cast<std::uint32_t>(wire_bytes)},
+          arrival, *told);
+    }
     return std::nullopt;
   }
   counters_.drop(hop::Drop::kUnknownJob);

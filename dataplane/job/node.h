@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "dataplane/awareness/incoming_links.h"
 #include "dataplane/grants/grant_scheduler.h"
 #include "dataplane/hop/counters.h"
 #include "dataplane/hop/link_budget.h"
@@ -19,8 +20,8 @@
 namespace gradplane::job {
 
 /// The jobs of one engine at a node, and what it has of the node's own link, in both directions: it
-/// paces what it sends and grants what others send to the node. Pure, like Job; does not own the
-/// jobs.
+/// paces what it sends, grants what others send to the node, and measures the links that they send
+/// over. Pure, like Job; does not own the jobs.
 class Node {
  public:
   struct Link {
@@ -43,7 +44,8 @@ class Node {
   /// A datagram from `node` (by its address). Returns what a control packet carries, unread.
   std::optional<std::span<const std::byte>> handle(std::uint16_t node,
                                                    std::span<const std::byte> datagram,
-                                                   bool congestion_experienced, Instant now);
+                                                   bool congestion_experienced,
+                                                   const awareness::Arrival& arrival);
 
   /// The next packet to send: acks first, then grants, then blocks of the jobs in turn.
   struct Outgoing {
@@ -65,6 +67,8 @@ class Node {
   std::uint64_t paced_bits_per_second() const { return paced_bits_per_second_; }
 
   const grants::GrantScheduler& grants() const { return grants_; }
+  /// What packets of all jobs say of the links that they came over.
+  const awareness::IncomingLinks& links() const { return links_; }
   /// The device drops what comes, because it comes faster than it is taken.
   void on_ring_pressure(Instant now) { grants_.on_ring_pressure(now); }
 
@@ -89,6 +93,7 @@ class Node {
   };
   std::vector<GrantSource> grant_sources_;  // by source
   std::array<bool, kMaxJobs> grant_index_taken_{};
+  awareness::IncomingLinks links_{kMaxNodes};
   std::array<Job*, kMaxJobs> jobs_{};
   std::size_t job_count_ = 0;
   std::size_t next_job_ = 0;

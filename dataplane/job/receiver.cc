@@ -33,33 +33,37 @@ Receiver::Receiver(State& state, Rounds& rounds, Watchdog& watchdog)
       acks_(state, rounds, watchdog),
       covered_(std::make_unique<std::array<std::uint64_t, wire::kMaxCoverageWords>>()) {}
 
-void Receiver::handle(const wire::Envelope& envelope, std::span<const std::byte> datagram,
-                      bool congestion_experienced, Instant now) {
+std::optional<awareness::Told> Receiver::handle(const wire::Envelope& envelope,
+                                                std::span<const std::byte> datagram,
+                                                bool congestion_experienced, Instant now) {
+  const auto drop = [this](Drop why) {
+    state_.counters.drop(why);
+    return std::nullopt;
+  };
   const hop::PeerIndex index = state_.peers.find(envelope.sender);
-  if (index == hop::kNoPeer) return state_.counters.drop(Drop::kNotPeer);
+  if (index == hop::kNoPeer) return drop(Drop::kNotPeer);
   hop::Peer& peer = state_.peers[index];
   const std::uint64_t number = peer.packets_received.restore(envelope.number);
   const auto opened = open(datagram, number, peer);
-  if (!opened) return state_.counters.drop(Drop::kBadTag);
+  if (!opened) return drop(Drop::kBadTag);
   constexpr auto kGood = wire::ParseError::kNone;
+  Duration round_trip;
   if (wire::is_block(envelope.type)) {
-    if (wire::read_block(envelope, *opened, block_) == kGood) {
-      if (!is_new(block_.header.epoch, number, peer)) return;
-      return handle_block(block_, index, congestion_experienced, now);
-    }
+    if (wire::read_block(envelope, *opened, block_) != kGood) return drop(Drop::kMalformed);
+    if (!is_new(block_.header.epoch, number, peer)) return std::nullopt;
+    if (block_.has_hop) round_trip = wire::kRoundTripUnit * std::int64_t{block_.hop.round_trip};
+    handle_block(block_, index, congestion_experienced, now);
   } else if (wire::is_ack(envelope.type)) {
-    if (wire::read_ack(envelope, *opened, ack_) == kGood) {
-      if (!is_new(ack_.header.epoch, number, peer)) return;
-      return acks_.handle(ack_, index, now);
-    }
+    if (wire::read_ack(envelope, *opened, ack_) != kGood) return drop(Drop::kMalformed);
+    if (!is_new(ack_.header.epoch, number, peer)) return std::nullopt;
+    acks_.handle(ack_, index, now);
   } else {
     wire::Grant grant;
-    if (wire::read_grant(*opened, grant) == kGood) {
-      if (!is_new(grant.epoch, number, peer)) return;
-      return handle_grant(grant, peer);
-    }
+    if (wire::read_grant(*opened, grant) != kGood) return drop(Drop::kMalformed);
+    if (!is_new(grant.epoch, number, peer)) return std::nullopt;
+    handle_grant(grant, peer);
   }
-  state_.counters.drop(Drop::kMalformed);
+  return awareness::Told{.loss = peer.packets_lost.on_packet(number), .round_trip = round_trip};
 }
 
 void Receiver::handle_grant(const wire::Grant& grant, hop::Peer& peer) {

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
+#include "dataplane/awareness/link_estimate.h"
 #include "dataplane/hop/edge.h"
 #include "dataplane/job/ack_receiver.h"
 #include "dataplane/job/rounds.h"
@@ -25,9 +27,11 @@ class Receiver {
  public:
   Receiver(State& state, Rounds& rounds, Watchdog& watchdog);
 
-  /// A datagram of this job's id, of which only the envelope has been looked at.
-  void handle(const wire::Envelope& envelope, std::span<const std::byte> datagram,
-              bool congestion_experienced, Instant now);
+  /// A datagram of this job's id, of which only the envelope has been looked at. Returns what it
+  /// tells of the link that it came over; nothing when it may be forged, or came before.
+  std::optional<awareness::Told> handle(const wire::Envelope& envelope,
+                                        std::span<const std::byte> datagram,
+                                        bool congestion_experienced, Instant now);
   /// Packets after which acks go from now on.
   void update_ack_interval() { ack_every_ = state_.incoming.ack_every(); }
 

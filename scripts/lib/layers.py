@@ -21,7 +21,7 @@ PORT, API = "dataplane/port", "dataplane/api"
 PROTOCOL, TELEMETRY = "control/protocol", "control/telemetry"
 BOUNDS, PLAN = "control/bounds", "control/plan"
 CLIENT = "trainer-shim/client"
-PROTOCOL_CORE = (MODEL, WIRE, REDUCE, CONGESTION, HOP, GRANTS, AGGREGATE, JOB)
+PROTOCOL_CORE = (MODEL, WIRE, REDUCE, CONGESTION, AWARENESS, HOP, GRANTS, AGGREGATE, JOB)
 
 # folder: (folders that it may include beside itself, third parties)
 TABLE = {
@@ -31,10 +31,10 @@ TABLE = {
     REDUCE: ((BASE, MODEL), ()),
     CONGESTION: ((BASE, MODEL), ()),
     AWARENESS: ((BASE,), ()),
-    HOP: ((BASE, MODEL, WIRE, CONGESTION), ()),
+    HOP: ((BASE, MODEL, WIRE, CONGESTION, AWARENESS), ()),
     GRANTS: ((BASE, MODEL), ()),
     AGGREGATE: ((BASE, MODEL, WIRE, REDUCE, HOP), ()),
-    JOB: ((BASE, MODEL, WIRE, REDUCE, CONGESTION, HOP, GRANTS, AGGREGATE), ()),
+    JOB: ((BASE, MODEL, WIRE, REDUCE, CONGESTION, AWARENESS, HOP, GRANTS, AGGREGATE), ()),
     IPC: ((BASE, MODEL), ()),
     PORT: ((BASE, MODEL), ()),
     "dataplane/port/loopback": ((BASE, MODEL, PORT), ()),
@@ -67,7 +67,7 @@ TABLE = {
 }
 
 # Folders in which time, packets and randomness only come in as arguments.
-PURE = (BASE, *PROTOCOL_CORE, AWARENESS, "control/session", "control/plan", BOUNDS, API)
+PURE = (BASE, *PROTOCOL_CORE, "control/session", "control/plan", BOUNDS, API)
 IMPURE_STANDARD = {
     "chrono", "thread", "mutex", "shared_mutex", "condition_variable", "future", "semaphore",
     "barrier", "latch", "stop_token", "fstream", "iostream", "filesystem", "syncstream", "ctime",

@@ -126,7 +126,7 @@ class Network {
     for (std::size_t n = flying_.size(); n > 0; --n) {
       const Datagram& d = flying_.front();
       (void)hosts_[d.to]->node.handle(d.from, std::span(d.bytes).first(d.length_bytes), false,
-                                      now_);
+                                      {.at = now_, .waited = {}});
       flying_.pop();
     }
   }

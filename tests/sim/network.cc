@@ -193,12 +193,6 @@ std::size_t SimQueue::receive(std::span<port::RxDatagram> out) noexcept {
     counters_.rx_bytes += datagram->bytes.size();
     lent_.push_back(std::move(datagram));
   }
-  if (const auto& taken = network_.model().taken) {
-    const bool all = count < out.size();
-    for (const port::RxDatagram& datagram : out.first(count)) {
-      taken(host_, datagram.payload, clock_, all);
-    }
-  }
   return count;
 }
 

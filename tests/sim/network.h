@@ -60,9 +60,6 @@ struct LinkModel {
   std::function<bool(std::uint16_t from, std::uint16_t to, const testing::SeenPacket&)> lose;
   /// Somebody on the way who changes the flags of a datagram. Where tags are on, nobody can.
   std::function<void(std::uint16_t from, std::uint16_t to, testing::SeenPacket&)> forge;
-  /// Sees each datagram that a host takes, and whether its port has no more of them.
-  std::function<void(std::uint16_t host, std::span<const std::byte>, Instant at, bool took_all)>
-      taken;
 };
 
 /// Hosts on a switch, in virtual time. Everything follows from the seed.

@@ -162,6 +162,8 @@ class SharedCluster {
       }
     }
     outcome_.dropped = network_.dropped();
+    for (const auto& host : hosts_) outcome_.links.push_back(host->engine->links());
+    outcome_.end = now_;
     return std::move(outcome_);
   }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/awareness/incoming_links.h"
 #include "dataplane/model/grant_settings.h"
 #include "tests/sim/network.h"
 
@@ -53,6 +54,9 @@ struct SharedOutcome {
   /// Of each job, of every iteration: when the last rank had the sum of each bucket.
   std::vector<std::vector<std::vector<Instant>>> bucket_ends;
   std::uint64_t dropped = 0;  // datagrams
+  /// Of each host at the end: what its engine has measured.
+  std::vector<awareness::IncomingLinks> links;
+  Instant end;
 };
 
 SharedOutcome run(const SharedScenario& scenario);

@@ -38,7 +38,7 @@ void CoreNode::deliver(std::uint16_t from, std::span<const std::byte> bytes, Ins
                        bool marked) {
   // A copy of exactly this size: a read past the packet's end is seen by the sanitizer.
   const std::vector<std::byte> copy(bytes.begin(), bytes.end());
-  (void)node_.handle(from, copy, marked, now);
+  (void)node_.handle(from, copy, marked, {.at = now, .waited = {}});
 }
 
 std::vector<Sent> CoreNode::drain(Instant now) {

@@ -69,7 +69,7 @@ class TwoJobs {
                              .sender(kSender)
                              .demand(sent_[job], more || n + 1 < count ? 4 : 0)
                              .bytes();
-      (void)node_.handle(kSender, bytes, false, kStart);
+      (void)node_.handle(kSender, bytes, false, {.at = kStart, .waited = {}});
     }
   }
 

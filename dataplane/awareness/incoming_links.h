@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "dataplane/awareness/link_estimate.h"
+#include "dataplane/base/assert.h"
+
+namespace gradplane::awareness {
+
+/// What a node knows of the links from all others. An estimate begins with the first packet of its
+/// sender and stays for good, so it outlives plans and jobs; samples are forgotten by their age.
+/// There is room for every node of a cluster from the beginning, so a new sender costs no
+/// allocation. Memory is touched only for senders that were heard.
+class IncomingLinks {
+ public:
+  /// Nodes have ids below `nodes`.
+  explicit IncomingLinks(std::size_t nodes);
+
+  /// Calls to it are in the order of their polls.
+  void on_packet(std::uint16_t node, const Packet& packet, const Arrival& arrival,
+                 const Told& told) {
+    GP_ASSERT(node < link_of_node_.size());
+    if (link_of_node_[node] == kUnheard) begin(node);
+    LinkEstimate& estimate = links_[link_of_node_[node]].estimate;
+    estimate.on_packet(packet, arrival);
+    estimate.on_loss(arrival.at, told.loss);
+    if (told.round_trip > Duration{}) estimate.on_round_trip(arrival.at, told.round_trip);
+  }
+
+  struct Link {
+    std::uint16_t node = 0;  // the sender
+    LinkEstimate estimate;
+  };
+  /// The senders that were ever heard, in the order in which they were first heard.
+  std::size_t size() const { return links_.size(); }
+  const Link& operator[](std::size_t index) const { return links_[index]; }
+  /// nullptr: nothing has come from it.
+  const LinkEstimate* find(std::uint16_t node) const;
+
+ private:
+  static constexpr std::uint16_t kUnheard = UINT16_MAX;
+
+  void begin(std::uint16_t node);
+
+  std::vector<Link> links_;
+  std::vector<std::uint16_t> link_of_node_;
+};
+
+}  // namespace gradplane::awareness
