@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "dataplane/base/time.h"
@@ -32,6 +33,12 @@ struct AckEvent {
   Duration rtt = {};           // a new sample; zero: none
   Duration smoothed_rtt = {};  // zero: never measured
   Duration min_rtt = {};       // of the last seconds; zero: never measured
+  /// What packets wait in queues on their way there, smoothed. None: it is not known apart from
+  /// the way back.
+  std::optional<Duration> queueing = {};
+
+  /// The same, with the queues of both directions where they are not known apart.
+  Duration queueing_or_both() const { return queueing.value_or(smoothed_rtt - min_rtt); }
 };
 
 struct LossEvent {

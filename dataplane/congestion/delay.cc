@@ -9,12 +9,18 @@ constexpr double kFirstWindow = 16;
 constexpr double kMinDelayWindow = 2;
 static_assert(kMinDelayWindow == kMinPacedWindow && kFirstWindow <= kMaxWindow);
 
-/// Queueing that the target tolerates above the smallest round trip seen.
+/// Queueing that the target tolerates. It is that of the way there: the flow can do nothing about a
+/// queue on the way back, and two directions that wait for each other's acks would leave both links
+/// idle.
 constexpr Duration kQueueAllowance = Duration::ms(4);
 /// For so long after a loss that was heavy the window grows by acks alone.
 constexpr Duration kLossPatience = Duration::seconds(1);
 constexpr double kMaxShrink = 0.5;
 constexpr double kShrinkSlope = 0.8;
+/// The window grows by one block in this time, or in a round trip where that is shorter. With one
+/// block per round trip a flow over 75 ms and 100 Mbit/s would take a minute to fill its path
+/// again.
+constexpr Duration kGrowthTime = kQueueAllowance;
 /// Losing this share of what was sent in one round trip is congestion whatever the delay says.
 constexpr double kHeavyLoss = 0.25;
 constexpr std::uint32_t kHeavyLossMinBlocks = 8;
@@ -42,9 +48,9 @@ void Delay::measure(const AckEvent& event) {
   has_rtt_ = true;
   rtt_ = event.smoothed_rtt;
   cover_path(event.now);
-  const Duration target = event.min_rtt + kQueueAllowance;
-  if (first || rtt_ <= target) return;
-  const double excess = (rtt_ - target).to_seconds() / rtt_.to_seconds();
+  const Duration queueing = event.queueing_or_both();
+  if (first || queueing <= kQueueAllowance) return;
+  const double excess = (queueing - kQueueAllowance).to_seconds() / rtt_.to_seconds();
   const double least = floor();
   if (blocks_ <= least) return;
   shrink(event.now, std::max({kMaxShrink, 1.0 - kShrinkSlope * excess, least / blocks_}),
@@ -59,7 +65,10 @@ void Delay::grow(const AckEvent& event) {
   }
   if (!window_is_used(event, blocks_) || !reactions_.may_react(event.now)) return;
   const double acked = event.acked_blocks;
-  blocks_ = std::min(blocks_ + (slow_start_ ? acked : gain_ * (acked / blocks_)), kMaxWindow);
+  const double per_round_trip =
+      std::max(1.0, event.min_rtt.to_seconds() / kGrowthTime.to_seconds());
+  const double growth = slow_start_ ? acked : gain_ * per_round_trip * (acked / blocks_);
+  blocks_ = std::min(blocks_ + growth, kMaxWindow);
   if (!slow_start_) reactions_.set_reason(Reason::kGrowth);
 }
 

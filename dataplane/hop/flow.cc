@@ -125,7 +125,8 @@ void Flow::on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked) {
                        .app_limited = delivered_ < app_limited_until_,
                        .rtt = {},
                        .smoothed_rtt = smoothed_,
-                       .min_rtt = min_rtt_.value()});
+                       .min_rtt = min_rtt_.value(),
+                       .queueing = queueing_});
   in_flight_ -= blocks;
   delivered_ += blocks;
   follow_controller(now);
@@ -149,8 +150,25 @@ void Flow::on_rtt(Instant now, Duration sample) {
                        .in_flight_blocks = in_flight_,
                        .rtt = rtt,
                        .smoothed_rtt = smoothed_,
-                       .min_rtt = min_rtt_.value()});
+                       .min_rtt = min_rtt_.value(),
+                       .queueing = queueing_});
   follow_controller(now);
+}
+
+void Flow::on_forward_delay(Instant now, std::uint32_t delay_us) {
+  const auto from_origin = [&] {
+    return Duration::us(static_cast<std::int32_t>(delay_us - forward_origin_us_));
+  };
+  // No packet waits for longer than the longest round trip: one of the clocks has been set.
+  const bool is_known = queueing_ && from_origin() - min_forward_.value() <= kMaxRtt &&
+                        min_forward_.value() - from_origin() <= kMaxRtt;
+  if (!is_known) {
+    forward_origin_us_ = delay_us;
+    min_forward_ = WindowedMin(kMinRttLifetime);
+    queueing_ = Duration();
+  }
+  min_forward_.add(from_origin(), now);
+  queueing_ = (*queueing_ * 7 + (from_origin() - min_forward_.value())) / 8;
 }
 
 void Flow::on_silence(Instant now) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "dataplane/base/time.h"
 #include "dataplane/base/windowed_min.h"
@@ -59,6 +60,9 @@ class Flow {
   /// marked `marked` packets; then `blocks` may be 0.
   void on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked = 0);
   void on_rtt(Instant now, Duration rtt);
+  /// How long a packet was on its way there, by the clocks of both ends. They may differ by
+  /// anything, as only changes count. It comes before the on_rtt() of the same packet.
+  void on_forward_delay(Instant now, std::uint32_t delay_us);
   /// `newest_sent` is the time at which the last of the lost blocks was sent.
   void on_lost(Instant now, std::uint32_t blocks, Instant newest_sent);
   /// Whether an echo is later than all earlier ones. Then it measures a round trip, whatever the
@@ -134,6 +138,9 @@ class Flow {
   Duration smoothed_;
   Duration variance_;
   WindowedMin min_rtt_{kMinRttLifetime};
+  std::uint32_t forward_origin_us_ = 0;  // the first forward delay; later ones count from it
+  std::optional<Duration> queueing_;     // on the way there, smoothed
+  WindowedMin min_forward_{kMinRttLifetime};
   Counts counts_;
 };
 

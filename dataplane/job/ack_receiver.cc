@@ -69,7 +69,7 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   if ((flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
   if (body.unscheduled_blocks != 0)
     state_.on_granted(body.total_blocks, body.unscheduled_blocks, peer);
-  learn_path(peer, body, acked > 0, now);
+  learn_path(peer, packet, acked > 0, now);
   if (acked > 0) {
     state_.on_acked(edge, slot, acked, marked, now);
   } else if (marked > 0) {
@@ -90,12 +90,16 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   rounds_.finish_if_done(round);
 }
 
-/// What an ack says about the path: its round trip.
-void AckReceiver::learn_path(hop::Peer& peer, const wire::AckBody& ack, bool is_new, Instant now) {
+/// What an ack says about the path: its round trip, and how long the packet was on its way there.
+void AckReceiver::learn_path(hop::Peer& peer, const wire::AckPacket& packet, bool is_new,
+                             Instant now) {
+  const wire::AckBody& ack = packet.body;
   if (ack.echo_us == 0 || (!is_new && !peer.flow.is_newer_echo(ack.echo_us))) return;
   const auto rtt_us =
       static_cast<std::int32_t>(hop::clock_us(now) - ack.echo_us - ack.ack_delay_us);
   if (rtt_us <= 0) return;
+  const std::uint32_t received_us = packet.envelope->timestamp_us - ack.ack_delay_us;
+  peer.flow.on_forward_delay(now, received_us - ack.echo_us);
   peer.flow.on_rtt(now, Duration::us(rtt_us));
   peer.flow.note_echo(ack.echo_us);
 }

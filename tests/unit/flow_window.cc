@@ -79,6 +79,57 @@ TEST_CASE("a standing queue shrinks the window, at most by half and to two block
   CHECK(flow.window() >= 2);
 }
 
+TEST_CASE("a queue counts that is on the way there, and none on the way back") {
+  const std::uint32_t clocks_differ_us = 0xffff'ff00;  // and the difference wraps around
+  for (const bool is_there : {true, false}) {
+    Flow flow = unpaced();
+    Instant now = kStart;
+    const auto round_trip = [&](Duration queue) {
+      while (flow.may_send(now)) flow.on_sent(now, kBytes, false);
+      now = now + Duration::ms(10) + queue;
+      const Duration there = Duration::ms(5) + (is_there ? queue : Duration());
+      const auto there_us = static_cast<std::uint32_t>(there.count_ns() / 1000);
+      flow.on_forward_delay(now, clocks_differ_us + there_us);
+      flow.on_rtt(now, Duration::ms(10) + queue);
+      flow.on_acked(now, flow.in_flight());
+    };
+    for (int n = 0; n < 3; ++n) round_trip(Duration());
+    const std::uint32_t before = flow.window();
+    for (int n = 0; n < 20; ++n) round_trip(Duration::ms(30));
+    CAPTURE(is_there, before, flow.window());
+    CHECK((flow.window() < before) == is_there);
+  }
+}
+
+TEST_CASE("a clock that somebody sets is no queue") {
+  Flow flow = unpaced();
+  Instant now = run(flow, kStart, Duration::ms(1), 3);
+  flow.on_forward_delay(now, 1000);
+  const std::uint32_t before = flow.window();
+  for (int n = 0; n < 20; ++n) {
+    flow.on_forward_delay(now, n % 2 == 0 ? 90'000'000 : 1000);
+    now = run(flow, now, Duration::ms(1), 1);
+    CHECK(flow.window() > before);
+  }
+}
+
+TEST_CASE("a window grows as fast in time on a long path as on a short one") {
+  const auto growth_in_a_second = [](Duration rtt) {
+    Flow flow = unpaced();
+    Instant now = run(flow, kStart, rtt, 5);
+    flow.on_silence(now);  // the end of the fast growth
+    now = now + rtt * 2;
+    const std::uint32_t before = flow.window();
+    run(flow, now, rtt, static_cast<int>(1 / rtt.to_seconds()));
+    return flow.window() - before;
+  };
+  // A block in 4 ms.
+  CHECK(growth_in_a_second(Duration::ms(4)) >= 245);
+  CHECK(growth_in_a_second(Duration::ms(40)) >= 240);
+  CHECK(growth_in_a_second(Duration::ms(40)) <= 260);
+  CHECK(growth_in_a_second(Duration::ms(100)) >= 220);
+}
+
 TEST_CASE("random loss leaves the window alone, heavy loss halves it once per round trip") {
   Flow flow = unpaced();
   Instant now = run(flow, kStart, Duration::ms(1), 8);
