@@ -57,6 +57,11 @@ class BlockSender {
   Pick take(std::uint32_t now_us, bool copy_repairs = false);
   /// Every block of the range has been sent at least once.
   bool all_sent() const { return sent_count_ == range_.size(); }
+  /// Whether a smaller share of this range than of the other one has been sent. Neither is empty.
+  bool is_behind(const BlockSender& other) const {
+    return std::uint64_t{sent_count_} * other.range_.size() <
+           std::uint64_t{other.sent_count_} * range_.size();
+  }
   /// Whether `block` has been sent since open().
   bool was_sent(std::uint32_t block) const { return sent_.test(block - range_.begin); }
   bool is_acked(std::uint32_t block) const { return acked_.test(block - range_.begin); }

@@ -170,8 +170,12 @@ Transmitter::Work Transmitter::next_work(const hop::Peer& peer) const {
 bool Transmitter::goes_before(const Work& work, const Work& other) const {
   const std::uint32_t round = work.edge->rounds[work.slot];
   const std::uint32_t than = other.edge->rounds[other.slot];
-  // Of the same round results go first: they let somebody finish.
-  if (round == than) return !work.edge->is_push();
+  if (round == than) {
+    // Results go first: they let somebody finish. Trees that share the path advance together, so
+    // that the links that only one of them uses are never idle.
+    if (work.edge->is_push() != other.edge->is_push()) return !work.edge->is_push();
+    return work.edge->senders[work.slot].is_behind(other.edge->senders[other.slot]);
+  }
   if (!state_.config.forward_order) return is_older(round, than);
   if (state_.iteration->is_earlier(work.slot, other.slot)) return true;
   return is_older(than, round) && !state_.iteration->is_earlier(other.slot, work.slot);

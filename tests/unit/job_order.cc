@@ -72,6 +72,23 @@ TEST_CASE("an older round goes before a newer one, whatever was submitted first"
   CHECK(sent[1].seen().round == 0);
 }
 
+TEST_CASE("trees that share a path send in proportion to their shares of a round") {
+  job::JobConfig config = leaf_config(1, 0);
+  config.trees[0].share = {0, 1};
+  config.trees.push_back(config.trees[0]);
+  config.trees[1].share = {1, 2};
+  CoreNode node(std::move(config));
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
+  std::size_t sent_of[2] = {};
+  for (const Sent& sent : node.drain(kStart)) {
+    ++sent_of[sent.seen().tree];
+    CHECK(sent_of[1] <= 2 * sent_of[0] + 2);
+    CHECK(2 * sent_of[0] <= sent_of[1] + 2);
+  }
+  CHECK(sent_of[0] == kBlocks / 3);
+  CHECK(sent_of[1] == kBlocks * 2 / 3);
+}
+
 TEST_CASE("in forward order an iteration's newest round goes first, after all older iterations") {
   job::JobConfig config = leaf_config(1, 0xffff'ffff);
   config.forward_order = true;
