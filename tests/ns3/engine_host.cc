@@ -7,9 +7,10 @@
 #include <stdexcept>
 
 #include "dataplane/engine/local_plan.h"
+#include "tests/ns3/links.h"
 #include "tests/sim/cluster.h"
 
-namespace gradplane::ns3_incast {
+namespace gradplane::ns3_host {
 namespace {
 
 /// What is due in the past is done when a poll loop comes round again.
@@ -18,37 +19,36 @@ constexpr Duration kPollInterval = Duration::us(1);
 constexpr std::size_t kMaxTurns = 1'000'000;
 constexpr std::uint32_t kJob = 42;
 
-job::JobConfig config_of(const Scenario& scenario, const api::Plan& plan,
-                         const EngineSettings& settings) {
+job::JobConfig config_of(const EngineJob& of, const EngineSettings& settings) {
   job::JobConfig config;
   config.job = kJob;
-  config.epoch = plan.epoch;
+  config.epoch = of.plan.epoch;
   config.self = settings.node;
   config.authenticate = true;
-  config.round_bytes = scenario.push_bytes;
+  config.round_bytes = of.round_bytes;
   config.congestion = settings.congestion;
   config.grants = settings.grants;
-  const std::uint64_t rate = settings.knows_link ? scenario.link_bits_per_second : 0;
-  engine::fill_local_plan(config, plan, settings.node,
-                          std::vector<std::uint64_t>(plan.members.size(), rate));
+  engine::fill_local_plan(
+      config, of.plan, settings.node,
+      std::vector<std::uint64_t>(of.plan.members.size(), settings.link_bits_per_second));
   return config;
 }
 
 }  // namespace
 
-EngineHost::EngineHost(const Scenario& scenario, const api::Plan& plan,
-                       const EngineSettings& settings, std::function<void()> summed)
-    : scenario_(scenario),
+EngineHost::EngineHost(const EngineJob& job, const EngineSettings& settings,
+                       std::function<void(std::uint32_t)> summed)
+    : job_(job),
       settings_(settings),
       summed_(std::move(summed)),
       commands_(api::kQueueEntries),
       events_(api::kQueueEntries),
       reports_(api::kReportQueueEntries) {
   std::vector<std::shared_ptr<engine::RankChannel>> channels;
-  const std::vector<std::uint16_t>& ranks = plan.members[settings.node].ranks;
+  const std::vector<std::uint16_t>& ranks = job.plan.members[settings.node].ranks;
   if (!ranks.empty()) {
-    auto channel =
-        ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = scenario.push_bytes});
+    rank_ = ranks.front();
+    auto channel = ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = job.round_bytes});
     if (!channel) throw std::runtime_error("no channel for a rank: " + channel.error().message);
     channel_ =
         std::make_shared<engine::RankChannel>(engine::RankChannel{std::move(channel.value()), {}});
@@ -56,20 +56,17 @@ EngineHost::EngineHost(const Scenario& scenario, const api::Plan& plan,
     completions_.emplace(channel_->channel.completions());
     channels.push_back(channel_);
   }
-  runtime_ = std::make_unique<engine::JobRuntime>(config_of(scenario, plan, settings), ranks,
-                                                  std::move(channels));
-  for (const api::Member& member : plan.members) nodes_.push_back(Star::address_of(member.node));
+  runtime_ =
+      std::make_unique<engine::JobRuntime>(config_of(job, settings), ranks, std::move(channels));
 }
 
 void EngineHost::StartApplication() {
   engine::EngineOptions options;
   options.self = settings_.node;
-  options.nodes = nodes_;
-  if (settings_.knows_link) {
-    options.link.bits_per_second = scenario_.link_bits_per_second;
-    options.link.buffer_bytes = settings_.grants ? scenario_.queue_bytes : 0;
-  }
-  port_ = std::make_unique<SocketPort>(GetNode(), nodes_[settings_.node], options.udp_port,
+  options.nodes = job_.addresses;
+  options.link.bits_per_second = settings_.link_bits_per_second;
+  options.link.buffer_bytes = settings_.buffer_bytes;
+  port_ = std::make_unique<SocketPort>(GetNode(), job_.addresses[settings_.node], options.udp_port,
                                        [this] { turn(); });
   engine_ =
       std::make_unique<engine::Engine>(std::move(options), *port_, commands_, events_, reports_);
@@ -81,11 +78,10 @@ void EngineHost::StartApplication() {
 }
 
 void EngineHost::submit(std::uint32_t round, const std::vector<float>& expected) {
-  expected_ = &expected;
+  expected_[round % kMaxInFlightRounds] = &expected;
   const std::span<std::byte> slot = channel_->channel.slot(round);
-  const std::uint32_t rank = settings_.node - 1U;
   for (std::uint32_t e = 0; e < expected.size(); ++e) {
-    const auto value = static_cast<float>(sim::contribution(round, rank, e));
+    const auto value = static_cast<float>(sim::contribution(round, rank_, e));
     std::memcpy(slot.data() + e * sizeof value, &value, sizeof value);
   }
   ipc::Submission submission;
@@ -103,7 +99,9 @@ void EngineHost::turn() {
     if (++turns > kMaxTurns) return fail("never comes to rest");
   }
   while (const api::Event* event = events_.front()) {
-    if (event->kind != api::Event::Kind::kControl) fail("its engine reported trouble");
+    if (event->kind != api::Event::Kind::kControl)
+      fail("heard trouble of kind " + std::to_string(static_cast<int>(event->kind)) +
+           " from its engine");
     events_.pop();
   }
   schedule();
@@ -113,18 +111,18 @@ bool EngineHost::take_sums() {
   ipc::Completion completion;
   if (!completions_ || !completions_->pop(completion)) return false;
   check(completion);
-  summed_();
+  summed_(completion.round);
   return true;
 }
 
 void EngineHost::check(const ipc::Completion& completion) {
-  const std::size_t senders = scenario_.senders;
   if (completion.status != ipc::CompletionStatus::kOk) return fail("had a round fail");
-  if (completion.contributors != senders || completion.partial_blocks != 0) {
+  if (completion.contributors != job_.rank_count || completion.partial_blocks != 0) {
     return fail("got a sum that lacks a contribution");
   }
   const std::span<const std::byte> slot = channel_->channel.slot(completion.round);
-  if (std::memcmp(slot.data(), expected_->data(), expected_->size() * sizeof(float)) != 0) {
+  const std::vector<float>& expected = *expected_[completion.round % kMaxInFlightRounds];
+  if (std::memcmp(slot.data(), expected.data(), expected.size() * sizeof(float)) != 0) {
     fail("got a wrong sum");
   }
 }
@@ -143,4 +141,4 @@ void EngineHost::fail(const std::string& what) {
   if (failure_.empty()) failure_ = "host " + std::to_string(settings_.node) + " " + what;
 }
 
-}  // namespace gradplane::ns3_incast
+}  // namespace gradplane::ns3_host

@@ -4,6 +4,7 @@
 
 #include <ns3/application.h>
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,27 +14,35 @@
 #include "dataplane/api/plan.h"
 #include "dataplane/engine/engine.h"
 #include "tests/ns3/port.h"
-#include "tests/ns3/star.h"
 
-namespace gradplane::ns3_incast {
+namespace gradplane::ns3_host {
 
-/// Of one host's engine, besides what the scenario says.
+/// What one host's engine knows.
 struct EngineSettings {
   std::uint16_t node = 0;
-  bool knows_link = false;  // its rate
-  bool grants = false;      // and then the queue too
+  std::uint64_t link_bits_per_second = 0;  // of its own link; 0: it does not know
+  std::size_t buffer_bytes = 0;            // of the queue before its link; 0: it does not know
+  bool grants = false;
   CongestionSettings congestion;
 };
 
+/// A job that all hosts run.
+struct EngineJob {
+  api::Plan plan;
+  std::vector<Ipv4> addresses;  // by node
+  std::size_t round_bytes = 0;
+  std::size_t rank_count = 0;
+};
+
 /// The production engine as an application of ns-3: a UDP socket is its port, and the virtual clock
-/// runs its poll loop, which here takes no time. A host but the receiver has one rank.
+/// runs its poll loop, which here takes no time. A host has one rank or none.
 class EngineHost : public ns3::Application {
  public:
-  /// `summed` is called when the rank has a sum.
-  EngineHost(const Scenario& scenario, const api::Plan& plan, const EngineSettings& settings,
-             std::function<void()> summed);
+  /// `job` stays as long as the host. `summed` is called when the rank has a sum.
+  EngineHost(const EngineJob& job, const EngineSettings& settings, std::function<void(std::uint32_t round)> summed);
 
-  /// The rank submits a round; `expected` is its sum, and must stay until it has come.
+  /// The rank submits a round; `expected` is its sum, and must stay until it has come. At most
+  /// kMaxInFlightRounds are on their way.
   void submit(std::uint32_t round, const std::vector<float>& expected);
 
   /// After the application has started.
@@ -49,23 +58,23 @@ class EngineHost : public ns3::Application {
   void schedule();
   void fail(const std::string& what);
 
-  const Scenario& scenario_;
+  const EngineJob& job_;
   EngineSettings settings_;
-  std::vector<Ipv4> nodes_;
-  std::function<void()> summed_;
+  std::function<void(std::uint32_t round)> summed_;
   api::CommandQueue commands_;
   api::EventQueue events_;
   api::ReportQueue reports_;
-  std::shared_ptr<engine::RankChannel> channel_;  // none at the receiver
+  std::uint32_t rank_ = 0;
+  std::shared_ptr<engine::RankChannel> channel_;  // none without a rank
   std::optional<ipc::RingProducer<ipc::Submission>> submissions_;
   std::optional<ipc::RingConsumer<ipc::Completion>> completions_;
   std::unique_ptr<engine::JobRuntime> runtime_;
   std::unique_ptr<SocketPort> port_;
   std::unique_ptr<engine::Engine> engine_;
-  const std::vector<float>* expected_ = nullptr;
+  std::array<const std::vector<float>*, kMaxInFlightRounds> expected_{};  // by round
   ns3::EventId timer_;
   Instant timer_at_ = Instant::never();
   std::string failure_;
 };
 
-}  // namespace gradplane::ns3_incast
+}  // namespace gradplane::ns3_host

@@ -10,10 +10,27 @@
 #include "tests/support/seen_packet.h"
 
 namespace gradplane::ns3_incast {
-EngineSettings GradplanePush::settings_of(std::string_view name) {
+namespace {
+
+EngineJob job_of(const Scenario& scenario) {
+  EngineJob job;
+  job.plan = sim::star(static_cast<std::uint16_t>(scenario.senders));
+  job.round_bytes = scenario.push_bytes;
+  job.rank_count = scenario.senders;
+  for (const api::Member& member : job.plan.members)
+    job.addresses.push_back(Star::address_of(member.node));
+  return job;
+}
+
+}  // namespace
+
+EngineSettings GradplanePush::settings_of(const Scenario& scenario, std::string_view name) {
   EngineSettings settings;
   settings.grants = name == "grants";
-  settings.knows_link = settings.grants || name == "shares";
+  if (settings.grants || name == "shares") {
+    settings.link_bits_per_second = scenario.link_bits_per_second;
+  }
+  if (settings.grants) settings.buffer_bytes = scenario.queue_bytes;
   const auto& names = kControllerNames;
   const auto controller = std::find(names.begin(), names.end(), name);
   if (controller != names.end()) {
@@ -24,16 +41,15 @@ EngineSettings GradplanePush::settings_of(std::string_view name) {
 
 GradplanePush::GradplanePush(const Scenario& scenario, Star& star, const EngineSettings& settings)
     : scenario_(scenario),
+      job_(job_of(scenario)),
       expected_(scenario.push_bytes / sizeof(float)),
       blocks_(static_cast<std::uint32_t>((scenario.push_bytes + kDefaultBlockBytes - 1) /
                                          kDefaultBlockBytes)),
       marks_heard_(scenario.senders) {
-  const api::Plan plan = sim::star(static_cast<std::uint16_t>(scenario.senders));
   for (std::size_t host = 0; host <= scenario.senders; ++host) {
     EngineSettings own = settings;
     own.node = static_cast<std::uint16_t>(host);
-    hosts_.push_back(
-        ns3::Create<EngineHost>(scenario, plan, own, [this] { rounds_->on_summed(); }));
+    hosts_.push_back(ns3::Create<EngineHost>(job_, own, [this](std::uint32_t) { rounds_->on_summed(); }));
     star.host(host)->AddApplication(hosts_.back());
     hosts_.back()->SetStartTime(ns3::Seconds(0));
   }

@@ -7,8 +7,13 @@
 
 #include "tests/ns3/engine_host.h"
 #include "tests/ns3/rounds.h"
+#include "tests/ns3/star.h"
 
 namespace gradplane::ns3_incast {
+
+using ns3_host::EngineHost;
+using ns3_host::EngineJob;
+using ns3_host::EngineSettings;
 
 /// gradplane on a star: every host has the production engine, the receiver is the root and has no
 /// rank. A push has ended when every block of it has come to the root's port, which sums it in the
@@ -18,7 +23,7 @@ class GradplanePush : public Contestant {
   GradplanePush(const Scenario& scenario, Star& star, const EngineSettings& settings);
 
   /// What engines of that name (without "gradplane-") have.
-  static EngineSettings settings_of(std::string_view name);
+  static EngineSettings settings_of(const Scenario& scenario, std::string_view name);
 
   void set_rounds(Rounds& rounds) { rounds_ = &rounds; }
   void begin(std::size_t sender, std::uint32_t round) override;
@@ -33,6 +38,7 @@ class GradplanePush : public Contestant {
   void on_sender_sent(std::span<const std::byte> datagram);
 
   const Scenario& scenario_;
+  EngineJob job_;
   Rounds* rounds_ = nullptr;
   std::vector<ns3::Ptr<EngineHost>> hosts_;
   std::vector<float> expected_;  // of round expected_of_

@@ -8,7 +8,7 @@
 
 #include "dataplane/base/assert.h"
 
-namespace gradplane::ns3_incast {
+namespace gradplane::ns3_host {
 namespace {
 
 /// Of the field that was once the type of service (RFC 3168, section 5).
@@ -126,4 +126,4 @@ std::size_t SocketPort::mtu_payload_bytes() const noexcept {
   return kMtuPayloadBytes;
 }
 
-}  // namespace gradplane::ns3_incast
+}  // namespace gradplane::ns3_host

@@ -11,7 +11,7 @@
 
 #include "dataplane/port/port.h"
 
-namespace gradplane::ns3_incast {
+namespace gradplane::ns3_host {
 
 /// A port of the engine on a UDP socket of ns-3. What it sends is ECT(0). One source port for all:
 /// here is one path. It has one queue, which is itself, and no groups: the hosts here have routes
@@ -62,4 +62,4 @@ class SocketPort : public port::Port, public port::PortQueue {
   port::PortCounters counters_;
 };
 
-}  // namespace gradplane::ns3_incast
+}  // namespace gradplane::ns3_host

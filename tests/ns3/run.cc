@@ -76,8 +76,8 @@ Outcome run(const Scenario& scenario) {
   ns3::RngSeedManager::SetRun(scenario.seed);
   const std::string_view name = scenario.contestant;
   if (!is_tcp(scenario)) {
-    return run_with<GradplanePush>(scenario,
-                                   GradplanePush::settings_of(name.substr(kGradplane.size())));
+    return run_with<GradplanePush>(
+        scenario, GradplanePush::settings_of(scenario, name.substr(kGradplane.size())));
   }
   TcpPush::prepare(scenario, name.substr(kTcp.size()));
   return run_with<TcpPush>(scenario);

@@ -18,22 +18,16 @@
 namespace gradplane::ns3_incast {
 namespace {
 
-/// A point-to-point frame of ns-3 has two bytes of PPP; a gap makes up for the rest of Ethernet's.
-constexpr std::size_t kPppBytes = 2;
 /// Hosts queue what a window lets go at once; it is their own memory, and not looked at.
 constexpr const char* kHostQueue = "100000p";
 /// Every host has a network of four addresses: its own, and the switch's.
 constexpr std::uint32_t kFirstNetwork = 0x0a000000;
 constexpr std::uint32_t kNetworkAddresses = 4;
 
-std::string bytes_text(std::size_t bytes) {
-  return std::to_string(bytes) + "B";
-}
-
 /// The queue before the receiver's link. A mark needs a queue disc: a device's queue has none.
 ns3::TrafficControlHelper bottleneck(const Scenario& scenario) {
   ns3::TrafficControlHelper helper;
-  const ns3::StringValue size(bytes_text(scenario.queue_bytes));
+  const ns3::StringValue size(ns3_host::bytes_text(scenario.queue_bytes));
   if (scenario.mark_bytes == 0) {
     helper.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", size);
     return helper;
@@ -51,10 +45,6 @@ ns3::TrafficControlHelper bottleneck(const Scenario& scenario) {
 
 ns3::PointToPointHelper link(const Scenario& scenario) {
   ns3::PointToPointHelper helper;
-  const ns3::DataRate rate(scenario.link_bits_per_second);
-  helper.SetDeviceAttribute("DataRate", ns3::DataRateValue(rate));
-  helper.SetDeviceAttribute("InterframeGap",
-                            ns3::TimeValue(rate.CalculateBytesTxTime(kFrameBytes - kPppBytes)));
   helper.SetChannelAttribute("Delay", ns3::TimeValue(time_of(scenario.link_delay)));
   // The queue is the disc's: the device holds the frame that is being sent, and the next.
   helper.SetQueue("ns3::DropTailQueue<Packet>", "MaxSize", ns3::StringValue("1p"));
@@ -77,6 +67,8 @@ Star::Star(const Scenario& scenario) : switch_(ns3::CreateObject<ns3::Node>()) {
 void Star::connect(std::size_t index, const Scenario& scenario) {
   ns3::PointToPointHelper helper = link(scenario);
   const ns3::NetDeviceContainer ends = helper.Install(host(index), switch_);
+  for (std::uint32_t end = 0; end < 2; ++end)
+    ns3_host::set_rate(ends.Get(end), scenario.link_bits_per_second);
   ns3::TrafficControlHelper plain;
   plain.SetRootQueueDisc("ns3::FifoQueueDisc", "MaxSize", ns3::StringValue(kHostQueue));
   others_.Add(plain.Install(ends.Get(0)));

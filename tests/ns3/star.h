@@ -6,18 +6,19 @@
 #include <ns3/node-container.h>
 #include <ns3/queue-disc-container.h>
 #include <ns3/queue-disc.h>
-#include <ns3/simulator.h>
 
 #include <cstddef>
 #include <cstdint>
 
 #include "dataplane/base/endpoint.h"
+#include "tests/ns3/links.h"
 #include "tests/ns3/scenario.h"
 
 namespace gradplane::ns3_incast {
 
-/// What a frame takes on the wire besides the IP packet: Ethernet with checksum, preamble and gap.
-inline constexpr std::size_t kFrameBytes = 38;
+using ns3_host::kFrameBytes;
+using ns3_host::now;
+using ns3_host::time_of;
 
 /// Hosts around one switch, in ns-3: host 0 is the receiver. The queue that matters stands in the
 /// switch before the receiver's link; no other may lose anything.
@@ -47,14 +48,5 @@ class Star {
   ns3::QueueDiscContainer others_;
   std::uint32_t deepest_bytes_ = 0;
 };
-
-inline ns3::Time time_of(Duration duration) {
-  return ns3::NanoSeconds(static_cast<std::uint64_t>(duration.count_ns()));
-}
-
-/// The virtual clock.
-inline Instant now() {
-  return Instant::from_ns(ns3::Simulator::Now().GetNanoSeconds());
-}
 
 }  // namespace gradplane::ns3_incast
