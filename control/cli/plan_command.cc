@@ -69,7 +69,7 @@ std::string trees_of(const plan::PlanRequest& request, const api::Plan& plan) {
 
 std::string bound_of(const plan::PlanRequest& request) {
   const Result<double> bound = plan::packing_bound_s_per_bit(request);
-  if (!bound.ok()) return {};
+  if (!bound.ok()) return "There is no packing bound: " + bound.error().message + ".\n";
   const plan::Traffic& traffic = request.traffic;
   const double overhead = static_cast<double>(traffic.block_bytes + traffic.overhead_bytes) /
                           static_cast<double>(traffic.block_bytes);
@@ -119,6 +119,7 @@ Result<std::string> plans_text(const config::Config& config, const PlanOptions& 
   text += fmt::format("{:<8} {:>9} {:>9} {:>9} {:>6} {:>7}  {}\n", "plan", "predicted", "transfer",
                       "latency", "trees", "height", "slowest at");
   std::string trees;
+  std::size_t plans = 0;
   for (const PlanKind kind : kinds_of(request, options.plan)) {
     const std::string name(plan_kind_name(kind));
     request.planner = kind;
@@ -128,12 +129,14 @@ Result<std::string> plans_text(const config::Config& config, const PlanOptions& 
       text += fmt::format("{:<8} none: {}\n", name, planned.error().message);
       continue;
     }
+    ++plans;
     text += row_of(name, planned.value());
     const PlanKind made = planned.value().plan.kind;
     trees += fmt::format("\n{}{}:\n", name,
                          made == kind ? "" : fmt::format(" ({})", plan_kind_name(made)));
     trees += trees_of(request, planned.value().plan);
   }
+  if (plans == 0) return Error{"there is no plan\n" + text};
   text += '\n';
   text += bound_of(request);
   return options.brief ? text : text + trees;

@@ -19,6 +19,20 @@ int replan(const ReplanOptions& options) {
   if (!job) return kExitUsage;
   const auto kind = std::find(kPlanKindNames.begin(), kPlanKindNames.end(), options.plan);
   if (kind == kPlanKindNames.end()) return kExitUsage;  // the option's check has said so
+  for (const std::string& root : options.roots) {
+    if (std::find(options.without.begin(), options.without.end(), root) == options.without.end())
+      continue;
+    complain(
+        fmt::format("--root {0}: a root needs a part in the job, and --without takes {0} out; name "
+                    "another root",
+                    root));
+    return kExitUsage;
+  }
+  if (options.roots.size() > 1 &&
+      static_cast<PlanKind>(kind - kPlanKindNames.begin()) == PlanKind::kStar) {
+    complain("--plan star has one root; name one, or use --plan sharded");
+    return kExitUsage;
+  }
   protocol::ReplanRequest request{*job, static_cast<PlanKind>(kind - kPlanKindNames.begin()),
                                   options.roots, options.without};
   const auto answer = request_replan(options.socket_path, request);

@@ -166,15 +166,22 @@ void check_block(Draft& draft) {
   }
 }
 
+/// "plan.kind star", or "star in plan.jobs" where only single jobs have it.
+std::string asked_for(const Draft& draft, PlanKind kind) {
+  const std::string_view name = plan_kind_name(kind);
+  return draft.config.plan.kind == kind ? fmt::format("plan.kind {}", name)
+                                        : fmt::format("{} in plan.jobs", name);
+}
+
 void check_star(Draft& draft, std::size_t aggregators) {
-  if (is_set(draft, "plan.roots")) draft.error("plan.roots", "means nothing with plan.kind star");
   if (!draft.mentions("plan.root") && aggregators == 0) {
-    draft.error("plan.root", "missing; a star needs plan.root, or a node with aggregate: true");
+    draft.error("plan.root", fmt::format("missing; {} needs plan.root, or a node with aggregate: "
+                                         "true",
+                                         asked_for(draft, PlanKind::kStar)));
   }
 }
 
 void check_sharded(Draft& draft, std::size_t aggregators) {
-  if (is_set(draft, "plan.root")) draft.error("plan.root", "means nothing with plan.kind sharded");
   if (draft.config.plan.roots != ShardRoots::kAggregators) return;
   if (aggregators == 0) {
     draft.error("plan.roots",
@@ -220,20 +227,29 @@ void check_tree(Draft& draft, std::size_t index) {
   }
 }
 
-/// The roots of the other plans.
-void check_no_roots(Draft& draft) {
-  const std::string_view kind = plan_kind_name(draft.config.plan.kind);
-  for (const char* key : {"plan.root", "plan.roots"}) {
-    if (is_set(draft, key)) draft.error(key, fmt::format("means nothing with plan.kind {}", kind));
+void check_manual(Draft& draft) {
+  if (draft.tree_count == 0 && !draft.failed.contains("plan.trees")) {
+    draft.error("plan.trees",
+                fmt::format("missing; {} needs at least one tree with its root and parents",
+                            asked_for(draft, PlanKind::kManual)));
   }
 }
 
-void check_manual(Draft& draft) {
-  check_no_roots(draft);
-  if (draft.tree_count == 0 && !draft.failed.contains("plan.trees")) {
-    draft.error("plan.trees",
-                "missing; plan.kind manual needs at least one tree with its root and "
-                "parents");
+/// That of all jobs, and those of jobs with a kind of their own.
+std::set<PlanKind> kinds_in_use(const Draft& draft) {
+  std::set<PlanKind> kinds = {draft.config.plan.kind};
+  for (const JobPlan& job : draft.config.plan.jobs) kinds.insert(job.kind);
+  return kinds;
+}
+
+/// Keys that only one kind of plan reads.
+void check_unread_roots(Draft& draft, const std::set<PlanKind>& kinds) {
+  for (const auto& [key, reader] :
+       {std::pair("plan.root", PlanKind::kStar), std::pair("plan.roots", PlanKind::kSharded)}) {
+    if (is_set(draft, key) && !kinds.contains(reader)) {
+      draft.error(key, fmt::format("means nothing with plan.kind {}",
+                                   plan_kind_name(draft.config.plan.kind)));
+    }
   }
 }
 
@@ -244,19 +260,14 @@ void check_plan(Draft& draft) {
     if (draft.failed.contains(node_key(i, "aggregate"))) return;
     if (draft.config.cluster.nodes[i].aggregate) ++aggregators;
   }
-  if (draft.failed.contains("plan.kind") || draft.failed.contains("plan.roots")) return;
-  switch (draft.config.plan.kind) {
-    case PlanKind::kStar:
-      return check_star(draft, aggregators);
-    case PlanKind::kSharded:
-      return check_sharded(draft, aggregators);
-    case PlanKind::kManual:
-      return check_manual(draft);
-    case PlanKind::kFapt:
-    case PlanKind::kPacked:
-    case PlanKind::kAuto:
-      return check_no_roots(draft);
+  for (const char* key : {"plan.kind", "plan.roots", "plan.jobs"}) {
+    if (draft.failed.contains(key)) return;
   }
+  const std::set<PlanKind> kinds = kinds_in_use(draft);
+  check_unread_roots(draft, kinds);
+  if (kinds.contains(PlanKind::kStar)) check_star(draft, aggregators);
+  if (kinds.contains(PlanKind::kSharded)) check_sharded(draft, aggregators);
+  if (kinds.contains(PlanKind::kManual)) check_manual(draft);
 }
 
 void check_poll(Draft& draft) {

@@ -157,6 +157,7 @@ class Builder {
       out.access.up_bits_per_s = out.access.down_bits_per_s = *node.port.link_rate_bits_per_s;
     }
     for (std::size_t i = 0; i < draft_.references.links.size(); ++i) add_link(i);
+    check_reached();
     return std::move(network_);
   }
 
@@ -195,8 +196,24 @@ class Builder {
     }
   }
 
+  /// With links, a site without one is a name that somebody has misspelt.
+  void check_reached() {
+    if (network_.links.empty()) return;
+    std::set<plan::SiteId> reached;
+    for (const plan::Link& link : network_.links) reached.insert(link.from);
+    for (std::size_t n = 0; n < network_.nodes.size(); ++n) {
+      const plan::SiteId site = network_.nodes[n].site;
+      if (reached.contains(site) || !told_.insert(site).second) continue;
+      draft_.error(node_key(n, "site"),
+                   fmt::format("no link of network.links goes to the site {} of node {}, so nobody "
+                               "reaches it; correct the name, or add a link",
+                               network_.sites[site].name, network_.nodes[n].name));
+    }
+  }
+
   Draft& draft_;
   plan::Network network_;
+  std::set<plan::SiteId> told_;  // that they are not reached
   std::map<std::string, plan::SiteId> index_;
   std::set<std::pair<plan::SiteId, plan::SiteId>> linked_;
 };

@@ -75,6 +75,8 @@ expect 2 "$gradplane" replan nonsense --plan star
 holds "$err" "JOB: 'nonsense' is no job"
 expect 2 "$gradplane" replan 1a2b3c4d --plan best
 holds "$err" "best"
+expect 2 "$gradplane" replan 1a2b3c4d --plan star --root agg a
+expect 2 "$gradplane" replan 1a2b3c4d --plan sharded --root agg --without agg
 expect 1 "$gradplane" replan 1a2b3c4d --plan star --root agg --socket "$work/nobody.sock"
 holds "$err" "no answer from the daemon"
 expect 2 "$gradplane" rounds --last 0

@@ -66,6 +66,12 @@ TEST_CASE("gradplane plan says what it lacks") {
   CHECK(has(text_of(triangle(), {.ranks = {"c"}}), "there is no node c in cluster.nodes"));
   CHECK(has(text_of(triangle(), {.bytes = "12"}), "--bytes accepts a size with a unit"));
   config::Config config = triangle();
+  config.network.network->links.clear();
+  config.network.network->links.push_back({0, 1, 100'000'000, {}, 0});
+  const std::string none = text_of(config, {});
+  INFO(none);
+  CHECK(has(none, "refused: there is no plan\n"));
+  CHECK(has(none, "\npacked   none: "));
   config.network.network.reset();
   CHECK(has(text_of(config, {}), "says nothing of the network"));
 }

@@ -118,8 +118,9 @@ TEST_CASE("blocks fit the smallest MTU of the cluster") {
 
 TEST_CASE("a plan has roots") {
   const std::string none = base_with("      aggregate: true\n", "");
-  CHECK(errors_of(none) == std::vector<std::string>{"f.yaml: plan.root: missing; a star needs "
-                                                    "plan.root, or a node with aggregate: true"});
+  CHECK(errors_of(none) ==
+        std::vector<std::string>{"f.yaml: plan.root: missing; plan.kind "
+                                 "star needs plan.root, or a node with aggregate: true"});
   CHECK(errors_of(none + "plan: {root: b}\n").empty());
   CHECK(errors_of(none + "plan: {kind: sharded, roots: training}\n").empty());
   CHECK(errors_of(none + "plan: {kind: sharded}\n").size() == 1);
@@ -127,6 +128,22 @@ TEST_CASE("a plan has roots") {
         one("14: plan.root: value 'a': means nothing with plan.kind sharded"));
   CHECK(errors_of(std::string(kBase) + "plan: {roots: training}\n") ==
         one("14: plan.roots: value 'training': means nothing with plan.kind star"));
+}
+
+TEST_CASE("the plans of single jobs have roots and trees, too") {
+  const std::string none = base_with("      aggregate: true\n", "");
+  CHECK(errors_of(none + "plan: {kind: sharded, roots: training, jobs: {x: star}}\n") ==
+        std::vector<std::string>{
+            "f.yaml:13: plan.root: missing; star in plan.jobs needs plan.root, or "
+            "a node with aggregate: true"});
+  CHECK(
+      errors_of(std::string(kBase) + "plan: {jobs: {x: manual}}\n") ==
+      std::vector<std::string>{"f.yaml:14: plan.trees: missing; manual in plan.jobs needs at least "
+                               "one tree with its root and parents"});
+  // Keys that are read for single jobs alone.
+  CHECK(
+      errors_of(std::string(kBase) + "plan: {kind: sharded, root: a, jobs: {x: star}}\n").empty());
+  CHECK(errors_of(std::string(kBase) + "plan: {roots: training, jobs: {x: sharded}}\n").empty());
 }
 
 TEST_CASE("values that contradict each other are errors") {

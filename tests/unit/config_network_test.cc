@@ -122,6 +122,14 @@ TEST_CASE("jobs may have plans of their own") {
   CHECK(errors[0].find("packed needs to know the network") != std::string::npos);
 }
 
+TEST_CASE("a site that no link reaches is a mistake") {
+  CHECK(errors_of(with("      site: berlin\nnetwork:\n  sites: [{name: bonn}]\n  links:\n"
+                       "    - {from: a, to: bonn, rate: 1 Gbit/s}\n")) ==
+        std::vector<std::string>{
+            "f.yaml:14: cluster.nodes[1].site: value 'berlin': no link of network.links goes to "
+            "the site berlin of node b, so nobody reaches it; correct the name, or add a link"});
+}
+
 TEST_CASE("what is wrong with a network is told by line") {
   const auto network = [](const std::string& text) { return with("network:\n" + text); };
   CHECK(errors_of(network("  links:\n    - {from: a, to: c, rate: 1 Gbit/s}\n")) ==
