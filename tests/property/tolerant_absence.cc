@@ -38,7 +38,7 @@ TEST_CASE("a rank that is behind is sent what it can take, whatever the plan and
   const bool two_on_a_host = GENERATE(false, true);
   std::vector<api::BucketBounds> buckets;
   for (std::uint32_t id = 1; id <= kBuckets; ++id) buckets.push_back(plain_bucket(id));
-  Scenario s = lab(Compensation::kCarry, buckets, 0);
+  Scenario s = lab_scenario(Compensation::kCarry, buckets, 0);
   s.plan = plan;
   if (two_on_a_host) s.plan.members.back().ranks.push_back(3);
   s.rounds.clear();
@@ -60,7 +60,7 @@ TEST_CASE("a rank that is behind is sent what it can take, whatever the plan and
 
 TEST_CASE("nobody gets further ahead of an absent rank than a recovery can make up for") {
   SECTION("one root") {
-    Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 40);
+    Scenario s = lab_scenario(Compensation::kRescale, {plain_bucket(1)}, 40);
     s.plan.activation_round = GENERATE(0U, 0U - 20, 0U - 6);
     s.tolerance.absent_after = Duration::ms(20);
     cut_off(s, 3, 2);
@@ -70,7 +70,7 @@ TEST_CASE("nobody gets further ahead of an absent rank than a recovery can make 
     CHECK(outcome.ended > Instant() + Duration::seconds(2));
   }
   SECTION("three roots, and rounds that have blocks for all of them") {
-    Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 40);
+    Scenario s = lab_scenario(Compensation::kRescale, {plain_bucket(1)}, 40);
     s.plan = three_roots();
     s.tolerance.absent_after = Duration::ms(20);
     cut_off(s, 5, 2);
@@ -80,7 +80,7 @@ TEST_CASE("nobody gets further ahead of an absent rank than a recovery can make 
     CHECK(outcome.ended > Instant() + Duration::seconds(2));
   }
   SECTION("three roots, and rounds of one block, of which each root sees every third alone") {
-    Scenario s = lab(Compensation::kRescale, {bucket_of(1, {{10, 0.5F}})}, 60);
+    Scenario s = lab_scenario(Compensation::kRescale, {bucket_of(1, {{10, 0.5F}})}, 60);
     s.plan = three_roots();
     s.tolerance.absent_after = Duration::ms(20);
     cut_off(s, 5, 12);
@@ -89,7 +89,8 @@ TEST_CASE("nobody gets further ahead of an absent rank than a recovery can make 
     CHECK(count(outcome, CloseReason::kAbsent) == 0);
   }
   SECTION("three roots, and rounds of one block between those of all roots") {
-    Scenario s = lab(Compensation::kRescale, {plain_bucket(1), bucket_of(2, {{10, 0.5F}})}, 2);
+    Scenario s =
+        lab_scenario(Compensation::kRescale, {plain_bucket(1), bucket_of(2, {{10, 0.5F}})}, 2);
     for (std::uint32_t r = 0; r < 40; ++r) {
       s.rounds.push_back(sim::round_of(s.tolerance.buckets[r % 5 == 4 ? 1 : 0]));
     }

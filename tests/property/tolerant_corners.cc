@@ -14,7 +14,7 @@ using namespace gradplane::tolerant_lab;
 TEST_CASE("what a bound allows does not come, and nobody waits for it") {
   const Compensation compensation =
       GENERATE(Compensation::kZero, Compensation::kRescale, Compensation::kCarry);
-  Scenario s = lab(compensation, {plain_bucket(1)}, 4);
+  Scenario s = lab_scenario(compensation, {plain_bucket(1)}, 4);
   s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && from == 1 && h.block >= kFirstLossy &&
            h.block < kFirstLossy + kAllowance;
@@ -30,7 +30,7 @@ TEST_CASE("what a bound allows does not come, and nobody waits for it") {
 }
 
 TEST_CASE("a relay closes early, and its root counts what is missing once") {
-  Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 4);
+  Scenario s = lab_scenario(Compensation::kRescale, {plain_bucket(1)}, 4);
   s.plan.members.push_back({.node = 4, .ranks = {}});
   s.plan.trees[0].parent = {api::kNoNode, 4, 4, 4, 0};
   s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
@@ -45,7 +45,7 @@ TEST_CASE("a relay closes early, and its root counts what is missing once") {
 }
 
 TEST_CASE("one block more than a bound allows is waited for until the deadline") {
-  Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 4);
+  Scenario s = lab_scenario(Compensation::kRescale, {plain_bucket(1)}, 4);
   s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && from == 1 && h.block >= kFirstLossy &&
            h.block <= kFirstLossy + kAllowance;
@@ -58,7 +58,7 @@ TEST_CASE("one block more than a bound allows is waited for until the deadline")
 }
 
 TEST_CASE("a critical block is waited for as long as it takes") {
-  Scenario s = lab(Compensation::kRescale, {plain_bucket(1)}, 2);
+  Scenario s = lab_scenario(Compensation::kRescale, {plain_bucket(1)}, 2);
   const Instant restored = Instant() + Duration::seconds(2);
   // The sender's own clock tells the time.
   s.link.lose = [restored](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
@@ -74,8 +74,8 @@ TEST_CASE("a critical block is waited for as long as it takes") {
 TEST_CASE("no block of a tensor arrives from anybody") {
   const Compensation compensation =
       GENERATE(Compensation::kZero, Compensation::kRescale, Compensation::kCarry);
-  Scenario s = lab(compensation,
-                   {bucket_of(1, {{20 * kBlockElements, 0.1F}, {10 * kBlockElements, 0.1F}})}, 4);
+  Scenario s = lab_scenario(
+      compensation, {bucket_of(1, {{20 * kBlockElements, 0.1F}, {10 * kBlockElements, 0.1F}})}, 4);
   s.link.lose = [](std::uint16_t, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && h.block >= 20;
   };
@@ -88,7 +88,7 @@ TEST_CASE("no block of a tensor arrives from anybody") {
 }
 
 TEST_CASE("all blocks of a rank are missing: it is gone on without, where that is allowed") {
-  Scenario s = lab(Compensation::kCarry, {plain_bucket(1)}, 2);
+  Scenario s = lab_scenario(Compensation::kCarry, {plain_bucket(1)}, 2);
   s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     return is_push(h, 2) && from == 3 && h.timestamp_us < 200'000;
   };
@@ -112,7 +112,7 @@ TEST_CASE("all blocks of a rank are missing: it is gone on without, where that i
 TEST_CASE("a rank joins a round after it has closed without it") {
   const Compensation compensation =
       GENERATE(Compensation::kZero, Compensation::kRescale, Compensation::kCarry);
-  Scenario s = lab(compensation, {plain_bucket(1)}, 5);
+  Scenario s = lab_scenario(compensation, {plain_bucket(1)}, 5);
   s.tolerance.absent_after = Duration::ms(20);
   s.compute_max_of_rank = {{}, Duration::ms(300), {}};
   s.seed = 5;
@@ -125,7 +125,7 @@ TEST_CASE("a rank joins a round after it has closed without it") {
 }
 
 TEST_CASE("a bucket smaller than a packet is exact, whatever its bound") {
-  Scenario s = lab(Compensation::kRescale, {bucket_of(1, {{10, 0.5F}})}, 8);
+  Scenario s = lab_scenario(Compensation::kRescale, {bucket_of(1, {{10, 0.5F}})}, 8);
   s.link.loss = 0.3;
   s.tolerance.slack = Duration::us(100);
   const Outcome outcome = run(s);
@@ -137,7 +137,7 @@ TEST_CASE("a bucket smaller than a packet is exact, whatever its bound") {
 TEST_CASE("tensors of one element are exact, and make the blocks that they share exact") {
   std::vector<TensorSpec> tensors(50, {1, 0.5F});
   tensors.push_back({10 * kBlockElements, 0.5F});
-  Scenario s = lab(Compensation::kCarry, {bucket_of(1, tensors)}, 8);
+  Scenario s = lab_scenario(Compensation::kCarry, {bucket_of(1, tensors)}, 8);
   s.link.loss = 0.2;
   s.tolerance.slack = Duration::us(100);
   s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
@@ -152,7 +152,7 @@ TEST_CASE("tensors of one element are exact, and make the blocks that they share
 TEST_CASE("a rebuilt layout has a new id, and both are summed") {
   // As many elements, cut into other tensors: what was exact may now be missing.
   const auto rebuilt = bucket_of(2, {{40 * kBlockElements, 0.2F}, {2 * kBlockElements, 0}});
-  Scenario s = lab(Compensation::kCarry, {plain_bucket(1), rebuilt}, 3);
+  Scenario s = lab_scenario(Compensation::kCarry, {plain_bucket(1), rebuilt}, 3);
   for (int n = 0; n < 4; ++n) s.rounds.push_back(sim::round_of(rebuilt));
   s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
     const bool of_first = h.block >= 34 && h.bucket == 1;
@@ -169,7 +169,7 @@ TEST_CASE("a rebuilt layout has a new id, and both are summed") {
 TEST_CASE("what is no finite number is not carried") {
   const double bad =
       GENERATE(std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity());
-  Scenario s = lab(Compensation::kCarry, {plain_bucket(1)}, 4);
+  Scenario s = lab_scenario(Compensation::kCarry, {plain_bucket(1)}, 4);
   s.tolerance.poison = {{.round = 2, .rank = 0, .element = 5 * kBlockElements + 7, .value = bad}};
   add_closing_rounds(s);
   SECTION("it is lost with its block") {
@@ -192,7 +192,7 @@ TEST_CASE("what is no finite number is not carried") {
 TEST_CASE("ten thousand tensors") {
   std::vector<TensorSpec> tensors(9990, {20, 0.5F});
   tensors.resize(10'000, {8000, 0.1F});
-  Scenario s = lab(Compensation::kRescale, {bucket_of(1, tensors)}, 3);
+  Scenario s = lab_scenario(Compensation::kRescale, {bucket_of(1, tensors)}, 3);
   s.round_bytes = std::size_t{1200} << 10;
   s.link.loss = 0.02;
   s.tolerance.slack = Duration::us(100);
@@ -206,7 +206,7 @@ TEST_CASE("ten thousand tensors") {
 
 TEST_CASE("what is kept waits for steps that accumulate gradients without the bucket") {
   const auto other = bucket_of(2, {{5 * kBlockElements, 0}});
-  Scenario s = lab(Compensation::kCarry, {plain_bucket(1), other}, 2);
+  Scenario s = lab_scenario(Compensation::kCarry, {plain_bucket(1), other}, 2);
   for (int n = 0; n < 40; ++n) s.rounds.push_back(sim::round_of(other));
   s.rounds.push_back(sim::round_of(s.tolerance.buckets[0]));
   s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
@@ -223,7 +223,7 @@ TEST_CASE("what is kept waits for steps that accumulate gradients without the bu
 TEST_CASE("a bucket is submitted again before its last round is done") {
   const Compensation compensation =
       GENERATE(Compensation::kZero, Compensation::kRescale, Compensation::kCarry);
-  Scenario s = lab(compensation, {plain_bucket(1)}, 9);
+  Scenario s = lab_scenario(compensation, {plain_bucket(1)}, 9);
   s.tolerance.overlap = true;
   s.in_flight = kMaxInFlightRounds;
   s.link.lose = [](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
@@ -237,7 +237,7 @@ TEST_CASE("a bucket is submitted again before its last round is done") {
 }
 
 TEST_CASE("a host that never hears of the bounds loses nothing") {
-  Scenario s = lab(Compensation::kCarry, {plain_bucket(1)}, 8);
+  Scenario s = lab_scenario(Compensation::kCarry, {plain_bucket(1)}, 8);
   s.tolerance.installations = {{.member = 2, .bucket = 1, .after = Duration::max()}};
   s.link.loss = 0.1;
   s.tolerance.slack = Duration::us(100);
@@ -249,7 +249,7 @@ TEST_CASE("a host that never hears of the bounds loses nothing") {
 TEST_CASE("whole numbers and rounds without a bucket lose nothing") {
   api::BucketBounds numbers = plain_bucket(1);
   numbers.type = ElementType::kInt32;
-  Scenario s = lab(Compensation::kRescale, {numbers}, 8);
+  Scenario s = lab_scenario(Compensation::kRescale, {numbers}, 8);
   for (int n = 0; n < 8; ++n) s.rounds.push_back({ElementType::kFloat32, 5000, 0});
   s.link.loss = 0.2;
   s.tolerance.slack = Duration::us(100);
@@ -261,7 +261,7 @@ TEST_CASE("whole numbers and rounds without a bucket lose nothing") {
 
 TEST_CASE("a bucket that is submitted again too early is gathered under its bounds all the same") {
   constexpr std::uint32_t kRounds = 6;
-  Scenario s = lab(Compensation::kCarry, {plain_bucket(1)}, kRounds);
+  Scenario s = lab_scenario(Compensation::kCarry, {plain_bucket(1)}, kRounds);
   s.plan = sim::sharded(3);
   s.tolerance.overlap = true;
   s.in_flight = 4;

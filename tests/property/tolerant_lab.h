@@ -45,8 +45,8 @@ inline constexpr std::uint32_t kAllowance = 8;
 
 /// Three workers (nodes 1 to 3, ranks 0 to 2) and a root (node 0) on a clean network. One strict
 /// round, in which the root learns how long a round takes, then `rounds` of the first bucket.
-inline Scenario lab(Compensation compensation, std::vector<api::BucketBounds> buckets,
-                    std::uint32_t rounds) {
+inline Scenario lab_scenario(Compensation compensation, std::vector<api::BucketBounds> buckets,
+                             std::uint32_t rounds) {
   Scenario s;
   s.plan = sim::star(3);
   s.link.delay = Duration::ms(1);

@@ -40,6 +40,7 @@ struct Scenario {
   std::size_t block_bytes = kMinBlockBytes;
   std::size_t round_bytes = 64 << 10;
   std::size_t in_flight = 2;                  // rounds that a rank submits ahead
+  std::uint32_t rounds_of_all_reduce = 0;     // a rank begins so many when it has all before; 0: no
   Duration compute_max = Duration::ms(2);     // a rank's own work before each round, uniform
   std::vector<Duration> compute_max_of_rank;  // instead, where it has an entry for the rank
   bool authenticate = true;
@@ -91,9 +92,9 @@ struct Outcome {
     Stall stall;
   };
   std::optional<GivenUp> given_up;
-  /// When each round was complete everywhere, and the first round of each further plan. Of a
-  /// scenario with flips.
+  /// When each round was complete everywhere.
   std::vector<Instant> round_ends;
+  /// The first round of each further plan.
   std::vector<std::uint32_t> activations;
   std::uint64_t trace = 0;  // the same for the same scenario: hashes results and times
 };

@@ -112,6 +112,7 @@ Instant Life::next_time() const {
 
 void Life::step() {
   machines_.network.run_until(machines_.now, [this](std::uint16_t host) { agenda_.wake(host); });
+  note_round_ends();
   install_due();
   change_due();
   flip_due();
@@ -142,10 +143,13 @@ void Life::install_due() {
   }
 }
 
+void Life::note_round_ends() {
+  outcome_.round_ends.resize(progress_.first_lacked(), machines_.now);
+}
+
 void Life::flip_due() {
   if (scenario_.flips.empty()) return;
   const std::uint32_t completed = progress_.first_lacked();
-  outcome_.round_ends.resize(completed, machines_.now);
   const std::size_t known = coordinator_.activations().size();
   if (!coordinator_.step(completed, machines_.now)) return;
   if (coordinator_.activations().size() > known) {
@@ -319,6 +323,7 @@ std::uint32_t Life::end_of_submitted() const {
 
 void Life::conclude() {
   outcome_.ended = machines_.now;
+  note_round_ends();
   outcome_.packets = machines_.network.sent();
   outcome_.packets_dropped = machines_.network.dropped();
   outcome_.tolerance = checker_.totals();

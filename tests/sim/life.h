@@ -43,6 +43,7 @@ class Life {
   bool is_over() const;
   void step();
   Instant next_time() const;
+  void note_round_ends();
   void install_due();
   void flip_due();
   void change_due();

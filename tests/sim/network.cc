@@ -14,6 +14,13 @@ constexpr std::uint64_t kRememberedOneOf = 8;
 
 }  // namespace
 
+Network::Network(LinkModel model, std::uint64_t seed) : model_(std::move(model)), random_(seed) {
+  if (model_.sites.empty()) return;
+  sites_ = std::make_unique<SiteNetwork>(
+      model_.sites,
+      SiteNetwork::Queues{.least_bytes = model_.queue_bytes, .mark_bytes = model_.mark_bytes});
+}
+
 std::uint16_t Network::add_host(Ipv4 address) {
   hosts_.push_back({});
   hosts_.back().address = address;
@@ -63,7 +70,7 @@ void Network::fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Da
     const std::size_t at = random_() % datagram->bytes.size();
     datagram->bytes[at] ^= static_cast<std::byte>(1U << (random_() % 8));
   }
-  if (model_.replays > 0) remember(to, datagram);
+  if (model_.replays > 0) remember(from, to, datagram);
   const int copies = chance(model_.duplication) ? 2 : 1;
   for (int c = 0; c < copies; ++c) {
     Duration delay = delay_at(now);
@@ -73,6 +80,7 @@ void Network::fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Da
     }
     events_.push({.at = hosts_[from].uplink_free + delay,
                   .order = order_++,
+                  .from = from,
                   .to = to,
                   .at_switch = true,
                   .datagram = datagram});
@@ -85,10 +93,11 @@ std::uint16_t Network::host_of(Ipv4 address) const {
   return static_cast<std::uint16_t>(std::min(host, hosts_.size()));
 }
 
-void Network::remember(std::uint16_t to, const std::shared_ptr<Datagram>& datagram) {
+void Network::remember(std::uint16_t from, std::uint16_t to,
+                       const std::shared_ptr<Datagram>& datagram) {
   if (random_() % kRememberedOneOf != 0) return;
-  if (old_.size() < kRemembered) return old_.push_back({to, datagram});
-  old_[random_() % kRemembered] = {to, datagram};
+  if (old_.size() < kRemembered) return old_.push_back({from, to, datagram});
+  old_[random_() % kRemembered] = {from, to, datagram};
 }
 
 /// Somebody on the way sends something again that has passed before.
@@ -97,6 +106,7 @@ void Network::replay(Instant now) {
   const Old& again = old_[random_() % old_.size()];
   events_.push({.at = now + delay_at(now),
                 .order = order_++,
+                .from = again.from,
                 .to = again.to,
                 .at_switch = true,
                 .datagram = again.datagram});
@@ -143,14 +153,42 @@ void Network::heal() {
   model_.bursts.reset();
   model_.host_faults.clear();
   model_.lose = nullptr;
+  if (sites_ != nullptr) sites_->heal();
 }
 
 void Network::leave_switch(Flight flight) {
-  Host& host = hosts_[flight.to];
-  if (lost_in_burst(host)) {
+  if (flight.pipes_passed == 0 && lost_in_burst(hosts_[flight.to])) {
     ++dropped_;
     return;
   }
+  if (sites_ != nullptr) return cross_sites(std::move(flight));
+  enter_downlink(std::move(flight));
+}
+
+/// Into the next pipe of its way.
+void Network::cross_sites(Flight flight) {
+  if (flight.path == nullptr) flight.path = sites_->path(flight.from, flight.to, flight.at);
+  if (flight.path == nullptr) {
+    ++dropped_;
+    return;
+  }
+  if (flight.pipes_passed < flight.path->size()) {
+    const SiteNetwork::Pipe pipe = (*flight.path)[flight.pipes_passed++];
+    const auto passage = sites_->pass(pipe, flight.datagram->bytes.size(), flight.at, random_);
+    if (!passage) {
+      ++dropped_;
+      return;
+    }
+    flight.at = passage->arrival;
+    if (passage->marked) flight.datagram->marked = true;
+  }
+  flight.at_switch = flight.pipes_passed < flight.path->size();
+  flight.order = order_++;
+  events_.push(std::move(flight));
+}
+
+void Network::enter_downlink(Flight flight) {
+  Host& host = hosts_[flight.to];
   const Duration backlog = std::max(host.downlink_free, flight.at) - flight.at;
   const double queued = backlog.to_seconds() * static_cast<double>(model_.bits_per_second) / 8;
   if (queued > static_cast<double>(model_.queue_bytes)) {

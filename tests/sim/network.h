@@ -14,6 +14,7 @@
 
 #include "dataplane/port/group_table.h"
 #include "dataplane/port/port.h"
+#include "tests/sim/site_network.h"
 #include "tests/support/seen_packet.h"
 
 namespace gradplane::sim {
@@ -56,6 +57,10 @@ struct LinkModel {
   std::optional<Bursts> bursts;  // at each downlink, each in a state of its own
   std::vector<HostFault> host_faults;
   std::vector<DelayJump> delay_jumps;  // in the order of their times
+  /// With entries, hosts are the nodes of this network, in the order of their times. `delay` and
+  /// `jitter` come on top, a pipe's queue holds `queue_bytes` at least, and the hosts' own links
+  /// have no rate but their accesses'.
+  std::vector<SitesAt> sites;
   /// Losses by script: true loses a datagram of ours between two hosts.
   std::function<bool(std::uint16_t from, std::uint16_t to, const testing::SeenPacket&)> lose;
   /// Somebody on the way who changes the flags of a datagram. Where tags are on, nobody can.
@@ -65,7 +70,7 @@ struct LinkModel {
 /// Hosts on a switch, in virtual time. Everything follows from the seed.
 class Network {
  public:
-  Network(LinkModel model, std::uint64_t seed) : model_(std::move(model)), random_(seed) {}
+  Network(LinkModel model, std::uint64_t seed);
 
   /// Adds a host; its index is its node id.
   std::uint16_t add_host(Ipv4 address);
@@ -102,6 +107,8 @@ class Network {
   };
   std::deque<std::shared_ptr<Datagram>>& inbox(std::uint16_t host) { return hosts_[host].inbox; }
   const LinkModel& model() const { return model_; }
+  /// Null where all hosts are at one switch.
+  const SiteNetwork* sites() const { return sites_.get(); }
 
   /// What comes to a host that is down is lost.
   void set_up(std::uint16_t host, bool up) {
@@ -127,9 +134,12 @@ class Network {
   struct Flight {
     Instant at;
     std::uint64_t order = 0;
+    std::uint16_t from = 0;
     std::uint16_t to = 0;
     bool at_switch = false;
-    std::shared_ptr<Datagram> datagram;
+    std::shared_ptr<const SiteNetwork::Path> path = nullptr;  // between sites
+    std::size_t pipes_passed = 0;                             // of it
+    std::shared_ptr<Datagram> datagram = nullptr;
     bool operator<(const Flight& o) const {  // std::priority_queue pops the greatest
       return at != o.at ? at > o.at : order > o.order;
     }
@@ -138,8 +148,10 @@ class Network {
   void fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Datagram>& datagram,
            Instant now);
   void leave_switch(Flight flight);
+  void enter_downlink(Flight flight);
+  void cross_sites(Flight flight);
   std::uint16_t host_of(Ipv4 address) const;
-  void remember(std::uint16_t to, const std::shared_ptr<Datagram>& datagram);
+  void remember(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Datagram>& datagram);
   void replay(Instant now);
   void forge(std::uint16_t from, std::uint16_t to, std::span<std::byte> bytes);
   bool is_lost(std::uint16_t from, std::uint16_t to, std::span<const std::byte> bytes, Instant now);
@@ -150,8 +162,10 @@ class Network {
 
   LinkModel model_;
   std::mt19937_64 random_;
+  std::unique_ptr<SiteNetwork> sites_;
   std::vector<Host> hosts_;
   struct Old {
+    std::uint16_t from = 0;
     std::uint16_t to = 0;
     std::shared_ptr<Datagram> datagram;
   };

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/sim/cluster.h"
+#include "tests/sim/wan_command.h"
 
 namespace {
 
@@ -358,7 +359,9 @@ int main(int argc, char** argv) {
                    "the slowest round at a flip, over the median; as slow as others is no failure");
   flip->add_flag("--lossless", flips.lossless, "links lose and repeat nothing");
   flip->add_flag("--mixed", flips.mixed, "half of the rounds have another operation");
+  const gradplane::sim::WanCommand wan(app);
   CLI11_PARSE(app, argc, argv);
+  if (wan.is_asked()) return wan.run(seeds.first[0]) ? 0 : 1;
   if (flip->parsed()) {
     bool good = true;
     for (std::uint64_t n = 0; n < flips.count; ++n) {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/sim/wan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "control/plan/packing_bound.h"
+#include "tests/support/plan_networks.h"
+
+namespace gradplane::sim {
+namespace {
+
+constexpr std::uint64_t kLeastDelayMs = 10;
+constexpr std::uint64_t kMostDelayMs = 150;
+constexpr std::uint64_t kLeastLossPpm = 1'000;
+constexpr std::uint64_t kMostLossPpm = 20'000;
+/// A run that needs so many times the prediction has hung.
+constexpr double kHung = 50;
+constexpr Duration kLeastLimit = Duration::seconds(600);
+constexpr std::size_t kQueueBytes = 256 << 10;
+
+}  // namespace
+
+plan::Network wan_network(std::uint64_t seed, const WanPaths& paths) {
+  std::mt19937_64 random(seed);
+  plan::Network network = testing::netstorm_network(random);
+  std::vector<plan::Link>& links = network.links;
+  for (std::size_t l = 0; l < links.size() && paths.delayed; l += 2) {
+    const auto ms =
+        static_cast<std::int64_t>(testing::uniform(random, kLeastDelayMs, kMostDelayMs));
+    links[l].rtt = links[l + 1].rtt = Duration::ms(2 * ms);
+  }
+  std::mt19937_64 losses(seed + 1);
+  for (plan::Link& link : links) {
+    if (!paths.lossy) break;
+    link.loss_ppm =
+        static_cast<std::uint32_t>(testing::uniform(losses, kLeastLossPpm, kMostLossPpm));
+  }
+  return network;
+}
+
+plan::PlanRequest wan_request(const plan::Network& network, PlanKind planner, const WanLoad& load) {
+  plan::PlanRequest request = testing::request_over(network, planner);
+  request.epoch = 1;
+  request.traffic = {.bytes = load.bytes, .window_bytes = kMaxInFlightRounds * load.round_bytes};
+  return request;
+}
+
+Scenario wan_scenario(const std::vector<SitesAt>& networks, const api::Plan& plan,
+                      const WanLoad& load, std::uint64_t seed) {
+  Scenario s;
+  s.seed = seed;
+  s.plan = plan;
+  s.link.sites = networks;
+  s.link.queue_bytes = kQueueBytes;
+  s.block_bytes = kDefaultBlockBytes;
+  s.round_bytes = load.round_bytes;
+  s.in_flight = kMaxInFlightRounds;
+  s.compute_max = {};
+  s.paced = false;
+  s.congestion = load.congestion;
+  s.limit = kLeastLimit;
+  const std::uint64_t elements = load.bytes / sizeof(float);
+  const std::uint64_t most = load.round_bytes / sizeof(float);
+  for (std::uint32_t n = 0; n < load.all_reduces; ++n) {
+    for (std::uint64_t done = 0; done < elements; done += most) {
+      const auto next = static_cast<std::uint32_t>(std::min(most, elements - done));
+      s.rounds.push_back({ElementType::kFloat32, next});
+    }
+  }
+  s.rounds_of_all_reduce = static_cast<std::uint32_t>(s.rounds.size() / load.all_reduces);
+  return s;
+}
+
+std::vector<double> all_reduce_times_s(const Scenario& scenario, const Outcome& outcome) {
+  std::vector<double> times;
+  Instant begin;
+  for (std::size_t r = scenario.rounds_of_all_reduce; r <= outcome.round_ends.size();
+       r += scenario.rounds_of_all_reduce) {
+    times.push_back((outcome.round_ends[r - 1] - begin).to_seconds());
+    begin = outcome.round_ends[r - 1];
+  }
+  return times;
+}
+
+double WanResult::mean_s() const {
+  return std::accumulate(times_s.begin(), times_s.end(), 0.0) /
+         static_cast<double>(std::max<std::size_t>(times_s.size(), 1));
+}
+
+WanResult run_wan(const plan::Network& network, PlanKind planner, const WanLoad& load,
+                  std::uint64_t seed) {
+  WanResult result;
+  result.planner = planner;
+  const plan::PlanRequest request = wan_request(network, planner, load);
+  const auto planned = plan::make_predicted_plan(request);
+  if (!planned.ok()) {
+    result.failure = planned.error().message;
+    return result;
+  }
+  const plan::Prediction& prediction = *planned.value().prediction;
+  const plan::Traffic& traffic = request.traffic;
+  result.trees = planned.value().plan.trees.size();
+  result.height = prediction.height;
+  result.bottleneck = prediction.bottleneck;
+  result.predicted_s = prediction.time.to_seconds();
+  const double on_wire =
+      1 + static_cast<double>(traffic.overhead_bytes) / static_cast<double>(traffic.block_bytes);
+  if (const auto bound = plan::packing_bound_s_per_bit(request); bound.ok()) {
+    result.bound_s = bound.value() * 8 * static_cast<double>(load.bytes) * on_wire;
+  }
+  Scenario scenario = wan_scenario({{{}, network}}, planned.value().plan, load, seed);
+  const double hung_s = kHung * result.predicted_s * load.all_reduces;
+  scenario.limit = std::max(scenario.limit, Duration::seconds(static_cast<std::int64_t>(hung_s)));
+  const Outcome outcome = run(scenario);
+  result.times_s = all_reduce_times_s(scenario, outcome);
+  result.sent_again = static_cast<double>(outcome.counters.blocks_retransmitted) /
+                      static_cast<double>(outcome.counters.blocks_sent);
+  result.dropped = outcome.packets_dropped;
+  result.failure = outcome.failure;
+  return result;
+}
+
+}  // namespace gradplane::sim
