@@ -5,6 +5,8 @@
 #include <random>
 
 #include "control/plan/routes.h"
+#include "control/plan/validate.h"
+#include "tests/sim/cluster.h"
 #include "tests/sim/site_network.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_networks.h"
@@ -137,4 +139,43 @@ TEST_CASE("packets take the ways that planners count on, and in the time that th
       }
     }
   }
+}
+
+TEST_CASE("random scenarios on sites have planners' trees, redraws, and networks of every shape") {
+  std::size_t planned = 0;
+  std::size_t high = 0;
+  std::size_t redrawn = 0;
+  std::size_t dead = 0;
+  std::size_t one_site = 0;
+  std::size_t no_links = 0;
+  constexpr std::uint64_t kSeeds = 300;
+  for (std::uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    const Scenario before = random_scenario(seed);
+    Scenario s = before;
+    put_on_sites(s);
+    REQUIRE(plan::validate(s.plan).ok());
+    REQUIRE(s.plan.members.size() == before.plan.members.size());
+    for (const SitesAt& sites : s.link.sites) REQUIRE(plan::validate(sites.network).ok());
+    const plan::Network& last = s.link.sites.back().network;
+    const auto has_relay = [&](const api::Tree& tree) {
+      return std::any_of(tree.parent.begin(), tree.parent.end(), [&](api::NodeId parent) {
+        return parent != api::kNoNode && parent != tree.root;
+      });
+    };
+    planned += s.plan.trees.size() != before.plan.trees.size() ? 1 : 0;
+    high += std::any_of(s.plan.trees.begin(), s.plan.trees.end(), has_relay) ? 1 : 0;
+    redrawn += s.link.sites.size() > 1 ? 1 : 0;
+    dead += std::any_of(last.links.begin(), last.links.end(),
+                        [](const plan::Link& link) { return link.bits_per_s == 0; })
+                ? 1
+                : 0;
+    one_site += last.sites.size() == 1 ? 1 : 0;
+    no_links += last.sites.size() > 1 && last.links.empty() ? 1 : 0;
+  }
+  CHECK(planned > kSeeds / 3);
+  CHECK(high > kSeeds / 5);
+  CHECK(redrawn > kSeeds / 2);
+  CHECK(dead > kSeeds / 20);
+  CHECK(one_site > kSeeds / 20);
+  CHECK(no_links > kSeeds / 20);
 }

@@ -123,6 +123,10 @@ Scenario random_large_scenario(std::uint64_t seed);
 /// The same with plans that follow each other, and enough rounds for them.
 Scenario random_replanned_scenario(std::uint64_t seed);
 
+/// Moves a scenario that was drawn without to a network of sites whose rates change, with the trees
+/// of planners.
+void put_on_sites(Scenario& scenario);
+
 /// So many exact rounds, with another plan every Scenario::flip_every of them.
 Scenario flip_scenario(std::uint64_t seed, std::uint32_t rounds);
 

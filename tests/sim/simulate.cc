@@ -205,6 +205,7 @@ struct Seeds {
   bool large = false;
   bool crashes = false;
   bool replanned = false;
+  bool sites = false;
   bool stop = false;
 };
 /// The seeds whose scenarios have many nodes, and those in which daemons crash.
@@ -263,6 +264,7 @@ class SeedRun {
                     : large           ? gradplane::sim::random_large_scenario(seed)
                     : seeds_.tolerant ? gradplane::sim::random_tolerant_scenario(seed)
                                       : gradplane::sim::random_scenario(seed);
+    if (seeds_.sites) gradplane::sim::put_on_sites(scenario);
     if (crashes) gradplane::sim::add_crashes(scenario);
     return scenario;
   }
@@ -285,10 +287,11 @@ class SeedRun {
     if (outcome.failure.empty()) return;
     ++failed_;
     stopped_ = seeds_.stop;
-    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s%s%s%s--seed %" PRIu64 " --verbose\n",
+    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s%s%s%s%s--seed %" PRIu64
+                " --verbose\n",
                 seed, outcome.failure.c_str(), program_, seeds_.tolerant ? "--tolerant " : "",
                 seeds_.large ? "--large " : "", seeds_.replanned ? "--replanned " : "",
-                seeds_.crashes ? "--crashes " : "", seed);
+                seeds_.sites ? "--sites " : "", seeds_.crashes ? "--crashes " : "", seed);
     std::fflush(stdout);
   }
 
@@ -329,6 +332,7 @@ int main(int argc, char** argv) {
   app.add_flag("--tolerant", seeds.tolerant, "buckets that may lose something");
   app.add_flag("--large", seeds.large, "the same in trees of up to 200 nodes");
   app.add_flag("--replanned", seeds.replanned, "the same with plans that follow each other");
+  app.add_flag("--sites", seeds.sites, "on networks of sites, with the trees of planners");
   app.add_flag("--crashes", seeds.crashes, "daemons crash, and the ranks go on with a new job");
   Timing timing;
   CLI::App* time = app.add_subcommand("time", "times rounds on one network against the bound");
