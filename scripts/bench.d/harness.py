@@ -63,6 +63,8 @@ class Round:
     # Of somebody else's small packets over the port of the first host, sent in the round.
     victim_delays_s: list = dataclasses.field(default_factory=list)
     victim_lost: int = 0
+    # Where the network changes while a round goes on: the bound of one who knows all of it.
+    oracle_s: float | None = None
     error: str = ""
 
 
@@ -185,28 +187,35 @@ def lead_seconds(message_bytes, ranks):
     return LEAD_SECONDS + message_bytes * ranks / PREPARED_BYTES_PER_SECOND
 
 
-def one_round(lab, contestant, machine, seed, message_bytes, round_s=ROUND_SECONDS, victim=None):
-    """(Round, late). A round that takes longer than `round_s` is an error."""
+def one_round(lab, contestant, machine, seed, message_bytes, round_s=ROUND_SECONDS, victim=None,
+              redraws=None):  # fmt: skip
+    """(Round, late). A round that takes longer than `round_s` is an error. `redraws` changes the
+    network while the round goes on: begin(number, at_ns), and end(), which gives `oracle_s`."""
     factor = getattr(contestant, "lead_factor", 1)
     gauges = Meters(lab, contestant, machine, victim)
     gauges.begin()
     lead_s = factor * lead_seconds(message_bytes, len(lab.hosts))
     at_ns = time.monotonic_ns() + int(1e9 * lead_s)
+    if redraws:
+        redraws.begin(seed - FIRST_SEED, at_ns)
     answers = contestant.round(seed, message_bytes, at_ns, timeout=lead_s + round_s)
+    oracle_s = redraws.end() if redraws else None
     seconds, spread, correct, late, error = judge(answers, at_ns)
     if error:
         return failed_round(error), False
     if late and factor < MAX_LEAD_FACTOR:
         contestant.lead_factor = factor * 2
-    return Round(seconds, correct, spread, **gauges.end(at_ns, seconds, answers)), late
+    used = gauges.end(at_ns, seconds, answers)
+    return Round(seconds, correct, spread, oracle_s=oracle_s, **used), late
 
 
 class Turns:
     """One contestant's rounds of a case, within its time."""
 
-    def __init__(self, lab, contestant, machine, message_bytes, limit_s, round_s, victim=None):
+    def __init__(self, lab, contestant, machine, message_bytes, limit_s, round_s, victim=None,
+                 redraws=None):  # fmt: skip
         self._lab, self._contestant, self._machine = lab, contestant, machine
-        self._victim = victim
+        self._victim, self._redraws = victim, redraws
         self._message_bytes, self._limit_s, self._round_s = message_bytes, limit_s, round_s
         self._spent_s = 0.0
         self._attempts = 0
@@ -224,7 +233,7 @@ class Turns:
             self._attempts += 1  # no two have the same data
             done, late = one_round(
                 self._lab, self._contestant, self._machine, FIRST_SEED + self._attempts,
-                self._message_bytes, self._round_s, self._victim,
+                self._message_bytes, self._round_s, self._victim, self._redraws,
             )  # fmt: skip
             self._spent_s += done.seconds + TURN_SECONDS
             if done.error:
@@ -239,12 +248,12 @@ class Turns:
 
 
 def run_case(lab, contestants, machine, message_bytes, repeats, warm_up, progress, limit_s,
-             round_s=ROUND_SECONDS, victim=None):  # fmt: skip
+             round_s=ROUND_SECONDS, victim=None, redraws=None):  # fmt: skip
     """Interleaves: one round of each contestant in turn, in an order that is drawn anew each time.
     `limit_s` bounds the time that any one contestant may take, but for LEAST_ROUNDS, and `round_s`
     that of a round. Gives a Series for each."""
     order = random.Random(FIRST_SEED)
-    place = (machine, message_bytes, limit_s, round_s, victim)
+    place = (machine, message_bytes, limit_s, round_s, victim, redraws)
     turns = {c.name: Turns(lab, c, *place) for c in contestants}
     for number in range(-warm_up, repeats):
         for name in order.sample(list(turns), len(turns)):
@@ -274,6 +283,7 @@ def result(series, case, bound_s, cores):
     again = sum(done.retransmitted for done in rounds)
     lacking = [done for done in rounds if done.missing_share is not None]
     pushes = [done.push_spread for done in rounds if done.push_spread is not None]
+    oracles = [done.seconds / done.oracle_s for done in rounds if done.oracle_s]
     senders = [done.sender_spread for done in rounds if done.sender_spread is not None]
     entry.update(
         over_bound=entry["median_s"] / bound_s,
@@ -294,6 +304,7 @@ def result(series, case, bound_s, cores):
         deepest_queue_bytes=max(done.deepest_queue_bytes for done in rounds),
         queue_drops=sum(done.queue_drops for done in rounds),
         **victims.summary([delay for done in rounds for delay in done.victim_delays_s]),
+        over_oracle=statistics.median(oracles) if oracles else None,
         victim_lost=sum(done.victim_lost for done in rounds),
         discarded_late=series.discarded_late,
         accepted_late=series.accepted_late,

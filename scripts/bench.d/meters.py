@@ -94,7 +94,7 @@ def network_use(stats):
     switch, links = stats["switch"], stats["links"].values()
     losses = ("ring_drops", "send_failures", "pool_exhausted")
     return {
-        "wire_bytes": sum(link["up"]["sent_wire_bytes"] for link in links),
+        "wire_bytes": sum(l["up"]["sent_wire_bytes"] for l in links if "up" in l),
         "deepest_queue_bytes": max(
             (d["deepest_queue_bytes"] for link in links for d in link.values()), default=0
         ),

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""`wan`: nine sites far apart sum what each of them has, over the network with which NetStorm was
+measured (wan_network.py). gradplane with each of its planners, and what others do over TCP: a
+parameter server at one site, one at every site, a balanced tree (MLNET), pairs that a scheduler
+makes (TSEngine), and Gloo's ring.
+
+`bound_s` is the packing bound; of a redrawn network that of the first draw, and `over_oracle` is
+over the bound of one who has the best trees for each draw at once.
+"""
+
+import itertools
+import os
+import sys
+import threading
+import time
+
+import contestants as peers
+import emulated_lab
+import harness
+import meters
+import report
+import wan_contestants as wan_peers
+import wan_network as network
+from together import Contestants
+
+DESCRIPTION = __doc__
+PLANNERS = ("star", "sharded", "fapt", "packed", "auto")
+VOLUMES_MB = (17, 98, 182)
+REDRAW_SECONDS = (180, 18)  # at full size
+DRAWS = 40  # after the last one nothing changes any more
+REPEATS = 3
+QUICK_REPEATS = 2
+LIMIT_SECONDS = 60
+QUICK_LIMIT_SECONDS = 10
+ROUND_SECONDS = 600
+QUICK_VOLUME_MB = 17
+BASELINE, FAPT = "tcp-server-cubic", "gradplane-fapt"
+
+
+def case(volume_mb, redraw_s=None, has_paths=False):
+    """`redraw_s` is the pause between two redraws at full size, None: the rates stay."""
+    return {
+        "hosts": network.SITES,
+        "volume_mb": volume_mb,
+        "bytes": network.volume_bytes(volume_mb),
+        "redraw_s": redraw_s,
+        "has_paths": has_paths,
+        "rate_scale": float(network.RATE_SCALE),
+        "volume_scale": float(network.VOLUME_SCALE),
+        "network_seed": network.SEED,
+    }
+
+
+def make_cases(quick):
+    if quick:
+        return [case(QUICK_VOLUME_MB)]
+    found = [case(volume) for volume in VOLUMES_MB]
+    found += [case(volume, has_paths=True) for volume in VOLUMES_MB]
+    return found + [case(volume, redraw_s) for redraw_s in REDRAW_SECONDS for volume in VOLUMES_MB]
+
+
+def label(of_case):
+    words = [f"{of_case['volume_mb']} MB at full size"]
+    if of_case["has_paths"]:
+        words.append("delays and losses")
+    if of_case["redraw_s"]:
+        words.append(f"redrawn every {of_case['redraw_s']} s")
+    if len(words) == 1:
+        words.append("static")
+    return ", ".join(words)
+
+
+def paths_of(of_case):
+    return network.draw_paths() if of_case["has_paths"] else None
+
+
+def group_of(of_case):
+    """Cases for which the same daemons can stay up: their file has the paths of the network."""
+    return of_case["has_paths"]
+
+
+def make_contestants(quick, has_paths):
+    rates = network.draw(0)
+    paths = network.draw_paths() if has_paths else None
+    roots = network.roots_by_time(rates)
+    best, middle = roots[0], roots[len(roots) // 2]
+    section = network.yaml_section(rates, paths, network.volume_bytes(VOLUMES_MB[0]))
+    found = [wan_peers.WanContestant(plan, section, best) for plan in PLANNERS]
+    controls = ("cubic",) if quick else ("cubic", "bbr")
+    stars = [wan_peers.parents_of_star(site) for site in range(1, network.SITES + 1)]
+    balanced = [wan_peers.parents_of_balanced_tree(best)]
+    for cc in controls:
+        found += [
+            wan_peers.ServerContestant(cc, best),
+            wan_peers.trees("sharded", cc, stars),
+            wan_peers.trees("balanced", cc, balanced),
+            wan_peers.OverlayContestant("pairs", cc, "pairs", wan_peers.SLICE_BYTES,
+                                        ("--root", best - 1)),
+            peers.GlooContestant(cc),
+        ]  # fmt: skip
+    return found + [wan_peers.ServerContestant("cubic", middle, name="server-middle")]
+
+
+class Redraws:
+    """Round n of every contestant begins under draw n, and the network goes on to the next draw
+    every `period_s`."""
+
+    def __init__(self, lab, period_s, message_bytes):
+        self._lab, self._period_s, self._bytes = lab, period_s, message_bytes
+        self._thread = self._draws = None
+        self._over = threading.Event()
+
+    def begin(self, number, at_ns):
+        self._draws = [network.draw(number + later) for later in range(DRAWS)]
+        set_rates(self._lab, self._draws[0])
+        self._over.clear()
+        self._thread = threading.Thread(target=self._run, args=(at_ns,), daemon=True)
+        self._thread.start()
+
+    def _run(self, at_ns):
+        for later, rates in enumerate(self._draws[1:], 1):
+            at_s = at_ns / 1e9 + later * self._period_s
+            if self._over.wait(max(0.0, at_s - time.monotonic())):
+                return
+            set_rates(self._lab, rates)
+
+    def end(self):
+        self._over.set()
+        self._thread.join()
+        return network.bound_over_draws(self._draws, self._period_s, self._bytes)
+
+
+def set_rates(lab, rates):
+    for link, direction, settings in network.changes(rates, None):
+        lab.set(link, direction, settings)
+
+
+def measure_case(lab, of_case, up, options, machine, progress):
+    redraws = None
+    set_rates(lab, network.draw(0))
+    if of_case["redraw_s"]:
+        period_s = float(of_case["redraw_s"] * network.TIME_SCALE)
+        redraws = Redraws(lab, period_s, of_case["bytes"])
+    return harness.run_case(
+        lab, up, machine, of_case["bytes"],
+        options.repeats or (QUICK_REPEATS if options.quick else REPEATS), 1, progress,
+        QUICK_LIMIT_SECONDS if options.quick else LIMIT_SECONDS, ROUND_SECONDS, redraws=redraws,
+    )  # fmt: skip
+
+
+def bound_s(of_case):
+    return network.packing_bound_s(network.draw(0), of_case["bytes"])
+
+
+def measure_group(group, options, machine):
+    """The entries of cases with the same paths, by contestants that are started once."""
+    chosen = [c for c in make_contestants(options.quick, group[0]["has_paths"])
+              if options.contestant.search(c.name)]  # fmt: skip
+    described = network.description(network.draw(0), paths_of(group[0]))
+    entries = []
+    with emulated_lab.EmulatedLab(f"wan{os.getpid() % 100000}", described) as lab:
+        with Contestants(lab, chosen, {"rate_bits_per_second": network.ACCESS_RATE_BITS},
+                         options.logs / "wan") as contestants:  # fmt: skip
+            for of_case in group:
+                up = contestants.start_missing()
+                say(f"{label(of_case)}: {len(up)} contestants are up")
+                series = measure_case(lab, of_case, up, options, machine, told_by(of_case))
+                for one in series:
+                    if one.failure:
+                        contestants.give_up(one.contestant)
+                series += [
+                    harness.Series(n, failure=w) for n, w in contestants.failures.items()
+                ]
+                entries += with_ratios([
+                    harness.result(s, of_case, bound_s(of_case), machine.cores) for s in series
+                ])  # fmt: skip
+        void(entries, contestants.troubles)
+    return entries
+
+
+def told_by(of_case):
+    begun = time.monotonic()
+
+    def progress(name, number):
+        say(f"{label(of_case)}: {name}, round {number + 1}, {time.monotonic() - begun:.0f} s")
+
+    return progress
+
+
+def void(entries, troubles):
+    for entry in entries:
+        if entry["contestant"] in troubles and "failure" not in entry:
+            entry.update(correct=False, failure=troubles[entry["contestant"]])
+
+
+def with_ratios(entries):
+    """Of the entries of one case: how many times as fast as the server over TCP, and as fapt."""
+    good = {e["contestant"]: e["median_s"] for e in entries if "failure" not in e}
+    for entry in entries:
+        for key, name in (("over_server", BASELINE), ("over_fapt", FAPT)):
+            if name in good and "failure" not in entry:
+                entry[key] = good[name] / entry["median_s"]
+    return entries
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def settings(options):
+    rates = network.draw(0)
+    return {
+        "quick": options.quick,
+        "repeats": options.repeats,
+        "rates": {f"{a}-{b}": rate for (a, b), rate in rates.items()},
+        "paths": {f"{a}-{b}": path for (a, b), path in network.draw_paths().items()},
+        "roots_by_time": network.roots_by_time(rates),
+    }
+
+
+def run(options):
+    """The entries of all cases that are asked for."""
+    wanted = [c for c in make_cases(options.quick) if options.case.search(label(c))]
+    entries = []
+    with meters.Machine() as machine:
+        for _, group in itertools.groupby(sorted(wanted, key=group_of), group_of):
+            entries += measure_group(list(group), options, machine)
+            if options.json:  # what is done is kept, whatever happens to the rest
+                document = report.document("wan", entries, settings(options))
+                report.write_json(options.json, document)
+    return entries
+
+
+def ratio(key):
+    return lambda entry: f"{entry[key]:.2f}" if entry.get(key) else "-"
+
+
+COLUMNS = (
+    ("contestant", lambda e: e["contestant"]),
+    ("runs", lambda e: str(e["runs"])),
+    ("median s", lambda e: f"{e['median_s']:.2f}"),
+    ("worst s", lambda e: f"{e['p99_s']:.2f}"),
+    ("over bound", ratio("over_bound")),
+    ("over oracle", ratio("over_oracle")),
+    ("x server", ratio("over_server")),
+    ("x fapt", ratio("over_fapt")),
+    ("sent again", lambda e: f"{e['retransmitted_over_needed'] * 100:.1f} %"),
+    ("MB on wire", lambda e: f"{e['wire_bytes'] / 1e6:.1f}"),
+    ("deepest queue", lambda e: f"{e['deepest_queue_bytes'] / 1024:.0f} KiB"),
+    *report.CPU_COLUMNS,
+)
+
+
+def draw(entries, folder):
+    import wan_plots  # here alone, so that tables need no matplotlib
+
+    return wan_plots.draw_all(entries, folder, label)

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""NetStorm's network of nine sites, as a description for the lab, as YAML for gradplaned, and as
+numbers to reckon with. Pure.
+
+Sites and links are those of NetStorm's evaluation; each direction of each link has a rate that is
+drawn uniformly from 20 to 155 Mbit/s. Rates and volumes are scaled down together, because two
+cores cannot carry them: RATE_SCALE scales the rates and the queues, VOLUME_SCALE the volumes. So
+times are TIME_SCALE of those at full size, and the pause between two redraws is scaled by that.
+"""
+
+import random
+from fractions import Fraction
+
+import bounds
+
+SITES = 9
+LINKS = ((1, 2), (1, 3), (2, 3), (2, 5), (3, 4), (4, 5), (4, 6), (5, 7), (6, 7), (6, 8), (6, 9),
+         (7, 8), (8, 9))  # fmt: skip
+RATE_MBIT = (20, 155)
+RTT_MS = (10, 150)  # of a link, with `delays`
+LOSS_PERCENT = (0.1, 2.0)  # of each direction of a link, with `delays`
+SEED = 1
+RATE_SCALE = Fraction(1, 4)
+VOLUME_SCALE = Fraction(1, 16)
+TIME_SCALE = VOLUME_SCALE / RATE_SCALE
+# What a host can send and receive: more than all links of a site together.
+ACCESS_MBIT = 1000
+ACCESS_RATE_BITS = int(ACCESS_MBIT * RATE_SCALE * 10**6)
+QUEUE_BYTES = int(256 * 1024 * RATE_SCALE)
+ELEMENT_BYTES = 4
+
+
+def host_name(site):
+    return f"s{site}"
+
+
+NAMES = [host_name(site) for site in range(1, SITES + 1)]
+
+
+def draw(number):
+    """Draw `number` of the rates: {(from, to): bit/s}, scaled. Draw n is the same whichever draws
+    were asked for before."""
+    rng = random.Random(1000 * SEED + number)
+    rates = {}
+    for a, b in LINKS:
+        for ends in ((a, b), (b, a)):
+            rates[ends] = int(rng.randint(*RATE_MBIT) * RATE_SCALE * 10**6)
+    return rates
+
+
+def draw_paths():
+    """{(a, b): (round trip in ms, loss in percent)} of every link, as `delays` has them."""
+    rng = random.Random(500 + SEED)
+    return {
+        link: (round(rng.uniform(*RTT_MS), 1), round(rng.uniform(*LOSS_PERCENT), 2))
+        for link in LINKS
+    }
+
+
+def volume_bytes(megabytes):
+    """A volume at full size in 10^6 bytes, scaled to whole elements."""
+    return int(megabytes * 10**6 * VOLUME_SCALE) // ELEMENT_BYTES * ELEMENT_BYTES
+
+
+def link_name(a, b):
+    return f"l{a}-{b}"
+
+
+def directions(rates, paths, a, b):
+    """The settings of a link from a to b and back, as the lab has them."""
+    rtt_ms, loss = paths.get((a, b), (0, 0)) if paths else (0, 0)
+    found = []
+    for ends in ((a, b), (b, a)):
+        rate = rates[ends]
+        queue = max(QUEUE_BYTES, int(rate / 8 * rtt_ms / 1000))
+        settings = {"rate": f"{rate} bit/s", "delay": f"{rtt_ms * 500:.0f} us",
+                    "queue": f"{queue} B", "loss": f"{loss:g} %"}  # fmt: skip
+        found.append(settings)
+    return found
+
+
+def description(rates, paths):
+    """The lab: one host for each site, and the links between the sites."""
+    access = {"rate": f"{ACCESS_RATE_BITS} bit/s", "delay": "50 us"}
+    links = []
+    for a, b in LINKS:
+        forward, backward = directions(rates, paths, a, b)
+        links.append({"name": link_name(a, b), "between": [host_name(a), host_name(b)],
+                      "forward": forward, "backward": backward})  # fmt: skip
+    hosts = [{"name": name, "site": name, "up": access, "down": access} for name in NAMES]
+    return {"sites": NAMES, "hosts": hosts, "site_links": links, "seed": SEED}
+
+
+def changes(rates, paths):
+    """What makes the links of a lab those of another draw: (link, direction, settings)."""
+    for a, b in LINKS:
+        for name, settings in zip(("forward", "backward"), directions(rates, paths, a, b)):
+            yield link_name(a, b), name, {"rate": settings["rate"]}
+
+
+def yaml_section(rates, paths, message_bytes):
+    """The section `network` of gradplaned's file."""
+    lines = ["network:", f"  bytes: {message_bytes} B", "  links:"]
+    for a, b in LINKS:
+        words = [f"from: {host_name(a)}", f"to: {host_name(b)}", f"rate: {rates[a, b]} bit/s",
+                 f"rate_back: {rates[b, a]} bit/s"]  # fmt: skip
+        if paths:
+            rtt_ms, loss = paths[a, b]
+            words += [f"rtt: {rtt_ms * 1000:.0f} us", f"loss: {loss:g} %"]
+        lines.append("    - {" + ", ".join(words) + "}")
+    return "\n".join(lines) + "\n"
+
+
+def routes():
+    """{(from, to): [sites on the way, both ends included]}, over the fewest links, as
+    tests/lab/routes.cc finds them."""
+    found = {}
+    for to in range(1, SITES + 1):
+        next_site, reached = {}, [to]
+        for at in reached:
+            for link in LINKS:
+                for start, end in (link, link[::-1]):
+                    if end == at and start != to and start not in next_site:
+                        next_site[start] = at
+                        reached.append(start)
+        for start in range(1, SITES + 1):
+            way = [start]
+            while way[-1] != to:
+                way.append(next_site[way[-1]])
+            found[start, to] = way
+    return found
+
+
+def seconds_over_routes(rates, transfers, message_bytes):
+    """How long the busiest link takes if every transfer of {(from, to): share of the volume} goes
+    over its route; all at a time, and nothing else limits."""
+    loads, ways = {}, routes()
+    for ends, share in transfers.items():
+        way = ways[ends]
+        for hop in zip(way, way[1:]):
+            loads[hop] = loads.get(hop, 0) + share
+    bits = 8 * bounds.wire_bytes(message_bytes)
+    return max(load * bits / rates[hop] for hop, load in loads.items())
+
+
+def star_seconds(rates, root, message_bytes):
+    others = [site for site in range(1, SITES + 1) if site != root]
+    transfers = {ends: 1 for other in others for ends in ((other, root), (root, other))}
+    return seconds_over_routes(rates, transfers, message_bytes)
+
+
+def roots_by_time(rates):
+    """Sites, from the one at which a single root takes least."""
+    return sorted(range(1, SITES + 1), key=lambda root: star_seconds(rates, root, 1 << 20))
+
+
+def partitions(items):
+    """All ways to split items into groups."""
+    if not items:
+        yield []
+        return
+    first, rest = items[0], items[1:]
+    for smaller in partitions(rest):
+        yield [[first], *smaller]
+        for index, group in enumerate(smaller):
+            yield [*smaller[:index], [first, *group], *smaller[index + 1 :]]
+
+
+_groupings = []
+
+
+def groupings():
+    """For each partition, without that of one group: (groups, links that cross), reckoned once."""
+    if not _groupings:
+        for groups in partitions(list(range(1, SITES + 1))):
+            of = {site: number for number, group in enumerate(groups) for site in group}
+            crossing = [link for link in LINKS if of[link[0]] != of[link[1]]]
+            if len(groups) > 1:
+                _groupings.append((len(groups), crossing))
+    return _groupings
+
+
+def packing_bound_s(rates, message_bytes):
+    """No trees whose edges are links take less, where each tree carries sums up and results down
+    (Tutte, Nash-Williams): a link bears what its slower direction does."""
+    capacity = {(a, b): min(rates[a, b], rates[b, a]) for a, b in LINKS}
+    best = min(
+        sum(capacity[link] for link in crossing) / (groups - 1) for groups, crossing in groupings()
+    )
+    return 8 * bounds.wire_bytes(message_bytes) / best
+
+
+def bound_over_draws(draws, period_s, message_bytes):
+    """The packing bound of one who always has the best trees for the draw in force, while the
+    network goes on to the next draw every `period_s`; the last one stays."""
+    done, seconds = 0.0, 0.0
+    for number, rates in enumerate(draws):
+        whole_s = packing_bound_s(rates, message_bytes)
+        left_s = (1 - done) * whole_s
+        if left_s <= period_s or number == len(draws) - 1:
+            return seconds + left_s
+        done += period_s / whole_s
+        seconds += period_s
+    raise ValueError("there is no draw")
