@@ -25,6 +25,8 @@ import wan_network as network
 from together import Contestants
 
 DESCRIPTION = __doc__
+SERVERS = ("tcp-server-cubic", "tcp-server-bbr")
+FAPTS = ("gradplane-fapt-cubic", "gradplane-fapt-bbr")
 PLANNERS = ("star", "sharded", "fapt", "packed", "auto")
 VOLUMES_MB = (17, 98, 182)
 REDRAW_SECONDS = (180, 18)  # at full size
@@ -35,7 +37,6 @@ LIMIT_SECONDS = 60
 QUICK_LIMIT_SECONDS = 10
 ROUND_SECONDS = 600
 QUICK_VOLUME_MB = 17
-BASELINE, FAPT = "tcp-server-cubic", "gradplane-fapt"
 
 
 def case(volume_mb, redraw_s=None, has_paths=False):
@@ -86,7 +87,10 @@ def make_contestants(quick, has_paths):
     roots = network.roots_by_time(rates)
     best, middle = roots[0], roots[len(roots) // 2]
     section = network.yaml_section(rates, paths, network.volume_bytes(VOLUMES_MB[0]))
-    found = [wan_peers.WanContestant(plan, section, best) for plan in PLANNERS]
+    mine, other = ("bbr", "cubic") if has_paths else ("cubic", "bbr")
+    found = [wan_peers.WanContestant(plan, section, best, mine) for plan in PLANNERS]
+    if not quick:
+        found += [wan_peers.WanContestant("packed", section, best, c) for c in (other, "delay")]
     controls = ("cubic",) if quick else ("cubic", "bbr")
     stars = [wan_peers.parents_of_star(site) for site in range(1, network.SITES + 1)]
     balanced = [wan_peers.parents_of_balanced_tree(best)]
@@ -153,12 +157,12 @@ def bound_s(of_case):
     return network.packing_bound_s(network.draw(0), of_case["bytes"])
 
 
-def measure_group(group, options, machine):
-    """The entries of cases with the same paths, by contestants that are started once."""
+def measure_group(group, options, machine, done):
+    """Cases with the same paths, by contestants that are started once; calls `done` with the
+    entries of each. Gives {contestant: why all its entries are void}."""
     chosen = [c for c in make_contestants(options.quick, group[0]["has_paths"])
               if options.contestant.search(c.name)]  # fmt: skip
     described = network.description(network.draw(0), paths_of(group[0]))
-    entries = []
     with emulated_lab.EmulatedLab(f"wan{os.getpid() % 100000}", described) as lab:
         with Contestants(lab, chosen, {"rate_bits_per_second": network.ACCESS_RATE_BITS},
                          options.logs / "wan") as contestants:  # fmt: skip
@@ -172,11 +176,10 @@ def measure_group(group, options, machine):
                 series += [
                     harness.Series(n, failure=w) for n, w in contestants.failures.items()
                 ]
-                entries += with_ratios([
+                done(with_ratios([
                     harness.result(s, of_case, bound_s(of_case), machine.cores) for s in series
-                ])  # fmt: skip
-        void(entries, contestants.troubles)
-    return entries
+                ]))  # fmt: skip
+    return contestants.troubles
 
 
 def told_by(of_case):
@@ -188,19 +191,21 @@ def told_by(of_case):
     return progress
 
 
-def void(entries, troubles):
+def void(entries, group, troubles):
     for entry in entries:
-        if entry["contestant"] in troubles and "failure" not in entry:
+        if entry["case"] in group and entry["contestant"] in troubles and "failure" not in entry:
             entry.update(correct=False, failure=troubles[entry["contestant"]])
 
 
 def with_ratios(entries):
-    """Of the entries of one case: how many times as fast as the server over TCP, and as fapt."""
-    good = {e["contestant"]: e["median_s"] for e in entries if "failure" not in e}
-    for entry in entries:
-        for key, name in (("over_server", BASELINE), ("over_fapt", FAPT)):
-            if name in good and "failure" not in entry:
-                entry[key] = good[name] / entry["median_s"]
+    """Of the entries of one case: how many times as fast as the better server over TCP, and as
+    fapt."""
+    good = [e for e in entries if "failure" not in e]
+    for key, names in (("over_server", SERVERS), ("over_fapt", FAPTS)):
+        best_s = min((e["median_s"] for e in good if e["contestant"] in names), default=None)
+        for entry in good:
+            if best_s:
+                entry[key] = best_s / entry["median_s"]
     return entries
 
 
@@ -223,12 +228,18 @@ def run(options):
     """The entries of all cases that are asked for."""
     wanted = [c for c in make_cases(options.quick) if options.case.search(label(c))]
     entries = []
+
+    def done(of_a_case):
+        entries.extend(of_a_case)
+        if options.json:  # what is done is kept, whatever happens to the rest
+            report.write_json(options.json, report.document("wan", entries, settings(options)))
+
     with meters.Machine() as machine:
         for _, group in itertools.groupby(sorted(wanted, key=group_of), group_of):
-            entries += measure_group(list(group), options, machine)
-            if options.json:  # what is done is kept, whatever happens to the rest
-                document = report.document("wan", entries, settings(options))
-                report.write_json(options.json, document)
+            cases_of_group = list(group)
+            troubles = measure_group(cases_of_group, options, machine, done)
+            void(entries, cases_of_group, troubles)
+            done([])
     return entries
 
 

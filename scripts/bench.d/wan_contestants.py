@@ -14,6 +14,8 @@ from light_contestant import LightContestant
 SLICE_BYTES = int(4 * 10**6 * network.VOLUME_SCALE) // 4 * 4
 CHUNK_BYTES = 16 * 1024
 ARITY = 2  # of the balanced tree
+# Rounds of 4 MiB, as they are by default, scaled with the volumes.
+ROUNDS = f"rounds: {{bytes: {int(4096 * network.VOLUME_SCALE)} KiB}}\n"
 
 
 def parents_of_star(root):
@@ -74,9 +76,10 @@ class ServerContestant(peers.ParameterServerContestant):
 class WanContestant(LightContestant):
     """gradplane with a planner that knows the network as its YAML has it, and no more."""
 
-    def __init__(self, plan, section, root, more="", name=""):
+    def __init__(self, plan, section, root, controller):
+        more = f"congestion: {{controller: {controller}}}\n" + ROUNDS
         super().__init__(plan, extra=section + more, tells_links=False)
-        self.name = f"gradplane-{plan}{name}"
+        self.name = f"gradplane-{plan}-{controller}"
         self.first_host_is_server = False
         self._settings["plan"] = plan
         self._root = root

@@ -21,6 +21,7 @@ import contestants  # noqa: E402
 import gradplane_nodes  # noqa: E402
 import light_contestant  # noqa: E402
 import victim  # noqa: E402
+import wan_contestants  # noqa: E402
 from ranks import Ranks  # noqa: E402
 
 RUN = f"gp{os.getpid() % 100000}"
@@ -165,6 +166,14 @@ def light_ranks_are_exact(*place):
     expect(text.count("link_rate") == 1, f"w1 knows no link but its own: {text}")
 
 
+def overlays_sum_right(*place):
+    """A chain and a star at a time, chunk by chunk; and pairs whose sums end at the second rank."""
+    overlay = wan_contestants.OverlayContestant
+    trees = ("--tree", "0,0,1", "--tree", "2,2,2")
+    sums_are_right(overlay("trees", "cubic", "trees", 65536, trees), *place)
+    sums_are_right(overlay("pairs", "bbr", "pairs", 262144, ("--root", 1)), *place)
+
+
 def a_victim_is_timed(made):
     """Every datagram has a delay or is lost, and all are lost on a link that is down."""
     sender, receiver = made.hosts["w1"], made.hosts["agg"]
@@ -236,6 +245,7 @@ def every_contestant():
         two_plans_take_turns(*place)
         tolerant_sums_are_legible(*place)
         light_ranks_are_exact(*place)
+        overlays_sum_right(*place)
         if os.access(BUILD / contestants.PEERS / "mpi_ranks", os.X_OK):
             sums_are_right(contestants.OpenMpiContestant("cubic"), *place)
         else:

@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""`scripts/bench wan`: the network, its bound, who takes part, and what is made of their times.
+Needs no network and no root."""
+
+import pathlib
+import sys
+import types
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "scripts/bench.d"), str(ROOT / "scripts/lib")]
+sys.dont_write_bytecode = True
+import bounds  # noqa: E402
+import wan  # noqa: E402
+import wan_contestants  # noqa: E402
+import wan_network as network  # noqa: E402
+
+MEGABYTE = 10**6
+
+
+def alike(rate):
+    return {ends: rate for link in network.LINKS for ends in (link, link[::-1])}
+
+
+class Network(unittest.TestCase):
+    def test_rates_are_within_their_range_and_the_same_each_time(self):
+        drawn = [network.draw(number) for number in range(50)]
+        self.assertEqual(drawn[7], network.draw(7))
+        self.assertNotEqual(drawn[0], drawn[1])
+        scale = network.RATE_SCALE * MEGABYTE
+        rates = [rate / scale for rates in drawn for rate in rates.values()]
+        self.assertEqual(len(rates), 50 * 26)
+        self.assertEqual((min(rates), max(rates)), (20, 155))
+
+    def test_the_lab_and_the_daemons_have_the_same_links(self):
+        rates, paths = network.draw(3), network.draw_paths()
+        text = network.yaml_section(rates, paths, MEGABYTE)
+        for link in network.description(rates, paths)["site_links"]:
+            start, end = link["between"]
+            rate, back = (link[way]["rate"] for way in ("forward", "backward"))
+            self.assertIn(f"from: {start}, to: {end}, rate: {rate}, rate_back: {back},", text)
+            self.assertEqual(link["forward"]["delay"], link["backward"]["delay"])
+        self.assertEqual(text.count("from:"), 13)
+        self.assertNotIn("loss", network.yaml_section(rates, None, MEGABYTE))
+
+    def test_routes_have_the_fewest_links(self):
+        routes = network.routes()
+        self.assertEqual(routes[8, 9], [8, 9])
+        self.assertEqual(len(routes[1, 9]), 5)
+        for (start, end), way in routes.items():
+            self.assertEqual((way[0], way[-1]), (start, end))
+            for hop in zip(way, way[1:]):
+                self.assertTrue(hop in network.LINKS or hop[::-1] in network.LINKS)
+
+    def test_a_single_root_takes_as_long_as_its_links_need(self):
+        """Site 1 has two links, and eight others send over them: five at least over one."""
+        rate = 8 * MEGABYTE
+        one_s = 8 * bounds.wire_bytes(MEGABYTE) / rate
+        self.assertGreaterEqual(network.star_seconds(alike(rate), 1, MEGABYTE), 4 * one_s)
+        order = network.roots_by_time(alike(rate))
+        self.assertEqual(sorted(order), list(range(1, 10)))
+
+    def test_the_packing_bound_is_that_of_the_worst_partition(self):
+        """All alike: sites 6 to 9 are one part and the others alone, so 8 links bear 5 edges of
+        each tree. Then slow links cut site 9 off."""
+        rate = 8 * MEGABYTE
+        one_s = 8 * bounds.wire_bytes(MEGABYTE) / rate
+        self.assertAlmostEqual(network.packing_bound_s(alike(rate), MEGABYTE), one_s * 5 / 8)
+        slow = alike(rate)
+        slow[6, 9] = slow[9, 8] = rate / 10  # one direction is enough
+        self.assertAlmostEqual(network.packing_bound_s(slow, MEGABYTE), one_s * 5)
+
+    def test_an_oracle_goes_on_at_the_rate_of_each_draw(self):
+        fast, slow = alike(16 * MEGABYTE), alike(8 * MEGABYTE)
+        fast_s = network.packing_bound_s(fast, MEGABYTE)
+        whole = network.bound_over_draws([fast, slow], fast_s * 2, MEGABYTE)
+        self.assertAlmostEqual(whole, fast_s)
+        half = network.bound_over_draws([fast, slow], fast_s / 2, MEGABYTE)
+        self.assertAlmostEqual(half, fast_s / 2 + fast_s)
+        with self.assertRaises(ValueError):
+            network.bound_over_draws([], 1, MEGABYTE)
+
+    def test_volumes_are_whole_elements(self):
+        for volume in wan.VOLUMES_MB:
+            self.assertEqual(network.volume_bytes(volume) % 4, 0)
+            self.assertAlmostEqual(network.volume_bytes(volume) * 16, volume * MEGABYTE, delta=64)
+
+
+class TakingPart(unittest.TestCase):
+    def test_a_balanced_tree_has_every_site_once(self):
+        parents = wan_contestants.parents_of_balanced_tree(5)
+        self.assertEqual(parents, [4, 4, 0, 0, 4, 1, 1, 2, 2])
+        self.assertEqual(wan_contestants.parents_of_star(3), [2] * 9)
+
+    def test_every_requirement_has_its_contestants(self):
+        for has_paths in (False, True):
+            names = [c.name for c in wan.make_contestants(False, has_paths)]
+            self.assertEqual(len(names), len(set(names)))
+            for planner in wan.PLANNERS:
+                self.assertTrue(any(n.startswith(f"gradplane-{planner}-") for n in names))
+            for other in ("server", "sharded", "balanced", "pairs"):
+                self.assertLessEqual({f"tcp-{other}-cubic", f"tcp-{other}-bbr"}, set(names))
+            self.assertLessEqual({"gloo-cubic", "gloo-bbr"}, set(names))
+
+    def test_labels_tell_cases_apart(self):
+        labels = [wan.label(case) for case in wan.make_cases(quick=False)]
+        self.assertEqual(len(labels), len(set(labels)))
+        self.assertEqual(labels[0], "17 MB at full size, static")
+
+
+class Ratios(unittest.TestCase):
+    def test_they_are_over_the_better_server_and_fapt(self):
+        def entry(name, seconds):
+            return {"contestant": name, "median_s": seconds}
+
+        failed = {"contestant": "tcp-server-reno", "failure": "gone"}
+        entries = wan.with_ratios([
+            entry("tcp-server-cubic", 12.0), entry("tcp-server-bbr", 8.0), failed,
+            entry("gradplane-fapt-cubic", 4.0), entry("gradplane-packed-cubic", 2.0),
+        ])  # fmt: skip
+        self.assertEqual(entries[4]["over_server"], 4.0)
+        self.assertEqual(entries[4]["over_fapt"], 2.0)
+        self.assertNotIn("over_server", failed)
+
+    def test_what_a_contestant_says_at_its_end_voids_its_group_alone(self):
+        entries = [{"contestant": "a", "case": 1}, {"contestant": "a", "case": 2},
+                   {"contestant": "b", "case": 1}]  # fmt: skip
+        wan.void(entries, [1], {"a": "it fell back"})
+        self.assertEqual([e.get("failure") for e in entries], ["it fell back", None, None])
+
+
+class Redraws(unittest.TestCase):
+    def test_a_round_begins_under_its_own_draw(self):
+        asked = []
+        lab = types.SimpleNamespace(set=lambda *words: asked.append(words))
+        redraws = wan.Redraws(lab, 1000.0, MEGABYTE)
+        redraws.begin(5, 0)
+        oracle_s = redraws.end()
+        expected = list(network.changes(network.draw(5), None))
+        self.assertEqual(asked[: len(expected)], expected)
+        self.assertAlmostEqual(oracle_s, network.packing_bound_s(network.draw(5), MEGABYTE))
+
+
+if __name__ == "__main__":
+    unittest.main()
