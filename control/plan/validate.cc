@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "control/plan/validate_routes.h"
 #include "dataplane/model/limits.h"
 
 namespace gradplane::plan {
@@ -161,7 +162,7 @@ Status validate(const api::Plan& plan) {
   for (std::size_t i = 0; i < plan.trees.size(); ++i) {
     if (Status status = TreeCheck(plan, i, index_of).run(); !status.ok()) return status;
   }
-  return Nothing{};
+  return validate_routes(plan);
 }
 
 }  // namespace gradplane::plan

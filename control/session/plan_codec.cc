@@ -35,6 +35,8 @@ bool within_limits(const api::Plan& plan) {
   if (plan.trees.empty() || plan.trees.size() > kMaxTrees) return false;
   for (const api::Member& member : plan.members)
     if (member.ranks.size() > kMaxLocalRanks) return false;
+  for (const api::Route& route : plan.routes)
+    if (route.via.empty() || route.via.size() > kMaxRelays) return false;
   for (const api::Tree& tree : plan.trees)
     if (tree.parent.size() != plan.members.size()) return false;
   return true;
@@ -56,6 +58,19 @@ void write_tree(ByteWriter& out, const api::Tree& tree) {
   }
 }
 
+/// Routes come last, and not at all where a plan has none: so such a plan has the bytes that it had
+/// before there were routes.
+void write_routes(ByteWriter& out, const std::vector<api::Route>& routes) {
+  if (routes.empty()) return;
+  out.write(static_cast<std::uint16_t>(routes.size()));
+  for (const api::Route& route : routes) {
+    out.write(route.from);
+    out.write(route.to);
+    out.write(static_cast<std::uint8_t>(route.via.size()));
+    for (const api::NodeId relay : route.via) out.write(relay);
+  }
+}
+
 class PlanReader {
  public:
   explicit PlanReader(std::span<const std::byte> bytes) : in_(bytes) {}
@@ -73,6 +88,7 @@ class PlanReader {
     const std::size_t tree_count = in_.read<std::uint8_t>();
     check(tree_count >= 1 && tree_count <= kMaxTrees, "number of trees");
     for (std::size_t i = 0; i < tree_count && ok(); ++i) read_tree(plan);
+    if (ok() && !in_.rest().empty()) read_routes(plan);
     check(in_.ok(), "end: it is cut short");
     check(in_.rest().empty(), "end: it goes on");
     if (!ok()) return Error{std::string("the plan has a wrong ") + wrong_};
@@ -128,6 +144,23 @@ class PlanReader {
     if (ok()) tree.parent.insert(tree.parent.end(), count, parent);
   }
 
+  void read_routes(api::Plan& plan) {
+    const std::size_t count = in_.read<std::uint16_t>();
+    check(count > 0, "number of routes");
+    for (std::size_t i = 0; i < count && ok(); ++i) {
+      api::Route& route = plan.routes.emplace_back();
+      route.from = in_.read<api::NodeId>();
+      route.to = in_.read<api::NodeId>();
+      check(is_member(route.from) && is_member(route.to), "end of a route");
+      const std::size_t relays = in_.read<std::uint8_t>();
+      check(relays >= 1 && relays <= kMaxRelays, "number of relays");
+      for (std::size_t r = 0; r < relays && ok(); ++r) {
+        route.via.push_back(in_.read<api::NodeId>());
+        check(is_member(route.via.back()), "relay");
+      }
+    }
+  }
+
   ByteReader in_;
   const char* wrong_ = nullptr;
   std::vector<bool> is_member_ = std::vector<bool>(kMaxNodes);
@@ -151,6 +184,7 @@ Result<std::vector<std::byte>> encode_plan(const api::Plan& plan) {
   }
   out.write(static_cast<std::uint8_t>(plan.trees.size()));
   for (const api::Tree& tree : plan.trees) write_tree(out, tree);
+  write_routes(out, plan.routes);
   if (!out.ok())
     return Error{"the plan has more than " + std::to_string(protocol::kMaxPlanBytes) +
                  " bytes; use a planner with fewer or simpler trees"};

@@ -29,6 +29,14 @@ struct Member {
   std::vector<std::uint16_t> ranks;
 };
 
+/// An auxiliary route: blocks that `from` sends to `to`, its neighbour in some tree, may go over
+/// the nodes of `via` instead of straight. These relay them and sum nothing.
+struct Route {
+  NodeId from = kNoNode;
+  NodeId to = kNoNode;
+  std::vector<NodeId> via;
+};
+
 /// Who sums what where, for one job, from `activation_round` on. Computed by a planner, checked by
 /// validate() before it is used, never changed afterwards. A change is a new epoch. The plan of a
 /// job that runs already has no activation round until it is committed.
@@ -38,6 +46,8 @@ struct Plan {
   std::vector<Member> members;
   std::vector<Tree> trees;
   PlanKind kind = PlanKind::kStar;
+  /// Those of one pair of nodes in the order in which they are to be tried.
+  std::vector<Route> routes = {};
 };
 
 }  // namespace gradplane::api

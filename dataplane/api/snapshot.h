@@ -13,7 +13,7 @@
 namespace gradplane::api {
 
 /// Room for a counter per reason, in the order of hop::Drop and port::PortDrop.
-inline constexpr std::size_t kDropReasons = 16;
+inline constexpr std::size_t kDropReasons = 24;
 inline constexpr std::size_t kPortDropReasons = 16;
 /// Peers and silent nodes that a snapshot names for each job; more are counted.
 inline constexpr std::size_t kSnapshotPeers = 64;

@@ -119,10 +119,32 @@ class Builder {
       config_.trees.push_back(place_in(tree, begin));
       begin += tree.weight;
     }
+    for (std::size_t r = 0; r < plan_.routes.size(); ++r) add_route(r);
     return std::move(config_);
   }
 
  private:
+  /// A route with this node on it: what it needs to know, and the nodes before and after it.
+  void add_route(std::size_t index) {
+    const api::Route& route = plan_.routes[index];
+    std::vector<api::NodeId> nodes = route.via;
+    nodes.push_back(route.to);
+    nodes.insert(nodes.begin(), route.from);
+    const auto at = std::find(nodes.begin(), nodes.end(), self_);
+    if (at == nodes.end()) return;
+    if (at != nodes.begin()) (void)peer(*(at - 1));
+    if (at + 1 != nodes.end()) (void)peer(*(at + 1));
+    if (route.from == self_) config_.peers[peer(route.to).index()].has_routes = true;
+    const auto before = plan_.routes.begin() + static_cast<std::ptrdiff_t>(index);
+    const auto earlier =
+        std::count_if(plan_.routes.begin(), before, [&route](const api::Route& other) {
+          return other.from == route.from && other.to == route.to;
+        });
+    config_.routes.push_back({.from = route.from,
+                              .nodes = {nodes.begin() + 1, nodes.end()},
+                              .path = static_cast<std::uint8_t>(earlier + 1)});
+  }
+
   aggregate::TreeConfig place_in(const api::Tree& tree, std::uint64_t begin) {
     aggregate::TreeConfig place;
     place.share = {begin, tree.weight};
@@ -150,7 +172,9 @@ class Builder {
       if (config_.peers[p].node == node) return hop::PeerIndex::from_index(p);
     }
     const std::uint64_t link = node < rates_.size() ? rates_[node] : 0;
-    const std::uint64_t share = link / members_.senders_to(members_.index_of(node));
+    // A node that only relays for us has no part of its link for anybody.
+    const std::uint64_t share =
+        link / std::max<std::size_t>(1, members_.senders_to(members_.index_of(node)));
     config_.peers.push_back({.node = node,
                              .rate_bits_per_second = grants_ ? link : share,
                              .unscheduled_bits_per_second = share});

@@ -16,7 +16,9 @@ void BlockReceiver::open(BlockRange range) {
   arrived_count_ = 0;
   first_gap_word_ = end_word_ = 0;
   unacked_packets_ = 0;
-  has_echo_ = owes_ack_ = closed_ = false;
+  echoes_ = {};
+  last_path_ = 0;
+  has_heard_ = owes_ack_ = closed_ = false;
 }
 
 void BlockReceiver::carry_only(const Bitmap& blocks) {
@@ -48,18 +50,32 @@ bool BlockReceiver::accept(std::uint32_t block) {
 
 bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
   // The newest sending time that arrived: what proves that earlier ones are missing.
-  if (!has_echo_ || !before_us(packet.timestamp_us, echo_us_)) {
-    echo_us_ = packet.timestamp_us;
-    echo_received_ = now;
-    has_echo_ = true;
+  Echo& echo = echoes_[packet.path];
+  if (!echo.heard || !before_us(packet.timestamp_us, echo.sent_us)) {
+    echo = {.sent_us = packet.timestamp_us, .received = now, .heard = true, .is_news = true};
   }
+  has_heard_ = true;
   ++unacked_packets_;
   owes_ack_ = true;
   return unacked_packets_ >= packet.ack_every || packet.duplicate || packet.last || closed_ ||
          complete();
 }
 
+/// The next path in turn of which no ack has told yet; where there is none, the one that was told
+/// of last.
+std::size_t BlockReceiver::path_with_news() const {
+  for (std::size_t n = 1; n <= kMaxPaths; ++n) {
+    const std::size_t path = (last_path_ + n) % kMaxPaths;
+    if (echoes_[path].is_news) return path;
+  }
+  return last_path_;
+}
+
 void BlockReceiver::fill_ack(Ack& out, Instant now) {
+  last_path_ = path_with_news();
+  Echo& echo = echoes_[last_path_];
+  echo.is_news = false;
+  out.path = static_cast<std::uint8_t>(last_path_);
   out.flags = 0;
   if (complete()) out.flags |= wire::kFlagComplete;
   if (closed_) out.flags |= wire::kFlagClosed;
@@ -67,15 +83,15 @@ void BlockReceiver::fill_ack(Ack& out, Instant now) {
   out.word_count = end_word_ - first_gap_word_;
   for (std::size_t k = 0; k < out.word_count; ++k)
     out.words[k] = arrived_.word(first_gap_word_ + k);
-  out.body = {.echo_us = echo_us_,
+  out.body = {.echo_us = echo.sent_us,
               .ack_delay_us = static_cast<std::uint32_t>(
-                  std::max<std::int64_t>(0, (now - echo_received_).count_ns() / 1000)),
+                  std::max<std::int64_t>(0, (now - echo.received).count_ns() / 1000)),
               .unscheduled_blocks = 0,
               .total_blocks = 0,
               .marked_packets = 0,
               .oldest_round = 0};
   unacked_packets_ = 0;
-  owes_ack_ = false;
+  owes_ack_ = echoes_[path_with_news()].is_news;
 }
 
 }  // namespace gradplane::hop

@@ -39,6 +39,7 @@ class BlockReceiver {
     std::uint32_t timestamp_us = 0;
     bool duplicate = false;
     bool last = false;                           // the sender has nothing new to send
+    std::size_t path = 0;                        // over which it came
     std::uint32_t ack_every = kAckEveryPackets;  // packets, at most
   };
   /// True when an ack should go at once.
@@ -53,18 +54,20 @@ class BlockReceiver {
   bool owes_ack() const { return owes_ack_; }
   BlockRange range() const { return range_; }
   /// Whether anything of the round has come from the peer, used or not.
-  bool has_heard() const { return has_echo_; }
+  bool has_heard() const { return has_heard_; }
   std::uint32_t arrived() const { return arrived_count_; }
   std::uint32_t missing() const { return range_.size() - arrived_count_; }
 
   struct Ack {
     std::uint8_t flags = 0;
+    std::uint8_t path = 0;  // that the echo is of
     std::uint16_t first_word = 0;
     std::size_t word_count = 0;
     wire::AckBody body;
     std::array<std::uint64_t, wire::kMaxAckWords> words;
   };
-  /// Writes the ack that is owed and owes none any more.
+  /// Writes the ack that is owed. An ack has the echo of one path, so another one is owed when
+  /// packets have come over several.
   void fill_ack(Ack& out, Instant now);
 
  private:
@@ -76,9 +79,18 @@ class BlockReceiver {
   std::size_t first_gap_word_ = 0;
   std::size_t end_word_ = 0;  // past the last word with a member
   std::uint32_t unacked_packets_ = 0;
-  std::uint32_t echo_us_ = 0;
-  Instant echo_received_;
-  bool has_echo_ = false;
+  /// What acks tell of one path: its newest packet.
+  struct Echo {
+    std::uint32_t sent_us = 0;
+    Instant received;
+    bool heard = false;
+    bool is_news = false;  // no ack has told of it
+  };
+  std::size_t path_with_news() const;
+
+  std::array<Echo, kMaxPaths> echoes_;
+  std::size_t last_path_ = 0;  // that an ack told of
+  bool has_heard_ = false;
   bool owes_ack_ = false;
   bool closed_ = false;
 };

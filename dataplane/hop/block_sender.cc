@@ -20,7 +20,9 @@ BlockSender::BlockSender(std::size_t capacity_blocks)
       acked_(capacity_blocks),
       unproven_(capacity_blocks),
       sent_(capacity_blocks),
+      routed_{Bitmap(capacity_blocks), Bitmap(capacity_blocks)},
       sent_us_(capacity_blocks) {}
+static_assert(kMaxRoutes == 2, "the constructor has a bitmap for each route");
 
 void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* critical) {
   GP_ASSERT(range.size() <= sent_us_.size());
@@ -29,6 +31,8 @@ void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* c
        {&critical_, &urgent_, &new_, &spare_, &copies_, &in_flight_, &acked_, &unproven_, &sent_}) {
     b->reset(range.size());
   }
+  for (Bitmap& routed : routed_) routed.reset(range.size());
+  routed_count_ = {};
   has_bounds_ = critical != nullptr;
   if (has_bounds_) {
     for (std::size_t b = critical->next_set(range.begin); b < range.end;
@@ -54,8 +58,8 @@ void BlockSender::carry_only(const Bitmap& blocks) {
   sent_count_ = acked_count_;
 }
 
-std::uint32_t BlockSender::close() {
-  const std::uint32_t forgotten = in_flight_count_;
+PathBlocks BlockSender::close() {
+  const PathBlocks forgotten = in_flight_by_path();
   open({}, 0);
   return forgotten;
 }
@@ -76,32 +80,62 @@ void BlockSender::offer_all() {
   for (std::uint32_t b = range_.begin; b < range_.end; ++b) offer(b);
 }
 
+bool BlockSender::repairs_go_first() const {
+  const bool repairs_are_cheap = repair_count_ * kRepairShare <= sent_count_;
+  return spare_count_ > 0 && (new_count_ == 0 || repairs_are_cheap);
+}
+
+/// Of what is queued and no copy, the block that goes next.
+std::size_t BlockSender::choose() const {
+  if (urgent_count_ > 0) return urgent_.next_set(0);
+  const bool repairs = repairs_go_first();
+  const Bitmap& queue = repairs ? spare_ : new_;
+  const std::size_t i = queue.next_set(repairs ? start_ : cursor_);
+  return i == Bitmap::kNone ? queue.next_set(0) : i;
+}
+
+std::optional<std::uint32_t> BlockSender::peek() const {
+  if (!has_originals()) return std::nullopt;
+  return range_.begin + static_cast<std::uint32_t>(choose());
+}
+
 std::size_t BlockSender::pop_next() {
+  const std::size_t i = choose();
   if (urgent_count_ > 0) {
-    const std::size_t i = urgent_.next_set(0);
     urgent_.clear(i);
     --urgent_count_;
-    return i;
-  }
-  const bool repairs_are_cheap = repair_count_ * kRepairShare <= sent_count_;
-  if (spare_count_ > 0 && (new_count_ == 0 || repairs_are_cheap)) {
-    std::size_t i = spare_.next_set(start_);
-    if (i == Bitmap::kNone) i = spare_.next_set(0);
+  } else if (repairs_go_first()) {
     spare_.clear(i);
     --spare_count_;
     ++repair_count_;
-    return i;
+  } else {
+    cursor_ = i + 1;
+    new_.clear(i);
+    --new_count_;
   }
-  std::size_t i = new_.next_set(cursor_);
-  if (i == Bitmap::kNone) i = new_.next_set(0);
-  cursor_ = i + 1;
-  new_.clear(i);
-  --new_count_;
   return i;
 }
 
-BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs) {
-  if (urgent_count_ + new_count_ + spare_count_ == 0) return take_copy(now_us);
+bool BlockSender::uses_routes() const {
+  return std::any_of(routed_count_.begin(), routed_count_.end(),
+                     [](std::uint32_t blocks) { return blocks > 0; });
+}
+
+void BlockSender::note_path(std::size_t i, std::size_t path) {
+  if (path == kDirectPath) return;
+  routed_[path - 1].set(i);
+  ++routed_count_[path - 1];
+}
+
+/// Of a block in flight.
+bool BlockSender::is_on_path(std::size_t i, std::size_t path) const {
+  if (path != kDirectPath) return routed_[path - 1].test(i);
+  return std::none_of(routed_.begin(), routed_.end(),
+                      [i](const Bitmap& routed) { return routed.test(i); });
+}
+
+BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs, std::size_t path) {
+  if (!has_originals()) return take_copy(now_us);
   const std::size_t i = pop_next();
   const bool retransmission = sent_.test(i);
   if (!retransmission) {
@@ -114,6 +148,7 @@ BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs) {
   if (in_flight_count_ == 0) oldest_us_ = now_us;
   in_flight_.set(i);
   ++in_flight_count_;
+  note_path(i, path);
   sent_us_[i] = now_us;
   return {range_.begin + static_cast<std::uint32_t>(i), retransmission};
 }
@@ -151,8 +186,15 @@ bool BlockSender::repeat(std::uint32_t block) {
   return true;
 }
 
-/// A block that was in flight and did not arrive.
-void BlockSender::queue_again(std::size_t i) {
+/// A block that was in flight and did not arrive. Returns it, with its path.
+PathBlocks BlockSender::queue_again(std::size_t i) {
+  PathBlocks left{.all = 1};
+  for (std::size_t r = 0; uses_routes() && r < kMaxRoutes; ++r) {
+    if (!routed_[r].test(i)) continue;
+    routed_[r].clear(i);
+    --routed_count_[r];
+    left.over_route[r] = 1;
+  }
   drop_copy(i);
   in_flight_.clear(i);
   --in_flight_count_;
@@ -163,18 +205,23 @@ void BlockSender::queue_again(std::size_t i) {
     spare_.set(i);
     ++spare_count_;
   }
+  return left;
 }
 
-std::uint32_t BlockSender::acknowledge_word(std::size_t w, std::uint64_t arrived) {
+PathBlocks BlockSender::acknowledge_word(std::size_t w, std::uint64_t arrived) {
   const std::uint64_t fresh = arrived & sent_.word(w) & ~acked_.word(w);
-  if (fresh == 0 || closed_) return 0;
+  if (fresh == 0 || closed_) return {};
   const auto take_from = [&](Bitmap& set) {
     const auto count = static_cast<std::uint32_t>(std::popcount(fresh & set.word(w)));
     set.set_word(w, set.word(w) & ~fresh);
     return count;
   };
-  const std::uint32_t from_flight = take_from(in_flight_);
-  in_flight_count_ -= from_flight;
+  PathBlocks from_flight{.all = take_from(in_flight_)};
+  in_flight_count_ -= from_flight.all;
+  for (std::size_t r = 0; uses_routes() && r < kMaxRoutes; ++r) {
+    from_flight.over_route[r] = take_from(routed_[r]);
+    routed_count_[r] -= from_flight.over_route[r];
+  }
   urgent_count_ -= take_from(urgent_);
   spare_count_ -= take_from(spare_);
   copy_count_ -= take_from(copies_);
@@ -183,9 +230,9 @@ std::uint32_t BlockSender::acknowledge_word(std::size_t w, std::uint64_t arrived
   return from_flight;
 }
 
-std::uint32_t BlockSender::on_ack(std::size_t first_word, std::span<const std::uint64_t> words) {
+PathBlocks BlockSender::on_ack(std::size_t first_word, std::span<const std::uint64_t> words) {
   const std::size_t count = acked_.words_in_use();
-  std::uint32_t acked = 0;
+  PathBlocks acked;
   for (std::size_t w = first_open_word_; w < std::min(first_word, count); ++w) {
     acked += acknowledge_word(w, acked_.full_word(w));
   }
@@ -199,19 +246,19 @@ std::uint32_t BlockSender::on_ack(std::size_t first_word, std::span<const std::u
   return acked;
 }
 
-std::uint32_t BlockSender::on_complete() {
+PathBlocks BlockSender::on_complete() {
   return on_ack(acked_.words_in_use(), {});
 }
 
-std::uint32_t BlockSender::on_arrived(std::uint32_t block) {
+PathBlocks BlockSender::on_arrived(std::uint32_t block) {
   const std::size_t i = block - range_.begin;
   drop_copy(i);
   return acknowledge_word(i / Bitmap::kWordBits, std::uint64_t{1} << (i % Bitmap::kWordBits));
 }
 
-std::uint32_t BlockSender::settle(std::uint32_t block) {
+PathBlocks BlockSender::settle(std::uint32_t block) {
   const std::size_t i = block - range_.begin;
-  if (closed_ || acked_.test(i)) return 0;
+  if (closed_ || acked_.test(i)) return {};
   if (new_.test(i)) --new_count_;
   if (urgent_.test(i)) --urgent_count_;
   new_.clear(i);
@@ -235,15 +282,18 @@ std::uint32_t BlockSender::acked_beyond(std::size_t first_word,
   return count;
 }
 
-std::uint32_t BlockSender::on_closed() {
-  const std::uint32_t forgotten = in_flight_count_;
+PathBlocks BlockSender::on_closed() {
+  const PathBlocks forgotten = in_flight_by_path();
   for (Bitmap* b : {&urgent_, &new_, &spare_, &copies_, &in_flight_}) b->reset(range_.size());
+  for (Bitmap& routed : routed_) routed.reset(range_.size());
   urgent_count_ = new_count_ = spare_count_ = copy_count_ = in_flight_count_ = 0;
+  routed_count_ = {};
   closed_ = true;
   return forgotten;
 }
 
-BlockSender::Lost BlockSender::find_lost(std::uint32_t echo_us, Duration reorder_window) {
+BlockSender::Lost BlockSender::find_lost(std::uint32_t echo_us, Duration reorder_window,
+                                         std::size_t path) {
   const auto window_us = static_cast<std::uint32_t>(reorder_window.count_ns() / 1000);
   const std::uint32_t horizon = echo_us - window_us;
   Lost found;
@@ -252,11 +302,11 @@ BlockSender::Lost BlockSender::find_lost(std::uint32_t echo_us, Duration reorder
   std::uint32_t oldest_us = echo_us;
   std::size_t i = in_flight_.next_set(first_open_word_ * Bitmap::kWordBits);
   for (; i != Bitmap::kNone; i = in_flight_.next_set(i + 1)) {
-    if (!before_us(sent_us_[i], horizon)) {
+    if (!before_us(sent_us_[i], horizon) || !is_on_path(i, path)) {
       if (before_us(sent_us_[i], oldest_us)) oldest_us = sent_us_[i];
       continue;
     }
-    queue_again(i);
+    (void)queue_again(i);
     const bool is_newest = found.blocks == 0 || before_us(found.newest_us, sent_us_[i]);
     if (is_newest) found.newest_us = sent_us_[i];
     ++found.blocks;
@@ -265,7 +315,7 @@ BlockSender::Lost BlockSender::find_lost(std::uint32_t echo_us, Duration reorder
   return found;
 }
 
-std::uint32_t BlockSender::probe(std::uint32_t now_us) {
+PathBlocks BlockSender::probe(std::uint32_t now_us) {
   std::size_t oldest = Bitmap::kNone;
   std::uint32_t oldest_age = 0;
   std::size_t i = in_flight_.next_set(first_open_word_ * Bitmap::kWordBits);
@@ -275,9 +325,8 @@ std::uint32_t BlockSender::probe(std::uint32_t now_us) {
     oldest = i;
     oldest_age = age;
   }
-  if (oldest == Bitmap::kNone) return 0;
-  queue_again(oldest);
-  return 1;
+  if (oldest == Bitmap::kNone) return {};
+  return queue_again(oldest);
 }
 
 }  // namespace gradplane::hop

@@ -2,14 +2,17 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "dataplane/base/bitmap.h"
 #include "dataplane/base/time.h"
 #include "dataplane/hop/clock.h"
+#include "dataplane/hop/path.h"
 #include "dataplane/model/geometry.h"
 
 namespace gradplane::hop {
@@ -44,7 +47,7 @@ class BlockSender {
   /// others are settled, as if they had been sent.
   void carry_only(const Bitmap& blocks);
   /// Forgets everything; returns how many blocks were in flight.
-  std::uint32_t close();
+  PathBlocks close();
 
   /// The block's bytes are final: it may be sent.
   void offer(std::uint32_t block);
@@ -54,7 +57,9 @@ class BlockSender {
   bool has_queued() const { return queued() > 0; }
   /// Takes the next block to send and counts it as in flight. has_queued() must hold. With
   /// `copy_repairs`, a repair is also queued as a copy.
-  Pick take(std::uint32_t now_us, bool copy_repairs = false);
+  Pick take(std::uint32_t now_us, bool copy_repairs = false, std::size_t path = kDirectPath);
+  /// The block that take() would take; nothing where that is a copy, or nothing is queued.
+  std::optional<std::uint32_t> peek() const;
   /// Every block of the range has been sent at least once.
   bool all_sent() const { return sent_count_ == range_.size(); }
   /// Whether a smaller share of this range than of the other one has been sent. Neither is empty.
@@ -79,29 +84,30 @@ class BlockSender {
   /// Takes a peer's bitmap, whose words begin with `first_word` of the range; every block before
   /// that has arrived. Returns how many newly acked blocks were in flight. Blocks that were never
   /// sent are ignored, because the peer cannot have them.
-  std::uint32_t on_ack(std::size_t first_word, std::span<const std::uint64_t> words);
-  std::uint32_t on_complete();
+  PathBlocks on_ack(std::size_t first_word, std::span<const std::uint64_t> words);
+  PathBlocks on_complete();
   /// One block has arrived, as something other than an ack shows. Returns 1 if it was in flight.
-  std::uint32_t on_arrived(std::uint32_t block);
+  PathBlocks on_arrived(std::uint32_t block);
   /// Nobody needs the block any more, whether it has arrived or not: it will not be sent. Returns 1
   /// if it was in flight.
-  std::uint32_t settle(std::uint32_t block);
+  PathBlocks settle(std::uint32_t block);
   /// The number of acked blocks that this later bitmap of the peer reports as missing.
   std::uint32_t acked_beyond(std::size_t first_word, std::span<const std::uint64_t> words) const;
   /// The peer has closed the round: blocks that it has not acked are excluded for ever. Returns how
   /// many of them were in flight.
-  std::uint32_t on_closed();
+  PathBlocks on_closed();
 
   /// Finds lost blocks and queues them again. A block in flight is lost if it was sent more than
-  /// `reorder_window` before `echo_us`, which is the sending time of a packet that arrived.
+  /// `reorder_window` before `echo_us`, which is the sending time of a packet that arrived. That
+  /// says nothing of blocks on other paths than the packet's.
   struct Lost {
     std::uint32_t blocks = 0;
     std::uint32_t newest_us = 0;  // when the last of them was sent
   };
-  Lost find_lost(std::uint32_t echo_us, Duration reorder_window);
+  Lost find_lost(std::uint32_t echo_us, Duration reorder_window, std::size_t path = kDirectPath);
   /// Queues the block that has waited longest, so that the peer answers with its state. Returns the
   /// number of queued blocks (1 or 0).
-  std::uint32_t probe(std::uint32_t now_us);
+  PathBlocks probe(std::uint32_t now_us);
 
   bool complete() const { return acked_count_ == range_.size(); }
   /// Nothing of this round will be sent any more: each block is acked or excluded.
@@ -110,12 +116,21 @@ class BlockSender {
   std::uint32_t settled_count() const { return closed_ ? range_.size() : acked_count_; }
   std::uint32_t excluded() const { return closed_ ? range_.size() - acked_count_ : 0; }
   std::uint32_t in_flight() const { return in_flight_count_; }
+  PathBlocks in_flight_by_path() const {
+    return {.all = in_flight_count_, .over_route = routed_count_};
+  }
   BlockRange range() const { return range_; }
 
  private:
-  std::uint32_t acknowledge_word(std::size_t w, std::uint64_t arrived);
-  void queue_again(std::size_t i);
+  PathBlocks acknowledge_word(std::size_t w, std::uint64_t arrived);
+  PathBlocks queue_again(std::size_t i);
+  bool repairs_go_first() const;
+  std::size_t choose() const;
   std::size_t pop_next();
+  bool has_originals() const { return urgent_count_ + new_count_ + spare_count_ > 0; }
+  void note_path(std::size_t i, std::size_t path);
+  bool is_on_path(std::size_t i, std::size_t path) const;
+  bool uses_routes() const;
   void drop_copy(std::size_t i);
   Pick take_copy(std::uint32_t now_us);
 
@@ -129,6 +144,8 @@ class BlockSender {
   Bitmap acked_;     // or settled
   Bitmap unproven_;  // of these, settled without a word that they have arrived
   Bitmap sent_;      // at least once
+  std::array<Bitmap, kMaxRoutes> routed_;  // those in flight over each route
+  std::array<std::uint32_t, kMaxRoutes> routed_count_{};
   std::vector<std::uint32_t> sent_us_;
   std::uint32_t oldest_us_ = 0;  // no block in flight was sent before this
   std::size_t cursor_ = 0;

@@ -18,8 +18,12 @@ std::string_view drop_name(Drop drop) {
       return "bad_tag";
     case Drop::kReplayed:
       return "replayed";
-    case Drop::kRouted:
-      return "routed";
+    case Drop::kBadRoute:
+      return "bad_route";
+    case Drop::kUnknownRoute:
+      return "unknown_route";
+    case Drop::kRelayFull:
+      return "relay_full";
     case Drop::kNotPeer:
       return "not_peer";
     case Drop::kPastRound:

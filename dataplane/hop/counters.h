@@ -19,7 +19,9 @@ enum class Drop : std::uint8_t {
   kWrongEpoch,       // of another plan
   kBadTag,           // authentication failed
   kReplayed,         // its number has come before, or is too old to tell
-  kRouted,           // to be sent on to other nodes, which nobody does yet
+  kBadRoute,         // its route is a circle, too long, or not one on which it came here
+  kUnknownRoute,     // of a route that the plan does not have
+  kRelayFull,        // to be sent on to another node, and too many wait already
   kNotPeer,          // from a node that is no neighbour in this tree, or in the wrong direction
   kPastRound,        // of a round that has ended here
   kFutureRound,      // of a round that cannot be open yet

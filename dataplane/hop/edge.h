@@ -10,6 +10,7 @@
 #include "dataplane/hop/block_receiver.h"
 #include "dataplane/hop/block_sender.h"
 #include "dataplane/hop/inquiry.h"
+#include "dataplane/hop/path.h"
 #include "dataplane/model/ids.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/wire/envelope.h"
@@ -45,6 +46,7 @@ struct OutEdge {
   /// Their blocks do not count as queued.
   std::uint16_t held = 0;
   std::vector<BlockSender> senders;
+  std::vector<Route> routes;  // auxiliary ones to the peer, of this edge's plan
   std::array<std::uint32_t, kRoundSlots> rounds{};  // the round that the slot was last opened for
   std::array<std::uint32_t, kRoundSlots> active_us{};  // when something last went out or was acked
   std::array<std::uint8_t, kRoundSlots> backoff{};     // probes without an answer

@@ -107,6 +107,10 @@ class Flow {
   /// In blocks, at least 1. The controller expresses a window below one block by its pacing rate.
   std::uint32_t window() const { return window_; }
   bool window_is_full() const { return !has_room(); }
+  /// A block that went to the peer over another path takes from the same link at its end.
+  void charge_link(Instant now, std::size_t wire_bytes) { link_.on_sent(now, wire_bytes); }
+  /// When the share of the peer's link lets the next block go, over whatever path.
+  Instant link_free_at() const { return link_.next_send(); }
   /// Whether the share of the peer's link is used up for now.
   bool link_is_busy(Instant now) const { return !link_.may_send(now); }
   /// With all overhead of the wire.

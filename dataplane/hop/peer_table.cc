@@ -17,6 +17,13 @@ Peer::Peer(const PeerConfig& config, const wire::Key& packet_key,
             .block_wire_bytes = block_bytes + kWireOverheadBytes,
             .congestion = congestion}),
       credit(config.unscheduled_bits_per_second, config.senders()) {
+  if (config.has_routes) {
+    // Nobody knows what a route bears, so nothing but its window holds blocks back.
+    const Flow::Limits limits{.block_wire_bytes = block_bytes + kWireOverheadBytes,
+                              .congestion = congestion};
+    detours = std::make_unique<std::array<Detour, kMaxRoutes>>(
+        std::array<Detour, kMaxRoutes>{Detour{.flow = Flow(limits)}, Detour{.flow = Flow(limits)}});
+  }
   edges.reserve(kMaxLivePlans * kMaxTrees);  // a tree has one edge to a peer at most
 }
 
@@ -28,6 +35,40 @@ std::uint32_t Peer::blocks_queued() const {
     }
   }
   return blocks;
+}
+
+std::uint32_t Peer::in_flight() const {
+  std::uint32_t blocks = flow.in_flight();
+  for (std::size_t r = 0; detours != nullptr && r < kMaxRoutes; ++r) {
+    blocks += (*detours)[r].flow.in_flight();
+  }
+  return blocks;
+}
+
+void Peer::on_acked(Instant now, const PathBlocks& acked, std::size_t path, std::uint32_t marked) {
+  const std::uint32_t marked_direct = path == kDirectPath ? marked : 0;
+  const std::uint32_t direct = acked.direct();
+  if (direct > 0 || marked_direct > 0) flow.on_acked(now, direct, marked_direct);
+  for (std::size_t r = 0; detours != nullptr && r < kMaxRoutes; ++r) {
+    const std::uint32_t marked_here = path == r + 1 ? marked : 0;
+    if (acked.over_route[r] == 0 && marked_here == 0) continue;
+    (*detours)[r].on_heard(now);
+    (*detours)[r].flow.on_acked(now, acked.over_route[r], marked_here);
+  }
+}
+
+void Peer::on_forgotten(const PathBlocks& blocks) {
+  flow.on_forgotten(blocks.direct());
+  for (std::size_t r = 0; detours != nullptr && r < kMaxRoutes; ++r) {
+    (*detours)[r].flow.on_forgotten(blocks.over_route[r]);
+  }
+}
+
+void Peer::note_app_limited() {
+  flow.note_app_limited();
+  for (std::size_t r = 0; detours != nullptr && r < kMaxRoutes; ++r) {
+    (*detours)[r].flow.note_app_limited();
+  }
 }
 
 PeerTable::PeerTable() : peer_of_node_(kMaxNodes, kNoPeer) {
@@ -42,12 +83,20 @@ PeerIndex PeerTable::add(Peer& peer) {
     std::swap(known, peer);
     // The peer may have forgotten the job, but the path to it is what it was.
     std::swap(known.flow, peer.flow);
+    if (peer.detours != nullptr) std::swap(known.detours, peer.detours);
     known.credit.on_unscheduled(peer.credit.unscheduled());
     return index;
   }
   const auto index = PeerIndex::from_index(peers_.size());
   peer_of_node_[peer.node] = index;
   peers_.push_back(std::move(peer));
+  return index;
+}
+
+PeerIndex PeerTable::add_routes(Peer& peer) {
+  const PeerIndex index = find(peer.node);
+  GP_ASSERT(index != kNoPeer);
+  if ((*this)[index].detours == nullptr) std::swap((*this)[index].detours, peer.detours);
   return index;
 }
 

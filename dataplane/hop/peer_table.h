@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "dataplane/hop/credit_line.h"
 #include "dataplane/hop/edge.h"
 #include "dataplane/hop/flow.h"
+#include "dataplane/hop/path.h"
 #include "dataplane/hop/replay_window.h"
 #include "dataplane/model/congestion_settings.h"
 #include "dataplane/wire/block.h"
@@ -32,6 +34,7 @@ struct PeerConfig {
   std::uint64_t rate_bits_per_second = 0;
   /// With grants, the part of that which needs no grant: an even share. 0: not paced.
   std::uint64_t unscheduled_bits_per_second = 0;
+  bool has_routes = false;  // auxiliary ones, from this node to the peer
 
   /// The number of senders that share the peer's link, as far as the two rates tell.
   std::size_t senders() const {
@@ -49,29 +52,48 @@ struct Peer {
   wire::Key key{};  // of the plan that brought it; of packets in both directions
   Flow flow;
   CreditLine credit;
-  std::uint32_t marks_received = 0;  // packets from the peer with congestion experienced, mod 2^32
-  std::uint32_t marks_heard = 0;     // of our packets, as the peer's acks say
-  std::vector<OutEdge*> edges;       // that lead to it, of all live plans
-  std::uint64_t packets_sent = 0;    // of every type: the number of the last one
+  /// Packets from the peer with congestion experienced, mod 2^32, by path; and of our packets, as
+  /// the peer's acks say.
+  std::array<std::uint32_t, kMaxPaths> marks_received{};
+  std::array<std::uint32_t, kMaxPaths> marks_heard{};
+  std::vector<OutEdge*> edges;             // that lead to it, of all live plans
+  std::uint64_t packets_sent = 0;          // of every type: the number of the last one
   awareness::LossMeter packets_lost = {};  // of the peer's packets
   ReplayWindow packets_received = {};
+  /// What it knows of auxiliary routes to the peer, by route; null where no plan has any. The
+  /// routes themselves are those of each plan, at its edges.
+  std::unique_ptr<std::array<Detour, kMaxRoutes>> detours;
+  std::uint32_t route_plans = 0;  // live plans in which it is before or after us on some route
 
   /// Allocates everything that the peer will need.
   Peer(const PeerConfig& config, const wire::Key& key, const CongestionSettings& congestion,
        std::size_t block_bytes);
 
-  /// Some live plan names it. A plan has an edge to each of its peers.
-  bool is_in_use() const { return !edges.empty(); }
+  /// Some live plan names it. A plan has an edge to each of its peers, or they are neighbours on an
+  /// auxiliary route.
+  bool is_in_use() const { return !edges.empty() || route_plans > 0; }
+
+  Flow& flow_of(std::size_t path) { return path == kDirectPath ? flow : (*detours)[path - 1].flow; }
+  bool has_path(std::size_t path) const { return path == kDirectPath || detours != nullptr; }
+  /// Over all paths.
+  std::uint32_t in_flight() const;
+  /// An ack about `path` tells that blocks have arrived, over whatever paths, and that `marked`
+  /// packets on `path` were marked.
+  void on_acked(Instant now, const PathBlocks& acked, std::size_t path = kDirectPath,
+                std::uint32_t marked = 0);
+  void on_forgotten(const PathBlocks& blocks);
+  /// Nothing waits to be sent to it although there is room.
+  void note_app_limited();
 
   /// Blocks that could go to it if it let them.
   std::uint32_t blocks_queued() const;
 
   /// How many of our packets were marked that no ack has told of. An ack that is older than the
   /// last one tells of none.
-  std::uint32_t newly_marked(std::uint32_t total) {
-    const auto more = static_cast<std::int32_t>(total - marks_heard);
+  std::uint32_t newly_marked(std::size_t path, std::uint32_t total) {
+    const auto more = static_cast<std::int32_t>(total - marks_heard[path]);
     if (more <= 0) return 0;
-    marks_heard = total;
+    marks_heard[path] = total;
     return static_cast<std::uint32_t>(more);
   }
 };
@@ -85,6 +107,9 @@ class PeerTable {
   /// Takes a peer that it does not have or that is not in use, and returns its index. What was
   /// known of that node before is in `peer` afterwards.
   PeerIndex add(Peer& peer);
+  /// The same for a peer that is in use already: only what it needs for routes is taken, where it
+  /// has none.
+  PeerIndex add_routes(Peer& peer);
 
   std::size_t size() const { return peers_.size(); }
   Peer& operator[](PeerIndex peer) { return peers_[peer.index()]; }

@@ -18,12 +18,13 @@ std::span<const std::uint64_t> AckReceiver::words_of(const wire::AckPacket& pack
 void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_index, Instant now) {
   const wire::AckHeader& h = packet.header;
   const wire::AckBody& body = packet.body;
-  if (!packet.extension.route.empty()) return state_.counters.drop(Drop::kRouted);
+  if (!packet.extension.route.empty()) return state_.counters.drop(Drop::kBadRoute);
   Plan* plan = state_.plans.find(h.epoch);
   if (plan == nullptr && !state_.retired.is(h.epoch)) {
     return state_.counters.drop(Drop::kWrongEpoch);
   }
   hop::Peer& peer = state_.peers[peer_index];
+  if (!peer.has_path(h.path)) return state_.counters.drop(Drop::kUnknownRoute);
   hop::OutEdge* edge = nullptr;
   if (plan != nullptr) {
     edge = edge_of(*plan, packet, peer_index);
@@ -33,13 +34,13 @@ void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_inde
     }
   }
   ++state_.counters.acks_received;
-  const std::uint32_t marked = peer.newly_marked(body.marked_packets);
+  const std::uint32_t marked = peer.newly_marked(h.path, body.marked_packets);
   Round& round = state_.slot_of(h.round);
   if (plan != nullptr && round.id == h.round && state_.has_open(*plan, round)) {
     return take_ack(*plan, *edge, round, packet, marked, now);
   }
   // The round has ended here: there is nothing else to learn.
-  if (marked > 0) peer.flow.on_acked(now, 0, marked);
+  if (marked > 0) peer.on_acked(now, {}, h.path, marked);
 }
 
 /// The edge whose blocks an ack is about; nullptr when the plan has none.
@@ -65,20 +66,21 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   const bool was_settled = sender.settled();
   const std::uint32_t settled_before = sender.settled_count();
   if (edge.is_push() && (flags & wire::kFlagAllowed) != 0) tree.allow(slot);
-  std::uint32_t acked = sender.on_ack(packet.header.first_word, words);
+  hop::PathBlocks acked = sender.on_ack(packet.header.first_word, words);
   if ((flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
   if (body.unscheduled_blocks != 0)
     state_.on_granted(body.total_blocks, body.unscheduled_blocks, peer);
-  learn_path(peer, packet, acked > 0, now);
+  const std::size_t path = packet.header.path;
+  learn_path(peer.flow_of(path), packet, acked > 0, now);
   if (acked > 0) {
-    state_.on_acked(edge, slot, acked, marked, now);
+    state_.on_acked(edge, slot, acked, now, path, marked);
   } else if (marked > 0) {
-    peer.flow.on_acked(now, 0, marked);
+    peer.on_acked(now, {}, path, marked);
   }
-  find_lost(edge, slot, body.echo_us, now);
+  find_lost(edge, slot, packet.header, body.echo_us, now);
   const bool may_close = edge.is_push() && round.geometry.bucket != 0;
   if (may_close && (flags & wire::kFlagClosed) != 0) {
-    peer.flow.on_forgotten(sender.on_closed());
+    peer.on_forgotten(sender.on_closed());
   }
   state_.on_settled(edge, slot, settled_before);
   edge.refresh(slot);
@@ -91,24 +93,25 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
 }
 
 /// What an ack says about the path: its round trip, and how long the packet was on its way there.
-void AckReceiver::learn_path(hop::Peer& peer, const wire::AckPacket& packet, bool is_new,
+void AckReceiver::learn_path(hop::Flow& flow, const wire::AckPacket& packet, bool is_new,
                              Instant now) {
   const wire::AckBody& ack = packet.body;
-  if (ack.echo_us == 0 || (!is_new && !peer.flow.is_newer_echo(ack.echo_us))) return;
+  if (ack.echo_us == 0 || (!is_new && !flow.is_newer_echo(ack.echo_us))) return;
   const auto rtt_us =
       static_cast<std::int32_t>(hop::clock_us(now) - ack.echo_us - ack.ack_delay_us);
   if (rtt_us <= 0) return;
   const std::uint32_t received_us = packet.envelope->timestamp_us - ack.ack_delay_us;
-  peer.flow.on_forward_delay(now, received_us - ack.echo_us);
-  peer.flow.on_rtt(now, Duration::us(rtt_us));
-  peer.flow.note_echo(ack.echo_us);
+  flow.on_forward_delay(now, received_us - ack.echo_us);
+  flow.on_rtt(now, Duration::us(rtt_us));
+  flow.note_echo(ack.echo_us);
 }
 
-void AckReceiver::find_lost(hop::OutEdge& edge, std::size_t slot, std::uint32_t echo_us,
-                            Instant now) {
+void AckReceiver::find_lost(hop::OutEdge& edge, std::size_t slot, const wire::AckHeader& ack,
+                            std::uint32_t echo_us, Instant now) {
   if (hop::before_us(hop::clock_us(now), echo_us)) return;
-  hop::Flow& flow = state_.peers[edge.peer].flow;
-  const hop::BlockSender::Lost lost = edge.senders[slot].find_lost(echo_us, flow.reorder_window());
+  hop::Flow& flow = state_.peers[edge.peer].flow_of(ack.path);
+  const hop::BlockSender::Lost lost =
+      edge.senders[slot].find_lost(echo_us, flow.reorder_window(), ack.path);
   state_.counters.blocks_suspected_lost += lost.blocks;
   const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - lost.newest_us));
   if (lost.blocks > 0) flow.on_lost(now, lost.blocks, now - ago);

@@ -43,6 +43,10 @@ class Incoming {
   static constexpr grants::SourceIndex kNoSource{UINT16_MAX};
   static_assert(kMaxGrantSources <= kNoSource.index());
 
+  /// A packet that only passes through this node takes from its link, too.
+  void on_relayed(std::size_t datagram_bytes, Instant now) {
+    if (grants_ != nullptr) grants_->on_other(datagram_bytes + hop::kFrameOverheadBytes, now);
+  }
   /// A packet with a block has come, whatever becomes of the block: it has used the link, and some
   /// of its sender's credit.
   void on_packet(const wire::BlockPacket& packet, hop::PeerIndex peer, bool marked, Instant now);

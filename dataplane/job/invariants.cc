@@ -53,12 +53,17 @@ const char* broken_in(const hop::OutEdge& edge) {
   return nullptr;
 }
 
-std::uint32_t in_flight_of(const hop::Peer& peer) {
-  std::uint32_t blocks = 0;
+/// Whether every flow to the peer counts the blocks that are in flight over its path.
+bool flows_are_right(const hop::Peer& peer) {
+  hop::PathBlocks blocks;
   for (const hop::OutEdge* edge : peer.edges) {
-    for (const hop::BlockSender& sender : edge->senders) blocks += sender.in_flight();
+    for (const hop::BlockSender& sender : edge->senders) blocks += sender.in_flight_by_path();
   }
-  return blocks;
+  if (peer.flow.in_flight() != blocks.direct()) return false;
+  for (std::size_t r = 0; peer.detours != nullptr && r < kMaxRoutes; ++r) {
+    if ((*peer.detours)[r].flow.in_flight() != blocks.over_route[r]) return false;
+  }
+  return peer.in_flight() == blocks.all;
 }
 
 }  // namespace
@@ -85,7 +90,7 @@ const char* State::broken_invariant() const {
   }
   for (const hop::Peer& peer : peers.all()) {
     edges -= peer.edges.size();
-    if (peer.flow.in_flight() != in_flight_of(peer)) return "a flow counts blocks of nobody";
+    if (!flows_are_right(peer)) return "a flow counts blocks of nobody";
   }
   return edges == 0 ? nullptr : "a peer has an edge of a plan that has gone";
 }

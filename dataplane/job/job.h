@@ -29,10 +29,10 @@ class Job {
   explicit Job(JobConfig config);
 
   /// See Receiver::handle().
-  std::optional<awareness::Told> handle(const wire::Envelope& envelope,
+  std::optional<awareness::Told> handle(std::uint16_t from, const wire::Envelope& envelope,
                                         std::span<const std::byte> datagram,
                                         bool congestion_experienced, Instant now) {
-    return receiver_.handle(envelope, datagram, congestion_experienced, now);
+    return receiver_.handle(from, envelope, datagram, congestion_experienced, now);
   }
 
   /// The rank's contribution to `round` lies in its arena slot. See SubmitResult.
@@ -75,6 +75,11 @@ class Job {
     return transmitter_.poll_data(out, now);
   }
 
+  /// The next packet of another node that goes on over its route, into `out` (as poll_data()).
+  std::optional<Outgoing> poll_relayed(std::span<std::byte> out) {
+    return transmitter_.poll_relayed(out);
+  }
+
   /// Lets the node's scheduler decide what all peers of this job send here, in turn with those of
   /// other jobs. Once, before the first packet; `index` is the job's at the scheduler, which
   /// outlives the job or is left. False when it has no room for all peers.
@@ -93,8 +98,11 @@ class Job {
   void tick(Instant now);
   /// When to call tick() or poll_ack() again, if no packet comes before; in the past: at once.
   Instant next_timer() const;
-  /// When poll_data() has a block to give; Instant::never() when nothing waits or a window is full.
-  Instant next_data() const { return transmitter_.next_data(); }
+  /// When poll_data() or poll_relayed() has something to give; Instant::never() when nothing waits
+  /// or a window is full.
+  Instant next_data() const {
+    return transmitter_.has_relayed() ? Instant() : transmitter_.next_data();
+  }
 
   bool poll_event(Event& out);
   /// The next round under bounds that was closed at a root here. What is not taken while a few

@@ -19,6 +19,14 @@
 
 namespace gradplane::job {
 
+/// An auxiliary route: `from` sends blocks over it to the last of `nodes`, and the others relay
+/// them.
+struct RouteConfig {
+  std::uint16_t from = 0;
+  std::vector<std::uint16_t> nodes;
+  std::uint8_t path = 1;  // its number among the ways from `from` to the last of `nodes`
+};
+
 /// One node's view of one plan of a job. Trees name the peers by their place in `peers`.
 struct PlanConfig {
   std::uint32_t epoch = 0;
@@ -32,6 +40,7 @@ struct PlanConfig {
   std::vector<std::uint16_t> host_of_rank;
   bool has_all_ranks = true;  // the numbers of its ranks have no gap
   std::vector<aggregate::TreeConfig> trees;
+  std::vector<RouteConfig> routes;  // those with this node; those of a pair of nodes by path
 
   std::uint64_t total_weight() const {
     std::uint64_t sum = 0;

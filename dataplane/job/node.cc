@@ -94,7 +94,8 @@ std::optional<std::span<const std::byte>> Node::handle(std::uint16_t node,
     counters_.drop(hop::Drop::kMalformed);
     return std::nullopt;
   }
-  if (envelope.sender != node || node == self_) {
+  const bool is_relayed = wire::is_routed(envelope);
+  if ((envelope.sender != node && !is_relayed) || node == self_) {
     counters_.drop(hop::Drop::kUnknownNode);
     return std::nullopt;
   }
@@ -108,7 +109,7 @@ std::optional<std::span<const std::byte>> Node::handle(std::uint16_t node,
   }
   for (Job* job : jobs()) {
     if (job->config().job != envelope.job) continue;
-    const auto told = job->handle(envelope, datagram, congestion_experienced, arrival.at);
+    const auto told = job->handle(node, envelope, datagram, congestion_experienced, arrival.at);
     if (told) {
       links_.on_packet(
           node,
@@ -131,11 +132,31 @@ std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Inst
   }
   if (const auto grant = next_grant(out, now)) return grant;
   if (!link_.may_send(now)) return std::nullopt;
+  if (relays_next_) {
+    if (const auto relayed = next_relayed(out, now)) return relayed;
+  }
+  if (const auto block = next_block(out, now)) return block;
+  return next_relayed(out, now);
+}
+
+std::optional<Node::Outgoing> Node::next_relayed(std::span<std::byte> out, Instant now) {
+  for (Job* job : jobs()) {
+    const auto packet = job->poll_relayed(out);
+    if (!packet) continue;
+    relays_next_ = false;
+    link_.on_sent(now, packet->length_bytes + hop::kFrameOverheadBytes);
+    return Outgoing{packet->node, packet->length_bytes, true};
+  }
+  return std::nullopt;
+}
+
+std::optional<Node::Outgoing> Node::next_block(std::span<std::byte> out, Instant now) {
   for (std::size_t i = 0; i < job_count_; ++i) {
     const std::size_t at = (next_job_ + i) % job_count_;
     const auto block = jobs_[at]->poll_data(out, now);
     if (!block) continue;
     next_job_ = (at + 1) % job_count_;
+    relays_next_ = true;
     link_.on_sent(now, block->length_bytes + hop::kFrameOverheadBytes);
     return Outgoing{block->node, block->length_bytes, true};
   }

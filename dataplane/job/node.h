@@ -47,7 +47,8 @@ class Node {
                                                    bool congestion_experienced,
                                                    const awareness::Arrival& arrival);
 
-  /// The next packet to send: acks first, then grants, then blocks of the jobs in turn.
+  /// The next packet to send: acks first, then grants, then blocks: one that is relayed and one of
+  /// the jobs in turn.
   struct Outgoing {
     std::uint16_t node = 0;
     std::uint32_t length_bytes = 0;
@@ -79,6 +80,8 @@ class Node {
  private:
   bool grant_to_peers_of(Job* job);
   void list_sources_of(Job* job);
+  std::optional<Outgoing> next_relayed(std::span<std::byte> out, Instant now);
+  std::optional<Outgoing> next_block(std::span<std::byte> out, Instant now);
   std::optional<Outgoing> next_grant(std::span<std::byte> out, Instant now);
 
   std::uint16_t self_;
@@ -97,6 +100,7 @@ class Node {
   std::array<Job*, kMaxJobs> jobs_{};
   std::size_t job_count_ = 0;
   std::size_t next_job_ = 0;
+  bool relays_next_ = true;
   hop::Counters counters_;
 };
 

@@ -38,6 +38,11 @@ std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig&
   return trees;
 }
 
+/// Of a block on a route, as it may come to a relay; 0 where this node relays nothing.
+std::size_t relayed_bytes(const RouteTable& routes, const JobConfig& job) {
+  return routes.relays() ? job.block_bytes + kMaxHeaderBytes + coverage_bytes(kMaxNodes) : 0;
+}
+
 std::uint16_t ranks_of(std::uint16_t node, const PlanConfig& plan) {
   const auto host =
       std::find_if(plan.hosts.begin(), plan.hosts.end(),
@@ -56,6 +61,8 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
       hosts_before_(hosts_.words()),
       partition_(hosts_, parts_of(plan), job.max_blocks()),
       trees_(make_trees(plan, job, hosts_, partition_)),
+      routes_(plan, job.self),
+      relayed_(relayed_bytes(routes_, job)),
       rates_(plan.peers),
       peer_names_(plan.peers.size()),
       acks_(edge_count()) {
@@ -63,6 +70,11 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
   peers_.reserve(plan.peers.size());
   for (const hop::PeerConfig& peer : plan.peers) {
     peers_.emplace_back(peer, plan.key, job.congestion, job.block_bytes);
+  }
+  for (aggregate::Tree& tree : trees_) {
+    for (hop::OutEdge& edge : tree.out()) {
+      edge.routes = routes_.routes_to(plan.peers[edge.peer.index()].node);
+    }
   }
 }
 
@@ -111,8 +123,10 @@ void Plan::connect(hop::PeerTable& peers, const aggregate::Context& context) {
   context_.emplace(context);
   for (std::size_t p = 0; p < peers_.size(); ++p) {
     const std::uint16_t node = peers_[p].node;
-    peer_names_[p] = peers.is_in_use(node) ? peers.find(node) : peers.add(peers_[p]);
+    const bool is_known = peers.is_in_use(node);
+    peer_names_[p] = is_known ? peers.add_routes(peers_[p]) : peers.add(peers_[p]);
   }
+  for (const std::uint16_t node : routes_.neighbours()) ++peers[peers.find(node)].route_plans;
   for (aggregate::Tree& tree : trees_) {
     tree.rename_peers(peer_names_);
     for (hop::OutEdge& edge : tree.out()) peers[edge.peer].edges.push_back(&edge);
@@ -132,6 +146,7 @@ void Plan::disconnect(hop::PeerTable& peers) {
     std::erase_if(peer.edges,
                   [this](const hop::OutEdge* edge) { return edge->id.epoch == epoch_; });
   }
+  for (const std::uint16_t node : routes_.neighbours()) --peers[peers.find(node)].route_plans;
 }
 
 }  // namespace gradplane::job

@@ -16,6 +16,7 @@
 #include "dataplane/hop/ack_queue.h"
 #include "dataplane/hop/peer_table.h"
 #include "dataplane/job/job_config.h"
+#include "dataplane/job/relay.h"
 #include "dataplane/model/geometry.h"
 
 namespace gradplane::job {
@@ -50,6 +51,9 @@ class Plan {
   /// The acks that this node owes to its peers under this plan.
   hop::AckQueue& acks() { return acks_; }
   const hop::AckQueue& acks() const { return acks_; }
+  const RouteTable& routes() const { return routes_; }
+  RelayQueue& relayed() { return relayed_; }
+  const RelayQueue& relayed() const { return relayed_; }
   /// What its trees share. After connect().
   aggregate::Context& context() { return *context_; }
 
@@ -98,6 +102,8 @@ class Plan {
   std::vector<std::uint64_t> hosts_before_;
   aggregate::Partition partition_;
   std::vector<aggregate::Tree> trees_;
+  RouteTable routes_;
+  RelayQueue relayed_;
   std::vector<hop::Peer> peers_;            // as the trees name them before connect()
   std::vector<hop::PeerConfig> rates_;      // of peers_
   std::vector<hop::PeerIndex> peer_names_;  // of peers_ in the job's table

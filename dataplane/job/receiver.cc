@@ -33,14 +33,14 @@ Receiver::Receiver(State& state, Rounds& rounds, Watchdog& watchdog)
       acks_(state, rounds, watchdog),
       covered_(std::make_unique<std::array<std::uint64_t, wire::kMaxCoverageWords>>()) {}
 
-std::optional<awareness::Told> Receiver::handle(const wire::Envelope& envelope,
+std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::Envelope& envelope,
                                                 std::span<const std::byte> datagram,
                                                 bool congestion_experienced, Instant now) {
   const auto drop = [this](Drop why) {
     state_.counters.drop(why);
     return std::nullopt;
   };
-  const hop::PeerIndex index = state_.peers.find(envelope.sender);
+  const hop::PeerIndex index = state_.peers.find(from);
   if (index == hop::kNoPeer) return drop(Drop::kNotPeer);
   hop::Peer& peer = state_.peers[index];
   const std::uint64_t number = peer.packets_received.restore(envelope.number);
@@ -51,6 +51,13 @@ std::optional<awareness::Told> Receiver::handle(const wire::Envelope& envelope,
   if (wire::is_block(envelope.type)) {
     if (wire::read_block(envelope, *opened, block_) != kGood) return drop(Drop::kMalformed);
     if (!is_new(block_.header.epoch, number, peer)) return std::nullopt;
+    if (wire::is_routed(envelope)) {
+      handle_routed(from, datagram, congestion_experienced, now);
+      // Its sending time is not of this link. But its number is, and must not look like a gap.
+      (void)peer.packets_lost.on_packet(number);
+      return std::nullopt;
+    }
+    path_ = hop::kDirectPath;
     if (block_.has_hop) round_trip = wire::kRoundTripUnit * std::int64_t{block_.hop.round_trip};
     handle_block(block_, index, congestion_experienced, now);
   } else if (wire::is_ack(envelope.type)) {
@@ -64,6 +71,36 @@ std::optional<awareness::Told> Receiver::handle(const wire::Envelope& envelope,
     handle_grant(grant, peer);
   }
   return awareness::Told{.loss = peer.packets_lost.on_packet(number), .round_trip = round_trip};
+}
+
+/// A block that has come over a route: for this node, or to be sent on. The node before it on the
+/// route has written the packet's number and tag for this one.
+void Receiver::handle_routed(std::uint16_t from, std::span<const std::byte> datagram,
+                             bool congestion_experienced, Instant now) {
+  const auto place = place_on_route(block_, state_.config.self, from);
+  if (!place) return state_.counters.drop(Drop::kBadRoute);
+  const std::uint16_t sender = block_.envelope->sender;
+  Plan* plan = state_.plans.find(block_.header.epoch);
+  const hop::PeerIndex peer = state_.peers.find(sender);
+  if (plan == nullptr) {
+    const bool is_ours = place->is_end && peer != hop::kNoPeer;
+    return is_ours ? handle_retired(block_, peer) : state_.counters.drop(Drop::kUnknownRoute);
+  }
+  const auto path = plan->routes().path_of(sender, block_.extension.route);
+  if (!path) return state_.counters.drop(Drop::kUnknownRoute);
+  if (!place->is_end) return relay(*plan, *place, datagram, now);
+  if (peer == hop::kNoPeer) return state_.counters.drop(Drop::kNotPeer);
+  path_ = *path;
+  handle_block(block_, peer, congestion_experienced, now);
+}
+
+void Receiver::relay(Plan& plan, const RoutePlace& place, std::span<const std::byte> datagram,
+                     Instant now) {
+  state_.incoming.on_relayed(datagram.size(), now);
+  const auto next = static_cast<std::uint8_t>(place.next + 1);
+  const std::uint16_t to = block_.extension.route[next];
+  if (plan.relayed().push(*block_.envelope, datagram, to, next)) return;
+  state_.counters.drop(Drop::kRelayFull);
 }
 
 void Receiver::handle_grant(const wire::Grant& grant, hop::Peer& peer) {
@@ -108,12 +145,11 @@ void Receiver::handle_retired(const wire::BlockPacket& packet, hop::PeerIndex pe
 
 void Receiver::handle_block(const wire::BlockPacket& packet, hop::PeerIndex peer,
                             bool congestion_experienced, Instant now) {
-  if (!packet.extension.route.empty()) return state_.counters.drop(Drop::kRouted);
   Plan* plan = state_.plans.find(packet.header.epoch);
   if (plan == nullptr) return handle_retired(packet, peer);
   if (packet.header.tree >= plan->trees().size()) return state_.counters.drop(Drop::kNotPeer);
   if (congestion_experienced) {
-    ++state_.peers[peer].marks_received;
+    ++state_.peers[peer].marks_received[path_];
     ++state_.counters.congestion_marks;
   }
   state_.incoming.on_packet(packet, peer, congestion_experienced, now);
@@ -167,6 +203,7 @@ bool Receiver::accept(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& pa
       receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us,
                             .duplicate = duplicate,
                             .last = (packet.envelope->flags & wire::kFlagLast) != 0,
+                            .path = path_,
                             .ack_every = ack_every_},
                            now);
   if (late) {
@@ -291,10 +328,10 @@ void Receiver::take_result(Plan& plan, Round& round, const wire::BlockPacket& pa
   if (tree.covers_own_push(covered)) {
     // The result proves that our contribution to it has arrived. The node whose block completes a
     // sum hears of it in no other way: the ack comes later.
-    const std::uint32_t acked = sender.on_arrived(block);
-    if (acked > 0) state_.on_acked(push, slot, acked, 0, now);
+    const hop::PathBlocks acked = sender.on_arrived(block);
+    if (acked > 0) state_.on_acked(push, slot, acked, now);
   } else {
-    state_.peers[push.peer].flow.on_forgotten(sender.settle(block));
+    state_.peers[push.peer].on_forgotten(sender.settle(block));
   }
   state_.on_settled(push, slot, settled_before);
   push.refresh(slot);

@@ -27,9 +27,10 @@ class Receiver {
  public:
   Receiver(State& state, Rounds& rounds, Watchdog& watchdog);
 
-  /// A datagram of this job's id, of which only the envelope has been looked at. Returns what it
-  /// tells of the link that it came over; nothing when it may be forged, or came before.
-  std::optional<awareness::Told> handle(const wire::Envelope& envelope,
+  /// A datagram of this job's id, of which only the envelope has been looked at. `from` is the node
+  /// that it came from: the sender, but for a block that is relayed. Returns what it tells of the
+  /// link that it came over; nothing when it may be forged, or came before, or was relayed.
+  std::optional<awareness::Told> handle(std::uint16_t from, const wire::Envelope& envelope,
                                         std::span<const std::byte> datagram,
                                         bool congestion_experienced, Instant now);
   /// Packets after which acks go from now on.
@@ -39,6 +40,9 @@ class Receiver {
   std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram,
                                                  std::uint64_t number, const hop::Peer& peer) const;
   bool is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer);
+  void handle_routed(std::uint16_t from, std::span<const std::byte> datagram,
+                     bool congestion_experienced, Instant now);
+  void relay(Plan& plan, const RoutePlace& place, std::span<const std::byte> datagram, Instant now);
   void handle_block(const wire::BlockPacket& packet, hop::PeerIndex peer,
                     bool congestion_experienced, Instant now);
   void handle_retired(const wire::BlockPacket& packet, hop::PeerIndex peer);
@@ -62,6 +66,7 @@ class Receiver {
   std::uint32_t ack_every_ = hop::kAckEveryPackets;
   // The packet at hand.
   wire::BlockPacket block_;
+  std::size_t path_ = hop::kDirectPath;  // over which the block came from its sender
   wire::AckPacket ack_;
   std::unique_ptr<std::array<std::uint64_t, wire::kMaxCoverageWords>> covered_;  // of the block
 };

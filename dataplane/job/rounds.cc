@@ -202,7 +202,7 @@ void Rounds::end(Round& round) {
   const std::size_t slot = round.slot();
   for (aggregate::Tree& tree : state_.plan_of(round).trees()) {
     for (hop::OutEdge& edge : tree.out()) {
-      state_.peers[edge.peer].flow.on_forgotten(edge.senders[slot].close());
+      state_.peers[edge.peer].on_forgotten(edge.senders[slot].close());
       edge.refresh(slot);
     }
   }

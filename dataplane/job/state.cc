@@ -83,11 +83,11 @@ void State::on_granted(std::uint32_t total_blocks, std::uint32_t unscheduled_blo
   peer.credit.on_unscheduled(unscheduled_blocks);
 }
 
-void State::on_acked(hop::OutEdge& edge, std::size_t slot, std::uint32_t acked,
-                     std::uint32_t marked, Instant now) {
+void State::on_acked(hop::OutEdge& edge, std::size_t slot, const hop::PathBlocks& acked,
+                     Instant now, std::size_t path, std::uint32_t marked) {
   edge.active_us[slot] = hop::clock_us(now);
   edge.backoff[slot] = 0;
-  peers[edge.peer].flow.on_acked(now, acked, marked);
+  peers[edge.peer].on_acked(now, acked, path, marked);
 }
 
 void State::on_settled(const hop::OutEdge& edge, std::size_t slot, std::uint32_t before) {

@@ -54,9 +54,10 @@ struct State {
   /// A peer allows so many blocks in all, and so many more without a grant. A total that it can not
   /// have meant, or any where nobody grants, is dropped and counted.
   void on_granted(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks, hop::Peer& peer);
-  /// Blocks of an edge that were in flight have arrived; `marked` packets were marked on the way.
-  void on_acked(hop::OutEdge& edge, std::size_t slot, std::uint32_t acked, std::uint32_t marked,
-                Instant now);
+  /// Blocks of an edge that were in flight have arrived. An ack about `path` tells that `marked`
+  /// packets were marked on it.
+  void on_acked(hop::OutEdge& edge, std::size_t slot, const hop::PathBlocks& acked, Instant now,
+                std::size_t path = hop::kDirectPath, std::uint32_t marked = 0);
   /// The edge's peer has more of the round than before, or will never need it. `before`: its
   /// sender's settled_count() until now.
   void on_settled(const hop::OutEdge& edge, std::size_t slot, std::uint32_t before);

@@ -85,6 +85,10 @@ std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest
   ack_->body.oldest_round =
       edge.is_push() ? state_.oldest_round() : tree.oldest_round(state_.oldest_round());
   const auto type = edge.is_push() ? wire::PacketType::kPushAck : wire::PacketType::kResultAck;
+  // What came over another path is told in an ack of its own.
+  if (is_open && edge.receivers[round.slot()].owes_ack()) {
+    plan.acks().request(request.edge, request.round, true, now);
+  }
   return write_filled_ack(type, header_of(edge.id, request.round), edge.peer, out, now);
 }
 
@@ -100,6 +104,7 @@ Outgoing Transmitter::write_retired_ack(const RetiredPlan::Ack& request, std::sp
 wire::AckHeader Transmitter::header_of(const hop::EdgeId& edge, std::uint32_t round) const {
   return {.epoch = static_cast<std::uint16_t>(edge.epoch),
           .tree = edge.tree,
+          .path = ack_->path,
           .round = round,
           .first_word = ack_->first_word};
 }
@@ -107,6 +112,7 @@ wire::AckHeader Transmitter::header_of(const hop::EdgeId& edge, std::uint32_t ro
 /// The round has ended here, and was not closed: every block of the edge has arrived.
 void Transmitter::say_ended() {
   ack_->flags = wire::kFlagComplete | wire::kFlagEnded;
+  ack_->path = hop::kDirectPath;
   ack_->first_word = 0;
   ack_->word_count = 0;
   ack_->body = {};
@@ -118,7 +124,7 @@ Outgoing Transmitter::write_filled_ack(wire::PacketType type, const wire::AckHea
                                        Instant now) {
   hop::BlockReceiver::Ack& ack = *ack_;
   hop::Peer& peer = state_.peers[peer_index];
-  ack.body.marked_packets = peer.marks_received;
+  ack.body.marked_packets = peer.marks_received[header.path];
   const wire::Grant grant = state_.incoming.grant_of(peer_index);
   ack.body.unscheduled_blocks = grant.unscheduled_blocks;
   ack.body.total_blocks = grant.total_blocks;
@@ -186,14 +192,20 @@ std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant
   for (std::size_t i = 0; i < peers; ++i) {
     const std::size_t index = (next_peer_ + i) % peers;
     hop::Peer& peer = state_.peers.all()[index];
-    if (next_send_to(peer) > now) continue;
+    if (next_send_to(peer) > now) {
+      if (peer.detours == nullptr) continue;
+      const Detouring detour = next_detour(peer);
+      if (detour.at > now) continue;
+      next_peer_ = (index + 1) % peers;
+      return write_block(detour.work, detour.path, out, now);
+    }
     const Work work = next_work(peer);
     if (work.edge == nullptr) {
-      peer.flow.note_app_limited();
+      peer.note_app_limited();
       continue;
     }
     next_peer_ = (index + 1) % peers;
-    return write_block(work, out, now);
+    return write_block(work, hop::kDirectPath, out, now);
   }
   return std::nullopt;
 }
@@ -201,16 +213,30 @@ std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant
 /// send = min(grant, window), and a probe goes whatever they say (docs/protocol.md, section 6).
 Instant Transmitter::next_send_to(const hop::Peer& peer) const {
   if (!state_.config.grants || peer.flow.has_probe_due()) return peer.flow.next_send();
-  return std::max(peer.flow.next_send(), peer.credit.next_send(peer.flow.in_flight()));
+  return std::max(peer.flow.next_send(), peer.credit.next_send(peer.in_flight()));
 }
 
-Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, Instant now) {
+wire::BlockHeader Transmitter::header_of(const Work& work, std::uint32_t block) const {
+  const Round& round = state_.rounds[work.slot];
+  return {.epoch = static_cast<std::uint16_t>(work.edge->id.epoch),
+          .bucket = round.geometry.bucket,
+          .round = round.id,
+          .tree = work.edge->id.tree,
+          .block = static_cast<std::uint16_t>(block),
+          .round_elements = round.geometry.elements,
+          .operation = round.geometry.operation,
+          .source = round.geometry.source,
+          .element_type = round.geometry.type};
+}
+
+Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<std::byte> out,
+                                  Instant now) {
   hop::OutEdge& edge = *work.edge;
   const Round& round = state_.rounds[work.slot];
   hop::BlockSender& sender = edge.senders[work.slot];
   hop::Peer& peer = state_.peers[edge.peer];
   const bool is_long = peer.flow.min_rtt() >= kLongPath;
-  const hop::BlockSender::Pick pick = sender.take(hop::clock_us(now), is_long);
+  const hop::BlockSender::Pick pick = sender.take(hop::clock_us(now), is_long, path);
   if (is_long && peer.flow.is_lossy() && sender.all_sent() && !sender.has_queued()) {
     sender.copy_tail(hop::clock_us(now), peer.flow.min_rtt() / kTailShare);
   }
@@ -218,15 +244,7 @@ Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, In
   if (sender.is_critical(pick.block)) flags |= wire::kFlagCritical;
   if (pick.retransmission) flags |= wire::kFlagRetransmission;
   if (sender.all_sent()) flags |= wire::kFlagLast;
-  wire::BlockHeader h{.epoch = static_cast<std::uint16_t>(edge.id.epoch),
-                      .bucket = round.geometry.bucket,
-                      .round = round.id,
-                      .tree = edge.id.tree,
-                      .block = static_cast<std::uint16_t>(pick.block),
-                      .round_elements = round.geometry.elements,
-                      .operation = round.geometry.operation,
-                      .source = round.geometry.source,
-                      .element_type = round.geometry.type};
+  wire::BlockHeader h = header_of(work, pick.block);
   Plan& plan = state_.plan_of(round);
   const aggregate::Tree& tree = plan.trees()[edge.id.tree];
   const aggregate::Tree::Outbound block =
@@ -241,27 +259,41 @@ Outgoing Transmitter::write_block(const Work& work, std::span<std::byte> out, In
   const wire::HopFeedback feedback{.sent_blocks = peer.credit.sent(),
                                    .waiting_blocks = static_cast<std::uint16_t>(waiting),
                                    .round_trip = round_trip_to(peer.flow)};
-  const std::size_t payload_at = wire::write_block(out, envelope_of(edge.type, flags, now), h,
-                                                   &feedback, {.coverage = block.hosts});
+  wire::ExtensionFields extension{.coverage = block.hosts};
+  if (path != hop::kDirectPath) extension.route = edge.routes[path - 1].span();
+  const std::size_t payload_at =
+      wire::write_block(out, envelope_of(edge.type, flags, now), h, &feedback, extension);
   if (!block.bytes.empty()) {
     std::memcpy(out.data() + payload_at, block.bytes.data(), block.bytes.size());
   }
 
-  if (pick.copy) {
-    peer.flow.on_copy_sent(now, wire_bytes);
-  } else {
-    peer.flow.on_sent(now, wire_bytes, pick.retransmission);
-  }
+  note_sent(peer, pick, path, wire_bytes, now);
   edge.active_us[work.slot] = hop::clock_us(now);
   ++state_.counters.blocks_sent;
   if (pick.retransmission) ++state_.counters.blocks_retransmitted;
   state_.counters.payload_bytes_sent += block.bytes.size();
-  return finish(peer, out.first(payload_at + block.bytes.size() + wire::kTagBytes));
+  const auto packet = out.first(payload_at + block.bytes.size() + wire::kTagBytes);
+  if (path == hop::kDirectPath) return finish(peer, packet);
+  return finish(state_.peers[state_.peers.find(edge.routes[path - 1].first_relay())], packet);
+}
+
+/// The flow of the path takes a block that goes now.
+void Transmitter::note_sent(hop::Peer& peer, const hop::BlockSender::Pick& pick, std::size_t path,
+                            std::size_t wire_bytes, Instant now) {
+  if (pick.copy) return peer.flow.on_copy_sent(now, wire_bytes);
+  if (path != hop::kDirectPath) {
+    hop::Detour& detour = (*peer.detours)[path - 1];
+    if (detour.flow.in_flight() == 0) detour.heard_at = now;
+    peer.flow.charge_link(now, wire_bytes);
+    ++state_.counters.blocks_routed;
+  }
+  peer.flow_of(path).on_sent(now, wire_bytes, pick.retransmission);
 }
 
 void Transmitter::probe(Instant now) {
   for (hop::Peer& peer : state_.peers.all()) {
     peer.flow.on_tick(now);
+    if (peer.detours != nullptr) reclaim(peer, now);
     for (hop::OutEdge* edge : peer.edges) {
       if (edge->waiting != 0) probe_edge(*edge, now);
     }
@@ -269,14 +301,15 @@ void Transmitter::probe(Instant now) {
 }
 
 void Transmitter::probe_edge(hop::OutEdge& edge, Instant now) {
-  hop::Flow& flow = state_.peers[edge.peer].flow;
+  hop::Peer& peer = state_.peers[edge.peer];
+  hop::Flow& flow = peer.flow;
   const std::uint32_t now_us = hop::clock_us(now);
   for (unsigned bits = edge.waiting; bits != 0; bits &= bits - 1) {
     const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
     const auto silent = Duration::us(static_cast<std::int32_t>(now_us - edge.active_us[slot]));
     if (silent < probe_pause(flow, edge.backoff[slot])) continue;
-    const std::uint32_t queued = edge.senders[slot].probe(now_us);
-    flow.on_forgotten(queued);
+    const hop::PathBlocks queued = edge.senders[slot].probe(now_us);
+    peer.on_forgotten(queued);
     if (queued > 0) flow.on_probe();
     state_.counters.probes += queued;
     edge.active_us[slot] = now_us;
@@ -310,7 +343,9 @@ Instant Transmitter::next_data() const {
   for (const hop::Peer& peer : std::as_const(state_.peers).all()) {
     const bool queued = std::any_of(peer.edges.begin(), peer.edges.end(),
                                     [](const hop::OutEdge* edge) { return edge->queued != 0; });
-    if (queued) deadline = std::min(deadline, next_send_to(peer));
+    if (!queued) continue;
+    deadline = std::min(deadline, next_send_to(peer));
+    if (peer.detours != nullptr) deadline = std::min(deadline, next_detour(peer).at);
   }
   return deadline;
 }

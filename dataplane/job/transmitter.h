@@ -44,6 +44,9 @@ class Transmitter {
   std::optional<Outgoing> poll_ack(std::span<std::byte> out, Instant now);
   /// The next block that may go, into `out` (header and block bytes).
   std::optional<Outgoing> poll_data(std::span<std::byte> out, Instant now);
+  /// The next packet of another node that goes on over its route, into `out` (as poll_data()).
+  std::optional<Outgoing> poll_relayed(std::span<std::byte> out);
+  bool has_relayed() const;
   /// Tells a peer how many blocks it may have sent. `out` holds a grant.
   Outgoing write_grant(hop::PeerIndex peer, std::span<std::byte> out, Instant now);
 
@@ -62,6 +65,13 @@ class Transmitter {
     std::size_t slot = 0;
   };
 
+  /// A block, the path on which it can go, and when.
+  struct Detouring {
+    Work work;
+    std::size_t path = hop::kDirectPath;
+    Instant at = Instant::never();
+  };
+
   std::optional<Outgoing> write_ack(Plan& plan, const hop::AckRequest& request,
                                     std::span<std::byte> out, Instant now);
   Outgoing write_retired_ack(const RetiredPlan::Ack& request, std::span<std::byte> out,
@@ -74,7 +84,15 @@ class Transmitter {
   Work next_work(const hop::Peer& peer) const;
   bool goes_before(const Work& work, const Work& other) const;
   Instant next_send_to(const hop::Peer& peer) const;
-  Outgoing write_block(const Work& work, std::span<std::byte> out, Instant now);
+  bool may_take_route(const Work& work) const;
+  Instant route_opens(const hop::Peer& peer, const hop::OutEdge& edge, std::size_t r,
+                      std::uint32_t queued) const;
+  Detouring next_detour(const hop::Peer& peer) const;
+  void reclaim(hop::Peer& peer, Instant now);
+  wire::BlockHeader header_of(const Work& work, std::uint32_t block) const;
+  Outgoing write_block(const Work& work, std::size_t path, std::span<std::byte> out, Instant now);
+  void note_sent(hop::Peer& peer, const hop::BlockSender::Pick& pick, std::size_t path,
+                 std::size_t wire_bytes, Instant now);
   void probe_edge(hop::OutEdge& edge, Instant now);
   wire::Envelope envelope_of(wire::PacketType type, std::uint8_t flags, Instant now) const;
   Outgoing finish(hop::Peer& peer, std::span<std::byte> packet) const;

@@ -21,6 +21,13 @@ inline constexpr std::size_t kMaxTrees = 64;
 /// Plans of one job that a node holds at a time: the one of its older rounds, and the one of its
 /// newer rounds or one that is prepared.
 inline constexpr std::size_t kMaxLivePlans = 2;
+/// Auxiliary routes from one node to another, at most, and the nodes between the two that relay a
+/// packet on one of them. Relays and receiver fill the one word that is free beside a full block at
+/// an MTU of 1500.
+inline constexpr std::size_t kMaxRoutes = 2;
+inline constexpr std::size_t kMaxRelays = 2;
+/// The ways to a peer: the direct one, which is path 0, and the routes.
+inline constexpr std::size_t kMaxPaths = 1 + kMaxRoutes;
 /// While a further plan is prepared, so many rounds after the newest one may still be opened. They
 /// cover the time until the nodes have agreed on the round from which on the plan is used.
 inline constexpr std::uint32_t kActivationMarginRounds = 32;

@@ -14,6 +14,8 @@ struct TrafficCounts {
   std::uint64_t blocks_retransmitted = 0;
   std::uint64_t blocks_suspected_lost = 0;  // found by a later packet's ack
   std::uint64_t probes = 0;                 // sent again because nothing was heard
+  std::uint64_t blocks_routed = 0;          // of those sent, over an auxiliary route
+  std::uint64_t blocks_relayed = 0;         // of other nodes, sent on over such a route
   std::uint64_t blocks_received = 0;        // without duplicates
   std::uint64_t acks_sent = 0;
   std::uint64_t acks_received = 0;
@@ -44,6 +46,8 @@ inline constexpr std::array kTrafficCounts = {
     &TrafficCounts::blocks_retransmitted,
     &TrafficCounts::blocks_suspected_lost,
     &TrafficCounts::probes,
+    &TrafficCounts::blocks_routed,
+    &TrafficCounts::blocks_relayed,
     &TrafficCounts::blocks_received,
     &TrafficCounts::acks_sent,
     &TrafficCounts::acks_received,

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kEpochAt = 20;  // in grants too
 constexpr std::size_t kTreeAt = 22;
-constexpr std::size_t kSpareAt = 23;
+constexpr std::size_t kPathAt = 23;
 constexpr std::size_t kRoundAt = 24;
 constexpr std::size_t kFirstWordAt = 28;
 constexpr std::size_t kWordCountAt = 30;
@@ -34,7 +34,8 @@ static_assert(kGrantEnd + kTagBytes == kGrantBytes);
 ParseError read_ack(const Envelope& envelope, std::span<const std::byte> packet, AckPacket& out) {
   if (packet.size() < kAckEnd) return ParseError::kBadLength;
   const std::byte* at = packet.data();
-  if (load<std::uint8_t>(at + kSpareAt) != 0) return ParseError::kBadField;
+  out.header.path = load<std::uint8_t>(at + kPathAt);
+  if (out.header.path >= kMaxPaths) return ParseError::kBadField;
   out.envelope = &envelope;
   out.header.epoch = load<std::uint16_t>(at + kEpochAt);
   out.header.tree = load<std::uint8_t>(at + kTreeAt);
@@ -71,7 +72,7 @@ std::size_t write_ack(std::span<std::byte> out, const Envelope& envelope, const 
   std::byte* at = out.data();
   store(at + kEpochAt, header.epoch);
   store(at + kTreeAt, header.tree);
-  store(at + kSpareAt, std::uint8_t{0});
+  store(at + kPathAt, header.path);
   store(at + kRoundAt, header.round);
   store(at + kFirstWordAt, header.first_word);
   store(at + kWordCountAt, static_cast<std::uint16_t>(words.size()));

@@ -17,6 +17,7 @@ namespace gradplane::wire {
 struct AckHeader {
   std::uint16_t epoch = 0;  // of the plan, modulo 2^16
   std::uint8_t tree = 0;
+  std::uint8_t path = 0;  // that the echo and the marks are of: 0 is the direct one, then routes
   std::uint32_t round = 0;
   std::uint16_t first_word = 0;  // of the bitmap; every block before it has arrived
 };

@@ -128,4 +128,10 @@ std::size_t write_block(std::span<std::byte> out, const Envelope& envelope, cons
   return size;
 }
 
+void set_route_next(std::span<std::byte> packet, const Envelope& envelope, std::uint8_t next) {
+  GP_ASSERT(is_routed(envelope));
+  const std::size_t extension_at = (envelope.flags & kFlagHop) != 0 ? kHopAt + kHopBytes : kHopAt;
+  store(packet.data() + extension_at + kRouteNextAt, next);
+}
+
 }  // namespace gradplane::wire

@@ -79,4 +79,8 @@ std::size_t write_block(std::span<std::byte> out, const Envelope& envelope,
                         const BlockHeader& header, const HopFeedback* hop,
                         const ExtensionFields& extension = {});
 
+/// Makes a block that has come to a relay one for the node `next` of its route. Nothing else of it
+/// changes but the number and the tag, which seal() writes. `envelope` is the packet's.
+void set_route_next(std::span<std::byte> packet, const Envelope& envelope, std::uint8_t next);
+
 }  // namespace gradplane::wire

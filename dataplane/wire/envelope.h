@@ -60,6 +60,11 @@ struct Envelope {
   std::uint32_t number = 0;          // the low half of the packet number; see seal()
   std::uint32_t timestamp_us = 0;    // the sender's clock when it sent, modulo 2^32
 };
+/// A block that other nodes relay: it comes from the node before on its route, which need not be
+/// its sender.
+constexpr bool is_routed(const Envelope& envelope) {
+  return is_block(envelope.type) && (envelope.flags & kFlagRoute) != 0;
+}
 inline constexpr std::size_t kEnvelopeBytes = 20;
 // What is written after the envelope is: by write_extension() and by seal().
 inline constexpr std::size_t kFlagsAt = 3;

@@ -15,7 +15,7 @@ constexpr std::size_t kRouteIdsAt = 2;
 /// The words that the route at the front of `bytes` takes, or nothing if it is not a route.
 std::optional<std::size_t> read_route(std::span<const std::byte> bytes, Extension& out) {
   const auto count = load<std::uint8_t>(bytes.data());
-  out.route_next = load<std::uint8_t>(bytes.data() + 1);
+  out.route_next = load<std::uint8_t>(bytes.data() + kRouteNextAt);
   const std::size_t words = route_words(count);
   if (count == 0 || count > kMaxRouteNodes || out.route_next > count) return std::nullopt;
   if (bytes.size() < words * kExtensionWordBytes) return std::nullopt;
@@ -64,7 +64,7 @@ std::size_t write_extension(std::span<std::byte> packet, std::size_t at,
   if (!fields.route.empty()) {
     std::fill_n(out, of_route * kExtensionWordBytes, std::byte{});
     store(out, static_cast<std::uint8_t>(fields.route.size()));
-    store(out + 1, fields.route_next);
+    store(out + kRouteNextAt, fields.route_next);
     for (std::size_t i = 0; i < fields.route.size(); ++i) {
       store(out + kRouteIdsAt + i * sizeof(std::uint16_t), fields.route[i]);
     }

@@ -31,13 +31,14 @@ class Numbers {
 inline constexpr std::size_t kExtensionWordBytes = 8;
 /// A bit for each host.
 inline constexpr std::size_t kMaxCoverageWords = coverage_bytes(kMaxNodes) / kExtensionWordBytes;
-/// The nodes that a packet visits after its first receiver, at most.
+/// The nodes that a packet visits after its sender, at most.
 inline constexpr std::size_t kMaxRouteNodes = 15;
 /// A route has its length and how far it has gone, one byte each, and then the node ids.
 constexpr std::size_t route_words(std::size_t nodes) {
   const std::size_t bytes = 2 + nodes * sizeof(std::uint16_t);
   return (bytes + kExtensionWordBytes - 1) / kExtensionWordBytes;
 }
+inline constexpr std::size_t kRouteNextAt = 1;  // in the extension
 inline constexpr std::size_t kMaxExtensionWords = kMaxCoverageWords + route_words(kMaxRouteNodes);
 static_assert(kMaxExtensionWords <= UINT8_MAX);
 static_assert(kMaxRouteNodes <= UINT8_MAX);
@@ -47,8 +48,9 @@ struct Extension {
   /// The hosts whose ranks are in a partial block: bit i is the i-th host with ranks of the plan's
   /// member list. Empty where the packet has no set.
   Numbers<std::uint64_t> coverage;
-  Numbers<std::uint16_t> route;  // node ids; empty where the packet goes straight to its receiver
-  std::uint8_t route_next = 0;   // index into route; its size: the packet is at its last node
+  Numbers<std::uint16_t>
+      route;                    // node ids, the receiver last; empty where the packet goes straight
+  std::uint8_t route_next = 0;  // index into route of the node that the packet goes to now
 };
 
 /// As it is to be written. What is empty is not written.

@@ -91,6 +91,7 @@ job::JobConfig config_of(Choices& in) {
   if (shape != 2) c.local_ranks.push_back({.arena = nullptr, .rank = 1});
   if (shape == 3) c.local_ranks.push_back({.arena = nullptr, .rank = 0});
   const auto own = static_cast<std::uint16_t>(c.local_ranks.size());
+  c.routes = {{.from = 3, .nodes = {1, 2}}, {.from = 2, .nodes = {3, 1}}};
   c.hosts = {{0, static_cast<std::uint16_t>(2 - own)}, {1, own}, {2, 1}, {3, 2}};
   return c;
 }
@@ -279,7 +280,12 @@ class Fuzzer {
         packet.coverage({in_.number(), in_.number()});
         break;
       case 13:
-        packet.route({1, 2});
+        if (in_.below(2) == 0) {
+          packet.route({1, static_cast<std::uint16_t>(in_.below(6))});
+        } else {
+          packet.route({static_cast<std::uint16_t>(in_.below(6)), 1}, 1);
+          via_ = static_cast<int>(in_.below(6));
+        }
         break;
       case 14:
         packet.operation(static_cast<Operation>(1 + in_.below(4)), in_.byte() % 8);
@@ -290,9 +296,11 @@ class Fuzzer {
   }
 
   void deliver() {
+    via_ = -1;
     PacketBuilder packet = valid().number(++number_);
     for (std::uint32_t n = in_.below(4); n > 1; --n) change(packet);
-    node_.deliver(packet.sender(), packet.bytes(), now_);
+    node_.deliver(via_ < 0 ? packet.sender() : static_cast<std::uint16_t>(via_), packet.bytes(),
+                  now_);
   }
 
   /// What the node sent comes back as an answer that an honest neighbour could give.
@@ -337,6 +345,7 @@ class Fuzzer {
   aggregate::Bucket bucket_;  // only pointed to while there are packets and submissions
   bool knows_bounds_;
   std::uint64_t number_ = 0;  // of the last packet, whoever sent it
+  int via_ = -1;              // the node that the packet at hand comes from, if not its sender
   Instant now_ = Instant::from_ns(((std::int64_t{1} << 32) - 5000) * 1000);
   std::vector<testing::Sent> sent_;
 };

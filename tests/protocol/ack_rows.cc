@@ -78,7 +78,9 @@ Rows push_ack_rows(const TableNode& n) {
        {with(0, {15}).number(kNumber)},
        with(0, {15}).number(kNumber),
        dropped(Drop::kReplayed)},
-      {"with a source route", {}, with(0, {15}).route({1}), dropped(Drop::kRouted)},
+      {"with a source route", {}, with(0, {15}).route({1}), dropped(Drop::kBadRoute)},
+      {"of a route that we do not have", {}, with(0, {15}).path(1), dropped(Drop::kUnknownRoute)},
+      {"of a path that no node has", {}, with(0, {15}).path(3), dropped(Drop::kMalformed)},
       {"with a changed word", {}, with(0, {1}).poke(kBitmapAt + 7, 15), dropped(Drop::kBadTag)},
   };
 }

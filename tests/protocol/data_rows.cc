@@ -141,7 +141,7 @@ Rows push_number_rows(const TableNode& n) {
        {},
        PacketBuilder(other).number(kNumber + (std::uint64_t{1} << 32)),
        dropped(Drop::kBadTag)},
-      {"with a source route", {}, PacketBuilder(other).route({3, 4}), dropped(Drop::kRouted)},
+      {"with a source route", {}, PacketBuilder(other).route({3, 4}), dropped(Drop::kBadRoute)},
       {"with a coverage set",
        {},
        PacketBuilder(other).coverage({3}),

@@ -34,5 +34,6 @@ Rows result_rows(const TableNode& node);
 Rows push_ack_rows(const TableNode& node);
 Rows result_ack_rows(const TableNode& node);
 Rows envelope_rows(const TableNode& node);
+Rows route_rows(const TableNode& node);
 
 }  // namespace gradplane::testing

@@ -113,6 +113,10 @@ std::byte given_byte(std::uint32_t round, std::uint32_t rank, std::size_t index)
 /// Gives half of the exact rounds another operation than all_reduce.
 void mix_operations(Scenario& scenario, std::uint64_t seed);
 
+/// Gives the plans of a scenario auxiliary routes, and makes links between neighbours slow, so that
+/// they are used.
+void add_routes(Scenario& scenario);
+
 /// A scenario in which everything is drawn from the seed; exact rounds alone. A third of them mix
 /// operations.
 Scenario random_scenario(std::uint64_t seed);

@@ -12,6 +12,12 @@ constexpr std::size_t kFrameOverheadBytes = 66;
 constexpr std::size_t kRemembered = 256;
 constexpr std::uint64_t kRememberedOneOf = 8;
 
+bool is_block(std::span<const std::byte> bytes) {
+  wire::Envelope envelope;
+  return wire::read_envelope(bytes, envelope) == wire::ParseError::kNone &&
+         wire::is_block(envelope.type);
+}
+
 }  // namespace
 
 Network::Network(LinkModel model, std::uint64_t seed) : model_(std::move(model)), random_(seed) {
@@ -27,18 +33,18 @@ std::uint16_t Network::add_host(Ipv4 address) {
   return static_cast<std::uint16_t>(hosts_.size() - 1);
 }
 
-Duration Network::wire_time(std::size_t payload_bytes) const {
-  if (model_.bits_per_second == 0) return {};
+Duration Network::wire_time(std::size_t payload_bytes, std::uint64_t bits_per_second) {
+  if (bits_per_second == 0) return {};
   const double bits = static_cast<double>(payload_bytes + kFrameOverheadBytes) * 8;
-  return Duration::ns(
-      static_cast<std::int64_t>(bits * 1e9 / static_cast<double>(model_.bits_per_second)));
+  return Duration::ns(static_cast<std::int64_t>(bits * 1e9 / static_cast<double>(bits_per_second)));
 }
 
 void Network::send(std::uint16_t from, const port::Destination& to, std::uint16_t source_port,
                    std::vector<std::byte> bytes, Instant now) {
   ++sent_;
   Host& sender = hosts_[from];
-  sender.uplink_free = std::max(sender.uplink_free, now) + wire_time(bytes.size());
+  sender.uplink_free =
+      std::max(sender.uplink_free, now) + wire_time(bytes.size(), model_.bits_per_second);
   if (model_.replays > 0) replay(now);
   auto datagram = std::make_shared<Datagram>();
   datagram->bytes = std::move(bytes);
@@ -78,7 +84,12 @@ void Network::fly(std::uint16_t from, std::uint16_t to, const std::shared_ptr<Da
       const auto span = static_cast<std::uint64_t>(model_.jitter.count_ns());
       delay += Duration::ns(static_cast<std::int64_t>(random_() % span));
     }
-    events_.push({.at = hosts_[from].uplink_free + delay,
+    const auto passed = pass_pair_link(from, to, datagram->bytes, hosts_[from].uplink_free);
+    if (!passed) {
+      ++dropped_;
+      continue;
+    }
+    events_.push({.at = *passed + delay,
                   .order = order_++,
                   .from = from,
                   .to = to,
@@ -130,6 +141,27 @@ bool Network::is_lost(std::uint16_t from, std::uint16_t to, std::span<const std:
   if (!model_.lose) return false;
   const auto packet = testing::see(bytes);
   return packet && model_.lose(from, to, *packet);
+}
+
+/// When a datagram that is at the link between two hosts has passed it; nothing where its queue is
+/// full. Most pairs have no link of their own.
+std::optional<Instant> Network::pass_pair_link(std::uint16_t from, std::uint16_t to,
+                                               std::span<const std::byte> bytes, Instant at) {
+  pair_free_.resize(model_.pair_links.size());
+  for (std::size_t l = 0; l < model_.pair_links.size(); ++l) {
+    const PairLink& link = model_.pair_links[l];
+    if (link.from != from || link.to != to) continue;
+    if (link.control_first && !is_block(bytes)) {
+      at = at + wire_time(bytes.size(), link.bits_per_second);
+      continue;
+    }
+    const Duration backlog = std::max(pair_free_[l], at) - at;
+    const double queued = backlog.to_seconds() * static_cast<double>(link.bits_per_second) / 8;
+    if (queued > static_cast<double>(link.queue_bytes)) return std::nullopt;
+    pair_free_[l] = std::max(pair_free_[l], at) + wire_time(bytes.size(), link.bits_per_second);
+    at = pair_free_[l];
+  }
+  return at;
 }
 
 bool Network::lost_in_burst(Host& host) {
@@ -198,8 +230,8 @@ void Network::enter_downlink(Flight flight) {
   if (model_.mark_bytes > 0 && queued >= static_cast<double>(model_.mark_bytes)) {
     flight.datagram->marked = true;
   }
-  host.downlink_free =
-      std::max(host.downlink_free, flight.at) + wire_time(flight.datagram->bytes.size());
+  host.downlink_free = std::max(host.downlink_free, flight.at) +
+                       wire_time(flight.datagram->bytes.size(), model_.bits_per_second);
   flight.at = host.downlink_free;
   flight.at_switch = false;
   flight.order = order_++;

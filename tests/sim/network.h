@@ -36,6 +36,15 @@ struct HostFault {
   Instant cut_until = Instant::never();
 };
 
+/// A link of its own between two hosts, before the downlink of the second: one direction.
+struct PairLink {
+  std::uint16_t from = 0;
+  std::uint16_t to = 0;
+  std::uint64_t bits_per_second = 0;
+  std::size_t queue_bytes = 64 << 10;  // drop-tail
+  bool control_first = true;  // what is no block does not wait (docs/protocol.md, section 2)
+};
+
 /// From `at` on, every link has this delay.
 struct DelayJump {
   Instant at;
@@ -56,6 +65,7 @@ struct LinkModel {
   double replays = 0;            // with a datagram another one of long ago comes again
   std::optional<Bursts> bursts;  // at each downlink, each in a state of its own
   std::vector<HostFault> host_faults;
+  std::vector<PairLink> pair_links;
   std::vector<DelayJump> delay_jumps;  // in the order of their times
   /// With entries, hosts are the nodes of this network, in the order of their times. `delay` and
   /// `jitter` come on top, a pipe's queue holds `queue_bytes` at least, and the hosts' own links
@@ -157,7 +167,9 @@ class Network {
   bool is_lost(std::uint16_t from, std::uint16_t to, std::span<const std::byte> bytes, Instant now);
   bool lost_in_burst(Host& host);
   Duration delay_at(Instant now) const;
-  Duration wire_time(std::size_t payload_bytes) const;
+  std::optional<Instant> pass_pair_link(std::uint16_t from, std::uint16_t to,
+                                        std::span<const std::byte> bytes, Instant at);
+  static Duration wire_time(std::size_t payload_bytes, std::uint64_t bits_per_second);
   bool chance(double p) { return p > 0 && std::uniform_real_distribution<>(0, 1)(random_) < p; }
 
   LinkModel model_;
@@ -171,6 +183,7 @@ class Network {
   };
   std::vector<Old> old_;  // some of what was sent
   std::priority_queue<Flight> events_;
+  std::vector<Instant> pair_free_;  // by pair link
   std::uint64_t order_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t dropped_ = 0;

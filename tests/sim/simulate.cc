@@ -206,6 +206,7 @@ struct Seeds {
   bool crashes = false;
   bool replanned = false;
   bool sites = false;
+  bool routes = false;
   bool stop = false;
 };
 /// The seeds whose scenarios have many nodes, and those in which daemons crash.
@@ -215,6 +216,8 @@ constexpr std::uint64_t kCrashEvery = 8;
 constexpr std::uint64_t kCrashAt = 0;
 /// So many tolerant scenarios show everything that they can.
 constexpr std::uint64_t kShowAll = 200;
+/// And so many with auxiliary routes use one.
+constexpr std::uint64_t kShowRoutes = 10;
 
 void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {
   using gradplane::CloseReason;
@@ -251,6 +254,8 @@ class SeedRun {
     for (std::thread& other : others) other.join();
     std::printf("%" PRIu64 " passed, %" PRIu64 " failed\n", run_ - failed_, failed_);
     std::printf("%" PRIu64 " jobs were lost to crashes\n", lost_jobs_);
+    if (seeds_.routes) std::printf("%" PRIu64 " blocks were relayed\n", relayed_);
+    if (seeds_.routes && run_ >= kShowRoutes && relayed_ == 0) return 1;
     if (run_ < kShowAll) return failed_ == 0 ? 0 : 1;
     const bool shown = (!seeds_.tolerant || shows_losses(totals_)) && lost_jobs_ > 0;
     return failed_ == 0 && shown ? 0 : 1;
@@ -265,6 +270,7 @@ class SeedRun {
                     : seeds_.tolerant ? gradplane::sim::random_tolerant_scenario(seed)
                                       : gradplane::sim::random_scenario(seed);
     if (seeds_.sites) gradplane::sim::put_on_sites(scenario);
+    if (seeds_.routes) gradplane::sim::add_routes(scenario);
     if (crashes) gradplane::sim::add_crashes(scenario);
     return scenario;
   }
@@ -283,15 +289,17 @@ class SeedRun {
     ++run_;
     totals_.add(outcome.tolerance);
     lost_jobs_ += outcome.lost_jobs;
+    relayed_ += outcome.counters.blocks_relayed;
     if (seeds_.verbose) print_seed(seed, outcome);
     if (outcome.failure.empty()) return;
     ++failed_;
     stopped_ = seeds_.stop;
-    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s%s%s%s%s--seed %" PRIu64
+    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s%s%s%s%s%s--seed %" PRIu64
                 " --verbose\n",
                 seed, outcome.failure.c_str(), program_, seeds_.tolerant ? "--tolerant " : "",
                 seeds_.large ? "--large " : "", seeds_.replanned ? "--replanned " : "",
-                seeds_.sites ? "--sites " : "", seeds_.crashes ? "--crashes " : "", seed);
+                seeds_.sites ? "--sites " : "", seeds_.crashes ? "--crashes " : "",
+                seeds_.routes ? "--routes " : "", seed);
     std::fflush(stdout);
   }
 
@@ -303,6 +311,7 @@ class SeedRun {
   std::uint64_t run_ = 0;
   std::uint64_t failed_ = 0;
   std::uint64_t lost_jobs_ = 0;
+  std::uint64_t relayed_ = 0;
   gradplane::sim::ToleranceTotals totals_;
 };
 
@@ -334,6 +343,7 @@ int main(int argc, char** argv) {
   app.add_flag("--replanned", seeds.replanned, "the same with plans that follow each other");
   app.add_flag("--sites", seeds.sites, "on networks of sites, with the trees of planners");
   app.add_flag("--crashes", seeds.crashes, "daemons crash, and the ranks go on with a new job");
+  app.add_flag("--routes", seeds.routes, "slow links, and auxiliary routes round them");
   Timing timing;
   CLI::App* time = app.add_subcommand("time", "times rounds on one network against the bound");
   time->add_option("--plan", timing.plan, "star or sharded");

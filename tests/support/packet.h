@@ -106,7 +106,12 @@ class PacketBuilder {
     return set(words_, std::move(v));
   }
   PacketBuilder& coverage(std::vector<std::uint64_t> v) { return set(coverage_, std::move(v)); }
-  PacketBuilder& route(std::vector<std::uint16_t> v) { return set(route_, std::move(v)); }
+  /// `next`: the index of the node that it goes to now.
+  PacketBuilder& route(std::vector<std::uint16_t> v, std::uint8_t next = 0) {
+    route_next_ = next;
+    return set(route_, std::move(v));
+  }
+  PacketBuilder& path(std::uint8_t v) { return set(ack_.path, v); }
 
   PacketBuilder& key(const wire::Key& v) { return set(key_, std::optional(v)); }
   PacketBuilder& receiver(std::uint16_t node) {
@@ -161,7 +166,8 @@ class PacketBuilder {
 
   std::vector<std::byte> untagged() const {
     std::vector<std::byte> out(2 * kMaxDatagramBytes);
-    const wire::ExtensionFields extension{.coverage = coverage_, .route = route_};
+    const wire::ExtensionFields extension{
+        .coverage = coverage_, .route = route_, .route_next = route_next_};
     std::size_t size = wire::kEnvelopeBytes;
     if (wire::is_ack(kind_)) {
       const wire::ExtensionFields of_acks{.coverage = {}, .route = route_};
@@ -201,6 +207,7 @@ class PacketBuilder {
   std::vector<std::byte> payload_;
   std::vector<std::uint64_t> coverage_;
   std::vector<std::uint16_t> route_;
+  std::uint8_t route_next_ = 0;
   std::optional<std::uint64_t> number_;
   std::optional<wire::Key> key_;
   std::optional<wire::Receiver> receiver_;

@@ -33,6 +33,7 @@ job::JobConfig table_config() {
                              .parent = hop::kNoPeer,
                              .children = {{hop::PeerIndex(1), 4, {0, 2, 3}}},
                              .share = {1, 1}};
+  config.routes = {{.from = 3, .nodes = {1, 2}}, {.from = 2, .nodes = {3, 1}}};
   config.hosts = {{0, 1}, {1, 1}, {2, 1}, {3, 2}};
   config.trees = {relay, root};
   config.local_ranks = {{.arena = nullptr, .rank = 1}};

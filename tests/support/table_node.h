@@ -19,6 +19,8 @@ namespace gradplane::testing {
 ///               +- 2 (rank 2)
 ///               +- 3 (ranks 3, 4)
 ///
+/// It relays for node 3 to node 2, and node 2 may send to it over node 3.
+///
 /// Round 99 has ended. Round 100 has 16 blocks, tree 0 carries 0-7 and tree 1 carries 8-15. Our
 /// rank has submitted it. Blocks 0-3 are summed and on their way to node 0: 0 and 1 left at
 /// first_sent_us(), 2 and 3 two milliseconds later. The results of 8-11 are on their way to node 2.

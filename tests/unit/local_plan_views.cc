@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/engine/local_plan.h"
+
+#include <algorithm>
+
 #include "tests/support/catch.h"
 
 using namespace gradplane;
@@ -93,4 +96,28 @@ TEST_CASE("every node knows the host of each rank and of each root") {
     CHECK(config.trees[0].root_host == aggregate::HostTable::kNone);  // node 0 has no ranks
     CHECK(config.hosts[config.trees[1].root_host].node == 7);
   }
+}
+
+TEST_CASE("every node on an auxiliary route knows it and its neighbours there") {
+  api::Plan p = plan();
+  p.routes = {{.from = 7, .to = 3, .via = {5}}, {.from = 7, .to = 3, .via = {0}}};
+  const auto view = [&p](api::NodeId self) { return engine::local_plan(p, self, {}, false); };
+  const auto has_peer = [](const job::PlanConfig& config, api::NodeId node, bool with_routes) {
+    return std::any_of(config.peers.begin(), config.peers.end(), [&](const hop::PeerConfig& peer) {
+      return peer.node == node && peer.has_routes == with_routes;
+    });
+  };
+  const job::PlanConfig sender = view(7);
+  REQUIRE(sender.routes.size() == 2);
+  CHECK(sender.routes[0].path == 1);
+  CHECK(sender.routes[1].path == 2);
+  CHECK(sender.routes[1].nodes == std::vector<std::uint16_t>{0, 3});
+  CHECK(has_peer(sender, 3, true));
+  CHECK(has_peer(sender, 0, false));
+  const job::PlanConfig relay = view(0);
+  REQUIRE(relay.routes.size() == 1);
+  CHECK(relay.routes[0].path == 2);
+  CHECK(has_peer(relay, 7, false));
+  CHECK(has_peer(relay, 3, false));
+  CHECK(view(3).routes.size() == 2);
 }

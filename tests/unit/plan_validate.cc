@@ -31,12 +31,46 @@ TEST_CASE("a plan with relays and several roots is valid") {
   CHECK(status.ok());
 }
 
+TEST_CASE("a plan with auxiliary routes in both directions is valid") {
+  api::Plan plan = two_levels();
+  plan.routes = {{1, 5, {2}}, {1, 5, {9, 7}}, {5, 1, {2}}};
+  CHECK(plan::validate(plan).ok());
+}
+
 TEST_CASE("what is wrong with a plan is said by name") {
   struct Case {
     std::function<void(api::Plan&)> change;
     std::string message;
   };
   const std::vector<Case> cases = {
+      {[](auto& p) {
+         p.routes = {{1, 5, {}}};
+       },
+       "the route from node 1 to node 5 has 0 relays; it may have 1 to 2"},
+      {[](auto& p) {
+         p.routes = {{1, 5, {2, 9, 7}}};
+       },
+       "the route from node 1 to node 5 has 3 relays; it may have 1 to 2"},
+      {[](auto& p) {
+         p.routes = {{1, 7, {2}}};
+       },
+       "the route from node 1 to node 7 connects no neighbours of a tree"},
+      {[](auto& p) {
+         p.routes = {{1, 5, {8}}};
+       },
+       "the route from node 1 to node 5 leads over node 8, which is no member"},
+      {[](auto& p) {
+         p.routes = {{1, 5, {2, 1}}};
+       },
+       "the route from node 1 to node 5 is a circle"},
+      {[](auto& p) {
+         p.routes = {{1, 5, {2}}, {1, 5, {9, 2}}};
+       },
+       "the route from node 1 to node 5 uses node 2 a second time"},
+      {[](auto& p) {
+         p.routes = {{1, 5, {2}}, {1, 5, {9}}, {1, 5, {7}}};
+       },
+       "the route from node 1 to node 5 is one too many; a pair of nodes may have 2"},
       {[](auto& p) { p.members.clear(); }, "a plan with 0 members; it may have 1 to 1024"},
       {[](auto& p) { p.members.resize(kMaxNodes + 1); },
        "a plan with 1025 members; it may have 1 to 1024"},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -24,7 +25,10 @@ bool same(const api::Plan& a, const api::Plan& b) {
     if (a.trees[i].weight != b.trees[i].weight || a.trees[i].root != b.trees[i].root ||
         a.trees[i].parent != b.trees[i].parent)
       return false;
-  return true;
+  return std::equal(a.routes.begin(), a.routes.end(), b.routes.begin(), b.routes.end(),
+                    [](const api::Route& x, const api::Route& y) {
+                      return x.from == y.from && x.to == y.to && x.via == y.via;
+                    });
 }
 
 /// `nodes` members with one rank each, `trees` stars.
@@ -59,6 +63,24 @@ TEST_CASE("plans come through unchanged, the largest of stars included") {
     REQUIRE(back.ok());
     CHECK(same(plan, back.value()));
   }
+}
+
+TEST_CASE("auxiliary routes come through, and a plan without any has no byte for them") {
+  api::Plan plan = stars(4, 1);
+  const std::size_t without = encode_plan(plan).value().size();
+  plan.routes = {{1, 0, {2}}, {1, 0, {3}}, {0, 2, {1, 3}}};
+  const std::vector<std::byte> bytes = encode_plan(plan).value();
+  CHECK(bytes.size() == without + 2 + 2 * 7 + 9);
+  const auto back = decode_plan(bytes);
+  REQUIRE(back.ok());
+  CHECK(same(plan, back.value()));
+  for (std::size_t size = without + 1; size < bytes.size(); ++size) {
+    CHECK_FALSE(decode_plan(std::span(bytes).first(size)).ok());
+  }
+  plan.routes = {{1, 0, {2, 3, 1}}};
+  CHECK_FALSE(encode_plan(plan).ok());
+  plan.routes = {{1, 0, {4}}};
+  CHECK_FALSE(decode_plan(encode_plan(plan).value()).ok());
 }
 
 TEST_CASE("a plan of deep trees comes through, one that is too large says so") {

@@ -141,8 +141,11 @@ TEST_CASE("what is not an ack is refused for its reason") {
   ack.words.resize(kMaxAckWords + 1);
   CHECK(why_not(ack.bytes()) == ParseError::kBadField);
   std::vector<std::byte> bytes = AnAck{}.bytes();
-  bytes[23] = std::byte{1};
+  bytes[23] = std::byte{kMaxPaths};
   CHECK(why_not(bytes) == ParseError::kBadField);
+  bytes[23] = std::byte{kMaxPaths - 1};
+  REQUIRE(read(bytes, error));
+  CHECK(read(bytes, error)->header.path == kMaxPaths - 1);
   bytes = AnAck{}.bytes();
   bytes.push_back(std::byte{});
   CHECK(why_not(bytes) == ParseError::kBadLength);

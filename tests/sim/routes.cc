@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Auxiliary routes for plans that were drawn without.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "tests/sim/cluster.h"
+#include "tests/sim/dice.h"
+
+namespace gradplane::sim {
+namespace {
+
+using Pair = std::pair<api::NodeId, api::NodeId>;
+
+std::set<Pair> neighbours_of(const api::Plan& plan) {
+  std::set<Pair> pairs;
+  for (const api::Tree& tree : plan.trees) {
+    for (std::size_t m = 0; m < plan.members.size(); ++m) {
+      if (tree.parent[m] == api::kNoNode) continue;
+      pairs.emplace(plan.members[m].node, tree.parent[m]);
+      pairs.emplace(tree.parent[m], plan.members[m].node);
+    }
+  }
+  return pairs;
+}
+
+/// Up to two routes for every second pair of neighbours, over nodes that no other route of the pair
+/// uses.
+void draw_routes(api::Plan& plan, Dice& dice) {
+  for (const auto& [from, to] : neighbours_of(plan)) {
+    if (dice.coin()) continue;
+    std::vector<api::NodeId> others;
+    for (const api::Member& member : plan.members) {
+      if (member.node != from && member.node != to) others.push_back(member.node);
+    }
+    for (std::size_t n = others.size(); n > 1; --n) {
+      std::swap(others[n - 1], others[dice.below(n)]);
+    }
+    for (std::size_t r = 0; r < kMaxRoutes; ++r) {
+      const std::size_t relays = std::min(others.size(), 1 + dice.below(kMaxRelays));
+      if (relays == 0) break;
+      const auto end = others.end() - static_cast<std::ptrdiff_t>(relays);
+      plan.routes.push_back({.from = from, .to = to, .via = {end, others.end()}});
+      others.erase(end, others.end());
+    }
+  }
+}
+
+}  // namespace
+
+void add_routes(Scenario& s) {
+  // Dice of their own, so that the rest of the scenario is what it is without routes.
+  Dice dice(s.seed ^ 0x726f757465);
+  draw_routes(s.plan, dice);
+  for (api::Plan& flip : s.flips) draw_routes(flip, dice);
+  for (const auto& [from, to] : neighbours_of(s.plan)) {
+    if (dice.below(3) != 0) continue;
+    s.link.pair_links.push_back({.from = from,
+                                 .to = to,
+                                 .bits_per_second = 5'000'000 * (1 + dice.below(10)),
+                                 .queue_bytes = 16'000 + dice.below(1 << 16)});
+  }
+}
+
+}  // namespace gradplane::sim
