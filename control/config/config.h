@@ -127,6 +127,7 @@ struct PlanConfig {
   ShardRoots roots = ShardRoots::kAggregators;
   /// With manual, and for `gradplane replan --plan manual`.
   std::vector<PlanTree> trees;
+  bool auxiliary = false;  // plans get auxiliary routes
 };
 
 /// network.*, for the planners.

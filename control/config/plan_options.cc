@@ -53,6 +53,14 @@ constexpr Option kOptions[] = {
            for (const SectionEntry& entry : v.entries)
              t.config->plan.jobs.push_back({entry.key, static_cast<PlanKind>(entry.choice)});
          }},
+    {.path = "plan.auxiliary",
+     .type = kBoolean,
+     .default_text = "false",
+     .summary = "Whether plans get auxiliary routes: blocks whose direct way has no room go to the "
+                "same node over one or two other nodes of the job, which relay and do not sum. "
+                "Needs to know the network, as `packed` does, and at most 32 nodes; else it has no "
+                "effect. The coordinator's value counts.",
+     .store = [](const Target& t, const Value& v) { t.config->plan.auxiliary = v.number != 0; }},
     {.path = "weight",
      .scope = kTree,
      .type = kInteger,

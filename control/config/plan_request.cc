@@ -32,6 +32,7 @@ plan::PlanRequest plan_request_of(const Config& config) {
   }
   request.summing = aggregators_of(config);
   request.network = config.network.network;
+  request.auxiliary = config.plan.auxiliary;
   request.traffic.bytes = config.network.bytes;
   request.traffic.block_bytes = config.block_bytes;
   request.traffic.window_bytes = kMaxInFlightRounds * config.round_bytes;

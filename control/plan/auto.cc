@@ -43,7 +43,9 @@ std::optional<api::Plan> kept(const PlanRequest& request) {
 class Contest {
  public:
   explicit Contest(const PlanRequest& request)
-      : request_(request), network_(*request.network), routes_(network_) {}
+      : request_(request), network_(*request.network), routes_(network_) {
+    request_.auxiliary = false;  // the winner gets its routes at last
+  }
 
   void enter(PlanKind kind, const std::vector<api::NodeId>& roots) {
     request_.planner = kind;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "control/plan/auxiliary.h"
 #include "control/plan/validate.h"
 #include "dataplane/model/limits.h"
 
@@ -121,7 +122,9 @@ Result<api::Plan> plan_sharded(const PlanRequest& request) {
   return plan_over(request, PlanKind::kSharded, std::move(roots));
 }
 
-Result<api::Plan> make_plan(const PlanRequest& request) {
+namespace {
+
+Result<api::Plan> plan_trees(const PlanRequest& request) {
   switch (request.planner) {
     case PlanKind::kStar:
       return plan_star(request);
@@ -137,6 +140,16 @@ Result<api::Plan> make_plan(const PlanRequest& request) {
       return plan_auto(request);
   }
   return Error{"there is no such planner"};
+}
+
+}  // namespace
+
+Result<api::Plan> make_plan(const PlanRequest& request) {
+  Result<api::Plan> plan = plan_trees(request);
+  if (!plan.ok()) return plan;
+  plan.value().routes.clear();  // of a plan in force
+  if (request.auxiliary && request.network) add_auxiliary_routes(plan.value(), *request.network);
+  return plan;
 }
 
 Result<PlannedTime> make_predicted_plan(const PlanRequest& request) {

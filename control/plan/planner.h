@@ -60,6 +60,8 @@ struct PlanRequest {
   std::vector<api::NodeId> summing = {};
   /// What the job has now, for auto.
   std::optional<api::Plan> in_force = {};
+  /// Whether the plan gets auxiliary routes where the network is known.
+  bool auxiliary = false;
 };
 
 /// A plan, and how long an all_reduce takes under it where the network is known.

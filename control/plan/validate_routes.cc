@@ -14,21 +14,6 @@
 namespace gradplane::plan {
 namespace {
 
-using Pair = std::pair<api::NodeId, api::NodeId>;
-
-/// The neighbours in all trees, in both directions.
-std::set<Pair> neighbours_of(const api::Plan& plan) {
-  std::set<Pair> pairs;
-  for (const api::Tree& tree : plan.trees) {
-    for (std::size_t m = 0; m < plan.members.size(); ++m) {
-      if (tree.parent[m] == api::kNoNode) continue;
-      pairs.emplace(plan.members[m].node, tree.parent[m]);
-      pairs.emplace(tree.parent[m], plan.members[m].node);
-    }
-  }
-  return pairs;
-}
-
 /// What routes of one pair of nodes use up.
 struct Used {
   std::size_t routes = 0;
@@ -62,14 +47,26 @@ Status check_route(const api::Route& route, const std::set<api::NodeId>& members
 
 }  // namespace
 
+std::set<NodePair> neighbours_in(const api::Plan& plan) {
+  std::set<NodePair> pairs;
+  for (const api::Tree& tree : plan.trees) {
+    for (std::size_t m = 0; m < plan.members.size(); ++m) {
+      if (tree.parent[m] == api::kNoNode) continue;
+      pairs.emplace(plan.members[m].node, tree.parent[m]);
+      pairs.emplace(tree.parent[m], plan.members[m].node);
+    }
+  }
+  return pairs;
+}
+
 Status validate_routes(const api::Plan& plan) {
   if (plan.routes.empty()) return Nothing{};
-  const std::set<Pair> neighbours = neighbours_of(plan);
+  const std::set<NodePair> neighbours = neighbours_in(plan);
   std::set<api::NodeId> members;
   for (const api::Member& member : plan.members) members.insert(member.node);
-  std::map<Pair, Used> used;
+  std::map<NodePair, Used> used;
   for (const api::Route& route : plan.routes) {
-    const Pair pair{route.from, route.to};
+    const NodePair pair{route.from, route.to};
     if (neighbours.count(pair) == 0) return error(route, "connects no neighbours of a tree");
     if (Status good = check_route(route, members, used[pair]); !good.ok()) return good;
   }
