@@ -118,6 +118,14 @@ struct JobPlan {
   PlanKind kind = PlanKind::kStar;
 };
 
+/// plan.redraw.*: when a plan is made anew because the network has changed.
+struct RedrawConfig {
+  bool enabled = true;
+  Duration every;
+  /// Least gain, in millionths of the predicted time.
+  std::uint32_t gain_ppm = 0;
+};
+
 struct PlanConfig {
   PlanKind kind = PlanKind::kStar;
   std::vector<JobPlan> jobs;
@@ -128,6 +136,7 @@ struct PlanConfig {
   /// With manual, and for `gradplane replan --plan manual`.
   std::vector<PlanTree> trees;
   bool auxiliary = false;  // plans get auxiliary routes
+  RedrawConfig redraw;
 };
 
 /// network.*, for the planners.

@@ -13,6 +13,8 @@ using enum OptionScope;
 constexpr std::array<std::string_view, 2> kShardRoots = {"aggregators", "training"};
 /// Shares of blocks are weights over their sum, which has 64 bits.
 constexpr std::int64_t kMaxTreeWeight = 1000000;
+constexpr std::int64_t kMinRedrawNs = Duration::ms(500).count_ns();
+constexpr std::int64_t kMaxRedrawNs = Duration::seconds(3600).count_ns();
 
 template <typename T>
 T as(const Value& v) {
@@ -61,6 +63,35 @@ constexpr Option kOptions[] = {
                 "Needs to know the network, as `packed` does, and at most 32 nodes; else it has no "
                 "effect. The coordinator's value counts.",
      .store = [](const Target& t, const Value& v) { t.config->plan.auxiliary = v.number != 0; }},
+    {.path = "plan.redraw.enabled",
+     .type = kBoolean,
+     .default_text = "true",
+     .summary = "Whether the coordinator makes another plan while a job runs, when measured links "
+                "say that it would be faster. Only for jobs whose planner needs the network (fapt, "
+                "packed, auto).",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->plan.redraw.enabled = v.number != 0; }},
+    {.path = "plan.redraw.every",
+     .type = kTime,
+     .min = kMinRedrawNs,
+     .max = kMaxRedrawNs,
+     .default_text = "2 s",
+     .summary = "Least time between two such plans of a job. After one that a node refused or did "
+                "not answer it is twice as long, and so on, up to two minutes.",
+     .store = [](const Target& t,
+                 const Value& v) { t.config->plan.redraw.every = Duration::ns(v.number); }},
+    {.path = "plan.redraw.gain",
+     .type = kShare,
+     .min = kWholeShare / 100,
+     .max = kWholeShare,
+     .default_text = "10 %",
+     .summary =
+         "Least share of the predicted time of an all_reduce that such a plan saves. It also "
+         "saves within 30 s what the switch costs.",
+     .store =
+         [](const Target& t, const Value& v) {
+           t.config->plan.redraw.gain_ppm = static_cast<std::uint32_t>(v.number);
+         }},
     {.path = "weight",
      .scope = kTree,
      .type = kInteger,

@@ -27,6 +27,8 @@ constexpr Duration kBoundsInterval = Duration::seconds(1);
 constexpr Duration kReportsInterval = Duration::ms(100);
 /// How often memory of ranks that have left is looked at, of one rank freed at most.
 constexpr Duration kMemoryInterval = Duration::ms(100);
+/// How often the engine is asked what it has measured of links.
+constexpr Duration kLinksInterval = Duration::seconds(1);
 /// When buckets wait for room in the command queue.
 constexpr Duration kHandOverInterval = Duration::ms(5);
 
@@ -67,8 +69,11 @@ Result<session::SessionConfig> session_config(const config::Config& config) {
                       .grants = config.grants.enabled};
   out.resolve_bounds = resolver_of(config);
   out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
-  out.planner = planner_of(config);
-  out.plan_note = plan_note_of(config);
+  out.redraw = {.enabled = config.plan.redraw.enabled,
+                .every = config.plan.redraw.every,
+                .gain = config.plan.redraw.gain_ppm / 1e6};
+  for (std::size_t n = 0; n < config.cluster.nodes.size(); ++n)
+    if (config.cluster.nodes[n].aggregate) out.relays.push_back(static_cast<api::NodeId>(n));
   out.check_plan = check_plan;
   out.elastic = config.elastic;
   return out;
@@ -143,6 +148,14 @@ Status Daemon::open_dataplane() {
     take_engine_events();
   });
   if (!watched) return watched;
+  auto plans_made = ipc::create_doorbell();
+  if (!plans_made) return plans_made.error();
+  plans_made_ = std::move(plans_made.value());
+  watched = loop_->watch(plans_made_.listen.get(), EPOLLIN, [this](std::uint32_t) {
+    ipc::silence_doorbell(plans_made_.listen.get());
+    take_plans();
+  });
+  if (!watched) return watched;
   auto port = open_port(config_);
   if (!port) return port.error();
   port_ = std::move(port.value());
@@ -165,6 +178,8 @@ Status Daemon::open_dataplane() {
   engine_ = std::make_unique<engine::Engine>(std::move(options), port_->queue(0), commands_,
                                              events_, reports_);
   snapshot_ = std::make_unique<api::EngineSnapshot>();
+  plans_ = std::make_unique<PlanThread>(
+      planner_of(config_), [ring = plans_made_.ring.get()] { ipc::ring_doorbell(ring); });
   poll_ = std::make_unique<PollThread>(
       *engine_,
       PollOptions{.adaptive = config_.poll.idle == config::IdlePolicy::kAdaptive,
@@ -179,7 +194,9 @@ Status Daemon::open_dataplane() {
 Daemon::~Daemon() {
   // The poll loop first: it uses everything else.
   if (poll_) poll_->stop();
+  plans_.reset();
   if (loop_ && engine_events_.listen) loop_->forget(engine_events_.listen.get());
+  if (loop_ && plans_made_.listen) loop_->forget(plans_made_.listen.get());
   // A rank may have queued a descriptor there that takes its time to close. At the end of the
   // process none does.
   (void)doorbell_.listen.release();
@@ -195,6 +212,7 @@ void Daemon::run() {
   beat();
   watch_bounds();
   watch_rounds();
+  watch_links();
   watch_memory();
   run_actions();
   loop_->run();
@@ -221,6 +239,13 @@ void Daemon::watch_rounds() {
   loop_->start_timer(server::EventLoop::now() + kReportsInterval, [this] { watch_rounds(); });
 }
 
+/// Only while there is somebody to tell it.
+void Daemon::watch_links() {
+  links_wanted_ = session_->wants_links();
+  ask_snapshot();
+  loop_->start_timer(server::EventLoop::now() + kLinksInterval, [this] { watch_links(); });
+}
+
 void Daemon::watch_memory() {
   if (const auto freed = left_memory_.free_one()) session_->memory_freed(*freed);
   loop_->start_timer(server::EventLoop::now() + kMemoryInterval, [this] { watch_memory(); });
@@ -237,7 +262,7 @@ void Daemon::run_actions() {
       run_actions();
     });
   }
-  if (snapshot_wanted_) answer_status();
+  if (snapshot_wanted_) ask_snapshot();
   loop_->cancel_timer(session_timer_);
   session_timer_ = loop_->start_timer(session_->next_deadline(), [this] {
     session_->tick(clock_now());
@@ -291,6 +316,16 @@ void Daemon::act(const session::AnswerReplan& action) {
   server_->send(action.asker, protocol::Replanned{.epoch = action.epoch,
                                                   .activation_round = action.activation_round,
                                                   .text = action.text});
+}
+
+void Daemon::act(const session::MakePlan& action) {
+  plans_->order(action);
+}
+
+void Daemon::take_plans() {
+  while (auto made = plans_->take())
+    session_->on_plan_made(made->ticket, std::move(made->offer), clock_now());
+  run_actions();
 }
 
 void Daemon::act(const session::InstallBounds& action) {

@@ -10,6 +10,7 @@
 #include "control/config/config.h"
 #include "control/daemon/jobs.h"
 #include "control/daemon/log.h"
+#include "control/daemon/plan_thread.h"
 #include "control/daemon/poll_thread.h"
 #include "control/daemon/ranks.h"
 #include "control/server/event_loop.h"
@@ -23,8 +24,8 @@
 namespace gradplane::daemon {
 
 /// The composition root. It passes messages between the control socket, the session and the poll
-/// loop. Everything here runs on the main thread, so whenever this code waits, the event loop waits
-/// too.
+/// loop, and orders from the session to the thread that makes plans. Everything here runs on the
+/// main thread, so whenever this code waits, the event loop waits too.
 class Daemon : public server::ConnectionHandler {
  public:
   /// Takes the socket, opens the port, starts the poll loop. An Error names the cause and the
@@ -65,6 +66,7 @@ class Daemon : public server::ConnectionHandler {
   void act(const session::AbortPlan& action);
   void act(const session::EndOlderPlan& action);
   void act(const session::AnswerReplan& action);
+  void act(const session::MakePlan& action);
   void act(const session::InstallBounds& action);
   void act(const session::NotifyRank& action);
   void act(const session::LogLine& action);
@@ -77,7 +79,10 @@ class Daemon : public server::ConnectionHandler {
   void on_rank_broken(const api::Event& event);
   void on_plan_event(const api::Event& event);
   std::string why_not_replan(server::ConnectionId connection, std::uint32_t job_id) const;
-  void answer_status();
+  void ask_snapshot();
+  void take_snapshot(api::EngineSnapshot* snapshot);
+  void take_plans();
+  void watch_links();
   void beat();
   void watch_bounds();
   void watch_memory();
@@ -91,6 +96,7 @@ class Daemon : public server::ConnectionHandler {
   std::unique_ptr<session::SessionManager> session_;
   ipc::Doorbell doorbell_;       // ranks ring the poll loop
   ipc::Doorbell engine_events_;  // the poll loop rings us
+  ipc::Doorbell plans_made_;     // the plan thread rings us
   api::CommandQueue commands_{api::kQueueEntries};
   api::EventQueue events_{api::kQueueEntries};
   api::ReportQueue reports_{api::kReportQueueEntries};
@@ -101,11 +107,13 @@ class Daemon : public server::ConnectionHandler {
   std::unique_ptr<port::Port> port_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<PollThread> poll_;
+  std::unique_ptr<PlanThread> plans_;
   server::TimerId session_timer_ = 0;
   server::TimerId hand_over_timer_ = 0;
   std::uint64_t datagrams_lost_ = 0;  // the command queue was full
   std::unique_ptr<api::EngineSnapshot> snapshot_;
   bool snapshot_wanted_ = false;
+  bool links_wanted_ = false;
   std::vector<server::ConnectionId> status_askers_;
 };
 

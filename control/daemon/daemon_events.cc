@@ -8,6 +8,7 @@
 
 #include "control/daemon/bounds_page.h"
 #include "control/daemon/daemon.h"
+#include "control/daemon/links.h"
 #include "control/daemon/refusal_text.h"
 #include "control/daemon/rounds_page.h"
 #include "control/daemon/stall_text.h"
@@ -114,7 +115,7 @@ void Daemon::on(server::ConnectionId connection, const protocol::RegisterBucket&
 
 void Daemon::on(server::ConnectionId connection, const protocol::StatusRequest&) {
   status_askers_.push_back(connection);
-  answer_status();
+  ask_snapshot();
 }
 
 void Daemon::on(server::ConnectionId connection, const protocol::BoundsRequest& request) {
@@ -175,13 +176,26 @@ std::string Daemon::why_not_replan(server::ConnectionId connection, std::uint32_
 }
 
 /// Asks the poll loop for a snapshot, unless one is on its way already.
-void Daemon::answer_status() {
-  snapshot_wanted_ = !status_askers_.empty();
+void Daemon::ask_snapshot() {
+  snapshot_wanted_ = !status_askers_.empty() || links_wanted_;
   if (!snapshot_wanted_ || snapshot_ == nullptr) return;
   api::Command fill;
   fill.kind = api::Command::Kind::kFillSnapshot;
   fill.snapshot = snapshot_.get();
   if (commands_.push(fill)) (void)snapshot_.release();  // the poll loop's, until it comes back
+}
+
+void Daemon::take_snapshot(api::EngineSnapshot* snapshot) {
+  snapshot_.reset(snapshot);
+  session_->on_links(samples_of(*snapshot_, config_.self), clock_now());
+  links_wanted_ = snapshot_wanted_ = false;
+  if (status_askers_.empty()) return;
+  const telemetry::StatusReport report =
+      build_status({config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, started_});
+  const std::string reply = protocol::encode(
+      protocol::StatusReply{telemetry::to_json(report, protocol::kMaxSocketMessageBytes - 1024)});
+  for (const server::ConnectionId asker : status_askers_) server_->send_encoded(asker, reply);
+  status_askers_.clear();
 }
 
 void Daemon::take_round_reports() {
@@ -217,17 +231,9 @@ void Daemon::take_engine_events() {
         session_->on_job_error(id, refusal_text(event->job_refusal), now);
         break;
       }
-      case api::Event::Kind::kSnapshotFilled: {
-        snapshot_.reset(event->snapshot);
-        const telemetry::StatusReport report = build_status(
-            {config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, started_});
-        const std::string reply = protocol::encode(protocol::StatusReply{
-            telemetry::to_json(report, protocol::kMaxSocketMessageBytes - 1024)});
-        for (const server::ConnectionId asker : status_askers_) server_->send_encoded(asker, reply);
-        status_askers_.clear();
-        snapshot_wanted_ = false;
+      case api::Event::Kind::kSnapshotFilled:
+        take_snapshot(event->snapshot);
         break;
-      }
       case api::Event::Kind::kMismatch:
         on_mismatch(*event);
         break;

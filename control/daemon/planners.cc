@@ -6,6 +6,7 @@
 
 #include "control/bounds/policy.h"
 #include "control/config/plan_request.h"
+#include "control/plan/measured.h"
 #include "control/plan/planner.h"
 #include "control/plan/predict.h"
 #include "control/plan/validate.h"
@@ -29,39 +30,101 @@ Status check_roots(const config::Config& config, const session::PlanInput& input
   return Nothing{};
 }
 
+/// A switch makes this many rounds slower by as much as they take: rounds wait for each other at
+/// the activation (measured: `simulate flips`).
+constexpr double kSwitchRounds = 3;
+
+/// Leaves out nodes that do not answer, unless only they are left.
+void leave_out(std::vector<api::NodeId>& nodes, const std::vector<api::NodeId>& silent) {
+  std::vector<api::NodeId> answering = nodes;
+  std::erase_if(answering, [&silent](api::NodeId node) {
+    return std::find(silent.begin(), silent.end(), node) != silent.end();
+  });
+  if (!answering.empty()) nodes = std::move(answering);
+}
+
+Result<plan::PlanRequest> request_of(const config::Config& config, const plan::PlanRequest& common,
+                                     const session::PlanInput& input) {
+  plan::PlanRequest filled = common;
+  filled.planner = input.choice ? input.choice->kind : config::plan_kind_of(config, input.label);
+  if (filled.planner == PlanKind::kManual && filled.trees.empty())
+    return Error{"the file of the coordinator has no plan.trees for a manual plan"};
+  filled.root_candidates = config::root_candidates(config, filled.planner);
+  const bool named = input.choice && !input.choice->roots.empty();
+  if (named) {
+    if (const Status good = check_roots(config, input); !good.ok()) return good.error();
+    filled.root_candidates = input.choice->roots;
+  } else {
+    leave_out(filled.root_candidates, input.silent);
+  }
+  filled.epoch = input.epoch;
+  filled.activation_round = input.activation_round;
+  filled.members = input.members;
+  if (!input.redraw) filled.in_force = input.in_force;
+  for (const api::NodeId node : input.silent) std::erase(filled.summing, node);
+  if (input.choice) {
+    for (const api::NodeId node : input.choice->without) std::erase(filled.summing, node);
+  }
+  filled.network = plan::measured_network(common.network, common.node_names, input.links);
+  return filled;
+}
+
+std::string note_of(const plan::Prediction& prediction, const plan::Traffic& traffic) {
+  return "predicted " + plan::text_of(prediction.time) + " for an all_reduce of " +
+         plan::text_of_bytes(traffic.bytes);
+}
+
+/// What each planner that could plan this request would do.
+std::vector<session::PlannerTime> times_of(const config::Config& config,
+                                           const plan::PlanRequest& filled) {
+  std::vector<session::PlannerTime> times;
+  for (const PlanKind kind : {PlanKind::kStar, PlanKind::kSharded, PlanKind::kManual,
+                              PlanKind::kFapt, PlanKind::kPacked}) {
+    if (kind == PlanKind::kManual && filled.trees.empty()) continue;
+    plan::PlanRequest request = filled;
+    request.planner = kind;
+    request.root_candidates = config::root_candidates(config, kind);
+    const Result<plan::PlannedTime> planned = plan::make_predicted_plan(request);
+    session::PlannerTime& time = times.emplace_back();
+    time.planner = kind;
+    if (planned.ok()) time.time = planned.value().prediction->time;
+    time.text = planned.ok() ? plan::text_of(*time.time) : planned.error().message;
+  }
+  return times;
+}
+
+void predict(const config::Config& config, const plan::PlanRequest& filled,
+             const std::optional<api::Plan>& in_force, session::PlanOffer& offer) {
+  if (!filled.network) return;
+  const auto prediction = plan::predict(*filled.network, offer.plan, filled.traffic);
+  offer.note = prediction.ok() ? note_of(prediction.value(), filled.traffic)
+                               : "not predicted: " + prediction.error().message;
+  if (!prediction.ok()) return;
+  offer.time = prediction.value().time;
+  if (in_force) {
+    const auto before = plan::predict(*filled.network, *in_force, filled.traffic);
+    if (before.ok()) offer.time_in_force = before.value().time;
+  }
+  const double rounds = static_cast<double>(filled.traffic.bytes) /
+                        static_cast<double>(std::max<std::size_t>(config.round_bytes, 1));
+  const double one_s =
+      offer.time_in_force.value_or(*offer.time).to_seconds() / std::max(rounds, 1.0);
+  offer.switch_price = Duration::us(static_cast<std::int64_t>(one_s * kSwitchRounds * 1e6));
+  offer.planners = times_of(config, filled);
+}
+
 }  // namespace
 
 session::Planner planner_of(const config::Config& config) {
-  return [request = config::plan_request_of(config),
-          config](const session::PlanInput& input) -> Result<api::Plan> {
-    plan::PlanRequest filled = request;
-    filled.planner = input.choice ? input.choice->kind : config::plan_kind_of(config, input.label);
-    if (filled.planner == PlanKind::kManual && filled.trees.empty())
-      return Error{"the file of the coordinator has no plan.trees for a manual plan"};
-    filled.root_candidates = config::root_candidates(config, filled.planner);
-    if (input.choice && !input.choice->roots.empty()) {
-      if (const Status good = check_roots(config, input); !good.ok()) return good.error();
-      filled.root_candidates = input.choice->roots;
-    }
-    filled.epoch = input.epoch;
-    filled.activation_round = input.activation_round;
-    filled.members = input.members;
-    filled.in_force = input.in_force;
-    if (input.choice) {
-      for (const api::NodeId node : input.choice->without) std::erase(filled.summing, node);
-    }
-    return plan::make_plan(filled);
-  };
-}
-
-std::function<std::string(const api::Plan&)> plan_note_of(const config::Config& config) {
-  const plan::PlanRequest request = config::plan_request_of(config);
-  if (!request.network) return {};
-  return [network = *request.network, traffic = request.traffic](const api::Plan& plan) {
-    const auto prediction = plan::predict(network, plan, traffic);
-    return prediction.ok() ? "predicted " + plan::text_of(prediction.value().time) +
-                                 " for an all_reduce of " + plan::text_of_bytes(traffic.bytes)
-                           : "not predicted: " + prediction.error().message;
+  return [common = config::plan_request_of(config),
+          config](const session::PlanInput& input) -> Result<session::PlanOffer> {
+    const Result<plan::PlanRequest> filled = request_of(config, common, input);
+    if (!filled.ok()) return filled.error();
+    Result<api::Plan> plan = plan::make_plan(filled.value());
+    if (!plan.ok()) return plan.error();
+    session::PlanOffer offer{.plan = std::move(plan.value()), .planner = filled.value().planner};
+    predict(config, filled.value(), input.in_force, offer);
+    return offer;
   };
 }
 

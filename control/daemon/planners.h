@@ -7,11 +7,9 @@
 
 namespace gradplane::daemon {
 
-/// The planner that the configuration names, over its cluster.
+/// The planner that the configuration names, over its cluster, and over the network as it is
+/// configured and measured. It may run on any thread.
 session::Planner planner_of(const config::Config& config);
-/// How long an all_reduce is predicted to take under a plan, for people. Empty where the
-/// configuration does not say what the network is.
-std::function<std::string(const api::Plan&)> plan_note_of(const config::Config& config);
 /// The bounds that the configuration names, for the jobs that this node coordinates; empty when
 /// nothing may ever be missing.
 session::BoundsResolver resolver_of(const config::Config& config);

@@ -162,4 +162,23 @@ void fields(Archive& a, Of<BucketBounds> auto& m) {
   a.blob("part", m.part, kMaxBucketPartBytes);
 }
 
+template <typename Archive>
+void fields(Archive& a, Of<LinkSample> auto& s) {
+  a.number("from", s.from, 0, kMaxNodes - 1);
+  a.number("bits_per_s", s.bits_per_s, 0, kMaxLinkBitsPerSecond);
+  a.flag("is_lower_bound", s.is_lower_bound);
+  a.number("rate_confidence", s.rate_confidence, 0, kFullConfidence);
+  a.number("rate_age_ms", s.rate_age_ms, 0, kMaxLinkAgeMs);
+  a.number("rtt_us", s.rtt_us, 0, kMaxLinkRttUs);
+  a.number("rtt_age_ms", s.rtt_age_ms, 0, kMaxLinkAgeMs);
+  a.number("loss_ppm", s.loss_ppm, 0, kMaxLinkLossPpm);
+  a.number("loss_confidence", s.loss_confidence, 0, kFullConfidence);
+  a.number("loss_age_ms", s.loss_age_ms, 0, kMaxLinkAgeMs);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<ReportLinks> auto& m) {
+  a.entries("links", m.links, kMaxReportedLinks);
+}
+
 }  // namespace gradplane::protocol

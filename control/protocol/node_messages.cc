@@ -53,6 +53,12 @@ class Writer {
     out_.write(static_cast<std::uint16_t>(count));
     for (std::size_t i = 0; i < count; ++i) out_.write(list[i]);
   }
+  template <typename Entry>
+  void entries(const char*, const std::vector<Entry>& list, std::size_t max_count) {
+    const std::size_t count = std::min(list.size(), max_count);
+    out_.write(static_cast<std::uint16_t>(count));
+    for (std::size_t i = 0; i < count; ++i) fields(*this, list[i]);
+  }
   std::vector<std::byte> take() {
     bytes_.resize(out_.size());
     return std::move(bytes_);
@@ -115,6 +121,15 @@ class Reader {
     for (std::uint16_t& each : list) number(name, each, 0, end - 1);
   }
 
+  /// One after the other, until one is not valid.
+  template <typename Entry>
+  void entries(const char* name, std::vector<Entry>& list, std::size_t max_count) {
+    const std::size_t count = in_.read<std::uint16_t>();
+    if (count > max_count) reject(RejectReason::kOutOfRange, name);
+    list.clear();
+    while (ok() && list.size() < count) fields(*this, list.emplace_back());
+  }
+
   bool ok() const { return in_.ok() && rejection_.reason == RejectReason::kCount; }
   void reject(RejectReason reason, const char* name) {
     if (rejection_.reason == RejectReason::kCount) rejection_ = {reason, name};
@@ -159,6 +174,12 @@ bool repeats(std::vector<std::uint16_t> list) {
 void check_whole(Reader& in, const Replan& m) {
   if (repeats(m.roots)) in.reject(RejectReason::kOutOfRange, "roots");
   if (repeats(m.without)) in.reject(RejectReason::kOutOfRange, "without");
+}
+
+void check_whole(Reader& in, const ReportLinks& m) {
+  std::vector<std::uint16_t> senders;
+  for (const LinkSample& link : m.links) senders.push_back(link.from);
+  if (repeats(std::move(senders))) in.reject(RejectReason::kOutOfRange, "from");
 }
 
 template <std::size_t kIndex>

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "control/protocol/job_key.h"
+#include "control/protocol/link_sample.h"
 #include "control/protocol/parsed.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
@@ -32,6 +33,8 @@ inline constexpr std::size_t kMaxBucketPartBytes = std::size_t{16} << 10;
 /// What is left for an encoded plan beside the other members of Prepare.
 inline constexpr std::size_t kMaxPlanBytes = kMaxNodeMessageBytes - 1024;
 static_assert(kMaxNodeTextBytes + 64 < 1024, "a Prepare with the longest plan and label fits");
+/// Links of one ReportLinks. A message of that many is two or three datagrams.
+inline constexpr std::size_t kMaxReportedLinks = 64;
 static_assert(kMaxRanks * 2 + kMaxNodeTextBytes + 64 < kMaxNodeMessageBytes,
               "every message that lists ranks fits");
 
@@ -178,10 +181,16 @@ struct BucketBounds {
   float learn_budget = 0;       // share of all elements that learned bounds may add up to
   std::vector<std::byte> part;  // control/session/bucket_tables.h
 };
+/// Member to coordinator: what it has measured of links from other nodes to itself. The key is
+/// zero, because links are of no job, and `to` of a sample is the sender of this message.
+struct ReportLinks {
+  JobKey key{};
+  std::vector<LinkSample> links;  // at most kMaxReportedLinks
+};
 /// The order is the wire's: see docs/control-api.md.
 using NodeMessage = std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave,
                                  Failed, Finished, DescribeBucket, BucketBounds, PlanRefused, Abort,
-                                 PlanEnded, Replan, ReplanAnswer, EndPlan, Dismiss>;
+                                 PlanEnded, Replan, ReplanAnswer, EndPlan, Dismiss, ReportLinks>;
 
 /// The bytes of a message, at most kMaxNodeMessageBytes: texts and lists are cut to their bounds
 /// (a plan is not: the caller keeps it within kMaxPlanBytes).

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "control/protocol/job_key.h"
+#include "control/protocol/link_sample.h"
 #include "control/protocol/node_messages.h"
 #include "control/protocol/socket_messages.h"
 #include "control/session/admission.h"
 #include "control/session/datagram.h"
+#include "control/session/redraw.h"
 #include "dataplane/api/bounds.h"
 #include "dataplane/api/plan.h"
 #include "dataplane/base/result.h"
@@ -52,8 +54,25 @@ struct PlanInput {
   std::optional<PlanChoice> choice = {};  // nothing: as the configuration says
   std::optional<api::Plan> in_force = {};
   std::string label = {};  // the job's name
+  /// What is known of links, with its age now.
+  std::vector<protocol::LinkSample> links = {};
+  /// Nodes without ranks that do not answer. A plan had better not need them.
+  std::vector<api::NodeId> silent = {};
+  /// The best plan is wanted, and the session decides whether it is worth a switch. Otherwise the
+  /// planner may keep the plan in force where another one is hardly better.
+  bool redraw = false;
 };
-using Planner = std::function<Result<api::Plan>(const PlanInput&)>;
+/// What a planner has made, and what it predicts over the network that it knows.
+struct PlanOffer {
+  api::Plan plan;
+  PlanKind planner = PlanKind::kStar;          // that was asked
+  std::optional<Duration> time = {};           // of an all_reduce; nothing: the network is not known
+  std::optional<Duration> time_in_force = {};  // under the plan in force; nothing: it cannot go on
+  Duration switch_price = {};                  // what a switch costs, in the same time
+  std::string note = {};                       // the prediction, for people; may be empty
+  std::vector<PlannerTime> planners = {};      // all of them, for people
+};
+using Planner = std::function<Result<PlanOffer>(const PlanInput&)>;
 using PlanCheck = std::function<Status(const api::Plan&)>;
 using protocol::JobSettings;
 
@@ -75,14 +94,14 @@ struct SessionConfig {
   Duration heartbeat = Duration::ms(250);
   Duration suspect_after = Duration::seconds(3);
   Quotas quotas;
-  Planner planner;
   JobSettings job_settings;
   BoundsResolver resolve_bounds;  // none: everything is exact, and no table is sent
   bool learn_bounds = false;      // some of what it gives begins exact and is learned
-  /// What to tell people of a plan besides its roots; may be empty.
-  std::function<std::string(const api::Plan&)> plan_note = {};
-  PlanCheck check_plan;  // of every plan before it is installed, whoever made it
-  bool elastic = false;  // coordinator: ranks may leave and join a job that runs
+  PlanCheck check_plan;           // of every plan before it is installed, whoever made it
+  bool elastic = false;           // coordinator: ranks may leave and join a job that runs
+  RedrawSettings redraw;
+  /// Nodes that may sum for jobs of which they have no ranks.
+  std::vector<api::NodeId> relays = {};
 };
 
 /// A rank that comes: what it says of itself, and its user as the kernel says.
@@ -155,6 +174,14 @@ struct EndOlderPlan {
   std::uint32_t first_epoch = 0;
   std::uint32_t epoch = 0;
 };
+/// Let a planner work on this and answer with on_plan_made(), whenever it is done. The session
+/// waits for one plan of each job at a time: another order for a job takes the place of the one
+/// before.
+struct MakePlan {
+  std::uint64_t ticket = 0;  // names the order
+  std::uint32_t job_id = 0;
+  PlanInput input;
+};
 /// What came of SessionManager::replan().
 struct AnswerReplan {
   AskerHandle asker = 0;
@@ -183,7 +210,8 @@ struct LogLine {
   LogLevel level = LogLevel::kInfo;
   std::string text;
 };
-using Action = std::variant<SendDatagram, InstallJob, RemoveJob, PreparePlan, CommitPlan, AbortPlan,
-                            EndOlderPlan, InstallBounds, NotifyRank, AnswerReplan, LogLine>;
+using Action =
+    std::variant<SendDatagram, InstallJob, RemoveJob, PreparePlan, CommitPlan, AbortPlan,
+                 EndOlderPlan, InstallBounds, NotifyRank, AnswerReplan, MakePlan, LogLine>;
 
 }  // namespace gradplane::session

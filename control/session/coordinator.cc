@@ -21,6 +21,7 @@ constexpr Duration kUpdateInterval = Duration::ms(100);
 Coordinator::Coordinator(const SessionConfig& config, Outbox& outbox)
     : config_(config),
       outbox_(outbox),
+      relays_(config.relays, config.self),
       // Where an earlier life of this node began to count, nobody knows; a random start in a space
       // this large does not meet it. The top bit is left for counting.
       last_epoch_(static_cast<std::uint32_t>(config.incarnation ^ (config.incarnation >> 32)) &
@@ -66,6 +67,7 @@ void Coordinator::on(api::NodeId from, const protocol::Join& m, Instant now) {
     job.label = m.label;
     job.update_at = now;
     found = jobs_.emplace(m.key, std::move(job)).first;
+    if (jobs_.size() == 1) relays_.watch(now);
   }
   Job& job = found->second;
   collect(job, from, m, now);
@@ -170,6 +172,7 @@ void Coordinator::on(api::NodeId from, const protocol::Leave& m, Instant now) {
     fail(found, who + " left while the job was starting");
   } else {
     if (job.change && !job.change->committed()) abort(job, who + " has left");
+    drop_planning(job, who + " has left");
     job.left.insert(m.rank);
     if (job.all_left_by == Instant::never()) job.all_left_by = now + config_.suspect_after;
     if (job.left.size() == rank_count(job)) finish(found);
@@ -227,6 +230,7 @@ bool Coordinator::send_table_parts(const std::function<bool(api::NodeId)>& has_r
 }
 
 void Coordinator::on_node_lost(api::NodeId node, const std::string& why) {
+  relays_.on_lost(node);
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     const auto current = it++;
     Job& job = current->second;
@@ -252,6 +256,8 @@ void Coordinator::tick(Instant now) {
       refuse_all(current, waited_text(config_.quotas.wait, waiting_text(job)));
     } else if (now >= plans_deadline(job)) {
       tick_plans(current, now);
+    } else if (now >= planning_deadline(job)) {
+      tick_planning(current, now);
     } else if (now >= joining_due(job)) {
       take_in(job, now);
     } else if (now >= job.all_left_by) {
@@ -268,7 +274,7 @@ Instant Coordinator::next_deadline() const {
   for (const auto& [key, job] : jobs_) {
     if (job.update_due) deadline = std::min(deadline, job.update_at);
     deadline = std::min({deadline, wait_ends(job), plans_deadline(job), joining_due(job),
-                         job.all_left_by, job.tables.due()});
+                         planning_deadline(job), job.all_left_by, job.tables.due()});
   }
   return deadline;
 }
@@ -323,6 +329,8 @@ void Coordinator::mark_involved(std::vector<bool>& involved) const {
     for (const auto& [node, joining] : job.joining) involved[node] = true;
     for (const api::NodeId node : nodes_of(job)) involved[node] = true;
   }
+  if (!jobs_.empty())
+    for (const api::NodeId node : relays_.nodes()) involved[node] = true;
 }
 
 std::vector<JobView> Coordinator::views() const {
@@ -348,6 +356,8 @@ std::vector<JobView> Coordinator::views() const {
       view.reason = job.state == JobState::kWaiting
                         ? "waiting for " + ranks_text(missing) + " to attach"
                         : "goes on without " + ranks_text(missing);
+    if (missing.empty() && job.state == JobState::kWaiting)
+      view.reason = job.planning ? "its plan is being made" : "waiting for nodes that may sum";
     if (job.state == JobState::kPrepared)
       view.reason = "waiting for " + node_text(config_, *job.change->awaited().begin()) +
                     " to install the plan";

@@ -13,20 +13,25 @@
 #include "control/protocol/node_messages.h"
 #include "control/session/actions.h"
 #include "control/session/job_tables.h"
+#include "control/session/link_reports.h"
 #include "control/session/outbox.h"
 #include "control/session/plan_change.h"
+#include "control/session/redraw.h"
+#include "control/session/relays.h"
 #include "control/session/replan_questions.h"
 #include "control/session/views.h"
 #include "dataplane/base/time.h"
 
 namespace gradplane::session {
 
-/// Collects the ranks of every job of the cluster, asks the planner for a plan, and puts this plan
-/// in force on all members or on none. Pure; the outbox gets every message and action.
+/// Collects the ranks of every job of the cluster, orders a plan from the planner (MakePlan), and
+/// puts this plan in force on all members or on none. Pure; the outbox gets every message and
+/// action.
 ///
-///   waiting  -> prepared   all ranks are here: Prepare goes to every member
+///   waiting  -> prepared   all ranks are here and there is a plan: Prepare goes to every member
 ///   prepared -> ready      every member has answered: Commit goes to every member
-///   ready    -> ready      an operator asks for another plan, which goes the same way (PlanChange)
+///   ready    -> ready      an operator asks for another plan, or the network has changed and
+///                          another plan is worth it: it goes the same way (PlanChange)
 ///   any      -> gone       a rank or node is lost, a member says Failed, an answer to the first
 ///                          plan is overdue, or every rank has left
 ///
@@ -45,6 +50,9 @@ class Coordinator {
   /// From the member on `from`. False: a message that no member sends to its coordinator.
   bool on_message(api::NodeId from, const protocol::NodeMessage& message, Instant now);
   void on_node_lost(api::NodeId node, const std::string& why);
+  void on_node_connected(api::NodeId node) { relays_.on_connected(node); }
+  /// The answer to MakePlan. Nobody waits for it any more if the ticket is an old one.
+  void on_plan_made(std::uint64_t ticket, Result<PlanOffer> made, Instant now);
   void tick(Instant now);
   Instant next_deadline() const;
   /// Sends a part of a table to each member that has not been sent all of them and that `has_room`.
@@ -56,6 +64,7 @@ class Coordinator {
   /// Marks every node that takes part in a job, by node id.
   void mark_involved(std::vector<bool>& involved) const;
   std::vector<JobView> views() const;
+  TopologyView topology(Instant now) const;
 
  private:
   struct Joined {
@@ -80,6 +89,16 @@ class Coordinator {
     Instant until;
   };
   using Hosts = std::map<api::NodeId, Joined>;
+  enum class PlanReason { kStart, kQuestion, kJoin, kRedraw };
+  /// A plan that is being made.
+  struct Planning {
+    std::uint64_t ticket = 0;
+    PlanReason reason = PlanReason::kStart;
+    std::optional<PlanChoice> choice;
+    std::optional<Question> question;
+    Hosts hosts;
+    Instant until;
+  };
   struct Job {
     protocol::JobKey key{};
     std::uint32_t id = 0;
@@ -103,13 +122,17 @@ class Coordinator {
     std::string plan;  // for people
     std::vector<api::Member> members;
     std::optional<api::Plan> in_force;
+    std::optional<Planning> planning;
     std::optional<PlanChange> change;
     std::vector<std::byte> change_bytes;  // its plan, until it is sent
+    std::string change_note;              // what was predicted for it
     std::optional<Question> question;     // who asked for it
     std::optional<Queued> queued;         // who asks for the next one
     std::set<std::uint16_t> left;         // ranks, in order
     Instant all_left_by = Instant::never();
     JobTables tables;
+    Redraw redraw;
+    std::optional<PlanOutlook> outlook;  // what a planner has said of it last
   };
   using Jobs = std::map<protocol::JobKey, Job>;
 
@@ -121,6 +144,7 @@ class Coordinator {
   void on(api::NodeId from, const protocol::Leave& m, Instant now);
   void on(api::NodeId from, const protocol::Failed& m, Instant now);
   void on(api::NodeId from, const protocol::DescribeBucket& m, Instant now);
+  void on(api::NodeId from, const protocol::ReportLinks& m, Instant now);
 
   void collect(Job& job, api::NodeId from, const protocol::Join& m, Instant now);
   std::optional<Denial> make_room(const protocol::Join& m);
@@ -131,7 +155,20 @@ class Coordinator {
   void refuse_all(Jobs::iterator job, const std::string& reason);
   void start(Jobs::iterator job, Instant now);
   void finish(Jobs::iterator job);
-  Status begin_change(Job& job, const std::optional<PlanChoice>& choice, Instant now);
+  Status order_plan(Job& job, PlanReason reason, const std::optional<PlanChoice>& choice,
+                    const std::optional<Question>& question, Instant now);
+  void take_plan(Jobs::iterator job, Planning planning, Result<PlanOffer> made, Instant now);
+  Status begin_change(Job& job, api::Plan plan, Hosts hosts, Instant now);
+  void prepare_start(Jobs::iterator job, Result<PlanOffer> made, Hosts hosts, Instant now);
+  void prepare_answer(Job& job, const Planning& planning, Result<PlanOffer> made, Instant now);
+  void prepare_join(Job& job, Result<PlanOffer> made, Hosts hosts, Instant now);
+  void prepare_redraw(Job& job, Result<PlanOffer> made, Hosts hosts, Instant now);
+  void drop_planning(Job& job, const std::string& reason);
+  static bool is_busy(const Job& job);
+  std::uint64_t network_version() const { return reports_.version() + relays_.version(); }
+  Instant redraw_due(const Job& job) const;
+  void tick_planning(Jobs::iterator job, Instant now);
+  Instant planning_deadline(const Job& job) const;
   Result<Hosts> hosts_with(const Job& job, const std::optional<PlanChoice>& choice,
                            Instant now) const;
   Status check_departing(const Job& job, const api::Plan& plan) const;
@@ -170,6 +207,9 @@ class Coordinator {
   const SessionConfig& config_;
   Outbox& outbox_;
   Jobs jobs_;
+  LinkReports reports_;
+  Relays relays_;
+  std::uint64_t last_ticket_ = 0;
   std::uint32_t last_epoch_;
 };
 

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "control/session/coordinator.h"
-#include "control/session/plan_codec.h"
 #include "control/session/text.h"
 
 namespace gradplane::session {
@@ -20,48 +19,6 @@ std::vector<api::NodeId> list_of(const std::set<api::NodeId>& nodes) {
 }
 
 }  // namespace
-
-void Coordinator::start(Jobs::iterator found, Instant now) {
-  Job& job = found->second;
-  job.state = JobState::kPrepared;
-  if (const Status begun = begin_change(job, std::nullopt, now); !begun.ok()) {
-    refuse_all(found, "there is no plan for it: " + begun.error().message);
-    return;
-  }
-  job.first_epoch = job.change->epoch();
-  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": all " +
-                                   std::to_string(job.world_size) + " ranks are here, preparing " +
-                                   std::to_string(job.change->members().size()) + " nodes");
-  send_prepare(job);
-}
-
-/// Makes a plan for the ranks that the job has. An Error: there is none, and nothing has changed.
-Status Coordinator::begin_change(Job& job, const std::optional<PlanChoice>& choice, Instant now) {
-  if (++last_epoch_ == 0) ++last_epoch_;
-  PlanInput input;
-  input.epoch = last_epoch_;
-  input.choice = choice;
-  input.in_force = job.in_force;
-  input.label = job.label;
-  Result<Hosts> hosts = hosts_with(job, choice, now);
-  if (!hosts.ok()) return hosts.error();
-  for (const auto& [node, joined] : hosts.value()) input.members.push_back({node, joined.ranks});
-  Result<api::Plan> plan = config_.planner(input);
-  if (!plan.ok()) return plan.error();
-  for (const Status& good : {config_.check_plan(plan.value()), check_departing(job, plan.value())})
-    if (!good) return good.error();
-  for (const api::Member& member : plan.value().members) {
-    if (member.node >= config_.node_names.size())
-      return Error{"the planner named node " + std::to_string(member.node) +
-                   ", which is not there"};
-  }
-  Result<std::vector<std::byte>> encoded = encode_plan(plan.value());
-  if (!encoded.ok()) return encoded.error();
-  job.change_bytes = std::move(encoded.value());
-  job.changed = std::move(hosts.value());
-  job.change.emplace(std::move(plan.value()), job.members, now + prepare_timeout(config_));
-  return Nothing{};
-}
 
 void Coordinator::send_prepare(Job& job) {
   for (const api::NodeId node : job.change->nodes()) {
@@ -101,7 +58,8 @@ void Coordinator::on(api::NodeId from, const protocol::Prepared& m, Instant) {
 void Coordinator::commit(Job& job) {
   PlanChange& change = *job.change;
   change.commit();
-  const std::string before = std::exchange(job.plan, plan_text(config_, change.plan()));
+  const std::string before =
+      std::exchange(job.plan, plan_text(config_, change.plan(), job.change_note));
   job.kind = change.plan().kind;
   job.in_force = change.plan();
   job.epoch_before = std::exchange(job.epoch, change.epoch());
@@ -124,6 +82,7 @@ void Coordinator::commit(Job& job) {
                                      std::to_string(change.activation_round()) + " on: " + text);
     answer(job, true, text);
   }
+  job.redraw.on_commit();
   if (change.done()) job.change.reset();
 }
 
@@ -134,6 +93,7 @@ void Coordinator::abort(Job& job, const std::string& reason) {
   for (const api::NodeId node : job.change->nodes())
     outbox_.tell_member(node, protocol::Abort{job.key, job.change->epoch(), reason});
   job.change.reset();
+  job.redraw.on_failure(config_.redraw);
   job.next_choice.reset();
   // Those that were to come have heard it: their nodes forget the job.
   for (const auto& [node, joined] : std::exchange(job.changed, {})) job.joining.erase(node);
@@ -200,6 +160,10 @@ void Coordinator::on(api::NodeId from, const protocol::Replan& m, Instant now) {
   const PlanChoice choice{m.kind, m.roots, m.without};
   if (!job.left.empty()) {
     tell_answer(job, question, false, "its ranks are leaving");
+  } else if (job.planning && job.planning->question) {
+    tell_answer(
+        job, question, false,
+        "a plan is being made that somebody else has asked for; ask again when that is over");
   } else if (!job.change) {
     replan(job, question, choice, now);
   } else if (job.change->committed() && !job.queued) {
@@ -212,17 +176,9 @@ void Coordinator::on(api::NodeId from, const protocol::Replan& m, Instant now) {
 
 void Coordinator::replan(Job& job, const Question& question, const PlanChoice& choice,
                          Instant now) {
-  if (const Status begun = begin_change(job, choice, now); !begun.ok()) {
-    tell_answer(job, question, false, "the plan in force stays: " + begun.error().message);
-    return;
-  }
-  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": preparing epoch " +
-                                   std::to_string(job.change->epoch()) + " on " +
-                                   std::to_string(job.change->nodes().size()) +
-                                   " nodes: " + plan_text(config_, job.change->plan()));
-  job.question = question;
-  job.next_choice = PlanChoice{choice.kind, choice.roots};
-  send_prepare(job);
+  const Status ordered = order_plan(job, PlanReason::kQuestion, choice, question, now);
+  if (!ordered.ok())
+    tell_answer(job, question, false, "the plan in force stays: " + ordered.error().message);
 }
 
 void Coordinator::tell_answer(const Job& job, const Question& question, bool committed,
@@ -241,6 +197,7 @@ void Coordinator::answer(Job& job, bool committed, const std::string& text) {
 /// To all who wait for a plan of a job that is over.
 void Coordinator::answer_all(Job& job, const std::string& text) {
   answer(job, false, text);
+  drop_planning(job, text);
   if (job.queued) tell_answer(job, job.queued->question, false, text);
   job.queued.reset();
 }
@@ -269,7 +226,7 @@ Instant Coordinator::plans_deadline(const Job& job) {
 
 /// What is under way of a plan that is to come, for people.
 std::string Coordinator::change_text(const Job& job) const {
-  if (!job.change) return {};
+  if (!job.change) return is_busy(job) ? "another plan is being made" : "";
   const std::string epoch = "epoch " + std::to_string(job.change->epoch());
   const std::string awaited = nodes_text(config_, list_of(job.change->awaited()));
   if (!job.change->committed()) return epoch + " is being prepared, waiting for " + awaited;

@@ -102,19 +102,13 @@ void Coordinator::take_in(Job& job, Instant now) {
                    {Refusal::kWaitedTooLong, waited_text(config_.quotas.wait, change_text(job))});
   const bool any = std::any_of(job.joining.begin(), job.joining.end(),
                                [now](const auto& entry) { return now >= entry.second.settled_at; });
-  if (job.change || !any) return;
+  if (is_busy(job) || !any) return;
   if (!job.left.empty()) {
     refuse_all_joining(job, "the ranks of the job are leaving", Instant::never());
     return;
   }
-  if (const Status begun = begin_change(job, job.choice, now); !begun.ok()) {
-    refuse_all_joining(job, "there is no plan with these ranks: " + begun.error().message, now);
-    return;
-  }
-  outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": preparing epoch " +
-                                   std::to_string(job.change->epoch()) +
-                                   " with more ranks: " + plan_text(config_, job.change->plan()));
-  send_prepare(job);
+  if (const Status ordered = order_plan(job, PlanReason::kJoin, job.choice, {}, now); !ordered.ok())
+    refuse_all_joining(job, "there is no plan with these ranks: " + ordered.error().message, now);
 }
 
 /// The plan that is being prepared brings the ranks of this node.
@@ -167,7 +161,7 @@ Instant Coordinator::joining_due(const Job& job) {
   Instant due = Instant::never();
   for (const auto& [node, joining] : job.joining) {
     if (is_on_its_way(job, node)) continue;
-    due = std::min(due, job.change ? joining.until : joining.settled_at);
+    due = std::min(due, is_busy(job) ? joining.until : joining.settled_at);
   }
   return due;
 }

@@ -36,6 +36,8 @@ std::string_view datagram_drop_name(DatagramDrop drop) {
       return "not_expected";
     case DatagramDrop::kStalePlan:
       return "stale_plan";
+    case DatagramDrop::kBadSample:
+      return "bad_sample";
     case DatagramDrop::kCount:
       break;
   }

@@ -67,6 +67,7 @@ enum class DatagramDrop : std::uint8_t {
   kBadMessage,        // a frame or message that no honest peer sends
   kNotExpected,       // a message that this node, in its role, does not take from that one
   kStalePlan,         // a message about a plan that came twice, late or out of order
+  kBadSample,         // of a link, that no honest node reports, or for which there is no room
   kCount,
 };
 std::string_view datagram_drop_name(DatagramDrop drop);

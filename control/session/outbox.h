@@ -41,6 +41,7 @@ struct Outbox {
   std::deque<Action> actions;
   RefusalCounters refusals{};             // since the start; not emptied
   std::uint64_t stale_plan_messages = 0;  // the same
+  std::uint64_t bad_link_samples = 0;     // the same
 };
 
 }  // namespace gradplane::session

@@ -18,6 +18,9 @@ inline constexpr std::size_t kMaxReplanQuestions = 16;
 /// How long the coordinator keeps a question that comes while a plan is not wholly in force.
 inline constexpr Duration kReplanWait = Duration::seconds(5);
 
+/// How long a planner may take.
+inline constexpr Duration kPlanningLimit = Duration::seconds(30);
+
 /// How long the coordinator waits for all nodes to prepare a plan. A silent node is noticed after
 /// suspect_after; this is for one that lives and does not answer.
 Duration prepare_timeout(const SessionConfig& config);

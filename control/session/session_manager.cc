@@ -15,7 +15,7 @@ SessionManager::SessionManager(SessionConfig config)
   GP_ASSERT(config_.node_names.size() <= kMaxNodes);
   GP_ASSERT(config_.self < config_.node_names.size());
   GP_ASSERT(config_.coordinator < config_.node_names.size());
-  GP_ASSERT(config_.planner && config_.check_plan);
+  GP_ASSERT(config_.check_plan);
 }
 
 Status SessionManager::attach(const NewRank& rank, Instant now) {
@@ -48,6 +48,23 @@ void SessionManager::on_plan_refused(std::uint32_t job_id, std::uint32_t epoch,
 
 void SessionManager::on_plan_ended(std::uint32_t job_id, std::uint32_t epoch, Instant now) {
   member_.on_plan_ended(job_id, epoch);
+  deliver(now);
+}
+
+void SessionManager::on_plan_made(std::uint64_t ticket, Result<PlanOffer> made, Instant now) {
+  coordinator_.on_plan_made(ticket, std::move(made), now);
+  involvement_changed_ = true;
+  deliver(now);
+}
+
+void SessionManager::on_links(std::span<const protocol::LinkSample> samples, Instant now) {
+  const auto link = links_.find(config_.coordinator);
+  // A report may wait, and other messages had better not wait behind it.
+  const bool has_room = link == links_.end() || link->second.has_room_for_table();
+  if (!member_.has_jobs() || !has_room) return;
+  std::vector<protocol::LinkSample> news = link_reporter_.select(samples, now);
+  if (news.empty()) return;
+  outbox_.tell_coordinator(config_.coordinator, protocol::ReportLinks{{}, std::move(news)});
   deliver(now);
 }
 
@@ -130,6 +147,7 @@ void SessionManager::deliver(Instant now) {
   touched_.clear();
   keep_failures(now);
   drops_[static_cast<std::size_t>(DatagramDrop::kStalePlan)] = outbox_.stale_plan_messages;
+  drops_[static_cast<std::size_t>(DatagramDrop::kBadSample)] = outbox_.bad_link_samples;
 }
 
 void SessionManager::take_reports(Instant now) {
@@ -140,11 +158,15 @@ void SessionManager::on_report(api::NodeId node, const LinkReport& report, Insta
   if (!report.lost.empty()) {
     outbox_.log(LogLevel::kWarn, node_text(config_, node) + " " + report.lost);
     coordinator_.on_node_lost(node, report.lost);
-    if (node == config_.coordinator) member_.on_coordinator_lost(report.lost);
+    if (node == config_.coordinator) {
+      member_.on_coordinator_lost(report.lost);
+      link_reporter_.forget();
+    }
     involvement_changed_ = true;
   }
   if (report.connected) {
     outbox_.log(LogLevel::kDebug, node_text(config_, node) + " is in contact");
+    coordinator_.on_node_connected(node);
     if (node == config_.coordinator) member_.on_coordinator_connected();
   }
   const bool to_coordinator = config_.self == config_.coordinator;

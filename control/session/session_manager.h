@@ -15,6 +15,7 @@
 #include "control/session/actions.h"
 #include "control/session/coordinator.h"
 #include "control/session/datagram.h"
+#include "control/session/link_reporter.h"
 #include "control/session/member.h"
 #include "control/session/outbox.h"
 #include "control/session/peer_link.h"
@@ -56,6 +57,13 @@ class SessionManager {
                        Instant now);
   /// Another plan is in force (CommitPlan), and the last round of this one has ended here.
   void on_plan_ended(std::uint32_t job_id, std::uint32_t epoch, Instant now);
+  /// The answer to MakePlan.
+  void on_plan_made(std::uint64_t ticket, Result<PlanOffer> made, Instant now);
+  /// What the engine has measured by now of the links from other nodes, of each sender at most one.
+  /// The coordinator hears of it as far as it is news.
+  void on_links(std::span<const protocol::LinkSample> samples, Instant now);
+  /// Whether anybody wants to hear it.
+  bool wants_links() const { return member_.has_jobs(); }
   /// An operator wants another plan for a job that has a part on this node or is coordinated here.
   /// The answer is one AnswerReplan, within a bounded time. An Error: it is refused at once.
   Status replan(AskerHandle asker, std::uint32_t job_id, const PlanChoice& choice, Instant now);
@@ -70,6 +78,8 @@ class SessionManager {
 
   std::vector<JobView> jobs() const;
   std::vector<PeerView> peers() const;
+  /// Of the coordinator; on other nodes it is empty.
+  TopologyView topology(Instant now) const { return coordinator_.topology(now); }
   /// The last kFailuresKept jobs that ended here for a reason, oldest first.
   const std::deque<FailureView>& failures() const { return failures_; }
   const DropCounters& drops() const { return drops_; }
@@ -96,6 +106,7 @@ class SessionManager {
   Outbox outbox_;
   Member member_;
   Coordinator coordinator_;
+  LinkReporter link_reporter_;
   std::map<api::NodeId, PeerLink> links_;
   std::set<api::NodeId> touched_;     // links that may have something to report or to send
   bool involvement_changed_ = false;  // the nodes to watch may be others than before

@@ -49,8 +49,7 @@ std::string nodes_text(const SessionConfig& config, const std::vector<api::NodeI
   return list_text("node", nodes.size(), [&](std::size_t i) { return name_of(config, nodes[i]); });
 }
 
-std::string plan_text(const SessionConfig& config, const api::Plan& plan) {
-  const std::string note = config.plan_note ? config.plan_note(plan) : std::string();
+std::string plan_text(const SessionConfig& config, const api::Plan& plan, const std::string& note) {
   return std::string(plan_kind_name(plan.kind)) + ", " + (note.empty() ? "" : note + ", ") +
          list_text("root", plan.trees.size(),
                    [&](std::size_t i) { return name_of(config, plan.trees[i].root); });

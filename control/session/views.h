@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "control/protocol/link_sample.h"
 #include "dataplane/api/plan.h"
 #include "dataplane/base/time.h"
 
@@ -35,6 +37,33 @@ struct JobView {
   std::vector<std::uint32_t> missing;  // the first of them
   std::uint32_t missing_count = 0;
   std::string reason;  // why it waits
+};
+
+/// How long an all_reduce is predicted to take under the plan of one planner.
+struct PlannerTime {
+  PlanKind planner = PlanKind::kStar;
+  std::optional<Duration> time;  // nothing: it has no plan
+  std::string text;              // for people: the time, or why there is no plan
+};
+/// What was predicted for a job when a planner was asked last.
+struct PlanOutlook {
+  PlanKind planner = PlanKind::kStar;  // that the job's plans come from
+  std::optional<Duration> time;        // under the plan in force; nothing: not known
+  std::vector<PlannerTime> planners;
+  Instant at;
+  std::string decision;  // why there is this plan and no other one
+};
+struct PlanView {
+  std::uint32_t job_id = 0;
+  std::string label;
+  api::Plan plan;  // in force
+  std::optional<PlanOutlook> outlook;
+};
+/// What a coordinator knows of the network and of the trees over it.
+struct TopologyView {
+  std::vector<protocol::LinkSample> links;  // of all reporters, with their age now
+  std::vector<api::NodeId> silent;          // may sum without ranks, and do not answer
+  std::vector<PlanView> plans;
 };
 
 struct FailureView {

@@ -21,12 +21,14 @@ struct Tree {
   /// Per member (same order as Plan::members): the node it sends its sums to; kNoNode at the root
   /// and at members that are not in this tree.
   std::vector<NodeId> parent;
+  bool operator==(const Tree&) const = default;
 };
 
 /// A node that takes part in a job, with the ranks that it hosts (none: it only sums).
 struct Member {
   NodeId node = kNoNode;
   std::vector<std::uint16_t> ranks;
+  bool operator==(const Member&) const = default;
 };
 
 /// An auxiliary route: blocks that `from` sends to `to`, its neighbour in some tree, may go over

@@ -79,21 +79,22 @@ class Machine {
     c.incarnation = 5;
     // Small, so that an input reaches them.
     c.quotas = {.jobs = 2, .ranks = 2, .wait = Duration::seconds(5)};
-    c.planner = [](const PlanInput& input) -> Result<api::Plan> {
-      api::Plan plan;
-      plan.epoch = input.epoch;
-      plan.members = input.members;
-      plan.trees.push_back({1, input.members[0].node, {}});
-      for (const api::Member& member : input.members)
-        plan.trees[0].parent.push_back(
-            member.node == input.members[0].node ? api::kNoNode : input.members[0].node);
-      return plan;
-    };
     c.resolve_bounds = [](const std::vector<api::BucketBounds>& tables) {
       return ResolvedBounds{tables, 0.1F, "fuzz"};
     };
     c.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
     return c;
+  }
+
+  static Result<PlanOffer> make_plan(const PlanInput& input) {
+    api::Plan plan;
+    plan.epoch = input.epoch;
+    plan.members = input.members;
+    plan.trees.push_back({1, input.members[0].node, {}});
+    for (const api::Member& member : input.members)
+      plan.trees[0].parent.push_back(member.node == input.members[0].node ? api::kNoNode
+                                                                          : input.members[0].node);
+    return PlanOffer{.plan = std::move(plan), .planner = PlanKind::kAuto, .time = Duration::ms(1)};
   }
 
   void attach(ByteReader& in) {
@@ -174,6 +175,8 @@ class Machine {
   void take_actions() {
     while (auto action = manager_.next_action()) {
       take_plan_action(*action);
+      if (const auto* order = std::get_if<MakePlan>(&*action))
+        manager_.on_plan_made(order->ticket, make_plan(order->input), now_);
       if (const auto* send = std::get_if<SendDatagram>(&*action)) heard(send->bytes);
       if (const auto* job = std::get_if<InstallJob>(&*action)) {
         GP_ASSERT(installed_.emplace(job->job_id, job->first_epoch).second);

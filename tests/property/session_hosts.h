@@ -138,6 +138,12 @@ inline std::set<api::NodeId> hosts_of(const api::Plan& plan) {
 /// What an engine says to PreparePlan.
 enum class Readiness { kReady, kRefuses, kSilent };
 
+/// A plan that a planner works on.
+struct Order {
+  Instant done_at;
+  MakePlan order;
+};
+
 /// One host: its manager while it lives, and what its engine was told to hold.
 struct Host {
   std::unique_ptr<SessionManager> manager;
@@ -146,6 +152,7 @@ struct Host {
   std::map<std::uint32_t, std::map<std::uint32_t, api::BucketBounds>> bounds;
   std::map<std::uint32_t, Rounds> rounds;  // of the installed jobs
   Readiness readiness = Readiness::kReady;
+  std::vector<Order> orders;
 
   void answer_join(const InstallJob& job, Instant now) const {
     if (readiness == Readiness::kRefuses)
@@ -192,7 +199,7 @@ inline ResolvedBounds resolve_for_test(const std::vector<api::BucketBounds>& tab
 /// Every training node roots a share; `aggregator` (kNoNode: none) roots one more. An operator's
 /// choice names the roots instead: all, or of a star the first.
 inline Planner sharded_planner(api::NodeId aggregator = api::kNoNode) {
-  return [aggregator](const PlanInput& input) -> Result<api::Plan> {
+  return [aggregator](const PlanInput& input) -> Result<PlanOffer> {
     api::Plan plan;
     plan.epoch = input.epoch;
     plan.activation_round = input.activation_round;
@@ -219,7 +226,7 @@ inline Planner sharded_planner(api::NodeId aggregator = api::kNoNode) {
       for (const api::Member& member : plan.members)
         tree.parent.push_back(member.node == root ? api::kNoNode : root);
     }
-    return plan;
+    return PlanOffer{.plan = std::move(plan), .planner = PlanKind::kSharded};
   };
 }
 

@@ -50,7 +50,8 @@ class Cluster {
     config.cluster_key.fill(std::byte{7});
     config.job_settings = settings;
     config.quotas = quotas;
-    config.planner = planner_;
+    config.redraw = redraw;
+    config.relays = relays;
     config.resolve_bounds = resolve_for_test;
     config.check_plan = check_;
     config.elastic = elastic_;
@@ -173,6 +174,10 @@ class Cluster {
   Instant now = Instant::from_ns(1000000000);
   std::map<RankHandle, RankLog> ranks;
   std::map<std::uint32_t, std::vector<std::byte>> plan_of_epoch;
+  RedrawSettings redraw;
+  std::vector<api::NodeId> relays;
+  Duration planning_takes;  // of nodes that start later, as the two above
+  std::size_t orders = 0;
   std::uint64_t datagram_count = 0;
   std::vector<std::pair<api::NodeId, std::vector<std::byte>>> wiretap;  // when tapped
   bool tapped = false;
@@ -201,7 +206,10 @@ class Cluster {
   Instant deadline_of(api::NodeId node) {
     if (!hosts[node].manager) return Instant::never();
     std::optional<Instant>& known = deadlines_[node];
-    if (!known) known = hosts[node].manager->next_deadline();
+    if (!known) {
+      known = hosts[node].manager->next_deadline();
+      for (const Order& order : hosts[node].orders) known = std::min(*known, order.done_at);
+    }
     return *known;
   }
 
@@ -222,8 +230,20 @@ class Cluster {
     }
     for (api::NodeId node = 0; node < hosts.size(); ++node) {
       if (!hosts[node].manager || deadline_of(node) > now) continue;
+      finish_orders(node);
       hosts[node].manager->tick(now);
       take_actions(node);
+    }
+  }
+
+  void finish_orders(api::NodeId node) {
+    for (Order& order : std::exchange(hosts[node].orders, {})) {
+      if (order.done_at > now) {
+        hosts[node].orders.push_back(std::move(order));
+        continue;
+      }
+      const PlanInput& input = order.order.input;
+      hosts[node].manager->on_plan_made(order.order.ticket, planner_(input), now);
     }
   }
 
@@ -355,6 +375,15 @@ class Cluster {
     REQUIRE(log.node == node);
     log.hear(notify.notice);
     if (const auto* ready = std::get_if<protocol::Ready>(&notify.notice)) check_ready(*ready);
+  }
+
+  void on(api::NodeId node, MakePlan& order) {
+    ++orders;
+    if (planning_takes == Duration()) {
+      hosts[node].manager->on_plan_made(order.ticket, planner_(order.input), now);
+      return;
+    }
+    hosts[node].orders.push_back({now + planning_takes, std::move(order)});
   }
 
   void on(api::NodeId node, LogLine& line) {

@@ -213,10 +213,10 @@ session::PlanInput ranks_on(std::vector<api::NodeId> nodes) {
 std::vector<api::NodeId> roots_of(const config::Config& config) {
   const auto plan = planner_of(config)(ranks_on({1, 2}));
   if (!plan.ok()) FAIL(plan.error().message);
-  CHECK(plan.value().epoch == 3);
-  CHECK(check_plan(plan.value()).ok());
+  CHECK(plan.value().plan.epoch == 3);
+  CHECK(check_plan(plan.value().plan).ok());
   std::vector<api::NodeId> roots;
-  for (const api::Tree& tree : plan.value().trees) roots.push_back(tree.root);
+  for (const api::Tree& tree : plan.value().plan.trees) roots.push_back(tree.root);
   return roots;
 }
 
@@ -242,7 +242,7 @@ TEST_CASE(
   config.plan.jobs = {{"big-*", PlanKind::kSharded}};
   config.plan.roots = config::ShardRoots::kTraining;
   session::PlanInput input = ranks_on({1, 2});
-  const auto kind = [&] { return planner_of(config)(input).value().kind; };
+  const auto kind = [&] { return planner_of(config)(input).value().plan.kind; };
   CHECK(kind() == PlanKind::kStar);
   input.label = "big-1";
   CHECK(kind() == PlanKind::kSharded);
@@ -258,32 +258,88 @@ TEST_CASE("a root has a share by the rate of its link") {
   config.cluster.nodes[2].port.link_rate_bits_per_s = 500000000;
   const auto plan = planner_of(config)(ranks_on({1, 2}));
   REQUIRE(plan.ok());
-  REQUIRE(plan.value().trees.size() == 2);
-  CHECK(plan.value().trees[0].weight == 2 * plan.value().trees[1].weight);
+  REQUIRE(plan.value().plan.trees.size() == 2);
+  CHECK(plan.value().plan.trees[0].weight == 2 * plan.value().plan.trees[1].weight);
 }
 
 TEST_CASE("a plan over a network comes with its predicted time, and stays when none is better") {
   config::Config config = three_nodes();
-  CHECK_FALSE(plan_note_of(config));
+  CHECK(planner_of(config)(ranks_on({1, 2})).value().note.empty());
   config.plan.kind = PlanKind::kAuto;
   config.network.bytes = 12'500'000;
   config.block_bytes = kDefaultBlockBytes;
+  config.round_bytes = kMaxRoundBytes;
   config.network.network =
       plan::network_of_accesses(std::vector<plan::Access>(3, {100'000'000, 100'000'000, {}, 0}));
   session::PlanInput input = ranks_on({1, 2});
-  const auto plan = planner_of(config)(input);
-  REQUIRE(plan.ok());
-  CHECK(plan.value().kind == PlanKind::kPacked);
-  CHECK(plan.value().members.size() == 2);
+  const auto offer = planner_of(config)(input);
+  REQUIRE(offer.ok());
+  CHECK(offer.value().planner == PlanKind::kAuto);
+  CHECK(offer.value().plan.kind == PlanKind::kPacked);
+  CHECK(offer.value().plan.members.size() == 2);
   // 100 Mbit, 8 % of overhead, over 100 Mbit/s.
-  CHECK(plan_note_of(config)(plan.value()) == "predicted 1.09 s for an all_reduce of 12500000 B");
+  CHECK(offer.value().note == "predicted 1.09 s for an all_reduce of 12500000 B");
+  CHECK_FALSE(offer.value().time_in_force);
+  std::vector<PlanKind> kinds;
+  for (const session::PlannerTime& time : offer.value().planners) {
+    kinds.push_back(time.planner);
+    CHECK((time.time && !time.text.empty()));
+  }
+  CHECK(kinds == std::vector<PlanKind>{PlanKind::kStar, PlanKind::kSharded, PlanKind::kFapt,
+                                       PlanKind::kPacked});
   api::Plan star{2, 0, input.members, {{1, 2, {2, api::kNoNode}}}, PlanKind::kStar};
   input.in_force = star;
   const auto kept = planner_of(config)(input);
   REQUIRE(kept.ok());
-  CHECK(kept.value().kind == PlanKind::kStar);
-  CHECK(kept.value().trees[0].root == 2);
-  CHECK(kept.value().epoch == 3);
+  CHECK(kept.value().plan.kind == PlanKind::kStar);
+  CHECK(kept.value().plan.trees[0].root == 2);
+  CHECK(kept.value().plan.epoch == 3);
+  REQUIRE(kept.value().time_in_force);
+  CHECK(kept.value().time_in_force == kept.value().time);
+  // Three rounds of 4 MiB.
+  CHECK(kept.value().switch_price > Duration::ms(1000));
+  CHECK(kept.value().switch_price < Duration::ms(1200));
+  // The session asks for the best one, and decides itself.
+  input.redraw = true;
+  CHECK(planner_of(config)(input).value().plan.kind == PlanKind::kPacked);
+}
+
+TEST_CASE("a planner counts on links as they were measured, and not on nodes that are silent") {
+  config::Config config = three_nodes();
+  config.plan.kind = PlanKind::kPacked;
+  config.network.bytes = 12'500'000;
+  config.block_bytes = kDefaultBlockBytes;
+  config.cluster.nodes[0].aggregate = true;
+  const auto time_of = [&config](const session::PlanInput& input) {
+    const auto offer = planner_of(config)(input);
+    if (!offer.ok()) FAIL(offer.error().message);
+    return offer.value().time.value().to_seconds();
+  };
+  session::PlanInput input = ranks_on({1, 2});
+  // Nothing is configured.
+  CHECK_FALSE(planner_of(config)(input).ok());
+  const auto sample = [](std::uint16_t from, std::uint16_t to, std::uint64_t rate) {
+    protocol::LinkSample link;
+    link.from = from;
+    link.to = to;
+    link.bits_per_s = rate;
+    link.rate_confidence = 100;
+    return link;
+  };
+  input.links = {sample(1, 2, 100'000'000), sample(2, 1, 100'000'000), sample(0, 1, 100'000'000),
+                 sample(0, 2, 100'000'000), sample(1, 0, 100'000'000), sample(2, 0, 100'000'000)};
+  const double fast_s = time_of(input);
+  input.links[0].bits_per_s = input.links[1].bits_per_s = 20'000'000;
+  // Over node 0, which has no ranks.
+  CHECK(time_of(input) < 3 * fast_s);
+  const auto members = [&] { return planner_of(config)(input).value().plan.members.size(); };
+  CHECK(members() == 3);
+  input.silent = {0};
+  CHECK(members() == 2);
+  CHECK(time_of(input) > 4 * fast_s);
+  // As the root of a star it is all that there is.
+  config.plan.kind = PlanKind::kStar;
+  CHECK(members() == 3);
 }
 
 TEST_CASE("bounds are resolved only where something may be missing") {

@@ -35,7 +35,10 @@ std::vector<NodeMessage> one_of_each() {
           Replan{kKey, 5, PlanKind::kSharded, {1023, 0}, {7}},
           ReplanAnswer{kKey, 5, true, 99, 0xfffffff1, "sharded"},
           EndPlan{kKey, 98},
-          Dismiss{kKey, 98}};
+          Dismiss{kKey, 98},
+          ReportLinks{{},
+                      {{7, 0, 155'000'000, true, 80, 1000, 30000, 2000, 15000, 100, 3000},
+                       {0, 0, 0, false, 0, 0, 0, 0, 0, 0, 0}}}};
 }
 
 RejectReason reason_of(const std::vector<std::byte>& bytes) {

@@ -21,8 +21,12 @@ using namespace gradplane::protocol;
 inline const JobKey kKey = key_number(1);
 inline const Instant kNow = Instant::from_ns(1000);
 
-inline SessionConfig config(api::NodeId self, api::NodeId coordinator) {
-  SessionConfig c;
+struct TestConfig : SessionConfig {
+  Planner planner;  // what answers MakePlan
+};
+
+inline TestConfig config(api::NodeId self, api::NodeId coordinator) {
+  TestConfig c;
   c.self = self;
   c.coordinator = coordinator;
   c.node_names = {"n0", "n1", "n2"};
@@ -62,9 +66,46 @@ inline Prepare prepare(std::uint32_t attempt, std::uint32_t epoch, std::uint16_t
 
 struct MemberBench {
   MemberBench() { REQUIRE(member.attach({7, kRootUser, kKey, 0, 2, "job"}, kNow).ok()); }
-  SessionConfig c = config(1, 0);
+  TestConfig c = config(1, 0);
   Outbox outbox;
   Member member{c, outbox};
+};
+
+/// A coordinator whose planner answers at once, unless `planner_works` is false: then its orders
+/// wait in `orders`.
+class PlannedCoordinator : public Coordinator {
+ public:
+  PlannedCoordinator(const TestConfig& config, Outbox& outbox)
+      : Coordinator(config, outbox), config_(config), outbox_(outbox) {}
+
+  bool on_message(api::NodeId from, const NodeMessage& message, Instant now) {
+    const bool taken = Coordinator::on_message(from, message, now);
+    make_plans(now);
+    return taken;
+  }
+  void tick(Instant now) {
+    Coordinator::tick(now);
+    make_plans(now);
+  }
+  void make_plans(Instant now) {
+    for (std::size_t i = 0; i < outbox_.actions.size(); ++i)
+      if (const auto* order = std::get_if<MakePlan>(&outbox_.actions[i])) orders.push_back(*order);
+    std::erase_if(outbox_.actions,
+                  [](const Action& action) { return std::holds_alternative<MakePlan>(action); });
+    while (planner_works && !orders.empty()) {
+      const MakePlan order = orders.front();
+      orders.erase(orders.begin());
+      on_plan_made(order.ticket, config_.planner(order.input), now);
+      make_plans(now);
+    }
+  }
+
+  bool planner_works = true;
+  std::vector<MakePlan> orders;
+
+ private:
+  const TestConfig& config_;
+  Outbox& outbox_;
 };
 
 struct CoordinatorBench {
@@ -88,10 +129,10 @@ struct CoordinatorBench {
     REQUIRE(sent.size() == 2);
     return sent[0].second.epoch;
   }
-  SessionConfig c = config(0, 0);
+  TestConfig c = config(0, 0);
   Instant now = Instant::from_ns(1000);
   Outbox outbox;
-  Coordinator coordinator{c, outbox};
+  PlannedCoordinator coordinator{c, outbox};
 };
 
 }  // namespace gradplane::session::testing

@@ -5,6 +5,7 @@
 
 #include "tests/property/session_network.h"
 #include "tests/support/catch.h"
+#include "tests/unit/session_bench.h"
 
 using namespace gradplane;
 using namespace gradplane::session;
@@ -14,7 +15,6 @@ namespace {
 
 using State = RankLog::State;
 
-const protocol::JobKey kKey = key_number(1);
 const std::uint32_t kJob = protocol::job_id_of(kKey);
 
 /// Ranks 0..n-1, rank r on node r, all ready.
@@ -143,14 +143,14 @@ TEST_CASE("a job that begins again gets its bounds again") {
 }
 
 TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane senders") {
-  SessionConfig config;
+  TestConfig config;
   config.node_names = {"n0", "n1", "n2"};
   config.incarnation = 40;
   config.planner = sharded_planner();
   config.resolve_bounds = resolve_for_test;
   config.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
   Outbox outbox;
-  Coordinator coordinator(config, outbox);
+  PlannedCoordinator coordinator(config, outbox);
   Instant now = Instant::from_ns(1000);
   coordinator.on_message(1, protocol::Join{kKey, 1, kRootUser, 2, {0}, "job"}, now);
   coordinator.on_message(2, protocol::Join{kKey, 1, kRootUser, 2, {1}, "job"}, now);

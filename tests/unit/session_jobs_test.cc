@@ -259,7 +259,7 @@ TEST_CASE("an engine that cannot go on ends the job on all nodes, with its words
 
 TEST_CASE("a plan that cannot be made, or that a member does not take, is told to the ranks") {
   SECTION("the planner has none") {
-    Cluster cluster(1, 2, 0, [](const PlanInput&) -> Result<api::Plan> {
+    Cluster cluster(1, 2, 0, [](const PlanInput&) -> Result<PlanOffer> {
       return Error{"no node is an aggregator"};
     });
     const RankHandle handle = cluster.attach(1, 0, 1, kKey);
@@ -302,7 +302,6 @@ TEST_CASE("a node whose configuration names another coordinator learns it") {
   config.node_names = {"n0", "n1", "n2"};
   config.incarnation = 77;
   config.cluster_key.fill(std::byte{7});
-  config.planner = sharded_planner();
   config.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
   cluster.hosts[2].manager = std::make_unique<SessionManager>(config);
   const RankHandle handle = cluster.attach(2, 0, 1, kKey);

@@ -68,10 +68,9 @@ TEST_CASE("the planner knows the plan in force, and people hear what is said of 
   bench.c.planner = [&in_force](const PlanInput& input) {
     REQUIRE(input.in_force);
     in_force.push_back(input.in_force->epoch);
-    return sharded_planner()(input);
-  };
-  bench.c.plan_note = [](const api::Plan& plan) {
-    return "predicted " + std::to_string(plan.trees.size()) + " s";
+    Result<PlanOffer> offer = sharded_planner()(input);
+    offer.value().note = "predicted " + std::to_string(offer.value().plan.trees.size()) + " s";
+    return offer;
   };
   const std::uint32_t epoch = bench.ask();
   CHECK(in_force == std::vector<std::uint32_t>{bench.first});
@@ -82,7 +81,7 @@ TEST_CASE("the planner knows the plan in force, and people hear what is said of 
   CHECK(answer->text == "star, predicted 1 s, root n1; before: sharded, roots n1 and n2");
   for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
     bench.say(node, PlanEnded{kKey, bench.first});
-  bench.ask();
+  bench.ask({2});
   CHECK(in_force == std::vector<std::uint32_t>{bench.first, epoch});
 }
 

@@ -228,7 +228,6 @@ TEST_CASE("a node whose configuration names another coordinator is told when it 
   config.node_names = {"n0", "n1", "n2", "n3"};
   config.incarnation = 77;
   config.cluster_key.fill(std::byte{7});
-  config.planner = sharded_planner();
   config.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
   bench.cluster.hosts[3].manager = std::make_unique<SessionManager>(config);
   const RankHandle rank = bench.cluster.attach(3, 0, 2, key_number(2));

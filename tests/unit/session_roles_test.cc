@@ -258,10 +258,9 @@ TEST_CASE("the coordinator sends no plan that breaks the rules of plans") {
 }
 
 TEST_CASE("a node obeys its own coordinator alone") {
-  Cluster cluster(1, 3, 0, sharded_planner());
+  Cluster cluster(1, 3, 0, sharded_planner(1));
   SessionConfig c = config(2, 2);
   c.cluster_key.fill(std::byte{7});
-  c.planner = sharded_planner(1);
   cluster.hosts[2].manager = std::make_unique<SessionManager>(c);
   const RankHandle handle = cluster.attach(2, 0, 1, kKey);
   cluster.run(Duration::seconds(1));

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <vector>
+
+#include "control/protocol/link_sample.h"
+#include "dataplane/api/snapshot.h"
+
+namespace gradplane::daemon {
+
+/// What the engine has measured of links to the node `self`, as nodes tell it each other.
+std::vector<protocol::LinkSample> samples_of(const api::EngineSnapshot& snapshot,
+                                             std::uint16_t self);
+
+}  // namespace gradplane::daemon

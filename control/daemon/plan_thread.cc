@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/daemon/plan_thread.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gradplane::daemon {
+
+PlanThread::~PlanThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+void PlanThread::order(session::MakePlan order) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(
+        orders_, [&order](const session::MakePlan& other) { return other.job_id == order.job_id; });
+    orders_.push_back(std::move(order));
+  }
+  changed_.notify_one();
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+}
+
+std::optional<MadePlan> PlanThread::take() {
+  const std::lock_guard lock(mutex_);
+  if (made_.empty()) return std::nullopt;
+  MadePlan made = std::move(made_.front());
+  made_.pop_front();
+  return made;
+}
+
+void PlanThread::run() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return stopping_ || !orders_.empty(); });
+    if (stopping_) return;
+    const session::MakePlan order = std::move(orders_.front());
+    orders_.pop_front();
+    lock.unlock();
+    MadePlan made{order.ticket, planner_(order.input)};
+    lock.lock();
+    made_.push_back(std::move(made));
+    on_made_();
+  }
+}
+
+}  // namespace gradplane::daemon

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/session/redraw.h"
+
+#include <algorithm>
+
+namespace gradplane::session {
+
+bool is_worth_switch(std::optional<Duration> now, Duration then, Duration price,
+                     const RedrawSettings& settings) {
+  if (!now) return true;
+  const double saved = 1 - then.to_seconds() / std::max(now->to_seconds(), 1e-9);
+  return saved >= settings.gain && saved * kRedrawHorizon.to_seconds() > price.to_seconds();
+}
+
+void Redraw::on_ask(Instant now, std::uint64_t version) {
+  asked_version_ = version;
+  asked_at_ = now;
+}
+
+void Redraw::on_kept(Instant now, const RedrawSettings& settings) {
+  next_at_ = now + std::max(settings.every, (now - asked_at_) * kRestForPlanning);
+}
+
+void Redraw::on_switch(Instant now, const RedrawSettings& settings) {
+  begun_at_ = now;
+  next_at_ = now + settings.every;
+}
+
+void Redraw::on_failure(const RedrawSettings& settings) {
+  constexpr std::uint32_t kMostDoublings = 10;
+  failures_ = std::min(failures_ + 1, kMostDoublings);
+  const Duration pause = settings.every * (std::int64_t{1} << failures_);
+  next_at_ = std::max(begun_at_, asked_at_) +
+             std::min(pause, std::max(kLongestRedrawPause, settings.every));
+  asked_version_.reset();  // what was asked for is still wanted
+}
+
+Instant Redraw::due(std::uint64_t version, const RedrawSettings& settings) const {
+  if (!settings.enabled || !depends_on_network_ || asked_version_ == version)
+    return Instant::never();
+  return next_at_;
+}
+
+}  // namespace gradplane::session
