@@ -115,6 +115,13 @@ class Cluster {
     return status.ok() ? asker : 0;
   }
 
+  /// What the engine of a node has measured.
+  void measure(api::NodeId node, const std::vector<protocol::LinkSample>& samples) {
+    if (!hosts[node].manager) return;
+    hosts[node].manager->on_links(samples, now);
+    take_actions(node);
+  }
+
   /// Opens up to `count` rounds of each job on a node, as far as it may. Each round has one plan,
   /// whichever node opens it.
   void open_rounds(api::NodeId node, std::uint32_t count) {
@@ -145,6 +152,13 @@ class Cluster {
       step();
     }
     return true;
+  }
+
+  /// Plans that were made because the network had changed, and came into force.
+  std::size_t redraws() const {
+    return static_cast<std::size_t>(
+        std::count_if(committed_.begin(), committed_.end(),
+                      [this](std::uint32_t epoch) { return redrawn_.contains(epoch); }));
   }
 
   bool all_ranks(RankLog::State state) const {
@@ -310,6 +324,7 @@ class Cluster {
     Rounds& rounds = rounds_of(node, order);
     REQUIRE(rounds.prepared == order.epoch);
     rounds.commit(order.activation_round);
+    committed_.insert(order.epoch);
   }
 
   void on(api::NodeId node, AbortPlan& order) {
@@ -387,6 +402,11 @@ class Cluster {
   }
 
   void on(api::NodeId node, LogLine& line) {
+    static const std::string kRedrawn = "the network has changed, preparing epoch ";
+    const std::size_t at = line.text.find(kRedrawn);
+    if (at != std::string::npos)
+      redrawn_.insert(
+          static_cast<std::uint32_t>(std::stoul(line.text.substr(at + kRedrawn.size()))));
     if (std::getenv("GRADPLANE_LOG") == nullptr) return;
     std::fprintf(stderr, "%9.3f n%u %s\n", static_cast<double>(now.count_ns()) * 1e-9, node,
                  line.text.c_str());
@@ -410,6 +430,8 @@ class Cluster {
   std::vector<std::optional<Instant>> deadlines_;  // of the managers, as far as they are known
   std::uint64_t last_order_ = 0;
   RankHandle last_handle_ = 0;
+  std::set<std::uint32_t> redrawn_;                                // epochs
+  std::set<std::uint32_t> committed_;                              // epochs
   std::map<std::uint32_t, std::set<api::NodeId>> installed_ever_;  // by epoch
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> table_of_bucket_;
 

@@ -188,7 +188,7 @@ TEST_CASE("a node message out of range is rejected") {
   leave.back() = std::byte{2};
   CHECK(reason_of(leave) == RejectReason::kOutOfRange);
   std::vector<std::byte> unknown = encode(Commit{kKey, 1});
-  unknown.front() = std::byte{19};
+  unknown.front() = std::byte{std::variant_size_v<NodeMessage> + 1};
   CHECK(reason_of(unknown) == RejectReason::kUnknownType);
   unknown.front() = std::byte{0};
   CHECK(reason_of(unknown) == RejectReason::kUnknownType);
@@ -214,4 +214,31 @@ TEST_CASE("the longest node messages fit") {
   REQUIRE(prepare.ok());
   CHECK(std::get<Prepare>(*prepare.message).plan == plan);
   CHECK(std::get<Prepare>(*prepare.message).label.size() == kMaxNodeTextBytes);
+}
+
+TEST_CASE("a report of links has so many, of different senders, and in range") {
+  const auto reason = [](auto change) {
+    LinkSample sample{3, 0, 1000, false, 50, 10, 20, 10, 30, 40, 10};
+    change(sample);
+    return reason_of(encode(ReportLinks{{}, {sample}}));
+  };
+  CHECK(reason([](LinkSample&) {}) == RejectReason::kCount);
+  const auto out_of_range = RejectReason::kOutOfRange;
+  CHECK(reason([](LinkSample& s) { s.from = kMaxNodes; }) == out_of_range);
+  CHECK(reason([](LinkSample& s) { s.bits_per_s = kMaxLinkBitsPerSecond + 1; }) == out_of_range);
+  CHECK(reason([](LinkSample& s) { s.rate_confidence = 101; }) == out_of_range);
+  CHECK(reason([](LinkSample& s) { s.rate_age_ms = kMaxLinkAgeMs + 1; }) == out_of_range);
+  CHECK(reason([](LinkSample& s) { s.rtt_us = kMaxLinkRttUs + 1; }) == out_of_range);
+  CHECK(reason([](LinkSample& s) { s.loss_ppm = kMaxLinkLossPpm + 1; }) == out_of_range);
+  CHECK(reason([](LinkSample& s) { s.loss_confidence = 101; }) == out_of_range);
+  CHECK(reason_of(encode(ReportLinks{{}, {LinkSample{}, LinkSample{}}})) == out_of_range);
+  std::vector<LinkSample> many(kMaxReportedLinks);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i].from = static_cast<std::uint16_t>(i);
+  std::vector<std::byte> bytes = encode(ReportLinks{{}, many});
+  CHECK(reason_of(bytes) == RejectReason::kCount);
+  constexpr std::size_t kCountAt = 1 + sizeof(JobKey);
+  bytes[kCountAt + 1] = std::byte{kMaxReportedLinks + 1};
+  CHECK(reason_of(bytes) == out_of_range);
+  bytes[kCountAt + 1] = std::byte{kMaxReportedLinks - 1};
+  CHECK(reason_of(bytes) == RejectReason::kTruncated);
 }
