@@ -65,8 +65,8 @@ struct PlanInput {
 /// What a planner has made, and what it predicts over the network that it knows.
 struct PlanOffer {
   api::Plan plan;
-  PlanKind planner = PlanKind::kStar;          // that was asked
-  std::optional<Duration> time = {};           // of an all_reduce; nothing: the network is not known
+  PlanKind planner = PlanKind::kStar;  // that was asked
+  std::optional<Duration> time = {};   // of an all_reduce; nothing: the network is not known
   std::optional<Duration> time_in_force = {};  // under the plan in force; nothing: it cannot go on
   Duration switch_price = {};                  // what a switch costs, in the same time
   std::string note = {};                       // the prediction, for people; may be empty

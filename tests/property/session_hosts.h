@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/session/plan_codec.h"
 #include "control/session/session_manager.h"
 #include "tests/support/catch.h"
 
@@ -154,6 +155,15 @@ struct Host {
   Readiness readiness = Readiness::kReady;
   std::vector<Order> orders;
 
+  void finish_orders(const Planner& planner, Instant now) {
+    for (Order& done : std::exchange(orders, {})) {
+      if (done.done_at > now)
+        orders.push_back(std::move(done));
+      else
+        manager->on_plan_made(done.order.ticket, planner(done.order.input), now);
+    }
+  }
+
   void answer_join(const InstallJob& job, Instant now) const {
     if (readiness == Readiness::kRefuses)
       manager->on_job_error(job.job_id, "the poll loop serves as many jobs as it can", now);
@@ -179,6 +189,63 @@ struct Host {
     own.horizon = own.next + margin;
     if (readiness == Readiness::kReady)
       manager->on_plan_prepared(order.job_id, order.plan.epoch, *own.horizon, now);
+  }
+};
+
+/// Each rank that the host believes to wait does wait there.
+inline bool waits_with_ranks(const Host& host, const std::map<RankHandle, RankLog>& ranks) {
+  const auto waits = [&ranks](const JobView& job, const RankView& rank) {
+    return std::any_of(ranks.begin(), ranks.end(), [&](const auto& entry) {
+      const RankLog& log = entry.second;
+      return log.job_id == job.job_id && log.node == rank.node && log.rank == rank.rank &&
+             log.state == RankLog::State::kWaiting;
+    });
+  };
+  if (!host.manager) return true;
+  for (const JobView& job : host.manager->jobs()) {
+    if (job.state != JobState::kWaiting) continue;
+    for (const RankView& rank : job.ranks)
+      if (!waits(job, rank)) return false;
+  }
+  return true;
+}
+
+/// The plan is one that all of its members, which are so many, have installed.
+inline void check_installed(const std::vector<std::byte>& plan_bytes, std::size_t nodes,
+                            const std::set<api::NodeId>& installed) {
+  const auto plan = decode_plan(plan_bytes);
+  REQUIRE(plan.ok());
+  REQUIRE(plan.value().members.size() == nodes);
+  for (const api::Member& member : plan.value().members) REQUIRE(installed.contains(member.node));
+}
+
+/// Which plans were redraws, as the coordinator says in its log, and which came into force.
+struct Redrawn {
+  std::set<std::uint32_t> epochs;
+  std::set<std::uint32_t> committed;
+
+  void hear(const std::string& line) {
+    const std::string words = "the network has changed, preparing epoch ";
+    const std::size_t at = line.find(words);
+    if (at == std::string::npos) return;
+    epochs.insert(static_cast<std::uint32_t>(std::stoul(line.substr(at + words.size()))));
+  }
+  std::size_t count() const {
+    return static_cast<std::size_t>(std::count_if(
+        committed.begin(), committed.end(), [this](auto epoch) { return epochs.contains(epoch); }));
+  }
+};
+
+/// One table for each bucket of an epoch, whoever installs it.
+struct InstalledTables {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> said;
+
+  void check(const InstallBounds& bounds) {
+    std::string now;
+    for (const api::BoundedTensor& tensor : bounds.table.tensors)
+      now += tensor.name + " " + std::to_string(tensor.bound) + " " + tensor.rule + ";";
+    const std::pair bucket(bounds.first_epoch, bounds.table.bucket);
+    REQUIRE(said.try_emplace(bucket, now).first->second == now);
   }
 };
 

@@ -155,11 +155,7 @@ class Cluster {
   }
 
   /// Plans that were made because the network had changed, and came into force.
-  std::size_t redraws() const {
-    return static_cast<std::size_t>(
-        std::count_if(committed_.begin(), committed_.end(),
-                      [this](std::uint32_t epoch) { return redrawn_.contains(epoch); }));
-  }
+  std::size_t redraws() const { return redrawn_.count(); }
 
   bool all_ranks(RankLog::State state) const {
     for (const auto& [handle, log] : ranks)
@@ -169,15 +165,8 @@ class Cluster {
 
   /// For a quiet network: each rank that some node believes to wait does wait there.
   bool nobody_waits_without_ranks() const {
-    for (const Host& host : hosts) {
-      if (!host.manager) continue;
-      for (const JobView& job : host.manager->jobs()) {
-        if (job.state != JobState::kWaiting) continue;
-        for (const RankView& rank : job.ranks)
-          if (!waits(job, rank)) return false;
-      }
-    }
-    return true;
+    return std::all_of(hosts.begin(), hosts.end(),
+                       [this](const Host& host) { return waits_with_ranks(host, ranks); });
   }
 
   std::mt19937_64 random;
@@ -206,14 +195,6 @@ class Cluster {
 
  private:
   bool elastic_;
-
-  bool waits(const JobView& job, const RankView& rank) const {
-    return std::any_of(ranks.begin(), ranks.end(), [&](const auto& entry) {
-      const RankLog& log = entry.second;
-      return log.job_id == job.job_id && log.node == rank.node && log.rank == rank.rank &&
-             log.state == RankLog::State::kWaiting;
-    });
-  }
 
   /// Asking a manager takes longer than all else here, so its answer is kept until it does
   /// something. During run() it does so only in step(), which takes its actions then.
@@ -244,20 +225,9 @@ class Cluster {
     }
     for (api::NodeId node = 0; node < hosts.size(); ++node) {
       if (!hosts[node].manager || deadline_of(node) > now) continue;
-      finish_orders(node);
+      hosts[node].finish_orders(planner_, now);
       hosts[node].manager->tick(now);
       take_actions(node);
-    }
-  }
-
-  void finish_orders(api::NodeId node) {
-    for (Order& order : std::exchange(hosts[node].orders, {})) {
-      if (order.done_at > now) {
-        hosts[node].orders.push_back(std::move(order));
-        continue;
-      }
-      const PlanInput& input = order.order.input;
-      hosts[node].manager->on_plan_made(order.order.ticket, planner_(input), now);
     }
   }
 
@@ -324,7 +294,7 @@ class Cluster {
     Rounds& rounds = rounds_of(node, order);
     REQUIRE(rounds.prepared == order.epoch);
     rounds.commit(order.activation_round);
-    committed_.insert(order.epoch);
+    redrawn_.committed.insert(order.epoch);
   }
 
   void on(api::NodeId node, AbortPlan& order) {
@@ -375,12 +345,8 @@ class Cluster {
     REQUIRE(job->second.first_epoch == bounds.first_epoch);
     REQUIRE(bounds.learn_budget == 0.125F);
     REQUIRE(!bounds.table.tensors.empty());
-    // One table for each bucket of an epoch, whoever installs it; and once on each node.
-    std::string said;
-    for (const api::BoundedTensor& tensor : bounds.table.tensors)
-      said += tensor.name + " " + std::to_string(tensor.bound) + " " + tensor.rule + ";";
+    tables_.check(bounds);
     const std::uint32_t bucket = bounds.table.bucket;
-    REQUIRE(table_of_bucket_.try_emplace({bounds.first_epoch, bucket}, said).first->second == said);
     REQUIRE(hosts[node].bounds[bounds.job_id].emplace(bucket, std::move(bounds.table)).second);
   }
 
@@ -402,11 +368,7 @@ class Cluster {
   }
 
   void on(api::NodeId node, LogLine& line) {
-    static const std::string kRedrawn = "the network has changed, preparing epoch ";
-    const std::size_t at = line.text.find(kRedrawn);
-    if (at != std::string::npos)
-      redrawn_.insert(
-          static_cast<std::uint32_t>(std::stoul(line.text.substr(at + kRedrawn.size()))));
+    redrawn_.hear(line.text);
     if (std::getenv("GRADPLANE_LOG") == nullptr) return;
     std::fprintf(stderr, "%9.3f n%u %s\n", static_cast<double>(now.count_ns()) * 1e-9, node,
                  line.text.c_str());
@@ -415,11 +377,7 @@ class Cluster {
   /// Whoever is told to begin: the plan is one that was agreed on by all members.
   void check_ready(const protocol::Ready& ready) {
     REQUIRE(plan_of_epoch.contains(ready.epoch));
-    const auto plan = decode_plan(plan_of_epoch[ready.epoch]);
-    REQUIRE(plan.ok());
-    REQUIRE(plan.value().members.size() == ready.nodes);
-    for (const api::Member& member : plan.value().members)
-      REQUIRE(installed_ever_[ready.epoch].contains(member.node));
+    check_installed(plan_of_epoch[ready.epoch], ready.nodes, installed_ever_[ready.epoch]);
   }
 
   api::NodeId coordinator_;
@@ -430,10 +388,9 @@ class Cluster {
   std::vector<std::optional<Instant>> deadlines_;  // of the managers, as far as they are known
   std::uint64_t last_order_ = 0;
   RankHandle last_handle_ = 0;
-  std::set<std::uint32_t> redrawn_;                                // epochs
-  std::set<std::uint32_t> committed_;                              // epochs
+  Redrawn redrawn_;
   std::map<std::uint32_t, std::set<api::NodeId>> installed_ever_;  // by epoch
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::string> table_of_bucket_;
+  InstalledTables tables_;
 
  public:
   std::vector<Host> hosts;

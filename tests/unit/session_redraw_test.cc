@@ -4,8 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "control/session/link_reporter.h"
-#include "control/session/link_reports.h"
 #include "control/session/redraw.h"
 #include "tests/support/catch.h"
 #include "tests/unit/session_bench.h"
@@ -355,62 +353,6 @@ TEST_CASE("a coordinator refuses samples of links that their reporter does not h
   CHECK(bench.coordinator.topology(bench.now).links.empty());
   bench.pass(Duration::seconds(100));
   CHECK(bench.inputs.size() == 1);
-  LinkReports reports;
-  std::size_t refused = 0;
-  for (std::uint16_t to = 0; to < kMaxNodes; ++to) {
-    ReportLinks report;
-    for (std::uint16_t i = 0; i < kMaxReportedLinks + 1; ++i)
-      if (i != to) report.links.push_back(sample_of(i, 1));
-    refused += reports.add(to, report, kMaxNodes, kNow);
-  }
-  CHECK(refused > 0);
-  CHECK(reports.samples(kNow).size() == kMaxLinkSamples);
-  // What is old makes room.
-  const Instant later = kNow + kLinkSampleKept;
-  CHECK(reports.add(1, ReportLinks{{}, {sample_of(900, 1)}}, kMaxNodes, later) == 0);
-  CHECK(reports.samples(later).size() == 1);
-}
-
-TEST_CASE("a node reports what has changed, and confirms the rest now and then") {
-  LinkReporter reporter;
-  Instant now = kNow;
-  std::vector<LinkSample> samples = {sample_of(1, 1000), sample_of(2, 1000), LinkSample{}};
-  CHECK(reporter.select(samples, now).size() == 2);  // of the third one nothing is known
-  now = now + kLinkReportInterval;
-  CHECK(reporter.select(samples, now).empty());
-  samples[0].bits_per_s = 1099;
-  CHECK(reporter.select(samples, now).empty());
-  samples[0].bits_per_s = 1120;
-  samples[1].bits_per_s = 2000;
-  CHECK(reporter.select(std::vector{samples[0]}, now).size() == 1);
-  now = now + kLinkReportInterval - Duration::ms(1);
-  CHECK(reporter.select(samples, now).empty());  // too early
-  now = now + Duration::ms(1);
-  CHECK(reporter.select(samples, now) == std::vector{samples[1]});
-  now = now + kLinkConfirmAfter;
-  samples[0].rate_age_ms = samples[0].rtt_age_ms = samples[0].loss_age_ms = 60000;
-  CHECK(reporter.select(samples, now) == std::vector{samples[1]});  // measured again
-  now = now + kLinkReportInterval;
-  CHECK(reporter.select(samples, now).empty());
-  reporter.forget();
-  CHECK(reporter.select(samples, now).size() == 2);
-}
-
-TEST_CASE("of many links those go first that were reported longest ago") {
-  LinkReporter reporter;
-  std::vector<LinkSample> samples;
-  for (std::uint16_t from = 0; from < 2 * kMaxReportedLinks; ++from)
-    samples.push_back(sample_of(from, 1000));
-  Instant now = kNow;
-  std::set<api::NodeId> reported;
-  for (int turn = 0; turn < 2; ++turn) {
-    const auto some = reporter.select(samples, now);
-    CHECK(some.size() == kMaxReportedLinks);
-    for (const LinkSample& sample : some) reported.insert(sample.from);
-    for (LinkSample& sample : samples) sample.bits_per_s *= 2;
-    now = now + kLinkReportInterval;
-  }
-  CHECK(reported.size() == samples.size());
 }
 
 TEST_CASE("planning takes a bounded part of the time") {
