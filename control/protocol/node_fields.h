@@ -181,4 +181,44 @@ void fields(Archive& a, Of<ReportLinks> auto& m) {
   a.entries("links", m.links, kMaxReportedLinks);
 }
 
+template <typename Archive>
+void fields(Archive& a, Of<Report> auto& m) {
+  counted(a, "first_epoch", m.first_epoch);
+  a.number("epoch", m.epoch, 0, UINT32_MAX);
+  a.number("activation_round", m.activation_round, 0, UINT32_MAX);
+  a.number("next_epoch", m.next_epoch, 0, UINT32_MAX);
+  a.number("epoch_before", m.epoch_before, 0, UINT32_MAX);
+  a.flag("ending", m.ending);
+  a.flag("has_part", m.has_part);
+  a.number("newest_epoch", m.newest_epoch, 0, UINT32_MAX);
+  a.number("attempt", m.attempt, 0, UINT32_MAX);
+  a.number("user", m.user, 0, UINT32_MAX);
+  a.number("world_size", m.world_size, 0, kMaxRanks);
+  a.number("table_parts", m.table_parts, 0, UINT32_MAX);
+  a.text("label", m.label);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<AskReport> auto& m) {
+  counted(a, "first_epoch", m.first_epoch);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<AskPlan> auto& m) {
+  counted(a, "first_epoch", m.first_epoch);
+  counted(a, "epoch", m.epoch);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<PlanIs> auto& m) {
+  counted(a, "first_epoch", m.first_epoch);
+  counted(a, "epoch", m.epoch);
+  a.blob("plan", m.plan, kMaxPlanBytes);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<AskTables> auto& m) {
+  counted(a, "first_epoch", m.first_epoch);
+}
+
 }  // namespace gradplane::protocol

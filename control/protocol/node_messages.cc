@@ -171,6 +171,11 @@ bool repeats(std::vector<std::uint16_t> list) {
   return std::adjacent_find(list.begin(), list.end()) != list.end();
 }
 
+void check_whole(Reader& in, const Report& m) {
+  const bool sane = !m.has_job() || (m.world_size > 0 && m.epoch != m.next_epoch);
+  if (!sane || (m.ending && m.epoch_before == 0)) in.reject(RejectReason::kOutOfRange, "epoch");
+}
+
 void check_whole(Reader& in, const Replan& m) {
   if (repeats(m.roots)) in.reject(RejectReason::kOutOfRange, "roots");
   if (repeats(m.without)) in.reject(RejectReason::kOutOfRange, "without");

@@ -174,7 +174,8 @@ struct DescribeBucket {
   std::uint32_t first_epoch = 0;
   std::vector<std::byte> part;  // control/session/bucket_tables.h
 };
-/// Coordinator to every member: some tensors of a bucket with their bounds, in order.
+/// Coordinator to every member: some tensors of a bucket with their bounds, in order. The other way
+/// it answers AskTables.
 struct BucketBounds {
   JobKey key{};
   std::uint32_t first_epoch = 0;
@@ -187,10 +188,54 @@ struct ReportLinks {
   JobKey key{};
   std::vector<LinkSample> links;  // at most kMaxReportedLinks
 };
+/// Member to a node that coordinates from now on: what it has of a job. Without any epoch it has
+/// nothing, which answers AskReport. The ranks that have left follow as Leave.
+struct Report {
+  JobKey key{};
+  std::uint32_t first_epoch = 0;
+  std::uint32_t epoch = 0;             // of the plan in force here; 0: it has only been prepared
+  std::uint32_t activation_round = 0;  // of that plan
+  std::uint32_t next_epoch = 0;        // of a plan that is prepared here; 0: none
+  std::uint32_t epoch_before = 0;  // until it has ended everywhere as far as is known here; or 0
+  bool ending = false;             // the last round of the plan before has not ended here
+  bool has_part = true;            // in the plan in force
+  std::uint32_t newest_epoch = 0;  // that was ever prepared here
+  std::uint32_t attempt = 0;       // of its ranks; 0: it never had any
+  std::uint32_t user = 0;          // of its ranks; the last number: of none
+  std::uint32_t world_size = 0;
+  std::uint32_t table_parts = 0;  // parts of whole tables that it has bounds of
+  std::string label;
+  bool has_job() const { return epoch != 0 || next_epoch != 0; }
+};
+/// Coordinator to a member: answer with a Report of this job.
+struct AskReport {
+  JobKey key{};
+  std::uint32_t first_epoch = 0;
+};
+/// Coordinator to a member that has reported this plan: answer with it.
+struct AskPlan {
+  JobKey key{};
+  std::uint32_t first_epoch = 0;
+  std::uint32_t epoch = 0;
+};
+/// Member to coordinator.
+struct PlanIs {
+  JobKey key{};
+  std::uint32_t first_epoch = 0;
+  std::uint32_t epoch = 0;
+  std::vector<std::byte> plan;  // control/session/plan_codec.h
+};
+/// Coordinator to a member: send back the parts of tables that it was sent (BucketBounds), because
+/// the others are to get the same.
+struct AskTables {
+  JobKey key{};
+  std::uint32_t first_epoch = 0;
+};
 /// The order is the wire's: see docs/control-api.md.
-using NodeMessage = std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave,
-                                 Failed, Finished, DescribeBucket, BucketBounds, PlanRefused, Abort,
-                                 PlanEnded, Replan, ReplanAnswer, EndPlan, Dismiss, ReportLinks>;
+using NodeMessage =
+    std::variant<Join, WaitingFor, Refused, Prepare, Prepared, Commit, Leave, Failed, Finished,
+                 DescribeBucket, BucketBounds, PlanRefused, Abort, PlanEnded, Replan, ReplanAnswer,
+                 EndPlan, Dismiss, ReportLinks, Report, AskReport, AskPlan, PlanIs, AskTables>;
 
 /// The bytes of a message, at most kMaxNodeMessageBytes: texts and lists are cut to their bounds
 /// (a plan is not: the caller keeps it within kMaxPlanBytes).

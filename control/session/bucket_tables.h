@@ -48,6 +48,9 @@ class TableCollector {
   /// Returns the table when this was its last part and the job may have it. Returns an error for a
   /// part that no correct sender sends; then it gives up the table to which the part belongs.
   Result<std::optional<api::BucketBounds>> add(TablePart part);
+  /// The rest of the table that has come in part does not come.
+  void drop_open() { open_.reset(); }
+  bool is_open() const { return open_.has_value(); }
   /// Tables that would have been more than a job may have.
   std::size_t left_out() const { return left_out_; }
 

@@ -28,6 +28,7 @@ Coordinator::Coordinator(const SessionConfig& config, Outbox& outbox)
                   0x7fffffff) {}
 
 bool Coordinator::on_message(api::NodeId from, const protocol::NodeMessage& message, Instant now) {
+  if (hold(from, message, now)) return true;
   return std::visit(
       [&](const auto& m) {
         constexpr bool kForCoordinators = requires {
@@ -229,8 +230,9 @@ bool Coordinator::send_table_parts(const std::function<bool(api::NodeId)>& has_r
   return sent;
 }
 
-void Coordinator::on_node_lost(api::NodeId node, const std::string& why) {
+void Coordinator::on_node_lost(api::NodeId node, const std::string& why, Instant now) {
   relays_.on_lost(node);
+  lose_in_takeovers(node, why, now);
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     const auto current = it++;
     Job& job = current->second;
@@ -246,6 +248,7 @@ void Coordinator::on_node_lost(api::NodeId node, const std::string& why) {
 }
 
 void Coordinator::tick(Instant now) {
+  tick_takeovers(now);
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     const auto current = it++;
     Job& job = current->second;
@@ -271,6 +274,7 @@ void Coordinator::tick(Instant now) {
 
 Instant Coordinator::next_deadline() const {
   Instant deadline = Instant::never();
+  for (const auto& [name, takeover] : takeovers_) deadline = std::min(deadline, takeover.until());
   for (const auto& [key, job] : jobs_) {
     if (job.update_due) deadline = std::min(deadline, job.update_at);
     deadline = std::min({deadline, wait_ends(job), plans_deadline(job), joining_due(job),
@@ -324,6 +328,8 @@ std::optional<JobKey> Coordinator::key_of(std::uint32_t job_id) const {
 }
 
 void Coordinator::mark_involved(std::vector<bool>& involved) const {
+  for (const auto& [name, takeover] : takeovers_)
+    for (const api::NodeId node : takeover.nodes()) involved[node] = true;
   for (const auto& [key, job] : jobs_) {
     for (const auto& [node, joined] : job.joined) involved[node] = true;
     for (const auto& [node, joining] : job.joining) involved[node] = true;

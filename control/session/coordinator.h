@@ -19,6 +19,7 @@
 #include "control/session/redraw.h"
 #include "control/session/relays.h"
 #include "control/session/replan_questions.h"
+#include "control/session/takeover.h"
 #include "control/session/views.h"
 #include "dataplane/base/time.h"
 
@@ -42,6 +43,9 @@ namespace gradplane::session {
 /// Where the configuration allows it, a further plan takes the ranks of whole nodes out, and brings
 /// those of nodes without a part in the job.
 ///
+/// Its state is soft: a node that begins to coordinate learns the jobs from their members
+/// (Takeover), finishes a change that some member has committed, and aborts others.
+///
 /// kPrepared means here that Prepare was sent, and not yet that every answer is in.
 class Coordinator {
  public:
@@ -49,7 +53,7 @@ class Coordinator {
 
   /// From the member on `from`. False: a message that no member sends to its coordinator.
   bool on_message(api::NodeId from, const protocol::NodeMessage& message, Instant now);
-  void on_node_lost(api::NodeId node, const std::string& why);
+  void on_node_lost(api::NodeId node, const std::string& why, Instant now);
   void on_node_connected(api::NodeId node) { relays_.on_connected(node); }
   /// The answer to MakePlan. Nobody waits for it any more if the ticket is an old one.
   void on_plan_made(std::uint64_t ticket, Result<PlanOffer> made, Instant now);
@@ -59,7 +63,9 @@ class Coordinator {
   /// False: there is nothing to send.
   bool send_table_parts(const std::function<bool(api::NodeId)>& has_room);
 
-  bool has_jobs() const { return !jobs_.empty(); }
+  bool has_jobs() const { return !jobs_.empty() || !takeovers_.empty(); }
+  /// Forgets everything: another term has begun.
+  void resign();
   std::optional<protocol::JobKey> key_of(std::uint32_t job_id) const;
   /// Marks every node that takes part in a job, by node id.
   void mark_involved(std::vector<bool>& involved) const;
@@ -135,6 +141,9 @@ class Coordinator {
     std::optional<PlanOutlook> outlook;  // what a planner has said of it last
   };
   using Jobs = std::map<protocol::JobKey, Job>;
+  /// By key and first epoch: of one key an earlier run may not be over on some node.
+  using TakeoverName = std::pair<protocol::JobKey, std::uint32_t>;
+  using Takeovers = std::map<TakeoverName, Takeover>;
 
   void on(api::NodeId from, const protocol::Join& m, Instant now);
   void on(api::NodeId from, const protocol::Prepared& m, Instant now);
@@ -145,6 +154,9 @@ class Coordinator {
   void on(api::NodeId from, const protocol::Failed& m, Instant now);
   void on(api::NodeId from, const protocol::DescribeBucket& m, Instant now);
   void on(api::NodeId from, const protocol::ReportLinks& m, Instant now);
+  void on(api::NodeId from, const protocol::BucketBounds& m, Instant now);
+  void on(api::NodeId from, const protocol::Report& m, Instant now);
+  void on(api::NodeId from, const protocol::PlanIs& m, Instant now);
 
   void collect(Job& job, api::NodeId from, const protocol::Join& m, Instant now);
   std::optional<Denial> make_room(const protocol::Join& m);
@@ -196,6 +208,22 @@ class Coordinator {
   void answer_all(Job& job, const std::string& text);
   std::string change_text(const Job& job) const;
   static std::set<api::NodeId> nodes_of(const Job& job);
+  void tell_ended(Job& job);
+  void close_change(Job& job, Instant now);
+  bool hold(api::NodeId from, const protocol::NodeMessage& message, Instant now);
+  void answer_late(const Job& job, api::NodeId from, const protocol::Report& m);
+  void begin_takeover(api::NodeId from, const protocol::Report& m, Instant now);
+  void advance(const TakeoverName& name, Instant now);
+  void settle(const TakeoverName& name, const std::string& failed, Instant now);
+  std::string resume(const Takeover& from, Instant now);
+  std::string restore(const Takeover& from, Instant now);
+  Job inherited(const Takeover& from, const api::Plan& plan, Instant now) const;
+  Status inherit_change(Job& job, const Takeover& from, Instant now) const;
+  void count_on_from(std::uint32_t epoch);
+  void bring_up(const Job& job, const Takeover& from);
+  void inherit_tables(Job& job, const Takeover& from);
+  void lose_in_takeovers(api::NodeId node, const std::string& why, Instant now);
+  void tick_takeovers(Instant now);
   Jobs::iterator find_changing(const protocol::JobKey& key, std::uint32_t epoch);
   void ignore(api::NodeId from, const char* message, std::uint32_t epoch);
   void send_updates(Job& job, Instant now);
@@ -210,6 +238,7 @@ class Coordinator {
   LinkReports reports_;
   Relays relays_;
   std::uint64_t last_ticket_ = 0;
+  Takeovers takeovers_;
   std::uint32_t last_epoch_;
 };
 

@@ -13,7 +13,7 @@ namespace gradplane::session {
 namespace {
 
 bool is_same(const api::Plan& a, const std::optional<api::Plan>& b) {
-  return b && a.members == b->members && a.trees == b->trees;
+  return b && a.members == b->members && a.trees == b->trees && a.routes == b->routes;
 }
 
 }  // namespace

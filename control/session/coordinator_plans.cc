@@ -21,7 +21,7 @@ std::vector<api::NodeId> list_of(const std::set<api::NodeId>& nodes) {
 }  // namespace
 
 void Coordinator::send_prepare(Job& job) {
-  for (const api::NodeId node : job.change->nodes()) {
+  for (const api::NodeId node : job.change->awaited()) {
     // Of ranks that wait; those that run are named by the epoch.
     const auto joined = job.changed.find(node);
     const bool waits = job.change->begins_job() || job.joining.contains(node);
@@ -123,16 +123,24 @@ void Coordinator::on(api::NodeId from, const protocol::PlanEnded& m, Instant now
     return;
   }
   Job& job = found->second;
-  if (job.change->take_ended_with_ranks()) {
-    std::set<api::NodeId> who = job.change->awaited();
-    if (job.change->takes_ranks_out())
-      std::copy_if(job.change->members().begin(), job.change->members().end(),
-                   std::inserter(who, who.end()),
-                   [&job](api::NodeId node) { return job.change->had_part(node); });
-    for (const api::NodeId node : who)
-      outbox_.tell_member(node, protocol::EndPlan{job.key, job.epoch_before});
-  }
-  if (has_departed(found, from) || !job.change->done()) return;
+  tell_ended(job);
+  if (!has_departed(found, from)) close_change(job, now);
+}
+
+/// Tells those who cannot know it that the plan before has ended at all ranks.
+void Coordinator::tell_ended(Job& job) {
+  if (!job.change->take_ended_with_ranks()) return;
+  std::set<api::NodeId> who = job.change->awaited();
+  if (job.change->takes_ranks_out())
+    std::copy_if(job.change->members().begin(), job.change->members().end(),
+                 std::inserter(who, who.end()),
+                 [&job](api::NodeId node) { return job.change->had_part(node); });
+  for (const api::NodeId node : who)
+    outbox_.tell_member(node, protocol::EndPlan{job.key, job.epoch_before});
+}
+
+void Coordinator::close_change(Job& job, Instant now) {
+  if (!job.change->done()) return;
   for (const api::NodeId node : job.change->leaving())
     outbox_.tell_member(node, protocol::Dismiss{job.key, job.first_epoch});
   job.change.reset();

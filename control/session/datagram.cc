@@ -38,6 +38,8 @@ std::string_view datagram_drop_name(DatagramDrop drop) {
       return "stale_plan";
     case DatagramDrop::kBadSample:
       return "bad_sample";
+    case DatagramDrop::kStaleTerm:
+      return "stale_term";
     case DatagramDrop::kCount:
       break;
   }

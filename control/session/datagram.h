@@ -28,7 +28,7 @@ namespace gradplane::session {
 
 using ClusterKey = std::array<std::byte, 16>;
 
-inline constexpr std::uint8_t kDatagramVersion = 3;
+inline constexpr std::uint8_t kDatagramVersion = 4;
 inline constexpr std::size_t kDatagramHeaderBytes = 58;
 inline constexpr std::size_t kMaxFrameBytes = kMaxControlBytes - kDatagramHeaderBytes;
 
@@ -68,6 +68,7 @@ enum class DatagramDrop : std::uint8_t {
   kNotExpected,       // a message that this node, in its role, does not take from that one
   kStalePlan,         // a message about a plan that came twice, late or out of order
   kBadSample,         // of a link, that no honest node reports, or for which there is no room
+  kStaleTerm,         // said in a term that is over
   kCount,
 };
 std::string_view datagram_drop_name(DatagramDrop drop);

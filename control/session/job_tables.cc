@@ -36,8 +36,10 @@ Status JobTables::add(std::span<const std::byte> part, Instant now) {
 
 std::string JobTables::resolve(const BoundsResolver& resolver) {
   due_ = Instant::never();
-  const std::set<std::uint32_t> fresh = std::exchange(unresolved_, {});
-  if (!resolver) return {};
+  std::set<std::uint32_t> fresh = std::exchange(unresolved_, {});
+  // The members have these from an earlier coordinator, and take no others.
+  std::erase_if(fresh, [this](std::uint32_t bucket) { return restored_.contains(bucket); });
+  if (!resolver || fresh.empty()) return {};
   ResolvedBounds resolved = resolver(tables_);
   GP_ASSERT(resolved.tables.size() == tables_.size());
   learn_budget_ = resolved.learn_budget;
@@ -48,6 +50,22 @@ std::string JobTables::resolve(const BoundsResolver& resolver) {
   }
   behind_ = members_;
   return std::move(resolved.summary);
+}
+
+void JobTables::expect(std::size_t parts, std::map<api::NodeId, std::size_t> sent) {
+  expected_ = parts;
+  sent_ = std::move(sent);
+}
+
+bool JobTables::restore(std::vector<std::byte> part, float learn_budget) {
+  const Result<TablePart> decoded = decode_table_part(part);
+  if (!decoded.ok() || parts_.size() >= expected_) return false;
+  restored_.insert(decoded.value().bucket);
+  learn_budget_ = learn_budget;
+  parts_.push_back(std::move(part));
+  for (const api::NodeId member : members_)
+    if (sent_[member] < parts_.size()) behind_.insert(member);
+  return true;
 }
 
 void JobTables::set_members(const std::set<api::NodeId>& members) {

@@ -26,11 +26,16 @@ class JobTables {
   /// A part of a table, from the node of rank 0.
   Status add(std::span<const std::byte> part, Instant now);
   /// When resolve() is due; never() when nothing is new.
-  Instant due() const { return due_; }
+  Instant due() const { return parts_.size() < expected_ ? Instant::never() : due_; }
   /// Gives the new tables bounds; all members are to have them. Returns the resolver's summary.
   std::string resolve(const BoundsResolver& resolver);
   /// These are the members now. Who has been sent nothing is sent everything.
   void set_members(const std::set<api::NodeId>& members);
+  /// An earlier coordinator has given tables bounds: `parts` of them come in order, and these nodes
+  /// have been sent so many.
+  void expect(std::size_t parts, std::map<api::NodeId, std::size_t> sent);
+  /// The next of them. False: it was not expected.
+  bool restore(std::vector<std::byte> part, float learn_budget);
   bool resolved_before() const { return !parts_.empty(); }
 
   /// Members that have not been sent everything.
@@ -47,6 +52,8 @@ class JobTables {
   Instant due_ = Instant::never();
   float learn_budget_ = 0;
   std::vector<std::vector<std::byte>> parts_;  // of all resolved tables, encoded
+  std::size_t expected_ = 0;                   // of those, from an earlier coordinator
+  std::set<std::uint32_t> restored_;           // ids of the tables in them
   std::map<api::NodeId, std::size_t> sent_;    // of those
   std::set<api::NodeId> members_;
   std::set<api::NodeId> behind_;

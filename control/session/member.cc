@@ -39,15 +39,13 @@ void Member::on_coordinator_connected() {
 
 void Member::on_coordinator_lost(const std::string& why) {
   const std::string reason =
-      node_text(config_, config_.coordinator) + ", which coordinates the jobs, " + why;
+      node_text(config_, outbox_.coordinator()) + ", which coordinates the jobs, " + why;
   coordinator_trouble_ = reason;
-  for (auto it = jobs_.begin(); it != jobs_.end();) {
-    const auto next = std::next(it);
-    if (it->second.state == JobState::kWaiting)
-      tell_waiting(it->second, {{}, 0, reason});
+  for (auto& [key, job] : jobs_) {
+    if (job.state == JobState::kWaiting)
+      tell_waiting(job, {{}, 0, reason});
     else
-      end(it, reason);
-    it = next;
+      outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + ": goes on as it is; " + reason);
   }
   questions_.on_coordinator_lost(reason);
 }
@@ -61,11 +59,9 @@ void Member::on_job_error(std::uint32_t job_id, const std::string& text) {
   const std::string reason = node_text(config_, config_.self) + ": " + text;
   if (job.state == JobState::kPrepared && job.next->epoch != job.first_epoch) {
     // The job runs elsewhere, and can go on without this plan.
-    outbox_.tell_coordinator(config_.coordinator,
-                             protocol::PlanRefused{job.key, job.next->epoch, reason});
+    outbox_.tell_coordinator(protocol::PlanRefused{job.key, job.next->epoch, reason});
   } else {
-    outbox_.tell_coordinator(config_.coordinator,
-                             protocol::Failed{job.key, job.first_epoch, reason});
+    outbox_.tell_coordinator(protocol::Failed{job.key, job.first_epoch, reason});
   }
   end(found, reason);
 }
@@ -83,11 +79,13 @@ void Member::describe(RankHandle handle, const api::BucketBounds& table) {
 
 bool Member::send_table_part() {
   for (auto& [key, job] : jobs_) {
-    if (job.state != JobState::kReady || job.table_parts.empty()) continue;
+    if (job.sends_back && *job.sends_back < job.bound_parts.size()) {
+      outbox_.tell_coordinator(job.bound_parts[(*job.sends_back)++]);
+      return true;
+    }
+    if (job.state != JobState::kReady || job.described == job.table_parts.size()) continue;
     outbox_.tell_coordinator(
-        config_.coordinator,
-        protocol::DescribeBucket{key, job.first_epoch, std::move(job.table_parts.front())});
-    job.table_parts.pop_front();
+        protocol::DescribeBucket{key, job.first_epoch, job.table_parts[job.described++]});
     return true;
   }
   return false;
@@ -101,12 +99,19 @@ void Member::on(const protocol::BucketBounds& m) {
   auto table = part.ok() ? job.bounds.add(std::move(part.value()))
                          : Result<std::optional<api::BucketBounds>>(part.error());
   if (!table.ok()) {
+    job.open_parts.clear();
     outbox_.log(LogLevel::kError, job_text(job.label, job.id) + ": " +
-                                      node_text(config_, config_.coordinator) +
+                                      node_text(config_, outbox_.coordinator()) +
                                       " sent bounds that cannot be: " + table.error().message);
     return;
   }
-  if (!table.value()) return;
+  job.open_parts.push_back(m);
+  if (!table.value()) {
+    if (!job.bounds.is_open()) job.open_parts.clear();  // more than a job may have
+    return;
+  }
+  std::move(job.open_parts.begin(), job.open_parts.end(), std::back_inserter(job.bound_parts));
+  job.open_parts.clear();
   outbox_.act(InstallBounds{job.id, job.first_epoch, std::move(*table.value()), m.learn_budget});
 }
 

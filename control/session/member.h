@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -28,9 +27,13 @@ namespace gradplane::session {
 ///   prepared -> ready      on Commit: the ranks may begin
 ///   ready    -> ready      on Prepare of another plan: the node answers when its engine is ready.
 ///                          Commit puts that plan in force, Abort makes the node forget it
-///   any      -> gone       on Failed or Finished, when the coordinator is lost, (waiting) when the
-///                          last rank has left, or (ready) on Dismiss, when the last plan with a
-///                          part for this node has ended everywhere
+///   any      -> gone       on Failed or Finished, (waiting) when the last rank has left, or
+///   (ready)
+///                          on Dismiss, when the last plan with a part for this node has ended
+///                          everywhere
+///
+/// A job goes on when its coordinator is lost. To the next one the node reports what it has of the
+/// job, so it keeps what no coordinator could know otherwise: plans, tables, and who has left.
 class Member {
  public:
   Member(const SessionConfig& config, Outbox& outbox);
@@ -42,6 +45,8 @@ class Member {
   bool on_message(const protocol::NodeMessage& message, Instant now);
   void on_coordinator_connected();
   void on_coordinator_lost(const std::string& why);
+  /// Another node coordinates from now on, or the same one anew: it gets all jobs reported.
+  void on_new_term();
   void on_job_error(std::uint32_t job_id, const std::string& text);
   void on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch, std::uint32_t horizon);
   void on_plan_refused(std::uint32_t job_id, std::uint32_t epoch, const std::string& text);
@@ -67,8 +72,14 @@ class Member {
     std::uint32_t epoch = 0;
     PlanKind kind = PlanKind::kStar;
     std::vector<api::Member> members;
-    bool has_part = false;  // this node
-    bool answered = false;  // the coordinator may commit it
+    bool has_part = false;             // this node
+    bool answered = false;             // the coordinator may commit it
+    std::vector<std::byte> plan = {};  // encoded
+  };
+  /// A rank that has left a job under way.
+  struct Gone {
+    std::uint16_t rank = 0;
+    bool clean = false;
   };
   struct Job {
     protocol::JobKey key{};
@@ -86,16 +97,24 @@ class Member {
     std::uint32_t activation_round = 0;
     std::uint32_t ending = 0;  // the epoch before, while it has open rounds here; or 0
     std::uint32_t epoch_before =
-        0;  // until it has ended at all ranks as far as is known here; or 0
+        0;                        // until it has ended at all ranks as far as is known here; or 0
+    std::vector<std::byte> plan;  // in force, encoded
+    std::vector<std::byte> plan_before;
+    std::uint32_t plan_before_epoch = 0;
     std::optional<Next> next;
+    std::vector<Gone> gone;
     std::uint32_t world_size = 0;
     std::string label;
     std::vector<LocalRank> ranks;
     protocol::Waiting waiting;                  // what the ranks were told last
     std::uint32_t logged_missing = UINT32_MAX;  // how many were missing when it was last logged
-    // Of rank 0's buckets, if it is here: what the coordinator has not been sent yet.
-    std::deque<std::vector<std::byte>> table_parts;
-    TableCollector bounds;  // what the coordinator sends
+    // Of rank 0's buckets, if it is here, and how many of them this coordinator was sent.
+    std::vector<std::vector<std::byte>> table_parts;
+    std::size_t described = 0;
+    TableCollector bounds;                            // what the coordinator sends
+    std::vector<protocol::BucketBounds> bound_parts;  // of whole tables
+    std::vector<protocol::BucketBounds> open_parts;   // of the table that has come in part
+    std::optional<std::size_t> sends_back;            // how many of the former were asked and sent
   };
   using Jobs = std::map<protocol::JobKey, Job>;
 
@@ -110,6 +129,9 @@ class Member {
   void on(const protocol::Failed& m);
   void on(const protocol::Finished& m);
   void on(const protocol::BucketBounds& m);
+  void on(const protocol::AskReport& m);
+  void on(const protocol::AskPlan& m);
+  void on(const protocol::AskTables& m);
 
   std::optional<Denial> why_not(const NewRank& rank) const;
   std::optional<Denial> why_not_in(const Job& job, const NewRank& rank) const;
@@ -121,7 +143,8 @@ class Member {
   bool has_part(const api::Plan& plan) const;
   Result<api::Plan> acceptable_plan(const protocol::Prepare& m) const;
   Result<api::Plan> further_plan(const Job& job, const protocol::Prepare& m) const;
-  void prepare_further(Job& job, api::Plan plan);
+  void prepare_further(Job& job, api::Plan plan, const protocol::Prepare& m);
+  void report(const Job& job);
   Jobs::iterator find_preparing(std::uint32_t job_id, std::uint32_t epoch);
   void ignore(const char* message, std::uint32_t epoch);
   static std::string change_text(const Job& job);

@@ -20,7 +20,8 @@ std::vector<std::uint16_t> Member::ranks_of(const Job& job) {
 
 std::string Member::waiting_text(const Job& job) const {
   if (!job.waiting.reason.empty()) return job.waiting.reason;
-  return "waiting for " + node_text(config_, config_.coordinator) + ", which coordinates the jobs";
+  return "waiting for " + node_text(config_, outbox_.coordinator()) +
+         ", which coordinates the jobs";
 }
 
 Status Member::attach(const NewRank& rank, Instant now) {
@@ -149,8 +150,8 @@ void Member::detach(RankHandle handle, bool clean) {
                     (clean ? " has left" : " is gone without a word"));
     job.ranks.erase(local);
     if (job.state != JobState::kWaiting) {
-      outbox_.tell_coordinator(config_.coordinator,
-                               protocol::Leave{job.key, job.first_epoch, rank, clean});
+      job.gone.push_back({rank, clean});
+      outbox_.tell_coordinator(protocol::Leave{job.key, job.first_epoch, rank, clean});
       return;
     }
     send_join(job, ranks_of(job));
@@ -183,7 +184,6 @@ Instant Member::next_deadline() const {
 
 void Member::send_join(const Job& job, std::vector<std::uint16_t> ranks) {
   outbox_.tell_coordinator(
-      config_.coordinator,
       protocol::Join{job.key, job.attempt, job.user, job.world_size, std::move(ranks), job.label});
 }
 

@@ -12,7 +12,14 @@
 namespace gradplane::session {
 
 void Member::on(const protocol::Prepare& m, Instant now) {
-  const auto found = jobs_.find(m.key);
+  auto found = jobs_.find(m.key);
+  const bool is_over = found != jobs_.end() && found->second.state != JobState::kWaiting &&
+                       found->second.first_epoch != m.first_epoch && found->second.ranks.empty();
+  if (is_over) {
+    // Nobody could begin the job anew while the ranks of its earlier run are in it.
+    end(found, "the job has begun anew elsewhere");
+    found = jobs_.end();
+  }
   const bool known = found != jobs_.end() && found->second.state != JobState::kWaiting &&
                      found->second.first_epoch == m.first_epoch;
   if (known && m.epoch <= found->second.newest_epoch) {
@@ -21,7 +28,7 @@ void Member::on(const protocol::Prepare& m, Instant now) {
   }
   const std::string self = node_text(config_, config_.self);
   const std::string difference = difference_text(config_.job_settings, self, m.settings,
-                                                 node_text(config_, config_.coordinator));
+                                                 node_text(config_, outbox_.coordinator()));
   if (!difference.empty()) {
     decline(m, difference);
     return;
@@ -32,7 +39,7 @@ void Member::on(const protocol::Prepare& m, Instant now) {
     return;
   }
   if (known) {
-    prepare_further(found->second, std::move(plan.value()));
+    prepare_further(found->second, std::move(plan.value()), m);
     return;
   }
   if (const auto denial = why_no_slot(m.key)) {
@@ -44,12 +51,12 @@ void Member::on(const protocol::Prepare& m, Instant now) {
   // The engine answers for a job that runs elsewhere: once that plan is committed, there is no way
   // back.
   if (m.epoch == m.first_epoch)
-    outbox_.tell_coordinator(config_.coordinator, protocol::Prepared{m.key, m.epoch, false, 0});
+    outbox_.tell_coordinator(protocol::Prepared{m.key, m.epoch, false, 0});
 }
 
 void Member::decline(const protocol::Prepare& m, const std::string& reason) {
   outbox_.log(LogLevel::kWarn, job_text(m.label, protocol::job_id_of(m.key)) + ": " + reason);
-  outbox_.tell_coordinator(config_.coordinator, protocol::PlanRefused{m.key, m.epoch, reason});
+  outbox_.tell_coordinator(protocol::PlanRefused{m.key, m.epoch, reason});
   // The coordinator forgets these ranks with the epoch that they do not know of; so they end too,
   // and take back what they may have asked for since.
   const auto found = jobs_.find(m.key);
@@ -127,15 +134,15 @@ void Member::install(const protocol::Prepare& m, api::Plan plan, Instant now) {
   if (job.label.empty()) job.label = m.label;
   job.members = plan.members;
   job.kind = plan.kind;
-  job.next = Next{m.epoch, plan.kind, plan.members, true, m.epoch == m.first_epoch};
+  job.next = Next{m.epoch, plan.kind, plan.members, true, m.epoch == m.first_epoch, m.plan};
   outbox_.act(InstallJob{job.id, job.first_epoch,
                          packet_key_of(config_.cluster_key, job.key, m.epoch), job.world_size,
                          job.label, std::move(plan), job.ranks, m.learn_bounds});
 }
 
-void Member::prepare_further(Job& job, api::Plan plan) {
+void Member::prepare_further(Job& job, api::Plan plan, const protocol::Prepare& m) {
   job.newest_epoch = plan.epoch;
-  job.next = Next{plan.epoch, plan.kind, plan.members, has_part(plan), false};
+  job.next = Next{plan.epoch, plan.kind, plan.members, has_part(plan), false, m.plan};
   outbox_.act(PreparePlan{job.id, job.first_epoch,
                           packet_key_of(config_.cluster_key, job.key, plan.epoch),
                           std::move(plan)});
@@ -153,8 +160,7 @@ void Member::on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch, std::ui
   if (found == jobs_.end()) return;  // aborted in the meantime
   found->second.next->answered = true;
   const bool runs = found->second.state == JobState::kReady;
-  outbox_.tell_coordinator(config_.coordinator,
-                           protocol::Prepared{found->first, epoch, runs, runs ? horizon : 0});
+  outbox_.tell_coordinator(protocol::Prepared{found->first, epoch, runs, runs ? horizon : 0});
 }
 
 void Member::on_plan_refused(std::uint32_t job_id, std::uint32_t epoch, const std::string& text) {
@@ -171,7 +177,7 @@ void Member::on_plan_refused(std::uint32_t job_id, std::uint32_t epoch, const st
   found->second.next.reset();
   const std::string reason = node_text(config_, config_.self) + ": " + text;
   outbox_.log(LogLevel::kWarn, job_text(found->second.label, job_id) + ": " + reason);
-  outbox_.tell_coordinator(config_.coordinator, protocol::PlanRefused{found->first, epoch, reason});
+  outbox_.tell_coordinator(protocol::PlanRefused{found->first, epoch, reason});
 }
 
 void Member::on_plan_ended(std::uint32_t job_id, std::uint32_t epoch) {
@@ -181,7 +187,7 @@ void Member::on_plan_ended(std::uint32_t job_id, std::uint32_t epoch) {
   if (found == jobs_.end() || epoch == 0) return;
   Job& job = found->second;
   job.ending = 0;
-  outbox_.tell_coordinator(config_.coordinator, protocol::PlanEnded{job.key, epoch});
+  outbox_.tell_coordinator(protocol::PlanEnded{job.key, epoch});
   if (job.has_part) return;
   notify(job, protocol::JobFailed{"the job goes on without the ranks of " +
                                   node_text(config_, config_.self) + " from round " +
@@ -222,6 +228,8 @@ void Member::on(const protocol::Commit& m) {
   }
   Job& job = found->second;
   const std::uint32_t before = std::exchange(job.epoch, m.epoch);
+  job.plan_before = std::exchange(job.plan, std::move(job.next->plan));
+  job.plan_before_epoch = before;
   job.kind = job.next->kind;
   job.members = std::move(job.next->members);
   job.has_part = job.next->has_part;
@@ -266,7 +274,7 @@ void Member::on(const protocol::Abort& m) {
 }
 
 void Member::ignore(const char* message, std::uint32_t epoch) {
-  outbox_.ignore(node_text(config_, config_.coordinator) + " said " + message + " of epoch " +
+  outbox_.ignore(node_text(config_, outbox_.coordinator()) + " said " + message + " of epoch " +
                  std::to_string(epoch) + ", which is not expected now");
 }
 

@@ -9,24 +9,29 @@
 
 #include "control/protocol/node_messages.h"
 #include "control/session/actions.h"
+#include "control/session/term.h"
 #include "control/session/views.h"
 
 namespace gradplane::session {
 
 /// Collects the messages and actions of Member and Coordinator. SessionManager takes them out.
+/// It also tells both of them who coordinates.
 struct Outbox {
   struct Letter {
     api::NodeId node = api::kNoNode;
     bool to_coordinator = false;  // or to the member on that node: one node may be both
+    Term term;                    // in which it was written
     protocol::NodeMessage message;
   };
 
-  void tell_coordinator(api::NodeId node, protocol::NodeMessage message) {
-    letters.push_back({node, true, std::move(message)});
+  void tell_coordinator(protocol::NodeMessage message) {
+    letters.push_back({term.coordinator, true, term, std::move(message)});
   }
   void tell_member(api::NodeId node, protocol::NodeMessage message) {
-    letters.push_back({node, false, std::move(message)});
+    letters.push_back({node, false, term, std::move(message)});
   }
+  /// Who coordinates now.
+  api::NodeId coordinator() const { return term.coordinator; }
   void count(Refusal refusal) { ++refusals[static_cast<std::size_t>(refusal)]; }
   /// A message about a plan came twice, late or out of order, and is ignored.
   void ignore(std::string text) {
@@ -36,6 +41,7 @@ struct Outbox {
   void act(Action action) { actions.push_back(std::move(action)); }
   void log(LogLevel level, std::string text) { act(LogLine{level, std::move(text)}); }
 
+  Term term;  // that this node follows
   std::deque<Letter> letters;
   std::vector<FailureView> failures;  // without their time
   std::deque<Action> actions;

@@ -36,6 +36,8 @@ PeerLink::PeerLink(const LinkConfig& config, Instant now)
 
 void PeerLink::send(std::span<const std::byte> message, Instant now) {
   if (!wants_contact()) begin_contact(now);
+  // Whoever sends to a peer that is known to be silent wants to hear that it still is.
+  if (!connected()) silence_reported_ = false;
   if (!outgoing_.push(message)) {
     lose("lets too many messages pile up", now);
     return;
@@ -206,6 +208,7 @@ void PeerLink::note_alive(const Datagram& datagram, Instant now) {
   // What comes again, or late, may be a recording: it says nothing about the peer's present state.
   if (datagram.timestamp <= newest_timestamp_) return;
   newest_timestamp_ = datagram.timestamp;
+  heard_at_ = now;
   quiet_since_ = std::max(quiet_since_, now);
   silence_reported_ = false;
   sample_rtt(datagram.echo, now);

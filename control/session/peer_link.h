@@ -69,6 +69,8 @@ class PeerLink {
   bool has_room_for_table() const { return outgoing_.size() < kTableFrames; }
   bool connected() const { return peer_incarnation_ != 0; }
   bool watched() const { return watched_; }
+  /// When a datagram came that was sent later than all before it.
+  Instant heard_at() const { return heard_at_; }
   /// Smoothed round trip; zero until measured.
   Duration rtt() const { return srtt_; }
   /// The time of silence after which the peer counts as dead.
@@ -103,6 +105,7 @@ class PeerLink {
 
   bool watched_ = false;
   bool silence_reported_ = false;
+  Instant heard_at_ = Instant::from_ns(0);
   Instant quiet_since_;  // the later of: heard last, contact wanted, woke from a pause of our own
   Instant next_ping_ = Instant::never();
   Duration ping_interval_;

@@ -50,6 +50,12 @@ void PlanChange::commit() {
   awaited_ = from_;
 }
 
+void PlanChange::resume(const std::set<api::NodeId>& awaited) {
+  committed_ = true;
+  awaited_ = awaited;
+  std::erase_if(awaited_with_ranks_, [&](api::NodeId node) { return !awaited.contains(node); });
+}
+
 bool PlanChange::on_ended(api::NodeId node) {
   if (!committed_ || awaited_.erase(node) == 0) return false;
   awaited_with_ranks_.erase(node);

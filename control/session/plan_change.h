@@ -49,6 +49,8 @@ class PlanChange {
   bool on_prepared(api::NodeId node, std::optional<std::uint32_t> horizon);
   bool may_commit() const { return !committed_ && awaited_.empty(); }
   void commit();
+  /// It was committed by an earlier coordinator, and the plan before has not ended on these nodes.
+  void resume(const std::set<api::NodeId>& awaited);
   /// False: this answer was not awaited.
   bool on_ended(api::NodeId node);
   /// Whether the plan before has ended on every member with ranks. The others may need to hear of

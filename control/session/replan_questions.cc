@@ -21,10 +21,10 @@ Status ReplanQuestions::ask(AskerHandle asker, const protocol::JobKey& key,
                  std::to_string(open_.size()) + " new plans and waits; try again in a moment"};
   if (++last_ticket_ == 0) ++last_ticket_;
   // As long as the coordinator may take, and once more its time to notice that we are gone.
-  open_[last_ticket_] = {
-      asker, now + kReplanWait + kPlanningLimit + prepare_timeout(config_) + config_.suspect_after};
-  outbox_.tell_coordinator(config_.coordinator, protocol::Replan{key, last_ticket_, choice.kind,
-                                                                 choice.roots, choice.without});
+  open_[last_ticket_] = {asker,
+                         now + kReplanWait + kPlanningLimit + prepare_timeout(config_) + config_.suspect_after};
+  outbox_.tell_coordinator(
+      protocol::Replan{key, last_ticket_, choice.kind, choice.roots, choice.without});
   return Nothing{};
 }
 
@@ -46,7 +46,7 @@ void ReplanQuestions::tick(Instant now) {
     const auto current = it++;
     if (now < current->second.until) continue;
     outbox_.act(AnswerReplan{current->second.asker, false, 0, 0,
-                             node_text(config_, config_.coordinator) +
+                             node_text(config_, outbox_.coordinator()) +
                                  ", which coordinates the jobs, has not answered; see what "
                                  "gradplane status shows there"});
     open_.erase(current);

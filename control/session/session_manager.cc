@@ -11,7 +11,11 @@
 namespace gradplane::session {
 
 SessionManager::SessionManager(SessionConfig config)
-    : config_(std::move(config)), member_(config_, outbox_), coordinator_(config_, outbox_) {
+    : config_(std::move(config)),
+      member_(config_, outbox_),
+      coordinator_(config_, outbox_),
+      election_(config_) {
+  outbox_.term = {0, config_.coordinator};
   GP_ASSERT(config_.node_names.size() <= kMaxNodes);
   GP_ASSERT(config_.self < config_.node_names.size());
   GP_ASSERT(config_.coordinator < config_.node_names.size());
@@ -58,13 +62,13 @@ void SessionManager::on_plan_made(std::uint64_t ticket, Result<PlanOffer> made, 
 }
 
 void SessionManager::on_links(std::span<const protocol::LinkSample> samples, Instant now) {
-  const auto link = links_.find(config_.coordinator);
+  const auto link = links_.find(outbox_.coordinator());
   // A report may wait, and other messages had better not wait behind it.
   const bool has_room = link == links_.end() || link->second.has_room_for_table();
   if (!member_.has_jobs() || !has_room) return;
   std::vector<protocol::LinkSample> news = link_reporter_.select(samples, now);
   if (news.empty()) return;
-  outbox_.tell_coordinator(config_.coordinator, protocol::ReportLinks{{}, std::move(news)});
+  outbox_.tell_coordinator(protocol::ReportLinks{{}, std::move(news)});
   deliver(now);
 }
 
@@ -99,7 +103,10 @@ void SessionManager::on_datagram(std::span<const std::byte> bytes, Instant now) 
     count(DatagramDrop::kNotForUs);
     return;
   }
-  count(touch(datagram.source, now).receive(datagram, now));
+  PeerLink& link = touch(datagram.source, now);
+  count(link.receive(datagram, now));
+  if (election_.under_way() && link.heard_at() >= election_.asked_at())
+    follow_choice(election_.on_heard(datagram.source), now);
   deliver(now);
 }
 
@@ -111,6 +118,7 @@ void SessionManager::tick(Instant now) {
   }
   coordinator_.tick(now);
   member_.tick(now);
+  follow_choice(election_.tick(now), now);
   deliver(now);
 }
 
@@ -157,37 +165,29 @@ void SessionManager::take_reports(Instant now) {
 void SessionManager::on_report(api::NodeId node, const LinkReport& report, Instant now) {
   if (!report.lost.empty()) {
     outbox_.log(LogLevel::kWarn, node_text(config_, node) + " " + report.lost);
-    coordinator_.on_node_lost(node, report.lost);
-    if (node == config_.coordinator) {
-      member_.on_coordinator_lost(report.lost);
-      link_reporter_.forget();
-    }
+    coordinator_.on_node_lost(node, report.lost, now);
+    if (node == outbox_.coordinator()) on_coordinator_lost(report, now);
     involvement_changed_ = true;
   }
   if (report.connected) {
     outbox_.log(LogLevel::kDebug, node_text(config_, node) + " is in contact");
     coordinator_.on_node_connected(node);
-    if (node == config_.coordinator) member_.on_coordinator_connected();
+    if (node == outbox_.coordinator()) member_.on_coordinator_connected();
+    if (is_rival(node)) tell_term(node, now);
   }
-  const bool to_coordinator = config_.self == config_.coordinator;
-  for (const std::vector<std::byte>& bytes : report.messages) {
-    const auto parsed = protocol::parse_node_message(bytes);
-    if (parsed.ok())
-      dispatch(node, to_coordinator, *parsed.message, now);
-    else
-      count(DatagramDrop::kBadMessage);
-  }
+  for (const std::vector<std::byte>& bytes : report.messages) take_envelope(node, bytes, now);
 }
 
 void SessionManager::deliver_letters(Instant now) {
   while (!outbox_.letters.empty()) {
     const Outbox::Letter letter = std::move(outbox_.letters.front());
     outbox_.letters.pop_front();
+    if (letter.term != outbox_.term) continue;
     involvement_changed_ = true;
     if (letter.node == config_.self)
       dispatch(config_.self, letter.to_coordinator, letter.message, now);
     else
-      touch(letter.node, now).send(protocol::encode(letter.message), now);
+      touch(letter.node, now).send(seal(letter.term, protocol::encode(letter.message)), now);
   }
 }
 
@@ -196,7 +196,7 @@ bool SessionManager::send_table_parts() {
     const auto link = links_.find(node);
     return link == links_.end() || link->second.has_room_for_table();
   };
-  const bool described = has_room(config_.coordinator) && member_.send_table_part();
+  const bool described = has_room(outbox_.coordinator()) && member_.send_table_part();
   return coordinator_.send_table_parts(has_room) || described;
 }
 
@@ -215,39 +215,25 @@ void SessionManager::dispatch(api::NodeId from, bool to_coordinator,
   bool taken = false;
   if (to_coordinator)
     taken = coordinator_.on_message(from, message, now);
-  else if (from == config_.coordinator)
+  else if (from == outbox_.coordinator())
     taken = member_.on_message(message, now);
-  if (taken) return;
-  count(DatagramDrop::kNotExpected);
-  decline(from, message);
-}
-
-void SessionManager::decline(api::NodeId from, const protocol::NodeMessage& message) {
-  const auto* join = std::get_if<protocol::Join>(&message);
-  const auto* replan = std::get_if<protocol::Replan>(&message);
-  if (join == nullptr && replan == nullptr) return;
-  const std::string reason =
-      node_text(config_, config_.self) + " does not coordinate: its configuration names " +
-      node_text(config_, config_.coordinator) + "; use one configuration on all nodes";
-  if (replan != nullptr) {
-    outbox_.tell_member(from,
-                        protocol::ReplanAnswer{replan->key, replan->ticket, false, 0, 0, reason});
-    return;
-  }
-  outbox_.log(LogLevel::kError, node_text(config_, from) + " sent a rank here, but " + reason);
-  outbox_.tell_member(from, protocol::Refused{join->key, join->attempt, join->ranks, reason});
+  if (!taken) count(DatagramDrop::kNotExpected);
 }
 
 void SessionManager::watch_involved(Instant now) {
   std::vector<bool> involved(config_.node_names.size());
   coordinator_.mark_involved(involved);
-  if (member_.needs_coordinator()) involved[config_.coordinator] = true;
+  if (member_.needs_coordinator()) involved[outbox_.coordinator()] = true;
+  mark_rivals(involved);
+  election_.mark_asked(involved);
   for (std::size_t i = 0; i < involved.size(); ++i) {
     const auto node = static_cast<api::NodeId>(i);
     if (node == config_.self) continue;
     const auto link = links_.find(node);
     const bool watched = link != links_.end() && link->second.watched();
-    if (watched != involved[i]) touch(node, now).set_watched(involved[i], now);
+    if (watched == involved[i]) continue;
+    touch(node, now).set_watched(involved[i], now);
+    if (involved[i] && is_rival(node)) tell_term(node, now);
   }
 }
 
@@ -259,7 +245,8 @@ std::optional<Action> SessionManager::next_action() {
 }
 
 Instant SessionManager::next_deadline() const {
-  Instant deadline = std::min(coordinator_.next_deadline(), member_.next_deadline());
+  Instant deadline =
+      std::min({coordinator_.next_deadline(), member_.next_deadline(), election_.next_deadline()});
   for (const auto& [node, link] : links_) deadline = std::min(deadline, link.next_deadline());
   return deadline;
 }

@@ -15,6 +15,7 @@
 #include "control/session/actions.h"
 #include "control/session/coordinator.h"
 #include "control/session/datagram.h"
+#include "control/session/election.h"
 #include "control/session/link_reporter.h"
 #include "control/session/member.h"
 #include "control/session/outbox.h"
@@ -26,8 +27,13 @@ namespace gradplane::session {
 using DropCounters = std::array<std::uint64_t, static_cast<std::size_t>(DatagramDrop::kCount)>;
 
 /// The control plane of one daemon: its ranks, its links to other daemons, its part in every job,
-/// and, on the node that the configuration names, the coordination of all jobs. Pure: calls and
-/// time go in; actions and the next deadline come out. One thread.
+/// and, while it is the coordinator of its term, the coordination of all jobs. Pure: calls and time
+/// go in; actions and the next deadline come out. One thread.
+///
+/// The first coordinator is the one of the configuration. A node that has jobs and loses its
+/// coordinator chooses another one (Election) and reports its jobs there. A coordinator that has
+/// jobs keeps in contact with all that might coordinate besides it, so that of two the one of the
+/// lower term learns it and gives way.
 ///
 /// The caller takes actions after every call until there are none. It calls tick() at
 /// next_deadline(). If a tick is late by half of suspect_after, this node itself was paused, and no
@@ -82,6 +88,7 @@ class SessionManager {
   TopologyView topology(Instant now) const { return coordinator_.topology(now); }
   /// The last kFailuresKept jobs that ended here for a reason, oldest first.
   const std::deque<FailureView>& failures() const { return failures_; }
+  TermView term() const { return {outbox_.term, term_since_, election_.under_way()}; }
   const DropCounters& drops() const { return drops_; }
   /// Ranks and jobs that this node gave no room, or no room any more.
   const RefusalCounters& refusals() const { return outbox_.refusals; }
@@ -99,7 +106,14 @@ class SessionManager {
   void keep_failures(Instant now);
   void dispatch(api::NodeId from, bool to_coordinator, const protocol::NodeMessage& message,
                 Instant now);
-  void decline(api::NodeId from, const protocol::NodeMessage& message);
+  bool coordinates() const { return outbox_.coordinator() == config_.self; }
+  void take_envelope(api::NodeId from, std::span<const std::byte> bytes, Instant now);
+  void on_coordinator_lost(const LinkReport& report, Instant now);
+  void follow(const Term& term, Instant now);
+  void follow_choice(const std::optional<Term>& choice, Instant now);
+  void tell_term(api::NodeId node, Instant now);
+  bool is_rival(api::NodeId node) const;
+  void mark_rivals(std::vector<bool>& involved) const;
   void watch_involved(Instant now);
 
   SessionConfig config_;
@@ -107,6 +121,8 @@ class SessionManager {
   Member member_;
   Coordinator coordinator_;
   LinkReporter link_reporter_;
+  Election election_;
+  Instant term_since_;
   std::map<api::NodeId, PeerLink> links_;
   std::set<api::NodeId> touched_;     // links that may have something to report or to send
   bool involvement_changed_ = false;  // the nodes to watch may be others than before

@@ -25,6 +25,8 @@ constexpr std::uint64_t kPeerIncarnation = 99;
 constexpr std::uint8_t kPlanEvents = 240;
 /// And from here on they describe a bucket.
 constexpr std::uint8_t kDescribe = 250;
+/// A size beyond this one means another term.
+constexpr std::size_t kLongestMessage = 223;
 
 /// A peer that holds the cluster's key and says whatever the input says, to a manager that
 /// coordinates (or not), while ranks come and go and time passes.
@@ -136,9 +138,18 @@ class Machine {
       ++sequence_;
     }
     const std::size_t size = in.read<std::uint8_t>();
-    d.body = in.rest().first(std::min(size, in.rest().size()));
+    const std::span<const std::byte> message = in.rest().first(std::min(size, in.rest().size()));
+    // The newest term, unless the input says more than messages can: then one of another number.
+    Term term = manager_.term().term;
+    if (size > kLongestMessage) {
+      if ((size & 1) != 0) ++term.number;
+      if ((size & 2) != 0 && term.number > 0) --term.number;
+      term.coordinator = (size & 4) != 0 ? kPeer : kSelf;
+    }
+    const std::vector<std::byte> sealed = seal(term, message);
+    d.body = honest ? std::span<const std::byte>(sealed) : message;
     manager_.on_datagram(encode_datagram({}, d), now_);
-    for (std::size_t i = 0; i < d.body.size(); ++i) (void)in.read<std::uint8_t>();
+    for (std::size_t i = 0; i < message.size(); ++i) (void)in.read<std::uint8_t>();
   }
 
   /// An engine may answer what was not asked.

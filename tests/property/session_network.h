@@ -188,6 +188,7 @@ class Cluster {
   std::map<AskerHandle, api::NodeId> open_questions;
   std::map<AskerHandle, AnswerReplan> answers;
   std::uint32_t first_round = 0;  // of jobs that begin
+  std::set<api::NodeId> paused;   // they do nothing, and hear nothing
   std::size_t departures = 0;     // of nodes that another plan had taken out of a job
   /// Rounds that a node may open beyond what it has when it prepares a plan.
   std::uint32_t horizon_margin = 64;
@@ -196,10 +197,20 @@ class Cluster {
  private:
   bool elastic_;
 
+  bool lives(api::NodeId node) const { return hosts[node].manager && !paused.contains(node); }
+
+  bool waits(const JobView& job, const RankView& rank) const {
+    return std::any_of(ranks.begin(), ranks.end(), [&](const auto& entry) {
+      const RankLog& log = entry.second;
+      return log.job_id == job.job_id && log.node == rank.node && log.rank == rank.rank &&
+             log.state == RankLog::State::kWaiting;
+    });
+  }
+
   /// Asking a manager takes longer than all else here, so its answer is kept until it does
   /// something. During run() it does so only in step(), which takes its actions then.
   Instant deadline_of(api::NodeId node) {
-    if (!hosts[node].manager) return Instant::never();
+    if (!lives(node)) return Instant::never();
     std::optional<Instant>& known = deadlines_[node];
     if (!known) {
       known = hosts[node].manager->next_deadline();
@@ -219,12 +230,12 @@ class Cluster {
     while (!flights_.empty() && flights_.top().at <= now) {
       const Flight flight = flights_.top();
       flights_.pop();
-      if (!hosts[flight.to].manager) continue;
+      if (!lives(flight.to)) continue;
       hosts[flight.to].manager->on_datagram(flight.bytes, now);
       take_actions(flight.to);
     }
     for (api::NodeId node = 0; node < hosts.size(); ++node) {
-      if (!hosts[node].manager || deadline_of(node) > now) continue;
+      if (deadline_of(node) > now) continue;
       hosts[node].finish_orders(planner_, now);
       hosts[node].manager->tick(now);
       take_actions(node);

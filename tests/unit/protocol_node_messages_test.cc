@@ -16,6 +16,9 @@ const JobKey kKey = *job_key_from_hex("00112233445566778899aabbccddeeff");
 /// No field has its default value.
 const JobSettings kOddSettings{512, 65536, false, Compensation::kCarry, 3, 800000, 30000000, 5};
 
+const Report kOddReport{kKey,  98,  99, 0xfffffff1, 100, 97, true,
+                        false, 101, 6,  1000,       8,   3,  "train.py"};
+
 std::vector<NodeMessage> one_of_each() {
   return {Join{kKey, 1, 1000, 8, {0, 7}, "train.py"},
           WaitingFor{kKey, 2, 6, {1, 2, 3}},
@@ -38,7 +41,12 @@ std::vector<NodeMessage> one_of_each() {
           Dismiss{kKey, 98},
           ReportLinks{{},
                       {{7, 0, 155'000'000, true, 80, 1000, 30000, 2000, 15000, 100, 3000},
-                       {0, 0, 0, false, 0, 0, 0, 0, 0, 0, 0}}}};
+                       {0, 0, 0, false, 0, 0, 0, 0, 0, 0, 0}}},
+          kOddReport,
+          AskReport{kKey, 98},
+          AskPlan{kKey, 98, 99},
+          PlanIs{kKey, 98, 99, std::vector<std::byte>(300, std::byte{8})},
+          AskTables{kKey, 98}};
 }
 
 RejectReason reason_of(const std::vector<std::byte>& bytes) {
@@ -74,6 +82,31 @@ TEST_CASE("node messages come through unchanged") {
   const auto replan = parse_node_message(encode(one_of_each()[14]));
   CHECK(std::get<Replan>(*replan.message).kind == PlanKind::kSharded);
   CHECK(std::get<Replan>(*replan.message).roots == std::vector<std::uint16_t>{1023, 0});
+}
+
+TEST_CASE("a report is whole, or says that there is nothing to report") {
+  const auto parsed = parse_node_message(encode(kOddReport));
+  REQUIRE(parsed.ok());
+  const Report& report = std::get<Report>(*parsed.message);
+  CHECK(report.next_epoch == 100);
+  CHECK(report.epoch_before == 97);
+  CHECK(report.ending);
+  CHECK_FALSE(report.has_part);
+  CHECK(report.newest_epoch == 101);
+  CHECK(report.table_parts == 3);
+  CHECK(report.label == "train.py");
+  Report nothing;
+  nothing.first_epoch = 98;
+  CHECK(reason_of(encode(nothing)) == RejectReason::kCount);
+  Report same = kOddReport;
+  same.next_epoch = same.epoch;
+  CHECK(reason_of(encode(same)) == RejectReason::kOutOfRange);
+  Report empty = kOddReport;
+  empty.world_size = 0;
+  CHECK(reason_of(encode(empty)) == RejectReason::kOutOfRange);
+  Report endless = kOddReport;
+  endless.epoch_before = 0;
+  CHECK(reason_of(encode(endless)) == RejectReason::kOutOfRange);
 }
 
 TEST_CASE("the first bytes of a join are what the wire says") {

@@ -223,27 +223,6 @@ TEST_CASE("a member that is lost ends the job by name on the others") {
   CHECK(cluster.ranks[handles[1]].state == State::kFailed);
 }
 
-TEST_CASE("a coordinator that is lost ends running jobs and is waited for by the others") {
-  Cluster cluster(1, 4, 3, sharded_planner());
-  const std::vector<RankHandle> handles = ready_job(cluster, 2);
-  const RankHandle waiting = cluster.attach(2, 0, 2, key_number(2));
-  cluster.run(Duration::seconds(1));
-  cluster.crash(3);
-  cluster.run(Duration::seconds(5));
-  CHECK(cluster.ranks[handles[0]].state == State::kFailed);
-  CHECK(has(cluster.ranks[handles[0]].reason,
-            "node n3, which coordinates the jobs, has been silent for 3."));
-  CHECK(cluster.ranks[waiting].state == State::kWaiting);
-  CHECK(has(cluster.ranks[waiting].reason, "node n3, which coordinates"));
-  const RankHandle newcomer = cluster.attach(0, 1, 2, key_number(3));
-  CHECK(cluster.ranks[newcomer].state == State::kWaiting);
-  CHECK(has(cluster.ranks[newcomer].reason, "node n3, which coordinates"));
-  cluster.start(3);
-  cluster.attach(1, 1, 2, key_number(2));
-  cluster.run(Duration::seconds(5));
-  CHECK(cluster.ranks[waiting].state == State::kReady);
-}
-
 TEST_CASE("an engine that cannot go on ends the job on all nodes, with its words") {
   Cluster cluster(1, 2, 0, sharded_planner());
   const std::vector<RankHandle> handles = ready_job(cluster, 2);
@@ -292,23 +271,6 @@ TEST_CASE("a plan that cannot be made, or that a member does not take, is told t
     CHECK(cluster.ranks[handle].state == State::kFailed);
     CHECK(has(cluster.ranks[handle].reason, "node n2 has been silent"));
   }
-}
-
-TEST_CASE("a node whose configuration names another coordinator learns it") {
-  Cluster cluster(1, 3, 0, sharded_planner());
-  SessionConfig config;
-  config.self = 2;
-  config.coordinator = 1;
-  config.node_names = {"n0", "n1", "n2"};
-  config.incarnation = 77;
-  config.cluster_key.fill(std::byte{7});
-  config.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
-  cluster.hosts[2].manager = std::make_unique<SessionManager>(config);
-  const RankHandle handle = cluster.attach(2, 0, 1, kKey);
-  cluster.run(Duration::seconds(1));
-  CHECK(cluster.ranks[handle].state == State::kFailed);
-  CHECK(has(cluster.ranks[handle].reason, "node n1 does not coordinate"));
-  CHECK(has(cluster.ranks[handle].reason, "use one configuration on all nodes"));
 }
 
 TEST_CASE("nodes that are configured otherwise say so to every rank, and the job does not begin") {

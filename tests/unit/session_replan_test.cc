@@ -187,7 +187,7 @@ TEST_CASE(
   SECTION("the coordinator is lost") {
     bench.cluster.crash(0);
   }
-  bench.cluster.run(Duration::seconds(5));
+  bench.cluster.run(Duration::seconds(10));
   for (const Host& host : bench.cluster.hosts) {
     CHECK(host.installed.empty());
     CHECK(host.rounds.empty());
@@ -218,22 +218,6 @@ TEST_CASE("a question that makes no sense is answered at once, and says why") {
   CHECK(has(bench.cluster.refusal, "has asked for 16 new plans"));
   bench.cluster.run(Duration::seconds(20));
   CHECK(bench.cluster.open_questions.empty());
-}
-
-TEST_CASE("a node whose configuration names another coordinator is told when it asks") {
-  Bench bench;
-  SessionConfig config;
-  config.self = 3;
-  config.coordinator = 1;
-  config.node_names = {"n0", "n1", "n2", "n3"};
-  config.incarnation = 77;
-  config.cluster_key.fill(std::byte{7});
-  config.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
-  bench.cluster.hosts[3].manager = std::make_unique<SessionManager>(config);
-  const RankHandle rank = bench.cluster.attach(3, 0, 2, key_number(2));
-  const AskerHandle asker = bench.cluster.replan(3, protocol::job_id_of(key_number(2)), kStarAt1);
-  CHECK(has(bench.answer_to(asker).text, "node n1 does not coordinate"));
-  CHECK(bench.cluster.ranks[rank].state == State::kFailed);
 }
 
 TEST_CASE("the ranks of a node leave a job that runs, and join it again") {

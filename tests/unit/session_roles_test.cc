@@ -257,19 +257,6 @@ TEST_CASE("the coordinator sends no plan that breaks the rules of plans") {
   CHECK(!bench.coordinator.has_jobs());
 }
 
-TEST_CASE("a node obeys its own coordinator alone") {
-  Cluster cluster(1, 3, 0, sharded_planner(1));
-  SessionConfig c = config(2, 2);
-  c.cluster_key.fill(std::byte{7});
-  cluster.hosts[2].manager = std::make_unique<SessionManager>(c);
-  const RankHandle handle = cluster.attach(2, 0, 1, kKey);
-  cluster.run(Duration::seconds(1));
-  CHECK(cluster.ranks[handle].state != RankLog::State::kReady);
-  CHECK(cluster.hosts[1].installed.empty());
-  const DropCounters& drops = cluster.hosts[1].manager->drops();
-  CHECK(drops[static_cast<std::size_t>(DatagramDrop::kNotExpected)] > 0);
-}
-
 TEST_CASE("a member that lives but does not answer ends the start by name") {
   CoordinatorBench bench;
   const std::uint32_t epoch = bench.prepared_job();

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// How a node follows terms: its own choice, and what others say.
+#include <algorithm>
+#include <vector>
+
+#include "control/session/session_manager.h"
+#include "control/session/text.h"
+
+namespace gradplane::session {
+
+void SessionManager::take_envelope(api::NodeId from, std::span<const std::byte> bytes,
+                                   Instant now) {
+  const std::optional<Envelope> envelope = open_envelope(bytes);
+  if (!envelope || envelope->term.coordinator >= config_.node_names.size()) {
+    count(DatagramDrop::kBadMessage);
+    return;
+  }
+  if (envelope->term > outbox_.term) follow(envelope->term, now);
+  if (envelope->term < outbox_.term) {
+    if (!envelope->message.empty()) count(DatagramDrop::kStaleTerm);
+    tell_term(from, now);
+    return;
+  }
+  if (envelope->message.empty()) return;
+  const auto parsed = protocol::parse_node_message(envelope->message);
+  if (parsed.ok())
+    dispatch(from, coordinates(), *parsed.message, now);
+  else
+    count(DatagramDrop::kBadMessage);
+}
+
+void SessionManager::tell_term(api::NodeId node, Instant now) {
+  touch(node, now).send(seal(outbox_.term, {}), now);
+}
+
+void SessionManager::on_coordinator_lost(const LinkReport& report, Instant now) {
+  const bool needed = member_.has_jobs();
+  member_.on_coordinator_lost(report.lost);
+  if (!needed || election_.under_way()) return;
+  outbox_.log(LogLevel::kWarn, node_text(config_, outbox_.coordinator()) +
+                                   ", which coordinates the jobs, is lost: looking for another "
+                                   "node; jobs that run go on under their plans");
+  follow_choice(election_.begin(outbox_.term, report.connected, now), now);
+  involvement_changed_ = true;
+}
+
+void SessionManager::follow_choice(const std::optional<Term>& choice, Instant now) {
+  if (!choice) return;
+  involvement_changed_ = true;
+  follow(*choice, now);
+}
+
+/// From now on only what is said in this term counts here.
+void SessionManager::follow(const Term& term, Instant now) {
+  std::vector<bool> involved(config_.node_names.size());
+  if (coordinates()) coordinator_.mark_involved(involved);
+  coordinator_.resign();
+  election_.stop();
+  outbox_.term = term;
+  term_since_ = now;
+  involvement_changed_ = true;
+  outbox_.log(LogLevel::kInfo, node_text(config_, term.coordinator) +
+                                   " coordinates from now on (term " + std::to_string(term.number) +
+                                   ")");
+  if (term.number == 0)
+    outbox_.log(LogLevel::kWarn, "another node's configuration lets " +
+                                     node_text(config_, term.coordinator) +
+                                     " coordinate first, and that of this node " +
+                                     node_text(config_, config_.coordinator) +
+                                     " (cluster.coordinator); use one configuration on all nodes");
+  // Those whose jobs were coordinated here have to report them there.
+  for (std::size_t i = 0; i < involved.size(); ++i) {
+    const auto node = static_cast<api::NodeId>(i);
+    if (involved[i] && node != config_.self) tell_term(node, now);
+  }
+  member_.on_new_term();
+  link_reporter_.forget();
+}
+
+/// A node that may coordinate besides this one: the first one of the configuration, and all that
+/// others choose before this one.
+bool SessionManager::is_rival(api::NodeId node) const {
+  if (!coordinates() || node == config_.self) return false;
+  return node < config_.self || node == config_.coordinator;
+}
+
+void SessionManager::mark_rivals(std::vector<bool>& involved) const {
+  if (!coordinator_.has_jobs()) return;
+  for (std::size_t i = 0; i < involved.size(); ++i)
+    if (is_rival(static_cast<api::NodeId>(i))) involved[i] = true;
+}
+
+}  // namespace gradplane::session

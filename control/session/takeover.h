@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/protocol/node_messages.h"
+#include "control/session/outbox.h"
+#include "dataplane/api/plan.h"
+#include "dataplane/base/time.h"
+
+namespace gradplane::session {
+
+/// How long a node that begins to coordinate a job waits for all that its members have of it. A
+/// member that is dead is noticed after suspect_after; questions follow one another.
+Duration takeover_limit(const SessionConfig& config);
+
+/// What the nodes with a part in one job have reported of it to a node that begins to coordinate.
+/// Pure.
+///
+/// Everybody who has a part in a plan that some node has is asked: in the plan in force, in one
+/// that is prepared, and in the one before while it has open rounds. Nobody who has answered takes
+/// orders from an earlier coordinator any more. So when all have answered, nothing changes but by
+/// this one.
+class Takeover {
+ public:
+  struct Held {
+    api::NodeId from = api::kNoNode;
+    protocol::NodeMessage message;
+  };
+
+  Takeover(const protocol::JobKey& key, std::uint32_t first_epoch, Instant until)
+      : key_(key), first_epoch_(first_epoch), until_(until) {}
+
+  void on_report(api::NodeId from, const protocol::Report& report);
+  void on_plan(std::uint32_t epoch, api::Plan plan);
+  void on_lost(api::NodeId node, const std::string& why);
+  /// It no longer prepares this plan.
+  void on_refused(api::NodeId from, std::uint32_t epoch);
+  /// For later, when the job is known.
+  void hold(api::NodeId from, protocol::NodeMessage message);
+  std::deque<Held> take_held() { return std::exchange(held_, {}); }
+
+  /// Asks whom and what has to be asked. Each question once.
+  void ask(Outbox& outbox);
+  /// All have answered or are lost, and every plan is known.
+  bool is_complete() const;
+  /// Who has not answered.
+  std::set<api::NodeId> awaited() const;
+
+  const protocol::JobKey& key() const { return key_; }
+  std::uint32_t first_epoch() const { return first_epoch_; }
+  Instant until() const { return until_; }
+  const std::map<api::NodeId, protocol::Report>& reports() const { return reports_; }
+  /// What this node has reported; nullptr: it is lost, or has nothing of the job.
+  const protocol::Report* job_at(api::NodeId node) const;
+  std::string why_not_at(api::NodeId node) const;
+  const api::Plan* plan(std::uint32_t epoch) const;
+  /// The newest plan that is in force anywhere; 0: none.
+  std::uint32_t committed_epoch() const;
+  std::uint32_t newest_epoch() const;
+  /// The ranks that have said last that they wait on this node.
+  const protocol::Join* waiting_at(api::NodeId node) const;
+  /// All that have to do with the job, as far as they live.
+  std::set<api::NodeId> nodes() const;
+
+ private:
+  std::set<std::uint32_t> named_epochs() const;
+
+  protocol::JobKey key_;
+  std::uint32_t first_epoch_;
+  Instant until_;
+  std::map<api::NodeId, protocol::Report> reports_;
+  std::map<api::NodeId, std::string> lost_;
+  std::map<std::uint32_t, api::Plan> plans_;  // by epoch
+  std::set<api::NodeId> asked_;
+  std::map<std::uint32_t, api::NodeId> plan_asked_;  // whom, by epoch
+  std::deque<Held> held_;
+};
+
+}  // namespace gradplane::session

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/protocol/node_messages.h"
+#include "dataplane/api/plan.h"
+#include "dataplane/base/time.h"
+
+namespace gradplane::session {
+
+/// Names who coordinates. Everything that nodes say to each other carries the sender's term. A node
+/// that hears of a higher term follows it, and ignores what was said in a lower one. Of two terms
+/// with the same number the one of the node with the higher number is higher, so no two nodes
+/// coordinate in one term.
+struct Term {
+  std::uint32_t number = 0;  // how often a node has chosen another coordinator
+  api::NodeId coordinator = 0;
+  auto operator<=>(const Term&) const = default;
+};
+
+/// For people: who coordinates, as this node knows.
+struct TermView {
+  Term term;
+  Instant since;              // when this node began to follow it
+  bool is_searching = false;  // the coordinator is lost, and this node looks for another one
+};
+
+/// What a link carries, in network order: number u32, coordinator u16, and a node message. Without
+/// a message it only tells the term.
+struct Envelope {
+  Term term;
+  std::span<const std::byte> message;
+};
+inline constexpr std::size_t kTermBytes = 4 + 2;
+/// No cluster has so many elections.
+inline constexpr std::uint32_t kMaxTermNumber = 0x7fffffff;
+static_assert(protocol::kMaxPlanBytes + protocol::kMaxNodeTextBytes + 128 + kTermBytes <=
+                  protocol::kMaxNodeMessageBytes,
+              "a Prepare with the longest plan and label fits");
+
+std::vector<std::byte> seal(const Term& term, std::span<const std::byte> message);
+std::optional<Envelope> open_envelope(std::span<const std::byte> bytes);
+
+}  // namespace gradplane::session
