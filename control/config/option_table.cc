@@ -211,7 +211,11 @@ constexpr Option kOptions[] = {
     {.path = "cluster.coordinator",
      .type = kNodeName,
      .default_note = "the first node",
-     .summary = "Node that admits ranks and distributes plans.",
+     .summary =
+         "Node that admits ranks and distributes plans at first. When it dies, the node with "
+         "the lowest place in the list that answers does so. So every file should hold what "
+         "the coordinator decides by: `plan`, `network`, `gather`, `quotas` and "
+         "`ranks.elastic`.",
      .store = [](const Target& t, const Value& v) { t.references->coordinator = v.text; }},
     {.path = "name",
      .scope = kNode,

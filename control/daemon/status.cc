@@ -202,6 +202,19 @@ std::vector<telemetry::JobStatus> ended_jobs(const StatusSources& from) {
   return out;
 }
 
+/// Who coordinates, as this node knows.
+std::string role_text(const StatusSources& from, Instant now) {
+  const session::TermView view = from.session.term();
+  const std::string name = from.config.cluster.nodes[view.term.coordinator].name;
+  if (view.is_searching)
+    return fmt::format("has lost {}, which coordinates the jobs; looks for another node", name);
+  const std::string who =
+      view.term.coordinator == from.config.self ? "coordinates the jobs" : "follows " + name;
+  const Instant since = std::max(view.since, from.started);
+  return fmt::format("{} (term {}, for {} s)", who, view.term.number,
+                     (now - since).count_ns() / Duration::seconds(1).count_ns());
+}
+
 }  // namespace
 
 std::string software() {
@@ -212,8 +225,10 @@ telemetry::StatusReport build_status(const StatusSources& from) {
   telemetry::StatusReport out;
   out.node = from.config.self_node().name;
   out.software = software();
+  const Instant now = clock_now();
+  out.role = role_text(from, now);
   out.pid = static_cast<std::uint32_t>(getpid());
-  out.uptime_ns = static_cast<std::uint64_t>((clock_now() - from.started).count_ns());
+  out.uptime_ns = static_cast<std::uint64_t>((now - from.started).count_ns());
   out.port = port_status(from);
   out.poll.idle = from.config.poll.idle == config::IdlePolicy::kBusy ? "busy" : "adaptive";
   out.poll.iterations = from.engine.polls;

@@ -136,7 +136,7 @@ struct StatusReport {
   std::uint32_t version = kStatusVersion;
   std::string node;
   std::string software;  // "gradplaned 0.1.0"
-  std::string role;      // free text, e.g. "root of every block"; may be empty
+  std::string role;      // who coordinates: "follows agg (term 0, for 12 s)"
   std::uint32_t pid = 0;
   std::uint64_t uptime_ns = 0;
   PortStatus port;
