@@ -157,7 +157,7 @@ class Story {
         break;
       case 1:
         cluster_.crash(victim);
-        cluster_.run(some_ms(6000));
+        cluster_.run(absence());
         cluster_.start(victim);
         break;
       case 2:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <limits>
+#include <variant>
 #include <vector>
 
 #include "control/protocol/node_messages.h"
