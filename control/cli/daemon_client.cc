@@ -247,6 +247,18 @@ Result<std::string> fetch_status(const std::string& socket_path) {
   return std::move(status.value().json);
 }
 
+Result<telemetry::Topology> fetch_topology(const std::string& socket_path, bool why) {
+  const auto connection = open_as_operator(socket_path);
+  if (!connection) return connection.error();
+  const int fd = connection.value().get();
+  (void)send_message(fd, protocol::TopologyRequest{.why = why});
+  const auto reply = expect<protocol::TopologyReply>(fd, socket_path);
+  if (!reply) return reply.error();
+  auto topology = telemetry::topology_from_json(reply.value().json);
+  if (!topology) return unreadable(socket_path, "a topology", topology.error());
+  return topology;
+}
+
 Result<protocol::Replanned> request_replan(const std::string& socket_path,
                                            const protocol::ReplanRequest& request) {
   const auto connection = open_as_operator(socket_path);

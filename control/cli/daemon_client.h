@@ -9,6 +9,7 @@
 #include "control/protocol/socket_messages.h"
 #include "control/telemetry/bounds.h"
 #include "control/telemetry/rounds.h"
+#include "control/telemetry/topology.h"
 #include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
 
@@ -32,6 +33,10 @@ Result<std::vector<telemetry::BoundsPage>> fetch_bounds(const std::string& socke
 Result<std::vector<telemetry::RoundsPage>> fetch_rounds(
     const std::string& socket_path, std::uint32_t job, std::uint32_t last,
     const std::vector<telemetry::RoundsPage>& seen);
+
+/// Asks the daemon for the measured network and the trees over it. `why`: with what all planners
+/// would make of each job.
+Result<telemetry::Topology> fetch_topology(const std::string& socket_path, bool why);
 
 /// How long a new plan may take: the coordinator waits for the last rounds of the plan before and
 /// for all nodes, which at the default of liveness.suspect_after is 11 s.

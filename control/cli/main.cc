@@ -15,6 +15,7 @@
 #include "control/cli/rounds_command.h"
 #include "control/cli/run.h"
 #include "control/cli/status_command.h"
+#include "control/cli/topology_command.h"
 #include "control/config/config.h"
 #include "control/telemetry/rounds.h"
 #include "dataplane/model/limits.h"
@@ -41,7 +42,7 @@ class Program {
     app_.set_version_flag("--version", version_line());
     run_.socket_path = status_.socket_path = default_socket_path();
     bounds_.socket_path = rounds_.socket_path = default_socket_path();
-    replan_.socket_path = default_socket_path();
+    replan_.socket_path = topology_.socket_path = default_socket_path();
     add_run();
     add_status();
     add_flows();
@@ -49,6 +50,7 @@ class Program {
     add_rounds();
     add_replan();
     add_plan();
+    add_topology();
     add_check_config();
     add_others();
   }
@@ -211,6 +213,34 @@ class Program {
     on(command, [this] { return ended(show_plans(plan_)); });
   }
 
+  void add_topology() {
+    CLI::App* command = app_.add_subcommand(
+        "topology",
+        "Draw the measured links and the trees over them, or say why a job has its plan");
+    command->footer(
+        "Example: gradplane topology --format svg > topology.svg\n"
+        "A node knows the links to itself and the plans of its own jobs. --why plans over the\n"
+        "network of the file of the daemon that is asked, so ask at the coordinator.");
+    add_socket(command, topology_.socket_path);
+    CLI::Option* format =
+        command->add_option("--format", topology_.format, "text, dot (graphviz), svg or json")
+            ->check(CLI::IsMember(
+                std::vector<std::string>(kTopologyFormats.begin(), kTopologyFormats.end())))
+            ->capture_default_str();
+    command->add_flag("--sites", topology_.sites, "A place for each site, not for each node");
+    command->add_flag("--why", topology_.why,
+                      "What each planner is predicted to reach, and why the plan in force stays");
+    on(command, [this, format] {
+      const bool drawn = topology_.format == "dot" || topology_.format == "svg";
+      if (topology_.why && drawn) {
+        complain("--why is told as text or json, not as " + topology_.format + "; leave " +
+                 format->get_name() + " out");
+        return ended(kExitUsage);
+      }
+      return ended(show_topology(topology_));
+    });
+  }
+
   void add_check_config() {
     CLI::App* command = app_.add_subcommand("check-config", "Check configuration files");
     command->add_option("file", check_.files, "Files to check")->required();
@@ -236,6 +266,7 @@ class Program {
   RoundsOptions rounds_;
   ReplanOptions replan_;
   PlanOptions plan_;
+  TopologyOptions topology_;
   CheckConfigOptions check_;
   bool json_ = false;
   std::function<ChildEnd()> action_;

@@ -9,6 +9,7 @@
 
 #include "control/config/config.h"
 #include "control/daemon/jobs.h"
+#include "control/daemon/link_table.h"
 #include "control/daemon/log.h"
 #include "control/daemon/plan_thread.h"
 #include "control/daemon/poll_thread.h"
@@ -53,6 +54,7 @@ class Daemon : public server::ConnectionHandler {
   void on(server::ConnectionId connection, const protocol::StatusRequest& request);
   void on(server::ConnectionId connection, const protocol::BoundsRequest& request);
   void on(server::ConnectionId connection, const protocol::RoundsRequest& request);
+  void on(server::ConnectionId connection, const protocol::TopologyRequest& request);
   void on(server::ConnectionId connection, const protocol::ReplanRequest& request);
 
   /// Executes the actions of the session until there are none, and sets the timer for its next
@@ -80,7 +82,7 @@ class Daemon : public server::ConnectionHandler {
   void on_plan_event(const api::Event& event);
   std::string why_not_replan(server::ConnectionId connection, std::uint32_t job_id) const;
   void ask_snapshot();
-  void take_snapshot(api::EngineSnapshot* snapshot);
+  void on_snapshot(Instant now);
   void take_plans();
   void watch_links();
   void beat();
@@ -114,7 +116,13 @@ class Daemon : public server::ConnectionHandler {
   std::unique_ptr<api::EngineSnapshot> snapshot_;
   bool snapshot_wanted_ = false;
   bool links_wanted_ = false;
+  LinkTable links_;
   std::vector<server::ConnectionId> status_askers_;
+  struct TopologyAsker {
+    server::ConnectionId connection;
+    bool why = false;
+  };
+  std::vector<TopologyAsker> topology_askers_;
 };
 
 }  // namespace gradplane::daemon

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "control/daemon/bounds_page.h"
 #include "control/daemon/daemon.h"
@@ -13,10 +15,14 @@
 #include "control/daemon/rounds_page.h"
 #include "control/daemon/stall_text.h"
 #include "control/daemon/status.h"
+#include "control/daemon/topology_page.h"
 
 namespace gradplane::daemon {
 
 namespace {
+
+/// Of a report, so that it fits a message with what stands around it.
+constexpr std::size_t kMaxReportBytes = protocol::kMaxSocketMessageBytes - 1024;
 
 session::TablePart table_part(const protocol::RegisterBucket& bucket) {
   session::TablePart part;
@@ -42,6 +48,8 @@ void Daemon::on_open(server::ConnectionId connection, const server::PeerInfo& pe
 void Daemon::on_closed(server::ConnectionId connection, bool clean) {
   peers_.erase(connection);
   std::erase(status_askers_, connection);
+  std::erase_if(topology_askers_,
+                [&](const auto& asker) { return asker.connection == connection; });
   session_->detach(connection, clean, clock_now());
   if (auto rank = ranks_.extract(connection))
     left_memory_.add(connection, std::move(rank.mapped()));
@@ -137,6 +145,11 @@ void Daemon::on(server::ConnectionId connection, const protocol::RoundsRequest& 
   server_->send(connection, protocol::RoundsReply{telemetry::to_json(page.value())});
 }
 
+void Daemon::on(server::ConnectionId connection, const protocol::TopologyRequest& request) {
+  topology_askers_.push_back({connection, request.why});
+  ask_snapshot();
+}
+
 /// The session answers later, with AnswerReplan.
 void Daemon::on(server::ConnectionId connection, const protocol::ReplanRequest& request) {
   session::PlanChoice choice{request.plan, {}};
@@ -177,25 +190,12 @@ std::string Daemon::why_not_replan(server::ConnectionId connection, std::uint32_
 
 /// Asks the poll loop for a snapshot, unless one is on its way already.
 void Daemon::ask_snapshot() {
-  snapshot_wanted_ = !status_askers_.empty() || links_wanted_;
+  snapshot_wanted_ = !status_askers_.empty() || !topology_askers_.empty() || links_wanted_;
   if (!snapshot_wanted_ || snapshot_ == nullptr) return;
   api::Command fill;
   fill.kind = api::Command::Kind::kFillSnapshot;
   fill.snapshot = snapshot_.get();
   if (commands_.push(fill)) (void)snapshot_.release();  // the poll loop's, until it comes back
-}
-
-void Daemon::take_snapshot(api::EngineSnapshot* snapshot) {
-  snapshot_.reset(snapshot);
-  session_->on_links(samples_of(*snapshot_, config_.self), clock_now());
-  links_wanted_ = snapshot_wanted_ = false;
-  if (status_askers_.empty()) return;
-  const telemetry::StatusReport report =
-      build_status({config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, started_});
-  const std::string reply = protocol::encode(
-      protocol::StatusReply{telemetry::to_json(report, protocol::kMaxSocketMessageBytes - 1024)});
-  for (const server::ConnectionId asker : status_askers_) server_->send_encoded(asker, reply);
-  status_askers_.clear();
 }
 
 void Daemon::take_round_reports() {
@@ -208,6 +208,34 @@ void Daemon::take_round_reports() {
                 fmt::format("job {}: {}", job->label, telemetry::round_line(round)));
     }
     reports_.pop();
+  }
+}
+
+/// Reports the links, and answers all who have asked since the last snapshot.
+void Daemon::on_snapshot(Instant now) {
+  links_.update(*snapshot_, now);
+  session_->on_links(samples_of(*snapshot_, config_.self), now);
+  links_wanted_ = snapshot_wanted_ = false;
+  // An answer that is sent may end a connection, which takes its asker out of the list.
+  const auto status_askers = std::exchange(status_askers_, {});
+  const auto topology_askers = std::exchange(topology_askers_, {});
+  if (!status_askers.empty()) {
+    const telemetry::StatusReport report = build_status(
+        {config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, links_, started_});
+    const std::string reply =
+        protocol::encode(protocol::StatusReply{telemetry::to_json(report, kMaxReportBytes)});
+    for (const server::ConnectionId asker : status_askers) server_->send_encoded(asker, reply);
+  }
+  // Predictions take time, so all who ask the same get one answer.
+  std::array<std::string, 2> replies;
+  for (const TopologyAsker& asker : topology_askers) {
+    std::string& reply = replies[asker.why ? 1 : 0];
+    if (reply.empty()) {
+      reply = protocol::encode(protocol::TopologyReply{
+          telemetry::to_json(topology_page(config_, jobs_, link_status(config_, links_), asker.why),
+                             kMaxReportBytes)});
+    }
+    server_->send_encoded(asker.connection, reply);
   }
 }
 
@@ -232,7 +260,8 @@ void Daemon::take_engine_events() {
         break;
       }
       case api::Event::Kind::kSnapshotFilled:
-        take_snapshot(event->snapshot);
+        snapshot_.reset(event->snapshot);
+        on_snapshot(now);
         break;
       case api::Event::Kind::kMismatch:
         on_mismatch(*event);

@@ -86,6 +86,7 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
                    .installed_epoch = order.plan.epoch,
                    .epoch = order.plan.epoch,
                    .kind = order.plan.kind,
+                   .plan = order.plan,
                    .next_plan = order.plan,
                    .world_size = order.world_size,
                    .label = order.label,
@@ -153,6 +154,7 @@ void JobTable::commit_plan(const session::CommitPlan& order) {
   if (job == nullptr) return;
   job->epoch = order.epoch;
   job->kind = job->next_plan.kind;
+  job->plan = job->next_plan;
   job->bounds->use(job->next_plan);
   plan_order(*job, api::Command::Kind::kCommitPlan, order.epoch, order.activation_round);
 }

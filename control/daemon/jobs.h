@@ -28,6 +28,7 @@ struct InstalledJob {
   std::uint32_t installed_epoch = 0;
   std::uint32_t epoch = 0;  // of the plan in force
   PlanKind kind = PlanKind::kStar;
+  api::Plan plan;       // in force
   api::Plan next_plan;  // that was prepared last
   std::uint32_t world_size = 0;
   std::string label;

@@ -221,6 +221,24 @@ std::string software() {
   return "gradplaned " GRADPLANE_VERSION;
 }
 
+std::vector<telemetry::LinkStatus> link_status(const config::Config& config,
+                                               const LinkTable& links) {
+  std::vector<telemetry::LinkStatus> out;
+  for (const api::LinkSnapshot& link : links.links(clock_now())) {
+    out.push_back({.node = config.cluster.nodes[link.node].name,
+                   .rate_bits_per_second = link.rate_bits_per_second,
+                   .rate_is_lower_bound = link.rate_is_lower_bound,
+                   .rate_confidence_percent = link.rate_confidence_percent,
+                   .rate_age_ns = static_cast<std::uint64_t>(link.rate_age_ns),
+                   .rtt_ns = static_cast<std::uint64_t>(link.rtt_ns),
+                   .rtt_age_ns = static_cast<std::uint64_t>(link.rtt_age_ns),
+                   .loss_ppm = link.loss_ppm,
+                   .loss_confidence_percent = link.loss_confidence_percent,
+                   .loss_age_ns = static_cast<std::uint64_t>(link.loss_age_ns)});
+  }
+  return out;
+}
+
 telemetry::StatusReport build_status(const StatusSources& from) {
   telemetry::StatusReport out;
   out.node = from.config.self_node().name;
@@ -236,6 +254,7 @@ telemetry::StatusReport build_status(const StatusSources& from) {
   out.poll.total_ns = from.poll.total_ns();
   out.poll.sleeps = from.engine.sleeps;
   out.peers = peer_status(from);
+  out.links = link_status(from.config, from.links);
   for (const session::JobView& view : from.session.jobs()) {
     out.jobs.push_back(job_status(view, from));
   }

@@ -6,6 +6,7 @@
 
 #include "control/config/config.h"
 #include "control/daemon/jobs.h"
+#include "control/daemon/link_table.h"
 #include "control/daemon/poll_thread.h"
 #include "control/daemon/ranks.h"
 #include "control/server/server.h"
@@ -27,9 +28,14 @@ struct StatusSources {
   const JobTable& jobs;
   const RankTable& ranks;
   const api::EngineSnapshot& engine;
+  const LinkTable& links;
   Instant started;
 };
 
 telemetry::StatusReport build_status(const StatusSources& from);
+
+/// The links to this node of which something is known.
+std::vector<telemetry::LinkStatus> link_status(const config::Config& config,
+                                               const LinkTable& links);
 
 }  // namespace gradplane::daemon

@@ -57,6 +57,10 @@ json object_of(const RoundsRequest& m) {
       {"type", "rounds"}, {"job", m.job}, {"epoch", m.epoch}, {"after", m.after}, {"last", m.last}};
 }
 
+json object_of(const TopologyRequest& m) {
+  return {{"type", "topology"}, {"why", m.why}};
+}
+
 json object_of(const ReplanRequest& m) {
   const auto names = [](const std::vector<std::string>& nodes) {
     std::vector<std::string> clean;
@@ -133,6 +137,9 @@ json object_of(const BoundsReply& m) {
 }
 json object_of(const RoundsReply& m) {
   return reply_object(m.json, "rounds");
+}
+json object_of(const TopologyReply& m) {
+  return reply_object(m.json, "topology");
 }
 
 template <typename Message>

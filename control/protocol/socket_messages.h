@@ -94,8 +94,12 @@ struct ReplanRequest {
   std::vector<std::string> roots;         // names of nodes, at most kMaxTrees; none: as configured
   std::vector<std::string> without = {};  // nodes whose ranks are taken out; may be left out
 };
+/// The measured network and the trees over it, as the node knows them.
+struct TopologyRequest {
+  bool why = false;  // with what all planners would make of each job
+};
 using ClientMessage = std::variant<ClientHello, Attach, RegisterBucket, Detach, StatusRequest,
-                                   BoundsRequest, RoundsRequest, ReplanRequest>;
+                                   BoundsRequest, RoundsRequest, ReplanRequest, TopologyRequest>;
 
 struct DaemonHello {
   std::uint32_t version = kSocketVersion;
@@ -132,6 +136,9 @@ struct BoundsReply {
 struct RoundsReply {
   std::string json;  // the text of a JSON object: telemetry::RoundsPage
 };
+struct TopologyReply {
+  std::string json;  // the text of a JSON object: telemetry::Topology
+};
 struct Replanned {
   std::uint32_t epoch = 0;             // of the plan in force now
   std::uint32_t activation_round = 0;  // its first round
@@ -142,7 +149,7 @@ struct SocketError {
   bool require = false;  // as in hello, for who is refused before it
 };
 using DaemonMessage = std::variant<DaemonHello, Attached, Waiting, Ready, JobFailed, StatusReply,
-                                   BoundsReply, RoundsReply, Replanned, SocketError>;
+                                   BoundsReply, RoundsReply, TopologyReply, Replanned, SocketError>;
 
 /// The text of a message. Over-long lists and reasons are cut to their bound; a reply whose json is
 /// no object, or is too long, becomes a SocketError that says so.

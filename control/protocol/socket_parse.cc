@@ -257,6 +257,8 @@ Parsed<ClientMessage> parse_client_message(std::string_view text) {
       message = BoundsRequest{read_u32(in, "job"), read_u32(in, "bucket"), read_u32(in, "tensor")};
     } else if (type == "rounds") {
       message = read_rounds(in);
+    } else if (type == "topology") {
+      message = TopologyRequest{in.boolean("why")};
     } else if (type == "replan") {
       message = read_replan(in);
     } else {
@@ -287,11 +289,12 @@ Parsed<DaemonMessage> parse_daemon_message(std::string_view text) {
       message = read_replanned(in);
     } else if (type == "error") {
       message = read_error(in);
-    } else if (type == "status" || type == "bounds" || type == "rounds") {
+    } else if (type == "status" || type == "bounds" || type == "rounds" || type == "topology") {
       object.erase("type");
       if (type == "status") message = StatusReply{object.dump()};
       if (type == "bounds") message = BoundsReply{object.dump()};
       if (type == "rounds") message = RoundsReply{object.dump()};
+      if (type == "topology") message = TopologyReply{object.dump()};
     } else {
       in.reject(RejectReason::kUnknownType, "type", "must be a message that the daemon sends");
     }

@@ -291,6 +291,7 @@ bool Server::role_may(const Client& client, const ClientMessage& message) const 
   const bool for_operators = std::holds_alternative<protocol::StatusRequest>(message) ||
                              std::holds_alternative<protocol::BoundsRequest>(message) ||
                              std::holds_alternative<protocol::RoundsRequest>(message) ||
+                             std::holds_alternative<protocol::TopologyRequest>(message) ||
                              std::holds_alternative<protocol::ReplanRequest>(message);
   return for_operators == (client.peer.role == protocol::Role::kOperator);
 }

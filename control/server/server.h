@@ -68,8 +68,8 @@ class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
   virtual void on_open(ConnectionId connection, const PeerInfo& peer) = 0;
-  /// Attach and RegisterBucket from ranks; StatusRequest, BoundsRequest, RoundsRequest and
-  /// ReplanRequest from operators; nothing else.
+  /// Attach and RegisterBucket from ranks; StatusRequest, BoundsRequest, RoundsRequest,
+  /// TopologyRequest and ReplanRequest from operators; nothing else.
   virtual void on_message(ConnectionId connection, const protocol::ClientMessage& message) = 0;
   /// The last word about a connection that was opened. `clean`: it said detach {clean: true}.
   virtual void on_closed(ConnectionId connection, bool clean) = 0;

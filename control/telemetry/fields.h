@@ -8,6 +8,7 @@
 #include "control/telemetry/bounds.h"
 #include "control/telemetry/rounds.h"
 #include "control/telemetry/status.h"
+#include "control/telemetry/topology.h"
 
 /// The JSON members of every status struct, listed once for both directions. An archive is called
 /// with a name and a field for each.
@@ -50,6 +51,20 @@ void fields(Archive& a, Of<PeerStatus> auto& s) {
   a("blocks_sent", s.blocks_sent);
   a("blocks_retransmitted", s.blocks_retransmitted);
   a("blocks_lost", s.blocks_lost);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<LinkStatus> auto& s) {
+  a("node", s.node);
+  a("rate_bits_per_second", s.rate_bits_per_second);
+  a("rate_is_lower_bound", s.rate_is_lower_bound);
+  a("rate_confidence_percent", s.rate_confidence_percent);
+  a("rate_age_ns", s.rate_age_ns);
+  a("rtt_ns", s.rtt_ns);
+  a("rtt_age_ns", s.rtt_age_ns);
+  a("loss_ppm", s.loss_ppm);
+  a("loss_confidence_percent", s.loss_confidence_percent);
+  a("loss_age_ns", s.loss_age_ns);
 }
 
 template <typename Archive>
@@ -139,6 +154,8 @@ void fields(Archive& a, Of<StatusReport> auto& s) {
   a("poll", s.poll);
   a("peers", s.peers);
   a("peers_omitted", s.peers_omitted);
+  a("links", s.links);
+  a("links_omitted", s.links_omitted);
   a("jobs", s.jobs);
   a("drops", s.drops);
   a("control_rejected", s.control_rejected);
@@ -244,6 +261,64 @@ void fields(Archive& a, Of<RoundsPage> auto& s) {
   a("rounds", s.rounds);
   a("more", s.more);
   a("next_after", s.next_after);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<TopologyNode> auto& s) {
+  a("name", s.name);
+  a("site", s.site);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<TopologyLink> auto& s) {
+  a("to", s.to);
+  a("measured", s.measured);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<TopologyEdge> auto& s) {
+  a("from", s.from);
+  a("to", s.to);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<TopologyTree> auto& s) {
+  a("weight", s.weight);
+  a("root", s.root);
+  a("edges", s.edges);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<TopologyPlan> auto& s) {
+  a("planner", s.planner);
+  a("predicted_ns", s.predicted_ns);
+  a("why", s.why);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<TopologyJob> auto& s) {
+  a("id", s.id);
+  a("label", s.label);
+  a("plan_kind", s.plan_kind);
+  a("epoch", s.epoch);
+  a("trees", s.trees);
+  a("trees_omitted", s.trees_omitted);
+  a("predicted_ns", s.predicted_ns);
+  a("bottleneck", s.bottleneck);
+  a("traffic_bytes", s.traffic_bytes);
+  a("gain_needed_percent", s.gain_needed_percent);
+  a("plans", s.plans);
+  a("not_compared", s.not_compared);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<Topology> auto& s) {
+  a("version", s.version);
+  a("node", s.node);
+  a("nodes", s.nodes);
+  a("links", s.links);
+  a("links_omitted", s.links_omitted);
+  a("jobs", s.jobs);
 }
 
 }  // namespace gradplane::telemetry

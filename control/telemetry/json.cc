@@ -7,20 +7,13 @@
 namespace gradplane::telemetry {
 namespace {
 
-// Ranks and peers that a shortened report keeps at first.
+// Ranks, peers and links that a shortened report keeps at first.
 constexpr std::size_t kMaxKept = std::max(kMaxRanks, kMaxNodes);
-
-/// Leaves at most `kept` entries and counts the others.
-template <typename T>
-void shorten(std::vector<T>& entries, std::size_t kept, std::uint32_t& omitted) {
-  if (entries.size() <= kept) return;
-  omitted += static_cast<std::uint32_t>(entries.size() - kept);
-  entries.resize(kept);
-}
 
 StatusReport shortened(const StatusReport& report, std::size_t flows, std::size_t others) {
   StatusReport shorter = report;
   shorten(shorter.peers, others, shorter.peers_omitted);
+  shorten(shorter.links, others, shorter.links_omitted);
   for (JobStatus& job : shorter.jobs) {
     // Ranks of this host first: nobody else reports those.
     std::stable_partition(job.ranks.begin(), job.ranks.end(),

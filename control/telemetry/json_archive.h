@@ -165,6 +165,13 @@ class JsonReader {
   static std::size_t max_count(const JobStatus*) { return kMaxJobsReported; }
   static std::size_t max_count(const RankStatus*) { return kMaxRanks; }
   static std::size_t max_count(const PeerStatus*) { return kMaxNodes; }
+  static std::size_t max_count(const LinkStatus*) { return kMaxNodes; }
+  static std::size_t max_count(const TopologyNode*) { return kMaxNodes; }
+  static std::size_t max_count(const TopologyLink*) { return kMaxTopologyLinks; }
+  static std::size_t max_count(const TopologyEdge*) { return kMaxNodes; }
+  static std::size_t max_count(const TopologyTree*) { return kMaxTrees; }
+  static std::size_t max_count(const TopologyPlan*) { return kMaxTopologyPlanners; }
+  static std::size_t max_count(const TopologyJob*) { return kMaxJobs; }
   static std::size_t max_count(const FlowStatus*) { return kMaxNodes; }
   static std::size_t max_count(const std::uint32_t*) { return kMaxMissingNamed; }
   static std::size_t max_count(const BoundsSource*) { return kMaxSourcesNamed; }
@@ -179,5 +186,13 @@ class JsonReader {
   std::string& error_;
   const char* what_;
 };
+
+/// Leaves at most `kept` entries and counts the others.
+template <typename T>
+void shorten(std::vector<T>& entries, std::size_t kept, std::uint32_t& omitted) {
+  if (entries.size() <= kept) return;
+  omitted += static_cast<std::uint32_t>(entries.size() - kept);
+  entries.resize(kept);
+}
 
 }  // namespace gradplane::telemetry

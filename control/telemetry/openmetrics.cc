@@ -129,6 +129,47 @@ void add_peers(MetricsWriter& out, const std::vector<PeerStatus>& peers) {
   }
 }
 
+/// Only what is known has a sample.
+void add_links(MetricsWriter& out, const std::vector<LinkStatus>& links) {
+  constexpr double kMillion = 1e6;
+  constexpr double kPercent = 100;
+  struct Family {
+    const char* name;
+    const char* help;
+    const char* unit;
+    bool (*known)(const LinkStatus&);
+    double (*value)(const LinkStatus&);
+  };
+  const auto rate_known = [](const LinkStatus& l) { return l.rate_confidence_percent > 0; };
+  const auto rtt_known = [](const LinkStatus& l) { return l.rtt_ns > 0; };
+  const auto loss_known = [](const LinkStatus& l) { return l.loss_confidence_percent > 0; };
+  const std::initializer_list<Family> families = {
+      {"link_rate_bits_per_second", "Measured rate of the link from a node to this one.", "",
+       rate_known, [](const LinkStatus& l) { return static_cast<double>(l.rate_bits_per_second); }},
+      {"link_rate_is_lower_bound", "Whether the link was never filled and may be faster.", "",
+       rate_known, [](const LinkStatus& l) { return l.rate_is_lower_bound ? 1.0 : 0.0; }},
+      {"link_rate_confidence_ratio", "How sure the rate is, from 0 to 1.", "ratio", rate_known,
+       [](const LinkStatus& l) { return l.rate_confidence_percent / kPercent; }},
+      {"link_rate_age_seconds", "Time since the rate was last measured.", "seconds", rate_known,
+       [](const LinkStatus& l) { return seconds(l.rate_age_ns); }},
+      {"link_rtt_seconds", "Least round trip of the last minute, as the sender measured it.",
+       "seconds", rtt_known, [](const LinkStatus& l) { return seconds(l.rtt_ns); }},
+      {"link_rtt_age_seconds", "Time since a round trip was last told.", "seconds", rtt_known,
+       [](const LinkStatus& l) { return seconds(l.rtt_age_ns); }},
+      {"link_loss_ratio", "Share of the packets to this node that were lost.", "ratio", loss_known,
+       [](const LinkStatus& l) { return l.loss_ppm / kMillion; }},
+      {"link_loss_confidence_ratio", "How sure the loss is, from 0 to 1.", "ratio", loss_known,
+       [](const LinkStatus& l) { return l.loss_confidence_percent / kPercent; }},
+      {"link_loss_age_seconds", "Time since the loss was last measured.", "seconds", loss_known,
+       [](const LinkStatus& l) { return seconds(l.loss_age_ns); }}};
+  for (const Family& family : families) {
+    out.family(family.name, Type::kGauge, family.help, family.unit);
+    for (const LinkStatus& link : links) {
+      if (family.known(link)) out.sample(family.value(link), {{"from", link.node}});
+    }
+  }
+}
+
 void add_job_counters(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
   using Field = std::uint64_t JobStatus::*;
   const std::initializer_list<std::tuple<const char*, const char*, Field>> counters = {
@@ -206,6 +247,7 @@ void add_omitted(MetricsWriter& out, const StatusReport& report) {
              "Entries without samples here, because the status would be too long.");
   out.sample(ranks, {{"what", "ranks"}});
   out.sample(report.peers_omitted, {{"what", "peers"}});
+  out.sample(report.links_omitted, {{"what", "links"}});
 }
 
 }  // namespace
@@ -215,6 +257,7 @@ std::string to_openmetrics(const StatusReport& report) {
   add_node(out, report);
   add_port(out, report.port);
   add_peers(out, report.peers);
+  add_links(out, report.links);
   add_jobs(out, report.jobs);
   add_omitted(out, report);
   return out.take();

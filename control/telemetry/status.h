@@ -69,6 +69,21 @@ struct PeerStatus {
   std::uint64_t blocks_lost = 0;  // suspected lost by the acknowledgements
 };
 
+/// What this node has measured of the link from another one. A confidence of 0 says that the value
+/// is not known, and an age is the time since it was last measured.
+struct LinkStatus {
+  std::string node;  // the sender
+  std::uint64_t rate_bits_per_second = 0;
+  bool rate_is_lower_bound = false;  // the link has not been filled, and may be faster
+  std::uint32_t rate_confidence_percent = 0;
+  std::uint64_t rate_age_ns = 0;
+  std::uint64_t rtt_ns = 0;  // the least of the last minute; 0: not known
+  std::uint64_t rtt_age_ns = 0;
+  std::uint32_t loss_ppm = 0;
+  std::uint32_t loss_confidence_percent = 0;
+  std::uint64_t loss_age_ns = 0;
+};
+
 struct RankStatus {
   std::uint32_t rank = 0;
   std::string node;
@@ -143,13 +158,16 @@ struct StatusReport {
   PollStatus poll;
   std::vector<PeerStatus> peers;
   std::uint32_t peers_omitted = 0;
+  std::vector<LinkStatus> links;  // to this node, of which something is known
+  std::uint32_t links_omitted = 0;
   std::vector<JobStatus> jobs;
   ReasonCounts drops;             // datagrams that belong to no job, by reason
   ReasonCounts control_rejected;  // refused connections, messages, ranks and jobs, by reason
 };
 
 /// One JSON object of at most `max_bytes` (0: no limit). When all does not fit, flows are left out,
-/// then ranks and peers evenly, and counted in *_omitted. Bytes that are not UTF-8 are replaced.
+/// then ranks, peers and links evenly, and counted in *_omitted. Bytes that are not UTF-8 are
+/// replaced.
 std::string to_json(const StatusReport& report, std::size_t max_bytes = 0);
 
 /// The report in a JSON text that somebody else wrote. Unknown members are tolerated, missing ones

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "control/telemetry/links.h"
 #include "control/telemetry/printable.h"
 #include "control/telemetry/quantity.h"
 #include "control/telemetry/status.h"
@@ -50,6 +51,7 @@ class TextWriter {
     if (report.jobs.empty()) line("\nno jobs");
     for (const JobStatus& job : report.jobs) add(job);
     add(report.peers, report.peers_omitted);
+    add(report.links, report.links_omitted);
   }
 
   std::string take() { return std::move(out_); }
@@ -181,6 +183,12 @@ class TextWriter {
                  fmt::to_string(peer.blocks_retransmitted), fmt::to_string(peer.blocks_lost)});
     }
     add(table, omitted);
+  }
+
+  void add(const std::vector<LinkStatus>& links, std::uint32_t omitted) {
+    if (links.empty() && omitted == 0) return;
+    line("\nmeasured links to this node");
+    add(links_table(links), omitted);
   }
 
   void add(const Table& table, std::uint32_t omitted) {

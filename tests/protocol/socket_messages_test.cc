@@ -209,6 +209,10 @@ TEST_CASE("a client's messages come through unchanged") {
   CHECK(only<RoundsRequest>(rounds).epoch == 8);
   CHECK(only<RoundsRequest>(rounds).after == 0xffff'ffff'ffff'ffff);
   CHECK(only<RoundsRequest>(rounds).last == 9);
+  for (const bool why : {false, true}) {
+    const ClientMessage topology = TopologyRequest{why};
+    CHECK(only<TopologyRequest>(parse_client_message(encode(topology))).why == why);
+  }
   const auto replan = parse_client_message(
       encode(ClientMessage(ReplanRequest{7, PlanKind::kSharded, {"w0", "agg"}, {"w2"}})));
   CHECK(only<ReplanRequest>(replan).job == 7);
@@ -258,6 +262,8 @@ TEST_CASE("the daemon's messages come through unchanged") {
   CHECK(only<Replanned>(replanned).text == "star");
   CHECK(only<RoundsReply>(parse_daemon_message(encode(DaemonMessage(RoundsReply{R"({"b":2})"}))))
             .json == R"({"b":2})");
+  const DaemonMessage topology = TopologyReply{R"({"c":3})"};
+  CHECK(only<TopologyReply>(parse_daemon_message(encode(topology))).json == R"({"c":3})");
 }
 
 TEST_CASE("members of a newer peer are tolerated, optional ones may be left out") {

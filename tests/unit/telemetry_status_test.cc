@@ -94,6 +94,17 @@ StatusReport full_report() {
               .blocks_retransmitted = 11,
               .blocks_lost = 12}};
   r.peers_omitted = 13;
+  r.links = {{.node = "w3",
+              .rate_bits_per_second = 70'400'000,
+              .rate_is_lower_bound = true,
+              .rate_confidence_percent = 80,
+              .rate_age_ns = 2'000'000'000,
+              .rtt_ns = 41'000'000,
+              .rtt_age_ns = 1'500'000'000,
+              .loss_ppm = 1200,
+              .loss_confidence_percent = 45,
+              .loss_age_ns = 3'000'000'000}};
+  r.links_omitted = 14;
   r.jobs = {full_job()};
   r.drops = {{"unknown_job", 25}};
   r.control_rejected = {{"wrong_type", 26}};
@@ -191,6 +202,8 @@ TEST_CASE("the largest cluster fits a message of the control socket") {
   StatusReport report = full_report();
   report.peers_omitted = 0;
   report.jobs[0].ranks_omitted = 0;
+  report.links_omitted = 0;
+  report.links.assign(kMaxNodes, report.links[0]);
   report.peers.assign(kMaxNodes, report.peers[0]);
   report.jobs[0].ranks.assign(kMaxRanks, report.jobs[0].ranks[1]);
   report.jobs[0].ranks.back().attached = true;
@@ -200,6 +213,7 @@ TEST_CASE("the largest cluster fits a message of the control socket") {
   const auto shorter = from_json(text);
   REQUIRE(shorter.ok());
   CHECK(shorter.value().peers.size() + shorter.value().peers_omitted == kMaxNodes);
+  CHECK(shorter.value().links.size() + shorter.value().links_omitted == kMaxNodes);
   const JobStatus& job = shorter.value().jobs.back();
   CHECK(job.ranks.size() + job.ranks_omitted == kMaxRanks);
   REQUIRE_FALSE(job.ranks.empty());
@@ -257,6 +271,11 @@ peers
   NODE  ADDRESS   STATE       RTT       MIN  WINDOW  SENT  REPEATED  LOST
   agg   10.0.0.1  alive  250.0 us  100.0 us      64    10        11    12
   and 13 more, left out here
+
+measured links to this node
+  FROM                  RATE  SURE  AGE      RTT  AGE    LOSS  SURE  AGE
+  w3    at least 70.4 Mbit/s  80 %  2 s  41.0 ms  1 s  0.12 %  45 %  3 s
+  and 14 more, left out here
 )");
 }
 

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "control/telemetry/links.h"
+#include "control/telemetry/printable.h"
+#include "control/telemetry/quantity.h"
+#include "control/telemetry/topology.h"
+
+namespace gradplane::telemetry {
+namespace {
+
+constexpr std::size_t kLabelColumns = 40;
+constexpr std::size_t kWidth = 100;
+constexpr double kPercent = 100;
+constexpr double kSecond = 1e9;
+
+std::string edges_text(const TopologyTree& tree) {
+  std::string text;
+  for (const TopologyEdge& edge : tree.edges) {
+    text += fmt::format("{}{} > {}", text.empty() ? "" : ", ", printable(edge.from),
+                        printable(edge.to));
+  }
+  return text.empty() ? "alone" : text;
+}
+
+std::string head_of(const TopologyJob& job) {
+  return fmt::format("job {:08x} {}: {}, epoch {}", job.id,
+                     clipped(printable(job.label), kLabelColumns), printable(job.plan_kind),
+                     job.epoch);
+}
+
+std::string trees_text(const TopologyJob& job) {
+  std::string text = fmt::format("\n{}\n", head_of(job));
+  for (const TopologyTree& tree : job.trees) {
+    text += wrapped(fmt::format("  {:>6}  ", percent_text(share_of(job, tree))),
+                    fmt::format("root {}: {}", printable(tree.root), edges_text(tree)), kWidth);
+  }
+  if (job.trees_omitted > 0)
+    text += fmt::format("  and {} more, left out here\n", job.trees_omitted);
+  return text;
+}
+
+Table plans_table(const TopologyJob& job) {
+  Table table({{"PLAN", Align::kLeft},
+               {"PREDICTED", Align::kRight},
+               {"AGAINST", Align::kRight},
+               {"SLOWEST AT", Align::kLeft}});
+  const auto add = [&](const std::string& name, std::uint64_t ns, const std::string& why) {
+    const double change = static_cast<double>(ns) / static_cast<double>(job.predicted_ns) - 1;
+    table.add({name, fmt::format("{:.3f} s", static_cast<double>(ns) / kSecond),
+               job.predicted_ns == 0 ? "-" : fmt::format("{:+.1f} %", change * kPercent),
+               printable(why)});
+  };
+  if (job.predicted_ns > 0) add("in force", job.predicted_ns, job.bottleneck);
+  for (const TopologyPlan& plan : job.plans) {
+    if (plan.predicted_ns == 0) {
+      table.add({printable(plan.planner), "none", "-", printable(plan.why)});
+    } else {
+      add(printable(plan.planner), plan.predicted_ns, plan.why);
+    }
+  }
+  return table;
+}
+
+/// Whether a switch would pay, in a sentence.
+std::string verdict_of(const TopologyJob& job) {
+  const TopologyPlan* best = nullptr;
+  for (const TopologyPlan& plan : job.plans) {
+    if (plan.predicted_ns == 0) continue;
+    if (best == nullptr || plan.predicted_ns < best->predicted_ns) best = &plan;
+  }
+  if (best == nullptr || job.predicted_ns == 0) return {};
+  if (best->predicted_ns >= job.predicted_ns)
+    return "No planner is predicted to make a faster plan than the one in force.\n";
+  const double gain =
+      1 - static_cast<double>(best->predicted_ns) / static_cast<double>(job.predicted_ns);
+  const bool pays = gain * kPercent >= job.gain_needed_percent;
+  return fmt::format(
+      "The best other plan ({}) is predicted to save {:.1f} %. A switch pays from {} % on, so "
+      "{}.\n",
+      printable(best->planner), gain * kPercent, job.gain_needed_percent,
+      pays ? "a switch would pay" : "the plan in force stays");
+}
+
+}  // namespace
+
+double share_of(const TopologyJob& job, const TopologyTree& tree) {
+  double weights = 0;
+  for (const TopologyTree& other : job.trees) weights += other.weight;
+  return weights > 0 ? tree.weight / weights : 0;
+}
+
+std::string topology_text(const Topology& topology) {
+  std::string text = fmt::format(
+      "as node {} knows it: {} nodes, {} measured links, {} jobs\n", printable(topology.node),
+      topology.nodes.size(), topology.links.size() + topology.links_omitted, topology.jobs.size());
+  if (!topology.links.empty()) {
+    text += "\nmeasured links\n" + links_table(topology.links).text(2);
+    if (topology.links_omitted > 0)
+      text += fmt::format("  and {} more, left out here\n", topology.links_omitted);
+  }
+  for (const TopologyJob& job : topology.jobs) text += trees_text(job);
+  return text;
+}
+
+std::string why_text(const Topology& topology) {
+  std::string text;
+  for (const TopologyJob& job : topology.jobs) {
+    if (!text.empty()) text += "\n";
+    text += fmt::format("{}\n", head_of(job));
+    if (!job.not_compared.empty()) {
+      text +=
+          wrapped("  ", "The planners were not compared: " + printable(job.not_compared), kWidth);
+      continue;
+    }
+    text += fmt::format("  predicted for an all_reduce of {}\n", bytes_text(job.traffic_bytes));
+    text += plans_table(job).text(2);
+    if (const std::string verdict = verdict_of(job); !verdict.empty()) text += "  " + verdict;
+  }
+  return text.empty() ? fmt::format("node {} has no job with a plan\n", printable(topology.node))
+                      : text;
+}
+
+}  // namespace gradplane::telemetry

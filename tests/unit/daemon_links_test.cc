@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <memory>
+
+#include "control/daemon/link_table.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::daemon;
+
+namespace {
+
+constexpr Instant kBegin = Instant::from_ns(1'000'000'000);
+
+std::unique_ptr<api::EngineSnapshot> snapshot_of(std::initializer_list<api::LinkSnapshot> links) {
+  auto snapshot = std::make_unique<api::EngineSnapshot>();
+  for (const api::LinkSnapshot& link : links) snapshot->links[snapshot->link_count++] = link;
+  return snapshot;
+}
+
+api::LinkSnapshot measured(std::uint16_t node, std::uint64_t rate) {
+  return {.node = node,
+          .rate_bits_per_second = rate,
+          .rate_is_lower_bound = true,
+          .rate_confidence_percent = 100,
+          .rate_age_ns = Duration::seconds(1).count_ns(),
+          .rtt_ns = 5,
+          .rtt_age_ns = Duration::seconds(2).count_ns(),
+          .loss_ppm = 6,
+          .loss_confidence_percent = 40,
+          .loss_age_ns = Duration::seconds(3).count_ns()};
+}
+
+}  // namespace
+
+TEST_CASE("links of several snapshots are known together, each as last seen") {
+  LinkTable table;
+  table.update(*snapshot_of({measured(7, 70), measured(3, 30)}), kBegin);
+  table.update(*snapshot_of({measured(5, 50), measured(7, 71)}), kBegin);
+  const auto links = table.links(kBegin);
+  REQUIRE(links.size() == 3);
+  CHECK(links[0].node == 3);
+  CHECK(links[1].node == 5);
+  CHECK(links[2].node == 7);
+  CHECK(links[2].rate_bits_per_second == 71);
+  CHECK(links[2].rate_is_lower_bound);
+}
+
+TEST_CASE("what is known of a link grows old between snapshots, and is forgotten") {
+  LinkTable table;
+  table.update(*snapshot_of({measured(7, 70)}), kBegin);
+  const auto later = table.links(kBegin + Duration::seconds(15));
+  REQUIRE(later.size() == 1);
+  CHECK(later[0].rate_age_ns == Duration::seconds(16).count_ns());
+  CHECK(later[0].rtt_age_ns == Duration::seconds(17).count_ns());
+  CHECK(later[0].loss_age_ns == Duration::seconds(18).count_ns());
+  CHECK(later[0].rate_confidence_percent == 50);
+  CHECK(later[0].loss_confidence_percent == 20);
+  // The loss is the oldest, the rate the youngest.
+  const auto almost = table.links(kBegin + Duration::ms(58'500));
+  REQUIRE(almost.size() == 1);
+  CHECK(almost[0].loss_confidence_percent == 0);
+  CHECK(almost[0].rtt_ns == 0);
+  CHECK(almost[0].rate_confidence_percent > 0);
+  CHECK(table.links(kBegin + Duration::seconds(61)).empty());
+}
+
+TEST_CASE("a link of which nothing is known is not told") {
+  LinkTable table;
+  table.update(*snapshot_of({{.node = 4}}), kBegin);
+  CHECK(table.links(kBegin).empty());
+  table.update(*snapshot_of({{.node = 4, .rtt_ns = 9}}), kBegin);
+  CHECK(table.links(kBegin).size() == 1);
+}

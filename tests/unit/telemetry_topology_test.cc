@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "control/telemetry/topology.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::telemetry;
+
+namespace {
+
+LinkStatus measured(std::string from, std::uint64_t mbit, bool at_least = false) {
+  return {.node = std::move(from),
+          .rate_bits_per_second = mbit * 1'000'000,
+          .rate_is_lower_bound = at_least,
+          .rate_confidence_percent = 80,
+          .rate_age_ns = 2'000'000'000,
+          .rtt_ns = 41'000'000,
+          .rtt_age_ns = 1'500'000'000,
+          .loss_ppm = 1200,
+          .loss_confidence_percent = 45,
+          .loss_age_ns = 3'000'000'000};
+}
+
+/// Two nodes in Paris, one in Rome and one in Oslo.
+Topology known() {
+  Topology t;
+  t.node = "p1";
+  t.nodes = {{"p1", "paris"}, {"p2", "paris"}, {"rome", ""}, {"oslo", ""}};
+  t.links = {{"p1", measured("rome", 70)},
+             {"p1", measured("oslo", 20, true)},
+             {"p2", measured("rome", 90)},
+             {"p1", measured("p2", 900)}};
+  TopologyJob job;
+  job.id = 0x3fa81c02;
+  job.label = "train.py";
+  job.plan_kind = "packed";
+  job.epoch = 4;
+  job.trees = {{3, "p1", {{"p2", "p1"}, {"rome", "p1"}, {"oslo", "rome"}}},
+               {1, "rome", {{"p1", "rome"}, {"p2", "p1"}, {"oslo", "rome"}}}};
+  t.jobs = {job};
+  return t;
+}
+
+Topology asked_why() {
+  Topology t = known();
+  TopologyJob& job = t.jobs[0];
+  job.predicted_ns = 2'000'000'000;
+  job.bottleneck = "link rome > paris";
+  job.traffic_bytes = 98'000'000;
+  job.gain_needed_percent = 10;
+  job.plans = {{"star", 4'000'000'000, "node p1"},
+               {"fapt", 0, "there is no way to oslo"},
+               {"packed", 1'900'000'000, "site rome"}};
+  return t;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+/// Tags are closed in the order in which they were opened, and quotes and entities are whole. Not a
+/// parser: enough for a writer that uses no comments and no CDATA.
+bool is_well_formed(const std::string& xml) {
+  std::vector<std::string> open;
+  for (std::size_t at = 0; at < xml.size(); ++at) {
+    if (xml[at] == '&') {
+      const std::string entity = xml.substr(at, xml.find(';', at) - at);
+      if (entity != "&amp" && entity != "&lt" && entity != "&gt" && entity != "&quot") return false;
+    }
+    if (xml[at] == '>') return false;
+    if (xml[at] != '<') continue;
+    const std::size_t end = xml.find('>', at);
+    if (end == std::string::npos) return false;
+    const std::string tag = xml.substr(at + 1, end - at - 1);
+    if (std::count(tag.begin(), tag.end(), '"') % 2 != 0 || has(tag, "<")) return false;
+    const std::string name = tag.substr(0, tag.find_first_of(" /", 1));
+    if (tag[0] == '/') {
+      if (open.empty() || "/" + open.back() != tag) return false;
+      open.pop_back();
+    } else if (tag.back() != '/') {
+      open.push_back(name);
+    }
+    at = end;
+  }
+  return open.empty();
+}
+
+std::size_t count(const std::string& text, std::string_view part) {
+  std::size_t n = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("a topology is told with links and trees") {
+  CHECK(topology_text(known()) == R"(as node p1 knows it: 4 nodes, 4 measured links, 1 jobs
+
+measured links
+  FROM  TO                  RATE  SURE  AGE      RTT  AGE    LOSS  SURE  AGE
+  rome  p1           70.0 Mbit/s  80 %  2 s  41.0 ms  1 s  0.12 %  45 %  3 s
+  oslo  p1  at least 20.0 Mbit/s  80 %  2 s  41.0 ms  1 s  0.12 %  45 %  3 s
+  rome  p2           90.0 Mbit/s  80 %  2 s  41.0 ms  1 s  0.12 %  45 %  3 s
+  p2    p1          900.0 Mbit/s  80 %  2 s  41.0 ms  1 s  0.12 %  45 %  3 s
+
+job 3fa81c02 train.py: packed, epoch 4
+    75 %  root p1: p2 > p1, rome > p1, oslo > rome
+    25 %  root rome: p1 > rome, p2 > p1, oslo > rome
+)");
+}
+
+TEST_CASE("sites take the fastest link between their nodes, and have no inside") {
+  const Topology sites = by_sites(known());
+  CHECK(topology_text(sites) == R"(as node p1 knows it: 3 nodes, 2 measured links, 1 jobs
+
+measured links
+  FROM  TO                     RATE  SURE  AGE      RTT  AGE    LOSS  SURE  AGE
+  oslo  paris  at least 20.0 Mbit/s  80 %  2 s  41.0 ms  1 s  0.12 %  45 %  3 s
+  rome  paris           90.0 Mbit/s  80 %  2 s  41.0 ms  1 s  0.12 %  45 %  3 s
+
+job 3fa81c02 train.py: packed, epoch 4
+    75 %  root paris: rome > paris, oslo > rome
+    25 %  root rome: paris > rome, oslo > rome
+)");
+}
+
+TEST_CASE("why says what each planner would reach, and whether a switch would pay") {
+  CHECK(why_text(asked_why()) == R"(job 3fa81c02 train.py: packed, epoch 4
+  predicted for an all_reduce of 93.5 MiB
+  PLAN      PREDICTED   AGAINST  SLOWEST AT
+  in force    2.000 s    +0.0 %  link rome > paris
+  star        4.000 s  +100.0 %  node p1
+  fapt           none         -  there is no way to oslo
+  packed      1.900 s    -5.0 %  site rome
+  The best other plan (packed) is predicted to save 5.0 %. A switch pays from 10 % on, so the plan in force stays.
+)");
+  Topology t = asked_why();
+  t.jobs[0].plans[2].predicted_ns = 1'000'000'000;
+  CHECK(has(why_text(t), "save 50.0 %. A switch pays from 10 % on, so a switch would pay."));
+  t.jobs[0].plans[2].predicted_ns = 2'000'000'000;
+  CHECK(has(why_text(t), "No planner is predicted to make a faster plan"));
+  t.jobs[0].not_compared = "the file says nothing";
+  CHECK(has(why_text(t), "The planners were not compared: the file says nothing"));
+  CHECK_FALSE(has(why_text(t), "SLOWEST"));
+  t.jobs.clear();
+  CHECK(why_text(t) == "node p1 has no job with a plan\n");
+}
+
+TEST_CASE("graphviz gets nodes by site, links in grey and trees in colours") {
+  Topology t = known();
+  t.links.resize(2);
+  t.jobs[0].trees.resize(1);
+  t.nodes[3].name = "os\"lo";
+  CHECK(topology_dot(t) == R"(digraph topology {
+  node [shape=ellipse];
+  "rome";
+  "os\"lo";
+  subgraph cluster_0 {
+  label="paris";
+  "p1";
+  "p2";
+  }
+  "rome" -> "p1" [color="#999999", label="70.0 Mbit/s, 41.0 ms, 0.12 %"];
+  "oslo" -> "p1" [color="#999999", label="at least 20.0 Mbit/s, 41.0 ms, 0.12 %"];
+  "p2" -> "p1" [color="#0072b2", fontcolor="#0072b2", penwidth=2, label="100 %"];
+  "rome" -> "p1" [color="#0072b2", fontcolor="#0072b2", penwidth=2, label="100 %"];
+  "oslo" -> "rome" [color="#0072b2", fontcolor="#0072b2", penwidth=2, label="100 %"];
+}
+)");
+}
+
+TEST_CASE("the picture is well-formed, whatever names say") {
+  Topology t = known();
+  t.nodes[0].site = "<&\">\x1b";
+  t.jobs[0].label = "</svg><script>&";
+  for (const Topology& drawn : {known(), by_sites(known()), t, Topology{}}) {
+    const std::string svg = topology_svg(drawn);
+    INFO(svg);
+    CHECK(is_well_formed(svg));
+    CHECK_FALSE(has(svg, "<script"));
+    CHECK_FALSE(has(svg, "\x1b"));
+    CHECK_FALSE(has(svg, "nan"));
+  }
+  CHECK_FALSE(is_well_formed("<a><b></a></b>"));
+  CHECK_FALSE(is_well_formed("<a>&</a>"));
+}
+
+TEST_CASE("the picture has each place, link and edge, and says how far links can be believed") {
+  const std::string svg = topology_svg(known());
+  CHECK(count(svg, "<circle") == 4);
+  // Four links and six edges, and in the legend two trees and two kinds of links.
+  CHECK(count(svg, "marker-end") == 4 + 6 + 2 + 2);
+  CHECK(count(svg, "stroke-dasharray") == 1 + 1);  // a lower bound, and the legend
+  CHECK(has(svg, "oslo &gt; p1: at least 20.0 Mbit/s, 41.0 ms, 0.12 % (80 % sure, 2 s old)"));
+  CHECK(has(svg, "75 % of the blocks, root p1"));
+}
+
+TEST_CASE("a topology survives JSON, every field of it") {
+  const Topology t = asked_why();
+  const std::string text = to_json(t);
+  const auto again = topology_from_json(text);
+  REQUIRE(again.ok());
+  CHECK(to_json(again.value()) == text);
+  CHECK(topology_text(again.value()) == topology_text(t));
+  CHECK(why_text(again.value()) == why_text(t));
+  CHECK_FALSE(topology_from_json("[]").ok());
+  CHECK_FALSE(topology_from_json(R"({"jobs": [{"trees": 3}]})").ok());
+}
+
+TEST_CASE("a topology that would be too long leaves trees and links out and counts them") {
+  constexpr std::size_t kMessageBytes = std::size_t{63} << 10;
+  Topology t = known();
+  t.nodes.clear();
+  for (std::size_t n = 0; n < 200; ++n) t.nodes.push_back({"node" + std::to_string(n), ""});
+  t.links.assign(kMaxNodes, t.links[0]);
+  std::vector<TopologyEdge> edges(kMaxNodes, {"node100", "node101"});
+  t.jobs[0].trees.assign(kMaxTrees, {1, "node100", edges});
+  const std::string text = to_json(t, kMessageBytes);
+  CHECK(text.size() <= kMessageBytes);
+  const auto shorter = topology_from_json(text);
+  REQUIRE(shorter.ok());
+  CHECK(shorter.value().nodes.size() == 200);
+  CHECK(shorter.value().links.size() + shorter.value().links_omitted == kMaxNodes);
+  CHECK(shorter.value().jobs[0].trees.size() + shorter.value().jobs[0].trees_omitted == kMaxTrees);
+  CHECK(has(topology_text(shorter.value()), "left out here"));
+}
