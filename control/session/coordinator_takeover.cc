@@ -74,6 +74,7 @@ void Coordinator::answer_late(const Job& job, api::NodeId from, const protocol::
 }
 
 void Coordinator::begin_takeover(api::NodeId from, const protocol::Report& m, Instant now) {
+  if (jobs_.empty() && takeovers_.empty()) relays_.watch(now);
   const TakeoverName name{m.key, m.first_epoch};
   Takeover& takeover =
       takeovers_.try_emplace(name, m.key, m.first_epoch, now + takeover_limit(config_))
