@@ -211,7 +211,7 @@ std::string Coordinator::restore(const Takeover& from, Instant now) {
   job.in_force = plan;
   for (const auto& [node, report] : from.reports())
     if (report.epoch == epoch) job.in_force->activation_round = report.activation_round;
-  job.plan = plan_text(config_, plan);
+  job.plan = plan_text(config_, plan, {});
   job.redraw.on_planned(plan_needs_network(plan.kind));
   // Only the kind of what an operator has chosen is known to members.
   if (epoch != job.first_epoch) job.choice = PlanChoice{plan.kind, {}};

@@ -37,6 +37,7 @@ struct Route {
   NodeId from = kNoNode;
   NodeId to = kNoNode;
   std::vector<NodeId> via;
+  bool operator==(const Route&) const = default;
 };
 
 /// Who sums what where, for one job, from `activation_round` on. Computed by a planner, checked by

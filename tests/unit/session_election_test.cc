@@ -175,7 +175,6 @@ TEST_CASE("a node whose file lets another node coordinate first finds the others
   config.node_names = {"n0", "n1", "n2"};
   config.incarnation = 77;
   config.cluster_key.fill(std::byte{7});
-  config.planner = sharded_planner();
   config.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
   cluster.hosts[2].manager = std::make_unique<SessionManager>(config);
   cluster.attach(2, 0, 2, kKey);
@@ -193,7 +192,6 @@ TEST_CASE("what an earlier coordinator still says is not obeyed") {
   config.node_names = {"n0", "n1", "n2"};
   config.incarnation = 77;
   config.cluster_key.fill(std::byte{7});
-  config.planner = sharded_planner(1);
   config.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
   cluster.hosts[0].manager = std::make_unique<SessionManager>(config);
   cluster.attach(0, 0, 1, kKey);  // node 0 asks node 1 to prepare its plan
@@ -209,12 +207,11 @@ TEST_CASE("a node obeys the coordinator of its term alone") {
   config.self = 1;
   config.node_names = {"n0", "n1", "n2"};
   config.incarnation = 77;
-  config.planner = sharded_planner();
   config.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
   SessionManager manager(config);
   Instant now = Instant::from_ns(1000);
   PeerLink stranger({2, 1, 99, {}, config.heartbeat, config.suspect_after}, now);
-  const api::Plan plan = sharded_planner()({5, 0, {{1, {}}, {2, {0}}}, {}, {}, {}}).value();
+  const api::Plan plan = sharded_planner()({5, 0, {{1, {}}, {2, {0}}}, {}, {}, {}}).value().plan;
   const protocol::Prepare order{kKey, 0, 5, 5, 1, {}, "job", encode_plan(plan).value()};
   stranger.send(seal(manager.term().term, protocol::encode(order)), now);
   bool installed = false;
