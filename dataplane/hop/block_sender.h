@@ -119,6 +119,8 @@ class BlockSender {
   PathBlocks in_flight_by_path() const {
     return {.all = in_flight_count_, .over_route = routed_count_};
   }
+  /// No block in flight was sent before this.
+  std::uint32_t oldest_us() const { return oldest_us_; }
   BlockRange range() const { return range_; }
 
  private:

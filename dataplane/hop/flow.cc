@@ -208,6 +208,15 @@ Duration Flow::probe_timeout() const {
   return std::clamp(smoothed_ + variance_ * 4 + kMaxAckDelay, kMinProbeTimeout, kMaxProbeTimeout);
 }
 
+bool Flow::is_overtaken(std::uint32_t sent_us) const {
+  const auto later_us = static_cast<std::int32_t>(newest_echo_us_ - sent_us);
+  return has_rtt_ && later_us > 0 && Duration::us(later_us) > overtaking_time();
+}
+
+Duration Flow::overtaking_time() const {
+  return reorder_window() + kMaxAckDelay;
+}
+
 Duration Flow::reorder_window() const {
   return std::max(smoothed_ / 4, kMinReorderWindow);
 }

@@ -71,6 +71,11 @@ class Flow {
     return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;
   }
   void note_echo(std::uint32_t echo_us) { newest_echo_us_ = echo_us; }
+  /// When the newest packet was sent that the peer has answered.
+  std::uint32_t newest_echo_us() const { return newest_echo_us_; }
+  /// Whether an answer to what was sent at `sent_us` is overdue, because the peer has answered a
+  /// packet that was sent later by more than overtaking_time().
+  bool is_overtaken(std::uint32_t sent_us) const;
   /// The flow no longer waits for these blocks, and it learns nothing about the network from them.
   void on_forgotten(std::uint32_t blocks);
 
@@ -95,6 +100,9 @@ class Flow {
   Duration probe_timeout() const;
   /// An earlier packet counts as lost only when a packet that was sent this much later has arrived.
   Duration reorder_window() const;
+  /// The same for packets of different rounds. Their receiver holds acks of each round back for
+  /// itself.
+  Duration overtaking_time() const;
 
   struct Counts {
     std::uint64_t sent = 0;  // blocks, with retransmissions

@@ -77,7 +77,10 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   } else if (marked > 0) {
     peer.on_acked(now, {}, path, marked);
   }
-  find_lost(edge, slot, packet.header, body.echo_us, now);
+  if (!hop::before_us(hop::clock_us(now), body.echo_us)) {
+    const Duration window = peer.flow_of(path).reorder_window();
+    state_.find_lost(edge, slot, path, body.echo_us, window, now);
+  }
   const bool may_close = edge.is_push() && round.geometry.bucket != 0;
   if (may_close && (flags & wire::kFlagClosed) != 0) {
     peer.on_forgotten(sender.on_closed());
@@ -104,17 +107,6 @@ void AckReceiver::learn_path(hop::Flow& flow, const wire::AckPacket& packet, boo
   flow.on_forward_delay(now, received_us - ack.echo_us);
   flow.on_rtt(now, Duration::us(rtt_us));
   flow.note_echo(ack.echo_us);
-}
-
-void AckReceiver::find_lost(hop::OutEdge& edge, std::size_t slot, const wire::AckHeader& ack,
-                            std::uint32_t echo_us, Instant now) {
-  if (hop::before_us(hop::clock_us(now), echo_us)) return;
-  hop::Flow& flow = state_.peers[edge.peer].flow_of(ack.path);
-  const hop::BlockSender::Lost lost =
-      edge.senders[slot].find_lost(echo_us, flow.reorder_window(), ack.path);
-  state_.counters.blocks_suspected_lost += lost.blocks;
-  const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - lost.newest_us));
-  if (lost.blocks > 0) flow.on_lost(now, lost.blocks, now - ago);
 }
 
 }  // namespace gradplane::job

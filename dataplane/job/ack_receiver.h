@@ -34,8 +34,6 @@ class AckReceiver {
                 std::uint32_t marked, Instant now);
   std::span<const std::uint64_t> words_of(const wire::AckPacket& packet);
   void learn_path(hop::Flow& flow, const wire::AckPacket& packet, bool is_new, Instant now);
-  void find_lost(hop::OutEdge& edge, std::size_t slot, const wire::AckHeader& ack,
-                 std::uint32_t echo_us, Instant now);
 
   State& state_;
   Rounds& rounds_;

@@ -90,6 +90,15 @@ void State::on_acked(hop::OutEdge& edge, std::size_t slot, const hop::PathBlocks
   peers[edge.peer].on_acked(now, acked, path, marked);
 }
 
+bool State::find_lost(hop::OutEdge& edge, std::size_t slot, std::size_t path, std::uint32_t echo_us,
+                      Duration window, Instant now) {
+  const hop::BlockSender::Lost lost = edge.senders[slot].find_lost(echo_us, window, path);
+  counters.blocks_suspected_lost += lost.blocks;
+  const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - lost.newest_us));
+  if (lost.blocks > 0) peers[edge.peer].flow_of(path).on_lost(now, lost.blocks, now - ago);
+  return lost.blocks > 0;
+}
+
 void State::on_settled(const hop::OutEdge& edge, std::size_t slot, std::uint32_t before) {
   const std::uint32_t settled = edge.senders[slot].settled_count() - before;
   if (settled > 0) watch.moved();

@@ -58,6 +58,10 @@ struct State {
   /// packets were marked on it.
   void on_acked(hop::OutEdge& edge, std::size_t slot, const hop::PathBlocks& acked, Instant now,
                 std::size_t path = hop::kDirectPath, std::uint32_t marked = 0);
+  /// Finds blocks of an edge that went over `path` more than `window` before `echo_us`, when a
+  /// packet left that the peer has answered. They are lost and queued again. False: there are none.
+  bool find_lost(hop::OutEdge& edge, std::size_t slot, std::size_t path, std::uint32_t echo_us,
+                 Duration window, Instant now);
   /// The edge's peer has more of the round than before, or will never need it. `before`: its
   /// sender's settled_count() until now.
   void on_settled(const hop::OutEdge& edge, std::size_t slot, std::uint32_t before);

@@ -21,8 +21,7 @@ constexpr Duration kMaxProbePause = Duration::ms(40);
 /// Unanswered probes after which the window shrinks.
 constexpr std::uint8_t kSilentAfterProbes = 2;
 
-Duration probe_pause(const hop::Flow& flow, std::uint8_t backoff) {
-  const Duration timeout = flow.probe_timeout();
+Duration probe_pause(Duration timeout, std::uint8_t backoff) {
   return std::max(timeout, std::min(timeout * (std::int64_t{1} << backoff), kMaxProbePause));
 }
 
@@ -300,28 +299,39 @@ void Transmitter::probe(Instant now) {
   }
 }
 
+/// Looks at each round whose blocks nobody has answered for some time. If the peer has answered
+/// later packets, the blocks are lost; while they counted as in flight, they would fill the window.
+/// Otherwise one of them asks whether the peer is there.
 void Transmitter::probe_edge(hop::OutEdge& edge, Instant now) {
-  hop::Peer& peer = state_.peers[edge.peer];
-  hop::Flow& flow = peer.flow;
+  const hop::Flow& flow = state_.peers[edge.peer].flow;
   const std::uint32_t now_us = hop::clock_us(now);
   for (unsigned bits = edge.waiting; bits != 0; bits &= bits - 1) {
     const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
     const auto silent = Duration::us(static_cast<std::int32_t>(now_us - edge.active_us[slot]));
-    if (silent < probe_pause(flow, edge.backoff[slot])) continue;
-    const hop::PathBlocks queued = edge.senders[slot].probe(now_us);
-    peer.on_forgotten(queued);
-    if (queued > 0) flow.on_probe();
-    state_.counters.probes += queued;
+    const bool overtaken = flow.is_overtaken(edge.senders[slot].oldest_us());
+    const Duration timeout = overtaken ? flow.overtaking_time() : flow.probe_timeout();
+    if (silent < probe_pause(timeout, edge.backoff[slot])) continue;
     edge.active_us[slot] = now_us;
     edge.backoff[slot] = std::min<std::uint8_t>(kMaxBackoff, edge.backoff[slot] + 1);
-    if (edge.backoff[slot] > kSilentAfterProbes) flow.on_silence(now);
-    if (!edge.is_push()) {
-      Plan& plan = *state_.plans.find(edge.id.epoch);
-      plan.trees()[edge.id.tree].repeat_closing(plan.context(), edge.id.index, slot,
-                                                edge.rounds[slot], now);
-    }
+    const bool lost = overtaken && state_.find_lost(edge, slot, hop::kDirectPath,
+                                                    flow.newest_echo_us(), timeout, now);
+    if (!lost) ask(edge, slot, now);
     edge.refresh(slot);
   }
+}
+
+/// Sends the block of the round that has waited longest again, and what else may wake the peer.
+void Transmitter::ask(hop::OutEdge& edge, std::size_t slot, Instant now) {
+  hop::Peer& peer = state_.peers[edge.peer];
+  const hop::PathBlocks queued = edge.senders[slot].probe(hop::clock_us(now));
+  peer.on_forgotten(queued);
+  if (queued > 0) peer.flow.on_probe();
+  state_.counters.probes += queued;
+  if (edge.backoff[slot] > kSilentAfterProbes) peer.flow.on_silence(now);
+  if (edge.is_push()) return;
+  Plan& plan = *state_.plans.find(edge.id.epoch);
+  plan.trees()[edge.id.tree].repeat_closing(plan.context(), edge.id.index, slot, edge.rounds[slot],
+                                            now);
 }
 
 bool Transmitter::any_in_flight() const {

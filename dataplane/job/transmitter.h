@@ -94,6 +94,7 @@ class Transmitter {
   void note_sent(hop::Peer& peer, const hop::BlockSender::Pick& pick, std::size_t path,
                  std::size_t wire_bytes, Instant now);
   void probe_edge(hop::OutEdge& edge, Instant now);
+  void ask(hop::OutEdge& edge, std::size_t slot, Instant now);
   wire::Envelope envelope_of(wire::PacketType type, std::uint8_t flags, Instant now) const;
   Outgoing finish(hop::Peer& peer, std::span<std::byte> packet) const;
 

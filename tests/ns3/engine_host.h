@@ -39,7 +39,8 @@ struct EngineJob {
 class EngineHost : public ns3::Application {
  public:
   /// `job` stays as long as the host. `summed` is called when the rank has a sum.
-  EngineHost(const EngineJob& job, const EngineSettings& settings, std::function<void(std::uint32_t round)> summed);
+  EngineHost(const EngineJob& job, const EngineSettings& settings,
+             std::function<void(std::uint32_t round)> summed);
 
   /// The rank submits a round; `expected` is its sum, and must stay until it has come. At most
   /// kMaxInFlightRounds are on their way.

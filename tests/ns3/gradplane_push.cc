@@ -49,7 +49,8 @@ GradplanePush::GradplanePush(const Scenario& scenario, Star& star, const EngineS
   for (std::size_t host = 0; host <= scenario.senders; ++host) {
     EngineSettings own = settings;
     own.node = static_cast<std::uint16_t>(host);
-    hosts_.push_back(ns3::Create<EngineHost>(job_, own, [this](std::uint32_t) { rounds_->on_summed(); }));
+    hosts_.push_back(
+        ns3::Create<EngineHost>(job_, own, [this](std::uint32_t) { rounds_->on_summed(); }));
     star.host(host)->AddApplication(hosts_.back());
     hosts_.back()->SetStartTime(ns3::Seconds(0));
   }

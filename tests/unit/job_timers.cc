@@ -85,6 +85,68 @@ TEST_CASE("an answer ends the pause") {
   for (const Resent& resent : again) CHECK(resent.block != 0);
 }
 
+TEST_CASE("an answer to later packets proves that the blocks of another round are lost") {
+  constexpr std::uint32_t kHalf = kElements / 2;  // 8 blocks, so two rounds fill the window
+  CoreNode node(leaf());
+  REQUIRE(node.submit(0, 0, kHalf) == job::SubmitResult::kAccepted);
+  REQUIRE(node.drain(kStart).size() == 8);
+  const auto answer = [&](std::uint32_t number, Instant sent, Instant now) {
+    const PacketBuilder::Round round{
+        .id = number, .geometry = Geometry::of(ElementType::kFloat32, kHalf, kMinBlockBytes)};
+    const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, round)
+                         .sender(0)
+                         .flags(wire::kFlagComplete)
+                         .echo_us(hop::clock_us(sent));
+    node.deliver(0, ack.bytes(), now);
+  };
+  // The receiver may still hold the ack of round 0 back.
+  const Instant soon = kStart + Duration::ms(2);
+  REQUIRE(node.submit(0, 1, kHalf) == job::SubmitResult::kAccepted);
+  REQUIRE(node.drain(soon).size() == 8);
+  answer(1, soon, soon + Duration::ms(1));
+  CHECK(listen(node, soon + Duration::ms(1), kStart + Duration::ms(9)).empty());
+  // That time is over for what is sent now. All of round 0 goes again, before a silent peer would
+  // have been asked for one block.
+  const Instant later = kStart + Duration::ms(9);
+  REQUIRE(node.submit(0, 2, kHalf) == job::SubmitResult::kAccepted);
+  REQUIRE(node.drain(later).size() == 8);
+  answer(2, later, later + Duration::ms(1));
+  const std::vector<Resent> again =
+      listen(node, later + Duration::ms(1), kStart + Duration::ms(15));
+  CHECK(again.size() == 8);
+  CHECK(node.job().counters().blocks_suspected_lost == 8);
+  CHECK(node.job().counters().probes == 0);
+}
+
+TEST_CASE("probes do not hide that their round is lost") {
+  constexpr std::uint32_t kHalf = kElements / 2;
+  CoreNode node(leaf());
+  for (const std::uint32_t round : {0U, 1U}) {
+    REQUIRE(node.submit(0, round, kHalf) == job::SubmitResult::kAccepted);
+  }
+  REQUIRE(node.drain(kStart).size() == 16);
+  // Both rounds are asked for at the same times, and only the blocks of the older one are answered.
+  std::uint64_t answered = 0;
+  Instant now = kStart;
+  while (now < kStart + Duration::ms(300)) {
+    now = now + Duration::ms(1);
+    node.node().tick(now);
+    for (const Sent& sent : node.drain(now)) {
+      if (sent.seen().round != 0) continue;
+      answered |= std::uint64_t{1} << sent.seen().block;
+      const PacketBuilder::Round round{
+          .geometry = Geometry::of(ElementType::kFloat32, kHalf, kMinBlockBytes)};
+      const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, round)
+                           .sender(0)
+                           .words(0, {answered})
+                           .echo_us(hop::clock_us(now));
+      node.deliver(0, ack.bytes(), now + Duration::us(100));
+    }
+  }
+  CHECK(answered == 0xff);
+  CHECK(node.job().counters().blocks_suspected_lost >= 8);
+}
+
 TEST_CASE("nothing in flight means nothing to wait for") {
   CoreNode node(leaf());
   CHECK(node.node().next_deadline(kStart) == Instant::never());

@@ -185,7 +185,7 @@ TEST_CASE("a node whose file lets another node coordinate first finds the others
 }
 
 TEST_CASE("what an earlier coordinator still says is not obeyed") {
-  Cluster cluster(1, 3, 2, sharded_planner());
+  Cluster cluster(1, 3, 2, sharded_planner(1));
   SessionConfig config;
   config.self = 0;
   config.coordinator = 0;

@@ -101,7 +101,7 @@ TEST_CASE("a job that runs is known when all members have reported it") {
     CHECK(bench.told<Finished>() == Nodes{1, 2});
   }
   SECTION("and its next epoch is larger than all that were") {
-    bench.say(1, Replan{kKey, 1, PlanKind::kStar, {1}});
+    bench.say(1, Replan{kKey, 1, PlanKind::kStar, {2}});
     const auto prepares = letters<Prepare>(bench.outbox);
     REQUIRE(prepares.size() == 2);
     CHECK(prepares[0].second.epoch > kFirst);
