@@ -104,15 +104,15 @@ TEST_CASE("an answer to later packets proves that the blocks of another round ar
   REQUIRE(node.submit(0, 1, kHalf) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(soon).size() == 8);
   answer(1, soon, soon + Duration::ms(1));
-  CHECK(listen(node, soon + Duration::ms(1), kStart + Duration::ms(9)).empty());
+  CHECK(listen(node, soon + Duration::ms(1), kStart + Duration::ms(5)).empty());
   // That time is over for what is sent now. All of round 0 goes again, before a silent peer would
   // have been asked for one block.
-  const Instant later = kStart + Duration::ms(9);
+  const Instant later = kStart + Duration::ms(5);
   REQUIRE(node.submit(0, 2, kHalf) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(later).size() == 8);
   answer(2, later, later + Duration::ms(1));
   const std::vector<Resent> again =
-      listen(node, later + Duration::ms(1), kStart + Duration::ms(15));
+      listen(node, later + Duration::ms(1), kStart + Duration::ms(9));
   CHECK(again.size() == 8);
   CHECK(node.job().counters().blocks_suspected_lost == 8);
   CHECK(node.job().counters().probes == 0);
