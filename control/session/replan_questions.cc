@@ -21,8 +21,8 @@ Status ReplanQuestions::ask(AskerHandle asker, const protocol::JobKey& key,
                  std::to_string(open_.size()) + " new plans and waits; try again in a moment"};
   if (++last_ticket_ == 0) ++last_ticket_;
   // As long as the coordinator may take, and once more its time to notice that we are gone.
-  open_[last_ticket_] = {asker,
-                         now + kReplanWait + kPlanningLimit + prepare_timeout(config_) + config_.suspect_after};
+  open_[last_ticket_] = {
+      asker, now + kReplanWait + kPlanningLimit + prepare_timeout(config_) + config_.suspect_after};
   outbox_.tell_coordinator(
       protocol::Replan{key, last_ticket_, choice.kind, choice.roots, choice.without});
   return Nothing{};

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,8 +20,7 @@
 #include "tests/property/session_hosts.h"
 #include "tests/support/catch.h"
 
-/// A cluster of SessionManagers in virtual time over a network that loses, doubles, delays,
-/// reorders and cuts. Deterministic: everything comes from one seed.
+/// A cluster of SessionManagers in virtual time over a network with faults, all from one seed.
 namespace gradplane::session::testing {
 
 class Cluster {
@@ -198,14 +196,6 @@ class Cluster {
   bool elastic_;
 
   bool lives(api::NodeId node) const { return hosts[node].manager && !paused.contains(node); }
-
-  bool waits(const JobView& job, const RankView& rank) const {
-    return std::any_of(ranks.begin(), ranks.end(), [&](const auto& entry) {
-      const RankLog& log = entry.second;
-      return log.job_id == job.job_id && log.node == rank.node && log.rank == rank.rank &&
-             log.state == RankLog::State::kWaiting;
-    });
-  }
 
   /// Asking a manager takes longer than all else here, so its answer is kept until it does
   /// something. During run() it does so only in step(), which takes its actions then.

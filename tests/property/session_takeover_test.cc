@@ -229,7 +229,8 @@ class Story {
     cluster_.run(Duration::seconds(10), [this] { return cluster_.open_questions.empty(); });
     REQUIRE(cluster_.answers.contains(asker));
     INFO(cluster_.answers[asker].text);
-    CHECK(cluster_.answers[asker].committed);
+    const AnswerReplan& answer = cluster_.answers[asker];
+    CHECK((answer.committed || answer.text.starts_with("the plan in force stays")));
     const auto before = cluster_.hosts[kPure].rounds.begin()->second.next;
     for (int turn = 0; turn < 5; ++turn) open_rounds(300), cluster_.run(Duration::seconds(1));
     CHECK(cluster_.hosts[kPure].rounds.begin()->second.next >= before + 300);

@@ -111,8 +111,7 @@ TEST_CASE("an answer to later packets proves that the blocks of another round ar
   REQUIRE(node.submit(0, 2, kHalf) == job::SubmitResult::kAccepted);
   REQUIRE(node.drain(later).size() == 8);
   answer(2, later, later + Duration::ms(1));
-  const std::vector<Resent> again =
-      listen(node, later + Duration::ms(1), kStart + Duration::ms(9));
+  const std::vector<Resent> again = listen(node, later + Duration::ms(1), kStart + Duration::ms(9));
   CHECK(again.size() == 8);
   CHECK(node.job().counters().blocks_suspected_lost == 8);
   CHECK(node.job().counters().probes == 0);

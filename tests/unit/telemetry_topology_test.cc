@@ -129,15 +129,17 @@ job 3fa81c02 train.py: packed, epoch 4
 }
 
 TEST_CASE("why says what each planner would reach, and whether a switch would pay") {
-  CHECK(why_text(asked_why()) == R"(job 3fa81c02 train.py: packed, epoch 4
+  CHECK(why_text(asked_why()) ==
+        R"(job 3fa81c02 train.py: packed, epoch 4
   predicted for an all_reduce of 93.5 MiB
   PLAN      PREDICTED   AGAINST  SLOWEST AT
   in force    2.000 s    +0.0 %  link rome > paris
   star        4.000 s  +100.0 %  node p1
   fapt           none         -  there is no way to oslo
   packed      1.900 s    -5.0 %  site rome
-  The best other plan (packed) is predicted to save 5.0 %. A switch pays from 10 % on, so the plan in force stays.
-)");
+)"
+        "  The best other plan (packed) is predicted to save 5.0 %. A switch pays from 10 % on, so "
+        "the plan in force stays.\n");
   Topology t = asked_why();
   t.jobs[0].plans[2].predicted_ns = 1'000'000'000;
   CHECK(has(why_text(t), "save 50.0 %. A switch pays from 10 % on, so a switch would pay."));
