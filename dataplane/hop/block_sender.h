@@ -55,6 +55,8 @@ class BlockSender {
 
   std::uint32_t queued() const { return urgent_count_ + new_count_ + spare_count_ + copy_count_; }
   bool has_queued() const { return queued() > 0; }
+  /// Blocks that must arrive are queued: lost ones, or critical ones.
+  bool has_urgent() const { return urgent_count_ > 0; }
   /// Takes the next block to send and counts it as in flight. has_queued() must hold. With
   /// `copy_repairs`, a repair is also queued as a copy.
   Pick take(std::uint32_t now_us, bool copy_repairs = false, std::size_t path = kDirectPath);

@@ -126,7 +126,7 @@ void Flow::on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked) {
                        .rtt = {},
                        .smoothed_rtt = smoothed_,
                        .min_rtt = min_rtt_.value(),
-                       .queueing = queueing_});
+                       .queueing = queueing()});
   in_flight_ -= blocks;
   delivered_ += blocks;
   follow_controller(now);
@@ -151,7 +151,7 @@ void Flow::on_rtt(Instant now, Duration sample) {
                        .rtt = rtt,
                        .smoothed_rtt = smoothed_,
                        .min_rtt = min_rtt_.value(),
-                       .queueing = queueing_});
+                       .queueing = queueing()});
   follow_controller(now);
 }
 
@@ -208,9 +208,17 @@ Duration Flow::probe_timeout() const {
   return std::clamp(smoothed_ + variance_ * 4 + kMaxAckDelay, kMinProbeTimeout, kMaxProbeTimeout);
 }
 
-bool Flow::is_overtaken(std::uint32_t sent_us) const {
+/// A clock that drifts looks like a queue, too, but no round trip grows with it.
+std::optional<Duration> Flow::queueing() const {
+  if (!queueing_) return std::nullopt;
+  return std::min(*queueing_, smoothed_ - min_rtt_.value());
+}
+
+bool Flow::is_overtaken(Instant now, std::uint32_t sent_us) const {
+  // The number of an echo that came half an hour ago looks later than that of a block of now.
+  if (!has_rtt_ || now - echo_at_ > kMaxRtt) return false;
   const auto later_us = static_cast<std::int32_t>(newest_echo_us_ - sent_us);
-  return has_rtt_ && later_us > 0 && Duration::us(later_us) > overtaking_time();
+  return later_us > 0 && Duration::us(later_us) > overtaking_time();
 }
 
 Duration Flow::overtaking_time() const {

@@ -70,12 +70,15 @@ class Flow {
   bool is_newer_echo(std::uint32_t echo_us) const {
     return static_cast<std::int32_t>(echo_us - newest_echo_us_) > 0;
   }
-  void note_echo(std::uint32_t echo_us) { newest_echo_us_ = echo_us; }
+  void note_echo(Instant now, std::uint32_t echo_us) {
+    newest_echo_us_ = echo_us;
+    echo_at_ = now;
+  }
   /// When the newest packet was sent that the peer has answered.
   std::uint32_t newest_echo_us() const { return newest_echo_us_; }
   /// Whether an answer to what was sent at `sent_us` is overdue, because the peer has answered a
   /// packet that was sent later by more than overtaking_time().
-  bool is_overtaken(std::uint32_t sent_us) const;
+  bool is_overtaken(Instant now, std::uint32_t sent_us) const;
   /// The flow no longer waits for these blocks, and it learns nothing about the network from them.
   void on_forgotten(std::uint32_t blocks);
 
@@ -131,6 +134,7 @@ class Flow {
 
  private:
   void follow_controller(Instant now);
+  std::optional<Duration> queueing() const;
   bool has_room() const { return probe_due_ || in_flight_ < window_; }
 
   Pacer link_;   // what the peer's link bears
@@ -145,6 +149,7 @@ class Flow {
   std::uint64_t app_limited_until_ = 0;  // of delivered_
   bool probe_due_ = false;
   std::uint32_t newest_echo_us_ = 0;
+  Instant echo_at_ = Instant::from_ns(INT64_MIN / 4);  // when it came
   bool has_rtt_ = false;
   Duration latest_;
   Duration smoothed_;

@@ -100,13 +100,14 @@ void AckReceiver::learn_path(hop::Flow& flow, const wire::AckPacket& packet, boo
                              Instant now) {
   const wire::AckBody& ack = packet.body;
   if (ack.echo_us == 0 || (!is_new && !flow.is_newer_echo(ack.echo_us))) return;
+  if (hop::before_us(hop::clock_us(now), ack.echo_us)) return;
   const auto rtt_us =
       static_cast<std::int32_t>(hop::clock_us(now) - ack.echo_us - ack.ack_delay_us);
   if (rtt_us <= 0) return;
   const std::uint32_t received_us = packet.envelope->timestamp_us - ack.ack_delay_us;
   flow.on_forward_delay(now, received_us - ack.echo_us);
   flow.on_rtt(now, Duration::us(rtt_us));
-  flow.note_echo(ack.echo_us);
+  flow.note_echo(now, ack.echo_us);
 }
 
 }  // namespace gradplane::job

@@ -19,7 +19,7 @@ std::optional<RoutePlace> place_on_route(const wire::BlockPacket& packet, std::u
   const std::uint16_t before = next == 0 ? sender : route[next - 1U];
   if (route[next] != self || before != from) return std::nullopt;
   for (std::size_t i = 0; i < route.size(); ++i) {
-    if (route[i] == sender) return std::nullopt;
+    if (route[i] == sender || route[i] >= kMaxNodes) return std::nullopt;
     for (std::size_t k = 0; k < i; ++k) {
       if (route[k] == route[i]) return std::nullopt;
     }

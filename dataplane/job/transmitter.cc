@@ -176,10 +176,13 @@ bool Transmitter::goes_before(const Work& work, const Work& other) const {
   const std::uint32_t round = work.edge->rounds[work.slot];
   const std::uint32_t than = other.edge->rounds[other.slot];
   if (round == than) {
-    // Results go first: they let somebody finish. Trees that share the path advance together, so
-    // that the links that only one of them uses are never idle.
+    // Results go first: they let somebody finish. Then what must arrive. Trees that share the path
+    // advance together, so that the links that only one of them uses are never idle.
     if (work.edge->is_push() != other.edge->is_push()) return !work.edge->is_push();
-    return work.edge->senders[work.slot].is_behind(other.edge->senders[other.slot]);
+    const hop::BlockSender& sender = work.edge->senders[work.slot];
+    const hop::BlockSender& before = other.edge->senders[other.slot];
+    if (sender.has_urgent() != before.has_urgent()) return sender.has_urgent();
+    return sender.is_behind(before);
   }
   if (!state_.config.forward_order) return is_older(round, than);
   if (state_.iteration->is_earlier(work.slot, other.slot)) return true;
@@ -301,21 +304,23 @@ void Transmitter::probe(Instant now) {
 
 /// Looks at each round whose blocks nobody has answered for some time. If the peer has answered
 /// later packets, the blocks are lost; while they counted as in flight, they would fill the window.
-/// Otherwise one of them asks whether the peer is there.
+/// Otherwise one of them asks whether the peer is there, after a longer time.
 void Transmitter::probe_edge(hop::OutEdge& edge, Instant now) {
   const hop::Flow& flow = state_.peers[edge.peer].flow;
   const std::uint32_t now_us = hop::clock_us(now);
   for (unsigned bits = edge.waiting; bits != 0; bits &= bits - 1) {
     const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
     const auto silent = Duration::us(static_cast<std::int32_t>(now_us - edge.active_us[slot]));
-    const bool overtaken = flow.is_overtaken(edge.senders[slot].oldest_us());
-    const Duration timeout = overtaken ? flow.overtaking_time() : flow.probe_timeout();
-    if (silent < probe_pause(timeout, edge.backoff[slot])) continue;
+    const Duration overtaking = flow.overtaking_time();
+    if (silent < probe_pause(overtaking, edge.backoff[slot])) continue;
+    // A sender knows only a bound of the time at which its oldest block went.
+    const bool is_lost =
+        flow.is_overtaken(now, edge.senders[slot].oldest_us()) &&
+        state_.find_lost(edge, slot, hop::kDirectPath, flow.newest_echo_us(), overtaking, now);
+    if (!is_lost && silent < probe_pause(flow.probe_timeout(), edge.backoff[slot])) continue;
     edge.active_us[slot] = now_us;
     edge.backoff[slot] = std::min<std::uint8_t>(kMaxBackoff, edge.backoff[slot] + 1);
-    const bool lost = overtaken && state_.find_lost(edge, slot, hop::kDirectPath,
-                                                    flow.newest_echo_us(), timeout, now);
-    if (!lost) ask(edge, slot, now);
+    if (!is_lost) ask(edge, slot, now);
     edge.refresh(slot);
   }
 }

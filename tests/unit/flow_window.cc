@@ -101,6 +101,30 @@ TEST_CASE("a queue counts that is on the way there, and none on the way back") {
   }
 }
 
+TEST_CASE("an answer that came long ago overtakes nothing") {
+  Flow flow = unpaced();
+  const Instant now = run(flow, kStart, Duration::ms(1), 1);
+  flow.note_echo(now, 10'000);
+  CHECK(flow.is_overtaken(now, 1000));
+  CHECK_FALSE(flow.is_overtaken(now, 9000));    // an ack may be held back
+  CHECK_FALSE(flow.is_overtaken(now, 11'000));  // sent later
+  CHECK(flow.is_overtaken(now + Duration::ms(999), 1000));
+  CHECK_FALSE(flow.is_overtaken(now + Duration::seconds(2000), 2'000'000'000 + 10'000));
+  CHECK_FALSE(flow.is_overtaken(now + Duration::seconds(2), 1000));
+}
+
+TEST_CASE("a clock that drifts is no queue") {
+  Flow flow = unpaced();
+  Instant now = run(flow, kStart, Duration::ms(10), 3);
+  const std::uint32_t before = flow.window();
+  // 500 parts in a million, as fast as time daemons let a clock run.
+  for (int n = 0; n < 2000; ++n) {
+    flow.on_forward_delay(now, static_cast<std::uint32_t>(5000 + 5 * n));
+    now = run(flow, now, Duration::ms(10), 1);
+  }
+  CHECK(flow.window() > before);
+}
+
 TEST_CASE("a clock that somebody sets is no queue") {
   Flow flow = unpaced();
   Instant now = run(flow, kStart, Duration::ms(1), 3);
@@ -269,11 +293,11 @@ TEST_CASE("a probe goes out although the window is full of what was lost") {
 
 TEST_CASE("only an echo later than all before measures a round trip, across the clock's wrap") {
   Flow flow = unpaced();
-  flow.note_echo(1000);
+  flow.note_echo(kStart, 1000);
   CHECK(flow.is_newer_echo(1001));
   CHECK_FALSE(flow.is_newer_echo(1000));
   CHECK_FALSE(flow.is_newer_echo(999));
-  flow.note_echo(0xffff'fff0);
+  flow.note_echo(kStart, 0xffff'fff0);
   CHECK(flow.is_newer_echo(5));
   CHECK_FALSE(flow.is_newer_echo(0xffff'ffe0));
 }
