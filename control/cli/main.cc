@@ -209,7 +209,7 @@ class Program {
                         "What an all_reduce carries, with a unit; else network.bytes of the file");
     command->add_option("--ranks", plan_.ranks,
                         "Nodes with a rank; else those without aggregate: true, or all");
-    command->add_flag("--brief", plan_.brief, "Without the trees");
+    command->add_flag("--brief", plan_.brief, "Without the trees and auxiliary routes");
     on(command, [this] { return ended(show_plans(plan_)); });
   }
 

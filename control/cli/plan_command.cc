@@ -67,6 +67,21 @@ std::string trees_of(const plan::PlanRequest& request, const api::Plan& plan) {
   return text;
 }
 
+/// Nothing unless the configuration asks for auxiliary routes.
+std::string routes_of(const plan::PlanRequest& request, const api::Plan& plan) {
+  if (!request.auxiliary) return {};
+  if (plan.routes.empty()) return "  no auxiliary routes\n";
+  const auto& names = request.node_names;
+  std::string text;
+  for (const api::Route& route : plan.routes) {
+    std::string via;
+    for (const api::NodeId relay : route.via)
+      via += fmt::format("{}{}", via.empty() ? "" : ", ", names[relay]);
+    text += fmt::format("  route {} > {} over {}\n", names[route.from], names[route.to], via);
+  }
+  return text;
+}
+
 std::string bound_of(const plan::PlanRequest& request) {
   const Result<double> bound = plan::packing_bound_s_per_bit(request);
   if (!bound.ok()) return "There is no packing bound: " + bound.error().message + ".\n";
@@ -135,6 +150,7 @@ Result<std::string> plans_text(const config::Config& config, const PlanOptions& 
     trees += fmt::format("\n{}{}:\n", name,
                          made == kind ? "" : fmt::format(" ({})", plan_kind_name(made)));
     trees += trees_of(request, planned.value().plan);
+    trees += routes_of(request, planned.value().plan);
   }
   if (plans == 0) return Error{"there is no plan\n" + text};
   text += '\n';

@@ -14,11 +14,11 @@ struct PlanOptions {
   std::string plan = {};                // one of kPlanKindNames; empty: all
   std::string bytes = {};               // with a unit; empty: as the configuration says
   std::vector<std::string> ranks = {};  // names of nodes; empty: those that are no aggregators
-  bool brief = false;                   // without the trees
+  bool brief = false;                   // without the trees and routes
 };
 
-/// Prints what planners make of the network of a configuration: predicted times, trees and shares.
-/// No daemon is asked. Returns an exit code.
+/// Prints what planners make of the network of a configuration: predicted times, trees, shares
+/// and auxiliary routes. No daemon is asked. Returns an exit code.
 int show_plans(const PlanOptions& options);
 
 /// What show_plans() prints, or why it cannot.

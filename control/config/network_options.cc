@@ -229,6 +229,12 @@ void check_need(Draft& draft) {
     if (plan_needs_network(job.kind))
       draft.error("plan.jobs", fmt::format("{} {}", plan_kind_name(job.kind), kReason));
   }
+  // Only a warning: a plan that is made later, with measured links, has routes.
+  if (plan.auxiliary) {
+    draft.warn("plan.auxiliary",
+               "a job begins without auxiliary routes, because the file says nothing of the "
+               "network; write a section network, or port.link_rate of every node");
+  }
 }
 
 }  // namespace

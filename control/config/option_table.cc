@@ -345,7 +345,9 @@ constexpr Option kOptions[] = {
      .type = kChoice,
      .choices = kLogLevels,
      .default_text = "info",
-     .summary = "How much the daemon logs.",
+     .summary =
+         "How much the daemon logs, to stderr. Lines have no times; under systemd the journal "
+         "adds them.",
      .store = [](const Target& t, const Value& v) { t.config->log_level = as<LogLevel>(v); }},
 };
 

@@ -58,10 +58,11 @@ constexpr Option kOptions[] = {
     {.path = "plan.auxiliary",
      .type = kBoolean,
      .default_text = "false",
-     .summary = "Whether plans get auxiliary routes: blocks whose direct way has no room go to the "
-                "same node over one or two other nodes of the job, which relay and do not sum. "
-                "Needs to know the network, as `packed` does, and at most 32 nodes; else it has no "
-                "effect. The coordinator's value counts.",
+     .summary =
+         "Whether plans get auxiliary routes: blocks whose direct way has no room go to the "
+         "same node over one or two other nodes of the job, which relay and do not sum. "
+         "A plan has them if the coordinator knows the network, from its file or from measured "
+         "links, and if the job has at most 32 nodes. The coordinator's value counts.",
      .store = [](const Target& t, const Value& v) { t.config->plan.auxiliary = v.number != 0; }},
     {.path = "plan.redraw.enabled",
      .type = kBoolean,

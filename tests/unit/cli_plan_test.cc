@@ -62,6 +62,34 @@ TEST_CASE("gradplane plan can be asked for one plan, other bytes and other ranks
   CHECK(has(all, "33.33 %"));
 }
 
+TEST_CASE("gradplane plan shows auxiliary routes where the file asks for them") {
+  config::Config config = triangle();
+  CHECK_FALSE(has(text_of(config, {}), "route"));
+  config.plan.auxiliary = true;
+  const std::string text = text_of(config, {});
+  INFO(text);
+  CHECK(has(text,
+            "\nstar:\n  100.00 %  root agg: a > agg, b > agg\n"
+            "  route a > agg over b\n  route b > agg over a\n"));
+  CHECK(has(text, "  50.00 %  root b: a > b\n  no auxiliary routes\n"));
+  CHECK_FALSE(has(text_of(config, {.brief = true}), "route"));
+
+  config.cluster.nodes.push_back(config.cluster.nodes[0]);
+  config.cluster.nodes[3].name.assign(1, 'c');
+  config.network.network = plan::network_of_accesses(std::vector<plan::Access>(4));
+  for (plan::SiteId from = 0; from < 4; ++from) {
+    for (plan::SiteId to = 0; to < 4; ++to) {
+      const bool is_fast = from + to == 1 || from + to == 4 || from + to == 5;  // 0 - 1 - 3 - 2
+      const std::uint64_t rate = is_fast ? 100'000'000 : 10'000'000;
+      if (from != to)
+        config.network.network->links.push_back({from, to, rate, Duration::ms(10), 0});
+    }
+  }
+  const std::string two = text_of(config, {.plan = "star"});
+  INFO(two);
+  CHECK(has(two, "  route a > agg over b, c\n"));
+}
+
 TEST_CASE("gradplane plan says what it lacks") {
   CHECK(has(text_of(triangle(), {.ranks = {"c"}}), "there is no node c in cluster.nodes"));
   CHECK(has(text_of(triangle(), {.bytes = "12"}), "--bytes accepts a size with a unit"));

@@ -122,6 +122,18 @@ TEST_CASE("jobs may have plans of their own") {
   CHECK(errors[0].find("packed needs to know the network") != std::string::npos);
 }
 
+TEST_CASE("auxiliary routes without a network are probably a mistake") {
+  const ParsedConfig unknown = parse(with("plan:\n  auxiliary: true\n"));
+  REQUIRE(unknown.ok());
+  REQUIRE(unknown.warnings.size() == 1);
+  CHECK(unknown.warnings[0].text() ==
+        "f.yaml:15: plan.auxiliary: value 'true': warning: a job begins without auxiliary routes, "
+        "because the file says nothing of the network; write a section network, or port.link_rate "
+        "of every node");
+  CHECK(parse(with(kLinked + std::string("plan:\n  auxiliary: true\n"))).warnings.empty());
+  CHECK(parse(with("plan:\n  auxiliary: false\n")).warnings.empty());
+}
+
 TEST_CASE("a site that no link reaches is a mistake") {
   CHECK(errors_of(with("      site: berlin\nnetwork:\n  sites: [{name: bonn}]\n  links:\n"
                        "    - {from: a, to: bonn, rate: 1 Gbit/s}\n")) ==
