@@ -70,6 +70,7 @@ struct PlanOffer {
   std::optional<Duration> time_in_force = {};  // under the plan in force; nothing: it cannot go on
   Duration switch_price = {};                  // what a switch costs, in the same time
   std::string note = {};                       // the prediction, for people; may be empty
+  std::string note_in_force = {};              // and that of the plan in force
   std::vector<PlannerTime> planners = {};      // all of them, for people
 };
 using Planner = std::function<Result<PlanOffer>(const PlanInput&)>;

@@ -68,7 +68,7 @@ void Coordinator::on(api::NodeId from, const protocol::Join& m, Instant now) {
     job.label = m.label;
     job.update_at = now;
     found = jobs_.emplace(m.key, std::move(job)).first;
-    if (jobs_.size() == 1) relays_.watch(now);
+    if (jobs_.size() == 1 && takeovers_.empty()) relays_.watch(now);
   }
   Job& job = found->second;
   collect(job, from, m, now);
@@ -88,7 +88,10 @@ std::optional<Denial> Coordinator::make_room(const protocol::Join& m) {
                                               "; start again with another key"};
   const Newcomer newcomer{.user = m.user, .complete = m.ranks.size() == m.world_size};
   const std::string who = node_text(config_, config_.self) + " coordinates";
-  const Admission admission = admit(slots_of(jobs_), newcomer, config_.quotas, who);
+  std::vector<Slot> slots = slots_of(jobs_);
+  for (const auto& [name, takeover] : takeovers_)
+    slots.push_back({name.first, kNoUser, false, Instant()});
+  const Admission admission = admit(slots, newcomer, config_.quotas, who);
   if (admission.gives_way) {
     const auto job = jobs_.find(*admission.gives_way);
     outbox_.count(Refusal::kGaveWay);
@@ -308,7 +311,8 @@ void Coordinator::fail(Jobs::iterator job, const std::string& reason, api::NodeI
 std::vector<std::uint16_t> Coordinator::missing_ranks(const Job& job) const {
   std::vector<bool> here(job.world_size);
   for (const auto& [node, joined] : job.joined)
-    for (const std::uint16_t rank : joined.ranks) here[rank] = true;
+    for (const std::uint16_t rank : joined.ranks)
+      if (rank < job.world_size) here[rank] = true;
   std::vector<std::uint16_t> missing;
   for (std::uint16_t rank = 0; rank < job.world_size; ++rank)
     if (!here[rank]) missing.push_back(rank);
@@ -335,7 +339,7 @@ void Coordinator::mark_involved(std::vector<bool>& involved) const {
     for (const auto& [node, joining] : job.joining) involved[node] = true;
     for (const api::NodeId node : nodes_of(job)) involved[node] = true;
   }
-  if (!jobs_.empty())
+  if (has_jobs())
     for (const api::NodeId node : relays_.nodes()) involved[node] = true;
 }
 

@@ -55,6 +55,10 @@ class Coordinator {
   bool on_message(api::NodeId from, const protocol::NodeMessage& message, Instant now);
   void on_node_lost(api::NodeId node, const std::string& why, Instant now);
   void on_node_connected(api::NodeId node) { relays_.on_connected(node); }
+  /// It has said something just now.
+  void on_node_heard(api::NodeId node) {
+    if (!relays_.silent().empty()) relays_.on_connected(node);
+  }
   /// The answer to MakePlan. Nobody waits for it any more if the ticket is an old one.
   void on_plan_made(std::uint64_t ticket, Result<PlanOffer> made, Instant now);
   void tick(Instant now);
@@ -119,6 +123,7 @@ class Coordinator {
     Hosts departing;                        // had ranks in the plan before, which has not ended
     std::optional<PlanChoice> choice;       // what an operator has put in force last
     std::optional<PlanChoice> next_choice;  // and of the plan that is on its way
+    std::optional<PlanKind> next_planner;   // who has made that plan
     bool update_due = false;                // who waits has not heard of the last change
     Instant update_at;                      // and hears of it from then on
     std::uint32_t first_epoch = 0;          // names the job once it has a plan
@@ -132,6 +137,7 @@ class Coordinator {
     std::optional<PlanChange> change;
     std::vector<std::byte> change_bytes;  // its plan, until it is sent
     std::string change_note;              // what was predicted for it
+    std::string note_in_force;            // and for the plan in force, over the same network
     std::optional<Question> question;     // who asked for it
     std::optional<Queued> queued;         // who asks for the next one
     std::set<std::uint16_t> left;         // ranks, in order
@@ -212,6 +218,7 @@ class Coordinator {
   void close_change(Job& job, Instant now);
   bool hold(api::NodeId from, const protocol::NodeMessage& message, Instant now);
   void answer_late(const Job& job, api::NodeId from, const protocol::Report& m);
+  bool has_slot_for_takeover() const;
   void begin_takeover(api::NodeId from, const protocol::Report& m, Instant now);
   void advance(const TakeoverName& name, Instant now);
   void settle(const TakeoverName& name, const std::string& failed, Instant now);

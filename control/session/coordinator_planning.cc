@@ -79,7 +79,11 @@ void Coordinator::take_plan(Jobs::iterator found, Planning planning, Result<Plan
     if (planning.reason == PlanReason::kJoin) take_in(job, now);
     return;
   }
-  if (made.ok()) job.redraw.on_planned(plan_needs_network(made.value().planner));
+  if (made.ok()) {
+    job.next_planner = made.value().planner;
+    job.change_note = made.value().note;
+    job.note_in_force = made.value().note_in_force;
+  }
   switch (planning.reason) {
     case PlanReason::kStart:
       return prepare_start(found, std::move(made), std::move(planning.hosts), now);
@@ -134,7 +138,6 @@ void Coordinator::prepare_start(Jobs::iterator found, Result<PlanOffer> made, Ho
   job.state = JobState::kPrepared;
   job.first_epoch = job.change->epoch();
   PlanOffer& offer = made.value();
-  job.change_note = offer.note;
   job.outlook = outlook_of(offer, offer.time, "the job began with it", now);
   outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": all " +
                                    std::to_string(job.world_size) + " ranks are here, preparing " +
@@ -156,6 +159,7 @@ void Coordinator::prepare_answer(Job& job, const Planning& planning, Result<Plan
   const PlanChoice choice{planning.choice->kind, planning.choice->roots};
   if (is_same(offer.plan, job.in_force)) {
     job.choice = choice;
+    job.redraw.on_planned(plan_needs_network(offer.planner));
     job.outlook = outlook_of(offer, offer.time, "an operator asked, and it was the best", now);
     stays(std::string(plan_kind_name(choice.kind)) + " makes no other one");
     return;
@@ -165,7 +169,6 @@ void Coordinator::prepare_answer(Job& job, const Planning& planning, Result<Plan
     stays(begun.error().message);
     return;
   }
-  job.change_note = offer.note;
   job.outlook = outlook_of(offer, offer.time, "an operator asked for it", now);
   outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": preparing epoch " +
                                    std::to_string(job.change->epoch()) + " on " +
@@ -184,7 +187,6 @@ void Coordinator::prepare_join(Job& job, Result<PlanOffer> made, Hosts hosts, In
     return;
   }
   PlanOffer& offer = made.value();
-  job.change_note = offer.note;
   job.outlook = outlook_of(offer, offer.time, "ranks have joined", now);
   outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": preparing epoch " +
                                    std::to_string(job.change->epoch()) + " with more ranks: " +
@@ -209,6 +211,7 @@ void Coordinator::prepare_redraw(Job& job, Result<PlanOffer> made, Hosts hosts, 
   if (!is_new || !worth) {
     job.outlook = outlook_of(offer, offer.time_in_force,
                              is_new ? "no other one is worth a switch" : "it is the best one", now);
+    job.redraw.on_planned(plan_needs_network(offer.planner));
     job.redraw.on_kept(now, config_.redraw);
     return;
   }
@@ -218,7 +221,6 @@ void Coordinator::prepare_redraw(Job& job, Result<PlanOffer> made, Hosts hosts, 
     job.redraw.on_failure(config_.redraw);
     return;
   }
-  job.change_note = offer.note;
   job.outlook = outlook_of(offer, offer.time, "the network has changed", now);
   outbox_.log(LogLevel::kInfo, name + ": the network has changed, preparing epoch " +
                                    std::to_string(job.change->epoch()) + " on " +
@@ -243,7 +245,8 @@ void Coordinator::on(api::NodeId from, const protocol::ReportLinks& m, Instant n
 Instant Coordinator::redraw_due(const Job& job) const {
   const bool idle = job.state == JobState::kReady && !job.change && !job.planning && !job.queued &&
                     job.joining.empty() && job.left.empty();
-  return idle ? job.redraw.due(network_version(), config_.redraw) : Instant::never();
+  if (!idle) return Instant::never();
+  return std::max(job.redraw.due(network_version(), config_.redraw), relays_.settled_at());
 }
 
 /// When tick_planning() has something to do.

@@ -59,12 +59,14 @@ void Coordinator::commit(Job& job) {
   PlanChange& change = *job.change;
   change.commit();
   const std::string before =
-      std::exchange(job.plan, plan_text(config_, change.plan(), job.change_note));
+      job.in_force ? plan_text(config_, *job.in_force, job.note_in_force) : std::string();
+  job.plan = plan_text(config_, change.plan(), job.change_note);
   job.kind = change.plan().kind;
   job.in_force = change.plan();
   job.epoch_before = std::exchange(job.epoch, change.epoch());
   job.members = change.plan().members;
   if (job.next_choice) job.choice = std::exchange(job.next_choice, std::nullopt);
+  if (job.next_planner) job.redraw.on_planned(plan_needs_network(*job.next_planner));
   job.departing = std::exchange(job.joined, std::move(job.changed));
   for (const auto& [node, joined] : job.joined) {
     job.departing.erase(node);

@@ -15,9 +15,24 @@ namespace {
 const char* const kWithoutNode = "the job goes on, or has begun anew, without this node";
 const char* const kChangeLost = "the node that coordinated it was lost; ask again for another plan";
 
+/// Two nodes that take over jobs of one coordinator do not count on from the same number.
+constexpr std::uint32_t kLargestEpochStep = 0xfffff;
+/// No job has so many plans. A coordinator that counted on from more might come to the end.
+constexpr std::uint32_t kMaxReportedEpoch = 0xefffffff;
+static_assert(kMaxReportedEpoch < UINT32_MAX - 100 * kLargestEpochStep);
+
 template <typename M>
 constexpr bool kIsAnswer =
     std::is_same_v<M, protocol::Report> || std::is_same_v<M, protocol::PlanIs>;
+
+/// The plan is what a peer has sent. `ranks` are those that it names, in order. Why a job of so
+/// many ranks cannot have it; empty: it can.
+std::string why_not_ranks(const std::vector<std::uint16_t>& ranks, std::uint32_t world_size) {
+  if (ranks.empty()) return "the plan that its members have names no ranks";
+  if (ranks.back() < world_size) return {};
+  return "the plan that its members have names rank " + std::to_string(ranks.back()) +
+         ", and the job has only " + std::to_string(world_size) + " ranks";
+}
 
 }  // namespace
 
@@ -54,19 +69,43 @@ void Coordinator::on(api::NodeId from, const protocol::Report& m, Instant now) {
     answer_late(job->second, from, m);
     return;
   }
+  if (std::max({m.newest_epoch, m.epoch, m.next_epoch}) > kMaxReportedEpoch) {
+    ignore(from, "report", m.newest_epoch);
+    return;
+  }
   const TakeoverName name{m.key, m.first_epoch};
   if (!takeovers_.contains(name)) {
     if (!m.has_job()) return;
+    if (!has_slot_for_takeover()) {
+      const Denial denial = no_slot(kMaxJobs, node_text(config_, config_.self) + " coordinates");
+      outbox_.count(denial.why);
+      outbox_.tell_member(from, protocol::Failed{m.key, m.first_epoch, denial.text});
+      return;
+    }
     begin_takeover(from, m, now);
   }
   takeovers_.at(name).on_report(from, m);
   advance(name, now);
 }
 
+/// Jobs that wait may be more than there are slots for a moment: those that run go before them.
+bool Coordinator::has_slot_for_takeover() const {
+  const auto taken = std::count_if(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    return entry.second.state != JobState::kWaiting;
+  });
+  return static_cast<std::size_t>(taken) + takeovers_.size() < kMaxJobs;
+}
+
 /// From a node that nobody needed when the job was taken over, or that has an earlier run of it.
 void Coordinator::answer_late(const Job& job, api::NodeId from, const protocol::Report& m) {
   const bool same = m.first_epoch == job.first_epoch;
-  if (!m.has_job() || (same && nodes_of(job).contains(from))) return;
+  if (!m.has_job()) return;
+  const bool has_part = same && nodes_of(job).contains(from);
+  const bool is_wanted = m.next_epoch == 0 || m.next_epoch == job.epoch ||
+                         (job.change && m.next_epoch == job.change->epoch());
+  if (same && !is_wanted && (has_part || m.epoch != 0))
+    outbox_.tell_member(from, protocol::Abort{job.key, m.next_epoch, kChangeLost});
+  if (has_part) return;
   if (same && m.epoch != 0 && !m.has_part && !m.ending)
     outbox_.tell_member(from, protocol::Dismiss{job.key, job.first_epoch});
   else
@@ -97,11 +136,11 @@ void Coordinator::on(api::NodeId from, const protocol::PlanIs& m, Instant now) {
   const auto takeover = takeovers_.find(name);
   if (takeover == takeovers_.end()) return;
   Result<api::Plan> plan = decode_plan(m.plan);
-  const bool sane = plan.ok() && plan.value().epoch == m.epoch &&
-                    std::all_of(plan.value().members.begin(), plan.value().members.end(),
-                                [this](const api::Member& member) {
-                                  return member.node < config_.node_names.size();
-                                });
+  const bool sane =
+      plan.ok() && plan.value().epoch == m.epoch && config_.check_plan(plan.value()).ok() &&
+      std::all_of(
+          plan.value().members.begin(), plan.value().members.end(),
+          [this](const api::Member& member) { return member.node < config_.node_names.size(); });
   if (!sane) {
     settle(name, node_text(config_, from) + " has a plan that cannot be", now);
     return;
@@ -166,7 +205,9 @@ std::string Coordinator::resume(const Takeover& from, Instant now) {
   const api::Plan* plan = from.plan(from.first_epoch());
   if (plan == nullptr) return "no node is left on which it runs";
   Job job = inherited(from, *plan, now);
+  if (std::string why = why_not_ranks(ranks_of(job), job.world_size); !why.empty()) return why;
   job.state = JobState::kPrepared;
+  job.redraw.on_switch(now, config_.redraw);
   job.changed = job.joined;
   job.change.emplace(*plan, job.members, now + prepare_timeout(config_));
   Result<std::vector<std::byte>> bytes = encode_plan(*plan);
@@ -204,6 +245,7 @@ std::string Coordinator::restore(const Takeover& from, Instant now) {
     if (report->next_epoch != epoch) return node_text(config_, member.node) + " has another plan";
   }
   Job job = inherited(from, plan, now);
+  if (std::string why = why_not_ranks(ranks_of(job), job.world_size); !why.empty()) return why;
   job.state = JobState::kReady;
   job.epoch = epoch;
   job.kind = plan.kind;
@@ -212,9 +254,8 @@ std::string Coordinator::restore(const Takeover& from, Instant now) {
   for (const auto& [node, report] : from.reports())
     if (report.epoch == epoch) job.in_force->activation_round = report.activation_round;
   job.plan = plan_text(config_, plan, {});
-  job.redraw.on_planned(plan_needs_network(plan.kind));
-  // Only the kind of what an operator has chosen is known to members.
-  if (epoch != job.first_epoch) job.choice = PlanChoice{plan.kind, {}};
+  // The first redraw comes when members have had time to report links.
+  job.redraw.on_switch(now, config_.redraw);
   if (const Status good = inherit_change(job, from, now); !good) return good.error().message;
   inherit_tables(job, from);
   bring_up(job, from);
@@ -228,10 +269,8 @@ std::string Coordinator::restore(const Takeover& from, Instant now) {
   return {};
 }
 
-/// Two nodes that take over jobs of one coordinator must not count on from the same number.
 void Coordinator::count_on_from(std::uint32_t epoch) {
-  constexpr std::uint32_t kLargestStep = 0xfffff;
-  const auto step = 1 + (static_cast<std::uint32_t>(config_.incarnation >> 16) & kLargestStep);
+  const auto step = 1 + (static_cast<std::uint32_t>(config_.incarnation >> 16) & kLargestEpochStep);
   if (last_epoch_ <= epoch) last_epoch_ = epoch + step;
 }
 
@@ -282,10 +321,11 @@ void Coordinator::inherit_tables(Job& job, const Takeover& from) {
   std::map<api::NodeId, std::size_t> sent;
   api::NodeId longest = api::kNoNode;
   for (const auto& [node, report] : from.reports()) {
+    if (!report.has_part) continue;
     sent[node] = report.table_parts;
     if (longest == api::kNoNode || sent[node] > sent[longest]) longest = node;
   }
-  const std::size_t parts = sent[longest];
+  const std::size_t parts = longest == api::kNoNode ? 0 : sent[longest];
   job.tables.expect(parts, std::move(sent));
   std::set<api::NodeId> members;
   for (const api::Member& member : job.members) members.insert(member.node);
@@ -320,9 +360,9 @@ void Coordinator::tick_takeovers(Instant now) {
   for (const TakeoverName& name : late) {
     const auto takeover = takeovers_.find(name);
     if (takeover == takeovers_.end()) continue;
-    const std::set<api::NodeId> awaited = takeover->second.awaited();
+    const std::set<api::NodeId> silent = takeover->second.silent();
     settle(name,
-           nodes_text(config_, {awaited.begin(), awaited.end()}) +
+           nodes_text(config_, {silent.begin(), silent.end()}) +
                " did not say what it has of the job when its coordinator was lost",
            now);
   }

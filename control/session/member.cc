@@ -47,7 +47,8 @@ void Member::on_coordinator_lost(const std::string& why) {
     else
       outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + ": goes on as it is; " + reason);
   }
-  questions_.on_coordinator_lost(reason);
+  questions_.on_coordinator_lost(reason +
+                                 "; another node takes over, so ask again in some seconds");
 }
 
 void Member::on_job_error(std::uint32_t job_id, const std::string& text) {

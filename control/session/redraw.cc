@@ -10,7 +10,8 @@ bool is_worth_switch(std::optional<Duration> now, Duration then, Duration price,
                      const RedrawSettings& settings) {
   if (!now) return true;
   const double saved = 1 - then.to_seconds() / std::max(now->to_seconds(), 1e-9);
-  return saved >= settings.gain && saved * kRedrawHorizon.to_seconds() > price.to_seconds();
+  const Duration paid = std::min(price, kMostSwitchPrice);
+  return saved >= settings.gain && saved * kRedrawHorizon.to_seconds() > paid.to_seconds();
 }
 
 void Redraw::on_ask(Instant now, std::uint64_t version) {

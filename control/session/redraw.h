@@ -19,6 +19,10 @@ struct RedrawSettings {
 /// What a switch costs has to come back within this time. A link keeps a rate for longer than this
 /// in every case that we know of, and shorter changes are not worth a plan of their own.
 inline constexpr Duration kRedrawHorizon = Duration::seconds(30);
+/// A switch counts as no more expensive than this. A plan in force that has become very slow makes
+/// rounds that last longer than the horizon, and it is the one that has to be left.
+inline constexpr Duration kMostSwitchPrice = Duration::seconds(15);
+static_assert(kMostSwitchPrice < kRedrawHorizon);
 /// After each redraw that came to nothing because a node refused or did not answer, the next one
 /// waits twice as long, up to this.
 inline constexpr Duration kLongestRedrawPause = Duration::seconds(120);
@@ -28,7 +32,8 @@ inline constexpr std::int64_t kRestForPlanning = 10;
 static_assert(kRedrawHorizon < kLongestRedrawPause);
 
 /// Whether a plan that takes `then` is worth a switch from one that takes `now`: it saves
-/// `settings.gain` of the time, and more than `price` within kRedrawHorizon. Without `now` the plan
+/// `settings.gain` of the time, and more than `price` (or kMostSwitchPrice) within kRedrawHorizon.
+/// Without `now` the plan
 /// in force does not reach everybody, and any other one is worth it.
 bool is_worth_switch(std::optional<Duration> now, Duration then, Duration price,
                      const RedrawSettings& settings);
@@ -36,7 +41,7 @@ bool is_worth_switch(std::optional<Duration> now, Duration then, Duration price,
 /// The pace of the redraws of one job.
 class Redraw {
  public:
-  /// A plan was made. Whether its planner makes another one for another network.
+  /// A plan is in force. Whether its planner makes another one for another network.
   void on_planned(bool depends_on_network) { depends_on_network_ = depends_on_network; }
   /// A planner is asked about the network of this version.
   void on_ask(Instant now, std::uint64_t version);

@@ -25,8 +25,10 @@ class Relays {
     nodes_.erase(self);
   }
 
-  /// The coordinator has its first job. From now on it asks them.
+  /// The coordinator has its first job. From now on it asks them. What they have said before does
+  /// not count: nobody noticed whether they were lost since.
   void watch(Instant now);
+  /// It answers.
   void on_connected(api::NodeId node);
   void on_lost(api::NodeId node);
 
@@ -40,7 +42,6 @@ class Relays {
 
  private:
   std::set<api::NodeId> nodes_;
-  std::set<api::NodeId> answering_;
   std::set<api::NodeId> silent_;
   Instant settled_at_;
   std::uint64_t version_ = 0;

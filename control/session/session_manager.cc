@@ -105,6 +105,7 @@ void SessionManager::on_datagram(std::span<const std::byte> bytes, Instant now) 
   }
   PeerLink& link = touch(datagram.source, now);
   count(link.receive(datagram, now));
+  if (link.connected() && link.heard_at() >= now) coordinator_.on_node_heard(datagram.source);
   if (election_.under_way() && link.heard_at() >= election_.asked_at())
     follow_choice(election_.on_heard(datagram.source), now);
   deliver(now);

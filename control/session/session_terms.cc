@@ -12,7 +12,8 @@ namespace gradplane::session {
 void SessionManager::take_envelope(api::NodeId from, std::span<const std::byte> bytes,
                                    Instant now) {
   const std::optional<Envelope> envelope = open_envelope(bytes);
-  if (!envelope || envelope->term.coordinator >= config_.node_names.size()) {
+  if (!envelope || envelope->term.coordinator >= config_.node_names.size() ||
+      envelope->term.number > outbox_.term.number + kMaxTermStep) {
     count(DatagramDrop::kBadMessage);
     return;
   }

@@ -70,6 +70,13 @@ std::set<api::NodeId> Takeover::awaited() const {
   return awaited;
 }
 
+std::set<api::NodeId> Takeover::silent() const {
+  std::set<api::NodeId> silent = awaited();
+  for (const auto& [epoch, node] : plan_asked_)
+    if (!plans_.contains(epoch)) silent.insert(node);
+  return silent;
+}
+
 bool Takeover::is_complete() const {
   const std::set<std::uint32_t> epochs = named_epochs();
   return awaited().empty() && std::all_of(epochs.begin(), epochs.end(),

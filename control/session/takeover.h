@@ -54,6 +54,8 @@ class Takeover {
   bool is_complete() const;
   /// Who has not answered.
   std::set<api::NodeId> awaited() const;
+  /// Who has not answered, or has not sent a plan that it was asked for.
+  std::set<api::NodeId> silent() const;
 
   const protocol::JobKey& key() const { return key_; }
   std::uint32_t first_epoch() const { return first_epoch_; }

@@ -42,6 +42,10 @@ struct Envelope {
 inline constexpr std::size_t kTermBytes = 4 + 2;
 /// No cluster has so many elections.
 inline constexpr std::uint32_t kMaxTermNumber = 0x7fffffff;
+/// So many elections a node may have missed. A term further on is none that others have come to,
+/// and a node that followed one might find no number for the next.
+inline constexpr std::uint32_t kMaxTermStep = 0xfffff;
+static_assert(kMaxTermStep < kMaxTermNumber && kMaxTermNumber < UINT32_MAX - kMaxTermStep);
 static_assert(protocol::kMaxPlanBytes + protocol::kMaxNodeTextBytes + 128 + kTermBytes <=
                   protocol::kMaxNodeMessageBytes,
               "a Prepare with the longest plan and label fits");

@@ -355,6 +355,25 @@ TEST_CASE("a coordinator refuses samples of links that their reporter does not h
   CHECK(bench.inputs.size() == 1);
 }
 
+TEST_CASE("a plan in force that is ten times slower is always left") {
+  for (const std::int64_t seconds : {1, 10, 100, 1000}) {
+    const Duration then = Duration::seconds(seconds);
+    CHECK(is_worth_switch(then * 10, then, then * 3, {}));
+    CHECK_FALSE(is_worth_switch(then, then, then * 3, {}));
+  }
+}
+
+TEST_CASE("a question that a node refuses does not end redraws") {
+  Running bench;
+  bench.c.planner = sharded_planner();
+  bench.coordinator.on_message(2, Replan{kKey, 9, PlanKind::kStar, {2}}, bench.now);
+  const auto sent = letters<Prepare>(bench.outbox);
+  REQUIRE(sent.size() == 2);
+  bench.coordinator.on_message(1, PlanRefused{kKey, sent[0].second.epoch, "no"}, bench.now);
+  bench.report(50'000'000);
+  CHECK(bench.coordinator.next_deadline() != Instant::never());
+}
+
 TEST_CASE("planning takes a bounded part of the time") {
   Redraw redraw;
   const RedrawSettings settings;

@@ -53,8 +53,7 @@ struct TakeoverBench : CoordinatorBench {
     REQUIRE(coordinator.on_message(node, message, now));
   }
   void tell_plan(api::NodeId node, std::uint32_t epoch) {
-    say(node,
-        PlanIs{kKey, kFirst, epoch, encode_plan(plan_of(epoch, {{1, {0}}, {2, {1}}})).value()});
+    say(node, PlanIs{kKey, kFirst, epoch, encode_plan(plan_of(epoch, members)).value()});
   }
   /// Of node 1: the plan in force, and of epoch kNext where it is prepared.
   void begin(const Report& first) {
@@ -69,6 +68,7 @@ struct TakeoverBench : CoordinatorBench {
     CHECK(asked == named);
     for (const std::uint32_t epoch : named) tell_plan(1, epoch);
   }
+  std::vector<api::Member> members = {{1, {0}}, {2, {1}}};
   template <typename Message>
   std::set<api::NodeId> told() const {
     std::set<api::NodeId> nodes;
@@ -229,6 +229,14 @@ TEST_CASE("a node that reports a job when it is known is told what it is to it")
     bench.say(2, late);
     CHECK(bench.outbox.letters.empty());
   }
+  SECTION("a member that has prepared a plan of the coordinator that was lost") {
+    late.next_epoch = kNext;
+    bench.say(2, late);
+    const auto aborts = letters<Abort>(bench.outbox);
+    REQUIRE(aborts.size() == 1);
+    CHECK(aborts[0].first == 2);
+    CHECK(aborts[0].second.epoch == kNext);
+  }
   SECTION("a node that has left by an earlier plan") {
     late.has_part = false;
     bench.say(0, late);
@@ -263,7 +271,8 @@ TEST_CASE("tables that some members have go to the others as they are") {
   bench.say(2, has_two);
   CHECK(bench.told<AskTables>() == Nodes{2});
   bench.say(1, DescribeBucket{kKey, kFirst, part_of(1)});
-  CHECK(bench.coordinator.next_deadline() == Instant::never());
+  INFO("only a redraw is due");
+  CHECK(bench.coordinator.next_deadline() == bench.now + bench.c.redraw.every);
   bench.say(2, BucketBounds{kKey, kFirst, 0.5F, part_of(1)});
   bench.say(2, BucketBounds{kKey, kFirst, 0.5F, part_of(2)});
   bench.outbox.letters.clear();
@@ -285,4 +294,92 @@ TEST_CASE("tables that some members have go to the others as they are") {
   REQUIRE(fresh.size() == 2);
   for (const auto& [node, bounds] : fresh)
     CHECK(decode_table_part(bounds.part).value().bucket == 3);
+}
+
+TEST_CASE("a plan that its job cannot have ends the job, whoever sends it") {
+  TakeoverBench bench;
+  const bool runs = GENERATE(true, false);
+  std::string reason;
+  SECTION("the check of plans refuses it") {
+    bench.c.check_plan = [](const api::Plan&) -> Status { return Error{"a cycle"}; };
+    reason = "node n1 has a plan that cannot be";
+  }
+  SECTION("it has a rank that the job does not have") {
+    bench.members = {{1, {0}}, {2, {77}}};
+    reason = "the plan that its members have names rank 77, and the job has only 2 ranks";
+  }
+  SECTION("it has no ranks") {
+    bench.members = {{1, {}}, {2, {}}};
+    reason = "the plan that its members have names no ranks";
+  }
+  const Report report = runs ? TakeoverBench::report(kFirst, 0) : TakeoverBench::report(0, kFirst);
+  bench.begin(report);
+  if (bench.coordinator.has_jobs()) bench.say(2, report);
+  const auto failed = letters<Failed>(bench.outbox);
+  REQUIRE_FALSE(failed.empty());
+  CHECK(failed[0].first == 1);
+  CHECK(failed[0].second.reason == reason);
+  CHECK_FALSE(bench.coordinator.has_jobs());
+}
+
+TEST_CASE("a node that does not send its plan is named when the time is over") {
+  TakeoverBench bench;
+  bench.say(1, TakeoverBench::report(kFirst, 0));
+  bench.now = bench.coordinator.next_deadline();
+  bench.coordinator.tick(bench.now);
+  const auto failed = letters<Failed>(bench.outbox);
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0].second.reason ==
+        "node n1 did not say what it has of the job when its coordinator was lost");
+}
+
+TEST_CASE("the first redraw after a takeover waits, and asks as the file says") {
+  TakeoverBench bench;
+  bench.coordinator.planner_works = false;
+  bench.begin(TakeoverBench::report(kNext, 0));
+  bench.say(2, TakeoverBench::report(kNext, 0));
+  REQUIRE(bench.coordinator.has_jobs());
+  CHECK(bench.coordinator.next_deadline() == bench.now + bench.c.redraw.every);
+  bench.now = bench.coordinator.next_deadline();
+  bench.coordinator.tick(bench.now);
+  REQUIRE(bench.coordinator.orders.size() == 1);
+  CHECK_FALSE(bench.coordinator.orders[0].input.choice);
+}
+
+TEST_CASE("only tables of nodes with a part in the plan are fetched") {
+  TakeoverBench bench;
+  bench.members = {{1, {0}}, {2, {1}}};
+  Report gone = TakeoverBench::report(kFirst, 0);
+  gone.has_part = false;
+  gone.table_parts = 9;
+  bench.say(0, gone);
+  bench.tell_plan(0, kFirst);
+  Report member = TakeoverBench::report(kFirst, 0);
+  member.table_parts = 1;
+  bench.say(1, member);
+  bench.say(2, member);
+  CHECK(bench.told<AskTables>() == Nodes{1});
+}
+
+TEST_CASE("reports cannot use up epochs or slots") {
+  TakeoverBench bench;
+  SECTION("epochs") {
+    Report last = TakeoverBench::report(kFirst, 0);
+    last.newest_epoch = UINT32_MAX - 1;
+    bench.say(1, last);
+    CHECK_FALSE(bench.coordinator.has_jobs());
+  }
+  SECTION("slots") {
+    Report other = TakeoverBench::report(kFirst, 0);
+    for (std::uint16_t i = 0; i < kMaxJobs; ++i) {
+      other.key = key_number(static_cast<std::uint8_t>(2 + i));
+      bench.say(1, other);
+    }
+    CHECK(bench.told<Failed>().empty());
+    INFO("neither another one nor one that begins has room");
+    bench.say(1, TakeoverBench::report(kFirst, 0));
+    CHECK(bench.told<Failed>() == Nodes{1});
+    bench.join(2, 1, {1});
+    CHECK(bench.told<Refused>() == Nodes{2});
+  }
 }
