@@ -19,6 +19,9 @@ Status check_roots(const config::Config& config, const session::PlanInput& input
   if (input.choice->kind == PlanKind::kManual)
     return Error{"a manual plan has the roots that plan.trees names; leave --root out"};
   for (const api::NodeId root : input.choice->roots) {
+    if (root >= config.cluster.nodes.size())
+      return Error{"there is no node " + std::to_string(root) +
+                   " in cluster.nodes of the coordinator's file; name another root"};
     const bool trains =
         std::any_of(input.members.begin(), input.members.end(),
                     [root](const api::Member& m) { return m.node == root && !m.ranks.empty(); });
@@ -30,8 +33,8 @@ Status check_roots(const config::Config& config, const session::PlanInput& input
   return Nothing{};
 }
 
-/// A switch makes this many rounds slower by as much as they take: rounds wait for each other at
-/// the activation (measured: `simulate flips`).
+/// A switch makes this many rounds of the next plan slower by as much as they take: they wait for
+/// each other at the activation (measured: `simulate flips`).
 constexpr double kSwitchRounds = 3;
 
 /// Leaves out nodes that do not answer, unless only they are left.
@@ -104,11 +107,12 @@ void predict(const config::Config& config, const plan::PlanRequest& filled,
   if (in_force) {
     const auto before = plan::predict(*filled.network, *in_force, filled.traffic);
     if (before.ok()) offer.time_in_force = before.value().time;
+    offer.note_in_force = before.ok() ? "now " + note_of(before.value(), filled.traffic)
+                                      : "not predicted: " + before.error().message;
   }
   const double rounds = static_cast<double>(filled.traffic.bytes) /
                         static_cast<double>(std::max<std::size_t>(config.round_bytes, 1));
-  const double one_s =
-      offer.time_in_force.value_or(*offer.time).to_seconds() / std::max(rounds, 1.0);
+  const double one_s = offer.time->to_seconds() / std::max(rounds, 1.0);
   offer.switch_price = Duration::us(static_cast<std::int64_t>(one_s * kSwitchRounds * 1e6));
   offer.planners = times_of(config, filled);
 }

@@ -248,6 +248,10 @@ TEST_CASE(
   CHECK(kind() == PlanKind::kSharded);
   input.choice = session::PlanChoice{PlanKind::kStar, {}};
   CHECK(kind() == PlanKind::kStar);
+  input.choice->roots = {99};
+  const auto missing = planner_of(config)(input);
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().message.find("there is no node 99") == 0);
 }
 
 TEST_CASE("a root has a share by the rate of its link") {
@@ -296,6 +300,7 @@ TEST_CASE("a plan over a network comes with its predicted time, and stays when n
   CHECK(kept.value().plan.epoch == 3);
   REQUIRE(kept.value().time_in_force);
   CHECK(kept.value().time_in_force == kept.value().time);
+  CHECK(kept.value().note_in_force == "now " + kept.value().note);
   // Three rounds of 4 MiB.
   CHECK(kept.value().switch_price > Duration::ms(1000));
   CHECK(kept.value().switch_price < Duration::ms(1200));
