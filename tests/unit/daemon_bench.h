@@ -33,6 +33,16 @@ inline config::Config three_nodes() {
 
 struct JobBench {
   explicit JobBench(std::size_t queue_entries = 256) : commands(queue_entries) {}
+  JobBench(const JobBench&) = delete;
+  JobBench& operator=(const JobBench&) = delete;
+  /// Destroys the prepared plans that no poll loop took.
+  ~JobBench() {
+    for (const api::Command* command = commands.front(); command != nullptr;
+         command = commands.front()) {
+      if (command->plan != nullptr) command->job->destroy_plan(command->plan);
+      commands.pop();
+    }
+  }
 
   void attach(session::RankHandle handle) {
     auto channel = make_channel(kRoundBytes);

@@ -106,10 +106,6 @@ TEST_CASE("under another plan its roots are named, and earlier rounds are still 
   const std::string text = telemetry::rounds_text({page});
   CHECK(text.find("nothing is gathered at this node; ask w1") != std::string::npos);
   CHECK(text.find("1 of 1 rounds that this node has closed") != std::string::npos);
-  while (bench.commands.front() != nullptr) {
-    const api::Command command = bench.next();
-    if (command.plan != nullptr) command.job->destroy_plan(command.plan);
-  }
 }
 
 TEST_CASE("sources and tensors that a report has no room for are counted") {
