@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Does every header compile alone? What was seen to do so is remembered by content."""
+"""Does every header compile alone? What was seen to do so is remembered by content.
+
+A header that a source file includes first is compiled alone by the build; only the others are
+compiled here.
+"""
 
 import concurrent.futures
 import functools
@@ -19,7 +23,12 @@ COMPILE_SECONDS = 60
 
 
 def check(root, names):
-    headers = [name for name in names if is_header(name) and not _needs_torch(root, name)]
+    built = {_first_include(root, name) for name in names if name.endswith(".cc")}
+    headers = [
+        name
+        for name in names
+        if is_header(name) and name not in built and not _needs_torch(root, name)
+    ]
     known = _load(root)
     remembered = {name: entry for name, entry in known.items() if name in headers}
     stale = [name for name in headers if not _is_current(root, remembered.get(name))]
@@ -36,15 +45,27 @@ def check(root, names):
     return findings
 
 
-def _needs_torch(root, name, seen=frozenset()):
+def _first_include(root, name):
+    path = root / name
+    text = path.read_text(errors="replace") if path.is_file() else ""
+    found = re.search(r'^\s*#\s*include\s*(<[^>]+>|"[^"]+")', text, re.MULTILINE)
+    return found[1].strip('"') if found else None
+
+
+@functools.cache
+def _needs_torch(root, name):
     """libtorch's headers take half a minute each, and the adapter's own build compiles them."""
-    if name in seen or not (root / name).is_file():
-        return False
-    text = (root / name).read_text(errors="replace")
-    if re.search(r"#\s*include\s*<(torch|ATen|c10)", text):
-        return True
-    included = re.findall(r'#\s*include\s*"([^"]+)"', text)
-    return any(_needs_torch(root, other, seen | {name}) for other in included)
+    pending, seen = [name], set()
+    while pending:
+        path = root / pending.pop()
+        if path in seen or not path.is_file():
+            continue
+        seen.add(path)
+        text = path.read_text(errors="replace")
+        if re.search(r"#\s*include\s*<(torch|ATen|c10)", text):
+            return True
+        pending += re.findall(r'#\s*include\s*"([^"]+)"', text)
+    return False
 
 
 @functools.cache
