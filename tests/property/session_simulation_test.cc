@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include <cstdlib>
 #include <sstream>
 #include <string>
 
+#include "tests/property/seeds.h"
 #include "tests/property/session_network.h"
 #include "tests/support/catch.h"
 
@@ -303,22 +303,15 @@ class Story {
 // A failure prints its seed; replay it alone with GRADPLANE_SEED=<seed>, with GRADPLANE_LOG=1 for
 // what every node said. GRADPLANE_SEEDS=<count> runs that many.
 TEST_CASE("whatever happens, everybody is ready with one plan or knows why not") {
-  const auto number = [](const char* name, std::uint64_t otherwise) {
-    const char* text = std::getenv(name);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-  };
-  const std::uint64_t first = number("GRADPLANE_SEED", 0);
-  const bool alone = std::getenv("GRADPLANE_SEED") != nullptr;
-  const std::uint64_t count = alone ? 1 : number("GRADPLANE_SEEDS", kDefaultSeeds);
+  const gradplane::testing::Seeds seeds(kDefaultSeeds);
   std::size_t departures = 0;
   std::size_t redraws = 0;
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    INFO("replay: GRADPLANE_SEED=" << seed << " property_session -# [#session_simulation_test]");
+  seeds.each("session_simulation_test", [&](std::uint64_t seed) {
     Story story(seed);
     story.tell();
     departures += story.departures();
     redraws += story.redraws();
-  }
-  CHECK((alone || departures > 0));
-  CHECK((alone || redraws > count / 10));
+  });
+  CHECK((seeds.alone || departures > 0));
+  CHECK((seeds.alone || redraws > seeds.count / 10));
 }

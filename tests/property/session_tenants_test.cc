@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include <cstdlib>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "tests/property/seeds.h"
 #include "tests/property/session_network.h"
 #include "tests/support/catch.h"
 
@@ -133,15 +133,6 @@ class Story {
 // A failure prints its seed; GRADPLANE_SEED=<seed> replays it alone, GRADPLANE_SEEDS=<count> runs
 // that many.
 TEST_CASE("whatever greedy users do, they hold no more than their share, and no wait is endless") {
-  const auto number = [](const char* name, std::uint64_t otherwise) {
-    const char* text = std::getenv(name);
-    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
-  };
-  const std::uint64_t first = number("GRADPLANE_SEED", 0);
-  const bool alone = std::getenv("GRADPLANE_SEED") != nullptr;
-  const std::uint64_t count = alone ? 1 : number("GRADPLANE_SEEDS", kDefaultSeeds);
-  for (std::uint64_t seed = first; seed < first + count; ++seed) {
-    INFO("replay: GRADPLANE_SEED=" << seed << " property_session -# [#session_tenants_test]");
-    Story(seed).tell();
-  }
+  const gradplane::testing::Seeds seeds(kDefaultSeeds);
+  seeds.each("session_tenants_test", [&](std::uint64_t seed) { Story(seed).tell(); });
 }

@@ -2,33 +2,19 @@
 // Copyright (c) 2026 The gradplane authors
 // Auxiliary routes for plans that were drawn without.
 #include <algorithm>
-#include <set>
 #include <utility>
 
+#include "control/plan/validate_routes.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/dice.h"
 
 namespace gradplane::sim {
 namespace {
 
-using Pair = std::pair<api::NodeId, api::NodeId>;
-
-std::set<Pair> neighbours_of(const api::Plan& plan) {
-  std::set<Pair> pairs;
-  for (const api::Tree& tree : plan.trees) {
-    for (std::size_t m = 0; m < plan.members.size(); ++m) {
-      if (tree.parent[m] == api::kNoNode) continue;
-      pairs.emplace(plan.members[m].node, tree.parent[m]);
-      pairs.emplace(tree.parent[m], plan.members[m].node);
-    }
-  }
-  return pairs;
-}
-
 /// Up to two routes for every second pair of neighbours, over nodes that no other route of the pair
 /// uses.
 void draw_routes(api::Plan& plan, Dice& dice) {
-  for (const auto& [from, to] : neighbours_of(plan)) {
+  for (const auto& [from, to] : plan::neighbours_in(plan)) {
     if (dice.coin()) continue;
     std::vector<api::NodeId> others;
     for (const api::Member& member : plan.members) {
@@ -54,7 +40,7 @@ void add_routes(Scenario& s) {
   Dice dice(s.seed ^ 0x726f757465);
   draw_routes(s.plan, dice);
   for (api::Plan& flip : s.flips) draw_routes(flip, dice);
-  for (const auto& [from, to] : neighbours_of(s.plan)) {
+  for (const auto& [from, to] : plan::neighbours_in(s.plan)) {
     if (dice.below(3) != 0) continue;
     s.link.pair_links.push_back({.from = from,
                                  .to = to,

@@ -184,11 +184,28 @@ def run_until_open(c, workers, count=100000):
     """Ranks of a job, one on each worker, whose rounds go by."""
     options = ("--rounds", count, "--elements", 5000)
     ranks = [c.rank(h, r, len(workers), *options) for r, h in enumerate(workers)]
-    wait_until(
-        lambda: (jobs := c.status("agg")["jobs"]) and jobs[0]["rounds_completed"] > 20,
-        "rounds to go by",
-    )
+    wait_until(lambda: rounds_of(c, "agg") > 20, "rounds to go by")
     return ranks
+
+
+def rounds_of(c, host):
+    """The rounds that the first job of a node has completed."""
+    jobs = c.status(host)["jobs"]
+    return jobs[0]["rounds_completed"] if jobs else 0
+
+
+def go_on(c, rounds):
+    before = rounds_of(c, "w1")
+    wait_until(lambda: rounds_of(c, "w1") > before + rounds, "rounds to go on")
+
+
+def replan(c, host, *command):
+    """What `gradplane replan` answers on a host for the job of w1."""
+    job = c.status("w1")["jobs"][0]["id"]
+    return subprocess.run(
+        [CLI, "replan", f"{job:08x}", *command, "--socket", c.socket(host)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
 
 
 def run(tests):

@@ -5,11 +5,10 @@
 
 import os
 import signal
-import subprocess
 import sys
 
 import cluster
-from cluster import Cluster, expect, netlab, run_until_open, wait_until
+from cluster import Cluster, expect, go_on, netlab, replan, run_until_open, wait_until
 
 # The first node coordinates, and has no part in the job. The second one sums.
 HOSTS = ["boss", "agg", "w1", "w2", "w3"]
@@ -19,24 +18,6 @@ WORKERS = ["w1", "w2", "w3"]
 def lab():
     link = netlab.Link(rate_bits=200_000_000)
     return netlab.Lab(f"co{os.getpid() % 100000}", HOSTS, link)
-
-
-def rounds_of(c, host):
-    jobs = c.status(host)["jobs"]
-    return jobs[0]["rounds_completed"] if jobs else 0
-
-
-def go_on(c, rounds):
-    before = rounds_of(c, "w1")
-    wait_until(lambda: rounds_of(c, "w1") > before + rounds, "rounds to go on")
-
-
-def replan(c, host, *command):
-    job = c.status("w1")["jobs"][0]["id"]
-    return subprocess.run(
-        [cluster.CLI, "replan", f"{job:08x}", *command, "--socket", c.socket(host)],
-        capture_output=True, text=True, timeout=60, check=False,
-    )  # fmt: skip
 
 
 def role_is(c, host, text):

@@ -5,11 +5,12 @@
 
 import os
 import signal
-import subprocess
 import sys
 
 import cluster
-from cluster import TREE, TREE_HOSTS, Cluster, expect, netlab, run_until_open, wait_until
+from cluster import (
+    TREE, TREE_HOSTS, Cluster, expect, go_on, netlab, replan, rounds_of, run_until_open, wait_until,
+)  # fmt: skip
 
 WORKERS = ["w1", "w2", "w3"]
 # What no node says of another one while all of them are right about plans, rounds and keys.
@@ -23,24 +24,6 @@ GRANTS = "grants: {enabled: true, policy: mltcp}\n"
 def lab(hosts=("agg", *WORKERS), loss=0.0):
     link = netlab.Link(rate_bits=200_000_000, loss=loss)
     return netlab.Lab(f"lp{os.getpid() % 100000}", list(hosts), link)
-
-
-def replan(c, host, *command):
-    job = c.status("w1")["jobs"][0]["id"]
-    return subprocess.run(
-        [cluster.CLI, "replan", f"{job:08x}", *command, "--socket", c.socket(host)],
-        capture_output=True, text=True, timeout=30, check=False,
-    )  # fmt: skip
-
-
-def rounds_of(c, host):
-    jobs = c.status(host)["jobs"]
-    return jobs[0]["rounds_completed"] if jobs else 0
-
-
-def go_on(c, rounds):
-    before = rounds_of(c, "w1")
-    wait_until(lambda: rounds_of(c, "w1") > before + rounds, "rounds to go on")
 
 
 def all_are_right(ranks):

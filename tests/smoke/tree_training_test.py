@@ -9,7 +9,7 @@ import sys
 
 import cluster
 import torch_training
-from cluster import Cluster, expect, netlab, wait_until
+from cluster import Cluster, expect, netlab, rounds_of, wait_until
 from torch_training import Training
 
 RUN = f"gv{os.getpid() % 100000}"
@@ -27,16 +27,11 @@ def lab(hosts):
     return netlab.Lab(RUN, hosts, netlab.Link(rate_bits=200_000_000, loss=0.02))
 
 
-def rounds_completed(c, name):
-    jobs = c.status(name)["jobs"]
-    return jobs[0]["rounds_completed"] if jobs else 0
-
-
 def a_tree_with_two_relays_trains_with_bounds():
     hosts = ["agg", *RELAYS, *WORKERS]
     with lab(hosts) as made, Cluster(made, TREE, "af_packet", RATE, BOUNDS) as c:
         training = Training(c, WORKERS, 2, "--require")
-        wait_until(lambda: rounds_completed(c, "agg") > 40, "rounds under bounds", 120)
+        wait_until(lambda: rounds_of(c, "agg") > 40, "rounds under bounds", 120)
         training.finish()
         training.expect_same_bits()
         training.expect_all_carried()
@@ -52,7 +47,7 @@ def a_training_gets_another_plan_twice():
     workers = WORKERS[:2]
     with lab(["agg", *workers]) as made, Cluster(made, "star", "af_packet", RATE, BOUNDS) as c:
         training = Training(c, workers, 3, "--require")
-        wait_until(lambda: rounds_completed(c, "w1") > 20, "the training to begin", 120)
+        wait_until(lambda: rounds_of(c, "w1") > 20, "the training to begin", 120)
         epoch = c.status("w1")["jobs"][0]["epoch"]
         job = f"{c.status('w1')['jobs'][0]['id']:08x}"
         for kind, roots in (("sharded", ["agg", "w1"]), ("star", ["agg"])):
@@ -61,7 +56,7 @@ def a_training_gets_another_plan_twice():
             expect(now["plan_kind"] == kind and now["epoch"] > epoch, f"the plan: {now}")
             epoch = now["epoch"]
             before = now["rounds_completed"]
-            wait_until(lambda before=before: rounds_completed(c, "w1") > before + 60,
+            wait_until(lambda before=before: rounds_of(c, "w1") > before + 60,
                        "rounds under that plan", 60)  # fmt: skip
         training.finish()
         training.expect_same_bits()

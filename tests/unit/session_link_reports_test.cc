@@ -7,22 +7,16 @@
 #include "control/session/link_reporter.h"
 #include "control/session/link_reports.h"
 #include "tests/support/catch.h"
+#include "tests/support/link_samples.h"
 
 using namespace gradplane;
 using namespace gradplane::protocol;
 using namespace gradplane::session;
+using gradplane::testing::sample_of;
 
 namespace {
 
 const Instant kNow = Instant::from_ns(1000);
-
-LinkSample sample_of(api::NodeId from, std::uint64_t bits_per_s) {
-  LinkSample sample;
-  sample.from = from;
-  sample.bits_per_s = bits_per_s;
-  sample.rate_confidence = 100;
-  return sample;
-}
 
 }  // namespace
 

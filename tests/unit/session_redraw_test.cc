@@ -6,24 +6,18 @@
 
 #include "control/session/redraw.h"
 #include "tests/support/catch.h"
+#include "tests/support/link_samples.h"
 #include "tests/unit/session_bench.h"
 
 using namespace gradplane;
 using namespace gradplane::protocol;
 using namespace gradplane::session;
 using namespace gradplane::session::testing;
+using gradplane::testing::sample_of;
 
 namespace {
 
 constexpr Duration kEvery = Duration::seconds(2);
-
-LinkSample sample_of(api::NodeId from, std::uint64_t bits_per_s) {
-  LinkSample sample;
-  sample.from = from;
-  sample.bits_per_s = bits_per_s;
-  sample.rate_confidence = 100;
-  return sample;
-}
 
 /// A planner that needs the network, and gives a star from `root` that takes `then` while the plan
 /// in force takes `now`.

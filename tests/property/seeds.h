@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include "tests/support/catch.h"
+
+namespace gradplane::testing {
+
+/// The seeds that a property runs: GRADPLANE_SEED=<seed> runs that one alone, and
+/// GRADPLANE_SEEDS=<count> as many as it says, from 0 on.
+struct Seeds {
+  explicit Seeds(std::uint64_t default_count)
+      : alone(std::getenv("GRADPLANE_SEED") != nullptr),
+        first(number("GRADPLANE_SEED", 0)),
+        count(alone ? 1 : number("GRADPLANE_SEEDS", default_count)) {}
+
+  /// Calls `check(seed)` for each of them. A failure of `test`, a file's name, prints its seed.
+  template <typename Check>
+  void each(const std::string& test, Check check) const {
+    for (std::uint64_t seed = first; seed < first + count; ++seed) {
+      INFO("replay: GRADPLANE_SEED=" << seed << " property_session -# [#" << test << "]");
+      check(seed);
+    }
+  }
+
+  static std::uint64_t number(const char* name, std::uint64_t otherwise) {
+    const char* text = std::getenv(name);
+    return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+  }
+
+  bool alone;
+  std::uint64_t first;
+  std::uint64_t count;
+};
+
+}  // namespace gradplane::testing
