@@ -90,7 +90,7 @@ std::optional<Denial> Coordinator::make_room(const protocol::Join& m) {
   const std::string who = node_text(config_, config_.self) + " coordinates";
   std::vector<Slot> slots = slots_of(jobs_);
   for (const auto& [name, takeover] : takeovers_)
-    slots.push_back({name.first, kNoUser, false, Instant()});
+    slots.push_back({name.first, takeover.user(), false, Instant()});
   const Admission admission = admit(slots, newcomer, config_.quotas, who);
   if (admission.gives_way) {
     const auto job = jobs_.find(*admission.gives_way);

@@ -113,7 +113,7 @@ class Coordinator {
     protocol::JobKey key{};
     std::uint32_t id = 0;
     JobState state = JobState::kWaiting;
-    std::uint32_t user = kNoUser;  // who opened it
+    std::uint32_t user = kNoUser;  // who opened it; Takeover::user
     Instant since;
     std::uint32_t world_size = 0;
     std::string label;
@@ -222,6 +222,7 @@ class Coordinator {
   void begin_takeover(api::NodeId from, const protocol::Report& m, Instant now);
   void advance(const TakeoverName& name, Instant now);
   void settle(const TakeoverName& name, const std::string& failed, Instant now);
+  std::string why_not_beside_other_run(const TakeoverName& name);
   std::string resume(const Takeover& from, Instant now);
   std::string restore(const Takeover& from, Instant now);
   Job inherited(const Takeover& from, const api::Plan& plan, Instant now) const;

@@ -13,6 +13,7 @@ namespace gradplane::session {
 namespace {
 
 const char* const kWithoutNode = "the job goes on, or has begun anew, without this node";
+const char* const kLaterRun = "a later run of the same job goes on";
 const char* const kChangeLost = "the node that coordinated it was lost; ask again for another plan";
 
 /// Two nodes that take over jobs of one coordinator do not count on from the same number.
@@ -59,7 +60,13 @@ bool Coordinator::hold(api::NodeId from, const protocol::NodeMessage& message, I
     advance(name, now);
     return true;
   }
-  first->second.hold(from, message);
+  if (!first->second.hold(from, message)) {
+    const TakeoverName name = first->first;
+    settle(name,
+           node_text(config_, from) + " has sent more than " + std::to_string(kMaxHeldMessages) +
+               " messages of it while the others were asked what they have",
+           now);
+  }
   return true;
 }
 
@@ -126,8 +133,8 @@ void Coordinator::begin_takeover(api::NodeId from, const protocol::Report& m, In
   if (waiting == jobs_.end()) return;
   const Job& job = waiting->second;
   for (const auto& [node, joined] : job.joined)
-    takeover.hold(node, protocol::Join{job.key, joined.attempt, job.user, job.world_size,
-                                       joined.ranks, job.label});
+    (void)takeover.hold(node, protocol::Join{job.key, joined.attempt, job.user, job.world_size,
+                                             joined.ranks, job.label});
   jobs_.erase(waiting);
 }
 
@@ -155,14 +162,29 @@ void Coordinator::advance(const TakeoverName& name, Instant now) {
   if (takeover->second.is_complete()) settle(name, {}, now);
 }
 
+/// Of one key only the latest run goes on; an earlier one that is already known ends here.
+std::string Coordinator::why_not_beside_other_run(const TakeoverName& name) {
+  const auto other = jobs_.find(name.first);
+  if (other == jobs_.end() || other->second.state == JobState::kWaiting) return {};
+  if (other->second.first_epoch > name.second) return kLaterRun;
+  fail(other, kLaterRun);
+  return {};
+}
+
 /// `failed`: why the job cannot go on; empty: what has been reported decides.
 void Coordinator::settle(const TakeoverName& name, const std::string& failed, Instant now) {
   auto taken = takeovers_.extract(name);
   if (taken.empty()) return;
   Takeover takeover = std::move(taken.mapped());
   std::string why = failed;
+  if (why.empty()) why = why_not_beside_other_run(name);
   if (why.empty())
     why = takeover.committed_epoch() == 0 ? resume(takeover, now) : restore(takeover, now);
+  if (why.empty()) {
+    const auto earlier = takeovers_.lower_bound({name.first, 0});
+    if (earlier != takeovers_.end() && earlier->first < name)
+      settle(TakeoverName(earlier->first), kLaterRun, now);
+  }
   if (!why.empty()) {
     outbox_.log(LogLevel::kWarn,
                 job_text("", protocol::job_id_of(name.first)) + " is ended on all nodes: " + why);
@@ -181,11 +203,11 @@ Coordinator::Job Coordinator::inherited(const Takeover& from, const api::Plan& p
   job.id = protocol::job_id_of(job.key);
   job.since = job.update_at = now;
   job.first_epoch = from.first_epoch();
+  job.user = from.user();
   for (const auto& [node, report] : from.reports()) {
     if (!report.has_job()) continue;
     job.world_size = report.world_size;
     job.label = report.label;
-    job.user = std::min(job.user, report.user);
   }
   for (const api::Member& member : plan.members) {
     if (member.ranks.empty()) continue;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "control/session/admission.h"
+
 namespace gradplane::session {
 
 Duration takeover_limit(const SessionConfig& config) {
@@ -25,6 +27,7 @@ void Takeover::on_lost(api::NodeId node, const std::string& why) {
   reports_.erase(node);
   lost_[node] = why;
   std::erase_if(held_, [node](const Held& held) { return held.from == node; });
+  held_of_.erase(node);
   std::erase_if(plan_asked_, [node](const auto& entry) { return entry.second == node; });
 }
 
@@ -33,8 +36,25 @@ void Takeover::on_refused(api::NodeId from, std::uint32_t epoch) {
   if (report != reports_.end() && report->second.next_epoch == epoch) report->second.next_epoch = 0;
 }
 
-void Takeover::hold(api::NodeId from, protocol::NodeMessage message) {
+bool Takeover::hold(api::NodeId from, protocol::NodeMessage message) {
+  if (held_of_[from] == kMaxHeldMessages) return false;
+  ++held_of_[from];
   held_.push_back({from, std::move(message)});
+  return true;
+}
+
+std::uint32_t Takeover::user() const {
+  std::uint32_t least = kNoUser;
+  for (const auto& [node, report] : reports_)
+    if (report.user != kRootUser) least = std::min(least, report.user);
+  const bool root = std::any_of(reports_.begin(), reports_.end(),
+                                [](const auto& entry) { return entry.second.user == kRootUser; });
+  return least == kNoUser && root ? kRootUser : least;
+}
+
+std::deque<Takeover::Held> Takeover::take_held() {
+  held_of_.clear();
+  return std::exchange(held_, {});
 }
 
 std::set<std::uint32_t> Takeover::named_epochs() const {

@@ -15,12 +15,19 @@
 #include "control/session/outbox.h"
 #include "dataplane/api/plan.h"
 #include "dataplane/base/time.h"
+#include "dataplane/model/limits.h"
+#include "dataplane/model/loss_bounds.h"
 
 namespace gradplane::session {
 
 /// How long a node that begins to coordinate a job waits for all that its members have of it. A
 /// member that is dead is noticed after suspect_after; questions follow one another.
 Duration takeover_limit(const SessionConfig& config);
+
+/// A node sends no more of one job while the others are asked: its ranks join and leave, and each
+/// of its buckets is described in some parts.
+inline constexpr std::size_t kMaxHeldMessages = 16'384;
+static_assert(kMaxHeldMessages >= 2 * kMaxBuckets + 2 * kMaxLocalRanks);
 
 /// What the nodes with a part in one job have reported of it to a node that begins to coordinate.
 /// Pure.
@@ -44,9 +51,9 @@ class Takeover {
   void on_lost(api::NodeId node, const std::string& why);
   /// It no longer prepares this plan.
   void on_refused(api::NodeId from, std::uint32_t epoch);
-  /// For later, when the job is known.
-  void hold(api::NodeId from, protocol::NodeMessage message);
-  std::deque<Held> take_held() { return std::exchange(held_, {}); }
+  /// For later, when the job is known. False: the node has sent more than a takeover keeps.
+  [[nodiscard]] bool hold(api::NodeId from, protocol::NodeMessage message);
+  std::deque<Held> take_held();
 
   /// Asks whom and what has to be asked. Each question once.
   void ask(Outbox& outbox);
@@ -70,6 +77,9 @@ class Takeover {
   std::uint32_t newest_epoch() const;
   /// The ranks that have said last that they wait on this node.
   const protocol::Join* waiting_at(api::NodeId node) const;
+  /// Whose quota the job counts against: of the users of its ranks the one with the lowest number.
+  /// Root is that only if all are root's, because root has no quota. Nobody has said who opened it.
+  std::uint32_t user() const;
   /// All that have to do with the job, as far as they live.
   std::set<api::NodeId> nodes() const;
 
@@ -85,6 +95,7 @@ class Takeover {
   std::set<api::NodeId> asked_;
   std::map<std::uint32_t, api::NodeId> plan_asked_;  // whom, by epoch
   std::deque<Held> held_;
+  std::map<api::NodeId, std::size_t> held_of_;  // how many, by node
 };
 
 }  // namespace gradplane::session

@@ -49,7 +49,7 @@ inline constexpr std::size_t kMaxInFlightRounds = kRoundSlots / 2;
 /// that lacks f has not submitted it. From the activation of a plan that leaves a host out, the
 /// others wait for that host's last round (PlanTable::may_submit). A root that closes a round
 /// without an absent host first makes sure that every round has ended that is kMaxLeadRounds or
-/// more before it (Job::may_leave_behind).
+/// more before it (Rounds::may_leave_behind).
 inline constexpr std::size_t kMaxLeadRounds = kMaxInFlightRounds;
 /// Bytes of one round in one rank's arena, at most. Larger buckets are cut into several rounds.
 inline constexpr std::size_t kMaxRoundBytes = std::size_t{4} << 20;

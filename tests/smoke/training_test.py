@@ -84,6 +84,25 @@ def a_dead_host_that_is_gone_on_without_stops_nobody():
         expect(handed_on > 2, f"it got what it had not submitted: {training.report(1)}")
 
 
+def a_link_that_carries_only_small_frames_stops_nobody():
+    """All nodes hear of each other, and no block of one worker arrives any more."""
+    with lab() as made, Cluster(made, "star", "af_packet", "400 Mbit/s") as c:
+        training = Training(c, WORKERS, 3)
+        wait_until(lambda: len(training.messages(0, "iteration")) > 8, "training to begin", 60)
+        rule = 'insert rule bridge netlab forward iifname "d-w2" meta length > 1000 drop'
+        netlab.in_namespace(made.switch, ["nft", "-f", "-"], stdin=rule + "\n")
+        training.finish()
+        expect(training.hashes(0) == training.hashes(1) != [], "both replicas hold the same bits")
+        for rank in range(2):
+            report = training.report(rank)
+            expect(report["carried_buckets"] > 0, f"it was carried at first: {report}")
+            # The ranks try again later, and cannot know that the link is as it was.
+            expect(report["fallbacks"] >= 1, f"it fell back: {report}")
+            expect(report["failed_ops"] == 0, f"nothing failed: {report}")
+            cause = report["fallback_cause"]
+            expect("signs of life come" in cause, f"the round moves not, no node is silent: {cause}")
+
+
 def a_dead_aggregator_stops_nobody():
     training_goes_on("agg")
 
@@ -159,6 +178,7 @@ if __name__ == "__main__":
                 a_dead_aggregator_stops_nobody,
                 a_dead_worker_daemon_stops_nobody,
                 a_dead_host_that_is_gone_on_without_stops_nobody,
+                a_link_that_carries_only_small_frames_stops_nobody,
                 a_worker_daemon_that_is_started_again_is_used_again,
                 an_aggregator_that_is_started_again_is_used_again,
                 require_forbids_the_fallback,

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Whose quota a job counts against when it is taken over, its runs, and what is kept meanwhile.
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/unit/takeover_bench.h"
+
+using namespace gradplane;
+using namespace gradplane::protocol;
+using namespace gradplane::session;
+using namespace gradplane::session::testing;
+
+TEST_CASE("a job that is taken over counts against the quota of its users, and not of root") {
+  TakeoverBench bench;
+  bench.c.quotas.jobs = 1;
+  Report roots = TakeoverBench::report(kFirst, 0);
+  roots.user = kRootUser;
+  const auto another = [&](std::uint32_t user) {
+    bench.outbox.letters.clear();
+    bench.say(1, Join{key_number(9), 1, user, 2, {0}, "another"});
+    return bench.told<Refused>().empty();
+  };
+  bench.begin(TakeoverBench::report(kFirst, 0));
+  SECTION("while its members are asked") {
+    CHECK_FALSE(another(1000));
+    CHECK(another(1001));
+  }
+  SECTION("and when it is known") {
+    bench.say(2, roots);
+    REQUIRE(bench.coordinator.views().size() == 1);
+    CHECK(bench.coordinator.views()[0].user == 1000);
+    CHECK_FALSE(another(1000));
+  }
+}
+
+TEST_CASE("a job all of whose ranks are of root stays root's") {
+  TakeoverBench bench;
+  Report roots = TakeoverBench::report(kFirst, 0);
+  roots.user = kRootUser;
+  bench.begin(roots);
+  bench.say(2, roots);
+  REQUIRE(bench.coordinator.views().size() == 1);
+  CHECK(bench.coordinator.views()[0].user == kRootUser);
+}
+
+TEST_CASE("of two runs of a job the later one goes on, in whatever order they become known") {
+  constexpr std::uint32_t kLater = kFirst + 5;
+  TakeoverBench bench;
+  const std::vector<api::Member> alone = {{0, {0, 1}}};
+  Report later = TakeoverBench::report(kLater, 0);
+  later.first_epoch = kLater;
+  const auto report_later = [&] { bench.say(0, later); };
+  const auto end_later = [&] {
+    bench.say(0, PlanIs{kKey, kLater, kLater, encode_plan(plan_of(kLater, alone)).value()});
+  };
+  bench.begin(TakeoverBench::report(kFirst, 0));
+  report_later();
+  SECTION("the earlier one first") {
+    bench.say(2, TakeoverBench::report(kFirst, 0));
+    end_later();
+  }
+  SECTION("the later one first") {
+    end_later();
+    bench.say(2, TakeoverBench::report(kFirst, 0));
+  }
+  REQUIRE(bench.coordinator.views().size() == 1);
+  CHECK(bench.coordinator.views()[0].epoch == kLater);
+  CHECK(bench.told<Failed>() == Nodes{1, 2});
+}
+
+TEST_CASE("a node that says too much during a takeover ends the job") {
+  TakeoverBench bench;
+  bench.begin(TakeoverBench::report(kFirst, 0));
+  for (std::size_t i = 0; i < kMaxHeldMessages; ++i) bench.say(1, Leave{kKey, kFirst, 0, true});
+  CHECK(bench.told<Failed>().empty());
+  bench.say(1, Leave{kKey, kFirst, 0, true});
+  CHECK(bench.told<Failed>() == Nodes{1});
+  CHECK_FALSE(bench.coordinator.has_jobs());
+}

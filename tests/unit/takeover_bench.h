@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tests/unit/session_bench.h"
+
+/// A node that begins to coordinate, and what the members of a job report to it.
+namespace gradplane::session::testing {
+
+using namespace protocol;  // NOLINT: all that follows are its messages
+
+inline constexpr std::uint32_t kFirst = 50;
+inline constexpr std::uint32_t kNext = 60;
+
+inline api::Plan plan_of(std::uint32_t epoch, std::vector<api::Member> members) {
+  api::Plan plan;
+  plan.epoch = epoch;
+  plan.members = std::move(members);
+  api::Tree tree;
+  tree.root = plan.members[0].node;
+  for (const api::Member& member : plan.members)
+    tree.parent.push_back(member.node == tree.root ? api::kNoNode : tree.root);
+  plan.trees.push_back(tree);
+  return plan;
+}
+
+/// Rank 0 on node 1, rank 1 on node 2, and node 0 begins to coordinate.
+struct TakeoverBench : CoordinatorBench {
+  static Report report(std::uint32_t epoch, std::uint32_t next, std::uint32_t before = 0) {
+    Report r;
+    r.key = kKey;
+    r.first_epoch = kFirst;
+    r.epoch = epoch;
+    r.activation_round = epoch == kNext ? 700 : 0;
+    r.next_epoch = next;
+    r.epoch_before = before;
+    r.ending = before != 0;
+    r.newest_epoch = std::max(epoch, next);
+    r.attempt = 3;
+    r.user = 1000;
+    r.world_size = 2;
+    r.label = "job";
+    return r;
+  }
+  void say(api::NodeId node, const NodeMessage& message) {
+    REQUIRE(coordinator.on_message(node, message, now));
+  }
+  void tell_plan(api::NodeId node, std::uint32_t epoch) {
+    say(node, PlanIs{kKey, kFirst, epoch, encode_plan(plan_of(epoch, members)).value()});
+  }
+  /// Of node 1: the plan in force, and of epoch kNext where it is prepared.
+  void begin(const Report& first) {
+    say(1, first);
+    std::set<std::uint32_t> asked;
+    for (const auto& [node, ask] : letters<AskPlan>(outbox)) {
+      CHECK(node == 1);
+      asked.insert(ask.epoch);
+    }
+    std::set<std::uint32_t> named{first.epoch, first.next_epoch, first.epoch_before};
+    named.erase(0);
+    CHECK(asked == named);
+    for (const std::uint32_t epoch : named) tell_plan(1, epoch);
+  }
+  std::vector<api::Member> members = {{1, {0}}, {2, {1}}};
+  template <typename Message>
+  std::set<api::NodeId> told() const {
+    std::set<api::NodeId> nodes;
+    for (const Outbox::Letter& letter : outbox.letters)
+      if (std::holds_alternative<Message>(letter.message)) nodes.insert(letter.node);
+    return nodes;
+  }
+};
+
+using Nodes = std::set<api::NodeId>;
+
+}  // namespace gradplane::session::testing
