@@ -34,7 +34,9 @@ void cut_off(Scenario& s, std::uint16_t node, std::uint32_t first) {
 TEST_CASE("a rank that is behind is sent what it can take, whatever the plan and the order") {
   constexpr std::uint32_t kBuckets = 6;  // of one iteration: in forward order the newest goes first
   const bool forward = GENERATE(false, true);
-  const api::Plan plan = GENERATE(sim::star(3), sim::sharded(3));
+  api::Plan relayed = sim::star(3);
+  relayed.trees[0].parent = {api::kNoNode, 0, 1, 1};
+  const api::Plan plan = GENERATE_COPY(sim::star(3), sim::sharded(3), relayed);
   const bool two_on_a_host = GENERATE(false, true);
   std::vector<api::BucketBounds> buckets;
   for (std::uint32_t id = 1; id <= kBuckets; ++id) buckets.push_back(plain_bucket(id));

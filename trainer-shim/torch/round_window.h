@@ -40,8 +40,8 @@ struct Round {
 };
 
 /// The rounds of one session as this rank sees them. A round may be submitted only while it is less
-/// than `in_flight_max` after the first incomplete one. dataplane/model/limits.h states what follows
-/// from this. Round numbers have 64 bits and never wrap. One thread.
+/// than `in_flight_max` after the first incomplete one. dataplane/model/limits.h states what
+/// follows from this. Round numbers have 64 bits and never wrap. One thread.
 class RoundWindow {
  public:
   /// `first` is the number of the first round.
