@@ -25,6 +25,33 @@ void RateSamples::add(Instant now, std::uint64_t bits_per_second) {
   }
   samples_[count_ % kRateSamples] = {.begin = now, .newest = now, .rate = bits_per_second};
   ++count_;
+  if (has_become_slower()) keep_newest(kSlowerSamples);
+}
+
+bool RateSamples::has_become_slower() const {
+  if (count_ <= kSlowerSamples) return false;
+  std::uint64_t least = newest(0).rate;
+  std::uint64_t most = least;
+  for (std::size_t i = 1; i < kSlowerSamples; ++i) {
+    least = std::min(least, newest(i).rate);
+    most = std::max(most, newest(i).rate);
+  }
+  const auto is_clearly_more = [](std::uint64_t a, std::uint64_t b) {
+    return a * 100 > b * (100 + kAgreePercent);
+  };
+  if (is_clearly_more(most, least)) return false;
+  if (newest(0).begin - newest(kSlowerSamples - 1).begin < kSlowerTime) return false;
+  for (std::size_t i = kSlowerSamples; i < std::min(count_, kRateSamples); ++i) {
+    if (is_clearly_more(newest(i).rate, most)) return true;
+  }
+  return false;
+}
+
+void RateSamples::keep_newest(std::size_t count) {
+  std::array<Sample, kRateSamples> kept{};
+  for (std::size_t i = 0; i < count; ++i) kept[count - 1 - i] = newest(i);
+  samples_ = kept;
+  count_ = count;
 }
 
 RateEstimate RateSamples::estimate(Instant now) const {
@@ -79,6 +106,7 @@ LossEstimate LossSamples::estimate(Instant now) const {
 void LinkEstimate::on_measured(Instant now, const Measured& measured) {
   if (measured.train > 0) {
     trains_.add(now, measured.train);
+    newest_train_ = now;
     bounds_.clear();
   }
   if (measured.bound > 0) bounds_.add(now, measured.bound);

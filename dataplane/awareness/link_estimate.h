@@ -29,6 +29,14 @@ inline constexpr std::uint64_t kAgreePercent = 10;
 /// So many packets are worth full confidence in a loss: 1 % of them is known to a sixth.
 inline constexpr double kEnoughPackets = 4096;
 static_assert(kEnoughSamples < kRateSamples);
+/// So many samples in a row that agree, over at least this time, show that a link has become
+/// slower: faster ones from before them are forgotten. Other traffic does not slow trains down
+/// evenly for so long.
+inline constexpr std::size_t kSlowerSamples = 3;
+inline constexpr Duration kSlowerTime = Duration::seconds(1);
+static_assert(kSlowerSamples < kRateSamples);
+/// A receiver that has measured no train of a sender for this time asks it for one.
+inline constexpr Duration kTrainPatience = Duration::seconds(2);
 
 /// How much a sample of this age counts: 1 when it is new, 0 after kSampleLifetime.
 double freshness(Duration age);
@@ -65,6 +73,12 @@ class RateSamples {
     Instant newest;
     std::uint64_t rate = 0;
   };
+  const Sample& newest(std::size_t index) const {  // 0: the newest of all
+    return samples_[(count_ - 1 - index) % kRateSamples];
+  }
+  bool has_become_slower() const;
+  void keep_newest(std::size_t count);
+
   std::array<Sample, kRateSamples> samples_{};  // a ring
   std::size_t count_ = 0;                       // all that were ever begun since clear()
 };
@@ -108,6 +122,9 @@ class LinkEstimate {
   void on_round_trip(Instant now, Duration rtt);
 
   RateEstimate rate(Instant now) const;
+  /// Whether no train of the sender has come for kTrainPatience: nobody fills the link, so its
+  /// present rate may be another one than that of the last train.
+  bool wants_train(Instant now) const { return now - newest_train_ > kTrainPatience; }
   RttEstimate round_trip(Instant now) const;
   LossEstimate loss(Instant now) const { return loss_.estimate(now); }
 
@@ -117,6 +134,7 @@ class LinkEstimate {
   TrainMeter meter_;
   RateSamples trains_;
   RateSamples bounds_;  // since the last train
+  Instant newest_train_ = Instant::from_ns(INT64_MIN / 4);
   LossSamples loss_;
   WindowedMin rtt_{kSampleLifetime / 2};
   Instant rtt_newest_;

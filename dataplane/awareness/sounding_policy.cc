@@ -2,26 +2,27 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/awareness/sounding_policy.h"
 
+#include <utility>
+
 namespace gradplane::awareness {
 
-bool SoundingPolicy::begin(Instant now, std::size_t link, const RateEstimate& known,
-                           std::uint64_t ready) {
-  Link& l = links_[link];
-  const bool is_known = !known.is_lower_bound && known.confidence >= kSoundingConfidence;
-  if (is_known || ready < kSoundingBlocks || now < l.next) return false;
-  promised_ -= l.left;  // what a sounding did not use when its time was over
-  l.left = 0;
+bool SoundingPolicy::begin(Instant now, Sounding& link, std::uint64_t ready) {
+  if (link.is_on() || ready < kSoundingBlocks || now < link.next) return false;
   if ((promised_ + kSoundingBlocks) * kSoundingOneOf > blocks_) return false;
   promised_ += kSoundingBlocks;
-  l = {.left = kSoundingBlocks, .until = now + kSoundingTime, .next = now + kSoundingPause};
+  link = {.left = kSoundingBlocks, .next = now + kSoundingPause};
   return true;
 }
 
-void SoundingPolicy::on_sent(Instant now, std::size_t link) {
+void SoundingPolicy::on_sent(Sounding& link) {
   ++blocks_;
-  if (!is_sounding(now, link)) return;
+  if (!link.is_on()) return;
   ++sounding_blocks_;
-  --links_[link].left;
+  --link.left;
+}
+
+void SoundingPolicy::end(Sounding& link) {
+  promised_ -= std::exchange(link.left, 0);
 }
 
 }  // namespace gradplane::awareness

@@ -58,7 +58,8 @@ std::uint64_t RateMeter::bits_per_second(Instant now) const {
 }
 
 Flow::Flow(Limits limits)
-    : link_(limits.rate_bits_per_second,
+    : rate_is_known_(limits.rate_bits_per_second > 0),
+      link_(limits.rate_bits_per_second,
             burst_bytes(limits.rate_bits_per_second, limits.block_wire_bytes)),
       pacer_(0, 0),
       block_wire_bytes_(limits.block_wire_bytes),
@@ -69,6 +70,7 @@ Flow::Flow(Limits limits)
 }
 
 void Flow::set_link_rate(Instant now, std::uint64_t rate_bits_per_second) {
+  rate_is_known_ = rate_bits_per_second > 0;
   link_.set_link_rate(now, rate_bits_per_second,
                       burst_bytes(rate_bits_per_second, block_wire_bytes_));
   controller_->set_link_rate(rate_bits_per_second);
@@ -132,6 +134,17 @@ void Flow::on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked) {
   follow_controller(now);
 }
 
+void Flow::note_sounding(Instant now) {
+  if (sounding_.left == awareness::kSoundingBlocks) sounding_from_ = now;
+  sounding_to_ = now;
+}
+
+bool Flow::is_worth_sounding() const {
+  const bool is_slow = awareness::kMinTrainTime * std::int64_t{window_} <=
+                       smoothed_ * std::int64_t{awareness::kSoundingBlocks};
+  return !rate_is_known_ && has_rtt_ && is_slow;
+}
+
 void Flow::on_rtt(Instant now, Duration sample) {
   const Duration rtt = std::min(sample, kMaxRtt);
   latest_ = rtt;
@@ -182,11 +195,13 @@ void Flow::on_silence(Instant now) {
 
 void Flow::on_lost(Instant now, std::uint32_t blocks, Instant newest_sent) {
   GP_ASSERT(blocks <= in_flight_);
-  controller_->on_loss({.now = now,
-                        .why = congestion::LossEvent::Why::kGap,
-                        .lost_blocks = blocks,
-                        .newest_sent = newest_sent,
-                        .smoothed_rtt = smoothed_});
+  if (!is_of_sounding(newest_sent)) {
+    controller_->on_loss({.now = now,
+                          .why = congestion::LossEvent::Why::kGap,
+                          .lost_blocks = blocks,
+                          .newest_sent = newest_sent,
+                          .smoothed_rtt = smoothed_});
+  }
   in_flight_ -= blocks;
   counts_.suspected_lost += blocks;
   follow_controller(now);

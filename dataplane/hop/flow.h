@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "dataplane/awareness/sounding_policy.h"
 #include "dataplane/base/time.h"
 #include "dataplane/base/windowed_min.h"
 #include "dataplane/congestion/controller.h"
@@ -59,6 +60,19 @@ class Flow {
   /// The peer has acknowledged `blocks` blocks. It also reports for the first time that the network
   /// marked `marked` packets; then `blocks` may be 0.
   void on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked = 0);
+  /// A block of a sounding goes now; on_sent() follows. The queue that a sounding makes is no
+  /// reason to send less: the controller hears neither of round trips nor of losses of its blocks.
+  void note_sounding(Instant now);
+  /// Whether what was sent at `sent` was part of the last sounding.
+  bool is_of_sounding(Instant sent) const {
+    constexpr Duration kClockStep = Duration::us(1);  // of the times that packets carry
+    return sounding_from_ - kClockStep <= sent && sent <= sounding_to_ + kClockStep;
+  }
+  awareness::Sounding& sounding() { return sounding_; }
+  const awareness::Sounding& sounding() const { return sounding_; }
+  /// Whether a sounding could show anything: nobody has told the rate of the peer's link, and the
+  /// flow is so slow that a sounding takes as long as a measurement needs.
+  bool is_worth_sounding() const;
   void on_rtt(Instant now, Duration rtt);
   /// How long a packet was on its way there, by the clocks of both ends. They may differ by
   /// anything, as only changes count. It comes before the on_rtt() of the same packet.
@@ -137,6 +151,7 @@ class Flow {
   std::optional<Duration> queueing() const;
   bool has_room() const { return probe_due_ || in_flight_ < window_; }
 
+  bool rate_is_known_;
   Pacer link_;   // what the peer's link bears
   Pacer pacer_;  // what the controller asks for
   RateMeter meter_;
@@ -159,6 +174,9 @@ class Flow {
   std::optional<Duration> queueing_;     // on the way there, smoothed
   WindowedMin min_forward_{kMinRttLifetime};
   Counts counts_;
+  awareness::Sounding sounding_;
+  Instant sounding_from_ = Instant::never();  // when the first block of the last one was sent
+  Instant sounding_to_;                       // and its last one so far
 };
 
 }  // namespace gradplane::hop

@@ -34,6 +34,7 @@ void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_inde
     }
   }
   ++state_.counters.acks_received;
+  peer.wants_sounding = (packet.envelope->flags & wire::kFlagSound) != 0;
   const std::uint32_t marked = peer.newly_marked(h.path, body.marked_packets);
   Round& round = state_.slot_of(h.round);
   if (plan != nullptr && round.id == h.round && state_.has_open(*plan, round)) {
@@ -71,6 +72,8 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   if (body.unscheduled_blocks != 0)
     state_.on_granted(body.total_blocks, body.unscheduled_blocks, peer);
   const std::size_t path = packet.header.path;
+  const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - body.echo_us));
+  if (peer.flow_of(path).is_of_sounding(now - ago)) marked = 0;
   learn_path(peer.flow_of(path), packet, acked > 0, now);
   if (acked > 0) {
     state_.on_acked(edge, slot, acked, now, path, marked);
@@ -104,10 +107,11 @@ void AckReceiver::learn_path(hop::Flow& flow, const wire::AckPacket& packet, boo
   const auto rtt_us =
       static_cast<std::int32_t>(hop::clock_us(now) - ack.echo_us - ack.ack_delay_us);
   if (rtt_us <= 0) return;
+  flow.note_echo(now, ack.echo_us);
+  if (flow.is_of_sounding(now - Duration::us(rtt_us + std::int64_t{ack.ack_delay_us}))) return;
   const std::uint32_t received_us = packet.envelope->timestamp_us - ack.ack_delay_us;
   flow.on_forward_delay(now, received_us - ack.echo_us);
   flow.on_rtt(now, Duration::us(rtt_us));
-  flow.note_echo(now, ack.echo_us);
 }
 
 }  // namespace gradplane::job

@@ -85,6 +85,8 @@ class Job {
   /// outlives the job or is left. False when it has no room for all peers.
   [[nodiscard]] bool join(grants::GrantScheduler& grants, grants::JobIndex index);
   void leave() { state_.incoming.leave(); }
+  /// Acks ask for what the node does not know of the links to it. `links` outlives the job.
+  void use_links(const awareness::IncomingLinks& links) { state_.links = &links; }
   grants::JobIndex grant_index() const { return state_.incoming.index(); }
   /// See Incoming::sources().
   std::span<const grants::SourceIndex> sources() const { return state_.incoming.sources(); }

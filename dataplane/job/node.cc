@@ -43,6 +43,7 @@ JobRefusal Node::add(Job* job) {
   }
   if (job->config().grants && !may_grant_) return JobRefusal::kNoGrants;
   if (job->config().grants && !grant_to_peers_of(job)) return JobRefusal::kNoRoom;
+  job->use_links(links_);
   jobs_[job_count_++] = job;
   return JobRefusal::kNone;
 }

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "dataplane/aggregate/round.h"
+#include "dataplane/awareness/incoming_links.h"
+#include "dataplane/awareness/sounding_policy.h"
 #include "dataplane/base/fixed_queue.h"
 #include "dataplane/hop/counters.h"
 #include "dataplane/hop/iteration.h"
@@ -78,7 +80,9 @@ struct State {
   Incoming incoming;
   std::optional<hop::Iteration> iteration;  // of what is sent, where a controller or the order asks
   ProgressWatch watch;
-  std::vector<aggregate::Bucket*> buckets;  // by id
+  awareness::SoundingPolicy soundings;
+  const awareness::IncomingLinks* links = nullptr;  // what the node knows of those to it
+  std::vector<aggregate::Bucket*> buckets;          // by id
   std::uint32_t open_rounds = 0;
   std::uint32_t next_round = 0;  // after the newest that was ever opened here
 };

@@ -127,6 +127,8 @@ Outgoing Transmitter::write_filled_ack(wire::PacketType type, const wire::AckHea
   const wire::Grant grant = state_.incoming.grant_of(peer_index);
   ack.body.unscheduled_blocks = grant.unscheduled_blocks;
   ack.body.total_blocks = grant.total_blocks;
+  const auto* link = state_.links == nullptr ? nullptr : state_.links->find(peer.node);
+  if (link != nullptr && link->wants_train(now)) ack.flags |= wire::kFlagSound;
   const std::size_t bytes = wire::write_ack(out, envelope_of(type, ack.flags, now), header,
                                             ack.body, {ack.words.data(), ack.word_count});
   ++state_.counters.acks_sent;
@@ -194,7 +196,7 @@ std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant
   for (std::size_t i = 0; i < peers; ++i) {
     const std::size_t index = (next_peer_ + i) % peers;
     hop::Peer& peer = state_.peers.all()[index];
-    if (next_send_to(peer) > now) {
+    if (next_send_to(peer) > now && !begin_sounding(peer, now)) {
       if (peer.detours == nullptr) continue;
       const Detouring detour = next_detour(peer);
       if (detour.at > now) continue;
@@ -204,18 +206,14 @@ std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant
     const Work work = next_work(peer);
     if (work.edge == nullptr) {
       peer.note_app_limited();
+      state_.soundings.end(peer.flow.sounding());
       continue;
     }
-    next_peer_ = (index + 1) % peers;
+    // The blocks of a sounding go back to back.
+    next_peer_ = peer.flow.sounding().is_on() ? index : (index + 1) % peers;
     return write_block(work, hop::kDirectPath, out, now);
   }
   return std::nullopt;
-}
-
-/// send = min(grant, window), and a probe goes whatever they say (docs/protocol.md, section 6).
-Instant Transmitter::next_send_to(const hop::Peer& peer) const {
-  if (!state_.config.grants || peer.flow.has_probe_due()) return peer.flow.next_send();
-  return std::max(peer.flow.next_send(), peer.credit.next_send(peer.in_flight()));
 }
 
 wire::BlockHeader Transmitter::header_of(const Work& work, std::uint32_t block) const {
@@ -277,19 +275,6 @@ Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<
   const auto packet = out.first(payload_at + block.bytes.size() + wire::kTagBytes);
   if (path == hop::kDirectPath) return finish(peer, packet);
   return finish(state_.peers[state_.peers.find(edge.routes[path - 1].first_relay())], packet);
-}
-
-/// The flow of the path takes a block that goes now.
-void Transmitter::note_sent(hop::Peer& peer, const hop::BlockSender::Pick& pick, std::size_t path,
-                            std::size_t wire_bytes, Instant now) {
-  if (pick.copy) return peer.flow.on_copy_sent(now, wire_bytes);
-  if (path != hop::kDirectPath) {
-    hop::Detour& detour = (*peer.detours)[path - 1];
-    if (detour.flow.in_flight() == 0) detour.heard_at = now;
-    peer.flow.charge_link(now, wire_bytes);
-    ++state_.counters.blocks_routed;
-  }
-  peer.flow_of(path).on_sent(now, wire_bytes, pick.retransmission);
 }
 
 void Transmitter::probe(Instant now) {

@@ -16,7 +16,8 @@ struct TrafficCounts {
   std::uint64_t probes = 0;                 // sent again because nothing was heard
   std::uint64_t blocks_routed = 0;          // of those sent, over an auxiliary route
   std::uint64_t blocks_relayed = 0;         // of other nodes, sent on over such a route
-  std::uint64_t blocks_received = 0;        // without duplicates
+  std::uint64_t blocks_of_soundings = 0;  // of those sent, beyond window and pace to measure a link
+  std::uint64_t blocks_received = 0;      // without duplicates
   std::uint64_t acks_sent = 0;
   std::uint64_t acks_received = 0;
   std::uint64_t grants_sent = 0;
@@ -48,6 +49,7 @@ inline constexpr std::array kTrafficCounts = {
     &TrafficCounts::probes,
     &TrafficCounts::blocks_routed,
     &TrafficCounts::blocks_relayed,
+    &TrafficCounts::blocks_of_soundings,
     &TrafficCounts::blocks_received,
     &TrafficCounts::acks_sent,
     &TrafficCounts::acks_received,

@@ -24,7 +24,8 @@ constexpr std::uint8_t kLastType = static_cast<std::uint8_t>(PacketType::kGrant)
 
 constexpr std::uint8_t flags_of(PacketType type) {
   if (is_block(type)) return 0xff;
-  return is_ack(type) ? kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed | kFlagRoute : 0;
+  if (!is_ack(type)) return 0;
+  return kFlagSound | kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed | kFlagRoute;
 }
 
 }  // namespace

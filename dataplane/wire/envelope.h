@@ -43,6 +43,8 @@ inline constexpr std::uint8_t kFlagBounded = 16;   // push: the sender knows the
 inline constexpr std::uint8_t kFlagHop = 32;       // has a hop extension
 inline constexpr std::uint8_t kFlagCoverage = 64;  // its extension holds a coverage set
 // Flags of acks.
+inline constexpr std::uint8_t kFlagSound =
+    4;  // the link to the ack's sender is not known: sound it
 inline constexpr std::uint8_t kFlagAllowed = 8;  // of pushes: rounds of the bucket may close below
 inline constexpr std::uint8_t kFlagEnded = 16;   // the round has ended at the sender
 inline constexpr std::uint8_t kFlagComplete = 32;  // every block of the edge has arrived

@@ -25,7 +25,8 @@ constexpr std::uint32_t kWireBytes = 1522;
 struct Receiver {
   std::array<LinkEstimate, kSenders> links;
   std::array<LossMeter, kSenders> losses;
-  SoundingPolicy soundings{kSenders};
+  SoundingPolicy soundings;
+  std::array<Sounding, kSenders> soundings_of;
   Instant now = Instant::from_ns(1'000'000'000);
   std::uint64_t number = 0;
   double confidence = 0;
@@ -44,8 +45,8 @@ struct Receiver {
       links[s].on_round_trip(now, Duration::us(20'000 + n % 1000));
       const RateEstimate rate = links[s].rate(now);
       confidence += rate.confidence + links[s].loss(now).confidence;
-      (void)soundings.begin(now, s, rate, n % 100);
-      soundings.on_sent(now, s);
+      if (links[s].wants_train(now)) (void)soundings.begin(now, soundings_of[s], n % 100);
+      soundings.on_sent(soundings_of[s]);
     }
   }
 };

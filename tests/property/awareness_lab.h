@@ -86,13 +86,14 @@ class AwarenessLab {
  private:
   struct Flow {
     Flow(const LabTraffic& t, std::size_t e, std::size_t burst)
-        : traffic(t), estimate(e), pacer(t.paced_bits_per_second, burst), soundings(1) {}
+        : traffic(t), estimate(e), pacer(t.paced_bits_per_second, burst) {}
     bool is_done() const { return rounds_left == 0 && left == 0 && acks.empty(); }
 
     LabTraffic traffic;
     std::size_t estimate;
     hop::Pacer pacer;
     awareness::SoundingPolicy soundings;
+    awareness::Sounding sounding;
     awareness::LossMeter losses;
     std::uint32_t rounds_left = 0;
     std::uint32_t left = 0;  // blocks of the round
@@ -135,16 +136,15 @@ class AwarenessLab {
     }
     if (f.left == 0 && f.acks.empty() && f.rounds_left > 0) begin_round(f);
     if (now_ < f.next_round_at) return;
-    if (f.traffic.soundings) {
-      const double room = std::max(f.window - static_cast<double>(f.acks.size()), 0.0);
-      const auto ready = std::min<std::uint64_t>(f.left, static_cast<std::uint64_t>(room));
-      (void)f.soundings.begin(now_, 0, estimates_[f.estimate].rate(now_), ready);
+    if (f.traffic.soundings && estimates_[f.estimate].wants_train(now_)) {
+      (void)f.soundings.begin(now_, f.sounding, f.left);
     }
     for (std::size_t i = 0; i < kLabBurst && f.left > 0; ++i) {
-      if (static_cast<double>(f.acks.size()) >= f.window) return;
-      if (!f.pacer.may_send(now_) && !f.soundings.is_sounding(now_, 0)) return;
+      const bool has_room = static_cast<double>(f.acks.size()) < f.window;
+      if (!f.sounding.is_on() && (!has_room || !f.pacer.may_send(now_))) return;
       send(f, index);
     }
+    if (f.left == 0) f.soundings.end(f.sounding);
   }
 
   void begin_round(Flow& f) {
@@ -158,7 +158,7 @@ class AwarenessLab {
 
   void send(Flow& f, std::size_t index) {
     --f.left;
-    f.soundings.on_sent(now_, 0);
+    f.soundings.on_sent(f.sounding);
     f.pacer.on_sent(now_, kWireBytes);
     const Frame frame{.at = now_, .flow = index, .number = ++f.number, .sent_us = clock_of(f)};
     const lab::Passage passage = link_.offer(now_, kFrameBytes, false, random_);

@@ -118,6 +118,7 @@ TEST_CASE("soundings find what pacing hides, with at most 2 % of the blocks") {
   for (std::uint64_t seed = 1; seed <= kDraws; ++seed) {
     Drawn d = draw(seed);
     d.traffic.blocks = 2'500;
+    d.traffic.rounds = 15;  // soundings come seconds apart
     d.traffic.soundings = true;
     d.traffic.paced_bits_per_second =
         static_cast<std::uint64_t>(d.link.rate_bits_per_second) * (30 + seed % 50) / 100;

@@ -7,6 +7,7 @@
 #include "dataplane/awareness/incoming_links.h"
 #include "tests/sim/shared_cluster.h"
 #include "tests/support/catch.h"
+#include "tests/support/plan_networks.h"
 
 using namespace gradplane;
 using namespace gradplane::sim;
@@ -94,5 +95,55 @@ TEST_CASE("workers that fill their root's link together do not make it look fast
     INFO("worker " << worker << ": " << rate.bits_per_second);
     CHECK(rate.bits_per_second > 0);
     CHECK(rate.bits_per_second <= s.link.bits_per_second * 103 / 100);
+  }
+}
+
+namespace {
+
+struct LinkAt {
+  std::uint64_t mbit = 0;
+  std::int64_t rtt_ms = 0;
+};
+
+/// A worker and its root on a link that becomes another one at `at`. Both only know what their
+/// traffic shows.
+SharedScenario changing_link(const LinkAt& first, const LinkAt& second, Instant at) {
+  SharedScenario s = scenario_of(0, 0, 0);
+  s.link.queue_bytes = 256 << 10;
+  for (const auto& [from, link] : {std::pair{Instant(), first}, std::pair{at, second}}) {
+    plan::Network network = testing::sites(2);
+    testing::connect(network, 0, 1, link.mbit * testing::kMbit, link.mbit * testing::kMbit,
+                     Duration::ms(link.rtt_ms));
+    s.link.sites.push_back({from, network});
+  }
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("a receiver follows a link that becomes slower, also where nobody fills it") {
+  struct Row {
+    LinkAt before;
+    LinkAt after;
+    std::uint32_t rounds;  // 26 and more of them before the change
+  };
+  // The window of a slow and short path is less than a train. A longer way looks like a queue to
+  // the controller, so for some time it does not fill the link.
+  for (const Row& row : {Row{{100, 1}, {10, 1}, 42}, Row{{100, 20}, {10, 150}, 35}}) {
+    SharedScenario s = changing_link(row.before, row.after, Instant() + Duration::seconds(3));
+    s.jobs[0].iterations = row.rounds;
+    const SharedOutcome outcome = run(s);
+    REQUIRE(outcome.failure.empty());
+    const auto rate = link_of(outcome, 1, 0).rate(outcome.end);
+    INFO(row.after.mbit << " Mbit/s, " << row.after.rtt_ms << " ms: " << rate.bits_per_second
+                        << ", confidence " << rate.confidence << ", end "
+                        << (outcome.end - Instant()).to_seconds() << " s; soundings "
+                        << outcome.counters.blocks_of_soundings << " of "
+                        << outcome.counters.blocks_sent);
+    CHECK_FALSE(rate.is_lower_bound);
+    CHECK(static_cast<double>(rate.bits_per_second) ==
+          Approx(static_cast<double>(row.after.mbit * testing::kMbit)).epsilon(0.1));
+    CHECK(outcome.counters.blocks_of_soundings > 0);
+    CHECK(outcome.counters.blocks_of_soundings * 50 <= outcome.counters.blocks_sent);
   }
 }

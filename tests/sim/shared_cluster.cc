@@ -162,7 +162,10 @@ class SharedCluster {
       }
     }
     outcome_.dropped = network_.dropped();
-    for (const auto& host : hosts_) outcome_.links.push_back(host->engine->links());
+    for (const auto& host : hosts_) {
+      outcome_.links.push_back(host->engine->links());
+      for (const auto& runtime : host->runtimes) outcome_.counters.add(runtime->job().counters());
+    }
     outcome_.end = now_;
     return std::move(outcome_);
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dataplane/awareness/incoming_links.h"
+#include "dataplane/hop/counters.h"
 #include "dataplane/model/grant_settings.h"
 #include "tests/sim/network.h"
 
@@ -56,6 +57,7 @@ struct SharedOutcome {
   std::uint64_t dropped = 0;  // datagrams
   /// Of each host at the end: what its engine has measured.
   std::vector<awareness::IncomingLinks> links;
+  hop::Counters counters;  // of all jobs at all hosts
   Instant end;
 };
 

@@ -155,3 +155,35 @@ TEST_CASE("a round trip is the least one, and is forgotten when it is old") {
   link.on_round_trip(late, Duration::ms(80));
   CHECK(link.round_trip(late).rtt == Duration::ms(80));
 }
+
+TEST_CASE("slower samples that agree for a second replace faster ones") {
+  const auto after_slow = [](Duration apart, const std::vector<std::uint64_t>& slow) {
+    const std::vector<std::uint64_t> fast(5, 100);
+    RateSamples samples = samples_of(fast);
+    Instant now = end_of(fast);
+    for (const std::uint64_t rate : slow) {
+      now = now + apart;
+      samples.add(now, rate);
+    }
+    return samples.estimate(now).bits_per_second;
+  };
+  CHECK(after_slow(kSlowerTime / 2, {10, 10, 10}) == 10);
+  CHECK(after_slow(kSlowerTime / 2, {10, 11, 10}) <= 11);
+  CHECK(after_slow(kSlowerTime / 2 - Duration::ms(1), {10, 10, 10}) == 100);  // too soon
+  CHECK(after_slow(kSlowerTime, {10, 10}) == 100);                            // too few
+  CHECK(after_slow(kSlowerTime / 2, {10, 20, 10}) == 100);                    // they do not agree
+  // One that is slower by as much as samples may differ is no reason to forget others.
+  CHECK(after_slow(kSlowerTime / 2, {95, 95, 95}) == 100);
+}
+
+TEST_CASE("a receiver wants a train when none has come for some time") {
+  LinkEstimate link;
+  CHECK(link.wants_train(kBegin));
+  carry(link, kBegin, 200, 200);  // as fast as the link: no train
+  CHECK(link.wants_train(after(Duration::ms(100))));
+  carry(link, after(Duration::ms(100)), 200, 50);
+  const Instant trained = after(Duration::ms(115));
+  CHECK_FALSE(link.wants_train(trained));
+  CHECK_FALSE(link.wants_train(trained + kTrainPatience - Duration::ms(20)));
+  CHECK(link.wants_train(trained + kTrainPatience));
+}

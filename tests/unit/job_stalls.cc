@@ -231,7 +231,8 @@ TEST_CASE("a round that has ended is answered as such") {
   root.push(1, 0);
   root.pass(Duration::ms(10));
   REQUIRE(root.sent.size() == 1);
-  CHECK(root.sent[0].seen().flags == (wire::kFlagComplete | wire::kFlagEnded));
+  constexpr auto kSays = wire::kFlagComplete | wire::kFlagEnded | wire::kFlagSound;
+  CHECK(root.sent[0].seen().flags == kSays);
 }
 
 TEST_CASE("a child of which nothing has come is waited for") {

@@ -109,7 +109,7 @@ TEST_CASE("each type of packet has its own flags") {
   };
   const std::uint8_t of_blocks =
       kFlagCritical | kFlagRetransmission | kFlagLast | kFlagPartial | kFlagBounded | kFlagHop;
-  const std::uint8_t of_acks = kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed;
+  const std::uint8_t of_acks = kFlagSound | kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed;
   const Row rows[] = {{PacketType::kPush, of_blocks},  {PacketType::kResult, of_blocks},
                       {PacketType::kPushAck, of_acks}, {PacketType::kResultAck, of_acks},
                       {PacketType::kControl, 0},       {PacketType::kGrant, 0}};
