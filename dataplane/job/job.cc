@@ -26,7 +26,7 @@ void Job::tick(Instant now) {
   next_scan_ = now + kScanInterval;
   transmitter_.probe(now);
   rounds_.close_due(now);
-  plan_switch_.apply_rates(now);
+  plan_switch_.tick(now);
   watchdog_.look(now);
   receiver_.update_ack_interval();
 }

@@ -16,7 +16,7 @@ Prepared PlanSwitch::prepare(std::unique_ptr<Plan>& plan) {
   state_.connect(*plan);
   state_.incoming.update(state_.peers);
   add_buckets(*plan);
-  horizon_ = state_.next_round - 1 + kActivationMarginRounds;
+  horizon_ = state_.next_round - 1 + pace_.most_in(kAgreementTime);
   state_.plans.prepare(std::move(plan), horizon_);
   return {.horizon = horizon_};
 }
@@ -32,7 +32,8 @@ bool PlanSwitch::commit(std::uint32_t epoch, std::uint32_t activation) {
   return true;
 }
 
-void PlanSwitch::apply_rates(Instant now) {
+void PlanSwitch::tick(Instant now) {
+  pace_.look(now, state_.next_round);
   if (!activation_ || !is_older(*activation_, state_.next_round)) return;
   activation_.reset();
   state_.plans.newest().apply_rates(state_.peers, now);

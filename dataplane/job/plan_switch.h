@@ -6,9 +6,16 @@
 #include <memory>
 #include <optional>
 
+#include "dataplane/base/time.h"
+#include "dataplane/job/round_pace.h"
 #include "dataplane/job/state.h"
 
 namespace gradplane::job {
+
+/// A node that has prepared a plan expects to hear within this time whether it is committed: some
+/// round trips between distant nodes, and a message that is lost once. What takes longer costs a
+/// wait at the horizon.
+inline constexpr Duration kAgreementTime = Duration::seconds(1);
 
 /// The answer to a plan that is to be prepared.
 struct Prepared {
@@ -39,8 +46,9 @@ class PlanSwitch {
   /// with their submissions, see PlanTable::may_submit().
   void end_older(std::uint32_t epoch);
 
-  /// Once the first round of a committed plan is open, peers have the rates of that plan.
-  void apply_rates(Instant now);
+  /// Looks which rounds have begun. Once the first round of a committed plan is open, peers have
+  /// the rates of that plan.
+  void tick(Instant now);
 
   /// Whether take_ended() has a plan to give.
   bool has_ended() const;
@@ -53,6 +61,7 @@ class PlanSwitch {
   void disconnect(Plan& plan);
 
   State& state_;
+  RoundPace pace_;
   std::uint32_t horizon_ = 0;
   bool older_is_over_ = false;
   std::optional<std::uint32_t> activation_;  // of a plan whose rates are not applied yet

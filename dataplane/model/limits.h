@@ -28,9 +28,10 @@ inline constexpr std::size_t kMaxRoutes = 2;
 inline constexpr std::size_t kMaxRelays = 2;
 /// The ways to a peer: the direct one, which is path 0, and the routes.
 inline constexpr std::size_t kMaxPaths = 1 + kMaxRoutes;
-/// While a further plan is prepared, so many rounds after the newest one may still be opened. They
-/// cover the time until the nodes have agreed on the round from which on the plan is used.
-inline constexpr std::uint32_t kActivationMarginRounds = 32;
+/// While a further plan is prepared, so many rounds after the newest one may still be opened at
+/// most. They cover the time until the nodes have agreed on the round from which on the plan is
+/// used. Where rounds are slow, fewer of them do (job::RoundPace).
+inline constexpr std::uint32_t kMaxActivationMarginRounds = 32;
 /// Payload of one block, in bytes: the largest multiple of 64 that fits a 9000-byte MTU.
 inline constexpr std::size_t kMaxBlockBytes = 8832;
 /// Payload of one block at an MTU of 1500.
@@ -82,8 +83,9 @@ static_assert(kDefaultBlockBytes % kBlockAlignBytes == 0);
 static_assert(kMinBlockBytes % kBlockAlignBytes == 0);
 static_assert(kMaxGrantSources >= kMaxNodes, "one job of all nodes has a source for each");
 static_assert((kRoundSlots & (kRoundSlots - 1)) == 0, "slot = round % kRoundSlots");
-static_assert(kActivationMarginRounds >= kRoundSlots,
-              "a node that prepares a plan does not hold back rounds that others have open");
+static_assert(
+    kMaxActivationMarginRounds >= kRoundSlots,
+    "a node whose rounds begin all at once does not hold back those that others have open");
 static_assert(kMaxLeadRounds >= kMaxInFlightRounds,
               "a round that all hosts contribute to is never held back");
 static_assert(kMaxLeadRounds + kMaxInFlightRounds <= kRoundSlots,

@@ -58,6 +58,7 @@ struct Scenario {
   /// in force at least.
   std::vector<api::Plan> flips;
   std::uint32_t flip_every = 50;
+  Duration flip_message_max = Duration::ms(2);  // a message about plans takes at most this
 
   /// The number on the wire of an entry of `rounds`, and back. Numbers wrap around.
   std::uint32_t id_of(std::uint32_t index) const { return plan.activation_round + index; }
@@ -81,7 +82,7 @@ struct Outcome {
   Instant ended;
   std::uint64_t packets = 0;
   std::uint64_t packets_dropped = 0;
-  hop::Counters counters;  // of all nodes together
+  hop::Counters counters;                       // of all nodes together
   ToleranceTotals tolerance;
   std::uint32_t lost_jobs = 0;  // to crashes
   /// A node has given a round up. That is a failure; a test may look for it.

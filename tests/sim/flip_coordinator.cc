@@ -6,18 +6,13 @@
 #include <utility>
 
 namespace gradplane::sim {
-namespace {
-
-constexpr std::int64_t kMaxMessageUs = 2000;
-
-}  // namespace
-
 FlipCoordinator::FlipCoordinator(const Scenario& scenario, MakePlan make_plan)
     : scenario_(scenario), make_plan_(std::move(make_plan)), dice_(scenario.seed + 1) {}
 
 void FlipCoordinator::send(std::size_t host, Message::Kind kind, std::uint32_t round, Instant now) {
   if (is_stopped_) return;
-  const auto us = static_cast<std::int64_t>(dice_.below(kMaxMessageUs));
+  const std::int64_t most_us = scenario_.flip_message_max.count_ns() / 1000;
+  const auto us = static_cast<std::int64_t>(dice_.below(static_cast<std::uint64_t>(most_us)));
   messages_.push_back(
       {.at = now + Duration::us(us + 1), .host = host, .kind = kind, .round = round});
 }
@@ -35,7 +30,7 @@ Instant FlipCoordinator::next_deadline() const {
 
 bool FlipCoordinator::step(std::uint32_t completed, Instant now) {
   const bool is_due = !is_stopped_ && !is_under_way_ && next_ < scenario_.flips.size() &&
-                      completed >= scenario_.flip_every * (next_ + 1) - kActivationMarginRounds;
+                      completed >= scenario_.flip_every * (next_ + 1) - kMaxActivationMarginRounds;
   if (is_due) {
     is_under_way_ = true;
     latest_horizon_.reset();

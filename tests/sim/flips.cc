@@ -69,6 +69,12 @@ Scenario flip_scenario(std::uint64_t seed, std::uint32_t rounds) {
   s.grants = dice.coin();
   s.buffer_known = true;
   s.limit = Duration::ms(100) * rounds;
+  // Slow rounds have a short way to the next plan, and with slow messages nodes wait at its end.
+  if (dice.below(4) == 0) {
+    s.compute_max = Duration::ms(20 + static_cast<std::int64_t>(dice.below(200)));
+    s.flip_message_max = Duration::ms(1 + static_cast<std::int64_t>(dice.below(900)));
+    s.limit = s.limit + s.compute_max * rounds;
+  }
   return s;
 }
 

@@ -200,10 +200,10 @@ constexpr Size kSmallSize;
 constexpr Size kLargeSize = {
     .uses = kMaxUses, .most_blocks = 20, .fewest_steps = 4, .most_steps = 7, .exact_elements = 150};
 
-/// A plan needs kActivationMarginRounds before it begins.
+/// A plan needs kMaxActivationMarginRounds before it begins.
 constexpr Size kReplannedSize = {
     .uses = 61, .most_blocks = 12, .fewest_steps = 40, .most_steps = 60, .exact_elements = 600};
-constexpr std::uint32_t kRoundsOfAPlan = kActivationMarginRounds + 1;
+constexpr std::uint32_t kRoundsOfAPlan = kMaxActivationMarginRounds + 1;
 
 Coding coding_of(const Scenario& s, ElementType type, const Size& size) {
   return {type, ranks_in(s.plan), s.tolerance.compensation, size.uses, s.tolerance.layout};

@@ -116,7 +116,7 @@ TEST_CASE("no round from the horizon on is opened until a plan is committed") {
   run_alone(node, 0, 5);
   auto plan = part_of(star(2, 0, 1), node);
   const job::Prepared answer = node.job().prepare(plan);
-  CHECK(answer.horizon == 4 + kActivationMarginRounds);
+  CHECK(answer.horizon == 4 + kMaxActivationMarginRounds);
   run_alone(node, 5, answer.horizon);
   CHECK(node.submit(0, answer.horizon, kElements) == job::SubmitResult::kBusy);
 
@@ -295,7 +295,7 @@ TEST_CASE("a job that joins opens no round before its plan is committed, and beg
   deliver(1000);
   CHECK(root.job().counters().blocks_received == 1);
   // It has the horizon of a node that opened this round as its first.
-  CHECK(root.job().prepare(further).horizon == 1000 + kActivationMarginRounds);
+  CHECK(root.job().prepare(further).horizon == 1000 + kMaxActivationMarginRounds);
 }
 
 TEST_CASE("a peer that no plan has named for a while begins anew, with the key of the plan") {

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/base/time.h"
+#include "dataplane/model/limits.h"
+
+namespace gradplane::job {
+
+/// How fast the rounds of a job begin at this node: when each of the last ones did, as far as the
+/// poll loop looks. Rounds that begin together, as the buckets of an iteration do, count as they
+/// came.
+class RoundPace {
+ public:
+  /// `next_round`: after the newest that was ever opened here.
+  void look(Instant now, std::uint32_t next_round) {
+    const std::uint32_t more = is_begun_ ? next_round - next_round_ : 0;
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(more, kRounds); ++i) {
+      begun_at_[count_++ % kRounds] = now;
+    }
+    next_round_ = next_round;
+    is_begun_ = true;
+  }
+
+  /// So many rounds may begin here in the time `span`: as many as ever did among the last kRounds,
+  /// and one more. kRounds where little is known yet.
+  std::uint32_t most_in(Duration span) const {
+    if (count_ < kRounds) return kRounds;
+    std::uint32_t most = 0;
+    std::size_t first = count_ - kRounds;
+    for (std::size_t last = first; last < count_; ++last) {
+      while (at(last) - at(first) > span) ++first;
+      most = std::max(most, static_cast<std::uint32_t>(last - first + 1));
+    }
+    return std::min(most + 1, kRounds);
+  }
+
+ private:
+  static constexpr std::uint32_t kRounds = kMaxActivationMarginRounds;
+
+  Instant at(std::size_t index) const { return begun_at_[index % kRounds]; }
+
+  std::array<Instant, kRounds> begun_at_{};  // a ring
+  std::size_t count_ = 0;                    // all that were ever seen to begin
+  std::uint32_t next_round_ = 0;
+  bool is_begun_ = false;
+};
+
+}  // namespace gradplane::job
