@@ -184,6 +184,13 @@ void Flow::on_forward_delay(Instant now, std::uint32_t delay_us) {
   queueing_ = (*queueing_ * 7 + (from_origin() - min_forward_.value())) / 8;
 }
 
+void Flow::forget_way() {
+  has_rtt_ = false;
+  latest_ = smoothed_ = variance_ = {};
+  min_rtt_ = WindowedMin(kMinRttLifetime);
+  queueing_.reset();  // so the next delay is the first one
+}
+
 void Flow::on_silence(Instant now) {
   controller_->on_loss({.now = now,
                         .why = congestion::LossEvent::Why::kSilence,

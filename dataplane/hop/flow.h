@@ -77,6 +77,9 @@ class Flow {
   /// How long a packet was on its way there, by the clocks of both ends. They may differ by
   /// anything, as only changes count. It comes before the on_rtt() of the same packet.
   void on_forward_delay(Instant now, std::uint32_t delay_us);
+  /// Packets take another way from now on. Its round trips and its delay are not known, and those
+  /// of the way before would make a longer one look like a queue.
+  void forget_way();
   /// `newest_sent` is the time at which the last of the lost blocks was sent.
   void on_lost(Instant now, std::uint32_t blocks, Instant newest_sent);
   /// Whether an echo is later than all earlier ones. Then it measures a round trip, whatever the

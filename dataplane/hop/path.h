@@ -25,6 +25,7 @@ struct Route {
 
   std::span<const std::uint16_t> span() const { return {nodes.data(), size}; }
   std::uint16_t first_relay() const { return nodes[0]; }
+  bool operator==(const Route&) const = default;
 };
 static_assert(kMaxRelays + 1 <= wire::kMaxRouteNodes);
 static_assert(wire::route_words(kMaxRelays + 1) * wire::kExtensionWordBytes <= coverage_bytes(1),
@@ -63,6 +64,13 @@ struct Detour {
 
   void on_heard(Instant now) {
     heard_at = now;
+    rest = kFirstRouteRest;
+  }
+  /// The route has other relays from now on: what was measured is of another way. The window stays,
+  /// as it does when a path changes.
+  void on_other_way() {
+    flow.forget_way();
+    rests_until = {};
     rest = kFirstRouteRest;
   }
   /// Its blocks are taken as lost: a relay may be dead, and no later block would prove it.

@@ -141,6 +141,18 @@ void Plan::apply_rates(hop::PeerTable& peers, Instant now) const {
   }
 }
 
+void Plan::begin_other_ways(hop::PeerTable& peers, const Plan& before) const {
+  for (const hop::PeerIndex name : peer_names_) {
+    hop::Peer& peer = peers[name];
+    for (std::size_t r = 0; peer.detours != nullptr && r < kMaxRoutes; ++r) {
+      const hop::Route* route = routes_.route_to(peer.node, r);
+      const hop::Route* other = before.routes_.route_to(peer.node, r);
+      const bool is_same = route == nullptr || (other != nullptr && *route == *other);
+      if (!is_same) (*peer.detours)[r].on_other_way();
+    }
+  }
+}
+
 void Plan::disconnect(hop::PeerTable& peers) {
   for (hop::Peer& peer : peers.all()) {
     std::erase_if(peer.edges,

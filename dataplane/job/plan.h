@@ -89,6 +89,10 @@ class Plan {
   void connect(hop::PeerTable& peers, const aggregate::Context& context);
   /// Gives the peers of this plan the rates that they have under it.
   void apply_rates(hop::PeerTable& peers, Instant now) const;
+  /// Routes that are other ways than those of the plan before begin to measure anew. Once when the
+  /// first round of this plan is open, and again when no block of the plan before is under way any
+  /// more. Allocates nothing.
+  void begin_other_ways(hop::PeerTable& peers, const Plan& before) const;
   /// Takes the edges away again. The peers stay in the table: those of other live plans keep what
   /// the job has learned, and the others are answered until they have ended this plan too.
   void disconnect(hop::PeerTable& peers);

@@ -37,6 +37,9 @@ void PlanSwitch::tick(Instant now) {
   if (!activation_ || !is_older(*activation_, state_.next_round)) return;
   activation_.reset();
   state_.plans.newest().apply_rates(state_.peers, now);
+  if (state_.plans.is_switching()) {
+    state_.plans.newest().begin_other_ways(state_.peers, *state_.plans.live()[0]);
+  }
 }
 
 void PlanSwitch::end_older(std::uint32_t epoch) {
@@ -86,6 +89,7 @@ std::unique_ptr<Plan> PlanSwitch::take_ended() {
     while (is_older(round.id, activation)) round.id += kRoundSlots;
   }
   std::unique_ptr<Plan> plan = state_.plans.retire();
+  state_.plans.newest().begin_other_ways(state_.peers, *plan);
   disconnect(*plan);
   older_is_over_ = false;
   state_.retired.remember(plan->epoch(), activation);

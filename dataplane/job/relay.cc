@@ -91,6 +91,13 @@ std::vector<hop::Route> RouteTable::routes_to(std::uint16_t to) const {
   return routes;
 }
 
+const hop::Route* RouteTable::route_to(std::uint16_t to, std::size_t number) const {
+  for (const Own& own : own_) {
+    if (own.to == to && number-- == 0) return &own.route;
+  }
+  return nullptr;
+}
+
 RelayQueue::RelayQueue(std::size_t packet_bytes)
     : packet_bytes_(packet_bytes),
       bytes_(packet_bytes * kSlots),

@@ -37,6 +37,8 @@ class RouteTable {
                                       const wire::Numbers<std::uint16_t>& route) const;
   /// Those from this node to `to`, in the order of their paths.
   std::vector<hop::Route> routes_to(std::uint16_t to) const;
+  /// The one from this node to `to` with this number, from 0 on; nullptr where there is none.
+  const hop::Route* route_to(std::uint16_t to, std::size_t number) const;
   /// The nodes before and after this one on some route, each once.
   std::span<const std::uint16_t> neighbours() const { return neighbours_; }
   /// Whether this node relays on some route.

@@ -155,3 +155,26 @@ TEST_CASE("a route that does not answer rests longer each time, until it does") 
   detour.on_silence(kStart);
   CHECK(detour.rests_until == kStart + kFirstRouteRest);
 }
+
+TEST_CASE("a route over other relays is measured anew") {
+  Peer peer = peer_with_routes();
+  Detour& detour = (*peer.detours)[0];
+  detour.flow.on_forward_delay(kStart, 1'000);
+  detour.flow.on_rtt(kStart, Duration::ms(2));
+  detour.on_silence(kStart);
+  const std::uint32_t window = detour.flow.window();
+  detour.on_other_way();
+  CHECK(detour.flow.min_rtt() == Duration{});
+  CHECK(detour.flow.smoothed_rtt() == Duration{});
+  CHECK(detour.flow.window() == window);
+  CHECK(detour.rests_until <= kStart);
+  CHECK(detour.rest == kFirstRouteRest);
+  // The longer way is no queue: the window does not shrink for it.
+  for (int n = 1; n <= 20; ++n) {
+    const Instant now = kStart + Duration::ms(100 * n);
+    detour.flow.on_forward_delay(now, 41'000);
+    detour.flow.on_rtt(now, Duration::ms(82));
+  }
+  CHECK(detour.flow.min_rtt() == Duration::ms(82));
+  CHECK(detour.flow.window() == window);
+}
