@@ -83,6 +83,7 @@ class Daemon : public server::ConnectionHandler {
   std::string why_not_replan(server::ConnectionId connection, std::uint32_t job_id) const;
   void ask_snapshot();
   void on_snapshot(Instant now);
+  void answer_topology(Instant now);
   void take_plans();
   void watch_links();
   void beat();
@@ -123,6 +124,7 @@ class Daemon : public server::ConnectionHandler {
     bool why = false;
   };
   std::vector<TopologyAsker> topology_askers_;
+  std::vector<server::ConnectionId> why_askers_;  // wait for the plan thread
 };
 
 }  // namespace gradplane::daemon

@@ -48,6 +48,7 @@ void Daemon::on_open(server::ConnectionId connection, const server::PeerInfo& pe
 void Daemon::on_closed(server::ConnectionId connection, bool clean) {
   peers_.erase(connection);
   std::erase(status_askers_, connection);
+  std::erase(why_askers_, connection);
   std::erase_if(topology_askers_,
                 [&](const auto& asker) { return asker.connection == connection; });
   session_->detach(connection, clean, clock_now());
@@ -218,7 +219,6 @@ void Daemon::on_snapshot(Instant now) {
   links_wanted_ = snapshot_wanted_ = false;
   // An answer that is sent may end a connection, which takes its asker out of the list.
   const auto status_askers = std::exchange(status_askers_, {});
-  const auto topology_askers = std::exchange(topology_askers_, {});
   if (!status_askers.empty()) {
     const telemetry::StatusReport report = build_status(
         {config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, links_, started_});
@@ -226,16 +226,33 @@ void Daemon::on_snapshot(Instant now) {
         protocol::encode(protocol::StatusReply{telemetry::to_json(report, kMaxReportBytes)});
     for (const server::ConnectionId asker : status_askers) server_->send_encoded(asker, reply);
   }
-  // Predictions take time, so all who ask the same get one answer.
-  std::array<std::string, 2> replies;
-  for (const TopologyAsker& asker : topology_askers) {
-    std::string& reply = replies[asker.why ? 1 : 0];
-    if (reply.empty()) {
-      reply = protocol::encode(protocol::TopologyReply{
-          telemetry::to_json(topology_page(config_, jobs_, link_status(config_, links_), asker.why),
-                             kMaxReportBytes)});
+  if (!topology_askers_.empty()) answer_topology(now);
+}
+
+/// What planners would do takes them time, so their thread answers that, and all who ask meanwhile
+/// get one answer.
+void Daemon::answer_topology(Instant now) {
+  const session::TopologyView told = session_->topology(now);
+  const KnownTopology known{jobs_, link_status(config_, links_),
+                            session_->coordinates() ? &told : nullptr};
+  const telemetry::Topology page = topology_page(config_, known);
+  const auto encoded = [](const telemetry::Topology& topology) {
+    return protocol::encode(protocol::TopologyReply{telemetry::to_json(topology, kMaxReportBytes)});
+  };
+  for (const TopologyAsker& asker : std::exchange(topology_askers_, {})) {
+    if (!asker.why) {
+      server_->send_encoded(asker.connection, encoded(page));
+    } else if (!session_->coordinates()) {
+      const std::string& name = config_.cluster.nodes[session_->coordinator()].name;
+      server_->send_encoded(asker.connection, encoded(without_reasons(page, name)));
+    } else {
+      if (why_askers_.empty()) {
+        plans_->ask([this, encoded, question = why_question(config_, known)] {
+          return encoded(with_reasons(config_, question));
+        });
+      }
+      why_askers_.push_back(asker.connection);
     }
-    server_->send_encoded(asker.connection, reply);
   }
 }
 
@@ -316,6 +333,7 @@ void Daemon::on_stalled(const api::Event& event) {
 
 void Daemon::on_plan_event(const api::Event& event) {
   if (event.plan != nullptr) event.job->destroy_plan(event.plan);
+  if (event.kind == api::Event::Kind::kPlanReturned) jobs_.on_plan_returned(event.job, event.epoch);
   const InstalledJob* job = jobs_.find_running(event.job);
   if (job == nullptr) return;
   const Instant now = clock_now();

@@ -152,9 +152,11 @@ Status JobTable::prepare_plan(const session::PreparePlan& order) {
 void JobTable::commit_plan(const session::CommitPlan& order) {
   InstalledJob* job = find(order.job_id, order.first_epoch);
   if (job == nullptr) return;
+  if (job->plan.epoch != order.epoch) job->plan_before = std::move(job->plan);
   job->epoch = order.epoch;
   job->kind = job->next_plan.kind;
   job->plan = job->next_plan;
+  job->plan.activation_round = order.activation_round;
   job->bounds->use(job->next_plan);
   plan_order(*job, api::Command::Kind::kCommitPlan, order.epoch, order.activation_round);
 }
@@ -167,6 +169,13 @@ void JobTable::abort_plan(const session::AbortPlan& order) {
 void JobTable::end_older_plan(const session::EndOlderPlan& order) {
   if (InstalledJob* job = find(order.job_id, order.first_epoch))
     plan_order(*job, api::Command::Kind::kEndOlderPlan, order.epoch, 0);
+}
+
+void JobTable::on_plan_returned(const engine::JobRuntime* runtime, std::uint32_t epoch) {
+  for (InstalledJob& job : jobs_) {
+    if (job.runtime.get() != runtime || !job.plan_before) continue;
+    if (job.plan_before->epoch == epoch) job.plan_before.reset();
+  }
 }
 
 void JobTable::plan_order(const InstalledJob& job, api::Command::Kind kind, std::uint32_t epoch,

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,10 +27,11 @@ struct InstalledJob {
   // Of the plan that it was installed with. The poll loop names the job by it: a node that leaves a
   // job and joins it again has both for a while.
   std::uint32_t installed_epoch = 0;
-  std::uint32_t epoch = 0;  // of the plan in force
+  std::uint32_t epoch = 0;  // of the newest plan that is committed
   PlanKind kind = PlanKind::kStar;
-  api::Plan plan;       // in force
-  api::Plan next_plan;  // that was prepared last
+  api::Plan plan;                             // the same
+  std::optional<api::Plan> plan_before = {};  // while rounds of it are open or to come
+  api::Plan next_plan;                        // that was prepared last
   std::uint32_t world_size = 0;
   std::string label;
   std::string run_id;
@@ -67,6 +69,8 @@ class JobTable {
   void commit_plan(const session::CommitPlan& order);
   void abort_plan(const session::AbortPlan& order);
   void end_older_plan(const session::EndOlderPlan& order);
+  /// The poll loop has given a plan back: its last round has ended, or it was aborted.
+  void on_plan_returned(const engine::JobRuntime* runtime, std::uint32_t epoch);
   /// Tells the poll loop what is to be done about plans, and asks it for every job that is not
   /// wanted any more, as far as its queue has room. Call it at every turn.
   void ask_back();

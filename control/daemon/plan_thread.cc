@@ -23,8 +23,7 @@ void PlanThread::order(session::MakePlan order) {
         orders_, [&order](const session::MakePlan& other) { return other.job_id == order.job_id; });
     orders_.push_back(std::move(order));
   }
-  changed_.notify_one();
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  begin();
 }
 
 std::optional<MadePlan> PlanThread::take() {
@@ -38,16 +37,46 @@ std::optional<MadePlan> PlanThread::take() {
 void PlanThread::run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !orders_.empty(); });
+    changed_.wait(lock, [this] { return stopping_ || !orders_.empty() || question_; });
     if (stopping_) return;
-    const session::MakePlan order = std::move(orders_.front());
-    orders_.pop_front();
-    lock.unlock();
-    MadePlan made{order.ticket, planner_(order.input)};
-    lock.lock();
-    made_.push_back(std::move(made));
+    orders_.empty() ? answer(lock) : make_plan(lock);
     on_made_();
   }
+}
+
+void PlanThread::make_plan(std::unique_lock<std::mutex>& lock) {
+  const session::MakePlan order = std::move(orders_.front());
+  orders_.pop_front();
+  lock.unlock();
+  MadePlan made{order.ticket, planner_(order.input)};
+  lock.lock();
+  made_.push_back(std::move(made));
+}
+
+void PlanThread::answer(std::unique_lock<std::mutex>& lock) {
+  const auto make = std::exchange(question_, nullptr);
+  lock.unlock();
+  std::string text = make();
+  lock.lock();
+  answer_ = std::move(text);
+}
+
+void PlanThread::ask(std::function<std::string()> make) {
+  {
+    const std::lock_guard lock(mutex_);
+    question_ = std::move(make);
+  }
+  begin();
+}
+
+std::optional<std::string> PlanThread::take_answer() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(answer_, std::nullopt);
+}
+
+void PlanThread::begin() {
+  changed_.notify_one();
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
 }
 
 }  // namespace gradplane::daemon

@@ -8,6 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "control/session/actions.h"
@@ -36,8 +37,15 @@ class PlanThread {
   /// more orders wait than there are jobs.
   void order(session::MakePlan order);
   std::optional<MadePlan> take();
+  /// Other work that plans: `make` is called on the plan thread after the orders that wait. One at
+  /// a time; take_answer() gives what it has returned.
+  void ask(std::function<std::string()> make);
+  std::optional<std::string> take_answer();
 
  private:
+  void make_plan(std::unique_lock<std::mutex>& lock);
+  void answer(std::unique_lock<std::mutex>& lock);
+  void begin();
   void run();
 
   const session::Planner planner_;
@@ -46,6 +54,8 @@ class PlanThread {
   std::condition_variable changed_;
   std::deque<session::MakePlan> orders_;  // under the mutex, as all that follows
   std::deque<MadePlan> made_;
+  std::function<std::string()> question_;
+  std::optional<std::string> answer_;
   bool stopping_ = false;
   std::thread thread_;  // of the control thread
 };

@@ -2,11 +2,12 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/daemon/topology_page.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "control/config/plan_request.h"
+#include "control/plan/measured.h"
 #include "control/plan/planner.h"
 #include "control/plan/predict.h"
 
@@ -52,17 +53,6 @@ std::uint64_t ns_of(Duration time) {
   return static_cast<std::uint64_t>(time.count_ns());
 }
 
-/// Why all planners are not asked here; empty when they may be.
-std::string why_not_compare(const plan::PlanRequest& request) {
-  if (!request.network)
-    return "the file of this node says nothing of the network; write a section network, or ask at "
-           "a node whose file has one";
-  if (request.network->sites.size() > kMaxComparedSites)
-    return fmt::format("the network has more than {} sites; ask gradplane plan --network FILE",
-                       kMaxComparedSites);
-  return {};
-}
-
 /// Members of the plan with ranks; who only sums is chosen by each planner anew.
 std::vector<api::Member> ranks_of(const api::Plan& plan) {
   std::vector<api::Member> members;
@@ -72,10 +62,8 @@ std::vector<api::Member> ranks_of(const api::Plan& plan) {
   return members;
 }
 
-void compare(const config::Config& config, const api::Plan& in_force, telemetry::TopologyJob& job) {
-  plan::PlanRequest request = config::plan_request_of(config);
-  job.not_compared = why_not_compare(request);
-  if (!job.not_compared.empty()) return;
+void compare(const config::Config& config, plan::PlanRequest request, const api::Plan& in_force,
+             telemetry::TopologyJob& job) {
   const auto now = plan::predict(*request.network, in_force, request.traffic);
   if (!now.ok()) {
     job.not_compared = now.error().message;
@@ -104,25 +92,151 @@ void compare(const config::Config& config, const api::Plan& in_force, telemetry:
   }
 }
 
+telemetry::LinkStatus status_of(const config::Config& config, const protocol::LinkSample& sample) {
+  const auto from_ms = [](std::uint32_t ms) { return ns_of(Duration::ms(ms)); };
+  telemetry::LinkStatus link;
+  link.node = name_of(config, sample.from);
+  link.rate_bits_per_second = sample.bits_per_s;
+  link.rate_is_lower_bound = sample.is_lower_bound;
+  link.rate_confidence_percent = sample.rate_confidence;
+  link.rate_age_ns = from_ms(sample.rate_age_ms);
+  link.rtt_ns = ns_of(Duration::us(sample.rtt_us));
+  link.rtt_age_ns = from_ms(sample.rtt_age_ms);
+  link.loss_ppm = sample.loss_ppm;
+  link.loss_confidence_percent = sample.loss_confidence;
+  link.loss_age_ns = from_ms(sample.loss_age_ms);
+  return link;
+}
+
+/// The best sample between nodes of two sites.
+const protocol::LinkSample* sample_between(const plan::Network& network,
+                                           const std::vector<protocol::LinkSample>& samples,
+                                           const plan::Link& link) {
+  const protocol::LinkSample* best = nullptr;
+  for (const protocol::LinkSample& sample : samples) {
+    const bool is_known = sample.from < network.nodes.size() && sample.to < network.nodes.size();
+    if (!is_known || sample.rate_confidence == 0) continue;
+    if (network.nodes[sample.from].site != link.from) continue;
+    if (network.nodes[sample.to].site != link.to) continue;
+    if (best == nullptr || sample.bits_per_s > best->bits_per_s) best = &sample;
+  }
+  return best;
+}
+
+std::vector<telemetry::TopologyUse> uses_of(const config::Config& config,
+                                            const plan::Network& network,
+                                            const std::vector<protocol::LinkSample>& samples) {
+  std::vector<telemetry::TopologyUse> uses;
+  const auto& file = config.network.network;
+  for (const plan::Link& link : network.links) {
+    telemetry::TopologyUse& use = uses.emplace_back();
+    use.from = network.sites[link.from].name;
+    use.to = network.sites[link.to].name;
+    use.bits_per_second = link.bits_per_s;
+    for (std::size_t l = 0; file && l < file->links.size(); ++l) {
+      const plan::Link& other = file->links[l];
+      if (other.from == link.from && other.to == link.to)
+        use.configured_bits_per_second = other.bits_per_s;
+    }
+    if (const auto* sample = sample_between(network, samples, link))
+      use.measured = status_of(config, *sample);
+  }
+  return uses;
+}
+
+void add_installed(const config::Config& config, const InstalledJob& job,
+                   telemetry::Topology& page) {
+  const api::Plan& in_force = job.plan_before ? *job.plan_before : job.plan;
+  telemetry::TopologyJob& shown = page.jobs.emplace_back();
+  shown.id = job.id;
+  shown.label = job.label;
+  shown.plan_kind = plan_kind_name(in_force.kind);
+  shown.epoch = in_force.epoch;
+  shown.trees = trees_of(config, in_force);
+  if (!job.plan_before) return;
+  shown.next_kind = plan_kind_name(job.plan.kind);
+  shown.next_epoch = job.plan.epoch;
+  shown.next_round = job.plan.activation_round;
+}
+
+/// Of jobs that this node coordinates and has no part in, as many as a page has room for.
+std::vector<const session::PlanView*> others_of(const KnownTopology& known) {
+  std::vector<const session::PlanView*> others;
+  if (known.told == nullptr) return others;
+  for (const session::PlanView& view : known.told->plans) {
+    const auto is_it = [&view](const InstalledJob& job) {
+      return job.id == view.job_id && job.state == InstalledJob::State::kRunning;
+    };
+    const auto& installed = known.jobs.installed();
+    if (installed.size() + others.size() >= kMaxJobs) break;
+    if (std::none_of(installed.begin(), installed.end(), is_it)) others.push_back(&view);
+  }
+  return others;
+}
+
 }  // namespace
 
-telemetry::Topology topology_page(const config::Config& config, const JobTable& jobs,
-                                  const std::vector<telemetry::LinkStatus>& links, bool why) {
+telemetry::Topology topology_page(const config::Config& config, const KnownTopology& known) {
   telemetry::Topology out;
   out.node = config.self_node().name;
   out.nodes = nodes_of(config);
-  for (const telemetry::LinkStatus& link : links) out.links.push_back({out.node, link});
-  for (const InstalledJob& job : jobs.installed()) {
-    if (job.state != InstalledJob::State::kRunning) continue;
+  for (const telemetry::LinkStatus& link : known.links) out.links.push_back({out.node, link});
+  for (std::size_t l = 0; known.told != nullptr && l < known.told->links.size(); ++l) {
+    const protocol::LinkSample& sample = known.told->links[l];
+    if (sample.to == config.self) continue;  // it knows its own better
+    out.links.push_back({name_of(config, sample.to), status_of(config, sample)});
+  }
+  for (const InstalledJob& job : known.jobs.installed()) {
+    if (job.state == InstalledJob::State::kRunning) add_installed(config, job, out);
+  }
+  for (const session::PlanView* view : others_of(known)) {
     telemetry::TopologyJob& shown = out.jobs.emplace_back();
-    shown.id = job.id;
-    shown.label = job.label;
-    shown.plan_kind = plan_kind_name(job.kind);
-    shown.epoch = job.epoch;
-    shown.trees = trees_of(config, job.plan);
-    if (why) compare(config, job.plan, shown);
+    shown.id = view->job_id;
+    shown.label = view->label;
+    shown.plan_kind = plan_kind_name(view->plan.kind);
+    shown.epoch = view->plan.epoch;
+    shown.trees = trees_of(config, view->plan);
   }
   return out;
+}
+
+WhyQuestion why_question(const config::Config& config, const KnownTopology& known) {
+  WhyQuestion question;
+  question.page = topology_page(config, known);
+  for (const InstalledJob& job : known.jobs.installed()) {
+    if (job.state == InstalledJob::State::kRunning) question.plans.push_back(job.plan);
+  }
+  for (const session::PlanView* view : others_of(known)) question.plans.push_back(view->plan);
+  if (known.told == nullptr) return question;
+  question.samples = known.told->links;
+  question.silent = known.told->silent;
+  return question;
+}
+
+telemetry::Topology with_reasons(const config::Config& config, WhyQuestion question) {
+  plan::PlanRequest request = config::plan_request_of(config);
+  request.network = plan::measured_network(request.network, request.node_names, question.samples);
+  for (const api::NodeId node : question.silent) std::erase(request.summing, node);
+  telemetry::Topology out = std::move(question.page);
+  for (std::size_t j = 0; j < out.jobs.size(); ++j) {
+    if (request.network) {
+      compare(config, request, question.plans[j], out.jobs[j]);
+    } else {
+      out.jobs[j].not_compared =
+          "the file of this node says nothing of the network, and nothing was measured; write a "
+          "section network, or ask again while the job runs";
+    }
+  }
+  if (request.network) out.uses = uses_of(config, *request.network, question.samples);
+  return out;
+}
+
+telemetry::Topology without_reasons(telemetry::Topology page, const std::string& coordinator) {
+  for (telemetry::TopologyJob& job : page.jobs) {
+    job.not_compared = "only the coordinator is told what all nodes measure; ask on node " +
+                       coordinator + ": gradplane topology --why";
+  }
+  return page;
 }
 
 }  // namespace gradplane::daemon

@@ -2,22 +2,40 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "control/config/config.h"
 #include "control/daemon/jobs.h"
+#include "control/session/views.h"
 #include "control/telemetry/status.h"
 #include "control/telemetry/topology.h"
 
 namespace gradplane::daemon {
 
-/// Planning over more sites than this would keep the control thread from its work: the slowest
-/// planner takes 0.03 s over a full mesh of so many (docs/planners.md).
-inline constexpr std::size_t kMaxComparedSites = 40;
+/// What this node knows of the network and of jobs. A coordinator has been told more.
+struct KnownTopology {
+  const JobTable& jobs;
+  std::vector<telemetry::LinkStatus> links;     // to this node
+  const session::TopologyView* told = nullptr;  // by all members; null: it does not coordinate
+};
 
-/// The network as this node knows it: the measured links to it, and the trees of its jobs. `why`:
-/// with what all planners would make of each job, over the network of the configuration.
-telemetry::Topology topology_page(const config::Config& config, const JobTable& jobs,
-                                  const std::vector<telemetry::LinkStatus>& links, bool why);
+/// The measured links, and the trees of the jobs.
+telemetry::Topology topology_page(const config::Config& config, const KnownTopology& known);
+
+/// The question why some jobs have their plans: a copy of all that the answer needs, so that any
+/// thread can give it.
+struct WhyQuestion {
+  telemetry::Topology page;
+  std::vector<api::Plan> plans;  // the newest of each job of the page
+  std::vector<protocol::LinkSample> samples;
+  std::vector<api::NodeId> silent;  // would sum without ranks, and do not answer
+};
+WhyQuestion why_question(const config::Config& config, const KnownTopology& known);
+/// The page with what all planners would make of each job, over the network as it is configured and
+/// measured, and with the rates that they count on. It may take seconds.
+telemetry::Topology with_reasons(const config::Config& config, WhyQuestion question);
+/// The page of a node that cannot know: it names the coordinator.
+telemetry::Topology without_reasons(telemetry::Topology page, const std::string& coordinator);
 
 }  // namespace gradplane::daemon

@@ -86,6 +86,9 @@ class SessionManager {
   std::vector<PeerView> peers() const;
   /// Of the coordinator; on other nodes it is empty.
   TopologyView topology(Instant now) const { return coordinator_.topology(now); }
+  /// The node that coordinates, as far as this one knows.
+  api::NodeId coordinator() const { return outbox_.coordinator(); }
+  bool coordinates() const { return coordinator() == config_.self; }
   /// The last kFailuresKept jobs that ended here for a reason, oldest first.
   const std::deque<FailureView>& failures() const { return failures_; }
   TermView term() const { return {outbox_.term, term_since_, election_.under_way()}; }
@@ -106,7 +109,6 @@ class SessionManager {
   void keep_failures(Instant now);
   void dispatch(api::NodeId from, bool to_coordinator, const protocol::NodeMessage& message,
                 Instant now);
-  bool coordinates() const { return outbox_.coordinator() == config_.self; }
   void take_envelope(api::NodeId from, std::span<const std::byte> bytes, Instant now);
   void on_coordinator_lost(const LinkReport& report, Instant now);
   void follow(const Term& term, Instant now);

@@ -301,6 +301,9 @@ void fields(Archive& a, Of<TopologyJob> auto& s) {
   a("label", s.label);
   a("plan_kind", s.plan_kind);
   a("epoch", s.epoch);
+  a("next_kind", s.next_kind);
+  a("next_epoch", s.next_epoch);
+  a("next_round", s.next_round);
   a("trees", s.trees);
   a("trees_omitted", s.trees_omitted);
   a("predicted_ns", s.predicted_ns);
@@ -312,6 +315,15 @@ void fields(Archive& a, Of<TopologyJob> auto& s) {
 }
 
 template <typename Archive>
+void fields(Archive& a, Of<TopologyUse> auto& s) {
+  a("from", s.from);
+  a("to", s.to);
+  a("bits_per_second", s.bits_per_second);
+  a("configured_bits_per_second", s.configured_bits_per_second);
+  a("measured", s.measured);
+}
+
+template <typename Archive>
 void fields(Archive& a, Of<Topology> auto& s) {
   a("version", s.version);
   a("node", s.node);
@@ -319,6 +331,8 @@ void fields(Archive& a, Of<Topology> auto& s) {
   a("links", s.links);
   a("links_omitted", s.links_omitted);
   a("jobs", s.jobs);
+  a("uses", s.uses);
+  a("uses_omitted", s.uses_omitted);
 }
 
 }  // namespace gradplane::telemetry

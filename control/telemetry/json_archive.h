@@ -168,6 +168,7 @@ class JsonReader {
   static std::size_t max_count(const LinkStatus*) { return kMaxNodes; }
   static std::size_t max_count(const TopologyNode*) { return kMaxNodes; }
   static std::size_t max_count(const TopologyLink*) { return kMaxTopologyLinks; }
+  static std::size_t max_count(const TopologyUse*) { return kMaxTopologyLinks; }
   static std::size_t max_count(const TopologyEdge*) { return kMaxNodes; }
   static std::size_t max_count(const TopologyTree*) { return kMaxTrees; }
   static std::size_t max_count(const TopologyPlan*) { return kMaxTopologyPlanners; }

@@ -82,6 +82,25 @@ Table links_table(const std::vector<LinkStatus>& links) {
   return table;
 }
 
+Table uses_table(const std::vector<TopologyUse>& uses) {
+  Table table({{"FROM", Align::kLeft},
+               {"TO", Align::kLeft},
+               {"PLANNED", Align::kRight},
+               {"FILE", Align::kRight},
+               {"MEASURED", Align::kRight},
+               {"SURE", Align::kRight},
+               {"AGE", Align::kRight}});
+  for (const TopologyUse& use : uses) {
+    const LinkStatus& link = use.measured;
+    const bool is_configured = use.configured_bits_per_second > 0;
+    table.add({name_text(use.from), name_text(use.to), rate_text(use.bits_per_second),
+               is_configured ? rate_text(use.configured_bits_per_second) : "-",
+               link_rate_text(link), sure_text(link.rate_confidence_percent),
+               known_duration(link.rate_confidence_percent > 0, link.rate_age_ns)});
+  }
+  return table;
+}
+
 Table links_table(const std::vector<TopologyLink>& links) {
   Table table(columns_after({{"FROM", Align::kLeft}, {"TO", Align::kLeft}}));
   for (const TopologyLink& link : links) {

@@ -24,6 +24,8 @@ std::string link_trust_text(const LinkStatus& link);
 
 /// A row for each link to this node.
 Table links_table(const std::vector<LinkStatus>& links);
+/// A row for each link that planners count on: with which rate, and where it comes from.
+Table uses_table(const std::vector<TopologyUse>& uses);
 /// A row for each link between any two nodes.
 Table links_table(const std::vector<TopologyLink>& links);
 

@@ -14,6 +14,7 @@ namespace {
 Topology shortened(const Topology& topology, std::size_t trees, std::size_t links) {
   Topology shorter = topology;
   shorten(shorter.links, links, shorter.links_omitted);
+  shorten(shorter.uses, links, shorter.uses_omitted);
   for (TopologyJob& job : shorter.jobs) shorten(job.trees, trees, job.trees_omitted);
   return shorter;
 }

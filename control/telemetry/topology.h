@@ -61,7 +61,10 @@ struct TopologyJob {
   std::string label;
   std::string plan_kind;
   std::uint32_t epoch = 0;
-  std::vector<TopologyTree> trees;
+  std::string next_kind;  // of a plan that is committed for rounds to come; empty: there is none
+  std::uint32_t next_epoch = 0;
+  std::uint32_t next_round = 0;     // the first one that it carries
+  std::vector<TopologyTree> trees;  // of the plan in force
   std::uint32_t trees_omitted = 0;
   // For the question why: of the plan in force, of all planners, and when another one is worth a
   // switch. Empty where nobody asked.
@@ -73,6 +76,17 @@ struct TopologyJob {
   std::string not_compared;  // why the planners were not compared
 };
 
+/// A link between two sites, as planners count on it.
+struct TopologyUse {
+  std::string from;
+  std::string to;
+  std::uint64_t bits_per_second = 0;
+  std::uint64_t configured_bits_per_second = 0;  // 0: the file does not have the link
+  /// What was measured between nodes of these sites. `node` is the one that reported it; empty:
+  /// nothing was.
+  LinkStatus measured;
+};
+
 struct Topology {
   std::uint32_t version = kTopologyVersion;
   std::string node;  // who knows this
@@ -80,6 +94,9 @@ struct Topology {
   std::vector<TopologyLink> links;
   std::uint32_t links_omitted = 0;
   std::vector<TopologyJob> jobs;
+  // For the question why, where the planners were asked: what they count on.
+  std::vector<TopologyUse> uses;
+  std::uint32_t uses_omitted = 0;
 };
 
 /// The part of the blocks that a tree of a job carries, from 0 to 1.

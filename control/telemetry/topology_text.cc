@@ -27,9 +27,13 @@ std::string edges_text(const TopologyTree& tree) {
 }
 
 std::string head_of(const TopologyJob& job) {
-  return fmt::format("job {:08x} {}: {}, epoch {}", job.id,
+  const std::string next = job.next_kind.empty()
+                               ? ""
+                               : fmt::format("; from round {} on {}, epoch {}", job.next_round,
+                                             printable(job.next_kind), job.next_epoch);
+  return fmt::format("job {:08x} {}: {}, epoch {}{}", job.id,
                      clipped(printable(job.label), kLabelColumns), printable(job.plan_kind),
-                     job.epoch);
+                     job.epoch, next);
 }
 
 std::string trees_text(const TopologyJob& job) {
@@ -120,8 +124,13 @@ std::string why_text(const Topology& topology) {
     text += plans_table(job).text(2);
     if (const std::string verdict = verdict_of(job); !verdict.empty()) text += "  " + verdict;
   }
-  return text.empty() ? fmt::format("node {} has no job with a plan\n", printable(topology.node))
-                      : text;
+  if (text.empty())
+    return fmt::format("node {} has no job with a plan\n", printable(topology.node));
+  if (topology.uses.empty()) return text;
+  text += "\nlinks as planners count on them\n" + uses_table(topology.uses).text(2);
+  if (topology.uses_omitted > 0)
+    text += fmt::format("  and {} more, left out here\n", topology.uses_omitted);
+  return text;
 }
 
 }  // namespace gradplane::telemetry

@@ -30,7 +30,7 @@ telemetry::LinkStatus link_from(const char* node) {
 TEST_CASE("a topology has the links to this node and the trees of its jobs") {
   JobBench bench;
   bench.install(5);
-  const auto page = topology_page(bench.config, bench.jobs, {link_from("w2")}, false);
+  const auto page = topology_page(bench.config, {bench.jobs, {link_from("w2")}});
   CHECK(page.node == "w0");
   REQUIRE(page.nodes.size() == 3);
   CHECK(page.nodes[1].name == "w1");
@@ -59,24 +59,59 @@ TEST_CASE("the trees are those of the plan in force, not of one that is only pre
   other.plan.trees[0].root = 1;
   other.plan.trees[0].parent = {1, api::kNoNode, 1};
   REQUIRE(bench.jobs.prepare_plan(other).ok());
-  const auto root = [&] {
-    return topology_page(bench.config, bench.jobs, {}, false).jobs[0].trees[0].root;
-  };
-  CHECK(root() == "w0");
+  const auto shown = [&] { return topology_page(bench.config, {bench.jobs, {}}).jobs[0]; };
+  CHECK(shown().trees[0].root == "w0");
+  CHECK(shown().next_kind.empty());
   bench.jobs.commit_plan({.job_id = 5, .first_epoch = 1, .epoch = 2, .activation_round = 9});
-  CHECK(root() == "w1");
+  // Its rounds are to come.
+  CHECK(shown().trees[0].root == "w0");
+  CHECK(shown().epoch == 1);
+  CHECK(shown().next_kind == "star");
+  CHECK(shown().next_epoch == 2);
+  CHECK(shown().next_round == 9);
+  const engine::JobRuntime* runtime = bench.jobs.installed()[0].runtime.get();
+  bench.jobs.on_plan_returned(runtime, 3);
+  CHECK(shown().epoch == 1);
+  bench.jobs.on_plan_returned(runtime, 1);
+  CHECK(shown().trees[0].root == "w1");
+  CHECK(shown().epoch == 2);
+  CHECK(shown().next_kind.empty());
+}
+
+TEST_CASE("a coordinator shows what all members measure, and the jobs that it has no part in") {
+  JobBench bench;
+  bench.install(5);
+  session::TopologyView told;
+  told.links = {{.from = 1, .to = 2, .bits_per_s = 30, .rate_confidence = 80, .rate_age_ms = 2000},
+                {.from = 1, .to = bench.config.self, .bits_per_s = 40, .rate_confidence = 80}};
+  told.plans = {{5, "train", JobBench::order(5).plan, {}},
+                {6, "other", JobBench::order(5).plan, {}}};
+  const auto page = topology_page(bench.config, {bench.jobs, {link_from("w2")}, &told});
+  REQUIRE(page.links.size() == 2);  // those to itself it knows better
+  CHECK(page.links[1].measured.node == "w1");
+  CHECK(page.links[1].to == "w2");
+  CHECK(page.links[1].measured.rate_bits_per_second == 30);
+  CHECK(page.links[1].measured.rate_age_ns == 2'000'000'000);
+  REQUIRE(page.jobs.size() == 2);
+  CHECK(page.jobs[0].id == 5);
+  CHECK(page.jobs[1].id == 6);
+  CHECK(page.jobs[1].label == "other");
 }
 
 TEST_CASE("why compares all planners over the network of the file, or says why it cannot") {
   JobBench bench;
   bench.install(5);
-  auto page = topology_page(bench.config, bench.jobs, {}, true);
+  const auto why = [&] {
+    return with_reasons(bench.config, why_question(bench.config, {bench.jobs, {}}));
+  };
+  auto page = why();
   CHECK(page.jobs[0].not_compared.find("section network") != std::string::npos);
   CHECK(page.jobs[0].plans.empty());
+  CHECK(page.uses.empty());
 
   bench.config.network.network = three_accesses();
   bench.config.network.bytes = 10'000'000;
-  page = topology_page(bench.config, bench.jobs, {}, true);
+  page = why();
   const telemetry::TopologyJob& job = page.jobs[0];
   CHECK(job.not_compared.empty());
   CHECK(job.predicted_ns > 0);
@@ -92,9 +127,43 @@ TEST_CASE("why compares all planners over the network of the file, or says why i
   CHECK(planned("sharded") > 0);
   CHECK(planned("sharded") < planned("star"));
   CHECK(planned("packed") > 0);
+}
 
-  bench.config.network.network =
-      plan::network_of_accesses(std::vector<plan::Access>(kMaxComparedSites + 1));
-  page = topology_page(bench.config, bench.jobs, {}, true);
-  CHECK(page.jobs[0].not_compared.find("gradplane plan") != std::string::npos);
+TEST_CASE("a coordinator's why counts on what was measured, and says what came from where") {
+  JobBench bench;
+  bench.install(5);
+  plan::Network network = three_accesses();
+  for (std::size_t s = 0; s < 3; ++s) network.sites[s] = {"s" + std::to_string(s), {}};
+  for (auto& node : network.nodes) node.access = {};
+  for (plan::SiteId a = 0; a < 3; ++a) {
+    for (plan::SiteId b = 0; b < 3; ++b) {
+      if (a != b) network.links.push_back({a, b, 100'000'000, Duration::ms(1), 0});
+    }
+  }
+  bench.config.network.network = network;
+  bench.config.network.bytes = 10'000'000;
+  session::TopologyView told;
+  const auto why = [&] {
+    return with_reasons(bench.config, why_question(bench.config, {bench.jobs, {}, &told}));
+  };
+  const std::uint64_t before = why().jobs[0].predicted_ns;
+  told.links = {
+      {.from = 1, .to = 0, .bits_per_s = 10'000'000, .rate_confidence = 100, .rate_age_ms = 2000}};
+  const auto page = why();
+  CHECK(page.jobs[0].predicted_ns > before * 5);
+  REQUIRE(page.uses.size() == 6);
+  for (const telemetry::TopologyUse& use : page.uses) {
+    CHECK(use.configured_bits_per_second == 100'000'000);
+    const bool is_measured = use.from == network.sites[1].name && use.to == network.sites[0].name;
+    CHECK(static_cast<double>(use.bits_per_second) == Approx(is_measured ? 1e7 : 1e8));
+    CHECK(use.measured.node == (is_measured ? "w1" : ""));
+    CHECK(use.measured.rate_age_ns == (is_measured ? 2'000'000'000 : 0));
+  }
+}
+
+TEST_CASE("a node that does not coordinate names the one that does") {
+  JobBench bench;
+  bench.install(5);
+  const auto page = without_reasons(topology_page(bench.config, {bench.jobs, {}}), "w2");
+  CHECK(page.jobs[0].not_compared.find("node w2") != std::string::npos);
 }

@@ -145,6 +145,22 @@ TEST_CASE("why says what each planner would reach, and whether a switch would pa
   CHECK(has(why_text(t), "save 50.0 %. A switch pays from 10 % on, so a switch would pay."));
   t.jobs[0].plans[2].predicted_ns = 2'000'000'000;
   CHECK(has(why_text(t), "No planner is predicted to make a faster plan"));
+  t.jobs[0].next_kind = "star";
+  t.jobs[0].next_epoch = 5;
+  t.jobs[0].next_round = 77;
+  CHECK(has(why_text(t), "packed, epoch 4; from round 77 on star, epoch 5\n"));
+  CHECK(has(topology_text(t), "packed, epoch 4; from round 77 on star, epoch 5\n"));
+  t.uses = {{"rome", "paris", 60'000'000, 90'000'000, measured("rome", 50)},
+            {"oslo", "rome", 30'000'000, 0, {}}};
+  const std::string text = why_text(t);
+  CHECK(has(text, "links as planners count on them\n"));
+  CHECK(has(text, "60.0 Mbit/s"));
+  CHECK(has(text, "90.0 Mbit/s"));
+  CHECK(has(text, "50.0 Mbit/s"));
+  const auto again = topology_from_json(to_json(t));
+  REQUIRE(again.ok());
+  CHECK(why_text(again.value()) == text);
+  t.uses.clear();
   t.jobs[0].not_compared = "the file says nothing";
   CHECK(has(why_text(t), "The planners were not compared: the file says nothing"));
   CHECK_FALSE(has(why_text(t), "SLOWEST"));
