@@ -53,9 +53,11 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
     if (!is_new(block_.header.epoch, number, peer)) return std::nullopt;
     if (wire::is_routed(envelope)) {
       handle_routed(from, datagram, congestion_experienced, now);
-      // Its sending time is not of this link. But its number is, and must not look like a gap.
-      (void)peer.packets_lost.on_packet(number);
-      return std::nullopt;
+      // Its number is of this link, and must not look like a gap. Its sending time is of the first
+      // link of the route.
+      const awareness::LossCount lost = peer.packets_lost.on_packet(number);
+      if (envelope.sender != from) return std::nullopt;
+      return awareness::Told{.loss = lost, .round_trip = {}};
     }
     path_ = hop::kDirectPath;
     if (block_.has_hop) round_trip = wire::kRoundTripUnit * std::int64_t{block_.hop.round_trip};

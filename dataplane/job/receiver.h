@@ -29,7 +29,8 @@ class Receiver {
 
   /// A datagram of this job's id, of which only the envelope has been looked at. `from` is the node
   /// that it came from: the sender, but for a block that is relayed. Returns what it tells of the
-  /// link that it came over; nothing when it may be forged, or came before, or was relayed.
+  /// link that it came over; nothing when it may be forged, or came before, or another node
+  /// relayed it to this one.
   std::optional<awareness::Told> handle(std::uint16_t from, const wire::Envelope& envelope,
                                         std::span<const std::byte> datagram,
                                         bool congestion_experienced, Instant now);

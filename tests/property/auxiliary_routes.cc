@@ -63,6 +63,17 @@ TEST_CASE("blocks go round a slow link over an idle node") {
   CHECK(seconds_of(routed) < seconds_of(straight) / 3);
 }
 
+TEST_CASE("a relay measures the first link of a route, although no tree uses it") {
+  CHECK(run_well(triangle(false)).links[2].find(1) == nullptr);
+  const Outcome outcome = run_well(triangle(true));
+  const awareness::LinkEstimate* link = outcome.links[2].find(1);
+  REQUIRE(link != nullptr);
+  const auto rate = link->rate(outcome.ended);
+  INFO(rate.bits_per_second << " bit/s, confidence " << rate.confidence);
+  CHECK(rate.bits_per_second > kSlow);
+  CHECK(rate.bits_per_second <= kFast * 105 / 100);
+}
+
 TEST_CASE("sums are right when blocks on all paths are lost, repeated and overtaken") {
   for (const bool authenticate : {true, false}) {
     for (const bool grants : {false, true}) {

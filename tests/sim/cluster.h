@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dataplane/api/plan.h"
+#include "dataplane/awareness/incoming_links.h"
 #include "dataplane/engine/engine.h"
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/operation.h"
@@ -83,6 +84,7 @@ struct Outcome {
   std::uint64_t packets = 0;
   std::uint64_t packets_dropped = 0;
   hop::Counters counters;                       // of all nodes together
+  std::vector<awareness::IncomingLinks> links;  // by node: what its engine has measured
   ToleranceTotals tolerance;
   std::uint32_t lost_jobs = 0;  // to crashes
   /// A node has given a round up. That is a failure; a test may look for it.

@@ -39,6 +39,8 @@ class Host {
   /// There is an engine again, which knows nothing.
   void restart();
   bool is_up() const { return engine_ != nullptr; }
+  /// What the engine, which is up, has measured.
+  const awareness::IncomingLinks& links() const { return engine_->links(); }
   engine::Engine& engine() { return *engine_; }
 
   void command(const api::Command& command) { (void)queues_->commands.push(command); }

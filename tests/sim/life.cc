@@ -334,6 +334,7 @@ void Life::conclude() {
   if (!is_lost()) {
     for (const auto& host : machines_.hosts) {
       outcome_.counters.add(host->runtime().job().counters());
+      outcome_.links.push_back(host->links());
       for (const auto& bucket : host->buckets) checker_.add_counts(*bucket);
     }
     compare_replicas();
