@@ -171,7 +171,7 @@ struct GatherConfig {
   std::uint32_t floor_ppm = 0;
   /// Between the largest threshold and the deadline. None: learned.
   std::optional<Duration> slack;
-  /// How long a round waits for a rank that has sent nothing of it. None: for ever.
+  /// How long a round waits for a rank that sends nothing of it. None: for ever.
   std::optional<Duration> absent_after;
 };
 

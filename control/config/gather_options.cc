@@ -127,8 +127,8 @@ constexpr Option kGatherOptions[] = {
      .max = kMaxAbsentNs,
      .word = "never",
      .default_text = "never",
-     .summary = "How long after its first block a round goes on without a rank that has sent "
-                "nothing of it, and says so. At most 8 rounds in a row go on "
+     .summary = "How long a rank may send nothing of a round that others have begun, until the "
+                "round goes on without it and says so. At most 8 rounds in a row go on "
                 "without it; then they wait for it.",
      .store =
          [](const Target& t, const Value& v) {

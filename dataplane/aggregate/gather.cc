@@ -8,16 +8,6 @@
 #include "dataplane/model/loss_bounds.h"
 
 namespace gradplane::aggregate {
-namespace {
-
-/// Round trips, in halves, that a lost block needs to be missed, sent again and to arrive: what
-/// LTP's first threshold grants beside the transfer itself.
-constexpr std::int64_t kRepairHalfRoundTrips = 3;
-/// A source that had not even sent everything when its time was over was given too little of it.
-constexpr std::int64_t kOverdueGrowth = 2;
-
-}  // namespace
-
 Gather::Gather(std::vector<GatherSource> sources, const TensorMap& map,
                const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits,
                double share, const std::vector<bool>* is_exact)
@@ -103,11 +93,14 @@ void Gather::open(BlockRange range) {
   first_arrival_ = Instant::never();
   std::fill(lacking_.begin() + range.begin, lacking_.begin() + range.end,
             static_cast<std::uint16_t>(hosts_.size()));
-  for (HostState& host : hosts_) host.lacked = 0;
+  for (HostState& host : hosts_) {
+    host.lacked = 0;
+    host.lacks_critical = false;
+  }
   const std::uint32_t critical = find_critical();
   const std::uint32_t over_bound = find_needed();
   largest_threshold_ = largest_threshold();
-  longest_rtt_ = {};
+  longest_rtt_ = longest_below_ = {};
   for (Source& source : sources_) {
     source.started = source.bounded = false;
     source.sent_all.reset();
@@ -116,6 +109,7 @@ void Gather::open(BlockRange range) {
     source.critical_missing = critical;
     source.over_bound = over_bound;
     longest_rtt_ = std::max(longest_rtt_, source.rtt);
+    longest_below_ = std::max(longest_below_, time_below(source));
   }
 }
 
@@ -162,7 +156,9 @@ void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
   source.bounded = source.bounded || arrival.bounded;
   source.knows_bounds = source.knows_bounds || arrival.bounded;
   source.rtt = arrival.rtt;
+  source.patience = arrival.patience;
   longest_rtt_ = std::max(longest_rtt_, arrival.rtt);
+  longest_below_ = std::max(longest_below_, time_below(source));
   if (arrival.last && !source.sent_all) source.sent_all = now - source.first_at;
   count_arrival(index, arrival);
 }
@@ -176,6 +172,7 @@ void Gather::count_arrival(std::size_t index, const Arrival& arrival) {
   for_each_host(arrival.missing, [&](std::size_t host) {
     HostState& state = hosts_[host_at_[host]];
     ++lacked;
+    state.lacks_critical = state.lacks_critical || critical_.test(block);
     source.worst_lacked = std::max(source.worst_lacked, ++state.lacked);
   });
   const auto came = static_cast<std::uint32_t>(source.host_count) - lacked;
@@ -220,10 +217,15 @@ CloseReason Gather::reason_when_arrived() const {
 }
 
 CloseReason Gather::with_absent(CloseReason reason) const {
-  const auto is_absent = [this](const HostState& host) {
-    return host.lacked > 0 && host.lacked == sources_[host.source].arrived;
-  };
-  return std::any_of(hosts_.begin(), hosts_.end(), is_absent) ? CloseReason::kAbsent : reason;
+  const auto absent = [this](const HostState& host) { return was_absent(host); };
+  return std::any_of(hosts_.begin(), hosts_.end(), absent) ? CloseReason::kAbsent : reason;
+}
+
+bool Gather::was_absent(const HostState& host) const {
+  if (host.lacked == 0) return false;
+  const auto in_sum = static_cast<float>(range_.size() - host.lacked);
+  return host.lacks_critical || host.lacked == sources_[host.source].arrived ||
+         in_sum < limits_.floor * static_cast<float>(range_.size());
 }
 
 bool Gather::all_bounded() const {
@@ -232,31 +234,8 @@ bool Gather::all_bounded() const {
   });
 }
 
-Duration Gather::slack() const {
-  const Duration whole = limits_.slack.value_or(learned_slack_.value());
-  return Duration::ns(static_cast<std::int64_t>(static_cast<double>(whole.count_ns()) * share_));
-}
-
 std::uint32_t Gather::missing_of(std::size_t host) const {
   return range_.size() - sources_[hosts_[host].source].arrived + hosts_[host].lacked;
-}
-
-bool Gather::is_absent(const Source& source, Instant now) const {
-  if (source.started || !source.knows_bounds || limits_.absent_after <= Duration{}) return false;
-  const auto limit = Duration::ns(
-      static_cast<std::int64_t>(static_cast<double>(limits_.absent_after.count_ns()) * share_));
-  return first_arrival_ <= now && now - first_arrival_ >= limit;
-}
-
-/// Early Close, for one source that is not complete.
-bool Gather::may_miss(const Source& source, Instant now) const {
-  if (source.critical_missing > 0 || source.over_bound > 0) return false;
-  if (!is_above_floor(source)) return false;
-  const std::optional<Duration> threshold = source.threshold.value();
-  if (!threshold) return false;
-  const Duration age = now - source.first_at;
-  // What is still on its way for the first time is late, not lost: it is waited for a little more.
-  return age >= *threshold && (source.sent_all || age >= *threshold + slack());
 }
 
 Gather::Readiness Gather::readiness(const Source& source, Instant now) const {
@@ -264,11 +243,8 @@ Gather::Readiness Gather::readiness(const Source& source, Instant now) const {
     // Nothing more comes of it, but a relay may have gone on without too much.
     return {.early = source.over_bound == 0 && is_above_floor(source), .deadline = true};
   }
-  if (!source.started) {
-    const bool absent = is_absent(source, now);
-    return {.early = absent, .deadline = absent, .absent = absent};
-  }
-  if (!source.bounded) return {};
+  if (is_absent(source, now)) return {.early = true, .deadline = true, .absent = true};
+  if (!source.started || !source.bounded) return {};
   return {.early = may_miss(source, now), .deadline = deadline_passed(source, now)};
 }
 
@@ -288,40 +264,6 @@ std::optional<CloseReason> Gather::may_close(Instant now) {
   }
   if (all.absent) return CloseReason::kAbsent;
   return all.early ? CloseReason::kEarly : CloseReason::kDeadline;
-}
-
-std::optional<Duration> Gather::largest_threshold() const {
-  std::optional<Duration> largest;
-  for (const Source& source : sources_) {
-    const std::optional<Duration> threshold = source.threshold.value();
-    if (threshold && (!largest || *threshold > *largest)) largest = threshold;
-  }
-  return largest;
-}
-
-/// The age at which a round stops waiting for its bounds. Whoever is over a bound must have had the
-/// time for the repair that the bound asks for.
-std::optional<Duration> Gather::deadline_age() const {
-  if (!largest_threshold_) return std::nullopt;
-  return *largest_threshold_ + std::max(slack(), longest_rtt_ * kRepairHalfRoundTrips / 2);
-}
-
-bool Gather::deadline_passed(const Source& source, Instant now) const {
-  if (source.critical_missing > 0 || !is_above_floor(source)) return false;
-  const std::optional<Duration> limit = deadline_age();
-  return limit && now - source.first_at >= *limit;
-}
-
-/// How long the source would have taken had it lost only what is worth a repair.
-Duration Gather::completion_of(const Source& source, bool complete, Instant now) {
-  if (source.sent_all) {
-    const Duration repair = source.rtt * kRepairHalfRoundTrips / 2;
-    const Duration with_repair =
-        *source.sent_all + std::min(repair, *source.sent_all / kRepairShare);
-    return complete ? std::min(source.latest_at - source.first_at, with_repair) : with_repair;
-  }
-  if (complete) return source.latest_at - source.first_at;
-  return (now - source.first_at) * kOverdueGrowth;
 }
 
 void Gather::close(CloseReason reason, Instant now) {

@@ -77,13 +77,25 @@ class Gather {
 
   struct Arrival {
     std::uint32_t block = 0;
-    bool last = false;     // the source has sent everything at least once
-    bool bounded = false;  // the source knows the bounds, and keeps what does not enter
-    Duration rtt;          // the smallest to it
-    HostSet missing = {};  // hosts of the source that the block lacks; empty: none
+    bool last = false;       // the source has sent everything at least once
+    bool bounded = false;    // the source knows the bounds, and keeps what does not enter
+    Duration rtt;            // the smallest to it
+    Duration patience = {};  // its Patience, where it gathers under bounds itself
+    HostSet missing = {};    // hosts of the source that the block lacks; empty: none
   };
   /// A block of source `source` has entered the sum.
   void on_block(std::size_t source, const Arrival& arrival, Instant now);
+
+  /// The node's own ranks have submitted the round: from then on it waits for sources that are
+  /// silent. Without this, a node of which all children are silent would wait for ever.
+  void begin(Instant now) { first_arrival_ = std::min(first_arrival_, now); }
+  /// How long this node may take, after its first push, until the last one has left. The parent
+  /// must wait longer: what has not been pushed by then would be missing of all hosts below.
+  struct Patience {
+    Duration until_close;  // 0: the round cannot close early here
+    Duration transfer;     // of a whole round
+  };
+  Patience patience(Instant now) const;
 
   /// The parent gathers rounds of the bucket under bounds, too, and so do all nodes above it: it
   /// said so in this round or in an earlier one. Until then a node that is not the root closes
@@ -115,8 +127,8 @@ class Gather {
   /// Why a round is over in which all has arrived: some of it may lack hosts that a relay has gone
   /// on without.
   CloseReason reason_when_arrived() const;
-  /// The reason to tell: a host of which no block has come through its relay was absent there,
-  /// whatever made this node stop waiting.
+  /// The reason to tell: a host was absent at its relay when nothing of it has come, or less than
+  /// any other close allows, whatever made this node stop waiting.
   CloseReason with_absent(CloseReason reason) const;
   /// Every source knows the bounds of this round.
   bool all_bounded() const;
@@ -134,6 +146,7 @@ class Gather {
     Instant latest_at;
     std::optional<Duration> sent_all;  // age at which the source said so
     Duration rtt;
+    Duration patience;  // told last; 0: it gathers nothing, or exactly
     std::uint32_t arrived = 0;
     std::uint32_t worst_lacked = 0;  // blocks that have come without the host that lacks most
     std::uint32_t critical_missing = 0;
@@ -145,6 +158,7 @@ class Gather {
   struct HostState {
     std::size_t source = 0;
     std::uint32_t lacked = 0;  // blocks that have come without it
+    bool lacks_critical = false;
   };
   /// Blocks of one wide tensor that have come from one source, in the low kCountBits, and above
   /// them the round of which they are. What an earlier round left need not be cleared, so that a
@@ -179,6 +193,7 @@ class Gather {
   void for_each_shared_host(const Gather& other, const Use& use);
   bool complete(const Source& source) const { return source.arrived == range_.size(); }
   bool is_absent(const Source& source, Instant now) const;
+  bool was_absent(const HostState& host) const;
   bool may_miss(const Source& source, Instant now) const;
   bool is_above_floor(const Source& source) const {
     const auto in_sum = static_cast<float>(source.arrived - source.worst_lacked);
@@ -187,6 +202,9 @@ class Gather {
   std::optional<Duration> largest_threshold() const;
   std::optional<Duration> deadline_age() const;
   bool deadline_passed(const Source& source, Instant now) const;
+  static Duration time_below(const Source& source);
+  static Duration repair_time(Duration rtt);
+  Duration share_of(Duration whole) const;
   Duration slack() const;
   static Duration completion_of(const Source& source, bool complete, Instant now);
 
@@ -217,6 +235,7 @@ class Gather {
   std::size_t blocker_ = 0;    // the source that held the round open when asked last
   std::optional<Duration> largest_threshold_;  // when the round was opened
   Duration longest_rtt_;                       // of all sources
+  Duration longest_below_;                     // time_below() of all sources
   DeadlineSlack learned_slack_;
 };
 static_assert(kMaxNodes <= 0xffff, "Gather::lacking_ counts hosts in 16 bits");

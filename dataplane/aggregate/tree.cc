@@ -181,6 +181,7 @@ void Tree::add_push(Context& job, Round& round, hop::EdgeIndex edge,
                           .last = (packet.envelope->flags & wire::kFlagLast) != 0,
                           .bounded = (packet.envelope->flags & wire::kFlagBounded) != 0,
                           .rtt = rtt,
+                          .patience = wire::patience_of(h.patience),
                           .missing = missing},
                          now);
   }

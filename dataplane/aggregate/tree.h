@@ -145,16 +145,19 @@ class Tree {
   bool is_bounded(const Round& round) const;
 
   // Rounds that may lack blocks.
+  /// For how long after its first push this node may still have something new to push; see
+  /// Gather::Patience.
+  Duration patience(const Round& round, Instant now) const;
   /// Slots with a round that is gathered under bounds here, one bit each.
   std::uint16_t gathering() const { return gathering_; }
   /// Whether nodes below may close the round early.
   bool allows_below(std::size_t slot) const {
-    return slots_[slot].gather != nullptr && slots_[slot].gather->allows_below();
+    const Slot& own = slots_[slot];
+    return own.gather != nullptr ? own.gather->allows_below() : own.allowed;
   }
-  /// The parent has said the same of itself.
-  void allow(std::size_t slot) {
-    if (slots_[slot].gather != nullptr) slots_[slot].gather->allow();
-  }
+  /// The parent has said the same of itself. The gathering of the round may be over here: it counts
+  /// for the next ones.
+  void allow(const Round& round);
   /// Whether the round may close now without some blocks, and why.
   std::optional<CloseReason> may_close(std::size_t slot, Instant now);
   /// Sums what has come. From here on nothing more enters, and every child is told what did.
@@ -170,9 +173,11 @@ class Tree {
   struct Slot {
     BlockRange range;
     std::uint32_t local_left = 0;
-    std::uint32_t whole_push = 0;  // ranks in a block of this node that lacks nobody
-    Gather* gather = nullptr;      // open; the bucket's
-    bool bounded = false;          // the gathering is over, and every source knew the bounds
+    std::uint32_t whole_push = 0;    // ranks in a block of this node that lacks nobody
+    Gather* gather = nullptr;        // open; the bucket's
+    bool bounded = false;            // the gathering is over, and every source knew the bounds
+    bool allowed = false;            // the gathering is over, and nodes below may close early
+    Gather::Patience patience = {};  // the gathering's, when it ended
     Accumulator sums;
   };
 

@@ -13,7 +13,8 @@ namespace gradplane::aggregate {
 void Tree::open_gather(Round& round) {
   Slot& own = slots_[round.slot()];
   own.gather = nullptr;
-  own.bounded = false;
+  own.bounded = own.allowed = false;
+  own.patience = {};
   Gather* gather = round.bucket == nullptr ? nullptr : round.bucket->gather(epoch_, number_);
   if (gather == nullptr || gather->is_open() || own.range.size() == 0) return;
   gather->open(own.range);
@@ -28,9 +29,27 @@ void Tree::close_if_arrived(Context& job, Round& round) {
   end_gather(job, round, own.gather->reason_when_arrived(), own.gather->last_arrival());
 }
 
+void Tree::allow(const Round& round) {
+  Gather* gather = slots_[round.slot()].gather;
+  if (gather == nullptr && round.bucket != nullptr) {
+    gather = round.bucket->gather(epoch_, number_);
+  }
+  if (gather != nullptr) gather->allow();
+}
+
+Duration Tree::patience(const Round& round, Instant now) const {
+  const Slot& own = slots_[round.slot()];
+  const Gather::Patience patience =
+      own.gather != nullptr ? own.gather->patience(now) : own.patience;
+  if (patience.until_close <= Duration{}) return {};
+  const std::int64_t unsent = push().senders[round.slot()].unsent();
+  return patience.until_close + patience.transfer * unsent / own.range.size();
+}
+
 std::optional<CloseReason> Tree::may_close(std::size_t slot, Instant now) {
   const Slot& own = slots_[slot];
   if (own.gather == nullptr || own.local_left > 0) return std::nullopt;
+  if (has_parent() && local_ranks_ > 0) own.gather->begin(now);
   return own.gather->may_close(now);
 }
 
@@ -66,6 +85,8 @@ void Tree::end_gather(Context& job, Round& round, CloseReason why, Instant now) 
   Slot& own = slots_[round.slot()];
   Gather& gather = *own.gather;
   const CloseReason reason = gather.with_absent(why);
+  own.patience = gather.patience(now);
+  own.allowed = gather.allows_below();
   gather.close(reason, now);
   own.bounded = gather.all_bounded();
   own.gather = nullptr;

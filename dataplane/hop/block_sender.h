@@ -64,6 +64,8 @@ class BlockSender {
   std::optional<std::uint32_t> peek() const;
   /// Every block of the range has been sent at least once.
   bool all_sent() const { return sent_count_ == range_.size(); }
+  /// Blocks of the range that have not been sent yet.
+  std::uint32_t unsent() const { return range_.size() - sent_count_; }
   /// Whether a smaller share of this range than of the other one has been sent. Neither is empty.
   bool is_behind(const BlockSender& other) const {
     return std::uint64_t{sent_count_} * other.range_.size() <

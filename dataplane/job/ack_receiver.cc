@@ -66,7 +66,7 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   const std::span<const std::uint64_t> words = words_of(packet);
   const bool was_settled = sender.settled();
   const std::uint32_t settled_before = sender.settled_count();
-  if (edge.is_push() && (flags & wire::kFlagAllowed) != 0) tree.allow(slot);
+  if (edge.is_push() && (flags & wire::kFlagAllowed) != 0) tree.allow(round);
   hop::PathBlocks acked = sender.on_ack(packet.header.first_word, words);
   if ((flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
   if (body.unscheduled_blocks != 0)

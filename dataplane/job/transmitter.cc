@@ -252,6 +252,7 @@ Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<
   h.contributors = block.contributors;
   if (block.partial) flags |= wire::kFlagPartial;
   if (edge.is_push() && tree.is_bounded(round)) flags |= wire::kFlagBounded;
+  if (edge.is_push()) h.patience = wire::patience_code(tree.patience(round, now));
   edge.refresh(work.slot);
   const std::size_t wire_bytes = block.bytes.size() + hop::kWireOverheadBytes;
   const auto waiting = std::min<std::uint32_t>(peer.blocks_queued(), UINT16_MAX);

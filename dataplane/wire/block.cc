@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/wire/block.h"
 
+#include <algorithm>
+
 #include "dataplane/base/assert.h"
 #include "dataplane/base/bytes.h"
 #include "dataplane/wire/seal.h"
@@ -13,7 +15,7 @@ constexpr std::size_t kEpochAt = 20;
 constexpr std::size_t kSubjectAt = 22;  // the bucket of an all_reduce, the source of a broadcast
 constexpr std::size_t kRoundAt = 24;
 constexpr std::size_t kTreeAt = 28;
-constexpr std::size_t kSpareAt = 29;
+constexpr std::size_t kPatienceAt = 29;
 constexpr std::size_t kBlockAt = 30;
 constexpr std::size_t kRoundElementsAt = 32;
 constexpr std::size_t kContributorsAt = 36;
@@ -52,12 +54,37 @@ bool read_subject(std::span<const std::byte> packet, BlockHeader& h) {
   return h.bucket <= kMaxBuckets && h.source < kMaxRanks && h.bucket + h.source == subject;
 }
 
+/// A code is an exponent in its high half and a mantissa in its low one, whose first bit is not
+/// written.
+constexpr std::uint8_t kMantissaBit = 1 << kHalfByte;
+
+/// Who gathers under bounds tells its parent how long.
+bool may_be_patient(const Envelope& envelope, const BlockHeader& h) {
+  return h.patience == 0 || (envelope.type == PacketType::kPush && h.bucket != 0);
+}
+
 /// Only a partial block may hold nobody's contribution.
 bool may_lack_all(const Envelope& envelope) {
   return (envelope.flags & kFlagPartial) != 0;
 }
 
 }  // namespace
+
+std::uint8_t patience_code(Duration patience) {
+  if (patience <= Duration{}) return 0;
+  const std::int64_t unit_ns = kPatienceUnit.count_ns();
+  std::int64_t units = (std::min(patience, kMaxPatience).count_ns() + unit_ns - 1) / unit_ns;
+  units = std::max<std::int64_t>(units, kMantissaBit + 1);
+  unsigned exponent = 0;
+  for (; units >= 2 * kMantissaBit; ++exponent) units = (units + 1) / 2;
+  return static_cast<std::uint8_t>(exponent << kHalfByte | (units - kMantissaBit));
+}
+
+Duration patience_of(std::uint8_t code) {
+  if (code == 0) return {};
+  const std::int64_t units = kMantissaBit + (code & kLowHalf);
+  return kPatienceUnit * (units << (code >> kHalfByte));
+}
 
 ParseError read_block(const Envelope& envelope, std::span<const std::byte> packet,
                       BlockPacket& out) {
@@ -66,9 +93,7 @@ ParseError read_block(const Envelope& envelope, std::span<const std::byte> packe
   if (packet.size() < header_bytes) return ParseError::kBadLength;
   const std::byte* at = packet.data();
   BlockHeader& h = out.header;
-  if (!read_types(packet, h) || load<std::uint8_t>(at + kSpareAt) != 0) {
-    return ParseError::kBadField;
-  }
+  if (!read_types(packet, h)) return ParseError::kBadField;
   out.envelope = &envelope;
   h.epoch = load<std::uint16_t>(at + kEpochAt);
   h.round = load<std::uint32_t>(at + kRoundAt);
@@ -76,6 +101,7 @@ ParseError read_block(const Envelope& envelope, std::span<const std::byte> packe
   h.block = load<std::uint16_t>(at + kBlockAt);
   h.round_elements = load<std::uint32_t>(at + kRoundElementsAt);
   h.contributors = load<std::uint16_t>(at + kContributorsAt);
+  h.patience = load<std::uint8_t>(at + kPatienceAt);
   out.hop = {};
   if (out.has_hop) {
     out.hop.sent_blocks = load<std::uint32_t>(at + kSentAt);
@@ -83,6 +109,7 @@ ParseError read_block(const Envelope& envelope, std::span<const std::byte> packe
     out.hop.round_trip = load<std::uint16_t>(at + kRoundTripAt);
   }
   if (!read_subject(packet, h) || h.round_elements == 0) return ParseError::kBadField;
+  if (!may_be_patient(envelope, h)) return ParseError::kBadField;
   if (h.contributors == 0 && !may_lack_all(envelope)) return ParseError::kBadField;
   out.extension = {};
   out.payload = packet.subspan(header_bytes);
@@ -110,7 +137,7 @@ std::size_t write_block(std::span<std::byte> out, const Envelope& envelope, cons
   store(at + kSubjectAt, h.operation == Operation::kBroadcast ? h.source : h.bucket);
   store(at + kRoundAt, h.round);
   store(at + kTreeAt, h.tree);
-  store(at + kSpareAt, std::uint8_t{0});
+  store(at + kPatienceAt, h.patience);
   store(at + kBlockAt, h.block);
   store(at + kRoundElementsAt, h.round_elements);
   store(at + kContributorsAt, h.contributors);

@@ -31,6 +31,9 @@ struct BlockHeader {
   std::uint16_t source = 0;  // the rank whose bytes it holds (broadcast alone)
   WireType wire_type = WireType::kElements;
   ElementType element_type = ElementType::kFloat32;
+  /// Pushes of a bucket alone: how long the sender may still gather blocks from its own children,
+  /// as a code (patience_code); 0: it says nothing of that.
+  std::uint8_t patience = 0;
 
   /// Of an operation in which one rank contributes to a block: the sender has nothing of it. Such a
   /// packet has no payload.
@@ -40,6 +43,14 @@ inline constexpr std::size_t kBlockHeaderBytes = 20;
 static_assert(kMaxBlocksPerRound <= std::size_t{UINT16_MAX} + 1, "BlockHeader::block names each");
 static_assert(kMaxTrees <= std::size_t{UINT8_MAX} + 1, "BlockHeader::tree names each");
 static_assert(kMaxRanks <= UINT16_MAX, "BlockHeader::contributors counts all");
+
+/// A time in one byte. The code is the smallest that stands for at least this time, so what it says
+/// is never too short and at most a sixteenth too long. 0 stands for no time at all. Times beyond
+/// kMaxPatience become kMaxPatience.
+std::uint8_t patience_code(Duration patience);
+Duration patience_of(std::uint8_t code);
+inline constexpr Duration kPatienceUnit = Duration::us(64);
+inline constexpr Duration kMaxPatience = kPatienceUnit * (std::int64_t{31} << 15);
 
 /// What the sender tells the one node that it sends the block to. Packets to a group have none.
 struct HopFeedback {

@@ -55,6 +55,7 @@ struct Model {
   struct Source {
     std::set<std::uint32_t> blocks;
     std::optional<Duration> first_at;
+    Duration latest_at;
     bool sent_all = false;
     Duration threshold;
   };
@@ -109,11 +110,12 @@ struct Model {
     }
     for (const Source& s : sources) {
       if (s.blocks.size() == range.size()) continue;
-      if (!s.first_at) {
-        if (!first || now - *first < kAbsentAfter) return std::nullopt;
+      if (!s.first_at && !first) return std::nullopt;
+      if (may_be_absent && now - (s.first_at ? s.latest_at : *first) >= kAbsentAfter) {
         absent = true;
         continue;
       }
+      if (!s.first_at) return std::nullopt;
       const Duration age = now - *s.first_at;
       const bool floor = 2 * s.blocks.size() >= range.size();
       early = early && holds_critical(s) && in_bounds(s) && floor && age >= s.threshold &&
@@ -125,6 +127,7 @@ struct Model {
     return early ? CloseReason::kEarly : CloseReason::kDeadline;
   }
 
+  bool may_be_absent = false;
   Geometry geometry;
   std::vector<TensorBound> table;
   const TensorMap* map = nullptr;
@@ -138,6 +141,7 @@ struct Case {
     const std::uint32_t elements = blocks * kBlockElements - random.below(kBlockElements);
     model.geometry = Geometry::of(ElementType::kFloat32, elements, kBlockElements * 4, 1);
     model.table = draw_table(random, elements);
+    model.may_be_absent = seed % 2 == 0;
     map.emplace(model.geometry, model.table);
     model.map = &*map;
     bounds = std::vector<std::atomic<float>>(model.table.size());
@@ -147,7 +151,9 @@ struct Case {
     std::vector<std::uint16_t> nodes;
     for (std::size_t s = 0; s < sources; ++s) nodes.push_back(static_cast<std::uint16_t>(s + 1));
     gather.emplace(testing::hosts_as_sources(nodes), *map, bounds,
-                   CloseLimits{.strict_rounds = 0, .slack = kSlack, .absent_after = kAbsentAfter});
+                   CloseLimits{.strict_rounds = 0,
+                               .slack = kSlack,
+                               .absent_after = model.may_be_absent ? kAbsentAfter : Duration{}});
     learn();
   }
 
@@ -173,7 +179,8 @@ struct Case {
     model.range = {begin, begin + 1 + random.below(blocks - begin)};
     for (std::size_t s = 0; s < model.sources.size(); ++s) {
       const std::int64_t learned_ns = gather->report(s).threshold_ns;
-      model.sources[s] = {.blocks = {}, .first_at = {}, .threshold = Duration::ns(learned_ns)};
+      model.sources[s] = {
+          .blocks = {}, .first_at = {}, .latest_at = {}, .threshold = Duration::ns(learned_ns)};
     }
     gather->open(model.range);
   }
@@ -199,6 +206,7 @@ struct Case {
       if (source.blocks.contains(b) || random.one_in(most)) continue;
       const bool last = random.one_in(50);
       if (!source.first_at) source.first_at = now;
+      source.latest_at = now;
       source.sent_all = source.sent_all || last;
       source.blocks.insert(b);
       gather->on_block(s, {.block = b, .last = last, .bounded = true, .rtt = {}}, kStart + now);

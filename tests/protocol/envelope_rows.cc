@@ -43,7 +43,7 @@ Rows envelope_rows(const TableNode& n) {
       malformed("a flag without an extension", PacketBuilder(push).flags(wire::kFlagCoverage)),
       malformed("an extension without a flag", with(10, 1)),
       malformed("something in the envelope's spare byte", with(11, 1)),
-      malformed("something in the header's spare byte", with(29, 1)),
+      malformed("a patience in a push of no bucket", with(29, 1)),
       malformed("an unknown operation", with(38, 0xf0)),
       malformed("an unknown wire type", with(38, 0x1f)),
       malformed("no element type", with(39, 0)),

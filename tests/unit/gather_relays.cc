@@ -107,18 +107,28 @@ TEST_CASE("a relay that has gone on without too much keeps a round from closing 
   CHECK(rig.gather.may_close(kStart + kThreshold + Duration::ms(30)) == CloseReason::kDeadline);
 }
 
-TEST_CASE("a host of which nothing came through its relay was absent") {
+TEST_CASE("a host of which less came through its relay than any other close allows was absent") {
   Rig rig;
   rig.gather.open({0, kBlocks});
   rig.arrive(kLeaf, 0, kBlocks);
-  rig.arrive(kRelay, 0, kBlocks - 1, kSecond);
+  const auto came = [&](std::uint32_t blocks) {
+    rig.arrive(kRelay, 0, blocks);
+    rig.arrive(kRelay, blocks, kBlocks, kSecond);
+    return rig.gather.with_absent(CloseReason::kDeadline);
+  };
   SECTION("nothing came") {
-    rig.arrive(kRelay, kBlocks - 1, kBlocks, kSecond);
-    CHECK(rig.gather.with_absent(CloseReason::kDeadline) == CloseReason::kAbsent);
+    CHECK(came(0) == CloseReason::kAbsent);
   }
-  SECTION("one block came") {
-    rig.arrive(kRelay, kBlocks - 1, kBlocks);
-    CHECK(rig.gather.with_absent(CloseReason::kDeadline) == CloseReason::kDeadline);
+  SECTION("less than the floor came") {
+    CHECK(came(kBlocks / 2 - 1) == CloseReason::kAbsent);
+  }
+  SECTION("the floor came") {
+    CHECK(came(kBlocks / 2) == CloseReason::kDeadline);
+  }
+  SECTION("a critical block did not come") {
+    rig.arrive(kRelay, 0, 1, kSecond);
+    rig.arrive(kRelay, 1, kBlocks);
+    CHECK(rig.gather.with_absent(CloseReason::kDeadline) == CloseReason::kAbsent);
   }
 }
 
@@ -167,4 +177,56 @@ TEST_CASE("what a plan has counted of a node is counted on") {
   CHECK(after.gather.report(0).missing_blocks == 0);
   CHECK(after.gather.report(1).missing_blocks == 3);
   CHECK(after.gather.report(1).expected_blocks == kBlocks);
+}
+
+namespace {
+
+constexpr Duration kPatience = Duration::ms(400);
+constexpr Duration kWayUp = Duration::ms(3);  // 1.5 round trips of the rig
+
+/// The relay has sent all blocks but the last ten, and says that it gathers for that long. The
+/// other source is complete.
+void arrive_patiently(Rig& rig, Duration patience, bool last = false) {
+  rig.gather.open({0, kBlocks});
+  rig.arrive(kLeaf, 0, kBlocks);
+  for (std::uint32_t b = 0; b < kBlocks - 10; ++b) {
+    rig.gather.on_block(
+        kRelay,
+        {.block = b, .last = last, .bounded = true, .rtt = Duration::ms(2), .patience = patience},
+        kStart);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a parent waits until a relay has gathered, and for the way up") {
+  Rig rig;
+  rig.learn();
+  arrive_patiently(rig, kPatience);
+  CHECK_FALSE(rig.gather.may_close(kStart + kPatience + kWayUp - Duration::ns(1)));
+  CHECK(rig.gather.may_close(kStart + kPatience + kWayUp) == CloseReason::kDeadline);
+}
+
+TEST_CASE("a relay that has sent everything is not waited for any longer than a leaf") {
+  Rig rig;
+  rig.learn();
+  arrive_patiently(rig, kPatience, true);
+  CHECK(rig.gather.may_close(kStart + kThreshold + Duration::ms(30)) == CloseReason::kDeadline);
+}
+
+TEST_CASE(
+    "a node says how long it gathers: its own time, or that of a relay below and the way up") {
+  Rig rig;
+  rig.gather.open({0, kBlocks});
+  CHECK(rig.gather.patience(kStart).until_close == Duration{});  // it has learned nothing yet
+  rig.gather.close(CloseReason::kFull, kStart);
+  rig.learn();
+  arrive_patiently(rig, Duration{});
+  CHECK(rig.gather.patience(kStart).until_close == kThreshold + Duration::ms(30));
+  CHECK(rig.gather.patience(kStart).transfer == kThreshold);
+  rig.gather.close(CloseReason::kDeadline, kStart);
+  arrive_patiently(rig, kPatience);
+  CHECK(rig.gather.patience(kStart).until_close == kPatience + kWayUp);
+  // It is over its time.
+  CHECK(rig.gather.patience(kStart + kPatience * 2).until_close == kPatience * 2);
 }

@@ -164,6 +164,31 @@ TEST_CASE("a source that sends nothing is gone on without after its time, if the
   CHECK(rig.gather->missing_blocks() == kBlocks);
 }
 
+TEST_CASE("a source that falls silent in the middle of a round is absent, too") {
+  Rig rig({.strict_rounds = 0, .slack = Duration::ms(30), .absent_after = Duration::ms(500)});
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  rig.arrive(0, 0, kBlocks, Duration{}, true);
+  rig.arrive(1, 5, 10, Duration::ms(100));
+  // Its time, and that of a repair that may be on its way.
+  CHECK_FALSE(rig.at(Duration::ms(602)));
+  CHECK(rig.at(Duration::ms(603)) == CloseReason::kAbsent);
+  CHECK(rig.gather->missing_blocks() == kBlocks - 5);
+  rig.arrive(1, 10, 11, Duration::ms(603));
+  CHECK_FALSE(rig.at(Duration::ms(1105)));
+}
+
+TEST_CASE("a node whose children are all silent waits from when its own ranks are there") {
+  Rig rig({.strict_rounds = 0, .slack = Duration::ms(30), .absent_after = Duration::ms(500)});
+  rig.learn(Duration::ms(50));
+  rig.gather->open({0, kBlocks});
+  CHECK_FALSE(rig.at(Duration::seconds(100)));
+  rig.gather->begin(kStart + Duration::seconds(100));
+  rig.gather->begin(kStart + Duration::seconds(101));
+  CHECK_FALSE(rig.at(Duration::ms(100'499)));
+  CHECK(rig.at(Duration::ms(100'500)) == CloseReason::kAbsent);
+}
+
 TEST_CASE("a threshold is what rounds take, not what the shortest took, and follows the path") {
   aggregate::CompletionThreshold threshold;
   CHECK_FALSE(threshold.value());

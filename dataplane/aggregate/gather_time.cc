@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// How long a gathering waits for whom.
+#include <algorithm>
+
+#include "dataplane/aggregate/gather.h"
+#include "dataplane/model/loss_bounds.h"
+
+namespace gradplane::aggregate {
+namespace {
+
+/// Round trips, in halves, that a lost block needs to be missed, sent again and to arrive: what
+/// LTP's first threshold grants beside the transfer itself.
+constexpr std::int64_t kRepairHalfRoundTrips = 3;
+/// A source that had not even sent everything when its time was over was given too little of it.
+constexpr std::int64_t kOverdueGrowth = 2;
+
+}  // namespace
+
+Duration Gather::repair_time(Duration rtt) {
+  return rtt * kRepairHalfRoundTrips / 2;
+}
+
+Duration Gather::share_of(Duration whole) const {
+  return Duration::ns(static_cast<std::int64_t>(static_cast<double>(whole.count_ns()) * share_));
+}
+
+Duration Gather::slack() const {
+  return share_of(limits_.slack.value_or(learned_slack_.value()));
+}
+
+/// A source that gathers itself may push something new for that long, and what it pushes last may
+/// be lost on the way and need a repair. 0 for other sources.
+Duration Gather::time_below(const Source& source) {
+  if (source.patience <= Duration{}) return {};
+  return source.patience + repair_time(source.rtt);
+}
+
+/// A round may be over its time here because it is below the floor or lacks a critical block. What
+/// is pushed then says so.
+Gather::Patience Gather::patience(Instant now) const {
+  const std::optional<Duration> age = deadline_age();
+  if (!allows_below() || !age) return {};
+  const Duration until_now = first_arrival_ <= now ? now - first_arrival_ : Duration{};
+  return {.until_close = std::max({*age, longest_below_, until_now}),
+          .transfer = *largest_threshold_};
+}
+
+/// A source is absent that has sent nothing for so long, of the round or any more of it. One that
+/// has begun is waited for a little longer: between two of its blocks there may be a repair.
+bool Gather::is_absent(const Source& source, Instant now) const {
+  if (!source.knows_bounds || limits_.absent_after <= Duration{}) return false;
+  const Duration limit = share_of(limits_.absent_after) + time_below(source);
+  if (!source.started) return first_arrival_ <= now && now - first_arrival_ >= limit;
+  return source.bounded && now - source.latest_at >= limit + repair_time(source.rtt);
+}
+
+/// Early Close, for one source that is not complete.
+bool Gather::may_miss(const Source& source, Instant now) const {
+  if (source.critical_missing > 0 || source.over_bound > 0) return false;
+  if (!is_above_floor(source)) return false;
+  const std::optional<Duration> threshold = source.threshold.value();
+  if (!threshold) return false;
+  const Duration age = now - source.first_at;
+  // What is still on its way for the first time is late, not lost: it is waited for a little more.
+  if (source.sent_all) return age >= *threshold;
+  return age >= std::max(*threshold + slack(), time_below(source));
+}
+
+std::optional<Duration> Gather::largest_threshold() const {
+  std::optional<Duration> largest;
+  for (const Source& source : sources_) {
+    const std::optional<Duration> threshold = source.threshold.value();
+    if (threshold && (!largest || *threshold > *largest)) largest = threshold;
+  }
+  return largest;
+}
+
+/// The age at which a round stops waiting for its bounds. Whoever is over a bound must have had the
+/// time for the repair that the bound asks for.
+std::optional<Duration> Gather::deadline_age() const {
+  if (!largest_threshold_) return std::nullopt;
+  return *largest_threshold_ + std::max(slack(), repair_time(longest_rtt_));
+}
+
+bool Gather::deadline_passed(const Source& source, Instant now) const {
+  if (source.critical_missing > 0 || !is_above_floor(source)) return false;
+  const std::optional<Duration> limit = deadline_age();
+  if (!limit) return false;
+  Duration below = time_below(source);
+  if (source.sent_all) below = std::min(below, *source.sent_all + repair_time(source.rtt));
+  return now - source.first_at >= std::max(*limit, below);
+}
+
+/// How long the source would have taken had it lost only what is worth a repair.
+Duration Gather::completion_of(const Source& source, bool complete, Instant now) {
+  if (source.sent_all) {
+    const Duration repair = repair_time(source.rtt);
+    const Duration with_repair =
+        *source.sent_all + std::min(repair, *source.sent_all / kRepairShare);
+    return complete ? std::min(source.latest_at - source.first_at, with_repair) : with_repair;
+  }
+  if (complete) return source.latest_at - source.first_at;
+  return (now - source.first_at) * kOverdueGrowth;
+}
+
+}  // namespace gradplane::aggregate
