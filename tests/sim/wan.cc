@@ -3,6 +3,7 @@
 #include "tests/sim/wan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "control/plan/packing_bound.h"
@@ -19,6 +20,38 @@ constexpr std::uint64_t kMostLossPpm = 20'000;
 constexpr double kHung = 50;
 constexpr Duration kLeastLimit = Duration::seconds(600);
 constexpr std::size_t kQueueBytes = 256 << 10;
+
+/// Each round of an all_reduce is of a bucket of its own, which holds one tensor.
+void make_tolerant(Scenario& s, float bound) {
+  s.tolerance.compensation = Compensation::kCarry;
+  s.tolerance.layout = Coding::Layout::kSpread;
+  s.tolerance.strict_rounds = 1;
+  for (std::uint32_t n = 0; n < s.rounds.size(); ++n) {
+    const std::uint32_t id = 1 + n % s.rounds_of_all_reduce;
+    s.rounds[n].bucket = static_cast<std::uint16_t>(id);
+    if (n >= s.rounds_of_all_reduce) continue;
+    api::BucketBounds& bucket = s.tolerance.buckets.emplace_back();
+    bucket.bucket = id;
+    bucket.elements = s.rounds[n].elements;
+    api::BoundedTensor& tensor = bucket.tensors.emplace_back();
+    tensor.name = "all";
+    tensor.elements = bucket.elements;
+    tensor.bound = bound;
+    tensor.why = api::BoundReason::kPattern;
+  }
+}
+
+/// Of all contributions of the rounds under bounds, one for each host and block.
+double missing_share(const Scenario& s, const Outcome& outcome) {
+  double blocks = 0;
+  for (const RoundPlan& round : s.rounds) {
+    if (round.bucket == 0) continue;
+    blocks += std::ceil(static_cast<double>(round.elements) * sizeof(float) /
+                        static_cast<double>(s.block_bytes));
+  }
+  const double all = blocks * static_cast<double>(s.plan.members.size());
+  return all > 0 ? static_cast<double>(outcome.tolerance.missing_blocks) / all : 0;
+}
 
 }  // namespace
 
@@ -70,6 +103,7 @@ Scenario wan_scenario(const std::vector<SitesAt>& networks, const api::Plan& pla
     }
   }
   s.rounds_of_all_reduce = static_cast<std::uint32_t>(s.rounds.size() / load.all_reduces);
+  if (load.bound > 0) make_tolerant(s, load.bound);
   return s;
 }
 
@@ -117,6 +151,7 @@ WanResult run_wan(const plan::Network& network, PlanKind planner, const WanLoad&
   result.times_s = all_reduce_times_s(scenario, outcome);
   result.sent_again = static_cast<double>(outcome.counters.blocks_retransmitted) /
                       static_cast<double>(outcome.counters.blocks_sent);
+  result.missing = missing_share(scenario, outcome);
   result.dropped = outcome.packets_dropped;
   result.failure = outcome.failure;
   return result;

@@ -27,6 +27,7 @@ struct WanLoad {
   std::uint32_t all_reduces = 1;  // one after the other
   std::size_t round_bytes = kMaxRoundBytes;
   CongestionSettings congestion = {};
+  float bound = 0;  // share of each rank's blocks that a round may miss; 0: every round is exact
 };
 
 /// A rank on every node of a network, and what planners are asked then.
@@ -49,6 +50,7 @@ struct WanResult {
   double bound_s = 0;  // no plan of trees is faster
   std::vector<double> times_s;
   double sent_again = 0;  // share of all blocks
+  double missing = 0;     // share of all contributions, of rounds under bounds
   std::uint64_t dropped = 0;
   std::string failure;  // empty: all sums were right
 

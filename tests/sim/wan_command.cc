@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "dataplane/model/loss_bounds.h"
+
 namespace gradplane::sim {
 namespace {
 
@@ -23,10 +25,10 @@ PlanKind planner_of(const std::string& name) {
 void print(const WanResult& r, double star_s) {
   std::printf(
       "  %-8s %3zu trees, height %d: %8.2f s, predicted %8.2f s (%.2f), bound %.2f s "
-      "(%.2f), star / this %5.2f; sent again %.2f %%; %s; %s\n",
+      "(%.2f), star / this %5.2f; sent again %.2f %%; missing %.3f %%; %s; %s\n",
       std::string(plan_kind_name(r.planner)).c_str(), r.trees, int{r.height}, r.mean_s(),
       r.predicted_s, r.mean_s() / r.predicted_s, r.bound_s, r.mean_s() / r.bound_s,
-      star_s / r.mean_s(), 100 * r.sent_again, r.bottleneck.c_str(),
+      star_s / r.mean_s(), 100 * r.sent_again, 100 * r.missing, r.bottleneck.c_str(),
       r.failure.empty() ? "all sums right" : r.failure.c_str());
   std::fflush(stdout);
 }
@@ -44,6 +46,7 @@ void print_json(const WanResult& r, std::uint64_t seed, double megabytes, const 
                                {"predicted_s", r.predicted_s},
                                {"bound_s", r.bound_s},
                                {"sent_again", r.sent_again},
+                               {"missing", r.missing},
                                {"dropped", r.dropped},
                                {"failure", r.failure}};
   std::printf("%s\n", line.dump().c_str());
@@ -68,12 +71,18 @@ WanCommand::WanCommand(CLI::App& app)
           std::vector<std::string>(kControllerNames.begin(), kControllerNames.end())));
   command_->add_option("--at-most", at_most_,
                        "packed over the packing bound, else it is a failure");
+  command_
+      ->add_option("--bound", bound_,
+                   "share of each rank's blocks that a round may miss; the first all_reduce is "
+                   "exact, and what is missing is carried")
+      ->check(CLI::Range(0.0F, kMaxBound));
   command_->add_flag("--json", json_, "a line of JSON for each planner");
 }
 
 WanLoad WanCommand::load_of(double megabytes) const {
   WanLoad load{.bytes = static_cast<std::uint64_t>(megabytes * kBytesPerMegabyte),
-               .all_reduces = all_reduces_};
+               .all_reduces = all_reduces_,
+               .bound = bound_};
   const auto found = std::find(kControllerNames.begin(), kControllerNames.end(), controller_);
   load.congestion.controller = static_cast<ControllerKind>(found - kControllerNames.begin());
   return load;

@@ -30,6 +30,7 @@ class WanCommand {
   std::uint32_t draws_ = 1;
   WanPaths paths_;
   std::string controller_ = "delay";
+  float bound_ = 0;
   double at_most_ = 0;  // packed over the bound; 0: whatever it takes
   bool json_ = false;
 };
