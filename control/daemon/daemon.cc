@@ -12,6 +12,7 @@
 
 #include "control/daemon/planners.h"
 #include "control/daemon/ports.h"
+#include "control/daemon/session_config.h"
 #include "control/daemon/status.h"
 #include "dataplane/ipc/doorbell.h"
 
@@ -40,43 +41,12 @@ Result<std::uint64_t> random_number() {
   return number | 1;  // never 0
 }
 
-std::uint64_t nanoseconds(const std::optional<Duration>& time) {
-  return static_cast<std::uint64_t>(time.value_or(Duration()).count_ns());
-}
-
-Result<session::SessionConfig> session_config(const config::Config& config) {
+Result<session::SessionConfig> load_session_config(const config::Config& config) {
   auto key = config::load_cluster_key(config);
   if (!key) return key.error();
   auto incarnation = random_number();
   if (!incarnation) return incarnation.error();
-  session::SessionConfig out;
-  out.self = config.self;
-  out.coordinator = config.cluster.coordinator;
-  for (const config::NodeConfig& node : config.cluster.nodes) out.node_names.push_back(node.name);
-  out.incarnation = incarnation.value();
-  out.cluster_key = key.value();
-  out.heartbeat = config.liveness.heartbeat;
-  out.suspect_after = config.liveness.suspect_after;
-  out.quotas = config.quotas;
-  out.job_settings = {.block_bytes = static_cast<std::uint32_t>(config.block_bytes),
-                      .round_bytes = static_cast<std::uint32_t>(config.round_bytes),
-                      .authenticate = config.authenticate,
-                      .compensation = config.gather.compensation,
-                      .strict_rounds = config.gather.strict_rounds,
-                      .floor_ppm = config.gather.floor_ppm,
-                      .slack_ns = nanoseconds(config.gather.slack),
-                      .absent_after_ns = nanoseconds(config.gather.absent_after),
-                      .grants = config.grants.enabled};
-  out.resolve_bounds = resolver_of(config);
-  out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
-  out.redraw = {.enabled = config.plan.redraw.enabled,
-                .every = config.plan.redraw.every,
-                .gain = config.plan.redraw.gain_ppm / 1e6};
-  for (std::size_t n = 0; n < config.cluster.nodes.size(); ++n)
-    if (config.cluster.nodes[n].aggregate) out.relays.push_back(static_cast<api::NodeId>(n));
-  out.check_plan = check_plan;
-  out.elastic = config.elastic;
-  return out;
+  return session_config(config, key.value(), incarnation.value());
 }
 
 }  // namespace
@@ -109,7 +79,7 @@ Status Daemon::open_control() {
   signals_ = std::move(signals.value());
   // Whoever opens the memory of a rank while we take it back makes the kernel send this.
   std::signal(SIGIO, SIG_IGN);
-  auto session = session_config(config_);
+  auto session = load_session_config(config_);
   if (!session) return session.error();
   session_ = std::make_unique<session::SessionManager>(session.value());
   server::ServerOptions options;

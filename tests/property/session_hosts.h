@@ -15,6 +15,7 @@
 #include "control/session/plan_codec.h"
 #include "control/session/session_manager.h"
 #include "tests/support/catch.h"
+#include "tests/support/switch_log.h"
 
 /// What a cluster of tests/property/session_network.h is made of.
 namespace gradplane::session::testing {
@@ -225,10 +226,7 @@ struct Redrawn {
   std::set<std::uint32_t> committed;
 
   void hear(const std::string& line) {
-    const std::string words = "the network has changed, preparing epoch ";
-    const std::size_t at = line.find(words);
-    if (at == std::string::npos) return;
-    epochs.insert(static_cast<std::uint32_t>(std::stoul(line.substr(at + words.size()))));
+    if (const auto epoch = gradplane::testing::redraw_in(line)) epochs.insert(*epoch);
   }
   std::size_t count() const {
     return static_cast<std::size_t>(std::count_if(

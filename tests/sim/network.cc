@@ -132,6 +132,7 @@ void Network::forge(std::uint16_t from, std::uint16_t to, std::span<std::byte> b
 
 bool Network::is_lost(std::uint16_t from, std::uint16_t to, std::span<const std::byte> bytes,
                       Instant now) {
+  if (hosts_[from].is_cut || hosts_[to].is_cut) return true;
   if (chance(model_.loss)) return true;
   for (const HostFault& fault : model_.host_faults) {
     if (fault.host != from && fault.host != to) continue;

@@ -126,6 +126,10 @@ class Network {
     hosts_[host].inbox.clear();
   }
 
+  /// From now on nothing that a host sends or is sent goes further than its own link, or it does
+  /// again.
+  void set_cut(std::uint16_t host, bool is_cut) { hosts_[host].is_cut = is_cut; }
+
   std::uint64_t sent() const { return sent_; }
   std::uint64_t dropped() const { return dropped_; }
   /// From now on nothing is lost, repeated, corrupted or reordered. Rates and delays stay.
@@ -137,6 +141,7 @@ class Network {
     Instant uplink_free;
     Instant downlink_free;
     bool in_burst = false;
+    bool is_cut = false;
     std::unique_ptr<port::GroupTable> groups = std::make_unique<port::GroupTable>();
     bool up = true;
     std::deque<std::shared_ptr<Datagram>> inbox;

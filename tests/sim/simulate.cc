@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/sim/cluster.h"
+#include "tests/sim/redrawn.h"
 #include "tests/sim/wan_command.h"
 
 namespace {
@@ -207,6 +208,7 @@ struct Seeds {
   bool replanned = false;
   bool sites = false;
   bool routes = false;
+  bool redrawn = false;
   bool stop = false;
 };
 /// The seeds whose scenarios have many nodes, and those in which daemons crash.
@@ -319,11 +321,13 @@ int run_seeds(Seeds seeds, const char* program) {
   if (seeds.fresh) {
     seeds.first = {fresh_seed()};
     // scripts/test shows this line, whatever comes of the seeds.
-    std::printf("NOTE: %s--seed %" PRIu64 " --count %" PRIu64 "\n",
-                seeds.tolerant ? "--tolerant " : "", seeds.first[0], seeds.count);
+    std::printf("NOTE: %s%s--seed %" PRIu64 " --count %" PRIu64 "\n",
+                seeds.tolerant ? "--tolerant " : "", seeds.redrawn ? "--redrawn " : "",
+                seeds.first[0], seeds.count);
     std::fflush(stdout);
   }
-  return SeedRun(seeds, program).run();
+  if (!seeds.redrawn) return SeedRun(seeds, program).run();
+  return gradplane::sim::run_redrawn_seeds(seeds.first, seeds.count, seeds.verbose, program);
 }
 
 }  // namespace
@@ -344,6 +348,7 @@ int main(int argc, char** argv) {
   app.add_flag("--sites", seeds.sites, "on networks of sites, with the trees of planners");
   app.add_flag("--crashes", seeds.crashes, "daemons crash, and the ranks go on with a new job");
   app.add_flag("--routes", seeds.routes, "slow links, and auxiliary routes round them");
+  app.add_flag("--redrawn", seeds.redrawn, "whole daemons, links that change, lost coordinators");
   Timing timing;
   CLI::App* time = app.add_subcommand("time", "times rounds on one network against the bound");
   time->add_option("--plan", timing.plan, "star or sharded");

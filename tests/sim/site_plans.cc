@@ -8,6 +8,7 @@
 #include "control/plan/planner.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/dice.h"
+#include "tests/sim/site_draws.h"
 
 namespace gradplane::sim {
 namespace {
@@ -40,7 +41,8 @@ void connect(Dice& dice, plan::Network& network, std::size_t a, std::size_t b) {
   network.links.push_back({other, one, draw_rate(dice), rtt, loss()});
 }
 
-/// One site, a chain, a tree, more links than a tree, or accesses alone.
+}  // namespace
+
 plan::Network draw_sites(Dice& dice, std::size_t nodes) {
   plan::Network network;
   const std::size_t count = 1 + dice.below(nodes);
@@ -66,8 +68,7 @@ plan::Network draw_sites(Dice& dice, std::size_t nodes) {
   return network;
 }
 
-/// Other rates. A link may die, or live again, where both of its sites have another one.
-plan::Network redraw(Dice& dice, plan::Network network) {
+plan::Network redraw_sites(Dice& dice, plan::Network network) {
   std::vector<std::size_t> links_at(network.sites.size());
   for (const plan::Link& link : network.links) ++links_at[link.from];
   for (plan::Link& link : network.links) {
@@ -84,6 +85,8 @@ plan::Network redraw(Dice& dice, plan::Network network) {
   }
   return network;
 }
+
+namespace {
 
 /// The same trees over all members of a plan: planners leave out those that have no part.
 api::Plan over_members(const api::Plan& made, const api::Plan& asked) {
@@ -131,7 +134,7 @@ void put_on_sites(Scenario& s) {
   Duration after;
   for (std::uint64_t n = dice.below(kMaxRedraws + 1); n > 0; --n) {
     after = after + dice.between(Duration::ms(5), Duration::ms(400));
-    network = redraw(dice, std::move(network));
+    network = redraw_sites(dice, std::move(network));
     s.link.sites.push_back({Instant() + after, network});
   }
   for (api::Plan& flip : s.flips) plan_anew(dice, network, flip);

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/sim/redrawn.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "tests/sim/agenda.h"
+#include "tests/sim/dice.h"
+#include "tests/sim/progress.h"
+#include "tests/sim/tolerance_checker.h"
+
+namespace gradplane::sim {
+namespace {
+
+constexpr Duration kAllAttachWithin = Duration::ms(50);
+/// Within which all nodes have the same plan when no rounds come any more, and nothing of the job
+/// when all ranks have left.
+constexpr Duration kSettleWithin = Duration::seconds(60);
+
+class RedrawnRun {
+ public:
+  explicit RedrawnRun(const RedrawnScenario& scenario);
+  RedrawnOutcome run();
+
+ private:
+  void attach_due();
+  void step();
+  Instant next_time() const;
+  bool run_until(const std::function<bool()>& done, Duration limit, const char* what);
+  void note_progress(const SessionNode& node);
+  void check_pause();
+  void strike();
+  void mend_due();
+  void mend();
+  void wake(std::size_t node) { agenda_.wake(node); }
+  bool agrees() const;
+  bool nobody_has_job() const;
+  void fail(const std::string& what) {
+    if (outcome_.failure.empty()) outcome_.failure = what;
+  }
+  void compare_replicas();
+  std::string text() const;
+  void conclude();
+
+  const RedrawnScenario& scenario_;
+  const std::uint32_t world_;
+  Instant now_ = Instant::from_ns(1'000'000);
+  Dice dice_;
+  Network network_;
+  ToleranceChecker checker_;
+  SwitchWatch watch_;
+  std::vector<std::unique_ptr<SessionNode>> nodes_;
+  Agenda agenda_;
+  Progress progress_;
+  std::vector<std::uint32_t> completed_;  // by rank
+  Instant progress_at_;
+  std::vector<Instant> attach_at_;  // by member
+  std::size_t strikes_ = 0;         // that were armed
+  struct Fallen {
+    api::NodeId node = api::kNoNode;
+    Misfortune what = Misfortune::kDies;
+    Instant back_at = Instant::never();
+  };
+  std::optional<Fallen> fallen_;
+  RedrawnOutcome outcome_;
+};
+
+std::uint32_t world_of(const api::Plan& plan) {
+  std::size_t world = 0;
+  for (const api::Member& member : plan.members) world += member.ranks.size();
+  return static_cast<std::uint32_t>(world);
+}
+
+}  // namespace
+
+std::string_view misfortune_name(Misfortune misfortune) {
+  constexpr std::array<std::string_view, kMisfortunes> kNames = {"dies", "restarts", "pauses",
+                                                                 "is cut off"};
+  return kNames[static_cast<std::size_t>(misfortune)];
+}
+
+void RedrawnTotals::add(const RedrawnTotals& other) {
+  runs += other.runs;
+  redraws += other.redraws;
+  unstruck += other.unstruck;
+  takeovers += other.takeovers;
+  relayed += other.relayed;
+  for (std::size_t p = 0; p < kSwitchPhases; ++p)
+    for (std::size_t m = 0; m < kMisfortunes; ++m) struck[p][m] += other.struck[p][m];
+}
+
+RedrawnRun::RedrawnRun(const RedrawnScenario& scenario)
+    : scenario_(scenario),
+      world_(world_of(scenario.base.plan)),
+      dice_(scenario.base.seed + 2),
+      network_(scenario.base.link, scenario.base.seed),
+      checker_(scenario.base, world_),
+      agenda_(scenario.config.cluster.nodes.size()),
+      progress_(scenario.base.rounds.size(), world_),
+      completed_(world_) {
+  for (std::size_t n = 0; n < scenario.config.cluster.nodes.size(); ++n) {
+    config::Config config = scenario.config;
+    config.self = static_cast<api::NodeId>(n);
+    nodes_.push_back(std::make_unique<SessionNode>(network_, std::move(config),
+                                                   scenario.planning_takes, watch_, now_));
+    nodes_.back()->start(dice_.below(UINT64_MAX) | 1);
+    agenda_.wake(n);
+  }
+  for (std::size_t m = 0; m < scenario.base.plan.members.size(); ++m)
+    attach_at_.push_back(now_ + dice_.between({}, kAllAttachWithin));
+  if (!scenario.strikes.empty()) watch_.arm(scenario.strikes[strikes_++].when);
+}
+
+void RedrawnRun::attach_due() {
+  for (std::size_t m = 0; m < attach_at_.size(); ++m) {
+    if (attach_at_[m] > now_) continue;
+    attach_at_[m] = Instant::never();
+    const api::Member& member = scenario_.base.plan.members[m];
+    for (const std::uint16_t rank : member.ranks)
+      nodes_[member.node]->attach(scenario_.base, rank, world_, checker_, now_);
+    agenda_.wake(member.node);
+  }
+}
+
+Instant RedrawnRun::next_time() const {
+  Instant next = std::min(network_.next_event(), agenda_.next());
+  for (const Instant at : attach_at_) next = std::min(next, at);
+  if (fallen_) next = std::min(next, fallen_->back_at);
+  return next;
+}
+
+void RedrawnRun::step() {
+  now_ = std::max(now_, next_time());
+  network_.run_until(now_, [this](std::uint16_t node) { agenda_.wake(node); });
+  attach_due();
+  mend_due();
+  for (const std::size_t n : std::vector<std::size_t>(agenda_.take_due(now_))) {
+    SessionNode& node = *nodes_[n];
+    node.turn(now_);
+    note_progress(node);
+    agenda_.set(n, node.wake_time(now_));
+    if (watch_.has_struck()) {
+      wake(n);
+      strike();
+    }
+  }
+  if (!watch_.failure().empty()) fail(watch_.failure());
+}
+
+void RedrawnRun::note_progress(const SessionNode& node) {
+  if (!node.failure().empty()) fail(node.failure());
+  const std::uint32_t before = progress_.first_lacked();
+  for (const auto& trainer : node.trainers()) {
+    std::uint32_t& known = completed_[trainer->rank()];
+    progress_.on_rank(known, trainer->completed(), trainer->completed_end());
+    known = trainer->completed();
+  }
+  if (progress_.first_lacked() > before || progress_at_ == Instant()) progress_at_ = now_;
+  if (progress_.end() > progress_.first_lacked() + kMaxLeadRounds)
+    fail("I6: a rank has completed round " + std::to_string(progress_.end() - 1) +
+         " while another lacks round " + std::to_string(progress_.first_lacked()));
+  outcome_.round_ends.resize(progress_.first_lacked(), now_);
+}
+
+/// The coordinator meets its misfortune, if it has no part in the job: a member that dies ends the
+/// job, which other tests show.
+void RedrawnRun::strike() {
+  const SwitchWatch::Struck struck = watch_.take_strike();
+  const RedrawnStrike& strike = scenario_.strikes[strikes_ - 1];
+  SessionNode& node = *nodes_[struck.coordinator];
+  const auto& members = scenario_.base.plan.members;
+  const bool has_part = scenario_.config.cluster.nodes[node.id()].aggregate ||
+                        std::any_of(members.begin(), members.end(),
+                                    [&](const auto& m) { return m.node == node.id(); });
+  if (has_part || fallen_) {
+    ++outcome_.totals.unstruck;
+  } else {
+    ++outcome_.totals
+          .struck[static_cast<std::size_t>(struck.phase)][static_cast<std::size_t>(strike.what)];
+    const bool comes_back = strike.what != Misfortune::kDies;
+    if (comes_back) fallen_ = Fallen{node.id(), strike.what, now_ + strike.lasts};
+    if (strike.what == Misfortune::kDies || strike.what == Misfortune::kRestarts) node.crash();
+    if (strike.what == Misfortune::kPauses) node.set_paused(true);
+    if (strike.what == Misfortune::kIsCutOff) network_.set_cut(node.id(), true);
+  }
+  agenda_.set(node.id(), node.wake_time(now_));
+  if (strikes_ < scenario_.strikes.size()) watch_.arm(scenario_.strikes[strikes_++].when);
+}
+
+void RedrawnRun::mend_due() {
+  if (fallen_ && fallen_->back_at <= now_) mend();
+}
+
+void RedrawnRun::mend() {
+  SessionNode& node = *nodes_[fallen_->node];
+  if (!node.lives()) node.start(dice_.below(UINT64_MAX) | 1);
+  if (fallen_->what == Misfortune::kPauses) node.set_paused(false);
+  network_.set_cut(node.id(), false);
+  agenda_.wake(node.id());
+  fallen_.reset();
+}
+
+bool RedrawnRun::run_until(const std::function<bool()>& done, Duration limit, const char* what) {
+  const Instant end = now_ + limit;
+  while (outcome_.failure.empty() && !done()) {
+    if (next_time() > end) {
+      fail("I3: " + std::string(what) + " after " + std::to_string(limit.to_seconds()) + " s; " +
+           text());
+      break;
+    }
+    step();
+    check_pause();
+  }
+  return outcome_.failure.empty();
+}
+
+void RedrawnRun::check_pause() {
+  const bool is_running = progress_.first_lacked() > 0 && !progress_.all_done();
+  if (!is_running || now_ <= progress_at_ + scenario_.longest_pause) return;
+  fail("I3: no round for " + std::to_string(scenario_.longest_pause.to_seconds()) + " s; " +
+       text());
+}
+
+std::string RedrawnRun::text() const {
+  std::string text = std::to_string(progress_.first_lacked()) + " rounds of " +
+                     std::to_string(scenario_.base.rounds.size()) + "; epochs";
+  for (const auto& node : nodes_) text.append(" ").append(std::to_string(node->epoch()));
+  return text;
+}
+
+/// All nodes that have the job have the same plan.
+bool RedrawnRun::agrees() const {
+  std::uint32_t epoch = 0;
+  for (const auto& node : nodes_) {
+    if (node->epoch() == 0) continue;
+    if (epoch != 0 && node->epoch() != epoch) return false;
+    epoch = node->epoch();
+  }
+  return epoch != 0;
+}
+
+bool RedrawnRun::nobody_has_job() const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [](const auto& node) {
+    return !node->runs() || (node->jobs().empty() && node->session().jobs().empty());
+  });
+}
+
+void RedrawnRun::compare_replicas() {
+  const std::vector<std::uint64_t>* first = nullptr;
+  for (const auto& node : nodes_) {
+    for (const auto& trainer : node->trainers()) {
+      if (first == nullptr) first = &trainer->results();
+      if (*first != trainer->results()) fail("I1: two replicas hold different bits");
+    }
+  }
+}
+
+void RedrawnRun::conclude() {
+  outcome_.ended = now_;
+  outcome_.redraws = watch_.redraws();
+  outcome_.packets = network_.sent();
+  for (const auto& node : nodes_) {
+    outcome_.control.datagrams += node->control().datagrams;
+    outcome_.control.bytes += node->control().bytes;
+    outcome_.counters.add(node->counters());
+  }
+  RedrawnTotals& totals = outcome_.totals;
+  totals.runs = 1;
+  totals.redraws = outcome_.redraws.size();
+  totals.unstruck += scenario_.strikes.size() - strikes_;
+  totals.relayed = outcome_.counters.blocks_relayed;
+}
+
+RedrawnOutcome RedrawnRun::run() {
+  run_until([this] { return progress_.all_done(); }, scenario_.base.limit, "rounds are open");
+  if (fallen_) mend();
+  run_until([this] { return agrees(); }, kSettleWithin, "nodes have different plans");
+  compare_replicas();
+  const SessionNode& member = *nodes_[scenario_.base.plan.members.front().node];
+  const bool is_other =
+      member.session().term().term.coordinator != scenario_.config.cluster.coordinator;
+  outcome_.totals.takeovers = is_other ? 1 : 0;
+  for (std::size_t n = 0; n < nodes_.size() && outcome_.failure.empty(); ++n) {
+    if (nodes_[n]->lives()) nodes_[n]->detach_all(now_);
+    wake(n);
+  }
+  run_until([this] { return nobody_has_job(); }, kSettleWithin, "something is left of the job");
+  conclude();
+  return std::move(outcome_);
+}
+
+RedrawnOutcome run(const RedrawnScenario& scenario) {
+  return RedrawnRun(scenario).run();
+}
+
+}  // namespace gradplane::sim

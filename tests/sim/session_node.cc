@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "tests/sim/session_node.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "control/daemon/links.h"
+#include "control/daemon/planners.h"
+#include "control/daemon/session_config.h"
+
+namespace gradplane::sim {
+namespace {
+
+constexpr std::size_t kMaxTurns = 1'000'000;
+/// As the daemon asks its engine.
+constexpr Duration kLinksInterval = Duration::ms(250);
+constexpr std::uint32_t kUser = 0;
+const protocol::JobKey kKey = {std::byte{1}};
+
+}  // namespace
+
+SessionNode::SessionNode(Network& network, config::Config config, Duration planning_takes,
+                         SwitchWatch& watch, const Instant& clock)
+    : config_(std::move(config)),
+      planning_takes_(planning_takes),
+      watch_(watch),
+      network_(network),
+      port_(network, network.add_host(config_.self_node().address), config_.self_node().address,
+            clock),
+      planner_(daemon::planner_of(config_)) {}
+
+void SessionNode::start(std::uint64_t incarnation) {
+  queues_ = std::make_unique<Queues>();
+  jobs_ = std::make_unique<daemon::JobTable>(config_, queues_->commands);
+  engine::EngineOptions options;
+  options.self = config_.self;
+  options.link = {.block_bytes = config_.block_bytes};
+  for (const config::NodeConfig& node : config_.cluster.nodes)
+    options.nodes.push_back(node.address);
+  engine_ = std::make_unique<engine::Engine>(std::move(options), port_.queue(0), queues_->commands,
+                                             queues_->events, queues_->reports);
+  config::ClusterKey key{};
+  key.fill(std::byte{7});
+  session_ =
+      std::make_unique<session::SessionManager>(daemon::session_config(config_, key, incarnation));
+  snapshot_ = std::make_unique<api::EngineSnapshot>();
+  network_.set_up(id(), true);
+}
+
+void SessionNode::crash() {
+  if (!lives()) return;
+  network_.set_up(id(), false);
+  engine_.reset();
+  // Plans and a snapshot that are on their way between the threads are nobody's now.
+  for (; const api::Command* left = queues_->commands.front(); queues_->commands.pop()) {
+    delete left->plan;
+    delete left->snapshot;
+  }
+  for (; const api::Event* left = queues_->events.front(); queues_->events.pop()) {
+    delete left->plan;
+    delete left->snapshot;
+  }
+  session_.reset();
+  jobs_.reset();
+  queues_.reset();
+  snapshot_.reset();
+  ranks_.clear();
+  orders_.clear();
+}
+
+void SessionNode::set_paused(bool is_paused) {
+  is_paused_ = is_paused;
+  network_.set_up(id(), !is_paused);
+}
+
+void SessionNode::attach(const Scenario& scenario, std::uint16_t rank, std::uint32_t world,
+                         ToleranceChecker& checker, Instant now) {
+  const session::RankHandle handle = rank + 1u;
+  const Status joined = session_->attach({handle, kUser, kKey, rank, world, "job"}, now);
+  if (!joined.ok()) return fail("rank " + std::to_string(rank) + ": " + joined.error().message);
+  auto channel =
+      ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = scenario.round_bytes});
+  auto shared =
+      std::make_shared<engine::RankChannel>(engine::RankChannel{std::move(channel.value()), {}});
+  trainers_.push_back(std::make_unique<Trainer>(scenario, rank, world, shared, checker));
+  daemon::Rank& entry = ranks_[handle];
+  entry.attach.key = kKey;
+  entry.attach.rank = rank;
+  entry.channel = std::move(shared);
+}
+
+void SessionNode::detach_all(Instant now) {
+  for (const auto& trainer : trainers_) trainer->leave();
+  for (const auto& [handle, rank] : std::exchange(ranks_, {})) {
+    session_->detach(handle, true, now);
+    session_->memory_freed(handle);
+  }
+}
+
+std::uint32_t SessionNode::epoch() const {
+  if (!lives() || jobs_->installed().empty()) return 0;
+  return jobs_->installed().front().epoch;
+}
+
+hop::Counters SessionNode::counters() const {
+  hop::Counters all;
+  if (!lives()) return all;
+  for (const daemon::EndedJob& job : jobs_->ended()) all.add(job.counters);
+  return all;
+}
+
+void SessionNode::fail(const std::string& what) {
+  if (failure_.empty()) failure_ = "node " + std::to_string(id()) + ": " + what;
+}
+
+void SessionNode::turn(Instant now) {
+  if (!runs()) return;
+  bool worked = true;
+  for (std::size_t turns = 0; worked && !watch_.has_struck(); ++turns) {
+    worked = step_trainers(now);
+    ask_links(now);
+    worked = engine_->poll_once(now) || worked;
+    worked = hear_events(now) || worked;
+    worked = tick(now) || worked;
+    worked = run_actions(now) || worked;
+    if (turns > kMaxTurns) return fail("it never comes to rest");
+  }
+  while (queues_->reports.front() != nullptr) queues_->reports.pop();
+  for (const daemon::InstalledJob& job : jobs_->installed()) {
+    if (const char* broken = job.runtime->job().broken_invariant()) fail(broken);
+  }
+}
+
+bool SessionNode::step_trainers(Instant now) {
+  if (ready_ < trainers_.size()) return false;
+  bool worked = false;
+  for (const auto& trainer : trainers_) {
+    worked = trainer->step(now) || worked;
+    if (!trainer->failure().empty()) fail(trainer->failure());
+  }
+  return worked;
+}
+
+bool SessionNode::hear_events(Instant now) {
+  bool any = false;
+  for (; const api::Event* event = queues_->events.front(); queues_->events.pop()) {
+    hear(*event, now);
+    any = true;
+  }
+  return any;
+}
+
+void SessionNode::hear(const api::Event& event, Instant now) {
+  using Kind = api::Event::Kind;
+  if (event.kind == Kind::kControl) {
+    session_->on_datagram({event.control.bytes.data(), event.control.length_bytes}, now);
+    return;
+  }
+  if (event.kind == Kind::kSnapshotFilled) {
+    snapshot_.reset(event.snapshot);
+    session_->on_links(daemon::samples_of(*snapshot_, id()), now);
+    return;
+  }
+  if (event.plan != nullptr) event.job->destroy_plan(event.plan);
+  const daemon::InstalledJob* job = jobs_->find_running(event.job);
+  switch (event.kind) {
+    case Kind::kJobRemoved:
+      return jobs_->on_returned(event.job);
+    case Kind::kPlanPrepared:
+      if (job == nullptr) return;
+      watch_.on_ready(id(), event.epoch);
+      return session_->on_plan_prepared(job->id, event.epoch, event.round, now);
+    case Kind::kPlanReturned:
+      if (job != nullptr) session_->on_plan_ended(job->id, event.epoch, now);
+      return;
+    case Kind::kPlanRefused:
+      if (job != nullptr)
+        session_->on_plan_refused(job->id, event.epoch, "the engine refuses it", now);
+      return;
+    case Kind::kStalled:
+      return fail("I3: it gives round " + std::to_string(event.round) + " up because of node " +
+                  std::to_string(event.node));
+    default:
+      return fail("its engine reported trouble");
+  }
+}
+
+bool SessionNode::tick(Instant now) {
+  bool worked = finish_orders(now);
+  if (session_->next_deadline() <= now) {
+    session_->tick(now);
+    worked = true;
+  }
+  return worked;
+}
+
+bool SessionNode::finish_orders(Instant now) {
+  bool any = false;
+  for (Order& order : std::exchange(orders_, {})) {
+    if (order.done_at > now) {
+      orders_.push_back(std::move(order));
+      continue;
+    }
+    session_->on_plan_made(order.order.ticket, planner_(order.order.input), now);
+    any = true;
+  }
+  return any;
+}
+
+void SessionNode::ask_links(Instant now) {
+  if (links_at_ > now) return;
+  links_at_ = now + kLinksInterval;
+  if (!session_->wants_links() || snapshot_ == nullptr) return;
+  api::Command fill;
+  fill.kind = api::Command::Kind::kFillSnapshot;
+  fill.snapshot = snapshot_.get();
+  if (queues_->commands.push(fill)) (void)snapshot_.release();
+}
+
+bool SessionNode::run_actions(Instant now) {
+  bool any = false;
+  while (!watch_.has_struck()) {
+    const auto action = session_->next_action();
+    if (!action) break;
+    std::visit([&](const auto& a) { act(a, now); }, *action);
+    any = true;
+  }
+  jobs_->ask_back();
+  return any;
+}
+
+Instant SessionNode::wake_time(Instant now) const {
+  if (!runs()) return Instant::never();
+  Instant next = std::min(engine_->next_deadline(now), session_->next_deadline());
+  for (const Order& order : orders_) next = std::min(next, order.done_at);
+  if (session_->wants_links()) next = std::min(next, links_at_);
+  if (ready_ < trainers_.size()) return next;
+  for (const auto& trainer : trainers_) next = std::min(next, trainer->next_deadline());
+  return next;
+}
+
+void SessionNode::act(const session::SendDatagram& action, Instant) {
+  ++control_.datagrams;
+  control_.bytes += action.bytes.size();
+  api::Command send;
+  send.kind = api::Command::Kind::kSendControl;
+  send.control.node = action.node;
+  send.control.length_bytes = static_cast<std::uint16_t>(action.bytes.size());
+  std::memcpy(send.control.bytes.data(), action.bytes.data(), action.bytes.size());
+  // The session sends again what finds no room.
+  if (queues_->commands.room() > 2 * kMaxJobs) (void)queues_->commands.push(send);
+}
+
+void SessionNode::act(const session::InstallJob& action, Instant now) {
+  watch_.on_plan(id(), action.plan);
+  const Status installed = jobs_->install(action, ranks_);
+  if (!installed.ok()) session_->on_job_error(action.job_id, installed.error().message, now);
+}
+
+void SessionNode::act(const session::RemoveJob& action, Instant) {
+  jobs_->remove(action.job_id, action.first_epoch);
+}
+
+void SessionNode::act(const session::PreparePlan& action, Instant now) {
+  watch_.on_plan(id(), action.plan);
+  const Status ordered = jobs_->prepare_plan(action);
+  if (!ordered.ok())
+    session_->on_plan_refused(action.job_id, action.plan.epoch, ordered.error().message, now);
+}
+
+void SessionNode::act(const session::CommitPlan& action, Instant now) {
+  jobs_->commit_plan(action);
+  watch_.on_commit(id(), action.epoch, action.activation_round, now);
+}
+
+void SessionNode::act(const session::AbortPlan& action, Instant) {
+  jobs_->abort_plan(action);
+}
+
+void SessionNode::act(const session::EndOlderPlan& action, Instant) {
+  jobs_->end_older_plan(action);
+}
+
+void SessionNode::act(const session::InstallBounds&, Instant) {
+  fail("nobody has described a bucket");
+}
+
+void SessionNode::act(const session::NotifyRank& action, Instant) {
+  if (const auto* failed = std::get_if<protocol::JobFailed>(&action.notice))
+    fail("a rank is told: " + failed->reason);
+  if (std::holds_alternative<protocol::Ready>(action.notice)) ++ready_;
+}
+
+void SessionNode::act(const session::AnswerReplan&, Instant) {
+  fail("nobody has asked");
+}
+
+void SessionNode::act(const session::MakePlan& action, Instant now) {
+  watch_.on_order(id(), action, now);
+  orders_.push_back({now + planning_takes_, action});
+}
+
+void SessionNode::act(const session::LogLine& action, Instant now) {
+  watch_.on_line(id(), action.text, now);
+  if (std::getenv("GRADPLANE_LOG") == nullptr) return;
+  std::fprintf(stderr, "%9.3f n%u %s\n", (now - Instant()).to_seconds(), id(), action.text.c_str());
+}
+
+}  // namespace gradplane::sim

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/config/config.h"
+#include "control/daemon/jobs.h"
+#include "control/session/session_manager.h"
+#include "dataplane/engine/engine.h"
+#include "tests/sim/network.h"
+#include "tests/sim/switch_watch.h"
+#include "tests/sim/trainer.h"
+
+namespace gradplane::sim {
+
+/// One daemon: an engine on a simulated port, and above it the session, the table of jobs and the
+/// planner of the production daemon. Its trainers outlive it, as processes do.
+class SessionNode {
+ public:
+  /// `config` is that of this node. `planning_takes`: the time of a plan.
+  SessionNode(Network& network, config::Config config, Duration planning_takes, SwitchWatch& watch,
+              const Instant& clock);
+  ~SessionNode() { crash(); }
+  SessionNode(const SessionNode&) = delete;
+  SessionNode& operator=(const SessionNode&) = delete;
+
+  api::NodeId id() const { return config_.self; }
+
+  /// There is a daemon, which knows nothing.
+  void start(std::uint64_t incarnation);
+  /// The daemon is gone, with all that it knew.
+  void crash();
+  bool lives() const { return engine_ != nullptr; }
+  /// A paused daemon does nothing and hears nothing.
+  void set_paused(bool is_paused);
+  bool runs() const { return lives() && !is_paused_; }
+
+  /// A rank of this node attaches to its daemon.
+  void attach(const Scenario& scenario, std::uint16_t rank, std::uint32_t world,
+              ToleranceChecker& checker, Instant now);
+  void detach_all(Instant now);
+
+  /// Does everything that is due. Returns early when the watch has struck.
+  void turn(Instant now);
+  Instant wake_time(Instant now) const;
+
+  const std::vector<std::unique_ptr<Trainer>>& trainers() const { return trainers_; }
+  const session::SessionManager& session() const { return *session_; }
+  const daemon::JobTable& jobs() const { return *jobs_; }
+  /// The newest plan that was committed here; 0: there is no job.
+  std::uint32_t epoch() const;
+  /// What does not hold; empty: all does.
+  const std::string& failure() const { return failure_; }
+  /// What the session has sent, in all lives.
+  struct ControlTraffic {
+    std::uint64_t datagrams = 0;
+    std::uint64_t bytes = 0;  // without the headers of the datagrams
+  };
+  const ControlTraffic& control() const { return control_; }
+  hop::Counters counters() const;
+
+ private:
+  struct Queues {
+    api::CommandQueue commands{api::kQueueEntries};
+    api::EventQueue events{api::kQueueEntries};
+    api::ReportQueue reports{api::kReportQueueEntries};
+  };
+  struct Order {
+    Instant done_at;
+    session::MakePlan order;
+  };
+
+  bool step_trainers(Instant now);
+  bool hear_events(Instant now);
+  void hear(const api::Event& event, Instant now);
+  bool tick(Instant now);
+  bool finish_orders(Instant now);
+  void ask_links(Instant now);
+  bool run_actions(Instant now);
+  void fail(const std::string& what);
+
+  void act(const session::SendDatagram& action, Instant now);
+  void act(const session::InstallJob& action, Instant now);
+  void act(const session::RemoveJob& action, Instant now);
+  void act(const session::PreparePlan& action, Instant now);
+  void act(const session::CommitPlan& action, Instant now);
+  void act(const session::AbortPlan& action, Instant now);
+  void act(const session::EndOlderPlan& action, Instant now);
+  void act(const session::InstallBounds& action, Instant now);
+  void act(const session::NotifyRank& action, Instant now);
+  void act(const session::AnswerReplan& action, Instant now);
+  void act(const session::MakePlan& action, Instant now);
+  void act(const session::LogLine& action, Instant now);
+
+  config::Config config_;
+  Duration planning_takes_;
+  SwitchWatch& watch_;
+  Network& network_;
+  SimPort port_;
+  session::Planner planner_;
+  std::vector<std::unique_ptr<Trainer>> trainers_;
+  std::size_t ready_ = 0;  // ranks
+  std::string failure_;
+  ControlTraffic control_;
+  bool is_paused_ = false;
+  // A life.
+  std::unique_ptr<Queues> queues_;
+  std::unique_ptr<daemon::JobTable> jobs_;
+  daemon::RankTable ranks_;
+  std::unique_ptr<engine::Engine> engine_;
+  std::unique_ptr<session::SessionManager> session_;
+  std::unique_ptr<api::EngineSnapshot> snapshot_;
+  std::vector<Order> orders_;
+  Instant links_at_;
+};
+
+}  // namespace gradplane::sim

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/session/actions.h"
+#include "dataplane/api/plan.h"
+#include "dataplane/base/time.h"
+
+namespace gradplane::sim {
+
+/// How far the change to another plan has come, over all nodes.
+enum class SwitchPhase : std::uint8_t {
+  kPlanning,    // a planner works on it
+  kDecided,     // the coordinator has not sent PREPARE
+  kPreparing,   // PREPARE has reached some nodes
+  kAnswering,   // some nodes are ready, and not all
+  kPrepared,    // all are ready, and nobody has heard COMMIT
+  kCommitting,  // COMMIT has reached some
+  kCommitted,   // all have it
+  kCount,
+};
+inline constexpr std::size_t kSwitchPhases = static_cast<std::size_t>(SwitchPhase::kCount);
+std::string_view switch_phase_name(SwitchPhase phase);
+
+/// When the coordinator meets its misfortune.
+struct Strike {
+  SwitchPhase phase = SwitchPhase::kPlanning;
+  std::uint32_t redraw = 1;  // of which redraw of the run, from 1
+  double share = 0;          // of the nodes that PREPARE, the answer or COMMIT has reached by then
+};
+
+/// Hears from all nodes what becomes of plans. Checks that they agree, and notices the moment of a
+/// strike.
+class SwitchWatch {
+ public:
+  void arm(const Strike& strike) { strike_ = strike; }
+  /// The moment has come; until take_strike().
+  bool has_struck() const { return struck_.has_value(); }
+  struct Struck {
+    SwitchPhase phase;
+    api::NodeId coordinator;
+  };
+  Struck take_strike();
+
+  void on_order(api::NodeId node, const session::MakePlan& order, Instant now);
+  void on_line(api::NodeId node, const std::string& line, Instant now);
+  void on_plan(api::NodeId node, const api::Plan& plan);
+  void on_ready(api::NodeId node, std::uint32_t epoch);
+  void on_commit(api::NodeId node, std::uint32_t epoch, std::uint32_t activation, Instant now);
+
+  /// Of a redraw that came into force.
+  struct Switch {
+    std::uint32_t epoch = 0;
+    Instant ordered_at;    // of the planner
+    Instant decided_at;    // the plan is there
+    Instant committed_at;  // on the first node
+    std::uint32_t activation_round = 0;
+  };
+  const std::vector<Switch>& redraws() const { return redraws_; }
+  /// Epochs in which nodes differ; empty: they agree.
+  const std::string& failure() const { return failure_; }
+
+ private:
+  void come_to(SwitchPhase phase, std::size_t reached);
+  void fail(std::string what);
+
+  std::optional<Strike> strike_;
+  std::optional<Struck> struck_;
+  api::NodeId coordinator_ = api::kNoNode;  // that has asked for a plan last
+  std::uint32_t begun_ = 0;                 // redraws
+  Switch change_;                           // the newest redraw
+  std::set<api::NodeId> nodes_;             // of the newest redraw and the plan before
+  std::set<api::NodeId> in_force_;
+  std::set<api::NodeId> prepared_;
+  std::set<api::NodeId> ready_;
+  std::set<api::NodeId> committed_;
+  std::map<std::uint32_t, std::vector<std::byte>> plans_;   // by epoch
+  std::map<std::uint32_t, std::set<api::NodeId>> members_;  // by epoch
+  std::map<std::uint32_t, std::uint32_t> activations_;      // by epoch
+  std::vector<Switch> redraws_;
+  std::string failure_;
+};
+
+}  // namespace gradplane::sim
