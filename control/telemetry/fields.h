@@ -131,6 +131,8 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("blocks_retransmitted", s.blocks_retransmitted);
   a("blocks_lost", s.blocks_suspected_lost);
   a("blocks_duplicate", s.blocks_duplicate);
+  a("blocks_routed", s.blocks_routed);
+  a("blocks_relayed", s.blocks_relayed);
   a("rounds_closed_early", s.rounds_closed_early);
   a("rounds_closed_deadline", s.rounds_closed_deadline);
   a("rounds_closed_absent", s.rounds_closed_absent);

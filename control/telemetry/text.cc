@@ -111,6 +111,10 @@ class TextWriter {
                                 job.blocks_sent, job.blocks_received, job.blocks_retransmitted,
                                 share(job.blocks_retransmitted, job.blocks_sent) * 100,
                                 job.blocks_suspected_lost, job.blocks_duplicate));
+    if (job.blocks_routed + job.blocks_relayed > 0) {
+      named("routes", fmt::format("{} blocks sent over auxiliary routes, {} sent on for others",
+                                  job.blocks_routed, job.blocks_relayed));
+    }
     bounds(job);
     reasons("dropped", job.drops);
     add(job.ranks, job.ranks_omitted);

@@ -53,6 +53,8 @@ JobStatus full_job() {
   job.blocks_retransmitted = 10;
   job.blocks_suspected_lost = 22;
   job.blocks_duplicate = 23;
+  job.blocks_routed = 26;
+  job.blocks_relayed = 27;
   job.rounds_closed_early = 31;
   job.rounds_closed_deadline = 32;
   job.rounds_closed_absent = 33;
@@ -259,6 +261,7 @@ job 3fa81c02 train.py failed, star, epoch 14
   missing rank 1, 3
   rounds  17 completed, 18 B summed
   blocks  sent 1000, received 20, retransmitted 10 (1.00 %), lost 22, duplicate 23
+  routes  26 blocks sent over auxiliary routes, 27 sent on for others
   closed  31 rounds early, 32 by deadline, 33 without somebody; blocks missing 34, late 35
   own     36 blocks excluded, 37 of them carried, 38 not finite
   dropped late 24
@@ -347,6 +350,10 @@ TEST_CASE("OpenMetrics: families are whole, typed and end with EOF") {
   CHECK(text.find("gradplane_status_omitted{what=\"ranks\"} 32\n") != std::string::npos);
   CHECK(text.find("gradplane_status_omitted{what=\"peers\"} 13\n") != std::string::npos);
   CHECK(text.find("gradplane_peer_rtt_seconds{peer=\"agg\"} 0.00025\n") != std::string::npos);
+  CHECK(text.find("gradplane_job_blocks_routed_total{job_id=\"3fa81c02\"} 26\n") !=
+        std::string::npos);
+  CHECK(text.find("gradplane_job_blocks_relayed_total{job_id=\"3fa81c02\"} 27\n") !=
+        std::string::npos);
   CHECK(text.find("gradplane_port_drops_total{reason=\"bad_header\"} 6\n") != std::string::npos);
 
   std::istringstream lines(text);
