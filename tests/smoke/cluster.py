@@ -199,6 +199,15 @@ def go_on(c, rounds):
     wait_until(lambda: rounds_of(c, "w1") > before + rounds, "rounds to go on")
 
 
+def all_are_right(ranks):
+    """What the ranks have printed at their end."""
+    texts = []
+    for process in ranks:
+        texts.append(process.communicate(timeout=RANK_SECONDS)[0].strip())
+        expect(process.returncode == 0, f"a rank finds every sum right: {texts[-1]}")
+    return texts
+
+
 def replan(c, host, *command):
     """What `gradplane replan` answers on a host for the job of w1."""
     job = c.status("w1")["jobs"][0]["id"]

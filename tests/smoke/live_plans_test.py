@@ -9,7 +9,8 @@ import sys
 
 import cluster
 from cluster import (
-    TREE, TREE_HOSTS, Cluster, expect, go_on, netlab, replan, rounds_of, run_until_open, wait_until,
+    TREE, TREE_HOSTS, Cluster, all_are_right, expect, go_on, netlab, replan, rounds_of,
+    run_until_open, wait_until,
 )  # fmt: skip
 
 WORKERS = ["w1", "w2", "w3"]
@@ -24,15 +25,6 @@ GRANTS = "grants: {enabled: true, policy: mltcp}\n"
 def lab(hosts=("agg", *WORKERS), loss=0.0):
     link = netlab.Link(rate_bits=200_000_000, loss=loss)
     return netlab.Lab(f"lp{os.getpid() % 100000}", list(hosts), link)
-
-
-def all_are_right(ranks):
-    """What the ranks have printed at their end."""
-    texts = []
-    for process in ranks:
-        texts.append(process.communicate(timeout=120)[0].strip())
-        expect(process.returncode == 0, f"a rank finds every sum right: {texts[-1]}")
-    return texts
 
 
 def gives_its_part_up(c, host, times):

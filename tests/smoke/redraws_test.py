@@ -9,7 +9,7 @@ import signal
 import sys
 
 import cluster
-from cluster import Cluster, expect, wait_until
+from cluster import Cluster, all_are_right, expect, rounds_of, wait_until
 
 import emulated_lab  # the path to scripts/lib is cluster's
 
@@ -76,16 +76,8 @@ def run_ranks(c, hosts, rounds):
         c.rank(host, rank, len(hosts), "--rounds", rounds, "--elements", 30000)
         for rank, host in enumerate(hosts)
     ]
-    wait_until(
-        lambda: (job := job_of(c, hosts[0])) and job["rounds_completed"] > 20, "rounds to go by"
-    )
+    wait_until(lambda: rounds_of(c, hosts[0]) > 20, "rounds to go by")
     return ranks
-
-
-def all_are_right(ranks):
-    for process in ranks:
-        text = process.communicate(timeout=SECONDS)[0].strip()
-        expect(process.returncode == 0, f"a rank finds every sum right: {text}")
 
 
 def a_plan_is_redrawn_when_a_link_becomes_slow():
