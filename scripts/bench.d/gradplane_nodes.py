@@ -89,6 +89,7 @@ class GradplaneNodes:
         RUN_FOLDER.mkdir(exist_ok=True)
         self._folder = tempfile.TemporaryDirectory(prefix="bench-", dir=RUN_FOLDER)
         self._counts = {}
+        self._epoch = 0
         udp_port = FIRST_UDP_PORT + UDP_PORTS * number
         key_file = logs / "cluster.key"
         key_file.touch(mode=0o600)
@@ -137,16 +138,19 @@ class GradplaneNodes:
         return processes.gradplane_status(self._cli, self.socket(name))
 
     def counters(self):
-        """Sums over all nodes and jobs; the largest seen, because a job's counters end with it."""
+        """Sums over all nodes and jobs; the largest seen, because a job's counters end with it. And
+        the number of the newest plan, `epoch`."""
         for name in self._hosts:
             jobs = (self.status(name) or {}).get("jobs", [])
             for what in JOB_COUNTERS:
                 count = sum(job.get(what, 0) for job in jobs)
                 self._counts[name, what] = max(self._counts.get((name, what), 0), count)
-        return {
+            self._epoch = max([self._epoch, *(job.get("epoch", 0) for job in jobs)])
+        sums = {
             what: sum(count for (_, key), count in self._counts.items() if key == what)
             for what in JOB_COUNTERS
         }
+        return {**sums, "epoch": self._epoch}
 
     def end(self):
         for process in self.processes.values():

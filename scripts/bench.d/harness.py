@@ -63,6 +63,7 @@ class Round:
     # Of somebody else's small packets over the port of the first host, sent in the round.
     victim_delays_s: list = dataclasses.field(default_factory=list)
     victim_lost: int = 0
+    plans: int | None = None  # that gradplane's coordinator put in force after the first one
     # Where the network changes while a round goes on: the bound of one who knows all of it.
     oracle_s: float | None = None
     error: str = ""
@@ -172,6 +173,7 @@ class Meters:
             **missing(answers),
             **({"victim_delays_s": victim.delays_s, "victim_lost": victim.lost} if victim else {}),
             **{key: now[key] - self._counters[key] for key in CLOSES if now and key in now},
+            **({"plans": now["epoch"] - self._counters["epoch"]} if now and "epoch" in now else {}),
         }
 
     def _sent_again(self, now):
@@ -304,6 +306,7 @@ def result(series, case, bound_s, cores):
         deepest_queue_bytes=max(done.deepest_queue_bytes for done in rounds),
         queue_drops=sum(done.queue_drops for done in rounds),
         **victims.summary([delay for done in rounds for delay in done.victim_delays_s]),
+        plans=sum(plans) if (plans := [d.plans for d in rounds if d.plans is not None]) else None,
         over_oracle=statistics.median(oracles) if oracles else None,
         victim_lost=sum(done.victim_lost for done in rounds),
         discarded_late=series.discarded_late,

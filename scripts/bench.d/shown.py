@@ -12,7 +12,7 @@ import report
 # bench.measure() asks for.
 NAMES = (
     "allreduce", "incast", "incast-sim", "ltp", "interleave", "interleave-simulated", "train",
-    "accuracy", "ns3", "wan",
+    "accuracy", "ns3", "wan", "wan-train",
 )  # fmt: skip
 
 

@@ -118,9 +118,12 @@ def failure_of(runs):
     return ""
 
 
-def result(contestant, case, runs, failure, cores):
+def link_bound_s(case):
+    return bounds.allreduce_bound_s(HOSTS, case["bytes"], case["rate_bits_per_second"])
+
+
+def result(contestant, case, runs, failure, cores, bound_s):
     """One entry of "cases" of the JSON; median_s and the like are of an iteration."""
-    bound_s = bounds.allreduce_bound_s(HOSTS, case["bytes"], case["rate_bits_per_second"])
     entry = {"contestant": contestant.name, "case": case, "bound_s": bound_s}
     failure = failure or failure_of(runs)
     if failure or not runs:
@@ -267,7 +270,8 @@ def measure(case, options, machine):
                     failures[contestant.name] = str(problem)
                     say(f"{where}: {problem}")
     return [
-        result(c, case, runs[c.name], failures.get(c.name, ""), machine.cores) for c in chosen
+        result(c, case, runs[c.name], failures.get(c.name, ""), machine.cores, link_bound_s(case))
+        for c in chosen
     ]
 
 

@@ -47,6 +47,8 @@ def parse_arguments():
     parser.add_argument("--model", choices=("digits", "text"), default="digits")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--server", type=int, metavar="RANK",
+                        help="sum at a parameter server beside this rank, not by all_reduce")  # fmt: skip
     return parser.parse_args()
 
 
@@ -248,8 +250,40 @@ def say(**what):
     print(json.dumps(what), flush=True)
 
 
-def train(task, rank, epochs):
+def server_hook(server, rank, ranks):
+    """A hook of DDP that sends each bucket to one rank. It adds them and sends back the mean."""
+    others = [other for other in range(ranks) if other != rank]
+
+    def wait_for(works):
+        for work in list(works):
+            work.wait()
+
+    def serve(mine):
+        parts = [torch.empty_like(mine) for _ in others]
+        wait_for([torch.distributed.irecv(p, src=o) for p, o in zip(parts, others)])
+        for part in parts:
+            mine += part
+        mine /= ranks
+        wait_for([torch.distributed.isend(mine, dst=o) for o in others])
+
+    def hook(_, bucket):
+        mine = bucket.buffer()
+        if rank == server:
+            serve(mine)
+        else:
+            torch.distributed.send(mine, dst=server)
+            torch.distributed.recv(mine, src=server)
+        done = torch.futures.Future()
+        done.set_result(mine)
+        return done
+
+    return hook
+
+
+def train(task, rank, epochs, hook=None):
     network = DistributedDataParallel(task.network())
+    if hook:
+        network.register_comm_hook(None, hook)
     optimizer = task.optimizer(network.parameters())
     local_s = local_step_seconds(task, network.module)
     parameters = sum(parameter.numel() for parameter in network.parameters())
@@ -280,7 +314,10 @@ def main():
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     task = {"digits": Digits, "text": Text}[arguments.model](arguments.seed, rank, ranks)
     torch.distributed.init_process_group("gloo")
-    train(task, rank, arguments.epochs)
+    hook = None
+    if arguments.server is not None:
+        hook = server_hook(arguments.server, rank, ranks)
+    train(task, rank, arguments.epochs, hook)
     torch.distributed.destroy_process_group()
 
 

@@ -34,12 +34,16 @@ _numbers = itertools.count()
 @dataclasses.dataclass(frozen=True)
 class Contestant:
     """Who sums the gradients: gradplane by a plan, or Gloo over the kernel's TCP. `gather` is that
-    section of the YAML; empty: sums are exact."""
+    section of the YAML; empty: sums are exact. `extra` is more of the YAML, `tells_links` says
+    whether nodes know each other's links, and `job_options` are for train_job.py."""
 
     name: str
     cc: str | None = None
     plan: str | None = None
     gather: str = ""
+    extra: str = ""
+    tells_links: bool = True
+    job_options: tuple = ()
 
 
 @dataclasses.dataclass
@@ -81,7 +85,8 @@ class Run:
 class Training:
     """The processes of one run; a context."""
 
-    def __init__(self, lab, contestant, case, seed, logs):
+    def __init__(self, lab, contestant, case, seed, logs, on_begin=None):
+        self._on_begin = on_begin
         self._lab, self._contestant, self._case, self._seed = lab, contestant, case, seed
         self._logs = logs
         self._hosts = list(lab.hosts.values())
@@ -109,7 +114,8 @@ class Training:
             self._nodes = self._gauges.nodes = gradplane_nodes.GradplaneNodes(
                 build, self._lab, self._hosts[0].name, self._contestant.plan,
                 self._case["rate_bits_per_second"], self._logs, number=0,
-                extra=self._contestant.gather,
+                extra=self._contestant.gather + self._contestant.extra,
+                tells_links=self._contestant.tells_links,
             )  # fmt: skip
             self._nodes.wait_until_up()
         port = FIRST_PORT + next(_numbers) % PORTS
@@ -127,7 +133,7 @@ class Training:
                 environment["TORCH_DISTRIBUTED_DEBUG"] = "INFO"
             command = self._nodes.run_command(host.name, "--require") if self._nodes else []
             command += [PYTHON, JOB, "--model", self._case["model"], "--seed", self._seed]
-            command += ["--epochs", self._case["epochs"]]
+            command += ["--epochs", self._case["epochs"], *self._contestant.job_options]
             self._ranks.append(processes.Process(
                 f"rank {rank} on {host.name}", host, command, self._logs / f"rank{rank}.log",
                 environment,
@@ -158,6 +164,8 @@ class Training:
                 said.append(message)
                 if number == 0:
                     self._gauges.hear(message, self._case["epochs"])
+                    if "begin_ns" in message and self._on_begin:
+                        self._on_begin(message["begin_ns"])
 
     def _ask_rank(self, number, key):
         for message in self._said[number]:
@@ -256,10 +264,11 @@ class Gauges:
         }
 
 
-def train(lab, contestant, case, seed, logs, machine, seconds):
-    """One run; raises one of FAILURES when there is none."""
+def train(lab, contestant, case, seed, logs, machine, seconds, on_begin=None):
+    """One run; raises one of FAILURES when there is none. `on_begin` is called with the time of the
+    first step."""
     with contextlib.ExitStack() as stack:
-        training = stack.enter_context(Training(lab, contestant, case, seed, logs))
+        training = stack.enter_context(Training(lab, contestant, case, seed, logs, on_begin))
         training.start()
         training.follow(seconds)
         return training.result(machine)

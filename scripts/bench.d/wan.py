@@ -20,80 +20,62 @@ import emulated_lab
 import harness
 import meters
 import report
+import wan_cases as cases
 import wan_contestants as wan_peers
 import wan_network as network
 from together import Contestants
 
 DESCRIPTION = __doc__
 SERVERS = ("tcp-server-cubic", "tcp-server-bbr")
-FAPTS = ("gradplane-fapt-cubic", "gradplane-fapt-bbr")
+FAPTS = ("gradplane-fapt-delay",)
+label = cases.label
 PLANNERS = ("star", "sharded", "fapt", "packed", "auto")
-VOLUMES_MB = (17, 98, 182)
-REDRAW_SECONDS = (180, 18)  # at full size
-DRAWS = 40  # after the last one nothing changes any more
+DRAWS = 40  # of a round; after the last one nothing changes any more
+DRAWS_BETWEEN_ROUNDS = 10
 REPEATS = 3
 QUICK_REPEATS = 2
 LIMIT_SECONDS = 60
 QUICK_LIMIT_SECONDS = 10
 ROUND_SECONDS = 600
-QUICK_VOLUME_MB = 17
+# What else the planners of the changing cases do: nothing but begin; also give routes.
+MODES = ("", "fixed", "routes")
 
 
-def case(volume_mb, redraw_s=None, has_paths=False):
-    """`redraw_s` is the pause between two redraws at full size, None: the rates stay."""
-    return {
-        "hosts": network.SITES,
-        "volume_mb": volume_mb,
-        "bytes": network.volume_bytes(volume_mb),
-        "redraw_s": redraw_s,
-        "has_paths": has_paths,
-        "rate_scale": float(network.RATE_SCALE),
-        "volume_scale": float(network.VOLUME_SCALE),
-        "network_seed": network.SEED,
-    }
-
-
-def make_cases(quick):
-    if quick:
-        return [case(QUICK_VOLUME_MB)]
-    found = [case(volume) for volume in VOLUMES_MB]
-    found += [case(volume, has_paths=True) for volume in VOLUMES_MB]
-    return found + [case(volume, redraw_s) for redraw_s in REDRAW_SECONDS for volume in VOLUMES_MB]
-
-
-def label(of_case):
-    words = [f"{of_case['volume_mb']} MB at full size"]
-    if of_case["has_paths"]:
-        words.append("delays and losses")
-    if of_case["redraw_s"]:
-        words.append(f"redrawn every {of_case['redraw_s']} s")
-    if len(words) == 1:
-        words.append("static")
-    return ", ".join(words)
-
-
-def paths_of(of_case):
-    return network.draw_paths() if of_case["has_paths"] else None
-
-
-def group_of(of_case):
-    """Cases for which the same daemons can stay up: their file has the paths of the network."""
-    return of_case["has_paths"]
-
-
-def make_contestants(quick, has_paths):
-    rates = network.draw(0)
-    paths = network.draw_paths() if has_paths else None
+def make_contestants(quick, of_case):
+    """Those of the cases in the group of this one."""
+    rates, paths = network.draw(of_case["draw"]), cases.paths_of(of_case)
     roots = network.roots_by_time(rates)
-    best, middle = roots[0], roots[len(roots) // 2]
-    section = network.yaml_section(rates, paths, network.volume_bytes(VOLUMES_MB[0]))
-    mine, other = ("bbr", "cubic") if has_paths else ("cubic", "bbr")
-    found = [wan_peers.WanContestant(plan, section, best, mine) for plan in PLANNERS]
-    if not quick:
-        found += [wan_peers.WanContestant("packed", section, best, c) for c in (other, "delay")]
-    controls = ("cubic",) if quick else ("cubic", "bbr")
+    message_bytes = network.volume_bytes(cases.VOLUMES_MB[0])
+    site = wan_peers.Site(network.yaml_section(rates, paths, message_bytes), roots[0])
+    if of_case["redraw_s"]:
+        ours = changing_contestants(site)
+    else:
+        ours = steady_contestants(quick, site)
+    found = ours + tcp_contestants(("cubic",) if quick else ("cubic", "bbr"), roots[0])
+    for word, root in (("middle", roots[len(roots) // 2]), ("worst", roots[-1])):
+        found.append(wan_peers.ServerContestant("cubic", root, name=f"server-{word}"))
+    return found
+
+
+def steady_contestants(quick, site):
+    controllers = {plan: ("delay",) for plan in PLANNERS}
+    controllers["packed"] = ("delay",) if quick else ("delay", "cubic", "bbr")
+    return [wan_peers.WanContestant(plan, site, controller, cases.STEADY_ROUND_KIB)
+            for plan in PLANNERS for controller in controllers[plan]]  # fmt: skip
+
+
+def changing_contestants(site):
+    wanted = [(plan, "delay", mode) for plan in ("packed", "fapt") for mode in MODES]
+    wanted += [("packed", "cubic", mode) for mode in ("", "fixed")] + [("auto", "delay", "")]
+    return [wan_peers.WanContestant(plan, site, controller, cases.CHANGING_ROUND_KIB, mode,
+                                    follows=True)
+            for plan, controller, mode in wanted]  # fmt: skip
+
+
+def tcp_contestants(controls, best):
     stars = [wan_peers.parents_of_star(site) for site in range(1, network.SITES + 1)]
     balanced = [wan_peers.parents_of_balanced_tree(best)]
+    found = []
     for cc in controls:
         found += [
             wan_peers.ServerContestant(cc, best),
@@ -103,12 +85,12 @@ def make_contestants(quick, has_paths):
                                         ("--root", best - 1)),
             peers.GlooContestant(cc),
         ]  # fmt: skip
-    return found + [wan_peers.ServerContestant("cubic", middle, name="server-middle")]
+    return found
 
 
 class Redraws:
-    """Round n of every contestant begins under draw n, and the network goes on to the next draw
-    every `period_s`."""
+    """The first round of every contestant begins under draw 0, each other one DRAWS_BETWEEN_ROUNDS
+    later, and the network goes on to the next draw every `period_s`."""
 
     def __init__(self, lab, period_s, message_bytes):
         self._lab, self._period_s, self._bytes = lab, period_s, message_bytes
@@ -116,7 +98,8 @@ class Redraws:
         self._over = threading.Event()
 
     def begin(self, number, at_ns):
-        self._draws = [network.draw(number + later) for later in range(DRAWS)]
+        first = (number - 1) * DRAWS_BETWEEN_ROUNDS
+        self._draws = [network.draw(first + later) for later in range(DRAWS)]
         set_rates(self._lab, self._draws[0])
         self._over.clear()
         self._thread = threading.Thread(target=self._run, args=(at_ns,), daemon=True)
@@ -129,9 +112,14 @@ class Redraws:
                 return
             set_rates(self._lab, rates)
 
-    def end(self):
+    def stop(self):
+        """Also where it has not begun."""
         self._over.set()
-        self._thread.join()
+        if self._thread:
+            self._thread.join()
+
+    def end(self):
+        self.stop()
         return network.bound_over_draws(self._draws, self._period_s, self._bytes)
 
 
@@ -141,34 +129,29 @@ def set_rates(lab, rates):
 
 
 def measure_case(lab, of_case, up, options, machine, progress):
-    redraws = None
-    set_rates(lab, network.draw(0))
+    redraws, warm_up = None, 1
+    set_rates(lab, network.draw(of_case["draw"]))
     if of_case["redraw_s"]:
-        period_s = float(of_case["redraw_s"] * network.TIME_SCALE)
-        redraws = Redraws(lab, period_s, of_case["bytes"])
+        redraws, warm_up = Redraws(lab, cases.period_s(of_case), of_case["bytes"]), 0
     return harness.run_case(
         lab, up, machine, of_case["bytes"],
-        options.repeats or (QUICK_REPEATS if options.quick else REPEATS), 1, progress,
+        options.repeats or (QUICK_REPEATS if options.quick else REPEATS), warm_up, progress,
         QUICK_LIMIT_SECONDS if options.quick else LIMIT_SECONDS, ROUND_SECONDS, redraws=redraws,
     )  # fmt: skip
-
-
-def bound_s(of_case):
-    return network.packing_bound_s(network.draw(0), of_case["bytes"])
 
 
 def measure_group(group, options, machine, done):
     """Cases with the same paths, by contestants that are started once; calls `done` with the
     entries of each. Gives {contestant: why all its entries are void}."""
-    chosen = [c for c in make_contestants(options.quick, group[0]["has_paths"])
+    chosen = [c for c in make_contestants(options.quick, group[0])
               if options.contestant.search(c.name)]  # fmt: skip
-    described = network.description(network.draw(0), paths_of(group[0]))
+    described = network.description(network.draw(group[0]["draw"]), cases.paths_of(group[0]))
     with emulated_lab.EmulatedLab(f"wan{os.getpid() % 100000}", described) as lab:
         with Contestants(lab, chosen, {"rate_bits_per_second": network.ACCESS_RATE_BITS},
                          options.logs / "wan") as contestants:  # fmt: skip
             for of_case in group:
                 up = contestants.start_missing()
-                say(f"{label(of_case)}: {len(up)} contestants are up")
+                say(f"{cases.label(of_case)}: {len(up)} contestants are up")
                 series = measure_case(lab, of_case, up, options, machine, told_by(of_case))
                 for one in series:
                     if one.failure:
@@ -177,16 +160,24 @@ def measure_group(group, options, machine, done):
                     harness.Series(n, failure=w) for n, w in contestants.failures.items()
                 ]
                 done(with_ratios([
-                    harness.result(s, of_case, bound_s(of_case), machine.cores) for s in series
+                    {**harness.result(s, of_case, cases.bound_s(of_case), machine.cores),
+                     **progress_of(s.contestant, up)}
+                    for s in series
                 ]))  # fmt: skip
     return contestants.troubles
+
+
+def progress_of(name, contestants):
+    """How the last round went on, of one who was followed."""
+    found = [c.progress for c in contestants if c.name == name and getattr(c, "progress", None)]
+    return {"progress": found[0], "round_kib": cases.CHANGING_ROUND_KIB} if found else {}
 
 
 def told_by(of_case):
     begun = time.monotonic()
 
     def progress(name, number):
-        say(f"{label(of_case)}: {name}, round {number + 1}, {time.monotonic() - begun:.0f} s")
+        say(f"{cases.label(of_case)}: {name}, round {number + 1}, {time.monotonic() - begun:.0f} s")
 
     return progress
 
@@ -226,7 +217,7 @@ def settings(options):
 
 def run(options):
     """The entries of all cases that are asked for."""
-    wanted = [c for c in make_cases(options.quick) if options.case.search(label(c))]
+    wanted = [c for c in cases.make_cases(options.quick) if options.case.search(cases.label(c))]
     entries = []
 
     def done(of_a_case):
@@ -235,7 +226,7 @@ def run(options):
             report.write_json(options.json, report.document("wan", entries, settings(options)))
 
     with meters.Machine() as machine:
-        for _, group in itertools.groupby(sorted(wanted, key=group_of), group_of):
+        for _, group in itertools.groupby(sorted(wanted, key=cases.group_of), cases.group_of):
             cases_of_group = list(group)
             troubles = measure_group(cases_of_group, options, machine, done)
             void(entries, cases_of_group, troubles)
@@ -254,6 +245,7 @@ COLUMNS = (
     ("worst s", lambda e: f"{e['p99_s']:.2f}"),
     ("over bound", ratio("over_bound")),
     ("over oracle", ratio("over_oracle")),
+    ("plans", lambda e: "-" if e.get("plans") is None else str(e["plans"])),
     ("x server", ratio("over_server")),
     ("x fapt", ratio("over_fapt")),
     ("sent again", lambda e: f"{e['retransmitted_over_needed'] * 100:.1f} %"),
@@ -266,4 +258,4 @@ COLUMNS = (
 def draw(entries, folder):
     import wan_plots  # here alone, so that tables need no matplotlib
 
-    return wan_plots.draw_all(entries, folder, label)
+    return wan_plots.draw_all(entries, folder, cases.label)

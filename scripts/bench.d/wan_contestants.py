@@ -3,7 +3,10 @@
 """Who takes part in `wan`: gradplane with each of its planners, and all-reduces over plain TCP as
 others have built them for sites far apart."""
 
+import dataclasses
 import os
+import threading
+import time
 
 import contestants as peers
 import wan_network as network
@@ -13,9 +16,22 @@ from light_contestant import LightContestant
 # a hop passes on whole chunks.
 SLICE_BYTES = int(4 * 10**6 * network.VOLUME_SCALE) // 4 * 4
 CHUNK_BYTES = 16 * 1024
+PROGRESS_SECONDS = 0.5
 ARITY = 2  # of the balanced tree
-# Rounds of 4 MiB, as they are by default, scaled with the volumes.
-ROUNDS = f"rounds: {{bytes: {int(4096 * network.VOLUME_SCALE)} KiB}}\n"
+# What stands in the section `plan` beside the kind.
+MODES = {
+    "": "",
+    "fixed": "\n  redraw: {enabled: false}",  # the first plan stays
+    "routes": "\n  auxiliary: true",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """What is the same for all planners: the section `network`, and which site coordinates."""
+
+    section: str
+    root: int
 
 
 def parents_of_star(root):
@@ -73,17 +89,50 @@ class ServerContestant(peers.ParameterServerContestant):
         super()._start(rate_bits)
 
 
-class WanContestant(LightContestant):
-    """gradplane with a planner that knows the network as its YAML has it, and no more."""
+class Progress:
+    """Asks a daemon how many rounds of its job are complete, over and over. A context, which gives
+    the list to which [seconds since `at_ns`, rounds] are added."""
 
-    def __init__(self, plan, section, root, controller):
-        more = f"congestion: {{controller: {controller}}}\n" + ROUNDS
-        super().__init__(plan, extra=section + more, tells_links=False)
-        self.name = f"gradplane-{plan}-{controller}"
+    def __init__(self, nodes, name, at_ns):
+        self._nodes, self._name, self._at_ns = nodes, name, at_ns
+        self._found, self._over = [], threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def _run(self):
+        while not self._over.wait(PROGRESS_SECONDS):
+            for job in (self._nodes.status(self._name) or {}).get("jobs", [])[:1]:
+                seconds = (time.monotonic_ns() - self._at_ns) / 1e9
+                self._found.append([round(seconds, 2), job["rounds_completed"]])
+
+    def __enter__(self):
+        self._thread.start()
+        return self._found
+
+    def __exit__(self, *_):
+        self._over.set()
+        self._thread.join()
+
+
+class WanContestant(LightContestant):
+    """gradplane with a planner that knows the network as its YAML has it. While it runs it may make
+    other plans, unless its mode is `fixed`. If `follows`, `progress` is that of the last round."""
+
+    def __init__(self, plan, site, controller, round_kib, mode="", follows=False):
+        more = f"congestion: {{controller: {controller}}}\nrounds: {{bytes: {round_kib} KiB}}\n"
+        super().__init__(plan, extra=site.section + more, tells_links=False)
+        self.name = "-".join(filter(None, ("gradplane", plan, controller, mode)))
         self.first_host_is_server = False
-        self._settings["plan"] = plan
-        self._root = root
+        self._settings["plan"] = plan + MODES[mode]
+        self._root = site.root
+        self._follows = follows
+        self.progress = []
 
     def _start(self, rate_bits):
         self.server = self._lab.hosts[network.host_name(self._root)]
         super()._start(rate_bits)
+
+    def round(self, seed, bytes_, at_ns, *arguments, **options):
+        if not self._follows:
+            return super().round(seed, bytes_, at_ns, *arguments, **options)
+        with Progress(self.nodes, self.server.name, at_ns) as self.progress:
+            return super().round(seed, bytes_, at_ns, *arguments, **options)

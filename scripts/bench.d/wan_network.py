@@ -5,8 +5,8 @@ numbers to reckon with. Pure.
 
 Sites and links are those of NetStorm's evaluation; each direction of each link has a rate that is
 drawn uniformly from 20 to 155 Mbit/s. Rates and volumes are scaled down together, because two
-cores cannot carry them: RATE_SCALE scales the rates and the queues, VOLUME_SCALE the volumes. So
-times are TIME_SCALE of those at full size, and the pause between two redraws is scaled by that.
+cores cannot carry them: RATE_SCALE scales the rates and the queues, VOLUME_SCALE most volumes. Times
+are those at full size, times the scale of the volume and over that of the rates.
 """
 
 import random
@@ -23,7 +23,6 @@ LOSS_PERCENT = (0.1, 2.0)  # of each direction of a link, with `delays`
 SEED = 1
 RATE_SCALE = Fraction(1, 4)
 VOLUME_SCALE = Fraction(1, 16)
-TIME_SCALE = VOLUME_SCALE / RATE_SCALE
 # What a host can send and receive: more than all links of a site together.
 ACCESS_MBIT = 1000
 ACCESS_RATE_BITS = int(ACCESS_MBIT * RATE_SCALE * 10**6)
@@ -58,9 +57,9 @@ def draw_paths():
     }
 
 
-def volume_bytes(megabytes):
+def volume_bytes(megabytes, scale=VOLUME_SCALE):
     """A volume at full size in 10^6 bytes, scaled to whole elements."""
-    return int(megabytes * 10**6 * VOLUME_SCALE) // ELEMENT_BYTES * ELEMENT_BYTES
+    return int(megabytes * 10**6 * scale) // ELEMENT_BYTES * ELEMENT_BYTES
 
 
 def link_name(a, b):

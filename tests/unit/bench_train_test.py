@@ -56,7 +56,8 @@ def gradplane_run(seed=1, **changed):
 
 
 def result(*runs, case=DIGITS, failure=""):
-    return train.result(train_run.Contestant("somebody"), case, list(runs), failure, CORES)
+    contestant, bound_s = train_run.Contestant("somebody"), train.link_bound_s(case)
+    return train.result(contestant, case, list(runs), failure, CORES, bound_s)
 
 
 def reaching(*seconds):

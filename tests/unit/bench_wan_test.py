@@ -13,6 +13,7 @@ sys.path[:0] = [str(ROOT / "scripts/bench.d"), str(ROOT / "scripts/lib")]
 sys.dont_write_bytecode = True
 import bounds  # noqa: E402
 import wan  # noqa: E402
+import wan_cases as cases  # noqa: E402
 import wan_contestants  # noqa: E402
 import wan_network as network  # noqa: E402
 
@@ -82,7 +83,7 @@ class Network(unittest.TestCase):
             network.bound_over_draws([], 1, MEGABYTE)
 
     def test_volumes_are_whole_elements(self):
-        for volume in wan.VOLUMES_MB:
+        for volume in cases.VOLUMES_MB:
             self.assertEqual(network.volume_bytes(volume) % 4, 0)
             self.assertAlmostEqual(network.volume_bytes(volume) * 16, volume * MEGABYTE, delta=64)
 
@@ -94,19 +95,31 @@ class TakingPart(unittest.TestCase):
         self.assertEqual(wan_contestants.parents_of_star(3), [2] * 9)
 
     def test_every_requirement_has_its_contestants(self):
-        for has_paths in (False, True):
-            names = [c.name for c in wan.make_contestants(False, has_paths)]
+        for case in cases.make_cases(quick=False):
+            names = [c.name for c in wan.make_contestants(False, case)]
             self.assertEqual(len(names), len(set(names)))
-            for planner in wan.PLANNERS:
+            planners = ("fapt", "packed", "auto") if case["redraw_s"] else wan.PLANNERS
+            for planner in planners:
                 self.assertTrue(any(n.startswith(f"gradplane-{planner}-") for n in names))
+            if case["redraw_s"]:
+                for planner in ("fapt", "packed"):
+                    modes = {f"gradplane-{planner}-delay{mode}" for mode in ("", "-fixed", "-routes")}
+                    self.assertLessEqual(modes, set(names))
             for other in ("server", "sharded", "balanced", "pairs"):
                 self.assertLessEqual({f"tcp-{other}-cubic", f"tcp-{other}-bbr"}, set(names))
             self.assertLessEqual({"gloo-cubic", "gloo-bbr"}, set(names))
 
     def test_labels_tell_cases_apart(self):
-        labels = [wan.label(case) for case in wan.make_cases(quick=False)]
+        labels = [cases.label(case) for case in cases.make_cases(quick=False)]
         self.assertEqual(len(labels), len(set(labels)))
         self.assertEqual(labels[0], "17 MB at full size, static")
+
+    def test_a_changing_case_lasts_for_two_draws_and_its_times_are_scaled_with_it(self):
+        changing = [case for case in cases.make_cases(quick=False) if case["redraw_s"]]
+        self.assertEqual([case["redraw_s"] for case in changing], [18, 180])
+        self.assertEqual([cases.period_s(case) for case in changing], [18, 45])
+        for case in changing:
+            self.assertGreater(cases.bound_s(case), 1.5 * cases.period_s(case))
 
 
 class Ratios(unittest.TestCase):
@@ -117,7 +130,7 @@ class Ratios(unittest.TestCase):
         failed = {"contestant": "tcp-server-reno", "failure": "gone"}
         entries = wan.with_ratios([
             entry("tcp-server-cubic", 12.0), entry("tcp-server-bbr", 8.0), failed,
-            entry("gradplane-fapt-cubic", 4.0), entry("gradplane-packed-cubic", 2.0),
+            entry("gradplane-fapt-delay", 4.0), entry("gradplane-packed-delay", 2.0),
         ])  # fmt: skip
         self.assertEqual(entries[4]["over_server"], 4.0)
         self.assertEqual(entries[4]["over_fapt"], 2.0)
@@ -137,9 +150,9 @@ class Redraws(unittest.TestCase):
         redraws = wan.Redraws(lab, 1000.0, MEGABYTE)
         redraws.begin(5, 0)
         oracle_s = redraws.end()
-        expected = list(network.changes(network.draw(5), None))
+        expected = list(network.changes(network.draw(40), None))
         self.assertEqual(asked[: len(expected)], expected)
-        self.assertAlmostEqual(oracle_s, network.packing_bound_s(network.draw(5), MEGABYTE))
+        self.assertAlmostEqual(oracle_s, network.packing_bound_s(network.draw(40), MEGABYTE))
 
 
 if __name__ == "__main__":
