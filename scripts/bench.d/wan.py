@@ -37,7 +37,7 @@ QUICK_REPEATS = 2
 LIMIT_SECONDS = 60
 QUICK_LIMIT_SECONDS = 10
 ROUND_SECONDS = 600
-# What else the planners of the changing cases do: nothing but begin; also give routes.
+# Of the changing cases: what planners do by default, nothing after the first plan, also routes.
 MODES = ("", "fixed", "routes")
 
 
@@ -58,10 +58,12 @@ def make_contestants(quick, of_case):
 
 
 def steady_contestants(quick, site):
-    controllers = {plan: ("delay",) for plan in PLANNERS}
-    controllers["packed"] = ("delay",) if quick else ("delay", "cubic", "bbr")
-    return [wan_peers.WanContestant(plan, site, controller, cases.STEADY_ROUND_KIB)
-            for plan in PLANNERS for controller in controllers[plan]]  # fmt: skip
+    wanted = [(plan, "delay", "") for plan in PLANNERS]
+    if not quick:
+        wanted += [("packed", "cubic", ""), ("packed", "bbr", "")]
+        wanted += [(plan, "delay", "routes") for plan in ("packed", "fapt")]
+    return [wan_peers.WanContestant(plan, site, controller, cases.STEADY_ROUND_KIB, mode)
+            for plan, controller, mode in wanted]  # fmt: skip
 
 
 def changing_contestants(site):
