@@ -9,7 +9,7 @@ import pathlib
 # The numbers of a row, in the order in which they are written; each benchmark has some of them.
 KEPT = (
     "runs", "iterations", "median_s", "p99_s", "over_bound", "p99_over_bound", "over_oracle",
-    "over_server", "over_fapt", "worst_over_bound",
+    "over_server", "over_fapt", "plans", "worst_over_bound",
     "all_reduce_over_bound", "mean_over", "p99_over", "settled_over", "converged_at",
     "median_to_target_s", "final_median", "final_mean", "worse_mean", "gradient_error",
     "missing_share", "worst_missing_share", "partial_rounds", "rounds_closed_early",
