@@ -42,6 +42,9 @@ class RedrawnRun {
   void fail(const std::string& what) {
     if (outcome_.failure.empty()) outcome_.failure = what;
   }
+  RedrawnMark mark() const;
+  void ask();
+  void rest();
   void compare_replicas();
   std::string text() const;
   void conclude();
@@ -105,8 +108,8 @@ RedrawnRun::RedrawnRun(const RedrawnScenario& scenario)
   for (std::size_t n = 0; n < scenario.config.cluster.nodes.size(); ++n) {
     config::Config config = scenario.config;
     config.self = static_cast<api::NodeId>(n);
-    nodes_.push_back(std::make_unique<SessionNode>(network_, std::move(config),
-                                                   scenario.planning_takes, watch_, now_));
+    nodes_.push_back(
+        std::make_unique<SessionNode>(network_, std::move(config), scenario.pace, watch_, now_));
     nodes_.back()->start(dice_.below(UINT64_MAX) | 1);
     agenda_.wake(n);
   }
@@ -124,6 +127,8 @@ void RedrawnRun::attach_due() {
       nodes_[member.node]->attach(scenario_.base, rank, world_, checker_, now_);
     agenda_.wake(member.node);
   }
+  const auto is_over = [](Instant at) { return at == Instant::never(); };
+  if (std::all_of(attach_at_.begin(), attach_at_.end(), is_over)) attach_at_.clear();
 }
 
 Instant RedrawnRun::next_time() const {
@@ -259,27 +264,60 @@ void RedrawnRun::compare_replicas() {
   }
 }
 
+RedrawnMark RedrawnRun::mark() const {
+  RedrawnMark mark{now_, {}};
+  for (const auto& node : nodes_) {
+    mark.control.datagrams += node->control().datagrams;
+    mark.control.bytes += node->control().bytes;
+  }
+  return mark;
+}
+
+void RedrawnRun::ask() {
+  const auto reaches = [this](std::uint32_t round) {
+    return [this, round] { return progress_.first_lacked() >= round; };
+  };
+  run_until(reaches(1), scenario_.base.limit, "there is no first round");
+  outcome_.began = mark();
+  run_until(reaches(scenario_.ask_at_round), scenario_.base.limit, "rounds are open");
+  outcome_.asked = mark();
+  SessionNode& coordinator = *nodes_[scenario_.config.cluster.coordinator];
+  const std::uint32_t before = nodes_[scenario_.base.plan.members.front().node]->epoch();
+  if (outcome_.failure.empty()) coordinator.replan(scenario_.ask, now_);
+  wake(coordinator.id());
+  const auto has_it = [before](const auto& node) { return node->epoch() != before; };
+  run_until([&] { return std::all_of(nodes_.begin(), nodes_.end(), has_it); }, kSettleWithin,
+            "not all nodes have another plan");
+  outcome_.agreed = mark();
+}
+
+void RedrawnRun::rest() {
+  outcome_.finished = mark();
+  const Instant until = now_ + scenario_.rests;
+  while (outcome_.failure.empty() && next_time() < until) step();
+  outcome_.rested = {until, mark().control};
+}
+
 void RedrawnRun::conclude() {
   outcome_.ended = now_;
-  outcome_.redraws = watch_.redraws();
+  outcome_.switches = watch_.switches();
   outcome_.packets = network_.sent();
-  for (const auto& node : nodes_) {
-    outcome_.control.datagrams += node->control().datagrams;
-    outcome_.control.bytes += node->control().bytes;
-    outcome_.counters.add(node->counters());
-  }
+  outcome_.control = mark().control;
+  for (const auto& node : nodes_) outcome_.counters.add(node->counters());
   RedrawnTotals& totals = outcome_.totals;
   totals.runs = 1;
-  totals.redraws = outcome_.redraws.size();
+  totals.redraws = outcome_.switches.size();
   totals.unstruck += scenario_.strikes.size() - strikes_;
   totals.relayed = outcome_.counters.blocks_relayed;
 }
 
 RedrawnOutcome RedrawnRun::run() {
+  if (scenario_.ask_at_round > 0) ask();
   run_until([this] { return progress_.all_done(); }, scenario_.base.limit, "rounds are open");
   if (fallen_) mend();
   run_until([this] { return agrees(); }, kSettleWithin, "nodes have different plans");
   compare_replicas();
+  rest();
   const SessionNode& member = *nodes_[scenario_.base.plan.members.front().node];
   const bool is_other =
       member.session().term().term.coordinator != scenario_.config.cluster.coordinator;
@@ -291,6 +329,16 @@ RedrawnOutcome RedrawnRun::run() {
   run_until([this] { return nobody_has_job(); }, kSettleWithin, "something is left of the job");
   conclude();
   return std::move(outcome_);
+}
+
+std::vector<config::NodeConfig> node_configs(std::size_t count) {
+  constexpr std::uint32_t kFirstAddress = 0x0a000001;
+  std::vector<config::NodeConfig> nodes(count);
+  for (std::size_t n = 0; n < count; ++n) {
+    nodes[n].name = std::string("n").append(std::to_string(n));
+    nodes[n].address = {kFirstAddress + static_cast<std::uint32_t>(n)};
+  }
+  return nodes;
 }
 
 RedrawnOutcome run(const RedrawnScenario& scenario) {

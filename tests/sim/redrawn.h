@@ -38,7 +38,12 @@ struct RedrawnScenario {
   /// in the job.
   config::Config config;
   std::vector<RedrawnStrike> strikes;  // one after the other, at most one for each redraw
-  Duration planning_takes;
+  SessionNode::Pace pace;
+  /// When all ranks have so many rounds, an operator asks for this plan, and everything waits until
+  /// all nodes have it; 0: nobody asks.
+  std::uint32_t ask_at_round = 0;
+  session::PlanChoice ask;
+  Duration rests;  // between the last round and the end of the job
   /// No more than this passes between two rounds.
   Duration longest_pause;
 };
@@ -53,12 +58,23 @@ struct RedrawnTotals {
   void add(const RedrawnTotals& other);
 };
 
+/// A moment of a run.
+struct RedrawnMark {
+  Instant at;
+  SessionNode::ControlTraffic control;  // by then, of all nodes
+};
+
 struct RedrawnOutcome {
   std::string failure;  // empty: everything held
   Instant ended;
   std::vector<Instant> round_ends;
-  std::vector<SwitchWatch::Switch> redraws;
+  std::vector<SwitchWatch::Switch> switches;
   SessionNode::ControlTraffic control;
+  RedrawnMark began;     // the first round is complete
+  RedrawnMark asked;     // for another plan
+  RedrawnMark agreed;    // all nodes have it
+  RedrawnMark rested;    // until all ranks leave
+  RedrawnMark finished;  // all rounds are complete
   std::uint64_t packets = 0;
   hop::Counters counters;
   RedrawnTotals totals;
@@ -70,11 +86,15 @@ struct RedrawnOutcome {
 /// the job when its ranks have left.
 RedrawnOutcome run(const RedrawnScenario& scenario);
 
+/// Nodes of a cluster, with names and addresses.
+std::vector<config::NodeConfig> node_configs(std::size_t count);
+
 /// Everything is drawn from the seed, with a coordinator that meets a misfortune in most of them.
 RedrawnScenario random_redrawn_scenario(std::uint64_t seed);
 
-/// Runs seeds, prints what failed and what they have shown. 0: all was right.
+/// Runs seeds, with `stop` to the first that fails. Prints what failed and what they have shown. 0:
+/// all was right.
 int run_redrawn_seeds(const std::vector<std::uint64_t>& first, std::uint64_t count, bool verbose,
-                      const char* program);
+                      bool stop, const char* program);
 
 }  // namespace gradplane::sim

@@ -15,7 +15,6 @@
 namespace gradplane::sim {
 namespace {
 
-constexpr std::uint32_t kFirstAddress = 0x0a000001;
 constexpr Duration kSuspectAfter = Duration::seconds(1);
 constexpr std::uint64_t kMostPure = 2;     // nodes that may coordinate and have no part in the job
 constexpr std::uint64_t kMostRelays = 2;   // nodes that may sum, without ranks
@@ -38,12 +37,8 @@ constexpr std::uint64_t kShowAll = 100;
 void draw_config(Dice& dice, RedrawnScenario& s, std::size_t pure, std::size_t relays,
                  std::size_t nodes) {
   config::Config& c = s.config;
-  for (std::size_t n = 0; n < nodes; ++n) {
-    config::NodeConfig& node = c.cluster.nodes.emplace_back();
-    node.name = std::string("n").append(std::to_string(n));
-    node.address = {kFirstAddress + static_cast<std::uint32_t>(n)};
-    node.aggregate = n >= pure && n < pure + relays;
-  }
+  c.cluster.nodes = node_configs(nodes);
+  for (std::size_t n = pure; n < pure + relays; ++n) c.cluster.nodes[n].aggregate = true;
   c.cluster.coordinator = static_cast<api::NodeId>(dice.below(pure));
   c.plan.kind = kKinds[dice.below(kKinds.size())];
   c.plan.auxiliary = dice.below(3) == 0;
@@ -149,7 +144,8 @@ RedrawnScenario random_redrawn_scenario(std::uint64_t seed) {
   s.base.limit = Duration::seconds(600);
   draw_config(dice, s, pure, relays, nodes);
   draw_strikes(dice, s, seed);
-  s.planning_takes = dice.between(Duration::ms(1), Duration::ms(200));
+  s.pace = {.planning_takes = dice.between(Duration::ms(1), Duration::ms(200)),
+            .links_every = Duration::ms(250)};
   s.longest_pause = kSuspectAfter * kPauseInSuspicions;
   return s;
 }
@@ -159,7 +155,7 @@ namespace {
 void print_seed(std::uint64_t seed, const RedrawnOutcome& o) {
   std::printf("seed %" PRIu64 ": %.3f s, %zu rounds, %zu redraws, %" PRIu64 " packets, %" PRIu64
               " control datagrams\n",
-              seed, (o.ended - Instant()).to_seconds(), o.round_ends.size(), o.redraws.size(),
+              seed, (o.ended - Instant()).to_seconds(), o.round_ends.size(), o.switches.size(),
               o.packets, o.control.datagrams);
 }
 
@@ -192,7 +188,7 @@ bool shows_all(const RedrawnTotals& t) {
 }  // namespace
 
 int run_redrawn_seeds(const std::vector<std::uint64_t>& first, std::uint64_t count, bool verbose,
-                      const char* program) {
+                      bool stop, const char* program) {
   RedrawnTotals totals;
   std::uint64_t failed = 0;
   for (const std::uint64_t begin : first) {
@@ -206,6 +202,7 @@ int run_redrawn_seeds(const std::vector<std::uint64_t>& first, std::uint64_t cou
                   " --verbose; GRADPLANE_LOG=1 shows what every node said\n",
                   seed, outcome.failure.c_str(), program, seed);
       std::fflush(stdout);
+      if (stop) return 1;
     }
   }
   const bool shown = shows_all(totals);

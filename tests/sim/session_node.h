@@ -21,8 +21,12 @@ namespace gradplane::sim {
 /// planner of the production daemon. Its trainers outlive it, as processes do.
 class SessionNode {
  public:
-  /// `config` is that of this node. `planning_takes`: the time of a plan.
-  SessionNode(Network& network, config::Config config, Duration planning_takes, SwitchWatch& watch,
+  struct Pace {
+    Duration planning_takes;  // each plan
+    Duration links_every;     // the engine is asked what it has measured
+  };
+  /// `config` is that of this node.
+  SessionNode(Network& network, config::Config config, const Pace& pace, SwitchWatch& watch,
               const Instant& clock);
   ~SessionNode() { crash(); }
   SessionNode(const SessionNode&) = delete;
@@ -43,6 +47,8 @@ class SessionNode {
   void attach(const Scenario& scenario, std::uint16_t rank, std::uint32_t world,
               ToleranceChecker& checker, Instant now);
   void detach_all(Instant now);
+  /// An operator asks for another plan.
+  void replan(const session::PlanChoice& choice, Instant now);
 
   /// Does everything that is due. Returns early when the watch has struck.
   void turn(Instant now);
@@ -97,7 +103,7 @@ class SessionNode {
   void act(const session::LogLine& action, Instant now);
 
   config::Config config_;
-  Duration planning_takes_;
+  Pace pace_;
   SwitchWatch& watch_;
   Network& network_;
   SimPort port_;
@@ -107,6 +113,7 @@ class SessionNode {
   std::string failure_;
   ControlTraffic control_;
   bool is_paused_ = false;
+  std::uint64_t turns_ = 0;  // without a check of invariants
   // A life.
   std::unique_ptr<Queues> queues_;
   std::unique_ptr<daemon::JobTable> jobs_;

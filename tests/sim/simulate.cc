@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "tests/sim/cluster.h"
+#include "tests/sim/grow_command.h"
 #include "tests/sim/redrawn.h"
 #include "tests/sim/wan_command.h"
 
@@ -327,7 +328,8 @@ int run_seeds(Seeds seeds, const char* program) {
     std::fflush(stdout);
   }
   if (!seeds.redrawn) return SeedRun(seeds, program).run();
-  return gradplane::sim::run_redrawn_seeds(seeds.first, seeds.count, seeds.verbose, program);
+  return gradplane::sim::run_redrawn_seeds(seeds.first, seeds.count, seeds.verbose, seeds.stop,
+                                           program);
 }
 
 }  // namespace
@@ -379,7 +381,9 @@ int main(int argc, char** argv) {
   flip->add_flag("--lossless", flips.lossless, "links lose and repeat nothing");
   flip->add_flag("--mixed", flips.mixed, "half of the rounds have another operation");
   const gradplane::sim::WanCommand wan(app);
+  const gradplane::sim::GrowCommand grow(app);
   CLI11_PARSE(app, argc, argv);
+  if (grow.is_asked()) return grow.run(seeds.first[0]) ? 0 : 1;
   if (wan.is_asked()) return wan.run(seeds.first[0]) ? 0 : 1;
   if (flip->parsed()) {
     bool good = true;

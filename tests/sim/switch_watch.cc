@@ -33,7 +33,7 @@ void SwitchWatch::come_to(SwitchPhase phase, std::size_t reached) {
 
 void SwitchWatch::on_order(api::NodeId node, const session::MakePlan& order, Instant now) {
   coordinator_ = node;
-  if (!order.input.redraw) return;
+  if (!order.input.in_force) return;
   change_ = {};
   change_.ordered_at = now;
   // One that keeps the plan in force counts as well: nobody knows before it is there.
@@ -44,7 +44,7 @@ void SwitchWatch::on_order(api::NodeId node, const session::MakePlan& order, Ins
 }
 
 void SwitchWatch::on_line(api::NodeId node, const std::string& line, Instant now) {
-  const auto epoch = testing::redraw_in(line);
+  const auto epoch = testing::change_in(line);
   if (!epoch) return;
   ++begun_;
   coordinator_ = node;
@@ -86,7 +86,7 @@ void SwitchWatch::on_commit(api::NodeId node, std::uint32_t epoch, std::uint32_t
   if (committed_.empty()) {
     change_.committed_at = now;
     change_.activation_round = activation;
-    redraws_.push_back(change_);
+    switches_.push_back(change_);
   }
   committed_.insert(node);
   come_to(committed_ == nodes_ ? SwitchPhase::kCommitted : SwitchPhase::kCommitting,

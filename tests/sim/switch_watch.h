@@ -57,7 +57,7 @@ class SwitchWatch {
   void on_ready(api::NodeId node, std::uint32_t epoch);
   void on_commit(api::NodeId node, std::uint32_t epoch, std::uint32_t activation, Instant now);
 
-  /// Of a redraw that came into force.
+  /// Of a further plan that came into force.
   struct Switch {
     std::uint32_t epoch = 0;
     Instant ordered_at;    // of the planner
@@ -65,7 +65,7 @@ class SwitchWatch {
     Instant committed_at;  // on the first node
     std::uint32_t activation_round = 0;
   };
-  const std::vector<Switch>& redraws() const { return redraws_; }
+  const std::vector<Switch>& switches() const { return switches_; }
   /// Epochs in which nodes differ; empty: they agree.
   const std::string& failure() const { return failure_; }
 
@@ -86,7 +86,7 @@ class SwitchWatch {
   std::map<std::uint32_t, std::vector<std::byte>> plans_;   // by epoch
   std::map<std::uint32_t, std::set<api::NodeId>> members_;  // by epoch
   std::map<std::uint32_t, std::uint32_t> activations_;      // by epoch
-  std::vector<Switch> redraws_;
+  std::vector<Switch> switches_;
   std::string failure_;
 };
 
