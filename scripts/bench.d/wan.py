@@ -68,7 +68,8 @@ def steady_contestants(quick, site):
 
 def changing_contestants(site):
     wanted = [(plan, "delay", mode) for plan in ("packed", "fapt") for mode in MODES]
-    wanted += [("packed", "cubic", mode) for mode in ("", "fixed")] + [("auto", "delay", "")]
+    wanted += [("packed", "cubic", mode) for mode in ("", "fixed")]
+    wanted += [("packed", "bbr", ""), ("auto", "delay", "")]
     return [wan_peers.WanContestant(plan, site, controller, cases.CHANGING_ROUND_KIB, mode,
                                     follows=True)
             for plan, controller, mode in wanted]  # fmt: skip

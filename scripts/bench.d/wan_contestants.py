@@ -93,13 +93,14 @@ class Progress:
     """Asks a daemon how many rounds of its job are complete, over and over. A context, which gives
     the list to which [seconds since `at_ns`, rounds] are added."""
 
-    def __init__(self, nodes, name, at_ns):
+    def __init__(self, nodes, name, at_ns, pause_s=PROGRESS_SECONDS):
         self._nodes, self._name, self._at_ns = nodes, name, at_ns
+        self._pause_s = pause_s
         self._found, self._over = [], threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def _run(self):
-        while not self._over.wait(PROGRESS_SECONDS):
+        while not self._over.wait(self._pause_s):
             for job in (self._nodes.status(self._name) or {}).get("jobs", [])[:1]:
                 seconds = (time.monotonic_ns() - self._at_ns) / 1e9
                 self._found.append([round(seconds, 2), job["rounds_completed"]])

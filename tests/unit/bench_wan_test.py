@@ -3,8 +3,10 @@
 """`scripts/bench wan`: the network, its bound, who takes part, and what is made of their times.
 Needs no network and no root."""
 
+import itertools
 import pathlib
 import sys
+import threading
 import types
 import unittest
 
@@ -16,6 +18,7 @@ import wan  # noqa: E402
 import wan_cases as cases  # noqa: E402
 import wan_contestants  # noqa: E402
 import wan_network as network  # noqa: E402
+import wan_train  # noqa: E402
 
 MEGABYTE = 10**6
 
@@ -153,6 +156,50 @@ class Redraws(unittest.TestCase):
         expected = list(network.changes(network.draw(40), None))
         self.assertEqual(asked[: len(expected)], expected)
         self.assertAlmostEqual(oracle_s, network.packing_bound_s(network.draw(40), MEGABYTE))
+
+    def test_one_that_has_not_begun_can_be_stopped(self):
+        wan.Redraws(None, 1000.0, MEGABYTE).stop()
+
+
+class Following(unittest.TestCase):
+    def test_a_followed_round_has_the_rounds_of_its_daemon(self):
+        counts = itertools.count(5)
+        asked = threading.Event()
+
+        def status(name):
+            self.assertEqual(name, "s5")
+            number = next(counts)
+            if number == 7:
+                asked.set()
+            return {"jobs": [{"rounds_completed": number}]} if number != 6 else None
+
+        nodes = types.SimpleNamespace(status=status)
+        with wan_contestants.Progress(nodes, "s5", 0, pause_s=0) as found:
+            self.assertTrue(asked.wait(10))
+        self.assertEqual([done for _, done in found][:1], [5])
+        self.assertNotIn(6, [done for _, done in found])
+
+    def test_an_entry_has_the_progress_of_its_own_contestant(self):
+        others = [types.SimpleNamespace(name="tcp"),
+                  types.SimpleNamespace(name="a", progress=[[0.5, 3]]),
+                  types.SimpleNamespace(name="b", progress=[])]  # fmt: skip
+        self.assertEqual(wan.progress_of("a", others)["progress"], [[0.5, 3]])
+        self.assertEqual(wan.progress_of("b", others), {})
+        self.assertEqual(wan.progress_of("tcp", others), {})
+
+
+class Trainings(unittest.TestCase):
+    def test_each_case_has_a_file_of_its_own(self):
+        found = wan_train.make_cases(quick=False)
+        self.assertEqual(len({wan_train.slug(case) for case in found}), len(found))
+        self.assertEqual(len({wan_train.label(case) for case in found}), len(found))
+
+    def test_gloo_and_the_server_have_no_daemons(self):
+        for contestant in wan_train.make_contestants(quick=False):
+            is_ours = contestant.name.startswith("gradplane")
+            self.assertEqual(contestant.plan is not None, is_ours)
+            self.assertEqual(contestant.cc is None, is_ours)
+            self.assertEqual("--server" in contestant.job_options, "server" in contestant.name)
 
 
 if __name__ == "__main__":
