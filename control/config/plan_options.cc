@@ -76,7 +76,7 @@ constexpr Option kOptions[] = {
      .type = kTime,
      .min = kMinRedrawNs,
      .max = kMaxRedrawNs,
-     .default_text = "2 s",
+     .default_text = "5 s",
      .summary = "Least time between two such plans of a job. After one that a node refused or did "
                 "not answer it is twice as long, and so on, up to two minutes.",
      .store = [](const Target& t,

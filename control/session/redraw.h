@@ -12,7 +12,7 @@ namespace gradplane::session {
 
 struct RedrawSettings {
   bool enabled = true;
-  Duration every = Duration::seconds(2);  // at least, from one switch to the next
+  Duration every = Duration::seconds(5);  // at least, from one switch to the next
   double gain = 0.1;                      // at least so much less time
 };
 

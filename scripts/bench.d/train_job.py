@@ -48,7 +48,7 @@ def parse_arguments():
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--server", type=int, metavar="RANK",
-                        help="sum at a parameter server beside this rank, not by all_reduce")  # fmt: skip
+                        help="sum at a server beside this rank")  # fmt: skip
     return parser.parse_args()
 
 

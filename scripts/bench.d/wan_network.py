@@ -5,8 +5,8 @@ numbers to reckon with. Pure.
 
 Sites and links are those of NetStorm's evaluation; each direction of each link has a rate that is
 drawn uniformly from 20 to 155 Mbit/s. Rates and volumes are scaled down together, because two
-cores cannot carry them: RATE_SCALE scales the rates and the queues, VOLUME_SCALE most volumes. Times
-are those at full size, times the scale of the volume and over that of the rates.
+cores cannot carry them: RATE_SCALE scales the rates and the queues, VOLUME_SCALE most volumes.
+Times are those at full size, times the scale of the volume and over that of the rates.
 """
 
 import random

@@ -106,7 +106,9 @@ class TakingPart(unittest.TestCase):
                 self.assertTrue(any(n.startswith(f"gradplane-{planner}-") for n in names))
             if case["redraw_s"]:
                 for planner in ("fapt", "packed"):
-                    modes = {f"gradplane-{planner}-delay{mode}" for mode in ("", "-fixed", "-routes")}
+                    modes = {
+                        f"gradplane-{planner}-delay{mode}" for mode in ("", "-fixed", "-routes")
+                    }
                     self.assertLessEqual(modes, set(names))
             for other in ("server", "sharded", "balanced", "pairs"):
                 self.assertLessEqual({f"tcp-{other}-cubic", f"tcp-{other}-bbr"}, set(names))

@@ -17,7 +17,7 @@ using gradplane::testing::sample_of;
 
 namespace {
 
-constexpr Duration kEvery = Duration::seconds(2);
+constexpr Duration kEvery = Duration::seconds(5);
 
 /// A planner that needs the network, and gives a star from `root` that takes `then` while the plan
 /// in force takes `now`.
