@@ -251,6 +251,7 @@ Result<telemetry::Topology> fetch_topology(const std::string& socket_path, bool 
   const auto connection = open_as_operator(socket_path);
   if (!connection) return connection.error();
   const int fd = connection.value().get();
+  if (why) set_timeout(fd, SO_RCVTIMEO, kReplanTimeout);  // planners work it out
   (void)send_message(fd, protocol::TopologyRequest{.why = why});
   const auto reply = expect<protocol::TopologyReply>(fd, socket_path);
   if (!reply) return reply.error();

@@ -296,6 +296,7 @@ void Daemon::take_plans() {
   while (auto made = plans_->take())
     session_->on_plan_made(made->ticket, std::move(made->offer), clock_now());
   if (const auto answer = plans_->take_answer()) {
+    why_under_way_ = false;
     for (const server::ConnectionId asker : std::exchange(why_askers_, {}))
       server_->send_encoded(asker, *answer);
   }

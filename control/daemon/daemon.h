@@ -125,6 +125,7 @@ class Daemon : public server::ConnectionHandler {
   };
   std::vector<TopologyAsker> topology_askers_;
   std::vector<server::ConnectionId> why_askers_;  // wait for the plan thread
+  bool why_under_way_ = false;                    // it has their question
 };
 
 }  // namespace gradplane::daemon

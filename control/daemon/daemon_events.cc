@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include "control/daemon/bounds_page.h"
@@ -235,23 +237,30 @@ void Daemon::answer_topology(Instant now) {
   const session::TopologyView told = session_->topology(now);
   const KnownTopology known{jobs_, link_status(config_, links_),
                             session_->coordinates() ? &told : nullptr};
-  const telemetry::Topology page = topology_page(config_, known);
   const auto encoded = [](const telemetry::Topology& topology) {
     return protocol::encode(protocol::TopologyReply{telemetry::to_json(topology, kMaxReportBytes)});
   };
+  // Each is made once, however many ask.
+  std::string page;
+  std::string page_without_reasons;
   for (const TopologyAsker& asker : std::exchange(topology_askers_, {})) {
     if (!asker.why) {
-      server_->send_encoded(asker.connection, encoded(page));
+      if (page.empty()) page = encoded(topology_page(config_, known));
+      server_->send_encoded(asker.connection, page);
     } else if (!session_->coordinates()) {
       const std::string& name = config_.cluster.nodes[session_->coordinator()].name;
-      server_->send_encoded(asker.connection, encoded(without_reasons(page, name)));
+      if (page_without_reasons.empty())
+        page_without_reasons = encoded(without_reasons(topology_page(config_, known), name));
+      server_->send_encoded(asker.connection, page_without_reasons);
     } else {
-      if (why_askers_.empty()) {
-        plans_->ask([this, encoded, question = why_question(config_, known)] {
-          return encoded(with_reasons(config_, question));
-        });
-      }
       why_askers_.push_back(asker.connection);
+      if (why_under_way_) continue;
+      why_under_way_ = true;
+      const auto reasons = std::make_shared<Reasons>(config_, why_question(config_, known));
+      plans_->ask([encoded, reasons]() -> std::optional<std::string> {
+        const auto whole = reasons->step();
+        return whole ? std::optional(encoded(*whole)) : std::nullopt;
+      });
     }
   }
 }

@@ -54,17 +54,20 @@ void PlanThread::make_plan(std::unique_lock<std::mutex>& lock) {
 }
 
 void PlanThread::answer(std::unique_lock<std::mutex>& lock) {
-  const auto make = std::exchange(question_, nullptr);
+  auto step = std::exchange(question_, nullptr);
   lock.unlock();
-  std::string text = make();
+  std::optional<std::string> text = step();
   lock.lock();
-  answer_ = std::move(text);
+  if (text)
+    answer_ = std::move(text);
+  else
+    question_ = std::move(step);
 }
 
-void PlanThread::ask(std::function<std::string()> make) {
+void PlanThread::ask(std::function<std::optional<std::string>()> step) {
   {
     const std::lock_guard lock(mutex_);
-    question_ = std::move(make);
+    question_ = std::move(step);
   }
   begin();
 }

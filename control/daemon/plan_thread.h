@@ -28,7 +28,7 @@ class PlanThread {
   /// `on_made` is called on the plan thread whenever take() has something.
   PlanThread(session::Planner planner, std::function<void()> on_made)
       : planner_(std::move(planner)), on_made_(std::move(on_made)) {}
-  /// Waits for the plan that is being made.
+  /// Waits for the plan that is being made, or the step.
   ~PlanThread();
   PlanThread(const PlanThread&) = delete;
   PlanThread& operator=(const PlanThread&) = delete;
@@ -37,9 +37,10 @@ class PlanThread {
   /// more orders wait than there are jobs.
   void order(session::MakePlan order);
   std::optional<MadePlan> take();
-  /// Other work that plans: `make` is called on the plan thread after the orders that wait. One at
-  /// a time; take_answer() gives what it has returned.
-  void ask(std::function<std::string()> make);
+  /// Other work that plans: `step` is called on the plan thread until it returns the answer, each
+  /// time after the orders that wait, so one step delays a plan at most. One question at a time;
+  /// take_answer() gives its answer.
+  void ask(std::function<std::optional<std::string>()> step);
   std::optional<std::string> take_answer();
 
  private:
@@ -54,7 +55,7 @@ class PlanThread {
   std::condition_variable changed_;
   std::deque<session::MakePlan> orders_;  // under the mutex, as all that follows
   std::deque<MadePlan> made_;
-  std::function<std::string()> question_;
+  std::function<std::optional<std::string>()> question_;
   std::optional<std::string> answer_;
   bool stopping_ = false;
   std::thread thread_;  // of the control thread

@@ -213,22 +213,29 @@ WhyQuestion why_question(const config::Config& config, const KnownTopology& know
   return question;
 }
 
-telemetry::Topology with_reasons(const config::Config& config, WhyQuestion question) {
-  plan::PlanRequest request = config::plan_request_of(config);
-  request.network = plan::measured_network(request.network, request.node_names, question.samples);
-  for (const api::NodeId node : question.silent) std::erase(request.summing, node);
-  telemetry::Topology out = std::move(question.page);
-  for (std::size_t j = 0; j < out.jobs.size(); ++j) {
-    if (request.network) {
-      compare(config, request, question.plans[j], out.jobs[j]);
+Reasons::Reasons(const config::Config& config, WhyQuestion question)
+    : config_(config), question_(std::move(question)), request_(config::plan_request_of(config)) {
+  request_.network =
+      plan::measured_network(request_.network, request_.node_names, question_.samples);
+  for (const api::NodeId node : question_.silent) std::erase(request_.summing, node);
+}
+
+std::optional<telemetry::Topology> Reasons::step() {
+  std::vector<telemetry::TopologyJob>& jobs = question_.page.jobs;
+  if (next_ < jobs.size()) {
+    if (request_.network) {
+      compare(config_, request_, question_.plans[next_], jobs[next_]);
     } else {
-      out.jobs[j].not_compared =
+      jobs[next_].not_compared =
           "the file of this node says nothing of the network, and nothing was measured; write a "
           "section network, or ask again while the job runs";
     }
+    ++next_;
   }
-  if (request.network) out.uses = uses_of(config, *request.network, question.samples);
-  return out;
+  if (next_ < jobs.size()) return std::nullopt;
+  if (request_.network)
+    question_.page.uses = uses_of(config_, *request_.network, question_.samples);
+  return std::move(question_.page);
 }
 
 telemetry::Topology without_reasons(telemetry::Topology page, const std::string& coordinator) {

@@ -2,11 +2,14 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "control/config/config.h"
 #include "control/daemon/jobs.h"
+#include "control/plan/planner.h"
 #include "control/session/views.h"
 #include "control/telemetry/status.h"
 #include "control/telemetry/topology.h"
@@ -32,9 +35,21 @@ struct WhyQuestion {
   std::vector<api::NodeId> silent;  // would sum without ranks, and do not answer
 };
 WhyQuestion why_question(const config::Config& config, const KnownTopology& known);
-/// The page with what all planners would make of each job, over the network as it is configured and
-/// measured, and with the rates that they count on. It may take seconds.
-telemetry::Topology with_reasons(const config::Config& config, WhyQuestion question);
+/// Makes the page with what all planners would make of each job, over the network as it is
+/// configured and measured, and with the rates that they count on. Any one thread.
+class Reasons {
+ public:
+  /// `config` must outlive it.
+  Reasons(const config::Config& config, WhyQuestion question);
+  /// Compares the plans of one more job, which may take a second. The page, once none is left.
+  std::optional<telemetry::Topology> step();
+
+ private:
+  const config::Config& config_;
+  WhyQuestion question_;
+  plan::PlanRequest request_;
+  std::size_t next_ = 0;  // of the jobs of the page
+};
 /// The page of a node that cannot know: it names the coordinator.
 telemetry::Topology without_reasons(telemetry::Topology page, const std::string& coordinator);
 

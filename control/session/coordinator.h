@@ -222,7 +222,8 @@ class Coordinator {
   void begin_takeover(api::NodeId from, const protocol::Report& m, Instant now);
   void advance(const TakeoverName& name, Instant now);
   void settle(const TakeoverName& name, const std::string& failed, Instant now);
-  std::string why_not_beside_other_run(const TakeoverName& name);
+  std::string why_not_beside_other_run(const TakeoverName& name) const;
+  void end_earlier_run(const protocol::JobKey& key);
   std::string resume(const Takeover& from, Instant now);
   std::string restore(const Takeover& from, Instant now);
   Job inherited(const Takeover& from, const api::Plan& plan, Instant now) const;

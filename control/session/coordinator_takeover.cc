@@ -162,13 +162,18 @@ void Coordinator::advance(const TakeoverName& name, Instant now) {
   if (takeover->second.is_complete()) settle(name, {}, now);
 }
 
-/// Of one key only the latest run goes on; an earlier one that is already known ends here.
-std::string Coordinator::why_not_beside_other_run(const TakeoverName& name) {
+/// Of one key only the latest run goes on.
+std::string Coordinator::why_not_beside_other_run(const TakeoverName& name) const {
   const auto other = jobs_.find(name.first);
-  if (other == jobs_.end() || other->second.state == JobState::kWaiting) return {};
-  if (other->second.first_epoch > name.second) return kLaterRun;
-  fail(other, kLaterRun);
-  return {};
+  const bool is_earlier = other != jobs_.end() && other->second.state != JobState::kWaiting &&
+                          other->second.first_epoch > name.second;
+  return is_earlier ? kLaterRun : std::string();
+}
+
+/// It is about to take the place of this one.
+void Coordinator::end_earlier_run(const protocol::JobKey& key) {
+  const auto other = jobs_.find(key);
+  if (other != jobs_.end() && other->second.state != JobState::kWaiting) fail(other, kLaterRun);
 }
 
 /// `failed`: why the job cannot go on; empty: what has been reported decides.
@@ -245,6 +250,7 @@ std::string Coordinator::resume(const Takeover& from, Instant now) {
     if (lost || (!member.ranks.empty() && (join == nullptr || join->ranks != member.ranks)))
       return node_text(config_, member.node) + " " + from.why_not_at(member.node);
   }
+  end_earlier_run(job.key);
   Job& kept = jobs_.insert_or_assign(job.key, std::move(job)).first->second;
   count_on_from(from.newest_epoch());
   outbox_.log(LogLevel::kInfo, job_text(kept.label, kept.id) +
@@ -282,6 +288,7 @@ std::string Coordinator::restore(const Takeover& from, Instant now) {
   inherit_tables(job, from);
   bring_up(job, from);
   count_on_from(from.newest_epoch());
+  end_earlier_run(job.key);
   Job& kept = jobs_.insert_or_assign(job.key, std::move(job)).first->second;
   outbox_.log(LogLevel::kInfo, job_text(kept.label, kept.id) + ": taken over under epoch " +
                                    std::to_string(epoch) + ": " + kept.plan);

@@ -46,9 +46,10 @@ bool Takeover::hold(api::NodeId from, protocol::NodeMessage message) {
 std::uint32_t Takeover::user() const {
   std::uint32_t least = kNoUser;
   for (const auto& [node, report] : reports_)
-    if (report.user != kRootUser) least = std::min(least, report.user);
-  const bool root = std::any_of(reports_.begin(), reports_.end(),
-                                [](const auto& entry) { return entry.second.user == kRootUser; });
+    if (report.has_job() && report.user != kRootUser) least = std::min(least, report.user);
+  const bool root = std::any_of(reports_.begin(), reports_.end(), [](const auto& entry) {
+    return entry.second.has_job() && entry.second.user == kRootUser;
+  });
   return least == kNoUser && root ? kRootUser : least;
 }
 

@@ -90,7 +90,8 @@ void Gather::open(BlockRange range) {
   range_ = range;
   missing_blocks_ = range.size() * static_cast<std::uint32_t>(hosts_.size());
   awaited_ = range.size() * static_cast<std::uint32_t>(sources_.size());
-  first_arrival_ = Instant::never();
+  first_arrival_ = all_begun_at_ = Instant::never();
+  begun_ = 0;
   std::fill(lacking_.begin() + range.begin, lacking_.begin() + range.end,
             static_cast<std::uint16_t>(hosts_.size()));
   for (HostState& host : hosts_) {
@@ -151,6 +152,7 @@ void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
     source.started = true;
     source.first_at = now;
     first_arrival_ = std::min(first_arrival_, now);
+    if (++begun_ == sources_.size()) all_begun_at_ = now;
   }
   last_arrival_ = source.latest_at = now;
   source.bounded = source.bounded || arrival.bounded;
@@ -238,23 +240,24 @@ std::uint32_t Gather::missing_of(std::size_t host) const {
   return range_.size() - sources_[hosts_[host].source].arrived + hosts_[host].lacked;
 }
 
-Gather::Readiness Gather::readiness(const Source& source, Instant now) const {
+Gather::Readiness Gather::readiness(const Source& source, Instant now, Absence absence) const {
   if (complete(source)) {
     // Nothing more comes of it, but a relay may have gone on without too much.
     return {.early = source.over_bound == 0 && is_above_floor(source), .deadline = true};
   }
-  if (is_absent(source, now)) return {.early = true, .deadline = true, .absent = true};
+  if (absence == Absence::kCounts && is_absent(source, now))
+    return {.early = true, .deadline = true, .absent = true};
   if (!source.started || !source.bounded) return {};
   return {.early = may_miss(source, now), .deadline = deadline_passed(source, now)};
 }
 
-std::optional<CloseReason> Gather::may_close(Instant now) {
+std::optional<CloseReason> Gather::may_close(Instant now, Absence absence) {
   if (!allows_below()) return std::nullopt;
   Readiness all{.early = true, .deadline = true};
   // A round is asked often, and one source mostly holds it open for long: that one is asked first.
   for (std::size_t n = 0; n < sources_.size(); ++n) {
     const std::size_t s = (blocker_ + n) % sources_.size();
-    const Readiness one = readiness(sources_[s], now);
+    const Readiness one = readiness(sources_[s], now, absence);
     all = {.early = all.early && one.early,
            .deadline = all.deadline && one.deadline,
            .absent = all.absent || one.absent};
@@ -273,6 +276,8 @@ void Gather::close(CloseReason reason, Instant now) {
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     Source& source = sources_[s];
     if (!source.started) continue;
+    // What it has not sent says nothing of the time that it needs.
+    if (reason == CloseReason::kAbsent && !complete(source) && is_absent(source, now)) continue;
     longest = std::max(longest, now - source.first_at);
     // Cut off while it was still sending: the path is slower than it was.
     if (!complete(source) && !source.sent_all) source.threshold = {};

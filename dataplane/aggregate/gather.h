@@ -65,6 +65,9 @@ struct GatherSource {
 /// and what it costs is taken from the poll loop of all.
 class Gather {
  public:
+  /// Whether sources that are silent may be gone on without.
+  enum class Absence : std::uint8_t { kCounts, kIgnored };
+
   /// `map` and `bounds` (by tensor) belong to the bucket. `share`: what part of the time that a
   /// round may take is this node's, so that the deadlines of a tree nest: 1 at the root.
   Gather(std::vector<GatherSource> sources, const TensorMap& map,
@@ -105,7 +108,12 @@ class Gather {
   bool allows_below() const { return open_ && allowed_ && opened_ > limits_.strict_rounds; }
 
   /// Whether a round that lacks blocks may be summed now.
-  std::optional<CloseReason> may_close(Instant now);
+  std::optional<CloseReason> may_close(Instant now, Absence absence = Absence::kCounts);
+  /// Whether it is too early to go on without this source, which is absent by its silence in this
+  /// round. Its node has spoken last at `heard`, so it may be busy with other trees or rounds. A
+  /// relay that may not close early itself is not spared, because it may wait for ever.
+  bool is_spared(std::size_t source, Instant heard, Instant now) const;
+  bool has_begun(std::size_t source) const { return sources_[source].started; }
   /// The round is summed: learns from it and counts what it lacked.
   void close(CloseReason reason, Instant now);
   /// Begins where a gathering of an earlier plan is: with its number of rounds, and with what it
@@ -185,7 +193,7 @@ class Gather {
     bool deadline = false;  // may miss it because its time is over
     bool absent = false;
   };
-  Readiness readiness(const Source& source, Instant now) const;
+  Readiness readiness(const Source& source, Instant now, Absence absence) const;
   void name_sources(RoundReport& report) const;
   void name_tensors(RoundReport& report) const;
   float bound_of(std::size_t tensor) const;
@@ -193,6 +201,7 @@ class Gather {
   void for_each_shared_host(const Gather& other, const Use& use);
   bool complete(const Source& source) const { return source.arrived == range_.size(); }
   bool is_absent(const Source& source, Instant now) const;
+  Duration silence_limit(const Source& source) const;
   bool was_absent(const HostState& host) const;
   bool may_miss(const Source& source, Instant now) const;
   bool is_above_floor(const Source& source) const {
@@ -234,8 +243,10 @@ class Gather {
   std::uint32_t awaited_ = 0;  // blocks, over all sources
   std::size_t blocker_ = 0;    // the source that held the round open when asked last
   std::optional<Duration> largest_threshold_;  // when the round was opened
-  Duration longest_rtt_;                       // of all sources
-  Duration longest_below_;                     // time_below() of all sources
+  std::size_t begun_ = 0;                      // sources that have begun the round
+  Instant all_begun_at_;
+  Duration longest_rtt_;    // of all sources
+  Duration longest_below_;  // time_below() of all sources
   DeadlineSlack learned_slack_;
 };
 static_assert(kMaxNodes <= 0xffff, "Gather::lacking_ counts hosts in 16 bits");

@@ -41,18 +41,31 @@ Duration Gather::time_below(const Source& source) {
 Gather::Patience Gather::patience(Instant now) const {
   const std::optional<Duration> age = deadline_age();
   if (!allows_below() || !age) return {};
-  const Duration until_now = first_arrival_ <= now ? now - first_arrival_ : Duration{};
+  const Duration until_now = all_begun_at_ <= now ? now - all_begun_at_ : Duration{};
   return {.until_close = std::max({*age, longest_below_, until_now}),
           .transfer = *largest_threshold_};
 }
 
-/// A source is absent that has sent nothing for so long, of the round or any more of it. One that
-/// has begun is waited for a little longer: between two of its blocks there may be a repair.
+/// How long a source may be silent. Between two of its blocks there may be a repair.
+Duration Gather::silence_limit(const Source& source) const {
+  return share_of(limits_.absent_after) + time_below(source) + repair_time(source.rtt);
+}
+
+/// A source is absent that has sent nothing for so long, of the round or any more of it. Before its
+/// first block it may have to wait for a result of this node, so a round trip comes on top.
 bool Gather::is_absent(const Source& source, Instant now) const {
   if (!source.knows_bounds || limits_.absent_after <= Duration{}) return false;
-  const Duration limit = share_of(limits_.absent_after) + time_below(source);
-  if (!source.started) return first_arrival_ <= now && now - first_arrival_ >= limit;
-  return source.bounded && now - source.latest_at >= limit + repair_time(source.rtt);
+  const Duration limit = silence_limit(source);
+  if (source.started) return source.bounded && now - source.latest_at >= limit;
+  return first_arrival_ <= now && now - first_arrival_ >= limit + source.rtt;
+}
+
+bool Gather::is_spared(std::size_t index, Instant heard, Instant now) const {
+  const Source& source = sources_[index];
+  if (complete(source) || !is_absent(source, now)) return false;
+  const bool is_relay = source.host_count > 1;
+  if (source.started && is_relay && source.patience <= Duration{}) return false;
+  return now - heard < silence_limit(source);
 }
 
 /// Early Close, for one source that is not complete.

@@ -15,6 +15,7 @@
 #include "dataplane/aggregate/round.h"
 #include "dataplane/aggregate/tree_config.h"
 #include "dataplane/hop/edge.h"
+#include "dataplane/hop/peer_table.h"
 #include "dataplane/wire/block.h"
 
 namespace gradplane::aggregate {
@@ -159,7 +160,11 @@ class Tree {
   /// for the next ones.
   void allow(const Round& round);
   /// Whether the round may close now without some blocks, and why.
-  std::optional<CloseReason> may_close(std::size_t slot, Instant now);
+  std::optional<CloseReason> may_close(std::size_t slot, Instant now,
+                                       Gather::Absence absence = Gather::Absence::kCounts);
+  /// Whether a child is about to be called absent in this round although it lives: it has begun the
+  /// round and sends other packets, or it has not and ends older rounds one after the other.
+  bool has_live_absentee(std::size_t slot, const hop::PeerTable& peers, Instant now) const;
   /// Sums what has come. From here on nothing more enters, and every child is told what did.
   /// Returns how many blocks will never come; edges of which some will not are closed by it.
   std::uint32_t close_partial(Context& job, Round& round, CloseReason reason, Instant now);

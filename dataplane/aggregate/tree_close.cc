@@ -46,11 +46,23 @@ Duration Tree::patience(const Round& round, Instant now) const {
   return patience.until_close + patience.transfer * unsent / own.range.size();
 }
 
-std::optional<CloseReason> Tree::may_close(std::size_t slot, Instant now) {
+std::optional<CloseReason> Tree::may_close(std::size_t slot, Instant now, Gather::Absence absence) {
   const Slot& own = slots_[slot];
   if (own.gather == nullptr || own.local_left > 0) return std::nullopt;
   if (has_parent() && local_ranks_ > 0) own.gather->begin(now);
-  return own.gather->may_close(now);
+  return own.gather->may_close(now, absence);
+}
+
+bool Tree::has_live_absentee(std::size_t slot, const hop::PeerTable& peers, Instant now) const {
+  const Gather& gather = *slots_[slot].gather;
+  for (const hop::InEdge& edge : child_pushes()) {
+    const hop::EdgeIndex index = edge.id.index;
+    const std::size_t source = source_of(index);
+    const Instant heard =
+        gather.has_begun(source) ? peers[edge.peer].heard_at : out()[index.index()].ended_at;
+    if (gather.is_spared(source, heard, now)) return true;
+  }
+  return false;
 }
 
 /// A child that has pushed something is told at once that nothing more enters, the others when they

@@ -14,6 +14,8 @@ inline constexpr std::uint32_t kSoundingBlocks = 48;
 static_assert(kSoundingBlocks > kTrainPackets + 2, "a train has a beginning and an end");
 /// Of all blocks that a job sends from a node, at most one in this many is part of a sounding.
 inline constexpr std::uint64_t kSoundingOneOf = 50;
+/// The budget of so many soundings is saved while none are sent.
+inline constexpr std::uint64_t kSavedSoundings = 3;
 /// The time between two soundings of a link.
 inline constexpr Duration kSoundingPause = Duration::seconds(1);
 
@@ -45,7 +47,7 @@ class SoundingPolicy {
  private:
   std::uint64_t blocks_ = 0;
   std::uint64_t sounding_blocks_ = 0;  // of them
-  std::uint64_t promised_ = 0;         // sounding blocks, with those that a sounding may still send
+  std::uint64_t credit_ = 0;           // blocks that count towards the next soundings
 };
 
 }  // namespace gradplane::awareness

@@ -51,6 +51,7 @@ struct OutEdge {
   std::array<std::uint32_t, kRoundSlots> active_us{};  // when something last went out or was acked
   std::array<std::uint8_t, kRoundSlots> backoff{};     // probes without an answer
   std::uint32_t ended_before = 0;   // results: every round before it has ended below the peer
+  Instant ended_at;                 // when that was heard
   Inquiry inquiry;                  // pushes: about rounds that wait for results
   std::uint32_t next_question = 0;  // the block of the range that it names next
 

@@ -142,7 +142,8 @@ void Flow::note_sounding(Instant now) {
 bool Flow::is_worth_sounding() const {
   const bool is_slow = awareness::kMinTrainTime * std::int64_t{window_} <=
                        smoothed_ * std::int64_t{awareness::kSoundingBlocks};
-  return !rate_is_known_ && has_rtt_ && is_slow;
+  const bool is_answered = sounding_to_ <= answered_to_ + kClockStep;
+  return !rate_is_known_ && has_rtt_ && is_answered && is_slow;
 }
 
 void Flow::on_rtt(Instant now, Duration sample) {

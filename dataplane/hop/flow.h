@@ -63,15 +63,18 @@ class Flow {
   /// A block of a sounding goes now; on_sent() follows. The queue that a sounding makes is no
   /// reason to send less: the controller hears neither of round trips nor of losses of its blocks.
   void note_sounding(Instant now);
+  static constexpr Duration kClockStep = Duration::us(1);  // of the times that packets carry
   /// Whether what was sent at `sent` was part of the last sounding.
   bool is_of_sounding(Instant sent) const {
-    constexpr Duration kClockStep = Duration::us(1);  // of the times that packets carry
     return sounding_from_ - kClockStep <= sent && sent <= sounding_to_ + kClockStep;
   }
   awareness::Sounding& sounding() { return sounding_; }
   const awareness::Sounding& sounding() const { return sounding_; }
-  /// Whether a sounding could show anything: nobody has told the rate of the peer's link, and the
-  /// flow is so slow that a sounding takes as long as a measurement needs.
+  /// An ack has answered a packet that was sent at `sent`.
+  void note_answered(Instant sent) { answered_to_ = std::max(answered_to_, sent); }
+  /// Whether a sounding could show anything: nobody has told the rate of the peer's link, the peer
+  /// has answered what came after the last sounding or its end, and the flow is so slow that a
+  /// sounding takes as long as a measurement needs.
   bool is_worth_sounding() const;
   void on_rtt(Instant now, Duration rtt);
   /// How long a packet was on its way there, by the clocks of both ends. They may differ by
@@ -180,6 +183,7 @@ class Flow {
   awareness::Sounding sounding_;
   Instant sounding_from_ = Instant::never();  // when the first block of the last one was sent
   Instant sounding_to_;                       // and its last one so far
+  Instant answered_to_;                       // when the newest packet was sent that was answered
 };
 
 }  // namespace gradplane::hop

@@ -63,6 +63,7 @@ struct Peer {
   /// What it knows of auxiliary routes to the peer, by route; null where no plan has any. The
   /// routes themselves are those of each plan, at its edges.
   std::unique_ptr<std::array<Detour, kMaxRoutes>> detours;
+  Instant heard_at;  // when its last good packet came
   /// Its last ack said that the rate of the link to it is not known there.
   bool wants_sounding = false;
   std::uint32_t route_plans = 0;  // live plans in which it is before or after us on some route

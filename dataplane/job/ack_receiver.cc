@@ -31,6 +31,7 @@ void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_inde
     if (edge == nullptr) return state_.counters.drop(Drop::kNotPeer);
     if (!edge->is_push() && is_older(edge->ended_before, body.oldest_round)) {
       edge->ended_before = body.oldest_round;
+      edge->ended_at = now;
     }
   }
   ++state_.counters.acks_received;
@@ -108,7 +109,9 @@ void AckReceiver::learn_path(hop::Flow& flow, const wire::AckPacket& packet, boo
       static_cast<std::int32_t>(hop::clock_us(now) - ack.echo_us - ack.ack_delay_us);
   if (rtt_us <= 0) return;
   flow.note_echo(now, ack.echo_us);
-  if (flow.is_of_sounding(now - Duration::us(rtt_us + std::int64_t{ack.ack_delay_us}))) return;
+  const Instant sent = now - Duration::us(rtt_us + std::int64_t{ack.ack_delay_us});
+  flow.note_answered(sent);
+  if (flow.is_of_sounding(sent)) return;
   const std::uint32_t received_us = packet.envelope->timestamp_us - ack.ack_delay_us;
   flow.on_forward_delay(now, received_us - ack.echo_us);
   flow.on_rtt(now, Duration::us(rtt_us));

@@ -65,6 +65,7 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
   } else if (wire::is_ack(envelope.type)) {
     if (wire::read_ack(envelope, *opened, ack_) != kGood) return drop(Drop::kMalformed);
     if (!is_new(ack_.header.epoch, number, peer)) return std::nullopt;
+    peer.heard_at = now;
     acks_.handle(ack_, index, now);
   } else {
     wire::Grant grant;
@@ -147,6 +148,7 @@ void Receiver::handle_retired(const wire::BlockPacket& packet, hop::PeerIndex pe
 
 void Receiver::handle_block(const wire::BlockPacket& packet, hop::PeerIndex peer,
                             bool congestion_experienced, Instant now) {
+  state_.peers[peer].heard_at = now;
   Plan* plan = state_.plans.find(packet.header.epoch);
   if (plan == nullptr) return handle_retired(packet, peer);
   if (packet.header.tree >= plan->trees().size()) return state_.counters.drop(Drop::kNotPeer);

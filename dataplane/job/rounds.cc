@@ -228,8 +228,13 @@ void Rounds::close_due(Plan& plan, Instant now) {
   for (aggregate::Tree& tree : plan.trees()) {
     for (unsigned bits = tree.gathering(); bits != 0; bits &= bits - 1) {
       Round& round = state_.rounds[static_cast<std::size_t>(std::countr_zero(bits))];
-      const auto reason = tree.may_close(round.slot(), now);
-      if (!reason || (*reason == CloseReason::kAbsent && !may_leave_behind(tree, round))) continue;
+      auto reason = tree.may_close(round.slot(), now);
+      if (reason == CloseReason::kAbsent &&
+          (!may_leave_behind(tree, round) ||
+           tree.has_live_absentee(round.slot(), state_.peers, now))) {
+        reason = tree.may_close(round.slot(), now, aggregate::Gather::Absence::kIgnored);
+      }
+      if (!reason) continue;
       close(tree, round, *reason, now);
     }
   }

@@ -9,10 +9,12 @@ namespace gradplane::job {
 /// train of them. Only where nobody has said how much this node may send: neither the receiver nor
 /// an operator.
 bool Transmitter::begin_sounding(hop::Peer& peer, Instant now) {
+  hop::Flow& flow = peer.flow;
+  if (!peer.wants_sounding || flow.sounding().is_on() || now < flow.sounding().next) return false;
   const bool is_free =
       !state_.config.grants && state_.config.congestion.controller != ControllerKind::kFixed;
-  const bool is_of_use = peer.wants_sounding && is_free && peer.flow.is_worth_sounding();
-  return is_of_use && state_.soundings.begin(now, peer.flow.sounding(), peer.blocks_queued());
+  return is_free && flow.is_worth_sounding() &&
+         state_.soundings.begin(now, flow.sounding(), peer.blocks_queued());
 }
 
 /// send = min(grant, window), and a probe goes whatever they say (docs/protocol.md, section 6).

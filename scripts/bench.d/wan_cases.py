@@ -15,8 +15,9 @@ CHANGING = (
     {"redraw_s": 18, "volume_mb": 320, "volume_scale": network.RATE_SCALE},
     {"redraw_s": 180, "volume_mb": 2560, "volume_scale": network.VOLUME_SCALE},
 )
-# Rounds of 4 MiB, as they are by default, scaled with the volumes. A plan becomes active some 40
-# rounds after it was made, so operators of links that change make them smaller (docs/planners.md).
+# Rounds of 4 MiB, as they are by default, scaled with the volumes. A plan becomes active up to
+# 32 rounds beyond the newest, so operators of links that change make them smaller
+# (docs/planners.md).
 STEADY_ROUND_KIB = int(4096 * network.VOLUME_SCALE)
 CHANGING_ROUND_KIB = 64
 

@@ -16,6 +16,8 @@ constexpr std::uint16_t kSites = 5;
 constexpr std::uint16_t kCutSite = 4;
 constexpr std::uint32_t kRounds = 40;
 constexpr Duration kAbsentAfter = Duration::ms(1500);
+/// Shorter than a round, and with their share of it less than a round trip for some relays.
+constexpr Duration kShortAbsence = Duration::ms(150);
 
 /// Every site is linked to every other one, with delays from 5 to 40 ms.
 plan::Network mesh() {
@@ -81,6 +83,24 @@ TEST_CASE("a site that is cut off is absent, and takes part again when its links
   // Nobody waits for long once the links are back.
   const Instant back = Instant() + begin + length;
   CHECK(rounds_ended(outcome, back, back + Duration::seconds(8)) >= kMaxLeadRounds);
+}
+
+TEST_CASE("nobody is absent while all links carry, however short absent_after is") {
+  Scenario s = cut_scenario(Duration::seconds(100), Duration::ms(1));
+  s.tolerance.absent_after = kShortAbsence;
+  const Outcome outcome = run(s);
+  CHECK(outcome.failure == "");
+  CHECK(count(outcome, CloseReason::kAbsent) == 0);
+}
+
+TEST_CASE("a site comes back although a round takes longer than absent_after") {
+  Scenario s = cut_scenario(Duration::ms(1000 + 47 * GENERATE(0, 3, 6)), Duration::ms(2500));
+  s.tolerance.absent_after = kShortAbsence * GENERATE(1, 2);
+  const Outcome outcome = run(s);
+  CHECK(outcome.failure == "");
+  CHECK(count(outcome, CloseReason::kAbsent) > 0);
+  CHECK(count(outcome, CloseReason::kAbsent) <= 2 * (2 * kMaxLeadRounds + 1));
+  CHECK(count(outcome, CloseReason::kFull) >= kRounds / 2);
 }
 
 TEST_CASE("without absent_after everybody waits for the site that is cut off") {

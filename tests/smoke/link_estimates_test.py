@@ -70,7 +70,8 @@ def drawn_in_all_formats(c):
     circles = picture.getElementsByTagName("circle")
     expect(len(circles) == 2, f"a place for each node: {len(circles)}")
     why = c.tell("agg", "topology", "--why")
-    expect("were not compared" in why, f"the file says nothing of the network: {why}")
+    expect("links as planners count on them" in why, f"of what was measured: {why}")
+    expect("in force" in why and "sharded" in why, f"beside other planners' plans: {why}")
 
 
 if __name__ == "__main__":

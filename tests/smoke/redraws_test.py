@@ -19,7 +19,7 @@ RTT_MS = 10
 SECONDS = 120
 # A redraw that takes more rounds than this is none that a job gains from.
 MOST_ROUNDS = 300
-# It fills a link that has become slow, so that its receiver can measure it (docs/planners.md).
+# Rounds here have too few blocks for soundings, so the controller has to fill the link.
 FILLING = "congestion: {controller: cubic}\n"
 
 

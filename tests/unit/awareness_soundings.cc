@@ -85,3 +85,15 @@ TEST_CASE("what a sounding did not send is not lost to the budget") {
   bench.send(0, kSoundingOneOf);
   CHECK(bench.begin(later, 1));
 }
+
+TEST_CASE("a long time without soundings earns few of them") {
+  Bench bench(100);
+  Instant now = kBegin;
+  std::uint64_t begun = 0;
+  for (int i = 0; i < 20; ++i) {
+    begun += bench.begin(now, 1) ? 1 : 0;
+    bench.send(1, kSoundingBlocks);
+    now = now + kSoundingPause;
+  }
+  CHECK(begun == kSavedSoundings);
+}

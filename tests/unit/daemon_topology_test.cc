@@ -25,6 +25,13 @@ telemetry::LinkStatus link_from(const char* node) {
   return link;
 }
 
+telemetry::Topology with_reasons(const config::Config& config, const KnownTopology& known) {
+  Reasons reasons(config, why_question(config, known));
+  std::optional<telemetry::Topology> page;
+  while (!page) page = reasons.step();
+  return *std::move(page);
+}
+
 }  // namespace
 
 TEST_CASE("a topology has the links to this node and the trees of its jobs") {
@@ -101,9 +108,7 @@ TEST_CASE("a coordinator shows what all members measure, and the jobs that it ha
 TEST_CASE("why compares all planners over the network of the file, or says why it cannot") {
   JobBench bench;
   bench.install(5);
-  const auto why = [&] {
-    return with_reasons(bench.config, why_question(bench.config, {bench.jobs, {}}));
-  };
+  const auto why = [&] { return with_reasons(bench.config, {bench.jobs, {}}); };
   auto page = why();
   CHECK(page.jobs[0].not_compared.find("section network") != std::string::npos);
   CHECK(page.jobs[0].plans.empty());
@@ -143,9 +148,7 @@ TEST_CASE("a coordinator's why counts on what was measured, and says what came f
   bench.config.network.network = network;
   bench.config.network.bytes = 10'000'000;
   session::TopologyView told;
-  const auto why = [&] {
-    return with_reasons(bench.config, why_question(bench.config, {bench.jobs, {}, &told}));
-  };
+  const auto why = [&] { return with_reasons(bench.config, {bench.jobs, {}, &told}); };
   const std::uint64_t before = why().jobs[0].predicted_ns;
   told.links = {
       {.from = 1, .to = 0, .bits_per_s = 10'000'000, .rate_confidence = 100, .rate_age_ms = 2000}};

@@ -301,3 +301,19 @@ TEST_CASE("only an echo later than all before measures a round trip, across the 
   CHECK(flow.is_newer_echo(5));
   CHECK_FALSE(flow.is_newer_echo(0xffff'ffe0));
 }
+
+TEST_CASE("a flow is sounded again only when what came after the last sounding is answered") {
+  Flow flow = unpaced();
+  const Duration rtt = Duration::ms(100);
+  const Instant begin = run(flow, kStart, rtt, 1);
+  REQUIRE(flow.is_worth_sounding());
+  flow.sounding().left = awareness::kSoundingBlocks;
+  flow.note_sounding(begin);
+  flow.note_sounding(begin + Duration::ms(1));
+  flow.sounding().left = 0;
+  CHECK_FALSE(flow.is_worth_sounding());
+  flow.note_answered(begin);
+  CHECK_FALSE(flow.is_worth_sounding());
+  flow.note_answered(begin + Duration::ms(2));
+  CHECK(flow.is_worth_sounding());
+}
