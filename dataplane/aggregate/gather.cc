@@ -56,19 +56,25 @@ void Gather::for_each_shared_host(const Gather& other, const Use& use) {
   }
 }
 
-/// Of a source with several hosts, what is known of the last of them that the other has counts.
+/// Of a source with several hosts, the times of the last of them that the other has count. But it
+/// keeps what does not enter only if all of them do.
 void Gather::learn_from(const Gather& other) {
   opened_ = std::max(opened_, other.opened_);
   for_each_shared_host(other, [&](std::size_t h, std::size_t before) {
     Source& source = sources_[hosts_[h].source];
     const Source& learned = other.sources_[other.hosts_[before].source];
-    source.knows_bounds = learned.knows_bounds;
+    hosts_[h].knew_bounds = hosts_[h].knew_bounds || learned.knows_bounds;
     source.rtt = learned.rtt;
     source.threshold = learned.threshold;
     const std::int64_t threshold = other.totals_[before].threshold_ns;
     totals_[h].threshold_ns.store(threshold, std::memory_order_relaxed);
   });
   learned_slack_ = other.learned_slack_;
+  for (Source& source : sources_) source.knows_bounds = source.host_count > 0;
+  for (const HostState& host : hosts_) {
+    Source& source = sources_[host.source];
+    source.knows_bounds = source.knows_bounds && host.knew_bounds;
+  }
 }
 
 void Gather::add_counts(const Gather& other) {

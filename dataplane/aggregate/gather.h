@@ -167,6 +167,7 @@ class Gather {
     std::size_t source = 0;
     std::uint32_t lacked = 0;  // blocks that have come without it
     bool lacks_critical = false;
+    bool knew_bounds = false;  // under the plan before
   };
   /// Blocks of one wide tensor that have come from one source, in the low kCountBits, and above
   /// them the round of which they are. What an earlier round left need not be cleared, so that a

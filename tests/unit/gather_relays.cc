@@ -35,12 +35,13 @@ struct Rig {
                                                                           {.node = 2, .host = 1}},
                                                                 .relays = true},
                                                                {.hosts = {{.node = 3, .host = 2}}}},
-               const std::vector<bool>* is_exact = nullptr)
+               const std::vector<bool>* is_exact = nullptr, Duration absent_after = {})
       : map(Geometry::of(ElementType::kFloat32, kBlocks * 128, 512, 1),
             {{0, 1280, 0}, {1280, 11520, 0.1F}}),
         bounds(2),
         gather((bounds[1] = 0.1F, std::move(sources)), map, bounds,
-               {.strict_rounds = 0, .slack = Duration::ms(30)}, 1, is_exact) {}
+               {.strict_rounds = 0, .slack = Duration::ms(30), .absent_after = absent_after}, 1,
+               is_exact) {}
 
   /// Blocks [from, to) of a source come, each without the hosts of a set.
   void arrive(std::size_t source, std::uint32_t from, std::uint32_t to,
@@ -164,6 +165,24 @@ TEST_CASE("a gathering of another plan knows of a node what the one before has l
   with_new.arrive(0, 0, kBlocks - 1);
   with_new.arrive(1, 0, kBlocks - 1);
   CHECK(with_new.gather.may_close(kStart + kThreshold) == std::nullopt);
+}
+
+TEST_CASE("a relay keeps what does not enter only if all hosts below it have said that they do") {
+  const auto is_absent_after = [](std::uint16_t leaf_below) {
+    Rig before;
+    before.learn();
+    // Node 3 has become the relay of another node.
+    Rig after(
+        {{.hosts = {{.node = 2, .host = 0}}},
+         {.hosts = {{.node = leaf_below, .host = 1}, {.node = 3, .host = 2}}, .relays = true}},
+        nullptr, Duration::seconds(1));
+    after.gather.learn_from(before.gather);
+    after.gather.open({0, kBlocks});
+    after.arrive(0, 0, kBlocks);
+    return after.gather.may_close(kStart + Duration::seconds(100)) == CloseReason::kAbsent;
+  };
+  CHECK(is_absent_after(1));
+  CHECK_FALSE(is_absent_after(9));  // nobody has heard of it
 }
 
 TEST_CASE("what a plan has counted of a node is counted on") {
