@@ -27,7 +27,8 @@ std::set<std::uint32_t> heights_of(const SiteGraph& graph) {
   }
   const std::uint32_t limit = std::max(radius, kMaxHeight);
   if (graph.size() > kManySites) return {std::min(limit, 2 * radius)};
-  return {radius, std::min(limit, radius + 1), std::min(limit, 2 * radius), limit};
+  return {radius, std::min(limit, radius + 1), std::min(limit, radius + 2),
+          std::min(limit, 2 * radius), limit};
 }
 
 /// The packing as a place of the request knows it: no root that may not be one.
@@ -112,8 +113,10 @@ Status pack_links(const Sites& sites, std::size_t max_trees, Best& best) {
   if (std::find(hops.begin(), hops.end(), UINT32_MAX) != hops.end())
     return Error{"the sites do not all reach each other in both directions"};
   for (const std::uint32_t height : heights_of(graph)) {
-    const Packing packing = pack_trees(graph, height, max_trees, sites.roots);
-    if (Status status = best.offer(packing, max_trees); !status.ok()) return status;
+    for (const TreeSearch search : {TreeSearch::kEvenLoads, TreeSearch::kMostLeft}) {
+      const Packing packing = pack_trees(graph, height, max_trees, sites.roots, search);
+      if (Status status = best.offer(packing, max_trees); !status.ok()) return status;
+    }
   }
   return Nothing{};
 }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -13,6 +15,8 @@ namespace {
 /// Prices rise so that a resource with a tenth less than the largest load costs the number of
 /// resources less.
 constexpr double kSharpness = 10;
+/// What a resource that is used up counts as, so that links which share it still have an order.
+constexpr double kLeastLeft = 1e-9;
 
 class Packer {
  public:
@@ -24,23 +28,11 @@ class Packer {
     }
   }
 
-  Packing run(std::size_t max_trees, const std::vector<PlaceId>& roots) {
-    std::vector<double> used(graph_.resources(), 0.0);
-    std::vector<double> prices(graph_.resources(), 1.0);
-    const double steps = kSharpness * std::log(2 + static_cast<double>(graph_.resources()));
-    for (std::size_t i = 0; i < max_trees; ++i) {
-      const double most = *std::max_element(used.begin(), used.end());
-      for (std::size_t r = 0; r < prices.size() && most > 0; ++r)
-        prices[r] = std::exp((used[r] / most - 1) * steps);
-      const PlaceId centre = centres_[i % centres_.size()];
-      const PlaceTree tree =
-          graph_.trimmed(graph_.cheap_tree(graph_.edge_costs(prices), centre, max_height_), roots);
-      std::vector<Load> loads = graph_.loads_of(tree);
-      for (const Load& load : loads) used[load.resource] += load.s_per_bit;
-      if (!known_.insert(key_of(tree)).second) continue;
-      trees_.push_back(tree);
-      loads_.push_back(std::move(loads));
-    }
+  Packing run(std::size_t max_trees, const std::vector<PlaceId>& roots, TreeSearch search) {
+    if (search == TreeSearch::kEvenLoads)
+      find_even_loads(max_trees, roots);
+    else
+      find_most_left(max_trees, roots);
     const Shares shares = min_max_shares(loads_, graph_.resources());
     Packing best{{}, {}, shares.s_per_bit};
     for (std::size_t t = 0; t < trees_.size(); ++t) {
@@ -52,6 +44,58 @@ class Packer {
   }
 
  private:
+  void find_even_loads(std::size_t max_trees, const std::vector<PlaceId>& roots) {
+    std::vector<double> used(graph_.resources(), 0.0);
+    std::vector<double> prices(graph_.resources(), 1.0);
+    const double steps = kSharpness * std::log(2 + static_cast<double>(graph_.resources()));
+    for (std::size_t i = 0; i < max_trees; ++i) {
+      const double most = *std::max_element(used.begin(), used.end());
+      for (std::size_t r = 0; r < prices.size() && most > 0; ++r)
+        prices[r] = std::exp((used[r] / most - 1) * steps);
+      for (const Load& load : add_tree(i, graph_.edge_costs(prices), roots))
+        used[load.resource] += load.s_per_bit;
+    }
+  }
+
+  void find_most_left(std::size_t max_trees, const std::vector<PlaceId>& roots) {
+    std::vector<double> left(graph_.resources(), 1.0);  // of each second of a resource
+    for (std::size_t i = 0; i < max_trees; ++i) {
+      const std::vector<Load> loads = add_tree(i, costs_by_rest(left), roots);
+      std::map<std::uint32_t, double> s_per_bit;  // a tree may cross a resource several times
+      for (const Load& load : loads) s_per_bit[load.resource] += load.s_per_bit;
+      double rate = std::numeric_limits<double>::infinity();
+      for (const auto& [resource, load] : s_per_bit) rate = std::min(rate, left[resource] / load);
+      for (const auto& [resource, load] : s_per_bit)
+        left[resource] = std::max(kLeastLeft, left[resource] - rate * load);
+    }
+  }
+
+  /// The time that each edge takes for a bit if it has what is left of its resources.
+  std::vector<double> costs_by_rest(const std::vector<double>& left) const {
+    std::vector<double> costs;
+    costs.reserve(graph_.edges().size());
+    for (const SiteGraph::Edge& edge : graph_.edges()) {
+      double cost = 0;
+      for (const Load& load : edge.loads)
+        cost = std::max(cost, load.s_per_bit / left[load.resource]);
+      costs.push_back(cost);
+    }
+    return costs;
+  }
+
+  /// What the `i`-th tree loads. One that is known already is not kept twice.
+  std::vector<Load> add_tree(std::size_t i, const std::vector<double>& costs,
+                             const std::vector<PlaceId>& roots) {
+    const PlaceId centre = centres_[i % centres_.size()];
+    const PlaceTree tree = graph_.trimmed(graph_.cheap_tree(costs, centre, max_height_), roots);
+    std::vector<Load> loads = graph_.loads_of(tree);
+    if (known_.insert(key_of(tree)).second) {
+      trees_.push_back(tree);
+      loads_.push_back(loads);
+    }
+    return loads;
+  }
+
   /// The edges of a tree, whatever its root.
   static std::vector<std::uint32_t> key_of(const PlaceTree& tree) {
     std::vector<std::uint32_t> key;
@@ -75,9 +119,9 @@ class Packer {
 }  // namespace
 
 Packing pack_trees(const SiteGraph& graph, std::uint32_t max_height, std::size_t max_trees,
-                   const std::vector<PlaceId>& roots) {
+                   const std::vector<PlaceId>& roots, TreeSearch search) {
   if (graph.size() == 1) return {{{0, {kNoPlace}}}, {1.0}, 0};
-  return Packer(graph, max_height).run(max_trees, roots);
+  return Packer(graph, max_height).run(max_trees, roots, search);
 }
 
 }  // namespace gradplane::plan

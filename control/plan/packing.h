@@ -16,12 +16,21 @@ struct Packing {
   double s_per_bit = 0;  // of the busiest resource
 };
 
+/// How the trees of a packing are found, one after the other.
+enum class TreeSearch : std::uint8_t {
+  /// Each carries as much as the others, and is cheap where they have loaded least (multiplicative
+  /// weights). Better where each tree has to use slow links, too: sparse networks.
+  kEvenLoads,
+  /// Each takes the links that have most left, and takes away as much as its slowest link has left.
+  /// Better where trees can go round slow links: meshes with more links than trees can use.
+  kMostLeft,
+};
+
 /// Spanning trees of at most this height, with the shares that keep the busiest resource least
-/// busy. Each is cheap where the trees before it have left most (multiplicative weights). All
-/// places of the graph are connected. `max_height` of at least the graph's radius; a tree may be as
-/// high as the graph makes it. `roots`: the places that may be one; none: all.
+/// busy. All places of the graph are connected. `max_height` of at least the graph's radius; a tree
+/// may be as high as the graph makes it. `roots`: the places that may be one; none: all.
 Packing pack_trees(const SiteGraph& graph, std::uint32_t max_height, std::size_t max_trees,
-                   const std::vector<PlaceId>& roots);
+                   const std::vector<PlaceId>& roots, TreeSearch search);
 
 /// The same where every place reaches every other one and only their accesses limit: low
 /// trees in which each place has as many neighbours as its access is worth.

@@ -96,8 +96,9 @@ Result<api::Plan> plan_fapt(const PlanRequest& request);
 /// Several spanning trees over the sites, chosen together so that the busiest link, access or node
 /// is least busy, and not higher than pays: docs/decisions/0016 says how. Each tree leaves a site
 /// through one node, to which the site's other nodes send. It is within 1.25 of packing_bound() on
-/// the networks of the tests; not on a full mesh of links of a hundred sites, which needs more
-/// trees than a plan can have (kMaxTrees, and kMaxPlanBytes for more than 470 nodes).
+/// the networks of the tests. On a full mesh of links of a hundred sites it is so where round trips
+/// are short; with long ones lower trees are predicted to be faster, because a job has so many
+/// rounds open and no more.
 Result<api::Plan> plan_packed(const PlanRequest& request);
 
 /// Of all other plans the one with the least predicted time. The plan in force stays if it has the

@@ -22,7 +22,7 @@ struct Seeds {
   template <typename Check>
   void each(const std::string& test, Check check) const {
     for (std::uint64_t seed = first; seed < first + count; ++seed) {
-      INFO("replay: GRADPLANE_SEED=" << seed << " property_session -# [#" << test << "]");
+      INFO("replay: GRADPLANE_SEED=" << seed << " and the options -# [#" << test << "]");
       check(seed);
     }
   }
