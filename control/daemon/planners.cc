@@ -77,25 +77,6 @@ std::string note_of(const plan::Prediction& prediction, const plan::Traffic& tra
          plan::text_of_bytes(traffic.bytes);
 }
 
-/// What each planner that could plan this request would do.
-std::vector<session::PlannerTime> times_of(const config::Config& config,
-                                           const plan::PlanRequest& filled) {
-  std::vector<session::PlannerTime> times;
-  for (const PlanKind kind : {PlanKind::kStar, PlanKind::kSharded, PlanKind::kManual,
-                              PlanKind::kFapt, PlanKind::kPacked}) {
-    if (kind == PlanKind::kManual && filled.trees.empty()) continue;
-    plan::PlanRequest request = filled;
-    request.planner = kind;
-    request.root_candidates = config::root_candidates(config, kind);
-    const Result<plan::PlannedTime> planned = plan::make_predicted_plan(request);
-    session::PlannerTime& time = times.emplace_back();
-    time.planner = kind;
-    if (planned.ok()) time.time = planned.value().prediction->time;
-    time.text = planned.ok() ? plan::text_of(*time.time) : planned.error().message;
-  }
-  return times;
-}
-
 void predict(const config::Config& config, const plan::PlanRequest& filled,
              const std::optional<api::Plan>& in_force, session::PlanOffer& offer) {
   if (!filled.network) return;
@@ -114,7 +95,6 @@ void predict(const config::Config& config, const plan::PlanRequest& filled,
                         static_cast<double>(std::max<std::size_t>(config.round_bytes, 1));
   const double one_s = offer.time->to_seconds() / std::max(rounds, 1.0);
   offer.switch_price = Duration::us(static_cast<std::int64_t>(one_s * kSwitchRounds * 1e6));
-  offer.planners = times_of(config, filled);
 }
 
 }  // namespace

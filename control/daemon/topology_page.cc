@@ -15,6 +15,7 @@ namespace gradplane::daemon {
 namespace {
 
 constexpr double kPercent = 100;
+constexpr double kMillion = 1e6;
 
 std::string name_of(const config::Config& config, api::NodeId node) {
   return config.cluster.nodes[node].name;
@@ -73,7 +74,7 @@ void compare(const config::Config& config, plan::PlanRequest request, const api:
   job.bottleneck = now.value().bottleneck;
   job.traffic_bytes = request.traffic.bytes;
   job.gain_needed_percent =
-      static_cast<std::uint32_t>(std::lround(plan::kWorthwhileGain * kPercent));
+      static_cast<std::uint32_t>(std::lround(config.plan.redraw.gain_ppm / kMillion * kPercent));
   request.members = ranks_of(in_force);
   for (std::size_t k = 0; k < kPlanKindNames.size(); ++k) {
     const auto kind = static_cast<PlanKind>(k);
@@ -144,6 +145,20 @@ std::vector<telemetry::TopologyUse> uses_of(const config::Config& config,
   return uses;
 }
 
+/// What the coordinator has thought of the plan last.
+void add_decision(const config::Config& config, const session::PlanView& view,
+                  telemetry::TopologyJob& shown) {
+  if (!view.outlook) return;
+  const std::string planner(plan_kind_name(view.outlook->planner));
+  shown.planner = planner;
+  shown.decision = view.outlook->decision;
+  shown.decision_age_ns = ns_of(view.outlook_age);
+  if (!plan_needs_network(view.outlook->planner))
+    shown.not_redrawn = "plans of " + planner + " do not follow the network";
+  else if (!config.plan.redraw.enabled)
+    shown.not_redrawn = "plan.redraw.enabled is false";
+}
+
 void add_installed(const config::Config& config, const InstalledJob& job,
                    telemetry::Topology& page) {
   const api::Plan& in_force = job.plan_before ? *job.plan_before : job.plan;
@@ -187,7 +202,11 @@ telemetry::Topology topology_page(const config::Config& config, const KnownTopol
     out.links.push_back({name_of(config, sample.to), status_of(config, sample)});
   }
   for (const InstalledJob& job : known.jobs.installed()) {
-    if (job.state == InstalledJob::State::kRunning) add_installed(config, job, out);
+    if (job.state != InstalledJob::State::kRunning) continue;
+    add_installed(config, job, out);
+    if (known.told == nullptr) continue;
+    for (const session::PlanView& view : known.told->plans)
+      if (view.job_id == job.id) add_decision(config, view, out.jobs.back());
   }
   for (const session::PlanView* view : others_of(known)) {
     telemetry::TopologyJob& shown = out.jobs.emplace_back();
@@ -196,6 +215,7 @@ telemetry::Topology topology_page(const config::Config& config, const KnownTopol
     shown.plan_kind = plan_kind_name(view->plan.kind);
     shown.epoch = view->plan.epoch;
     shown.trees = trees_of(config, view->plan);
+    add_decision(config, *view, shown);
   }
   return out;
 }

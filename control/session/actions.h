@@ -71,7 +71,6 @@ struct PlanOffer {
   Duration switch_price = {};                  // what a switch costs, in the same time
   std::string note = {};                       // the prediction, for people; may be empty
   std::string note_in_force = {};              // and that of the plan in force
-  std::vector<PlannerTime> planners = {};      // all of them, for people
 };
 using Planner = std::function<Result<PlanOffer>(const PlanInput&)>;
 using PlanCheck = std::function<Status(const api::Plan&)>;

@@ -119,9 +119,9 @@ Status Coordinator::begin_change(Job& job, api::Plan plan, Hosts hosts, Instant 
 
 namespace {
 
-PlanOutlook outlook_of(PlanOffer& offer, std::optional<Duration> time, std::string decision,
+PlanOutlook outlook_of(const PlanOffer& offer, std::optional<Duration> time, std::string decision,
                        Instant now) {
-  return {offer.planner, time, std::move(offer.planners), now, std::move(decision)};
+  return {offer.planner, time, now, std::move(decision)};
 }
 
 }  // namespace
@@ -279,8 +279,11 @@ TopologyView Coordinator::topology(Instant now) const {
   TopologyView view;
   view.links = reports_.samples(now);
   view.silent = {relays_.silent().begin(), relays_.silent().end()};
-  for (const auto& [key, job] : jobs_)
-    if (job.in_force) view.plans.push_back({job.id, job.label, *job.in_force, job.outlook});
+  for (const auto& [key, job] : jobs_) {
+    if (!job.in_force) continue;
+    view.plans.push_back({job.id, job.label, *job.in_force, job.outlook,
+                          job.outlook ? now - job.outlook->at : Duration{}});
+  }
   return view;
 }
 

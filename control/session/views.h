@@ -39,17 +39,10 @@ struct JobView {
   std::string reason;  // why it waits
 };
 
-/// How long an all_reduce is predicted to take under the plan of one planner.
-struct PlannerTime {
-  PlanKind planner = PlanKind::kStar;
-  std::optional<Duration> time;  // nothing: it has no plan
-  std::string text;              // for people: the time, or why there is no plan
-};
 /// What was predicted for a job when a planner was asked last.
 struct PlanOutlook {
   PlanKind planner = PlanKind::kStar;  // that the job's plans come from
   std::optional<Duration> time;        // under the plan in force; nothing: not known
-  std::vector<PlannerTime> planners;
   Instant at;
   std::string decision;  // why there is this plan and no other one
 };
@@ -58,6 +51,7 @@ struct PlanView {
   std::string label;
   api::Plan plan;  // in force
   std::optional<PlanOutlook> outlook;
+  Duration outlook_age;
 };
 /// What a coordinator knows of the network and of the trees over it.
 struct TopologyView {

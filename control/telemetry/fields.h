@@ -312,6 +312,10 @@ void fields(Archive& a, Of<TopologyJob> auto& s) {
   a("bottleneck", s.bottleneck);
   a("traffic_bytes", s.traffic_bytes);
   a("gain_needed_percent", s.gain_needed_percent);
+  a("planner", s.planner);
+  a("decision", s.decision);
+  a("decision_age_ns", s.decision_age_ns);
+  a("not_redrawn", s.not_redrawn);
   a("plans", s.plans);
   a("not_compared", s.not_compared);
 }

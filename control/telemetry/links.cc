@@ -71,9 +71,17 @@ std::string link_label(const LinkStatus& link) {
 }
 
 std::string link_trust_text(const LinkStatus& link) {
-  if (link.rate_confidence_percent == 0) return {};
-  return fmt::format("{} % sure, {} old", link.rate_confidence_percent,
-                     duration_text(link.rate_age_ns));
+  std::string text;
+  const auto add = [&text](bool known, const std::string& what, std::uint64_t age_ns) {
+    if (known)
+      text += fmt::format("{}{}, {} old", text.empty() ? "" : "; ", what, duration_text(age_ns));
+  };
+  add(link.rate_confidence_percent > 0, "rate " + sure_text(link.rate_confidence_percent) + " sure",
+      link.rate_age_ns);
+  add(link.rtt_ns > 0, "round trip", link.rtt_age_ns);
+  add(link.loss_confidence_percent > 0, "loss " + sure_text(link.loss_confidence_percent) + " sure",
+      link.loss_age_ns);
+  return text;
 }
 
 Table links_table(const std::vector<LinkStatus>& links) {

@@ -19,7 +19,7 @@ std::string link_loss_text(const LinkStatus& link);
 
 /// "at least 70.4 Mbit/s, 41.0 ms, 0.12 %": what is known.
 std::string link_label(const LinkStatus& link);
-/// "80 % sure, 2 s old", of the rate; empty where it is not known.
+/// "rate 80 % sure, 2 s old; round trip, 1 s old; loss 45 % sure, 3 s old": what is known.
 std::string link_trust_text(const LinkStatus& link);
 
 /// A row for each link to this node.

@@ -72,6 +72,10 @@ struct TopologyJob {
   std::string bottleneck;
   std::uint64_t traffic_bytes = 0;  // that an all_reduce is predicted for
   std::uint32_t gain_needed_percent = 0;
+  std::string planner;   // that its plans come from; empty: not known
+  std::string decision;  // of the coordinator, when it looked at the plan last; empty: none
+  std::uint64_t decision_age_ns = 0;
+  std::string not_redrawn;  // why the plan stays whatever the network does; empty: it may not
   std::vector<TopologyPlan> plans;
   std::string not_compared;  // why the planners were not compared
 };

@@ -12,12 +12,15 @@
 namespace gradplane::telemetry {
 namespace {
 
-/// A text between quotes.
-std::string quoted(std::string_view text) {
+/// Lines of a text between quotes.
+std::string quoted(std::string_view line, std::string_view next_line = {}) {
   std::string out = "\"";
-  for (const char c : printable(text)) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
+  for (const std::string_view text : {line, next_line}) {
+    if (!text.empty() && text.data() == next_line.data()) out += "\\n";
+    for (const char c : printable(text)) {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
   }
   return out + '"';
 }
@@ -44,7 +47,8 @@ std::string topology_dot(const Topology& topology) {
   text += places_of(topology);
   for (const TopologyLink& link : topology.links) {
     text += fmt::format("  {} -> {} [color={}, label={}];\n", quoted(link.measured.node),
-                        quoted(link.to), quoted(kLinkColor), quoted(link_label(link.measured)));
+                        quoted(link.to), quoted(kLinkColor),
+                        quoted(link_label(link.measured), link_trust_text(link.measured)));
   }
   std::size_t color = 0;
   for (const TopologyJob& job : topology.jobs) {

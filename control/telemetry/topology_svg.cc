@@ -24,7 +24,7 @@ constexpr double kGap = 12;  // between a place and the ends of the lines to it
 constexpr double kLinkBend = 16;
 constexpr double kTreeBend = 11;  // more, for each tree
 constexpr double kNameDistance = 20;
-constexpr double kLegendWidth = 520;
+constexpr double kLegendWidth = 760;
 constexpr double kLine = 18;
 constexpr std::size_t kMaxLabels = 64;       // of links; more would hide the picture
 constexpr std::size_t kMaxLegendLinks = 48;  // with their ages
@@ -149,12 +149,14 @@ class Picture {
     return at == place_of_.end() ? nullptr : &at->second;
   }
 
-  void add_curve(const Curve& c, const Stroke& stroke) {
+  /// `title` is shown where the pointer rests on the curve.
+  void add_curve(const Curve& c, const Stroke& stroke, const std::string& title = {}) {
     body_ += fmt::format(
         "<path d=\"M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\" "
-        "stroke-width=\"{}\" stroke-opacity=\"{:.2f}\"{} marker-end=\"url(#a{})\"/>\n",
+        "stroke-width=\"{}\" stroke-opacity=\"{:.2f}\"{} marker-end=\"url(#a{})\">{}</path>\n",
         c.from.x, c.from.y, c.control.x, c.control.y, c.to.x, c.to.y, stroke.color, stroke.width,
-        stroke.opacity, stroke.dashed ? " stroke-dasharray=\"5 3\"" : "", stroke.color.substr(1));
+        stroke.opacity, stroke.dashed ? " stroke-dasharray=\"5 3\"" : "", stroke.color.substr(1),
+        title.empty() ? "" : "<title>" + escaped(title) + "</title>");
   }
 
   void add_text(Point at, const std::string& text, std::string_view more = {}) {
@@ -172,7 +174,8 @@ class Picture {
                 {.color = kLinkColor,
                  .width = 1.5,
                  .opacity = kPale + (1 - kPale) * link.measured.rate_confidence_percent / kPercent,
-                 .dashed = link.measured.rate_is_lower_bound});
+                 .dashed = link.measured.rate_is_lower_bound},
+                text_of(link));
     }
   }
 
@@ -258,15 +261,16 @@ class Picture {
     add_sample({.color = kLinkColor, .width = 1.5, .dashed = true});
     add_line("at least this rate (>)", {}, kIndent);
     const std::size_t named = std::min(topology_.links.size(), kMaxLegendLinks);
-    for (std::size_t l = 0; l < named; ++l) add_legend_link(topology_.links[l]);
+    for (std::size_t l = 0; l < named; ++l) add_line(text_of(topology_.links[l]));
     const std::size_t others = topology_.links.size() - named + topology_.links_omitted;
-    if (others > 0) add_line(fmt::format("and {} more", others));
+    if (others > 0)
+      add_line(fmt::format("and {} more, each of which names itself under the pointer", others));
   }
 
-  void add_legend_link(const TopologyLink& link) {
+  static std::string text_of(const TopologyLink& link) {
     const std::string trust = link_trust_text(link.measured);
-    add_line(fmt::format("{} > {}: {}{}", link.measured.node, link.to, link_label(link.measured),
-                         trust.empty() ? "" : " (" + trust + ")"));
+    return fmt::format("{} > {}: {}{}", link.measured.node, link.to, link_label(link.measured),
+                       trust.empty() ? "" : " (" + trust + ")");
   }
 
   const Topology& topology_;

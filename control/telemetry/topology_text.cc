@@ -8,6 +8,7 @@
 #include "control/telemetry/printable.h"
 #include "control/telemetry/quantity.h"
 #include "control/telemetry/topology.h"
+#include "dataplane/model/plan_kind.h"
 
 namespace gradplane::telemetry {
 namespace {
@@ -69,7 +70,21 @@ Table plans_table(const TopologyJob& job) {
   return table;
 }
 
-/// Whether a switch would pay, in a sentence.
+/// Whether the plan is going to be replaced by a better one of `planner`.
+std::string redraw_text(const TopologyJob& job, const std::string& planner, double gain_percent) {
+  if (!job.not_redrawn.empty())
+    return fmt::format("The plan in force stays: {}.", printable(job.not_redrawn));
+  if (!job.planner.empty() && job.planner != plan_kind_name(PlanKind::kAuto) &&
+      job.planner != planner)
+    return fmt::format("The plan in force stays, because redraws of this job are by {} alone.",
+                       printable(job.planner));
+  if (gain_percent < job.gain_needed_percent)
+    return fmt::format("A redraw needs {} %, so the plan in force stays.", job.gain_needed_percent);
+  return fmt::format("A redraw needs {} %, and has to save what the switch costs, so it may come.",
+                     job.gain_needed_percent);
+}
+
+/// What a switch would bring, in two sentences.
 std::string verdict_of(const TopologyJob& job) {
   const TopologyPlan* best = nullptr;
   for (const TopologyPlan& plan : job.plans) {
@@ -78,15 +93,20 @@ std::string verdict_of(const TopologyJob& job) {
   }
   if (best == nullptr || job.predicted_ns == 0) return {};
   if (best->predicted_ns >= job.predicted_ns)
-    return "No planner is predicted to make a faster plan than the one in force.\n";
+    return "No planner is predicted to make a faster plan than the one in force.";
   const double gain =
       1 - static_cast<double>(best->predicted_ns) / static_cast<double>(job.predicted_ns);
-  const bool pays = gain * kPercent >= job.gain_needed_percent;
-  return fmt::format(
-      "The best other plan ({}) is predicted to save {:.1f} %. A switch pays from {} % on, so "
-      "{}.\n",
-      printable(best->planner), gain * kPercent, job.gain_needed_percent,
-      pays ? "a switch would pay" : "the plan in force stays");
+  return fmt::format("The best other plan ({}) is predicted to save {:.1f} %. {}",
+                     printable(best->planner), gain * kPercent,
+                     redraw_text(job, best->planner, gain * kPercent));
+}
+
+/// What the coordinator found when it looked at the plan last.
+std::string decision_of(const TopologyJob& job) {
+  if (job.decision.empty()) return {};
+  return fmt::format("The coordinator looked at the plan {} ago, with the planner {}: {}.",
+                     duration_text(job.decision_age_ns), printable(job.planner),
+                     printable(job.decision));
 }
 
 }  // namespace
@@ -122,7 +142,8 @@ std::string why_text(const Topology& topology) {
     }
     text += fmt::format("  predicted for an all_reduce of {}\n", bytes_text(job.traffic_bytes));
     text += plans_table(job).text(2);
-    if (const std::string verdict = verdict_of(job); !verdict.empty()) text += "  " + verdict;
+    for (const std::string& sentence : {verdict_of(job), decision_of(job)})
+      if (!sentence.empty()) text += wrapped("  ", sentence, kWidth);
   }
   if (text.empty())
     return fmt::format("node {} has no job with a plan\n", printable(topology.node));

@@ -91,8 +91,10 @@ TEST_CASE("a coordinator shows what all members measure, and the jobs that it ha
   session::TopologyView told;
   told.links = {{.from = 1, .to = 2, .bits_per_s = 30, .rate_confidence = 80, .rate_age_ms = 2000},
                 {.from = 1, .to = bench.config.self, .bits_per_s = 40, .rate_confidence = 80}};
-  told.plans = {{5, "train", JobBench::order(5).plan, {}},
-                {6, "other", JobBench::order(5).plan, {}}};
+  const session::PlanOutlook kept{PlanKind::kPacked, Duration::seconds(1), {}, "it is the best"};
+  const session::PlanOutlook star{PlanKind::kStar, {}, {}, "the job began with it"};
+  told.plans = {{5, "train", JobBench::order(5).plan, kept, Duration::seconds(9)},
+                {6, "other", JobBench::order(5).plan, star, {}}};
   const auto page = topology_page(bench.config, {bench.jobs, {link_from("w2")}, &told});
   REQUIRE(page.links.size() == 2);  // those to itself it knows better
   CHECK(page.links[1].measured.node == "w1");
@@ -103,6 +105,14 @@ TEST_CASE("a coordinator shows what all members measure, and the jobs that it ha
   CHECK(page.jobs[0].id == 5);
   CHECK(page.jobs[1].id == 6);
   CHECK(page.jobs[1].label == "other");
+  CHECK(page.jobs[0].planner == "packed");
+  CHECK(page.jobs[0].decision == "it is the best");
+  CHECK(page.jobs[0].decision_age_ns == 9'000'000'000);
+  CHECK(page.jobs[0].not_redrawn.empty());
+  CHECK(page.jobs[1].not_redrawn == "plans of star do not follow the network");
+  bench.config.plan.redraw.enabled = false;
+  const auto still = topology_page(bench.config, {bench.jobs, {}, &told});
+  CHECK(still.jobs[0].not_redrawn == "plan.redraw.enabled is false");
 }
 
 TEST_CASE("why compares all planners over the network of the file, or says why it cannot") {
@@ -116,11 +126,12 @@ TEST_CASE("why compares all planners over the network of the file, or says why i
 
   bench.config.network.network = three_accesses();
   bench.config.network.bytes = 10'000'000;
+  bench.config.plan.redraw.gain_ppm = 250'000;
   page = why();
   const telemetry::TopologyJob& job = page.jobs[0];
   CHECK(job.not_compared.empty());
   CHECK(job.predicted_ns > 0);
-  CHECK(job.gain_needed_percent == 10);
+  CHECK(job.gain_needed_percent == 25);
   CHECK(job.traffic_bytes == 10'000'000);
   const auto planned = [&](const char* name) {
     const auto at = std::find_if(job.plans.begin(), job.plans.end(),

@@ -92,6 +92,7 @@ TEST_CASE("a report that changes something has another plan made, which is put i
   REQUIRE(view.plans[0].outlook);
   CHECK(view.plans[0].outlook->time == Duration::seconds(1));
   CHECK(view.plans[0].outlook->decision == "the network has changed");
+  CHECK(view.plans[0].outlook_age == Duration::seconds(1));
   REQUIRE(view.links.size() == 1);
   CHECK(view.links[0].rate_age_ms == 1000);
   // Another one waits until the plan before has ended, and for its time.

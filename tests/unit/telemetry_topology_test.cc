@@ -52,6 +52,7 @@ Topology asked_why() {
   job.bottleneck = "link rome > paris";
   job.traffic_bytes = 98'000'000;
   job.gain_needed_percent = 10;
+  job.planner = "packed";
   job.plans = {{"star", 4'000'000'000, "node p1"},
                {"fapt", 0, "there is no way to oslo"},
                {"packed", 1'900'000'000, "site rome"}};
@@ -60,6 +61,16 @@ Topology asked_why() {
 
 bool has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
+}
+
+/// The answer to why, as one line.
+std::string why_line(const Topology& topology) {
+  std::string line;
+  for (const char c : why_text(topology)) {
+    const bool is_blank = c == ' ' || c == '\n';
+    if (!is_blank || !line.ends_with(' ')) line += is_blank ? ' ' : c;
+  }
+  return line;
 }
 
 /// Tags are closed in the order in which they were opened, and quotes and entities are whole. Not a
@@ -138,11 +149,22 @@ TEST_CASE("why says what each planner would reach, and whether a switch would pa
   fapt           none         -  there is no way to oslo
   packed      1.900 s    -5.0 %  site rome
 )"
-        "  The best other plan (packed) is predicted to save 5.0 %. A switch pays from 10 % on, so "
-        "the plan in force stays.\n");
+        "  The best other plan (packed) is predicted to save 5.0 %. A redraw needs 10 %, so the "
+        "plan in "
+        "force\n  stays.\n");
   Topology t = asked_why();
   t.jobs[0].plans[2].predicted_ns = 1'000'000'000;
-  CHECK(has(why_text(t), "save 50.0 %. A switch pays from 10 % on, so a switch would pay."));
+  CHECK(has(why_line(t), "save 50.0 %. A redraw needs 10 %, and has to"));
+  t.jobs[0].planner = "auto";
+  t.jobs[0].decision = "ranks have joined";
+  t.jobs[0].decision_age_ns = 12'000'000'000;
+  CHECK(has(why_text(t),
+            "The coordinator looked at the plan 12 s ago, with the planner auto: ranks"));
+  CHECK(has(why_line(t), "A redraw needs 10 %"));
+  t.jobs[0].planner = "fapt";
+  CHECK(has(why_line(t), "The plan in force stays, because redraws of this job are by fapt"));
+  t.jobs[0].not_redrawn = "nobody wants it";
+  CHECK(has(why_line(t), "save 50.0 %. The plan in force stays: nobody wants it."));
   t.jobs[0].plans[2].predicted_ns = 2'000'000'000;
   CHECK(has(why_text(t), "No planner is predicted to make a faster plan"));
   t.jobs[0].next_kind = "star";
@@ -173,7 +195,9 @@ TEST_CASE("graphviz gets nodes by site, links in grey and trees in colours") {
   t.links.resize(2);
   t.jobs[0].trees.resize(1);
   t.nodes[3].name = "os\"lo";
-  CHECK(topology_dot(t) == R"(digraph topology {
+  const std::string trust = "rate 80 % sure, 2 s old; round trip, 1 s old; loss 45 % sure, 3 s old";
+  CHECK(topology_dot(t) ==
+        R"(digraph topology {
   node [shape=ellipse];
   "rome";
   "os\"lo";
@@ -182,8 +206,10 @@ TEST_CASE("graphviz gets nodes by site, links in grey and trees in colours") {
   "p1";
   "p2";
   }
-  "rome" -> "p1" [color="#999999", label="70.0 Mbit/s, 41.0 ms, 0.12 %"];
-  "oslo" -> "p1" [color="#999999", label="at least 20.0 Mbit/s, 41.0 ms, 0.12 %"];
+  "rome" -> "p1" [color="#999999", label="70.0 Mbit/s, 41.0 ms, 0.12 %\n)" +
+            trust + R"("];
+  "oslo" -> "p1" [color="#999999", label="at least 20.0 Mbit/s, 41.0 ms, 0.12 %\n)" +
+            trust + R"("];
   "p2" -> "p1" [color="#0072b2", fontcolor="#0072b2", penwidth=2, label="100 %"];
   "rome" -> "p1" [color="#0072b2", fontcolor="#0072b2", penwidth=2, label="100 %"];
   "oslo" -> "rome" [color="#0072b2", fontcolor="#0072b2", penwidth=2, label="100 %"];
@@ -213,7 +239,12 @@ TEST_CASE("the picture has each place, link and edge, and says how far links can
   // Four links and six edges, and in the legend two trees and two kinds of links.
   CHECK(count(svg, "marker-end") == 4 + 6 + 2 + 2);
   CHECK(count(svg, "stroke-dasharray") == 1 + 1);  // a lower bound, and the legend
-  CHECK(has(svg, "oslo &gt; p1: at least 20.0 Mbit/s, 41.0 ms, 0.12 % (80 % sure, 2 s old)"));
+  const std::string oslo =
+      "oslo &gt; p1: at least 20.0 Mbit/s, 41.0 ms, 0.12 % (rate 80 % sure, 2 s old; round trip, 1 "
+      "s "
+      "old; loss 45 % sure, 3 s old)";
+  CHECK(has(svg, "<title>" + oslo + "</title>"));
+  CHECK(has(svg, "\">" + oslo + "</text>"));
   CHECK(has(svg, "75 % of the blocks, root p1"));
 }
 
