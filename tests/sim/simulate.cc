@@ -11,6 +11,7 @@
 #include <random>
 #include <thread>
 
+#include "tests/sim/changing_command.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/grow_command.h"
 #include "tests/sim/redrawn.h"
@@ -382,18 +383,17 @@ int main(int argc, char** argv) {
   flip->add_flag("--mixed", flips.mixed, "half of the rounds have another operation");
   const gradplane::sim::WanCommand wan(app);
   const gradplane::sim::GrowCommand grow(app);
+  const gradplane::sim::ChangingCommand changing(app);
   CLI11_PARSE(app, argc, argv);
   if (grow.is_asked()) return grow.run(seeds.first[0]) ? 0 : 1;
+  if (changing.is_asked()) return changing.run(seeds.first[0]) ? 0 : 1;
   if (wan.is_asked()) return wan.run(seeds.first[0]) ? 0 : 1;
   if (flip->parsed()) {
     bool good = true;
-    for (std::uint64_t n = 0; n < flips.count; ++n) {
+    for (std::uint64_t n = 0; n < flips.count; ++n)
       good = run_flips(flips, seeds.first[0] + n) && good;
-    }
     return good ? 0 : 1;
   }
-  if (time->parsed()) {
-    return time_rounds(timing, seeds.first[0]) ? 0 : 1;
-  }
+  if (time->parsed()) return time_rounds(timing, seeds.first[0]) ? 0 : 1;
   return run_seeds(seeds, argv[0]);
 }
