@@ -22,7 +22,7 @@ constexpr double kShareScale = 10000;
 constexpr std::size_t kMemberBytes = 3;
 constexpr std::size_t kRankBytes = 2;
 constexpr std::size_t kTreeBytes = 8;
-constexpr std::size_t kPlanHeadBytes = 12;
+constexpr std::size_t kPlanHeadBytes = 13;
 static_assert(kPlanHeadBytes + kMaxNodes * kMemberBytes + kMaxRanks * kRankBytes + kTreeBytes +
                       kMaxNodes * sizeof(api::NodeId) <=
                   protocol::kMaxPlanBytes,

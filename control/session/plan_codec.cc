@@ -2,74 +2,191 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/session/plan_codec.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "control/protocol/node_messages.h"
-#include "dataplane/base/bytes.h"
+#include "control/session/bit_stream.h"
 #include "dataplane/model/limits.h"
 
 namespace gradplane::session {
 
 namespace {
 
-struct Run {
-  std::uint16_t length;
-  api::NodeId parent;
+constexpr unsigned bits_for(std::size_t largest) {
+  return static_cast<unsigned>(std::bit_width(largest));
+}
+constexpr unsigned kNumberBits = 32;
+constexpr unsigned kKindBits = bits_for(kPlanKindNames.size());
+constexpr unsigned kNodeBits = bits_for(kMaxNodes);
+constexpr unsigned kRankBits = bits_for(kMaxRanks);
+constexpr unsigned kRankCountBits = bits_for(kMaxLocalRanks);
+constexpr unsigned kTreeCountBits = bits_for(kMaxTrees);
+constexpr unsigned kRelayCountBits = bits_for(kMaxRelays);
+constexpr unsigned kRouteCountBits = 16;
+/// So many are remembered of each member.
+constexpr std::size_t kMaxNeighbours = 31;
+static_assert(bits_for(kMaxNeighbours) + kNodeBits <= 8 * sizeof(api::NodeId),
+              "no parent takes more than a node's number, as planners count on");
+
+/// A member that is the next node, and has the next rank alone. Most are, and take one bit.
+struct Foretold {
+  std::uint32_t node = 0;
+  std::uint32_t rank = 0;
 };
 
-std::vector<Run> runs_of(const std::vector<api::NodeId>& parents) {
-  std::vector<Run> runs;
-  for (const api::NodeId parent : parents) {
-    if (runs.empty() || runs.back().parent != parent)
-      runs.push_back({1, parent});
-    else
-      ++runs.back().length;
+/// Of a member in the plan. That of a parent who does not exist is one behind the last member's.
+using Place = std::size_t;
+
+/// Who was next to whom in the trees so far. Trees of one network use the same edges again, in
+/// either direction: so most parents are named by their number among a few neighbours.
+class Neighbours {
+ public:
+  explicit Neighbours(std::size_t members) : of_(members) {}
+
+  const std::vector<Place>& of(Place member) const { return of_[member]; }
+  void add_edge(Place child, Place parent) {
+    add(child, parent);
+    if (parent < of_.size()) add(parent, child);
   }
-  return runs;
-}
 
-bool within_limits(const api::Plan& plan) {
-  if (plan.members.empty() || plan.members.size() > kMaxNodes) return false;
-  if (plan.trees.empty() || plan.trees.size() > kMaxTrees) return false;
-  for (const api::Member& member : plan.members)
-    if (member.ranks.size() > kMaxLocalRanks) return false;
-  for (const api::Route& route : plan.routes)
-    if (route.via.empty() || route.via.size() > kMaxRelays) return false;
-  for (const api::Tree& tree : plan.trees)
-    if (tree.parent.size() != plan.members.size()) return false;
-  return true;
-}
+ private:
+  void add(Place member, Place other) {
+    std::vector<Place>& known = of_[member];
+    const bool is_new = std::find(known.begin(), known.end(), other) == known.end();
+    if (is_new && known.size() < kMaxNeighbours) known.push_back(other);
+  }
 
-void write_tree(ByteWriter& out, const api::Tree& tree) {
-  out.write(tree.weight);
-  out.write(tree.root);
-  const std::vector<Run> runs = runs_of(tree.parent);
-  const bool as_runs = runs.size() * 2 < tree.parent.size();
-  out.write(static_cast<std::uint16_t>(as_runs ? runs.size() : 0));
-  if (as_runs) {
-    for (const Run& run : runs) {
-      out.write(run.length);
-      out.write(run.parent);
+  std::vector<std::vector<Place>> of_;
+};
+
+class PlanWriter {
+ public:
+  explicit PlanWriter(const api::Plan& plan)
+      : plan_(plan),
+        place_bits_(bits_for(plan.members.size())),
+        place_of_(kMaxNodes),
+        neighbours_(plan.members.size()) {}
+
+  /// Nothing: the plan breaks a bound, or names a node that is no member.
+  std::optional<std::vector<std::byte>> write() {
+    if (!within_limits()) return std::nullopt;
+    out_.write(plan_.epoch, kNumberBits);
+    out_.write(plan_.activation_round, kNumberBits);
+    out_.write(static_cast<std::uint32_t>(plan_.kind), kKindBits);
+    out_.write(static_cast<std::uint32_t>(plan_.members.size()), kNodeBits);
+    for (Place m = 0; m < plan_.members.size(); ++m) write_member(m);
+    out_.write(static_cast<std::uint32_t>(plan_.trees.size()), kTreeCountBits);
+    for (const api::Tree& tree : plan_.trees) write_tree(tree);
+    write_routes();
+    if (!good_) return std::nullopt;
+    return out_.take();
+  }
+
+ private:
+  struct Run {
+    std::size_t length;
+    Place parent;
+  };
+
+  bool within_limits() const {
+    if (plan_.members.empty() || plan_.members.size() > kMaxNodes) return false;
+    if (plan_.trees.empty() || plan_.trees.size() > kMaxTrees) return false;
+    if (plan_.routes.size() >> kRouteCountBits != 0) return false;
+    for (const api::Member& member : plan_.members)
+      if (member.ranks.size() > kMaxLocalRanks) return false;
+    for (const api::Route& route : plan_.routes)
+      if (route.via.empty() || route.via.size() > kMaxRelays) return false;
+    return std::all_of(plan_.trees.begin(), plan_.trees.end(), [this](const api::Tree& tree) {
+      return tree.parent.size() == plan_.members.size();
+    });
+  }
+
+  void write_member(Place place) {
+    const api::Member& member = plan_.members[place];
+    if (member.node < kMaxNodes) place_of_[member.node] = place;
+    const bool is_foretold =
+        member.node == next_.node && member.ranks.size() == 1 && member.ranks[0] == next_.rank;
+    out_.write(is_foretold ? 1 : 0, 1);
+    if (!is_foretold) {
+      out_.write(member.node, kNodeBits);
+      out_.write(static_cast<std::uint32_t>(member.ranks.size()), kRankCountBits);
+      for (const std::uint16_t rank : member.ranks) out_.write(rank, kRankBits);
     }
-  } else {
-    for (const api::NodeId parent : tree.parent) out.write(parent);
+    next_.node = member.node + 1U;
+    if (!member.ranks.empty()) next_.rank = member.ranks.back() + 1U;
   }
-}
 
-/// Routes come last, and not at all where a plan has none: so such a plan has the bytes that it had
-/// before there were routes.
-void write_routes(ByteWriter& out, const std::vector<api::Route>& routes) {
-  if (routes.empty()) return;
-  out.write(static_cast<std::uint16_t>(routes.size()));
-  for (const api::Route& route : routes) {
-    out.write(route.from);
-    out.write(route.to);
-    out.write(static_cast<std::uint8_t>(route.via.size()));
-    for (const api::NodeId relay : route.via) out.write(relay);
+  Place place_of(api::NodeId node) {
+    const auto place = node < kMaxNodes ? place_of_[node] : std::nullopt;
+    good_ = good_ && place;
+    return place.value_or(0);
   }
-}
+  Place place_of_parent(api::NodeId node) {
+    return node == api::kNoNode ? plan_.members.size() : place_of(node);
+  }
+  void write_place(Place place) { out_.write(static_cast<std::uint32_t>(place), place_bits_); }
+
+  std::vector<Run> runs_of(const std::vector<api::NodeId>& parents) {
+    std::vector<Run> runs;
+    for (const api::NodeId node : parents) {
+      const Place parent = place_of_parent(node);
+      if (runs.empty() || runs.back().parent != parent)
+        runs.push_back({1, parent});
+      else
+        ++runs.back().length;
+    }
+    return runs;
+  }
+
+  void write_tree(const api::Tree& tree) {
+    out_.write(tree.weight, kNumberBits);
+    write_place(place_of(tree.root));
+    const std::vector<Run> runs = runs_of(tree.parent);
+    // A run takes two places, a parent alone some bits or one place.
+    const bool as_runs = runs.size() * 4 < tree.parent.size();
+    write_place(as_runs ? runs.size() : 0);
+    if (as_runs) {
+      for (const Run& run : runs) {
+        write_place(run.length);
+        write_place(run.parent);
+      }
+      return;
+    }
+    for (Place m = 0; m < tree.parent.size(); ++m) write_parent(m, place_of_parent(tree.parent[m]));
+  }
+
+  void write_parent(Place member, Place parent) {
+    const std::vector<Place>& known = neighbours_.of(member);
+    const auto found = std::find(known.begin(), known.end(), parent) - known.begin();
+    out_.write(static_cast<std::uint32_t>(found), bits_for(known.size()));
+    if (static_cast<std::size_t>(found) < known.size()) return;
+    write_place(parent);
+    neighbours_.add_edge(member, parent);
+  }
+
+  void write_routes() {
+    out_.write(static_cast<std::uint32_t>(plan_.routes.size()), kRouteCountBits);
+    for (const api::Route& route : plan_.routes) {
+      write_place(place_of(route.from));
+      write_place(place_of(route.to));
+      out_.write(static_cast<std::uint32_t>(route.via.size()), kRelayCountBits);
+      for (const api::NodeId relay : route.via) write_place(place_of(relay));
+    }
+  }
+
+  const api::Plan& plan_;
+  unsigned place_bits_;
+  std::vector<std::optional<Place>> place_of_;  // by node
+  Neighbours neighbours_;
+  Foretold next_;
+  BitWriter out_;
+  bool good_ = true;
+};
 
 class PlanReader {
  public:
@@ -77,20 +194,23 @@ class PlanReader {
 
   Result<api::Plan> read() {
     api::Plan plan;
-    plan.epoch = in_.read<std::uint32_t>();
-    plan.activation_round = in_.read<std::uint32_t>();
-    const std::uint8_t kind = in_.read<std::uint8_t>();
+    plan.epoch = in_.read(kNumberBits);
+    plan.activation_round = in_.read(kNumberBits);
+    const std::uint32_t kind = in_.read(kKindBits);
     check(kind < kPlanKindNames.size(), "kind");
     plan.kind = static_cast<PlanKind>(kind);
-    const std::size_t member_count = in_.read<std::uint16_t>();
+    const std::size_t member_count = in_.read(kNodeBits);
     check(member_count >= 1 && member_count <= kMaxNodes, "number of members");
     for (std::size_t i = 0; i < member_count && ok(); ++i) read_member(plan);
-    const std::size_t tree_count = in_.read<std::uint8_t>();
+    const std::size_t tree_count = in_.read(kTreeCountBits);
     check(tree_count >= 1 && tree_count <= kMaxTrees, "number of trees");
-    for (std::size_t i = 0; i < tree_count && ok(); ++i) read_tree(plan);
-    if (ok() && !in_.rest().empty()) read_routes(plan);
+    place_bits_ = bits_for(plan.members.size());
+    Neighbours neighbours(plan.members.size());
+    for (std::size_t i = 0; i < tree_count && ok(); ++i) read_tree(plan, neighbours);
+    const std::size_t route_count = ok() ? in_.read(kRouteCountBits) : 0;
+    for (std::size_t i = 0; i < route_count && ok(); ++i) read_route(plan);
     check(in_.ok(), "end: it is cut short");
-    check(in_.rest().empty(), "end: it goes on");
+    check(in_.at_end(), "end: it goes on");
     if (!ok()) return Error{std::string("the plan has a wrong ") + wrong_};
     return plan;
   }
@@ -100,69 +220,84 @@ class PlanReader {
   void check(bool condition, const char* what) {
     if (!condition && wrong_ == nullptr) wrong_ = what;
   }
-  bool is_member(api::NodeId node) const { return node < kMaxNodes && is_member_[node]; }
 
   void read_member(api::Plan& plan) {
-    api::Member& member = plan.members.emplace_back();
-    member.node = in_.read<api::NodeId>();
-    check(member.node < kMaxNodes && !is_member(member.node), "member");
-    if (!ok()) return;
-    is_member_[member.node] = true;
-    const std::size_t rank_count = in_.read<std::uint8_t>();
+    const bool is_foretold = in_.read(1) == 1;
+    const std::uint32_t node = is_foretold ? next_.node : in_.read(kNodeBits);
+    check(node < kMaxNodes && !is_member_[node], "member");
+    const std::size_t rank_count = is_foretold ? 1 : in_.read(kRankCountBits);
     check(rank_count <= kMaxLocalRanks, "number of ranks");
+    if (!ok()) return;
+    is_member_[node] = true;
+    api::Member& member = plan.members.emplace_back();
+    member.node = static_cast<api::NodeId>(node);
     for (std::size_t i = 0; i < rank_count && ok(); ++i) {
-      const auto rank = in_.read<std::uint16_t>();
+      const std::uint32_t rank = is_foretold ? next_.rank : in_.read(kRankBits);
       check(rank < kMaxRanks && !rank_seen_[rank], "rank");
       if (!ok()) return;
       rank_seen_[rank] = true;
-      member.ranks.push_back(rank);
+      member.ranks.push_back(static_cast<std::uint16_t>(rank));
     }
+    next_.node = node + 1;
+    if (!member.ranks.empty()) next_.rank = member.ranks.back() + 1U;
   }
 
-  void read_tree(api::Plan& plan) {
+  std::size_t read_place() { return in_.read(place_bits_); }
+
+  api::NodeId read_node(const api::Plan& plan, const char* what) {
+    const Place place = read_place();
+    check(place < plan.members.size(), what);
+    return ok() ? plan.members[place].node : api::kNoNode;
+  }
+
+  void read_tree(api::Plan& plan, Neighbours& neighbours) {
     api::Tree& tree = plan.trees.emplace_back();
-    tree.weight = in_.read<std::uint32_t>();
+    tree.weight = in_.read(kNumberBits);
     check(tree.weight > 0, "weight");
-    tree.root = in_.read<api::NodeId>();
-    check(is_member(tree.root), "root");
-    const std::size_t run_count = in_.read<std::uint16_t>();
+    tree.root = read_node(plan, "root");
+    const std::size_t run_count = read_place();
     const std::size_t size = plan.members.size();
-    if (run_count == 0) {
-      while (tree.parent.size() < size && ok()) add_parents(tree, 1, in_.read<api::NodeId>(), size);
-      return;
-    }
     for (std::size_t i = 0; i < run_count && ok(); ++i) {
-      const auto length = in_.read<std::uint16_t>();
-      add_parents(tree, length, in_.read<api::NodeId>(), size);
+      const std::size_t length = read_place();
+      add_parents(plan, tree, length, read_place());
     }
+    for (Place m = 0; run_count == 0 && m < size && ok(); ++m)
+      add_parents(plan, tree, 1, read_parent(m, neighbours));
     check(tree.parent.size() == size, "number of parents");
   }
 
-  void add_parents(api::Tree& tree, std::size_t count, api::NodeId parent, std::size_t size) {
+  Place read_parent(Place member, Neighbours& neighbours) {
+    const std::vector<Place>& known = neighbours.of(member);
+    const std::size_t which = in_.read(bits_for(known.size()));
+    check(which <= known.size(), "parent");
+    if (which < known.size()) return known[which];
+    const Place parent = read_place();
+    neighbours.add_edge(member, parent);
+    return parent;
+  }
+
+  void add_parents(const api::Plan& plan, api::Tree& tree, std::size_t count, Place parent) {
+    const std::size_t size = plan.members.size();
     check(count >= 1 && count <= size - tree.parent.size(), "number of parents");
-    check(parent == api::kNoNode || is_member(parent), "parent");
-    if (ok()) tree.parent.insert(tree.parent.end(), count, parent);
+    check(parent <= size, "parent");
+    if (!ok()) return;
+    const api::NodeId node = parent == size ? api::kNoNode : plan.members[parent].node;
+    tree.parent.insert(tree.parent.end(), count, node);
   }
 
-  void read_routes(api::Plan& plan) {
-    const std::size_t count = in_.read<std::uint16_t>();
-    check(count > 0, "number of routes");
-    for (std::size_t i = 0; i < count && ok(); ++i) {
-      api::Route& route = plan.routes.emplace_back();
-      route.from = in_.read<api::NodeId>();
-      route.to = in_.read<api::NodeId>();
-      check(is_member(route.from) && is_member(route.to), "end of a route");
-      const std::size_t relays = in_.read<std::uint8_t>();
-      check(relays >= 1 && relays <= kMaxRelays, "number of relays");
-      for (std::size_t r = 0; r < relays && ok(); ++r) {
-        route.via.push_back(in_.read<api::NodeId>());
-        check(is_member(route.via.back()), "relay");
-      }
-    }
+  void read_route(api::Plan& plan) {
+    api::Route& route = plan.routes.emplace_back();
+    route.from = read_node(plan, "end of a route");
+    route.to = read_node(plan, "end of a route");
+    const std::size_t relays = in_.read(kRelayCountBits);
+    check(relays >= 1 && relays <= kMaxRelays, "number of relays");
+    for (std::size_t r = 0; r < relays && ok(); ++r) route.via.push_back(read_node(plan, "relay"));
   }
 
-  ByteReader in_;
+  BitReader in_;
   const char* wrong_ = nullptr;
+  unsigned place_bits_ = 0;
+  Foretold next_;
   std::vector<bool> is_member_ = std::vector<bool>(kMaxNodes);
   std::vector<bool> rank_seen_ = std::vector<bool>(kMaxRanks);
 };
@@ -170,26 +305,15 @@ class PlanReader {
 }  // namespace
 
 Result<std::vector<std::byte>> encode_plan(const api::Plan& plan) {
-  if (!within_limits(plan)) return Error{"the plan has more members, ranks or trees than allowed"};
-  std::vector<std::byte> bytes(protocol::kMaxPlanBytes);
-  ByteWriter out(bytes);
-  out.write(plan.epoch);
-  out.write(plan.activation_round);
-  out.write(static_cast<std::uint8_t>(plan.kind));
-  out.write(static_cast<std::uint16_t>(plan.members.size()));
-  for (const api::Member& member : plan.members) {
-    out.write(member.node);
-    out.write(static_cast<std::uint8_t>(member.ranks.size()));
-    for (const std::uint16_t rank : member.ranks) out.write(rank);
-  }
-  out.write(static_cast<std::uint8_t>(plan.trees.size()));
-  for (const api::Tree& tree : plan.trees) write_tree(out, tree);
-  write_routes(out, plan.routes);
-  if (!out.ok())
+  std::optional<std::vector<std::byte>> bytes = PlanWriter(plan).write();
+  if (!bytes)
+    return Error{
+        "the plan has more members, ranks or trees than allowed, or names a node that is "
+        "no member"};
+  if (bytes->size() > protocol::kMaxPlanBytes)
     return Error{"the plan has more than " + std::to_string(protocol::kMaxPlanBytes) +
                  " bytes; use a planner with fewer or simpler trees"};
-  bytes.resize(out.size());
-  return bytes;
+  return std::move(*bytes);
 }
 
 Result<api::Plan> decode_plan(std::span<const std::byte> bytes) {

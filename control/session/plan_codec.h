@@ -11,9 +11,9 @@
 
 namespace gradplane::session {
 
-/// Encodes a plan for a Prepare. Equal consecutive parents are encoded as one run where that is
-/// shorter, so a plan of stars stays small however many members it has. Returns an error when the
-/// result has more than kMaxPlanBytes or the plan breaks a bound of limits.h.
+/// Encodes a plan for a Prepare, in bits: docs/control-api.md. Every member gets the whole plan, so
+/// its bytes count as often as there are members. Returns an error when the result has more than
+/// kMaxPlanBytes, or the plan breaks a bound of limits.h or names a node that is no member.
 Result<std::vector<std::byte>> encode_plan(const api::Plan& plan);
 
 /// Decodes a plan. Checks every bound, and that every node that the plan names is a member. The

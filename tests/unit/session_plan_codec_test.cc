@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "control/protocol/node_messages.h"
+#include "control/session/bit_stream.h"
 #include "control/session/plan_codec.h"
 #include "dataplane/model/limits.h"
 #include "tests/support/catch.h"
@@ -65,12 +66,12 @@ TEST_CASE("plans come through unchanged, the largest of stars included") {
   }
 }
 
-TEST_CASE("auxiliary routes come through, and a plan without any has no byte for them") {
+TEST_CASE("auxiliary routes come through") {
   api::Plan plan = stars(4, 1);
   const std::size_t without = encode_plan(plan).value().size();
   plan.routes = {{1, 0, {2}}, {1, 0, {3}}, {0, 2, {1, 3}}};
   const std::vector<std::byte> bytes = encode_plan(plan).value();
-  CHECK(bytes.size() == without + 2 + 2 * 7 + 9);
+  CHECK(bytes.size() <= without + (2 * 11 + 14 + 7) / 8);
   const auto back = decode_plan(bytes);
   REQUIRE(back.ok());
   CHECK(same(plan, back.value()));
@@ -80,7 +81,7 @@ TEST_CASE("auxiliary routes come through, and a plan without any has no byte for
   plan.routes = {{1, 0, {2, 3, 1}}};
   CHECK_FALSE(encode_plan(plan).ok());
   plan.routes = {{1, 0, {4}}};
-  CHECK_FALSE(decode_plan(encode_plan(plan).value()).ok());
+  CHECK_FALSE(encode_plan(plan).ok());
 }
 
 TEST_CASE("a plan of deep trees comes through, one that is too large says so") {
@@ -94,7 +95,10 @@ TEST_CASE("a plan of deep trees comes through, one that is too large says so") {
   const auto back = decode_plan(bytes.value());
   REQUIRE(back.ok());
   CHECK(same(plan, back.value()));
-  while (plan.trees.size() < kMaxTrees) plan.trees.push_back(plan.trees.front());
+  while (plan.trees.size() < kMaxTrees) {
+    api::Tree& tree = plan.trees.emplace_back(plan.trees.front());
+    std::shuffle(tree.parent.begin(), tree.parent.end(), random);
+  }
   const auto too_large = encode_plan(plan);
   REQUIRE(!too_large.ok());
   CHECK(too_large.error().message.find("bytes") != std::string::npos);
@@ -117,6 +121,12 @@ TEST_CASE("what is no plan within the bounds is not encoded") {
   SECTION("trees") {
     plan.trees.resize(kMaxTrees + 1, plan.trees[0]);
   }
+  SECTION("a root that is no member") {
+    plan.trees[0].root = 7;
+  }
+  SECTION("a parent that is no member") {
+    plan.trees[0].parent[0] = 7;
+  }
   CHECK(!encode_plan(plan).ok());
 }
 
@@ -124,7 +134,7 @@ TEST_CASE("a plan with anything wrong in it is refused") {
   api::Plan plan = stars(3, 2);
   const auto good = encode_plan(plan);
   SECTION("a node twice") {
-    plan.members[1].node = 0;
+    plan.members[2].node = 0;
   }
   SECTION("a rank twice") {
     plan.members[1].ranks[0] = 0;
@@ -141,16 +151,78 @@ TEST_CASE("a plan with anything wrong in it is refused") {
   SECTION("a strange kind") {
     plan.kind = static_cast<PlanKind>(kPlanKindNames.size());
   }
-  SECTION("a strange root") {
-    plan.trees[1].root = 7;
-  }
-  SECTION("a strange parent") {
-    plan.trees[1].parent[0] = 7;
-  }
   const auto bytes = encode_plan(plan);
   REQUIRE(bytes.ok());
   REQUIRE(bytes.value() != good.value());
   CHECK(!decode_plan(bytes.value()).ok());
+}
+
+TEST_CASE("trees of one network take some bits for each parent") {
+  // Each node is next to those with numbers near its own, as in a grid.
+  constexpr std::size_t kNodes = 1000;
+  constexpr std::size_t kTrees = 8;
+  constexpr std::size_t kNear = 4;
+  std::mt19937 random(2);
+  api::Plan plan = stars(kNodes, kTrees);
+  for (api::Tree& tree : plan.trees) {
+    tree.root = 0;
+    tree.parent[0] = api::kNoNode;
+    for (std::size_t m = 1; m < kNodes; ++m)
+      tree.parent[m] = static_cast<api::NodeId>(m - std::min(m, 1 + random() % kNear));
+  }
+  const auto bytes = encode_plan(plan);
+  REQUIRE(bytes.ok());
+  CHECK(bytes.value().size() < kNodes * kTrees);  // and not twice as many
+  const auto back = decode_plan(bytes.value());
+  REQUIRE(back.ok());
+  CHECK(same(plan, back.value()));
+}
+
+namespace {
+
+struct Odd {
+  std::uint32_t root = 0;
+  std::uint32_t first_parent = 5;  // of five members: none
+  std::uint32_t neighbour = 0;     // by which the first member names its parent in the second tree
+};
+
+/// A plan of five members and two stars, bit by bit.
+std::vector<std::byte> raw_plan(const Odd& odd) {
+  constexpr unsigned kPlaceBits = 3;
+  BitWriter out;
+  for (const std::uint32_t number : {1U, 0U}) out.write(number, 32);  // epoch and round
+  out.write(0, 3);                                                    // star
+  out.write(5, 11);
+  for (int m = 0; m < 5; ++m) out.write(1, 1);  // the next node with the next rank
+  out.write(2, 7);
+  for (int t = 0; t < 2; ++t) {
+    out.write(1, 32);  // weight
+    out.write(odd.root, kPlaceBits);
+    out.write(0, kPlaceBits);  // no runs
+    if (t == 0) {
+      out.write(odd.first_parent, kPlaceBits);
+      for (int m = 1; m < 5; ++m) out.write(0, kPlaceBits);
+    } else {
+      out.write(odd.neighbour, kPlaceBits);  // none, or one of four
+      for (int m = 1; m < 5; ++m) out.write(0, 1);
+    }
+  }
+  out.write(0, 16);  // routes
+  return out.take();
+}
+
+}  // namespace
+
+TEST_CASE("a place behind the last member is refused") {
+  const auto plan = decode_plan(raw_plan({}));
+  REQUIRE(plan.ok());
+  CHECK(encode_plan(plan.value()).value() == raw_plan({}));
+  CHECK(plan.value().trees[1].parent == plan.value().trees[0].parent);
+  CHECK_FALSE(decode_plan(raw_plan({.root = 5})).ok());  // none
+  CHECK_FALSE(decode_plan(raw_plan({.root = 6})).ok());
+  CHECK_FALSE(decode_plan(raw_plan({.first_parent = 6})).ok());
+  CHECK_FALSE(decode_plan(raw_plan({.neighbour = 6})).ok());
+  CHECK_FALSE(decode_plan(raw_plan({.neighbour = 7})).ok());
 }
 
 TEST_CASE("a plan that is cut or goes on is refused, and no damage does harm") {
