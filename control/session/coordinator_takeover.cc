@@ -63,8 +63,8 @@ bool Coordinator::hold(api::NodeId from, const protocol::NodeMessage& message, I
   if (!first->second.hold(from, message)) {
     const TakeoverName name = first->first;
     settle(name,
-           node_text(config_, from) + " has sent more than " + std::to_string(kMaxHeldMessages) +
-               " messages of it while the others were asked what they have",
+           node_text(config_, from) + " has sent more of it than the " +
+               std::to_string(kMaxHeldBytes >> 20) + " MiB that are kept while nodes are asked",
            now);
   }
   return true;

@@ -8,6 +8,17 @@
 #include "control/session/admission.h"
 
 namespace gradplane::session {
+namespace {
+
+std::size_t bytes_of(const protocol::NodeMessage& message) {
+  return kHeldMessageBytes + protocol::encode(message).size();
+}
+
+bool names(const protocol::Report& report, std::uint32_t epoch) {
+  return report.epoch == epoch || report.next_epoch == epoch || report.epoch_before == epoch;
+}
+
+}  // namespace
 
 Duration takeover_limit(const SessionConfig& config) {
   constexpr int kSuspicions = 4;
@@ -27,7 +38,8 @@ void Takeover::on_lost(api::NodeId node, const std::string& why) {
   reports_.erase(node);
   lost_[node] = why;
   std::erase_if(held_, [node](const Held& held) { return held.from == node; });
-  held_of_.erase(node);
+  held_bytes_ = 0;
+  for (const Held& held : held_) held_bytes_ += bytes_of(held.message);
   std::erase_if(plan_asked_, [node](const auto& entry) { return entry.second == node; });
 }
 
@@ -37,8 +49,9 @@ void Takeover::on_refused(api::NodeId from, std::uint32_t epoch) {
 }
 
 bool Takeover::hold(api::NodeId from, protocol::NodeMessage message) {
-  if (held_of_[from] == kMaxHeldMessages) return false;
-  ++held_of_[from];
+  const std::size_t bytes = bytes_of(message);
+  if (held_bytes_ + bytes > kMaxHeldBytes) return false;
+  held_bytes_ += bytes;
   held_.push_back({from, std::move(message)});
   return true;
 }
@@ -54,7 +67,7 @@ std::uint32_t Takeover::user() const {
 }
 
 std::deque<Takeover::Held> Takeover::take_held() {
-  held_of_.clear();
+  held_bytes_ = 0;
   return std::exchange(held_, {});
 }
 
@@ -66,14 +79,24 @@ std::set<std::uint32_t> Takeover::named_epochs() const {
   return epochs;
 }
 
-void Takeover::ask(Outbox& outbox) {
+void Takeover::ask_plan(Outbox& outbox) {
+  for (const auto& [epoch, node] : plan_asked_) {
+    const auto asked = reports_.find(node);
+    const bool has_it = asked != reports_.end() && names(asked->second, epoch);
+    if (has_it && !plans_.contains(epoch)) return;  // it comes
+  }
   for (const auto& [node, report] : reports_) {
     for (const std::uint32_t epoch : {report.epoch, report.next_epoch, report.epoch_before}) {
       if (epoch == 0 || plans_.contains(epoch)) continue;
-      if (!plan_asked_.try_emplace(epoch, node).second) continue;
+      plan_asked_[epoch] = node;
       outbox.tell_member(node, protocol::AskPlan{key_, first_epoch_, epoch});
+      return;
     }
   }
+}
+
+void Takeover::ask(Outbox& outbox) {
+  ask_plan(outbox);
   for (const api::NodeId node : awaited())
     if (asked_.insert(node).second)
       outbox.tell_member(node, protocol::AskReport{key_, first_epoch_});

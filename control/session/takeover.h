@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "control/protocol/node_messages.h"
+#include "control/session/bucket_tables.h"
 #include "control/session/outbox.h"
 #include "dataplane/api/plan.h"
 #include "dataplane/base/time.h"
@@ -24,10 +25,16 @@ namespace gradplane::session {
 /// member that is dead is noticed after suspect_after; questions follow one another.
 Duration takeover_limit(const SessionConfig& config);
 
-/// A node sends no more of one job while the others are asked: its ranks join and leave, and each
-/// of its buckets is described in some parts.
-inline constexpr std::size_t kMaxHeldMessages = 16'384;
-static_assert(kMaxHeldMessages >= 2 * kMaxBuckets + 2 * kMaxLocalRanks);
+/// All nodes together send no more of one job while they are asked: their ranks join and leave, and
+/// one node describes all buckets. A message counts with its bytes and what it takes beside them.
+inline constexpr std::size_t kMaxHeldBytes = std::size_t{48} << 20;
+inline constexpr std::size_t kHeldMessageBytes = 512;
+/// One of a bucket: offset, elements, bound, reason, name and an empty rule.
+inline constexpr std::size_t kMaxDescribedTensorBytes = 4 + 4 + 4 + 1 + 2 + kMaxTensorNameBytes + 2;
+static_assert(kMaxHeldBytes >=
+                  2 * kMaxTensorsPerJob * (kMaxDescribedTensorBytes + 2) +
+                      2 * kMaxNodes * (2 * kHeldMessageBytes + protocol::kMaxNodeTextBytes),
+              "every honest job fits, and twice over");
 
 /// What the nodes with a part in one job have reported of it to a node that begins to coordinate.
 /// Pure.
@@ -51,11 +58,12 @@ class Takeover {
   void on_lost(api::NodeId node, const std::string& why);
   /// It no longer prepares this plan.
   void on_refused(api::NodeId from, std::uint32_t epoch);
-  /// For later, when the job is known. False: the node has sent more than a takeover keeps.
+  /// For later, when the job is known. False: it would be more than a takeover keeps.
   [[nodiscard]] bool hold(api::NodeId from, protocol::NodeMessage message);
   std::deque<Held> take_held();
 
-  /// Asks whom and what has to be asked. Each question once.
+  /// Asks whom and what has to be asked. Each question once. One plan at a time: so the plans of
+  /// all jobs find room on the link of a node that has them all.
   void ask(Outbox& outbox);
   /// All have answered or are lost, and every plan is known.
   bool is_complete() const;
@@ -85,6 +93,7 @@ class Takeover {
 
  private:
   std::set<std::uint32_t> named_epochs() const;
+  void ask_plan(Outbox& outbox);
 
   protocol::JobKey key_;
   std::uint32_t first_epoch_;
@@ -95,7 +104,7 @@ class Takeover {
   std::set<api::NodeId> asked_;
   std::map<std::uint32_t, api::NodeId> plan_asked_;  // whom, by epoch
   std::deque<Held> held_;
-  std::map<api::NodeId, std::size_t> held_of_;  // how many, by node
+  std::size_t held_bytes_ = 0;
 };
 
 }  // namespace gradplane::session

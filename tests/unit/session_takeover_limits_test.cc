@@ -72,9 +72,30 @@ TEST_CASE("of two runs of a job the later one goes on, in whatever order they be
 TEST_CASE("a node that says too much during a takeover ends the job") {
   TakeoverBench bench;
   bench.begin(TakeoverBench::report(kFirst, 0));
-  for (std::size_t i = 0; i < kMaxHeldMessages; ++i) bench.say(1, Leave{kKey, kFirst, 0, true});
+  const NodeMessage part =
+      DescribeBucket{kKey, kFirst, std::vector<std::byte>(kMaxBucketPartBytes)};
+  const std::size_t fit = kMaxHeldBytes / (kHeldMessageBytes + encode(part).size());
+  for (std::size_t i = 0; i < fit; ++i) bench.say(1, part);
   CHECK(bench.told<Failed>().empty());
-  bench.say(1, Leave{kKey, kFirst, 0, true});
+  bench.say(1, part);
   CHECK(bench.told<Failed>() == Nodes{1});
   CHECK_FALSE(bench.coordinator.has_jobs());
+}
+
+TEST_CASE("a takeover asks for one plan at a time, and for the next when it has come") {
+  TakeoverBench bench;
+  constexpr std::uint32_t kPrepared = kNext + 10;
+  bench.say(1, TakeoverBench::report(kNext, kPrepared, kFirst));
+  CHECK(bench.take_asks() == std::vector{kNext});
+  bench.tell_plan(1, kNext);
+  CHECK(bench.take_asks() == std::vector{kPrepared});
+  SECTION("it comes") {
+    bench.tell_plan(1, kPrepared);
+  }
+  SECTION("it does not come, because the member has refused it") {
+    bench.say(1, PlanRefused{kKey, kPrepared, "it does not fit"});
+  }
+  CHECK(bench.take_asks() == std::vector{kFirst});
+  bench.tell_plan(1, kFirst);
+  CHECK(bench.take_asks().empty());
 }

@@ -55,18 +55,30 @@ struct TakeoverBench : CoordinatorBench {
   void tell_plan(api::NodeId node, std::uint32_t epoch) {
     say(node, PlanIs{kKey, kFirst, epoch, encode_plan(plan_of(epoch, members)).value()});
   }
+  /// The plans that node 1 is asked for. Other letters stay.
+  std::vector<std::uint32_t> take_asks() {
+    std::vector<std::uint32_t> epochs;
+    std::erase_if(outbox.letters, [&epochs](const Outbox::Letter& letter) {
+      const auto* ask = std::get_if<AskPlan>(&letter.message);
+      if (ask == nullptr) return false;
+      CHECK(letter.node == 1);
+      epochs.push_back(ask->epoch);
+      return true;
+    });
+    return epochs;
+  }
   /// Of node 1: the plan in force, and of epoch kNext where it is prepared.
   void begin(const Report& first) {
     say(1, first);
-    std::set<std::uint32_t> asked;
-    for (const auto& [node, ask] : letters<AskPlan>(outbox)) {
-      CHECK(node == 1);
-      asked.insert(ask.epoch);
-    }
     std::set<std::uint32_t> named{first.epoch, first.next_epoch, first.epoch_before};
     named.erase(0);
-    CHECK(asked == named);
-    for (const std::uint32_t epoch : named) tell_plan(1, epoch);
+    std::set<std::uint32_t> asked;
+    while (asked != named) {
+      const std::vector<std::uint32_t> asks = take_asks();
+      REQUIRE(asks.size() == 1);  // one plan at a time
+      REQUIRE(asked.insert(asks[0]).second);
+      tell_plan(1, asks[0]);
+    }
   }
   std::vector<api::Member> members = {{1, {0}}, {2, {1}}};
   template <typename Message>
