@@ -42,34 +42,31 @@ Gather::Gather(std::vector<GatherSource> sources, const TensorMap& map,
   lacked_.resize(hosts_.size() * map.wide_count());
 }
 
-/// `use` gets the index of the source here and there.
-template <typename Use>
-void Gather::for_each_shared_host(const Gather& other, const Use& use) {
-  std::array<std::uint16_t, kMaxNodes> there;
-  there.fill(kMaxNodes);
-  for (std::size_t h = 0; h < other.hosts_.size(); ++h) {
-    there[other.totals_[h].node] = static_cast<std::uint16_t>(h);
-  }
+void Gather::add_to(Memory& memory) const {
+  memory.opened = std::max(memory.opened, opened_);
+  memory.slack = learned_slack_;
   for (std::size_t h = 0; h < hosts_.size(); ++h) {
-    const std::uint16_t before = there[totals_[h].node];
-    if (before < kMaxNodes) use(h, before);
+    Memory::Node& node = memory.nodes[totals_[h].node];
+    node.source = &sources_[hosts_[h].source];
+    node.threshold_ns = totals_[h].threshold_ns;
+    node.knows_bounds = node.knows_bounds || node.source->knows_bounds;
   }
 }
 
-/// Of a source with several hosts, the times of the last of them that the other has count. But it
-/// keeps what does not enter only if all of them do.
-void Gather::learn_from(const Gather& other) {
-  opened_ = std::max(opened_, other.opened_);
-  for_each_shared_host(other, [&](std::size_t h, std::size_t before) {
+/// Of a source with several hosts, the times of the last of them that is known count. But it keeps
+/// what does not enter only if all of them do.
+void Gather::learn_from(const Memory& memory) {
+  opened_ = std::max(opened_, memory.opened);
+  for (std::size_t h = 0; h < hosts_.size(); ++h) {
+    const Memory::Node& node = memory.nodes[totals_[h].node];
+    if (node.source == nullptr) continue;
     Source& source = sources_[hosts_[h].source];
-    const Source& learned = other.sources_[other.hosts_[before].source];
-    hosts_[h].knew_bounds = hosts_[h].knew_bounds || learned.knows_bounds;
-    source.rtt = learned.rtt;
-    source.threshold = learned.threshold;
-    const std::int64_t threshold = other.totals_[before].threshold_ns;
-    totals_[h].threshold_ns.store(threshold, std::memory_order_relaxed);
-  });
-  learned_slack_ = other.learned_slack_;
+    hosts_[h].knew_bounds = hosts_[h].knew_bounds || node.knows_bounds;
+    source.rtt = node.source->rtt;
+    source.threshold = node.source->threshold;
+    totals_[h].threshold_ns.store(node.threshold_ns, std::memory_order_relaxed);
+  }
+  learned_slack_ = memory.slack;
   for (Source& source : sources_) source.knows_bounds = source.host_count > 0;
   for (const HostState& host : hosts_) {
     Source& source = sources_[host.source];
@@ -78,10 +75,16 @@ void Gather::learn_from(const Gather& other) {
 }
 
 void Gather::add_counts(const Gather& other) {
-  for_each_shared_host(other, [&](std::size_t h, std::size_t before) {
+  std::array<std::uint16_t, kMaxNodes> host_of;
+  host_of.fill(kMaxNodes);
+  for (std::size_t h = 0; h < hosts_.size(); ++h)
+    host_of[totals_[h].node] = static_cast<std::uint16_t>(h);
+  for (std::size_t before = 0; before < other.hosts_.size(); ++before) {
+    const std::uint16_t h = host_of[other.totals_[before].node];
+    if (h == kMaxNodes) continue;
     count_up(totals_[h].missing, other.totals_[before].missing);
     count_up(totals_[h].expected, other.totals_[before].expected);
-  });
+  }
 }
 
 float Gather::bound_of(std::size_t tensor) const {

@@ -116,9 +116,12 @@ class Gather {
   bool has_begun(std::size_t source) const { return sources_[source].started; }
   /// The round is summed: learns from it and counts what it lacked.
   void close(CloseReason reason, Instant now);
-  /// Begins where a gathering of an earlier plan is: with its number of rounds, and with what it
-  /// has learned of the nodes that are sources here too.
-  void learn_from(const Gather& other);
+  /// What the gatherings of one plan have learned, by node. It may not outlive them.
+  struct Memory;
+  void add_to(Memory& memory) const;
+  /// Begins where those of an earlier plan are: with their number of rounds, and with what they
+  /// have learned of the nodes that are sources here too.
+  void learn_from(const Memory& memory);
   /// Counts what that one has counted of these nodes.
   void add_counts(const Gather& other);
   /// What to tell of the round that was closed last: all but its number and its place.
@@ -198,8 +201,6 @@ class Gather {
   void name_sources(RoundReport& report) const;
   void name_tensors(RoundReport& report) const;
   float bound_of(std::size_t tensor) const;
-  template <typename Use>
-  void for_each_shared_host(const Gather& other, const Use& use);
   bool complete(const Source& source) const { return source.arrived == range_.size(); }
   bool is_absent(const Source& source, Instant now) const;
   Duration silence_limit(const Source& source) const;
@@ -249,6 +250,17 @@ class Gather {
   Duration longest_rtt_;    // of all sources
   Duration longest_below_;  // time_below() of all sources
   DeadlineSlack learned_slack_;
+};
+
+struct Gather::Memory {
+  struct Node {
+    const Source* source = nullptr;  // that it was, or was below; nullptr: it was none
+    std::int64_t threshold_ns = 0;
+    bool knows_bounds = false;
+  };
+  std::array<Node, kMaxNodes> nodes{};
+  std::uint64_t opened = 0;
+  DeadlineSlack slack;
 };
 static_assert(kMaxNodes <= 0xffff, "Gather::lacking_ counts hosts in 16 bits");
 

@@ -33,9 +33,10 @@ bool GatherSet::any_open() const {
 
 void GatherSet::begin_after(const GatherSet& before) {
   has_begun_ = true;
-  for (const auto& gather : gathers_) {
-    for (const auto& other : before.gathers_) gather->learn_from(*other);
-  }
+  if (before.gathers_.empty()) return;
+  Gather::Memory memory;
+  for (const auto& gather : before.gathers_) gather->add_to(memory);
+  for (const auto& gather : gathers_) gather->learn_from(memory);
 }
 
 void GatherSet::add_counts(const GatherSet& other) {

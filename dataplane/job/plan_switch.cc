@@ -49,7 +49,11 @@ void PlanSwitch::end_older(std::uint32_t epoch) {
 
 std::unique_ptr<Plan> PlanSwitch::abort(std::uint32_t epoch) {
   std::unique_ptr<Plan> plan = state_.plans.abort(epoch);
-  if (plan != nullptr) disconnect(*plan);
+  if (plan == nullptr) return plan;
+  disconnect(*plan);
+  for (aggregate::Bucket* bucket : state_.buckets) {
+    if (bucket != nullptr) bucket->remove_plan(plan->epoch());
+  }
   return plan;
 }
 
@@ -64,14 +68,11 @@ void PlanSwitch::add_buckets(Plan& plan) {
 void PlanSwitch::disconnect(Plan& plan) {
   plan.disconnect(state_.peers);
   state_.incoming.update(state_.peers);
-  for (aggregate::Bucket* bucket : state_.buckets) {
-    if (bucket != nullptr) bucket->remove_plan(plan.epoch());
-  }
 }
 
 /// A node without ranks may never hear of a round that has no block for it. But nobody submits a
 /// round before all rounds kRoundSlots before it have been completed everywhere.
-bool PlanSwitch::has_ended() const {
+bool PlanSwitch::older_has_ended() const {
   if (!state_.plans.is_switching() || !state_.plans.live()[0]->acks().empty()) return false;
   const std::uint32_t activation = state_.plans.activation();
   const bool all_others_have_ended =
@@ -82,18 +83,35 @@ bool PlanSwitch::has_ended() const {
   });
 }
 
-std::unique_ptr<Plan> PlanSwitch::take_ended() {
-  if (!has_ended()) return nullptr;
+void PlanSwitch::retire() {
   const std::uint32_t activation = state_.plans.activation();
   for (Round& round : state_.rounds) {
     while (is_older(round.id, activation)) round.id += kRoundSlots;
   }
-  std::unique_ptr<Plan> plan = state_.plans.retire();
-  state_.plans.newest().begin_other_ways(state_.peers, *plan);
-  disconnect(*plan);
+  ended_ = state_.plans.retire();
+  state_.plans.newest().begin_other_ways(state_.peers, *ended_);
+  disconnect(*ended_);
   older_is_over_ = false;
-  state_.retired.remember(plan->epoch(), activation);
-  return plan;
+  state_.retired.remember(ended_->epoch(), activation);
+}
+
+/// What a bucket has learned of its sources goes over to the plan that stays. That takes up to a
+/// millisecond, and a job may have thousands of buckets: so packets get their turn in between.
+std::unique_ptr<Plan> PlanSwitch::take_ended() {
+  if (ended_ == nullptr && older_has_ended()) retire();
+  if (ended_ == nullptr) return nullptr;
+  const auto next_from = [this](std::size_t b) {
+    while (b < state_.buckets.size() && state_.buckets[b] == nullptr) ++b;
+    return b;
+  };
+  next_bucket_ = next_from(next_bucket_);
+  if (next_bucket_ < state_.buckets.size()) {
+    state_.buckets[next_bucket_]->remove_plan(ended_->epoch());
+    next_bucket_ = next_from(next_bucket_ + 1);
+  }
+  if (next_bucket_ < state_.buckets.size()) return nullptr;
+  next_bucket_ = 0;
+  return std::move(ended_);
 }
 
 }  // namespace gradplane::job

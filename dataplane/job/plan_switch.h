@@ -50,20 +50,24 @@ class PlanSwitch {
   /// the rates of that plan.
   void tick(Instant now);
 
-  /// Whether take_ended() has a plan to give.
-  bool has_ended() const;
+  /// Whether take_ended() has something to do.
+  bool has_ended() const { return ended_ != nullptr || older_has_ended(); }
   /// The older plan, when no round of it is needed here any more; else nullptr. It stays alive
-  /// until somebody takes it.
+  /// until somebody takes it. One bucket lets go of it in each call, and the last one gives it.
   std::unique_ptr<Plan> take_ended();
 
  private:
   void add_buckets(Plan& plan);
   void disconnect(Plan& plan);
+  bool older_has_ended() const;
+  void retire();
 
   State& state_;
   RoundPace pace_;
   std::uint32_t horizon_ = 0;
   bool older_is_over_ = false;
+  std::unique_ptr<Plan> ended_;              // buckets still have it
+  std::size_t next_bucket_ = 0;              // that may have it
   std::optional<std::uint32_t> activation_;  // of a plan whose rates are not applied yet
 };
 

@@ -71,6 +71,12 @@ struct Rig {
   Gather gather;
 };
 
+void teach(Gather& after, const Gather& before) {
+  Gather::Memory memory;
+  before.add_to(memory);
+  after.learn_from(memory);
+}
+
 }  // namespace
 
 TEST_CASE("a relay may miss of each of its hosts what the bound allows") {
@@ -152,7 +158,7 @@ TEST_CASE("a gathering of another plan knows of a node what the one before has l
   before.learn();
   // The relay is gone: each host is a source, and a host is new.
   Rig after({{.hosts = {{.node = 3, .host = 0}}}, {.hosts = {{.node = 2, .host = 1}}}});
-  after.gather.learn_from(before.gather);
+  teach(after.gather, before.gather);
   after.gather.open({0, kBlocks});
   after.arrive(0, 0, kBlocks - 1);
   after.arrive(1, 0, kBlocks - 1);
@@ -160,7 +166,7 @@ TEST_CASE("a gathering of another plan knows of a node what the one before has l
   CHECK(after.gather.may_close(kStart + kThreshold) == CloseReason::kEarly);
 
   Rig with_new({{.hosts = {{.node = 3, .host = 0}}}, {.hosts = {{.node = 9, .host = 1}}}});
-  with_new.gather.learn_from(before.gather);
+  teach(with_new.gather, before.gather);
   with_new.gather.open({0, kBlocks});
   with_new.arrive(0, 0, kBlocks - 1);
   with_new.arrive(1, 0, kBlocks - 1);
@@ -176,7 +182,7 @@ TEST_CASE("a relay keeps what does not enter only if all hosts below it have sai
         {{.hosts = {{.node = 2, .host = 0}}},
          {.hosts = {{.node = leaf_below, .host = 1}, {.node = 3, .host = 2}}, .relays = true}},
         nullptr, Duration::seconds(1));
-    after.gather.learn_from(before.gather);
+    teach(after.gather, before.gather);
     after.gather.open({0, kBlocks});
     after.arrive(0, 0, kBlocks);
     return after.gather.may_close(kStart + Duration::seconds(100)) == CloseReason::kAbsent;

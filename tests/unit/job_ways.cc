@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a job forgets of its auxiliary routes when another plan has other ones.
+// What becomes of a plan's auxiliary routes and of its buckets when another plan takes its place.
+#include <array>
+#include <memory>
+#include <vector>
+
 #include "dataplane/engine/local_plan.h"
 #include "dataplane/job/plan_switch.h"
 #include "tests/support/catch.h"
@@ -58,11 +62,14 @@ struct Bench {
     change->tick(kStart);
   }
   /// The last round of the plan before has ended.
-  void end_older() {
+  void end_rounds() {
     for (std::uint32_t n = 0; n < kRoundSlots; ++n) {
       job::Round& round = state->slot_of(horizon + n);
       round.id = horizon + n;
     }
+  }
+  void end_older() {
+    end_rounds();
     REQUIRE(change->take_ended() != nullptr);
   }
 };
@@ -88,4 +95,28 @@ TEST_CASE("what the last blocks of the plan before told of another way is forgot
   bench.measure();  // an ack of a block that went over node 2
   bench.end_older();
   CHECK_FALSE(bench.knows(0));
+}
+
+TEST_CASE("one bucket of a job lets go of a plan that has ended in each turn") {
+  Bench bench(plan_over(1, {2, 3}));
+  std::vector<std::unique_ptr<aggregate::Bucket>> buckets;
+  for (const std::uint16_t id : std::to_array<std::uint16_t>({3, 4, 9})) {
+    aggregate::BucketConfig config;
+    config.geometry = Geometry::of(ElementType::kFloat32, 8, kMinBlockBytes, id);
+    config.tensors = {{.elements = 8}};
+    config.epoch = 1;
+    buckets.push_back(std::make_unique<aggregate::Bucket>(config));
+    bench.state->buckets.at(id) = buckets.back().get();
+  }
+  bench.change_to(plan_over(2, {2}));
+  bench.end_rounds();
+  for (std::size_t left = buckets.size(); left > 1; --left) {
+    CHECK(bench.change->has_ended());
+    CHECK(bench.change->take_ended() == nullptr);
+  }
+  const auto ended = bench.change->take_ended();
+  REQUIRE(ended != nullptr);
+  CHECK(ended->epoch() == 1);
+  CHECK_FALSE(bench.change->has_ended());
+  CHECK(bench.change->take_ended() == nullptr);
 }
