@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 #include "control/config/plan_request.h"
@@ -109,38 +110,46 @@ telemetry::LinkStatus status_of(const config::Config& config, const protocol::Li
   return link;
 }
 
-/// The best sample between nodes of two sites.
-const protocol::LinkSample* sample_between(const plan::Network& network,
-                                           const std::vector<protocol::LinkSample>& samples,
-                                           const plan::Link& link) {
-  const protocol::LinkSample* best = nullptr;
+using SitePair = std::pair<plan::SiteId, plan::SiteId>;  // from, to
+
+/// The fastest sample between nodes of two sites.
+std::map<SitePair, const protocol::LinkSample*> samples_by_sites(
+    const plan::Network& network, const std::vector<protocol::LinkSample>& samples) {
+  std::map<SitePair, const protocol::LinkSample*> fastest;
   for (const protocol::LinkSample& sample : samples) {
     const bool is_known = sample.from < network.nodes.size() && sample.to < network.nodes.size();
     if (!is_known || sample.rate_confidence == 0) continue;
-    if (network.nodes[sample.from].site != link.from) continue;
-    if (network.nodes[sample.to].site != link.to) continue;
+    const SitePair sites{network.nodes[sample.from].site, network.nodes[sample.to].site};
+    const protocol::LinkSample*& best = fastest[sites];
     if (best == nullptr || sample.bits_per_s > best->bits_per_s) best = &sample;
   }
-  return best;
+  return fastest;
+}
+
+std::map<SitePair, std::uint64_t> rates_of_file(const config::Config& config) {
+  std::map<SitePair, std::uint64_t> rates;
+  if (!config.network.network) return rates;
+  for (const plan::Link& link : config.network.network->links)
+    rates[{link.from, link.to}] = link.bits_per_s;
+  return rates;
 }
 
 std::vector<telemetry::TopologyUse> uses_of(const config::Config& config,
                                             const plan::Network& network,
                                             const std::vector<protocol::LinkSample>& samples) {
   std::vector<telemetry::TopologyUse> uses;
-  const auto& file = config.network.network;
+  const auto in_file = rates_of_file(config);
+  const auto measured = samples_by_sites(network, samples);
   for (const plan::Link& link : network.links) {
     telemetry::TopologyUse& use = uses.emplace_back();
     use.from = network.sites[link.from].name;
     use.to = network.sites[link.to].name;
     use.bits_per_second = link.bits_per_s;
-    for (std::size_t l = 0; file && l < file->links.size(); ++l) {
-      const plan::Link& other = file->links[l];
-      if (other.from == link.from && other.to == link.to)
-        use.configured_bits_per_second = other.bits_per_s;
-    }
-    if (const auto* sample = sample_between(network, samples, link))
-      use.measured = status_of(config, *sample);
+    const SitePair sites{link.from, link.to};
+    if (const auto rate = in_file.find(sites); rate != in_file.end())
+      use.configured_bits_per_second = rate->second;
+    if (const auto sample = measured.find(sites); sample != measured.end())
+      use.measured = status_of(config, *sample->second);
   }
   return uses;
 }

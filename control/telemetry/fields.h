@@ -334,6 +334,7 @@ void fields(Archive& a, Of<Topology> auto& s) {
   a("version", s.version);
   a("node", s.node);
   a("nodes", s.nodes);
+  a("nodes_omitted", s.nodes_omitted);
   a("links", s.links);
   a("links_omitted", s.links_omitted);
   a("jobs", s.jobs);

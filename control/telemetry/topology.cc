@@ -11,11 +11,27 @@
 namespace gradplane::telemetry {
 namespace {
 
-Topology shortened(const Topology& topology, std::size_t trees, std::size_t links) {
+/// How much of everything is told.
+struct Shares {
+  std::size_t trees = kMaxTrees;
+  std::size_t links = kMaxTopologyLinks;
+  std::size_t nodes = kMaxNodes;
+
+  /// False: nothing is left.
+  bool halve() {
+    if (trees + links == 0) nodes /= 2;
+    trees /= 2;
+    links /= 2;
+    return nodes > 0;
+  }
+};
+
+Topology shortened(const Topology& topology, const Shares& shares) {
   Topology shorter = topology;
-  shorten(shorter.links, links, shorter.links_omitted);
-  shorten(shorter.uses, links, shorter.uses_omitted);
-  for (TopologyJob& job : shorter.jobs) shorten(job.trees, trees, job.trees_omitted);
+  shorten(shorter.nodes, shares.nodes, shorter.nodes_omitted);
+  shorten(shorter.links, shares.links, shorter.links_omitted);
+  shorten(shorter.uses, shares.links, shorter.uses_omitted);
+  for (TopologyJob& job : shorter.jobs) shorten(job.trees, shares.trees, job.trees_omitted);
   return shorter;
 }
 
@@ -23,13 +39,9 @@ Topology shortened(const Topology& topology, std::size_t trees, std::size_t link
 
 std::string to_json(const Topology& topology, std::size_t max_bytes) {
   std::string text = JsonWriter::text(topology);
-  std::size_t trees = kMaxTrees;
-  std::size_t links = kMaxTopologyLinks;
-  while (max_bytes > 0 && text.size() > max_bytes && trees + links > 0) {
-    trees /= 2;
-    links /= 2;
-    text = JsonWriter::text(shortened(topology, trees, links));
-  }
+  Shares shares;
+  while (max_bytes > 0 && text.size() > max_bytes && shares.halve())
+    text = JsonWriter::text(shortened(topology, shares));
   return text;
 }
 

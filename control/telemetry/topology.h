@@ -95,6 +95,7 @@ struct Topology {
   std::uint32_t version = kTopologyVersion;
   std::string node;  // who knows this
   std::vector<TopologyNode> nodes;
+  std::uint32_t nodes_omitted = 0;
   std::vector<TopologyLink> links;
   std::uint32_t links_omitted = 0;
   std::vector<TopologyJob> jobs;
@@ -107,7 +108,7 @@ struct Topology {
 double share_of(const TopologyJob& job, const TopologyTree& tree);
 
 /// One JSON object of at most `max_bytes` (0: no limit). When all does not fit, trees and links are
-/// left out evenly and counted.
+/// left out evenly and counted, and nodes when there are neither left.
 std::string to_json(const Topology& topology, std::size_t max_bytes = 0);
 /// See from_json() of a status.
 Result<Topology> topology_from_json(std::string_view text);

@@ -118,9 +118,10 @@ double share_of(const TopologyJob& job, const TopologyTree& tree) {
 }
 
 std::string topology_text(const Topology& topology) {
-  std::string text = fmt::format(
-      "as node {} knows it: {} nodes, {} measured links, {} jobs\n", printable(topology.node),
-      topology.nodes.size(), topology.links.size() + topology.links_omitted, topology.jobs.size());
+  std::string text =
+      fmt::format("as node {} knows it: {} nodes, {} measured links, {} jobs\n",
+                  printable(topology.node), topology.nodes.size() + topology.nodes_omitted,
+                  topology.links.size() + topology.links_omitted, topology.jobs.size());
   if (!topology.links.empty()) {
     text += "\nmeasured links\n" + links_table(topology.links).text(2);
     if (topology.links_omitted > 0)

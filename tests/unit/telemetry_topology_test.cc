@@ -277,3 +277,16 @@ TEST_CASE("a topology that would be too long leaves trees and links out and coun
   CHECK(shorter.value().jobs[0].trees.size() + shorter.value().jobs[0].trees_omitted == kMaxTrees);
   CHECK(has(topology_text(shorter.value()), "left out here"));
 }
+
+TEST_CASE("a topology of many nodes with long names leaves nodes out and counts them") {
+  constexpr std::size_t kMessageBytes = std::size_t{63} << 10;
+  Topology t = known();
+  t.nodes.assign(kMaxNodes, {std::string(100, 'n'), std::string(100, 's')});
+  const std::string text = to_json(t, kMessageBytes);
+  CHECK(text.size() <= kMessageBytes);
+  const auto shorter = topology_from_json(text);
+  REQUIRE(shorter.ok());
+  CHECK(shorter.value().nodes.size() >= kMaxNodes / 8);
+  CHECK(shorter.value().nodes.size() + shorter.value().nodes_omitted == kMaxNodes);
+  CHECK(has(topology_text(shorter.value()), std::to_string(kMaxNodes) + " nodes"));
+}
