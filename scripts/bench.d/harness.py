@@ -63,7 +63,7 @@ class Round:
     # Of somebody else's small packets over the port of the first host, sent in the round.
     victim_delays_s: list = dataclasses.field(default_factory=list)
     victim_lost: int = 0
-    plans: int | None = None  # that gradplane's coordinator put in force after the first one
+    plans: int | None = None  # that gradplane's coordinator made after the first one, by epochs
     # Where the network changes while a round goes on: the bound of one who knows all of it.
     oracle_s: float | None = None
     error: str = ""

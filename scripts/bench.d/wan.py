@@ -248,7 +248,7 @@ COLUMNS = (
     ("worst s", lambda e: f"{e['p99_s']:.2f}"),
     ("over bound", ratio("over_bound")),
     ("over oracle", ratio("over_oracle")),
-    ("plans", lambda e: "-" if e.get("plans") is None else str(e["plans"])),
+    ("epochs", lambda e: "-" if e.get("plans") is None else str(e["plans"])),
     ("x server", ratio("over_server")),
     ("x fapt", ratio("over_fapt")),
     ("sent again", lambda e: f"{e['retransmitted_over_needed'] * 100:.1f} %"),

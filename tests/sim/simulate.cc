@@ -8,16 +8,18 @@
 #include <cmath>
 #include <cstdio>
 #include <mutex>
-#include <random>
 #include <thread>
 
 #include "tests/sim/changing_command.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/grow_command.h"
 #include "tests/sim/redrawn.h"
+#include "tests/sim/seeds.h"
 #include "tests/sim/wan_command.h"
 
 namespace {
+
+using gradplane::sim::Seeds;
 
 /// One all-reduce after another on one kind of network, against its bound (docs/protocol.md,
 /// section 9).
@@ -198,21 +200,6 @@ bool shows_losses(const gradplane::sim::ToleranceTotals& t) {
   return all;
 }
 
-struct Seeds {
-  std::vector<std::uint64_t> first = {1};
-  std::uint64_t count = 1;  // from each of them on
-  bool fresh = false;       // instead, from one on that is drawn
-  std::uint32_t jobs = 1;   // seeds that run at a time
-  bool verbose = false;
-  bool tolerant = false;
-  bool large = false;
-  bool crashes = false;
-  bool replanned = false;
-  bool sites = false;
-  bool routes = false;
-  bool redrawn = false;
-  bool stop = false;
-};
 /// The seeds whose scenarios have many nodes, and those in which daemons crash.
 constexpr std::uint64_t kLargeEvery = 25;
 constexpr std::uint64_t kLargeAt = 5;
@@ -237,13 +224,6 @@ void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {
               o.tolerance.at(CloseReason::kFull), o.tolerance.at(CloseReason::kEarly),
               o.tolerance.at(CloseReason::kDeadline), o.tolerance.at(CloseReason::kAbsent),
               o.tolerance.missing_blocks, o.counters.blocks_late, o.counters.blocks_carried);
-}
-
-/// A first seed that nobody has run yet, short enough to be typed.
-std::uint64_t fresh_seed() {
-  constexpr std::uint64_t kAbove = 1'000'000'000;  // those that are written down are below
-  std::random_device random;
-  return kAbove + std::uniform_int_distribution<std::uint64_t>(0, 999 * kAbove)(random);
 }
 
 /// Runs scenarios by seed, some at a time, and keeps what they have shown.
@@ -298,12 +278,8 @@ class SeedRun {
     if (outcome.failure.empty()) return;
     ++failed_;
     stopped_ = seeds_.stop;
-    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s%s%s%s%s%s--seed %" PRIu64
-                " --verbose\n",
-                seed, outcome.failure.c_str(), program_, seeds_.tolerant ? "--tolerant " : "",
-                seeds_.large ? "--large " : "", seeds_.replanned ? "--replanned " : "",
-                seeds_.sites ? "--sites " : "", seeds_.crashes ? "--crashes " : "",
-                seeds_.routes ? "--routes " : "", seed);
+    std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s--seed %" PRIu64 " --verbose\n", seed,
+                outcome.failure.c_str(), program_, flags_of(seeds_).c_str(), seed);
     std::fflush(stdout);
   }
 
@@ -321,10 +297,9 @@ class SeedRun {
 
 int run_seeds(Seeds seeds, const char* program) {
   if (seeds.fresh) {
-    seeds.first = {fresh_seed()};
+    seeds.first = {gradplane::sim::fresh_seed()};
     // scripts/test shows this line, whatever comes of the seeds.
-    std::printf("NOTE: %s%s--seed %" PRIu64 " --count %" PRIu64 "\n",
-                seeds.tolerant ? "--tolerant " : "", seeds.redrawn ? "--redrawn " : "",
+    std::printf("NOTE: %s--seed %" PRIu64 " --count %" PRIu64 "\n", flags_of(seeds).c_str(),
                 seeds.first[0], seeds.count);
     std::fflush(stdout);
   }

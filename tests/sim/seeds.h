@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace gradplane::sim {
+
+/// Which scenarios to run, as the command line says.
+struct Seeds {
+  std::vector<std::uint64_t> first = {1};
+  std::uint64_t count = 1;  // from each of them on
+  bool fresh = false;       // instead, from one on that is drawn
+  std::uint32_t jobs = 1;   // seeds that run at a time
+  bool verbose = false;
+  bool tolerant = false;
+  bool large = false;
+  bool crashes = false;
+  bool replanned = false;
+  bool sites = false;
+  bool routes = false;
+  bool redrawn = false;
+  bool stop = false;
+};
+
+/// The kind of the scenarios, as whoever runs them again has to write it.
+inline std::string flags_of(const Seeds& seeds) {
+  std::string text;
+  for (const auto& [is_set, flag] :
+       std::initializer_list<std::pair<bool, const char*>>{{seeds.tolerant, "--tolerant "},
+                                                           {seeds.large, "--large "},
+                                                           {seeds.replanned, "--replanned "},
+                                                           {seeds.sites, "--sites "},
+                                                           {seeds.crashes, "--crashes "},
+                                                           {seeds.routes, "--routes "},
+                                                           {seeds.redrawn, "--redrawn "}}) {
+    if (is_set) text += flag;
+  }
+  return text;
+}
+
+/// A first seed that nobody has run yet, short enough to be typed.
+inline std::uint64_t fresh_seed() {
+  constexpr std::uint64_t kAbove = 1'000'000'000;  // those that are written down are below
+  std::random_device random;
+  return kAbove + std::uniform_int_distribution<std::uint64_t>(0, 999 * kAbove)(random);
+}
+
+}  // namespace gradplane::sim
