@@ -10,6 +10,11 @@
 
 namespace gradplane::sim {
 
+/// A node that does not come to rest within so many turns at one time never will.
+inline constexpr std::size_t kMaxTurns = 1'000'000;
+/// Where a job has so many nodes, a check of what must hold in each takes longer than a turn.
+inline constexpr std::size_t kManyNodes = 12;
+
 /// When each host has something to do next. Trees of hundreds of hosts need it: most of them sleep
 /// at any time.
 class Agenda {

@@ -10,10 +10,7 @@
 namespace gradplane::sim {
 namespace {
 
-constexpr std::size_t kMaxTurns = 1'000'000;
-/// Where a job has so many nodes, a check takes longer than a turn: there, one turn of so many is
-/// followed by one.
-constexpr std::size_t kManyHosts = 12;
+/// Where a job has kManyNodes, one turn of so many is followed by a check.
 constexpr std::uint64_t kTurnsPerCheck = 8;
 
 std::size_t world_of(const api::Plan& plan) {
@@ -297,7 +294,7 @@ void Life::check_lead() {
 }
 
 void Life::check_invariants(const Host& host) {
-  const bool checks_all = machines_.hosts.size() < kManyHosts;
+  const bool checks_all = machines_.hosts.size() < kManyNodes;
   if (!host.has_job() || (++turns_ % kTurnsPerCheck != 0 && !checks_all)) return;
   const char* broken = host.runtime().job().broken_invariant();
   if (broken != nullptr) fail("node " + std::to_string(host.node()) + ": " + broken);

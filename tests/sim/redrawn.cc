@@ -91,6 +91,7 @@ void RedrawnTotals::add(const RedrawnTotals& other) {
   redraws += other.redraws;
   unstruck += other.unstruck;
   takeovers += other.takeovers;
+  redraws_after_takeover += other.redraws_after_takeover;
   relayed += other.relayed;
   for (std::size_t p = 0; p < kSwitchPhases; ++p)
     for (std::size_t m = 0; m < kMisfortunes; ++m) struck[p][m] += other.struck[p][m];
@@ -237,13 +238,17 @@ std::string RedrawnRun::text() const {
   return text;
 }
 
-/// All nodes that have the job have the same plan.
+/// All nodes that have the job have the same plan, and the one before no more if all of its rounds
+/// are over.
 bool RedrawnRun::agrees() const {
   std::uint32_t epoch = 0;
   for (const auto& node : nodes_) {
     if (node->epoch() == 0) continue;
     if (epoch != 0 && node->epoch() != epoch) return false;
     epoch = node->epoch();
+    const daemon::InstalledJob& job = node->jobs().installed().front();
+    const std::uint32_t activation = scenario_.base.index_of(job.plan.activation_round);
+    if (job.plan_before && activation <= progress_.first_lacked()) return false;
   }
   return epoch != 0;
 }
@@ -307,6 +312,11 @@ void RedrawnRun::conclude() {
   RedrawnTotals& totals = outcome_.totals;
   totals.runs = 1;
   totals.redraws = outcome_.switches.size();
+  const auto by_another = [this](const SwitchWatch::Switch& change) {
+    return change.coordinator != scenario_.config.cluster.coordinator;
+  };
+  totals.redraws_after_takeover = static_cast<std::uint64_t>(
+      std::count_if(outcome_.switches.begin(), outcome_.switches.end(), by_another));
   totals.unstruck += scenario_.strikes.size() - strikes_;
   totals.relayed = outcome_.counters.blocks_relayed;
 }

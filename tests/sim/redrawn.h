@@ -53,8 +53,9 @@ struct RedrawnTotals {
   std::uint64_t redraws = 0;
   std::uint64_t unstruck = 0;  // misfortunes whose moment never came
   std::array<std::array<std::uint64_t, kMisfortunes>, kSwitchPhases> struck{};
-  std::uint64_t takeovers = 0;  // runs that ended under another coordinator
-  std::uint64_t relayed = 0;    // blocks, over auxiliary routes
+  std::uint64_t takeovers = 0;               // runs that ended under another coordinator
+  std::uint64_t redraws_after_takeover = 0;  // that another coordinator than the first had prepared
+  std::uint64_t relayed = 0;                 // blocks, over auxiliary routes
   void add(const RedrawnTotals& other);
 };
 

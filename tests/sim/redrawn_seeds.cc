@@ -162,9 +162,11 @@ void print_seed(std::uint64_t seed, const RedrawnOutcome& o) {
 /// Whether everything that should happen did.
 bool shows_all(const RedrawnTotals& t) {
   std::printf("%" PRIu64 " runs, %" PRIu64 " redraws, %" PRIu64
-              " ended under another coordinator, %" PRIu64 " blocks relayed\n",
-              t.runs, t.redraws, t.takeovers, t.relayed);
-  bool all = t.redraws >= t.runs && t.takeovers > 0 && t.relayed > 0;
+              " of them by another coordinator than the first, %" PRIu64
+              " runs ended under one, %" PRIu64 " blocks relayed\n",
+              t.runs, t.redraws, t.redraws_after_takeover, t.takeovers, t.relayed);
+  bool all =
+      t.redraws >= t.runs && t.redraws_after_takeover > 0 && t.takeovers > 0 && t.relayed > 0;
   std::array<std::uint64_t, kMisfortunes> of_misfortune{};
   for (std::size_t p = 0; p < kSwitchPhases; ++p) {
     std::uint64_t of_phase = 0;

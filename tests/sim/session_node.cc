@@ -3,22 +3,18 @@
 #include "tests/sim/session_node.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "control/daemon/links.h"
 #include "control/daemon/planners.h"
 #include "control/daemon/session_config.h"
+#include "tests/sim/agenda.h"
 
 namespace gradplane::sim {
 namespace {
 
-constexpr std::size_t kMaxTurns = 1'000'000;
-constexpr std::size_t kManyNodes = 12;
+/// Where a job has kManyNodes, one turn of so many is followed by a check.
 constexpr std::uint64_t kTurnsPerCheck = 1024;
-constexpr std::uint32_t kUser = 0;
 constexpr session::AskerHandle kAsker = 1'000'000;
 const protocol::JobKey kKey = {std::byte{1}};
 
@@ -81,7 +77,8 @@ void SessionNode::set_paused(bool is_paused) {
 void SessionNode::attach(const Scenario& scenario, std::uint16_t rank, std::uint32_t world,
                          ToleranceChecker& checker, Instant now) {
   const session::RankHandle handle = rank + 1u;
-  const Status joined = session_->attach({handle, kUser, kKey, rank, world, "job"}, now);
+  const Status joined =
+      session_->attach({handle, session::kRootUser, kKey, rank, world, "job"}, now);
   if (!joined.ok()) return fail("rank " + std::to_string(rank) + ": " + joined.error().message);
   auto channel =
       ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = scenario.round_bytes});
@@ -184,6 +181,7 @@ void SessionNode::hear(const api::Event& event, Instant now) {
       watch_.on_ready(id(), event.epoch);
       return session_->on_plan_prepared(job->id, event.epoch, event.round, now);
     case Kind::kPlanReturned:
+      jobs_->on_plan_returned(event.job, event.epoch);
       if (job != nullptr) session_->on_plan_ended(job->id, event.epoch, now);
       return;
     case Kind::kPlanRefused:
@@ -230,18 +228,6 @@ void SessionNode::ask_links(Instant now) {
   if (queues_->commands.push(fill)) (void)snapshot_.release();
 }
 
-bool SessionNode::run_actions(Instant now) {
-  bool any = false;
-  while (!watch_.has_struck()) {
-    const auto action = session_->next_action();
-    if (!action) break;
-    std::visit([&](const auto& a) { act(a, now); }, *action);
-    any = true;
-  }
-  jobs_->ask_back();
-  return any;
-}
-
 Instant SessionNode::wake_time(Instant now) const {
   if (!runs()) return Instant::never();
   Instant next = std::min(engine_->next_deadline(now), session_->next_deadline());
@@ -250,73 +236,6 @@ Instant SessionNode::wake_time(Instant now) const {
   if (ready_ < trainers_.size()) return next;
   for (const auto& trainer : trainers_) next = std::min(next, trainer->next_deadline());
   return next;
-}
-
-void SessionNode::act(const session::SendDatagram& action, Instant) {
-  ++control_.datagrams;
-  control_.bytes += action.bytes.size();
-  api::Command send;
-  send.kind = api::Command::Kind::kSendControl;
-  send.control.node = action.node;
-  send.control.length_bytes = static_cast<std::uint16_t>(action.bytes.size());
-  std::memcpy(send.control.bytes.data(), action.bytes.data(), action.bytes.size());
-  // The session sends again what finds no room.
-  if (queues_->commands.room() > 2 * kMaxJobs) (void)queues_->commands.push(send);
-}
-
-void SessionNode::act(const session::InstallJob& action, Instant now) {
-  watch_.on_plan(id(), action.plan);
-  const Status installed = jobs_->install(action, ranks_);
-  if (!installed.ok()) session_->on_job_error(action.job_id, installed.error().message, now);
-}
-
-void SessionNode::act(const session::RemoveJob& action, Instant) {
-  jobs_->remove(action.job_id, action.first_epoch);
-}
-
-void SessionNode::act(const session::PreparePlan& action, Instant now) {
-  watch_.on_plan(id(), action.plan);
-  const Status ordered = jobs_->prepare_plan(action);
-  if (!ordered.ok())
-    session_->on_plan_refused(action.job_id, action.plan.epoch, ordered.error().message, now);
-}
-
-void SessionNode::act(const session::CommitPlan& action, Instant now) {
-  jobs_->commit_plan(action);
-  watch_.on_commit(id(), action.epoch, action.activation_round, now);
-}
-
-void SessionNode::act(const session::AbortPlan& action, Instant) {
-  jobs_->abort_plan(action);
-}
-
-void SessionNode::act(const session::EndOlderPlan& action, Instant) {
-  jobs_->end_older_plan(action);
-}
-
-void SessionNode::act(const session::InstallBounds&, Instant) {
-  fail("nobody has described a bucket");
-}
-
-void SessionNode::act(const session::NotifyRank& action, Instant) {
-  if (const auto* failed = std::get_if<protocol::JobFailed>(&action.notice))
-    fail("a rank is told: " + failed->reason);
-  if (std::holds_alternative<protocol::Ready>(action.notice)) ++ready_;
-}
-
-void SessionNode::act(const session::AnswerReplan& action, Instant) {
-  if (!action.committed) fail("no other plan: " + action.text);
-}
-
-void SessionNode::act(const session::MakePlan& action, Instant now) {
-  watch_.on_order(id(), action, now);
-  orders_.push_back({now + pace_.planning_takes, action});
-}
-
-void SessionNode::act(const session::LogLine& action, Instant now) {
-  watch_.on_line(id(), action.text, now);
-  if (std::getenv("GRADPLANE_LOG") == nullptr) return;
-  std::fprintf(stderr, "%9.3f n%u %s\n", (now - Instant()).to_seconds(), id(), action.text.c_str());
 }
 
 }  // namespace gradplane::sim

@@ -79,6 +79,7 @@ class SessionNode {
     Instant done_at;
     session::MakePlan order;
   };
+  class Actor;  // does what the session wants
 
   bool step_trainers(Instant now);
   bool hear_events(Instant now);
@@ -88,19 +89,6 @@ class SessionNode {
   void ask_links(Instant now);
   bool run_actions(Instant now);
   void fail(const std::string& what);
-
-  void act(const session::SendDatagram& action, Instant now);
-  void act(const session::InstallJob& action, Instant now);
-  void act(const session::RemoveJob& action, Instant now);
-  void act(const session::PreparePlan& action, Instant now);
-  void act(const session::CommitPlan& action, Instant now);
-  void act(const session::AbortPlan& action, Instant now);
-  void act(const session::EndOlderPlan& action, Instant now);
-  void act(const session::InstallBounds& action, Instant now);
-  void act(const session::NotifyRank& action, Instant now);
-  void act(const session::AnswerReplan& action, Instant now);
-  void act(const session::MakePlan& action, Instant now);
-  void act(const session::LogLine& action, Instant now);
 
   config::Config config_;
   Pace pace_;

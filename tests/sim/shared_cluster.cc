@@ -9,12 +9,11 @@
 
 #include "dataplane/engine/engine.h"
 #include "dataplane/engine/local_plan.h"
+#include "tests/sim/agenda.h"
 #include "tests/sim/cluster.h"
 
 namespace gradplane::sim {
 namespace {
-
-constexpr std::size_t kMaxTurns = 1'000'000;
 
 Ipv4 address_of(std::uint16_t node) {
   return {0x0a000001U + node};

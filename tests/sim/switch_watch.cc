@@ -49,6 +49,7 @@ void SwitchWatch::on_line(api::NodeId node, const std::string& line, Instant now
   ++begun_;
   coordinator_ = node;
   change_.epoch = *epoch;
+  change_.coordinator = node;
   change_.decided_at = now;
   nodes_ = in_force_;
   prepared_.clear();

@@ -60,9 +60,10 @@ class SwitchWatch {
   /// Of a further plan that came into force.
   struct Switch {
     std::uint32_t epoch = 0;
-    Instant ordered_at;    // of the planner
-    Instant decided_at;    // the plan is there
-    Instant committed_at;  // on the first node
+    api::NodeId coordinator = api::kNoNode;  // that had it prepared
+    Instant ordered_at;                      // of the planner
+    Instant decided_at;                      // the plan is there
+    Instant committed_at;                    // on the first node
     std::uint32_t activation_round = 0;
   };
   const std::vector<Switch>& switches() const { return switches_; }
