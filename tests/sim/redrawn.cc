@@ -32,6 +32,7 @@ class RedrawnRun {
   Instant next_time() const;
   bool run_until(const std::function<bool()>& done, Duration limit, const char* what);
   void note_progress(const SessionNode& node);
+  void note_pause();
   void check_pause();
   void strike();
   void mend_due();
@@ -44,6 +45,9 @@ class RedrawnRun {
   }
   RedrawnMark mark() const;
   void ask();
+  void run_closing_rounds();
+  void open_gate();
+  bool has_all_tables() const;
   void rest();
   void compare_replicas();
   std::string text() const;
@@ -69,6 +73,7 @@ class RedrawnRun {
     Instant back_at = Instant::never();
   };
   std::optional<Fallen> fallen_;
+  std::optional<SwitchPhase> struck_in_;  // the last misfortune
   RedrawnOutcome outcome_;
 };
 
@@ -80,37 +85,23 @@ std::uint32_t world_of(const api::Plan& plan) {
 
 }  // namespace
 
-std::string_view misfortune_name(Misfortune misfortune) {
-  constexpr std::array<std::string_view, kMisfortunes> kNames = {"dies", "restarts", "pauses",
-                                                                 "is cut off"};
-  return kNames[static_cast<std::size_t>(misfortune)];
-}
-
-void RedrawnTotals::add(const RedrawnTotals& other) {
-  runs += other.runs;
-  redraws += other.redraws;
-  unstruck += other.unstruck;
-  takeovers += other.takeovers;
-  redraws_after_takeover += other.redraws_after_takeover;
-  relayed += other.relayed;
-  for (std::size_t p = 0; p < kSwitchPhases; ++p)
-    for (std::size_t m = 0; m < kMisfortunes; ++m) struck[p][m] += other.struck[p][m];
-}
-
 RedrawnRun::RedrawnRun(const RedrawnScenario& scenario)
     : scenario_(scenario),
       world_(world_of(scenario.base.plan)),
       dice_(scenario.base.seed + 2),
       network_(scenario.base.link, scenario.base.seed),
       checker_(scenario.base, world_),
+      watch_([this](std::uint32_t activation, const api::Plan& plan) {
+        checker_.on_plan(scenario_.base.index_of(activation), plan);
+      }),
       agenda_(scenario.config.cluster.nodes.size()),
       progress_(scenario.base.rounds.size(), world_),
       completed_(world_) {
   for (std::size_t n = 0; n < scenario.config.cluster.nodes.size(); ++n) {
     config::Config config = scenario.config;
     config.self = static_cast<api::NodeId>(n);
-    nodes_.push_back(
-        std::make_unique<SessionNode>(network_, std::move(config), scenario.pace, watch_, now_));
+    nodes_.push_back(std::make_unique<SessionNode>(network_, std::move(config), scenario.pace,
+                                                   watch_, checker_, now_));
     nodes_.back()->start(dice_.below(UINT64_MAX) | 1);
     agenda_.wake(n);
   }
@@ -125,7 +116,7 @@ void RedrawnRun::attach_due() {
     attach_at_[m] = Instant::never();
     const api::Member& member = scenario_.base.plan.members[m];
     for (const std::uint16_t rank : member.ranks)
-      nodes_[member.node]->attach(scenario_.base, rank, world_, checker_, now_);
+      nodes_[member.node]->attach(scenario_.base, rank, world_, now_);
     agenda_.wake(member.node);
   }
   const auto is_over = [](Instant at) { return at == Instant::never(); };
@@ -165,11 +156,21 @@ void RedrawnRun::note_progress(const SessionNode& node) {
     progress_.on_rank(known, trainer->completed(), trainer->completed_end());
     known = trainer->completed();
   }
+  if (progress_.first_lacked() > before) note_pause();
   if (progress_.first_lacked() > before || progress_at_ == Instant()) progress_at_ = now_;
   if (progress_.end() > progress_.first_lacked() + kMaxLeadRounds)
     fail("I6: a rank has completed round " + std::to_string(progress_.end() - 1) +
          " while another lacks round " + std::to_string(progress_.first_lacked()));
   outcome_.round_ends.resize(progress_.first_lacked(), now_);
+}
+
+/// A round is complete everywhere; the one before was at progress_at_.
+void RedrawnRun::note_pause() {
+  if (progress_at_ == Instant() || progress_.first_lacked() <= 1) return;
+  RedrawnTotals& totals = outcome_.totals;
+  Duration& longest = struck_in_ ? totals.longest_after[static_cast<std::size_t>(*struck_in_)]
+                                 : totals.longest_before;
+  longest = std::max(longest, now_ - progress_at_);
 }
 
 /// The coordinator meets its misfortune, if it has no part in the job: a member that dies ends the
@@ -187,6 +188,7 @@ void RedrawnRun::strike() {
   } else {
     ++outcome_.totals
           .struck[static_cast<std::size_t>(struck.phase)][static_cast<std::size_t>(strike.what)];
+    struck_in_ = struck.phase;
     const bool comes_back = strike.what != Misfortune::kDies;
     if (comes_back) fallen_ = Fallen{node.id(), strike.what, now_ + strike.lasts};
     if (strike.what == Misfortune::kDies || strike.what == Misfortune::kRestarts) node.crash();
@@ -296,6 +298,45 @@ void RedrawnRun::ask() {
   outcome_.agreed = mark();
 }
 
+/// What is still kept back shows in the last rounds, each of which all ranks begin alone.
+void RedrawnRun::run_closing_rounds() {
+  const auto rounds = static_cast<std::uint32_t>(scenario_.base.rounds.size());
+  const auto closing = static_cast<std::uint32_t>(scenario_.base.tolerance.closing_rounds);
+  for (std::uint32_t round = rounds - closing; round < rounds; ++round) {
+    const auto may_begin = [this, round] {
+      return progress_.first_lacked() >= round && has_all_tables() &&
+             std::all_of(nodes_.begin(), nodes_.end(),
+                         [](const auto& node) { return node->at_rest(); });
+    };
+    if (!run_until(may_begin, scenario_.base.limit, "closing rounds do not begin")) return;
+    open_gate();
+  }
+}
+
+/// From now on nothing may be lost any more, in packets or by bounds.
+void RedrawnRun::open_gate() {
+  network_.heal();
+  for (const api::BucketBounds& bucket : scenario_.base.tolerance.buckets) {
+    for (std::size_t t = 0; t < bucket.tensors.size(); ++t)
+      checker_.on_change({.after = {}, .bucket = bucket.bucket, .tensor = t, .bound = 0}, now_);
+  }
+  for (std::size_t n = 0; n < nodes_.size(); ++n) {
+    nodes_[n]->make_exact();
+    nodes_[n]->open_gate();
+    wake(n);
+  }
+}
+
+/// Every node with a part in the job has the bounds of every bucket.
+bool RedrawnRun::has_all_tables() const {
+  const auto& buckets = scenario_.base.tolerance.buckets;
+  const auto described = static_cast<std::size_t>(
+      std::count_if(buckets.begin(), buckets.end(), Tolerance::is_described));
+  return std::all_of(nodes_.begin(), nodes_.end(), [&](const auto& node) {
+    return node->epoch() == 0 || node->tables() == described;
+  });
+}
+
 void RedrawnRun::rest() {
   outcome_.finished = mark();
   const Instant until = now_ + scenario_.rests;
@@ -309,6 +350,7 @@ void RedrawnRun::conclude() {
   outcome_.packets = network_.sent();
   outcome_.control = mark().control;
   for (const auto& node : nodes_) outcome_.counters.add(node->counters());
+  if (!scenario_.base.tolerance.buckets.empty()) fail(checker_.conclude(outcome_.counters));
   RedrawnTotals& totals = outcome_.totals;
   totals.runs = 1;
   totals.redraws = outcome_.switches.size();
@@ -319,10 +361,12 @@ void RedrawnRun::conclude() {
       std::count_if(outcome_.switches.begin(), outcome_.switches.end(), by_another));
   totals.unstruck += scenario_.strikes.size() - strikes_;
   totals.relayed = outcome_.counters.blocks_relayed;
+  totals.tolerance = checker_.totals();
 }
 
 RedrawnOutcome RedrawnRun::run() {
   if (scenario_.ask_at_round > 0) ask();
+  run_closing_rounds();
   run_until([this] { return progress_.all_done(); }, scenario_.base.limit, "rounds are open");
   if (fallen_) mend();
   run_until([this] { return agrees(); }, kSettleWithin, "nodes have different plans");
@@ -339,16 +383,6 @@ RedrawnOutcome RedrawnRun::run() {
   run_until([this] { return nobody_has_job(); }, kSettleWithin, "something is left of the job");
   conclude();
   return std::move(outcome_);
-}
-
-std::vector<config::NodeConfig> node_configs(std::size_t count) {
-  constexpr std::uint32_t kFirstAddress = 0x0a000001;
-  std::vector<config::NodeConfig> nodes(count);
-  for (std::size_t n = 0; n < count; ++n) {
-    nodes[n].name = std::string("n").append(std::to_string(n));
-    nodes[n].address = {kFirstAddress + static_cast<std::uint32_t>(n)};
-  }
-  return nodes;
 }
 
 RedrawnOutcome run(const RedrawnScenario& scenario) {

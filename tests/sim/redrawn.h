@@ -56,6 +56,11 @@ struct RedrawnTotals {
   std::uint64_t takeovers = 0;               // runs that ended under another coordinator
   std::uint64_t redraws_after_takeover = 0;  // that another coordinator than the first had prepared
   std::uint64_t relayed = 0;                 // blocks, over auxiliary routes
+  ToleranceTotals tolerance;
+  /// The longest time without a round that is complete everywhere: before any misfortune, and after
+  /// one in each phase.
+  Duration longest_before;
+  std::array<Duration, kSwitchPhases> longest_after{};
   void add(const RedrawnTotals& other);
 };
 
@@ -81,16 +86,17 @@ struct RedrawnOutcome {
   RedrawnTotals totals;
 };
 
-/// Checks what sim::run() does of exact rounds (I1, I2, I3, I6), and that nodes never differ in
-/// what an epoch is and in which round it begins (I7), that rounds go on within a bound whatever
-/// becomes of the coordinator, that all nodes come to the same plan, and that nothing is left of
-/// the job when its ranks have left.
+/// Checks what sim::run() does (I1 to I6, those of losses for rounds of buckets), and that nodes
+/// never differ in what an epoch is and in which round it begins (I7), that rounds go on within a
+/// bound whatever becomes of the coordinator, that all nodes come to the same plan, and that
+/// nothing is left of the job when its ranks have left.
 RedrawnOutcome run(const RedrawnScenario& scenario);
 
 /// Nodes of a cluster, with names and addresses.
 std::vector<config::NodeConfig> node_configs(std::size_t count);
 
-/// Everything is drawn from the seed, with a coordinator that meets a misfortune in most of them.
+/// Everything is drawn from the seed, with a coordinator that meets a misfortune in most of them,
+/// and bounds in half of them.
 RedrawnScenario random_redrawn_scenario(std::uint64_t seed);
 
 /// Runs seeds, with `stop` to the first that fails. Prints what failed and what they have shown. 0:

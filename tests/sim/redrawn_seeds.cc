@@ -3,160 +3,53 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <random>
-#include <utility>
 
-#include "control/plan/planner.h"
-#include "tests/sim/dice.h"
 #include "tests/sim/redrawn.h"
-#include "tests/sim/site_draws.h"
-#include "tests/support/plan_networks.h"
 
 namespace gradplane::sim {
+
+std::string_view misfortune_name(Misfortune misfortune) {
+  constexpr std::array<std::string_view, kMisfortunes> kNames = {"dies", "restarts", "pauses",
+                                                                 "is cut off"};
+  return kNames[static_cast<std::size_t>(misfortune)];
+}
+
+void RedrawnTotals::add(const RedrawnTotals& other) {
+  runs += other.runs;
+  redraws += other.redraws;
+  unstruck += other.unstruck;
+  takeovers += other.takeovers;
+  redraws_after_takeover += other.redraws_after_takeover;
+  relayed += other.relayed;
+  tolerance.add(other.tolerance);
+  longest_before = std::max(longest_before, other.longest_before);
+  for (std::size_t p = 0; p < kSwitchPhases; ++p)
+    longest_after[p] = std::max(longest_after[p], other.longest_after[p]);
+  for (std::size_t p = 0; p < kSwitchPhases; ++p)
+    for (std::size_t m = 0; m < kMisfortunes; ++m) struck[p][m] += other.struck[p][m];
+}
+
 namespace {
 
-constexpr Duration kSuspectAfter = Duration::seconds(1);
-constexpr std::uint64_t kMostPure = 2;     // nodes that may coordinate and have no part in the job
-constexpr std::uint64_t kMostRelays = 2;   // nodes that may sum, without ranks
-constexpr std::uint64_t kMostWorkers = 6;  // nodes with ranks
-constexpr std::uint64_t kMostRanks = 2;    // of a node
-constexpr std::uint64_t kMostChanges = 5;  // of the network
-constexpr std::uint64_t kSlower = 10;
-constexpr std::int64_t kShorter = 4;
-/// A silence, the search for a coordinator, the reports to it, and the retransmissions of a round
-/// that was open meanwhile.
-constexpr std::int64_t kPauseInSuspicions = 12;
-constexpr std::array kKinds = {PlanKind::kPacked, PlanKind::kPacked, PlanKind::kFapt,
-                               PlanKind::kAuto};
-/// Those that fill long paths. A fixed rate overruns them, and swift is for short ones.
-constexpr std::array kControllers = {ControllerKind::kDelay, ControllerKind::kReno,
-                                     ControllerKind::kCubic, ControllerKind::kBbr};
 /// So many seeds must have shown every phase and every misfortune.
 constexpr std::uint64_t kShowAll = 100;
-
-void draw_config(Dice& dice, RedrawnScenario& s, std::size_t pure, std::size_t relays,
-                 std::size_t nodes) {
-  config::Config& c = s.config;
-  c.cluster.nodes = node_configs(nodes);
-  for (std::size_t n = pure; n < pure + relays; ++n) c.cluster.nodes[n].aggregate = true;
-  c.cluster.coordinator = static_cast<api::NodeId>(dice.below(pure));
-  c.plan.kind = kKinds[dice.below(kKinds.size())];
-  c.plan.auxiliary = dice.below(3) == 0;
-  c.plan.redraw = {.enabled = true, .every = Duration::ms(500), .gain_ppm = 100'000};
-  c.network.bytes = plan::kDefaultTrafficBytes;
-  c.liveness = {.heartbeat = kSuspectAfter / 8, .suspect_after = kSuspectAfter};
-  c.round_bytes = s.base.round_bytes;
-  c.block_bytes = s.base.block_bytes;
-  c.forward_order = dice.coin();
-  c.authenticate = true;
-  c.congestion.controller = kControllers[dice.below(kControllers.size())];
-}
-
-/// Shorter than anybody notices, or longer than all bear. In between, some nodes may have lost the
-/// coordinator and others not, and its word that the first are lost ends the job
-/// (docs/decisions/0019).
-Duration draw_absence(Dice& dice) {
-  if (dice.coin()) return dice.between({}, kSuspectAfter / 2);
-  return dice.between(kSuspectAfter * 2, kSuspectAfter * 4);
-}
-
-void draw_strikes(Dice& dice, RedrawnScenario& s, std::uint64_t seed) {
-  for (std::uint64_t n = 0; n < 2; ++n) {
-    RedrawnStrike& strike = s.strikes.emplace_back();
-    strike.when.phase = static_cast<SwitchPhase>((seed + n) % kSwitchPhases);
-    strike.when.redraw = static_cast<std::uint32_t>(1 + n + dice.below(2));
-    strike.when.share = static_cast<double>(dice.below(100)) / 100;
-    strike.what = static_cast<Misfortune>(dice.below(kMisfortunes));
-    strike.lasts = draw_absence(dice);
-  }
-}
-
-/// Slower links with shorter delays, so that small rounds fill them.
-plan::Network scaled(plan::Network network) {
-  const auto slow = [](std::uint64_t& rate) {
-    if (rate != plan::kUnlimited) rate /= kSlower;
-  };
-  for (plan::Link& link : network.links) {
-    slow(link.bits_per_s);
-    link.rtt = link.rtt / kShorter;
-  }
-  for (plan::Node& node : network.nodes) {
-    slow(node.access.up_bits_per_s);
-    slow(node.access.down_bits_per_s);
-  }
-  return network;
-}
-
-/// In most cases a site for each node and many trees: over a chain there is nothing to choose.
-plan::Network draw_file(Dice& dice, std::size_t nodes, std::uint64_t seed) {
-  if (dice.below(4) == 0) return draw_sites(dice, nodes);
-  std::mt19937_64 random(seed);
-  return testing::random_network(random, nodes, 1 + dice.below(2));
-}
-
-/// Over the links of the file, with other rates than it has.
-void draw_links(Dice& dice, Scenario& s, const plan::Network& file) {
-  plan::Network network = redraw_sites(dice, file);
-  s.link.sites = {{{}, scaled(network)}};
-  Instant at;
-  for (std::uint64_t n = 2 + dice.below(kMostChanges - 1); n > 0; --n) {
-    at = at + dice.between(Duration::ms(1000), Duration::seconds(4));
-    network = redraw_sites(dice, std::move(network));
-    s.link.sites.push_back({at, scaled(network)});
-  }
-  s.link.queue_bytes = 16'000 + dice.below(1 << 17);
-  s.link.delay = Duration::us(static_cast<std::int64_t>(1 + dice.below(500)));
-  s.link.jitter = Duration::us(dice.coin() ? 0 : static_cast<std::int64_t>(1 + dice.below(500)));
-  s.link.loss = dice.maybe(0.02);
-  s.link.duplication = dice.maybe(0.02);
-}
-
-}  // namespace
-
-RedrawnScenario random_redrawn_scenario(std::uint64_t seed) {
-  Dice dice(seed);
-  RedrawnScenario s;
-  s.base.seed = seed;
-  const std::size_t pure = 1 + dice.below(kMostPure);
-  const std::size_t relays = dice.below(kMostRelays + 1);
-  const std::size_t workers = 2 + dice.below(kMostWorkers - 1);
-  const std::size_t nodes = pure + relays + workers;
-  std::uint16_t rank = 0;
-  for (std::size_t n = pure + relays; n < nodes; ++n) {
-    api::Member& member = s.base.plan.members.emplace_back();
-    member.node = static_cast<api::NodeId>(n);
-    for (std::uint64_t r = 1 + dice.below(kMostRanks); r > 0; --r) member.ranks.push_back(rank++);
-  }
-  s.base.block_bytes = kBlockAlignBytes * (8 + dice.below(15));
-  s.base.round_bytes = 16 << 10;
-  const auto most = static_cast<std::uint32_t>(s.base.round_bytes / sizeof(float));
-  for (std::uint64_t n = 300 + dice.below(300); n > 0; --n) {
-    const bool is_small = dice.below(4) == 0;
-    const auto elements = static_cast<std::uint32_t>(is_small ? 1 + dice.below(most) : most);
-    s.base.rounds.push_back({ElementType::kFloat32, elements});
-  }
-  if (dice.below(3) == 0) mix_operations(s.base, seed);
-  s.base.in_flight = kMaxInFlightRounds / 2 + dice.below(kMaxInFlightRounds / 2 + 1);
-  s.base.compute_max = Duration::us(static_cast<std::int64_t>(dice.below(5'000)));
-  const plan::Network file = draw_file(dice, nodes, seed);
-  s.config.network.network = scaled(file);
-  draw_links(dice, s.base, file);
-  s.base.limit = Duration::seconds(600);
-  draw_config(dice, s, pure, relays, nodes);
-  draw_strikes(dice, s, seed);
-  s.pace = {.planning_takes = dice.between(Duration::ms(1), Duration::ms(200)),
-            .links_every = Duration::ms(250)};
-  s.longest_pause = kSuspectAfter * kPauseInSuspicions;
-  return s;
-}
-
-namespace {
 
 void print_seed(std::uint64_t seed, const RedrawnOutcome& o) {
   std::printf("seed %" PRIu64 ": %.3f s, %zu rounds, %zu redraws, %" PRIu64 " packets, %" PRIu64
               " control datagrams\n",
               seed, (o.ended - Instant()).to_seconds(), o.round_ends.size(), o.switches.size(),
               o.packets, o.control.datagrams);
+}
+
+/// Whether rounds of buckets closed for each reason, and what was missing came later.
+bool shows_losses(const ToleranceTotals& t) {
+  std::printf("  rounds of buckets: %" PRIu64 " full, %" PRIu64 " early, %" PRIu64
+              " at the deadline, %" PRIu64 " without an absent host; %" PRIu64
+              " missing blocks, %" PRIu64 " elements came later\n",
+              t.at(CloseReason::kFull), t.at(CloseReason::kEarly), t.at(CloseReason::kDeadline),
+              t.at(CloseReason::kAbsent), t.missing_blocks, t.carried_elements);
+  return t.at(CloseReason::kEarly) > 0 && t.at(CloseReason::kDeadline) > 0 &&
+         t.at(CloseReason::kAbsent) > 0 && t.missing_blocks > 0 && t.carried_elements > 0;
 }
 
 /// Whether everything that should happen did.
@@ -168,6 +61,8 @@ bool shows_all(const RedrawnTotals& t) {
   bool all =
       t.redraws >= t.runs && t.redraws_after_takeover > 0 && t.takeovers > 0 && t.relayed > 0;
   std::array<std::uint64_t, kMisfortunes> of_misfortune{};
+  all = shows_losses(t.tolerance) && all;
+  std::printf("  before that: %.2f s without a round\n", t.longest_before.to_seconds());
   for (std::size_t p = 0; p < kSwitchPhases; ++p) {
     std::uint64_t of_phase = 0;
     std::printf("  coordinator, %s:",
@@ -179,7 +74,7 @@ bool shows_all(const RedrawnTotals& t) {
       of_misfortune[m] += t.struck[p][m];
     }
     all = all && of_phase > 0;
-    std::printf("\n");
+    std::printf(", %.2f s without a round\n", t.longest_after[p].to_seconds());
   }
   for (const std::uint64_t count : of_misfortune) all = all && count > 0;
   if (t.runs < kShowAll) return true;

@@ -23,7 +23,7 @@ class SessionNode::Actor {
   void operator()(const session::CommitPlan& action);
   void operator()(const session::AbortPlan& action) { node_.jobs_->abort_plan(action); }
   void operator()(const session::EndOlderPlan& action) { node_.jobs_->end_older_plan(action); }
-  void operator()(const session::InstallBounds&) { node_.fail("nobody has described a bucket"); }
+  void operator()(const session::InstallBounds& action);
   void operator()(const session::NotifyRank& action);
   void operator()(const session::AnswerReplan& action) {
     if (!action.committed) node_.fail("no other plan: " + action.text);
@@ -51,6 +51,7 @@ void SessionNode::Actor::operator()(const session::SendDatagram& action) {
 
 void SessionNode::Actor::operator()(const session::InstallJob& action) {
   node_.watch_.on_plan(node_.id(), action.plan);
+  node_.checker_.on_job(node_.id());
   const Status installed = node_.jobs_->install(action, node_.ranks_);
   if (!installed.ok()) node_.session_->on_job_error(action.job_id, installed.error().message, now_);
 }
@@ -65,6 +66,12 @@ void SessionNode::Actor::operator()(const session::PreparePlan& action) {
 void SessionNode::Actor::operator()(const session::CommitPlan& action) {
   node_.jobs_->commit_plan(action);
   node_.watch_.on_commit(node_.id(), action.epoch, action.activation_round, now_);
+}
+
+void SessionNode::Actor::operator()(const session::InstallBounds& action) {
+  const Status installed = node_.jobs_->install_bounds(action);
+  if (!installed.ok()) node_.fail(installed.error().message);
+  if (node_.is_exact_) node_.make_exact();
 }
 
 void SessionNode::Actor::operator()(const session::NotifyRank& action) {
@@ -94,6 +101,7 @@ bool SessionNode::run_actions(Instant now) {
     any = true;
   }
   jobs_->ask_back();
+  (void)jobs_->hand_over_buckets();
   return any;
 }
 

@@ -21,10 +21,11 @@ const protocol::JobKey kKey = {std::byte{1}};
 }  // namespace
 
 SessionNode::SessionNode(Network& network, config::Config config, const Pace& pace,
-                         SwitchWatch& watch, const Instant& clock)
+                         SwitchWatch& watch, ToleranceChecker& checker, const Instant& clock)
     : config_(std::move(config)),
       pace_(pace),
       watch_(watch),
+      checker_(checker),
       network_(network),
       port_(network, network.add_host(config_.self_node().address), config_.self_node().address,
             clock),
@@ -75,7 +76,7 @@ void SessionNode::set_paused(bool is_paused) {
 }
 
 void SessionNode::attach(const Scenario& scenario, std::uint16_t rank, std::uint32_t world,
-                         ToleranceChecker& checker, Instant now) {
+                         Instant now) {
   const session::RankHandle handle = rank + 1u;
   const Status joined =
       session_->attach({handle, session::kRootUser, kKey, rank, world, "job"}, now);
@@ -84,11 +85,15 @@ void SessionNode::attach(const Scenario& scenario, std::uint16_t rank, std::uint
       ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = scenario.round_bytes});
   auto shared =
       std::make_shared<engine::RankChannel>(engine::RankChannel{std::move(channel.value()), {}});
-  trainers_.push_back(std::make_unique<Trainer>(scenario, rank, world, shared, checker));
+  trainers_.push_back(std::make_unique<Trainer>(scenario, rank, world, shared, checker_));
   daemon::Rank& entry = ranks_[handle];
   entry.attach.key = kKey;
   entry.attach.rank = rank;
   entry.channel = std::move(shared);
+  for (const api::BucketBounds& bucket : scenario.tolerance.buckets) {
+    if (rank == 0 && Tolerance::is_described(bucket))
+      session_->describe_bucket(handle, bucket, now);
+  }
 }
 
 void SessionNode::detach_all(Instant now) {
@@ -109,11 +114,34 @@ std::uint32_t SessionNode::epoch() const {
   return jobs_->installed().front().epoch;
 }
 
-hop::Counters SessionNode::counters() const {
-  hop::Counters all;
-  if (!lives()) return all;
-  for (const daemon::EndedJob& job : jobs_->ended()) all.add(job.counters);
-  return all;
+std::size_t SessionNode::tables() const {
+  return epoch() == 0 ? 0 : jobs_->installed().front().bounds->buckets().size();
+}
+
+bool SessionNode::at_rest() const {
+  if (!lives()) return true;
+  return std::all_of(
+      jobs_->installed().begin(), jobs_->installed().end(), [](const auto& installed) {
+        const job::Job& job = installed.runtime->job();
+        return !job.waiting().any &&
+               std::all_of(job.peers().begin(), job.peers().end(),
+                           [](const hop::Peer& peer) { return peer.flow.in_flight() == 0; });
+      });
+}
+
+void SessionNode::make_exact() {
+  is_exact_ = true;
+  if (!lives()) return;
+  for (const daemon::InstalledJob& job : jobs_->installed()) {
+    for (const daemon::InstalledBucket& installed : job.bounds->buckets()) {
+      for (std::size_t t = 0; t < installed.bucket->tensor_count(); ++t)
+        installed.bucket->set_bound(t, 0);
+    }
+  }
+}
+
+void SessionNode::open_gate() {
+  for (const auto& trainer : trainers_) trainer->open_gate();
 }
 
 void SessionNode::fail(const std::string& what) {
@@ -127,12 +155,12 @@ void SessionNode::turn(Instant now) {
     worked = step_trainers(now);
     ask_links(now);
     worked = engine_->poll_once(now) || worked;
+    hear_reports(now);
     worked = hear_events(now) || worked;
     worked = tick(now) || worked;
     worked = run_actions(now) || worked;
     if (turns > kMaxTurns) return fail("it never comes to rest");
   }
-  while (queues_->reports.front() != nullptr) queues_->reports.pop();
   // Where a job has many nodes, a check takes longer than a turn.
   const bool checks_all = config_.cluster.nodes.size() < kManyNodes;
   if (!checks_all && ++turns_ % kTurnsPerCheck != 0) return;
@@ -149,6 +177,30 @@ bool SessionNode::step_trainers(Instant now) {
     if (!trainer->failure().empty()) fail(trainer->failure());
   }
   return worked;
+}
+
+/// Reports of a job come before the rank that reads its sum can hear of it.
+void SessionNode::hear_reports(Instant now) {
+  while (const api::JobRoundReport* heard = queues_->reports.front()) {
+    if (jobs_->keep_report(*heard) == nullptr) {
+      fail("I3: it reports a round of a job that it does not have");
+    } else if (const std::string wrong = checker_.on_report(id(), heard->report, now);
+               !wrong.empty()) {
+      fail(wrong);
+    }
+    queues_->reports.pop();
+  }
+}
+
+/// What the job has counted here is told before it is gone.
+void SessionNode::end_job(engine::JobRuntime* runtime) {
+  for (const daemon::InstalledJob& job : jobs_->installed()) {
+    if (job.runtime.get() != runtime) continue;
+    counters_.add(runtime->job().counters());
+    for (const daemon::InstalledBucket& installed : job.bounds->buckets())
+      checker_.add_counts(*installed.bucket);
+  }
+  jobs_->on_returned(runtime);
 }
 
 bool SessionNode::hear_events(Instant now) {
@@ -175,7 +227,7 @@ void SessionNode::hear(const api::Event& event, Instant now) {
   const daemon::InstalledJob* job = jobs_->find_running(event.job);
   switch (event.kind) {
     case Kind::kJobRemoved:
-      return jobs_->on_returned(event.job);
+      return end_job(event.job);
     case Kind::kPlanPrepared:
       if (job == nullptr) return;
       watch_.on_ready(id(), event.epoch);

@@ -27,7 +27,7 @@ class SessionNode {
   };
   /// `config` is that of this node.
   SessionNode(Network& network, config::Config config, const Pace& pace, SwitchWatch& watch,
-              const Instant& clock);
+              ToleranceChecker& checker, const Instant& clock);
   ~SessionNode() { crash(); }
   SessionNode(const SessionNode&) = delete;
   SessionNode& operator=(const SessionNode&) = delete;
@@ -43,12 +43,16 @@ class SessionNode {
   void set_paused(bool is_paused);
   bool runs() const { return lives() && !is_paused_; }
 
-  /// A rank of this node attaches to its daemon.
-  void attach(const Scenario& scenario, std::uint16_t rank, std::uint32_t world,
-              ToleranceChecker& checker, Instant now);
+  /// A rank of this node attaches to its daemon. Rank 0 describes the buckets.
+  void attach(const Scenario& scenario, std::uint16_t rank, std::uint32_t world, Instant now);
   void detach_all(Instant now);
   /// An operator asks for another plan.
   void replan(const session::PlanChoice& choice, Instant now);
+
+  /// From now on nothing may be missing, whatever the tables say.
+  void make_exact();
+  /// Its ranks may submit one more round of those that close the run.
+  void open_gate();
 
   /// Does everything that is due. Returns early when the watch has struck.
   void turn(Instant now);
@@ -59,6 +63,10 @@ class SessionNode {
   const daemon::JobTable& jobs() const { return *jobs_; }
   /// The newest plan that was committed here; 0: there is no job.
   std::uint32_t epoch() const;
+  /// How many buckets the job here has bounds for.
+  std::size_t tables() const;
+  /// Its jobs have nothing on their way and wait for nothing.
+  bool at_rest() const;
   /// What does not hold; empty: all does.
   const std::string& failure() const { return failure_; }
   /// What the session has sent, in all lives.
@@ -67,7 +75,8 @@ class SessionNode {
     std::uint64_t bytes = 0;  // without the headers of the datagrams
   };
   const ControlTraffic& control() const { return control_; }
-  hop::Counters counters() const;
+  /// Of the jobs that have ended here.
+  const hop::Counters& counters() const { return counters_; }
 
  private:
   struct Queues {
@@ -82,7 +91,9 @@ class SessionNode {
   class Actor;  // does what the session wants
 
   bool step_trainers(Instant now);
+  void hear_reports(Instant now);
   bool hear_events(Instant now);
+  void end_job(engine::JobRuntime* runtime);
   void hear(const api::Event& event, Instant now);
   bool tick(Instant now);
   bool finish_orders(Instant now);
@@ -93,6 +104,7 @@ class SessionNode {
   config::Config config_;
   Pace pace_;
   SwitchWatch& watch_;
+  ToleranceChecker& checker_;
   Network& network_;
   SimPort port_;
   session::Planner planner_;
@@ -100,6 +112,8 @@ class SessionNode {
   std::size_t ready_ = 0;  // ranks
   std::string failure_;
   ControlTraffic control_;
+  hop::Counters counters_;
+  bool is_exact_ = false;
   bool is_paused_ = false;
   std::uint64_t turns_ = 0;  // without a check of invariants
   // A life.

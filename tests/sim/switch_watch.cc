@@ -2,8 +2,6 @@
 // Copyright (c) 2026 The gradplane authors
 #include "tests/sim/switch_watch.h"
 
-#include <utility>
-
 #include "control/session/plan_codec.h"
 #include "tests/support/switch_log.h"
 
@@ -61,10 +59,12 @@ void SwitchWatch::on_line(api::NodeId node, const std::string& line, Instant now
 void SwitchWatch::on_plan(api::NodeId node, const api::Plan& plan) {
   const auto bytes = session::encode_plan(plan);
   if (!bytes.ok()) return fail("a plan that cannot be encoded was prepared");
-  if (plans_.try_emplace(plan.epoch, bytes.value()).first->second != bytes.value())
+  const Known& known = plans_.try_emplace(plan.epoch, Known{bytes.value(), plan}).first->second;
+  if (known.bytes != bytes.value())
     return fail("epoch " + std::to_string(plan.epoch) + " has two plans");
   std::set<api::NodeId>& members = members_[plan.epoch];
   for (const api::Member& member : plan.members) members.insert(member.node);
+  if (in_force_.empty()) tell_(plan.activation_round, known.plan);
   if (in_force_.empty()) in_force_ = members;
   if (plan.epoch != change_.epoch) return;
   nodes_.insert(members.begin(), members.end());
@@ -80,8 +80,10 @@ void SwitchWatch::on_ready(api::NodeId node, std::uint32_t epoch) {
 
 void SwitchWatch::on_commit(api::NodeId node, std::uint32_t epoch, std::uint32_t activation,
                             Instant now) {
-  if (activations_.try_emplace(epoch, activation).first->second != activation)
+  const auto [known, is_new] = activations_.try_emplace(epoch, activation);
+  if (known->second != activation)
     return fail("I7: epoch " + std::to_string(epoch) + " has two activation rounds");
+  if (is_new) tell_(activation, plans_.at(epoch).plan);
   in_force_ = members_[epoch];
   if (epoch != change_.epoch) return;
   if (committed_.empty()) {

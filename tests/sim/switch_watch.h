@@ -4,11 +4,13 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "control/session/actions.h"
@@ -42,6 +44,10 @@ struct Strike {
 /// strike.
 class SwitchWatch {
  public:
+  /// A plan is in force from this round on. The plan stays where it is as long as the watch does.
+  using InForce = std::function<void(std::uint32_t activation, const api::Plan& plan)>;
+  explicit SwitchWatch(InForce in_force) : tell_(std::move(in_force)) {}
+
   void arm(const Strike& strike) { strike_ = strike; }
   /// The moment has come; until take_strike().
   bool has_struck() const { return struck_.has_value(); }
@@ -74,6 +80,12 @@ class SwitchWatch {
   void come_to(SwitchPhase phase, std::size_t reached);
   void fail(std::string what);
 
+  struct Known {
+    std::vector<std::byte> bytes;
+    api::Plan plan;
+  };
+
+  InForce tell_;
   std::optional<Strike> strike_;
   std::optional<Struck> struck_;
   api::NodeId coordinator_ = api::kNoNode;  // that has asked for a plan last
@@ -84,7 +96,7 @@ class SwitchWatch {
   std::set<api::NodeId> prepared_;
   std::set<api::NodeId> ready_;
   std::set<api::NodeId> committed_;
-  std::map<std::uint32_t, std::vector<std::byte>> plans_;   // by epoch
+  std::map<std::uint32_t, Known> plans_;                    // by epoch
   std::map<std::uint32_t, std::set<api::NodeId>> members_;  // by epoch
   std::map<std::uint32_t, std::uint32_t> activations_;      // by epoch
   std::vector<Switch> switches_;

@@ -47,6 +47,8 @@ struct Tolerance {
   Duration absent_after;
   std::vector<Installation> installations;
   std::vector<BoundChange> changes;  // in the order of their times
+  /// Rank 0 describes the buckets, and the session brings each host their bounds some time later.
+  bool session_brings_tables = false;
   /// A rank may submit a bucket again before its last round with it is done.
   bool overlap = false;
   /// The last rounds are submitted when all others are done, the network has been healed and every
@@ -55,6 +57,10 @@ struct Tolerance {
   Coding::Layout layout = Coding::Layout::kEveryElement;
   std::vector<Poison> poison;
 
+  /// Buckets of whole numbers are exact, and so are those without tensors. Nobody describes them.
+  static bool is_described(const api::BucketBounds& bucket) {
+    return is_floating(bucket.type) && !bucket.tensors.empty();
+  }
   const api::BucketBounds& bucket(std::uint32_t id) const { return buckets[id - 1]; }
 };
 

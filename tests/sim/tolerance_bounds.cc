@@ -121,8 +121,8 @@ std::string ToleranceChecker::count_missing(std::uint32_t round) {
   for (std::uint32_t block = 0; block < decoded_[round].sets.size(); ++block) {
     const RankSet& set = decoded_[round].sets[block];
     if (set == all_) continue;
-    for (const RankSet& ranks : ranks_of_member_) {
-      if (ranks.none() || (set & ranks) == ranks) continue;
+    for (const auto& [node, ranks] : ranks_of_node_) {
+      if ((set & ranks) == ranks) continue;
       if ((set & ranks).any()) {
         return "I2: block " + std::to_string(block) + " lacks some ranks of a host";
       }
@@ -154,7 +154,8 @@ std::string ToleranceChecker::check_counts() const {
   for (std::size_t b = 0; b < ledgers_.size(); ++b) {
     const Ledger& ledger = ledgers_[b];
     for (std::size_t t = 0; t < ledger.missing.size(); ++t) {
-      const bool all_know = scenario_.tolerance.installations.empty();
+      const bool all_know =
+          scenario_.tolerance.installations.empty() && !scenario_.tolerance.session_brings_tables;
       if (ledger.counted[t] == ledger.missing[t] && ledger.excluded[t] <= ledger.missing[t] &&
           (!all_know || ledger.excluded[t] == ledger.missing[t])) {
         continue;
@@ -185,19 +186,18 @@ std::string ToleranceChecker::check_reports(std::uint64_t missing) const {
 std::string ToleranceChecker::check_report(std::uint32_t round, const RoundReport& report) const {
   const BlockRange range = parts_of(round)[report.tree].blocks;
   const std::vector<api::BoundedTensor>& tensors = bounds_of(round).tensors;
-  std::vector<std::uint32_t> of_source(ranks_of_member_.size());
+  std::map<std::uint16_t, std::uint32_t> of_source;
   std::vector<std::uint32_t> of_tensor(tensors.size());
   for (std::uint32_t b = range.begin; b < range.end; ++b) {
-    for (std::size_t m = 0; m < ranks_of_member_.size(); ++m) {
-      if ((ranks_of_member_[m] & ~decoded_[round].sets[b]).none()) continue;
-      ++of_source[m];
+    for (const auto& [node, ranks] : ranks_of_node_) {
+      if ((ranks & ~decoded_[round].sets[b]).none()) continue;
+      ++of_source[node];
       for (std::size_t t = 0; t < tensors.size(); ++t) {
         of_tensor[t] += blocks_of(tensors[t], geometry_of(round)).contains(b) ? 1 : 0;
       }
     }
   }
-  const auto lacking = static_cast<std::uint32_t>(
-      std::count_if(of_source.begin(), of_source.end(), [](std::uint32_t n) { return n > 0; }));
+  const auto lacking = static_cast<std::uint32_t>(of_source.size());
   std::uint32_t left = report.missing_blocks;
   for (const RoundReport::Source& source : report.sources) {
     if (source.missing_blocks == 0) break;
@@ -205,10 +205,14 @@ std::string ToleranceChecker::check_report(std::uint32_t round, const RoundRepor
       return " is wrong about node " + std::to_string(source.node);
     }
     left -= source.missing_blocks;
-    of_source[source.node] = 0;
+    of_source.erase(source.node);
   }
-  const std::uint32_t unnamed = std::accumulate(of_source.begin(), of_source.end(), 0U);
-  const std::uint32_t unnamed_worst = *std::max_element(of_source.begin(), of_source.end());
+  std::uint32_t unnamed = 0;
+  std::uint32_t unnamed_worst = 0;
+  for (const auto& [node, blocks] : of_source) {
+    unnamed += blocks;
+    unnamed_worst = std::max(unnamed_worst, blocks);
+  }
   // It has room for those that lack most, and the others are counted.
   const bool names_worst = unnamed_worst <= report.sources.back().missing_blocks;
   if (left != unnamed || !names_worst || report.lacking_sources != lacking ||

@@ -44,9 +44,9 @@ ToleranceChecker::ToleranceChecker(const Scenario& scenario, std::uint32_t world
   }
   if (ledgers_.empty()) return;  // exact rounds need no sets of ranks
   for (const api::Member& member : scenario.plan.members) {
-    RankSet ranks;
+    if (member.ranks.empty()) continue;
+    RankSet& ranks = ranks_of_node_[member.node];
     for (const std::uint16_t rank : member.ranks) ranks.set(rank);
-    ranks_of_member_.push_back(ranks);
   }
 }
 
@@ -256,7 +256,7 @@ void ToleranceChecker::settle(std::uint32_t round, std::uint32_t block, const Ra
   for (const Poison& p : scenario_.tolerance.poison) {
     const bool here = p.element >= first && p.element < first + g.elements_in(block);
     if (p.round != round || !here) continue;
-    for (const RankSet& ranks : ranks_of_member_) {
+    for (const auto& [node, ranks] : ranks_of_node_) {
       if (ranks[p.rank]) kept_by &= ~ranks;
     }
   }

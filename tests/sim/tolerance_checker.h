@@ -43,11 +43,13 @@ class ToleranceChecker {
   void on_plan(std::uint32_t first, const api::Plan& plan) { plans_.push_back({first, &plan}); }
   /// From now on rounds that begin have this bound.
   void on_change(const BoundChange& change, Instant now);
+  /// A node begins to take part in the job, and counts its reports from the start.
+  void on_job(std::uint16_t node) { reports_of_node_[node] = 0; }
   /// A root has closed a round. Empty, or what is wrong with it at first sight.
   std::string on_report(std::uint16_t node, const RoundReport& report, Instant now);
 
   /// At the end of a run in which every rank got every round: what all nodes have counted, and
-  /// what each bucket of each of them has.
+  /// what each bucket of each of them has. A node that leaves the job says it then.
   void add_counts(const aggregate::Bucket& bucket);
   std::string conclude(const hop::Counters& all_nodes) const;
 
@@ -139,7 +141,7 @@ class ToleranceChecker {
   std::vector<Ledger> ledgers_;   // by bucket
   std::vector<Decoded> decoded_;  // by round
   std::vector<std::uint32_t> use_of_round_;
-  std::vector<RankSet> ranks_of_member_;
+  std::map<std::uint16_t, RankSet> ranks_of_node_;
   struct Closed {
     RoundReport report;
     Instant at;

@@ -7,6 +7,7 @@
 #include "tests/sim/coding.h"
 #include "tests/sim/dice.h"
 #include "tests/sim/large_plans.h"
+#include "tests/sim/tolerant_draws.h"
 
 namespace gradplane::sim {
 
@@ -188,28 +189,24 @@ std::vector<api::BoundedTensor> draw_tensors(Dice& dice, std::uint32_t elements)
   return tensors;
 }
 
-/// How much a scenario does: one of many nodes does less.
-struct Size {
-  std::uint32_t uses = kMaxUses;  // of a bucket; what Coding must hold
-  std::uint32_t most_blocks = kMaxBlocks;
-  std::uint32_t fewest_steps = 4;
-  std::uint32_t most_steps = kMaxUses - 1;  // a closing round follows
-  std::uint32_t exact_elements = 2000;      // of rounds without a bucket
-};
-constexpr Size kSmallSize;
-constexpr Size kLargeSize = {
+constexpr DrawSize kSmallSize = {.uses = kMaxUses,
+                                 .most_blocks = kMaxBlocks,
+                                 .fewest_steps = 4,
+                                 .most_steps = kMaxUses - 1,
+                                 .exact_elements = 2000};
+constexpr DrawSize kLargeSize = {
     .uses = kMaxUses, .most_blocks = 20, .fewest_steps = 4, .most_steps = 7, .exact_elements = 150};
 
 /// A plan needs kMaxActivationMarginRounds before it begins.
-constexpr Size kReplannedSize = {
+constexpr DrawSize kReplannedSize = {
     .uses = 61, .most_blocks = 12, .fewest_steps = 40, .most_steps = 60, .exact_elements = 600};
 constexpr std::uint32_t kRoundsOfAPlan = kMaxActivationMarginRounds + 1;
 
-Coding coding_of(const Scenario& s, ElementType type, const Size& size) {
+Coding coding_of(const Scenario& s, ElementType type, const DrawSize& size) {
   return {type, ranks_in(s.plan), s.tolerance.compensation, size.uses, s.tolerance.layout};
 }
 
-std::uint32_t draw_elements(Dice& dice, const Scenario& s, ElementType type, const Size& size) {
+std::uint32_t draw_elements(Dice& dice, const Scenario& s, ElementType type, const DrawSize& size) {
   const auto block = static_cast<std::uint32_t>(s.block_bytes / element_bytes(type));
   const std::uint32_t blocks = dice.below(6) == 0 ? 1 : size.most_blocks;
   const std::uint64_t most =
@@ -223,7 +220,8 @@ std::uint32_t draw_elements(Dice& dice, const Scenario& s, ElementType type, con
   return static_cast<std::uint32_t>(dice.below(most / block)) * block + last;
 }
 
-api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id, const Size& size) {
+api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id,
+                              const DrawSize& size) {
   api::BucketBounds bucket;
   bucket.bucket = id;
   bucket.type = dice.below(3) != 0 ? ElementType::kFloat32 : ElementType::kFloat64;
@@ -241,9 +239,9 @@ ElementType draw_exact_type(Dice& dice, const Scenario& s) {
   return many && type == ElementType::kBfloat16 ? ElementType::kFloat32 : type;
 }
 
-/// Steps of a training: every bucket once in most of them, exact rounds in between, and at the end
-/// the closing ones.
-void draw_rounds(Dice& dice, Scenario& s, const Size& size) {
+}  // namespace
+
+void draw_rounds(Dice& dice, Scenario& s, const DrawSize& size) {
   const std::uint64_t steps =
       size.fewest_steps + dice.below(size.most_steps - size.fewest_steps + 1);
   for (std::uint64_t step = 0; step < steps; ++step) {
@@ -257,6 +255,20 @@ void draw_rounds(Dice& dice, Scenario& s, const Size& size) {
   for (const api::BucketBounds& bucket : s.tolerance.buckets) s.rounds.push_back(round_of(bucket));
   s.tolerance.closing_rounds = s.tolerance.buckets.size();
 }
+
+void draw_buckets(Dice& dice, Scenario& s, const DrawSize& size) {
+  s.tolerance.compensation = static_cast<Compensation>(dice.below(3));
+  s.tolerance.floor = std::array{0.5F, 0.5F, 0.8F, 0.95F}[dice.below(4)];
+  s.tolerance.strict_rounds = static_cast<std::uint32_t>(dice.below(4));
+  if (dice.coin()) s.tolerance.slack = dice.between(Duration::us(100), Duration::ms(15));
+  s.tolerance.overlap = dice.below(6) == 0;
+  for (std::uint64_t n = 1 + dice.below(3); n > 0; --n) {
+    const auto id = static_cast<std::uint32_t>(s.tolerance.buckets.size() + 1);
+    s.tolerance.buckets.push_back(draw_bucket(dice, s, id, size));
+  }
+}
+
+namespace {
 
 void draw_slow_ranks(Dice& dice, Scenario& s) {
   s.compute_max = dice.between(Duration{}, Duration::ms(3));
@@ -308,17 +320,9 @@ double answered_share(const LinkModel& link) {
   return both_ways * both_ways * worst;
 }
 
-void draw_tolerance(Dice& dice, Scenario& s, const Size& size) {
+void draw_tolerance(Dice& dice, Scenario& s, const DrawSize& size) {
   s.block_bytes = kBlockAlignBytes * (8 + dice.below(16));
-  s.tolerance.compensation = static_cast<Compensation>(dice.below(3));
-  s.tolerance.floor = std::array{0.5F, 0.5F, 0.8F, 0.95F}[dice.below(4)];
-  s.tolerance.strict_rounds = static_cast<std::uint32_t>(dice.below(4));
-  if (dice.coin()) s.tolerance.slack = dice.between(Duration::us(100), Duration::ms(15));
-  s.tolerance.overlap = dice.below(6) == 0;
-  for (std::uint64_t n = 1 + dice.below(3); n > 0; --n) {
-    const auto id = static_cast<std::uint32_t>(s.tolerance.buckets.size() + 1);
-    s.tolerance.buckets.push_back(draw_bucket(dice, s, id, size));
-  }
+  draw_buckets(dice, s, size);
   draw_slow_ranks(dice, s);
   draw_installations(dice, s);
   draw_rounds(dice, s, size);
