@@ -207,7 +207,8 @@ std::string role_text(const StatusSources& from, Instant now) {
   const session::TermView view = from.session.term();
   const std::string name = from.config.cluster.nodes[view.term.coordinator].name;
   if (view.is_searching)
-    return fmt::format("has lost {}, which coordinates the jobs; looks for another node", name);
+    return fmt::format("hears nothing of {}, which coordinates the jobs; looks for another node",
+                       name);
   const std::string who =
       view.term.coordinator == from.config.self ? "coordinates the jobs" : "follows " + name;
   const Instant since = std::max(view.since, from.started);

@@ -51,6 +51,13 @@ void Member::on_coordinator_lost(const std::string& why) {
                                  "; another node takes over, so ask again in some seconds");
 }
 
+bool Member::waits_for_word() const {
+  return std::any_of(jobs_.begin(), jobs_.end(), [](const auto& entry) {
+    const Job& job = entry.second;
+    return job.state == JobState::kReady && job.next && job.next->answered;
+  });
+}
+
 void Member::on_job_error(std::uint32_t job_id, const std::string& text) {
   const auto found = std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) {
     return entry.second.id == job_id && entry.second.state != JobState::kWaiting;

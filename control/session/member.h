@@ -63,6 +63,9 @@ class Member {
   /// There is something for which the coordinator must live.
   bool needs_coordinator() const { return !jobs_.empty() || !questions_.empty(); }
   bool has_jobs() const { return !jobs_.empty(); }
+  /// A job that runs has prepared a plan. It opens no round from its horizon on until its
+  /// coordinator says what becomes of that plan.
+  bool waits_for_word() const;
   std::optional<protocol::JobKey> key_of(std::uint32_t job_id) const;
   std::vector<JobView> views() const;
 

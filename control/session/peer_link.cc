@@ -163,6 +163,12 @@ Duration PeerLink::suspicion() const {
   return config_.suspect_after + (srtt_ + rttvar_ * 4) * 4;
 }
 
+Instant PeerLink::doubtful_at(Instant since) const {
+  if (!watched_ || !connected()) return Instant::never();
+  const Duration after = config_.heartbeat * kHeartbeatsToDoubt + (srtt_ + rttvar_ * 4) * 4;
+  return std::max(quiet_since_, since) + std::min(after, suspicion());
+}
+
 void PeerLink::transmit_due(Instant now) {
   if (!connected()) {
     ping_when_due(now);

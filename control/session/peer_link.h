@@ -23,6 +23,10 @@ struct LinkConfig {
   Duration suspect_after;
 };
 
+/// So many heartbeats without an answer make it doubtful that a peer lives. Both sides send them,
+/// so where a tenth of all packets is lost, that happens by chance once in millions of times.
+inline constexpr std::int64_t kHeartbeatsToDoubt = 4;
+
 /// What happened on a link since it was asked last, in this order.
 struct LinkReport {
   std::string lost;        // not empty: why all that was agreed with this peer is void
@@ -75,6 +79,9 @@ class PeerLink {
   Duration rtt() const { return srtt_; }
   /// The time of silence after which the peer counts as dead.
   Duration suspicion() const;
+  /// When this silence will have lasted so long that the peer may be dead: heartbeats that it
+  /// should have answered are missing. Not before `since` plus that time.
+  Instant doubtful_at(Instant since) const;
   std::uint64_t retransmissions() const { return retransmissions_; }
 
  private:

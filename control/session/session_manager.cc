@@ -106,8 +106,12 @@ void SessionManager::on_datagram(std::span<const std::byte> bytes, Instant now) 
   PeerLink& link = touch(datagram.source, now);
   count(link.receive(datagram, now));
   if (link.connected() && link.heard_at() >= now) coordinator_.on_node_heard(datagram.source);
-  if (election_.under_way() && link.heard_at() >= election_.asked_at())
-    follow_choice(election_.on_heard(datagram.source), now);
+  if (election_.under_way() && link.heard_at() >= election_.asked_at()) {
+    if (is_doubt_ && datagram.source == outbox_.coordinator())
+      end_doubt(now);
+    else
+      follow_choice(election_.on_heard(datagram.source), now);
+  }
   deliver(now);
 }
 
@@ -119,7 +123,7 @@ void SessionManager::tick(Instant now) {
   }
   coordinator_.tick(now);
   member_.tick(now);
-  follow_choice(election_.tick(now), now);
+  tick_election(now);
   deliver(now);
 }
 
@@ -246,8 +250,8 @@ std::optional<Action> SessionManager::next_action() {
 }
 
 Instant SessionManager::next_deadline() const {
-  Instant deadline =
-      std::min({coordinator_.next_deadline(), member_.next_deadline(), election_.next_deadline()});
+  Instant deadline = std::min({coordinator_.next_deadline(), member_.next_deadline(),
+                               election_.next_deadline(), doubt_at()});
   for (const auto& [node, link] : links_) deadline = std::min(deadline, link.next_deadline());
   return deadline;
 }

@@ -33,7 +33,9 @@ using DropCounters = std::array<std::uint64_t, static_cast<std::size_t>(Datagram
 /// The first coordinator is the one of the configuration. A node that has jobs and loses its
 /// coordinator chooses another one (Election) and reports its jobs there. A coordinator that has
 /// jobs keeps in contact with all that might coordinate besides it, so that of two the one of the
-/// lower term learns it and gives way.
+/// lower term learns it and gives way. While rounds wait for its word, a node looks for another
+/// coordinator before it gives the silent one up, and a coordinator that lives loses nothing by it
+/// but its office.
 ///
 /// The caller takes actions after every call until there are none. It calls tick() at
 /// next_deadline(). If a tick is late by half of suspect_after, this node itself was paused, and no
@@ -111,6 +113,10 @@ class SessionManager {
                 Instant now);
   void take_envelope(api::NodeId from, std::span<const std::byte> bytes, Instant now);
   void on_coordinator_lost(const LinkReport& report, Instant now);
+  Instant doubt_at() const;
+  void tick_election(Instant now);
+  void doubt_coordinator(Instant now);
+  void end_doubt(Instant now);
   void follow(const Term& term, Instant now);
   void follow_choice(const std::optional<Term>& choice, Instant now);
   void tell_term(api::NodeId node, Instant now);
@@ -124,6 +130,8 @@ class SessionManager {
   Coordinator coordinator_;
   LinkReporter link_reporter_;
   Election election_;
+  bool is_doubt_ = false;  // why the last election began: the coordinator is not lost
+  Instant doubt_since_;    // this node itself was stopped until then, or alone
   Instant term_since_;
   std::map<api::NodeId, PeerLink> links_;
   std::set<api::NodeId> touched_;     // links that may have something to report or to send

@@ -37,12 +37,57 @@ void SessionManager::tell_term(api::NodeId node, Instant now) {
 
 void SessionManager::on_coordinator_lost(const LinkReport& report, Instant now) {
   const bool needed = member_.has_jobs();
+  is_doubt_ = false;
   member_.on_coordinator_lost(report.lost);
   if (!needed || election_.under_way()) return;
   outbox_.log(LogLevel::kWarn, node_text(config_, outbox_.coordinator()) +
                                    ", which coordinates the jobs, is lost: looking for another "
                                    "node; jobs that run go on under their plans");
   follow_choice(election_.begin(outbox_.term, report.connected, now), now);
+  involvement_changed_ = true;
+}
+
+/// When the silence of the coordinator will have lasted too long for rounds that wait for its word.
+Instant SessionManager::doubt_at() const {
+  if (coordinates() || election_.under_way() || !member_.waits_for_word()) return Instant::never();
+  const auto link = links_.find(outbox_.coordinator());
+  return link == links_.end() ? Instant::never() : link->second.doubtful_at(doubt_since_);
+}
+
+void SessionManager::tick_election(Instant now) {
+  std::optional<Term> choice = election_.tick(now);
+  if (choice && is_doubt_ && choice->coordinator == config_.self) {
+    // Nobody answers, so it may be this node that is cut off.
+    end_doubt(now);
+    choice.reset();
+  }
+  follow_choice(choice, now);
+  const Instant due = doubt_at();
+  if (due > now) return;
+  // Whoever was stopped itself must not take its own absence for the silence of others.
+  if (now - due > config_.heartbeat)
+    doubt_since_ = now;
+  else
+    doubt_coordinator(now);
+}
+
+/// Another node asks all members what they have, and then either everybody has the plan or nobody.
+/// The link to the silent coordinator stays as it is: if it lives, it must not take this node for
+/// lost.
+void SessionManager::doubt_coordinator(Instant now) {
+  is_doubt_ = true;
+  outbox_.log(LogLevel::kWarn, node_text(config_, outbox_.coordinator()) +
+                                   ", which coordinates the jobs, is silent while rounds wait for "
+                                   "its word on another plan: looking for another node");
+  follow_choice(election_.begin(outbox_.term, false, now), now);
+  involvement_changed_ = true;
+}
+
+/// The coordinator is waited for again, as long as at first.
+void SessionManager::end_doubt(Instant now) {
+  is_doubt_ = false;
+  doubt_since_ = now;
+  election_.stop();
   involvement_changed_ = true;
 }
 

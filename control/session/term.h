@@ -30,7 +30,7 @@ struct Term {
 struct TermView {
   Term term;
   Instant since;              // when this node began to follow it
-  bool is_searching = false;  // the coordinator is lost, and this node looks for another one
+  bool is_searching = false;  // the coordinator is lost or silent, and this node looks for another
 };
 
 /// What a link carries, in network order: number u32, coordinator u16, and a node message. Without

@@ -71,11 +71,11 @@ void draw_config(Dice& dice, RedrawnScenario& s, std::size_t pure, std::size_t r
   c.congestion.controller = kControllers[dice.below(kControllers.size())];
 }
 
-/// Shorter than anybody notices, or longer than all bear. In between, some nodes may have lost the
-/// coordinator and others not, and its word that the first are lost ends the job
+/// So short that it is doubted at most, or longer than all bear. In between, some nodes may have
+/// lost the coordinator and others not, and its word that the first are lost ends the job
 /// (docs/decisions/0019).
 Duration draw_absence(Dice& dice) {
-  if (dice.coin()) return dice.between({}, kSuspectAfter / 2);
+  if (dice.coin()) return dice.between({}, kSuspectAfter * 7 / 10);
   return dice.between(kSuspectAfter * 2, kSuspectAfter * 4);
 }
 
