@@ -233,9 +233,10 @@ bool Coordinator::send_table_parts(const std::function<bool(api::NodeId)>& has_r
   return sent;
 }
 
-void Coordinator::on_node_lost(api::NodeId node, const std::string& why, Instant now) {
+void Coordinator::on_node_lost(api::NodeId node, const std::string& why, bool is_back,
+                               Instant now) {
   relays_.on_lost(node);
-  lose_in_takeovers(node, why, now);
+  lose_in_takeovers(node, why, is_back, now);
   for (auto it = jobs_.begin(); it != jobs_.end();) {
     const auto current = it++;
     Job& job = current->second;

@@ -53,7 +53,8 @@ class Coordinator {
 
   /// From the member on `from`. False: a message that no member sends to its coordinator.
   bool on_message(api::NodeId from, const protocol::NodeMessage& message, Instant now);
-  void on_node_lost(api::NodeId node, const std::string& why, Instant now);
+  /// `is_back`: it answers again.
+  void on_node_lost(api::NodeId node, const std::string& why, bool is_back, Instant now);
   void on_node_connected(api::NodeId node) { relays_.on_connected(node); }
   /// It has said something just now.
   void on_node_heard(api::NodeId node) {
@@ -231,7 +232,7 @@ class Coordinator {
   void count_on_from(std::uint32_t epoch);
   void bring_up(const Job& job, const Takeover& from);
   void inherit_tables(Job& job, const Takeover& from);
-  void lose_in_takeovers(api::NodeId node, const std::string& why, Instant now);
+  void lose_in_takeovers(api::NodeId node, const std::string& why, bool is_back, Instant now);
   void tick_takeovers(Instant now);
   Jobs::iterator find_changing(const protocol::JobKey& key, std::uint32_t epoch);
   void ignore(api::NodeId from, const char* message, std::uint32_t epoch);

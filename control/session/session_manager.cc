@@ -170,7 +170,7 @@ void SessionManager::take_reports(Instant now) {
 void SessionManager::on_report(api::NodeId node, const LinkReport& report, Instant now) {
   if (!report.lost.empty()) {
     outbox_.log(LogLevel::kWarn, node_text(config_, node) + " " + report.lost);
-    coordinator_.on_node_lost(node, report.lost, now);
+    coordinator_.on_node_lost(node, report.lost, report.connected, now);
     if (node == outbox_.coordinator()) on_coordinator_lost(report, now);
     involvement_changed_ = true;
   }

@@ -34,9 +34,12 @@ void Takeover::on_plan(std::uint32_t epoch, api::Plan plan) {
   plans_.try_emplace(epoch, std::move(plan));
 }
 
-void Takeover::on_lost(api::NodeId node, const std::string& why) {
-  reports_.erase(node);
-  lost_[node] = why;
+void Takeover::on_lost(api::NodeId node, const std::string& why, bool is_back) {
+  const bool has_reported = reports_.erase(node) > 0;
+  if (is_back && !has_reported)
+    asked_.erase(node);
+  else
+    lost_[node] = why;
   std::erase_if(held_, [node](const Held& held) { return held.from == node; });
   held_bytes_ = 0;
   for (const Held& held : held_) held_bytes_ += bytes_of(held.message);

@@ -36,6 +36,17 @@ static_assert(kMaxHeldBytes >=
                       2 * kMaxNodes * (2 * kHeldMessageBytes + protocol::kMaxNodeTextBytes),
               "every honest job fits, and twice over");
 
+/// Two nodes that take over jobs of one coordinator do not count on from the same number.
+inline constexpr std::uint32_t kLargestEpochStep = 0xfffff;
+/// No job has so many plans. A coordinator that counted on from more might come to the end.
+inline constexpr std::uint32_t kMaxReportedEpoch = 0xefffffff;
+static_assert(kMaxReportedEpoch < UINT32_MAX - 100 * kLargestEpochStep);
+
+/// Why a node hears that a job, or a plan, does not go on there.
+inline constexpr const char* kWithoutNode = "the job goes on, or has begun anew, without this node";
+inline constexpr const char* kChangeLost =
+    "the node that coordinated it was lost; ask again for another plan";
+
 /// What the nodes with a part in one job have reported of it to a node that begins to coordinate.
 /// Pure.
 ///
@@ -55,7 +66,9 @@ class Takeover {
 
   void on_report(api::NodeId from, const protocol::Report& report);
   void on_plan(std::uint32_t epoch, api::Plan plan);
-  void on_lost(api::NodeId node, const std::string& why);
+  /// `is_back`: it answers again, but what was agreed with it before is void. If it has not
+  /// reported yet, that was of an earlier time, and it is asked once more.
+  void on_lost(api::NodeId node, const std::string& why, bool is_back);
   /// It no longer prepares this plan.
   void on_refused(api::NodeId from, std::uint32_t epoch);
   /// For later, when the job is known. False: it would be more than a takeover keeps.

@@ -269,3 +269,7 @@ TEST_CASE("coordinators die in each phase, and no job of others is lost") {
     story.tell();
   });
 }
+
+TEST_CASE("a member is not lost because a coordinator that comes back had lost it before") {
+  Story(982).tell();
+}

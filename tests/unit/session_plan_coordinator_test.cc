@@ -207,14 +207,14 @@ TEST_CASE("a node that is lost costs what it has a part in") {
   const std::uint32_t epoch = bench.ask({0});
   CHECK(letters<Prepare>(bench.outbox).size() == 3);
   SECTION("of the plan to come: only that") {
-    bench.coordinator.on_node_lost(0, "has been silent", bench.now);
+    bench.coordinator.on_node_lost(0, "has been silent", false, bench.now);
     const auto answer = bench.answered();
     REQUIRE(answer);
     CHECK(answer->text == "node n0 has been silent");
     CHECK(bench.coordinator.has_jobs());
   }
   SECTION("of the plan in force: the job") {
-    bench.coordinator.on_node_lost(1, "has been silent", bench.now);
+    bench.coordinator.on_node_lost(1, "has been silent", false, bench.now);
     const auto answer = bench.answered();
     REQUIRE(answer);
     CHECK(answer->text == "the job is ended: node n1 has been silent");
@@ -225,7 +225,7 @@ TEST_CASE("a node that is lost costs what it has a part in") {
     const bool ended = GENERATE(false, true);
     for (const api::NodeId node : std::vector<api::NodeId>{0, 1, 2})
       if (ended) bench.say(node, PlanEnded{kKey, epoch});
-    bench.coordinator.on_node_lost(0, "has been silent", bench.now);
+    bench.coordinator.on_node_lost(0, "has been silent", false, bench.now);
     CHECK(bench.coordinator.has_jobs() == ended);
   }
 }

@@ -331,7 +331,7 @@ TEST_CASE("a plan waits a little for nodes that may sum, and does without the si
     coordinator.on_message(node, Prepared{kKey, prepare.epoch, false, 0}, now);
   // What changes with such a node is a reason to plan again.
   if (answers)
-    coordinator.on_node_lost(2, "has been silent", now);
+    coordinator.on_node_lost(2, "has been silent", false, now);
   else
     coordinator.on_node_connected(2);
   now = now + kEvery;

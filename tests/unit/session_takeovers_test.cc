@@ -129,7 +129,7 @@ TEST_CASE("a job one of whose members is lost or has ended it ends on the others
   bench.begin(TakeoverBench::report(kFirst, 0));
   std::string reason;
   SECTION("lost") {
-    bench.coordinator.on_node_lost(2, "has been silent for 3.0 s", bench.now);
+    bench.coordinator.on_node_lost(2, "has been silent for 3.0 s", false, bench.now);
     reason = "node n2 has been silent for 3.0 s";
   }
   SECTION("ended") {
@@ -149,6 +149,26 @@ TEST_CASE("a job one of whose members is lost or has ended it ends on the others
   CHECK(failed[0].first == 1);
   CHECK(failed[0].second.reason == reason);
   CHECK_FALSE(bench.coordinator.has_jobs());
+}
+
+TEST_CASE("a member whose contact of earlier times ends is asked again") {
+  TakeoverBench bench;
+  bench.begin(TakeoverBench::report(kFirst, 0));
+  bench.outbox.letters.clear();
+  const auto lose = [&](api::NodeId node) {
+    bench.coordinator.on_node_lost(node, "was restarted, or had lost contact", true, bench.now);
+  };
+  lose(2);
+  CHECK(bench.told<AskReport>() == std::set<api::NodeId>{2});
+  CHECK(bench.told<Failed>().empty());
+  SECTION("and the job is known when it has reported") {
+    bench.say(2, TakeoverBench::report(kFirst, 0));
+    CHECK(bench.coordinator.views().at(0).epoch == kFirst);
+  }
+  SECTION("and one that has reported before is lost") {
+    lose(1);
+    CHECK_FALSE(bench.coordinator.has_jobs());
+  }
 }
 
 TEST_CASE("a node that reports a job when it is known is told what it is to it") {
