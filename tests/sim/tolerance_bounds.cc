@@ -286,7 +286,8 @@ std::string ToleranceChecker::check_part(std::uint32_t round, const Part& part) 
     if (set == all_) continue;
     const std::string block = "block " + std::to_string(b);
     if (!part.reason || *part.reason == CloseReason::kFull) {
-      return "I3: " + block + " lacks a rank, and nobody said why";
+      return "I3: " + block + " lacks a rank, and " +
+             (part.reason ? "the root says that it is full" : "nobody said why");
     }
     if (!is_float(g.type)) return "I4: " + block + " of an exact round lacks a rank";
     if (use_of_round_[round] < tolerance.strict_rounds)
