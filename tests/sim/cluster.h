@@ -83,6 +83,7 @@ struct Outcome {
   Instant ended;
   std::uint64_t packets = 0;
   std::uint64_t packets_dropped = 0;
+  lab::LinkCounters site_links;                 // of all links between sites together
   hop::Counters counters;                       // of all nodes together
   std::vector<awareness::IncomingLinks> links;  // by node: what its engine has measured
   ToleranceTotals tolerance;

@@ -323,6 +323,7 @@ void Life::conclude() {
   note_round_ends();
   outcome_.packets = machines_.network.sent();
   outcome_.packets_dropped = machines_.network.dropped();
+  if (machines_.network.sites() != nullptr) outcome_.site_links = machines_.network.sites()->sum();
   outcome_.tolerance = checker_.totals();
   outcome_.activations = coordinator_.activations();
   if (outcome_.failure.empty() && is_lost()) {

@@ -19,7 +19,8 @@ constexpr std::uint64_t kMostLossPpm = 20'000;
 /// A run that needs so many times the prediction has hung.
 constexpr double kHung = 50;
 constexpr Duration kLeastLimit = Duration::seconds(600);
-constexpr std::size_t kQueueBytes = 256 << 10;
+/// What the testbed divides rates by.
+constexpr std::uint64_t kTestbedScale = 4;
 
 /// Each round of an all_reduce is of a bucket of its own, which holds one tensor.
 void make_tolerant(Scenario& s, float bound) {
@@ -62,7 +63,10 @@ plan::Network wan_network(std::uint64_t seed, const WanPaths& paths) {
   for (std::size_t l = 0; l < links.size() && paths.delayed; l += 2) {
     const auto ms =
         static_cast<std::int64_t>(testing::uniform(random, kLeastDelayMs, kMostDelayMs));
-    links[l].rtt = links[l + 1].rtt = Duration::ms(2 * ms);
+    links[l].rtt = links[l + 1].rtt = Duration::ms(paths.testbed ? ms : 2 * ms);
+  }
+  for (plan::Link& link : links) {
+    if (paths.testbed) link.bits_per_s /= kTestbedScale;
   }
   std::mt19937_64 losses(seed + 1);
   for (plan::Link& link : links) {
@@ -86,7 +90,7 @@ Scenario wan_scenario(const std::vector<SitesAt>& networks, const api::Plan& pla
   s.seed = seed;
   s.plan = plan;
   s.link.sites = networks;
-  s.link.queue_bytes = kQueueBytes;
+  s.link.queue_bytes = load.queue_bytes;
   s.block_bytes = kDefaultBlockBytes;
   s.round_bytes = load.round_bytes;
   s.in_flight = kMaxInFlightRounds;
@@ -151,6 +155,14 @@ WanResult run_wan(const plan::Network& network, PlanKind planner, const WanLoad&
   result.times_s = all_reduce_times_s(scenario, outcome);
   result.sent_again = static_cast<double>(outcome.counters.blocks_retransmitted) /
                       static_cast<double>(outcome.counters.blocks_sent);
+  const auto& drops = outcome.counters.drops;
+  const std::uint64_t needless = drops[static_cast<std::size_t>(hop::Drop::kDuplicate)] +
+                                 drops[static_cast<std::size_t>(hop::Drop::kPastRound)];
+  result.needless =
+      static_cast<double>(needless) / static_cast<double>(outcome.counters.blocks_sent);
+  const auto frames = static_cast<double>(outcome.site_links.frames);
+  result.lost_at_random = static_cast<double>(outcome.site_links.random_drops) / frames;
+  result.dropped_by_queues = static_cast<double>(outcome.site_links.queue_drops) / frames;
   result.missing = missing_share(scenario, outcome);
   result.dropped = outcome.packets_dropped;
   result.failure = outcome.failure;

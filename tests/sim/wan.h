@@ -16,6 +16,9 @@ namespace gradplane::sim {
 struct WanPaths {
   bool delayed = false;  // 10 to 150 ms, one way, the same in both directions
   bool lossy = false;    // 0.1 to 2 %, each direction for itself
+  /// As the testbed has it (docs/measuring.md): a quarter of the rates, and the delays are those of
+  /// a round trip.
+  bool testbed = false;
 };
 
 /// NetStorm's 9 sites and 13 links with the rates that the seed draws. The same seed gives the same
@@ -26,6 +29,7 @@ struct WanLoad {
   std::uint64_t bytes = 0;        // of one all_reduce
   std::uint32_t all_reduces = 1;  // one after the other
   std::size_t round_bytes = kMaxRoundBytes;
+  std::size_t queue_bytes = 256 << 10;  // of a link, or what it fills in a round trip
   CongestionSettings congestion = {};
   float bound = 0;  // share of each rank's blocks that a round may miss; 0: every round is exact
 };
@@ -50,7 +54,11 @@ struct WanResult {
   double bound_s = 0;  // no plan of trees is faster
   std::vector<double> times_s;
   double sent_again = 0;  // share of all blocks
-  double missing = 0;     // share of all contributions, of rounds under bounds
+  double needless = 0;    // the same, of those whose receiver had them
+  // Of all frames on all links.
+  double lost_at_random = 0;
+  double dropped_by_queues = 0;
+  double missing = 0;  // share of all contributions, of rounds under bounds
   std::uint64_t dropped = 0;
   std::string failure;  // empty: all sums were right
 

@@ -32,6 +32,7 @@ class WanCommand {
   std::string controller_ = "delay";
   float bound_ = 0;
   double at_most_ = 0;  // packed over the bound; 0: whatever it takes
+  double needless_at_most_ = 1;
   bool json_ = false;
 };
 
