@@ -22,6 +22,10 @@ constexpr std::uint32_t kSilencesToReset = 5;
 // Where the link is slow, it is what so many blocks take.
 constexpr Duration kMinQueue = Duration::us(500);
 constexpr double kQueueBlocks = 16;
+// Where nobody knows the rate of the link, the queue may be as long as the path, up to this. The
+// round trip contains the time of a block on the slowest link, so there is room for one block:
+// without it a second block would halve the window again and again.
+constexpr Duration kMaxUnknownQueue = Duration::ms(10);
 constexpr double kFirstWindow = 16;
 
 }  // namespace
@@ -39,17 +43,23 @@ void Swift::set_link_rate(std::uint64_t bits_per_second) {
 }
 
 Duration Swift::target(Duration min_rtt) const {
-  const double range = kScaledRange * queue_.to_seconds();
+  const bool is_known = path_.link_bits_per_second > 0;
+  const Duration queue = is_known ? queue_ : std::max(queue_, std::min(min_rtt, kMaxUnknownQueue));
+  const double range = kScaledRange * queue.to_seconds();
   const double alpha = range / (1 / std::sqrt(kScaledFrom) - 1 / std::sqrt(kScaledTo));
   const double beta = -alpha / std::sqrt(kScaledTo);
   const double scaled = std::clamp(alpha / std::sqrt(blocks_) + beta, 0.0, range);
-  return min_rtt + queue_ + Duration::ns(static_cast<std::int64_t>(scaled * 1e9));
+  return min_rtt + queue + Duration::ns(static_cast<std::int64_t>(scaled * 1e9));
 }
 
 /// Section 3.2, algorithm 1.
 void Swift::on_ack(const AckEvent& event) {
   if (event.smoothed_rtt > Duration()) rtt_ = event.smoothed_rtt;
-  if (event.rtt > Duration()) delay_ = event.rtt;
+  // The flow can do nothing about a queue on the way back. Two directions that took each other's
+  // blocks for a queue would both stop.
+  if (event.rtt > Duration()) {
+    delay_ = event.queueing ? event.min_rtt + *event.queueing : event.rtt;
+  }
   if (event.acked_blocks > 0) silences_ = 0;
   const Duration limit = target(event.min_rtt);
   if (delay_ < limit) {

@@ -160,6 +160,28 @@ TEST_CASE("Swift's target follows a link that changes its rate") {
   }
 }
 
+TEST_CASE("on a link of an unknown rate Swift tolerates a queue as long as the path, up to 10 ms") {
+  const Swift swift({.link_bits_per_second = 0, .block_wire_bytes = kBlockWireBytes});
+  const auto queue = [&](Duration rtt) { return swift.target(rtt) - rtt; };
+  CHECK(queue(Duration::us(100)) == queue(Duration::us(500)));
+  // A block takes 6 ms at 2 Mbit/s, and so does the shortest round trip there.
+  CHECK(queue(Duration::ms(6)) >= Duration::ms(6));
+  CHECK(queue(Duration::ms(20)) == queue(Duration::ms(10)));
+}
+
+TEST_CASE("Swift does not take the queue on the way back for one on the way there") {
+  Swift swift(kPath);
+  const Instant now = round_trips(swift, kControllerStart, kRtt, 20);
+  const double before = window_of(swift, now);
+  congestion::AckEvent back = measured(now, kRtt * 20, kRtt);
+  back.queueing = Duration();
+  swift.on_ack(back);
+  CHECK(window_of(swift, now) == before);
+  back.queueing = kRtt * 20;
+  swift.on_ack(back);
+  CHECK(window_of(swift, now) < before);
+}
+
 TEST_CASE("Swift adds a block in a round trip under its target") {
   Swift swift(kPath);
   Instant now = kControllerStart;
