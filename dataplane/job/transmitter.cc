@@ -30,6 +30,19 @@ Duration probe_pause(Duration timeout, std::uint8_t backoff) {
 constexpr Duration kLongPath = Duration::ms(10);
 constexpr std::int64_t kTailShare = 4;
 
+/// Whether all that is queued of a round is second copies of blocks in flight. A question about a
+/// settled round is no such copy. There are never more copies than blocks in flight.
+bool has_only_copies(const hop::BlockSender& sender) {
+  return sender.queued() <= sender.in_flight() && !sender.settled() && !sender.peek();
+}
+
+/// Whether nothing but copies is queued of a round that is not the oldest one. Most copies turn out
+/// to be needless. Only the oldest round keeps others from beginning, so its copies are worth a
+/// part of the link. Behind the blocks of a later round come others, which prove its losses.
+bool is_spare(const State& state, const hop::OutEdge& edge, std::size_t slot) {
+  return has_only_copies(edge.senders[slot]) && is_older(state.oldest_round(), edge.rounds[slot]);
+}
+
 /// The latest sample: the receiver wants to know, too, how short the path can be.
 std::uint16_t round_trip_to(const hop::Flow& flow) {
   const std::int64_t units = flow.latest_rtt().count_ns() / wire::kRoundTripUnit.count_ns();
@@ -168,6 +181,7 @@ Transmitter::Work Transmitter::next_work(const hop::Peer& peer) const {
   for (hop::OutEdge* edge : peer.edges) {
     for (unsigned bits = edge->queued; bits != 0; bits &= bits - 1) {
       const Work work{edge, static_cast<std::size_t>(std::countr_zero(bits))};
+      if (is_spare(state_, *edge, work.slot)) continue;
       if (best.edge == nullptr || goes_before(work, best)) best = work;
     }
   }
@@ -177,6 +191,8 @@ Transmitter::Work Transmitter::next_work(const hop::Peer& peer) const {
 bool Transmitter::goes_before(const Work& work, const Work& other) const {
   const std::uint32_t round = work.edge->rounds[work.slot];
   const std::uint32_t than = other.edge->rounds[other.slot];
+  const bool is_copy = has_only_copies(work.edge->senders[work.slot]);
+  if (is_copy != has_only_copies(other.edge->senders[other.slot])) return !is_copy;
   if (round == than) {
     // Results go first: they let somebody finish. Then what must arrive. Trees that share the path
     // advance together, so that the links that only one of them uses are never idle.
@@ -342,9 +358,7 @@ Instant Transmitter::next_ack() const {
 Instant Transmitter::next_data() const {
   Instant deadline = Instant::never();
   for (const hop::Peer& peer : std::as_const(state_.peers).all()) {
-    const bool queued = std::any_of(peer.edges.begin(), peer.edges.end(),
-                                    [](const hop::OutEdge* edge) { return edge->queued != 0; });
-    if (!queued) continue;
+    if (next_work(peer).edge == nullptr) continue;
     deadline = std::min(deadline, next_send_to(peer));
     if (peer.detours != nullptr) deadline = std::min(deadline, next_detour(peer).at);
   }
@@ -360,16 +374,14 @@ std::string_view flow_limit_name(FlowLimit limit) {
 
 FlowLimit Transmitter::limit_of(const hop::Peer& peer, Instant now) const {
   bool is_silent = false;
-  bool has_queued = false;
   for (const hop::OutEdge* edge : peer.edges) {
-    has_queued = has_queued || edge->queued != 0;
     for (unsigned bits = edge->waiting; bits != 0; bits &= bits - 1) {
       const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
       is_silent = is_silent || edge->backoff[slot] >= kSilentAfterProbes;
     }
   }
   if (is_silent) return FlowLimit::kPeer;
-  if (!has_queued) return FlowLimit::kApplication;
+  if (next_work(peer).edge == nullptr) return FlowLimit::kApplication;
   if (peer.flow.window_is_full()) return FlowLimit::kWindow;
   if (state_.config.grants && peer.credit.next_send(peer.flow.in_flight()) > now) {
     return FlowLimit::kGrant;

@@ -5,6 +5,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/core_node.h"
+#include "tests/support/packet.h"
 #include "tests/support/table_node.h"
 
 using namespace gradplane;
@@ -122,4 +123,40 @@ TEST_CASE("the last block of an edge says so, and a retransmission is marked") {
   REQUIRE(again.size() == 1);
   CHECK((again[0].seen().flags & wire::kFlagRetransmission) != 0);
   CHECK((again[0].seen().flags & wire::kFlagLast) != 0);
+}
+
+TEST_CASE(
+    "the second copy of a repair waits for everything else, and only the oldest round has one") {
+  CoreNode node = leaf(1, 0);
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
+  const std::vector<Sent> first = node.drain(kStart);
+  REQUIRE(first.size() == kBlocks);
+  REQUIRE(node.submit(0, 1, kElements) == job::SubmitResult::kAccepted);
+  const std::size_t begun = node.drain(kStart).size();
+  REQUIRE(begun < kBlocks);
+  // The path is long, and the first block of the older round is lost on it.
+  const std::uint16_t lost = first[0].seen().block;
+  const PacketBuilder::Round round{
+      .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
+  const std::uint64_t arrived = ((std::uint64_t{1} << kBlocks) - 1) & ~(std::uint64_t{1} << lost);
+  const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, round)
+                       .sender(0)
+                       .words(0, {arrived})
+                       .echo_us(hop::clock_us(kStart + Duration::ms(6)));
+  const Instant now = kStart + Duration::ms(26);
+  node.deliver(0, ack.bytes(), now);
+  const std::vector<Sent> sent = node.drain(now);
+  const std::size_t copy = 1 + kBlocks - begun;
+  REQUIRE(sent.size() > copy);
+  for (const std::size_t i : {std::size_t{0}, copy}) {
+    CHECK(sent[i].seen().round == 0);
+    CHECK(sent[i].seen().block == lost);
+    CHECK((sent[i].seen().flags & wire::kFlagRetransmission) != 0);
+  }
+  for (std::size_t i = 1; i < copy; ++i) {
+    CHECK(sent[i].seen().round == 1);
+    CHECK((sent[i].seen().flags & wire::kFlagRetransmission) == 0);
+  }
+  // The end of the younger round is not repeated.
+  for (std::size_t i = copy; i < sent.size(); ++i) CHECK(sent[i].seen().round == 0);
 }
