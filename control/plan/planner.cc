@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "control/plan/auxiliary.h"
+#include "control/plan/soundings.h"
 #include "control/plan/validate.h"
 #include "dataplane/model/limits.h"
 
@@ -148,7 +149,10 @@ Result<api::Plan> make_plan(const PlanRequest& request) {
   Result<api::Plan> plan = plan_trees(request);
   if (!plan.ok()) return plan;
   plan.value().routes.clear();  // of a plan in force
-  if (request.auxiliary && request.network) add_auxiliary_routes(plan.value(), *request.network);
+  plan.value().soundings.clear();
+  if (!request.network) return plan;
+  if (request.auxiliary) add_auxiliary_routes(plan.value(), *request.network);
+  if (plan_needs_network(request.planner)) add_soundings(plan.value(), *request.network);
   return plan;
 }
 

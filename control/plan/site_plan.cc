@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "control/plan/soundings.h"
 #include "control/plan/validate.h"
 #include "control/protocol/node_messages.h"
 #include "dataplane/model/limits.h"
@@ -23,8 +24,9 @@ constexpr std::size_t kMemberBytes = 3;
 constexpr std::size_t kRankBytes = 2;
 constexpr std::size_t kTreeBytes = 8;
 constexpr std::size_t kPlanHeadBytes = 13;
-static_assert(kPlanHeadBytes + kMaxNodes * kMemberBytes + kMaxRanks * kRankBytes + kTreeBytes +
-                      kMaxNodes * sizeof(api::NodeId) <=
+constexpr std::size_t kSoundingsBytes = 4 + kMaxSoundings * 2 * sizeof(api::NodeId);
+static_assert(kPlanHeadBytes + kSoundingsBytes + kMaxNodes * kMemberBytes + kMaxRanks * kRankBytes +
+                      kTreeBytes + kMaxNodes * sizeof(api::NodeId) <=
                   protocol::kMaxPlanBytes,
               "every plan may have one tree");
 
@@ -200,8 +202,8 @@ std::vector<double> access_rates(const Sites& sites) {
 }
 
 std::size_t max_trees_of(std::size_t members) {
-  const std::size_t rest =
-      protocol::kMaxPlanBytes - kPlanHeadBytes - members * kMemberBytes - kMaxRanks * kRankBytes;
+  const std::size_t rest = protocol::kMaxPlanBytes - kPlanHeadBytes - kSoundingsBytes -
+                           members * kMemberBytes - kMaxRanks * kRankBytes;
   return std::min(kMaxTrees, rest / (kTreeBytes + members * sizeof(api::NodeId)));
 }
 

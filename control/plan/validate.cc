@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "control/plan/soundings.h"
 #include "control/plan/validate_routes.h"
 #include "dataplane/model/limits.h"
 
@@ -162,7 +163,8 @@ Status validate(const api::Plan& plan) {
   for (std::size_t i = 0; i < plan.trees.size(); ++i) {
     if (Status status = TreeCheck(plan, i, index_of).run(); !status.ok()) return status;
   }
-  return validate_routes(plan);
+  if (Status status = validate_routes(plan); !status.ok()) return status;
+  return validate_soundings(plan);
 }
 
 }  // namespace gradplane::plan

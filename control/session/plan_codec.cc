@@ -28,6 +28,7 @@ constexpr unsigned kRankCountBits = bits_for(kMaxLocalRanks);
 constexpr unsigned kTreeCountBits = bits_for(kMaxTrees);
 constexpr unsigned kRelayCountBits = bits_for(kMaxRelays);
 constexpr unsigned kRouteCountBits = 16;
+constexpr unsigned kSoundingCountBits = bits_for(kMaxSoundings);
 /// So many are remembered of each member.
 constexpr std::size_t kMaxNeighbours = 31;
 static_assert(bits_for(kMaxNeighbours) + kNodeBits <= 8 * sizeof(api::NodeId),
@@ -83,6 +84,7 @@ class PlanWriter {
     out_.write(static_cast<std::uint32_t>(plan_.trees.size()), kTreeCountBits);
     for (const api::Tree& tree : plan_.trees) write_tree(tree);
     write_routes();
+    write_soundings();
     if (!good_) return std::nullopt;
     return out_.take();
   }
@@ -97,6 +99,7 @@ class PlanWriter {
     if (plan_.members.empty() || plan_.members.size() > kMaxNodes) return false;
     if (plan_.trees.empty() || plan_.trees.size() > kMaxTrees) return false;
     if (plan_.routes.size() >> kRouteCountBits != 0) return false;
+    if (plan_.soundings.size() > kMaxSoundings) return false;
     for (const api::Member& member : plan_.members)
       if (member.ranks.size() > kMaxLocalRanks) return false;
     for (const api::Route& route : plan_.routes)
@@ -179,6 +182,14 @@ class PlanWriter {
     }
   }
 
+  void write_soundings() {
+    out_.write(static_cast<std::uint32_t>(plan_.soundings.size()), kSoundingCountBits);
+    for (const api::Sounding& sounding : plan_.soundings) {
+      write_place(place_of(sounding.from));
+      write_place(place_of(sounding.to));
+    }
+  }
+
   const api::Plan& plan_;
   unsigned place_bits_;
   std::vector<std::optional<Place>> place_of_;  // by node
@@ -209,6 +220,9 @@ class PlanReader {
     for (std::size_t i = 0; i < tree_count && ok(); ++i) read_tree(plan, neighbours);
     const std::size_t route_count = ok() ? in_.read(kRouteCountBits) : 0;
     for (std::size_t i = 0; i < route_count && ok(); ++i) read_route(plan);
+    const std::size_t sounding_count = ok() ? in_.read(kSoundingCountBits) : 0;
+    check(sounding_count <= kMaxSoundings, "number of soundings");
+    for (std::size_t i = 0; i < sounding_count && ok(); ++i) read_sounding(plan);
     check(in_.ok(), "end: it is cut short");
     check(in_.at_end(), "end: it goes on");
     if (!ok()) return Error{std::string("the plan has a wrong ") + wrong_};
@@ -292,6 +306,12 @@ class PlanReader {
     const std::size_t relays = in_.read(kRelayCountBits);
     check(relays >= 1 && relays <= kMaxRelays, "number of relays");
     for (std::size_t r = 0; r < relays && ok(); ++r) route.via.push_back(read_node(plan, "relay"));
+  }
+
+  void read_sounding(api::Plan& plan) {
+    api::Sounding& sounding = plan.soundings.emplace_back();
+    sounding.from = read_node(plan, "end of a sounding");
+    sounding.to = read_node(plan, "end of a sounding");
   }
 
   BitReader in_;

@@ -40,6 +40,14 @@ struct Route {
   bool operator==(const Route&) const = default;
 };
 
+/// A link that no tree uses: `from` sends soundings to `to` now and then, so that its rate is
+/// known.
+struct Sounding {
+  NodeId from = kNoNode;
+  NodeId to = kNoNode;
+  auto operator<=>(const Sounding&) const = default;
+};
+
 /// Who sums what where, for one job, from `activation_round` on. Computed by a planner, checked by
 /// validate() before it is used, never changed afterwards. A change is a new epoch. The plan of a
 /// job that runs already has no activation round until it is committed.
@@ -51,6 +59,7 @@ struct Plan {
   PlanKind kind = PlanKind::kStar;
   /// Those of one pair of nodes in the order in which they are to be tried.
   std::vector<Route> routes = {};
+  std::vector<Sounding> soundings = {};
 };
 
 }  // namespace gradplane::api

@@ -28,6 +28,10 @@ inline constexpr std::size_t kMaxRoutes = 2;
 inline constexpr std::size_t kMaxRelays = 2;
 /// The ways to a peer: the direct one, which is path 0, and the routes.
 inline constexpr std::size_t kMaxPaths = 1 + kMaxRoutes;
+/// Peers that one node sounds under one plan because no tree uses the links to them, and such
+/// soundings of one plan. The message of a plan has room for them beside its trees.
+inline constexpr std::size_t kMaxSoundedPeers = 8;
+inline constexpr std::size_t kMaxSoundings = 512;
 /// While a further plan is prepared, so many rounds after the newest one may still be opened at
 /// most. They cover the time until the nodes have agreed on the round from which on the plan is
 /// used. Where rounds are slow, fewer of them do (job::RoundPace).

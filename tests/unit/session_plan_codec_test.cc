@@ -84,6 +84,26 @@ TEST_CASE("auxiliary routes come through") {
   CHECK_FALSE(encode_plan(plan).ok());
 }
 
+TEST_CASE("soundings come through, with routes and without, and are checked") {
+  for (const bool has_routes : {false, true}) {
+    CAPTURE(has_routes);
+    api::Plan plan = stars(4, 1);
+    if (has_routes) plan.routes = {{1, 0, {2}}};
+    plan.soundings = {{1, 2}, {3, 1}};
+    const std::vector<std::byte> bytes = encode_plan(plan).value();
+    const auto back = decode_plan(bytes);
+    REQUIRE(back.ok());
+    CHECK(same(plan, back.value()));
+    CHECK(back.value().soundings == plan.soundings);
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+      CHECK_FALSE(decode_plan(std::span(bytes).first(size)).ok());
+    plan.soundings = {{1, 4}};
+    CHECK_FALSE(encode_plan(plan).ok());
+    plan.soundings.assign(kMaxSoundings + 1, {1, 2});
+    CHECK_FALSE(encode_plan(plan).ok());
+  }
+}
+
 TEST_CASE("a plan of deep trees comes through, one that is too large says so") {
   std::mt19937 random(1);
   api::Plan plan = stars(kMaxNodes, 20);
@@ -208,6 +228,7 @@ std::vector<std::byte> raw_plan(const Odd& odd) {
     }
   }
   out.write(0, 16);  // routes
+  out.write(0, 10);  // soundings
   return out.take();
 }
 
@@ -223,6 +244,9 @@ TEST_CASE("a place behind the last member is refused") {
   CHECK_FALSE(decode_plan(raw_plan({.first_parent = 6})).ok());
   CHECK_FALSE(decode_plan(raw_plan({.neighbour = 6})).ok());
   CHECK_FALSE(decode_plan(raw_plan({.neighbour = 7})).ok());
+  std::vector<std::byte> filled = raw_plan({});  // 214 bits and two zeros
+  filled.back() |= std::byte{1};
+  CHECK_FALSE(decode_plan(filled).ok());
 }
 
 TEST_CASE("a plan that is cut or goes on is refused, and no damage does harm") {
