@@ -133,6 +133,9 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("blocks_duplicate", s.blocks_duplicate);
   a("blocks_routed", s.blocks_routed);
   a("blocks_relayed", s.blocks_relayed);
+  a("blocks_of_soundings", s.blocks_of_soundings);
+  a("sounding_packets_sent", s.sounding_packets_sent);
+  a("sounding_packets_received", s.sounding_packets_received);
   a("rounds_closed_early", s.rounds_closed_early);
   a("rounds_closed_deadline", s.rounds_closed_deadline);
   a("rounds_closed_absent", s.rounds_closed_absent);

@@ -115,6 +115,11 @@ class TextWriter {
       named("routes", fmt::format("{} blocks sent over auxiliary routes, {} sent on for others",
                                   job.blocks_routed, job.blocks_relayed));
     }
+    if (job.blocks_of_soundings + job.sounding_packets_sent + job.sounding_packets_received > 0) {
+      named("sounded", fmt::format("{} blocks and {} packets without one sent, {} received",
+                                   job.blocks_of_soundings, job.sounding_packets_sent,
+                                   job.sounding_packets_received));
+    }
     bounds(job);
     reasons("dropped", job.drops);
     add(job.ranks, job.ranks_omitted);

@@ -9,6 +9,18 @@ namespace gradplane::awareness {
 
 static_assert(sizeof(LinkEstimate) <= 1024, "a node has one for each other node");
 
+namespace {
+
+bool is_clearly_more(std::uint64_t a, std::uint64_t b) {
+  return a * 100 > b * (100 + kAgreePercent);
+}
+
+bool agree(std::uint64_t a, std::uint64_t b) {
+  return !is_clearly_more(a, b) && !is_clearly_more(b, a);
+}
+
+}  // namespace
+
 double freshness(Duration age) {
   if (age > kSampleLifetime) return 0;
   return std::exp2(-std::max(age, Duration{}).to_seconds() / kSampleHalfLife.to_seconds());
@@ -36,9 +48,6 @@ bool RateSamples::has_become_slower() const {
     least = std::min(least, newest(i).rate);
     most = std::max(most, newest(i).rate);
   }
-  const auto is_clearly_more = [](std::uint64_t a, std::uint64_t b) {
-    return a * 100 > b * (100 + kAgreePercent);
-  };
   if (is_clearly_more(most, least)) return false;
   if (newest(0).begin - newest(kSlowerSamples - 1).begin < kSlowerTime) return false;
   for (std::size_t i = kSlowerSamples; i < std::min(count_, kRateSamples); ++i) {
@@ -107,6 +116,7 @@ void LinkEstimate::on_measured(Instant now, const Measured& measured) {
   if (measured.train > 0) {
     trains_.add(now, measured.train);
     newest_train_ = now;
+    is_settled_ = agree(measured.train, trains_.estimate(now).bits_per_second);
     bounds_.clear();
   }
   if (measured.bound > 0) bounds_.add(now, measured.bound);
@@ -124,7 +134,7 @@ void LinkEstimate::on_round_trip(Instant now, Duration rtt) {
 RateEstimate LinkEstimate::rate(Instant now) const {
   RateEstimate bound = bounds_.estimate(now);
   RateEstimate trains = trains_.estimate(now);
-  if (bound.bits_per_second * 100 > trains.bits_per_second * (100 + kAgreePercent)) {
+  if (is_clearly_more(bound.bits_per_second, trains.bits_per_second)) {
     bound.is_lower_bound = true;
     return bound;
   }

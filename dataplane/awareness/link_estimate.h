@@ -24,7 +24,7 @@ inline constexpr Duration kSampleHalfLife = Duration::seconds(15);
 /// After this time a sample is forgotten.
 inline constexpr Duration kSampleLifetime = Duration::seconds(60);
 /// So many fresh samples that agree, to kAgreePercent, are worth full confidence.
-inline constexpr double kEnoughSamples = 4;
+inline constexpr double kEnoughSamples = 3;
 inline constexpr std::uint64_t kAgreePercent = 10;
 /// So many packets are worth full confidence in a loss: 1 % of them is known to a sixth.
 inline constexpr double kEnoughPackets = 4096;
@@ -37,6 +37,10 @@ inline constexpr Duration kSlowerTime = Duration::seconds(1);
 static_assert(kSlowerSamples < kRateSamples);
 /// A receiver that has measured no train of a sender for this time asks it for one.
 inline constexpr Duration kTrainPatience = Duration::seconds(2);
+/// The same while the newest train and the estimate do not agree: the link may have changed, and a
+/// few more trains tell.
+inline constexpr Duration kUnsettledPatience = Duration::ms(500);
+static_assert(kUnsettledPatience > kSamplePeriod, "another train is another sample");
 
 /// How much a sample of this age counts: 1 when it is new, 0 after kSampleLifetime.
 double freshness(Duration age);
@@ -123,8 +127,10 @@ class LinkEstimate {
 
   RateEstimate rate(Instant now) const;
   /// Whether no train of the sender has come for kTrainPatience: nobody fills the link, so its
-  /// present rate may be another one than that of the last train.
-  bool wants_train(Instant now) const { return now - newest_train_ > kTrainPatience; }
+  /// present rate may be another one than that of the last train. Sooner while trains disagree.
+  bool wants_train(Instant now) const {
+    return now - newest_train_ > (is_settled_ ? kTrainPatience : kUnsettledPatience);
+  }
   RttEstimate round_trip(Instant now) const;
   LossEstimate loss(Instant now) const { return loss_.estimate(now); }
 
@@ -135,6 +141,7 @@ class LinkEstimate {
   RateSamples trains_;
   RateSamples bounds_;  // since the last train
   Instant newest_train_ = Instant::from_ns(INT64_MIN / 4);
+  bool is_settled_ = true;  // the newest train agrees with the estimate
   LossSamples loss_;
   WindowedMin rtt_{kSampleLifetime / 2};
   Instant rtt_newest_;

@@ -9,45 +9,57 @@
 
 namespace gradplane::awareness {
 
-/// A sounding is a train of so many blocks. Some of them only fill the queue.
+/// A sounding is a train of so many packets. Some of them only fill the queue.
 inline constexpr std::uint32_t kSoundingBlocks = 48;
 static_assert(kSoundingBlocks > kTrainPackets + 2, "a train has a beginning and an end");
-/// Of all blocks that a job sends from a node, at most one in this many is part of a sounding.
+/// Of all blocks that a job sends from a node, padding included, at most one in this many is part
+/// of a sounding.
 inline constexpr std::uint64_t kSoundingOneOf = 50;
 /// The budget of so many soundings is saved while none are sent.
-inline constexpr std::uint64_t kSavedSoundings = 3;
-/// The time between two soundings of a link.
+/// Links that change often change together, so that many are to be measured at once.
+inline constexpr std::uint64_t kSavedSoundings = 12;
+/// The time between two soundings of a link whose receiver asks for them.
 inline constexpr Duration kSoundingPause = Duration::seconds(1);
+/// The same of a link that no tree uses. Nobody asks, and nothing depends on it at the moment.
+inline constexpr Duration kUnusedLinkPause = Duration::seconds(2);
+/// The time doubles with each sounding that was of no use, up to this.
+inline constexpr Duration kLongestSoundingPause = Duration::seconds(16);
 
 /// The soundings of one link.
 struct Sounding {
-  std::uint32_t left = 0;                          // blocks that the one that runs may still send
+  std::uint32_t left = 0;                          // packets that the one that runs may still send
   Instant next = Instant::from_ns(INT64_MIN / 4);  // another one may begin
+  std::uint32_t number = 0;                        // of the last one
+  std::uint32_t in_vain = 0;                       // since the last one that was of use
+  Duration round_trip;                             // as answers to them say; 0: not known
 
   bool is_on() const { return left > 0; }
+  /// The receiver has measured the link, or at least heard of the sounding where it does not say.
+  void on_use() { in_vain = 0; }
 };
 
-/// Says which blocks a sender may send beyond its window and its pace, so that the receiver can
-/// measure a link that the controller does not fill. A sounding is made of blocks that wait anyway;
-/// it costs a burst of kSoundingBlocks in the queue of the link and no bytes. All links of a job at
-/// a node share one budget, so a link that carries little may be sounded at the cost of others.
+/// Says which packets a sender may send beyond its window and its pace, so that the receiver can
+/// measure a link that the controller does not fill. A sounding is made of blocks that wait anyway,
+/// and of padding where they are too few. All links of a job at a node share one budget, so a link
+/// that carries little may be sounded at the cost of others.
 class SoundingPolicy {
  public:
-  /// Begins a sounding of the link if it may be: enough blocks are ready, the last sounding is long
-  /// ago, and the budget bears it. `ready` blocks wait for nothing but window and pace.
-  bool begin(Instant now, Sounding& link, std::uint64_t ready);
-  /// A block was sent; call it for every block over every link.
+  /// Whether a sounding of the link may begin: the last one is long ago, and the budget bears it.
+  bool may_begin(Instant now, const Sounding& link) const;
+  /// Begins it. The next one comes after `pause` at the earliest.
+  void begin(Instant now, Sounding& link, Duration pause);
+  /// A block or a packet of padding was sent; call it for each over every link.
   void on_sent(Sounding& link);
-  /// Nothing is left to send. What the sounding has not sent is there for others.
+  /// Nothing more goes there. What the sounding has not sent is there for others.
   void end(Sounding& link);
 
-  std::uint64_t blocks() const { return blocks_; }
-  std::uint64_t sounding_blocks() const { return sounding_blocks_; }
+  std::uint64_t packets() const { return packets_; }
+  std::uint64_t sounding_packets() const { return sounding_packets_; }
 
  private:
-  std::uint64_t blocks_ = 0;
-  std::uint64_t sounding_blocks_ = 0;  // of them
-  std::uint64_t credit_ = 0;           // blocks that count towards the next soundings
+  std::uint64_t packets_ = 0;
+  std::uint64_t sounding_packets_ = 0;  // of them
+  std::uint64_t credit_ = 0;            // packets that count towards the next soundings
 };
 
 }  // namespace gradplane::awareness

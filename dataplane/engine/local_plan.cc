@@ -120,10 +120,19 @@ class Builder {
       begin += tree.weight;
     }
     for (std::size_t r = 0; r < plan_.routes.size(); ++r) add_route(r);
+    // Where receivers grant, nobody sends a sounding.
+    if (!grants_) add_soundings();
     return std::move(config_);
   }
 
  private:
+  void add_soundings() {
+    for (const api::Sounding& sounding : plan_.soundings) {
+      if (sounding.from == self_) config_.sounded.push_back(peer(sounding.to));
+      if (sounding.to == self_) config_.sounders.push_back(peer(sounding.from));
+    }
+  }
+
   /// A route with this node on it: what it needs to know, and the nodes before and after it.
   void add_route(std::size_t index) {
     const api::Route& route = plan_.routes[index];

@@ -17,8 +17,6 @@ constexpr Duration kMinProbeTimeout = Duration::ms(5);
 static_assert(kMaxAckDelay < kMinProbeTimeout, "an ack that waits is no lost ack");
 static_assert(kMaxAckDelay <= congestion::kAckHolding);
 constexpr Duration kMaxProbeTimeout = Duration::ms(500);
-/// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.
-constexpr Duration kMaxRtt = Duration::seconds(1);
 constexpr Duration kMinReorderWindow = Duration::us(200);
 /// The minimum burst. A slow flow needs no more than this to make up for a nap of the poll loop.
 /// When many flows begin together, their bursts meet in the peer's queue and stay there as long as
@@ -58,8 +56,7 @@ std::uint64_t RateMeter::bits_per_second(Instant now) const {
 }
 
 Flow::Flow(Limits limits)
-    : rate_is_known_(limits.rate_bits_per_second > 0),
-      link_(limits.rate_bits_per_second,
+    : link_(limits.rate_bits_per_second,
             burst_bytes(limits.rate_bits_per_second, limits.block_wire_bytes)),
       pacer_(0, 0),
       block_wire_bytes_(limits.block_wire_bytes),
@@ -70,7 +67,6 @@ Flow::Flow(Limits limits)
 }
 
 void Flow::set_link_rate(Instant now, std::uint64_t rate_bits_per_second) {
-  rate_is_known_ = rate_bits_per_second > 0;
   link_.set_link_rate(now, rate_bits_per_second,
                       burst_bytes(rate_bits_per_second, block_wire_bytes_));
   controller_->set_link_rate(rate_bits_per_second);
@@ -137,13 +133,23 @@ void Flow::on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked) {
 void Flow::note_sounding(Instant now) {
   if (sounding_.left == awareness::kSoundingBlocks) sounding_from_ = now;
   sounding_to_ = now;
+  sounding_is_open_ = true;
 }
 
-bool Flow::is_worth_sounding() const {
-  const bool is_slow = awareness::kMinTrainTime * std::int64_t{window_} <=
-                       smoothed_ * std::int64_t{awareness::kSoundingBlocks};
-  const bool is_answered = sounding_to_ <= answered_to_ + kClockStep;
-  return !rate_is_known_ && has_rtt_ && is_answered && is_slow;
+/// What was sent before this answer came may have waited behind the sounding. What is sent from now
+/// on does not.
+void Flow::note_answered(Instant now, Instant sent) {
+  if (sounding_.is_on() || !sounding_is_open_ || sent + kClockStep < sounding_to_) return;
+  sounding_is_open_ = false;
+  sounding_to_ = now;
+}
+
+bool Flow::is_worth_sounding(Instant now) const {
+  const auto sounding_bits =
+      static_cast<double>(awareness::kSoundingBlocks * block_wire_bytes_ * 8);
+  const double most_bits =
+      static_cast<double>(meter_.bits_per_second(now)) * awareness::kMinTrainTime.to_seconds();
+  return has_rtt_ && !sounding_is_open_ && most_bits <= sounding_bits;
 }
 
 void Flow::on_rtt(Instant now, Duration sample) {
@@ -193,6 +199,7 @@ void Flow::forget_way() {
 }
 
 void Flow::on_silence(Instant now) {
+  if (sounding_is_open_ && now - sounding_to_ < kMaxProbeTimeout) return;  // it waits behind it
   controller_->on_loss({.now = now,
                         .why = congestion::LossEvent::Why::kSilence,
                         .lost_blocks = 0,

@@ -20,6 +20,9 @@ namespace gradplane::hop {
 /// has become longer.
 inline constexpr Duration kMinRttLifetime = Duration::seconds(10);
 
+/// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.
+inline constexpr Duration kMaxRtt = Duration::seconds(1);
+
 /// Measures the rate of the last second. It counts all bytes of the current second. From the second
 /// before, it counts the part that is less than a second old, as if the bytes of that second had
 /// been sent evenly.
@@ -60,22 +63,30 @@ class Flow {
   /// The peer has acknowledged `blocks` blocks. It also reports for the first time that the network
   /// marked `marked` packets; then `blocks` may be 0.
   void on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked = 0);
-  /// A block of a sounding goes now; on_sent() follows. The queue that a sounding makes is no
-  /// reason to send less: the controller hears neither of round trips nor of losses of its blocks.
+  /// A packet of a sounding goes now; on_sent() follows where it is a block. The queue that a
+  /// sounding makes is no reason to send less. So the controller hears neither of round trips nor
+  /// of losses of what is sent from its beginning until something has come back that was sent
+  /// behind it.
   void note_sounding(Instant now);
+  /// A packet of padding goes now.
+  void on_padding_sent(Instant now, std::size_t wire_bytes) {
+    link_.on_sent(now, wire_bytes);
+    meter_.on_sent(now, wire_bytes);
+  }
   static constexpr Duration kClockStep = Duration::us(1);  // of the times that packets carry
-  /// Whether what was sent at `sent` was part of the last sounding.
+  /// Whether what was sent at `sent` was part of the last sounding, or met its queue.
   bool is_of_sounding(Instant sent) const {
-    return sounding_from_ - kClockStep <= sent && sent <= sounding_to_ + kClockStep;
+    if (sent < sounding_from_ - kClockStep) return false;
+    return sounding_is_open_ || sent <= sounding_to_ + kClockStep;
   }
   awareness::Sounding& sounding() { return sounding_; }
   const awareness::Sounding& sounding() const { return sounding_; }
   /// An ack has answered a packet that was sent at `sent`.
-  void note_answered(Instant sent) { answered_to_ = std::max(answered_to_, sent); }
-  /// Whether a sounding could show anything: nobody has told the rate of the peer's link, the peer
-  /// has answered what came after the last sounding or its end, and the flow is so slow that a
-  /// sounding takes as long as a measurement needs.
-  bool is_worth_sounding() const;
+  void note_answered(Instant now, Instant sent);
+  /// Whether a sounding could show anything: the peer has answered what came after the last
+  /// sounding or its end, and the flow is so slow that a sounding may take as long as a measurement
+  /// needs.
+  bool is_worth_sounding(Instant now) const;
   void on_rtt(Instant now, Duration rtt);
   /// How long a packet was on its way there, by the clocks of both ends. They may differ by
   /// anything, as only changes count. It comes before the on_rtt() of the same packet.
@@ -157,7 +168,6 @@ class Flow {
   std::optional<Duration> queueing() const;
   bool has_room() const { return probe_due_ || in_flight_ < window_; }
 
-  bool rate_is_known_;
   Pacer link_;   // what the peer's link bears
   Pacer pacer_;  // what the controller asks for
   RateMeter meter_;
@@ -182,8 +192,8 @@ class Flow {
   Counts counts_;
   awareness::Sounding sounding_;
   Instant sounding_from_ = Instant::never();  // when the first block of the last one was sent
-  Instant sounding_to_;                       // and its last one so far
-  Instant answered_to_;                       // when the newest packet was sent that was answered
+  Instant sounding_to_;            // and its last one so far, or the last block that met its queue
+  bool sounding_is_open_ = false;  // nothing that was sent behind it has been answered
 };
 
 }  // namespace gradplane::hop

@@ -66,15 +66,21 @@ struct Peer {
   Instant heard_at;  // when its last good packet came
   /// Its last ack said that the rate of the link to it is not known there.
   bool wants_sounding = false;
-  std::uint32_t route_plans = 0;  // live plans in which it is before or after us on some route
+  /// The peer's last sounding of which a packet has come, when this packet was sent, and whether it
+  /// is still to be answered.
+  std::uint32_t heard_sounding = 0;
+  std::uint32_t heard_sounding_us = 0;
+  bool owes_answer = false;
+  /// Live plans in which it is before or after us on some route, or one of us sounds the other.
+  std::uint32_t plans_beside_trees = 0;
 
   /// Allocates everything that the peer will need.
   Peer(const PeerConfig& config, const wire::Key& key, const CongestionSettings& congestion,
        std::size_t block_bytes);
 
   /// Some live plan names it. A plan has an edge to each of its peers, or they are neighbours on an
-  /// auxiliary route.
-  bool is_in_use() const { return !edges.empty() || route_plans > 0; }
+  /// auxiliary route, or one sounds the other.
+  bool is_in_use() const { return !edges.empty() || plans_beside_trees > 0; }
 
   Flow& flow_of(std::size_t path) { return path == kDirectPath ? flow : (*detours)[path - 1].flow; }
   bool has_path(std::size_t path) const { return path == kDirectPath || detours != nullptr; }

@@ -36,6 +36,7 @@ void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_inde
   }
   ++state_.counters.acks_received;
   peer.wants_sounding = (packet.envelope->flags & wire::kFlagSound) != 0;
+  if (!peer.wants_sounding) peer.flow.sounding().on_use();
   const std::uint32_t marked = peer.newly_marked(h.path, body.marked_packets);
   Round& round = state_.slot_of(h.round);
   if (plan != nullptr && round.id == h.round && state_.has_open(*plan, round)) {
@@ -110,7 +111,7 @@ void AckReceiver::learn_path(hop::Flow& flow, const wire::AckPacket& packet, boo
   if (rtt_us <= 0) return;
   flow.note_echo(now, ack.echo_us);
   const Instant sent = now - Duration::us(rtt_us + std::int64_t{ack.ack_delay_us});
-  flow.note_answered(sent);
+  flow.note_answered(now, sent);
   if (flow.is_of_sounding(sent)) return;
   const std::uint32_t received_us = packet.envelope->timestamp_us - ack.ack_delay_us;
   flow.on_forward_delay(now, received_us - ack.echo_us);

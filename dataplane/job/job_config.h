@@ -41,6 +41,9 @@ struct PlanConfig {
   bool has_all_ranks = true;  // the numbers of its ranks have no gap
   std::vector<aggregate::TreeConfig> trees;
   std::vector<RouteConfig> routes;  // those with this node; those of a pair of nodes by path
+  /// Links that no tree uses: the peers that this node sounds, and those that sound it.
+  std::vector<hop::PeerIndex> sounded;
+  std::vector<hop::PeerIndex> sounders;
 
   std::uint64_t total_weight() const {
     std::uint64_t sum = 0;

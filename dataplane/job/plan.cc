@@ -43,6 +43,16 @@ std::size_t relayed_bytes(const RouteTable& routes, const JobConfig& job) {
   return routes.relays() ? job.block_bytes + kMaxHeaderBytes + coverage_bytes(kMaxNodes) : 0;
 }
 
+std::vector<std::uint16_t> peers_beside_trees(const PlanConfig& plan, const RouteTable& routes) {
+  const auto neighbours = routes.neighbours();
+  std::vector<std::uint16_t> nodes(neighbours.begin(), neighbours.end());
+  for (const hop::PeerIndex peer : plan.sounded) nodes.push_back(plan.peers[peer.index()].node);
+  for (const hop::PeerIndex peer : plan.sounders) nodes.push_back(plan.peers[peer.index()].node);
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
 std::uint16_t ranks_of(std::uint16_t node, const PlanConfig& plan) {
   const auto host =
       std::find_if(plan.hosts.begin(), plan.hosts.end(),
@@ -63,6 +73,8 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
       trees_(make_trees(plan, job, hosts_, partition_)),
       routes_(plan, job.self),
       relayed_(relayed_bytes(routes_, job)),
+      beside_trees_(peers_beside_trees(plan, routes_)),
+      sounded_(plan.sounded),
       rates_(plan.peers),
       peer_names_(plan.peers.size()),
       acks_(edge_count()) {
@@ -126,7 +138,8 @@ void Plan::connect(hop::PeerTable& peers, const aggregate::Context& context) {
     const bool is_known = peers.is_in_use(node);
     peer_names_[p] = is_known ? peers.add_routes(peers_[p]) : peers.add(peers_[p]);
   }
-  for (const std::uint16_t node : routes_.neighbours()) ++peers[peers.find(node)].route_plans;
+  for (const std::uint16_t node : beside_trees_) ++peers[peers.find(node)].plans_beside_trees;
+  for (hop::PeerIndex& peer : sounded_) peer = peer_names_[peer.index()];
   for (aggregate::Tree& tree : trees_) {
     tree.rename_peers(peer_names_);
     for (hop::OutEdge& edge : tree.out()) peers[edge.peer].edges.push_back(&edge);
@@ -158,7 +171,7 @@ void Plan::disconnect(hop::PeerTable& peers) {
     std::erase_if(peer.edges,
                   [this](const hop::OutEdge* edge) { return edge->id.epoch == epoch_; });
   }
-  for (const std::uint16_t node : routes_.neighbours()) --peers[peers.find(node)].route_plans;
+  for (const std::uint16_t node : beside_trees_) --peers[peers.find(node)].plans_beside_trees;
 }
 
 }  // namespace gradplane::job

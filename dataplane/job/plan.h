@@ -52,6 +52,8 @@ class Plan {
   hop::AckQueue& acks() { return acks_; }
   const hop::AckQueue& acks() const { return acks_; }
   const RouteTable& routes() const { return routes_; }
+  /// The peers that this node sounds, because no tree uses the links to them. After connect().
+  std::span<const hop::PeerIndex> sounded() const { return sounded_; }
   RelayQueue& relayed() { return relayed_; }
   const RelayQueue& relayed() const { return relayed_; }
   /// What its trees share. After connect().
@@ -108,6 +110,8 @@ class Plan {
   std::vector<aggregate::Tree> trees_;
   RouteTable routes_;
   RelayQueue relayed_;
+  std::vector<std::uint16_t> beside_trees_;  // peers on routes and of soundings, each once
+  std::vector<hop::PeerIndex> sounded_;
   std::vector<hop::Peer> peers_;            // as the trees name them before connect()
   std::vector<hop::PeerConfig> rates_;      // of peers_
   std::vector<hop::PeerIndex> peer_names_;  // of peers_ in the job's table

@@ -67,6 +67,9 @@ void PlanSwitch::add_buckets(Plan& plan) {
 
 void PlanSwitch::disconnect(Plan& plan) {
   plan.disconnect(state_.peers);
+  for (hop::Peer& peer : state_.peers.all()) {
+    if (!peer.is_in_use()) state_.soundings.end(peer.flow.sounding());
+  }
   state_.incoming.update(state_.peers);
 }
 

@@ -67,6 +67,13 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
     if (!is_new(ack_.header.epoch, number, peer)) return std::nullopt;
     peer.heard_at = now;
     acks_.handle(ack_, index, now);
+  } else if (envelope.type == wire::PacketType::kSounding) {
+    wire::Sounding sounding;
+    if (wire::read_sounding(envelope, *opened, sounding) != kGood) return drop(Drop::kMalformed);
+    if (!is_new(sounding.epoch, number, peer)) return std::nullopt;
+    if (!peer.is_in_use()) return drop(Drop::kNotPeer);
+    round_trip = wire::kRoundTripUnit * std::int64_t{sounding.round_trip};
+    handle_sounding(envelope, sounding, index, now);
   } else {
     wire::Grant grant;
     if (wire::read_grant(*opened, grant) != kGood) return drop(Drop::kMalformed);
@@ -104,6 +111,28 @@ void Receiver::relay(Plan& plan, const RoutePlace& place, std::span<const std::b
   const std::uint16_t to = block_.extension.route[next];
   if (plan.relayed().push(*block_.envelope, datagram, to, next)) return;
   state_.counters.drop(Drop::kRelayFull);
+}
+
+/// A packet that is only there to be measured, or the answer to one of ours. The first packet of a
+/// sounding that comes is answered, because it has waited the least.
+void Receiver::handle_sounding(const wire::Envelope& envelope, const wire::Sounding& sounding,
+                               hop::PeerIndex index, Instant now) {
+  hop::Peer& peer = state_.peers[index];
+  if (!sounding.is_answer) {
+    ++state_.counters.sounding_packets_received;
+    if (sounding.number == peer.heard_sounding) return;
+    peer.heard_sounding = sounding.number;
+    peer.heard_sounding_us = envelope.timestamp_us;
+    if (!peer.owes_answer) peer.owes_answer = state_.sounders.push(index);
+    return;
+  }
+  ++state_.counters.acks_received;
+  awareness::Sounding& ours = peer.flow.sounding();
+  const auto rtt_us = static_cast<std::int32_t>(hop::clock_us(now) - sounding.echo_us);
+  if (sounding.number != ours.number || rtt_us <= 0) return;
+  ours.round_trip = std::min(Duration::us(rtt_us), hop::kMaxRtt);
+  // Where blocks go, their acks say whether the receiver has measured the link.
+  if (peer.edges.empty()) ours.on_use();
 }
 
 void Receiver::handle_grant(const wire::Grant& grant, hop::Peer& peer) {

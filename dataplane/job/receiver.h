@@ -18,6 +18,7 @@
 #include "dataplane/wire/ack.h"
 #include "dataplane/wire/block.h"
 #include "dataplane/wire/seal.h"
+#include "dataplane/wire/sounding.h"
 
 namespace gradplane::job {
 
@@ -60,6 +61,8 @@ class Receiver {
   void take_result(Plan& plan, Round& round, const wire::BlockPacket& packet,
                    aggregate::HostSet covered, Instant now);
   void handle_grant(const wire::Grant& grant, hop::Peer& peer);
+  void handle_sounding(const wire::Envelope& envelope, const wire::Sounding& sounding,
+                       hop::PeerIndex peer, Instant now);
 
   State& state_;
   Rounds& rounds_;

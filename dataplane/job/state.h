@@ -81,6 +81,7 @@ struct State {
   std::optional<hop::Iteration> iteration;  // of what is sent, where a controller or the order asks
   ProgressWatch watch;
   awareness::SoundingPolicy soundings;
+  FixedQueue<hop::PeerIndex> sounders{kMaxNodes};   // whose soundings are to be answered, each once
   const awareness::IncomingLinks* links = nullptr;  // what the node knows of those to it
   std::vector<aggregate::Bucket*> buckets;          // by id
   std::uint32_t open_rounds = 0;

@@ -43,13 +43,6 @@ bool is_spare(const State& state, const hop::OutEdge& edge, std::size_t slot) {
   return has_only_copies(edge.senders[slot]) && is_older(state.oldest_round(), edge.rounds[slot]);
 }
 
-/// The latest sample: the receiver wants to know, too, how short the path can be.
-std::uint16_t round_trip_to(const hop::Flow& flow) {
-  const std::int64_t units = flow.latest_rtt().count_ns() / wire::kRoundTripUnit.count_ns();
-  if (flow.latest_rtt() <= Duration{}) return 0;
-  return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, UINT16_MAX));
-}
-
 }  // namespace
 
 Transmitter::Transmitter(State& state)
@@ -81,7 +74,7 @@ std::optional<Outgoing> Transmitter::poll_ack(std::span<std::byte> out, Instant 
     }
   }
   if (const auto ack = state_.retired.take()) return write_retired_ack(*ack, out, now);
-  return std::nullopt;
+  return write_answer(out, now);
 }
 
 std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest& request,
@@ -212,7 +205,7 @@ std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant
   for (std::size_t i = 0; i < peers; ++i) {
     const std::size_t index = (next_peer_ + i) % peers;
     hop::Peer& peer = state_.peers.all()[index];
-    if (next_send_to(peer) > now && !begin_sounding(peer, now)) {
+    if (next_send_to(peer) > now) {
       if (peer.detours == nullptr) continue;
       const Detouring detour = next_detour(peer);
       if (detour.at > now) continue;
@@ -222,8 +215,9 @@ std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant
     const Work work = next_work(peer);
     if (work.edge == nullptr) {
       peer.note_app_limited();
-      state_.soundings.end(peer.flow.sounding());
-      continue;
+      if (!peer.flow.sounding().is_on()) continue;
+      next_peer_ = index;
+      return write_sounding(peer, out, now);
     }
     // The blocks of a sounding go back to back.
     next_peer_ = peer.flow.sounding().is_on() ? index : (index + 1) % peers;
@@ -275,7 +269,7 @@ Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<
   peer.credit.on_sent(now, wire_bytes);
   const wire::HopFeedback feedback{.sent_blocks = peer.credit.sent(),
                                    .waiting_blocks = static_cast<std::uint16_t>(waiting),
-                                   .round_trip = round_trip_to(peer.flow)};
+                                   .round_trip = wire::round_trip_code(peer.flow.latest_rtt())};
   wire::ExtensionFields extension{.coverage = block.hosts};
   if (path != hop::kDirectPath) extension.route = edge.routes[path - 1].span();
   const std::size_t payload_at =
@@ -295,6 +289,7 @@ Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<
 }
 
 void Transmitter::probe(Instant now) {
+  begin_soundings(now);
   for (hop::Peer& peer : state_.peers.all()) {
     peer.flow.on_tick(now);
     if (peer.detours != nullptr) reclaim(peer, now);
@@ -350,7 +345,8 @@ bool Transmitter::any_in_flight() const {
 }
 
 Instant Transmitter::next_ack() const {
-  Instant due = state_.retired.owes_ack() ? Instant() : Instant::never();
+  const bool at_once = state_.retired.owes_ack() || !state_.sounders.empty();
+  Instant due = at_once ? Instant() : Instant::never();
   for (const auto& plan : state_.plans.live()) due = std::min(due, plan->acks().next_due());
   return due;
 }
@@ -358,7 +354,7 @@ Instant Transmitter::next_ack() const {
 Instant Transmitter::next_data() const {
   Instant deadline = Instant::never();
   for (const hop::Peer& peer : std::as_const(state_.peers).all()) {
-    if (next_work(peer).edge == nullptr) continue;
+    if (next_work(peer).edge == nullptr && !peer.flow.sounding().is_on()) continue;
     deadline = std::min(deadline, next_send_to(peer));
     if (peer.detours != nullptr) deadline = std::min(deadline, next_detour(peer).at);
   }

@@ -84,7 +84,9 @@ class Transmitter {
   Work next_work(const hop::Peer& peer) const;
   bool goes_before(const Work& work, const Work& other) const;
   Instant next_send_to(const hop::Peer& peer) const;
-  bool begin_sounding(hop::Peer& peer, Instant now);
+  void begin_soundings(Instant now);
+  Outgoing write_sounding(hop::Peer& peer, std::span<std::byte> out, Instant now);
+  std::optional<Outgoing> write_answer(std::span<std::byte> out, Instant now);
   bool may_take_route(const Work& work) const;
   Instant route_opens(const hop::Peer& peer, const hop::OutEdge& edge, std::size_t r,
                       std::uint32_t queued) const;

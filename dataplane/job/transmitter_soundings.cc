@@ -1,20 +1,74 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // What a job does so that receivers can measure links, and how a flow hears of what is sent.
+#include <utility>
+
+#include "dataplane/hop/clock.h"
 #include "dataplane/job/transmitter.h"
+#include "dataplane/wire/sounding.h"
 
 namespace gradplane::job {
 
-/// Whether blocks that wait for window or pace may go now all the same, because the peer asks for a
-/// train of them. Only where nobody has said how much this node may send: neither the receiver nor
-/// an operator.
-bool Transmitter::begin_sounding(hop::Peer& peer, Instant now) {
-  hop::Flow& flow = peer.flow;
-  if (!peer.wants_sounding || flow.sounding().is_on() || now < flow.sounding().next) return false;
+/// Begins the sounding that has been due for longest, if any may begin: to a peer that gets blocks
+/// and asks for a train of them, or over a link that no tree uses. Only while rounds are open, and
+/// where nobody has said how much this node may send: neither the receiver nor an operator.
+void Transmitter::begin_soundings(Instant now) {
   const bool is_free =
       !state_.config.grants && state_.config.congestion.controller != ControllerKind::kFixed;
-  return is_free && flow.is_worth_sounding() &&
-         state_.soundings.begin(now, flow.sounding(), peer.blocks_queued());
+  if (!is_free || state_.open_rounds == 0) return;
+  hop::Peer* next = nullptr;
+  const auto is_next = [&](const hop::Peer& peer) {
+    const awareness::Sounding& sounding = peer.flow.sounding();
+    const bool is_first = next == nullptr || sounding.next < next->flow.sounding().next;
+    return is_first && state_.soundings.may_begin(now, sounding);
+  };
+  for (hop::Peer& peer : state_.peers.all()) {
+    const bool asks = peer.wants_sounding && !peer.edges.empty();
+    if (asks && is_next(peer) && peer.flow.is_worth_sounding(now)) next = &peer;
+  }
+  for (const hop::PeerIndex index : state_.plans.newest().sounded()) {
+    hop::Peer& peer = state_.peers[index];
+    if (peer.edges.empty() && is_next(peer)) next = &peer;
+  }
+  if (next == nullptr) return;
+  const bool is_used = !next->edges.empty();
+  state_.soundings.begin(now, next->flow.sounding(),
+                         is_used ? awareness::kSoundingPause : awareness::kUnusedLinkPause);
+}
+
+/// A packet of padding, which the sounding lacks in blocks.
+Outgoing Transmitter::write_sounding(hop::Peer& peer, std::span<std::byte> out, Instant now) {
+  awareness::Sounding& sounding = peer.flow.sounding();
+  const std::size_t packet_bytes = wire::sounding_bytes(state_.config.block_bytes);
+  const Duration measured = peer.flow.latest_rtt();
+  const wire::Sounding said{
+      .epoch = static_cast<std::uint16_t>(state_.plans.newest().epoch()),
+      .round_trip = wire::round_trip_code(measured > Duration{} ? measured : sounding.round_trip),
+      .number = sounding.number};
+  const std::size_t bytes = wire::write_sounding(
+      out.first(packet_bytes), envelope_of(wire::PacketType::kSounding, 0, now), said);
+  peer.flow.note_sounding(now);
+  peer.flow.on_padding_sent(now, bytes + hop::kFrameOverheadBytes);
+  state_.soundings.on_sent(sounding);
+  ++state_.counters.sounding_packets_sent;
+  return finish(peer, out.first(bytes));
+}
+
+std::optional<Outgoing> Transmitter::write_answer(std::span<std::byte> out, Instant now) {
+  while (!state_.sounders.empty()) {
+    hop::Peer& peer = state_.peers[state_.sounders.front()];
+    state_.sounders.pop();
+    if (!std::exchange(peer.owes_answer, false) || !peer.is_in_use()) continue;
+    const wire::Sounding said{.epoch = static_cast<std::uint16_t>(state_.plans.newest().epoch()),
+                              .number = peer.heard_sounding,
+                              .echo_us = peer.heard_sounding_us,
+                              .is_answer = true};
+    const std::size_t bytes = wire::write_sounding(
+        out, envelope_of(wire::PacketType::kSounding, wire::kFlagAnswer, now), said);
+    ++state_.counters.acks_sent;
+    return finish(peer, out.first(bytes));
+  }
+  return std::nullopt;
 }
 
 /// send = min(grant, window), and a probe goes whatever they say (docs/protocol.md, section 6).

@@ -17,7 +17,9 @@ struct TrafficCounts {
   std::uint64_t blocks_routed = 0;          // of those sent, over an auxiliary route
   std::uint64_t blocks_relayed = 0;         // of other nodes, sent on over such a route
   std::uint64_t blocks_of_soundings = 0;  // of those sent, beyond window and pace to measure a link
-  std::uint64_t blocks_received = 0;      // without duplicates
+  std::uint64_t sounding_packets_sent = 0;  // padding beside those blocks
+  std::uint64_t sounding_packets_received = 0;
+  std::uint64_t blocks_received = 0;  // without duplicates
   std::uint64_t acks_sent = 0;
   std::uint64_t acks_received = 0;
   std::uint64_t grants_sent = 0;
@@ -50,6 +52,8 @@ inline constexpr std::array kTrafficCounts = {
     &TrafficCounts::blocks_routed,
     &TrafficCounts::blocks_relayed,
     &TrafficCounts::blocks_of_soundings,
+    &TrafficCounts::sounding_packets_sent,
+    &TrafficCounts::sounding_packets_received,
     &TrafficCounts::blocks_received,
     &TrafficCounts::acks_sent,
     &TrafficCounts::acks_received,

@@ -86,6 +86,12 @@ Duration patience_of(std::uint8_t code) {
   return kPatienceUnit * (units << (code >> kHalfByte));
 }
 
+std::uint16_t round_trip_code(Duration round_trip) {
+  if (round_trip <= Duration{}) return 0;
+  const std::int64_t units = round_trip.count_ns() / kRoundTripUnit.count_ns();
+  return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, UINT16_MAX));
+}
+
 ParseError read_block(const Envelope& envelope, std::span<const std::byte> packet,
                       BlockPacket& out) {
   out.has_hop = (envelope.flags & kFlagHop) != 0;

@@ -62,6 +62,8 @@ struct HopFeedback {
 };
 inline constexpr std::size_t kHopBytes = 8;
 inline constexpr Duration kRoundTripUnit = Duration::us(16);
+/// Of the latest sample: the receiver wants to know, too, how short the path can be.
+std::uint16_t round_trip_code(Duration round_trip);
 
 /// A block packet to one node has this many bytes besides its payload and its extension.
 inline constexpr std::size_t kBlockOverheadBytes =

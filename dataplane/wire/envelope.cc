@@ -20,10 +20,11 @@ constexpr std::size_t kTimestampAt = 16;
 static_assert(kNumberAt == 12 && kTimestampAt + sizeof(std::uint32_t) == kEnvelopeBytes);
 
 constexpr std::uint8_t kFirstType = static_cast<std::uint8_t>(PacketType::kPush);
-constexpr std::uint8_t kLastType = static_cast<std::uint8_t>(PacketType::kGrant);
+constexpr std::uint8_t kLastType = static_cast<std::uint8_t>(PacketType::kSounding);
 
 constexpr std::uint8_t flags_of(PacketType type) {
   if (is_block(type)) return 0xff;
+  if (type == PacketType::kSounding) return kFlagAnswer;
   if (!is_ack(type)) return 0;
   return kFlagSound | kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed | kFlagRoute;
 }

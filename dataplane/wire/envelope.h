@@ -26,6 +26,7 @@ enum class PacketType : std::uint8_t {
   kResultAck = 4,  // the same for results
   kControl = 5,    // a session message, which control/session reads
   kGrant = 6,      // tells how many blocks the receiver of this packet may send
+  kSounding = 7,   // padding that shows the rate of the link, or the answer to it
 };
 constexpr bool is_block(PacketType type) {
   return type == PacketType::kPush || type == PacketType::kResult;
@@ -42,6 +43,8 @@ inline constexpr std::uint8_t kFlagPartial = 8;         // its bytes lack some r
 inline constexpr std::uint8_t kFlagBounded = 16;   // push: the sender knows the bucket's bounds
 inline constexpr std::uint8_t kFlagHop = 32;       // has a hop extension
 inline constexpr std::uint8_t kFlagCoverage = 64;  // its extension holds a coverage set
+// A flag of soundings.
+inline constexpr std::uint8_t kFlagAnswer = 1;  // answers a sounding, and is none
 // Flags of acks.
 inline constexpr std::uint8_t kFlagSound =
     4;  // the link to the ack's sender is not known: sound it

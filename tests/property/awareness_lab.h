@@ -136,9 +136,11 @@ class AwarenessLab {
     }
     if (f.left == 0 && f.acks.empty() && f.rounds_left > 0) begin_round(f);
     if (now_ < f.next_round_at) return;
-    if (f.traffic.soundings && estimates_[f.estimate].wants_train(now_)) {
-      (void)f.soundings.begin(now_, f.sounding, f.left);
+    const bool asks = f.traffic.soundings && estimates_[f.estimate].wants_train(now_);
+    if (asks && f.left >= awareness::kSoundingBlocks && f.soundings.may_begin(now_, f.sounding)) {
+      f.soundings.begin(now_, f.sounding, awareness::kSoundingPause);
     }
+    if (!asks) f.sounding.on_use();
     for (std::size_t i = 0; i < kLabBurst && f.left > 0; ++i) {
       const bool has_room = static_cast<double>(f.acks.size()) < f.window;
       if (!f.sounding.is_on() && (!has_room || !f.pacer.may_send(now_))) return;

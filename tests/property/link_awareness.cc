@@ -126,7 +126,7 @@ TEST_CASE("soundings find what pacing hides, with at most 2 % of the blocks") {
     lab.add(d.traffic);
     lab.run();
     show(seed, d, lab.rate(0));
-    CHECK(lab.soundings(0).sounding_blocks() * 50 <= lab.soundings(0).blocks());
+    CHECK(lab.soundings(0).sounding_packets() * 50 <= lab.soundings(0).packets());
   }
 }
 

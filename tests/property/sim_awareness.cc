@@ -3,6 +3,8 @@
 // What engines learn of their links from their traffic in virtual time.
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <vector>
 
 #include "dataplane/awareness/incoming_links.h"
 #include "tests/sim/shared_cluster.h"
@@ -146,4 +148,96 @@ TEST_CASE("a receiver follows a link that becomes slower, also where nobody fill
     CHECK(outcome.counters.blocks_of_soundings > 0);
     CHECK(outcome.counters.blocks_of_soundings * 50 <= outcome.counters.blocks_sent);
   }
+}
+
+namespace {
+
+/// The rates of one link and when the receiver showed each of them, to 15 %.
+struct Followed {
+  std::uint16_t from = 0;
+  std::uint16_t to = 0;
+  std::size_t index = 0;  // of the link in the networks
+  std::vector<SitesAt> networks = {};
+  std::vector<std::optional<Duration>> seen_after = {};  // of each network, from its beginning on
+
+  void look(Instant now, const std::vector<const awareness::IncomingLinks*>& links) {
+    seen_after.resize(networks.size());
+    std::size_t n = 0;
+    while (n + 1 < networks.size() && networks[n + 1].at <= now) ++n;
+    const awareness::LinkEstimate* link = links[to]->find(from);
+    if (seen_after[n] || link == nullptr) return;
+    const auto is = static_cast<double>(networks[n].network.links[index].bits_per_s);
+    const auto shown = static_cast<double>(link->rate(now).bits_per_second);
+    if (shown > 0.85 * is && shown < 1.15 * is) seen_after[n] = now - networks[n].at;
+  }
+};
+
+/// Three sites. The rounds of the job are as slow as the link from 2 to 0, which is always at 10
+/// Mbit/s, so the link from 1 to 0 is never filled, and no tree uses the one from 1 to 2. Both of
+/// them become ten times as slow and as fast again, in turns.
+SharedScenario starved_links(Followed& followed) {
+  SharedScenario s = scenario_of(0, 0, 0);
+  s.workers = 2;
+  s.link.queue_bytes = 64 << 10;
+  for (std::int64_t n = 0; n < 5; ++n) {
+    const std::uint64_t rate = n % 2 == 0 ? 100 * testing::kMbit : 20 * testing::kMbit;
+    plan::Network network = testing::sites(3);
+    testing::connect(network, 0, 1, rate, rate, Duration::ms(2));
+    testing::connect(network, 1, 2, rate, rate, Duration::ms(2));
+    testing::connect(network, 0, 2, 10 * testing::kMbit, 10 * testing::kMbit, Duration::ms(2));
+    s.link.sites.push_back({Instant() + Duration::seconds(18 * n), network});
+  }
+  followed.networks = s.link.sites;
+  s.look = [&followed](Instant now, const auto& links) { followed.look(now, links); };
+  SharedJob& job = s.jobs[0];
+  job.compute = {};
+  job.buckets = 8;
+  job.elements = 8192;  // 24 blocks
+  job.iterations = 400;
+  return s;
+}
+
+}  // namespace
+
+TEST_CASE("a link of a tree that other links starve is followed within seconds") {
+  Followed followed{.from = 1, .to = 0, .index = 1};
+  const SharedScenario s = starved_links(followed);
+  const SharedOutcome outcome = run(s);
+  REQUIRE(outcome.failure.empty());
+  const hop::Counters& c = outcome.counters;
+  INFO("end " << (outcome.end - Instant()).to_seconds() << " s; soundings " << c.blocks_of_soundings
+              << " blocks and " << c.sounding_packets_sent << " packets of " << c.blocks_sent
+              << " blocks");
+  REQUIRE(outcome.end > followed.networks.back().at + Duration::seconds(10));
+  for (const auto& after : followed.seen_after) {
+    UNSCOPED_INFO((after ? after->to_seconds() : -1.0) << " s");
+    REQUIRE(after);
+    CHECK(*after < Duration::seconds(8));
+  }
+  CHECK((c.blocks_of_soundings + c.sounding_packets_sent) * 50 <=
+        c.blocks_sent + c.sounding_packets_sent);
+  CHECK(c.sounding_packets_sent > 0);
+}
+
+TEST_CASE("a link that no tree uses is followed within seconds") {
+  Followed followed{.from = 1, .to = 2, .index = 2};
+  SharedScenario s = starved_links(followed);
+  s.soundings = {{1, 2}, {2, 1}};
+  const SharedOutcome outcome = run(s);
+  REQUIRE(outcome.failure.empty());
+  const hop::Counters& c = outcome.counters;
+  INFO("end " << (outcome.end - Instant()).to_seconds() << " s; soundings " << c.blocks_of_soundings
+              << " blocks and " << c.sounding_packets_sent << " packets of " << c.blocks_sent
+              << " blocks");
+  REQUIRE(outcome.end > followed.networks.back().at + Duration::seconds(10));
+  for (const auto& after : followed.seen_after) {
+    UNSCOPED_INFO((after ? after->to_seconds() : -1.0) << " s");
+    REQUIRE(after);
+    CHECK(*after < Duration::seconds(12));
+  }
+  CHECK((c.blocks_of_soundings + c.sounding_packets_sent) * 50 <=
+        c.blocks_sent + c.sounding_packets_sent);
+  const auto rtt = link_of(outcome, 1, 2).round_trip(outcome.end).rtt;
+  CHECK(rtt >= Duration::ms(2));
+  CHECK(rtt < Duration::ms(10));
 }

@@ -39,7 +39,7 @@ Rows envelope_rows(const TableNode& n) {
       malformed("an older version", with(1, wire::kVersion - 1)),
       malformed("a newer version", with(1, wire::kVersion + 1)),
       malformed("no type", with(2, 0)),
-      malformed("an unknown type", with(2, 7)),
+      malformed("an unknown type", with(2, 8)),
       malformed("a flag without an extension", PacketBuilder(push).flags(wire::kFlagCoverage)),
       malformed("an extension without a flag", with(10, 1)),
       malformed("something in the envelope's spare byte", with(11, 1)),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Auxiliary routes for plans that were drawn without.
+// Auxiliary routes and soundings for plans that were drawn without.
 #include <algorithm>
 #include <utility>
 
@@ -33,6 +33,14 @@ void draw_routes(api::Plan& plan, Dice& dice) {
   }
 }
 
+/// Soundings between some members. Trees may connect them all the same, under this plan or another.
+void draw_soundings(api::Plan& plan, Dice& dice) {
+  for (const api::Member& from : plan.members) {
+    const api::Member& to = plan.members[dice.below(plan.members.size())];
+    if (from.node != to.node) plan.soundings.push_back({.from = from.node, .to = to.node});
+  }
+}
+
 }  // namespace
 
 void add_routes(Scenario& s) {
@@ -40,6 +48,8 @@ void add_routes(Scenario& s) {
   Dice dice(s.seed ^ 0x726f757465);
   draw_routes(s.plan, dice);
   for (api::Plan& flip : s.flips) draw_routes(flip, dice);
+  draw_soundings(s.plan, dice);
+  for (api::Plan& flip : s.flips) draw_soundings(flip, dice);
   for (const auto& [from, to] : plan::neighbours_in(s.plan)) {
     if (dice.below(3) != 0) continue;
     s.link.pair_links.push_back({.from = from,

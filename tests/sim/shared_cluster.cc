@@ -142,6 +142,7 @@ class SharedCluster {
       : s_(scenario), network_(scenario.link, scenario.seed), plan_(star(scenario.workers)) {
     outcome_.iterations.resize(s_.jobs.size());
     outcome_.bucket_ends.resize(s_.jobs.size());
+    plan_.soundings = s_.soundings;
     for (const api::Member& member : plan_.members) network_.add_host(address_of(member.node));
     for (const api::Member& member : plan_.members) add_host(member);
   }
@@ -156,6 +157,7 @@ class SharedCluster {
         break;
       }
       network_.run_until(now_, [](std::uint16_t) {});
+      look();
       for (std::size_t h = 0; h < hosts_.size(); ++h) {
         if (due(h) <= now_) turn(*hosts_[h]);
       }
@@ -216,6 +218,14 @@ class SharedCluster {
     (void)host.commands.push(add);
   }
 
+  void look() {
+    if (!s_.look || now_ < next_look_) return;
+    next_look_ = now_ + s_.look_every;
+    std::vector<const awareness::IncomingLinks*> links;
+    for (const auto& host : hosts_) links.push_back(&host->engine->links());
+    s_.look(now_, links);
+  }
+
   Instant due(std::size_t h) {
     const bool got = !network_.inbox(static_cast<std::uint16_t>(h)).empty();
     return std::max(got ? Instant() : wake_time(*hosts_[h]), hosts_[h]->next_poll);
@@ -258,6 +268,7 @@ class SharedCluster {
   Network network_;
   api::Plan plan_;
   Instant now_;
+  Instant next_look_;
   std::vector<std::unique_ptr<Host>> hosts_;
   SharedOutcome outcome_;
 };

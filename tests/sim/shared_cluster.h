@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "dataplane/api/plan.h"
 #include "dataplane/awareness/incoming_links.h"
 #include "dataplane/hop/counters.h"
 #include "dataplane/model/grant_settings.h"
@@ -41,6 +43,10 @@ struct SharedScenario {
   Duration nap;  // a poll loop that has found nothing to do looks again so much later
   GrantSettings grant_settings;
   std::vector<SharedJob> jobs;
+  std::vector<api::Sounding> soundings;  // of links that the stars do not use
+  /// A look at what the engine of each host has measured, in this order, every `look_every`.
+  std::function<void(Instant, const std::vector<const awareness::IncomingLinks*>&)> look;
+  Duration look_every = Duration::ms(100);
   Duration limit = Duration::seconds(600);
 };
 

@@ -10,6 +10,7 @@
 #include "dataplane/wire/ack.h"
 #include "dataplane/wire/block.h"
 #include "dataplane/wire/seal.h"
+#include "dataplane/wire/sounding.h"
 
 namespace gradplane::testing {
 
@@ -35,6 +36,8 @@ struct SeenPacket : wire::Envelope {
   std::vector<std::uint64_t> words;
   // Of grants.
   wire::Grant grant;
+  // Of soundings.
+  wire::Sounding sounding;
 };
 
 /// Nothing when the datagram is not a packet.
@@ -68,6 +71,9 @@ inline std::optional<SeenPacket> see(std::span<const std::byte> datagram) {
     seen.first_word = ack.header.first_word;
     seen.ack = ack.body;
     for (std::size_t i = 0; i < ack.words.size(); ++i) seen.words.push_back(ack.words[i]);
+  } else if (seen.type == wire::PacketType::kSounding) {
+    if (wire::read_sounding(seen, packet, seen.sounding) != kGood) return std::nullopt;
+    seen.epoch = seen.sounding.epoch;
   } else {
     if (wire::read_grant(packet, seen.grant) != kGood) return std::nullopt;
     seen.epoch = seen.grant.epoch;

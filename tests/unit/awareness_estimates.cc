@@ -61,11 +61,11 @@ TEST_CASE("the rate is that of trains which other traffic did not slow down") {
     double confidence;
   };
   for (const Row& row : {
-           Row{"one", {100}, 100, 0.25},
+           Row{"one", {100}, 100, 1.0 / 3},
            Row{"half of them are slow", {50, 100, 50, 100, 50, 100, 50, 100}, 100, 1},
            Row{"one is an outlier", {100, 100, 100, 400, 100, 100, 100, 100}, 100, 1},
            Row{"all agree to a tenth", {91, 95, 98, 100}, 100, 1},
-           Row{"two agree", {30, 95, 50, 100}, 100, 0.5},
+           Row{"two agree", {30, 95, 50, 100}, 100, 2.0 / 3},
            Row{"older ones have been replaced",
                {900, 900, 900, 100, 100, 100, 100, 100, 100, 100, 100},
                100,
@@ -86,12 +86,12 @@ TEST_CASE("the best rate of a period is its sample") {
   samples.add(after(Duration::ms(99)), 70);
   const RateEstimate e = samples.estimate(after(Duration::ms(109)));
   CHECK(e.bits_per_second == 100);
-  CHECK(e.confidence == Approx(0.25).epsilon(0.01));  // they are one sample
+  CHECK(e.confidence == Approx(1.0 / 3).epsilon(0.01));  // they are one sample
   CHECK(e.age == Duration::ms(10));
 }
 
 TEST_CASE("confidence falls with age until nothing is known") {
-  const std::vector<std::uint64_t> rates{100, 100, 100, 100};
+  const std::vector<std::uint64_t> rates{100, 100, 100};
   const RateSamples samples = samples_of(rates);
   double before = 1.1;
   for (int seconds = 0; seconds <= 60; seconds += 5) {
@@ -186,4 +186,16 @@ TEST_CASE("a receiver wants a train when none has come for some time") {
   CHECK_FALSE(link.wants_train(trained));
   CHECK_FALSE(link.wants_train(trained + kTrainPatience - Duration::ms(20)));
   CHECK(link.wants_train(trained + kTrainPatience));
+}
+
+TEST_CASE("a receiver wants another train soon while the newest and the estimate disagree") {
+  LinkEstimate link;
+  // The trains of a link that becomes half as fast.
+  for (int n = 0; n < 8; ++n) carry(link, after(Duration::ms(200 * n)), 200, 50);
+  const Instant settled = after(Duration::ms(1'420));
+  CHECK_FALSE(link.wants_train(settled + kUnsettledPatience * 2));
+  carry(link, after(Duration::ms(2'000)), 400, 50);
+  const Instant changed = after(Duration::ms(2'040));
+  CHECK_FALSE(link.wants_train(changed));
+  CHECK(link.wants_train(changed + kUnsettledPatience + Duration::ms(1)));
 }

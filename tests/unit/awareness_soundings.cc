@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// When blocks may go beyond window and pace to measure a link.
+// When packets may go beyond window and pace to measure a link.
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr Instant kBegin = Instant::from_ns(1'000'000'000);
 constexpr std::uint64_t kEarned =
-    kSoundingBlocks * kSoundingOneOf;  // blocks that pay for a sounding
+    kSoundingBlocks * kSoundingOneOf;  // packets that pay for a sounding
 
 /// A policy over two links whose budget bears this many soundings.
 struct Bench {
@@ -22,54 +23,70 @@ struct Bench {
   std::array<Sounding, 2> links;
 
   explicit Bench(std::uint64_t soundings) { send(0, soundings * kEarned); }
-  void send(std::size_t link, std::uint64_t blocks) {
-    for (std::uint64_t i = 0; i < blocks; ++i) policy.on_sent(links[link]);
+  void send(std::size_t link, std::uint64_t packets) {
+    for (std::uint64_t i = 0; i < packets; ++i) policy.on_sent(links[link]);
   }
-  bool begin(Instant now, std::size_t link) { return policy.begin(now, links[link], 1'000); }
+  bool begin(Instant now, std::size_t link) {
+    if (!policy.may_begin(now, links[link])) return false;
+    policy.begin(now, links[link], kSoundingPause);
+    return true;
+  }
 };
 
 }  // namespace
 
-TEST_CASE("a link is sounded when enough is ready") {
-  Bench bench(1);
-  CHECK_FALSE(bench.policy.begin(kBegin, bench.links[1], kSoundingBlocks - 1));
-  CHECK_FALSE(bench.links[1].is_on());
-  CHECK(bench.policy.begin(kBegin, bench.links[1], kSoundingBlocks));
-  CHECK(bench.links[1].is_on());
-  CHECK_FALSE(bench.links[0].is_on());
-}
-
-TEST_CASE("a sounding has so many blocks") {
+TEST_CASE("a sounding has so many packets") {
   Bench bench(1);
   REQUIRE(bench.begin(kBegin, 1));
+  CHECK_FALSE(bench.links[0].is_on());
   bench.send(1, kSoundingBlocks - 1);
   CHECK(bench.links[1].is_on());
   bench.send(1, 1);
   CHECK_FALSE(bench.links[1].is_on());
   bench.send(1, 1);
-  CHECK(bench.policy.sounding_blocks() == kSoundingBlocks);
+  CHECK(bench.policy.sounding_packets() == kSoundingBlocks);
+  CHECK(bench.links[1].number == 1);
 }
 
 TEST_CASE("soundings of a link are apart") {
   Bench bench(3);
   REQUIRE(bench.begin(kBegin, 1));
-  CHECK_FALSE(bench.begin(kBegin + kSoundingPause, 1));  // the one before has blocks left
+  CHECK_FALSE(bench.begin(kBegin + kSoundingPause, 1));  // the one before has packets left
   bench.send(1, kSoundingBlocks);
   CHECK_FALSE(bench.begin(kBegin + kSoundingPause - Duration::ns(1), 1));
   CHECK(bench.begin(kBegin, 0));  // another link
   CHECK(bench.begin(kBegin + kSoundingPause, 1));
 }
 
-TEST_CASE("all soundings together have at most 2 % of the blocks") {
+TEST_CASE("soundings that are of no use become rare") {
+  Bench bench(kSavedSoundings);
+  Instant now = kBegin;
+  Duration pause = kSoundingPause;
+  for (int i = 0; i < 8; ++i) {
+    CAPTURE(i);
+    REQUIRE(bench.begin(now, 1));
+    bench.send(1, kSoundingBlocks);
+    CHECK_FALSE(bench.begin(now + pause - Duration::ns(1), 1));
+    now = now + pause;
+    pause = std::min(pause * 2, kLongestSoundingPause);
+  }
+  bench.links[1].on_use();
+  REQUIRE(bench.begin(now, 1));
+  bench.send(1, kSoundingBlocks);
+  CHECK(bench.begin(now + kSoundingPause, 1));
+}
+
+TEST_CASE("all soundings together have at most 2 % of the packets") {
   Bench bench(0);
   Instant now = kBegin;
   std::uint64_t begun = 0;
   for (std::uint64_t i = 0; i < 20 * kEarned; ++i) {
     now = now + Duration::ms(1);
     const std::size_t link = i % 2;
+    bench.links[link].on_use();
     if (bench.begin(now, link)) ++begun;
     bench.send(link, bench.links[link].is_on() ? kSoundingBlocks : 1);
-    REQUIRE(bench.policy.sounding_blocks() * 50 <= bench.policy.blocks());
+    REQUIRE(bench.policy.sounding_packets() * 50 <= bench.policy.packets());
   }
   CHECK(begun >= 19);
 }
@@ -81,7 +98,7 @@ TEST_CASE("what a sounding did not send is not lost to the budget") {
   bench.policy.end(bench.links[1]);
   CHECK_FALSE(bench.links[1].is_on());
   const Instant later = kBegin + kSoundingPause;
-  CHECK_FALSE(bench.begin(later, 1));  // one block short
+  CHECK_FALSE(bench.begin(later, 1));  // one packet short
   bench.send(0, kSoundingOneOf);
   CHECK(bench.begin(later, 1));
 }
@@ -90,7 +107,8 @@ TEST_CASE("a long time without soundings earns few of them") {
   Bench bench(100);
   Instant now = kBegin;
   std::uint64_t begun = 0;
-  for (int i = 0; i < 20; ++i) {
+  for (int i = 0; i < 30; ++i) {
+    bench.links[1].on_use();
     begun += bench.begin(now, 1) ? 1 : 0;
     bench.send(1, kSoundingBlocks);
     now = now + kSoundingPause;

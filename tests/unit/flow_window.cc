@@ -306,14 +306,36 @@ TEST_CASE("a flow is sounded again only when what came after the last sounding i
   Flow flow = unpaced();
   const Duration rtt = Duration::ms(100);
   const Instant begin = run(flow, kStart, rtt, 1);
-  REQUIRE(flow.is_worth_sounding());
+  REQUIRE(flow.is_worth_sounding(begin));
   flow.sounding().left = awareness::kSoundingBlocks;
   flow.note_sounding(begin);
   flow.note_sounding(begin + Duration::ms(1));
   flow.sounding().left = 0;
-  CHECK_FALSE(flow.is_worth_sounding());
-  flow.note_answered(begin);
-  CHECK_FALSE(flow.is_worth_sounding());
-  flow.note_answered(begin + Duration::ms(2));
-  CHECK(flow.is_worth_sounding());
+  const Instant later = begin + rtt;
+  CHECK_FALSE(flow.is_worth_sounding(later));
+  flow.note_answered(later, begin);
+  CHECK_FALSE(flow.is_worth_sounding(later));
+  flow.note_answered(later, begin + Duration::ms(2));
+  CHECK(flow.is_worth_sounding(later));
+}
+
+TEST_CASE("a controller hears nothing of what waits behind a sounding") {
+  Flow flow = unpaced();
+  const Duration rtt = Duration::ms(100);
+  const Instant begin = run(flow, kStart, rtt, 1);
+  flow.sounding().left = awareness::kSoundingBlocks;
+  flow.note_sounding(begin);
+  flow.sounding().left = 0;
+  const Instant behind = begin + Duration::ms(1);
+  CHECK_FALSE(flow.is_of_sounding(begin - Duration::ms(1)));
+  CHECK(flow.is_of_sounding(behind));
+  const std::uint32_t window = flow.window();
+  flow.on_silence(behind + rtt);  // it waits in the queue of the sounding
+  CHECK(flow.window() == window);
+  const Instant answered = begin + rtt * 2;
+  flow.note_answered(answered, behind);
+  CHECK(flow.is_of_sounding(answered - Duration::ms(1)));
+  CHECK_FALSE(flow.is_of_sounding(answered + Duration::ms(1)));
+  flow.on_silence(answered + rtt);
+  CHECK(flow.window() < window);
 }

@@ -55,6 +55,9 @@ JobStatus full_job() {
   job.blocks_duplicate = 23;
   job.blocks_routed = 26;
   job.blocks_relayed = 27;
+  job.blocks_of_soundings = 28;
+  job.sounding_packets_sent = 29;
+  job.sounding_packets_received = 30;
   job.rounds_closed_early = 31;
   job.rounds_closed_deadline = 32;
   job.rounds_closed_absent = 33;
@@ -262,6 +265,7 @@ job 3fa81c02 train.py failed, star, epoch 14
   rounds  17 completed, 18 B summed
   blocks  sent 1000, received 20, retransmitted 10 (1.00 %), lost 22, duplicate 23
   routes  26 blocks sent over auxiliary routes, 27 sent on for others
+  sounded 28 blocks and 29 packets without one sent, 30 received
   closed  31 rounds early, 32 by deadline, 33 without somebody; blocks missing 34, late 35
   own     36 blocks excluded, 37 of them carried, 38 not finite
   dropped late 24
@@ -353,6 +357,12 @@ TEST_CASE("OpenMetrics: families are whole, typed and end with EOF") {
   CHECK(text.find("gradplane_job_blocks_routed_total{job_id=\"3fa81c02\"} 26\n") !=
         std::string::npos);
   CHECK(text.find("gradplane_job_blocks_relayed_total{job_id=\"3fa81c02\"} 27\n") !=
+        std::string::npos);
+  CHECK(text.find("gradplane_job_blocks_of_soundings_total{job_id=\"3fa81c02\"} 28\n") !=
+        std::string::npos);
+  CHECK(text.find("gradplane_job_sounding_packets_sent_total{job_id=\"3fa81c02\"} 29\n") !=
+        std::string::npos);
+  CHECK(text.find("gradplane_job_sounding_packets_received_total{job_id=\"3fa81c02\"} 30\n") !=
         std::string::npos);
   CHECK(text.find("gradplane_port_drops_total{reason=\"bad_header\"} 6\n") != std::string::npos);
 

@@ -90,7 +90,7 @@ TEST_CASE("what is not an envelope is refused for its reason") {
                       {"an older version", 1, 4, ParseError::kBadVersion},
                       {"a newer version", 1, 6, ParseError::kBadVersion},
                       {"no type", 2, 0, ParseError::kBadType},
-                      {"an unknown type", 2, 7, ParseError::kBadType},
+                      {"an unknown type", 2, 8, ParseError::kBadType},
                       {"an extension without a flag", 3, 0, ParseError::kBadField},
                       {"a flag without an extension", 10, 0, ParseError::kBadField},
                       {"too long an extension", 10, kMaxExtensionWords + 1, ParseError::kBadField},
@@ -110,9 +110,10 @@ TEST_CASE("each type of packet has its own flags") {
   const std::uint8_t of_blocks =
       kFlagCritical | kFlagRetransmission | kFlagLast | kFlagPartial | kFlagBounded | kFlagHop;
   const std::uint8_t of_acks = kFlagSound | kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed;
-  const Row rows[] = {{PacketType::kPush, of_blocks},  {PacketType::kResult, of_blocks},
-                      {PacketType::kPushAck, of_acks}, {PacketType::kResultAck, of_acks},
-                      {PacketType::kControl, 0},       {PacketType::kGrant, 0}};
+  const Row rows[] = {{PacketType::kPush, of_blocks},      {PacketType::kResult, of_blocks},
+                      {PacketType::kPushAck, of_acks},     {PacketType::kResultAck, of_acks},
+                      {PacketType::kControl, 0},           {PacketType::kGrant, 0},
+                      {PacketType::kSounding, kFlagAnswer}};
   for (const Row& row : rows) {
     for (int bit = 0; bit < 8; ++bit) {
       const auto flag = static_cast<std::uint8_t>(1U << bit);
