@@ -246,7 +246,8 @@ Instant Coordinator::redraw_due(const Job& job) const {
   const bool idle = job.state == JobState::kReady && !job.change && !job.planning && !job.queued &&
                     job.joining.empty() && job.left.empty();
   if (!idle) return Instant::never();
-  return std::max(job.redraw.due(network_version(), config_.redraw), relays_.settled_at());
+  return std::max({job.redraw.due(network_version(), config_.redraw), relays_.settled_at(),
+                   reports_.settled_at()});
 }
 
 /// When tick_planning() has something to do.

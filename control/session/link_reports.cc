@@ -19,6 +19,14 @@ std::uint32_t older_by(std::uint32_t age_ms, Duration time) {
   return static_cast<std::uint32_t>(std::min<std::int64_t>(ms, protocol::kMaxLinkAgeMs));
 }
 
+/// A lower bound leaps only upwards.
+bool leaps(const LinkSample& before, const LinkSample& now) {
+  const auto was = static_cast<double>(before.bits_per_s);
+  const auto is = static_cast<double>(now.bits_per_s);
+  if (was == 0 || is == 0) return false;
+  return is > was * kLeap || (is * kLeap < was && !now.is_lower_bound && !before.is_lower_bound);
+}
+
 }  // namespace
 
 std::size_t LinkReports::add(api::NodeId from, const protocol::ReportLinks& report,
@@ -35,9 +43,15 @@ std::size_t LinkReports::add(api::NodeId from, const protocol::ReportLinks& repo
       continue;
     }
     if (known == held_.end() || differs(known->second.sample, sample)) ++version_;
+    if (known != held_.end() && leaps(known->second.sample, sample)) note_leap(now);
     held_[link] = {sample, now};
   }
   return refused;
+}
+
+void LinkReports::note_leap(Instant now) {
+  if (now - leapt_at_ > kReportsCalm) leaps_began_ = now;
+  leapt_at_ = now;
 }
 
 void LinkReports::forget_old(Instant now) {

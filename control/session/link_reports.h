@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -19,6 +20,15 @@ inline constexpr std::size_t kMaxLinkSamples = std::size_t{1} << 16;
 /// After this time nobody counts on a sample. It may have been older when it was reported.
 inline constexpr Duration kLinkSampleKept = Duration::seconds(300);
 
+/// A rate that has changed by more than this factor is a leap. Measurements differ by less.
+inline constexpr double kLeap = 1.3;
+/// Links change together, and those that nobody fills are measured some seconds after the others.
+/// So nobody plans until no rate has leapt for so long,
+inline constexpr Duration kReportsCalm = Duration::ms(1500);
+/// or so long after the first leap.
+inline constexpr Duration kReportsSettle = Duration::seconds(5);
+static_assert(kReportsCalm < kReportsSettle);
+
 /// What the coordinator has heard of links, of every reporter. Pure.
 class LinkReports {
  public:
@@ -30,6 +40,10 @@ class LinkReports {
   std::vector<protocol::LinkSample> samples(Instant now) const;
   /// Another number whenever a plan could be another one because of what was reported.
   std::uint64_t version() const { return version_; }
+  /// When most of the links that have changed together are known.
+  Instant settled_at() const {
+    return std::min(leapt_at_ + kReportsCalm, leaps_began_ + kReportsSettle);
+  }
   void clear();
 
  private:
@@ -38,9 +52,12 @@ class LinkReports {
     Instant heard_at;
   };
   void forget_old(Instant now);
+  void note_leap(Instant now);
 
   std::map<std::pair<api::NodeId, api::NodeId>, Held> held_;  // by sender and receiver
   std::uint64_t version_ = 0;
+  Instant leaps_began_ = Instant::from_ns(INT64_MIN / 4);  // the newest that follow each other
+  Instant leapt_at_ = leaps_began_;
 };
 
 }  // namespace gradplane::session

@@ -20,7 +20,9 @@ void Redraw::on_ask(Instant now, std::uint64_t version) {
 }
 
 void Redraw::on_kept(Instant now, const RedrawSettings& settings) {
-  next_at_ = now + std::max(settings.every, (now - asked_at_) * kRestForPlanning);
+  const Duration pause = std::min(settings.every, kKeptPause);
+  next_at_ = std::max(begun_at_ + settings.every,
+                      now + std::max(pause, (now - asked_at_) * kRestForPlanning));
 }
 
 void Redraw::on_switch(Instant now, const RedrawSettings& settings) {

@@ -26,6 +26,9 @@ static_assert(kMostSwitchPrice < kRedrawHorizon);
 /// After each redraw that came to nothing because a node refused or did not answer, the next one
 /// waits twice as long, up to this.
 inline constexpr Duration kLongestRedrawPause = Duration::seconds(120);
+/// When the plan in force stays, the planner is asked again after so long: nothing was switched,
+/// and it may not have known all links that have changed.
+inline constexpr Duration kKeptPause = Duration::seconds(1);
 /// A planner that took a second is asked again after so many seconds at the earliest, so that
 /// planning takes a bounded part of a processor.
 inline constexpr std::int64_t kRestForPlanning = 10;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // Which samples of links a node reports, and which of them the coordinator keeps.
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -77,4 +78,29 @@ TEST_CASE("a coordinator keeps so many samples, and makes room for new ones") {
   const Instant later = kNow + kLinkSampleKept;
   CHECK(reports.add(1, ReportLinks{{}, {sample_of(900, 1)}}, kMaxNodes, later) == 0);
   CHECK(reports.samples(later).size() == 1);
+}
+
+TEST_CASE("reports have settled when no rate leaps any more, or after a bounded time") {
+  LinkReports reports;
+  Instant now = kNow + Duration::seconds(100);
+  const auto report = [&](std::uint64_t bits_per_s, bool is_lower_bound = false) {
+    LinkSample sample = sample_of(1, bits_per_s);
+    sample.is_lower_bound = is_lower_bound;
+    CHECK(reports.add(2, ReportLinks{{}, {sample}}, 3, now) == 0);
+  };
+  report(1000);  // the first of a link is no leap
+  CHECK(reports.settled_at() < now);
+  report(1200);
+  report(1000, true);
+  report(500, true);  // a lower bound says nothing of a rate below it
+  CHECK(reports.settled_at() < now);
+  report(1000);
+  CHECK(reports.settled_at() == now + kReportsCalm);
+  now = now + kReportsCalm * 2;
+  const Instant began = now;
+  for (std::uint64_t rate = 500; now < began + kReportsSettle; now = now + kReportsCalm / 2) {
+    report(rate);
+    rate = 1500 - rate;
+    CHECK(reports.settled_at() == std::min(now + kReportsCalm, began + kReportsSettle));
+  }
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "control/session/link_reports.h"
 #include "control/session/redraw.h"
 #include "tests/support/catch.h"
 #include "tests/support/link_samples.h"
@@ -36,9 +37,12 @@ struct Bench : CoordinatorBench {
       return offer;
     };
   }
+  /// Says what a link is like, and lets the time go after which a plan may count on it.
   void report(std::uint64_t bits_per_s, api::NodeId from = 1, api::NodeId to = 2) {
     REQUIRE(coordinator.on_message(to, ReportLinks{{}, {sample_of(from, bits_per_s)}}, now));
+    pass_settling();
   }
+  void pass_settling() { now = now + kReportsCalm; }
   void pass(Duration time) {
     now = now + time;
     coordinator.tick(now);
@@ -94,7 +98,7 @@ TEST_CASE("a report that changes something has another plan made, which is put i
   CHECK(view.plans[0].outlook->decision == "the network has changed");
   CHECK(view.plans[0].outlook_age == Duration::seconds(1));
   REQUIRE(view.links.size() == 1);
-  CHECK(view.links[0].rate_age_ms == 1000);
+  CHECK(view.links[0].rate_age_ms == 2500);
   // Another one waits until the plan before has ended, and for its time.
   bench.root = 1;
   bench.report(90'000'000);
@@ -103,6 +107,19 @@ TEST_CASE("a report that changes something has another plan made, which is put i
   CHECK(bench.inputs.size() == 2);
   bench.pass(kEvery / 2);
   CHECK(bench.inputs.size() == 3);
+}
+
+TEST_CASE("a redraw waits until reports have settled") {
+  Running bench;
+  bench.report(50'000'000);
+  bench.pass({});
+  bench.now = bench.now + kEvery;
+  const Instant changed = bench.now;
+  bench.report(20'000'000);
+  bench.now = changed;
+  bench.pass({});
+  CHECK(bench.inputs.size() == 2);
+  CHECK(bench.coordinator.next_deadline() == changed + kReportsCalm);
 }
 
 TEST_CASE("the plan in force stays when no other one is worth a switch") {
