@@ -26,7 +26,7 @@ class IncomingLinks {
     GP_ASSERT(node < link_of_node_.size());
     if (link_of_node_[node] == kUnheard) begin(node);
     LinkEstimate& estimate = links_[link_of_node_[node]].estimate;
-    estimate.on_packet(packet, arrival);
+    if (estimate.on_packet(packet, arrival) && estimate.is_changing()) changed_at_ = arrival.at;
     estimate.on_loss(arrival.at, told.loss);
     if (told.round_trip > Duration{}) estimate.on_round_trip(arrival.at, told.round_trip);
   }
@@ -38,6 +38,13 @@ class IncomingLinks {
   /// The senders that were ever heard, in the order in which they were first heard.
   std::size_t size() const { return links_.size(); }
   const Link& operator[](std::size_t index) const { return links_[index]; }
+  /// Whether a link has changed a short time ago.
+  bool alarm(Instant now) const { return now - changed_at_ < kAlarm; }
+  /// Whether the node should send a train.
+  bool wants_train(std::uint16_t node, Instant now) const {
+    const LinkEstimate* link = find(node);
+    return link != nullptr && link->wants_train(now, alarm(now));
+  }
   /// nullptr: nothing has come from it.
   const LinkEstimate* find(std::uint16_t node) const;
 
@@ -46,6 +53,7 @@ class IncomingLinks {
 
   void begin(std::uint16_t node);
 
+  Instant changed_at_ = Instant::from_ns(INT64_MIN / 4);
   std::vector<Link> links_;
   std::vector<std::uint16_t> link_of_node_;
 };

@@ -15,8 +15,9 @@ bool is_clearly_more(std::uint64_t a, std::uint64_t b) {
   return a * 100 > b * (100 + kAgreePercent);
 }
 
-bool agree(std::uint64_t a, std::uint64_t b) {
-  return !is_clearly_more(a, b) && !is_clearly_more(b, a);
+bool is_odd(std::uint64_t train, std::uint64_t estimate) {
+  const auto [less, more] = std::minmax(train, estimate);
+  return more * 100 > less * (100 + kOddPercent);
 }
 
 }  // namespace
@@ -114,9 +115,14 @@ LossEstimate LossSamples::estimate(Instant now) const {
 
 void LinkEstimate::on_measured(Instant now, const Measured& measured) {
   if (measured.train > 0) {
+    const RateEstimate before = trains_.estimate(now);
+    if (before.bits_per_second == 0 || !is_odd(measured.train, before.bits_per_second)) {
+      odd_since_.reset();
+    } else if (!odd_since_) {
+      odd_since_ = now;
+    }
     trains_.add(now, measured.train);
     newest_train_ = now;
-    is_settled_ = agree(measured.train, trains_.estimate(now).bits_per_second);
     bounds_.clear();
   }
   if (measured.bound > 0) bounds_.add(now, measured.bound);

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "dataplane/awareness/loss_meter.h"
 #include "dataplane/awareness/train_meter.h"
@@ -35,12 +36,21 @@ static_assert(kEnoughSamples < kRateSamples);
 inline constexpr std::size_t kSlowerSamples = 3;
 inline constexpr Duration kSlowerTime = Duration::seconds(1);
 static_assert(kSlowerSamples < kRateSamples);
-/// A receiver that has measured no train of a sender for this time asks it for one.
-inline constexpr Duration kTrainPatience = Duration::seconds(2);
-/// The same while the newest train and the estimate do not agree: the link may have changed, and a
-/// few more trains tell.
+/// A receiver that has measured no train of a sender for this time asks it for one. In calm times
+/// the budget of soundings is saved for others.
+inline constexpr Duration kTrainPatience = Duration::seconds(4);
+/// The same while the newest train is odd, which means that it differs from the estimate by more
+/// than kOddPercent, and on all links to a node for kAlarm after one of them has changed: links
+/// that share something change together.
+inline constexpr std::uint64_t kOddPercent = 25;
+static_assert(kOddPercent > kAgreePercent);
 inline constexpr Duration kUnsettledPatience = Duration::ms(500);
+inline constexpr Duration kAlarm = Duration::seconds(3);
 static_assert(kUnsettledPatience > kSamplePeriod, "another train is another sample");
+static_assert(kAlarm > kUnsettledPatience * kSlowerSamples, "a link that is slower is found so");
+/// Trains that are odd for so long are no accident.
+inline constexpr Duration kChangedTime = Duration::ms(200);
+static_assert(kChangedTime > kSamplePeriod);
 
 /// How much a sample of this age counts: 1 when it is new, 0 after kSampleLifetime.
 double freshness(Duration age);
@@ -113,9 +123,11 @@ struct Told {
 /// loss. Time and packets are arguments; the state is this object and nothing else.
 class LinkEstimate {
  public:
-  void on_packet(const Packet& packet, const Arrival& arrival) {
+  /// Whether it was the last one of a train.
+  bool on_packet(const Packet& packet, const Arrival& arrival) {
     const Measured measured = meter_.on_packet(packet, arrival);
     if (measured.train > 0 || measured.bound > 0) on_measured(arrival.at, measured);
+    return measured.train > 0;
   }
   /// A LossMeter of one of the sender's streams has counted a stretch. Nothing happens if it has
   /// not.
@@ -127,10 +139,14 @@ class LinkEstimate {
 
   RateEstimate rate(Instant now) const;
   /// Whether no train of the sender has come for kTrainPatience: nobody fills the link, so its
-  /// present rate may be another one than that of the last train. Sooner while trains disagree.
-  bool wants_train(Instant now) const {
-    return now - newest_train_ > (is_settled_ ? kTrainPatience : kUnsettledPatience);
+  /// present rate may be another one than that of the last train. Sooner while they are odd, or
+  /// in an `alarm`.
+  bool wants_train(Instant now, bool alarm = false) const {
+    const bool is_calm = !odd_since_ && !alarm;
+    return now - newest_train_ > (is_calm ? kTrainPatience : kUnsettledPatience);
   }
+  /// Whether its trains have been others than before for kChangedTime.
+  bool is_changing() const { return odd_since_ && newest_train_ - *odd_since_ >= kChangedTime; }
   RttEstimate round_trip(Instant now) const;
   LossEstimate loss(Instant now) const { return loss_.estimate(now); }
 
@@ -141,7 +157,7 @@ class LinkEstimate {
   RateSamples trains_;
   RateSamples bounds_;  // since the last train
   Instant newest_train_ = Instant::from_ns(INT64_MIN / 4);
-  bool is_settled_ = true;  // the newest train agrees with the estimate
+  std::optional<Instant> odd_since_;  // all trains were odd
   LossSamples loss_;
   WindowedMin rtt_{kSampleLifetime / 2};
   Instant rtt_newest_;

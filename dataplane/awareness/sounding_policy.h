@@ -17,21 +17,29 @@ static_assert(kSoundingBlocks > kTrainPackets + 2, "a train has a beginning and 
 inline constexpr std::uint64_t kSoundingOneOf = 50;
 /// The budget of so many soundings is saved while none are sent.
 /// Links that change often change together, so that many are to be measured at once.
-inline constexpr std::uint64_t kSavedSoundings = 12;
+inline constexpr std::uint64_t kSavedSoundings = 24;
+/// So many of these are for links that seem to change. Half of what is earned goes there until they
+/// are saved.
+inline constexpr std::uint64_t kReservedSoundings = 12;
+static_assert(kReservedSoundings < kSavedSoundings);
 /// The time between two soundings of a link whose receiver asks for them.
-inline constexpr Duration kSoundingPause = Duration::seconds(1);
+inline constexpr Duration kSoundingPause = Duration::ms(500);
+/// The same where the receiver does not ask, but the sender sees other links change.
+inline constexpr Duration kUnaskedPause = Duration::ms(1500);
 /// The same of a link that no tree uses. Nobody asks, and nothing depends on it at the moment.
 inline constexpr Duration kUnusedLinkPause = Duration::seconds(2);
 /// The time doubles with each sounding that was of no use, up to this.
 inline constexpr Duration kLongestSoundingPause = Duration::seconds(16);
+/// Between two soundings of a node over whatever links, which meet in its own.
+inline constexpr Duration kSoundingsApart = Duration::ms(20);
 
 /// The soundings of one link.
 struct Sounding {
-  std::uint32_t left = 0;                          // packets that the one that runs may still send
-  Instant next = Instant::from_ns(INT64_MIN / 4);  // another one may begin
-  std::uint32_t number = 0;                        // of the last one
-  std::uint32_t in_vain = 0;                       // since the last one that was of use
-  Duration round_trip;                             // as answers to them say; 0: not known
+  std::uint32_t left = 0;                           // packets that the one that runs may still send
+  Instant began = Instant::from_ns(INT64_MIN / 4);  // the last one
+  std::uint32_t number = 0;                         // of the last one
+  std::uint32_t in_vain = 0;                        // since the last one that was of use
+  Duration round_trip;                              // as answers to them say; 0: not known
 
   bool is_on() const { return left > 0; }
   /// The receiver has measured the link, or at least heard of the sounding where it does not say.
@@ -44,10 +52,10 @@ struct Sounding {
 /// that carries little may be sounded at the cost of others.
 class SoundingPolicy {
  public:
-  /// Whether a sounding of the link may begin: the last one is long ago, and the budget bears it.
-  bool may_begin(Instant now, const Sounding& link) const;
-  /// Begins it. The next one comes after `pause` at the earliest.
-  void begin(Instant now, Sounding& link, Duration pause);
+  /// Whether a sounding of the link may begin: the last one began `pause` ago, or longer where it
+  /// was in vain, and the budget bears it. An urgent one may take what is reserved.
+  bool may_begin(Instant now, const Sounding& link, Duration pause, bool is_urgent) const;
+  void begin(Instant now, Sounding& link);
   /// A block or a packet of padding was sent; call it for each over every link.
   void on_sent(Sounding& link);
   /// Nothing more goes there. What the sounding has not sent is there for others.
@@ -59,7 +67,8 @@ class SoundingPolicy {
  private:
   std::uint64_t packets_ = 0;
   std::uint64_t sounding_packets_ = 0;  // of them
-  std::uint64_t credit_ = 0;            // packets that count towards the next soundings
+  std::uint32_t credit_ = 0;            // packets that count towards the next soundings
+  std::uint32_t reserved_ = 0;          // the same, for urgent ones alone
 };
 
 }  // namespace gradplane::awareness

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // What a job does so that receivers can measure links, and how a flow hears of what is sent.
+#include <algorithm>
 #include <utility>
 
 #include "dataplane/hop/clock.h"
@@ -17,23 +18,30 @@ void Transmitter::begin_soundings(Instant now) {
       !state_.config.grants && state_.config.congestion.controller != ControllerKind::kFixed;
   if (!is_free || state_.open_rounds == 0) return;
   hop::Peer* next = nullptr;
-  const auto is_next = [&](const hop::Peer& peer) {
+  Instant newest = Instant::from_ns(INT64_MIN / 4);
+  const auto is_next = [&](const hop::Peer& peer, Duration pause, bool is_urgent) {
     const awareness::Sounding& sounding = peer.flow.sounding();
-    const bool is_first = next == nullptr || sounding.next < next->flow.sounding().next;
-    return is_first && state_.soundings.may_begin(now, sounding);
+    const bool is_first = next == nullptr || sounding.began < next->flow.sounding().began;
+    return is_first && state_.soundings.may_begin(now, sounding, pause, is_urgent);
   };
+  // Where links to this node change, those from it may have changed, too.
+  const bool alarm = state_.links != nullptr && state_.links->alarm(now);
   for (hop::Peer& peer : state_.peers.all()) {
-    const bool asks = peer.wants_sounding && !peer.edges.empty();
-    if (asks && is_next(peer) && peer.flow.is_worth_sounding(now)) next = &peer;
+    newest = std::max(newest, peer.flow.sounding().began);
+    if (peer.edges.empty() || (!peer.wants_sounding && !alarm)) continue;
+    // Who asks again so soon has seen something new.
+    const bool is_urgent = alarm || now - peer.flow.sounding().began < awareness::kTrainPatience;
+    const Duration pause =
+        peer.wants_sounding ? awareness::kSoundingPause : awareness::kUnaskedPause;
+    if (is_next(peer, pause, is_urgent) && peer.flow.is_worth_sounding(now)) next = &peer;
   }
+  const Duration pause = alarm ? awareness::kSoundingPause : awareness::kUnusedLinkPause;
   for (const hop::PeerIndex index : state_.plans.newest().sounded()) {
     hop::Peer& peer = state_.peers[index];
-    if (peer.edges.empty() && is_next(peer)) next = &peer;
+    if (peer.edges.empty() && is_next(peer, pause, alarm)) next = &peer;
   }
-  if (next == nullptr) return;
-  const bool is_used = !next->edges.empty();
-  state_.soundings.begin(now, next->flow.sounding(),
-                         is_used ? awareness::kSoundingPause : awareness::kUnusedLinkPause);
+  if (now - newest < awareness::kSoundingsApart) return;
+  if (next != nullptr) state_.soundings.begin(now, next->flow.sounding());
 }
 
 /// A packet of padding, which the sounding lacks in blocks.

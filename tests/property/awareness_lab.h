@@ -137,8 +137,9 @@ class AwarenessLab {
     if (f.left == 0 && f.acks.empty() && f.rounds_left > 0) begin_round(f);
     if (now_ < f.next_round_at) return;
     const bool asks = f.traffic.soundings && estimates_[f.estimate].wants_train(now_);
-    if (asks && f.left >= awareness::kSoundingBlocks && f.soundings.may_begin(now_, f.sounding)) {
-      f.soundings.begin(now_, f.sounding, awareness::kSoundingPause);
+    if (asks && f.left >= awareness::kSoundingBlocks &&
+        f.soundings.may_begin(now_, f.sounding, awareness::kSoundingPause, true)) {
+      f.soundings.begin(now_, f.sounding);
     }
     if (!asks) f.sounding.on_use();
     for (std::size_t i = 0; i < kLabBurst && f.left > 0; ++i) {

@@ -192,8 +192,8 @@ SharedScenario starved_links(Followed& followed) {
   SharedJob& job = s.jobs[0];
   job.compute = {};
   job.buckets = 8;
-  job.elements = 8192;  // 24 blocks
-  job.iterations = 400;
+  job.elements = 2048;  // 6 blocks: too few of them wait in a row for a train
+  job.iterations = 1600;
   return s;
 }
 
@@ -233,7 +233,7 @@ TEST_CASE("a link that no tree uses is followed within seconds") {
   for (const auto& after : followed.seen_after) {
     UNSCOPED_INFO((after ? after->to_seconds() : -1.0) << " s");
     REQUIRE(after);
-    CHECK(*after < Duration::seconds(12));
+    CHECK(*after < Duration::seconds(20));
   }
   CHECK((c.blocks_of_soundings + c.sounding_packets_sent) * 50 <=
         c.blocks_sent + c.sounding_packets_sent);

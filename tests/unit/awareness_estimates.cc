@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/awareness/incoming_links.h"
 #include "dataplane/awareness/link_estimate.h"
 #include "tests/support/catch.h"
 
@@ -195,7 +196,39 @@ TEST_CASE("a receiver wants another train soon while the newest and the estimate
   const Instant settled = after(Duration::ms(1'420));
   CHECK_FALSE(link.wants_train(settled + kUnsettledPatience * 2));
   carry(link, after(Duration::ms(2'000)), 400, 50);
-  const Instant changed = after(Duration::ms(2'040));
-  CHECK_FALSE(link.wants_train(changed));
-  CHECK(link.wants_train(changed + kUnsettledPatience + Duration::ms(1)));
+  const Instant odd = after(Duration::ms(2'040));
+  CHECK_FALSE(link.wants_train(odd));
+  CHECK(link.wants_train(odd + kUnsettledPatience + Duration::ms(1)));
+  CHECK_FALSE(link.is_changing());  // one of them may be an accident
+  carry(link, after(Duration::ms(2'500)), 400, 50);
+  CHECK(link.is_changing());
+  carry(link, after(Duration::ms(3'000)), 200, 50);
+  CHECK_FALSE(link.is_changing());
+}
+
+TEST_CASE("where a link to a node changes, it wants trains of all that send to it") {
+  IncomingLinks links(3);
+  const auto train = [&links](std::uint16_t node, Instant begin, std::int64_t link_us) {
+    for (std::int64_t i = 0; i < 64; ++i) {
+      const Instant sent = begin + Duration::us(i * 50);
+      const auto us = static_cast<std::uint32_t>(sent.count_ns() / 1000);
+      links.on_packet(node, {.sent_us = us, .wire_bytes = 1500},
+                      {.at = begin + Duration::us((i + 1) * link_us), .waited = Duration::us(1)},
+                      {});
+    }
+  };
+  for (int n = 0; n < 5; ++n) {
+    train(1, after(Duration::ms(500 * n)), 200);
+    train(2, after(Duration::ms(500 * n + 100)), 200);
+  }
+  const Instant settled = after(Duration::ms(2'200));
+  CHECK_FALSE(links.alarm(settled));
+  CHECK_FALSE(links.wants_train(1, settled + kUnsettledPatience * 2));
+  train(2, after(Duration::ms(2'500)), 400);
+  train(2, after(Duration::ms(3'000)), 400);
+  const Instant changed = after(Duration::ms(3'050));
+  CHECK(links.alarm(changed));
+  CHECK(links.wants_train(1, changed));
+  CHECK_FALSE(links.alarm(changed + kAlarm));
+  CHECK_FALSE(links.wants_train(0, changed));  // nothing ever came from it
 }

@@ -27,8 +27,8 @@ struct Bench {
     for (std::uint64_t i = 0; i < packets; ++i) policy.on_sent(links[link]);
   }
   bool begin(Instant now, std::size_t link) {
-    if (!policy.may_begin(now, links[link])) return false;
-    policy.begin(now, links[link], kSoundingPause);
+    if (!policy.may_begin(now, links[link], kSoundingPause, true)) return false;
+    policy.begin(now, links[link]);
     return true;
   }
 };
@@ -114,4 +114,28 @@ TEST_CASE("a long time without soundings earns few of them") {
     now = now + kSoundingPause;
   }
   CHECK(begun == kSavedSoundings);
+}
+
+TEST_CASE("calm soundings leave half for links that change, until enough is saved") {
+  Bench bench(1);
+  const auto is_calm_one_due = [&bench](Instant now) {
+    return bench.policy.may_begin(now, bench.links[1], kSoundingPause, false);
+  };
+  CHECK_FALSE(is_calm_one_due(kBegin));
+  bench.send(0, kEarned);
+  CHECK(is_calm_one_due(kBegin));
+  REQUIRE(bench.begin(kBegin, 1));
+  bench.send(1, kSoundingBlocks);
+  bench.links[1].on_use();
+  const Instant later = kBegin + kSoundingPause;
+  CHECK_FALSE(is_calm_one_due(later));
+  CHECK(bench.begin(later, 1));  // an urgent one
+  bench.send(0, kEarned * kSavedSoundings * 2);
+  for (std::uint64_t n = 0; n < kSavedSoundings - kReservedSoundings; ++n) {
+    REQUIRE(bench.policy.may_begin(kBegin, bench.links[0], kSoundingPause, false));
+    bench.policy.begin(kBegin, bench.links[0]);
+    bench.links[0] = {};
+  }
+  CHECK_FALSE(bench.policy.may_begin(kBegin, bench.links[0], kSoundingPause, false));
+  CHECK(bench.policy.may_begin(kBegin, bench.links[0], kSoundingPause, true));
 }
