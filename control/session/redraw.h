@@ -16,8 +16,8 @@ struct RedrawSettings {
   double gain = 0.1;                      // at least so much less time
 };
 
-/// What a switch costs has to come back within this time. A link keeps a rate for longer than this
-/// in every case that we know of, and shorter changes are not worth a plan of their own.
+/// What a switch costs has to come back within this time. Nobody knows how long a link keeps its
+/// rate; where links change sooner, some switches do not pay.
 inline constexpr Duration kRedrawHorizon = Duration::seconds(30);
 /// A switch counts as no more expensive than this. A plan in force that has become very slow makes
 /// rounds that last longer than the horizon, and it is the one that has to be left.
