@@ -46,8 +46,8 @@ bool Coordinator::hold(api::NodeId from, const protocol::NodeMessage& message, I
   if (!first->second.hold(from, message)) {
     const TakeoverName name = first->first;
     settle(name,
-           node_text(config_, from) + " has sent more of it than the " +
-               std::to_string(kMaxHeldBytes >> 20) + " MiB that are kept while nodes are asked",
+           "nodes have sent more of it than the " + std::to_string(kMaxHeldBytes >> 20) +
+               " MiB that are kept while nodes are asked; the last was " + node_text(config_, from),
            now);
   }
   return true;

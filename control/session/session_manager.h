@@ -34,8 +34,8 @@ using DropCounters = std::array<std::uint64_t, static_cast<std::size_t>(Datagram
 /// coordinator chooses another one (Election) and reports its jobs there. A coordinator that has
 /// jobs keeps in contact with all that might coordinate besides it, so that of two the one of the
 /// lower term learns it and gives way. While rounds wait for its word, a node looks for another
-/// coordinator before it gives the silent one up, and a coordinator that lives loses nothing by it
-/// but its office.
+/// coordinator before it gives the silent one up, and a coordinator that lives loses by it its
+/// office, plans that are not committed, and ranks that were to join.
 ///
 /// The caller takes actions after every call until there are none. It calls tick() at
 /// next_deadline(). If a tick is late by half of suspect_after, this node itself was paused, and no

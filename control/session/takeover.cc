@@ -40,9 +40,10 @@ void Takeover::on_lost(api::NodeId node, const std::string& why, bool is_back) {
     asked_.erase(node);
   else
     lost_[node] = why;
-  std::erase_if(held_, [node](const Held& held) { return held.from == node; });
-  held_bytes_ = 0;
-  for (const Held& held : held_) held_bytes_ += bytes_of(held.message);
+  std::erase_if(held_, [&](const Held& held) {
+    if (held.from == node) held_bytes_ -= held.bytes;
+    return held.from == node;
+  });
   std::erase_if(plan_asked_, [node](const auto& entry) { return entry.second == node; });
 }
 
@@ -55,7 +56,7 @@ bool Takeover::hold(api::NodeId from, protocol::NodeMessage message) {
   const std::size_t bytes = bytes_of(message);
   if (held_bytes_ + bytes > kMaxHeldBytes) return false;
   held_bytes_ += bytes;
-  held_.push_back({from, std::move(message)});
+  held_.push_back({from, std::move(message), bytes});
   return true;
 }
 

@@ -59,6 +59,7 @@ class Takeover {
   struct Held {
     api::NodeId from = api::kNoNode;
     protocol::NodeMessage message;
+    std::size_t bytes = 0;  // that it counts as
   };
 
   Takeover(const protocol::JobKey& key, std::uint32_t first_epoch, Instant until)
