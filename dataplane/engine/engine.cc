@@ -120,7 +120,7 @@ bool Engine::report_events() {
           break;
       }
     }
-    return_ended_plan(jobs_[j]);
+    any = return_ended_plan(jobs_[j]) || any;
   }
   return any;
 }

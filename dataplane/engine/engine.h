@@ -68,7 +68,7 @@ class Engine {
   void tell_prepared(JobRuntime* job, std::uint32_t epoch, std::uint32_t horizon);
   void commit_plan(const api::Command& command);
   void abort_plan(const api::Command& command);
-  void return_ended_plan(JobRuntime* job);
+  bool return_ended_plan(JobRuntime* job);
   void tell_of_plan(api::Event::Kind kind, JobRuntime* job, std::unique_ptr<job::Plan> plan,
                     PlanRefusal refusal = PlanRefusal::kNone);
   void give_up_control(std::uint16_t node, std::span<const std::byte> body);

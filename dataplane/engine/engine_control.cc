@@ -127,12 +127,14 @@ void Engine::abort_plan(const api::Command& command) {
   }
 }
 
-/// Without room for the event the plan stays where it is.
-void Engine::return_ended_plan(JobRuntime* job) {
-  if (events_.room() == 0) return;
+/// Whether there was one to give back, or a bucket let go of it. Without room for the event the
+/// plan stays where it is.
+bool Engine::return_ended_plan(JobRuntime* job) {
+  if (events_.room() == 0 || !job->job().has_ended_plan()) return false;
   if (auto plan = job->job().take_ended_plan()) {
     tell_of_plan(api::Event::Kind::kPlanReturned, job, std::move(plan));
   }
+  return true;
 }
 
 void Engine::remove_job(JobRuntime* job) {

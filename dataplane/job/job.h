@@ -62,6 +62,8 @@ class Job {
   bool is_joining() const { return state_.plans.is_joining(); }
   void end_older_plan(std::uint32_t epoch) { plan_switch_.end_older(epoch); }
   std::unique_ptr<Plan> take_ended_plan() { return plan_switch_.take_ended(); }
+  /// Whether take_ended_plan() has something to do.
+  bool has_ended_plan() const { return plan_switch_.has_ended(); }
 
   /// Sums some of what local ranks have submitted. True while there is more to do.
   bool sum_local(std::size_t max_blocks) { return rounds_.sum_local(max_blocks); }

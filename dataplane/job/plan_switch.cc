@@ -114,6 +114,9 @@ std::unique_ptr<Plan> PlanSwitch::take_ended() {
   }
   if (next_bucket_ < state_.buckets.size()) return nullptr;
   next_bucket_ = 0;
+  // One that came meanwhile may have brought the plan. The others have nothing left to do.
+  for (aggregate::Bucket* bucket : state_.buckets)
+    if (bucket != nullptr) bucket->remove_plan(ended_->epoch());
   return std::move(ended_);
 }
 
