@@ -62,9 +62,9 @@ void add_soundings(api::Plan& plan, const Network& network) {
     const auto to = chosen.find(link.to);
     if (from == chosen.end() || to == chosen.end() || used.count({link.from, link.to}) > 0)
       continue;
+    if (plan.soundings.size() == kMaxSoundings) break;
+    if (sounded[from->second] == kMaxSoundedPeers) continue;
     if (!takes_only(routes, from->second, to->second, static_cast<ResourceId>(l))) continue;
-    if (sounded[from->second] == kMaxSoundedPeers || plan.soundings.size() == kMaxSoundings)
-      continue;
     ++sounded[from->second];
     plan.soundings.push_back({.from = from->second, .to = to->second});
   }
