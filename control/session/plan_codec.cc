@@ -100,11 +100,8 @@ class PlanWriter {
     if (plan_.trees.empty() || plan_.trees.size() > kMaxTrees) return false;
     if (plan_.routes.size() >> kRouteCountBits != 0) return false;
     if (plan_.soundings.size() > kMaxSoundings) return false;
-    for (const api::Member& member : plan_.members) {
-      if (member.node >= kMaxNodes || member.ranks.size() > kMaxLocalRanks) return false;
-      for (const std::uint16_t rank : member.ranks)
-        if (rank >= kMaxRanks) return false;
-    }
+    for (const api::Member& member : plan_.members)
+      if (member.ranks.size() > kMaxLocalRanks) return false;
     for (const api::Route& route : plan_.routes)
       if (route.via.empty() || route.via.size() > kMaxRelays) return false;
     return std::all_of(plan_.trees.begin(), plan_.trees.end(), [this](const api::Tree& tree) {

@@ -38,7 +38,7 @@ bool has_only_copies(const hop::BlockSender& sender) {
 
 /// Whether nothing but copies is queued of a round that is not the oldest one. Most copies turn out
 /// to be needless. Only the oldest round keeps others from beginning, so its copies are worth a
-/// part of the link. Behind the blocks of a later round come others, which prove its losses.
+/// part of the link. The losses of a later round are proved by blocks behind it, or by a probe.
 bool is_spare(const State& state, const hop::OutEdge& edge, std::size_t slot) {
   return has_only_copies(edge.senders[slot]) && is_older(state.oldest_round(), edge.rounds[slot]);
 }

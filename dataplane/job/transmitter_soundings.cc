@@ -30,7 +30,9 @@ void Transmitter::begin_soundings(Instant now) {
     newest = std::max(newest, peer.flow.sounding().began);
     if (peer.edges.empty() || (!peer.wants_sounding && !alarm)) continue;
     // Who asks again so soon has seen something new.
-    const bool is_urgent = alarm || now - peer.flow.sounding().began < awareness::kTrainPatience;
+    const awareness::Sounding& last = peer.flow.sounding();
+    const bool is_urgent =
+        alarm || (last.in_vain == 0 && now - last.began < awareness::kTrainPatience);
     const Duration pause =
         peer.wants_sounding ? awareness::kSoundingPause : awareness::kUnaskedPause;
     if (is_next(peer, pause, is_urgent) && peer.flow.is_worth_sounding(now)) next = &peer;
@@ -48,11 +50,12 @@ void Transmitter::begin_soundings(Instant now) {
 Outgoing Transmitter::write_sounding(hop::Peer& peer, std::span<std::byte> out, Instant now) {
   awareness::Sounding& sounding = peer.flow.sounding();
   const std::size_t packet_bytes = wire::sounding_bytes(state_.config.block_bytes);
-  const Duration measured = peer.flow.latest_rtt();
-  const wire::Sounding said{
-      .epoch = static_cast<std::uint16_t>(state_.plans.newest().epoch()),
-      .round_trip = wire::round_trip_code(measured > Duration{} ? measured : sounding.round_trip),
-      .number = sounding.number};
+  // Without blocks of its own, the round trips of a flow are those of a plan before.
+  const bool is_known = sounding.round_trip > Duration{} && peer.edges.empty();
+  const Duration round_trip = is_known ? sounding.round_trip : peer.flow.latest_rtt();
+  const wire::Sounding said{.epoch = static_cast<std::uint16_t>(state_.plans.newest().epoch()),
+                            .round_trip = wire::round_trip_code(round_trip),
+                            .number = sounding.number};
   const std::size_t bytes = wire::write_sounding(
       out.first(packet_bytes), envelope_of(wire::PacketType::kSounding, 0, now), said);
   peer.flow.note_sounding(now);

@@ -233,7 +233,7 @@ TEST_CASE("a link that no tree uses is followed within seconds") {
   for (const auto& after : followed.seen_after) {
     UNSCOPED_INFO((after ? after->to_seconds() : -1.0) << " s");
     REQUIRE(after);
-    CHECK(*after < Duration::seconds(20));
+    CHECK(*after < Duration::seconds(16));
   }
   CHECK((c.blocks_of_soundings + c.sounding_packets_sent) * 50 <=
         c.blocks_sent + c.sounding_packets_sent);
