@@ -120,6 +120,7 @@ class Builder {
       begin += tree.weight;
     }
     for (std::size_t r = 0; r < plan_.routes.size(); ++r) add_route(r);
+    config_.follows_network = plan_needs_network(plan_.kind);
     // Where receivers grant, nobody sends a sounding.
     if (!grants_) add_soundings();
     return std::move(config_);

@@ -54,6 +54,7 @@ class Flow {
   }
   /// Changes this sender's share of the peer's link. What the flow has learned of the path stays.
   void set_link_rate(Instant now, std::uint64_t rate_bits_per_second);
+  bool knows_link_rate() const { return link_.is_paced(); }
   /// When pacing lets the next block go; Instant::never() while the window is full.
   Instant next_send() const;
 

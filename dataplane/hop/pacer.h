@@ -21,6 +21,7 @@ class Pacer {
   bool may_send(Instant now) const { return rate_ == 0 || free_at_ <= now; }
   /// When may_send() becomes true; not later than now when it is.
   Instant next_send() const { return free_at_; }
+  bool is_paced() const { return rate_ != 0; }
   void on_sent(Instant now, std::size_t bytes);
   /// Changes the rate of the link from now on, of which the constructor takes a little less.
   void set_link_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst_bytes);

@@ -41,6 +41,8 @@ struct PlanConfig {
   bool has_all_ranks = true;  // the numbers of its ranks have no gap
   std::vector<aggregate::TreeConfig> trees;
   std::vector<RouteConfig> routes;  // those with this node; those of a pair of nodes by path
+  /// Whether its planner makes other trees when links change, so that it pays to measure them.
+  bool follows_network = false;
   /// Links that no tree uses: the peers that this node sounds, and those that sound it.
   std::vector<hop::PeerIndex> sounded;
   std::vector<hop::PeerIndex> sounders;

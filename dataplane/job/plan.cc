@@ -74,6 +74,7 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
       routes_(plan, job.self),
       relayed_(relayed_bytes(routes_, job)),
       beside_trees_(peers_beside_trees(plan, routes_)),
+      follows_network_(plan.follows_network),
       sounded_(plan.sounded),
       rates_(plan.peers),
       peer_names_(plan.peers.size()),

@@ -54,6 +54,7 @@ class Plan {
   const RouteTable& routes() const { return routes_; }
   /// The peers that this node sounds, because no tree uses the links to them. After connect().
   std::span<const hop::PeerIndex> sounded() const { return sounded_; }
+  bool follows_network() const { return follows_network_; }
   RelayQueue& relayed() { return relayed_; }
   const RelayQueue& relayed() const { return relayed_; }
   /// What its trees share. After connect().
@@ -111,6 +112,7 @@ class Plan {
   RouteTable routes_;
   RelayQueue relayed_;
   std::vector<std::uint16_t> beside_trees_;  // peers on routes and of soundings, each once
+  bool follows_network_;
   std::vector<hop::PeerIndex> sounded_;
   std::vector<hop::Peer> peers_;            // as the trees name them before connect()
   std::vector<hop::PeerConfig> rates_;      // of peers_

@@ -12,7 +12,8 @@ namespace gradplane::job {
 
 /// Begins the sounding that has been due for longest, if any may begin: to a peer that gets blocks
 /// and asks for a train of them, or over a link that no tree uses. Only while rounds are open, and
-/// where nobody has said how much this node may send: neither the receiver nor an operator.
+/// where nobody has said how much this node may send: neither the receiver nor an operator. Where
+/// the rate of the peer's link is known, only under a plan that would change with another rate.
 void Transmitter::begin_soundings(Instant now) {
   const bool is_free =
       !state_.config.grants && state_.config.congestion.controller != ControllerKind::kFixed;
@@ -24,11 +25,13 @@ void Transmitter::begin_soundings(Instant now) {
     const bool is_first = next == nullptr || sounding.began < next->flow.sounding().began;
     return is_first && state_.soundings.may_begin(now, sounding, pause, is_urgent);
   };
+  const bool follows_network = state_.plans.newest().follows_network();
   // Where links to this node change, those from it may have changed, too.
   const bool alarm = state_.links != nullptr && state_.links->alarm(now);
   for (hop::Peer& peer : state_.peers.all()) {
     newest = std::max(newest, peer.flow.sounding().began);
     if (peer.edges.empty() || (!peer.wants_sounding && !alarm)) continue;
+    if (peer.flow.knows_link_rate() && !follows_network) continue;
     // Who asks again so soon has seen something new.
     const awareness::Sounding& last = peer.flow.sounding();
     const bool is_urgent =

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dataplane/awareness/incoming_links.h"
+#include "tests/sim/cluster.h"
 #include "tests/sim/shared_cluster.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_networks.h"
@@ -240,4 +241,24 @@ TEST_CASE("a link that no tree uses is followed within seconds") {
   const auto rtt = link_of(outcome, 1, 2).round_trip(outcome.end).rtt;
   CHECK(rtt >= Duration::ms(2));
   CHECK(rtt < Duration::ms(10));
+}
+
+TEST_CASE("over a link of known rate only a plan that follows the network is sounded") {
+  Scenario s;
+  s.seed = 1;
+  s.link.bits_per_second = 100'000'000;
+  s.link.delay = Duration::us(100);
+  s.plan = star(4);
+  s.block_bytes = kDefaultBlockBytes;
+  s.round_bytes = 64 << 10;
+  s.in_flight = 4;
+  s.rounds.assign(400, {ElementType::kFloat32, (64 << 10) / sizeof(float)});
+  const auto packets_of_soundings = [&s] {
+    const Outcome outcome = run(s);
+    REQUIRE(outcome.failure.empty());
+    return outcome.counters.sounding_packets_sent + outcome.counters.blocks_of_soundings;
+  };
+  CHECK(packets_of_soundings() == 0);
+  s.plan.kind = PlanKind::kPacked;
+  CHECK(packets_of_soundings() > 0);
 }
