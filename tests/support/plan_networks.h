@@ -10,7 +10,7 @@
 
 #include "control/plan/planner.h"
 
-/// Networks and requests for tests of planners.
+/// Networks, requests and plans for tests of planners.
 namespace gradplane::testing {
 
 inline constexpr std::uint64_t kMbit = 1'000'000;
@@ -81,6 +81,18 @@ inline plan::PlanRequest request_over(plan::Network network, PlanKind kind) {
   request.network = std::move(network);
   request.traffic = {.bytes = 244'000'000, .overhead_bytes = 0};  // 61 million fp32
   return request;
+}
+
+/// One rank on each of `nodes` nodes, and one tree in which all send to node 0.
+inline api::Plan star_of(std::uint16_t nodes) {
+  api::Plan plan;
+  api::Tree tree{.weight = 1, .root = 0, .parent = {}};
+  for (std::uint16_t n = 0; n < nodes; ++n) {
+    plan.members.push_back({.node = n, .ranks = {n}});
+    tree.parent.push_back(n == 0 ? api::kNoNode : api::NodeId{0});
+  }
+  plan.trees = {tree};
+  return plan;
 }
 
 }  // namespace gradplane::testing

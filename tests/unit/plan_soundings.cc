@@ -15,18 +15,6 @@ using namespace gradplane::testing;
 
 namespace {
 
-/// One rank on each of `nodes` nodes, and one tree in which all send to node 0.
-api::Plan star_of(std::uint16_t nodes) {
-  api::Plan plan;
-  api::Tree tree{.weight = 1, .root = 0, .parent = {}};
-  for (std::uint16_t n = 0; n < nodes; ++n) {
-    plan.members.push_back({.node = n, .ranks = {n}});
-    tree.parent.push_back(n == 0 ? api::kNoNode : api::NodeId{0});
-  }
-  plan.trees = {tree};
-  return plan;
-}
-
 using Soundings = std::vector<api::Sounding>;
 
 }  // namespace
