@@ -157,14 +157,15 @@ TEST_CASE("the shares of a packing sum to one, and the weights of its plan follo
   });
 }
 
-TEST_CASE("packed is within 1.25 of the packing bound on a full mesh of a hundred sites") {
+TEST_CASE("packed goes round the slow links of a full mesh of a hundred sites") {
   std::mt19937_64 random(1);
   PlanRequest request = request_over(random_network(random, 100, 1), PlanKind::kPacked);
   // With round trips, lower trees are chosen, as only so many rounds are open.
   for (Link& link : request.network->links) link.rtt = {};
   const double bits = 8 * static_cast<double>(request.traffic.bytes);
+  // Trees that all carry alike reach 1.17.
   CHECK(planned(request).prediction->time.to_seconds() <=
-        1.25 * bits * packing_bound_s_per_bit(request).value());
+        1.12 * bits * packing_bound_s_per_bit(request).value());
 }
 
 TEST_CASE("NetStorm's trees are the ways of least 1/rate, each of which is searched again here") {
