@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "dataplane/aggregate/gather_set.h"
@@ -64,12 +63,6 @@ class Bucket {
   void keep_only(std::uint32_t epoch);
   /// Like add_plan(), but the set lives as long as the bucket. Before the poll loop has the bucket.
   void keep_plan(std::unique_ptr<GatherSet> gathers);
-
-  /// The round of this bucket that local ranks have submitted and that is not done here. There is
-  /// one at most, because the next gradient needs what this one leaves.
-  std::optional<std::uint32_t> holding_round() const { return holding_round_; }
-  void acquire(std::uint32_t round) { holding_round_ = round; }
-  void release() { holding_round_.reset(); }
 
   /// Counts a round that a tree rooted here has summed.
   void count_close(CloseReason reason, const Gather& gather);
@@ -139,8 +132,7 @@ class Bucket {
   /// Of live plans, in the order of their epochs. Written by the poll thread alone.
   std::array<std::atomic<GatherSet*>, kMaxLivePlans> sets_{};
   std::unique_ptr<Residual> residual_;
-  bool residual_is_made_ = false;  // control thread
-  std::optional<std::uint32_t> holding_round_;
+  bool residual_is_made_ = false;          // control thread
   std::unique_ptr<BlockTotals[]> totals_;  // by block
   std::unique_ptr<Noise[]> noise_;         // by tensor
   std::vector<double> parts_;              // by block, of the open round

@@ -8,16 +8,6 @@
 #include "dataplane/base/assert.h"
 
 namespace gradplane::job {
-namespace {
-
-/// False while another round of the bucket is not done here.
-bool is_free(const aggregate::Bucket* bucket, std::uint32_t round) {
-  if (bucket == nullptr) return true;
-  const auto in_hand = bucket->holding_round();
-  return !in_hand || *in_hand == round;
-}
-
-}  // namespace
 
 Rounds::Rounds(State& state)
     : state_(state),
@@ -94,8 +84,7 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
   if (round.id != id) {
     return is_older(round.id, id) ? SubmitResult::kBusy : SubmitResult::kRejected;
   }
-  // Opened now, it would be gathered exactly: its bucket still gathers another round.
-  if (!round.open && !is_free(bucket_of(geometry), id)) return SubmitResult::kBusy;
+  if (geometry.bucket != 0 && has_in_hand(geometry.bucket, id)) return SubmitResult::kBusy;
   if (!round.open && !state_.plans.may_open(id)) return SubmitResult::kBusy;
   if (!state_.plans.may_submit(id)) return SubmitResult::kBusy;
   // A plan without this node's ranks: they are told, and until then wait for what never comes.
@@ -106,13 +95,24 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
     report_mismatch(state_.config.self, round, geometry);
     return SubmitResult::kMismatch;
   }
-  if (!is_free(round.bucket, id)) return SubmitResult::kBusy;
-  if (round.bucket != nullptr) round.bucket->acquire(id);
   round.submitted |= bit;
   state_.watch.moved();
   if (local_rank == 0) restore_residual(round);
   contribute(round, local_rank);
   return SubmitResult::kAccepted;
+}
+
+/// Whether local ranks have submitted another round of the bucket that is not done here. The next
+/// one waits for it: its gradient needs what that one leaves. So when a round of a bucket begins
+/// anywhere, all results of the last one exist, and each root has gathered it: a root that gives
+/// relays leave to close rounds of the bucket early is free to gather each of them under bounds. A
+/// daemon that knows no bounds yet waits as well, or it would begin a round while roots still
+/// gather the last one.
+bool Rounds::has_in_hand(std::uint32_t bucket, std::uint32_t id) const {
+  return std::any_of(state_.rounds.begin(), state_.rounds.end(), [=](const Round& other) {
+    return other.open && other.submitted != 0 && !other.told && other.geometry.bucket == bucket &&
+           other.id != id;
+  });
 }
 
 /// What earlier rounds did not take in becomes part of the first local rank's contribution.
@@ -179,9 +179,6 @@ bool Rounds::is_done(const Round& round) const {
 
 void Rounds::tell(Round& round) {
   round.told = true;
-  if (round.bucket != nullptr && round.bucket->holding_round() == round.id) {
-    round.bucket->release();
-  }
   ++state_.counters.rounds_completed;
   state_.counters.payload_bytes_reduced +=
       std::size_t{round.geometry.elements} * element_bytes(round.geometry.type);

@@ -68,6 +68,7 @@ class Rounds {
   bool is_done(const Round& round) const;
   void tell(Round& round);
   void end(Round& round);
+  bool has_in_hand(std::uint32_t bucket, std::uint32_t id) const;
   bool may_leave_behind(const aggregate::Tree& tree, const Round& round);
   bool has_ended(std::uint32_t id) const;
   void close_due(Plan& plan, Instant now);

@@ -127,3 +127,24 @@ TEST_CASE("what a link loses is missing of the hosts below it, and of no others"
     CHECK(outcome.packets_dropped >= kAllowance);  // one may not be sent before the close
   }
 }
+
+/// A daemon that knows no bounds yet may not begin a second round of the bucket either: a root that
+/// still gathers the first one would gather the second one exactly, and count nothing of what a
+/// relay that has its leave goes on without.
+TEST_CASE("a host without bounds submits no bucket again before its last round is over") {
+  constexpr BlockRange kLost = {kFirstLossy, kFirstLossy + 5};
+  const Chain chain{.delays = {Duration::ms(1), Duration::ms(1)}, .mbit = 1000};
+  Scenario s = chain_scenario(chain, kLossyRound + 1);
+  s.in_flight = 2;
+  s.tolerance.overlap = true;
+  const std::uint16_t without = chain.near_leaf();
+  s.tolerance.installations = {{.member = without, .bucket = 1, .after = Duration::max()}};
+  s.link.lose = [=](std::uint16_t from, std::uint16_t, const testing::SeenPacket& h) {
+    const bool lossy = is_push(h, kLossyRound) || is_push(h, kLossyRound + 1);
+    return lossy && from == chain.height() && kLost.contains(h.block);
+  };
+  const Outcome outcome = run(s);
+  CHECK(outcome.failure == "");
+  CHECK(outcome.tolerance.missing_blocks == 2 * kLost.size());
+  CHECK(count(outcome, CloseReason::kEarly) == 2);
+}

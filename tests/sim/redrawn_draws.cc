@@ -172,7 +172,6 @@ void draw_bounds(Dice& dice, RedrawnScenario& s) {
   base.tolerance.session_brings_tables = true;
   base.rounds.clear();
   draw_buckets(dice, base, kSize);
-  base.tolerance.overlap = false;  // docs/decisions/0021 says what is wrong with it
   draw_rounds(dice, base, kSize);
   draw_rules(s);
   config::GatherConfig& gather = s.config.gather;
