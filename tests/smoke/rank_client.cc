@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -68,8 +69,9 @@ class Client {
     }
     const double s =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    std::printf("rank %u: %u rounds right, %.3f ms each, %u partial, %u without rank %d\n", o_.rank,
-                done_, s * 1e3 / o_.rounds, partial_, lacking_, o_.may_lack);
+    std::printf(
+        "rank %u: %u rounds right, %.3f ms each, %u partial, %u without rank %d, bits %016zx\n",
+        o_.rank, done_, s * 1e3 / o_.rounds, partial_, lacking_, o_.may_lack, bits_);
     return 0;
   }
 
@@ -127,7 +129,15 @@ class Client {
     ++done_;
     finished_[completion.round] = true;
     while (oldest_ < o_.rounds && finished_[oldest_]) ++oldest_;
+    note_bits(completion.round);
     return check(completion);
+  }
+
+  /// Ranks may complete rounds in another order.
+  void note_bits(std::uint32_t round) {
+    std::string bytes(elements_of(o_, round) * gradplane::element_bytes(type_), '\0');
+    std::memcpy(bytes.data(), gp_round_memory(session_, round), bytes.size());
+    bits_ += std::hash<std::string>()(bytes.append(std::to_string(round)));
   }
 
   bool check(const gp_completion& completion) {
@@ -168,6 +178,7 @@ class Client {
   std::uint32_t done_ = 0;
   std::uint32_t partial_ = 0;  // of them, with blocks that lack a rank: those are not looked at
   std::uint32_t lacking_ = 0;  // of them, without the rank that may be out of the job
+  std::size_t bits_ = 0;       // of all results: those of replicas are the same
   std::uint32_t oldest_ = 0;   // round that is not finished
   std::vector<bool> finished_ = std::vector<bool>(o_.rounds);
 };
