@@ -3,6 +3,7 @@
 # Copyright (c) 2026 The gradplane authors
 """Real daemons whose job gets other plans while it runs: roots and relays come and go."""
 
+import json
 import os
 import signal
 import sys
@@ -27,6 +28,13 @@ def lab(hosts=("agg", *WORKERS), loss=0.0):
     return netlab.Lab(f"lp{os.getpid() % 100000}", list(hosts), link)
 
 
+def trees_of(c, host):
+    """What each root of the plan in force sums, as a share of the blocks."""
+    page = json.loads(c.tell(host, "topology", "--format", "json"))
+    trees = page["jobs"][0]["trees"]
+    return {tree["root"]: tree["weight"] for tree in trees}
+
+
 def gives_its_part_up(c, host, times):
     wait_until(
         lambda: c.log(host).count("goes on without this node from now on") == times,
@@ -46,6 +54,29 @@ def a_job_that_runs_gets_another_plan_twice():
             expect(job["plan_kind"] == kind and job["epoch"] > epoch, str(job))
             epoch = job["epoch"]
         all_are_right(ranks)
+
+
+def a_job_gets_trees_that_are_packed_and_a_star_again():
+    # Both plans stay until somebody asks for another one.
+    plan = "star\n  redraw: {enabled: false}"
+    with lab(loss=0.01) as made, Cluster(made, plan, rate="200 Mbit/s") as c:
+        ranks = run_until_open(c, WORKERS, 3000)
+        epoch = c.status("w1")["jobs"][0]["epoch"]
+        answer = replan(c, "w1", "--plan", "packed")
+        expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
+        go_on(c, 100)
+        for host in WORKERS:
+            job = c.status(host)["jobs"][0]
+            expect(job["plan_kind"] == "packed" and job["epoch"] > epoch, f"{host}: {job}")
+        trees = trees_of(c, "w1")
+        expect(len(trees) > 1, f"one root would be the star that was: {trees}")
+        print(f"roots and weights: {trees}")
+        answer = replan(c, "agg", "--plan", "star", "--root", "agg")
+        expect(answer.returncode == 0, f"it is done: {answer.stdout} {answer.stderr}")
+        go_on(c, 100)
+        expect(list(trees_of(c, "w1")) == ["agg"], f"the star again: {trees_of(c, 'w1')}")
+        all_are_right(ranks)
+        nobody_contradicts(c)
 
 
 def a_root_moves_to_another_aggregator_and_back():
@@ -144,6 +175,7 @@ if __name__ == "__main__":
         cluster.run(
             [
                 a_job_that_runs_gets_another_plan_twice,
+                a_job_gets_trees_that_are_packed_and_a_star_again,
                 a_root_moves_to_another_aggregator_and_back,
                 relays_leave_a_job_that_runs_and_join_it_again,
                 ranks_leave_a_job_that_runs_and_join_it_again,
