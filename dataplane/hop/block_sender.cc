@@ -95,7 +95,7 @@ std::size_t BlockSender::choose() const {
 }
 
 std::optional<std::uint32_t> BlockSender::peek() const {
-  if (!has_originals()) return std::nullopt;
+  if (originals() == 0) return std::nullopt;
   return range_.begin + static_cast<std::uint32_t>(choose());
 }
 
@@ -135,7 +135,7 @@ bool BlockSender::is_on_path(std::size_t i, std::size_t path) const {
 }
 
 BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs, std::size_t path) {
-  if (!has_originals()) return take_copy(now_us);
+  if (originals() == 0) return take_copy(now_us);
   const std::size_t i = pop_next();
   const bool retransmission = sent_.test(i);
   if (!retransmission) {

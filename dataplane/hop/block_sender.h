@@ -53,8 +53,11 @@ class BlockSender {
   void offer(std::uint32_t block);
   void offer_all();
 
-  std::uint32_t queued() const { return urgent_count_ + new_count_ + spare_count_ + copy_count_; }
+  std::uint32_t queued() const { return originals() + copy_count_; }
   bool has_queued() const { return queued() > 0; }
+  /// Copies of blocks in flight that are queued. A question about a settled round is no such copy.
+  std::uint32_t copies() const { return settled() ? 0 : copy_count_; }
+  bool has_only_copies() const { return copies() > 0 && originals() == 0; }
   /// Blocks that must arrive are queued: lost ones, or critical ones.
   bool has_urgent() const { return urgent_count_ > 0; }
   /// Takes the next block to send and counts it as in flight. has_queued() must hold. With
@@ -133,7 +136,7 @@ class BlockSender {
   bool repairs_go_first() const;
   std::size_t choose() const;
   std::size_t pop_next();
-  bool has_originals() const { return urgent_count_ + new_count_ + spare_count_ > 0; }
+  std::uint32_t originals() const { return urgent_count_ + new_count_ + spare_count_; }
   void note_path(std::size_t i, std::size_t path);
   bool is_on_path(std::size_t i, std::size_t path) const;
   bool uses_routes() const;

@@ -2,7 +2,6 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/hop/peer_table.h"
 
-#include <bit>
 #include <utility>
 
 #include "dataplane/base/assert.h"
@@ -25,16 +24,6 @@ Peer::Peer(const PeerConfig& config, const wire::Key& packet_key,
         std::array<Detour, kMaxRoutes>{Detour{.flow = Flow(limits)}, Detour{.flow = Flow(limits)}});
   }
   edges.reserve(kMaxLivePlans * kMaxTrees);  // a tree has one edge to a peer at most
-}
-
-std::uint32_t Peer::blocks_queued() const {
-  std::uint32_t blocks = 0;
-  for (const OutEdge* edge : edges) {
-    for (unsigned bits = edge->queued; bits != 0; bits &= bits - 1) {
-      blocks += edge->senders[static_cast<std::size_t>(std::countr_zero(bits))].queued();
-    }
-  }
-  return blocks;
 }
 
 std::uint32_t Peer::in_flight() const {

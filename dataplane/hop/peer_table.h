@@ -94,9 +94,6 @@ struct Peer {
   /// Nothing waits to be sent to it although there is room.
   void note_app_limited();
 
-  /// Blocks that could go to it if it let them.
-  std::uint32_t blocks_queued() const;
-
   /// How many of our packets were marked that no ack has told of. An ack that is older than the
   /// last one tells of none.
   std::uint32_t newly_marked(std::size_t path, std::uint32_t total) {

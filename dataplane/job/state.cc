@@ -75,6 +75,20 @@ std::uint32_t State::oldest_round() const {
   return oldest;
 }
 
+std::uint32_t State::blocks_waiting(const hop::Peer& peer) const {
+  std::uint32_t blocks = 0;
+  for (const hop::OutEdge* edge : peer.edges) {
+    for (unsigned bits = edge->queued; bits != 0; bits &= bits - 1) {
+      const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
+      const hop::BlockSender& sender = edge->senders[slot];
+      const std::uint32_t copies = sender.copies();
+      const bool withheld = copies > 0 && withholds_copies(edge->rounds[slot]);
+      blocks += sender.queued() - (withheld ? copies : 0);
+    }
+  }
+  return blocks;
+}
+
 void State::on_granted(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks,
                        hop::Peer& peer) {
   if (!config.grants || !peer.credit.on_total(total_blocks)) {

@@ -38,6 +38,13 @@ struct State {
   /// Every round before this one has ended here.
   std::uint32_t oldest_round() const;
 
+  /// Copies of a round that is not the oldest one do not go. Most copies turn out to be needless.
+  /// Only the oldest round keeps others from beginning, so its copies are worth a part of the link.
+  /// The losses of a later round are proved by blocks behind it, or by a probe.
+  bool withholds_copies(std::uint32_t round) const { return is_older(oldest_round(), round); }
+  /// Blocks that could go to a peer if it let them.
+  std::uint32_t blocks_waiting(const hop::Peer& peer) const;
+
   Plan& plan_of(const Round& round) const { return plans.of(round.id); }
   /// Whether the slot holds an open round that the plan carries.
   bool has_open(const Plan& plan, const Round& round) const {

@@ -30,19 +30,6 @@ Duration probe_pause(Duration timeout, std::uint8_t backoff) {
 constexpr Duration kLongPath = Duration::ms(10);
 constexpr std::int64_t kTailShare = 4;
 
-/// Whether all that is queued of a round is second copies of blocks in flight. A question about a
-/// settled round is no such copy. There are never more copies than blocks in flight.
-bool has_only_copies(const hop::BlockSender& sender) {
-  return sender.queued() <= sender.in_flight() && !sender.settled() && !sender.peek();
-}
-
-/// Whether nothing but copies is queued of a round that is not the oldest one. Most copies turn out
-/// to be needless. Only the oldest round keeps others from beginning, so its copies are worth a
-/// part of the link. The losses of a later round are proved by blocks behind it, or by a probe.
-bool is_spare(const State& state, const hop::OutEdge& edge, std::size_t slot) {
-  return has_only_copies(edge.senders[slot]) && is_older(state.oldest_round(), edge.rounds[slot]);
-}
-
 }  // namespace
 
 Transmitter::Transmitter(State& state)
@@ -175,7 +162,8 @@ Transmitter::Work Transmitter::next_work(const hop::Peer& peer) const {
   for (hop::OutEdge* edge : peer.edges) {
     for (unsigned bits = edge->queued; bits != 0; bits &= bits - 1) {
       const Work work{edge, static_cast<std::size_t>(std::countr_zero(bits))};
-      if (is_spare(state_, *edge, work.slot)) continue;
+      const bool is_copy = edge->senders[work.slot].has_only_copies();
+      if (is_copy && state_.withholds_copies(edge->rounds[work.slot])) continue;
       if (best.edge == nullptr || goes_before(work, best)) best = work;
     }
   }
@@ -185,8 +173,8 @@ Transmitter::Work Transmitter::next_work(const hop::Peer& peer) const {
 bool Transmitter::goes_before(const Work& work, const Work& other) const {
   const std::uint32_t round = work.edge->rounds[work.slot];
   const std::uint32_t than = other.edge->rounds[other.slot];
-  const bool is_copy = has_only_copies(work.edge->senders[work.slot]);
-  if (is_copy != has_only_copies(other.edge->senders[other.slot])) return !is_copy;
+  const bool is_copy = work.edge->senders[work.slot].has_only_copies();
+  if (is_copy != other.edge->senders[other.slot].has_only_copies()) return !is_copy;
   if (round == than) {
     // Results go first: they let somebody finish. Then what must arrive. Trees that share the path
     // advance together, so that the links that only one of them uses are never idle.
@@ -266,7 +254,7 @@ Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<
   if (edge.is_push()) h.patience = wire::patience_code(tree.patience(round, now));
   edge.refresh(work.slot);
   const std::size_t wire_bytes = block.bytes.size() + hop::kWireOverheadBytes;
-  const auto waiting = std::min<std::uint32_t>(peer.blocks_queued(), UINT16_MAX);
+  const auto waiting = std::min<std::uint32_t>(state_.blocks_waiting(peer), UINT16_MAX);
   peer.credit.on_sent(now, wire_bytes);
   const wire::HopFeedback feedback{.sent_blocks = peer.credit.sent(),
                                    .waiting_blocks = static_cast<std::uint16_t>(waiting),

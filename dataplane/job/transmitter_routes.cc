@@ -31,7 +31,7 @@ Instant Transmitter::route_opens(const hop::Peer& peer, const hop::OutEdge& edge
                                  std::uint32_t queued) const {
   const hop::Detour& detour = (*peer.detours)[r];
   const hop::Peer& relay = state_.peers[state_.peers.find(edge.routes[r].first_relay())];
-  const Duration wait_of_relay = hop::wait_of(relay.flow, relay.blocks_queued());
+  const Duration wait_of_relay = hop::wait_of(relay.flow, state_.blocks_waiting(relay));
   if (!hop::is_worth_a_route(peer.flow, queued, detour.flow, wait_of_relay)) {
     return Instant::never();
   }
@@ -46,7 +46,7 @@ Transmitter::Detouring Transmitter::next_detour(const hop::Peer& peer) const {
   if (peer.detours == nullptr) return best;
   const Work work = next_work(peer);
   if (work.edge == nullptr || work.edge->routes.empty() || !may_take_route(work)) return best;
-  const std::uint32_t queued = peer.blocks_queued();
+  const std::uint32_t queued = state_.blocks_waiting(peer);
   for (std::size_t r = 0; r < work.edge->routes.size(); ++r) {
     const Instant at = route_opens(peer, *work.edge, r, queued);
     if (at < best.at) best = {.work = work, .path = r + 1, .at = at};

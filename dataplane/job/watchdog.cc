@@ -54,7 +54,9 @@ const Round* Watchdog::oldest_waiting(const Plan& plan, const aggregate::Tree& t
 void Watchdog::ask(const Plan& plan, aggregate::Tree& tree, Instant now) {
   hop::OutEdge& push = tree.push();
   const Round* round = oldest_waiting(plan, tree);
-  if (round == nullptr || state_.peers[push.peer].blocks_queued() > 0) return push.inquiry.rest();
+  if (round == nullptr || state_.blocks_waiting(state_.peers[push.peer]) > 0) {
+    return push.inquiry.rest();
+  }
   if (!push.inquiry.is_due(round->id, now)) return;
   const std::size_t slot = round->slot();
   const hop::BlockReceiver& results = tree.results().receivers[slot];

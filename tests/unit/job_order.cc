@@ -166,4 +166,7 @@ TEST_CASE(
   }
   // The end of the younger round is not repeated.
   for (std::size_t i = copy; i < sent.size(); ++i) CHECK(sent[i].seen().round == 0);
+  // So nobody is told that it waits.
+  CHECK(sent[copy - 1].seen().hop.waiting_blocks == 1);
+  CHECK(sent.back().seen().hop.waiting_blocks == 0);
 }
