@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // What becomes of a plan's auxiliary routes and of its buckets when another plan takes its place.
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -105,17 +106,24 @@ TEST_CASE("one bucket of a job lets go of a plan that has ended in each turn") {
     config.geometry = Geometry::of(ElementType::kFloat32, 8, kMinBlockBytes, id);
     config.tensors = {{.elements = 8}};
     config.epoch = 1;
+    config.gathered = {{.tree = 0, .sources = {{.hosts = {{.node = 2, .host = 0}}}}}};
     buckets.push_back(std::make_unique<aggregate::Bucket>(config));
     bench.state->buckets.at(id) = buckets.back().get();
   }
   bench.change_to(plan_over(2, {2}));
   bench.end_rounds();
-  for (std::size_t left = buckets.size(); left > 1; --left) {
+  const auto have_the_plan = [&buckets] {
+    return std::count_if(buckets.begin(), buckets.end(),
+                         [](const auto& bucket) { return bucket->gather(1, 0) != nullptr; });
+  };
+  for (auto left = have_the_plan(); left > 1;) {
     CHECK(bench.change->has_ended());
     CHECK(bench.change->take_ended() == nullptr);
+    REQUIRE(have_the_plan() == --left);
   }
   const auto ended = bench.change->take_ended();
   REQUIRE(ended != nullptr);
+  CHECK(have_the_plan() == 0);
   CHECK(ended->epoch() == 1);
   CHECK_FALSE(bench.change->has_ended());
   CHECK(bench.change->take_ended() == nullptr);
