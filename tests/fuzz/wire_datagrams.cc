@@ -12,6 +12,7 @@
 #include "dataplane/wire/block.h"
 #include "dataplane/wire/envelope.h"
 #include "dataplane/wire/seal.h"
+#include "dataplane/wire/sounding.h"
 
 using namespace gradplane;
 using namespace gradplane::wire;
@@ -64,6 +65,16 @@ void check_grant(const Envelope& envelope, std::span<const std::byte> packet) {
   check_same(packet, std::span(out).first(packet.size()));
 }
 
+/// Nobody reads the padding, so it may be any bytes; zeros are written.
+void check_sounding(const Envelope& envelope, std::span<const std::byte> packet) {
+  Sounding sounding;
+  if (read_sounding(envelope, packet, sounding) != ParseError::kNone) return;
+  std::vector<std::byte> out(packet.size() + kTagBytes);
+  GP_ASSERT(write_sounding(out, envelope, sounding) == out.size());
+  constexpr std::size_t kFields = kEnvelopeBytes + kSoundingFixedBytes;
+  check_same(packet.first(kFields), std::span(out).first(kFields));
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -88,6 +99,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check_block(envelope, packet);
   } else if (is_ack(envelope.type)) {
     check_ack(envelope, packet);
+  } else if (envelope.type == PacketType::kSounding) {
+    check_sounding(envelope, packet);
   } else {
     check_grant(envelope, packet);
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dataplane/base/assert.h"
+#include "dataplane/wire/sounding.h"
 #include "tests/support/core_node.h"
 #include "tests/support/packet.h"
 
@@ -142,6 +143,9 @@ class Fuzzer {
           break;
         case 2:
           echo();
+          break;
+        case 3:
+          sound();
           break;
         default:
           deliver();
@@ -301,6 +305,28 @@ class Fuzzer {
     for (std::uint32_t n = in_.below(4); n > 1; --n) change(packet);
     node_.deliver(via_ < 0 ? packet.sender() : static_cast<std::uint16_t>(via_), packet.bytes(),
                   now_);
+  }
+
+  /// A packet of a sounding, or an answer; of its fields some are wrong.
+  void sound() {
+    const bool is_answer = in_.below(2) == 0;
+    const std::size_t block_bytes = in_.below(4) == 0 ? in_.byte() : kMinBlockBytes;
+    std::vector<std::byte> packet(wire::sounding_bytes(block_bytes));
+    const wire::Envelope envelope{
+        .type = wire::PacketType::kSounding,
+        .flags = static_cast<std::uint8_t>(is_answer ? wire::kFlagAnswer : 0),
+        .job = 1,
+        .sender = static_cast<std::uint16_t>(in_.below(5)),
+        .timestamp_us = in_.below(4) == 0 ? in_.number() : hop::clock_us(now_)};
+    const wire::Sounding sounding{
+        .epoch = static_cast<std::uint16_t>(in_.below(8) == 0 ? in_.number() : 1),
+        .round_trip = static_cast<std::uint16_t>(in_.number()),
+        .number = in_.below(4) == 0 ? in_.number() : in_.below(3),
+        .echo_us = is_answer || in_.below(8) == 0 ? in_.number() : 0,
+        .is_answer = is_answer};
+    packet.resize(wire::write_sounding(packet, envelope, sounding));
+    wire::number_unsealed(packet, ++number_);
+    node_.deliver(envelope.sender, packet, now_);
   }
 
   /// What the node sent comes back as an answer that an honest neighbour could give.
