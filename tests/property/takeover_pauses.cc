@@ -2,7 +2,6 @@
 // Copyright (c) 2026 The gradplane authors
 // How long rounds stand still when a coordinator dies while it changes the plan. The cases with -s
 // show the times.
-#include "control/session/peer_link.h"
 #include "tests/sim/redrawn.h"
 #include "tests/support/catch.h"
 
@@ -13,8 +12,10 @@ namespace {
 
 constexpr std::array<std::uint64_t, 4> kSeeds = {2, 4, 5, 7};
 const session::SessionConfig kDefaults;
-/// Some round trips of the session, with a message that is lost.
-constexpr double kSomeRoundTrips_s = 0.75;
+/// docs/decisions/0019 says so of the default times.
+constexpr double kLongestWait_s = 1.0;
+/// What rounds of these networks take between two of which all ranks have the results.
+constexpr double kNoWait_s = 0.25;
 
 /// Whole daemons with the default times. The coordinator dies in its first redraw, when half of the
 /// nodes have come to this phase.
@@ -51,7 +52,6 @@ double pause_in(SwitchPhase phase, std::size_t& deaths) {
 }  // namespace
 
 TEST_CASE("rounds do not wait for a dead coordinator until it is lost") {
-  const double doubt_s = (kDefaults.heartbeat * session::kHeartbeatsToDoubt).to_seconds();
   for (std::size_t p = 0; p < kSwitchPhases; ++p) {
     const auto phase = static_cast<SwitchPhase>(p);
     INFO(switch_phase_name(phase));
@@ -60,6 +60,6 @@ TEST_CASE("rounds do not wait for a dead coordinator until it is lost") {
     CHECK(deaths > 0);
     const bool is_prepared_somewhere =
         phase >= SwitchPhase::kPreparing && phase <= SwitchPhase::kCommitting;
-    CHECK(pause_s < (is_prepared_somewhere ? doubt_s : 0) + kSomeRoundTrips_s);
+    CHECK(pause_s <= (is_prepared_somewhere ? kLongestWait_s : kNoWait_s));
   }
 }
