@@ -30,6 +30,7 @@ RedrawnScenario scenario_of(std::uint64_t seed, SwitchPhase phase) {
   s.base.link.loss = s.base.link.duplication = 0;
   s.base.link.bursts.reset();
   s.base.link.host_faults.clear();
+  s.late.reset();
   s.strikes = {{{phase, 1, 0.5}, Misfortune::kDies, {}}};
   s.longest_pause = Duration::seconds(60);
   return s;

@@ -38,6 +38,10 @@ class RedrawnRun {
   void mend_due();
   void mend();
   void wake(std::size_t node) { agenda_.wake(node); }
+  void start(std::size_t node) {
+    nodes_[node]->start(dice_.below(UINT64_MAX) | 1);
+    wake(node);
+  }
   bool agrees() const;
   bool nobody_has_job() const;
   void fail(const std::string& what) {
@@ -66,7 +70,8 @@ class RedrawnRun {
   std::vector<std::uint32_t> completed_;  // by rank
   Instant progress_at_;
   std::vector<Instant> attach_at_;  // by member
-  std::size_t strikes_ = 0;         // that were armed
+  Instant late_at_ = Instant::never();
+  std::size_t strikes_ = 0;  // that were armed
   struct Fallen {
     api::NodeId node = api::kNoNode;
     Misfortune what = Misfortune::kDies;
@@ -102,9 +107,9 @@ RedrawnRun::RedrawnRun(const RedrawnScenario& scenario)
     config.self = static_cast<api::NodeId>(n);
     nodes_.push_back(std::make_unique<SessionNode>(network_, std::move(config), scenario.pace,
                                                    watch_, checker_, now_));
-    nodes_.back()->start(dice_.below(UINT64_MAX) | 1);
-    agenda_.wake(n);
+    if (n != scenario.late) start(n);
   }
+  if (scenario.late) late_at_ = now_ + scenario.late_by;
   for (std::size_t m = 0; m < scenario.base.plan.members.size(); ++m)
     attach_at_.push_back(now_ + dice_.between({}, kAllAttachWithin));
   if (!scenario.strikes.empty()) watch_.arm(scenario.strikes[strikes_++].when);
@@ -127,7 +132,7 @@ Instant RedrawnRun::next_time() const {
   Instant next = std::min(network_.next_event(), agenda_.next());
   for (const Instant at : attach_at_) next = std::min(next, at);
   if (fallen_) next = std::min(next, fallen_->back_at);
-  return next;
+  return std::min(next, late_at_);
 }
 
 void RedrawnRun::step() {
@@ -201,11 +206,13 @@ void RedrawnRun::strike() {
 
 void RedrawnRun::mend_due() {
   if (fallen_ && fallen_->back_at <= now_) mend();
+  if (late_at_ <= now_) start(*scenario_.late);
+  if (late_at_ <= now_) late_at_ = Instant::never();
 }
 
 void RedrawnRun::mend() {
   SessionNode& node = *nodes_[fallen_->node];
-  if (!node.lives()) node.start(dice_.below(UINT64_MAX) | 1);
+  if (!node.lives()) start(node.id());
   if (fallen_->what == Misfortune::kPauses) node.set_paused(false);
   network_.set_cut(node.id(), false);
   agenda_.wake(node.id());
@@ -376,6 +383,7 @@ RedrawnOutcome RedrawnRun::run() {
   const bool is_other =
       member.session().term().term.coordinator != scenario_.config.cluster.coordinator;
   outcome_.totals.takeovers = is_other ? 1 : 0;
+  outcome_.totals.late = scenario_.late && nodes_[*scenario_.late]->epoch() != 0 ? 1 : 0;
   for (std::size_t n = 0; n < nodes_.size() && outcome_.failure.empty(); ++n) {
     if (nodes_[n]->lives()) nodes_[n]->detach_all(now_);
     wake(n);

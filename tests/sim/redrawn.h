@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,9 @@ struct RedrawnScenario {
   /// in the job.
   config::Config config;
   std::vector<RedrawnStrike> strikes;  // one after the other, at most one for each redraw
+  /// A node that may sum and whose daemon starts later: first plans are made without it.
+  std::optional<api::NodeId> late;
+  Duration late_by;
   SessionNode::Pace pace;
   /// When all ranks have so many rounds, an operator asks for this plan, and everything waits until
   /// all nodes have it; 0: nobody asks.
@@ -56,6 +60,7 @@ struct RedrawnTotals {
   std::uint64_t takeovers = 0;               // runs that ended under another coordinator
   std::uint64_t redraws_after_takeover = 0;  // that another coordinator than the first had prepared
   std::uint64_t relayed = 0;                 // blocks, over auxiliary routes
+  std::uint64_t late = 0;  // runs at whose end the node that started later was in the plan
   ToleranceTotals tolerance;
   /// The longest time without a round that is complete everywhere: before any misfortune, and after
   /// one in each phase.

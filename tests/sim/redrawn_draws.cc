@@ -223,6 +223,10 @@ RedrawnScenario random_redrawn_scenario(std::uint64_t seed) {
   s.longest_pause = kSuspectAfter * kPauseInSuspicions;
   // Dice of their own, so that other seeds stay what they are.
   if (Dice more(seed + 3); more.coin()) draw_bounds(more, s);
+  if (Dice more(seed + 4); relays > 0 && more.coin()) {
+    s.late = static_cast<api::NodeId>(pure + more.below(relays));
+    s.late_by = more.between(Duration::ms(100), Duration::seconds(4));
+  }
   return s;
 }
 

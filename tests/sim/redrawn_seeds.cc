@@ -21,6 +21,7 @@ void RedrawnTotals::add(const RedrawnTotals& other) {
   takeovers += other.takeovers;
   redraws_after_takeover += other.redraws_after_takeover;
   relayed += other.relayed;
+  late += other.late;
   tolerance.add(other.tolerance);
   longest_before = std::max(longest_before, other.longest_before);
   for (std::size_t p = 0; p < kSwitchPhases; ++p)
@@ -56,10 +57,11 @@ bool shows_losses(const ToleranceTotals& t) {
 bool shows_all(const RedrawnTotals& t) {
   std::printf("%" PRIu64 " runs, %" PRIu64 " redraws, %" PRIu64
               " of them by another coordinator than the first, %" PRIu64
-              " runs ended under one, %" PRIu64 " blocks relayed\n",
-              t.runs, t.redraws, t.redraws_after_takeover, t.takeovers, t.relayed);
-  bool all =
-      t.redraws >= t.runs && t.redraws_after_takeover > 0 && t.takeovers > 0 && t.relayed > 0;
+              " runs ended under one, %" PRIu64 " with a node that had started later, %" PRIu64
+              " blocks relayed\n",
+              t.runs, t.redraws, t.redraws_after_takeover, t.takeovers, t.late, t.relayed);
+  bool all = t.redraws >= t.runs && t.redraws_after_takeover > 0 && t.takeovers > 0 &&
+             t.relayed > 0 && t.late > 0;
   std::array<std::uint64_t, kMisfortunes> of_misfortune{};
   all = shows_losses(t.tolerance) && all;
   std::printf("  before that: %.2f s without a round\n", t.longest_before.to_seconds());
