@@ -40,7 +40,7 @@ MOST_LEAD_ROUNDS = 8
 LEAST_LEAD_ROUNDS = 7
 ROUNDS = 400
 SECONDS = 60
-# Nodes ask a root that does not answer some hundred times a second.
+# While so many questions to a root are lost, nothing may move.
 LOST_FRAMES = 300
 CUT = {"loss": "100 %"}
 WHOLE = {"loss": "0 %"}
@@ -140,7 +140,10 @@ def a_root_that_is_cut_off_is_waited_for():
         def stand_still():
             rounds = [rounds_of(c, host) for host in HOSTS]
             lost = frames_lost(made, "w1")
-            wait_until(lambda: frames_lost(made, "w1") > lost + LOST_FRAMES, "nodes to ask the root again")
+            wait_until(
+                lambda: frames_lost(made, "w1") > lost + LOST_FRAMES,
+                "nodes to ask the root again", SECONDS,
+            )  # fmt: skip
             return rounds == [rounds_of(c, host) for host in HOSTS] and rounds
 
         rounds = wait_until(stand_still, "all rounds to stand still", SECONDS)
