@@ -83,7 +83,7 @@ struct Outcome {
   Instant ended;
   std::uint64_t packets = 0;
   std::uint64_t packets_dropped = 0;
-  lab::LinkCounters site_links;                 // of all links between sites together
+  std::vector<lab::LinkCounters> site_links;    // of a network of sites, by link
   hop::Counters counters;                       // of all nodes together
   std::vector<awareness::IncomingLinks> links;  // by node: what its engine has measured
   ToleranceTotals tolerance;

@@ -323,7 +323,10 @@ void Life::conclude() {
   note_round_ends();
   outcome_.packets = machines_.network.sent();
   outcome_.packets_dropped = machines_.network.dropped();
-  if (machines_.network.sites() != nullptr) outcome_.site_links = machines_.network.sites()->sum();
+  if (const SiteNetwork* sites = machines_.network.sites()) {
+    for (SiteNetwork::Pipe link = 0; link < sites->network().links.size(); ++link)
+      outcome_.site_links.push_back(sites->counters(link));
+  }
   outcome_.tolerance = checker_.totals();
   outcome_.activations = coordinator_.activations();
   if (outcome_.failure.empty() && is_lost()) {

@@ -136,14 +136,4 @@ std::optional<SiteNetwork::Passage> SiteNetwork::pass(Pipe pipe, std::size_t pay
   return Passage{passage.arrivals[0], passage.mark};
 }
 
-lab::LinkCounters SiteNetwork::sum() const {
-  lab::LinkCounters all;
-  for (Pipe link = 0; link < network().links.size(); ++link) {
-    all.frames += counters(link).frames;
-    all.queue_drops += counters(link).queue_drops;
-    all.random_drops += counters(link).random_drops;
-  }
-  return all;
-}
-
 }  // namespace gradplane::sim

@@ -57,8 +57,6 @@ class SiteNetwork {
   const plan::Network& network() const { return networks_[in_force_].network; }
   /// What a pipe has carried so far. The pipe of a link has the index of the link.
   const lab::LinkCounters& counters(Pipe pipe) const { return pipes_[pipe].link.counters(); }
-  /// Frames and losses of all links together.
-  lab::LinkCounters sum() const;
 
  private:
   struct State {

@@ -160,9 +160,14 @@ WanResult run_wan(const plan::Network& network, PlanKind planner, const WanLoad&
                                  drops[static_cast<std::size_t>(hop::Drop::kPastRound)];
   result.needless =
       static_cast<double>(needless) / static_cast<double>(outcome.counters.blocks_sent);
-  const auto frames = static_cast<double>(outcome.site_links.frames);
-  result.lost_at_random = static_cast<double>(outcome.site_links.random_drops) / frames;
-  result.dropped_by_queues = static_cast<double>(outcome.site_links.queue_drops) / frames;
+  const auto of_links = [&outcome](std::uint64_t lab::LinkCounters::*what) {
+    double all = 0;
+    for (const lab::LinkCounters& link : outcome.site_links) all += static_cast<double>(link.*what);
+    return all;
+  };
+  const double frames = of_links(&lab::LinkCounters::frames);
+  result.lost_at_random = of_links(&lab::LinkCounters::random_drops) / frames;
+  result.dropped_by_queues = of_links(&lab::LinkCounters::queue_drops) / frames;
   result.missing = missing_share(scenario, outcome);
   result.dropped = outcome.packets_dropped;
   result.failure = outcome.failure;
