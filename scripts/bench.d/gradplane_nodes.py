@@ -35,7 +35,7 @@ port:
 {nodes}plan:
   kind: {plan}
 {extra}"""
-NODE = "    - {{name: {name}, address: {address}/16, aggregate: {aggregate}{own}}}\n"
+NODE = "    - {{name: {name}, address: {address}/16, aggregate: {aggregate}{site}{own}}}\n"
 
 
 def own_name(host, number):
@@ -60,13 +60,14 @@ def permanent_neighbours(namespace):
     ]
 
 
-def node_lines(lab, server, own, own_settings):
-    """The list of nodes as the file of `own` has it."""
+def node_lines(lab, server, own, own_settings, sites):
+    """The list of nodes as the file of `own` has it. `sites` names those of hosts, or is None."""
     return "".join(
         NODE.format(
             name=host.name,
             address=host.dataplane_address,
             aggregate="true" if host.name == server else "false",
+            site=f", site: {sites[host.name]}" if sites else "",
             own=own_settings if host is own else "",
         )
         for host in lab.hosts.values()
@@ -77,9 +78,10 @@ class GradplaneNodes:
     """`server` coordinates, and with `star` is the root; with `sharded` the ranks' hosts are."""
 
     def __init__(self, build, lab, server, plan, rate_bits, logs, number, extra="", port="",
-                 tells_links=True):  # fmt: skip
+                 tells_links=True, sites=None):  # fmt: skip
         """`extra` is more of the YAML file, and `port` more of its section `port`: whole lines. No
-        node knows another's link unless `tells_links`; its own is paced in any case."""
+        node knows another's link unless `tells_links`; its own is paced in any case. `sites` has
+        the site of each host, where several hosts share one."""
         self._cli = build / CLI
         for needed in (build / DAEMON, self._cli):
             if not os.access(needed, os.X_OK):
@@ -109,7 +111,7 @@ class GradplaneNodes:
             config.write_text(CONFIG.format(
                 socket=self.socket(host.name), interface=interface, port=port, udp_port=udp_port,
                 key_file=key_file, server=server, plan=plan, extra=extra,
-                nodes=node_lines(lab, server, host, own_rate),
+                nodes=node_lines(lab, server, host, own_rate, sites),
             ))  # fmt: skip
             command = [build / DAEMON, "--config", config, "--node", host.name]
             self.processes[host.name] = processes.Process(

@@ -54,6 +54,8 @@ class Round:
     latest_frame_us: float  # by how much it delivered the latest one too late
     delivered_frames: int
     lost_by_switch: int  # frames that the network lost although it should not have
+    # Of each link between sites, forward and backward.
+    site_link_bytes: dict = dataclasses.field(default_factory=dict)
     missing_share: float | None = None  # of the ranks' blocks; None: the ranks do not say
     worst_missing_share: float | None = None  # of one rank's blocks of one tensor
     # gradplane's rounds that did not wait for every block; a long message is several.
@@ -82,7 +84,7 @@ class Series:
 
 def failed_round(error):
     empty = {field.name: 0 for field in dataclasses.fields(Round)}
-    lists = {"cpu_seconds": {}, "victim_delays_s": []}
+    lists = {"cpu_seconds": {}, "site_link_bytes": {}, "victim_delays_s": []}
     return Round(**{**empty, **lists, "correct": False, "error": error})
 
 
@@ -264,6 +266,22 @@ def run_case(lab, contestants, machine, message_bytes, repeats, warm_up, progres
     return [one.series for one in turns.values()]
 
 
+def copies_between_sites(rounds, message_bytes):
+    """How often the message crossed each link between sites, forward and backward, with all that
+    went beside it: medians over the rounds."""
+    once = bounds.wire_bytes(message_bytes)
+    by_link = {
+        link: [
+            statistics.median(done.site_link_bytes[link][way] for done in rounds) / once
+            for way in (0, 1)
+        ]
+        for link in rounds[0].site_link_bytes
+    }
+    if not by_link:
+        return {}
+    return {"copies_by_link": by_link, "copies_between_sites": sum(map(sum, by_link.values()))}
+
+
 def result(series, case, bound_s, cores):
     """One entry of "cases" of the JSON."""
     rounds = series.rounds
@@ -291,6 +309,7 @@ def result(series, case, bound_s, cores):
         over_bound=entry["median_s"] / bound_s,
         p99_over_bound=entry["p99_s"] / bound_s,
         wire_bytes=int(statistics.median(done.wire_bytes for done in rounds)),
+        **copies_between_sites(rounds, case["bytes"]),
         cpu=cpu,
         machine_busy=busy,
         # All cores, or the one that a poll thread, a server or the switch runs on.

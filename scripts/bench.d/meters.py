@@ -95,6 +95,10 @@ def network_use(stats):
     losses = ("ring_drops", "send_failures", "pool_exhausted")
     return {
         "wire_bytes": sum(l["up"]["sent_wire_bytes"] for l in links if "up" in l),
+        "site_link_bytes": {
+            name: [link[way]["sent_wire_bytes"] for way in ("forward", "backward")]
+            for name, link in stats["links"].items() if "forward" in link
+        },
         "deepest_queue_bytes": max(
             (d["deepest_queue_bytes"] for link in links for d in link.values()), default=0
         ),

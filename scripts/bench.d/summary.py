@@ -14,8 +14,9 @@ KEPT = (
     "median_to_target_s", "final_median", "final_mean", "worse_mean", "gradient_error",
     "missing_share", "worst_missing_share", "partial_rounds", "rounds_closed_early",
     "rounds_closed_deadline", "spread", "sender_spread", "retransmitted_over_needed",
-    "queue_drops", "drops", "marks", "deepest_queue_bytes", "victim_p50_s", "victim_p99_s",
-    "victim_idle_p50_s", "wire_bytes", "machine_busy", "late_frames_share", "commit",
+    "queue_drops", "drops", "marks", "deepest_queue_bytes", "copies_between_sites",
+    "victim_p50_s", "victim_p99_s", "victim_idle_p50_s", "wire_bytes", "machine_busy",
+    "late_frames_share", "commit",
 )  # fmt: skip
 DIGITS = 4
 
@@ -32,6 +33,9 @@ def row(entry):
     for name in KEPT:
         if isinstance(entry.get(name), (int, float, str)):
             found[name] = rounded(entry[name])
+    if entry.get("copies_by_link"):
+        found["copies_by_link"] = {link: list(map(rounded, ways))
+                                   for link, ways in entry["copies_by_link"].items()}  # fmt: skip
     if entry.get("cpu_bound"):
         found["cpu_bound"] = True
     return found

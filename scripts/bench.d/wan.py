@@ -3,7 +3,7 @@
 """`wan`: nine sites far apart sum what each of them has, over the network with which NetStorm was
 measured (wan_network.py). gradplane with each of its planners, and what others do over TCP: a
 parameter server at one site, one at every site, a balanced tree (MLNET), pairs that a scheduler
-makes (TSEngine), and Gloo's ring.
+makes (TSEngine), and Gloo's ring. And three sites of several hosts, of which one copy should leave.
 
 `bound_s` is the packing bound; of a redrawn network that of the first draw, and `over_oracle` is
 over the bound of one who has the best trees for each draw at once.
@@ -37,40 +37,47 @@ QUICK_REPEATS = 2
 LIMIT_SECONDS = 60
 QUICK_LIMIT_SECONDS = 10
 ROUND_SECONDS = 600
+SHOWN_LINKS = 3  # in a table; the JSON has all
 # Of the changing cases: what planners do by default, nothing after the first plan, also routes.
 MODES = ("", "fixed", "routes")
 
 
 def make_contestants(quick, of_case):
     """Those of the cases in the group of this one."""
-    rates, paths = network.draw(of_case["draw"]), cases.paths_of(of_case)
-    roots = network.roots_by_time(rates)
+    rates, paths = cases.rates_of(of_case), cases.paths_of(of_case)
+    layout, roots = cases.layout_of(of_case), network.roots_by_time(rates)
     message_bytes = network.volume_bytes(cases.VOLUMES_MB[0])
-    site = wan_peers.Site(network.yaml_section(rates, paths, message_bytes), roots[0])
+    hosts = [layout.hosts_of(root)[0] for root in roots]
+    several = cases.has_several_hosts(of_case)
+    known = wan_peers.Known(network.yaml_section(rates, paths, message_bytes), hosts[0],
+                            layout.site_of_host() if several else None)  # fmt: skip
+    if several:
+        return [*steady_contestants(True, known), peers.GlooContestant("cubic"),
+                wan_peers.ServerContestant("cubic", hosts[0])]  # fmt: skip
     if of_case["redraw_s"]:
-        ours = changing_contestants(site)
+        ours = changing_contestants(known)
     else:
-        ours = steady_contestants(quick, site)
+        ours = steady_contestants(quick, known)
     found = ours + tcp_contestants(("cubic",) if quick else ("cubic", "bbr"), roots[0])
-    for word, root in (("middle", roots[len(roots) // 2]), ("worst", roots[-1])):
-        found.append(wan_peers.ServerContestant("cubic", root, name=f"server-{word}"))
+    for word, host in (("middle", hosts[len(hosts) // 2]), ("worst", hosts[-1])):
+        found.append(wan_peers.ServerContestant("cubic", host, name=f"server-{word}"))
     return found
 
 
-def steady_contestants(quick, site):
+def steady_contestants(quick, known):
     wanted = [(plan, "delay", "") for plan in PLANNERS]
     if not quick:
         wanted += [("packed", "cubic", ""), ("packed", "bbr", "")]
         wanted += [(plan, "delay", "routes") for plan in ("packed", "fapt")]
-    return [wan_peers.WanContestant(plan, site, controller, cases.STEADY_ROUND_KIB, mode)
+    return [wan_peers.WanContestant(plan, known, controller, cases.STEADY_ROUND_KIB, mode)
             for plan, controller, mode in wanted]  # fmt: skip
 
 
-def changing_contestants(site):
+def changing_contestants(known):
     wanted = [(plan, "delay", mode) for plan in ("packed", "fapt") for mode in MODES]
     wanted += [("packed", "cubic", mode) for mode in ("", "fixed")]
     wanted += [("packed", "bbr", ""), ("auto", "delay", "")]
-    return [wan_peers.WanContestant(plan, site, controller, cases.CHANGING_ROUND_KIB, mode,
+    return [wan_peers.WanContestant(plan, known, controller, cases.CHANGING_ROUND_KIB, mode,
                                     follows=True)
             for plan, controller, mode in wanted]  # fmt: skip
 
@@ -81,7 +88,7 @@ def tcp_contestants(controls, best):
     found = []
     for cc in controls:
         found += [
-            wan_peers.ServerContestant(cc, best),
+            wan_peers.ServerContestant(cc, network.NAMES[best - 1]),
             wan_peers.trees("sharded", cc, stars),
             wan_peers.trees("balanced", cc, balanced),
             wan_peers.OverlayContestant("pairs", cc, "pairs", wan_peers.SLICE_BYTES,
@@ -133,7 +140,7 @@ def set_rates(lab, rates):
 
 def measure_case(lab, of_case, up, options, machine, progress):
     redraws, warm_up = None, 1
-    set_rates(lab, network.draw(of_case["draw"]))
+    set_rates(lab, cases.rates_of(of_case))
     if of_case["redraw_s"]:
         redraws, warm_up = Redraws(lab, cases.period_s(of_case), of_case["bytes"]), 0
     return harness.run_case(
@@ -148,7 +155,8 @@ def measure_group(group, options, machine, done):
     entries of each. Gives {contestant: why all its entries are void}."""
     chosen = [c for c in make_contestants(options.quick, group[0])
               if options.contestant.search(c.name)]  # fmt: skip
-    described = network.description(network.draw(group[0]["draw"]), cases.paths_of(group[0]))
+    described = network.description(cases.rates_of(group[0]), cases.paths_of(group[0]),
+                                    cases.layout_of(group[0]))  # fmt: skip
     with emulated_lab.EmulatedLab(f"wan{os.getpid() % 100000}", described) as lab:
         with Contestants(lab, chosen, {"rate_bits_per_second": network.ACCESS_RATE_BITS},
                          options.logs / "wan") as contestants:  # fmt: skip
@@ -209,10 +217,12 @@ def say(text):
 
 def settings(options):
     rates = network.draw(0)
+    few = network.draw(0, network.SEVERAL_HOSTS.links)
     return {
         "quick": options.quick,
         "repeats": options.repeats,
         "rates": {f"{a}-{b}": rate for (a, b), rate in rates.items()},
+        "rates_of_several_hosts": {f"{a}-{b}": rate for (a, b), rate in few.items()},
         "paths": {f"{a}-{b}": path for (a, b), path in network.draw_paths().items()},
         "roots_by_time": network.roots_by_time(rates),
     }
@@ -241,6 +251,17 @@ def ratio(key):
     return lambda entry: f"{entry[key]:.2f}" if entry.get(key) else "-"
 
 
+def copies_by_link(entry):
+    """Forward / backward, where there are few links."""
+    links = entry.get("copies_by_link", {})
+    if not 0 < len(links) <= SHOWN_LINKS:
+        return "-"
+    return ", ".join(
+        f"{link.removeprefix(network.LINK_PREFIX)}: {there:.2f} / {back:.2f}"
+        for link, (there, back) in links.items()
+    )
+
+
 COLUMNS = (
     ("contestant", lambda e: e["contestant"]),
     ("runs", lambda e: str(e["runs"])),
@@ -253,6 +274,8 @@ COLUMNS = (
     ("x fapt", ratio("over_fapt")),
     ("sent again", lambda e: f"{e['retransmitted_over_needed'] * 100:.1f} %"),
     ("MB on wire", lambda e: f"{e['wire_bytes'] / 1e6:.1f}"),
+    ("copies between sites", ratio("copies_between_sites")),
+    ("of them by link", copies_by_link),
     ("deepest queue", lambda e: f"{e['deepest_queue_bytes'] / 1024:.0f} KiB"),
     *report.CPU_COLUMNS,
 )

@@ -20,13 +20,18 @@ CHANGING = (
 # (docs/planners.md).
 STEADY_ROUND_KIB = int(4096 * network.VOLUME_SCALE)
 CHANGING_ROUND_KIB = 64
+SEVERAL_HOSTS_VOLUMES_MB = (17, 98)
 
 
-def case(volume_mb, redraw_s=None, has_paths=False, draw=0, volume_scale=network.VOLUME_SCALE):
+def case(volume_mb, redraw_s=None, has_paths=False, draw=0, volume_scale=network.VOLUME_SCALE,
+         several_hosts=False):  # fmt: skip
     """`redraw_s` is the pause between two redraws at full size; None: the rates stay those of
-    `draw`."""
+    `draw`. With `several_hosts` there are fewer sites, and each has several."""
+    # Only where it is so, so that cases of older files are still the same cases.
+    layout = {"hosts_at_site": network.SEVERAL_HOSTS.hosts_at_site} if several_hosts else {}
     return {
-        "hosts": network.SITES,
+        **layout,
+        "hosts": (network.SEVERAL_HOSTS if several_hosts else network.NETSTORM).hosts,
         "volume_mb": volume_mb,
         "bytes": network.volume_bytes(volume_mb, volume_scale),
         "redraw_s": redraw_s,
@@ -44,11 +49,15 @@ def make_cases(quick):
     found = [case(volume) for volume in VOLUMES_MB]
     found += [case(volume, has_paths=True) for volume in VOLUMES_MB]
     found.append(case(VOLUMES_MB[0], draw=FAST_TREES_DRAW))
+    found += [case(volume, several_hosts=True) for volume in SEVERAL_HOSTS_VOLUMES_MB]
     return found + [case(**changing) for changing in CHANGING]
 
 
 def label(of_case):
     words = [f"{of_case['volume_mb']} MB at full size"]
+    if has_several_hosts(of_case):
+        layout = layout_of(of_case)
+        words.append(f"{len(layout.sites)} sites of {layout.hosts_at_site} hosts")
     if of_case["has_paths"]:
         words.append("delays and losses")
     if of_case["redraw_s"]:
@@ -60,13 +69,27 @@ def label(of_case):
     return ", ".join(words)
 
 
+def has_several_hosts(of_case):
+    return "hosts_at_site" in of_case
+
+
+def layout_of(of_case):
+    return network.SEVERAL_HOSTS if has_several_hosts(of_case) else network.NETSTORM
+
+
+def rates_of(of_case):
+    """The first ones, if they change."""
+    return network.draw(of_case["draw"], layout_of(of_case).links)
+
+
 def paths_of(of_case):
     return network.draw_paths() if of_case["has_paths"] else None
 
 
 def group_of(of_case):
     """Cases for which the same daemons can stay up: their file has the network and its paths."""
-    return of_case["has_paths"], bool(of_case["redraw_s"]), of_case["draw"]
+    several = has_several_hosts(of_case)
+    return several, of_case["has_paths"], bool(of_case["redraw_s"]), of_case["draw"]
 
 
 def period_s(of_case):
@@ -75,4 +98,4 @@ def period_s(of_case):
 
 
 def bound_s(of_case):
-    return network.packing_bound_s(network.draw(of_case["draw"]), of_case["bytes"])
+    return network.packing_bound_s(rates_of(of_case), of_case["bytes"])

@@ -27,11 +27,13 @@ MODES = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Site:
-    """What is the same for all planners: the section `network`, and which site coordinates."""
+class Known:
+    """What is the same for all planners: the section `network`, which host coordinates, and the
+    sites of hosts that are not alone at one."""
 
     section: str
-    root: int
+    root: str
+    sites: dict | None = None
 
 
 def parents_of_star(root):
@@ -77,7 +79,7 @@ def trees(name, cc, all_parents):
 
 
 class ServerContestant(peers.ParameterServerContestant):
-    """The parameter server, beside the rank of a site of our choice."""
+    """The parameter server, beside the rank of a host of our choice."""
 
     def __init__(self, cc, root, name="server"):
         super().__init__(cc, server_has_rank=True)
@@ -85,7 +87,7 @@ class ServerContestant(peers.ParameterServerContestant):
         self._root = root
 
     def _start(self, rate_bits):
-        self.server = self._lab.hosts[network.host_name(self._root)]
+        self.server = self._lab.hosts[self._root]
         super()._start(rate_bits)
 
 
@@ -118,18 +120,19 @@ class WanContestant(LightContestant):
     """gradplane with a planner that knows the network as its YAML has it. While it runs it may make
     other plans, unless its mode is `fixed`. If `follows`, `progress` is that of the last round."""
 
-    def __init__(self, plan, site, controller, round_kib, mode="", follows=False):
+    def __init__(self, plan, known, controller, round_kib, mode="", follows=False):
         more = f"congestion: {{controller: {controller}}}\nrounds: {{bytes: {round_kib} KiB}}\n"
-        super().__init__(plan, extra=site.section + more, tells_links=False)
+        super().__init__(plan, extra=known.section + more, tells_links=False)
         self.name = "-".join(filter(None, ("gradplane", plan, controller, mode)))
         self.first_host_is_server = False
         self._settings["plan"] = plan + MODES[mode]
-        self._root = site.root
+        self._settings["sites"] = known.sites
+        self._root = known.root
         self._follows = follows
         self.progress = []
 
     def _start(self, rate_bits):
-        self.server = self._lab.hosts[network.host_name(self._root)]
+        self.server = self._lab.hosts[self._root]
         super()._start(rate_bits)
 
     def round(self, seed, bytes_, at_ns, *arguments, **options):

@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
 """NetStorm's network of nine sites, as a description for the lab, as YAML for gradplaned, and as
-numbers to reckon with. Pure.
+numbers to reckon with. Pure. And three sites of several hosts each, which are joined alike.
 
 Sites and links are those of NetStorm's evaluation; each direction of each link has a rate that is
 drawn uniformly from 20 to 155 Mbit/s. Rates and volumes are scaled down together, because two
 cores cannot carry them: RATE_SCALE scales the rates and the queues, VOLUME_SCALE most volumes.
 Times are those at full size, times the scale of the volume and over that of the rates.
+
+Rates are {(from, to): bit/s}, so they say which sites and links there are.
 """
 
+import dataclasses
+import functools
 import random
 from fractions import Fraction
 
@@ -28,21 +32,59 @@ ACCESS_MBIT = 1000
 ACCESS_RATE_BITS = int(ACCESS_MBIT * RATE_SCALE * 10**6)
 QUEUE_BYTES = int(256 * 1024 * RATE_SCALE)
 ELEMENT_BYTES = 4
+LINK_PREFIX = "l"
+HOST_LETTERS = "abc"
 
 
-def host_name(site):
+def site_name(site):
     return f"s{site}"
 
 
-NAMES = [host_name(site) for site in range(1, SITES + 1)]
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Which links join the sites, and how many hosts each site has."""
+
+    links: tuple
+    hosts_at_site: int = 1
+
+    @property
+    def sites(self):
+        return sites_of(self.links)
+
+    @property
+    def hosts(self):
+        return len(self.sites) * self.hosts_at_site
+
+    def hosts_of(self, site):
+        """Their names. A host that is alone is called like its site."""
+        if self.hosts_at_site == 1:
+            return [site_name(site)]
+        return [site_name(site) + letter for letter in HOST_LETTERS[: self.hosts_at_site]]
+
+    def site_of_host(self):
+        """{host: site}, by their names, site by site."""
+        return {host: site_name(site) for site in self.sites for host in self.hosts_of(site)}
 
 
-def draw(number):
-    """Draw `number` of the rates: {(from, to): bit/s}, scaled. Draw n is the same whichever draws
-    were asked for before."""
+def sites_of(links):
+    return sorted({site for link in links for site in link})
+
+
+def links_of(rates):
+    return tuple(ends for ends in rates if ends[0] < ends[1])
+
+
+NETSTORM = Layout(LINKS)
+SEVERAL_HOSTS = Layout(((1, 2), (1, 3), (2, 3)), hosts_at_site=3)
+NAMES = list(NETSTORM.site_of_host())
+
+
+def draw(number, links=LINKS):
+    """Draw `number` of the rates, scaled. Draw n is the same whichever draws were asked for
+    before."""
     rng = random.Random(1000 * SEED + number)
     rates = {}
-    for a, b in LINKS:
+    for a, b in links:
         for ends in ((a, b), (b, a)):
             rates[ends] = int(rng.randint(*RATE_MBIT) * RATE_SCALE * 10**6)
     return rates
@@ -63,7 +105,7 @@ def volume_bytes(megabytes, scale=VOLUME_SCALE):
 
 
 def link_name(a, b):
-    return f"l{a}-{b}"
+    return f"{LINK_PREFIX}{a}-{b}"
 
 
 def directions(rates, paths, a, b):
@@ -79,21 +121,23 @@ def directions(rates, paths, a, b):
     return found
 
 
-def description(rates, paths):
-    """The lab: one host for each site, and the links between the sites."""
+def description(rates, paths, layout=NETSTORM):
+    """The lab: the hosts of each site, and the links between the sites."""
     access = {"rate": f"{ACCESS_RATE_BITS} bit/s", "delay": "50 us"}
     links = []
-    for a, b in LINKS:
+    for a, b in links_of(rates):
         forward, backward = directions(rates, paths, a, b)
-        links.append({"name": link_name(a, b), "between": [host_name(a), host_name(b)],
+        links.append({"name": link_name(a, b), "between": [site_name(a), site_name(b)],
                       "forward": forward, "backward": backward})  # fmt: skip
-    hosts = [{"name": name, "site": name, "up": access, "down": access} for name in NAMES]
-    return {"sites": NAMES, "hosts": hosts, "site_links": links, "seed": SEED}
+    hosts = [{"name": name, "site": site, "up": access, "down": access}
+             for name, site in layout.site_of_host().items()]  # fmt: skip
+    sites = [site_name(site) for site in layout.sites]
+    return {"sites": sites, "hosts": hosts, "site_links": links, "seed": SEED}
 
 
 def changes(rates, paths):
     """What makes the links of a lab those of another draw: (link, direction, settings)."""
-    for a, b in LINKS:
+    for a, b in links_of(rates):
         for name, settings in zip(("forward", "backward"), directions(rates, paths, a, b)):
             yield link_name(a, b), name, {"rate": settings["rate"]}
 
@@ -101,8 +145,8 @@ def changes(rates, paths):
 def yaml_section(rates, paths, message_bytes):
     """The section `network` of gradplaned's file."""
     lines = ["network:", f"  bytes: {message_bytes} B", "  links:"]
-    for a, b in LINKS:
-        words = [f"from: {host_name(a)}", f"to: {host_name(b)}", f"rate: {rates[a, b]} bit/s",
+    for a, b in links_of(rates):
+        words = [f"from: {site_name(a)}", f"to: {site_name(b)}", f"rate: {rates[a, b]} bit/s",
                  f"rate_back: {rates[b, a]} bit/s"]  # fmt: skip
         if paths:
             rtt_ms, loss = paths[a, b]
@@ -111,19 +155,21 @@ def yaml_section(rates, paths, message_bytes):
     return "\n".join(lines) + "\n"
 
 
-def routes():
+@functools.cache
+def routes(links=LINKS):
     """{(from, to): [sites on the way, both ends included]}, over the fewest links, as
     tests/lab/routes.cc finds them."""
     found = {}
-    for to in range(1, SITES + 1):
+    sites = sites_of(links)
+    for to in sites:
         next_site, reached = {}, [to]
         for at in reached:
-            for link in LINKS:
+            for link in links:
                 for start, end in (link, link[::-1]):
                     if end == at and start != to and start not in next_site:
                         next_site[start] = at
                         reached.append(start)
-        for start in range(1, SITES + 1):
+        for start in sites:
             way = [start]
             while way[-1] != to:
                 way.append(next_site[way[-1]])
@@ -134,7 +180,7 @@ def routes():
 def seconds_over_routes(rates, transfers, message_bytes):
     """How long the busiest link takes if every transfer of {(from, to): share of the volume} goes
     over its route; all at a time, and nothing else limits."""
-    loads, ways = {}, routes()
+    loads, ways = {}, routes(links_of(rates))
     for ends, share in transfers.items():
         way = ways[ends]
         for hop in zip(way, way[1:]):
@@ -144,14 +190,16 @@ def seconds_over_routes(rates, transfers, message_bytes):
 
 
 def star_seconds(rates, root, message_bytes):
-    others = [site for site in range(1, SITES + 1) if site != root]
+    """With one host at each site."""
+    others = [site for site in sites_of(rates) if site != root]
     transfers = {ends: 1 for other in others for ends in ((other, root), (root, other))}
     return seconds_over_routes(rates, transfers, message_bytes)
 
 
 def roots_by_time(rates):
-    """Sites, from the one at which a single root takes least."""
-    return sorted(range(1, SITES + 1), key=lambda root: star_seconds(rates, root, 1 << 20))
+    """Sites, from the one at which a single root takes least; the same order with any number of
+    hosts, if each site has as many."""
+    return sorted(sites_of(rates), key=lambda root: star_seconds(rates, root, 1 << 20))
 
 
 def partitions(items):
@@ -166,26 +214,28 @@ def partitions(items):
             yield [*smaller[:index], [first, *group], *smaller[index + 1 :]]
 
 
-_groupings = []
-
-
-def groupings():
-    """For each partition, without that of one group: (groups, links that cross), reckoned once."""
-    if not _groupings:
-        for groups in partitions(list(range(1, SITES + 1))):
-            of = {site: number for number, group in enumerate(groups) for site in group}
-            crossing = [link for link in LINKS if of[link[0]] != of[link[1]]]
-            if len(groups) > 1:
-                _groupings.append((len(groups), crossing))
-    return _groupings
+@functools.cache
+def groupings(links=LINKS):
+    """For each partition, without that of one group: (groups, links that cross)."""
+    found = []
+    for groups in partitions(sites_of(links)):
+        of = {site: number for number, group in enumerate(groups) for site in group}
+        crossing = [link for link in links if of[link[0]] != of[link[1]]]
+        if len(groups) > 1:
+            found.append((len(groups), crossing))
+    return found
 
 
 def packing_bound_s(rates, message_bytes):
     """No trees whose edges are links take less, where each tree carries sums up and results down
-    (Tutte, Nash-Williams): a link bears what its slower direction does."""
-    capacity = {(a, b): min(rates[a, b], rates[b, a]) for a, b in LINKS}
+    (Tutte, Nash-Williams): a link bears what its slower direction does. With several hosts at a
+    site too: whatever a tree does inside a site, it crosses a partition of the sites at least once
+    less than that has groups."""
+    links = links_of(rates)
+    capacity = {(a, b): min(rates[a, b], rates[b, a]) for a, b in links}
     best = min(
-        sum(capacity[link] for link in crossing) / (groups - 1) for groups, crossing in groupings()
+        sum(capacity[link] for link in crossing) / (groups - 1)
+        for groups, crossing in groupings(links)
     )
     return 8 * bounds.wire_bytes(message_bytes) / best
 

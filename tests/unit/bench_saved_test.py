@@ -129,7 +129,8 @@ class Report(unittest.TestCase):
     def test_a_summary_has_the_numbers_of_each_row_and_no_samples(self):
         thrown_out = {"contestant": "c", "case": CLEAN, "bound_s": 0.1, "runs": 1,
                       "correct": False, "failure": "a sum was wrong\nat 7"}  # fmt: skip
-        long = entry("a", CLEAN, 1.23456, samples_s=[0.1] * 5, cpu_bound=True)
+        long = entry("a", CLEAN, 1.23456, samples_s=[0.1] * 5, cpu_bound=True,
+                     copies_by_link={"l1-2": [0.56789, 1.0]})  # fmt: skip
         path = self.file("one", [long, entry("b", LOSSY, 3), thrown_out], repeats=7)
         self.shown(path, "--summary", str(self.folder / "kept"), "--samples", "the shelf")
         kept = (self.folder / "kept/one.json").read_text()
@@ -143,6 +144,7 @@ class Report(unittest.TestCase):
         self.assertEqual((first["runs"], first["median_s"], first["p99_s"], first["over_bound"]),
                          (5, 0.1235, 0.2469, 1.235))  # fmt: skip
         self.assertTrue(first["cpu_bound"])
+        self.assertEqual(first["copies_by_link"], {"l1-2": [0.5679, 1.0]})
         self.assertEqual(second, {"contestant": "c", "failure": "a sum was wrong"})
         self.assertNotIn("cpu_bound", found["summary"][1]["rows"][0])
         self.assertEqual(found["summary"][0]["bound_s"], 0.1)

@@ -14,6 +14,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/bench.d"), str(ROOT / "scripts/lib")]
 sys.dont_write_bytecode = True
 import bounds  # noqa: E402
+import gradplane_nodes  # noqa: E402
+import harness  # noqa: E402
 import wan  # noqa: E402
 import wan_cases as cases  # noqa: E402
 import wan_contestants  # noqa: E402
@@ -48,6 +50,23 @@ class Network(unittest.TestCase):
         self.assertEqual(text.count("from:"), 13)
         self.assertNotIn("loss", network.yaml_section(rates, None, MEGABYTE))
 
+    def test_hosts_of_a_site_are_at_it_in_the_lab_and_for_the_daemons(self):
+        layout = network.SEVERAL_HOSTS
+        rates = network.draw(0, layout.links)
+        described = network.description(rates, None, layout)
+        self.assertEqual(described["sites"], ["s1", "s2", "s3"])
+        sites = {host["name"]: host["site"] for host in described["hosts"]}
+        self.assertEqual(sites, layout.site_of_host())
+        self.assertEqual(len(sites), 9)
+        hosts = {name: types.SimpleNamespace(name=name, dataplane_address="10.0.0.1")
+                 for name in sites}  # fmt: skip
+        lab = types.SimpleNamespace(hosts=hosts)
+        text = gradplane_nodes.node_lines(lab, "s2a", None, "", sites)
+        for host, site in sites.items():
+            self.assertRegex(text, rf"name: {host}, .*, site: {site}}}")
+        self.assertNotIn("site:", gradplane_nodes.node_lines(lab, "s2a", None, "", None))
+        self.assertEqual(network.yaml_section(rates, None, MEGABYTE).count("from:"), 3)
+
     def test_routes_have_the_fewest_links(self):
         routes = network.routes()
         self.assertEqual(routes[8, 9], [8, 9])
@@ -75,6 +94,16 @@ class Network(unittest.TestCase):
         slow[6, 9] = slow[9, 8] = rate / 10  # one direction is enough
         self.assertAlmostEqual(network.packing_bound_s(slow, MEGABYTE), one_s * 5)
 
+    def test_the_bound_of_three_sites_is_that_of_the_one_that_is_cut_off_most(self):
+        """Whatever the number of hosts: each tree goes to every site."""
+        mbit = 8 * MEGABYTE
+        one_s = 8 * bounds.wire_bytes(MEGABYTE) / mbit
+        rates = {(1, 2): 1, (1, 3): 9, (2, 3): 2}
+        both = {ends: rate * mbit for (a, b), rate in rates.items() for ends in ((a, b), (b, a))}
+        self.assertAlmostEqual(network.packing_bound_s(both, MEGABYTE), one_s / 3)
+        both[1, 2] = both[2, 1] = both[2, 3] = both[3, 2] = 9 * mbit
+        self.assertAlmostEqual(network.packing_bound_s(both, MEGABYTE), one_s * 2 / 27)
+
     def test_an_oracle_goes_on_at_the_rate_of_each_draw(self):
         fast, slow = alike(16 * MEGABYTE), alike(8 * MEGABYTE)
         fast_s = network.packing_bound_s(fast, MEGABYTE)
@@ -101,6 +130,10 @@ class TakingPart(unittest.TestCase):
         for case in cases.make_cases(quick=False):
             names = [c.name for c in wan.make_contestants(False, case)]
             self.assertEqual(len(names), len(set(names)))
+            if cases.has_several_hosts(case):
+                ours = {f"gradplane-{planner}-delay" for planner in wan.PLANNERS}
+                self.assertEqual(set(names), {*ours, "gloo-cubic", "tcp-server-cubic"})
+                continue
             planners = ("fapt", "packed", "auto") if case["redraw_s"] else wan.PLANNERS
             for planner in planners:
                 self.assertTrue(any(n.startswith(f"gradplane-{planner}-") for n in names))
@@ -146,6 +179,22 @@ class Ratios(unittest.TestCase):
                    {"contestant": "b", "case": 1}]  # fmt: skip
         wan.void(entries, [1], {"a": "it fell back"})
         self.assertEqual([e.get("failure") for e in entries], ["it fell back", None, None])
+
+
+class Copies(unittest.TestCase):
+    def test_they_are_medians_of_each_direction_over_one_copy_on_the_wire(self):
+        once = bounds.wire_bytes(MEGABYTE)
+        rounds = [types.SimpleNamespace(site_link_bytes={"l1-2": [once, n * once]})
+                  for n in (1, 2, 9)]  # fmt: skip
+        found = harness.copies_between_sites(rounds, MEGABYTE)
+        self.assertEqual(found["copies_by_link"], {"l1-2": [1, 2]})
+        self.assertEqual(found["copies_between_sites"], 3)
+        self.assertEqual(wan.copies_by_link(found), "1-2: 1.00 / 2.00")
+        self.assertEqual(wan.copies_by_link({}), "-")
+
+    def test_there_are_none_without_sites(self):
+        rounds = [types.SimpleNamespace(site_link_bytes={})]
+        self.assertEqual(harness.copies_between_sites(rounds, MEGABYTE), {})
 
 
 class Redraws(unittest.TestCase):
