@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -45,6 +46,33 @@ bool takes_only(Routes& routes, api::NodeId from, api::NodeId to, ResourceId lin
          std::none_of(way.resources.begin(), way.resources.end(), is_other);
 }
 
+/// A link that no tree uses, by the members that would sound it and be sounded.
+struct Unused {
+  api::Sounding sounding;
+  ResourceId link = 0;
+};
+
+/// Of these links, in the order of the file, the next one that its sender sounds: the first to the
+/// member that the fewest sound. Takes it and all before it that nobody can sound out of `unused`.
+std::optional<api::Sounding> take_next(std::vector<Unused>& unused,
+                                       const std::map<api::NodeId, std::size_t>& heard,
+                                       Routes& routes) {
+  const auto count = [&heard](const Unused& u) {
+    const auto found = heard.find(u.sounding.to);
+    return found == heard.end() ? 0 : found->second;
+  };
+  while (!unused.empty()) {
+    const auto next = std::min_element(
+        unused.begin(), unused.end(),
+        [&count](const Unused& a, const Unused& b) { return count(a) < count(b); });
+    const Unused taken = *next;
+    unused.erase(next);
+    if (takes_only(routes, taken.sounding.from, taken.sounding.to, taken.link))
+      return taken.sounding;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void add_soundings(api::Plan& plan, const Network& network) {
@@ -54,19 +82,25 @@ void add_soundings(api::Plan& plan, const Network& network) {
   const auto chosen = members_that_sound(plan, network, neighbours);
   std::set<std::pair<SiteId, SiteId>> used;
   for (const auto& [a, b] : neighbours) used.emplace(site_of(network, a), site_of(network, b));
-  Routes routes(network);
-  std::map<api::NodeId, std::size_t> sounded;
+  std::map<api::NodeId, std::vector<Unused>> unused;  // by sender
   for (std::size_t l = 0; l < network.links.size(); ++l) {
     const Link& link = network.links[l];
     const auto from = chosen.find(link.from);
     const auto to = chosen.find(link.to);
     if (from == chosen.end() || to == chosen.end() || used.count({link.from, link.to}) > 0)
       continue;
-    if (plan.soundings.size() == kMaxSoundings) break;
-    if (sounded[from->second] == kMaxSoundedPeers) continue;
-    if (!takes_only(routes, from->second, to->second, static_cast<ResourceId>(l))) continue;
-    ++sounded[from->second];
-    plan.soundings.push_back({.from = from->second, .to = to->second});
+    unused[from->second].push_back({{from->second, to->second}, static_cast<ResourceId>(l)});
+  }
+  Routes routes(network);
+  std::map<api::NodeId, std::size_t> heard;
+  for (std::size_t turn = 0; turn < kMaxSoundedPeers; ++turn) {
+    for (auto& [from, links] : unused) {
+      if (plan.soundings.size() == kMaxSoundings) return;
+      const std::optional<api::Sounding> next = take_next(links, heard, routes);
+      if (!next) continue;
+      ++heard[next->to];
+      plan.soundings.push_back(*next);
+    }
   }
 }
 

@@ -12,7 +12,8 @@ namespace gradplane::plan {
 /// link of the network that no tree uses, between one member at each of its ends. A tree uses a
 /// link when packets between two neighbours take this link alone. Of the members at a site, the
 /// first that has a neighbour at another site sends and gets the soundings. Without links there are
-/// none.
+/// none. Where there are more than kMaxSoundings, or a member has more than kMaxSoundedPeers, the
+/// members take turns, and each prefers those that the fewest sound.
 void add_soundings(api::Plan& plan, const Network& network);
 
 /// Whether the soundings of a plan whose members are valid connect two different members, each two

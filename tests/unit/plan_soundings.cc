@@ -2,7 +2,9 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/plan/soundings.h"
 
+#include <algorithm>
 #include <random>
+#include <vector>
 
 #include "control/plan/validate.h"
 #include "dataplane/model/limits.h"
@@ -77,6 +79,17 @@ TEST_CASE("a node sounds few others, and a plan has few soundings") {
   add_soundings(plan, network);
   CHECK(plan.soundings.size() == kMaxSoundings);
   CHECK(validate(plan).ok());
+  // The trees use all links of node 0. No other node is left out, and each is sounded by as many.
+  std::vector<std::size_t> sends(nodes), gets(nodes);
+  for (const api::Sounding& sounding : plan.soundings) {
+    ++sends[sounding.from];
+    ++gets[sounding.to];
+  }
+  for (const auto& count : {sends, gets}) {
+    const auto [least, most] = std::minmax_element(count.begin() + 1, count.end());
+    CHECK(count[0] == 0);
+    CHECK(*most <= *least + 1);
+  }
 }
 
 TEST_CASE("planners that know the network say who is to be sounded") {
