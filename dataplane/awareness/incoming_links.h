@@ -45,6 +45,11 @@ class IncomingLinks {
     const LinkEstimate* link = find(node);
     return link != nullptr && link->wants_train(now, alarm(now));
   }
+  /// Whether a short train of the node is enough.
+  bool is_slow(std::uint16_t node) const {
+    const LinkEstimate* link = find(node);
+    return link != nullptr && link->is_slow();
+  }
   /// nullptr: nothing has come from it.
   const LinkEstimate* find(std::uint16_t node) const;
 

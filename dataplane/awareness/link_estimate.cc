@@ -27,16 +27,20 @@ double freshness(Duration age) {
   return std::exp2(-std::max(age, Duration{}).to_seconds() / kSampleHalfLife.to_seconds());
 }
 
-void RateSamples::add(Instant now, std::uint64_t bits_per_second) {
+void RateSamples::add(Instant now, std::uint64_t bits_per_second, bool sure) {
   if (count_ > 0) {
     Sample& last = samples_[(count_ - 1) % kRateSamples];
     if (now - last.begin < kSamplePeriod) {
-      last.rate = std::max(last.rate, bits_per_second);
+      if (last.sure && !sure) return;
+      const std::uint64_t before = last.sure == sure ? last.rate : 0;
+      last.rate = std::max(before, bits_per_second);
       last.newest = now;
+      last.sure = sure;
       return;
     }
   }
-  samples_[count_ % kRateSamples] = {.begin = now, .newest = now, .rate = bits_per_second};
+  samples_[count_ % kRateSamples] = {
+      .begin = now, .newest = now, .rate = bits_per_second, .sure = sure};
   ++count_;
   if (has_become_slower()) keep_newest(kSlowerSamples);
 }
@@ -121,11 +125,14 @@ void LinkEstimate::on_measured(Instant now, const Measured& measured) {
     } else if (!odd_since_) {
       odd_since_ = now;
     }
-    trains_.add(now, measured.train);
+    trains_.add(now, measured.train, !measured.is_short);
     newest_train_ = now;
+    is_slow_ = meter_.is_slow(measured.train);
     bounds_.clear();
   }
-  if (measured.bound > 0) bounds_.add(now, measured.bound);
+  if (measured.bound == 0) return;
+  is_slow_ = is_slow_ && meter_.is_slow(measured.bound);
+  bounds_.add(now, measured.bound);
 }
 
 void LinkEstimate::on_round_trip(Instant now, Duration rtt) {

@@ -77,7 +77,8 @@ struct LossEstimate {
 /// The best rate of each of the last kRateSamples periods in which there was one.
 class RateSamples {
  public:
-  void add(Instant now, std::uint64_t bits_per_second);
+  /// A rate that is not `sure` counts only in a period that has no other.
+  void add(Instant now, std::uint64_t bits_per_second, bool sure = true);
   void clear() { count_ = 0; }
   RateEstimate estimate(Instant now) const;
 
@@ -86,6 +87,7 @@ class RateSamples {
     Instant begin;  // of its period
     Instant newest;
     std::uint64_t rate = 0;
+    bool sure = true;
   };
   const Sample& newest(std::size_t index) const {  // 0: the newest of all
     return samples_[(count_ - 1 - index) % kRateSamples];
@@ -147,6 +149,9 @@ class LinkEstimate {
   }
   /// Whether its trains have been others than before for kChangedTime.
   bool is_changing() const { return odd_since_ && newest_train_ - *odd_since_ >= kChangedTime; }
+  /// Whether a train of kSlowTrainPackets is enough to measure the link, by its newest train.
+  /// Packets of a link that has become faster come faster, even if they are too few for a train.
+  bool is_slow() const { return is_slow_; }
   RttEstimate round_trip(Instant now) const;
   LossEstimate loss(Instant now) const { return loss_.estimate(now); }
 
@@ -158,6 +163,7 @@ class LinkEstimate {
   RateSamples bounds_;  // since the last train
   Instant newest_train_ = Instant::from_ns(INT64_MIN / 4);
   std::optional<Instant> odd_since_;  // all trains were odd
+  bool is_slow_ = false;
   LossSamples loss_;
   WindowedMin rtt_{kSampleLifetime / 2};
   Instant rtt_newest_;

@@ -5,33 +5,50 @@
 #include <algorithm>
 #include <utility>
 
+#include "dataplane/awareness/link_estimate.h"
+
 namespace gradplane::awareness {
 namespace {
 
-constexpr std::uint32_t kPrice = kSoundingBlocks * kSoundingOneOf;
-constexpr std::uint32_t kMaxReserved = kReservedSoundings * kPrice;
-constexpr std::uint32_t kMaxCredit = kSavedSoundings * kPrice - kMaxReserved;
+/// What a sounding costs of the packets that are sent.
+constexpr std::uint32_t price_of(std::uint32_t blocks) {
+  return static_cast<std::uint32_t>(blocks * kSoundingOneOf);
+}
+constexpr std::uint32_t kMaxReserved = kReservedSoundings * price_of(kSoundingBlocks);
+constexpr std::uint32_t kMaxCredit = kSavedSoundings * price_of(kSoundingBlocks) - kMaxReserved;
 constexpr std::uint32_t kMostDoublings = 5;
 static_assert(kSoundingPause * (std::int64_t{1} << kMostDoublings) >= kLongestSoundingPause);
 
+Duration pause_of(const SoundingCause& why) {
+  if (!why.is_used) return why.alarm ? kSoundingPause : kUnusedLinkPause;
+  return why.is_asked ? kSoundingPause : kUnaskedPause;
+}
+
+/// Who asks again so soon has seen something new.
+bool is_urgent(Instant now, const Sounding& link, const SoundingCause& why) {
+  return why.alarm || (why.is_used && link.in_vain == 0 && now - link.began < kTrainPatience);
+}
+
 }  // namespace
 
-bool SoundingPolicy::may_begin(Instant now, const Sounding& link, Duration pause,
-                               bool is_urgent) const {
+bool SoundingPolicy::may_begin(Instant now, const Sounding& link, const SoundingCause& why) const {
   // The last one may just not have been answered yet.
   const std::uint32_t doublings = link.in_vain > 0 ? link.in_vain - 1 : 0;
-  const Duration longer = pause * (std::int64_t{1} << doublings);
-  const bool is_due = now - link.began >= std::min(longer, kLongestSoundingPause);
-  return !link.is_on() && is_due && credit_ + (is_urgent ? reserved_ : 0) >= kPrice;
+  const Duration longer = pause_of(why) * (std::int64_t{1} << doublings);
+  const bool is_due = now - link.began >= std::min(longer, kLongestSoundingPause) &&
+                      now - began_ >= kSoundingsApart;
+  const std::uint32_t budget = credit_ + (is_urgent(now, link, why) ? reserved_ : 0);
+  return !link.is_on() && is_due && budget >= price_of(link.next_blocks());
 }
 
 void SoundingPolicy::begin(Instant now, Sounding& link) {
-  const std::uint32_t from_credit = std::min(credit_, kPrice);
+  link.left = link.blocks = link.next_blocks();
+  const std::uint32_t price = price_of(link.blocks);
+  const std::uint32_t from_credit = std::min(credit_, price);
   credit_ -= from_credit;
-  reserved_ -= kPrice - from_credit;
-  link.left = kSoundingBlocks;
+  reserved_ -= price - from_credit;
   ++link.number;
-  link.began = now;
+  link.began = began_ = now;
   link.in_vain = std::min(link.in_vain + 1, kMostDoublings + 1);
 }
 

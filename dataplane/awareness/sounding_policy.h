@@ -12,10 +12,14 @@ namespace gradplane::awareness {
 /// A sounding is a train of so many packets. Some of them only fill the queue.
 inline constexpr std::uint32_t kSoundingBlocks = 48;
 static_assert(kSoundingBlocks > kTrainPackets + 2, "a train has a beginning and an end");
+/// The same where the receiver says that the link is slow, and the sounding before was of use.
+inline constexpr std::uint32_t kShortSoundingBlocks = 24;
+static_assert(kShortSoundingBlocks > kSlowTrainPackets + 2);
 /// Of all blocks that a job sends from a node, padding included, at most one in this many is part
-/// of a sounding.
+/// of a sounding. Packets are counted, and not bytes: those of a sounding are as long as one with a
+/// full block, and nearly all others are full, too.
 inline constexpr std::uint64_t kSoundingOneOf = 50;
-/// The budget of so many soundings is saved while none are sent.
+/// The budget of so many long soundings is saved while none are sent.
 /// Links that change often change together, so that many are to be measured at once.
 inline constexpr std::uint64_t kSavedSoundings = 24;
 /// So many of these are for links that seem to change. Half of what is earned goes there until they
@@ -36,14 +40,27 @@ inline constexpr Duration kSoundingsApart = Duration::ms(20);
 /// The soundings of one link.
 struct Sounding {
   std::uint32_t left = 0;                           // packets that the one that runs may still send
+  std::uint32_t blocks = 0;                         // of the last one
   Instant began = Instant::from_ns(INT64_MIN / 4);  // the last one
   std::uint32_t number = 0;                         // of the last one
   std::uint32_t in_vain = 0;                        // since the last one that was of use
   Duration round_trip;                              // as answers to them say; 0: not known
+  bool is_slow = false;                             // as the receiver says: short ones are enough
 
   bool is_on() const { return left > 0; }
+  /// Packets of the next one. A link that was slow may have become fast.
+  std::uint32_t next_blocks() const {
+    return is_slow && in_vain == 0 ? kShortSoundingBlocks : kSoundingBlocks;
+  }
   /// The receiver has measured the link, or at least heard of the sounding where it does not say.
   void on_use() { in_vain = 0; }
+};
+
+/// Why a link would be sounded.
+struct SoundingCause {
+  bool is_used = true;   // a tree sends blocks over it
+  bool is_asked = true;  // its receiver asks for a train
+  bool alarm = false;    // links to this node have changed, and those from it may have, too
 };
 
 /// Says which packets a sender may send beyond its window and its pace, so that the receiver can
@@ -52,9 +69,9 @@ struct Sounding {
 /// that carries little may be sounded at the cost of others.
 class SoundingPolicy {
  public:
-  /// Whether a sounding of the link may begin: the last one began `pause` ago, or longer where it
+  /// Whether a sounding of the link may begin: the last one was long enough ago, longer where it
   /// was in vain, and the budget bears it. An urgent one may take what is reserved.
-  bool may_begin(Instant now, const Sounding& link, Duration pause, bool is_urgent) const;
+  bool may_begin(Instant now, const Sounding& link, const SoundingCause& why) const;
   void begin(Instant now, Sounding& link);
   /// A block or a packet of padding was sent; call it for each over every link.
   void on_sent(Sounding& link);
@@ -69,6 +86,7 @@ class SoundingPolicy {
   std::uint64_t sounding_packets_ = 0;  // of them
   std::uint32_t credit_ = 0;            // packets that count towards the next soundings
   std::uint32_t reserved_ = 0;          // the same, for urgent ones alone
+  Instant began_ = Instant::from_ns(INT64_MIN / 4);  // the last one of any link
 };
 
 }  // namespace gradplane::awareness

@@ -41,7 +41,11 @@ Measured TrainMeter::end_of_poll() {
   const Checkpoint here{
       .at = poll_.at, .bytes = bytes_, .packets = packets_, .sent_us = newest_us_};
   const bool waited = has_waited(here);
-  return {.train = measure_train(here, waited), .bound = measure_bound(here)};
+  const bool has_ended = !waited || (train_from_ && here.at - train_from_->at > kMaxTrainTime);
+  const std::uint64_t ended = has_ended ? end_train() : 0;
+  Measured measured = waited ? measure_train(here) : Measured{};
+  measured.bound = std::max(ended, measure_bound(here));
+  return measured;
 }
 
 /// Whether the newest packet of the poll surely waited in a queue, however late the poll was.
@@ -65,29 +69,40 @@ TrainMeter::Span TrainMeter::between(const Checkpoint& from, const Checkpoint& t
           .sent_in = difference_us(to.sent_us, from.sent_us)};
 }
 
+/// A train that has ended before it was long enough to be exact shows a lower bound.
+std::uint64_t TrainMeter::end_train() {
+  const bool has_span = train_from_ && train_to_;
+  const Span span = has_span ? between(*train_from_, *train_to_) : Span{};
+  train_from_.reset();
+  train_to_.reset();
+  return span.packets < kSlowTrainPackets ? 0 : bound_of(span);
+}
+
 /// The last poll is left out: after its packets the link may have been idle until the poll. A later
 /// packet that waited proves that it was not idle before.
-std::uint64_t TrainMeter::measure_train(const Checkpoint& here, bool waited) {
-  if (!waited || (train_from_ && here.at - train_from_->at > kMaxTrainTime)) {
-    train_from_.reset();
-    train_to_.reset();
-    if (!waited) return 0;
+Measured TrainMeter::measure_train(const Checkpoint& here) {
+  if (!train_from_) {
+    train_from_ = here;
+    train_begins_ = true;
   }
-  if (!train_from_) train_from_ = here;
   if (!train_to_) {
     train_to_ = here;
-    return 0;
+    return {};
   }
   const Span span = between(*train_from_, *train_to_);
-  std::uint64_t rate = 0;
-  if (span.packets >= kTrainPackets && span.came_in >= kMinTrainTime) {
+  const bool is_long = span.packets >= kTrainPackets && span.came_in >= kMinTrainTime;
+  const bool is_short = !is_long && train_begins_ && span.packets >= kSlowTrainPackets &&
+                        span.came_in >= kSlowTrainTime;
+  Measured measured{.is_short = is_short};
+  if (is_long || is_short) {
     if (span.sent_in * 100 <= span.came_in * kMaxSentPercent) {
-      rate = bits_per_second(span.bytes, span.came_in);
+      measured.train = bits_per_second(span.bytes, span.came_in);
     }
-    train_from_ = train_to_;
+    train_begins_ = false;
   }
+  if (is_long) train_from_ = train_to_;
   train_to_ = here;
-  return rate;
+  return measured;
 }
 
 std::uint64_t TrainMeter::measure_bound(const Checkpoint& here) {
@@ -98,6 +113,11 @@ std::uint64_t TrainMeter::measure_bound(const Checkpoint& here) {
   const Span span = between(*bound_from_, here);
   if (span.packets < kTrainPackets || span.came_in < kMinTrainTime) return 0;
   bound_from_ = here;
+  return bound_of(span);
+}
+
+std::uint64_t TrainMeter::bound_of(const Span& span) const {
+  if (span.came_in < kMinTrainTime) return 0;
   return bits_per_second(span.bytes - std::min<std::uint64_t>(span.bytes, largest_),
                          std::max(span.came_in, span.sent_in));
 }

@@ -17,6 +17,12 @@ inline constexpr std::uint32_t kTrainPackets = 32;
 /// A measurement takes at least this long, so that the microseconds of the sender's clock and of
 /// the poll loop do not matter.
 inline constexpr Duration kMinTrainTime = Duration::ms(1);
+/// The beginning of a train that takes so long is a measurement with fewer packets, which counts
+/// until there is a better one: so a short train is enough on a slow link. A packet that was
+/// overtaken on its way there makes it wrong by 6 %.
+inline constexpr std::uint32_t kSlowTrainPackets = 16;
+inline constexpr Duration kSlowTrainTime = Duration::ms(4);
+static_assert(kSlowTrainPackets < kTrainPackets && kSlowTrainTime > kMinTrainTime);
 /// A measurement takes at most this long. Packets that come more slowly tell nothing of the link.
 inline constexpr Duration kMaxTrainTime = Duration::seconds(1);
 /// A train was sent in at most this share of the time in which it came. Where the two times are
@@ -49,6 +55,7 @@ struct Packet {
 struct Measured {
   std::uint64_t train = 0;  // of packets that had waited: the rate of the slowest link; 0: none
   std::uint64_t bound = 0;  // of any packets: a lower bound; 0: none
+  bool is_short = false;    // the train has fewer packets than kTrainPackets
 };
 
 /// Measures the rate of the directed path from one sender by the dispersion of trains (Dovrolis,
@@ -64,7 +71,8 @@ struct Measured {
 /// "End-to-end available bandwidth", SIGCOMM 2002). While d is above its recent minimum, packets
 /// wait in a queue. A train is a run of packets all of which waited, and which the sender sent in
 /// at most kMaxSentPercent of the time in which they came. Every other run gives a lower bound:
-/// (bytes - one packet) / max(time of coming, time of sending).
+/// (bytes - one packet) / max(time of coming, time of sending). A train that ends before it
+/// is long enough gives one, too.
 class TrainMeter {
  public:
   /// Packets come in the order of their polls. Whatever they say, no more than this state is used.
@@ -83,6 +91,11 @@ class TrainMeter {
     }
     has_packets_ = true;
     return measured;
+  }
+  /// Whether kSlowTrainPackets of the largest packets that came take kSlowTrainTime at this rate.
+  bool is_slow(std::uint64_t bits_per_second) const {
+    const double bits = 8.0 * kSlowTrainPackets * largest_;
+    return static_cast<double>(bits_per_second) * kSlowTrainTime.to_seconds() <= bits;
   }
 
  private:
@@ -103,8 +116,10 @@ class TrainMeter {
   void note_sent_before(std::uint32_t sent_us);
   Measured end_of_poll();
   bool has_waited(const Checkpoint& here);
-  std::uint64_t measure_train(const Checkpoint& here, bool waited);
+  Measured measure_train(const Checkpoint& here);
+  std::uint64_t end_train();
   std::uint64_t measure_bound(const Checkpoint& here);
+  std::uint64_t bound_of(const Span& span) const;
   static Span between(const Checkpoint& from, const Checkpoint& to);
 
   std::uint64_t bytes_ = 0;
@@ -122,6 +137,7 @@ class TrainMeter {
 
   std::optional<Checkpoint> train_from_;  // the queue has not been empty since
   std::optional<Checkpoint> train_to_;
+  bool train_begins_ = false;  // nothing of it has been measured
   std::optional<Checkpoint> bound_from_;
 };
 

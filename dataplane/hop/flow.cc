@@ -132,7 +132,7 @@ void Flow::on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked) {
 
 void Flow::note_sounding(Instant now) {
   // Round trips of what was sent behind the sounding before may still be on their way.
-  const bool is_first = sounding_.left == awareness::kSoundingBlocks;
+  const bool is_first = sounding_.left == sounding_.blocks;
   if (is_first && now - sounding_to_ > smoothed_) sounding_from_ = now;
   sounding_to_ = now;
   sounding_is_open_ = true;

@@ -36,6 +36,7 @@ void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_inde
   }
   ++state_.counters.acks_received;
   peer.wants_sounding = (packet.envelope->flags & wire::kFlagSound) != 0;
+  peer.flow.sounding().is_slow = (packet.envelope->flags & wire::kFlagSlow) != 0;
   if (!peer.wants_sounding) peer.flow.sounding().on_use();
   const std::uint32_t marked = peer.newly_marked(h.path, body.marked_packets);
   Round& round = state_.slot_of(h.round);

@@ -132,7 +132,9 @@ void Receiver::handle_sounding(const wire::Envelope& envelope, const wire::Sound
   if (sounding.number != ours.number || rtt_us <= 0) return;
   ours.round_trip = std::min(Duration::us(rtt_us), hop::kMaxRtt);
   // Where blocks go, their acks say whether the receiver has measured the link.
-  if (peer.edges.empty()) ours.on_use();
+  if (!peer.edges.empty()) return;
+  ours.is_slow = (envelope.flags & wire::kFlagSlow) != 0;
+  ours.on_use();
 }
 
 void Receiver::handle_grant(const wire::Grant& grant, hop::Peer& peer) {

@@ -19,33 +19,25 @@ void Transmitter::begin_soundings(Instant now) {
       !state_.config.grants && state_.config.congestion.controller != ControllerKind::kFixed;
   if (!is_free || state_.open_rounds == 0) return;
   hop::Peer* next = nullptr;
-  Instant newest = Instant::from_ns(INT64_MIN / 4);
-  const auto is_next = [&](const hop::Peer& peer, Duration pause, bool is_urgent) {
+  const auto is_next = [&](const hop::Peer& peer, const awareness::SoundingCause& why) {
     const awareness::Sounding& sounding = peer.flow.sounding();
     const bool is_first = next == nullptr || sounding.began < next->flow.sounding().began;
-    return is_first && state_.soundings.may_begin(now, sounding, pause, is_urgent);
+    return is_first && state_.soundings.may_begin(now, sounding, why);
   };
   const bool follows_network = state_.plans.newest().follows_network();
   // Where links to this node change, those from it may have changed, too.
   const bool alarm = state_.links != nullptr && state_.links->alarm(now);
   for (hop::Peer& peer : state_.peers.all()) {
-    newest = std::max(newest, peer.flow.sounding().began);
     if (peer.edges.empty() || (!peer.wants_sounding && !alarm)) continue;
     if (peer.flow.knows_link_rate() && !follows_network) continue;
-    // Who asks again so soon has seen something new.
-    const awareness::Sounding& last = peer.flow.sounding();
-    const bool is_urgent =
-        alarm || (last.in_vain == 0 && now - last.began < awareness::kTrainPatience);
-    const Duration pause =
-        peer.wants_sounding ? awareness::kSoundingPause : awareness::kUnaskedPause;
-    if (is_next(peer, pause, is_urgent) && peer.flow.is_worth_sounding(now)) next = &peer;
+    const awareness::SoundingCause why{.is_asked = peer.wants_sounding, .alarm = alarm};
+    if (is_next(peer, why) && peer.flow.is_worth_sounding(now)) next = &peer;
   }
-  const Duration pause = alarm ? awareness::kSoundingPause : awareness::kUnusedLinkPause;
   for (const hop::PeerIndex index : state_.plans.newest().sounded()) {
     hop::Peer& peer = state_.peers[index];
-    if (peer.edges.empty() && is_next(peer, pause, alarm)) next = &peer;
+    const awareness::SoundingCause why{.is_used = false, .is_asked = false, .alarm = alarm};
+    if (peer.edges.empty() && is_next(peer, why)) next = &peer;
   }
-  if (now - newest < awareness::kSoundingsApart) return;
   if (next != nullptr) state_.soundings.begin(now, next->flow.sounding());
 }
 
@@ -73,12 +65,15 @@ std::optional<Outgoing> Transmitter::write_answer(std::span<std::byte> out, Inst
     hop::Peer& peer = state_.peers[state_.sounders.front()];
     state_.sounders.pop();
     if (!std::exchange(peer.owes_answer, false) || !peer.is_in_use()) continue;
+    const bool is_slow = state_.links != nullptr && state_.links->is_slow(peer.node);
     const wire::Sounding said{.epoch = static_cast<std::uint16_t>(state_.plans.newest().epoch()),
                               .number = peer.heard_sounding,
                               .echo_us = peer.heard_sounding_us,
                               .is_answer = true};
-    const std::size_t bytes = wire::write_sounding(
-        out, envelope_of(wire::PacketType::kSounding, wire::kFlagAnswer, now), said);
+    std::uint8_t flags = wire::kFlagAnswer;
+    if (is_slow) flags |= wire::kFlagSlow;
+    const std::size_t bytes =
+        wire::write_sounding(out, envelope_of(wire::PacketType::kSounding, flags, now), said);
     ++state_.counters.acks_sent;
     return finish(peer, out.first(bytes));
   }

@@ -24,9 +24,10 @@ constexpr std::uint8_t kLastType = static_cast<std::uint8_t>(PacketType::kSoundi
 
 constexpr std::uint8_t flags_of(PacketType type) {
   if (is_block(type)) return 0xff;
-  if (type == PacketType::kSounding) return kFlagAnswer;
+  if (type == PacketType::kSounding) return kFlagAnswer | kFlagSlow;
   if (!is_ack(type)) return 0;
-  return kFlagSound | kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed | kFlagRoute;
+  return kFlagSlow | kFlagSound | kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed |
+         kFlagRoute;
 }
 
 }  // namespace

@@ -45,6 +45,9 @@ inline constexpr std::uint8_t kFlagHop = 32;       // has a hop extension
 inline constexpr std::uint8_t kFlagCoverage = 64;  // its extension holds a coverage set
 // A flag of soundings.
 inline constexpr std::uint8_t kFlagAnswer = 1;  // answers a sounding, and is none
+// A flag of acks and of answers to soundings.
+inline constexpr std::uint8_t kFlagSlow =
+    2;  // on the link to the sender a short sounding is enough
 // Flags of acks.
 inline constexpr std::uint8_t kFlagSound =
     4;  // the link to the ack's sender is not known: sound it

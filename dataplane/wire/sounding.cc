@@ -33,6 +33,7 @@ ParseError read_sounding(const Envelope& envelope, std::span<const std::byte> pa
   if (padding > sounding_bytes(kMaxBlockBytes) - kSoundingAnswerBytes)
     return ParseError::kBadLength;
   if (!out.is_answer && out.echo_us != 0) return ParseError::kBadField;
+  if (out.number == 0) return ParseError::kBadField;  // who never sounded waits for no answer
   return ParseError::kNone;
 }
 

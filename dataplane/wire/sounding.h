@@ -20,7 +20,7 @@ struct Sounding {
   std::uint16_t epoch = 0;  // of the plan, modulo 2^16
   /// As the sender has measured it, in kRoundTripUnit; 0: not yet.
   std::uint16_t round_trip = 0;
-  /// Of a sounding: its number among those from this sender to this receiver, modulo 2^32; all its
+  /// Of a sounding: its number among those from this sender to this receiver, from 1 on; all its
   /// packets have the same. Of an answer: the number of the sounding that it answers.
   std::uint32_t number = 0;
   /// Of an answer: the sending time of the packet that it answers. Otherwise 0.

@@ -45,8 +45,7 @@ struct Receiver {
       links[s].on_round_trip(now, Duration::us(20'000 + n % 1000));
       const RateEstimate rate = links[s].rate(now);
       confidence += rate.confidence + links[s].loss(now).confidence;
-      if (links[s].wants_train(now) &&
-          soundings.may_begin(now, soundings_of[s], kSoundingPause, true)) {
+      if (links[s].wants_train(now) && soundings.may_begin(now, soundings_of[s], {})) {
         soundings.begin(now, soundings_of[s]);
       }
       soundings.on_sent(soundings_of[s]);

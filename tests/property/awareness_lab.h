@@ -9,7 +9,7 @@
 #include <queue>
 #include <vector>
 
-#include "dataplane/awareness/link_estimate.h"
+#include "dataplane/awareness/incoming_links.h"
 #include "dataplane/awareness/sounding_policy.h"
 #include "dataplane/hop/pacer.h"
 #include "tests/lab/link.h"
@@ -21,6 +21,7 @@ inline constexpr std::uint32_t kWireBytes = lab::wire_bytes(kFrameBytes);
 /// The time between two polls of a sender, and the least time between two polls of the receiver.
 inline constexpr Duration kLabStep = Duration::us(20);
 inline constexpr std::size_t kLabBurst = 32;
+inline constexpr std::size_t kLabFlows = 16;  // at most
 
 /// Traffic of one sender: rounds of blocks with pauses. The window grows with each ack up to what
 /// the path and half of its queue hold.
@@ -53,7 +54,6 @@ class AwarenessLab {
     flows_.emplace_back(traffic, estimate, burst_bytes(traffic));
     flows_.back().next_round_at = now_ + traffic.first_at;
     flows_.back().rounds_left = traffic.rounds;
-    estimates_.resize(flows_.size());
   }
 
   /// Until all have ended their rounds and what they sent has come.
@@ -62,6 +62,7 @@ class AwarenessLab {
       now_ = now_ + kLabStep;
       for (std::size_t f = 0; f < flows_.size(); ++f) step(f);
       if (now_ >= next_poll_) poll();
+      if (links_.alarm(now_)) alarm_time_ += kLabStep;
     }
   }
   /// Further rounds of every flow.
@@ -72,8 +73,12 @@ class AwarenessLab {
   void set(const lab::LinkSettings& settings) { link_.set(settings); }
 
   Instant now() const { return now_; }
-  const awareness::LinkEstimate& estimate(std::size_t flow) const { return estimates_[flow]; }
-  awareness::RateEstimate rate(std::size_t flow) const { return estimates_[flow].rate(now_); }
+  const awareness::LinkEstimate& estimate(std::size_t flow) const {
+    return *links_.find(static_cast<std::uint16_t>(flow));
+  }
+  awareness::RateEstimate rate(std::size_t flow) const { return estimate(flow).rate(now_); }
+  /// How long the receiver was in alarm.
+  Duration alarm_time() const { return alarm_time_; }
   const awareness::SoundingPolicy& soundings(std::size_t flow) const {
     return flows_[flow].soundings;
   }
@@ -136,9 +141,11 @@ class AwarenessLab {
     }
     if (f.left == 0 && f.acks.empty() && f.rounds_left > 0) begin_round(f);
     if (now_ < f.next_round_at) return;
-    const bool asks = f.traffic.soundings && estimates_[f.estimate].wants_train(now_);
-    if (asks && f.left >= awareness::kSoundingBlocks &&
-        f.soundings.may_begin(now_, f.sounding, awareness::kSoundingPause, true)) {
+    const auto node = static_cast<std::uint16_t>(f.estimate);
+    const bool asks = f.traffic.soundings && links_.wants_train(node, now_);
+    f.sounding.is_slow = links_.is_slow(node);
+    if (asks && f.left >= f.sounding.next_blocks() &&
+        f.soundings.may_begin(now_, f.sounding, {.alarm = true})) {
       f.soundings.begin(now_, f.sounding);
     }
     if (!asks) f.sounding.on_use();
@@ -185,10 +192,10 @@ class AwarenessLab {
         .at = now_, .waited = now_ - last_poll_, .took_all = taken.size() < kLabBurst};
     for (const Frame& frame : taken) {
       Flow& f = flows_[frame.flow];
-      awareness::LinkEstimate& estimate = estimates_[f.estimate];
-      estimate.on_packet({.sent_us = frame.sent_us, .wire_bytes = kWireBytes}, arrival);
-      estimate.on_loss(now_, f.losses.on_packet(frame.number));
-      estimate.on_round_trip(now_, link_.settings().delay * 2 + link_wait());
+      links_.on_packet(static_cast<std::uint16_t>(f.estimate),
+                       {.sent_us = frame.sent_us, .wire_bytes = kWireBytes}, arrival,
+                       {.loss = f.losses.on_packet(frame.number),
+                        .round_trip = link_.settings().delay * 2 + link_wait()});
     }
     if (arrival.took_all) last_poll_ = now_;
     // What a full poll left behind is taken at once.
@@ -208,7 +215,8 @@ class AwarenessLab {
   Instant last_poll_ = now_;
   Instant next_poll_ = now_;
   std::vector<Flow> flows_;
-  std::vector<awareness::LinkEstimate> estimates_;
+  awareness::IncomingLinks links_{kLabFlows};
+  Duration alarm_time_;
   std::priority_queue<Frame> on_the_way_;
 };
 

@@ -142,3 +142,36 @@ TEST_CASE("a link that changes is followed within ten rounds") {
     show(seed, d, lab.rate(0));
   }
 }
+
+TEST_CASE("alarms of senders that share a link come to an end") {
+  // Soundings of several senders stretch each other. Their trains look odd then, and odd trains are
+  // an alarm, which asks for more soundings.
+  constexpr std::uint64_t kShared = 12;
+  constexpr double kRare = 0.2;  // a false alarm ends, too
+  for (std::uint64_t seed = 1; seed <= kShared; ++seed) {
+    Drawn d = draw(seed);
+    d.link.loss = {};
+    AwarenessLab lab(d.link, d.receiver, seed);
+    d.traffic.blocks = 400;
+    d.traffic.soundings = true;
+    d.traffic.paced_bits_per_second = static_cast<std::uint64_t>(d.link.rate_bits_per_second) / 8;
+    for (int n = 0; n < 4; ++n) {
+      d.traffic.clock_offset_us += 77'777;
+      lab.add(d.traffic);
+    }
+    // The share of the time of so many rounds in which the receiver was in alarm.
+    const auto alarm_in = [&lab](std::uint32_t rounds) {
+      const Duration before = lab.alarm_time();
+      const Instant from = lab.now();
+      lab.again(rounds);
+      return (lab.alarm_time() - before).to_seconds() / (lab.now() - from).to_seconds();
+    };
+    (void)alarm_in(20);
+    CAPTURE(seed);
+    CHECK(alarm_in(20) < kRare);
+    d.link.rate_bits_per_second = d.link.rate_bits_per_second * 3 / 2;
+    lab.set(d.link);
+    (void)alarm_in(20);
+    CHECK(alarm_in(20) < kRare);
+  }
+}

@@ -91,6 +91,18 @@ TEST_CASE("the best rate of a period is its sample") {
   CHECK(e.age == Duration::ms(10));
 }
 
+TEST_CASE("a short train counts until there is a better one") {
+  RateSamples samples;
+  samples.add(kBegin, 110, false);
+  CHECK(samples.estimate(kBegin).bits_per_second == 110);
+  samples.add(after(Duration::ms(10)), 115, false);
+  CHECK(samples.estimate(after(Duration::ms(10))).bits_per_second == 115);
+  samples.add(after(Duration::ms(20)), 100);
+  CHECK(samples.estimate(after(Duration::ms(20))).bits_per_second == 100);
+  samples.add(after(Duration::ms(30)), 120, false);
+  CHECK(samples.estimate(after(Duration::ms(30))).bits_per_second == 100);
+}
+
 TEST_CASE("confidence falls with age until nothing is known") {
   const std::vector<std::uint64_t> rates{100, 100, 100};
   const RateSamples samples = samples_of(rates);

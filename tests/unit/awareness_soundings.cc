@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 
+#include "dataplane/awareness/link_estimate.h"
 #include "dataplane/awareness/sounding_policy.h"
 #include "tests/support/catch.h"
 
@@ -27,7 +28,7 @@ struct Bench {
     for (std::uint64_t i = 0; i < packets; ++i) policy.on_sent(links[link]);
   }
   bool begin(Instant now, std::size_t link) {
-    if (!policy.may_begin(now, links[link], kSoundingPause, true)) return false;
+    if (!policy.may_begin(now, links[link], {.alarm = true})) return false;
     policy.begin(now, links[link]);
     return true;
   }
@@ -54,7 +55,8 @@ TEST_CASE("soundings of a link are apart") {
   CHECK_FALSE(bench.begin(kBegin + kSoundingPause, 1));  // the one before has packets left
   bench.send(1, kSoundingBlocks);
   CHECK_FALSE(bench.begin(kBegin + kSoundingPause - Duration::ns(1), 1));
-  CHECK(bench.begin(kBegin, 0));  // another link
+  CHECK_FALSE(bench.begin(kBegin + kSoundingsApart - Duration::ns(1), 0));  // another link
+  CHECK(bench.begin(kBegin + kSoundingsApart, 0));
   CHECK(bench.begin(kBegin + kSoundingPause, 1));
 }
 
@@ -119,7 +121,7 @@ TEST_CASE("a long time without soundings earns few of them") {
 TEST_CASE("calm soundings leave half for links that change, until enough is saved") {
   Bench bench(1);
   const auto is_calm_one_due = [&bench](Instant now) {
-    return bench.policy.may_begin(now, bench.links[1], kSoundingPause, false);
+    return bench.policy.may_begin(now, bench.links[1], {.is_used = false});
   };
   CHECK_FALSE(is_calm_one_due(kBegin));
   bench.send(0, kEarned);
@@ -127,15 +129,94 @@ TEST_CASE("calm soundings leave half for links that change, until enough is save
   REQUIRE(bench.begin(kBegin, 1));
   bench.send(1, kSoundingBlocks);
   bench.links[1].on_use();
-  const Instant later = kBegin + kSoundingPause;
+  const Instant later = kBegin + kUnusedLinkPause;
   CHECK_FALSE(is_calm_one_due(later));
   CHECK(bench.begin(later, 1));  // an urgent one
   bench.send(0, kEarned * kSavedSoundings * 2);
+  Instant now = later;
   for (std::uint64_t n = 0; n < kSavedSoundings - kReservedSoundings; ++n) {
-    REQUIRE(bench.policy.may_begin(kBegin, bench.links[0], kSoundingPause, false));
-    bench.policy.begin(kBegin, bench.links[0]);
+    now = now + kSoundingsApart;
+    REQUIRE(bench.policy.may_begin(now, bench.links[0], {.is_used = false}));
+    bench.policy.begin(now, bench.links[0]);
     bench.links[0] = {};
   }
-  CHECK_FALSE(bench.policy.may_begin(kBegin, bench.links[0], kSoundingPause, false));
-  CHECK(bench.policy.may_begin(kBegin, bench.links[0], kSoundingPause, true));
+  now = now + kSoundingsApart;
+  CHECK_FALSE(bench.policy.may_begin(now, bench.links[0], {.is_used = false}));
+  CHECK(bench.policy.may_begin(now, bench.links[0], {.alarm = true}));
+}
+
+TEST_CASE("the pause between two soundings of a link depends on who needs to know it") {
+  struct Row {
+    const char* what;
+    SoundingCause why;
+    Duration pause;
+  };
+  for (const Row& row :
+       {Row{"its receiver asks", {}, kSoundingPause},
+        Row{"its receiver asks in an alarm", {.alarm = true}, kSoundingPause},
+        Row{"an alarm alone", {.is_asked = false, .alarm = true}, kUnaskedPause},
+        Row{"no tree uses it", {.is_used = false, .is_asked = false}, kUnusedLinkPause},
+        Row{"no tree uses it, in an alarm",
+            {.is_used = false, .is_asked = false, .alarm = true},
+            kSoundingPause}}) {
+    INFO(row.what);
+    Bench bench(kSavedSoundings);
+    REQUIRE(bench.begin(kBegin, 1));
+    bench.send(1, kSoundingBlocks);
+    bench.links[1].on_use();
+    const Instant due = kBegin + row.pause;
+    CHECK_FALSE(bench.policy.may_begin(due - Duration::ns(1), bench.links[1], row.why));
+    CHECK(bench.policy.may_begin(due, bench.links[1], row.why));
+  }
+}
+
+TEST_CASE("an alarm and who asks again soon may use what is reserved") {
+  struct Row {
+    const char* what;
+    SoundingCause why;
+    Duration after;  // the last sounding
+    bool of_use;     // it was
+    bool may;
+  };
+  const Duration soon = kTrainPatience - Duration::ns(1);
+  for (const Row& row :
+       {Row{"an alarm", {.alarm = true}, kTrainPatience, true, true},
+        Row{"an alarm, of a link that no tree uses",
+            {.is_used = false, .is_asked = false, .alarm = true},
+            kTrainPatience,
+            true,
+            true},
+        Row{"asked again soon", {}, soon, true, true},
+        Row{"asked later", {}, kTrainPatience, true, false},
+        Row{"asked all the time", {}, soon, false, false},
+        Row{"no tree uses it", {.is_used = false, .is_asked = false}, soon, true, false}}) {
+    INFO(row.what);
+    Bench bench(2);
+    // Half of it is reserved, and the other half is spent.
+    REQUIRE(bench.begin(kBegin, 1));
+    bench.send(1, kSoundingBlocks);
+    if (row.of_use) bench.links[1].on_use();
+    CHECK(bench.policy.may_begin(kBegin + row.after, bench.links[1], row.why) == row.may);
+  }
+}
+
+TEST_CASE("a sounding of a slow link is short, unless the one before was of no use") {
+  Bench bench(1);
+  Sounding& link = bench.links[1];
+  link.is_slow = true;
+  REQUIRE(bench.begin(kBegin, 1));
+  bench.send(1, kShortSoundingBlocks - 1);
+  CHECK(link.is_on());
+  bench.send(1, 1);
+  CHECK_FALSE(link.is_on());
+  // It has cost half of a long one. Nobody has answered it, and the rest does not pay for a long
+  // one.
+  CHECK_FALSE(bench.begin(kBegin + kSoundingPause, 1));
+  link.on_use();
+  REQUIRE(bench.begin(kBegin + kSoundingPause, 1));
+  bench.send(1, kShortSoundingBlocks);
+  bench.send(0, kEarned);
+  REQUIRE(bench.begin(kBegin + kSoundingPause * 2, 1));
+  bench.send(1, kShortSoundingBlocks);
+  CHECK(link.is_on());
 }

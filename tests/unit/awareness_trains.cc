@@ -160,6 +160,40 @@ TEST_CASE("a train must be long") {
   CHECK(receiver.rates().trains.size() == 1);
 }
 
+TEST_CASE("fewer packets are a train where they take long") {
+  struct Row {
+    std::int64_t link_us;  // for a packet
+    std::size_t packets;
+    bool is_train;
+    bool is_bound;
+  };
+  constexpr std::size_t kLeast = kSlowTrainPackets + 2;  // the first and the last are left out
+  for (const Row& row : {Row{250, kLeast, true, true}, Row{250, kLeast - 1, false, true},
+                         Row{249, kLeast, false, true}, Row{100, kLeast, false, true},
+                         Row{100, kLeast - 2, false, false}}) {
+    CAPTURE(row.link_us, row.packets);
+    TrainMeter meter;
+    Measured best;
+    std::int64_t came_us = 1'000'000;
+    const auto take = [&](std::int64_t sent_us, std::int64_t at_us) {
+      const Measured m =
+          meter.on_packet({.sent_us = static_cast<std::uint32_t>(sent_us), .wire_bytes = kBytes},
+                          {.at = Instant::from_ns(at_us * 1000), .waited = Duration::us(1)});
+      best = {std::max(best.train, m.train), std::max(best.bound, m.bound)};
+    };
+    take(900'000, 900'000 + 1);  // nothing waits
+    for (std::size_t i = 0; i < row.packets; ++i) {
+      came_us += row.link_us;
+      take(999'000, came_us);
+    }
+    take(1'999'000, 1'999'001);  // so the train has ended
+    take(1'999'100, 1'999'101);
+    CHECK((best.train > 0) == row.is_train);
+    if (row.is_train) CHECK(static_cast<double>(best.train) == Approx(48e6));
+    CHECK((best.bound > 0) == row.is_bound);
+  }
+}
+
 TEST_CASE("what a receiver that was away takes at once does not look like a fast link") {
   Receiver receiver;
   receiver.take(through_link(100, 100, 1'000'000));

@@ -307,7 +307,7 @@ TEST_CASE("a flow is sounded again only when what came after the last sounding i
   const Duration rtt = Duration::ms(100);
   const Instant begin = run(flow, kStart, rtt, 1);
   REQUIRE(flow.is_worth_sounding(begin));
-  flow.sounding().left = awareness::kSoundingBlocks;
+  flow.sounding().left = flow.sounding().blocks = awareness::kSoundingBlocks;
   flow.note_sounding(begin);
   flow.note_sounding(begin + Duration::ms(1));
   flow.sounding().left = 0;
@@ -323,7 +323,7 @@ TEST_CASE("a controller hears nothing of what waits behind a sounding") {
   Flow flow = unpaced();
   const Duration rtt = Duration::ms(100);
   const Instant begin = run(flow, kStart, rtt, 1);
-  flow.sounding().left = awareness::kSoundingBlocks;
+  flow.sounding().left = flow.sounding().blocks = awareness::kSoundingBlocks;
   flow.note_sounding(begin);
   flow.sounding().left = 0;
   const Instant behind = begin + Duration::ms(1);

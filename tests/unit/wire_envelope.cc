@@ -109,11 +109,15 @@ TEST_CASE("each type of packet has its own flags") {
   };
   const std::uint8_t of_blocks =
       kFlagCritical | kFlagRetransmission | kFlagLast | kFlagPartial | kFlagBounded | kFlagHop;
-  const std::uint8_t of_acks = kFlagSound | kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed;
-  const Row rows[] = {{PacketType::kPush, of_blocks},      {PacketType::kResult, of_blocks},
-                      {PacketType::kPushAck, of_acks},     {PacketType::kResultAck, of_acks},
-                      {PacketType::kControl, 0},           {PacketType::kGrant, 0},
-                      {PacketType::kSounding, kFlagAnswer}};
+  const std::uint8_t of_acks =
+      kFlagSlow | kFlagSound | kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed;
+  const Row rows[] = {{PacketType::kPush, of_blocks},
+                      {PacketType::kResult, of_blocks},
+                      {PacketType::kPushAck, of_acks},
+                      {PacketType::kResultAck, of_acks},
+                      {PacketType::kControl, 0},
+                      {PacketType::kGrant, 0},
+                      {PacketType::kSounding, kFlagAnswer | kFlagSlow}};
   for (const Row& row : rows) {
     for (int bit = 0; bit < 8; ++bit) {
       const auto flag = static_cast<std::uint8_t>(1U << bit);

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/wire/sounding.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/support/catch.h"
@@ -115,6 +116,11 @@ TEST_CASE("what is no sounding is refused for its reason") {
   bytes = written(kOurs);
   bytes[3] = std::byte{kFlagSound};
   CHECK(read(bytes, out) == ParseError::kBadField);
+  for (const Sounding& nothing : {kOurs, kAnswer}) {
+    bytes = written(nothing);
+    std::fill_n(bytes.begin() + 24, 4, std::byte{0});
+    CHECK(read(bytes, out) == ParseError::kBadField);  // soundings are numbered from 1 on
+  }
   bytes = written(kAnswer);
   bytes.pop_back();
   CHECK(read(bytes, out) == ParseError::kBadLength);
