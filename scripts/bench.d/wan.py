@@ -67,7 +67,8 @@ def make_contestants(quick, of_case):
 def steady_contestants(quick, known):
     wanted = [(plan, "delay", "") for plan in PLANNERS]
     if not quick:
-        wanted += [("packed", "cubic", ""), ("packed", "bbr", "")]
+        wanted.append(("packed", "cubic", ""))
+        wanted += [(plan, "bbr", "") for plan in ("packed", "fapt", "auto")]
         wanted += [(plan, "delay", "routes") for plan in ("packed", "fapt")]
     return [wan_peers.WanContestant(plan, known, controller, cases.STEADY_ROUND_KIB, mode)
             for plan, controller, mode in wanted]  # fmt: skip
