@@ -81,8 +81,15 @@ std::vector<ChangingCommand::Draw> ChangingCommand::add_draws(RedrawnScenario& s
   double from_s = 0;
   do {
     plan::Network network = wan_network(s.base.seed + draws.size(), paths_);
-    for (plan::Link& link : network.links)
+    for (std::size_t l = 0; l < network.links.size(); ++l) {
+      plan::Link& link = network.links[l];
       link.bits_per_s = static_cast<std::uint64_t>(static_cast<double>(link.bits_per_s) * scale_);
+      if (draws.empty()) continue;
+      // The ways stay what they are, as in NetStorm's network.
+      const plan::Link& first = s.base.link.sites[0].network.links[l];
+      link.rtt = first.rtt;
+      link.loss_ppm = first.loss_ppm;
+    }
     s.base.link.sites.push_back(
         {Instant::from_ns(static_cast<std::int64_t>(from_s * kNs)), network});
     draws.push_back(draw_of(network, from_s, load));
