@@ -46,9 +46,9 @@ class IncomingLinks {
     return link != nullptr && link->wants_train(now, alarm(now));
   }
   /// Whether a short train of the node is enough.
-  bool is_slow(std::uint16_t node) const {
+  bool is_slow(std::uint16_t node, Instant now) const {
     const LinkEstimate* link = find(node);
-    return link != nullptr && link->is_slow();
+    return link != nullptr && link->is_slow(now);
   }
   /// nullptr: nothing has come from it.
   const LinkEstimate* find(std::uint16_t node) const;

@@ -39,6 +39,9 @@ static_assert(kSlowerSamples < kRateSamples);
 /// A receiver that has measured no train of a sender for this time asks it for one. In calm times
 /// the budget of soundings is saved for others.
 inline constexpr Duration kTrainPatience = Duration::seconds(4);
+/// A link is slow for so long after the train that has shown it.
+inline constexpr Duration kSlowLifetime = kSampleHalfLife;
+static_assert(kSlowLifetime > kTrainPatience, "a link that is asked for trains stays slow");
 /// The same while the newest train is odd, which means that it differs from the estimate by more
 /// than kOddPercent, and on all links to a node for kAlarm after one of them has changed: links
 /// that share something change together.
@@ -149,9 +152,10 @@ class LinkEstimate {
   }
   /// Whether its trains have been others than before for kChangedTime.
   bool is_changing() const { return odd_since_ && newest_train_ - *odd_since_ >= kChangedTime; }
-  /// Whether a train of kSlowTrainPackets is enough to measure the link, by its newest train.
-  /// Packets of a link that has become faster come faster, even if they are too few for a train.
-  bool is_slow() const { return is_slow_; }
+  /// Whether a train of kSlowTrainPackets is enough to measure the link, by its newest train of the
+  /// last kSlowLifetime. Packets of a link that has become faster come faster, even if they are too
+  /// few for a train. Where they show nothing, the train becomes too old.
+  bool is_slow(Instant now) const { return is_slow_ && now - newest_train_ <= kSlowLifetime; }
   RttEstimate round_trip(Instant now) const;
   LossEstimate loss(Instant now) const { return loss_.estimate(now); }
 

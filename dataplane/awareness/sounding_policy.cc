@@ -38,7 +38,9 @@ bool SoundingPolicy::may_begin(Instant now, const Sounding& link, const Sounding
   const bool is_due = now - link.began >= std::min(longer, kLongestSoundingPause) &&
                       now - began_ >= kSoundingsApart;
   const std::uint32_t budget = credit_ + (is_urgent(now, link, why) ? reserved_ : 0);
-  return !link.is_on() && is_due && budget >= price_of(link.next_blocks());
+  // A short one waits for the price of a long one, too. Otherwise short ones would be paid first
+  // for ever where the budget is scarce, and those that have waited longer would never begin.
+  return !link.is_on() && is_due && budget >= price_of(kSoundingBlocks);
 }
 
 void SoundingPolicy::begin(Instant now, Sounding& link) {

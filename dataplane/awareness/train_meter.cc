@@ -91,7 +91,9 @@ Measured TrainMeter::measure_train(const Checkpoint& here) {
   }
   const Span span = between(*train_from_, *train_to_);
   const bool is_long = span.packets >= kTrainPackets && span.came_in >= kMinTrainTime;
+  // Of small packets, such as acks, fewer would not be one part in so many of the bytes.
   const bool is_short = !is_long && train_begins_ && span.packets >= kSlowTrainPackets &&
+                        span.bytes >= std::uint64_t{kSlowTrainPackets} * largest_ &&
                         span.came_in >= kSlowTrainTime;
   Measured measured{.is_short = is_short};
   if (is_long || is_short) {
@@ -116,10 +118,10 @@ std::uint64_t TrainMeter::measure_bound(const Checkpoint& here) {
   return bound_of(span);
 }
 
+/// What came within less than kMinTrainTime is known to have come within that.
 std::uint64_t TrainMeter::bound_of(const Span& span) const {
-  if (span.came_in < kMinTrainTime) return 0;
   return bits_per_second(span.bytes - std::min<std::uint64_t>(span.bytes, largest_),
-                         std::max(span.came_in, span.sent_in));
+                         std::max({span.came_in, span.sent_in, kMinTrainTime}));
 }
 
 }  // namespace gradplane::awareness

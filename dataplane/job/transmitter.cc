@@ -122,7 +122,7 @@ Outgoing Transmitter::write_filled_ack(wire::PacketType type, const wire::AckHea
   ack.body.total_blocks = grant.total_blocks;
   if (state_.links != nullptr) {
     if (state_.links->wants_train(peer.node, now)) ack.flags |= wire::kFlagSound;
-    if (state_.links->is_slow(peer.node)) ack.flags |= wire::kFlagSlow;
+    if (state_.links->is_slow(peer.node, now)) ack.flags |= wire::kFlagSlow;
   }
   const std::size_t bytes = wire::write_ack(out, envelope_of(type, ack.flags, now), header,
                                             ack.body, {ack.words.data(), ack.word_count});

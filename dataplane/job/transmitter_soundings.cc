@@ -65,7 +65,7 @@ std::optional<Outgoing> Transmitter::write_answer(std::span<std::byte> out, Inst
     hop::Peer& peer = state_.peers[state_.sounders.front()];
     state_.sounders.pop();
     if (!std::exchange(peer.owes_answer, false) || !peer.is_in_use()) continue;
-    const bool is_slow = state_.links != nullptr && state_.links->is_slow(peer.node);
+    const bool is_slow = state_.links != nullptr && state_.links->is_slow(peer.node, now);
     const wire::Sounding said{.epoch = static_cast<std::uint16_t>(state_.plans.newest().epoch()),
                               .number = peer.heard_sounding,
                               .echo_us = peer.heard_sounding_us,

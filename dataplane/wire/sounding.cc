@@ -32,7 +32,8 @@ ParseError read_sounding(const Envelope& envelope, std::span<const std::byte> pa
   if (out.is_answer != (padding == 0)) return ParseError::kBadLength;
   if (padding > sounding_bytes(kMaxBlockBytes) - kSoundingAnswerBytes)
     return ParseError::kBadLength;
-  if (!out.is_answer && out.echo_us != 0) return ParseError::kBadField;
+  const bool answers = out.echo_us != 0 || (envelope.flags & kFlagSlow) != 0;
+  if (!out.is_answer && answers) return ParseError::kBadField;
   if (out.number == 0) return ParseError::kBadField;  // who never sounded waits for no answer
   return ParseError::kNone;
 }

@@ -143,7 +143,7 @@ class AwarenessLab {
     if (now_ < f.next_round_at) return;
     const auto node = static_cast<std::uint16_t>(f.estimate);
     const bool asks = f.traffic.soundings && links_.wants_train(node, now_);
-    f.sounding.is_slow = links_.is_slow(node);
+    f.sounding.is_slow = links_.is_slow(node, now_);
     if (asks && f.left >= f.sounding.next_blocks() &&
         f.soundings.may_begin(now_, f.sounding, {.alarm = true})) {
       f.soundings.begin(now_, f.sounding);

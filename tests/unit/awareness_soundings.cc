@@ -209,10 +209,12 @@ TEST_CASE("a sounding of a slow link is short, unless the one before was of no u
   CHECK(link.is_on());
   bench.send(1, 1);
   CHECK_FALSE(link.is_on());
-  // It has cost half of a long one. Nobody has answered it, and the rest does not pay for a long
-  // one.
+  // It has cost half of a long one, and the other half does not pay for the next one, which may be
+  // short: who has waited longer for a long one must not wait for ever.
   CHECK_FALSE(bench.begin(kBegin + kSoundingPause, 1));
   link.on_use();
+  CHECK_FALSE(bench.begin(kBegin + kSoundingPause, 1));
+  bench.send(0, kShortSoundingBlocks * kSoundingOneOf);
   REQUIRE(bench.begin(kBegin + kSoundingPause, 1));
   bench.send(1, kShortSoundingBlocks);
   bench.send(0, kEarned);

@@ -112,7 +112,8 @@ TEST_CASE("answers say that a link is slow, until its packets come faster") {
   Sounder sounder;
   std::uint32_t number = 0;
   for (const Row& row : {Row{Duration::us(300), 24, true}, Row{Duration::us(100), 24, false},
-                         Row{Duration::us(300), 24, true}, Row{Duration::us(100), 48, false}}) {
+                         Row{Duration::us(300), 24, true}, Row{Duration::us(100), 48, false},
+                         Row{Duration::us(300), 24, true}, Row{Duration::us(20), 24, false}}) {
     CAPTURE(row.apart.count_ns(), row.packets);
     ++number;
     sounder.node.pass(Duration::seconds(2));

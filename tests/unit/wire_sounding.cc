@@ -116,6 +116,8 @@ TEST_CASE("what is no sounding is refused for its reason") {
   bytes = written(kOurs);
   bytes[3] = std::byte{kFlagSound};
   CHECK(read(bytes, out) == ParseError::kBadField);
+  bytes[3] = std::byte{kFlagSlow};
+  CHECK(read(bytes, out) == ParseError::kBadField);  // only answers say it
   for (const Sounding& nothing : {kOurs, kAnswer}) {
     bytes = written(nothing);
     std::fill_n(bytes.begin() + 24, 4, std::byte{0});
