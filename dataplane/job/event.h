@@ -25,7 +25,7 @@ struct Event {
 
 enum class SubmitResult : std::uint8_t {
   kAccepted,
-  kBusy,      // the slot still serves an older round: offer it again later
+  kBusy,      // an older round has the slot, or is of the same bucket: offer it again later
   kRejected,  // no honest client submits this
   kMismatch,  // honest, but other ranks said something else of this round; an event tells
 };

@@ -102,7 +102,7 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
   return SubmitResult::kAccepted;
 }
 
-/// Whether local ranks have submitted another round of the bucket that is not done here. The next
+/// Whether local ranks have submitted an older round of the bucket that is not done here. The next
 /// one waits for it: its gradient needs what that one leaves. So when a round of a bucket begins
 /// anywhere, all results of the last one exist, and each root has gathered it: a root that gives
 /// relays leave to close rounds of the bucket early is free to gather each of them under bounds. A
@@ -111,7 +111,7 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
 bool Rounds::has_in_hand(std::uint32_t bucket, std::uint32_t id) const {
   return std::any_of(state_.rounds.begin(), state_.rounds.end(), [=](const Round& other) {
     return other.open && other.submitted != 0 && !other.told && other.geometry.bucket == bucket &&
-           other.id != id;
+           is_older(other.id, id);
   });
 }
 

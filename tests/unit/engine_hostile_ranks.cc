@@ -213,6 +213,25 @@ TEST_CASE("a rank that says something else than its neighbour ends the job with 
   CHECK(stage.other_works());
 }
 
+TEST_CASE("ranks that disagree about the order of two buckets are a mismatch") {
+  Stage stage;
+  const auto submission = [](std::uint32_t round, std::uint32_t bucket) {
+    ipc::Submission made = honest(round);
+    made.bucket = bucket;
+    return made;
+  };
+  push(stage.victim.trainers[0], submission(0, 1));
+  push(stage.victim.trainers[0], submission(1, 2));
+  stage.cluster.turns(10);
+  push(stage.victim.trainers[1], submission(0, 2));
+  stage.cluster.turns(10);
+  const std::vector<api::Event> events = stage.host.events();
+  REQUIRE(events.size() == 1);
+  CHECK(events[0].kind == api::Event::Kind::kMismatch);
+  CHECK(events[0].ours.bucket == 1);
+  CHECK(events[0].theirs.bucket == 2);
+}
+
 TEST_CASE("a rank that says another operation or source than its neighbour is a mismatch, too") {
   ipc::Submission ours = honest(0);
   ipc::Submission theirs = honest(0);

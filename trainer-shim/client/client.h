@@ -94,6 +94,8 @@ void* gp_round_memory(gp_session* session, uint32_t round);
 /// is known in any other when gp_wait_ready() has succeeded: a rank that submits another round has
 /// no part in the job any more. `element_type` as in
 /// dataplane/base/element_type.h. `bucket` 0: the sum is exact, whatever the configuration says.
+/// Otherwise the round waits until the last one of the bucket is complete here, and the rounds
+/// behind it wait, too.
 int gp_submit(gp_session* session, uint32_t round, uint32_t elements, uint8_t element_type,
               uint32_t bucket);
 
