@@ -172,6 +172,7 @@ class Meters:
             "needed": needed,
             "retransmitted": again,
             **meters.network_use(stats),
+            "site_link_bytes": meters.site_link_bytes(stats),
             **missing(answers),
             **({"victim_delays_s": victim.delays_s, "victim_lost": victim.lost} if victim else {}),
             **{key: now[key] - self._counters[key] for key in CLOSES if now and key in now},

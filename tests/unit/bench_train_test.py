@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "scripts/bench.d"), str(ROOT / "scripts/lib")]
 sys.dont_write_bytecode = True
 import bounds  # noqa: E402
+import meters  # noqa: E402
 import report  # noqa: E402
 import train  # noqa: E402
 import train_run  # noqa: E402
@@ -64,6 +65,16 @@ def reaching(*seconds):
     """A run for each time to the target; None: it is missed."""
     curves = [[[s or 1.0, 0.96 if s else 0.5], [20.0, 0.94]] for s in seconds]
     return [run(seed, curve=curve) for seed, curve in enumerate(curves, 1)]
+
+
+class FromTheNetwork(unittest.TestCase):
+    def test_a_training_takes_all_that_the_network_counts(self):
+        direction = {"sent_wire_bytes": 5, "deepest_queue_bytes": 7, "queue_drops": 1}
+        links = {"a": {"up": direction, "down": direction},
+                 "l1-2": {"forward": direction, "backward": direction}}  # fmt: skip
+        used = meters.network_use({"switch": {}, "links": links})
+        self.assertEqual(run(**used).queue_drops, 4)
+        self.assertEqual(meters.site_link_bytes({"links": links}), {"l1-2": [5, 5]})
 
 
 class WhatCounts(unittest.TestCase):
