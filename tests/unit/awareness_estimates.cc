@@ -139,6 +139,18 @@ TEST_CASE("a link that carries more than its trains said is at least that fast")
   CHECK(link.rate(now).bits_per_second <= 60'100'000);
 }
 
+TEST_CASE("a link is slow while its newest train says so") {
+  LinkEstimate link;
+  CHECK_FALSE(link.is_slow(kBegin));
+  carry(link, kBegin, 300, 10);  // 16 packets take more than 4 ms
+  Instant end = after(Duration::us(64 * 300));
+  CHECK(link.is_slow(end));
+  CHECK(link.is_slow(end + kSlowLifetime / 2));
+  CHECK_FALSE(link.is_slow(end + kSlowLifetime));
+  carry(link, end + Duration::seconds(2), 200, 10);
+  CHECK_FALSE(link.is_slow(end + Duration::seconds(3)));
+}
+
 TEST_CASE("a loss is the share of the packets, and what is old counts less") {
   LossSamples losses;
   CHECK(losses.estimate(kBegin).confidence == 0);
