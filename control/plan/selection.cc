@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "control/plan/selection_draft.h"
 
@@ -75,13 +76,13 @@ Selection select_receivers_as_published(const SelectionRequest& request, const M
 }
 
 Selection select_receivers_at_random(const SelectionRequest& request, const Meetings& meetings,
-                                     std::mt19937_64& random) {
+                                     const std::function<std::uint64_t()>& draw) {
   SelectionDraft draft(request, meetings);
   for (std::size_t from = 0; from < draft.ranks(); ++from) {
     std::vector<std::size_t> others = all_ranks(draft.ranks());
-    std::shuffle(others.begin(), others.end(), random);
-    for (const std::size_t to : others) {
-      if (draft.sent(from) >= draft.least()) break;
+    for (std::size_t i = 0; i < others.size() && draft.sent(from) < draft.least(); ++i) {
+      std::swap(others[i], others[i + draw() % (others.size() - i)]);
+      const std::size_t to = others[i];
       if (draft.may_add(from, to)) draft.add(from, to);
     }
   }

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <random>
+#include <functional>
 #include <vector>
 
 #include "dataplane/base/bitmap.h"
@@ -75,8 +75,8 @@ Selection select_receivers(const SelectionRequest& request, const Meetings& meet
 Selection select_receivers_as_published(const SelectionRequest& request, const Meetings& meetings);
 
 /// Exactly request.receivers receivers at random for each update (Orpheus: Xie et al., SoCC 2018),
-/// and those that freshness demands.
+/// and those that freshness demands. `draw` gives numbers of 64 random bits.
 Selection select_receivers_at_random(const SelectionRequest& request, const Meetings& meetings,
-                                     std::mt19937_64& random);
+                                     const std::function<std::uint64_t()>& draw);
 
 }  // namespace gradplane::plan

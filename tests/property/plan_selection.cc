@@ -4,6 +4,7 @@
 // and over many rounds.
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <random>
 #include <vector>
@@ -113,7 +114,7 @@ Meetings drawn_meetings(std::size_t ranks, std::uint32_t rounds, std::mt19937_64
                            .receivers = 1,
                            .freshness = UINT32_MAX};
   for (std::uint32_t r = 0; r < rounds; ++r)
-    meetings.on_round(select_receivers_at_random(request, meetings, random));
+    meetings.on_round(select_receivers_at_random(request, meetings, std::ref(random)));
   return meetings;
 }
 
@@ -152,7 +153,7 @@ const auto kPublished = [](const SelectionRequest& r, const Meetings& m, std::mt
   return select_receivers_as_published(r, m);
 };
 const auto kRandom = [](const SelectionRequest& r, const Meetings& m, std::mt19937_64& random) {
-  return select_receivers_at_random(r, m, random);
+  return select_receivers_at_random(r, m, std::ref(random));
 };
 
 }  // namespace
@@ -175,7 +176,7 @@ TEST_CASE("no selection is shorter, and none of that time has more pairs") {
     CHECK(made.seconds == Approx(seconds_of(request, matrix_of(made))));
     CHECK(made.pairs() == best.pairs);
     for (const Selection& other : {select_receivers_as_published(request, meetings),
-                                   select_receivers_at_random(request, meetings, random)}) {
+                                   select_receivers_at_random(request, meetings, std::ref(random))}) {
       CHECK(is_allowed(request, meetings, matrix_of(other)));
       CHECK(other.seconds >= made.seconds);
     }
