@@ -177,27 +177,47 @@ telemetry::JobStatus job_status(const session::JobView& view, const StatusSource
   return out;
 }
 
+/// `Job` is an EndedJob, or an InstalledJob that is not wanted any more.
+template <class Job, class Counters>
+telemetry::JobStatus ended_status(const Job& job, const Counters& counters,
+                                  const StatusSources& from) {
+  telemetry::JobStatus out;
+  out.id = job.id;
+  out.label = job.label;
+  out.run_id = job.run_id;
+  out.epoch = job.epoch;
+  out.plan_kind = plan_kind_name(job.kind);
+  out.state = telemetry::JobState::kEnded;
+  out.world_size = job.world_size;
+  add_traffic(out, counters);
+  for (const session::FailureView& failure : from.session.failures()) {
+    if (failure.job_id != job.id) continue;
+    out.state = telemetry::JobState::kFailed;
+    out.reason = failure.reason;
+  }
+  return out;
+}
+
+/// Of the jobs that have ended here, or that the poll loop is giving back. A job is in exactly one
+/// list of a report: a node may have left a job and joined it again.
 std::vector<telemetry::JobStatus> ended_jobs(const StatusSources& from) {
   std::vector<telemetry::JobStatus> out;
-  const std::vector<std::uint32_t> running = from.jobs.running_ids();
-  for (const EndedJob& job : from.jobs.ended()) {
-    // A node may have left a job and joined it again.
-    if (std::find(running.begin(), running.end(), job.id) != running.end()) continue;
-    telemetry::JobStatus status;
-    status.id = job.id;
-    status.label = job.label;
-    status.run_id = job.run_id;
-    status.epoch = job.epoch;
-    status.plan_kind = plan_kind_name(job.kind);
-    status.state = telemetry::JobState::kEnded;
-    status.world_size = job.world_size;
-    add_traffic(status, job.counters);
-    for (const session::FailureView& failure : from.session.failures()) {
-      if (failure.job_id != job.id) continue;
-      status.state = telemetry::JobState::kFailed;
-      status.reason = failure.reason;
+  std::vector<std::uint32_t> told = from.jobs.running_ids();
+  const auto is_told = [&](std::uint32_t id) {
+    return std::find(told.begin(), told.end(), id) != told.end();
+  };
+  for (const InstalledJob& job : from.jobs.installed()) {
+    if (is_told(job.id)) continue;
+    api::TrafficSnapshot counters;
+    for (std::size_t j = 0; j < from.engine.job_count; ++j) {
+      const api::JobSnapshot& seen = from.engine.jobs[j];
+      if (seen.job == job.id && seen.epoch == job.installed_epoch) counters = seen.traffic;
     }
-    out.push_back(std::move(status));
+    told.push_back(job.id);
+    out.push_back(ended_status(job, counters, from));
+  }
+  for (const EndedJob& job : from.jobs.ended()) {
+    if (!is_told(job.id)) out.push_back(ended_status(job, job.counters, from));
   }
   return out;
 }
