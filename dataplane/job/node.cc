@@ -159,7 +159,7 @@ std::optional<Node::Outgoing> Node::next_block(std::span<std::byte> out, Instant
     next_job_ = (at + 1) % job_count_;
     relays_next_ = true;
     link_.on_sent(now, block->length_bytes + hop::kFrameOverheadBytes);
-    return Outgoing{block->node, block->length_bytes, true};
+    return Outgoing{block->node, block->length_bytes, true, block->group};
   }
   return std::nullopt;
 }

@@ -15,6 +15,7 @@
 #include "dataplane/hop/counters.h"
 #include "dataplane/hop/link_budget.h"
 #include "dataplane/job/job.h"
+#include "dataplane/model/group_name.h"
 #include "dataplane/model/refusal.h"
 
 namespace gradplane::job {
@@ -53,6 +54,7 @@ class Node {
     std::uint16_t node = 0;
     std::uint32_t length_bytes = 0;
     bool data = false;
+    std::optional<GroupName> group = std::nullopt;  // if set, it goes there, and not to `node`
   };
   std::optional<Outgoing> poll_transmit(std::span<std::byte> out, Instant now);
 

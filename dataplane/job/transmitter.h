@@ -11,6 +11,7 @@
 
 #include "dataplane/hop/edge.h"
 #include "dataplane/job/state.h"
+#include "dataplane/model/group_name.h"
 #include "dataplane/wire/ack.h"
 #include "dataplane/wire/block.h"
 
@@ -32,6 +33,7 @@ std::string_view flow_limit_name(FlowLimit limit);
 struct Outgoing {
   std::uint16_t node = 0;
   std::uint32_t length_bytes = 0;
+  std::optional<GroupName> group = std::nullopt;  // if set, it goes there, and not to `node`
 };
 
 /// Writes the packets of a job: acks, grants, and the blocks of its peers in turn. It also probes
