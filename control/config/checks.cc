@@ -60,12 +60,6 @@ void check_key(Draft& draft) {
   }
 }
 
-/// Whether the file sets a key to something else than its default. The default may stand anywhere.
-bool is_set(const Draft& draft, const std::string& key) {
-  const auto it = draft.found.find(key);
-  return it != draft.found.end() && it->second.value.text != it->second.option->default_text;
-}
-
 /// What a port kind needs and what means something with it.
 struct PortKindKey {
   std::string_view path;
@@ -393,6 +387,7 @@ void check_consistency(Draft& draft) {
   check_gather(draft);
   check_congestion(draft);
   check_grants(draft);
+  check_multicast(draft);
   check_liveness(draft);
 }
 

@@ -291,6 +291,11 @@ ConfigError Draft::about(const std::string& key, std::string reason) const {
   return entry;
 }
 
+bool is_set(const Draft& draft, const std::string& key) {
+  const auto it = draft.found.find(key);
+  return it != draft.found.end() && it->second.value.text != it->second.option->default_text;
+}
+
 void Draft::error(const std::string& key, std::string reason) {
   ConfigError entry = about(key, std::move(reason));
   // Two nodes may fail for one common value.

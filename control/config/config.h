@@ -19,6 +19,7 @@
 #include "dataplane/base/time.h"
 #include "dataplane/model/congestion_settings.h"
 #include "dataplane/model/grant_settings.h"
+#include "dataplane/model/group_range.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
 #include "dataplane/model/plan_kind.h"
@@ -193,6 +194,12 @@ struct GrantsConfig {
   std::vector<Weight> weights;
 };
 
+/// multicast.*
+struct MulticastConfig {
+  bool enabled = false;
+  GroupRange range;
+};
+
 struct Config {
   /// Index in cluster.nodes of the node that runs this daemon; kNoNode only with
   /// ParseOptions::any_node.
@@ -220,6 +227,7 @@ struct Config {
   bool mltcp_controllers = false;
   MltcpFunction mltcp;  // of controllers and of grants
   GrantsConfig grants;
+  MulticastConfig multicast;
   Quotas quotas;
   LogLevel log_level = LogLevel::kInfo;
 

@@ -78,6 +78,12 @@ void collect(const Tree& document, Draft& draft);
 /// Fills config.network from the options and the nodes.
 void resolve_network(Draft& draft);
 
+/// Whether the file sets a key to something else than its default. The default may stand anywhere.
+bool is_set(const Draft& draft, const std::string& key);
+
+/// The part of the next one that multicast_options.cc holds.
+void check_multicast(Draft& draft);
+
 /// Everything that no single option can tell. draft.config is complete.
 void check_consistency(Draft& draft);
 

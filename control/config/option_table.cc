@@ -364,6 +364,7 @@ std::span<const Option> options() {
     rows.insert(network, plan_options().begin(), plan_options().end());
     rows.insert(rows.end(), gather_options().begin(), gather_options().end());
     rows.insert(rows.end(), congestion_options().begin(), congestion_options().end());
+    rows.insert(rows.end(), multicast_options().begin(), multicast_options().end());
     rows.insert(rows.end(), quota_options().begin(), quota_options().end());
     return rows;
   }();

@@ -38,6 +38,7 @@ enum class OptionType : std::uint8_t {
   kPciAddress,
   kAddress,
   kAddressPrefix,
+  kGroupRange,
   kSecret,
   kIntegerList,
 };
@@ -132,6 +133,8 @@ std::span<const Option> plan_options();
 std::span<const Option> network_options();
 /// And the one that quota_options.cc holds.
 std::span<const Option> quota_options();
+/// And the one that multicast_options.cc holds.
+std::span<const Option> multicast_options();
 
 /// Whether the option is a section of lines `key: value`.
 constexpr bool is_section(const Option& option) {

@@ -80,6 +80,18 @@ std::optional<Value> parse_address_prefix(std::string_view text) {
   return value;
 }
 
+std::optional<Value> parse_group_range(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return std::nullopt;
+  const auto first = parse_ipv4(text.substr(0, slash));
+  const auto prefix = parse_integer(text.substr(slash + 1));
+  if (!first || !prefix || *prefix > kMaxGroupPrefixLength) return std::nullopt;
+  const Value value{.number = *first, .prefix_length = static_cast<std::uint8_t>(*prefix)};
+  const GroupRange range{.first = {static_cast<std::uint32_t>(value.number)},
+                         .prefix_length = value.prefix_length};
+  return is_valid(range) ? std::optional(value) : std::nullopt;
+}
+
 /// "0000:3b:00.1", with or without the domain.
 bool is_pci_address(std::string_view text) {
   const auto matches = [text](std::string_view pattern) {
@@ -153,6 +165,8 @@ std::optional<Value> parse_plain(const Option& option, std::string_view text) {
       return parse_address(text);
     case OptionType::kAddressPrefix:
       return parse_address_prefix(text);
+    case OptionType::kGroupRange:
+      return parse_group_range(text);
     case OptionType::kSecret:
       return text_if(parse_key(text).has_value());
     case OptionType::kTimeOrWord:
@@ -317,6 +331,12 @@ std::string accepted(const Option& option) {
       return fmt::format(
           "an IPv4 address of a host with a prefix length from {} to {}, such as 10.77.0.1/24",
           kMinPrefixLength, kMaxPrefixLength);
+    case OptionType::kGroupRange:
+      return fmt::format(
+          "a prefix of IPv4 multicast addresses with a length from {} to {}, such as "
+          "239.71.0.0/16, outside 232.0.0.0/8, that holds none of x.0.0.0/24 and x.128.0.0/24, "
+          "which switches flood",
+          kMinGroupPrefixLength, kMaxGroupPrefixLength);
     case OptionType::kSecret:
       return fmt::format("{} hex digits", 2 * kClusterKeyBytes);
     case OptionType::kTimeOrWord:
