@@ -33,26 +33,44 @@ Status GroupTable::join(const Group& group) {
                  std::to_string(kMaxGroups) + " groups already, which is the most; leave one"};
   }
   free->store(key_of(group), std::memory_order_relaxed);
+  note_change();
   return Nothing{};
 }
 
 bool GroupTable::leave(const Group& group) noexcept {
   if (!is_valid(group)) return false;
   std::atomic<std::uint64_t>* const entry = find(key_of(group));
-  if (entry != nullptr) entry->store(0, std::memory_order_relaxed);
-  return entry != nullptr;
+  if (entry == nullptr) return false;
+  entry->store(0, std::memory_order_relaxed);
+  note_change();
+  return true;
 }
 
 void GroupTable::leave_all() noexcept {
   for (std::atomic<std::uint64_t>& entry : entries_) entry.store(0, std::memory_order_relaxed);
+  note_change();
+}
+
+bool GroupTable::has_address(Ipv4 address) const noexcept {
+  // A free entry is 0, which no group has for its address.
+  return address.value != 0 &&
+         std::any_of(entries_.begin(), entries_.end(), [address](const auto& entry) {
+           return entry.load(std::memory_order_relaxed) >> 16 == address.value;
+         });
+}
+
+std::size_t GroupTable::copy_addresses(std::span<Ipv4, kMaxGroups> out) const noexcept {
+  std::size_t count = 0;
+  for (const std::atomic<std::uint64_t>& entry : entries_) {
+    const std::uint64_t key = entry.load(std::memory_order_relaxed);
+    if (key != 0) out[count++] = {static_cast<std::uint32_t>(key >> 16)};
+  }
+  return count;
 }
 
 std::vector<Ipv4> GroupTable::addresses() const {
-  std::vector<Ipv4> out;
-  for (const std::atomic<std::uint64_t>& entry : entries_) {
-    const std::uint64_t key = entry.load(std::memory_order_relaxed);
-    if (key != 0) out.push_back({static_cast<std::uint32_t>(key >> 16)});
-  }
+  std::vector<Ipv4> out(kMaxGroups);
+  out.resize(copy_addresses(std::span<Ipv4, kMaxGroups>(out)));
   std::sort(out.begin(), out.end());
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "dataplane/base/result.h"
@@ -35,8 +36,16 @@ class GroupTable {
     return false;
   }
 
+  /// Whether some group has this address.
+  bool has_address(Ipv4 address) const noexcept;
+
   /// The addresses of all groups, each once. Control thread.
   std::vector<Ipv4> addresses() const;
+  /// The same without memory of its own, an address for each group that has it. What is changed
+  /// meanwhile may be in it or not, and version() tells. Any thread.
+  std::size_t copy_addresses(std::span<Ipv4, kMaxGroups> out) const noexcept;
+  /// Another number after every change.
+  std::uint32_t version() const noexcept { return version_.load(std::memory_order_acquire); }
 
  private:
   /// Never 0, which is a free entry.
@@ -44,8 +53,11 @@ class GroupTable {
     return std::uint64_t{group.address.value} << 16 | group.udp_port;
   }
   std::atomic<std::uint64_t>* find(std::uint64_t key) noexcept;
+  /// After the entries: who sees the number sees them too.
+  void note_change() noexcept { version_.fetch_add(1, std::memory_order_release); }
 
   std::array<std::atomic<std::uint64_t>, kMaxGroups> entries_{};  // control: rw, poll threads: ro
+  std::atomic<std::uint32_t> version_{0};                         // the same
 };
 
 }  // namespace gradplane::port

@@ -45,7 +45,7 @@ struct TxDatagram {
 /// Why a port dropped something. One counter for each.
 enum class PortDrop : std::uint8_t {
   kNotForUs,         // Ethernet or IP address of somebody else
-  kNotUdp,           // neither ARP, ICMP echo nor UDP
+  kNotUdp,           // neither ARP, ICMP echo, a question about groups nor UDP
   kBadHeader,        // truncated, wrong version or length, options, fragment
   kBadChecksum,      // IPv4 or UDP checksum
   kWrongVlan,        // a tag we do not carry, or none where one is due
@@ -67,7 +67,8 @@ struct PortCounters {
   std::uint64_t rx_bytes = 0;
   std::uint64_t tx_datagrams = 0;
   std::uint64_t tx_bytes = 0;
-  std::uint64_t rx_missed = 0;  // dropped by the device before we saw them, where it tells
+  std::uint64_t rx_missed = 0;     // dropped by the device before we saw them, where it tells
+  std::uint64_t igmp_version = 0;  // spoken by who last asked who is in which group; 0: nobody has
   std::array<std::uint64_t, static_cast<std::size_t>(PortDrop::kCount)> drops{};
 };
 
@@ -90,8 +91,8 @@ inline constexpr std::size_t kMaxQueues = 16;
 Status check(const Steering& steering);
 
 /// One queue of a port, in both directions: UDP datagrams in bursts. Everything below UDP
-/// (Ethernet, VLAN, ARP, IPv4, ICMP echo, checksums, neighbours, gateway) is the port's business;
-/// everything above is the caller's.
+/// (Ethernet, VLAN, ARP, IPv4, ICMP echo, IGMP, checksums, neighbours, gateway) is the port's
+/// business; everything above is the caller's.
 ///
 /// Threads: all of it belongs to the one poll thread that polls the queue. Queues of one port may
 /// be polled by threads of their own. No call blocks, allocates, logs or throws.

@@ -12,20 +12,11 @@
 
 /// A port against the kernel of another namespace: what a stranger on the link sees of us.
 namespace gradplane::conformance {
-namespace {
-
-using port::PortDrop;
-using port::TrafficClass;
-
-constexpr Ipv4 kUs{0x0a4e0001};                  // 10.78.0.1
-constexpr Endpoint kKernel{{0x0a4e0002}, 7000};  // 10.78.0.2
-constexpr Endpoint kBehind{{0x0a630001}, 7001};  // 10.99.0.1, behind the gateway 10.78.0.2
-constexpr std::uint16_t kPort = 4791;
 
 port::Port& port_to_kernel() {
   static auto port = [] {
-    port::DpdkPortOptions o = veth_options("gpk0", kUs);
-    o.gateway = kKernel.address;
+    port::DpdkPortOptions o = veth_options("gpk0", kPortToKernel);
+    o.gateway = kKernelAddress;
     disable_checksum_offload("gpk1");
     return open_or_exit(o);
   }();
@@ -36,6 +27,16 @@ void ignore_arrivals(port::Port& port) {
   std::vector<Received> ignored;
   receive_into(port, ignored);
 }
+
+namespace {
+
+using port::PortDrop;
+using port::TrafficClass;
+
+constexpr Ipv4 kUs = kPortToKernel;
+constexpr Endpoint kKernel{kKernelAddress, 7000};
+constexpr Endpoint kBehind{{0x0a630001}, 7001};  // 10.99.0.1, behind the gateway 10.78.0.2
+constexpr std::uint16_t kPort = 4791;
 
 bool ping(port::Port& port, const std::string& arguments) {
   PeerCommand command("ping " + arguments);

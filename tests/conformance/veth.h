@@ -22,6 +22,13 @@ port::DeviceKind kind_under_test();
 /// Plain options for a port of that kind.
 port::DpdkPortOptions veth_options(const std::string& interface, Ipv4 address);
 
+/// A port on gpk0, whose neighbour and gateway is the kernel's gpk1.
+port::Port& port_to_kernel();
+inline constexpr Ipv4 kPortToKernel{0x0a4e0001};   // 10.78.0.1
+inline constexpr Ipv4 kKernelAddress{0x0a4e0002};  // 10.78.0.2
+/// Lets a port do what it does by itself: answer.
+void ignore_arrivals(port::Port& port);
+
 /// For as long as it lives, what the thread opens it opens in the other namespace.
 class InPeerNamespace {
  public:

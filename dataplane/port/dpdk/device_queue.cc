@@ -43,6 +43,7 @@ DeviceQueue::DeviceQueue(const DeviceShare& share, std::uint16_t index, const Su
       device_(share.device),
       index_(index),
       neighbours_(subnet),
+      reports_(share.report_seed),
       announcements_left_(index == 0 ? kAnnouncements : 0) {}
 
 std::size_t DeviceQueue::receive(std::span<RxDatagram> out) noexcept {
@@ -96,6 +97,15 @@ bool DeviceQueue::take_frame(rte_mbuf* frame, Way way, RxDatagram& out, Batch& r
       return false;
     case FrameKind::kArp:
       if (!take_arp(frame, way, parsed, replies)) rte_pktmbuf_free(frame);
+      return false;
+    case FrameKind::kGroupQuery:
+      if (index_ != 0) {
+        hand_over(frame, 0);
+        return false;
+      }
+      reports_.hear(parsed.query, now_);
+      counters_.igmp_version = static_cast<std::uint64_t>(parsed.query.version);
+      rte_pktmbuf_free(frame);
       return false;
     case FrameKind::kDropped:
       break;
@@ -250,6 +260,7 @@ void DeviceQueue::tick(Instant now) noexcept {
   if (announcements_left_ > 0 && now >= next_announcement_) announce();
   send_questions();
   if (may_be_held_back_) may_be_held_back_ = device_.push();
+  if (index_ == 0) report_groups();
   if (index_ == 0 && now >= next_device_care_) care_for_device();
 }
 
@@ -287,11 +298,39 @@ void DeviceQueue::send_questions() noexcept {
   }
 }
 
+void DeviceQueue::report_groups() noexcept {
+  if (const std::uint32_t version = us_.groups->version(); version != groups_version_) {
+    groups_version_ = version;
+    std::array<Ipv4, kMaxGroups> groups;
+    const std::size_t count = us_.groups->copy_addresses(groups);
+    reports_.follow(std::span(groups).first(count), now_);
+  }
+  if (now_ < reports_.next_deadline()) return;
+  std::array<GroupRecord, kMaxGroupRecords> records;
+  if (reports_.version(now_) == IgmpVersion::k3) {
+    const auto due = std::span(records).first(reports_.due(now_, records));
+    if (due.empty()) return;
+    return send_frame(kMaxGroupReportBytes,
+                      [&](auto room) { return write_group_report(room, us_, due); });
+  }
+  const std::size_t count = reports_.due(now_, std::span(records).first(kMaxOldReportsPerTick));
+  for (const GroupRecord& record : std::span(records).first(count)) {
+    send_frame(kMaxGroupReportBytes,
+               [&](auto room) { return write_old_group_report(room, us_, record); });
+  }
+}
+
 void DeviceQueue::send_arp(const ArpFrame& arp) noexcept {
+  send_frame(kMaxArpFrameBytes, [&](auto room) { return write_arp(room, arp); });
+}
+
+// One frame that the stack itself has to say.
+template <typename Write>
+void DeviceQueue::send_frame(std::size_t max_bytes, const Write& write) noexcept {
   rte_mbuf* frame = rte_pktmbuf_alloc(device_.tx_pool());
   if (frame == nullptr) return drop(PortDrop::kNoBuffer);
-  const std::span<std::byte> room{rte_pktmbuf_mtod(frame, std::byte*), kMaxArpFrameBytes};
-  set_length(frame, write_arp(room, arp));
+  const std::span<std::byte> room{rte_pktmbuf_mtod(frame, std::byte*), max_bytes};
+  set_length(frame, write(room));
   Batch batch;
   batch.frames[batch.count++] = frame;
   flush(batch);

@@ -9,6 +9,7 @@
 
 #include "dataplane/port/dpdk/device.h"
 #include "dataplane/port/dpdk/frame.h"
+#include "dataplane/port/dpdk/group_reports.h"
 #include "dataplane/port/dpdk/handover.h"
 #include "dataplane/port/dpdk/neighbours.h"
 #include "dataplane/port/port.h"
@@ -26,19 +27,23 @@ inline constexpr Duration kAnnouncePause = Duration::seconds(2);
 inline constexpr Duration kDefendPause = Duration::seconds(10);
 /// How often a device is asked for its losses and whether its peer is there.
 inline constexpr Duration kDeviceCarePause = Duration::ms(500);
+/// Reports of version 2, each of one group, that one tick sends at most. Of version 3 it sends one.
+inline constexpr std::size_t kMaxOldReportsPerTick = 8;
 
 /// What the queues of a port have in common. They change nothing of it but what says so itself.
 struct DeviceShare {
   FrameFilter us;
   std::uint16_t mtu = 0;
   Steering steering;
+  std::uint64_t report_seed = 0;  // of the pauses between reports of groups
   Device& device;
   Handover& handover;
   std::size_t payload_bytes() const { return mtu - kIpUdpBytes; }
 };
 
 /// A queue of a DPDK device: joins the device's bursts to the stack's pure parts. Each queue has
-/// neighbours of its own, and tells the others what ARP has taught it.
+/// neighbours of its own, and tells the others what ARP has taught it. Queue 0 alone answers who
+/// asks about groups: a question that comes by another one is handed over.
 class DeviceQueue final : public PortQueue {
  public:
   DeviceQueue(const DeviceShare& share, std::uint16_t index, const SubnetOptions& subnet);
@@ -73,7 +78,10 @@ class DeviceQueue final : public PortQueue {
   void send_questions() noexcept;
   void announce() noexcept;
   void care_for_device() noexcept;
+  void report_groups() noexcept;
   void send_arp(const ArpFrame& arp) noexcept;
+  template <typename Write>
+  void send_frame(std::size_t max_bytes, const Write& write) noexcept;
   std::size_t send_datagrams(Batch& batch) noexcept;
   Sent flush(Batch& batch) noexcept;
   void drop(PortDrop reason) noexcept { ++counters_.drops[static_cast<std::size_t>(reason)]; }
@@ -83,6 +91,8 @@ class DeviceQueue final : public PortQueue {
   Device& device_;
   const std::uint16_t index_;
   Neighbours neighbours_;
+  GroupReports reports_;              // of queue 0
+  std::uint32_t groups_version_ = 0;  // that they are about
   PortCounters counters_;
   Instant now_;
   unsigned announcements_left_;

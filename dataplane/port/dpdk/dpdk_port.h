@@ -21,6 +21,7 @@ enum class MemifRole : std::uint8_t { kServer, kClient };
 
 inline constexpr std::uint16_t kMinMtu = 576;
 inline constexpr std::uint16_t kMaxMtu = 9216;
+static_assert(kMaxGroupReportBytes <= kEthernetBytes + kVlanTagBytes + kMinMtu);
 inline constexpr std::uint16_t kDefaultMtu = 1500;
 inline constexpr std::uint16_t kMinDescriptors = 64;
 inline constexpr std::uint16_t kMaxDescriptors = 8192;

@@ -10,10 +10,11 @@
 #include <span>
 
 #include "dataplane/base/endpoint.h"
+#include "dataplane/base/time.h"
 #include "dataplane/port/group_table.h"
 #include "dataplane/port/port.h"
 
-/// Ethernet, VLAN, ARP, IPv4, UDP and ICMP echo over plain bytes: no state, no device.
+/// Ethernet, VLAN, ARP, IPv4, UDP, ICMP echo and IGMP over plain bytes: no state, no device.
 namespace gradplane::port {
 
 struct MacAddress {
@@ -47,6 +48,11 @@ inline constexpr std::uint8_t kControlVlanPriority = 6;
 inline constexpr std::uint8_t kDataVlanPriority = 2;
 inline constexpr std::uint8_t kTimeToLive = 64;
 
+/// Where routers and switches ask who is in which group, and where hosts answer (RFC 3376).
+inline constexpr Ipv4 kAllHosts{0xe0000001};
+inline constexpr Ipv4 kAllRouters{0xe0000002};
+inline constexpr Ipv4 kAllGroupRouters{0xe0000016};
+
 /// What a frame must match to be ours.
 struct FrameFilter {
   MacAddress mac;
@@ -62,7 +68,17 @@ struct ChecksumHints {
   ChecksumHint udp = ChecksumHint::kUnknown;
 };
 
-enum class FrameKind : std::uint8_t { kDropped, kUdp, kArp, kEchoRequest };
+/// The way in which routers and switches want to be told of groups. Version 1 is taken for 2.
+enum class IgmpVersion : std::uint8_t { k2 = 2, k3 = 3 };
+
+/// Somebody asks who is in which group.
+struct GroupQuery {
+  IgmpVersion version = IgmpVersion::k3;
+  Ipv4 group;             // zero: in any
+  Duration max_response;  // when the answer must have gone
+};
+
+enum class FrameKind : std::uint8_t { kDropped, kUdp, kArp, kEchoRequest, kGroupQuery };
 
 struct ParsedFrame {
   FrameKind kind = FrameKind::kDropped;
@@ -84,6 +100,9 @@ struct ParsedFrame {
   MacAddress arp_sender_mac;
   Ipv4 arp_sender;
   Ipv4 arp_target;
+
+  // kGroupQuery: in general, or about a group that we are in
+  GroupQuery query;
 };
 
 /// Checks everything before it believes anything. Never reads outside `frame`.
@@ -125,6 +144,30 @@ inline constexpr std::size_t kMaxArpFrameBytes = kMinFrameBytes + kVlanTagBytes;
 
 /// Writes a whole padded frame into `out` (at least kMaxArpFrameBytes); returns its length.
 std::size_t write_arp(std::span<std::byte> out, const ArpFrame& frame) noexcept;
+
+/// What we say of one group. Of any sender: nobody is left out or asked for.
+enum class Membership : std::uint8_t { kMember = 2, kLeft = 3, kJoined = 4 };  // as in RFC 3376
+struct GroupRecord {
+  Ipv4 group;
+  Membership membership = Membership::kMember;
+  constexpr bool operator==(const GroupRecord&) const = default;
+};
+/// A report of version 3 has room for one record of each group.
+inline constexpr std::size_t kMaxGroupRecords = kMaxGroups;
+inline constexpr std::size_t kRouterAlertBytes = 4;
+inline constexpr std::size_t kIgmpBytes = 8;
+inline constexpr std::size_t kGroupRecordBytes = 8;
+inline constexpr std::size_t kMaxGroupReportBytes = kEthernetBytes + kVlanTagBytes + kIpv4Bytes +
+                                                    kRouterAlertBytes + kIgmpBytes +
+                                                    kMaxGroupRecords * kGroupRecordBytes;
+
+/// Writes a whole padded frame of IGMP version 3 into `out` (at least kMaxGroupReportBytes);
+/// returns its length. There are 1 to kMaxGroupRecords records.
+std::size_t write_group_report(std::span<std::byte> out, const FrameFilter& us,
+                               std::span<const GroupRecord> records) noexcept;
+/// The same of version 2, which has a message for each group.
+std::size_t write_old_group_report(std::span<std::byte> out, const FrameFilter& us,
+                                   const GroupRecord& record) noexcept;
 
 /// Turns a checked echo request into its reply, in place.
 void turn_echo_around(std::span<std::byte> frame, const ParsedFrame& parsed,

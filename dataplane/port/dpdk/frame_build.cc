@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <algorithm>
 #include <cstring>
 
 #include "dataplane/base/assert.h"
@@ -62,18 +63,58 @@ std::uint8_t traffic_class_byte(TrafficClass c) noexcept {
   return static_cast<std::uint8_t>(dscp << 2 | kEcnCapable);
 }
 
-void write_ipv4(Bytes out, const UdpFrame& frame, std::size_t total_bytes) noexcept {
-  store(out, 0, kIpv4NoOptions);
-  store(out, kIpTrafficClassOffset, traffic_class_byte(frame.traffic_class));
-  store(out, kIpTotalOffset, static_cast<std::uint16_t>(total_bytes));
+struct Ip {
+  Ipv4 source;
+  Ipv4 destination;
+  std::uint8_t traffic_class = 0;
+  std::uint8_t time_to_live = kTimeToLive;
+  std::uint8_t protocol = kProtocolUdp;
+  bool router_alert = false;
+};
+
+// Returns where the body begins.
+std::size_t write_ipv4(Bytes out, const Ip& ip, std::size_t body_bytes) noexcept {
+  const std::size_t header_bytes = kIpv4Bytes + (ip.router_alert ? kRouterAlertBytes : 0);
+  store(out, 0, ip.router_alert ? kIpv4RouterAlert : kIpv4NoOptions);
+  store(out, kIpTrafficClassOffset, ip.traffic_class);
+  store(out, kIpTotalOffset, static_cast<std::uint16_t>(header_bytes + body_bytes));
   store(out, kIpTotalOffset + 2, std::uint16_t{0});  // identification: RFC 6864 lets DF have none
   store(out, kIpFragmentOffset, kIpDontFragment);
-  store(out, kIpTtlOffset, kTimeToLive);
-  store(out, kIpProtocolOffset, kProtocolUdp);
+  store(out, kIpTtlOffset, ip.time_to_live);
+  store(out, kIpProtocolOffset, ip.protocol);
   store(out, kIpChecksumOffset, std::uint16_t{0});
-  store(out, kIpSourceOffset, frame.source.address.value);
-  store(out, kIpDestinationOffset, frame.destination.address.value);
-  store_checksum(out, kIpChecksumOffset, inverted(checksum_add(0, out.first(kIpv4Bytes))));
+  store(out, kIpSourceOffset, ip.source.value);
+  store(out, kIpDestinationOffset, ip.destination.value);
+  if (ip.router_alert) store(out, kIpv4Bytes, kRouterAlert);
+  store_checksum(out, kIpChecksumOffset, inverted(checksum_add(0, out.first(header_bytes))));
+  return header_bytes;
+}
+
+// A frame around an IGMP message that write(room) puts into its room and that is `bytes` long.
+template <typename Write>
+std::size_t write_igmp(Bytes out, const FrameFilter& us, Ipv4 to, std::size_t bytes,
+                       const Write& write) noexcept {
+  GP_ASSERT(out.size() >= kMaxGroupReportBytes);
+  std::size_t at = write_ethernet(out, {.destination = group_mac(to),
+                                        .source = us.mac,
+                                        .vlan = us.vlan,
+                                        .priority = kControlVlanPriority,
+                                        .type = kTypeIpv4});
+  at += write_ipv4(out.subspan(at),
+                   {.source = us.address,
+                    .destination = to,
+                    .traffic_class = kControlDscp << 2,
+                    .time_to_live = 1,
+                    .protocol = kProtocolIgmp,
+                    .router_alert = true},
+                   bytes);
+  const Bytes message = out.subspan(at, bytes);
+  std::memset(message.data(), 0, message.size());
+  write(message);
+  store_checksum(message, kIgmpChecksumOffset, inverted(checksum_add(0, message)));
+  const std::size_t length = std::max(at + bytes, kMinFrameBytes + (us.vlan ? kVlanTagBytes : 0));
+  std::memset(out.data() + at + bytes, 0, length - at - bytes);
+  return length;
 }
 
 }  // namespace
@@ -90,7 +131,11 @@ void write_udp_headers(Bytes headers, const UdpFrame& frame, std::span<const std
                                .vlan = frame.vlan,
                                .priority = control ? kControlVlanPriority : kDataVlanPriority,
                                .type = kTypeIpv4});
-  write_ipv4(headers.subspan(ip_offset), frame, kIpv4Bytes + udp_bytes);
+  write_ipv4(headers.subspan(ip_offset),
+             {.source = frame.source.address,
+              .destination = frame.destination.address,
+              .traffic_class = traffic_class_byte(frame.traffic_class)},
+             udp_bytes);
   const Bytes udp = headers.subspan(ip_offset + kIpv4Bytes);
   store(udp, 0, frame.source.udp_port);
   store(udp, 2, frame.destination.udp_port);
@@ -126,6 +171,31 @@ std::size_t write_arp(Bytes out, const ArpFrame& frame) noexcept {
   store_mac(body, kArpSenderOffset + sizeof(Ipv4), frame.target_mac);
   store(body, kArpTargetOffset, frame.target.value);
   return length;
+}
+
+std::size_t write_group_report(Bytes out, const FrameFilter& us,
+                               std::span<const GroupRecord> records) noexcept {
+  GP_ASSERT(!records.empty() && records.size() <= kMaxGroupRecords);
+  const std::size_t bytes = kIgmpBytes + records.size() * kGroupRecordBytes;
+  return write_igmp(out, us, kAllGroupRouters, bytes, [&](Bytes message) {
+    store(message, 0, kIgmpReport3);
+    store(message, kIgmpRecordCountOffset, static_cast<std::uint16_t>(records.size()));
+    Bytes at = message.subspan(kIgmpBytes);
+    for (const GroupRecord& record : records) {
+      store(at, 0, static_cast<std::uint8_t>(record.membership));
+      store(at, kGroupRecordGroupOffset, record.group.value);
+      at = at.subspan(kGroupRecordBytes);
+    }
+  });
+}
+
+std::size_t write_old_group_report(Bytes out, const FrameFilter& us,
+                                   const GroupRecord& record) noexcept {
+  const bool left = record.membership == Membership::kLeft;
+  return write_igmp(out, us, left ? kAllRouters : record.group, kIgmpBytes, [&](Bytes message) {
+    store(message, 0, left ? kIgmpLeave2 : kIgmpReport2);
+    store(message, kIgmpGroupOffset, record.group.value);
+  });
 }
 
 void turn_echo_around(Bytes frame, const ParsedFrame& parsed, const FrameFilter& us) noexcept {

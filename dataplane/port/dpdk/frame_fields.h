@@ -28,6 +28,9 @@ inline constexpr std::size_t kArpTargetOffset = 24;
 static_assert(kArpTargetOffset + sizeof(Ipv4) == kArpBytes);
 
 inline constexpr std::uint8_t kIpv4NoOptions = 0x45;
+inline constexpr std::uint8_t kIpv4RouterAlert = 0x46;
+inline constexpr std::uint8_t kIpv4WordsMask = 0x0f;
+inline constexpr std::uint32_t kRouterAlert = 0x94040000;  // RFC 2113: every router looks into it
 inline constexpr std::size_t kIpTrafficClassOffset = 1;
 inline constexpr std::size_t kIpTotalOffset = 2;
 inline constexpr std::size_t kIpFragmentOffset = 6;
@@ -43,6 +46,7 @@ inline constexpr std::uint8_t kEcnMask = 3;
 inline constexpr std::uint8_t kEcnCapable = 2;  // ECT(0)
 inline constexpr std::uint8_t kEcnCongestionExperienced = 3;
 inline constexpr std::uint8_t kProtocolIcmp = 1;
+inline constexpr std::uint8_t kProtocolIgmp = 2;
 inline constexpr std::uint8_t kProtocolUdp = 17;
 
 inline constexpr std::size_t kUdpLengthOffset = 4;
@@ -51,6 +55,18 @@ inline constexpr std::size_t kIcmpBytes = 8;
 inline constexpr std::size_t kIcmpChecksumOffset = 2;
 inline constexpr std::uint8_t kIcmpEchoRequest = 8;
 inline constexpr std::uint8_t kIcmpEchoReply = 0;
+
+inline constexpr std::size_t kIgmpCodeOffset = 1;
+inline constexpr std::size_t kIgmpChecksumOffset = 2;
+inline constexpr std::size_t kIgmpGroupOffset = 4;  // of a query, and of version 2
+inline constexpr std::size_t kIgmpRecordCountOffset = 6;
+inline constexpr std::size_t kIgmpQuery3Bytes = 12;  // before the senders
+inline constexpr std::size_t kIgmpSenderCountOffset = 10;
+inline constexpr std::size_t kGroupRecordGroupOffset = 4;
+inline constexpr std::uint8_t kIgmpQuery = 0x11;
+inline constexpr std::uint8_t kIgmpReport2 = 0x16;
+inline constexpr std::uint8_t kIgmpLeave2 = 0x17;
+inline constexpr std::uint8_t kIgmpReport3 = 0x22;
 
 /// What checksum_fold() gives over a header that holds its right checksum.
 inline constexpr std::uint16_t kGoodSum = 0xffff;

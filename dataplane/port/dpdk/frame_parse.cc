@@ -126,6 +126,43 @@ void parse_icmp(Bytes message, ParsedFrame& out) noexcept {
   out.kind = FrameKind::kEchoRequest;
 }
 
+// RFC 3376, sections 4.1.1 and 7.1: tenths of a second, and a kind of floating point above 12.7 s.
+// Version 1 had no such field; its hosts took 10 s.
+Duration max_response(std::uint8_t code, IgmpVersion version) noexcept {
+  constexpr Duration kTenth = Duration::ms(100);
+  if (version == IgmpVersion::k2) return kTenth * (code == 0 ? 100 : code);
+  if (code < 128) return kTenth * code;
+  return kTenth * (std::int64_t{(code & 0x0f) | 0x10} << ((code >> 4 & 7) + 3));
+}
+
+void parse_igmp(Bytes message, Ipv4 destination, const FrameFilter& us, ParsedFrame& out) noexcept {
+  if (message.size() < kIgmpBytes) return drop(out, PortDrop::kBadHeader);
+  if (checksum_fold(checksum_add(0, message)) != kGoodSum) {
+    return drop(out, PortDrop::kBadChecksum);
+  }
+  if (load<std::uint8_t>(message, 0) != kIgmpQuery) return drop(out, PortDrop::kNotUdp);
+  out.query.version = message.size() == kIgmpBytes ? IgmpVersion::k2 : IgmpVersion::k3;
+  out.query.group = {load<std::uint32_t>(message, kIgmpGroupOffset)};
+  out.query.max_response =
+      max_response(load<std::uint8_t>(message, kIgmpCodeOffset), out.query.version);
+  if (out.query.version == IgmpVersion::k3) {
+    if (message.size() < kIgmpQuery3Bytes) return drop(out, PortDrop::kBadHeader);
+    const std::size_t senders = load<std::uint16_t>(message, kIgmpSenderCountOffset);
+    if (kIgmpQuery3Bytes + senders * sizeof(Ipv4) > message.size()) {
+      return drop(out, PortDrop::kBadHeader);
+    }
+  }
+  // RFC 3376, section 9.1: a general query goes to all hosts, another one to its group.
+  const bool is_general = out.query.group == Ipv4{};
+  if (destination != (is_general ? kAllHosts : out.query.group)) {
+    return drop(out, PortDrop::kBadHeader);
+  }
+  if (!is_general && (us.groups == nullptr || !us.groups->has_address(out.query.group))) {
+    return drop(out, PortDrop::kNotJoined);
+  }
+  out.kind = FrameKind::kGroupQuery;
+}
+
 bool fits(Ipv4 destination, const Ethernet& eth, const FrameFilter& us) noexcept {
   if (eth.sent_to == SentTo::kUs) return destination == us.address;
   return is_group_address(destination) && eth.destination == group_mac(destination);
@@ -133,21 +170,34 @@ bool fits(Ipv4 destination, const Ethernet& eth, const FrameFilter& us) noexcept
 
 void parse_ipv4(Bytes body, const Ethernet& eth, const FrameFilter& us, ChecksumHints hints,
                 ParsedFrame& out) noexcept {
-  if (body.size() < kIpv4Bytes || load<std::uint8_t>(body, 0) != kIpv4NoOptions) {
-    return drop(out, PortDrop::kBadHeader);
-  }
+  if (body.size() < kIpv4Bytes) return drop(out, PortDrop::kBadHeader);
+  const bool is_igmp = load<std::uint8_t>(body, kIpProtocolOffset) == kProtocolIgmp;
+  const auto version = load<std::uint8_t>(body, 0);
+  // Only IGMP has options: the router alert.
+  const bool is_known = is_igmp ? version >> 4 == kIpv4NoOptions >> 4 : version == kIpv4NoOptions;
+  const std::size_t header_bytes = (version & kIpv4WordsMask) * sizeof(std::uint32_t);
+  if (!is_known || header_bytes < kIpv4Bytes) return drop(out, PortDrop::kBadHeader);
   const std::size_t total = load<std::uint16_t>(body, kIpTotalOffset);
   const auto fragment = load<std::uint16_t>(body, kIpFragmentOffset);
-  if (total < kIpv4Bytes || total > body.size() || (fragment & kIpFragmentMask) != 0 ||
+  if (total < header_bytes || total > body.size() || (fragment & kIpFragmentMask) != 0 ||
       load<std::uint8_t>(body, kIpTtlOffset) == 0) {
     return drop(out, PortDrop::kBadHeader);
   }
   if (hints.ip == ChecksumHint::kBad ||
       (hints.ip == ChecksumHint::kUnknown &&
-       checksum_fold(checksum_add(0, body.first(kIpv4Bytes))) != kGoodSum)) {
+       checksum_fold(checksum_add(0, body.first(header_bytes))) != kGoodSum)) {
     return drop(out, PortDrop::kBadChecksum);
   }
   const Ipv4 destination{load<std::uint32_t>(body, kIpDestinationOffset)};
+  if (is_igmp) {
+    // A switch that asks may have no address of its own, so the source may be any (RFC
+    // 4541, 2.1.1).
+    const bool is_for_hosts = destination == kAllHosts || is_group_address(destination);
+    if (!is_for_hosts || eth.destination != group_mac(destination)) {
+      return drop(out, PortDrop::kNotForUs);
+    }
+    return parse_igmp(body.subspan(header_bytes, total - header_bytes), destination, us, out);
+  }
   if (!fits(destination, eth, us)) return drop(out, PortDrop::kNotForUs);
   out.source.address = {load<std::uint32_t>(body, kIpSourceOffset)};
   if (!is_host_address(out.source.address) || out.source.address == us.address) {

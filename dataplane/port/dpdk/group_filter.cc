@@ -13,6 +13,14 @@
 #include <vector>
 
 namespace gradplane::port {
+namespace {
+
+Error cannot_pass(int error) {
+  return Error{"port: the device does not pass on what is sent to groups: " +
+               std::string(std::strerror(error)) + "; use a device or driver with multicast"};
+}
+
+}  // namespace
 
 Result<GroupFilter> GroupFilter::of_interface(int index) {
   GroupFilter filter;
@@ -20,9 +28,13 @@ Result<GroupFilter> GroupFilter::of_interface(int index) {
   filter.interface_ = index;
   // Of no protocol: it receives nothing.
   filter.socket_ = ipc::UniqueFd(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
-  if (filter.socket_) return filter;
-  return Error{"port: there is no socket for the groups of the interface: " +
-               std::string(std::strerror(errno)) + "; raise the limit of open files"};
+  if (!filter.socket_) {
+    return Error{"port: there is no socket for the groups of the interface: " +
+                 std::string(std::strerror(errno)) + "; raise the limit of open files"};
+  }
+  const int error = filter.change(PACKET_ADD_MEMBERSHIP, group_mac(kAllHosts));
+  if (error == 0) return filter;
+  return cannot_pass(error);
 }
 
 GroupFilter GroupFilter::of_device(std::uint16_t id) {
@@ -47,6 +59,7 @@ int GroupFilter::change(int option, const MacAddress& mac) const {
 int GroupFilter::set_list(std::span<const Ipv4> all) const {
   std::vector<MacAddress> macs;
   for (const Ipv4 group : all) macs.push_back(group_mac(group));
+  if (!macs.empty()) macs.push_back(group_mac(kAllHosts));
   std::sort(macs.begin(), macs.end());
   macs.erase(std::unique(macs.begin(), macs.end()), macs.end());
   std::vector<rte_ether_addr> list(macs.size());
@@ -63,8 +76,7 @@ Status GroupFilter::pass(const MacAddress& mac, std::span<const Ipv4> all) {
   if (kind_ == Kind::kInterface) error = change(PACKET_ADD_MEMBERSHIP, mac);
   if (kind_ == Kind::kDevice) error = set_list(all);
   if (error == 0) return Nothing{};
-  return Error{"port: the device does not pass on what is sent to groups: " +
-               std::string(std::strerror(error)) + "; use a device or driver with multicast"};
+  return cannot_pass(error);
 }
 
 void GroupFilter::stop(const MacAddress& mac, std::span<const Ipv4> all) {

@@ -12,8 +12,8 @@
 
 namespace gradplane::port {
 
-/// Makes a device pass on what is sent to the Ethernet addresses of groups. Nobody tells switches
-/// that we are in a group: those that snoop IGMP have to be told by hand. Control thread.
+/// Makes a device pass on what is sent to the Ethernet addresses of groups, and the questions of
+/// routers and switches who is in them. Control thread.
 class GroupFilter {
  public:
   /// Of a kernel interface: it keeps what a socket of ours asks for, as long as the socket is open.
