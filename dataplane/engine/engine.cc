@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "dataplane/base/assert.h"
+#include "dataplane/engine/addressing.h"
 
 namespace gradplane::engine {
 namespace {
@@ -19,9 +20,6 @@ constexpr std::uint64_t kHousekeepingTurns = 32;
 static_assert((kHousekeepingTurns & (kHousekeepingTurns - 1)) == 0);
 constexpr Duration kBeatInterval = Duration::ms(50);
 constexpr std::size_t kControlQueueEntries = 128;
-/// Source ports spread a node's packets over equal-cost paths; one of these is picked per peer.
-constexpr std::uint16_t kFirstSourcePort = 49152;
-constexpr std::uint16_t kSourcePorts = 8192;
 
 /// The engine of queue 0 grants for its node.
 job::Node::Link link_of(const EngineOptions& options) {
@@ -133,24 +131,24 @@ bool Engine::transmit(Instant now) {
     while (count < burst.size()) {
       port::TxDatagram& datagram = burst[count];
       if (!queue_.allocate(datagram)) break;
-      std::uint16_t node = 0;
+      job::Node::Outgoing packet;
       if (!control_out_.empty()) {
-        node = control_out_.front().node;
+        packet.node = control_out_.front().node;
         datagram.length_bytes = write_control(datagram.buffer, control_out_.front());
         datagram.traffic_class = port::TrafficClass::kControl;
         control_out_.pop();
-      } else if (const auto packet = node_.poll_transmit(datagram.buffer, now)) {
-        node = packet->node;
-        datagram.length_bytes = packet->length_bytes;
+      } else if (const auto next = node_.poll_transmit(datagram.buffer, now)) {
+        packet = *next;
+        datagram.length_bytes = packet.length_bytes;
         datagram.traffic_class =
-            packet->data ? port::TrafficClass::kData : port::TrafficClass::kControl;
+            packet.data ? port::TrafficClass::kData : port::TrafficClass::kControl;
       } else {
         queue_.discard(datagram);
         break;
       }
-      datagram.destination = Endpoint{options_.nodes[node], options_.udp_port};
-      datagram.source_udp_port = static_cast<std::uint16_t>(
-          kFirstSourcePort + (options_.self * 31U + node) % kSourcePorts);
+      const Way way = way_of(packet, options_);
+      datagram.destination = way.destination;
+      datagram.source_udp_port = way.source_udp_port;
       ++count;
     }
     if (count == 0) break;

@@ -12,20 +12,12 @@
 #include "dataplane/base/endpoint.h"
 #include "dataplane/base/fixed_queue.h"
 #include "dataplane/base/time.h"
+#include "dataplane/engine/engine_options.h"
 #include "dataplane/engine/job_runtime.h"
 #include "dataplane/job/node.h"
 #include "dataplane/port/port.h"
 
 namespace gradplane::engine {
-
-struct EngineOptions {
-  std::uint16_t self = 0;          // this node's id
-  std::vector<Ipv4> nodes;         // every node's address, by id
-  std::uint16_t queue = 0;         // of the port: which of the node's engines this is
-  std::uint16_t udp_port = 47000;  // where the engines of this queue listen, at every node
-  job::Node::Link link;            // of this node, with what this engine has of it
-  GrantSettings grants = {};       // of this node's downlink
-};
 
 /// One poll core: moves packets between its queue of the node's port, the protocol and the
 /// trainers' channels. A node may have several: each has jobs or trees of its own, and nothing of

@@ -89,8 +89,13 @@ class Members {
 class Builder {
  public:
   Builder(const api::Plan& plan, api::NodeId self, const std::vector<std::uint64_t>& rates,
-          bool grants)
-      : plan_(plan), members_(plan), self_(self), rates_(rates), grants_(grants) {}
+          bool grants, bool multicast)
+      : plan_(plan),
+        members_(plan),
+        self_(self),
+        rates_(rates),
+        grants_(grants),
+        multicast_(multicast) {}
 
   job::PlanConfig build() {
     config_.epoch = plan_.epoch;
@@ -174,6 +179,7 @@ class Builder {
       members_.add_hosts_below(tree, m, child.hosts);
       place.children.push_back(std::move(child));
     }
+    place.multicasts_results = multicast_ && !grants_ && place.children.size() >= kMinGroupChildren;
     return place;
   }
 
@@ -198,24 +204,42 @@ class Builder {
   std::optional<std::size_t> me_;  // self_ among the members, if it is one
   const std::vector<std::uint64_t>& rates_;
   bool grants_;
+  bool multicast_;
 };
 
 }  // namespace
 
 job::PlanConfig local_plan(const api::Plan& plan, api::NodeId self,
-                           const std::vector<std::uint64_t>& link_bits_per_second, bool grants) {
-  return Builder(plan, self, link_bits_per_second, grants).build();
+                           const std::vector<std::uint64_t>& link_bits_per_second, bool grants,
+                           bool multicast) {
+  return Builder(plan, self, link_bits_per_second, grants, multicast).build();
 }
 
 void fill_local_plan(job::JobConfig& config, const api::Plan& plan, api::NodeId self,
-                     const std::vector<std::uint64_t>& link_bits_per_second) {
+                     const std::vector<std::uint64_t>& link_bits_per_second, bool multicast) {
   const std::uint32_t epoch = config.epoch;
   const wire::Key key = config.key;
   static_cast<job::PlanConfig&>(config) =
-      local_plan(plan, self, link_bits_per_second, config.grants);
+      local_plan(plan, self, link_bits_per_second, config.grants, multicast);
   config.epoch = epoch;
   config.key = key;
   config.first_round = plan.activation_round;
+}
+
+std::vector<GroupName> groups_of(const api::Plan& plan, std::uint32_t job, api::NodeId self) {
+  std::vector<GroupName> groups;
+  const std::optional<std::size_t> me = Members(plan).find(self);
+  if (!me) return groups;
+  for (std::size_t t = 0; t < plan.trees.size(); ++t) {
+    const std::vector<api::NodeId>& parents = plan.trees[t].parent;
+    const api::NodeId parent = parents[*me];
+    const auto children =
+        static_cast<std::size_t>(std::count(parents.begin(), parents.end(), parent));
+    if (parent == api::kNoNode || children < kMinGroupChildren) continue;
+    groups.push_back(
+        {.job = job, .epoch = plan.epoch, .sender = parent, .tree = static_cast<std::uint8_t>(t)});
+  }
+  return groups;
 }
 
 }  // namespace gradplane::engine

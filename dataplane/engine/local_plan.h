@@ -2,24 +2,36 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "dataplane/api/plan.h"
 #include "dataplane/job/job_config.h"
+#include "dataplane/model/group_name.h"
 
 namespace gradplane::engine {
 
 /// What `self` needs to know of a valid plan; if it is no member of it, it is in none of the trees.
 /// `link_bits_per_second` is the link rate of each node,
 /// by id (0 or absent: not known). A peer's rate is an even share of its link among all that send
-/// to it, or its whole link when the peers grant. Control thread.
+/// to it, or its whole link when the peers grant. With `multicast`, a node that has a group of
+/// children sends its results to the group, except where peers grant: credit is given to one sender
+/// for one receiver. Control thread.
 job::PlanConfig local_plan(const api::Plan& plan, api::NodeId self,
-                           const std::vector<std::uint64_t>& link_bits_per_second, bool grants);
+                           const std::vector<std::uint64_t>& link_bits_per_second, bool grants,
+                           bool multicast = false);
 
 /// The same for the first plan of a job, which begins with the plan's activation round. Leaves
 /// `config.epoch` and `config.key` as they are.
 void fill_local_plan(job::JobConfig& config, const api::Plan& plan, api::NodeId self,
-                     const std::vector<std::uint64_t>& link_bits_per_second);
+                     const std::vector<std::uint64_t>& link_bits_per_second,
+                     bool multicast = false);
+
+/// Fewer children are no group: one copy is unicast.
+inline constexpr std::size_t kMinGroupChildren = 2;
+
+/// The groups in which `self` is by a plan: those of its parents that have one.
+std::vector<GroupName> groups_of(const api::Plan& plan, std::uint32_t job, api::NodeId self);
 
 }  // namespace gradplane::engine

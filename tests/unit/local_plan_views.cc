@@ -121,3 +121,55 @@ TEST_CASE("every node on an auxiliary route knows it and its neighbours there") 
   CHECK(has_peer(relay, 3, false));
   CHECK(view(3).routes.size() == 2);
 }
+
+namespace {
+
+/// Trees with 0, 1, 2 and 3 children at one node: in tree 0 node 0 has 1, 2 and 3; in tree 1 node 1
+/// has 0 and 2, and 2 has 3; tree 2 is a chain.
+api::Plan plan_with_groups() {
+  api::Plan p{.epoch = 4, .activation_round = 0, .members = {}, .trees = {}};
+  p.members = {{.node = 0, .ranks = {0}},
+               {.node = 1, .ranks = {1}},
+               {.node = 2, .ranks = {2}},
+               {.node = 3, .ranks = {3}}};
+  const auto no = api::kNoNode;
+  p.trees.push_back({.weight = 1, .root = 0, .parent = {no, 0, 0, 0}});
+  p.trees.push_back({.weight = 1, .root = 1, .parent = {1, no, 1, 2}});
+  p.trees.push_back({.weight = 1, .root = 3, .parent = {1, 2, 3, no}});
+  return p;
+}
+
+std::vector<bool> multicasts(api::NodeId self, bool grants, bool multicast) {
+  std::vector<bool> out;
+  for (const auto& tree :
+       engine::local_plan(plan_with_groups(), self, {}, grants, multicast).trees) {
+    out.push_back(tree.multicasts_results);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("a node with several children sends them results together where it may") {
+  CHECK(multicasts(0, false, true) == std::vector<bool>{true, false, false});
+  CHECK(multicasts(1, false, true) == std::vector<bool>{false, true, false});
+  CHECK(multicasts(2, false, true) == std::vector<bool>{false, false, false});
+  CHECK(multicasts(0, false, false) == std::vector<bool>{false, false, false});
+  CHECK(multicasts(0, true, true) == std::vector<bool>{false, false, false});
+  job::JobConfig config;
+  engine::fill_local_plan(config, plan_with_groups(), 0, {}, true);
+  CHECK(config.trees[0].multicasts_results);
+}
+
+TEST_CASE("a node is in the groups of its parents that have one, and of no other") {
+  const auto groups = [](api::NodeId self) {
+    return engine::groups_of(plan_with_groups(), 7, self);
+  };
+  const GroupName first{.job = 7, .epoch = 4, .sender = 0, .tree = 0};
+  const GroupName second{.job = 7, .epoch = 4, .sender = 1, .tree = 1};
+  CHECK(groups(0) == std::vector{second});
+  CHECK(groups(1) == std::vector{first});
+  CHECK(groups(2) == std::vector{first, second});
+  CHECK(groups(3) == std::vector{first});
+  CHECK(groups(4).empty());
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "dataplane/base/endpoint.h"
+#include "dataplane/job/node.h"
+#include "dataplane/model/group_range.h"
+
+namespace gradplane::engine {
+
+struct EngineOptions {
+  std::uint16_t self = 0;          // this node's id
+  std::vector<Ipv4> nodes;         // every node's address, by id
+  std::uint16_t queue = 0;         // of the port: which of the node's engines this is
+  std::uint16_t udp_port = 47000;  // where the engines of this queue listen, at every node
+  job::Node::Link link;            // of this node, with what this engine has of it
+  GrantSettings grants = {};       // of this node's downlink
+  GroupRange groups = {};          // where groups have their addresses, at every node
+};
+
+}  // namespace gradplane::engine
