@@ -129,6 +129,7 @@ Status Daemon::open_dataplane() {
   auto port = open_port(config_);
   if (!port) return port.error();
   port_ = std::move(port.value());
+  groups_ = std::make_unique<GroupMembership>(config_, *port_);
   if (port_->mtu_payload_bytes() < wire::kBlockOverheadBytes + config_.block_bytes) {
     return Error{
         fmt::format("block.bytes: {} bytes and a header do not fit the {} bytes that a "
@@ -141,6 +142,7 @@ Status Daemon::open_dataplane() {
   options.link = {.bits_per_second = config_.port().link_rate_bits_per_s.value_or(0),
                   .buffer_bytes = config_.port().buffer_bytes.value_or(0),
                   .block_bytes = config_.block_bytes};
+  options.groups = config_.multicast.range;
   options.grants = {.policy = config_.grants.policy, .mltcp = config_.mltcp};
   for (const config::NodeConfig& node : config_.cluster.nodes) {
     options.nodes.push_back(node.address);
@@ -226,6 +228,7 @@ void Daemon::run_actions() {
     std::visit([this](const auto& a) { act(a); }, *action);
   }
   jobs_.ask_back();
+  if (const auto warning = groups_->follow(jobs_)) log_.line(config::LogLevel::kWarn, *warning);
   if (!jobs_.hand_over_buckets() && hand_over_timer_ == 0) {
     hand_over_timer_ = loop_->start_timer(server::EventLoop::now() + kHandOverInterval, [this] {
       hand_over_timer_ = 0;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "control/config/config.h"
+#include "control/daemon/groups.h"
 #include "control/daemon/jobs.h"
 #include "control/daemon/link_table.h"
 #include "control/daemon/log.h"
@@ -108,6 +109,7 @@ class Daemon : public server::ConnectionHandler {
   std::map<server::ConnectionId, server::PeerInfo> peers_;
   JobTable jobs_;
   std::unique_ptr<port::Port> port_;
+  std::unique_ptr<GroupMembership> groups_;
   std::unique_ptr<engine::Engine> engine_;
   std::unique_ptr<PollThread> poll_;
   std::unique_ptr<PlanThread> plans_;

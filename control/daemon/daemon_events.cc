@@ -222,8 +222,9 @@ void Daemon::on_snapshot(Instant now) {
   // An answer that is sent may end a connection, which takes its asker out of the list.
   const auto status_askers = std::exchange(status_askers_, {});
   if (!status_askers.empty()) {
-    const telemetry::StatusReport report = build_status(
-        {config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, links_, started_});
+    const telemetry::StatusReport report =
+        build_status({config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, links_,
+                      *groups_, started_});
     const std::string reply =
         protocol::encode(protocol::StatusReply{telemetry::to_json(report, kMaxReportBytes)});
     for (const server::ConnectionId asker : status_askers) server_->send_encoded(asker, reply);
@@ -342,7 +343,7 @@ void Daemon::on_stalled(const api::Event& event) {
 
 void Daemon::on_plan_event(const api::Event& event) {
   if (event.plan != nullptr) event.job->destroy_plan(event.plan);
-  if (event.kind == api::Event::Kind::kPlanReturned) jobs_.on_plan_returned(event.job, event.epoch);
+  if (event.kind != api::Event::Kind::kPlanPrepared) jobs_.on_plan_returned(event.job, event.epoch);
   const InstalledJob* job = jobs_.find_running(event.job);
   if (job == nullptr) return;
   const Instant now = clock_now();

@@ -48,11 +48,19 @@ job::JobConfig job_config(const config::Config& config, const session::InstallJo
   job.grants = config.grants.enabled;
   job.weight = config::weight_of(config, order.label);
   job.stall_after = job::stall_after(config.liveness.suspect_after);
-  engine::fill_local_plan(job, order.plan, config.self, link_rates(config));
+  engine::fill_local_plan(job, order.plan, config.self, link_rates(config),
+                          config.multicast.enabled);
   return job;
 }
 
 }  // namespace
+
+std::vector<const api::Plan*> live_plans(const InstalledJob& job) {
+  std::vector<const api::Plan*> plans = {&job.plan};
+  if (job.plan_before) plans.push_back(&*job.plan_before);
+  if (job.next_plan.epoch != job.plan.epoch) plans.push_back(&job.next_plan);
+  return plans;
+}
 
 Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
   if (commands_.room() == 0) {
@@ -94,6 +102,7 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
                    .local_ranks = order.local_ranks,
                    .bounds = std::make_unique<JobBounds>(order.plan, config_.self),
                    .runtime = std::move(runtime)});
+  ++plans_revision_;
   return Nothing{};
 }
 
@@ -134,8 +143,8 @@ Status JobTable::prepare_plan(const session::PreparePlan& order) {
   }
   std::unique_ptr<job::Plan> plan;
   try {
-    job::PlanConfig local =
-        engine::local_plan(order.plan, config_.self, link_rates(config_), config_.grants.enabled);
+    job::PlanConfig local = engine::local_plan(order.plan, config_.self, link_rates(config_),
+                                               config_.grants.enabled, config_.multicast.enabled);
     local.key = order.packet_key;
     plan = job->runtime->make_plan(local);
   } catch (const std::bad_alloc&) {
@@ -145,6 +154,7 @@ Status JobTable::prepare_plan(const session::PreparePlan& order) {
                              config_.self_node().name)};
   }
   job->next_plan = order.plan;
+  ++plans_revision_;
   plan_order(*job, api::Command::Kind::kPreparePlan, order.plan.epoch, 0, plan.release());
   return Nothing{};
 }
@@ -156,6 +166,7 @@ void JobTable::commit_plan(const session::CommitPlan& order) {
   job->epoch = order.epoch;
   job->kind = job->next_plan.kind;
   job->plan = job->next_plan;
+  ++plans_revision_;
   job->plan.activation_round = order.activation_round;
   job->bounds->use(job->next_plan);
   plan_order(*job, api::Command::Kind::kCommitPlan, order.epoch, order.activation_round);
@@ -173,8 +184,10 @@ void JobTable::end_older_plan(const session::EndOlderPlan& order) {
 
 void JobTable::on_plan_returned(const engine::JobRuntime* runtime, std::uint32_t epoch) {
   for (InstalledJob& job : jobs_) {
-    if (job.runtime.get() != runtime || !job.plan_before) continue;
-    if (job.plan_before->epoch == epoch) job.plan_before.reset();
+    if (job.runtime.get() != runtime) continue;
+    if (job.plan_before && job.plan_before->epoch == epoch) job.plan_before.reset();
+    if (job.next_plan.epoch == epoch) job.next_plan = job.plan;
+    ++plans_revision_;
   }
 }
 
@@ -258,6 +271,7 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
   if (ended_.size() > kEndedKept) ended_.pop_front();
   at->runtime.reset();  // before the buckets that it may point to
   jobs_.erase(at);
+  ++plans_revision_;
 }
 
 const InstalledJob* JobTable::find_running(const engine::JobRuntime* runtime) const {

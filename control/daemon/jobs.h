@@ -31,7 +31,7 @@ struct InstalledJob {
   PlanKind kind = PlanKind::kStar;
   api::Plan plan;                             // the same
   std::optional<api::Plan> plan_before = {};  // while rounds of it are open or to come
-  api::Plan next_plan;                        // that was prepared last
+  api::Plan next_plan;                        // that is prepared, or the same as `plan`
   std::uint32_t world_size = 0;
   std::string label;
   std::string run_id;
@@ -42,6 +42,10 @@ struct InstalledJob {
   enum class State : std::uint8_t { kRunning, kUnwanted, kLeaving };  // kLeaving: asked for it back
   State state = State::kRunning;
 };
+
+/// The plans whose packets may come: that of the newest rounds, the one before while it is not
+/// given back, and one that is prepared.
+std::vector<const api::Plan*> live_plans(const InstalledJob& job);
 
 /// What is left of a job that has ended here.
 struct EndedJob {
@@ -69,7 +73,7 @@ class JobTable {
   void commit_plan(const session::CommitPlan& order);
   void abort_plan(const session::AbortPlan& order);
   void end_older_plan(const session::EndOlderPlan& order);
-  /// The poll loop has given a plan back: its last round has ended, or it was aborted.
+  /// The poll loop has given a plan back: its last round has ended, or it was aborted or refused.
   void on_plan_returned(const engine::JobRuntime* runtime, std::uint32_t epoch);
   /// Tells the poll loop what is to be done about plans, and asks it for every job that is not
   /// wanted any more, as far as its queue has room. Call it at every turn.
@@ -92,6 +96,8 @@ class JobTable {
   /// says is never taken for word of a new one.
   const InstalledJob* find_running(const engine::JobRuntime* runtime) const;
   const std::vector<InstalledJob>& installed() const { return jobs_; }
+  /// Another number whenever live_plans() of some job may be others.
+  std::uint64_t plans_revision() const { return plans_revision_; }
   /// The job that runs and is named so by the session; null when there is none.
   const InstalledJob* find_running(std::uint32_t id, std::uint32_t first_epoch) const;
   /// Of the jobs that run: the one with this id; of 0 the first, or null when there is none. An
@@ -112,6 +118,7 @@ class JobTable {
   const config::Config& config_;
   api::CommandQueue& commands_;
   std::vector<InstalledJob> jobs_;
+  std::uint64_t plans_revision_ = 0;
   std::deque<api::Command> plan_orders_;  // that the poll loop has not been given
   std::deque<EndedJob> ended_;
 };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/config/config.h"
+#include "control/daemon/groups.h"
 #include "control/daemon/jobs.h"
 #include "control/daemon/link_table.h"
 #include "control/daemon/poll_thread.h"
@@ -29,6 +30,7 @@ struct StatusSources {
   const RankTable& ranks;
   const api::EngineSnapshot& engine;
   const LinkTable& links;
+  const GroupMembership& groups;
   Instant started;
 };
 

@@ -105,6 +105,8 @@ void add_port(MetricsWriter& out, const PortStatus& port) {
   out.sample(port.rx_bytes);
   out.family("port_tx_bytes", Type::kCounter, "UDP payload sent.", "bytes");
   out.sample(port.tx_bytes);
+  out.family("port_groups", Type::kGauge, "Multicast groups that the port is in.");
+  out.sample(port.groups);
   out.family("port_drops", Type::kCounter, "Dropped by the port, by reason.");
   for (const auto& [reason, count] : port.drops) out.sample(count, {{"reason", reason}});
 }

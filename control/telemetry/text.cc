@@ -84,6 +84,12 @@ class TextWriter {
     named("", fmt::format("received {} datagrams ({}), sent {} ({}), missed {}", port.rx_datagrams,
                           bytes_text(port.rx_bytes), port.tx_datagrams, bytes_text(port.tx_bytes),
                           port.rx_missed));
+    if (port.groups > 0) {
+      named("", fmt::format("in {} groups, {}", port.groups,
+                            port.igmp_version == 0
+                                ? "for which no switch has asked"
+                                : fmt::format("IGMP version {}", port.igmp_version)));
+    }
     reasons("dropped", port.drops);
   }
 

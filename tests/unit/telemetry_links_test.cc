@@ -68,3 +68,14 @@ TEST_CASE("metrics have what is known of a link, with its age and confidence") {
   report.links[0].node = "paris";
   CHECK_FALSE(has(to_openmetrics(report), "paris"));
 }
+
+TEST_CASE("the groups of the port are told, and whether a switch asks for them") {
+  StatusReport report;
+  CHECK_FALSE(has(to_text(report), "groups"));
+  CHECK(has(to_openmetrics(report), "gradplane_port_groups 0\n"));
+  report.port.groups = 38;
+  CHECK(has(to_text(report), "in 38 groups, for which no switch has asked\n"));
+  CHECK(has(to_openmetrics(report), "gradplane_port_groups 38\n"));
+  report.port.igmp_version = 2;
+  CHECK(has(to_text(report), "in 38 groups, IGMP version 2\n"));
+}

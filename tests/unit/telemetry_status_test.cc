@@ -87,6 +87,8 @@ StatusReport full_report() {
             .tx_datagrams = 3,
             .tx_bytes = 4,
             .rx_missed = 5,
+            .groups = 38,
+            .igmp_version = 3,
             .drops = {{"bad_header", 6}, {"not_for_us", 0}}};
   r.poll = {.idle = "adaptive", .iterations = 7, .busy_ns = 250, .total_ns = 1000, .sleeps = 9};
   r.peers = {{.node = "agg",
@@ -252,6 +254,7 @@ TEST_CASE("text for a person") {
   role    relay
   port    af_packet eth1 10.0.0.2/24, MTU 1500
           received 1 datagrams (2 B), sent 3 (4 B), missed 5
+          in 38 groups, IGMP version 3
   dropped bad_header 6
   poll    adaptive, 25.0 % busy, 9 sleeps
   refused unknown_job 25
