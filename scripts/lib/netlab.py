@@ -11,7 +11,8 @@ The uplink is shaped where it leaves u-HOST and the downlink where it leaves d-H
 bucket with a drop-tail queue: inside the switch, because a DPDK port bypasses the host's own queue.
 dp0 has a token bucket too, so that the host's TCP feels its own line rate as it would on a NIC.
 Frames are lost at random in bridge e-HOST, in both directions, whoever sent them and whoever
-receives them. Rates count Ethernet frames without preamble, gap and checksum.
+receives them. Rates count Ethernet frames without preamble, gap and checksum. What bridge dp does
+with frames to groups is the lab's to choose.
 """
 
 import argparse
@@ -24,6 +25,8 @@ import re
 import signal
 import subprocess
 import time
+
+import lab_multicast
 
 STATE_DIR = pathlib.Path("/run/gradplane-netlab")
 MAX_HOSTS = 64
@@ -101,9 +104,11 @@ class Lab:
 
     def __init__(
         self, run, host_names, link=Link(), *,
-        links=None, kernel_address=False, tcp=None, owner=None,
+        links=None, kernel_address=False, tcp=None, owner=None, multicast="flood", igmp_version=3,
     ):  # fmt: skip
         """`links` names the hosts whose link is another one than `link`."""
+        if multicast not in lab_multicast.KINDS or igmp_version not in lab_multicast.IGMP_VERSIONS:
+            raise LabError(f"multicast '{multicast}' with IGMP version {igmp_version}: see --help")
         if not re.fullmatch(r"[a-z0-9]{1,16}", run):
             raise LabError(f"run name '{run}': 1 to 16 lower-case letters and digits")
         if not 1 <= len(host_names) <= MAX_HOSTS or len(set(host_names)) != len(host_names):
@@ -116,6 +121,8 @@ class Lab:
         self._links = dict(links or {})
         self.kernel_address = kernel_address
         self.tcp = tcp
+        self.multicast = multicast
+        self.igmp_version = igmp_version
         self.owner = owner or os.getpid()
         self.switch_socket = None  # where the switch is asked, if it is a process
         self.switch = f"gp-{run}-net"
@@ -160,6 +167,11 @@ class Lab:
                 setting = f"net.ipv4.tcp_congestion_control={congestion_control}"
                 in_namespace(host.namespace, ["sysctl", "-qw", setting])
 
+    def groups(self):
+        """Who is in which group, as a switch that snoops knows: the hosts by its address."""
+        listing = run_command(["bridge", "-n", self.switch, "-j", "mdb", "show"])
+        return lab_multicast.members(json.loads(listing), "dp")
+
     def _namespaces(self):
         return [self.switch] + [host.namespace for host in self.hosts.values()]
 
@@ -188,8 +200,9 @@ class Lab:
         bridges = ["mg", "dp"] + [f"e-{name}" for name in self.hosts]
         lines = ["link set lo up"]
         for bridge in bridges:
-            options = "stp_state 0 forward_delay 0 mcast_snooping 0"
-            lines.append(f"link add {bridge} type bridge {options}")
+            kind = self.multicast if bridge == "dp" else "flood"
+            multicast = lab_multicast.bridge_options(kind, self.igmp_version)
+            lines.append(f"link add {bridge} type bridge stp_state 0 forward_delay 0 {multicast}")
             lines.append(f"link set {bridge} mtu {MTU_BYTES} up")
         ip_batch(self.switch, lines)
 
@@ -204,6 +217,8 @@ class Lab:
             f"link set u-{name} master e-{name}",
             f"link set t-{name} master dp",
         ]
+        if self.multicast == "drop":
+            switch.append(f"link set t-{name} type bridge_slave mcast_flood off")
         switch += [f"link set {port}-{name} up" for port in "mdut"]
         ip_batch(self.switch, switch)
         inside = [

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""What the switch of a lab does with frames to groups."""
+
+# It sends them to all ports; to those behind which somebody has joined, and it asks by IGMP who
+# has; or to none.
+KINDS = ("flood", "snoop", "drop")
+IGMP_VERSIONS = (2, 3)
+# How often it asks, how long hosts may take to answer, and when it forgets who does not: RFC 3376,
+# section 8.4, with a robustness of 2.
+QUERY_SECONDS = 2
+QUERY_RESPONSE_SECONDS = 1
+MEMBERSHIP_SECONDS = 2 * QUERY_SECONDS + QUERY_RESPONSE_SECONDS
+
+
+def bridge_options(kind, igmp_version):
+    """Of a Linux bridge, whose times are in hundredths of a second."""
+    if kind != "snoop":
+        return "mcast_snooping 0"
+    return (
+        f"mcast_snooping 1 mcast_querier 1 mcast_igmp_version {igmp_version} "
+        f"mcast_query_interval {100 * QUERY_SECONDS} "
+        f"mcast_query_response_interval {100 * QUERY_RESPONSE_SECONDS} "
+        f"mcast_startup_query_interval {100 * QUERY_SECONDS} "
+        f"mcast_membership_interval {100 * MEMBERSHIP_SECONDS}"
+    )
+
+
+def members(listing, bridge):
+    """The hosts by the address of their group, from what `bridge -j mdb show` prints."""
+    found = {}
+    for entry in (entry for part in listing for entry in part["mdb"] if entry["dev"] == bridge):
+        found.setdefault(entry["grp"], set()).add(entry["port"].partition("-")[2])
+    return found

@@ -1,0 +1,189 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Groups at switches that snoop IGMP, that flood groups, and that drop them. Who has joined a group
+hears it, and with snooping nobody else's link carries it. Daemons are in the groups of their
+parents, and in no others."""
+
+import contextlib
+import os
+import select
+import socket
+import subprocess
+import sys
+import time
+
+from cluster import (
+    BUILD, Cluster, all_are_right, expect, netlab, replan, run, run_until_open, skip, wait_until,
+)  # fmt: skip
+
+import lab_multicast  # the path to scripts/lib is cluster's
+
+PROBE = BUILD / "tests/smoke/group_probe"
+KINDS = ("af_packet", "af_xdp")
+HOSTS = ("sender", "member", "other")
+WORKERS = ["w1", "w2", "w3"]
+GROUP = "239.71.5.6"
+# Another group with the same Ethernet address.
+TWIN = "239.199.5.6"
+COUNT = 50
+ANSWER_SECONDS = 30
+AF_XDP = 44
+
+
+class Host:
+    """A probe on a host of a lab. It stays on one processor, so that the kernel keeps the order of
+    its frames."""
+
+    def __init__(self, lab, name, kind):
+        host = lab.hosts[name]
+        self.address = host.dataplane_address
+        self._process = subprocess.Popen(
+            ["ip", "netns", "exec", host.namespace, "taskset", "-c", "0",
+             PROBE, kind, "dp0", self.address],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        expect(self._line() == "ready", f"the probe on {name} is ready")
+
+    def _line(self):
+        ready = select.select([self._process.stdout], [], [], ANSWER_SECONDS)[0]
+        expect(ready, "an answer of a probe")
+        return self._process.stdout.readline().decode().strip()
+
+    def ask(self, *words):
+        self._process.stdin.write((" ".join(str(word) for word in words) + "\n").encode())
+        self._process.stdin.flush()
+        return self._line()
+
+    def tell(self, *words):
+        answer = self.ask(*words)
+        expect(answer == "ok", f"{words}: {answer}")
+
+    def seen(self):
+        """Datagrams to its groups, to itself, and to groups that it is not in."""
+        return tuple(int(count) for count in self.ask("seen").split())
+
+    def end(self):
+        self._process.stdin.close()
+        self._process.wait(ANSWER_SECONDS)
+        self._process.stdout.close()
+
+
+def lab(hosts, **options):
+    return netlab.Lab(f"gr{os.getpid() % 100000}", hosts, **options)
+
+
+@contextlib.contextmanager
+def probes(kind, **options):
+    with lab(HOSTS, **options) as made:
+        started = []
+        try:
+            started += [Host(made, name, kind) for name in HOSTS]
+            yield made, *started
+        finally:
+            for probe in started:
+                probe.end()
+
+
+def sent(sender, receivers):
+    """What each receiver saw of COUNT datagrams to the group: in its groups, and not in them.
+
+    A datagram to the receiver itself goes last: when it has come, so has all before it."""
+    before = [receiver.seen() for receiver in receivers]
+    sender.tell("multicast", GROUP, COUNT)
+    result = []
+    for receiver, (groups, own, others) in zip(receivers, before):
+        sender.tell("unicast", receiver.address)
+        wait_until(lambda r=receiver, o=own: r.seen()[1] > o, "a datagram to the host")
+        now = receiver.seen()
+        result.append((now[0] - groups, now[2] - others))
+    return result
+
+
+def snooped(kind, igmp):
+    with probes(kind, multicast="snoop", igmp_version=igmp) as (made, sender, member, other):
+
+        def the_switch_knows(*hosts):
+            wait_until(lambda: made.groups().get(GROUP, set()) == set(hosts),
+                       f"the switch to know of {hosts}")  # fmt: skip
+
+        member.tell("join", GROUP)
+        the_switch_knows("member")
+        # At first it floods: its hosts had no time to answer.
+        wait_until(lambda: sent(sender, [member, other]) == [(COUNT, 0), (0, 0)],
+                   "the member alone to get the group")  # fmt: skip
+        # It forgets who does not answer its questions.
+        deadline = time.monotonic() + 2 * lab_multicast.MEMBERSHIP_SECONDS
+        while time.monotonic() < deadline:
+            expect(made.groups() == {GROUP: {"member"}}, "the member answers the switch")
+            time.sleep(0.05)
+        expect(sent(sender, [member, other]) == [(COUNT, 0), (0, 0)], "it still gets the group")
+        other.tell("join", GROUP)
+        the_switch_knows("member", "other")
+        expect(sent(sender, [member, other]) == [(COUNT, 0), (COUNT, 0)], "both get the group")
+        member.tell("leave", GROUP)
+        the_switch_knows("other")
+        expect(sent(sender, [member, other]) == [(0, 0), (COUNT, 0)], "who has left gets nothing")
+
+
+def flooded(kind):
+    with probes(kind) as (_, sender, member, other):
+        member.tell("join", GROUP)
+        other.tell("join", TWIN)
+        expect(sent(sender, [member, other]) == [(COUNT, 0), (0, COUNT)], "all links carry it")
+
+
+def dropped(kind):
+    with probes(kind, multicast="drop") as (_, sender, member, other):
+        member.tell("join", GROUP)
+        expect(sent(sender, [member, other]) == [(0, 0), (0, 0)], "nobody gets the group")
+
+
+def daemons_are_in_the_groups_of_their_parents():
+    extra = "multicast: {enabled: true}\n"
+    hosts = ["agg", *WORKERS]
+    with lab(hosts, multicast="snoop") as made, Cluster(made, extra=extra) as c:
+
+        def groups_are(*expected):
+            wait_until(lambda: sorted(map(sorted, made.groups().values())) == list(expected),
+                       f"the switch to know of {expected}")  # fmt: skip
+
+        ranks = run_until_open(c, WORKERS, 3000)
+        groups_are(WORKERS)
+        expect(c.status("w1")["port"]["groups"] == 1, "the status tells the group")
+        wait_until(lambda: c.status("w1")["port"]["igmp_version"] == 3, "the switch to ask")
+        answer = replan(c, "agg", "--plan", "sharded", "--root", "agg", "w1")
+        expect(answer.returncode == 0, f"there is another plan: {answer.stdout} {answer.stderr}")
+        # agg has no ranks, so it is not in the tree of w1.
+        groups_are(WORKERS, ["w2", "w3"])
+        all_are_right(ranks)
+        groups_are()
+
+
+def has_xdp():
+    try:
+        socket.socket(AF_XDP, socket.SOCK_RAW).close()
+    except OSError:
+        return False
+    return True
+
+
+def main():
+    if not os.access(PROBE, os.X_OK):
+        skip("group_probe is not built")
+    tests = [daemons_are_in_the_groups_of_their_parents]
+    for kind in KINDS if has_xdp() else KINDS[:1]:
+        for name, case in {
+            "snooped_by_version_3": lambda k=kind: snooped(k, 3),
+            "snooped_by_version_2": lambda k=kind: snooped(k, 2),
+            "flooded": lambda k=kind: flooded(k),
+            "dropped": lambda k=kind: dropped(k),
+        }.items():
+            case.__name__ = f"{name}_{kind}"
+            tests.append(case)
+    wanted = sys.argv[2:]
+    return run([test for test in tests if not wanted or test.__name__ in wanted])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
