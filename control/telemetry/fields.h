@@ -135,6 +135,8 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("blocks_duplicate", s.blocks_duplicate);
   a("blocks_routed", s.blocks_routed);
   a("blocks_relayed", s.blocks_relayed);
+  a("blocks_to_groups", s.blocks_to_groups);
+  a("group_members_left", s.group_members_left);
   a("blocks_of_soundings", s.blocks_of_soundings);
   a("sounding_packets_sent", s.sounding_packets_sent);
   a("sounding_packets_received", s.sounding_packets_received);

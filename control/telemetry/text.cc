@@ -121,6 +121,11 @@ class TextWriter {
       named("routes", fmt::format("{} blocks sent over auxiliary routes, {} sent on for others",
                                   job.blocks_routed, job.blocks_relayed));
     }
+    if (job.blocks_to_groups > 0) {
+      named("groups", fmt::format("{} of the sent blocks went once to all who hear their group; "
+                                  "{} times a member was too slow for it",
+                                  job.blocks_to_groups, job.group_members_left));
+    }
     if (job.blocks_of_soundings + job.sounding_packets_sent + job.sounding_packets_received > 0) {
       named("sounded", fmt::format("{} blocks and {} packets without one sent, {} received",
                                    job.blocks_of_soundings, job.sounding_packets_sent,

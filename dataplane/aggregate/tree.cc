@@ -76,6 +76,8 @@ void Tree::add_edges(const Limits& limits) {
     }
     GP_ASSERT(hosts_->ranks_in(edge_hosts_.back()) == child.ranks);
   }
+  if (config_.multicasts_results && config_.children.size() >= hop::kMinGroupMembers)
+    group_.emplace(limits.max_blocks);
 }
 
 void Tree::rename_peers(std::span<const hop::PeerIndex> names) {
@@ -135,6 +137,8 @@ void Tree::open(Round& round, BlockRange range) {
   if (round.geometry.operation != Operation::kAllReduce && range.size() > 0) {
     leave_out(round, range);
   }
+  if (group_ && all_receive(round.geometry.operation))
+    group_->open(slot, range, round.id * kRotationStride, child_results());
   for (const hop::OutEdge& edge : child_results()) {
     round.results_unacked += edge.senders[slot].complete() ? 0 : 1;
   }
@@ -260,6 +264,7 @@ void Tree::on_result(Context& job, Round& round, std::uint32_t block,
     edge.senders[slot].offer(block);
     edge.refresh(slot);
   }
+  if (group_ && all_receive(round.geometry.operation)) group_->offer(slot, block);
   GP_ASSERT(round.results_awaited > 0);
   --round.results_awaited;
 }

@@ -15,6 +15,7 @@
 #include "dataplane/aggregate/round.h"
 #include "dataplane/aggregate/tree_config.h"
 #include "dataplane/hop/edge.h"
+#include "dataplane/hop/group.h"
 #include "dataplane/hop/peer_table.h"
 #include "dataplane/wire/block.h"
 
@@ -64,6 +65,9 @@ class Tree {
   hop::InEdge& results() { return in_[0]; }
   const hop::InEdge& results() const { return in_[0]; }
   std::span<hop::OutEdge> child_results() { return out().subspan(has_parent() ? 1 : 0); }
+  std::span<const hop::OutEdge> child_results() const {
+    return out().subspan(has_parent() ? 1 : 0);
+  }
   std::span<hop::InEdge> child_pushes() { return in().subspan(has_parent() ? 1 : 0); }
   std::span<const hop::InEdge> child_pushes() const { return in().subspan(has_parent() ? 1 : 0); }
   /// The hosts at or below the peer of an edge; of the parent's, all hosts.
@@ -84,6 +88,8 @@ class Tree {
 
   /// No round before it will be of this tree, and nothing is known yet of which have ended below.
   void begin_at(std::uint32_t round);
+  /// Null where results go to each child alone.
+  hop::Group* group() { return group_ ? &*group_ : nullptr; }
   /// The round begins here, with the blocks of `range`.
   ///
   /// A block goes up over an edge if some host below the edge contributes to it, and its result
@@ -226,6 +232,7 @@ class Tree {
   bool sums_;
   std::vector<hop::OutEdge> out_;
   std::vector<hop::InEdge> in_;
+  std::optional<hop::Group> group_;
   std::vector<hop::EdgeIndex> edge_of_peer_;  // every packet looks its edge up
   std::vector<Slot> slots_;
   std::uint16_t gathering_ = 0;

@@ -30,7 +30,7 @@ struct TreeConfig {
   /// Edges on the longest way from this node down to a leaf, and from the root.
   std::uint16_t height = 1;
   std::uint16_t tree_height = 1;
-  /// This node sends its results of the tree to the group of its children, where they hear it.
+  /// Results go to the group of the children, where they hear it. Not under grants.
   bool multicasts_results = false;
 
   bool is_root() const { return member && parent == hop::kNoPeer; }

@@ -20,6 +20,7 @@ BlockSender::BlockSender(std::size_t capacity_blocks)
       acked_(capacity_blocks),
       unproven_(capacity_blocks),
       sent_(capacity_blocks),
+      to_group_(capacity_blocks),
       routed_{Bitmap(capacity_blocks), Bitmap(capacity_blocks)},
       sent_us_(capacity_blocks) {}
 static_assert(kMaxRoutes == 2, "the constructor has a bitmap for each route");
@@ -27,8 +28,8 @@ static_assert(kMaxRoutes == 2, "the constructor has a bitmap for each route");
 void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* critical) {
   GP_ASSERT(range.size() <= sent_us_.size());
   range_ = range;
-  for (Bitmap* b :
-       {&critical_, &urgent_, &new_, &spare_, &copies_, &in_flight_, &acked_, &unproven_, &sent_}) {
+  for (Bitmap* b : {&critical_, &urgent_, &new_, &spare_, &copies_, &in_flight_, &acked_,
+                    &unproven_, &sent_, &to_group_}) {
     b->reset(range.size());
   }
   for (Bitmap& routed : routed_) routed.reset(range.size());
@@ -44,7 +45,7 @@ void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* c
   }
   cursor_ = start_ = range.size() == 0 ? 0 : rotation % range.size();
   first_open_word_ = 0;
-  closed_ = tail_is_copied_ = false;
+  closed_ = tail_is_copied_ = in_group_ = false;
   urgent_count_ = new_count_ = spare_count_ = copy_count_ = 0;
   in_flight_count_ = acked_count_ = sent_count_ = repair_count_ = 0;
 }
@@ -82,7 +83,7 @@ void BlockSender::offer_all() {
 
 bool BlockSender::repairs_go_first() const {
   const bool repairs_are_cheap = repair_count_ * kRepairShare <= sent_count_;
-  return spare_count_ > 0 && (new_count_ == 0 || repairs_are_cheap);
+  return spare_count_ > 0 && (new_ones() == 0 || repairs_are_cheap);
 }
 
 /// Of what is queued and no copy, the block that goes next.
@@ -153,6 +154,22 @@ BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs, std
   return {range_.begin + static_cast<std::uint32_t>(i), retransmission};
 }
 
+bool BlockSender::on_group_sent(std::uint32_t block, std::uint32_t now_us) {
+  const std::size_t i = block - range_.begin;
+  if (closed_ || acked_.test(i)) return false;
+  to_group_.set(i);
+  if (!in_group_ || !new_.test(i)) return false;
+  new_.clear(i);
+  --new_count_;
+  sent_.set(i);
+  ++sent_count_;
+  if (in_flight_count_ == 0) oldest_us_ = now_us;
+  in_flight_.set(i);
+  ++in_flight_count_;
+  sent_us_[i] = now_us;
+  return true;
+}
+
 BlockSender::Pick BlockSender::take_copy(std::uint32_t now_us) {
   const std::size_t i = copies_.next_set(0);
   drop_copy(i);
@@ -197,6 +214,7 @@ PathBlocks BlockSender::queue_again(std::size_t i) {
   }
   drop_copy(i);
   in_flight_.clear(i);
+  to_group_.clear(i);
   --in_flight_count_;
   if (critical_.test(i)) {
     urgent_.set(i);
@@ -209,7 +227,7 @@ PathBlocks BlockSender::queue_again(std::size_t i) {
 }
 
 PathBlocks BlockSender::acknowledge_word(std::size_t w, std::uint64_t arrived) {
-  const std::uint64_t fresh = arrived & sent_.word(w) & ~acked_.word(w);
+  const std::uint64_t fresh = arrived & (sent_.word(w) | to_group_.word(w)) & ~acked_.word(w);
   if (fresh == 0 || closed_) return {};
   const auto take_from = [&](Bitmap& set) {
     const auto count = static_cast<std::uint32_t>(std::popcount(fresh & set.word(w)));
@@ -223,6 +241,12 @@ PathBlocks BlockSender::acknowledge_word(std::size_t w, std::uint64_t arrived) {
     routed_count_[r] -= from_flight.over_route[r];
   }
   urgent_count_ -= take_from(urgent_);
+  const std::uint64_t unsent = fresh & ~sent_.word(w);
+  if (unsent != 0) {  // of the group alone
+    new_count_ -= take_from(new_);
+    sent_.set_word(w, sent_.word(w) | unsent);
+    sent_count_ += static_cast<std::uint32_t>(std::popcount(unsent));
+  }
   spare_count_ -= take_from(spare_);
   copy_count_ -= take_from(copies_);
   acked_.set_word(w, acked_.word(w) | fresh);
@@ -306,6 +330,7 @@ BlockSender::Lost BlockSender::find_lost(std::uint32_t echo_us, Duration reorder
       if (before_us(sent_us_[i], oldest_us)) oldest_us = sent_us_[i];
       continue;
     }
+    found.of_group += to_group_.test(i) ? 1 : 0;
     (void)queue_again(i);
     const bool is_newest = found.blocks == 0 || before_us(found.newest_us, sent_us_[i]);
     if (is_newest) found.newest_us = sent_us_[i];

@@ -60,6 +60,15 @@ class BlockSender {
   bool has_only_copies() const { return copies() > 0 && originals() == 0; }
   /// Blocks that must arrive are queued: lost ones, or critical ones.
   bool has_urgent() const { return urgent_count_ > 0; }
+  /// From now on, until open(), new blocks go to the group that the peer is in, and only what was
+  /// lost goes to the peer alone; or no longer.
+  void leave_new_to_group(bool leave) { in_group_ = leave; }
+  bool is_in_group() const { return in_group_; }
+  /// An offered block has gone to the group. True when it counts as in flight to this peer. To a
+  /// peer that is not in the group here it may come all the same.
+  bool on_group_sent(std::uint32_t block, std::uint32_t now_us);
+  /// The block is offered, and has not been sent.
+  bool is_new(std::uint32_t block) const { return new_.test(block - range_.begin); }
   /// Takes the next block to send and counts it as in flight. has_queued() must hold. With
   /// `copy_repairs`, a repair is also queued as a copy.
   Pick take(std::uint32_t now_us, bool copy_repairs = false, std::size_t path = kDirectPath);
@@ -110,6 +119,7 @@ class BlockSender {
   struct Lost {
     std::uint32_t blocks = 0;
     std::uint32_t newest_us = 0;  // when the last of them was sent
+    std::uint32_t of_group = 0;   // of them, sent to the group
   };
   Lost find_lost(std::uint32_t echo_us, Duration reorder_window, std::size_t path = kDirectPath);
   /// Queues the block that has waited longest, so that the peer answers with its state. Returns the
@@ -136,7 +146,8 @@ class BlockSender {
   bool repairs_go_first() const;
   std::size_t choose() const;
   std::size_t pop_next();
-  std::uint32_t originals() const { return urgent_count_ + new_count_ + spare_count_; }
+  std::uint32_t new_ones() const { return in_group_ ? 0 : new_count_; }
+  std::uint32_t originals() const { return urgent_count_ + new_ones() + spare_count_; }
   void note_path(std::size_t i, std::size_t path);
   bool is_on_path(std::size_t i, std::size_t path) const;
   bool uses_routes() const;
@@ -153,6 +164,7 @@ class BlockSender {
   Bitmap acked_;     // or settled
   Bitmap unproven_;  // of these, settled without a word that they have arrived
   Bitmap sent_;      // at least once
+  Bitmap to_group_;  // since they were last lost
   std::array<Bitmap, kMaxRoutes> routed_;  // those in flight over each route
   std::array<std::uint32_t, kMaxRoutes> routed_count_{};
   std::vector<std::uint32_t> sent_us_;
@@ -162,6 +174,7 @@ class BlockSender {
   std::size_t first_open_word_ = 0;
   bool has_bounds_ = false;
   bool closed_ = false;
+  bool in_group_ = false;
   bool tail_is_copied_ = false;
   std::uint32_t urgent_count_ = 0;
   std::uint32_t new_count_ = 0;

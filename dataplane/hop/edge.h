@@ -11,6 +11,7 @@
 #include "dataplane/hop/block_sender.h"
 #include "dataplane/hop/inquiry.h"
 #include "dataplane/hop/path.h"
+#include "dataplane/hop/replay_window.h"
 #include "dataplane/model/ids.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/wire/envelope.h"
@@ -33,6 +34,18 @@ struct EdgeId {
   EdgeIndex index = {};
 };
 
+/// A child as a receiver of packets to the group of all children; see Group.
+struct GroupMember {
+  bool hears = false;                // the network copies for it
+  bool was_heard = false;            // newest_echo_us says something
+  std::uint32_t newest_echo_us = 0;  // when the newest packet to the group left that has come to it
+  std::uint32_t lost_in_a_row = 0;   // blocks to the group, since one has come
+  std::uint32_t rests = 0;           // for so many rounds it gets its results alone
+  std::uint32_t next_rest = 0;
+  std::uint32_t rounds = 0;                    // in a row in which it was a member
+  Instant waited_for_since = Instant::never();  // the others have room, and it has none
+};
+
 /// Blocks of one tree on their way to one peer: pushes to the parent, or results to a child. It has
 /// one BlockSender for each round slot, and one bit for each slot in `queued`, `waiting` and
 /// `held`.
@@ -46,6 +59,7 @@ struct OutEdge {
   /// Their blocks do not count as queued.
   std::uint16_t held = 0;
   std::vector<BlockSender> senders;
+  GroupMember member;         // results: what is known of the peer in the group
   std::vector<Route> routes;  // auxiliary ones to the peer, of this edge's plan
   std::array<std::uint32_t, kRoundSlots> rounds{};  // the round that the slot was last opened for
   std::array<std::uint32_t, kRoundSlots> active_us{};  // when something last went out or was acked
@@ -81,6 +95,7 @@ struct InEdge {
   wire::PacketType type = wire::PacketType::kPush;
   std::uint16_t ranks = 0;  // pushes: in the child's subtree; results: of the job
   std::vector<BlockReceiver> receivers;
+  ReplayWindow group_packets;  // results: of the group that this node is in with other children
 
   bool is_push() const { return type == wire::PacketType::kPush; }
 };

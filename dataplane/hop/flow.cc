@@ -56,7 +56,8 @@ std::uint64_t RateMeter::bits_per_second(Instant now) const {
 }
 
 Flow::Flow(Limits limits)
-    : link_(limits.rate_bits_per_second,
+    : link_bits_per_second_(limits.rate_bits_per_second),
+      link_(limits.rate_bits_per_second,
             burst_bytes(limits.rate_bits_per_second, limits.block_wire_bytes)),
       pacer_(0, 0),
       block_wire_bytes_(limits.block_wire_bytes),
@@ -67,6 +68,7 @@ Flow::Flow(Limits limits)
 }
 
 void Flow::set_link_rate(Instant now, std::uint64_t rate_bits_per_second) {
+  link_bits_per_second_ = rate_bits_per_second;
   link_.set_link_rate(now, rate_bits_per_second,
                       burst_bytes(rate_bits_per_second, block_wire_bytes_));
   controller_->set_link_rate(rate_bits_per_second);
@@ -84,6 +86,20 @@ void Flow::follow_controller(Instant now) {
   // Less than a block for each round trip leaves no room for a burst.
   const bool spaced = decision.window_blocks < 1;
   pacer_.set_rate(now, pace, spaced ? 0 : burst_bytes(pace, block_wire_bytes_));
+}
+
+std::uint64_t Flow::allowed_bits_per_second() const {
+  std::uint64_t allowed = 0;
+  const auto bound = [&allowed](std::uint64_t rate) {
+    if (rate > 0) allowed = allowed == 0 ? rate : std::min(allowed, rate);
+  };
+  bound(link_bits_per_second_);
+  bound(controller_pace_);
+  if (smoothed_ > Duration{}) {
+    const double bits = static_cast<double>(window_) * static_cast<double>(block_wire_bytes_) * 8;
+    bound(static_cast<std::uint64_t>(bits / smoothed_.to_seconds()));
+  }
+  return allowed;
 }
 
 Instant Flow::next_send() const {

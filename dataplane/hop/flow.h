@@ -149,6 +149,9 @@ class Flow {
   bool is_lossy() const { return counts_.suspected_lost * 1000 > counts_.sent; }
   /// In blocks, at least 1. The controller expresses a window below one block by its pacing rate.
   std::uint32_t window() const { return window_; }
+  /// What the flow lets pass, as far as is known: a window in each round trip, at the pace of its
+  /// controller and the share of the peer's link. 0: nothing is known.
+  std::uint64_t allowed_bits_per_second() const;
   bool window_is_full() const { return !has_room(); }
   /// A block that went to the peer over another path takes from the same link at its end.
   void charge_link(Instant now, std::size_t wire_bytes) { link_.on_sent(now, wire_bytes); }
@@ -169,6 +172,7 @@ class Flow {
   std::optional<Duration> queueing() const;
   bool has_room() const { return probe_due_ || in_flight_ < window_; }
 
+  std::uint64_t link_bits_per_second_;  // of which this sender has its share; 0: not known
   Pacer link_;   // what the peer's link bears
   Pacer pacer_;  // what the controller asks for
   RateMeter meter_;

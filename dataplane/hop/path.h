@@ -13,10 +13,19 @@
 #include "dataplane/model/limits.h"
 #include "dataplane/wire/extension.h"
 
-/// The ways on which blocks go to one peer: straight, which is path 0, or over an auxiliary route.
+/// The ways on which blocks go to one peer: straight, which is path 0, over an auxiliary route, or
+/// in a packet to a group that the peer is in.
 namespace gradplane::hop {
 
 inline constexpr std::size_t kDirectPath = 0;
+/// The network copies what goes to a group, and the peer's copy takes the same links as what goes
+/// straight. So it is a path of its own only in what acks tell.
+inline constexpr std::size_t kGroupPath = kMaxRoutes + 1;
+static_assert(kGroupPath < kMaxPaths);
+/// Whose window and losses a path has.
+constexpr std::size_t flow_path(std::size_t path) {
+  return path == kGroupPath ? kDirectPath : path;
+}
 
 /// The nodes that a packet visits after its sender, the receiver last.
 struct Route {

@@ -35,7 +35,7 @@ std::uint32_t Peer::in_flight() const {
 }
 
 void Peer::on_acked(Instant now, const PathBlocks& acked, std::size_t path, std::uint32_t marked) {
-  const std::uint32_t marked_direct = path == kDirectPath ? marked : 0;
+  const std::uint32_t marked_direct = flow_path(path) == kDirectPath ? marked : 0;
   const std::uint32_t direct = acked.direct();
   if (direct > 0 || marked_direct > 0) flow.on_acked(now, direct, marked_direct);
   for (std::size_t r = 0; detours != nullptr && r < kMaxRoutes; ++r) {

@@ -82,8 +82,12 @@ struct Peer {
   /// auxiliary route, or one sounds the other.
   bool is_in_use() const { return !edges.empty() || plans_beside_trees > 0; }
 
-  Flow& flow_of(std::size_t path) { return path == kDirectPath ? flow : (*detours)[path - 1].flow; }
-  bool has_path(std::size_t path) const { return path == kDirectPath || detours != nullptr; }
+  Flow& flow_of(std::size_t path) {
+    return flow_path(path) == kDirectPath ? flow : (*detours)[path - 1].flow;
+  }
+  bool has_path(std::size_t path) const {
+    return flow_path(path) == kDirectPath || detours != nullptr;
+  }
   /// Over all paths.
   std::uint32_t in_flight() const;
   /// An ack about `path` tells that blocks have arrived, over whatever paths, and that `marked`

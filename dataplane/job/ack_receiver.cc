@@ -24,7 +24,10 @@ void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_inde
     return state_.counters.drop(Drop::kWrongEpoch);
   }
   hop::Peer& peer = state_.peers[peer_index];
-  if (!peer.has_path(h.path)) return state_.counters.drop(Drop::kUnknownRoute);
+  const bool is_of_push = packet.envelope->type == wire::PacketType::kPushAck;
+  if (!peer.has_path(h.path) || (h.path == hop::kGroupPath && is_of_push)) {
+    return state_.counters.drop(Drop::kUnknownRoute);
+  }
   hop::OutEdge* edge = nullptr;
   if (plan != nullptr) {
     edge = edge_of(*plan, packet, peer_index);
@@ -74,7 +77,8 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   if ((flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
   if (body.unscheduled_blocks != 0)
     state_.on_granted(body.total_blocks, body.unscheduled_blocks, peer);
-  const std::size_t path = packet.header.path;
+  if (packet.header.path == hop::kGroupPath) hop::Group::on_heard(edge, body.echo_us);
+  const std::size_t path = hop::flow_path(packet.header.path);
   const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - body.echo_us));
   if (peer.flow_of(path).is_of_sounding(now - ago)) marked = 0;
   learn_path(peer.flow_of(path), packet, acked > 0, now);

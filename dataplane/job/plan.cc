@@ -65,6 +65,7 @@ std::uint16_t ranks_of(std::uint16_t node, const PlanConfig& plan) {
 Plan::Plan(const PlanConfig& plan, const JobConfig& job)
     : epoch_(plan.epoch),
       world_size_(plan.world_size),
+      key_(plan.key),
       has_all_ranks_(plan.has_all_ranks),
       own_ranks_(ranks_of(job.self, plan)),
       hosts_(plan.hosts, plan.host_of_rank),
@@ -85,6 +86,7 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
     peers_.emplace_back(peer, plan.key, job.congestion, job.block_bytes);
   }
   for (aggregate::Tree& tree : trees_) {
+    if (tree.group() != nullptr) multicasting_.push_back(&tree);
     for (hop::OutEdge& edge : tree.out()) {
       edge.routes = routes_.routes_to(plan.peers[edge.peer.index()].node);
     }

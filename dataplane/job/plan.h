@@ -44,10 +44,14 @@ class Plan {
   /// The hosts of this plan that `before` has, too, are known from now on. Allocates nothing.
   void follow(const Plan& before);
   aggregate::HostSet hosts_of_plan_before() const { return hosts_before_; }
+  /// Of packets to its groups.
+  const wire::Key& key() const { return key_; }
   std::span<aggregate::Tree> trees() { return trees_; }
   std::span<const aggregate::Tree> trees() const { return trees_; }
   /// Over all trees.
   std::size_t edge_count() const;
+  /// The trees whose results this node sends to a group.
+  std::span<aggregate::Tree* const> multicasting() { return multicasting_; }
   /// The acks that this node owes to its peers under this plan.
   hop::AckQueue& acks() { return acks_; }
   const hop::AckQueue& acks() const { return acks_; }
@@ -103,12 +107,14 @@ class Plan {
  private:
   std::uint32_t epoch_;
   std::uint16_t world_size_;
+  wire::Key key_;
   bool has_all_ranks_;
   std::uint16_t own_ranks_;  // that it gives this node
   aggregate::HostTable hosts_;
   std::vector<std::uint64_t> hosts_before_;
   aggregate::Partition partition_;
   std::vector<aggregate::Tree> trees_;
+  std::vector<aggregate::Tree*> multicasting_;
   RouteTable routes_;
   RelayQueue relayed_;
   std::vector<std::uint16_t> beside_trees_;  // peers on routes and of soundings, each once

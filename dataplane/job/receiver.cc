@@ -42,6 +42,9 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
   };
   const hop::PeerIndex index = state_.peers.find(from);
   if (index == hop::kNoPeer) return drop(Drop::kNotPeer);
+  if (wire::is_for_group(envelope)) {
+    return handle_for_group(index, envelope, datagram, congestion_experienced, now);
+  }
   hop::Peer& peer = state_.peers[index];
   const std::uint64_t number = peer.packets_received.restore(envelope.number);
   const auto opened = open(datagram, number, peer);
@@ -81,6 +84,40 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
     handle_grant(grant, peer);
   }
   return awareness::Told{.loss = peer.packets_lost.on_packet(number), .round_trip = round_trip};
+}
+
+/// A result that goes to all children of its sender. Its number and its tag are those of the group.
+std::optional<awareness::Told> Receiver::handle_for_group(hop::PeerIndex index,
+                                                          const wire::Envelope& envelope,
+                                                          std::span<const std::byte> datagram,
+                                                          bool congestion_experienced,
+                                                          Instant now) {
+  const auto drop = [this](Drop why) {
+    state_.counters.drop(why);
+    return std::nullopt;
+  };
+  const auto hint = wire::read_group_hint(datagram);
+  if (!hint) return drop(Drop::kMalformed);
+  Plan* plan = state_.plans.find(hint->epoch);
+  if (plan == nullptr) return drop(Drop::kWrongEpoch);
+  if (hint->tree >= plan->trees().size()) return drop(Drop::kNotPeer);
+  aggregate::Tree& tree = plan->trees()[hint->tree];
+  const hop::EdgeIndex from = tree.find_in(wire::PacketType::kResult, index);
+  if (from == hop::kNoEdge) return drop(Drop::kNotPeer);
+  hop::ReplayWindow& numbers = tree.in(from).group_packets;
+  const std::uint64_t number = numbers.restore(envelope.number);
+  const auto opened = state_.config.authenticate
+                          ? wire::open(datagram, plan->key(), wire::Receiver::group(hint->tree),
+                                       number)
+                          : wire::open_unsealed(datagram);
+  if (!opened) return drop(Drop::kBadTag);
+  if (wire::read_block(envelope, *opened, block_) != wire::ParseError::kNone) {
+    return drop(Drop::kMalformed);
+  }
+  if (!numbers.accept(number)) return drop(Drop::kReplayed);
+  path_ = hop::kGroupPath;
+  handle_block(block_, index, congestion_experienced, now);
+  return awareness::Told{};
 }
 
 /// A block that has come over a route: for this node, or to be sent on. The node before it on the

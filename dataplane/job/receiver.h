@@ -42,6 +42,10 @@ class Receiver {
   std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram,
                                                  std::uint64_t number, const hop::Peer& peer) const;
   bool is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer);
+  std::optional<awareness::Told> handle_for_group(hop::PeerIndex index,
+                                                  const wire::Envelope& envelope,
+                                                  std::span<const std::byte> datagram,
+                                                  bool congestion_experienced, Instant now);
   void handle_routed(std::uint16_t from, std::span<const std::byte> datagram,
                      bool congestion_experienced, Instant now);
   void relay(Plan& plan, const RoutePlace& place, std::span<const std::byte> datagram, Instant now);

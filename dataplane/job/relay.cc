@@ -47,7 +47,7 @@ static_assert(kMaxNodes <= UINT16_MAX);
 RouteTable::RouteTable(const PlanConfig& plan, std::uint16_t self) {
   for (const RouteConfig& route : plan.routes) {
     GP_ASSERT(route.nodes.size() >= 2 && route.nodes.size() <= kMaxRelays + 1);
-    GP_ASSERT(route.path > hop::kDirectPath && route.path < kMaxPaths);
+    GP_ASSERT(route.path > hop::kDirectPath && route.path <= kMaxRoutes);
     entries_.push_back({key_of(route.from, route.nodes), route.path});
     note_neighbours(route, self);
     if (route.from != self) continue;

@@ -109,6 +109,9 @@ bool State::find_lost(hop::OutEdge& edge, std::size_t slot, std::size_t path, st
   const hop::BlockSender::Lost lost = edge.senders[slot].find_lost(echo_us, window, path);
   counters.blocks_suspected_lost += lost.blocks;
   const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - lost.newest_us));
+  if (lost.of_group > 0) {
+    plans.find(edge.id.epoch)->trees()[edge.id.tree].group()->on_lost(edge, lost.of_group);
+  }
   if (lost.blocks > 0) peers[edge.peer].flow_of(path).on_lost(now, lost.blocks, now - ago);
   return lost.blocks > 0;
 }

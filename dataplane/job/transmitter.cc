@@ -6,6 +6,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "dataplane/hop/clock.h"
 #include "dataplane/wire/seal.h"
@@ -191,6 +192,18 @@ bool Transmitter::goes_before(const Work& work, const Work& other) const {
 }
 
 std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant now) {
+  // Groups and peers take turns, while both have something to send.
+  const bool peers_first = std::exchange(group_had_turn_, false);
+  if (!peers_first) {
+    if (const auto sent = poll_groups(out, now)) return sent;
+  }
+  if (const auto sent = poll_peers(out, now, peers_first)) return sent;
+  return peers_first ? poll_groups(out, now) : std::nullopt;
+}
+
+/// `groups_wait`: blocks for groups may go now, and are not considered yet.
+std::optional<Outgoing> Transmitter::poll_peers(std::span<std::byte> out, Instant now,
+                                                bool groups_wait) {
   const std::size_t peers = state_.peers.size();
   for (std::size_t i = 0; i < peers; ++i) {
     const std::size_t index = (next_peer_ + i) % peers;
@@ -204,7 +217,7 @@ std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant
     }
     const Work work = next_work(peer);
     if (work.edge == nullptr) {
-      peer.note_app_limited();
+      if (!groups_wait || !waits_for_group(peer)) peer.note_app_limited();
       if (!peer.flow.sounding().is_on()) continue;
       next_peer_ = index;
       return write_sounding(peer, out, now);
@@ -348,7 +361,7 @@ Instant Transmitter::next_data() const {
     deadline = std::min(deadline, next_send_to(peer));
     if (peer.detours != nullptr) deadline = std::min(deadline, next_detour(peer).at);
   }
-  return deadline;
+  return std::min(deadline, next_group());
 }
 
 std::string_view flow_limit_name(FlowLimit limit) {

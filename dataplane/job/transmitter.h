@@ -67,6 +67,13 @@ class Transmitter {
     std::size_t slot = 0;
   };
 
+  /// A round whose results go to a group.
+  struct GroupWork {
+    Plan* plan = nullptr;
+    aggregate::Tree* tree = nullptr;
+    std::size_t slot = 0;
+  };
+
   /// A block, the path on which it can go, and when.
   struct Detouring {
     Work work;
@@ -98,6 +105,16 @@ class Transmitter {
   Outgoing write_block(const Work& work, std::size_t path, std::span<std::byte> out, Instant now);
   void note_sent(hop::Peer& peer, const hop::BlockSender::Pick& pick, std::size_t path,
                  std::size_t wire_bytes, Instant now);
+  std::optional<Outgoing> poll_peers(std::span<std::byte> out, Instant now, bool groups_wait);
+  bool waits_for_group(const hop::Peer& peer) const;
+  GroupWork next_group_work() const;
+  std::optional<Outgoing> poll_groups(std::span<std::byte> out, Instant now);
+  std::optional<Outgoing> try_groups(std::span<std::byte> out, Instant now);
+  Instant group_opens(const GroupWork& work) const;
+  Instant next_group() const;
+  void look_for_slow_members(const GroupWork& work, Instant now);
+  Outgoing write_to_group(const GroupWork& work, std::uint32_t block, std::span<std::byte> out,
+                          Instant now);
   void probe_edge(hop::OutEdge& edge, Instant now);
   void ask(hop::OutEdge& edge, std::size_t slot, Instant now);
   wire::Envelope envelope_of(wire::PacketType type, std::uint8_t flags, Instant now) const;
@@ -106,6 +123,7 @@ class Transmitter {
   State& state_;
   std::unique_ptr<hop::BlockReceiver::Ack> ack_;  // being written
   std::size_t next_peer_ = 0;                     // whose turn it is
+  bool group_had_turn_ = false;                   // the last block went to a group
 };
 
 }  // namespace gradplane::job

@@ -26,8 +26,9 @@ inline constexpr std::size_t kMaxLivePlans = 2;
 /// an MTU of 1500.
 inline constexpr std::size_t kMaxRoutes = 2;
 inline constexpr std::size_t kMaxRelays = 2;
-/// The ways to a peer: the direct one, which is path 0, and the routes.
-inline constexpr std::size_t kMaxPaths = 1 + kMaxRoutes;
+/// The ways to a peer: the direct one, which is path 0, the routes, and the group of its parent's
+/// results.
+inline constexpr std::size_t kMaxPaths = 2 + kMaxRoutes;
 /// Peers that one node sounds under one plan because no tree uses the links to them, and such
 /// soundings of one plan. The message of a plan has room for them beside its trees.
 inline constexpr std::size_t kMaxSoundedPeers = 8;

@@ -92,6 +92,12 @@ std::uint16_t round_trip_code(Duration round_trip) {
   return static_cast<std::uint16_t>(std::clamp<std::int64_t>(units, 1, UINT16_MAX));
 }
 
+std::optional<GroupHint> read_group_hint(std::span<const std::byte> packet) {
+  if (packet.size() < kHopAt) return std::nullopt;
+  return GroupHint{.epoch = load<std::uint16_t>(packet.data() + kEpochAt),
+                   .tree = load<std::uint8_t>(packet.data() + kTreeAt)};
+}
+
 ParseError read_block(const Envelope& envelope, std::span<const std::byte> packet,
                       BlockPacket& out) {
   out.has_hop = (envelope.flags & kFlagHop) != 0;

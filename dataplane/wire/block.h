@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "dataplane/base/time.h"
@@ -78,6 +79,15 @@ struct BlockPacket {
   Extension extension;
   std::span<const std::byte> payload;
 };
+
+/// Which group a packet says that it is for. It is read before the packet is verified, because key
+/// and tag depend on it: nothing but the search for them may follow from it.
+struct GroupHint {
+  std::uint16_t epoch = 0;
+  std::uint8_t tree = 0;
+};
+/// nullopt: the packet is too short.
+std::optional<GroupHint> read_group_hint(std::span<const std::byte> packet);
 
 /// Checks everything behind the envelope that a push or a result says about itself. `packet` has no
 /// tag any more; see open(). kNone: every field of `out` is set, and points to `envelope` and

@@ -73,6 +73,10 @@ struct Envelope {
 constexpr bool is_routed(const Envelope& envelope) {
   return is_block(envelope.type) && (envelope.flags & kFlagRoute) != 0;
 }
+/// A result for all children of its sender at once. It has nothing of the path to one of them.
+constexpr bool is_for_group(const Envelope& envelope) {
+  return envelope.type == PacketType::kResult && (envelope.flags & (kFlagHop | kFlagRoute)) == 0;
+}
 inline constexpr std::size_t kEnvelopeBytes = 20;
 // What is written after the envelope is: by write_extension() and by seal().
 inline constexpr std::size_t kFlagsAt = 3;

@@ -84,6 +84,7 @@ std::unique_ptr<CoreNode> CoreCluster::make_node(const api::Plan& plan, std::siz
   config.stall_after = job::kMinStall;
   config.key = key_of(plan);
   engine::fill_local_plan(config, plan, config.self, {});
+  use_groups(config);
   for (const std::uint16_t rank : members_[member].ranks) {
     config.local_ranks.push_back({.arena = nullptr, .rank = rank});
   }
@@ -303,6 +304,7 @@ void CoreCluster::prepare(std::size_t member) {
   job::Job& job = nodes_[member]->job();
   job::PlanConfig part = engine::local_plan(plan, members_[member].node, {}, false);
   part.key = key_of(plan);
+  use_groups(part);
   auto local = std::make_unique<job::Plan>(part, job.config());
   const job::Prepared answer = nodes_[member]->node().prepare(&job, local);
   if (answer.refusal != PlanRefusal::kNone) failure_ = "a node refused a plan";
@@ -321,7 +323,38 @@ void CoreCluster::readdress(std::uint16_t from, const Sent& packet) {
   }
 }
 
+void CoreCluster::use_groups(job::PlanConfig& config) const {
+  for (aggregate::TreeConfig& tree : config.trees)
+    tree.multicasts_results = options_.copies_for != nullptr;
+}
+
+/// Whether a node is a child of the group's sender.
+bool CoreCluster::is_in(std::uint16_t node, const GroupName& group) const {
+  std::vector<const api::Plan*> plans;
+  for (const auto& [first, plan] : plans_) plans.push_back(&plan);
+  for (const PlanFlip& flip : flips_) plans.push_back(&flip.plan);
+  return std::any_of(plans.begin(), plans.end(), [&](const api::Plan* plan) {
+    if (plan->epoch != group.epoch) return false;
+    for (std::size_t m = 0; m < plan->members.size(); ++m) {
+      if (plan->members[m].node == node) {
+        return plan->trees[group.tree].parent[m] == group.sender;
+      }
+    }
+    return false;
+  });
+}
+
+/// Each copy has a fate of its own.
+void CoreCluster::send_to_group(const Sent& packet) {
+  for (const api::Member& member : members_) {
+    const std::uint16_t node = member.node;
+    if (!is_in(node, *packet.group) || !options_.copies_for(node, now_)) continue;
+    send(packet.group->sender, {.to = node, .bytes = packet.bytes});
+  }
+}
+
 void CoreCluster::send(std::uint16_t from, const Sent& packet) {
+  if (packet.group) return send_to_group(packet);
   if (options_.readdress) readdress(from, packet);
   for (int copies = chance(options_.duplication) ? 2 : 1; copies > 0; --copies) {
     if (chance(options_.loss)) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <queue>
@@ -30,6 +31,8 @@ struct ClusterOptions {
   double duplication = 0;
   /// Somebody on the way sends a copy of each ack and each grant to all nodes that it is not for.
   bool readdress = false;
+  /// Results go to groups, where this says that the network copies for a node now.
+  std::function<bool(std::uint16_t node, Instant now)> copies_for;
 };
 
 /// A further plan for the nodes of a cluster, with another epoch. Each rank is always on the same
@@ -104,6 +107,9 @@ class CoreCluster {
   void on_ended(std::size_t member);
   bool turn(std::size_t member);
   void send(std::uint16_t from, const Sent& packet);
+  void send_to_group(const Sent& packet);
+  bool is_in(std::uint16_t node, const GroupName& group) const;
+  void use_groups(job::PlanConfig& config) const;
   void readdress(std::uint16_t from, const Sent& packet);
   void arrive_all();
   void submit_all();

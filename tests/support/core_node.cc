@@ -51,7 +51,7 @@ std::vector<Sent> CoreNode::drain(Instant now) {
     if (!packet) return out;
     buffer.resize(packet->length_bytes);
     GP_ASSERT(see(buffer).has_value());
-    out.push_back({packet->node, std::move(buffer)});
+    out.push_back({packet->node, std::move(buffer), packet->group});
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace gradplane::testing {
 struct Sent {
   std::uint16_t to = 0;
   std::vector<std::byte> bytes;
+  std::optional<GroupName> group = std::nullopt;  // whom it is for instead
   SeenPacket seen() const { return see(bytes).value_or(SeenPacket{}); }
 };
 

@@ -106,7 +106,7 @@ TEST_CASE("each path has an echo, and an ack tells of one") {
 
 TEST_CASE("every flow to a peer loses the blocks that were its own") {
   Peer peer = peer_with_routes();
-  for (std::size_t path = 0; path < kMaxPaths; ++path) {
+  for (std::size_t path = 0; path <= kMaxRoutes; ++path) {
     for (std::size_t n = 0; n <= path; ++n) peer.flow_of(path).on_sent(kStart, 1500, false);
   }
   CHECK(peer.in_flight() == 6);

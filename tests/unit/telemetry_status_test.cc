@@ -55,6 +55,8 @@ JobStatus full_job() {
   job.blocks_duplicate = 23;
   job.blocks_routed = 26;
   job.blocks_relayed = 27;
+  job.blocks_to_groups = 33;
+  job.group_members_left = 34;
   job.blocks_of_soundings = 28;
   job.sounding_packets_sent = 29;
   job.sounding_packets_received = 30;

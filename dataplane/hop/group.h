@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "dataplane/base/bitmap.h"
+#include "dataplane/base/time.h"
+#include "dataplane/hop/edge.h"
+#include "dataplane/model/geometry.h"
+#include "dataplane/model/limits.h"
+
+namespace gradplane::hop {
+
+/// A group of fewer children is not worth it: a single one gets what goes to it alone.
+inline constexpr std::size_t kMinGroupMembers = 2;
+/// Blocks to the group that a member has lost without one in between that came: from there on the
+/// network copies nothing for it.
+inline constexpr std::uint32_t kDeafAfter = 64;
+/// How often a group is tried while children of it hear nothing. The time doubles up to the second.
+inline constexpr Duration kFirstGroupTrial = Duration::ms(100);
+inline constexpr Duration kMaxGroupTrial = Duration::seconds(10);
+/// A member keeps the others waiting for so long at a stretch, or four of its round trips.
+inline constexpr Duration kGroupPatience = Duration::ms(20);
+/// A round says who is slow when so many of its blocks have gone to the group.
+inline constexpr std::uint32_t kGroupWarmUp = 64;
+/// For how many rounds a member that was too slow gets its results alone. The number doubles up to
+/// the second, and begins anew after as many rounds in the group.
+inline constexpr std::uint32_t kFirstGroupRest = 4;
+inline constexpr std::uint32_t kMaxGroupRest = 256;
+
+/// The children of a node in one tree, as receivers of packets that the network copies. Results go
+/// to the group once, to those that hear it. What a member has lost goes to it alone, and so does
+/// everything to a child that hears nothing, or that is too slow for the others. That the network
+/// copies is never assumed: now and then a result goes to the group and also to each child alone,
+/// and a child's ack tells which of the two has come.
+///
+/// `children` are always the edges of all children, in the same order.
+class Group {
+ public:
+  /// A round has up to `max_blocks` blocks.
+  explicit Group(std::size_t max_blocks);
+
+  /// The round of `slot` begins with the blocks of `range`, in the order that its edges have. Its
+  /// edges are open.
+  void open(std::size_t slot, BlockRange range, std::uint32_t rotation,
+            std::span<OutEdge> children);
+  /// Nothing of the round goes to the group any more.
+  void stop(std::size_t slot);
+  /// The result of a block is final. It was offered to the edges.
+  void offer(std::size_t slot, std::uint32_t block);
+  /// Slots with results for the group, one bit each.
+  std::uint16_t queued() const { return queued_; }
+  /// The block that goes to the group next; nothing when no member needs one any more.
+  std::optional<std::uint32_t> next(std::size_t slot, std::span<const OutEdge> children);
+  /// It has gone.
+  void on_sent(std::size_t slot, std::uint32_t block);
+  /// How many blocks of the round have gone to the group.
+  std::uint32_t sent(std::size_t slot) const { return slots_[slot].sent; }
+  /// Every block of the round has gone to the group.
+  bool all_sent(std::size_t slot) const {
+    const Slot& own = slots_[slot];
+    return own.sent == own.range.size();
+  }
+
+  /// When the group is tried next with a result that is here; Instant::never() when all children
+  /// hear it, or there is no result of an open round.
+  Instant next_trial(std::span<const OutEdge> children) const;
+  struct Trial {
+    std::size_t slot = 0;
+    std::uint32_t block = 0;
+  };
+  /// The group is tried now. next_trial() is not later than now.
+  Trial trial(Instant now);
+
+  /// An ack of the child has told of a packet to the group that was sent at `sent_us`.
+  static void on_heard(OutEdge& child, std::uint32_t sent_us);
+  /// Of the blocks that the child has lost, `blocks` had gone to the group.
+  void on_lost(OutEdge& child, std::uint32_t blocks);
+  /// The member has no room for the next block, and others have. `is_slow`: it can take less than
+  /// half of what they can. True when it gets its results alone from now on.
+  static bool on_waited_for(OutEdge& child, Duration round_trip, bool is_slow, Instant now);
+  static Duration patience_with(Duration round_trip) {
+    return std::max(kGroupPatience, round_trip * 4);
+  }
+
+  /// The number of the last packet to the group.
+  std::uint64_t next_number() { return ++packets_sent_; }
+
+ private:
+  struct Slot {
+    BlockRange range;
+    Bitmap ready;  // by number in the range: results that have not gone to the group
+    std::uint32_t ready_count = 0;
+    std::uint32_t sent = 0;
+    std::size_t cursor = 0;
+    bool is_on = false;  // it has members
+  };
+
+  std::vector<Slot> slots_;
+  std::uint16_t queued_ = 0;
+  std::uint64_t packets_sent_ = 0;
+  std::optional<Trial> last_;  // the result that came last
+  Instant next_trial_ = {};
+  Duration trial_pause_ = kFirstGroupTrial;
+};
+
+}  // namespace gradplane::hop
