@@ -24,14 +24,13 @@ void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_inde
     return state_.counters.drop(Drop::kWrongEpoch);
   }
   hop::Peer& peer = state_.peers[peer_index];
-  const bool is_of_push = packet.envelope->type == wire::PacketType::kPushAck;
-  if (!peer.has_path(h.path) || (h.path == hop::kGroupPath && is_of_push)) {
-    return state_.counters.drop(Drop::kUnknownRoute);
-  }
+  if (!peer.has_path(h.path)) return state_.counters.drop(Drop::kUnknownRoute);
   hop::OutEdge* edge = nullptr;
   if (plan != nullptr) {
     edge = edge_of(*plan, packet, peer_index);
     if (edge == nullptr) return state_.counters.drop(Drop::kNotPeer);
+    const bool has_group = !edge->is_push() && plan->trees()[h.tree].group() != nullptr;
+    if (h.path == hop::kGroupPath && !has_group) return state_.counters.drop(Drop::kUnknownRoute);
     if (!edge->is_push() && is_older(edge->ended_before, body.oldest_round)) {
       edge->ended_before = body.oldest_round;
       edge->ended_at = now;

@@ -80,7 +80,11 @@ Rows push_ack_rows(const TableNode& n) {
        dropped(Drop::kReplayed)},
       {"with a source route", {}, with(0, {15}).route({1}), dropped(Drop::kBadRoute)},
       {"of a route that we do not have", {}, with(0, {15}).path(1), dropped(Drop::kUnknownRoute)},
-      {"of a path that no node has", {}, with(0, {15}).path(3), dropped(Drop::kMalformed)},
+      {"of a group to which nobody pushes",
+       {},
+       with(0, {15}).path(hop::kGroupPath),
+       dropped(Drop::kUnknownRoute)},
+      {"of a path that no node has", {}, with(0, {15}).path(kMaxPaths), dropped(Drop::kMalformed)},
       {"with a changed word", {}, with(0, {1}).poke(kBitmapAt + 7, 15), dropped(Drop::kBadTag)},
   };
 }
@@ -117,6 +121,10 @@ Rows result_ack_rows(const TableNode& n) {
        with(0, {15}).type(wire::PacketType::kPushAck),
        dropped(Drop::kNotPeer)},
       {"of another plan", {}, with(0, {15}).epoch(2), dropped(Drop::kWrongEpoch)},
+      {"of a group that we do not have",
+       {},
+       with(0, {1}).path(hop::kGroupPath),
+       dropped(Drop::kUnknownRoute)},
       {"with a tag of another key", {}, with(0, {15}).key(kOtherKey), dropped(Drop::kBadTag)},
       {"that was for another node", {}, with(0, {15}).receiver(3), dropped(Drop::kBadTag)},
   };

@@ -35,5 +35,6 @@ Rows push_ack_rows(const TableNode& node);
 Rows result_ack_rows(const TableNode& node);
 Rows envelope_rows(const TableNode& node);
 Rows route_rows(const TableNode& node);
+Rows group_rows(const TableNode& node);
 
 }  // namespace gradplane::testing

@@ -118,6 +118,14 @@ class PacketBuilder {
     return set(receiver_, std::optional(wire::Receiver::node(node)));
   }
 
+  /// To all children of its sender in this tree at once.
+  PacketBuilder& for_group(std::uint16_t tree) {
+    has_hop_ = false;
+    return set(receiver_, std::optional(wire::Receiver::group(tree)));
+  }
+  PacketBuilder& without_hop() { return set(has_hop_, false); }
+  PacketBuilder& with_hop() { return set(has_hop_, true); }
+
   // Before the tag is made: what a node with the key could send.
   PacketBuilder& write(std::size_t offset, std::uint8_t v) {
     writes_.push_back({offset, v});
@@ -177,7 +185,7 @@ class PacketBuilder {
     } else if (kind_ == wire::PacketType::kControl) {
       wire::write_envelope(out, envelope_);
     } else {
-      size = wire::write_block(out, envelope_, block_, &hop_, extension);
+      size = wire::write_block(out, envelope_, block_, has_hop_ ? &hop_ : nullptr, extension);
     }
     out.resize(size + payload_.size());
     if (!payload_.empty()) std::memcpy(out.data() + size, payload_.data(), payload_.size());
@@ -200,6 +208,7 @@ class PacketBuilder {
   wire::Envelope envelope_;
   wire::BlockHeader block_;
   wire::HopFeedback hop_;
+  bool has_hop_ = true;
   wire::AckHeader ack_;
   wire::AckBody body_;
   wire::Grant grant_;
