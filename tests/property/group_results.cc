@@ -88,6 +88,8 @@ TEST_CASE("where the network copies, a result leaves its root once") {
   CHECK(root.blocks_to_groups > (kRounds - 6) * kBlocks);
   CHECK(root.blocks_sent - root.blocks_to_groups < 6 * 6 * kBlocks);
   CHECK(root.blocks_retransmitted == 0);
+  for (std::size_t m = 1; m <= 6; ++m)
+    CHECK(cluster.node(m).drops(hop::Drop::kDuplicate) <= 1);  // of the trial
 }
 
 TEST_CASE("relays and roots of shards have groups of their own") {
