@@ -46,6 +46,7 @@ struct Scenario {
   std::vector<Duration> compute_max_of_rank;  // instead, where it has an entry for the rank
   bool authenticate = true;
   bool paced = true;          // nodes know their link's rate
+  bool multicast = false;     // results go to groups
   bool grants = false;        // who receives says who may send
   bool buffer_known = false;  // nodes know the queue before their downlink
   bool forward_order = false;
@@ -98,6 +99,8 @@ struct Outcome {
   std::optional<GivenUp> given_up;
   /// When each round was complete everywhere.
   std::vector<Instant> round_ends;
+  /// When all ranks but one had it.
+  std::vector<Instant> round_ends_but_one;
   /// The first round of each further plan.
   std::vector<std::uint32_t> activations;
   std::uint64_t trace = 0;  // the same for the same scenario: hashes results and times
@@ -130,6 +133,9 @@ Scenario random_tolerant_scenario(std::uint64_t seed);
 Scenario random_large_scenario(std::uint64_t seed);
 /// The same with plans that follow each other, and enough rounds for them.
 Scenario random_replanned_scenario(std::uint64_t seed);
+
+/// Lets results go to groups, on a switch that copies for all, for some, or now and then.
+void add_groups(Scenario& scenario);
 
 /// Moves a scenario that was drawn without to a network of sites whose rates change, with the trees
 /// of planners.

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "dataplane/engine/local_plan.h"
+#include "dataplane/port/group_address.h"
 
 namespace gradplane::sim {
 namespace {
@@ -50,7 +51,8 @@ job::JobConfig job_config(const Scenario& scenario, api::NodeId node) {
   config.grants = scenario.grants;
   config.forward_order = scenario.forward_order;
   config.stall_after = scenario.stall_after;
-  engine::fill_local_plan(config, scenario.plan, node, link_rates(scenario));
+  engine::fill_local_plan(config, scenario.plan, node, link_rates(scenario),
+                          scenario.multicast);
   return config;
 }
 
@@ -70,6 +72,8 @@ void Host::begin_job(const Scenario& scenario, std::size_t world, ToleranceCheck
   std::vector<std::shared_ptr<engine::RankChannel>> channels;
   const std::vector<std::uint16_t>& ranks = scenario.plan.members[node_].ranks;
   trainers.clear();
+  job_id_ = scenario.job;
+  if (scenario.multicast) join_groups(scenario.plan);
   for (const std::uint16_t rank : ranks) {
     auto channel =
         ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = scenario.round_bytes});
@@ -84,6 +88,17 @@ void Host::begin_job(const Scenario& scenario, std::size_t world, ToleranceCheck
   add.kind = api::Command::Kind::kAddJob;
   add.job = runtime_.get();
   command(add);
+}
+
+void Host::join_groups(const api::Plan& plan) {
+  std::vector<port::Group>& joined = groups_.emplace_back();
+  for (const GroupName& name : engine::groups_of(plan, job_id_, node_)) {
+    const port::Group group = port::group_of(name, options_.groups, options_.udp_port);
+    if (port_.join_group(group).ok()) joined.push_back(group);
+  }
+  if (groups_.size() <= kMaxLivePlans) return;
+  for (const port::Group& group : groups_.front()) port_.leave_group(group);
+  groups_.erase(groups_.begin());
 }
 
 void Host::leave_job() {

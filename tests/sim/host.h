@@ -27,6 +27,8 @@ class Host {
 
   /// Hands a job to the engine, and a trainer to each of its ranks here.
   void begin_job(const Scenario& scenario, std::size_t world, ToleranceChecker& checker);
+  /// Joins the groups of the parents of a plan, and leaves those of the plan before the last one.
+  void join_groups(const api::Plan& plan);
   /// Asks the engine for the job. It answers with kJobRemoved; then end_job() destroys it.
   void leave_job();
   void end_job();
@@ -65,6 +67,8 @@ class Host {
   api::NodeId node_;
   engine::EngineOptions options_;
   SimPort port_;
+  std::uint32_t job_id_ = 0;
+  std::vector<std::vector<port::Group>> groups_;  // by plan, the newest last
   std::unique_ptr<Queues> queues_;
   std::unique_ptr<engine::JobRuntime> runtime_;
   std::unique_ptr<engine::Engine> engine_;

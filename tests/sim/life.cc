@@ -58,7 +58,9 @@ Life::Life(Machines& machines, const Scenario& scenario)
       installations_(installations_of(scenario)),
       coordinator_(scenario,
                    [this](const api::Plan& plan, api::NodeId node) {
-                     return engine::local_plan(plan, node, link_rates(scenario_), scenario_.grants);
+                     if (scenario_.multicast) machines_.hosts[node]->join_groups(plan);
+                     return engine::local_plan(plan, node, link_rates(scenario_), scenario_.grants,
+                                               scenario_.multicast);
                    }),
       watch_(scenario, start_),
       agenda_(machines.hosts.size()),
@@ -142,6 +144,7 @@ void Life::install_due() {
 
 void Life::note_round_ends() {
   outcome_.round_ends.resize(progress_.first_lacked(), machines_.now);
+  outcome_.round_ends_but_one.resize(progress_.first_lacked_but_one(), machines_.now);
 }
 
 void Life::flip_due() {

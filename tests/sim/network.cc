@@ -61,6 +61,7 @@ void Network::send(std::uint16_t from, const port::Destination& to, std::uint16_
   }
   for (std::uint16_t h = 0; h < hosts_.size(); ++h) {
     if (h == from || !hosts_[h].groups->has(to.group())) continue;
+    if (model_.copies_for && !model_.copies_for(h, now)) continue;
     fly(from, h, std::make_shared<Datagram>(*datagram), now);
   }
 }

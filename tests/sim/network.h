@@ -71,6 +71,8 @@ struct LinkModel {
   /// `jitter` come on top, a pipe's queue holds `queue_bytes` at least, and the hosts' own links
   /// have no rate but their accesses'.
   std::vector<SitesAt> sites;
+  /// Whether the switch copies for a host that is in a group. Where it is empty, it always does.
+  std::function<bool(std::uint16_t to, Instant now)> copies_for;
   /// Losses by script: true loses a datagram of ours between two hosts.
   std::function<bool(std::uint16_t from, std::uint16_t to, const testing::SeenPacket&)> lose;
   /// Somebody on the way who changes the flags of a datagram. Where tags are on, nobody can.

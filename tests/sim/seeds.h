@@ -24,6 +24,7 @@ struct Seeds {
   bool replanned = false;
   bool sites = false;
   bool routes = false;
+  bool groups = false;
   bool redrawn = false;
   bool stop = false;
 };
@@ -38,6 +39,7 @@ inline std::string flags_of(const Seeds& seeds) {
                                                            {seeds.sites, "--sites "},
                                                            {seeds.crashes, "--crashes "},
                                                            {seeds.routes, "--routes "},
+                                                           {seeds.groups, "--groups "},
                                                            {seeds.redrawn, "--redrawn "}}) {
     if (is_set) text += flag;
   }

@@ -37,6 +37,7 @@ struct Timing {
   std::string controller = "delay";
   bool mltcp = false;
   bool paced = true;
+  bool multicast = false;
   bool grants = false;
   double compute_us = 0;  // a rank's own work before each round, at most
   double at_most = 0;     // over the bound; 0: whatever it takes
@@ -68,6 +69,7 @@ bool time_rounds(const Timing& t, std::uint64_t seed) {
   s.block_bytes = gradplane::kDefaultBlockBytes;
   s.round_bytes = gradplane::kMaxRoundBytes;
   s.in_flight = t.in_flight;
+  s.multicast = t.multicast;
   s.grants = s.buffer_known = t.grants;
   s.compute_max = gradplane::Duration::us(static_cast<std::int64_t>(t.compute_us));
   const auto elements = static_cast<std::uint32_t>(t.bytes / 4);
@@ -207,7 +209,7 @@ constexpr std::uint64_t kCrashEvery = 8;
 constexpr std::uint64_t kCrashAt = 0;
 /// So many tolerant scenarios show everything that they can.
 constexpr std::uint64_t kShowAll = 200;
-/// And so many with auxiliary routes use one.
+/// And so many with auxiliary routes, or with groups, use one.
 constexpr std::uint64_t kShowRoutes = 10;
 
 void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {
@@ -240,6 +242,8 @@ class SeedRun {
     std::printf("%" PRIu64 " jobs were lost to crashes\n", lost_jobs_);
     if (seeds_.routes) std::printf("%" PRIu64 " blocks were relayed\n", relayed_);
     if (seeds_.routes && run_ >= kShowRoutes && relayed_ == 0) return 1;
+    if (seeds_.groups) std::printf("%" PRIu64 " blocks went to groups\n", to_groups_);
+    if (seeds_.groups && run_ >= kShowRoutes && to_groups_ == 0) return 1;
     if (run_ < kShowAll) return failed_ == 0 ? 0 : 1;
     const bool shown = (!seeds_.tolerant || shows_losses(totals_)) && lost_jobs_ > 0;
     return failed_ == 0 && shown ? 0 : 1;
@@ -255,6 +259,7 @@ class SeedRun {
                                       : gradplane::sim::random_scenario(seed);
     if (seeds_.sites) gradplane::sim::put_on_sites(scenario);
     if (seeds_.routes) gradplane::sim::add_routes(scenario);
+    if (seeds_.groups) gradplane::sim::add_groups(scenario);
     if (crashes) gradplane::sim::add_crashes(scenario);
     return scenario;
   }
@@ -274,6 +279,7 @@ class SeedRun {
     totals_.add(outcome.tolerance);
     lost_jobs_ += outcome.lost_jobs;
     relayed_ += outcome.counters.blocks_relayed;
+    to_groups_ += outcome.counters.blocks_to_groups;
     if (seeds_.verbose) print_seed(seed, outcome);
     if (outcome.failure.empty()) return;
     ++failed_;
@@ -292,6 +298,7 @@ class SeedRun {
   std::uint64_t failed_ = 0;
   std::uint64_t lost_jobs_ = 0;
   std::uint64_t relayed_ = 0;
+  std::uint64_t to_groups_ = 0;
   gradplane::sim::ToleranceTotals totals_;
 };
 
@@ -326,6 +333,7 @@ int main(int argc, char** argv) {
   app.add_flag("--sites", seeds.sites, "on networks of sites, with the trees of planners");
   app.add_flag("--crashes", seeds.crashes, "daemons crash, and the ranks go on with a new job");
   app.add_flag("--routes", seeds.routes, "slow links, and auxiliary routes round them");
+  app.add_flag("--groups", seeds.groups, "results go to groups, where the switch copies");
   app.add_flag("--redrawn", seeds.redrawn, "whole daemons, links that change, lost coordinators");
   Timing timing;
   CLI::App* time = app.add_subcommand("time", "times rounds on one network against the bound");
@@ -340,6 +348,7 @@ int main(int argc, char** argv) {
   time->add_option("--at-most", timing.at_most, "over the bound, else it is a failure");
   time->add_option("--compute-us", timing.compute_us,
                    "a rank's own work before each round, uniform up to this");
+  time->add_flag("--multicast", timing.multicast, "results go to groups");
   time->add_flag("--grants", timing.grants, "who receives says who may send");
   time->add_option("--queue", timing.queue_bytes, "bytes at each downlink");
   time->add_option("--mark", timing.mark_bytes, "a queue of so many bytes marks packets");
