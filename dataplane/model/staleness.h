@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace gradplane {
+
+/// Bounded staleness (SSP: Ho et al., NIPS 2013): which ranks may begin their next round. A rank
+/// waits for those that are more than a bound behind it, and for nobody else. With a bound of 0 all
+/// ranks are in the same round. No call after construction allocates.
+class Staleness {
+ public:
+  Staleness(std::size_t ranks, std::uint32_t bound_rounds)
+      : bound_rounds_(bound_rounds), done_(ranks), is_gone_(ranks) {}
+
+  std::size_t ranks() const { return done_.size(); }
+  std::uint64_t rounds_done(std::size_t rank) const { return done_[rank]; }
+  bool is_gone(std::size_t rank) const { return is_gone_[rank]; }
+
+  /// The rank has done its round: others have its update.
+  void on_done(std::size_t rank) { ++done_[rank]; }
+  /// The rank has died or left: nobody waits for it.
+  void on_gone(std::size_t rank) { is_gone_[rank] = true; }
+
+  /// Whether `rank` waits for `other`: now, or if it had done so many rounds more.
+  bool waits_for(std::size_t rank, std::size_t other, std::uint32_t more_rounds = 0) const {
+    if (is_gone_[rank] || is_gone_[other]) return false;
+    const std::uint64_t ahead = done_[rank] + more_rounds;
+    return ahead > done_[other] && ahead - done_[other] > bound_rounds_;
+  }
+  bool may_begin(std::size_t rank, std::uint32_t more_rounds = 0) const {
+    for (std::size_t other = 0; other < ranks(); ++other) {
+      if (waits_for(rank, other, more_rounds)) return false;
+    }
+    return !is_gone_[rank];
+  }
+  /// Whether another rank waits for this one, or would if it had done its present round.
+  bool is_awaited(std::size_t rank) const {
+    for (std::size_t other = 0; other < ranks(); ++other) {
+      if (waits_for(other, rank, 1)) return true;
+    }
+    return false;
+  }
+
+ private:
+  std::uint64_t bound_rounds_;
+  std::vector<std::uint64_t> done_;
+  std::vector<bool> is_gone_;
+};
+
+}  // namespace gradplane
