@@ -16,11 +16,13 @@ std::size_t Selection::pairs() const {
 }
 
 void Meetings::on_round(const Selection& selection) {
-  for (std::size_t from = 0; from < ranks_; ++from) {
-    for (std::size_t to = 0; to < ranks_; ++to) {
-      std::uint32_t& apart = apart_[from * ranks_ + to];
-      apart = selection.has(from, to) ? 0 : apart + 1;
-    }
+  for (std::size_t from = 0; from < ranks_; ++from) on_update(from, selection.receivers[from]);
+}
+
+void Meetings::on_update(std::size_t from, const Bitmap& receivers) {
+  for (std::size_t to = 0; to < ranks_; ++to) {
+    std::uint32_t& apart = apart_[from * ranks_ + to];
+    apart = receivers.test(to) ? 0 : apart + 1;
   }
 }
 

@@ -48,6 +48,8 @@ class Meetings {
   }
   /// A round was made with this selection.
   void on_round(const Selection& selection);
+  /// A rank has done a round of its own, in which these received its update.
+  void on_update(std::size_t from, const Bitmap& receivers);
 
  private:
   std::size_t ranks_;

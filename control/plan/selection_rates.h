@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "control/plan/selection_online.h"
+
+namespace gradplane::plan {
+
+/// How long each multicast takes to these receivers if all share the links fairly (max-min) and
+/// none ends before. With replication in the network it has the rate of its slowest receiver.
+std::vector<double> fair_seconds(const SelectionRequest& request,
+                                 std::span<const Multicast> multicasts,
+                                 std::span<const Bitmap> receivers);
+
+}  // namespace gradplane::plan
