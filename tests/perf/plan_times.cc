@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Prints how long planners take and how good their plans are, by the size of the network.
+// Prints how long planners and selections of receivers take, and how good plans are, by the size of
+// the network.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "control/plan/packing_bound.h"
 #include "control/plan/planner.h"
+#include "control/plan/selection_online.h"
 #include "tests/support/plan_networks.h"
 
 using namespace gradplane;
@@ -50,9 +55,64 @@ Network accesses(std::mt19937_64& random, std::size_t count) {
   return network;
 }
 
+double cpu_s() {
+  return static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+}
+
+/// A training of so many ranks that all multicast, each at another point.
+std::vector<Multicast> multicasts(std::mt19937_64& random, const SelectionRequest& request) {
+  const std::size_t ranks = request.ranks.size();
+  std::vector<Multicast> made(ranks);
+  for (std::size_t from = 0; from < ranks; ++from) {
+    made[from].from = from;
+    made[from].receivers = Bitmap(ranks);
+    made[from].receivers.reset(ranks);
+    made[from].receivers.set_all();
+    made[from].receivers.clear(from);
+    made[from].remaining_bytes.assign(ranks, uniform(random, 1, request.update_bytes));
+  }
+  return made;
+}
+
+/// The processor time of the longest of some decisions, each with other links.
+void measure_selection(std::size_t ranks, Replication replication) {
+  constexpr int kNetworks = 20;
+  double round_s = 0;
+  double online_s = 0;
+  for (int n = 0; n < kNetworks; ++n) {
+    std::mt19937_64 random(static_cast<std::uint64_t>(n) + 1);
+    OnlineRequest request;
+    request.selection = {.ranks = {},
+                         .update_bytes = 200'000'000,
+                         .receivers = static_cast<std::uint32_t>(ranks * 3 / 10),
+                         .freshness = 4,
+                         .replication = replication};
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      request.selection.ranks.push_back(
+          {uniform(random, 20'000, 60'000) * kMbit, uniform(random, 20'000, 60'000) * kMbit});
+    const std::vector<Multicast> active = multicasts(random, request.selection);
+    const double begin = cpu_s();
+    const Selection round = select_receivers(request.selection, Meetings(ranks));
+    const double between = cpu_s();
+    const std::vector<OnlineSelection> online = select_online(request, active, Meetings(ranks));
+    const double end = cpu_s();
+    if (round.pairs() == 0 || online.empty()) return;
+    round_s = std::max(round_s, between - begin);
+    online_s = std::max(online_s, end - between);
+  }
+  std::printf("%4zu ranks, copies by the %-8s %6.1f ms for a round, %5.2f ms for an update\n",
+              ranks, replication == Replication::kNetwork ? "network:" : "sender:", 1e3 * round_s,
+              1e3 * online_s);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main() {
+  for (const std::size_t ranks : {std::size_t{50}, std::size_t{200}}) {
+    for (const Replication replication : {Replication::kNetwork, Replication::kSender})
+      measure_selection(ranks, replication);
+  }
   std::mt19937_64 random(1);
   measure("NetStorm, 9 sites", netstorm_network(random));
   measure("30 sites, sparse", random_network(random, 30, 8));
