@@ -52,6 +52,7 @@ std::optional<ProcessReport> parse_line(std::string_view line) {
   process.pid = number(object, {"pid"});
   process.rank = text(object, "rank");
   process.carried_ops = number(object, {"carried_ops", "carried"});
+  process.carried = reasons(object, "carried");
   process.carried_rounds = number(object, {"carried_rounds", "rounds"});
   process.carried_bytes = number(object, {"carried_bytes", "bytes"});
   process.partial_rounds = number(object, {"partial_rounds"});
@@ -74,19 +75,24 @@ std::uint64_t total_passed(const ProcessReport& process) {
   return total;
 }
 
+/// "device 2, reduce_op 1".
+std::string counts_text(const ReasonCounts& counts) {
+  std::string text;
+  for (const auto& [name, count] : counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, count);
+  }
+  return text;
+}
+
 std::string process_line(const ProcessReport& process) {
   std::string line = fmt::format("  pid {}", process.pid);
   if (!process.rank.empty()) line += fmt::format(", rank {}", process.rank);
-  line +=
-      fmt::format(": {}; carried {} collectives ({} rounds, {}), passed through {}",
-                  process.attached ? "attached" : "not attached", process.carried_ops,
-                  process.carried_rounds, bytes_text(process.carried_bytes), total_passed(process));
-  std::string separator = " (";
-  for (const auto& [reason, count] : process.passed_through) {
-    line += fmt::format("{}{} {}", separator, reason, count);
-    separator = ", ";
-  }
-  if (!process.passed_through.empty()) line += ")";
+  line += fmt::format(": {}; carried {} collectives (",
+                      process.attached ? "attached" : "not attached", process.carried_ops);
+  if (!process.carried.empty()) line += counts_text(process.carried) + "; ";
+  line += fmt::format("{} rounds, {}), passed through {}", process.carried_rounds,
+                      bytes_text(process.carried_bytes), total_passed(process));
+  if (!process.passed_through.empty()) line += " (" + counts_text(process.passed_through) + ")";
   if (process.partial_rounds > 0) {
     line += fmt::format(", {} rounds partial in {} blocks", process.partial_rounds,
                         process.partial_blocks);

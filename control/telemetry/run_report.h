@@ -23,6 +23,7 @@ struct ProcessReport {
   std::string rank;  // as the launcher named it; may be empty
   bool attached = false;
   std::uint64_t carried_ops = 0;
+  ReasonCounts carried;  // of carried_ops, by operation
   std::uint64_t carried_rounds = 0;
   std::uint64_t carried_bytes = 0;
   std::uint64_t partial_rounds = 0;  // of carried_rounds

@@ -37,6 +37,13 @@ TEST_CASE("the plain names of members are understood too") {
   CHECK(report.processes[0].rank == "3");
 }
 
+TEST_CASE("the verdict says which operations were carried") {
+  const std::string text = verdict_text(parse_run_report(
+      R"({"carried_ops": 5, "carried": {"all_reduce": 2, "broadcast": 3}, "carried_rounds": 6})"));
+  CHECK(text.find("carried 5 collectives (all_reduce 2, broadcast 3; 6 rounds, 0 B)") !=
+        std::string::npos);
+}
+
 TEST_CASE("garbage in a run report is counted") {
   const RunReport report = parse_run_report(
       "x\n[1]\n{\"pid\": \"a\", \"rank\": [], "
