@@ -209,7 +209,7 @@ class Training:
             self._ranks[0].fail(f"and the others: {len(reports)} of {len(self._ranks)} had "
                                 "gradplane's shim in them")  # fmt: skip
         return {
-            "carried": sum(report["carried_ops"] for report in reports),
+            "carried": sum(report["carried"].get("all_reduce", 0) for report in reports),
             "fallen_back": sum(r["fallbacks"] + r["fallen_back_ops"] for r in reports),
             "passed_through": sum(sum(r["passed_through"].values()) for r in reports),
             "rounds": sum(report["carried_rounds"] for report in reports),

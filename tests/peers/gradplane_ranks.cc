@@ -21,6 +21,7 @@
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/operation.h"
 #include "tests/peers/harness.h"
 #include "tests/peers/tolerant_sum.h"
 #include "trainer-shim/client/client.h"
@@ -35,6 +36,7 @@ constexpr int kWaitMs = 1000;
 constexpr int kSilentWaits = 120;
 constexpr std::size_t kErrorBytes = 512;
 constexpr auto kFp32 = static_cast<std::uint8_t>(gradplane::ElementType::kFloat32);
+constexpr auto kAllReduce = static_cast<std::uint8_t>(gradplane::Operation::kAllReduce);
 
 struct Options {
   std::string socket;
@@ -159,8 +161,12 @@ void Rank::fill(std::span<float> data, std::uint64_t seed) const {
 void Rank::submit(std::span<const float> data, const Slice& slice) {
   const auto part = data.subspan(slice.offset_elements, slice.elements);
   std::memcpy(gp_round_memory(session_, next_round_), part.data(), part.size_bytes());
-  const auto elements = static_cast<std::uint32_t>(slice.elements);
-  if (gp_submit(session_, next_round_, elements, kFp32, slice.bucket) != GP_OK) {
+  const gp_statement said{.elements = static_cast<std::uint32_t>(slice.elements),
+                          .element_type = kFp32,
+                          .operation = kAllReduce,
+                          .source = 0,
+                          .bucket = slice.bucket};
+  if (gp_submit(session_, next_round_, &said) != GP_OK) {
     fail("round " + std::to_string(next_round_) + " is not taken");
   }
   ++next_round_;

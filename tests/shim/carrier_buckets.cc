@@ -58,9 +58,12 @@ std::vector<std::string> submissions(const std::function<void(Carrier&)>& body) 
 
 void reduce(Carrier& carrier, ElementType type, std::size_t elements, const BucketLayout* layout) {
   std::vector<std::byte> memory(elements * element_bytes(type));
-  Reduction reduction{.data = memory.data(), .elements = elements, .type = type};
-  while (!reduction.complete()) {
-    while (!reduction.all_submitted() && carrier.submit_next(reduction, layout)) {
+  Collective collective;
+  collective.data = memory.data();
+  collective.bytes = memory.size();
+  collective.type = type;
+  while (!collective.complete()) {
+    while (!collective.all_submitted() && carrier.submit_next(collective, layout)) {
     }
     REQUIRE(carrier.poll() != Carrier::Turn::kOver);
   }

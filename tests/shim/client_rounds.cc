@@ -8,12 +8,19 @@
 #include <string>
 #include <thread>
 
+#include "dataplane/model/operation.h"
 #include "tests/shim/client_fake_daemon.h"
 
 using namespace gradplane;
 using namespace gradplane::test;
 
 namespace {
+
+constexpr std::uint16_t kWorld = 2;  // as options_for() says
+constexpr auto kAllReduce = static_cast<std::uint8_t>(Operation::kAllReduce);
+constexpr auto kReduceScatter = static_cast<std::uint8_t>(Operation::kReduceScatter);
+constexpr auto kAllGather = static_cast<std::uint8_t>(Operation::kAllGather);
+constexpr auto kBroadcast = static_cast<std::uint8_t>(Operation::kBroadcast);
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -26,7 +33,7 @@ TEST_CASE("rounds go out and sums come back") {
   for (std::uint32_t round = 0; round < 100; ++round) {
     auto* memory = static_cast<float*>(gp_round_memory(rank.session, round));
     memory[0] = static_cast<float>(round);
-    REQUIRE(gp_submit(rank.session, round, 1, 1, 5) == GP_OK);
+    REQUIRE(rank.submit(round, {1, 1, 1, 0, 5}) == GP_OK);
     ipc::Submission submission;
     REQUIRE(rank.peer.submissions.pop(submission));
     REQUIRE(submission.round == round);
@@ -67,14 +74,48 @@ TEST_CASE("no more rounds are in flight than the oldest allows") {
 
 TEST_CASE("a submission that the daemon would refuse is refused here") {
   AttachedRank rank;
-  CHECK(gp_submit(rank.session, 1, 8, 1, 0) == GP_BAD_ARGUMENT);  // not the next
-  CHECK(gp_submit(rank.session, 0, 0, 1, 0) == GP_BAD_ARGUMENT);
-  CHECK(gp_submit(rank.session, 0, 1025, 1, 0) == GP_BAD_ARGUMENT);  // 4100 of 4096 bytes
-  CHECK(gp_submit(rank.session, 0, 513, 2, 0) == GP_BAD_ARGUMENT);
-  CHECK(gp_submit(rank.session, 0, 8, 0, 0) == GP_BAD_ARGUMENT);
-  CHECK(gp_submit(rank.session, 0, 8, 7, 0) == GP_BAD_ARGUMENT);
-  CHECK(gp_submit(nullptr, 0, 8, 1, 0) == GP_BAD_ARGUMENT);
-  CHECK(gp_submit(rank.session, 0, 1024, 1, 0) == GP_OK);
+  CHECK(rank.submit(1) == GP_BAD_ARGUMENT);  // not the next
+  CHECK(rank.submit(0, {0, 1, 1, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {1025, 1, 1, 0, 0}) == GP_BAD_ARGUMENT);  // 4100 of 4096 bytes
+  CHECK(rank.submit(0, {513, 2, 1, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 0, 1, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 7, 1, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, 1, 0, 4097}) == GP_BAD_ARGUMENT);  // no such bucket
+  const gp_statement said{8, 1, 1, 0, 0};
+  CHECK(gp_submit(nullptr, 0, &said) == GP_BAD_ARGUMENT);
+  CHECK(gp_submit(rank.session, 0, nullptr) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {1024, 1, 1, 0, 0}) == GP_OK);
+}
+
+TEST_CASE("what does not fit the operation of a submission is refused here") {
+  AttachedRank rank;  // one of two
+  CHECK(rank.submit(0, {8, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, 5, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kAllReduce, 1, 0}) == GP_BAD_ARGUMENT);  // it has no source
+  CHECK(rank.submit(0, {8, 1, kBroadcast, kWorld, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kBroadcast, 0, 5}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {kWorld + 1, 1, kAllGather, 0, 0}) == GP_BAD_ARGUMENT);  // unequal shards
+  CHECK(rank.submit(0, {kWorld, 1, kAllGather, 1, 0}) == GP_BAD_ARGUMENT);
+}
+
+TEST_CASE("the daemon reads of a submission what the rank said") {
+  AttachedRank rank;
+  const gp_statement all_said[] = {{7, 5, kBroadcast, kWorld - 1, 0},
+                                   {4 * kWorld, 2, kAllGather, 0, 0},
+                                   {kWorld, 3, kReduceScatter, 0, 0},
+                                   {9, 4, kAllReduce, 0, 4096}};
+  for (std::uint32_t round = 0; round < std::size(all_said); ++round) {
+    const gp_statement& said = all_said[round];
+    REQUIRE(rank.submit(round, said) == GP_OK);
+    ipc::Submission read;
+    REQUIRE(rank.peer.submissions.pop(read));
+    CHECK(read.round == round);
+    CHECK(read.elements == said.elements);
+    CHECK(read.element_type == said.element_type);
+    CHECK(read.operation == said.operation);
+    CHECK(read.source == said.source);
+    CHECK(read.bucket == said.bucket);
+  }
 }
 
 TEST_CASE("the daemon's doorbell rings only while it sleeps") {

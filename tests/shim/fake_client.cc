@@ -21,8 +21,8 @@
 //   late=R     every rank gets the result of round R, the highest one only after all have left;
 //              then the sessions of all end
 // With GRADPLANE_TEST_BUCKETS=PATH, rank R writes to PATH.R the tensors that it registers, and with
-// GRADPLANE_TEST_SUBMISSIONS=PATH what it registers and submits: `registered` or `submitted`, then
-// bucket, element type and elements.
+// GRADPLANE_TEST_SUBMISSIONS=PATH what it registers and submits: `registered`, `submitted` or,
+// where it is no all_reduce, the operation's name; then bucket, element type and elements.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -43,13 +43,14 @@
 #include "trainer-shim/client/client.h"
 
 using gradplane::ElementType;
+using gradplane::Operation;
 using gradplane::test::InFlight;
-using gradplane::test::sum_all;
+using gradplane::test::make_result;
 
 namespace {
 
 constexpr std::size_t kSlotBytes = 65536;
-constexpr std::size_t kMaxWorld = 8;
+constexpr std::size_t kMaxWorld = 16;
 constexpr std::size_t kSlots = gradplane::kRoundSlots;
 
 /// What the ranks share. Zero when fresh.
@@ -150,9 +151,10 @@ int fail(gp_session* s, int status, const char* why) {
   return status;
 }
 
-/// How many ranks are in the sum of a round: the lowest ones.
-std::uint32_t contributors(const gp_session* s, std::uint32_t round) {
+/// How many ranks a round has: the lowest ones. Only sums are made without a rank.
+std::uint32_t participants(const gp_session* s, std::uint32_t round) {
   const Script& script = s->script;
+  if (!all_contribute(s->rounds[round % kSlots].operation)) return s->world;
   const bool behind =
       round >= script.behind_round && round - script.behind_round < script.behind_lead;
   return round >= script.absent_round || behind ? s->world - 1 : s->world;
@@ -164,7 +166,7 @@ bool all_stopped(const gp_session* s) {
 }
 
 bool all_submitted(const gp_session* s, std::uint32_t round) {
-  for (std::uint32_t rank = 0; rank < contributors(s, round); ++rank) {
+  for (std::uint32_t rank = 0; rank < participants(s, round); ++rank) {
     if (s->shared->submitted[rank].load() <= round) return false;
   }
   return true;
@@ -285,15 +287,23 @@ void* gp_round_memory(gp_session* s, uint32_t round) {
   return s->arena.data() + (round % kSlots) * kSlotBytes;
 }
 
-int gp_submit(gp_session* s, uint32_t number, uint32_t elements, uint8_t type, uint32_t bucket) {
+int gp_submit(gp_session* s, uint32_t number, const gp_statement* said) {
   if (!s->failure.empty()) return GP_BROKEN;
   const std::uint32_t round = number - s->script.first_round;
-  if (round != s->submitted || elements == 0) return GP_BAD_ARGUMENT;
+  if (round != s->submitted || said->elements == 0) return GP_BAD_ARGUMENT;
   if (s->submitted - s->completed >= gradplane::kMaxInFlightRounds) return GP_FULL;
-  s->rounds[round % kSlots] = {elements, static_cast<ElementType>(type), bucket};
-  log_submission(s->rank, "submitted", bucket, type, elements);
+  const InFlight submitted{.elements = said->elements,
+                           .type = static_cast<ElementType>(said->element_type),
+                           .bucket = said->bucket,
+                           .operation = static_cast<Operation>(said->operation),
+                           .source = said->source};
+  if (submitted.bytes() > kSlotBytes) return GP_BAD_ARGUMENT;
+  const bool reduces = submitted.operation == Operation::kAllReduce;
+  const std::string what(reduces ? "submitted" : operation_name(submitted.operation));
+  log_submission(s->rank, what.c_str(), said->bucket, said->element_type, said->elements);
+  s->rounds[round % kSlots] = submitted;
   std::memcpy(s->shared->contribution[s->rank][round % kSlots], gp_round_memory(s, number),
-              elements * gradplane::element_bytes(static_cast<ElementType>(type)));
+              submitted.bytes());
   s->shared->submitted[s->rank].store(++s->submitted);
   return GP_OK;
 }
@@ -325,13 +335,14 @@ int gp_poll(gp_session* s, gp_completion* out) {
   }
   for (std::uint32_t i = 0; i < s->script.slow_ms * 5; ++i) nap();
   std::vector<const std::byte*> inputs;
-  for (std::uint32_t rank = 0; rank < contributors(s, round); ++rank) {
+  for (std::uint32_t rank = 0; rank < participants(s, round); ++rank) {
     inputs.push_back(s->shared->contribution[rank][round % kSlots]);
   }
-  sum_all(static_cast<std::byte*>(gp_round_memory(s, number)), inputs, s->rounds[round % kSlots]);
+  const InFlight& done = s->rounds[round % kSlots];
+  make_result(static_cast<std::byte*>(gp_round_memory(s, number)), inputs, done);
   ++s->completed;
-  const bool is_bucket = s->rounds[round % kSlots].bucket != 0;
-  *out = {number, GP_OK, contributors(s, round), is_bucket ? s->script.partial_blocks : 0};
+  const std::uint32_t contributors = all_contribute(done.operation) ? participants(s, round) : 1;
+  *out = {number, GP_OK, contributors, done.bucket != 0 ? s->script.partial_blocks : 0};
   return 1;
 }
 

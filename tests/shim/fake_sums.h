@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "dataplane/model/element_type.h"
+#include "dataplane/model/operation.h"
 
-/// The sums of the fake client, in the order of the ranks.
+/// The results of the fake client. Sums are in the order of the ranks.
 namespace gradplane::test {
 
 /// What a rank has said of a round.
@@ -16,6 +17,10 @@ struct InFlight {
   std::uint32_t elements = 0;
   ElementType type = ElementType::kFloat32;
   std::uint32_t bucket = 0;
+  Operation operation = Operation::kAllReduce;
+  std::uint16_t source = 0;
+
+  std::size_t bytes() const { return elements * element_bytes(type); }
 };
 
 inline float half_to_float(std::uint16_t bits) {
@@ -94,6 +99,22 @@ inline void sum_all(std::byte* out, const std::vector<const std::byte*>& inputs,
         add_plain<std::uint64_t>(out, inputs[i], round.elements);
         break;
     }
+  }
+}
+
+/// What a rank finds in its slot. All ranks' slots are inputs where the operation only copies.
+inline void make_result(std::byte* out, const std::vector<const std::byte*>& inputs,
+                        const InFlight& round) {
+  if (round.operation == Operation::kBroadcast) {
+    std::memcpy(out, inputs[round.source], round.bytes());
+  } else if (round.operation == Operation::kAllGather) {
+    const std::size_t shard_bytes = round.bytes() / inputs.size();
+    for (std::size_t rank = 0; rank < inputs.size(); ++rank) {
+      const std::size_t at = rank * shard_bytes;
+      std::memcpy(out + at, inputs[rank] + at, shard_bytes);
+    }
+  } else {
+    sum_all(out, inputs, round);
   }
 }
 

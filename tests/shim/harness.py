@@ -16,7 +16,8 @@ import time
 PYTHON = "/usr/bin/python3"
 # What a torch program may do, in one process, since importing torch takes most of a run.
 # wrong_input is last: now and then Gloo shows a failed operation to a barrier right behind it.
-EXACT = "dtypes+ops_and_shapes+barrier_implies_wait+asynchronous+forks+groups+wrong_input"
+EXACT = ("dtypes+ops_and_shapes+barrier_implies_wait+asynchronous+forks+groups+copies+copied_views+"
+         "mixture+refused_copies+wrong_input")
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build")
@@ -27,7 +28,13 @@ SKIP = 77
 
 def exact_ops(world):
     """How many of its operations are carried; of two ranks each half of `groups` is one rank."""
-    return 25 + 5 + 2 + 20 + 40 + 9 + (16 if world >= 4 else 11)
+    return sum(exact_counts(world).values())
+
+
+def exact_counts(world):
+    return {"all_reduce": 25 + 5 + 20 + 40 + 9 + (16 if world >= 4 else 11) + 12 + 2,
+            "broadcast": 1 + 36 + 4 + 13 + (world >= 4),
+            "all_gather": 1 + 36 + 6 + 13 + 1 + (world >= 4)}
 
 
 def skip_without_torch():

@@ -30,8 +30,12 @@ Statement at_round(std::uint64_t first_incomplete, std::uint64_t next, std::uint
   return s;
 }
 
-Round round_of(Reduction& reduction, std::size_t offset, std::size_t elements) {
-  return {&reduction, offset, elements, elements * reduction.bytes_per_element(), false};
+Round round_of(Collective& collective, std::size_t offset_bytes, std::size_t bytes) {
+  Round round;
+  round.collective = &collective;
+  round.offset_bytes = offset_bytes;
+  round.bytes = bytes;
+  return round;
 }
 
 }  // namespace
@@ -146,11 +150,11 @@ TEST_CASE("a recovery repairs from the first round that some rank lacks") {
 TEST_CASE("the round window bounds how far a rank runs ahead of its first incomplete round") {
   RoundWindow window;
   window.restart(4);
-  Reduction reduction;
-  reduction.elements = 100;
+  Collective collective;
+  collective.bytes = 400;
   for (std::size_t i = 0; i < 4; ++i) {
     REQUIRE(window.may_submit());
-    window.submit(round_of(reduction, i, 1));
+    window.submit(round_of(collective, i, 1));
   }
   CHECK(!window.may_submit());
   CHECK(window.complete(1));
@@ -176,12 +180,12 @@ TEST_CASE("the round window goes across 2^32 as across any other number") {
   constexpr std::uint64_t kWrap = std::uint64_t{1} << 32;
   RoundWindow window;
   window.restart(8, kWrap - 20);
-  Reduction reduction;
+  Collective collective;
   CHECK(window.find(kWrap - 21) == nullptr);
   for (std::uint64_t round = kWrap - 20; round < kWrap + 20; ++round) {
     REQUIRE(window.may_submit());
     REQUIRE(window.next() == round);
-    window.submit(round_of(reduction, 0, 1));
+    window.submit(round_of(collective, 0, 1));
     if (round < kWrap - 20 + 6) continue;
     // Six rounds late, the newer of two first.
     const std::uint64_t late = (round - 6) ^ 1;
@@ -199,8 +203,8 @@ TEST_CASE("the round window goes across 2^32 as across any other number") {
 TEST_CASE("a round whose slot serves a newer one is not found") {
   RoundWindow window;
   window.restart(8);
-  Reduction reduction;
-  for (std::size_t i = 0; i <= kRoundSlots; ++i) window.submit(round_of(reduction, i, 1));
+  Collective collective;
+  for (std::size_t i = 0; i <= kRoundSlots; ++i) window.submit(round_of(collective, i, 1));
   CHECK(window.find(0) == nullptr);
   CHECK(window.find(1) != nullptr);
 }
@@ -208,10 +212,10 @@ TEST_CASE("a round whose slot serves a newer one is not found") {
 TEST_CASE("the window never exceeds what the arena keeps") {
   RoundWindow window;
   window.restart(1000);
-  Reduction reduction;
+  Collective collective;
   std::size_t submitted = 0;
   while (window.may_submit()) {
-    window.submit(round_of(reduction, submitted, 1));
+    window.submit(round_of(collective, submitted, 1));
     ++submitted;
   }
   CHECK(submitted == kMaxInFlightRounds);
@@ -232,11 +236,11 @@ bool sum_as(std::uint32_t rank, std::uint64_t first_round, std::vector<float>& v
   const JobKey key = {static_cast<std::uint8_t>(first_round)};
   if (!carrier.attach(key, cause) || !carrier.wait_ready(cause)) return false;
   carrier.start(carrier.round_bytes(), carrier.rounds_in_flight_max(), first_round);
-  Reduction reduction;
-  reduction.data = reinterpret_cast<std::byte*>(values.data());
-  reduction.elements = kManyElements;
-  while (!reduction.complete()) {
-    while (!reduction.all_submitted() && carrier.submit_next(reduction, nullptr)) {
+  Collective collective;
+  collective.data = reinterpret_cast<std::byte*>(values.data());
+  collective.bytes = kManyElements * sizeof(float);
+  while (!collective.complete()) {
+    while (!collective.all_submitted() && carrier.submit_next(collective, nullptr)) {
     }
     if (carrier.poll() == Carrier::Turn::kOver) break;
     carrier.wait(10);

@@ -10,6 +10,8 @@ import time
 import torch
 import torch.distributed as dist
 from fork_programs import own_group_after_fork, parents_group_after_fork  # noqa: F401
+from operation_programs import (copied_views, copies, ddp_start, mixed_run,  # noqa: F401
+                                mixture, refused_copies, uneven, zero_training)
 from rank_basics import RANK, WORLD, bits, error_of, say, start
 from recovery_programs import daemon_returns, long_run  # noqa: F401
 from torch import nn
@@ -159,6 +161,10 @@ def groups():
     same_half = [r for r in range(WORLD) if r % 2 == RANK % 2]
     assert float(results[0][0]) == sum(same_half), results[0]
     assert float(results[2][0]) == sum(range(WORLD))
+    own, parts = torch.full((10,), float(RANK)), [torch.zeros(10) for _ in same_half]
+    dist.all_gather(parts, own, group=mine)
+    dist.broadcast(own, same_half[-1], group=mine)  # which is not its number in the group
+    assert [float(t[0]) for t in parts] == same_half and float(own[0]) == same_half[-1]
     dist.destroy_process_group(everyone)
     again = dist.new_group(list(range(WORLD)))
     t = torch.ones(10)
@@ -295,6 +301,13 @@ def repeat_failing():
     say(errors=[error_of(lambda: dist.all_reduce(torch.ones(10))) for _ in range(3)])
 
 
+def repeat_failing_copies():
+    start(seconds=20)
+    parts = [torch.zeros(2) for _ in range(WORLD)]
+    say(errors=[error_of(lambda: dist.broadcast(torch.ones(10), 0)),
+                error_of(lambda: dist.all_gather(parts, torch.ones(2)))])
+
+
 def late_rank():
     """The last rank comes when all others have said for whom they wait."""
     start()
@@ -337,7 +350,8 @@ def main():
     """Runs the named program, or several in one process, as in a+b."""
     for program in sys.argv[1].split("+"):
         globals()[program]()
-    if any(p in sys.argv[1] for p in ("asynchronous", "callback", "groups", "ddp", "powersgd")):
+    if any(p in sys.argv[1] for p in ("asynchronous", "callback", "groups", "ddp", "powersgd",
+                                         "mixture", "zero")):
         # torch itself aborts when Python ends beside the tail of a callback.
         dist.destroy_process_group()
 

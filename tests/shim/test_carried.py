@@ -5,7 +5,7 @@
 import os
 import tempfile
 
-from harness import (EXACT, FakeDaemon, exact_ops, expect, expect_all_well, reports, run_all,
+from harness import (EXACT, FakeDaemon, exact_counts, expect, expect_all_well, reports, run_all,
                      run_ranks)
 
 FLOATING = {1, 2, 3, 4}  # dataplane/base/element_type.h
@@ -23,24 +23,30 @@ def carried(program, world=2, env=None, args=(), rank_env=None, timeout=120):
     return outcomes, found
 
 
-def expect_as_gloo(program, world, ops, env=None):
+def expect_as_gloo(program, world, counts, env=None):
     plain = run_ranks(program, world, preload=False)
     outcomes, found = carried(program, world, env=env)
     expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
            plain + outcomes)
     for report in found:
         expect(report["fallbacks"] == 0 and report["failed_ops"] == 0, str(report), outcomes)
-        expect(report["carried_ops"] == ops, f"{report}, not {ops}", outcomes)
+        expect(report["carried"] == counts, f"{report}, not {counts}", outcomes)
+        expect(report["carried_ops"] == sum(counts.values()), str(report), outcomes)
+    return found
 
 
 def test_exact_programs():
     for world in (2, 4):
-        expect_as_gloo(EXACT, world, exact_ops(world))
+        for report in expect_as_gloo(EXACT, world, exact_counts(world)):
+            expect(report["passed"] == {"all_reduce": 10, "broadcast": 8, "all_gather": 7},
+                   str(report))
+            expect(report["passed_through"]["arguments"] == 5, str(report))
 
 
 def test_slow_completions():
     # Each round takes its time, so that whoever does not wait is found out.
-    expect_as_gloo("barrier_implies_wait+asynchronous", 2, 60,
+    expect_as_gloo("barrier_implies_wait+asynchronous+mixture", 2,
+                   {"all_reduce": 72, "broadcast": 13, "all_gather": 13},
                    env={"GRADPLANE_TEST_FAKE": "slow=5"})
 
 
@@ -52,7 +58,23 @@ def test_bfloat16_is_carried():
 
 def test_ddp_of_two_ranks_is_gloos():
     # Of two ranks a + b has one rounding whatever the order, so even floats agree with Gloo's.
-    expect_as_gloo("ddp", 2, 55)
+    expect_as_gloo("ddp", 2, {"all_reduce": 55, "all_gather": 8, "broadcast": 134})
+
+
+def test_start_of_ddp_is_carried():
+    plain = run_ranks("ddp_start", 3, preload=False)
+    outcomes, found = carried("ddp_start", 3)
+    expect(len({o.said["bits"] for o in plain + outcomes}) == 1, "rank 0's", plain + outcomes)
+    for report in found:
+        # One that compares the parameters' number, then their shapes and the state of rank 0.
+        expect(report["carried"] == {"all_gather": 1, "broadcast": 3}, str(report), outcomes)
+        expect(report["passed_through"] == {}, str(report), outcomes)
+
+
+def test_zero_redundancy_optimizer_is_gloos():
+    for report in expect_as_gloo("zero_training", 2,
+                                 {"all_reduce": 12, "all_gather": 2, "broadcast": 86}):
+        expect(report["passed_through"] == {}, str(report))
 
 
 def test_ddp_keeps_replicas_alike():

@@ -11,8 +11,8 @@ import tempfile
 import threading
 import time
 
-from harness import (BUILD, EXACT, copy_for_any_user, exact_ops, expect, expect_all_well, reports,
-                     run_all, run_ranks)
+from harness import (BUILD, EXACT, copy_for_any_user, exact_counts, expect, expect_all_well,
+                     reports, run_all, run_ranks)
 
 DAEMON = os.environ.get("GP_TEST_DAEMON", BUILD + "/control/daemon/gradplaned")
 GIVEN_SOCKET = os.environ.get("GRADPLANE_TEST_SOCKET")
@@ -95,7 +95,7 @@ def test_exact_programs():
         expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
                plain + outcomes)
         for report in found:
-            expect(report["carried_ops"] == exact_ops(world), str(report), outcomes)
+            expect(report["carried"] == exact_counts(world), str(report), outcomes)
             expect(report["fallbacks"] == 0 and report["failed_ops"] == 0, str(report), outcomes)
 
 
@@ -119,7 +119,7 @@ def test_training_under_bounds():
             expect(report["fallbacks"] == report["partial_rounds"] == 0, str(report), outcomes)
 
 
-def expect_survival(number, **env):
+def expect_survival(number, program="long_run", steps=5000, ops_a_step=4, **env):
     """The daemon ends while ranks train, and another one starts in its place."""
     with Daemon() as daemon:
         def break_and_mend():
@@ -133,19 +133,45 @@ def expect_survival(number, **env):
 
         breaker = threading.Thread(target=break_and_mend)
         breaker.start()
-        outcomes, found = run(daemon.socket, "long_run", 3, args=("5000",), env=env,
-                              timeout=240)
+        outcomes, found = run(daemon.socket, program, 3, args=(str(steps),), env=env, timeout=240)
         breaker.join()
         expect(len({o.said["bits"] for o in outcomes}) == 1, "same bits on every rank", outcomes)
         for report in found:
             expect(report["fallbacks"] >= 1 and report["failed_ops"] == 0, str(report), outcomes)
             all_ops = report["carried_ops"] + report["fallen_back_ops"]
-            expect(all_ops == 20000, str(report), outcomes)
+            expect(all_ops == steps * ops_a_step, str(report), outcomes)
             expect(report["carried_ops"] > 0, str(report), outcomes)
 
 
 def test_daemon_killed():
     expect_survival(signal.SIGKILL)
+
+
+def test_daemon_killed_in_each_operation():
+    for kind in ("broadcast", "all_gather"):
+        expect_survival(signal.SIGKILL, "mixed_run", 1000, 2, GP_TEST_KINDS=kind)
+
+
+def test_zero_redundancy_optimizer():
+    plain = run_ranks("ddp_start+zero_training", 2, preload=False)
+    outcomes, found = with_daemon("ddp_start+zero_training", 2)
+    expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
+           plain + outcomes)
+    for report in found:
+        expect(report["carried"]["broadcast"] > 70, str(report), outcomes)
+        expect(report["fallen_back_ops"] == 0, str(report), outcomes)
+        expect(report["passed_through"] == {}, str(report), outcomes)
+
+
+def test_uneven_sizes_end():
+    # What Gloo makes of it: an error, or the end of the process. But nobody waits for ever.
+    for size in (100, 2000000):
+        with Daemon() as daemon:
+            outcomes = run_ranks("uneven", 3, env={"GRADPLANE_SOCKET": daemon.socket},
+                                 args=(str(size),), timeout=60)
+        for outcome in outcomes:
+            expect(outcome.code != -signal.SIGKILL, "it ended by itself", outcomes)
+            expect(outcome.code != 0 or outcome.said["error"], "not as if all were well", outcomes)
 
 
 def test_daemon_stopped():

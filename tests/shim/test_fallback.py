@@ -47,12 +47,13 @@ def test_disabled():
 
 
 def test_required():
-    ours = run_ranks("repeat_failing", env={**NO_DAEMON, "GRADPLANE_REQUIRE": "1"})
-    expect_all_well(ours, "GRADPLANE_REQUIRE")
-    for outcome in ours:
-        for error in outcome.said["errors"]:
-            expect("rank 0: no daemon: /nonexistent/socket" in error and "REQUIRE" in error,
-                   "every rank and every operation names the cause", ours)
+    for program in ("repeat_failing", "repeat_failing_copies"):
+        ours = run_ranks(program, env={**NO_DAEMON, "GRADPLANE_REQUIRE": "1"})
+        expect_all_well(ours, "GRADPLANE_REQUIRE")
+        for outcome in ours:
+            for error in outcome.said["errors"]:
+                expect("rank 0: no daemon: /nonexistent/socket" in error and "REQUIRE" in error,
+                       "every rank and every operation names the cause", ours)
 
 
 def test_required_by_one_rank_alone():
@@ -62,10 +63,11 @@ def test_required_by_one_rank_alone():
 
 def test_required_without_adapter():
     env = {"GRADPLANE_ADAPTER_DIR": "/nonexistent", "GRADPLANE_REQUIRE": "1"}
-    ours = run_ranks("repeat_failing", env=env)
-    expect_all_well(ours, "no adapter and GRADPLANE_REQUIRE")
-    expect(all("no adapter for libtorch" in e for o in ours for e in o.said["errors"]),
-           "an exception names the cause", ours)
+    for program in ("repeat_failing", "repeat_failing_copies"):
+        ours = run_ranks(program, env=env)
+        expect_all_well(ours, "no adapter and GRADPLANE_REQUIRE")
+        expect(all("no adapter for libtorch" in e for o in ours for e in o.said["errors"]),
+               f"an exception names the cause: {program}", ours)
 
 
 def test_no_adapter():
@@ -105,7 +107,8 @@ def test_report_and_unknown_variables():
         expect_all_well(ours, "a report")
         for rank, report in enumerate(reports(folder, 2)):
             expect(report["carried_ops"] == 0 and report["fallbacks"] == 1, str(report), ours)
-            expect(report["fallen_back_ops"] == 5, str(report), ours)
+            expect(report["fallen_back"] == {"all_reduce": 5, "broadcast": 1,
+                                            "all_gather": 1}, str(report), ours)
             expect(report["passed_through"] ==
                    {"reduce_op": 3, "element_type": 1, "coalesced": 1}, str(report), ours)
             expect("no daemon" in report["fallback_cause"], str(report), ours)

@@ -41,6 +41,23 @@ def test_session_lost_at_every_place():
             expect(announced == 1, f"{what}: announced {announced} times", outcomes)
 
 
+def test_session_lost_in_each_operation():
+    # 26 rounds a step of three ranks: of a broadcast 4, of an all_gather 15 and of an all_reduce 4;
+    # and a small one of each.
+    for lost_round, results in ((1, 0), (3, 2), (6, 0), (18, 1), (20, 1), (26 + 24, 2)):
+        outcomes, found = run("mixed_run", 3, args=("4",),
+                              env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:{results}"})
+        expect_one_result(outcomes)
+        for rank, report in enumerate(found):
+            what = f"lose={lost_round}:{results}, rank {rank}: {report}"
+            expect(report["fallbacks"] == 1 and report["failed_ops"] == 0, what, outcomes)
+            lacked = 1 if results > 0 and rank + results < 3 else 0
+            expect(report["recovered_rounds"] == lacked, what, outcomes)
+            done = [report["carried"].get(kind, 0) + report["fallen_back"].get(kind, 0)
+                    for kind in ("broadcast", "all_gather", "all_reduce")]
+            expect(done == [8, 8, 8], what, outcomes)
+
+
 def test_others_that_went_on_without_a_rank():
     # 7 rounds a step, and a rank submits 8 ahead, but none of the next step before it has all of
     # this one: at the lead of 8, whatever round its daemon dies in, the rank has not submitted some
@@ -63,7 +80,7 @@ def test_rank_that_is_waited_for():
                               env={"GRADPLANE_TEST_FAKE": "absent=1:8", "GP_TEST_FOLDER": folder})
     for rank in (0, 1):
         expect("which rank 2 had not issued" in outcomes[rank].err, "names whom", outcomes)
-    expect("for its program to call the all_reduce" in outcomes[2].err, "says what for", outcomes)
+    expect("for its program to call the collective" in outcomes[2].err, "says what for", outcomes)
     # Round 1 it had submitted, rounds 2 to 8 it had not.
     expect([r["recovered_rounds"] for r in found] == [0, 0, 8], str(found), outcomes)
 
@@ -75,7 +92,7 @@ def test_rank_that_never_comes():
     expect_all_well(outcomes, "every rank ends")
     # Whose wait ends first is chance; the others' connections end with it.
     expect(all("gave up:" in o.err for o in outcomes), "with an error", outcomes)
-    expect("for its program to call the all_reduce" in outcomes[2].err, "says what for", outcomes)
+    expect("for its program to call the collective" in outcomes[2].err, "says what for", outcomes)
 
 
 def test_others_that_went_too_far():

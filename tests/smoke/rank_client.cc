@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "dataplane/model/element_type.h"
+#include "dataplane/model/operation.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/trainer.h"
 #include "trainer-shim/client/client.h"
@@ -102,8 +103,13 @@ class Client {
       gradplane::sim::store(type_, memory + e * width,
                             gradplane::sim::contribution(round, o_.rank, e));
     }
-    const int status = gp_submit(session_, round, elements, static_cast<std::uint8_t>(type_),
-                                 o_.tensors > 0 ? kBucket : 0);
+    const gp_statement said{
+        .elements = elements,
+        .element_type = static_cast<std::uint8_t>(type_),
+        .operation = static_cast<std::uint8_t>(gradplane::Operation::kAllReduce),
+        .source = 0,
+        .bucket = o_.tensors > 0 ? kBucket : 0};
+    const int status = gp_submit(session_, round, &said);
     if (status != GP_OK)
       std::printf("rank %u: submit: %d %s\n", o_.rank, status, gp_failure(session_));
     return status == GP_OK;

@@ -129,12 +129,9 @@ void* gp_round_memory(gp_session* session, uint32_t round) {
   return session == nullptr ? nullptr : session->session.round_memory(round).data();
 }
 
-int gp_submit(gp_session* session, uint32_t round, uint32_t elements, uint8_t element_type,
-              uint32_t bucket) {
-  if (session == nullptr) return GP_BAD_ARGUMENT;
-  return guarded(int{GP_BROKEN}, [&] {
-    return int{session->session.submit(round, elements, element_type, bucket)};
-  });
+int gp_submit(gp_session* session, uint32_t round, const gp_statement* said) {
+  if (session == nullptr || said == nullptr) return GP_BAD_ARGUMENT;
+  return guarded(int{GP_BROKEN}, [&] { return int{session->session.submit(round, *said)}; });
 }
 
 int gp_poll(gp_session* session, gp_completion* out) {

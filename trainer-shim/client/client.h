@@ -44,10 +44,20 @@ struct gp_tensor {
   uint64_t elements;
 };
 
+/// What a rank says of a round. All ranks say the same of it. The element types and operations are
+/// those of dataplane/model. docs/shm-abi.md says what each operation takes and gives.
+struct gp_statement {
+  uint32_t elements;  // of the slot; a multiple of the world size where the operation has shards
+  uint8_t element_type;
+  uint8_t operation;
+  uint16_t source;  // of a broadcast: the rank that has the bytes; otherwise 0
+  uint32_t bucket;  // of an all_reduce: a registered one; otherwise 0
+};
+
 struct gp_completion {
   uint32_t round;
   int32_t status;           // GP_OK or GP_JOB_FAILED
-  uint32_t contributors;    // the fewest ranks in any block of the sum
+  uint32_t contributors;    // the fewest ranks in any block: 1 after an all_gather or a broadcast
   uint32_t partial_blocks;  // blocks whose sum lacks some rank's contribution; 0: the sum is exact
 };
 
@@ -86,18 +96,16 @@ int gp_register_bucket(gp_session* session, uint32_t bucket, uint8_t element_typ
                        const struct gp_tensor* tensors, size_t count);
 
 /// The arena memory of a round: gp_round_bytes() bytes. Write the contribution there, submit, and
-/// after the completion read the sum there. The bytes stay until round + 2 * in-flight-max is
+/// after the completion read the result there. The bytes stay until round + 2 * in-flight-max is
 /// submitted.
 void* gp_round_memory(gp_session* session, uint32_t round);
 
 /// Hands a round over. Rounds go in order from gp_next_round(), which is 0 in a job that begins and
 /// is known in any other when gp_wait_ready() has succeeded: a rank that submits another round has
-/// no part in the job any more. `element_type` as in
-/// dataplane/base/element_type.h. `bucket` 0: the sum is exact, whatever the configuration says.
+/// no part in the job any more. Of bucket 0 the sum is exact, whatever the configuration says.
 /// Otherwise the round waits until the last one of the bucket is complete here, and the rounds
 /// behind it wait, too.
-int gp_submit(gp_session* session, uint32_t round, uint32_t elements, uint8_t element_type,
-              uint32_t bucket);
+int gp_submit(gp_session* session, uint32_t round, const struct gp_statement* said);
 
 /// Takes one completion, without waiting: 1 taken, 0 none, or -gp_status when the session is over.
 int gp_poll(gp_session* session, struct gp_completion* out);

@@ -11,6 +11,8 @@
 
 #include "dataplane/ipc/doorbell.h"
 #include "dataplane/model/element_type.h"
+#include "dataplane/model/geometry.h"
+#include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
 #include "trainer-shim/client/clock.h"
 #include "trainer-shim/client/text.h"
@@ -69,6 +71,21 @@ Failure check_bucket(std::uint32_t bucket, std::uint8_t element_type,
     end = tensor.offset_elements + tensor.elements;
   }
   return {};
+}
+
+/// What makes the daemon end the session is refused here. How many blocks the shards of a slot
+/// have, the daemon alone knows.
+bool is_sound(const gp_statement& said, std::uint32_t world_size, std::size_t round_bytes) {
+  if (!is_element_type(said.element_type) || !is_operation(said.operation)) return false;
+  const Statement statement{.type = static_cast<ElementType>(said.element_type),
+                            .elements = said.elements,
+                            .bucket = static_cast<std::uint16_t>(said.bucket),
+                            .operation = static_cast<Operation>(said.operation),
+                            .source = said.source};
+  const auto ranks = static_cast<std::uint16_t>(world_size);
+  return said.bucket <= kMaxBuckets &&
+         said.elements <= round_bytes / element_bytes(statement.type) &&
+         Geometry::of(statement, kDefaultBlockBytes, ranks).is_sound(ranks);
 }
 
 void relax_processor() noexcept {
@@ -144,17 +161,18 @@ Failure Session::register_bucket(std::uint32_t bucket, std::uint8_t element_type
   return over_;
 }
 
-gp_status Session::submit(std::uint32_t round, std::uint32_t elements, std::uint8_t element_type,
-                          std::uint32_t bucket) {
+gp_status Session::submit(std::uint32_t round, const gp_statement& said) {
   if (over_) return over_.status;
   if (rounds_.full()) return GP_FULL;
-  if (round != rounds_.next() || elements == 0 || !is_element_type(element_type)) {
+  if (round != rounds_.next() || !is_sound(said, world_size_, round_bytes())) {
     return GP_BAD_ARGUMENT;
   }
-  const std::size_t one_bytes = element_bytes(static_cast<ElementType>(element_type));
-  if (elements > round_bytes() / one_bytes) return GP_BAD_ARGUMENT;
-  const ipc::Submission submission{
-      .round = round, .elements = elements, .element_type = element_type, .bucket = bucket};
+  const ipc::Submission submission{.round = round,
+                                   .elements = said.elements,
+                                   .element_type = said.element_type,
+                                   .operation = said.operation,
+                                   .source = said.source,
+                                   .bucket = said.bucket};
   // The ring is longer than the rounds in flight: it is full only if its other end lies.
   if (!submissions_.push(submission)) {
     end(GP_BROKEN, "gradplaned wrote impossible indices into the submission ring");

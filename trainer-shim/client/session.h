@@ -29,8 +29,7 @@ class Session {
   std::string describe_wait();
   Failure register_bucket(std::uint32_t bucket, std::uint8_t element_type,
                           std::span<const gp_tensor> tensors);
-  gp_status submit(std::uint32_t round, std::uint32_t elements, std::uint8_t element_type,
-                   std::uint32_t bucket);
+  gp_status submit(std::uint32_t round, const gp_statement& said);
   /// 1 taken, 0 none, or -gp_status.
   int poll(gp_completion& out);
   gp_status wait(Duration bound);

@@ -83,13 +83,15 @@ static int vtable_points_here(void* torch) {
   Dl_info where;
   ElfW(Sym)* symbol = NULL;
   if (!vtable || !dladdr1(vtable, &where, (void**)&symbol, RTLD_DL_SYMENT) || !symbol) return 0;
-  int allreduce = 0;
-  int barrier = 0;
+  static const enum gradplane_hook kVirtual[] = {GP_HOOK_ALLREDUCE, GP_HOOK_BROADCAST,
+                                                 GP_HOOK_ALLGATHER, GP_HOOK_BARRIER};
+  size_t reached = 0;
   for (size_t i = 0; i < symbol->st_size / sizeof(void*); ++i) {
-    allreduce |= vtable[i] == gp_trampolines[GP_HOOK_ALLREDUCE];
-    barrier |= vtable[i] == gp_trampolines[GP_HOOK_BARRIER];
+    for (size_t h = 0; h < sizeof kVirtual / sizeof *kVirtual; ++h) {
+      reached += vtable[i] == gp_trampolines[kVirtual[h]];
+    }
   }
-  return allreduce && barrier;
+  return reached == sizeof kVirtual / sizeof *kVirtual;
 }
 
 /// The names of the objects that are loaded, in the order of loading. They are copied out, and the
@@ -223,10 +225,10 @@ static int attach(void* torch, void** replacements, char* reason) {
   return adapter->attach(originals, replacements, reason, kReasonBytes) == 0;
 }
 
-/// Stands in for allreduce when GRADPLANE_REQUIRE is set and nothing can be attached: throws
-/// c10::Error by libc10's own function, so that the program sees an ordinary RuntimeError.
+/// Stands in for what gradplane carries when GRADPLANE_REQUIRE is set and nothing can be attached:
+/// throws c10::Error by libc10's own function, so that the program sees an ordinary RuntimeError.
 static void refuse(void) {
-  torch_check_fail("all_reduce", "gradplane", 0, refusal);
+  torch_check_fail("a collective", "gradplane", 0, refusal);
 }
 
 /// refuse() as a jump target, or NULL where this libtorch has no way to throw from C.
@@ -251,10 +253,13 @@ static void resolve_all(void) {
   if (!is_on("GRADPLANE_DISABLE") && !attach(torch, replacements, reason)) {
     memset(replacements, 0, sizeof replacements);
     const int required = is_on("GRADPLANE_REQUIRE");
-    fprintf(stderr, "gradplane: %s; all_reduce %s\n", reason,
+    fprintf(stderr, "gradplane: %s; every collective %s\n", reason,
             required ? "fails, because GRADPLANE_REQUIRE is set" : "goes to Gloo");
     snprintf(refusal, sizeof refusal, "gradplane: %.400s, and GRADPLANE_REQUIRE is set", reason);
-    if (required) replacements[GP_HOOK_ALLREDUCE] = refusal_function(torch);
+    void* refuses = required ? refusal_function(torch) : NULL;
+    replacements[GP_HOOK_ALLREDUCE] = refuses;
+    replacements[GP_HOOK_BROADCAST] = refuses;
+    replacements[GP_HOOK_ALLGATHER] = refuses;
   }
   for (int i = 0; i < GP_HOOK_COUNT; ++i) {
     void* target = replacements[i] ? replacements[i] : originals[i];

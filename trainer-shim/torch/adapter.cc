@@ -21,6 +21,7 @@
 #include "trainer-shim/torch/environment.h"
 #include "trainer-shim/torch/groups.h"
 #include "trainer-shim/torch/originals.h"
+#include "trainer-shim/torch/pass_rules.h"
 
 namespace gradplane::shim {
 namespace {
@@ -108,52 +109,86 @@ void group_deleting_destructor(Group* self) {
   originals().group_deleting_destructor(self);
 }
 
-/// Why an all_reduce is not ours, or nothing. What is asked here must come out alike on all ranks
-/// of a correct program, so the strides of a view do not count: like Gloo, gradplane sums the run
-/// of numel elements that starts at data_ptr.
-std::optional<PassReason> why_passed(const Tensors& tensors,
-                                     const c10d::AllreduceOptions& options) {
-  if (options.reduceOp.op_ != c10d::ReduceOp::SUM) return PassReason::kReduceOp;
-  if (tensors.size() != 1 || !tensors[0].defined()) return PassReason::kTensorCount;
-  const at::Tensor& t = tensors[0];
-  if (!t.device().is_cpu()) return PassReason::kDevice;
-  if (t.layout() != at::kStrided || !t.has_storage()) return PassReason::kLayout;
-  if (!element_type_of(t.scalar_type())) return PassReason::kElementType;
-  if (t.numel() == 0) return PassReason::kEmpty;
-  const auto end = static_cast<std::size_t>(t.storage_offset() + t.numel()) * t.itemsize();
-  if (end > t.storage().nbytes()) return PassReason::kOverlap;
-  return std::nullopt;
-}
-
-WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& options) {
-  const GroupEntry entry = groups().find(self);
-  if (!entry.session && entry.refusal.empty()) return originals().allreduce(self, tensors, options);
-  if (const auto reason = why_passed(tensors, options)) {
-    count_pass(*reason);
-    return originals().allreduce(self, tensors, options);
-  }
-  if (!entry.session) {
+/// The session that carries a collective, or nothing: then it goes to the original. Throws where
+/// the group has none and a fallback is forbidden.
+std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
+                                          std::optional<PassReason> reason) {
+  const GroupEntry entry = groups().find(group);
+  if (!entry.session && entry.refusal.empty()) return nullptr;
+  if (!reason && entry.session) return entry.session;
+  if (!reason) {
     if (entry.required || environment().require) {
       throw std::runtime_error(
           "gradplane: " + entry.refusal +
           "; to go on over Gloo is forbidden (ranks.require or GRADPLANE_REQUIRE)");
     }
     announce_fallback(entry.refusal);
-    count_pass(entry.reason);
-    return originals().allreduce(self, tensors, options);
   }
+  count_pass(operation, reason.value_or(entry.reason));
+  return nullptr;
+}
+
+WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& options) {
+  const auto session = session_for(self, Operation::kAllReduce, why_passed(tensors, options));
+  if (!session) return originals().allreduce(self, tensors, options);
+  const at::Tensor& t = tensors[0];
+  Collective collective;
+  collective.data = static_cast<std::byte*>(t.data_ptr());
+  collective.bytes = t.nbytes();
+  collective.type = *element_type_of(t.scalar_type());
   std::shared_ptr<const BucketLayout> layout;
-  if (GradientMark::matches(tensors[0])) {
+  if (GradientMark::matches(t)) {
     const GradientMark& mark = GradientMark::current();
     layout = bucket_names->layout(mark.reducer, *mark.bucket);
   }
-  return entry.session->enqueue(tensors, *element_type_of(tensors[0].scalar_type()),
-                                std::move(layout));
+  auto work = c10::make_intrusive<CarriedWork>(TensorLists{tensors}, "gloo:all_reduce", tensors);
+  return session->enqueue(std::move(work), collective, t, std::move(layout));
+}
+
+WorkPtr broadcast(Group* self, Tensors& tensors, const c10d::BroadcastOptions& options) {
+  const auto session =
+      session_for(self, Operation::kBroadcast, why_passed(tensors, options, self->getSize()));
+  if (!session) return originals().broadcast(self, tensors, options);
+  const at::Tensor& t = tensors[0];
+  Collective collective;
+  collective.data = static_cast<std::byte*>(t.data_ptr());
+  collective.bytes = t.nbytes();
+  collective.type = kCopiedAs;
+  collective.operation = Operation::kBroadcast;
+  collective.source = static_cast<std::uint16_t>(options.rootRank);
+  auto work = c10::make_intrusive<CarriedWork>(TensorLists{tensors}, "gloo:broadcast", tensors);
+  return session->enqueue(std::move(work), collective, t);
+}
+
+/// A row for each rank, with this rank's input in its own.
+at::Tensor make_rows(const at::Tensor& input, int rank, int ranks) {
+  const at::NoGradGuard copies_alone;
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  sizes.insert(sizes.begin(), ranks);
+  at::Tensor rows = at::empty(sizes, at::dtype(input.scalar_type()));
+  rows[rank].copy_(input);
+  return rows;
+}
+
+WorkPtr allgather(Group* self, TensorLists& outputs, Tensors& inputs,
+                  const c10d::AllgatherOptions& options) {
+  const int ranks = self->getSize();
+  const auto session = session_for(self, Operation::kAllGather, why_passed(outputs, inputs, ranks));
+  if (!session) return originals().allgather(self, outputs, inputs, options);
+  at::Tensor rows = make_rows(inputs[0], self->getRank(), ranks);
+  Collective collective;
+  collective.data = static_cast<std::byte*>(rows.data_ptr());
+  collective.bytes = rows.nbytes() / static_cast<std::size_t>(ranks);
+  collective.type = kCopiedAs;
+  collective.operation = Operation::kAllGather;
+  collective.shards = static_cast<std::size_t>(ranks);
+  auto work = c10::make_intrusive<CarriedWork>(outputs, "gloo:all_gather", inputs, rows);
+  return session->enqueue(std::move(work), collective, std::move(rows));
 }
 
 WorkPtr allreduce_coalesced(Group* self, Tensors& tensors,
                             const c10d::AllreduceCoalescedOptions& options) {
-  count_pass(PassReason::kCoalesced);
+  count_pass(Operation::kAllReduce, PassReason::kCoalesced);
   return originals().allreduce_coalesced(self, tensors, options);
 }
 
@@ -256,6 +291,8 @@ void take_originals(void* const from[]) {
   take(from, GP_HOOK_GROUP_DELETING_DESTRUCTOR, o.group_deleting_destructor);
   take(from, GP_HOOK_ALLREDUCE, o.allreduce);
   take(from, GP_HOOK_ALLREDUCE_COALESCED, o.allreduce_coalesced);
+  take(from, GP_HOOK_BROADCAST, o.broadcast);
+  take(from, GP_HOOK_ALLGATHER, o.allgather);
   take(from, GP_HOOK_BARRIER, o.barrier);
   take(from, GP_HOOK_REDUCER_CONSTRUCTOR, o.reducer_constructor);
   take(from, GP_HOOK_REDUCER_DESTRUCTOR, o.reducer_destructor);
@@ -268,6 +305,8 @@ void give_replacements(void* to[]) {
   give(to, GP_HOOK_GROUP_DELETING_DESTRUCTOR, &group_deleting_destructor);
   give(to, GP_HOOK_ALLREDUCE, &allreduce);
   give(to, GP_HOOK_ALLREDUCE_COALESCED, &allreduce_coalesced);
+  give(to, GP_HOOK_BROADCAST, &broadcast);
+  give(to, GP_HOOK_ALLGATHER, &allgather);
   give(to, GP_HOOK_BARRIER, &barrier);
   give(to, GP_HOOK_REDUCER_CONSTRUCTOR, &reducer_constructor);
   give(to, GP_HOOK_REDUCER_DESTRUCTOR, &reducer_destructor);

@@ -11,13 +11,18 @@
 
 namespace gradplane::shim {
 
-/// The Work of a carried all_reduce. It is one of Gloo's own asynchronous works, whose run() finds
-/// the sum already in the tensor: so Future, result, profiling, errors and barrier are Gloo's.
+/// The Work of a carried collective. It is one of Gloo's own asynchronous works, whose run() finds
+/// the result already there: so Future, result, profiling, errors and barrier are Gloo's.
 class CarriedWork final : public Group::AsyncWork {
  public:
-  explicit CarriedWork(const Tensors& tensors)
-      : AsyncWork({tensors}, "gloo:all_reduce", c10::optional<Tensors>(tensors)),
-        called_ns_(now_ns()) {}
+  /// `title` is Gloo's. What was gathered, a row for each rank, is copied into the outputs.
+  CarriedWork(const TensorLists& outputs, const char* title, const Tensors& inputs,
+              at::Tensor gathered = {})
+      : AsyncWork(outputs, title, c10::optional<Tensors>(inputs)),
+        called_ns_(now_ns()),
+        gathered_(std::move(gathered)) {
+    if (gathered_.defined()) outputs_ = outputs[0];
+  }
 
   bool wait(std::chrono::milliseconds timeout) override {
     const std::int64_t from_ns = now_ns();
@@ -39,9 +44,15 @@ class CarriedWork final : public Group::AsyncWork {
  private:
   void run() override {
     if (failure_) std::rethrow_exception(failure_);
+    for (std::size_t rank = 0; rank < outputs_.size(); ++rank) {
+      outputs_[rank].copy_(gathered_[static_cast<std::int64_t>(rank)]);
+    }
+    gathered_.reset();
   }
 
   const std::int64_t called_ns_;
+  at::Tensor gathered_;
+  Tensors outputs_;
   std::exception_ptr failure_;
 };
 

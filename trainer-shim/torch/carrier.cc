@@ -16,8 +16,6 @@ namespace gradplane::shim {
 namespace {
 
 constexpr std::size_t kErrorBytes = 256;
-/// A round is a whole number of elements of every type, and of cache lines.
-constexpr std::size_t kRoundAlignBytes = kBlockAlignBytes;
 /// A daemon without a sign of life for so long is dead.
 constexpr std::uint32_t kLivenessLimitMs = 5000;
 
@@ -96,7 +94,7 @@ bool Carrier::wait_ready(std::string& cause) {
 }
 
 std::size_t Carrier::round_bytes() const {
-  return gp_round_bytes(session_) / kRoundAlignBytes * kRoundAlignBytes;
+  return gp_round_bytes(session_) / kBlockAlignBytes * kBlockAlignBytes;
 }
 
 std::uint32_t Carrier::rounds_in_flight_max() const {
@@ -115,44 +113,37 @@ void* Carrier::memory_of(std::uint64_t round) const {
   return gp_round_memory(session_, static_cast<std::uint32_t>(round));
 }
 
-Round Carrier::cut(Reduction& reduction) const {
-  Round round;
-  round.reduction = &reduction;
-  round.offset_elements = reduction.submitted_elements;
-  round.elements = std::min(reduction.elements - reduction.submitted_elements,
-                            agreed_round_bytes_ / reduction.bytes_per_element());
-  round.bytes = round.elements * reduction.bytes_per_element();
-  return round;
-}
-
-Round& Carrier::skip_next(Reduction& reduction) {
-  const Round round = cut(reduction);
+Round& Carrier::skip_next(Collective& collective) {
+  const Round round = cut(collective, agreed_round_bytes_);
   window_.submit(round);
-  reduction.submitted_elements += round.elements;
+  collective.submitted_bytes += round.bytes;
   return *window_.find(window_.next() - 1);
 }
 
-bool Carrier::submit_next(Reduction& reduction, const BucketLayout* layout) {
+bool Carrier::submit_next(Collective& collective, const BucketLayout* layout) {
   if (!window_.may_submit()) return false;
-  const Round round = cut(reduction);
+  const Round round = cut(collective, agreed_round_bytes_);
   void* memory = memory_of(window_.next());
   if (!memory) {
     over(GP_BROKEN);
     return false;
   }
-  std::memcpy(memory, round.data(), round.bytes);
-  const std::uint32_t bucket = bucket_of(layout, round);
-  const int status = gp_submit(session_, static_cast<std::uint32_t>(window_.next()),
-                               static_cast<std::uint32_t>(round.elements),
-                               static_cast<std::uint8_t>(reduction.type), bucket);
+  round.give(static_cast<std::byte*>(memory), identity_.rank);
+  const gp_statement said{
+      .elements = static_cast<std::uint32_t>(round.slot_bytes() / element_bytes(collective.type)),
+      .element_type = static_cast<std::uint8_t>(collective.type),
+      .operation = static_cast<std::uint8_t>(round.operation),
+      .source = collective.source,
+      .bucket = bucket_of(layout, round)};
+  const int status = gp_submit(session_, static_cast<std::uint32_t>(window_.next()), &said);
   if (status != GP_OK) {
     if (status != GP_FULL) over(status);
     return false;
   }
   window_.submit(round);
-  reduction.submitted_elements += round.elements;
+  collective.submitted_bytes += round.bytes;
   counters().carried_rounds += 1;
-  counters().carried_bytes += round.bytes;
+  counters().carried_bytes += round.slot_bytes();
   return true;
 }
 
@@ -170,16 +161,20 @@ Carrier::Turn Carrier::poll() {
   return worked ? Turn::kWorked : Turn::kIdle;
 }
 
-/// Writes a sum where it belongs. False if the completion is of no round in flight.
+/// Writes a result where it belongs. False if the completion is of no round in flight.
 bool Carrier::take(const gp_completion& completion) {
   const std::uint64_t number = window_.expand(completion.round);
   const Round* round = window_.find(number);
   const void* memory = memory_of(number);
-  if (!round || !memory || !round->reduction || round->completed) return false;
-  std::memcpy(round->data(), memory, round->bytes);
+  if (!round || !memory || !round->collective || round->completed) return false;
+  const bool lacks_a_rank =
+      all_contribute(round->operation) && completion.contributors < identity_.world_size;
+  // What a rank alone has given cannot be had without that rank.
+  if (lacks_a_rank && round->operation != round->collective->operation) return false;
+  round->take(static_cast<const std::byte*>(memory));
   counters().partial_rounds += completion.partial_blocks > 0 ? 1 : 0;
   counters().partial_blocks += completion.partial_blocks;
-  if (completion.contributors < identity_.world_size) {
+  if (lacks_a_rank) {
     // Who has submitted a round that is so much later has completed this one.
     behind_until_ = std::max(behind_until_, number + kMaxLeadRounds + 1);
   }
@@ -190,8 +185,8 @@ bool Carrier::take(const gp_completion& completion) {
 void Carrier::complete(std::uint64_t round) {
   Round* found = window_.find(round);
   if (!found || !window_.complete(round)) return;
-  found->reduction->completed_elements += found->elements;
-  found->reduction = nullptr;  // the reduction may end now; the result stays in the arena
+  found->collective->completed_bytes += found->bytes;
+  found->collective = nullptr;  // the collective may end now; the result stays in the arena
 }
 
 Carrier::Turn Carrier::wait(int timeout_ms) {
@@ -230,7 +225,7 @@ std::vector<Carrier::Kept> Carrier::release_all() {
     const Round* found = window_.find(round);
     const auto* memory = static_cast<const std::byte*>(memory_of(round));
     if (!found || !found->completed || !memory) continue;
-    kept.push_back({round, {memory, memory + found->bytes}});
+    kept.push_back({round, {memory, memory + found->slot_bytes()}});
   }
   detach(false);
   return kept;
@@ -257,8 +252,8 @@ void Carrier::abandon() {
 /// The daemon's number for this slice of a bucket, told to it when new or changed. 0, which makes
 /// the sum exact: no gradient bucket, no floating type, or no id is left.
 std::uint32_t Carrier::bucket_of(const BucketLayout* layout, const Round& round) {
-  if (!layout || !is_floating(round.reduction->type)) return 0;
-  const auto key = std::pair(layout->key, round.offset_elements);
+  if (!layout || !is_floating(round.collective->type)) return 0;
+  const auto key = std::pair(layout->key, round.offset_bytes);
   const auto known = buckets_.find(key);
   if (known != buckets_.end() && known->second.version == layout->version) return known->second.id;
   if (last_bucket_id_ == kMaxBuckets) return 0;
@@ -268,8 +263,9 @@ std::uint32_t Carrier::bucket_of(const BucketLayout* layout, const Round& round)
 }
 
 std::uint32_t Carrier::register_bucket(const BucketLayout& layout, const Round& round) {
-  const std::uint64_t begin = round.offset_elements;
-  const std::uint64_t end = begin + round.elements;
+  const ElementType type = round.collective->type;
+  const std::uint64_t begin = round.offset_bytes / element_bytes(type);
+  const std::uint64_t end = begin + round.bytes / element_bytes(type);
   std::vector<gp_tensor> tensors;
   for (const TensorPlace& t : layout.tensors) {
     const std::uint64_t from = std::max(begin, t.offset_elements);
@@ -277,9 +273,8 @@ std::uint32_t Carrier::register_bucket(const BucketLayout& layout, const Round& 
     if (from < to) tensors.push_back({t.name.c_str(), from - begin, to - from});
   }
   const std::uint32_t id = ++last_bucket_id_;
-  const int status =
-      gp_register_bucket(session_, id, static_cast<std::uint8_t>(round.reduction->type),
-                         tensors.data(), tensors.size());
+  const int status = gp_register_bucket(session_, id, static_cast<std::uint8_t>(type),
+                                        tensors.data(), tensors.size());
   return status == GP_OK ? id : 0;  // if the session is over, the submission says so
 }
 

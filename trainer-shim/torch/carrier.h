@@ -17,8 +17,9 @@
 
 namespace gradplane::shim {
 
-/// One attachment to the daemon. It cuts reductions into rounds, submits them, and copies the sums
-/// back. It does not know torch. Only the progress thread uses it, except for wake() and abandon().
+/// One attachment to the daemon. It cuts collectives into rounds, submits them, and copies the
+/// results back. It does not know torch. Only the progress thread uses it, except for wake() and
+/// abandon().
 class Carrier {
  public:
   struct Identity {
@@ -70,11 +71,11 @@ class Carrier {
   bool attached() const { return session_ != nullptr; }
   bool may_submit() const { return window_.may_submit(); }
 
-  /// Submits the next round of `reduction`, which must stay valid until it is complete. Returns
+  /// Submits the next round of `collective`, which must stay valid until it is complete. Returns
   /// false when the window is full or the session is over; poll() tells which.
-  bool submit_next(Reduction& reduction, const BucketLayout* layout);
+  bool submit_next(Collective& collective, const BucketLayout* layout);
 
-  /// Takes completions and writes the sums into the reductions.
+  /// Takes completions and writes the results into the collectives.
   Turn poll();
 
   /// Sleeps until something may have happened, at most `timeout_ms`.
@@ -107,11 +108,11 @@ class Carrier {
   /// The first round that was not submitted.
   std::uint64_t next_round() const { return window_.next(); }
 
-  /// Counts the next round of `reduction` as submitted without telling the daemon, because its sum
-  /// comes in another way. The round is cut as the other ranks cut it.
-  Round& skip_next(Reduction& reduction);
+  /// Counts the next round of `collective` as submitted without telling the daemon, because its
+  /// result comes in another way. The round is cut as the other ranks cut it.
+  Round& skip_next(Collective& collective);
 
-  /// Marks a round whose sum has been written by other means.
+  /// Marks a round whose result has been written by other means.
   void complete(std::uint64_t round);
 
   void detach(bool clean);
@@ -129,7 +130,6 @@ class Carrier {
     std::uint32_t id = 0;       // 0: it has none
   };
 
-  Round cut(Reduction& reduction) const;
   bool take(const gp_completion& completion);
   void* memory_of(std::uint64_t round) const;
   std::uint32_t bucket_of(const BucketLayout* layout, const Round& round);

@@ -47,9 +47,9 @@ class Completer {
     try {
       task();
     } catch (const std::exception& e) {
-      std::fprintf(stderr, "gradplane: a callback of an all_reduce threw: %s\n", e.what());
+      std::fprintf(stderr, "gradplane: a callback of a collective threw: %s\n", e.what());
     } catch (...) {
-      std::fprintf(stderr, "gradplane: a callback of an all_reduce threw\n");
+      std::fprintf(stderr, "gradplane: a callback of a collective threw\n");
     }
   }
 

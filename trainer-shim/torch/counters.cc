@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
 #include "trainer-shim/torch/environment.h"
@@ -31,6 +32,24 @@ std::string json_text(std::string_view text) {
     out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
   return out + "\"";
+}
+
+std::uint64_t total(const OperationCounts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+}
+
+/// An object with the name and the value of each counter that is not 0.
+template <typename Counts, typename Name>
+std::string json_counts(const Counts& counts, const Name& name_of) {
+  std::string out = "{";
+  const char* separator = "";
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const std::uint64_t value = counts[i];
+    if (value == 0) continue;
+    out += separator + json_text(name_of(i)) + ": " + std::to_string(value);
+    separator = ", ";
+  }
+  return out + "}";
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -62,6 +81,8 @@ std::string_view pass_reason_name(PassReason reason) {
       return "overlap";
     case PassReason::kCoalesced:
       return "coalesced";
+    case PassReason::kArguments:
+      return "arguments";
     case PassReason::kPeers:
       return "peers";
     case PassReason::kForked:
@@ -81,7 +102,12 @@ void forget_counters_after_fork() {
   fallback_cause = new FallbackCause;
 }
 
-void count_pass(PassReason reason) {
+void count(OperationCounts& counts, Operation operation) {
+  counts[static_cast<std::size_t>(operation) - 1].fetch_add(1);
+}
+
+void count_pass(Operation operation, PassReason reason) {
+  count(counters().passed_ops, operation);
   counters().passed_through[static_cast<std::size_t>(reason)].fetch_add(1);
 }
 
@@ -91,7 +117,7 @@ void announce_fallback(const std::string& cause) {
     if (!fallback_cause->text.empty()) return;
     fallback_cause->text = cause;
   }
-  std::fprintf(stderr, "gradplane: %s; all_reduce goes through Gloo\n", cause.c_str());
+  std::fprintf(stderr, "gradplane: %s; every collective goes through Gloo\n", cause.c_str());
 }
 
 void say_verbose(const std::string& line) {
@@ -100,35 +126,33 @@ void say_verbose(const std::string& line) {
 
 std::string counters_json() {
   const Counters& c = counters();
-  const std::pair<const char*, std::uint64_t> numbers[] = {{"carried_ops", c.carried_ops},
-                                                           {"carried_buckets", c.carried_buckets},
-                                                           {"carried_rounds", c.carried_rounds},
-                                                           {"carried_bytes", c.carried_bytes},
-                                                           {"partial_rounds", c.partial_rounds},
-                                                           {"partial_blocks", c.partial_blocks},
-                                                           {"fallbacks", c.fallbacks},
-                                                           {"fallen_back_ops", c.fallen_back_ops},
-                                                           {"recovered_rounds", c.recovered_rounds},
-                                                           {"failed_ops", c.failed_ops},
-                                                           {"pending_ns", c.pending_ns},
-                                                           {"waited_ns", c.waited_ns}};
+  const std::pair<const char*, std::uint64_t> numbers[] = {
+      {"carried_ops", total(c.carried_ops)},
+      {"carried_buckets", c.carried_buckets},
+      {"carried_rounds", c.carried_rounds},
+      {"carried_bytes", c.carried_bytes},
+      {"partial_rounds", c.partial_rounds},
+      {"partial_blocks", c.partial_blocks},
+      {"fallbacks", c.fallbacks},
+      {"fallen_back_ops", total(c.fallen_back_ops)},
+      {"recovered_rounds", c.recovered_rounds},
+      {"failed_ops", c.failed_ops},
+      {"pending_ns", c.pending_ns},
+      {"waited_ns", c.waited_ns}};
   std::string out = "{\"version\": 1, \"pid\": " + std::to_string(getpid());
   const char* rank = std::getenv("RANK");
   out += ", \"rank\": " + json_text(rank ? rank : "");
   for (const auto& [name, value] : numbers) {
     out += ", " + json_text(name) + ": " + std::to_string(value);
   }
-  out += ", \"passed_through\": {";
-  const char* separator = "";
-  for (std::size_t i = 0; i < c.passed_through.size(); ++i) {
-    const std::uint64_t value = c.passed_through[i];
-    if (value == 0) continue;
-    out += separator + json_text(pass_reason_name(static_cast<PassReason>(i))) + ": " +
-           std::to_string(value);
-    separator = ", ";
-  }
+  const auto operation = [](std::size_t i) { return kOperationNames[i]; };
+  const auto reason = [](std::size_t i) { return pass_reason_name(static_cast<PassReason>(i)); };
+  out += ", \"carried\": " + json_counts(c.carried_ops, operation);
+  out += ", \"fallen_back\": " + json_counts(c.fallen_back_ops, operation);
+  out += ", \"passed\": " + json_counts(c.passed_ops, operation);
+  out += ", \"passed_through\": " + json_counts(c.passed_through, reason);
   const std::lock_guard lock(fallback_cause->mutex);
-  return out + "}, \"fallback_cause\": " + json_text(fallback_cause->text) + "}";
+  return out + ", \"fallback_cause\": " + json_text(fallback_cause->text) + "}";
 }
 
 void write_report() {

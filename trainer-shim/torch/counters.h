@@ -9,18 +9,21 @@
 #include <string>
 #include <string_view>
 
+#include "dataplane/model/operation.h"
+
 namespace gradplane::shim {
 
 /// Why an operation went to the original function without being looked at further.
 enum class PassReason : std::uint8_t {
   kReduceOp,     // not SUM
   kTensorCount,  // not exactly one tensor
-  kElementType,  // a type that is not summed
+  kElementType,  // a type that Gloo refuses, or one that is not summed
   kLayout,       // sparse, or not plain memory
   kDevice,       // not in host memory
   kEmpty,        // no elements
   kOverlap,      // a view that reaches beyond its storage when read as a run of elements
   kCoalesced,    // allreduce_coalesced
+  kArguments,    // what Gloo refuses: a root that is none, lists or shapes that do not fit
   kPeers,        // some rank of the group has no shim
   kForked,       // a child of the process that attached
   kCount,
@@ -28,20 +31,24 @@ enum class PassReason : std::uint8_t {
 
 std::string_view pass_reason_name(PassReason reason);
 
+/// A number for each operation.
+using OperationCounts = std::array<std::atomic<std::uint64_t>, kOperationNames.size()>;
+
 /// What this process did. Any thread.
 struct Counters {
-  std::atomic<std::uint64_t> carried_ops{0};
+  OperationCounts carried_ops{};
   std::atomic<std::uint64_t> carried_buckets{0};  // of carried_ops: DDP gradient buckets
   std::atomic<std::uint64_t> carried_rounds{0};
   std::atomic<std::uint64_t> carried_bytes{0};
-  std::atomic<std::uint64_t> partial_rounds{0};   // of carried_rounds: some block was partial
-  std::atomic<std::uint64_t> partial_blocks{0};   // blocks that lack some rank's contribution
-  std::atomic<std::uint64_t> fallbacks{0};        // times that a group changed over to Gloo
-  std::atomic<std::uint64_t> fallen_back_ops{0};  // operations that went through Gloo therefore
+  std::atomic<std::uint64_t> partial_rounds{0};  // of carried_rounds: some block was partial
+  std::atomic<std::uint64_t> partial_blocks{0};  // blocks that lack some rank's contribution
+  std::atomic<std::uint64_t> fallbacks{0};       // times that a group changed over to Gloo
+  OperationCounts fallen_back_ops{};             // operations that went through Gloo therefore
   std::atomic<std::uint64_t> recovered_rounds{0};
   std::atomic<std::uint64_t> failed_ops{0};
   std::atomic<std::uint64_t> pending_ns{0};  // sum over operations: from the call to the result
   std::atomic<std::uint64_t> waited_ns{0};   // sum over Work.wait() calls
+  OperationCounts passed_ops{};
   std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(PassReason::kCount)>
       passed_through{};
 };
@@ -51,10 +58,12 @@ Counters& counters();
 /// In a child of fork(): it has done nothing yet, and announced nothing.
 void forget_counters_after_fork();
 
-/// Counts one operation that went to the original function.
-void count_pass(PassReason reason);
+void count(OperationCounts& counts, Operation operation);
 
-/// Says on stderr that all_reduce goes through Gloo and why; once per process.
+/// Counts one operation that went to the original function.
+void count_pass(Operation operation, PassReason reason);
+
+/// Says on stderr that collectives go through Gloo and why; once per process.
 void announce_fallback(const std::string& cause);
 
 /// One line on stderr when GRADPLANE_VERBOSE is set.

@@ -35,4 +35,23 @@ constexpr std::optional<ElementType> element_type_of(at::ScalarType type) {
   return std::nullopt;
 }
 
+/// The types of which Gloo 1.13 copies tensors. It refuses the others, and so must gradplane: a
+/// program that goes on after a fallback must find what it had before.
+constexpr bool is_copied(at::ScalarType type) {
+  switch (type) {
+    case at::kFloat:
+    case at::kDouble:
+    case at::kHalf:
+    case at::kChar:
+    case at::kByte:
+    case at::kInt:
+    case at::kLong:
+      return true;
+    default:
+      return false;
+  }
+}
+/// As which bytes travel that are only copied.
+inline constexpr ElementType kCopiedAs = ElementType::kInt32;
+
 }  // namespace gradplane::shim

@@ -18,7 +18,7 @@ constexpr std::size_t kMinRoundBytes = kMinBlockBytes;
 /// What the others have not done yet when an exchange takes long.
 const char* awaited_in(Stage stage, bool able) {
   if (stage == Stage::kRecover) return "say how far they came in the lost session";
-  if (stage != Stage::kStopped) return "reach this all_reduce";
+  if (stage != Stage::kStopped) return "reach this collective";
   return able ? "end their group, too: its last sums were made without some rank, which may need "
                 "them from this one"
               : "leave the lost session";
@@ -84,7 +84,7 @@ std::vector<Statement> GroupSession::exchange(Statement& mine, Stage stage, bool
   if (!same_stage(statements, stage)) {
     throw std::runtime_error(
         "gradplane: the ranks of the group have lost step; do all of them run one version, and "
-        "call the same all_reduces in the same order?");
+        "call the same collectives in the same order?");
   }
   return statements;
 }
@@ -111,7 +111,7 @@ void GroupSession::begin_carrying(const std::vector<Statement>& statements) {
   mode_ = Mode::kCarried;
   retry_.begin_carrying(front_number_, now_ns());
   say_verbose("rank " + std::to_string(rank_) + " of " + std::to_string(size_) +
-              " is attached; all_reduce is carried from operation " +
+              " is attached; collectives are carried from operation " +
               std::to_string(front_number_));
 }
 

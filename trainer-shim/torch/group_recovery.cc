@@ -5,11 +5,9 @@
 // docs/decisions/0007-absent-hosts-and-recovery.md tells why each step is as it is.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <stdexcept>
 
 #include "trainer-shim/torch/counters.h"
-#include "trainer-shim/torch/element_types.h"
 #include "trainer-shim/torch/group_session.h"
 
 namespace gradplane::shim {
@@ -57,7 +55,7 @@ void GroupSession::recover() {
   exchange(mine, Stage::kStopped, false, cause);
   const std::vector<Statement> statements = repair(false, cause);
   for (Op& op : ops_) {
-    op.reduction.submitted_elements = op.reduction.completed_elements;
+    op.collective.submitted_bytes = op.collective.completed_bytes;
     op.deadline_ns = 0;
   }
   fall_back(judge(statements));
@@ -81,7 +79,7 @@ void GroupSession::end_in_step() {
 }
 
 /// The second half of a recovery, when all ranks have stopped: says how far this one came, and
-/// gives every rank the sums that it lacks. Returns what the ranks said.
+/// gives every rank the results that it lacks. Returns what the ranks said.
 std::vector<Statement> GroupSession::repair(bool able, const std::string& cause) {
   Statement mine;
   mine.required = carrier_.required() ? 1 : 0;
@@ -94,7 +92,7 @@ std::vector<Statement> GroupSession::repair(bool able, const std::string& cause)
   const RecoveryPlan plan = plan_recovery(recovery.statements);
   if (!plan.possible) {
     throw std::runtime_error(
-        "gradplane: the sums of a lost session cannot be repaired: " + plan.obstacle +
+        "gradplane: the results of a lost session cannot be repaired: " + plan.obstacle +
         "; it was lost because " + judge(recovery.statements).cause);
   }
   recovery.round = plan.first;
@@ -106,7 +104,7 @@ std::vector<Statement> GroupSession::repair(bool able, const std::string& cause)
   return recovery.statements;
 }
 
-/// Gives every rank that lacks it the sum of a round: a copy of the holder's, or Gloo's own sum.
+/// Gives every rank that lacks it the result of a round: a copy of the holder's, or Gloo's own.
 void GroupSession::repair_round(Recovery& recovery, int holder) {
   const std::uint64_t round = recovery.round;
   Round& slice = slice_of(round);
@@ -119,18 +117,18 @@ void GroupSession::repair_round(Recovery& recovery, int holder) {
                  who_lacks(recovery.statements, round).c_str());
   };
   if (holder == kNobody) {
-    const auto elements = static_cast<std::int64_t>(slice.elements);
-    const auto type = at::dtype(scalar_type_of(slice.reduction->type));
-    SideGroup::wait_for(side_->allreduce(at::from_blob(slice.data(), {elements}, type)), say);
+    const Collective& collective = *slice.collective;
+    SideGroup::wait_for(
+        side_->start(collective, slice.offset_bytes, slice.bytes, memory_of(collective)), say);
   } else if (holder == rank_) {
     const auto own = std::find_if(recovery.kept.begin(), recovery.kept.end(),
                                   [&](const Carrier::Kept& k) { return k.round == round; });
     if (own == recovery.kept.end()) throw std::runtime_error("gradplane: a kept result is gone");
     side_->broadcast(own->bytes, rank_, say);
   } else {
-    std::vector<std::byte> bytes(slice.bytes);
+    std::vector<std::byte> bytes(slice.slot_bytes());
     side_->broadcast(bytes, holder, say);
-    if (!slice.completed) std::memcpy(slice.data(), bytes.data(), bytes.size());
+    if (!slice.completed) slice.take(bytes.data());
   }
   if (slice.completed) return;
   carrier_.complete(round);
@@ -148,19 +146,25 @@ Round& GroupSession::slice_of(std::uint64_t round) {
   return carrier_.skip_next(next_unsubmitted(round));
 }
 
+const at::Tensor& GroupSession::memory_of(const Collective& collective) const {
+  return std::find_if(ops_.begin(), ops_.end(),
+                      [&](const Op& op) { return &op.collective == &collective; })
+      ->memory;
+}
+
 /// The operation that comes next, when the trainer has issued it; at most the group's timeout
 /// later.
-Reduction& GroupSession::next_unsubmitted(std::uint64_t round) {
+Collective& GroupSession::next_unsubmitted(std::uint64_t round) {
   const auto begun = std::chrono::steady_clock::now();
   auto next_word = SideGroup::kFirstWord;
   for (;;) {
     take_inbox();
     const auto op = std::find_if(ops_.begin(), ops_.end(), [](const Op& o) {
-      return o.work && !o.reduction.all_submitted();
+      return o.work && !o.collective.all_submitted();
     });
-    if (op != ops_.end()) return op->reduction;
+    if (op != ops_.end()) return op->collective;
     const std::string awaited =
-        "for its program to call the all_reduce that other ranks have completed without it "
+        "for its program to call the collective that other ranks have completed without it "
         "(round " +
         std::to_string(round) + " of the lost session)";
     std::unique_lock lock(bell_->mutex);

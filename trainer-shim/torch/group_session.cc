@@ -33,16 +33,13 @@ void GroupSession::start() {
   thread_ = std::thread([self = shared_from_this()] { self->run(); });
 }
 
-WorkPtr GroupSession::enqueue(Tensors& tensors, ElementType type,
-                              std::shared_ptr<const BucketLayout> layout) {
+WorkPtr GroupSession::enqueue(c10::intrusive_ptr<CarriedWork> work, const Collective& collective,
+                              at::Tensor memory, std::shared_ptr<const BucketLayout> layout) {
   Op op;
-  op.work = c10::make_intrusive<CarriedWork>(tensors);
-  op.tensor = tensors[0];
-  op.reduction.data = static_cast<std::byte*>(tensors[0].data_ptr());
-  op.reduction.elements = static_cast<std::size_t>(tensors[0].numel());
-  op.reduction.type = type;
+  op.work = work;
+  op.memory = std::move(memory);
+  op.collective = collective;
   op.layout = std::move(layout);
-  const auto work = op.work;
   {
     const std::lock_guard lock(bell_->mutex);
     std::erase_if(unfinished_, [](const auto& weak) { return weak.expired(); });
@@ -178,8 +175,8 @@ void GroupSession::carry_turn() {
 bool GroupSession::submit_some() {
   bool worked = false;
   for (Op& op : ops_) {
-    while (!op.reduction.all_submitted()) {
-      if (!carrier_.submit_next(op.reduction, op.layout.get())) return worked;
+    while (!op.collective.all_submitted()) {
+      if (!carrier_.submit_next(op.collective, op.layout.get())) return worked;
       worked = true;
       if (op.deadline_ns != 0) continue;
       op.deadline_ns = now_ns() + std::chrono::nanoseconds(side_->timeout()).count();
@@ -190,8 +187,8 @@ bool GroupSession::submit_some() {
 
 void GroupSession::finish_completed() {
   for (Op& op : ops_) {
-    if (!op.work || !op.reduction.complete()) continue;
-    counters().carried_ops += 1;
+    if (!op.work || !op.collective.complete()) continue;
+    count(counters().carried_ops, op.collective.operation);
     if (op.layout) counters().carried_buckets += 1;
     finish(op, nullptr);
   }
@@ -208,14 +205,15 @@ int GroupSession::wait_ms_until_deadline() const {
 }
 
 void GroupSession::check_deadlines() {
-  const bool late = std::any_of(ops_.begin(), ops_.end(), [now = now_ns()](const Op& op) {
+  const auto late = std::find_if(ops_.begin(), ops_.end(), [now = now_ns()](const Op& op) {
     return op.work && op.deadline_ns != 0 && op.deadline_ns < now;
   });
-  if (!late) return;
+  if (late == ops_.end()) return;
+  const std::string name(operation_name(late->collective.operation));
   carrier_.detach(false);
   break_with(std::make_exception_ptr(
       std::runtime_error("Timed out waiting " + std::to_string(side_->timeout().count()) +
-                         "ms for all_reduce to complete over gradplane")));
+                         "ms for " + name + " to complete over gradplane")));
   side_->close();
 }
 
@@ -242,13 +240,10 @@ void GroupSession::fall_back_turn() {
 }
 
 void GroupSession::issue_on_side(Op& op) {
-  counters().fallen_back_ops += 1;
-  const Reduction& r = op.reduction;
-  const auto left = static_cast<std::int64_t>(r.elements - r.completed_elements);
+  const Collective& c = op.collective;
+  count(counters().fallen_back_ops, c.operation);
   try {
-    op.side_work =
-        side_->allreduce(at::from_blob(r.data + r.completed_elements * r.bytes_per_element(),
-                                       {left}, at::dtype(op.tensor.scalar_type())));
+    op.side_work = side_->start(c, c.completed_bytes, c.bytes - c.completed_bytes, op.memory);
   } catch (...) {
     finish(op, std::current_exception());  // what Gloo refuses, it refuses on every rank
     return;
@@ -269,7 +264,7 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
     ++bell_->completing_count;
   }
   op.side_work.reset();
-  op.tensor.reset();
+  op.memory.reset();
   complete_soon([work = std::move(op.work), failure, bell = bell_]() mutable {
     CarriedWork::finish(std::move(work), failure);
     const std::lock_guard lock(bell->mutex);

@@ -20,7 +20,8 @@
 
 namespace gradplane::shim {
 
-/// The all_reduces of one process group. They form a queue in the order of the calls. A progress
+/// What gradplane carries of one process group. The collectives form a queue in the order of the
+/// calls. A progress
 /// thread sends all of them in that order, either through the daemon or through the side group. All
 /// ranks together decide which of the two it is. docs/decisions/0002-attach-and-fallback.md gives
 /// the reason for each step.
@@ -31,8 +32,10 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// Starts the progress thread. Throws std::system_error.
   void start();
 
-  /// Queues an all_reduce that the caller has found fit. Any thread.
-  WorkPtr enqueue(Tensors& tensors, ElementType type, std::shared_ptr<const BucketLayout> layout);
+  /// Queues a collective that the caller has found fit. `memory` is that of the collective; the
+  /// layout is there if it is a gradient bucket. Any thread.
+  WorkPtr enqueue(c10::intrusive_ptr<CarriedWork> work, const Collective& collective,
+                  at::Tensor memory, std::shared_ptr<const BucketLayout> layout = nullptr);
 
   /// The works that are not complete, for a barrier to wait for. Any thread.
   std::vector<c10::intrusive_ptr<CarriedWork>> unfinished();
@@ -54,9 +57,9 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   enum class Mode { kUndecided, kCarried, kFallenBack, kBroken };
 
   struct Op {
-    c10::intrusive_ptr<CarriedWork> work;  // keeps the tensor; empty once it is finished
-    at::Tensor tensor;
-    Reduction reduction;
+    c10::intrusive_ptr<CarriedWork> work;  // empty once it is finished
+    at::Tensor memory;
+    Collective collective;
     std::shared_ptr<const BucketLayout> layout;
     std::int64_t deadline_ns = 0;  // 0: not started
     WorkPtr side_work;             // while it goes through the side group
@@ -95,7 +98,8 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   std::vector<Statement> repair(bool able, const std::string& cause);
   void repair_round(Recovery& recovery, int holder);
   Round& slice_of(std::uint64_t round);
-  Reduction& next_unsubmitted(std::uint64_t round);
+  Collective& next_unsubmitted(std::uint64_t round);
+  const at::Tensor& memory_of(const Collective& collective) const;
 
   void fall_back_turn();
   void issue_on_side(Op& op);

@@ -16,8 +16,8 @@ namespace gradplane::shim {
 struct GroupEntry {
   std::shared_ptr<GroupSession> session;   // empty: this group is never carried
   std::string refusal;                     // why not
-  bool required = false;                   // then its all_reduce must fail, and not go to Gloo
-  PassReason reason = PassReason::kPeers;  // under which its all_reduces are counted otherwise
+  bool required = false;                   // then its collectives must fail, and not go to Gloo
+  PassReason reason = PassReason::kPeers;  // under which its collectives are counted otherwise
 };
 
 /// The process groups of this process, by address. Any thread.
@@ -38,7 +38,7 @@ class Groups {
 
   /// In the child after fork(): forgets the sessions with the daemon. The groups then behave in the
   /// child as without gradplane, and have no threads. Where gradplane is required, their
-  /// all_reduces fail.
+  /// collectives fail.
   void disown_all();
 
  private:

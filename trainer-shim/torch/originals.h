@@ -23,6 +23,7 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
 using Tensors = std::vector<at::Tensor>;
+using TensorLists = std::vector<Tensors>;
 using ParameterNames = std::unordered_map<std::size_t, std::string>;
 
 struct Originals {
@@ -31,6 +32,8 @@ struct Originals {
   void (*group_deleting_destructor)(Group*);
   WorkPtr (*allreduce)(Group*, Tensors&, const c10d::AllreduceOptions&);
   WorkPtr (*allreduce_coalesced)(Group*, Tensors&, const c10d::AllreduceCoalescedOptions&);
+  WorkPtr (*broadcast)(Group*, Tensors&, const c10d::BroadcastOptions&);
+  WorkPtr (*allgather)(Group*, TensorLists&, Tensors&, const c10d::AllgatherOptions&);
   WorkPtr (*barrier)(Group*, const c10d::BarrierOptions&);
   void (*reducer_constructor)(void*, Tensors&, void*, void*,
                               c10::intrusive_ptr<c10d::ProcessGroup>&, void*, std::int64_t, bool,

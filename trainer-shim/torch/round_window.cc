@@ -3,8 +3,66 @@
 #include "trainer-shim/torch/round_window.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace gradplane::shim {
+namespace {
+
+/// A slice is a whole number of elements of every type, and of cache lines.
+constexpr std::size_t kSliceAlignBytes = kBlockAlignBytes;
+static_assert(kSliceAlignBytes % sizeof(double) == 0);
+
+/// The longest shards that together have no more blocks than a round, since daemons take no others.
+/// A rank does not know the size of blocks, so it reckons with each. 0: there are none.
+std::size_t longest_shard_bytes(std::size_t shards, std::size_t round_bytes) {
+  std::size_t longest = round_bytes / shards;
+  for (std::size_t block = kMinBlockBytes; block <= kMaxBlockBytes; block += kBlockAlignBytes) {
+    longest = std::min(longest, (round_bytes + block - 1) / block / shards * block);
+  }
+  return longest;
+}
+
+}  // namespace
+
+void Round::give(std::byte* slot, std::uint32_t rank) const {
+  const std::byte* from = collective->data + offset_bytes;
+  if (collective->operation == Operation::kBroadcast && collective->source != rank) return;
+  if (shards > 1) {
+    if (all_contribute(operation)) std::memset(slot, 0, slot_bytes());
+    from += rank * collective->bytes;
+    slot += rank * padded_bytes;
+  }
+  std::memcpy(slot, from, bytes);
+  std::memset(slot + bytes, 0, padded_bytes - bytes);
+}
+
+void Round::take(const std::byte* slot) const {
+  for (std::size_t shard = 0; shard < shards; ++shard) {
+    std::memcpy(collective->data + shard * collective->bytes + offset_bytes,
+                slot + shard * padded_bytes, bytes);
+  }
+}
+
+Round cut(Collective& collective, std::size_t round_bytes) {
+  const std::size_t one_bytes = element_bytes(collective.type);
+  std::size_t limit_bytes = round_bytes / collective.shards;
+  Round round;
+  round.collective = &collective;
+  round.operation = collective.operation;
+  if (has_shards(round.operation)) {
+    const std::size_t longest_bytes = longest_shard_bytes(collective.shards, round_bytes);
+    // The shards of very many ranks do not fit a small round. Then each rank gives the whole slot,
+    // with zeros for what the others give: the sum of integers has the same bits.
+    if (longest_bytes == 0) round.operation = Operation::kAllReduce;
+    if (longest_bytes != 0) limit_bytes = longest_bytes;
+  }
+  round.offset_bytes = collective.submitted_bytes;
+  round.bytes = std::min(collective.bytes - collective.submitted_bytes,
+                         limit_bytes / kSliceAlignBytes * kSliceAlignBytes);
+  round.shards = collective.shards;
+  round.padded_bytes = (round.bytes + one_bytes - 1) / one_bytes * one_bytes;
+  return round;
+}
 
 void RoundWindow::restart(std::uint32_t in_flight_max, std::uint64_t first) {
   rounds_.fill({});

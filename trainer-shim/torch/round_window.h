@@ -8,36 +8,49 @@
 
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/limits.h"
+#include "dataplane/model/operation.h"
 
 namespace gradplane::shim {
 
-/// The memory of one all_reduce: the elements that are summed in place, and how many of them are
-/// done. Elements are submitted and completed from the front. So after a lost session the front
-/// part is finished and the rest is untouched.
-struct Reduction {
+/// The memory of one collective, and how much of it is done. What a rank gives lies where its
+/// result will be. Of an all_gather this is one shard for each rank, one behind the other; the rank
+/// gives its own. Each shard is submitted and completed from the front. So after a lost session the
+/// front part is finished, and what the rank gives of the rest is untouched.
+struct Collective {
   std::byte* data = nullptr;
-  std::size_t elements = 0;
+  std::size_t bytes = 0;  // of a shard
+  /// Of what is summed; a multiple of its size is in `data`. Bytes that are only copied travel as
+  /// elements of this type, too.
   ElementType type = ElementType::kFloat32;
-  std::size_t submitted_elements = 0;
-  std::size_t completed_elements = 0;
+  Operation operation = Operation::kAllReduce;
+  std::uint16_t source = 0;  // of a broadcast
+  std::size_t shards = 1;
+  std::size_t submitted_bytes = 0;  // of each shard
+  std::size_t completed_bytes = 0;
 
-  std::size_t bytes_per_element() const { return element_bytes(type); }
-  bool all_submitted() const { return submitted_elements == elements; }
-  bool complete() const { return completed_elements == elements; }
+  bool all_submitted() const { return submitted_bytes == bytes; }
+  bool complete() const { return completed_bytes == bytes; }
 };
 
-/// A round: the slice of a reduction that the daemon sums at once.
+/// A round: the slice of a collective that the daemon carries at once, the same part of each shard.
 struct Round {
-  Reduction* reduction = nullptr;  // valid until the round is complete
-  std::size_t offset_elements = 0;
-  std::size_t elements = 0;
-  std::size_t bytes = 0;
+  Collective* collective = nullptr;  // valid until the round is complete
+  Operation operation = Operation::kAllReduce;
+  std::size_t offset_bytes = 0;  // in each shard
+  std::size_t bytes = 0;         // of each shard
+  std::size_t shards = 1;
+  std::size_t padded_bytes = 0;  // of each shard in the slot: whole elements
   bool completed = false;
 
-  std::byte* data() const {
-    return reduction->data + offset_elements * reduction->bytes_per_element();
-  }
+  std::size_t slot_bytes() const { return shards * padded_bytes; }
+  /// Writes what this rank gives into the slot.
+  void give(std::byte* slot, std::uint32_t rank) const;
+  /// Writes the result in the slot into the memory of the collective.
+  void take(const std::byte* slot) const;
 };
+
+/// The next round of a collective. All ranks cut alike.
+Round cut(Collective& collective, std::size_t round_bytes);
 
 /// The rounds of one session as this rank sees them. A round may be submitted only while it is less
 /// than `in_flight_max` after the first incomplete one. dataplane/model/limits.h states what

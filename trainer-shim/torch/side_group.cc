@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "trainer-shim/torch/element_types.h"
+
 namespace gradplane::shim {
 namespace {
 
@@ -19,9 +21,10 @@ constexpr const char* kHello = "1";
 constexpr const char* kGroupKey = "gradplane/key";
 thread_local bool connecting_here = false;
 
-/// The 3 is the version of the statements: ranks of two versions do not form a side group.
+/// The 4 is the version of the statements and of what is carried: ranks of two versions do not form
+/// a side group.
 std::string hello_key(int rank) {
-  return "gradplane/hello/3/" + std::to_string(rank);
+  return "gradplane/hello/4/" + std::to_string(rank);
 }
 
 /// Names the protected member of a group; a group is never one of these.
@@ -82,7 +85,7 @@ std::vector<Statement> SideGroup::gather(const Statement& mine, const StillWaiti
   std::memcpy(input[0].data_ptr(), &mine, sizeof mine);
   std::vector<Tensors> outputs(1);
   for (int i = 0; i < group_->getSize(); ++i) outputs[0].push_back(at::empty({kBytes}, at::kByte));
-  wait_for(group_->allgather(outputs, input), still_waiting);
+  wait_for(originals().allgather(group_.get(), outputs, input, {}), still_waiting);
   std::vector<Statement> statements(outputs[0].size());
   for (std::size_t i = 0; i < statements.size(); ++i) {
     std::memcpy(&statements[i], outputs[0][i].data_ptr(), sizeof(Statement));
@@ -95,7 +98,7 @@ void SideGroup::broadcast(std::span<std::byte> bytes, int root, const StillWaiti
       at::from_blob(bytes.data(), {static_cast<std::int64_t>(bytes.size())}, at::kByte)};
   c10d::BroadcastOptions options;
   options.rootRank = root;
-  wait_for(group_->broadcast(tensors, options), still_waiting);
+  wait_for(originals().broadcast(group_.get(), tensors, options), still_waiting);
 }
 
 void SideGroup::wait_for(const WorkPtr& work, const StillWaiting& still_waiting) {
@@ -109,9 +112,28 @@ void SideGroup::wait_for(const WorkPtr& work, const StillWaiting& still_waiting)
   work->wait();
 }
 
-WorkPtr SideGroup::allreduce(const at::Tensor& elements) {
-  Tensors tensors = {elements};
-  return originals().allreduce(group_.get(), tensors, {});
+WorkPtr SideGroup::start(const Collective& collective, std::size_t offset_bytes, std::size_t bytes,
+                         const at::Tensor& memory) {
+  const bool sums = all_contribute(collective.operation);
+  const at::ScalarType type = sums ? scalar_type_of(collective.type) : at::kByte;
+  const auto elements = static_cast<std::int64_t>(bytes / c10::elementSize(type));
+  Tensors shards;
+  for (std::size_t shard = 0; shard < collective.shards; ++shard) {
+    std::byte* data = collective.data + shard * collective.bytes + offset_bytes;
+    shards.push_back(at::from_blob(
+        data, {elements}, [memory](void*) {}, at::dtype(type)));
+  }
+  if (collective.operation == Operation::kAllGather) {
+    TensorLists outputs = {shards};
+    Tensors inputs = {shards[static_cast<std::size_t>(group_->getRank())]};
+    return originals().allgather(group_.get(), outputs, inputs, {});
+  }
+  if (collective.operation == Operation::kBroadcast) {
+    c10d::BroadcastOptions options;
+    options.rootRank = collective.source;
+    return originals().broadcast(group_.get(), shards, options);
+  }
+  return originals().allreduce(group_.get(), shards, {});
 }
 
 void SideGroup::close() {

@@ -12,6 +12,7 @@
 
 #include "trainer-shim/torch/agreement.h"
 #include "trainer-shim/torch/originals.h"
+#include "trainer-shim/torch/round_window.h"
 
 namespace gradplane::shim {
 
@@ -52,11 +53,13 @@ class SideGroup {
   /// The bytes of `root`, in place.
   void broadcast(std::span<std::byte> bytes, int root, const StillWaiting& still_waiting);
 
+  /// A part of each shard of a collective by Gloo's original operation, in place; does not wait.
+  /// `memory` keeps the collective's memory while Gloo uses it.
+  WorkPtr start(const Collective& collective, std::size_t offset_bytes, std::size_t bytes,
+                const at::Tensor& memory);
+
   /// Waits for the end of a work of this group; throws what it throws.
   static void wait_for(const WorkPtr& work, const StillWaiting& still_waiting);
-
-  /// The original all_reduce SUM of a run of elements, in place; does not wait.
-  WorkPtr allreduce(const at::Tensor& elements);
 
   /// Closes the connections, so that no peer waits for this rank. Any thread.
   void close();

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Programs that broadcast and gather, alone and beside all_reduce."""
+
+import hashlib
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from rank_basics import RANK, WORLD, bits, error_of, say, start
+from torch import nn
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+COPIED = (torch.float32, torch.float64, torch.float16, torch.int8, torch.uint8, torch.int32,
+          torch.int64)
+SIZES = (1, 3, 1000, 16387, 100003)
+
+
+def numbers(size, rank, dtype):
+    return ((torch.arange(size) * 3 + 17 * rank) % 113).to(dtype)
+
+
+def zeros(*sizes, dtype=torch.float32):
+    """A place for what each rank gives."""
+    return [torch.zeros(*sizes, dtype=dtype) for _ in range(WORLD)]
+
+
+def copies():
+    """Every type that Gloo copies, from each root; sizes that are no multiple of anything."""
+    start()
+    for dtype in COPIED:
+        for i, size in enumerate(SIZES):
+            t = numbers(size, RANK, dtype)
+            dist.broadcast(t, i % WORLD)
+            assert torch.equal(t, numbers(size, i % WORLD, dtype)), (dtype, size, t)
+            gathered = zeros(size, dtype=dtype)
+            dist.all_gather(gathered, numbers(size, RANK, dtype))
+            for rank, part in enumerate(gathered):
+                assert torch.equal(part, numbers(size, rank, dtype)), (dtype, size, rank, part)
+    # The bits of numbers that are none survive.
+    nan = torch.tensor([0x7fa00001, 0x7f800001 + RANK, -1], dtype=torch.int32).view(torch.float32)
+    gathered = zeros(3)
+    dist.all_gather(gathered, nan)
+    dist.broadcast(nan, WORLD - 1)
+    assert nan.view(torch.int32)[1] == 0x7f800001 + WORLD - 1
+    say(bits=bits(nan, *gathered))
+
+
+def copied_views():
+    """Views and shapes: a broadcast takes the run of a view, an all_gather its elements."""
+    start()
+    results = []
+    matrix = (torch.arange(12.0) + 100 * RANK).view(3, 4)
+    turned = matrix.t()
+    dist.broadcast(turned, WORLD - 1)
+    results.append(matrix)
+    wide = (torch.arange(40.0) + 100 * RANK).view(4, 10)
+    dist.broadcast(wide[1], 0)
+    dist.broadcast(wide[:, ::3], 0)  # of this one the run, not the elements
+    results.append(wide)
+    one = torch.tensor(float(RANK))
+    dist.broadcast(one, WORLD - 1)
+    places = [torch.zeros(3, 4).t() for _ in range(WORLD)]
+    dist.all_gather(places, (torch.arange(12.0) * (RANK + 1)).view(3, 4).t())
+    scalars = [torch.zeros(()) for _ in range(WORLD)]
+    dist.all_gather(scalars, torch.tensor(float(RANK)))
+    same = zeros(4)
+    dist.all_gather(same, torch.full((1,), float(RANK)).expand(4))
+    whole = torch.zeros(WORLD, 5)
+    whole[RANK] = RANK + 1
+    dist.all_gather(list(whole), whole[RANK])
+    taught = zeros(3)
+    dist.all_gather(taught, torch.full((3,), float(RANK), requires_grad=True))
+    assert not taught[0].requires_grad
+    pairs = [torch.zeros(2, dtype=torch.complex64) for _ in range(WORLD)]
+    dist.all_gather(pairs, torch.full((2,), complex(RANK, 1)))
+    results += [one, *places, *scalars, *same, whole, *taught]
+    say(bits=bits(*results, *(torch.view_as_real(p) for p in pairs)))
+
+
+def mixture():
+    """Many of each kind in flight, waited for in another order; futures, results, a barrier."""
+    start()
+    works, checks = [], []
+    for i in range(12):
+        total = torch.full((700 + i,), float(RANK + i))
+        copied = torch.full((20000 + i,), float(RANK + i))
+        gathered = zeros(300 + i)
+        works.append(dist.all_reduce(total, async_op=True))
+        works.append(dist.broadcast(copied, i % WORLD, async_op=True))
+        works.append(dist.all_gather(gathered, torch.full((300 + i,), float(RANK * i)),
+                                     async_op=True))
+        checks.append((total, copied, gathered))
+    chained = works[2].get_future().then(lambda f: [t + 1 for t in f.value()])
+    for work in reversed(works):
+        assert work.wait()
+    assert all(w.is_completed() and w.is_success() for w in works)
+    assert torch.equal(works[1].result()[0], checks[0][1])
+    assert [float(t[0]) for t in chained.wait()] == [1.0] * WORLD
+    for i, (total, copied, gathered) in enumerate(checks):
+        assert bool((total == sum(range(WORLD)) + WORLD * i).all()), (i, total)
+        assert bool((copied == i % WORLD + i).all()), (i, copied)
+        for rank, part in enumerate(gathered):
+            assert bool((part == rank * i).all()), (i, rank, part)
+    group = dist.distributed_c10d._get_default_group()
+    copied, gathered = torch.full((90000,), float(RANK)), zeros(50000)
+    group.broadcast(copied, 0)
+    group.allgather([gathered], [torch.full((50000,), float(RANK))])
+    group.barrier().wait()
+    assert bool((copied == 0).all())
+    assert [float(t[-1]) for t in gathered] == list(range(WORLD))
+    say(bits=bits(copied, *gathered))
+
+
+def refused_copies():
+    """What Gloo says to what it does not copy, word by word."""
+    start()
+    group = dist.distributed_c10d._get_default_group()
+    wrong_root, wrong_place = dist.BroadcastOptions(), dist.BroadcastOptions()
+    wrong_root.rootRank, wrong_place.rootTensor = WORLD, 1
+    leaf = torch.zeros(2, requires_grad=True)
+    calls = [
+        lambda: dist.broadcast(torch.zeros(3, dtype=torch.bool), 0),
+        lambda: dist.broadcast(torch.zeros(3, dtype=torch.bfloat16), 0),
+        lambda: dist.broadcast(torch.sparse_coo_tensor([[0]], [1.0], (3,)), 0),
+        lambda: group.broadcast([torch.zeros(1)], wrong_root).wait(),
+        lambda: group.broadcast([torch.zeros(1)], wrong_place).wait(),
+        lambda: group.broadcast([], dist.BroadcastOptions()).wait(),
+        lambda: dist.broadcast(torch.zeros(0), 0),
+        lambda: dist.all_gather(zeros(3, dtype=torch.int16), torch.zeros(3, dtype=torch.int16)),
+        lambda: dist.all_gather(zeros(3)[1:], torch.zeros(3)),
+        lambda: dist.all_gather(zeros(3), torch.zeros(4)),
+        lambda: dist.all_gather(zeros(3), torch.zeros(3, 1)),
+        lambda: group.allgather([zeros(3), zeros(3)], [torch.zeros(3)]).wait(),
+        lambda: group.allgather([], []).wait(),
+        lambda: dist.all_gather([leaf, *zeros(2)[1:]], torch.ones(2)),  # carried, then refused
+        lambda: dist._all_gather_base(torch.zeros(3 * WORLD), torch.zeros(3)),
+        lambda: dist.reduce_scatter(torch.zeros(3), zeros(3)),
+        lambda: dist._reduce_scatter_base(torch.zeros(3), torch.zeros(3 * WORLD)),
+    ]
+    errors = [error_of(call) for call in calls]
+    pair = [torch.full((2,), float(RANK)), torch.full((2,), float(RANK + 5))]
+    group.broadcast(pair, dist.BroadcastOptions()).wait()
+    several = [[torch.zeros(2) for _ in range(2 * WORLD)] for _ in range(2)]
+    group.allgather(several, pair).wait()
+    say(errors=errors, pair=[t.tolist() for t in pair], several=bits(*several[0], *several[1]))
+
+
+def uneven():
+    """The ranks give different sizes: the call ends, with an error or not, and so does the rest."""
+    start(seconds=5)
+    size = int(sys.argv[2]) + RANK
+    dist.broadcast(torch.zeros(4), 0)
+    begin = time.monotonic()
+    error = error_of(lambda: dist.all_gather(zeros(size), torch.ones(size)))
+    again = error_of(lambda: dist.broadcast(torch.zeros(4), 0))
+    say(error=error, again=again, seconds=time.monotonic() - begin)
+
+
+def small_net():
+    torch.manual_seed(RANK)  # DDP's start makes the replicas alike
+    return nn.Sequential(nn.Linear(20, 300), nn.ReLU(), nn.BatchNorm1d(300), nn.Linear(300, 5))
+
+
+def ddp_start():
+    start()
+    say(bits=bits(*DDP(small_net()).state_dict().values()))
+
+
+def zero_training():
+    """Each rank updates its part of the parameters, and broadcasts it."""
+    start()
+    out = {}
+    for flat in (False, True):
+        model = DDP(small_net(), bucket_cap_mb=0.02)
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), torch.optim.Adam, lr=0.01,
+                                            parameters_as_bucket_view=flat)
+        data = torch.Generator().manual_seed(100 + RANK)
+        for _ in range(6):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(torch.randn(16, 20, generator=data)),
+                                               torch.randint(0, 5, (16,), generator=data))
+            loss.backward()
+            optimizer.step()
+        optimizer.consolidate_state_dict(0)
+        states = optimizer.state_dict()["state"] if RANK == 0 else {}
+        out[f"flat={flat}"] = [bits(*model.parameters()),
+                               bits(*(s["exp_avg"] for s in states.values()))]
+    say(bits=out)
+
+
+KINDS = ("broadcast", "all_gather", "all_reduce")
+
+
+def mixed_step(step, digest, kinds):
+    """One operation of several rounds and a small one of each kind; results go into the digest."""
+    works, results = [], []
+    for size in (60001, 77):
+        if "broadcast" in kinds:
+            t = torch.full((size,), float(RANK * 1000 + step))
+            works.append(dist.broadcast(t, step % WORLD, async_op=True))
+            results.append((t, torch.full((size,), float(step % WORLD * 1000 + step))))
+        if "all_gather" in kinds:
+            parts = zeros(size)
+            own = torch.full((size,), float(RANK * 1000 + step))
+            works.append(dist.all_gather(parts, own, async_op=True))
+            results += [(part, torch.full((size,), float(rank * 1000 + step)))
+                        for rank, part in enumerate(parts)]
+        if "all_reduce" in kinds:
+            t = torch.full((size,), float(RANK + step))
+            works.append(dist.all_reduce(t, async_op=True))
+            results.append((t, torch.full((size,), float(sum(range(WORLD)) + WORLD * step))))
+    for work in works:
+        work.wait()
+    for t, want in results:
+        assert torch.equal(t, want), (step, t, want)
+        digest.update(bits(t).encode())
+
+
+def mixed_run():
+    """As many steps as the argument says, of the kinds that GP_TEST_KINDS names."""
+    kinds = os.environ.get("GP_TEST_KINDS", "+".join(KINDS)).split("+")
+    start()
+    digest = hashlib.sha256()
+    for step in range(int(sys.argv[2])):
+        mixed_step(step, digest, kinds)
+    say(bits=digest.hexdigest())

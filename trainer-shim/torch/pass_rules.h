@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <optional>
+
+#include "trainer-shim/torch/counters.h"
+#include "trainer-shim/torch/originals.h"
+
+/// Why a collective is not gradplane's and goes to the original, or nothing. What is asked here
+/// comes out alike on all ranks of a correct program: they agree on the operation, on type and size
+/// of the tensors, and on the root, but not on strides. A rank that carries what another one passes
+/// through would wait for it until the group's timeout.
+namespace gradplane::shim {
+
+std::optional<PassReason> why_passed(const Tensors& tensors, const c10d::AllreduceOptions& options);
+std::optional<PassReason> why_passed(const Tensors& tensors, const c10d::BroadcastOptions& options,
+                                     int ranks);
+std::optional<PassReason> why_passed(const TensorLists& outputs, const Tensors& inputs, int ranks);
+
+}  // namespace gradplane::shim
