@@ -122,8 +122,7 @@ class TextWriter {
                                   job.blocks_routed, job.blocks_relayed));
     }
     if (job.blocks_to_groups > 0) {
-      named("groups", fmt::format("{} of the sent blocks went once to all who hear their group; "
-                                  "{} times a member was too slow for it",
+      named("groups", fmt::format("{} blocks sent once for a group, {} times a member was too slow",
                                   job.blocks_to_groups, job.group_members_left));
     }
     if (job.blocks_of_soundings + job.sounding_packets_sent + job.sounding_packets_received > 0) {

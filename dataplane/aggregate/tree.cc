@@ -138,7 +138,7 @@ void Tree::open(Round& round, BlockRange range) {
     leave_out(round, range);
   }
   if (group_ && all_receive(round.geometry.operation))
-    group_->open(slot, range, round.id * kRotationStride, child_results());
+    group_->open(slot, range, kRotationStride * round.id, child_results());
   for (const hop::OutEdge& edge : child_results()) {
     round.results_unacked += edge.senders[slot].complete() ? 0 : 1;
   }

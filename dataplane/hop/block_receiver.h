@@ -52,6 +52,8 @@ class BlockReceiver {
   bool complete() const { return arrived_count_ == range_.size(); }
   bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
   bool owes_ack() const { return owes_ack_; }
+  /// Packets have come over the path of which no ack has told.
+  bool has_news_of(std::size_t path) const { return echoes_[path].is_news; }
   BlockRange range() const { return range_; }
   /// Whether anything of the round has come from the peer, used or not.
   bool has_heard() const { return has_heard_; }

@@ -21,6 +21,7 @@ BlockSender::BlockSender(std::size_t capacity_blocks)
       unproven_(capacity_blocks),
       sent_(capacity_blocks),
       to_group_(capacity_blocks),
+      by_group_(capacity_blocks),
       routed_{Bitmap(capacity_blocks), Bitmap(capacity_blocks)},
       sent_us_(capacity_blocks) {}
 static_assert(kMaxRoutes == 2, "the constructor has a bitmap for each route");
@@ -29,7 +30,7 @@ void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* c
   GP_ASSERT(range.size() <= sent_us_.size());
   range_ = range;
   for (Bitmap* b : {&critical_, &urgent_, &new_, &spare_, &copies_, &in_flight_, &acked_,
-                    &unproven_, &sent_, &to_group_}) {
+                    &unproven_, &sent_, &to_group_, &by_group_}) {
     b->reset(range.size());
   }
   for (Bitmap& routed : routed_) routed.reset(range.size());
@@ -45,7 +46,8 @@ void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* c
   }
   cursor_ = start_ = range.size() == 0 ? 0 : rotation % range.size();
   first_open_word_ = 0;
-  closed_ = tail_is_copied_ = in_group_ = false;
+  closed_ = tail_is_copied_ = false;
+  way_ = Way::kAlone;
   urgent_count_ = new_count_ = spare_count_ = copy_count_ = 0;
   in_flight_count_ = acked_count_ = sent_count_ = repair_count_ = 0;
 }
@@ -130,9 +132,17 @@ void BlockSender::note_path(std::size_t i, std::size_t path) {
 
 /// Of a block in flight.
 bool BlockSender::is_on_path(std::size_t i, std::size_t path) const {
+  if (path == kGroupPath) return by_group_.test(i);
   if (path != kDirectPath) return routed_[path - 1].test(i);
-  return std::none_of(routed_.begin(), routed_.end(),
-                      [i](const Bitmap& routed) { return routed.test(i); });
+  return !by_group_.test(i) && std::none_of(routed_.begin(), routed_.end(),
+                                            [i](const Bitmap& routed) { return routed.test(i); });
+}
+
+void BlockSender::begin_flight(std::size_t i, std::uint32_t now_us) {
+  if (in_flight_count_ == 0) oldest_us_ = now_us;
+  in_flight_.set(i);
+  ++in_flight_count_;
+  sent_us_[i] = now_us;
 }
 
 BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs, std::size_t path) {
@@ -146,11 +156,8 @@ BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs, std
     copies_.set(i);
     ++copy_count_;
   }
-  if (in_flight_count_ == 0) oldest_us_ = now_us;
-  in_flight_.set(i);
-  ++in_flight_count_;
+  begin_flight(i, now_us);
   note_path(i, path);
-  sent_us_[i] = now_us;
   return {range_.begin + static_cast<std::uint32_t>(i), retransmission};
 }
 
@@ -158,15 +165,13 @@ bool BlockSender::on_group_sent(std::uint32_t block, std::uint32_t now_us) {
   const std::size_t i = block - range_.begin;
   if (closed_ || acked_.test(i)) return false;
   to_group_.set(i);
-  if (!in_group_ || !new_.test(i)) return false;
+  if (way_ != Way::kMember || !new_.test(i)) return false;
   new_.clear(i);
   --new_count_;
   sent_.set(i);
   ++sent_count_;
-  if (in_flight_count_ == 0) oldest_us_ = now_us;
-  in_flight_.set(i);
-  ++in_flight_count_;
-  sent_us_[i] = now_us;
+  begin_flight(i, now_us);
+  by_group_.set(i);
   return true;
 }
 
@@ -205,7 +210,8 @@ bool BlockSender::repeat(std::uint32_t block) {
 
 /// A block that was in flight and did not arrive. Returns it, with its path.
 PathBlocks BlockSender::queue_again(std::size_t i) {
-  PathBlocks left{.all = 1};
+  PathBlocks left{.all = 1, .to_group = by_group_.test(i) ? 1U : 0U};
+  by_group_.clear(i);
   for (std::size_t r = 0; uses_routes() && r < kMaxRoutes; ++r) {
     if (!routed_[r].test(i)) continue;
     routed_[r].clear(i);
@@ -214,7 +220,6 @@ PathBlocks BlockSender::queue_again(std::size_t i) {
   }
   drop_copy(i);
   in_flight_.clear(i);
-  to_group_.clear(i);
   --in_flight_count_;
   if (critical_.test(i)) {
     urgent_.set(i);
@@ -234,6 +239,7 @@ PathBlocks BlockSender::acknowledge_word(std::size_t w, std::uint64_t arrived) {
     set.set_word(w, set.word(w) & ~fresh);
     return count;
   };
+  (void)take_from(by_group_);
   PathBlocks from_flight{.all = take_from(in_flight_)};
   in_flight_count_ -= from_flight.all;
   for (std::size_t r = 0; uses_routes() && r < kMaxRoutes; ++r) {
@@ -330,7 +336,6 @@ BlockSender::Lost BlockSender::find_lost(std::uint32_t echo_us, Duration reorder
       if (before_us(sent_us_[i], oldest_us)) oldest_us = sent_us_[i];
       continue;
     }
-    found.of_group += to_group_.test(i) ? 1 : 0;
     (void)queue_again(i);
     const bool is_newest = found.blocks == 0 || before_us(found.newest_us, sent_us_[i]);
     if (is_newest) found.newest_us = sent_us_[i];

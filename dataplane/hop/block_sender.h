@@ -60,12 +60,16 @@ class BlockSender {
   bool has_only_copies() const { return copies() > 0 && originals() == 0; }
   /// Blocks that must arrive are queued: lost ones, or critical ones.
   bool has_urgent() const { return urgent_count_ > 0; }
-  /// From now on, until open(), new blocks go to the group that the peer is in, and only what was
-  /// lost goes to the peer alone; or no longer.
-  void leave_new_to_group(bool leave) { in_group_ = leave; }
-  bool is_in_group() const { return in_group_; }
+  /// What new blocks of a round do. open() makes it kAlone.
+  enum class Way : std::uint8_t {
+    kAlone,     // they go to the peer alone
+    kMember,    // they go to the group of the peer, and count as in flight to it
+    kListener,  // they go to the group, at the pace of others: what comes, comes
+  };
+  void set_way(Way way) { way_ = way; }
+  Way way() const { return way_; }
   /// An offered block has gone to the group. True when it counts as in flight to this peer. To a
-  /// peer that is not in the group here it may come all the same.
+  /// peer that is no member it may come all the same.
   bool on_group_sent(std::uint32_t block, std::uint32_t now_us);
   /// The block is offered, and has not been sent.
   bool is_new(std::uint32_t block) const { return new_.test(block - range_.begin); }
@@ -76,6 +80,8 @@ class BlockSender {
   std::optional<std::uint32_t> peek() const;
   /// Every block of the range has been sent at least once.
   bool all_sent() const { return sent_count_ == range_.size(); }
+  /// Offered blocks that go to a group, and have not.
+  std::uint32_t left_to_group() const { return way_ == Way::kAlone ? 0 : new_count_; }
   /// Blocks of the range that have not been sent yet.
   std::uint32_t unsent() const { return range_.size() - sent_count_; }
   /// Whether a smaller share of this range than of the other one has been sent. Neither is empty.
@@ -119,7 +125,6 @@ class BlockSender {
   struct Lost {
     std::uint32_t blocks = 0;
     std::uint32_t newest_us = 0;  // when the last of them was sent
-    std::uint32_t of_group = 0;   // of them, sent to the group
   };
   Lost find_lost(std::uint32_t echo_us, Duration reorder_window, std::size_t path = kDirectPath);
   /// Queues the block that has waited longest, so that the peer answers with its state. Returns the
@@ -129,6 +134,7 @@ class BlockSender {
   bool complete() const { return acked_count_ == range_.size(); }
   /// Nothing of this round will be sent any more: each block is acked or excluded.
   bool settled() const { return closed_ || complete(); }
+  std::uint32_t acked() const { return acked_count_; }
   /// How many blocks will not be sent any more.
   std::uint32_t settled_count() const { return closed_ ? range_.size() : acked_count_; }
   std::uint32_t excluded() const { return closed_ ? range_.size() - acked_count_ : 0; }
@@ -146,8 +152,9 @@ class BlockSender {
   bool repairs_go_first() const;
   std::size_t choose() const;
   std::size_t pop_next();
-  std::uint32_t new_ones() const { return in_group_ ? 0 : new_count_; }
+  std::uint32_t new_ones() const { return way_ == Way::kAlone ? new_count_ : 0; }
   std::uint32_t originals() const { return urgent_count_ + new_ones() + spare_count_; }
+  void begin_flight(std::size_t i, std::uint32_t now_us);
   void note_path(std::size_t i, std::size_t path);
   bool is_on_path(std::size_t i, std::size_t path) const;
   bool uses_routes() const;
@@ -164,7 +171,8 @@ class BlockSender {
   Bitmap acked_;     // or settled
   Bitmap unproven_;  // of these, settled without a word that they have arrived
   Bitmap sent_;      // at least once
-  Bitmap to_group_;  // since they were last lost
+  Bitmap to_group_;  // at least once
+  Bitmap by_group_;  // those in flight in packets to the group
   std::array<Bitmap, kMaxRoutes> routed_;  // those in flight over each route
   std::array<std::uint32_t, kMaxRoutes> routed_count_{};
   std::vector<std::uint32_t> sent_us_;
@@ -174,7 +182,7 @@ class BlockSender {
   std::size_t first_open_word_ = 0;
   bool has_bounds_ = false;
   bool closed_ = false;
-  bool in_group_ = false;
+  Way way_ = Way::kAlone;
   bool tail_is_copied_ = false;
   std::uint32_t urgent_count_ = 0;
   std::uint32_t new_count_ = 0;

@@ -37,12 +37,14 @@ struct EdgeId {
 /// A child as a receiver of packets to the group of all children; see Group.
 struct GroupMember {
   bool hears = false;                // the network copies for it
-  bool was_heard = false;            // newest_echo_us says something
   std::uint32_t newest_echo_us = 0;  // when the newest packet to the group left that has come to it
-  std::uint32_t lost_in_a_row = 0;   // blocks to the group, since one has come
-  std::uint32_t rests = 0;           // for so many rounds it gets its results alone
+  Instant heard_at = Instant::from_ns(INT64_MIN / 4);  // when an ack told so
+  std::uint32_t lost_in_a_row = 0;                     // blocks to the group, since one has come
+  std::uint32_t sent = 0;                              // blocks to it by the group, of late
+  std::uint32_t lost = 0;                              // of them
+  std::uint32_t rests = 0;  // for so many rounds it gets its results alone
   std::uint32_t next_rest = 0;
-  std::uint32_t rounds = 0;                    // in a row in which it was a member
+  std::uint32_t rounds = 0;                     // in a row in which it was a member
   Instant waited_for_since = Instant::never();  // the others have room, and it has none
 };
 

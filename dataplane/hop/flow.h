@@ -173,8 +173,8 @@ class Flow {
   bool has_room() const { return probe_due_ || in_flight_ < window_; }
 
   std::uint64_t link_bits_per_second_;  // of which this sender has its share; 0: not known
-  Pacer link_;   // what the peer's link bears
-  Pacer pacer_;  // what the controller asks for
+  Pacer link_;                          // what the peer's link bears
+  Pacer pacer_;                         // what the controller asks for
   RateMeter meter_;
   std::size_t block_wire_bytes_;
   std::unique_ptr<congestion::Controller> controller_;

@@ -18,11 +18,12 @@
 namespace gradplane::hop {
 
 inline constexpr std::size_t kDirectPath = 0;
-/// The network copies what goes to a group, and the peer's copy takes the same links as what goes
-/// straight. So it is a path of its own only in what acks tell.
+/// The peer's copy of what goes to a group ends in the same link as what goes straight, so the two
+/// share a window. But the network may copy late, or not at all: what comes on one of the two says
+/// nothing of what is lost on the other.
 inline constexpr std::size_t kGroupPath = kMaxRoutes + 1;
 static_assert(kGroupPath < kMaxPaths);
-/// Whose window and losses a path has.
+/// Whose window a path has.
 constexpr std::size_t flow_path(std::size_t path) {
   return path == kGroupPath ? kDirectPath : path;
 }
@@ -44,6 +45,7 @@ static_assert(wire::route_words(kMaxRelays + 1) * wire::kExtensionWordBytes <= c
 struct PathBlocks {
   std::uint32_t all = 0;
   std::array<std::uint32_t, kMaxRoutes> over_route{};
+  std::uint32_t to_group = 0;  // of those on the direct path
 
   /// Most callers ask for the sum alone.
   operator std::uint32_t() const { return all; }  // NOLINT(google-explicit-constructor)
@@ -54,6 +56,7 @@ struct PathBlocks {
   }
   PathBlocks& operator+=(const PathBlocks& other) {
     all += other.all;
+    to_group += other.to_group;
     for (std::size_t r = 0; r < kMaxRoutes; ++r) over_route[r] += other.over_route[r];
     return *this;
   }

@@ -76,17 +76,21 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   if ((flags & wire::kFlagComplete) != 0) acked += sender.on_complete();
   if (body.unscheduled_blocks != 0)
     state_.on_granted(body.total_blocks, body.unscheduled_blocks, peer);
-  if (packet.header.path == hop::kGroupPath) hop::Group::on_heard(edge, body.echo_us);
-  const std::size_t path = hop::flow_path(packet.header.path);
+  const std::size_t path = packet.header.path;
+  const bool is_past = !hop::before_us(hop::clock_us(now), body.echo_us);
+  if (path == hop::kGroupPath && is_past) tree.group()->on_heard(edge, body.echo_us, now);
   const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - body.echo_us));
   if (peer.flow_of(path).is_of_sounding(now - ago)) marked = 0;
-  learn_path(peer.flow_of(path), packet, acked > 0, now);
+  // Who only listens gets packets at the pace of others, and they fill its queue.
+  const bool is_own_pace =
+      path != hop::kGroupPath || sender.way() == hop::BlockSender::Way::kMember;
+  if (is_own_pace) learn_path(peer.flow_of(path), packet, acked > 0, now);
   if (acked > 0) {
     state_.on_acked(edge, slot, acked, now, path, marked);
   } else if (marked > 0) {
     peer.on_acked(now, {}, path, marked);
   }
-  if (!hop::before_us(hop::clock_us(now), body.echo_us)) {
+  if (is_past) {
     const Duration window = peer.flow_of(path).reorder_window();
     state_.find_lost(edge, slot, path, body.echo_us, window, now);
   }

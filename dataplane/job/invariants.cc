@@ -53,6 +53,19 @@ const char* broken_in(const hop::OutEdge& edge) {
   return nullptr;
 }
 
+/// Whether a block waits for a group to which it does not go.
+bool waits_in_vain(aggregate::Tree& tree, const hop::OutEdge& edge) {
+  for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
+    const hop::BlockSender& sender = edge.senders[slot];
+    const std::uint32_t left = sender.left_to_group();
+    if (left == 0) continue;
+    if (tree.group() == nullptr || tree.group()->all_sent(slot)) return true;
+    const bool is_member = sender.way() == hop::BlockSender::Way::kMember;
+    if (is_member && left > tree.group()->ready(slot)) return true;
+  }
+  return false;
+}
+
 /// Whether every flow to the peer counts the blocks that are in flight over its path.
 bool flows_are_right(const hop::Peer& peer) {
   hop::PathBlocks blocks;
@@ -84,6 +97,7 @@ const char* State::broken_invariant() const {
         const auto& listed = peers[edge.peer].edges;
         if (std::count(listed.begin(), listed.end(), &edge) != 1) return "a peer lacks an edge";
         if (const char* broken = broken_in(edge)) return broken;
+        if (waits_in_vain(plan->trees()[edge.id.tree], edge)) return "a block waits for no group";
         ++edges;
       }
     }

@@ -86,40 +86,6 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
   return awareness::Told{.loss = peer.packets_lost.on_packet(number), .round_trip = round_trip};
 }
 
-/// A result that goes to all children of its sender. Its number and its tag are those of the group.
-std::optional<awareness::Told> Receiver::handle_for_group(hop::PeerIndex index,
-                                                          const wire::Envelope& envelope,
-                                                          std::span<const std::byte> datagram,
-                                                          bool congestion_experienced,
-                                                          Instant now) {
-  const auto drop = [this](Drop why) {
-    state_.counters.drop(why);
-    return std::nullopt;
-  };
-  const auto hint = wire::read_group_hint(datagram);
-  if (!hint) return drop(Drop::kMalformed);
-  Plan* plan = state_.plans.find(hint->epoch);
-  if (plan == nullptr) return drop(Drop::kWrongEpoch);
-  if (hint->tree >= plan->trees().size()) return drop(Drop::kNotPeer);
-  aggregate::Tree& tree = plan->trees()[hint->tree];
-  const hop::EdgeIndex from = tree.find_in(wire::PacketType::kResult, index);
-  if (from == hop::kNoEdge) return drop(Drop::kNotPeer);
-  hop::ReplayWindow& numbers = tree.in(from).group_packets;
-  const std::uint64_t number = numbers.restore(envelope.number);
-  const auto opened = state_.config.authenticate
-                          ? wire::open(datagram, plan->key(), wire::Receiver::group(hint->tree),
-                                       number)
-                          : wire::open_unsealed(datagram);
-  if (!opened) return drop(Drop::kBadTag);
-  if (wire::read_block(envelope, *opened, block_) != wire::ParseError::kNone) {
-    return drop(Drop::kMalformed);
-  }
-  if (!numbers.accept(number)) return drop(Drop::kReplayed);
-  path_ = hop::kGroupPath;
-  handle_block(block_, index, congestion_experienced, now);
-  return awareness::Told{};
-}
-
 /// A block that has come over a route: for this node, or to be sent on. The node before it on the
 /// route has written the packet's number and tag for this one.
 void Receiver::handle_routed(std::uint16_t from, std::span<const std::byte> datagram,
@@ -356,7 +322,9 @@ bool Receiver::knows_rounds_before(const Plan& plan, const wire::BlockHeader& h,
 /// node above has gone on without it.
 bool Receiver::may_have_result(const aggregate::Tree& tree, const Round& round, std::uint32_t block,
                                aggregate::HostSet covered) const {
-  return round.open && state_.all_submitted(round) && tree.may_have_result(round, block, covered);
+  if (!round.open || !state_.all_submitted(round)) return false;
+  if (path_ == hop::kGroupPath && !is_heard_by_parent(tree, round, covered)) return false;
+  return tree.may_have_result(round, block, covered);
 }
 
 /// The hosts whose ranks are in a block; nothing when the packet contradicts itself. A block that

@@ -42,6 +42,8 @@ class Receiver {
   std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram,
                                                  std::uint64_t number, const hop::Peer& peer) const;
   bool is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer);
+  bool is_heard_by_parent(const aggregate::Tree& tree, const Round& round,
+                          aggregate::HostSet covered) const;
   std::optional<awareness::Told> handle_for_group(hop::PeerIndex index,
                                                   const wire::Envelope& envelope,
                                                   std::span<const std::byte> datagram,

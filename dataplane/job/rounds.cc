@@ -198,7 +198,7 @@ void Rounds::tell(Round& round) {
 void Rounds::end(Round& round) {
   const std::size_t slot = round.slot();
   for (aggregate::Tree& tree : state_.plan_of(round).trees()) {
-    if (tree.group() != nullptr) tree.group()->stop(slot);
+    if (tree.group() != nullptr) tree.group()->stop(slot, tree.child_results());
     for (hop::OutEdge& edge : tree.out()) {
       state_.peers[edge.peer].on_forgotten(edge.senders[slot].close());
       edge.refresh(slot);

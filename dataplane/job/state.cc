@@ -109,11 +109,21 @@ bool State::find_lost(hop::OutEdge& edge, std::size_t slot, std::size_t path, st
   const hop::BlockSender::Lost lost = edge.senders[slot].find_lost(echo_us, window, path);
   counters.blocks_suspected_lost += lost.blocks;
   const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - lost.newest_us));
-  if (lost.of_group > 0) {
-    plans.find(edge.id.epoch)->trees()[edge.id.tree].group()->on_lost(edge, lost.of_group);
+  if (lost.blocks == 0) return false;
+  peers[edge.peer].flow_of(path).on_lost(now, lost.blocks, now - ago);
+  if (path == hop::kGroupPath) on_group_lost(edge, lost.blocks, now);
+  return true;
+}
+
+void State::on_group_lost(hop::OutEdge& edge, std::uint32_t blocks, Instant now) {
+  plans.find(edge.id.epoch)->trees()[edge.id.tree].group()->on_lost(edge, blocks);
+  if (edge.member.hears) return;
+  for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
+    const hop::BlockSender::Lost rest =
+        edge.senders[slot].find_lost(hop::clock_us(now) + 1, {}, hop::kGroupPath);
+    peers[edge.peer].on_forgotten({.all = rest.blocks});
+    edge.refresh(slot);
   }
-  if (lost.blocks > 0) peers[edge.peer].flow_of(path).on_lost(now, lost.blocks, now - ago);
-  return lost.blocks > 0;
 }
 
 void State::on_settled(const hop::OutEdge& edge, std::size_t slot, std::uint32_t before) {

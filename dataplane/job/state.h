@@ -71,6 +71,9 @@ struct State {
   /// packet left that the peer has answered. They are lost and queued again. False: there are none.
   bool find_lost(hop::OutEdge& edge, std::size_t slot, std::size_t path, std::uint32_t echo_us,
                  Duration window, Instant now);
+  /// A child has lost blocks that had gone to its group, or nobody has answered one; see Group.
+  /// What is on its way to a child that has gone deaf goes to it alone.
+  void on_group_lost(hop::OutEdge& edge, std::uint32_t blocks, Instant now);
   /// The edge's peer has more of the round than before, or will never need it. `before`: its
   /// sender's settled_count() until now.
   void on_settled(const hop::OutEdge& edge, std::size_t slot, std::uint32_t before);

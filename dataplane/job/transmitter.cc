@@ -19,8 +19,6 @@ namespace {
 /// one block each pause is no load, and a job that stands still costs more.
 constexpr std::uint8_t kMaxBackoff = 5;
 constexpr Duration kMaxProbePause = Duration::ms(40);
-/// Unanswered probes after which the window shrinks.
-constexpr std::uint8_t kSilentAfterProbes = 2;
 
 Duration probe_pause(Duration timeout, std::uint8_t backoff) {
   return std::max(timeout, std::min(timeout * (std::int64_t{1} << backoff), kMaxProbePause));
@@ -141,7 +139,8 @@ bool Transmitter::fill_ack(hop::InEdge& edge, std::uint32_t id, Instant now) {
   if (is_open) {
     if (!receiver.owes_ack()) return false;
     receiver.fill_ack(*ack_, now);
-  } else if (ended_last && receiver.closed()) {
+  } else if (ended_last && (receiver.closed() || receiver.has_news_of(hop::kGroupPath))) {
+    // Without the echo nobody would learn that a round of a single block came by the group.
     receiver.fill_ack(*ack_, now);
     ack_->flags |= wire::kFlagEnded;
   } else {
@@ -186,9 +185,16 @@ bool Transmitter::goes_before(const Work& work, const Work& other) const {
     if (sender.has_urgent() != before.has_urgent()) return sender.has_urgent();
     return sender.is_behind(before);
   }
+  return round_goes_before(work.slot, other.slot);
+}
+
+/// Of two open rounds, by their slots.
+bool Transmitter::round_goes_before(std::size_t slot, std::size_t other) const {
+  const std::uint32_t round = state_.rounds[slot].id;
+  const std::uint32_t than = state_.rounds[other].id;
   if (!state_.config.forward_order) return is_older(round, than);
-  if (state_.iteration->is_earlier(work.slot, other.slot)) return true;
-  return is_older(than, round) && !state_.iteration->is_earlier(other.slot, work.slot);
+  if (state_.iteration->is_earlier(slot, other)) return true;
+  return is_older(than, round) && !state_.iteration->is_earlier(other, slot);
 }
 
 std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant now) {
@@ -242,6 +248,13 @@ wire::BlockHeader Transmitter::header_of(const Work& work, std::uint32_t block) 
           .element_type = round.geometry.type};
 }
 
+/// On a long path that loses blocks, the last ones of a round go twice.
+void Transmitter::copy_tail(const hop::Peer& peer, hop::BlockSender& sender, Instant now) const {
+  const bool is_due = peer.flow.min_rtt() >= kLongPath && peer.flow.is_lossy() &&
+                      sender.all_sent() && !sender.has_queued();
+  if (is_due) sender.copy_tail(hop::clock_us(now), peer.flow.min_rtt() / kTailShare);
+}
+
 Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<std::byte> out,
                                   Instant now) {
   hop::OutEdge& edge = *work.edge;
@@ -250,9 +263,7 @@ Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<
   hop::Peer& peer = state_.peers[edge.peer];
   const bool is_long = peer.flow.min_rtt() >= kLongPath;
   const hop::BlockSender::Pick pick = sender.take(hop::clock_us(now), is_long, path);
-  if (is_long && peer.flow.is_lossy() && sender.all_sent() && !sender.has_queued()) {
-    sender.copy_tail(hop::clock_us(now), peer.flow.min_rtt() / kTailShare);
-  }
+  copy_tail(peer, sender, now);
   std::uint8_t flags = 0;
   if (sender.is_critical(pick.block)) flags |= wire::kFlagCritical;
   if (pick.retransmission) flags |= wire::kFlagRetransmission;
@@ -314,9 +325,11 @@ void Transmitter::probe_edge(hop::OutEdge& edge, Instant now) {
     const Duration overtaking = flow.overtaking_time();
     if (silent < probe_pause(overtaking, edge.backoff[slot])) continue;
     // A sender knows only a bound of the time at which its oldest block went.
-    const bool is_lost =
+    bool is_lost =
         flow.is_overtaken(now, edge.senders[slot].oldest_us()) &&
         state_.find_lost(edge, slot, hop::kDirectPath, flow.newest_echo_us(), overtaking, now);
+    const bool is_group_lost = find_lost_to_group(edge, slot, overtaking, now);
+    is_lost = is_lost || is_group_lost;
     if (!is_lost && silent < probe_pause(flow.probe_timeout(), edge.backoff[slot])) continue;
     edge.active_us[slot] = now_us;
     edge.backoff[slot] = std::min<std::uint8_t>(kMaxBackoff, edge.backoff[slot] + 1);
@@ -330,6 +343,7 @@ void Transmitter::ask(hop::OutEdge& edge, std::size_t slot, Instant now) {
   hop::Peer& peer = state_.peers[edge.peer];
   const hop::PathBlocks queued = edge.senders[slot].probe(hop::clock_us(now));
   peer.on_forgotten(queued);
+  if (queued.to_group > 0) state_.on_group_lost(edge, hop::kUnansweredCounts, now);
   if (queued > 0) peer.flow.on_probe();
   state_.counters.probes += queued;
   if (edge.backoff[slot] > kSilentAfterProbes) peer.flow.on_silence(now);
@@ -362,31 +376,6 @@ Instant Transmitter::next_data() const {
     if (peer.detours != nullptr) deadline = std::min(deadline, next_detour(peer).at);
   }
   return std::min(deadline, next_group());
-}
-
-std::string_view flow_limit_name(FlowLimit limit) {
-  constexpr std::array<std::string_view, 7> kNames = {
-      "application", "peer", "window", "grant", "pacing", "peer link", "own link"};
-  static_assert(kNames.size() == static_cast<std::size_t>(FlowLimit::kOwnLink) + 1);
-  return kNames[static_cast<std::size_t>(limit)];
-}
-
-FlowLimit Transmitter::limit_of(const hop::Peer& peer, Instant now) const {
-  bool is_silent = false;
-  for (const hop::OutEdge* edge : peer.edges) {
-    for (unsigned bits = edge->waiting; bits != 0; bits &= bits - 1) {
-      const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
-      is_silent = is_silent || edge->backoff[slot] >= kSilentAfterProbes;
-    }
-  }
-  if (is_silent) return FlowLimit::kPeer;
-  if (next_work(peer).edge == nullptr) return FlowLimit::kApplication;
-  if (peer.flow.window_is_full()) return FlowLimit::kWindow;
-  if (state_.config.grants && peer.credit.next_send(peer.flow.in_flight()) > now) {
-    return FlowLimit::kGrant;
-  }
-  if (peer.flow.link_is_busy(now)) return FlowLimit::kPeerLink;
-  return peer.flow.may_send(now) ? FlowLimit::kOwnLink : FlowLimit::kPacing;
 }
 
 }  // namespace gradplane::job

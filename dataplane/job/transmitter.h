@@ -17,6 +17,9 @@
 
 namespace gradplane::job {
 
+/// Unanswered probes after which the window shrinks, and the peer counts as silent.
+inline constexpr std::uint8_t kSilentAfterProbes = 2;
+
 /// What keeps a flow from sending a block now.
 enum class FlowLimit : std::uint8_t {
   kApplication,  // nothing is queued for the peer
@@ -92,6 +95,7 @@ class Transmitter {
   bool fill_ack(hop::InEdge& edge, std::uint32_t round, Instant now);
   Work next_work(const hop::Peer& peer) const;
   bool goes_before(const Work& work, const Work& other) const;
+  bool round_goes_before(std::size_t slot, std::size_t other) const;
   Instant next_send_to(const hop::Peer& peer) const;
   void begin_soundings(Instant now);
   Outgoing write_sounding(hop::Peer& peer, std::span<std::byte> out, Instant now);
@@ -107,14 +111,20 @@ class Transmitter {
                  std::size_t wire_bytes, Instant now);
   std::optional<Outgoing> poll_peers(std::span<std::byte> out, Instant now, bool groups_wait);
   bool waits_for_group(const hop::Peer& peer) const;
-  GroupWork next_group_work() const;
+  /// Calls visit(work, has_members) for each round with results for a group: whether some member
+  /// takes them now.
+  template <typename Visit>
+  void for_group_work(Visit visit) const;
+  bool goes_before(const GroupWork& work, const GroupWork& other) const;
   std::optional<Outgoing> poll_groups(std::span<std::byte> out, Instant now);
   std::optional<Outgoing> try_groups(std::span<std::byte> out, Instant now);
   Instant group_opens(const GroupWork& work) const;
   Instant next_group() const;
+  bool find_lost_to_group(hop::OutEdge& edge, std::size_t slot, Duration window, Instant now);
   void look_for_slow_members(const GroupWork& work, Instant now);
   Outgoing write_to_group(const GroupWork& work, std::uint32_t block, std::span<std::byte> out,
                           Instant now);
+  void copy_tail(const hop::Peer& peer, hop::BlockSender& sender, Instant now) const;
   void probe_edge(hop::OutEdge& edge, Instant now);
   void ask(hop::OutEdge& edge, std::size_t slot, Instant now);
   wire::Envelope envelope_of(wire::PacketType type, std::uint8_t flags, Instant now) const;

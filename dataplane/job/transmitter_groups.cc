@@ -10,52 +10,55 @@
 #include "dataplane/wire/seal.h"
 
 namespace gradplane::job {
-namespace {
-
-/// Whether the edge's peer is to get blocks of the round by the group.
-bool is_member(const hop::OutEdge& edge, std::size_t slot) {
-  const hop::BlockSender& sender = edge.senders[slot];
-  return sender.is_in_group() && !sender.settled() && (edge.held & hop::OutEdge::bit(slot)) == 0;
-}
-
-}  // namespace
-
-/// The oldest round with results for a group some of whose members may take results.
-Transmitter::GroupWork Transmitter::next_group_work() const {
-  GroupWork best;
+template <typename Visit>
+void Transmitter::for_group_work(Visit visit) const {
   for (const auto& plan : state_.plans.live()) {
     for (aggregate::Tree* tree : plan->multicasting()) {
       for (unsigned bits = tree->group()->queued(); bits != 0; bits &= bits - 1) {
         const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
         const auto children = std::as_const(*tree).child_results();
         const bool any = std::any_of(children.begin(), children.end(), [slot](const auto& edge) {
-          return is_member(edge, slot);
+          return hop::is_group_member(edge, slot);
         });
-        const bool is_first = best.tree == nullptr || is_older(state_.rounds[slot].id,
-                                                               state_.rounds[best.slot].id);
-        if (any && is_first) best = {.plan = plan.get(), .tree = tree, .slot = slot};
+        visit(GroupWork{.plan = plan.get(), .tree = tree, .slot = slot}, any);
       }
     }
   }
-  return best;
 }
 
-/// When every member has room for the next block.
+/// Trees of a round advance together.
+bool Transmitter::goes_before(const GroupWork& work, const GroupWork& other) const {
+  if (work.slot != other.slot) return round_goes_before(work.slot, other.slot);
+  const auto left = [](const GroupWork& of, std::size_t slot) {
+    return std::uint64_t{of.tree->group()->sent(slot)} * of.tree->range(slot).size();
+  };
+  return left(work, work.slot) < left(other, other.slot);
+}
+
+/// When every member has room for the next block. A sounding of one of them goes first, back to
+/// back.
 Instant Transmitter::group_opens(const GroupWork& work) const {
   Instant at;
+  Duration longest;
   for (const hop::OutEdge& edge : work.tree->child_results()) {
-    if (is_member(edge, work.slot)) at = std::max(at, next_send_to(state_.peers[edge.peer]));
+    longest = std::max(longest, state_.peers[edge.peer].flow.smoothed_rtt());
+    if (!hop::is_group_member(edge, work.slot)) continue;
+    const hop::Peer& peer = state_.peers[edge.peer];
+    if (peer.flow.sounding().is_on()) return Instant::never();
+    at = std::max(at, next_send_to(peer));
   }
-  return at;
+  const hop::Group& group = *work.tree->group();
+  return std::max(at, group.waits_until(work.slot, work.tree->child_results(), longest));
 }
 
 bool Transmitter::waits_for_group(const hop::Peer& peer) const {
   return std::any_of(peer.edges.begin(), peer.edges.end(), [this](const hop::OutEdge* edge) {
     if (edge->is_push()) return false;
-    hop::Group* group = state_.plans.find(edge->id.epoch)->trees()[edge->id.tree].group();
+    const hop::Group* group = state_.plans.find(edge->id.epoch)->trees()[edge->id.tree].group();
     if (group == nullptr) return false;
     for (unsigned bits = group->queued(); bits != 0; bits &= bits - 1) {
-      if (is_member(*edge, static_cast<std::size_t>(std::countr_zero(bits)))) return true;
+      const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
+      if (hop::is_group_member(*edge, slot)) return true;
     }
     return false;
   });
@@ -63,25 +66,30 @@ bool Transmitter::waits_for_group(const hop::Peer& peer) const {
 
 std::optional<Outgoing> Transmitter::poll_groups(std::span<std::byte> out, Instant now) {
   if (const auto trial = try_groups(out, now)) return trial;
-  const GroupWork work = next_group_work();
-  if (work.tree == nullptr) return std::nullopt;
-  if (group_opens(work) > now) {
-    look_for_slow_members(work, now);
-    return std::nullopt;
-  }
-  const auto block = work.tree->group()->next(work.slot, work.tree->child_results());
+  GroupWork best;
+  for_group_work([&](const GroupWork& work, bool has_members) {
+    if (!has_members) return hop::Group::on_all_held(work.slot, work.tree->child_results());
+    work.tree->group()->on_may_begin(work.slot, now);
+    if (group_opens(work) > now) return look_for_slow_members(work, now);
+    if (best.tree == nullptr || goes_before(work, best)) best = work;
+  });
+  if (best.tree == nullptr) return std::nullopt;
+  const auto block = best.tree->group()->next(best.slot, best.tree->child_results());
   if (!block) return std::nullopt;
   group_had_turn_ = true;
-  return write_to_group(work, *block, out, now);
+  return write_to_group(best, *block, out, now);
 }
 
 /// Whether the network copies shows only when it is tried.
 std::optional<Outgoing> Transmitter::try_groups(std::span<std::byte> out, Instant now) {
   for (const auto& plan : state_.plans.live()) {
     for (aggregate::Tree* tree : plan->multicasting()) {
-      if (tree->group()->next_trial(tree->child_results()) > now) continue;
-      const hop::Group::Trial trial = tree->group()->trial(now);
-      return write_to_group({.plan = plan.get(), .tree = tree, .slot = trial.slot}, trial.block,
+      hop::Group& group = *tree->group();
+      if (group.next_trial() > now) continue;
+      const auto trial = group.trial(tree->child_results());
+      if (!trial) continue;
+      group.on_trial(now);
+      return write_to_group({.plan = plan.get(), .tree = tree, .slot = trial->slot}, trial->block,
                             out, now);
     }
   }
@@ -97,17 +105,20 @@ void Transmitter::look_for_slow_members(const GroupWork& work, Instant now) {
   std::uint64_t others = 0;  // what each of those with room can take at least; 0: not known
   bool any_waits = false;
   for (const hop::OutEdge& edge : work.tree->child_results()) {
-    if (!is_member(edge, work.slot) || !has_room(edge)) continue;
+    if (!hop::is_group_member(edge, work.slot) || !has_room(edge)) continue;
     const std::uint64_t allowed = state_.peers[edge.peer].flow.allowed_bits_per_second();
     others = any_waits ? std::min(others, allowed) : allowed;
     any_waits = true;
   }
-  if (!any_waits) return;
   const bool is_warm = work.tree->group()->sent(work.slot) >= hop::kGroupWarmUp;
   for (hop::OutEdge& edge : work.tree->child_results()) {
-    if (!is_member(edge, work.slot) || has_room(edge)) continue;
+    if (!any_waits || !hop::is_group_member(edge, work.slot) || has_room(edge)) {
+      edge.member.waited_for_since = Instant::never();
+      continue;
+    }
     const hop::Flow& flow = state_.peers[edge.peer].flow;
-    const bool is_slow = is_warm && flow.allowed_bits_per_second() * 2 < others;
+    const std::uint64_t allowed = flow.allowed_bits_per_second();
+    const bool is_slow = is_warm && allowed > 0 && allowed * 2 < others;
     if (hop::Group::on_waited_for(edge, flow.smoothed_rtt(), is_slow, now))
       ++state_.counters.group_members_left;
   }
@@ -118,14 +129,13 @@ Outgoing Transmitter::write_to_group(const GroupWork& work, std::uint32_t block,
   hop::Group& group = *work.tree->group();
   const Round& round = state_.rounds[work.slot];
   const std::span<hop::OutEdge> children = work.tree->child_results();
-  group.on_sent(work.slot, block);
   wire::BlockHeader h = header_of({&children.front(), work.slot}, block);
   const aggregate::Tree::Outbound sent =
       work.tree->bytes_to_send(work.plan->context(), round, false, block);
   h.contributors = sent.contributors;
   std::uint8_t flags = wire::kFlagCritical;
   if (sent.partial) flags |= wire::kFlagPartial;
-  if (group.all_sent(work.slot)) flags |= wire::kFlagLast;
+  if (group.sent(work.slot) + 1 >= work.tree->range(work.slot).size()) flags |= wire::kFlagLast;
   const std::size_t payload_at =
       wire::write_block(out, envelope_of(wire::PacketType::kResult, flags, now), h, nullptr,
                         {.coverage = sent.hosts});
@@ -135,12 +145,14 @@ Outgoing Transmitter::write_to_group(const GroupWork& work, std::uint32_t block,
   const std::size_t wire_bytes = sent.bytes.size() + hop::kWireOverheadBytes;
   for (hop::OutEdge& edge : children) {
     edge.member.waited_for_since = Instant::never();
-    if (edge.senders[work.slot].on_group_sent(block, hop::clock_us(now))) {
-      state_.peers[edge.peer].flow.on_sent(now, wire_bytes, false);
-      edge.active_us[work.slot] = hop::clock_us(now);
-    }
+    if (!group.on_sent_to(edge, work.slot, block, hop::clock_us(now))) continue;
+    hop::Peer& peer = state_.peers[edge.peer];
+    peer.flow.on_sent(now, wire_bytes, false);
+    edge.active_us[work.slot] = hop::clock_us(now);
+    copy_tail(peer, edge.senders[work.slot], now);
     edge.refresh(work.slot);
   }
+  group.on_sent(work.slot, block, children);
   ++state_.counters.blocks_sent;
   ++state_.counters.blocks_to_groups;
   state_.counters.payload_bytes_sent += sent.bytes.size();
@@ -162,17 +174,28 @@ Outgoing Transmitter::write_to_group(const GroupWork& work, std::uint32_t block,
 Instant Transmitter::next_group() const {
   Instant at = Instant::never();
   for (const auto& plan : state_.plans.live()) {
-    for (aggregate::Tree* tree : plan->multicasting())
-      at = std::min(at, tree->group()->next_trial(tree->child_results()));
+    for (aggregate::Tree* tree : plan->multicasting()) {
+      const hop::Group& group = *tree->group();
+      if (group.trial(tree->child_results())) at = std::min(at, group.next_trial());
+    }
   }
-  const GroupWork work = next_group_work();
-  if (work.tree == nullptr) return at;
-  for (const hop::OutEdge& edge : work.tree->child_results()) {
-    if (edge.member.waited_for_since == Instant::never()) continue;
-    const Duration rtt = state_.peers[edge.peer].flow.smoothed_rtt();
-    at = std::min(at, edge.member.waited_for_since + hop::Group::patience_with(rtt));
-  }
-  return std::min(at, group_opens(work));
+  for_group_work([&](const GroupWork& work, bool has_members) {
+    if (!has_members) return;
+    at = std::min(at, group_opens(work));
+    for (const hop::OutEdge& edge : work.tree->child_results()) {
+      if (edge.member.waited_for_since == Instant::never()) continue;
+      const Duration rtt = state_.peers[edge.peer].flow.smoothed_rtt();
+      at = std::min(at, edge.member.waited_for_since + hop::Group::patience_with(rtt));
+    }
+  });
+  return at;
+}
+
+/// A later packet to the group has come to the peer.
+bool Transmitter::find_lost_to_group(hop::OutEdge& edge, std::size_t slot, Duration window,
+                                     Instant now) {
+  if (edge.is_push() || now - edge.member.heard_at > hop::kEchoLifetime) return false;
+  return state_.find_lost(edge, slot, hop::kGroupPath, edge.member.newest_echo_us, window, now);
 }
 
 }  // namespace gradplane::job

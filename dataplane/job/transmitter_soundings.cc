@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a job does so that receivers can measure links, and how a flow hears of what is sent.
+// What a job does so that receivers can measure links, how a flow hears of what is sent, and what
+// holds it back.
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <utility>
 
 #include "dataplane/hop/clock.h"
@@ -105,6 +108,31 @@ void Transmitter::note_sent(hop::Peer& peer, const hop::BlockSender::Pick& pick,
     ++state_.counters.blocks_routed;
   }
   flow.on_sent(now, wire_bytes, pick.retransmission);
+}
+
+std::string_view flow_limit_name(FlowLimit limit) {
+  constexpr std::array<std::string_view, 7> kNames = {
+      "application", "peer", "window", "grant", "pacing", "peer link", "own link"};
+  static_assert(kNames.size() == static_cast<std::size_t>(FlowLimit::kOwnLink) + 1);
+  return kNames[static_cast<std::size_t>(limit)];
+}
+
+FlowLimit Transmitter::limit_of(const hop::Peer& peer, Instant now) const {
+  bool is_silent = false;
+  for (const hop::OutEdge* edge : peer.edges) {
+    for (unsigned bits = edge->waiting; bits != 0; bits &= bits - 1) {
+      const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
+      is_silent = is_silent || edge->backoff[slot] >= kSilentAfterProbes;
+    }
+  }
+  if (is_silent) return FlowLimit::kPeer;
+  if (next_work(peer).edge == nullptr && !waits_for_group(peer)) return FlowLimit::kApplication;
+  if (peer.flow.window_is_full()) return FlowLimit::kWindow;
+  if (state_.config.grants && peer.credit.next_send(peer.flow.in_flight()) > now) {
+    return FlowLimit::kGrant;
+  }
+  if (peer.flow.link_is_busy(now)) return FlowLimit::kPeerLink;
+  return peer.flow.may_send(now) ? FlowLimit::kOwnLink : FlowLimit::kPacing;
 }
 
 }  // namespace gradplane::job

@@ -16,8 +16,8 @@ struct TrafficCounts {
   std::uint64_t probes = 0;                 // sent again because nothing was heard
   std::uint64_t blocks_routed = 0;          // of those sent, over an auxiliary route
   std::uint64_t blocks_relayed = 0;         // of other nodes, sent on over such a route
-  std::uint64_t blocks_to_groups = 0;     // of those sent, once for all members
-  std::uint64_t group_members_left = 0;   // how often a member was too slow for its group
+  std::uint64_t blocks_to_groups = 0;       // of those sent, once for all members
+  std::uint64_t group_members_left = 0;     // how often a member was too slow for its group
   std::uint64_t blocks_of_soundings = 0;  // of those sent, beyond window and pace to measure a link
   std::uint64_t sounding_packets_sent = 0;  // padding beside those blocks
   std::uint64_t sounding_packets_received = 0;

@@ -175,8 +175,9 @@ TEST_CASE("no selection is shorter, and none of that time has more pairs") {
     CHECK(made.seconds == Approx(best.seconds));
     CHECK(made.seconds == Approx(seconds_of(request, matrix_of(made))));
     CHECK(made.pairs() == best.pairs);
-    for (const Selection& other : {select_receivers_as_published(request, meetings),
-                                   select_receivers_at_random(request, meetings, std::ref(random))}) {
+    for (const Selection& other :
+         {select_receivers_as_published(request, meetings),
+          select_receivers_at_random(request, meetings, std::ref(random))}) {
       CHECK(is_allowed(request, meetings, matrix_of(other)));
       CHECK(other.seconds >= made.seconds);
     }

@@ -2,6 +2,8 @@
 // Copyright (c) 2026 The gradplane authors
 //
 // How a carrier cuts and carries collectives that copy, over the fake client.
+#include <sys/mman.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -175,6 +177,22 @@ TEST_CASE("bytes of any number are broadcast") {
       }
     }
   }
+}
+
+TEST_CASE("the memory of a broadcast's source is only read") {
+  constexpr std::size_t kBytes = 4096;
+  void* page = mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(page != MAP_FAILED);
+  std::vector<std::byte> unused(kBytes);
+  std::vector<std::byte> received(kBytes, std::byte{1});
+  const auto ends = carry(2, [&](std::uint32_t rank) {
+    Collective c = broadcast_of(rank == 0 ? unused : received, 0);
+    if (rank == 0) c.data = static_cast<std::byte*>(page);
+    return c;
+  });
+  CHECK((ends[0].complete && ends[1].complete));
+  CHECK(received == std::vector<std::byte>(kBytes));
+  munmap(page, kBytes);
 }
 
 TEST_CASE("every rank gets the shard of each rank") {

@@ -99,8 +99,6 @@ struct Outcome {
   std::optional<GivenUp> given_up;
   /// When each round was complete everywhere.
   std::vector<Instant> round_ends;
-  /// When all ranks but one had it.
-  std::vector<Instant> round_ends_but_one;
   /// The first round of each further plan.
   std::vector<std::uint32_t> activations;
   std::uint64_t trace = 0;  // the same for the same scenario: hashes results and times

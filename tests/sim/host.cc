@@ -51,8 +51,7 @@ job::JobConfig job_config(const Scenario& scenario, api::NodeId node) {
   config.grants = scenario.grants;
   config.forward_order = scenario.forward_order;
   config.stall_after = scenario.stall_after;
-  engine::fill_local_plan(config, scenario.plan, node, link_rates(scenario),
-                          scenario.multicast);
+  engine::fill_local_plan(config, scenario.plan, node, link_rates(scenario), scenario.multicast);
   return config;
 }
 

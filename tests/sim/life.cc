@@ -144,7 +144,6 @@ void Life::install_due() {
 
 void Life::note_round_ends() {
   outcome_.round_ends.resize(progress_.first_lacked(), machines_.now);
-  outcome_.round_ends_but_one.resize(progress_.first_lacked_but_one(), machines_.now);
 }
 
 void Life::flip_due() {

@@ -27,15 +27,6 @@ class Progress {
   std::uint32_t first_lacked() const { return first_lacked_; }
   /// One past the last round that some rank has.
   std::uint32_t end() const { return end_; }
-  /// The first round that more than one rank lacks.
-  std::uint32_t first_lacked_but_one() const {
-    std::uint32_t ranks = 0;
-    for (std::uint32_t r = first_lacked_; r < ranks_at_.size(); ++r) {
-      ranks += ranks_at_[r];
-      if (ranks > 1 || r + 1 == ranks_at_.size()) return r;
-    }
-    return first_lacked_;
-  }
   bool all_done() const { return first_lacked_ + 1 == ranks_at_.size(); }
 
  private:

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::uint32_t kBlocks = 256;
 constexpr BlockRange kRange{0, kBlocks};
+const Instant kNow = Instant::from_ns(1'000'000'000);
 
 /// The edges to the children of one node, and their group, in the round of slot 0.
 struct Children {
@@ -45,19 +46,16 @@ struct Children {
   std::size_t send(std::size_t slot = 0) {
     const auto block = group.next(slot, edges);
     if (!block) return 0;
-    group.on_sent(slot, *block);
     std::size_t takers = 0;
-    for (OutEdge& edge : edges) {
-      takers += edge.senders[slot].on_group_sent(*block, 100) ? 1 : 0;
-      edge.refresh(slot);
-    }
+    for (OutEdge& edge : edges) takers += group.on_sent_to(edge, slot, *block, 100) ? 1 : 0;
+    group.on_sent(slot, *block, edges);
     return takers;
   }
   void all_hear() {
-    for (OutEdge& edge : edges) Group::on_heard(edge, ++clock_us);
+    for (OutEdge& edge : edges) group.on_heard(edge, ++clock_us, kNow);
   }
   bool is_member(std::size_t child, std::size_t slot = 0) const {
-    return edges[child].senders[slot].is_in_group();
+    return edges[child].senders[slot].way() == BlockSender::Way::kMember;
   }
 
   std::vector<OutEdge> edges;
@@ -78,10 +76,10 @@ TEST_CASE("nobody is in a group that nobody has heard") {
 
 TEST_CASE("a group of one is none") {
   Children c(3);
-  Group::on_heard(c.edges[1], 5);
+  c.group.on_heard(c.edges[1], 5, kNow);
   c.open();
   CHECK_FALSE(c.is_member(1));
-  Group::on_heard(c.edges[2], 5);
+  c.group.on_heard(c.edges[2], 5, kNow);
   c.open(1);
   CHECK_FALSE(c.is_member(0, 1));
   CHECK(c.is_member(1, 1));
@@ -90,8 +88,8 @@ TEST_CASE("a group of one is none") {
 
 TEST_CASE("new blocks go to members by the group, and to others alone") {
   Children c(3);
-  Group::on_heard(c.edges[0], 5);
-  Group::on_heard(c.edges[1], 5);
+  c.group.on_heard(c.edges[0], 5, kNow);
+  c.group.on_heard(c.edges[1], 5, kNow);
   c.open();
   c.offer_all();
   CHECK(c.edges[0].queued == 0);
@@ -111,22 +109,23 @@ TEST_CASE("what a member has lost goes to it alone") {
   c.offer(1);
   c.offer(2);
   CHECK(c.send() + c.send() == 4);
-  const BlockSender::Lost lost = c.edges[1].senders[0].find_lost(10'000, Duration::us(200));
-  CHECK(lost.blocks == 2);
-  CHECK(lost.of_group == 2);
+  BlockSender& sender = c.edges[1].senders[0];
+  // A packet to the peer alone that has come proves nothing of those to the group.
+  CHECK(sender.find_lost(10'000, Duration::us(200), kDirectPath).blocks == 0);
+  CHECK(sender.find_lost(10'000, Duration::us(200), kGroupPath).blocks == 2);
   c.edges[1].refresh(0);
   CHECK(c.edges[1].queued == 1);
-  CHECK(c.edges[1].senders[0].queued() == 2);  // without block 2, which is the group's
-  CHECK(c.edges[1].senders[0].take(20'000).block == 0);
+  CHECK(sender.queued() == 2);  // without block 2, which is the group's
+  CHECK(sender.take(20'000).block == 0);
   CHECK(c.send() == 2);
-  // Block 0 goes over no group any more: another loss of it is no fault of the network's copies.
-  CHECK(c.edges[1].senders[0].find_lost(40'000, Duration::us(200)).of_group == 1);
+  CHECK(sender.find_lost(40'000, Duration::us(200), kGroupPath).blocks == 1);
+  CHECK(sender.find_lost(40'000, Duration::us(200), kDirectPath).blocks == 1);
 }
 
 TEST_CASE("what has come by the group although it went to others is not sent again") {
   Children c(3);
-  Group::on_heard(c.edges[0], 5);
-  Group::on_heard(c.edges[1], 5);
+  c.group.on_heard(c.edges[0], 5, kNow);
+  c.group.on_heard(c.edges[1], 5, kNow);
   c.open();
   c.offer(0);
   c.offer(1);
@@ -146,7 +145,8 @@ TEST_CASE("what has come by the group although it went to others is not sent aga
   CHECK(other.edges[2].senders[0].queued() == 1);
 }
 
-TEST_CASE("a member that hears nothing any more gets everything alone, until a new trial is heard") {
+TEST_CASE(
+    "a member that hears nothing any more gets everything alone, until a new trial is heard") {
   Children c(3);
   c.all_hear();
   c.open();
@@ -159,10 +159,10 @@ TEST_CASE("a member that hears nothing any more gets everything alone, until a n
   CHECK(c.edges[1].queued == 1);
   CHECK(c.send() == 2);
   // An ack that is late, or repeated, tells of the time before.
-  Group::on_heard(c.edges[1], c.edges[1].member.newest_echo_us);
+  c.group.on_heard(c.edges[1], c.edges[1].member.newest_echo_us, kNow);
   c.open(1);
   CHECK_FALSE(c.is_member(1, 1));
-  Group::on_heard(c.edges[1], c.clock_us + 1);
+  c.group.on_heard(c.edges[1], c.clock_us + 1, kNow);
   c.open(2);
   CHECK(c.is_member(1, 2));
 }
@@ -177,29 +177,97 @@ TEST_CASE("losses count in a row") {
   CHECK(c.is_member(0));
 }
 
-TEST_CASE("who is waited for too long gets its results alone for some rounds") {
+TEST_CASE("a child that has not begun the round gets it alone") {
+  Children c(3);
+  c.all_hear();
+  c.open();
+  c.edges[2].hold(0);
+  c.offer_all();
+  CHECK(c.send() == 2);
+  CHECK_FALSE(c.is_member(2));
+  CHECK(c.edges[2].senders[0].in_flight() == 0);
+  CHECK(c.send() == 2);
+  c.edges[2].release(0);
+  CHECK(c.edges[2].queued == 1);
+  CHECK(c.edges[2].senders[0].queued() == kBlocks);
+}
+
+TEST_CASE("the first block of a round waits a moment for members that have not begun it") {
+  Children c(3);
+  c.all_hear();
+  c.open();
+  c.edges[2].hold(0);
+  c.offer_all();
+  CHECK(c.group.waits_until(0, c.edges, {}) <= kNow);  // nobody takes results
+  c.group.on_may_begin(0, kNow);
+  c.group.on_may_begin(0, kNow + Duration::ms(1));
+  CHECK(c.group.waits_until(0, c.edges, {}) == kNow + kHeldPatience);
+  CHECK(c.group.waits_until(0, c.edges, Duration::ms(40)) == kNow + Duration::ms(80));
+  SECTION("until all have") {
+    c.edges[2].release(0);
+  }
+  SECTION("but no later one") {
+    CHECK(c.send() == 2);
+  }
+  CHECK(c.group.waits_until(0, c.edges, {}) <= kNow);
+}
+
+TEST_CASE("a block that nobody answers counts as many") {
+  Children c(2);
+  c.all_hear();
+  c.open();
+  c.offer(0);
+  CHECK(c.send() == 2);
+  CHECK(c.edges[0].senders[0].probe(1000).to_group == 1);
+  CHECK(c.edges[0].senders[0].take(2000).block == 0);
+  CHECK(c.edges[0].senders[0].probe(3000).to_group == 0);  // it went to the peer alone
+  for (std::uint32_t n = kUnansweredCounts; n < kDeafAfter; n += kUnansweredCounts)
+    c.group.on_lost(c.edges[0], kUnansweredCounts);
+  CHECK(c.edges[0].member.hears);
+  c.group.on_lost(c.edges[0], kUnansweredCounts);
+  CHECK_FALSE(c.edges[0].member.hears);
+}
+
+TEST_CASE("a member that loses more than an eighth listens, however the losses are spread") {
+  for (const std::uint32_t lost_of_16 : {1U, 3U}) {
+    Children c(3);
+    c.all_hear();
+    c.open();
+    c.offer_all();
+    for (std::uint32_t b = 0; b < kBlocks; ++b) {
+      CHECK(c.send() == 3);
+      if (b % 16 < lost_of_16) c.group.on_lost(c.edges[1], 1);
+      if (b % 8 == 7) c.group.on_heard(c.edges[1], ++c.clock_us + 100, kNow);
+    }
+    c.group.on_lost(c.edges[1], 1);
+    c.open(1);
+    CAPTURE(lost_of_16);
+    CHECK(c.is_member(1, 1) == (lost_of_16 == 1));
+  }
+}
+
+TEST_CASE("who is waited for too long listens for some rounds") {
   Children c(3);
   c.all_hear();
   c.open();
   c.open(1);
-  const Instant start = Instant::from_ns(1'000'000'000);
   const Duration rtt = Duration::ms(1);
-  CHECK_FALSE(Group::on_waited_for(c.edges[2], rtt, false, start));
-  CHECK_FALSE(Group::on_waited_for(c.edges[2], rtt, false,
-                                   start + kGroupPatience - Duration::us(1)));
+  CHECK_FALSE(Group::on_waited_for(c.edges[2], rtt, false, kNow));
+  CHECK_FALSE(
+      Group::on_waited_for(c.edges[2], rtt, false, kNow + kGroupPatience - Duration::us(1)));
   CHECK(c.is_member(2));
-  CHECK(Group::on_waited_for(c.edges[2], rtt, false, start + kGroupPatience));
+  CHECK(Group::on_waited_for(c.edges[2], rtt, false, kNow + kGroupPatience));
   CHECK_FALSE(c.is_member(2));
   CHECK_FALSE(c.is_member(2, 1));  // in every open round
   CHECK(c.is_member(1));
   for (std::uint32_t round = 0; round < kFirstGroupRest; ++round) {
     c.open();
-    CHECK_FALSE(c.is_member(2));
+    CHECK(c.edges[2].senders[0].way() == BlockSender::Way::kListener);
   }
   c.open();
   CHECK(c.is_member(2));
   // It was not enough: now twice as long, and at once, because it is known to be slow.
-  CHECK(Group::on_waited_for(c.edges[2], rtt, true, start));
+  CHECK(Group::on_waited_for(c.edges[2], rtt, true, kNow));
   for (std::uint32_t round = 0; round < 2 * kFirstGroupRest; ++round) {
     c.open();
     CHECK_FALSE(c.is_member(2));
@@ -208,57 +276,125 @@ TEST_CASE("who is waited for too long gets its results alone for some rounds") {
   CHECK(c.is_member(2));
 }
 
-TEST_CASE("a long path has more patience") {
-  Children c(2);
+TEST_CASE("who listens gets what has not come to it when the group has sent the round") {
+  Children c(3);
   c.all_hear();
   c.open();
-  const Instant start = Instant::from_ns(1'000'000'000);
-  const Duration rtt = Duration::ms(100);
-  CHECK_FALSE(Group::on_waited_for(c.edges[0], rtt, false, start));
-  CHECK_FALSE(Group::on_waited_for(c.edges[0], rtt, false, start + Duration::ms(399)));
-  CHECK(Group::on_waited_for(c.edges[0], rtt, false, start + Duration::ms(400)));
-}
-
-TEST_CASE("a group is tried while some child does not hear it, more and more rarely") {
-  Children c(2);
-  CHECK(c.group.next_trial(c.edges) == Instant::never());  // there is no result
-  c.open();
-  c.offer(7);
-  Instant now = Instant::from_ns(1'000'000'000);
-  REQUIRE(c.group.next_trial(c.edges) <= now);
-  const Group::Trial trial = c.group.trial(now);
-  CHECK(trial.block == 7);
-  CHECK(trial.slot == 0);
-  CHECK(c.group.next_trial(c.edges) == Instant::never());  // each result is tried once
-  Duration pause = kFirstGroupTrial;
-  for (int n = 0; n < 12; ++n) {
-    c.offer(8);
-    CHECK(c.group.next_trial(c.edges) == now + pause);
-    now = now + pause;
-    (void)c.group.trial(now);
-    pause = std::min(pause * 2, kMaxGroupTrial);
+  c.offer_all();
+  CHECK(Group::on_waited_for(c.edges[2], Duration::ms(1), true, kNow));
+  BlockSender& listener = c.edges[2].senders[0];
+  const std::uint64_t first = 1;
+  for (std::uint32_t b = 0; b + 1 < kBlocks; ++b) {
+    CHECK(c.send() == 2);
+    CHECK(c.edges[2].queued == 0);
   }
-  Group::on_heard(c.edges[0], 5);
-  c.offer(9);
-  CHECK(c.group.next_trial(c.edges) < Instant::never());
-  Group::on_heard(c.edges[1], 5);
-  CHECK(c.group.next_trial(c.edges) == Instant::never());
-  // The round is over: its results are not tried any more.
-  Children other(2);
-  other.open();
-  other.offer(1);
-  other.group.stop(0);
-  CHECK(other.group.next_trial(other.edges) == Instant::never());
+  CHECK(listener.in_flight() == 0);
+  CHECK(listener.on_ack(0, {&first, 1}) == 0);
+  CHECK(c.send() == 2);
+  CHECK(c.edges[2].queued == 1);
+  CHECK(listener.queued() == kBlocks - 1);
 }
 
-TEST_CASE("blocks that no member needs any more do not go to the group") {
+TEST_CASE("who listens does not wait for a group that has nobody left") {
   Children c(3);
   c.all_hear();
   c.open();
   for (std::uint32_t b = 0; b < 10; ++b) c.offer(b);
-  for (OutEdge& edge : c.edges)
-    CHECK(Group::on_waited_for(edge, Duration::ms(1), true, Instant()));
-  CHECK(c.send() == 0);
-  CHECK(c.group.queued() == 0);
-  CHECK(c.edges[0].queued == 1);
+  CHECK(Group::on_waited_for(c.edges[2], Duration::ms(1), true, kNow));
+  SECTION("all listen") {
+    CHECK(Group::on_waited_for(c.edges[0], Duration::ms(1), true, kNow));
+    CHECK(Group::on_waited_for(c.edges[1], Duration::ms(1), true, kNow));
+    CHECK(c.send() == 0);
+    CHECK(c.group.queued() == 0);
+    CHECK(c.edges[0].queued == 1);
+  }
+  SECTION("the others are deaf") {
+    c.group.on_lost(c.edges[0], kDeafAfter);
+    c.group.on_lost(c.edges[1], kDeafAfter);
+    CHECK(c.send() == 0);
+  }
+  SECTION("the others are held") {
+    c.edges[0].hold(0);
+    c.edges[1].hold(0);
+    Group::on_all_held(0, c.edges);
+  }
+  CHECK(c.edges[2].queued == 1);
+}
+
+TEST_CASE("a long path has more patience") {
+  Children c(2);
+  c.all_hear();
+  c.open();
+  const Duration rtt = Duration::ms(100);
+  CHECK_FALSE(Group::on_waited_for(c.edges[0], rtt, false, kNow));
+  CHECK_FALSE(Group::on_waited_for(c.edges[0], rtt, false, kNow + Duration::ms(399)));
+  CHECK(Group::on_waited_for(c.edges[0], rtt, false, kNow + Duration::ms(400)));
+}
+
+TEST_CASE("a group is tried while some child does not hear it, more and more rarely") {
+  Children c(2);
+  CHECK_FALSE(c.group.trial(c.edges));  // there is no result
+  c.open();
+  c.offer(7);
+  Instant now = kNow;
+  CHECK(c.group.next_trial() <= now);
+  const auto trial = c.group.trial(c.edges);
+  REQUIRE(trial);
+  CHECK(trial->block == 7);
+  CHECK(trial->slot == 0);
+  c.group.on_trial(now);
+  CHECK_FALSE(c.group.trial(c.edges));  // each result is tried once
+  Duration pause = kFirstGroupTrial;
+  for (int n = 0; n < 12; ++n) {
+    c.offer(8);
+    CHECK(c.group.trial(c.edges));
+    CHECK(c.group.next_trial() == now + pause);
+    now = now + pause;
+    c.group.on_trial(now);
+    pause = std::min(pause * 2, kMaxGroupTrial);
+  }
+  c.group.on_heard(c.edges[0], 5, kNow);
+  c.offer(9);
+  CHECK(c.group.trial(c.edges));
+  c.group.on_heard(c.edges[1], 5, kNow);
+  CHECK_FALSE(c.group.trial(c.edges));
+  // It is tried soon when somebody has gone deaf.
+  c.group.on_lost(c.edges[1], kDeafAfter);
+  CHECK(c.group.trial(c.edges));
+  CHECK(c.group.next_trial() <= kNow);
+}
+
+TEST_CASE("a group is not tried where nobody would answer") {
+  Children c(2);
+  c.open();
+  c.offer(1);
+  CHECK(c.group.trial(c.edges));
+  SECTION("all children are held") {
+    c.edges[0].hold(0);
+    c.edges[1].hold(0);
+  }
+  SECTION("all have the block") {
+    const std::uint64_t second = 2;
+    for (OutEdge& edge : c.edges) {
+      (void)edge.senders[0].take(1);
+      (void)edge.senders[0].on_ack(0, {&second, 1});
+    }
+  }
+  SECTION("the round is over") {
+    c.group.stop(0, c.edges);
+  }
+  CHECK_FALSE(c.group.trial(c.edges));
+}
+
+TEST_CASE("an echo is older than all after ten minutes, because clocks go round") {
+  Children c(2);
+  c.group.on_heard(c.edges[0], 0xfffffff0, kNow);
+  c.group.on_lost(c.edges[0], kDeafAfter);
+  c.group.on_heard(c.edges[0], 5, kNow + Duration::seconds(1));
+  CHECK(c.edges[0].member.hears);  // newer by the clock that goes round
+  c.group.on_lost(c.edges[0], kDeafAfter);
+  c.group.on_heard(c.edges[0], 4, kNow + Duration::seconds(2));
+  CHECK_FALSE(c.edges[0].member.hears);
+  c.group.on_heard(c.edges[0], 4, kNow + Duration::seconds(602));
+  CHECK(c.edges[0].member.hears);
 }

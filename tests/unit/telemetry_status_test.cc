@@ -270,6 +270,7 @@ job 3fa81c02 train.py failed, star, epoch 14
   rounds  17 completed, 18 B summed
   blocks  sent 1000, received 20, retransmitted 10 (1.00 %), lost 22, duplicate 23
   routes  26 blocks sent over auxiliary routes, 27 sent on for others
+  groups  33 blocks sent once for a group, 34 times a member was too slow
   sounded 28 blocks and 29 packets without one sent, 30 received
   closed  31 rounds early, 32 by deadline, 33 without somebody; blocks missing 34, late 35
   own     36 blocks excluded, 37 of them carried, 38 not finite

@@ -171,7 +171,7 @@ bool Carrier::take(const gp_completion& completion) {
       all_contribute(round->operation) && completion.contributors < identity_.world_size;
   // What a rank alone has given cannot be had without that rank.
   if (lacks_a_rank && round->operation != round->collective->operation) return false;
-  round->take(static_cast<const std::byte*>(memory));
+  round->take(static_cast<const std::byte*>(memory), identity_.rank);
   counters().partial_rounds += completion.partial_blocks > 0 ? 1 : 0;
   counters().partial_blocks += completion.partial_blocks;
   if (lacks_a_rank) {

@@ -128,7 +128,7 @@ void GroupSession::repair_round(Recovery& recovery, int holder) {
   } else {
     std::vector<std::byte> bytes(slice.slot_bytes());
     side_->broadcast(bytes, holder, say);
-    if (!slice.completed) slice.take(bytes.data());
+    if (!slice.completed) slice.take(bytes.data(), static_cast<std::uint32_t>(rank_));
   }
   if (slice.completed) return;
   carrier_.complete(round);

@@ -26,7 +26,7 @@ std::size_t longest_shard_bytes(std::size_t shards, std::size_t round_bytes) {
 
 void Round::give(std::byte* slot, std::uint32_t rank) const {
   const std::byte* from = collective->data + offset_bytes;
-  if (collective->operation == Operation::kBroadcast && collective->source != rank) return;
+  if (operation == Operation::kBroadcast && collective->source != rank) return;
   if (shards > 1) {
     if (all_contribute(operation)) std::memset(slot, 0, slot_bytes());
     from += rank * collective->bytes;
@@ -36,7 +36,8 @@ void Round::give(std::byte* slot, std::uint32_t rank) const {
   std::memset(slot + bytes, 0, padded_bytes - bytes);
 }
 
-void Round::take(const std::byte* slot) const {
+void Round::take(const std::byte* slot, std::uint32_t rank) const {
+  if (operation == Operation::kBroadcast && collective->source == rank) return;
   for (std::size_t shard = 0; shard < shards; ++shard) {
     std::memcpy(collective->data + shard * collective->bytes + offset_bytes,
                 slot + shard * padded_bytes, bytes);

@@ -45,8 +45,9 @@ struct Round {
   std::size_t slot_bytes() const { return shards * padded_bytes; }
   /// Writes what this rank gives into the slot.
   void give(std::byte* slot, std::uint32_t rank) const;
-  /// Writes the result in the slot into the memory of the collective.
-  void take(const std::byte* slot) const;
+  /// Writes the result in the slot into the memory of the collective. The source of a broadcast has
+  /// it, in memory that it may not be able to write to.
+  void take(const std::byte* slot, std::uint32_t rank) const;
 };
 
 /// The next round of a collective. All ranks cut alike.

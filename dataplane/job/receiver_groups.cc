@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What comes to the group of a parent's children.
+#include "dataplane/job/receiver.h"
+
+namespace gradplane::job {
+
+using hop::Drop;
+
+/// A result that goes to all children of its sender. Its number and its tag are those of the group.
+std::optional<awareness::Told> Receiver::handle_for_group(hop::PeerIndex index,
+                                                          const wire::Envelope& envelope,
+                                                          std::span<const std::byte> datagram,
+                                                          bool congestion_experienced,
+                                                          Instant now) {
+  const auto drop = [this](Drop why) {
+    state_.counters.drop(why);
+    return std::nullopt;
+  };
+  const auto hint = wire::read_group_hint(datagram);
+  if (!hint) return drop(Drop::kMalformed);
+  Plan* plan = state_.plans.find(hint->epoch);
+  if (plan == nullptr) return drop(Drop::kWrongEpoch);
+  if (hint->tree >= plan->trees().size()) return drop(Drop::kNotPeer);
+  aggregate::Tree& tree = plan->trees()[hint->tree];
+  const hop::EdgeIndex from = tree.find_in(wire::PacketType::kResult, index);
+  if (from == hop::kNoEdge) return drop(Drop::kNotPeer);
+  hop::ReplayWindow& numbers = tree.in(from).group_packets;
+  const std::uint64_t number = numbers.restore(envelope.number);
+  const auto opened =
+      state_.config.authenticate
+          ? wire::open(datagram, plan->key(), wire::Receiver::group(hint->tree), number)
+          : wire::open_unsealed(datagram);
+  if (!opened) return drop(Drop::kBadTag);
+  if (wire::read_block(envelope, *opened, block_) != wire::ParseError::kNone) {
+    return drop(Drop::kMalformed);
+  }
+  if (!numbers.accept(number)) return drop(Drop::kReplayed);
+  path_ = hop::kGroupPath;
+  handle_block(block_, index, congestion_experienced, now);
+  return awareness::Told{};
+}
+
+/// Whether the parent knows that this node has begun the round. If it does not, it holds what goes
+/// to this node alone, and would never ask for an ack that was lost.
+bool Receiver::is_heard_by_parent(const aggregate::Tree& tree, const Round& round,
+                                  aggregate::HostSet covered) const {
+  const hop::BlockSender& push = tree.push().senders[round.slot()];
+  if (!all_contribute(round.geometry.operation)) return push.is_acked(push.range().begin);
+  return tree.covers_own_push(covered) || push.acked() > 0;
+}
+
+}  // namespace gradplane::job
