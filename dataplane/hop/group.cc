@@ -131,10 +131,10 @@ Instant Group::waits_until(std::size_t slot, std::span<const OutEdge> children,
 
 bool Group::on_sent_to(OutEdge& child, std::size_t slot, std::uint32_t block,
                        std::uint32_t now_us) {
-  // Who has not begun the round drops the block. Everything of the round goes to it alone, when it
-  // takes results.
+  // Who has not begun the round drops the block. When it has begun, it listens to the rest.
   const bool is_held = (child.held & OutEdge::bit(slot)) != 0;
-  if (is_held) child.senders[slot].set_way(Way::kAlone);
+  if (is_held && child.senders[slot].way() == Way::kMember)
+    child.senders[slot].set_way(Way::kListener);
   const bool is_taken = child.senders[slot].on_group_sent(block, now_us);
   child.refresh(slot);
   if (is_taken) ++child.member.sent;
@@ -165,6 +165,14 @@ std::optional<Group::Trial> Group::trial(std::span<const OutEdge> children) cons
                !child.senders[last_->slot].is_acked(last_->block);
       });
   return any_answers ? last_ : std::nullopt;
+}
+
+Instant Group::trial_time(std::span<const OutEdge> children) const {
+  if (next_trial_ == Instant() || !trial(children)) return Instant::never();
+  const bool any_held = std::any_of(children.begin(), children.end(), [this](const OutEdge& child) {
+    return !child.member.hears && (child.held & OutEdge::bit(last_->slot)) != 0;
+  });
+  return any_held ? next_trial_ + kTrialPatience : next_trial_;
 }
 
 void Group::on_trial(Instant now) {

@@ -30,12 +30,14 @@ inline constexpr std::uint32_t kGroupLossStretch = 256;
 /// while nobody new hears it.
 inline constexpr Duration kFirstGroupTrial = Duration::ms(100);
 inline constexpr Duration kMaxGroupTrial = Duration::seconds(10);
+/// A trial waits for so long until all who do not hear the group take results.
+inline constexpr Duration kTrialPatience = Duration::ms(100);
 /// An echo is older than all after so long: the clock in packets has gone round.
 inline constexpr Duration kEchoLifetime = Duration::seconds(600);
 /// A member keeps the others waiting for so long at a stretch, or four of its round trips.
 inline constexpr Duration kGroupPatience = Duration::ms(20);
 /// A round's first block waits for so long, or two round trips, until every member takes results:
-/// those who do not yet when it goes get the whole round alone.
+/// those who do not yet when it goes listen to the rest.
 inline constexpr Duration kHeldPatience = Duration::ms(5);
 /// A round says who is slow when so many of its blocks have gone to the group.
 inline constexpr std::uint32_t kGroupWarmUp = 64;
@@ -102,6 +104,13 @@ class Group {
   /// The result with which the group is tried next; nothing when every child hears it, or nobody
   /// who does not would answer.
   std::optional<Trial> trial(std::span<const OutEdge> children) const;
+  /// A first trial, or one after somebody has gone deaf, is due from now on.
+  void begin_trials(Instant now) {
+    if (next_trial_ == Instant()) next_trial_ = now;
+  }
+  /// When it may be tried: a little later than it is due where somebody who does not hear it takes
+  /// no results of the round yet.
+  Instant trial_time(std::span<const OutEdge> children) const;
   Instant next_trial() const { return next_trial_; }
   /// The group is tried now.
   void on_trial(Instant now);

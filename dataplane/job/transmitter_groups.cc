@@ -85,9 +85,9 @@ std::optional<Outgoing> Transmitter::try_groups(std::span<std::byte> out, Instan
   for (const auto& plan : state_.plans.live()) {
     for (aggregate::Tree* tree : plan->multicasting()) {
       hop::Group& group = *tree->group();
-      if (group.next_trial() > now) continue;
+      group.begin_trials(now);
+      if (group.trial_time(tree->child_results()) > now) continue;
       const auto trial = group.trial(tree->child_results());
-      if (!trial) continue;
       group.on_trial(now);
       return write_to_group({.plan = plan.get(), .tree = tree, .slot = trial->slot}, trial->block,
                             out, now);
@@ -175,8 +175,7 @@ Instant Transmitter::next_group() const {
   Instant at = Instant::never();
   for (const auto& plan : state_.plans.live()) {
     for (aggregate::Tree* tree : plan->multicasting()) {
-      const hop::Group& group = *tree->group();
-      if (group.trial(tree->child_results())) at = std::min(at, group.next_trial());
+      at = std::min(at, tree->group()->trial_time(tree->child_results()));
     }
   }
   for_group_work([&](const GroupWork& work, bool has_members) {

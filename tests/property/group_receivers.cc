@@ -70,8 +70,8 @@ TEST_CASE("seven receivers take little longer than one where the switch copies")
   s.multicast = false;
   const Outcome alone = run(s);
   REQUIRE(alone.failure == "");
-  // Two small rounds go to each alone, before the trial is answered.
-  CHECK(over_bound(copied, kRate) < 1.8);
+  // The first rounds go to each alone, before trials are answered.
+  CHECK(over_bound(copied, kRate) < 3);
   CHECK(over_bound(alone, kRate) > 6.5);
   CHECK(copied.counters.blocks_sent * 3 < alone.counters.blocks_sent);
 }
@@ -91,5 +91,5 @@ TEST_CASE("a receiver that loses much costs the others little") {
   s.link.host_faults.push_back({.host = 4, .loss_received = 0.2});
   const Outcome o = run(s);
   REQUIRE(o.failure == "");
-  CHECK(over_bound(o, kRate) < 2.8);
+  CHECK(over_bound(o, kRate) < 4);
 }

@@ -149,7 +149,7 @@ def test_daemon_killed():
 
 def test_daemon_killed_in_each_operation():
     for kind in ("broadcast", "all_gather"):
-        expect_survival(signal.SIGKILL, "mixed_run", 1000, 2, GP_TEST_KINDS=kind)
+        expect_survival(signal.SIGKILL, "mixed_run", 3000, 2, GP_TEST_KINDS=kind)
 
 
 def test_zero_redundancy_optimizer():

@@ -23,6 +23,7 @@ PROBE = BUILD / "tests/smoke/group_probe"
 KINDS = ("af_packet", "af_xdp")
 HOSTS = ("sender", "member", "other")
 WORKERS = ["w1", "w2", "w3"]
+BLOCKS = -(-30000 * 4 // 1408)  # of a round of 30000 elements
 GROUP = "239.71.5.6"
 # Another group with the same Ethernet address.
 TWIN = "239.199.5.6"
@@ -160,6 +161,25 @@ def daemons_are_in_the_groups_of_their_parents():
         groups_are()
 
 
+def results_leave_the_aggregator_once_where_the_switch_copies():
+    """Sums are right on every switch. What the aggregator sends shows whether it sent each result
+    to the group of its children or to each of them."""
+    sent = {}
+    for multicast in ("snoop", "flood", "drop"):
+        with lab(["agg", *WORKERS], multicast=multicast) as made:
+            with Cluster(made, extra="multicast: {enabled: true}\n") as c:
+                c.run_ranks(WORKERS, "--rounds", 300, "--elements", 30000)
+                job = c.status("agg")["jobs"][0]
+        sent[multicast] = job["blocks_sent"]
+        results = 300 * BLOCKS
+        if multicast == "drop":
+            expect(job["blocks_to_groups"] < 50, f"the group is tried, not used: {job}")
+        else:
+            expect(job["blocks_to_groups"] > 0.7 * results, f"results go to the group: {job}")
+    for multicast in ("snoop", "flood"):
+        expect(sent[multicast] * 2 < sent["drop"], f"once instead of to each of three: {sent}")
+
+
 def has_xdp():
     try:
         socket.socket(AF_XDP, socket.SOCK_RAW).close()
@@ -171,7 +191,10 @@ def has_xdp():
 def main():
     if not os.access(PROBE, os.X_OK):
         skip("group_probe is not built")
-    tests = [daemons_are_in_the_groups_of_their_parents]
+    tests = [
+        daemons_are_in_the_groups_of_their_parents,
+        results_leave_the_aggregator_once_where_the_switch_copies,
+    ]
     for kind in KINDS if has_xdp() else KINDS[:1]:
         for name, case in {
             "snooped_by_version_3": lambda k=kind: snooped(k, 3),

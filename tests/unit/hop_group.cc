@@ -1,69 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // Who is in the group of a node's children, block by block and round by round.
-#include <vector>
-
-#include "dataplane/hop/group.h"
-#include "tests/support/catch.h"
+#include "tests/unit/group_children.h"
 
 using namespace gradplane;
 using namespace gradplane::hop;
-
-namespace {
-
-constexpr std::uint32_t kBlocks = 256;
-constexpr BlockRange kRange{0, kBlocks};
-const Instant kNow = Instant::from_ns(1'000'000'000);
-
-/// The edges to the children of one node, and their group, in the round of slot 0.
-struct Children {
-  explicit Children(std::size_t count) : group(kBlocks) {
-    for (std::size_t c = 0; c < count; ++c) {
-      OutEdge& edge = edges.emplace_back();
-      edge.type = wire::PacketType::kResult;
-      edge.senders.assign(kRoundSlots, BlockSender(kBlocks));
-    }
-  }
-
-  void open(std::size_t slot = 0) {
-    for (OutEdge& edge : edges) {
-      edge.senders[slot].open(kRange, 0);
-      edge.refresh(slot);
-    }
-    group.open(slot, kRange, 0, edges);
-  }
-  void offer(std::uint32_t block, std::size_t slot = 0) {
-    for (OutEdge& edge : edges) {
-      edge.senders[slot].offer(block);
-      edge.refresh(slot);
-    }
-    group.offer(slot, block);
-  }
-  void offer_all() {
-    for (std::uint32_t b = 0; b < kBlocks; ++b) offer(b);
-  }
-  /// The group's next block leaves; to how many children it counts as in flight.
-  std::size_t send(std::size_t slot = 0) {
-    const auto block = group.next(slot, edges);
-    if (!block) return 0;
-    std::size_t takers = 0;
-    for (OutEdge& edge : edges) takers += group.on_sent_to(edge, slot, *block, 100) ? 1 : 0;
-    group.on_sent(slot, *block, edges);
-    return takers;
-  }
-  void all_hear() {
-    for (OutEdge& edge : edges) group.on_heard(edge, ++clock_us, kNow);
-  }
-  bool is_member(std::size_t child, std::size_t slot = 0) const {
-    return edges[child].senders[slot].way() == BlockSender::Way::kMember;
-  }
-
-  std::vector<OutEdge> edges;
-  Group group;
-  std::uint32_t clock_us = 10;
-};
-
-}  // namespace
+using namespace gradplane::hop::testing;
 
 TEST_CASE("nobody is in a group that nobody has heard") {
   Children c(3);
@@ -177,7 +119,7 @@ TEST_CASE("losses count in a row") {
   CHECK(c.is_member(0));
 }
 
-TEST_CASE("a child that has not begun the round gets it alone") {
+TEST_CASE("a child that has not begun the round listens to the rest") {
   Children c(3);
   c.all_hear();
   c.open();
@@ -186,9 +128,9 @@ TEST_CASE("a child that has not begun the round gets it alone") {
   CHECK(c.send() == 2);
   CHECK_FALSE(c.is_member(2));
   CHECK(c.edges[2].senders[0].in_flight() == 0);
-  CHECK(c.send() == 2);
   c.edges[2].release(0);
-  CHECK(c.edges[2].queued == 1);
+  CHECK(c.edges[2].queued == 0);
+  for (std::uint32_t b = 1; b < kBlocks; ++b) CHECK(c.send() == 2);
   CHECK(c.edges[2].senders[0].queued() == kBlocks);
 }
 
@@ -329,72 +271,4 @@ TEST_CASE("a long path has more patience") {
   CHECK_FALSE(Group::on_waited_for(c.edges[0], rtt, false, kNow));
   CHECK_FALSE(Group::on_waited_for(c.edges[0], rtt, false, kNow + Duration::ms(399)));
   CHECK(Group::on_waited_for(c.edges[0], rtt, false, kNow + Duration::ms(400)));
-}
-
-TEST_CASE("a group is tried while some child does not hear it, more and more rarely") {
-  Children c(2);
-  CHECK_FALSE(c.group.trial(c.edges));  // there is no result
-  c.open();
-  c.offer(7);
-  Instant now = kNow;
-  CHECK(c.group.next_trial() <= now);
-  const auto trial = c.group.trial(c.edges);
-  REQUIRE(trial);
-  CHECK(trial->block == 7);
-  CHECK(trial->slot == 0);
-  c.group.on_trial(now);
-  CHECK_FALSE(c.group.trial(c.edges));  // each result is tried once
-  Duration pause = kFirstGroupTrial;
-  for (int n = 0; n < 12; ++n) {
-    c.offer(8);
-    CHECK(c.group.trial(c.edges));
-    CHECK(c.group.next_trial() == now + pause);
-    now = now + pause;
-    c.group.on_trial(now);
-    pause = std::min(pause * 2, kMaxGroupTrial);
-  }
-  c.group.on_heard(c.edges[0], 5, kNow);
-  c.offer(9);
-  CHECK(c.group.trial(c.edges));
-  c.group.on_heard(c.edges[1], 5, kNow);
-  CHECK_FALSE(c.group.trial(c.edges));
-  // It is tried soon when somebody has gone deaf.
-  c.group.on_lost(c.edges[1], kDeafAfter);
-  CHECK(c.group.trial(c.edges));
-  CHECK(c.group.next_trial() <= kNow);
-}
-
-TEST_CASE("a group is not tried where nobody would answer") {
-  Children c(2);
-  c.open();
-  c.offer(1);
-  CHECK(c.group.trial(c.edges));
-  SECTION("all children are held") {
-    c.edges[0].hold(0);
-    c.edges[1].hold(0);
-  }
-  SECTION("all have the block") {
-    const std::uint64_t second = 2;
-    for (OutEdge& edge : c.edges) {
-      (void)edge.senders[0].take(1);
-      (void)edge.senders[0].on_ack(0, {&second, 1});
-    }
-  }
-  SECTION("the round is over") {
-    c.group.stop(0, c.edges);
-  }
-  CHECK_FALSE(c.group.trial(c.edges));
-}
-
-TEST_CASE("an echo is older than all after ten minutes, because clocks go round") {
-  Children c(2);
-  c.group.on_heard(c.edges[0], 0xfffffff0, kNow);
-  c.group.on_lost(c.edges[0], kDeafAfter);
-  c.group.on_heard(c.edges[0], 5, kNow + Duration::seconds(1));
-  CHECK(c.edges[0].member.hears);  // newer by the clock that goes round
-  c.group.on_lost(c.edges[0], kDeafAfter);
-  c.group.on_heard(c.edges[0], 4, kNow + Duration::seconds(2));
-  CHECK_FALSE(c.edges[0].member.hears);
-  c.group.on_heard(c.edges[0], 4, kNow + Duration::seconds(602));
-  CHECK(c.edges[0].member.hears);
 }
