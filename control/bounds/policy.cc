@@ -3,8 +3,10 @@
 #include "control/bounds/policy.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
+#include <string_view>
 
 #include "control/bounds/model.h"
 #include "control/bounds/names.h"
@@ -18,6 +20,11 @@ std::string percent_text(double share) {
   const auto tenths = static_cast<std::int64_t>(std::llround(share * 1000));
   const std::string whole = std::to_string(tenths / 10);
   return tenths % 10 == 0 ? whole + " %" : whole + "." + std::to_string(tenths % 10) + " %";
+}
+
+/// "1 tensor", "2 tensors".
+std::string counted(std::size_t count, std::string_view noun) {
+  return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
 /// A tensor's bound, and who says so.
@@ -44,6 +51,8 @@ class Resolver {
       tensor.bound = verdict.bound;
       tensor.why = verdict.why;
       tensor.rule = std::move(verdict.rule);
+      tensor.wire =
+          table.type == ElementType::kFloat32 ? wire_type_of(tensor.name) : WireType::kElements;
     }
     return out;
   }
@@ -70,6 +79,13 @@ class Resolver {
         return {0, api::BoundReason::kLearned, preset};
     }
     return {0, api::BoundReason::kExact, preset};
+  }
+
+  WireType wire_type_of(const std::string& name) const {
+    const auto found =
+        std::find_if(rules_.wire_types.begin(), rules_.wire_types.end(),
+                     [&name](const auto& entry) { return matches(entry.pattern, name); });
+    return found == rules_.wire_types.end() ? WireType::kElements : found->wire;
   }
 
   std::optional<Verdict> by_kind(const std::string& name, std::size_t parameter) const {
@@ -116,6 +132,21 @@ class Resolver {
   std::vector<PlotBound> plot_;
 };
 
+/// How many tensors go in which type; nothing where all go as they are.
+std::string narrowed_text(std::span<const api::BucketBounds> tables) {
+  std::array<std::size_t, kWireTypes.size()> tensors{};
+  for (const api::BucketBounds& table : tables) {
+    for (const auto& tensor : table.tensors) ++tensors[static_cast<std::size_t>(tensor.wire)];
+  }
+  std::string text;
+  for (const WireType wire : kWireTypes) {
+    const std::size_t count = tensors[static_cast<std::size_t>(wire)];
+    if (wire == WireType::kElements || count == 0) continue;
+    text += "; " + std::to_string(count) + " go as " + std::string(wire_type_name(wire));
+  }
+  return text;
+}
+
 bool fits_any(const std::string& pattern, std::span<const api::BucketBounds> tables) {
   return std::any_of(tables.begin(), tables.end(), [&](const api::BucketBounds& table) {
     return std::any_of(table.tensors.begin(), table.tensors.end(),
@@ -159,16 +190,19 @@ std::string summary(const Rules& rules, std::span<const api::BucketBounds> table
   }
   const double share = elements > 0 ? missing / elements : 0;
   std::string text(name_of(rules.preset));
-  text += ": " + std::to_string(tensors) + " tensors in " + std::to_string(tables.size()) +
-          " buckets, " + std::to_string(exact) + " exact, " + percent_text(share) +
+  text += ": " + counted(tensors, "tensor") + " in " + counted(tables.size(), "bucket") + ", " +
+          std::to_string(exact) + " exact, " + percent_text(share) +
           " of all elements may be missing";
   if (rules.preset == Preset::kAuto) {
     text += ", and as much as is learned, up to " + percent_text(rules.budget_or_default());
   }
+  text += narrowed_text(tables);
   std::string idle;
-  for (const PatternBound& entry : rules.patterns) {
-    if (!fits_any(entry.pattern, tables)) idle += (idle.empty() ? " " : ", ") + entry.pattern;
-  }
+  const auto note_idle = [&](const std::string& pattern) {
+    if (!fits_any(pattern, tables)) idle += (idle.empty() ? " " : ", ") + pattern;
+  };
+  for (const PatternBound& entry : rules.patterns) note_idle(entry.pattern);
+  for (const PatternWireType& entry : rules.wire_types) note_idle(entry.pattern);
   if (!idle.empty()) {
     text += "; no tensor's name fits" + idle +
             " (DDP tells names only under TORCH_DISTRIBUTED_DEBUG=INFO, else they are param.N)";

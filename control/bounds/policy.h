@@ -27,7 +27,8 @@ std::uint32_t blocks_of(const api::BoundedTensor& tensor, ElementType type,
 /// The bounds of all buckets of a job that are known so far, in the same order; `tables` have
 /// names and places, their bounds are not looked at. Patterns decide before kinds, kinds before the
 /// preset. Integer buckets are exact. A bound that is less than one of the tensor's blocks becomes
-/// 0 (kTooSmall). With Preset::kAuto a bound begins at 0 (kLearned): see learn.h.
+/// 0 (kTooSmall). With Preset::kAuto a bound begins at 0 (kLearned): see learn.h. Tensors of fp32
+/// get the wire type of the first pattern that matches.
 std::vector<api::BucketBounds> resolve(const Rules& rules, const Sizes& sizes,
                                        std::span<const api::BucketBounds> tables);
 

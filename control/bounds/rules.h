@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/wire_type.h"
 
-/// Which tensors may miss how much: what an operator says of it. Bounds are shares, from 0 (exact)
-/// to kMaxBound, of each rank's blocks of a tensor that a round may miss.
+/// Which tensors may miss how much, and in which type they go: what an operator says of it. Bounds
+/// are shares, from 0 (exact) to kMaxBound, of each rank's blocks of a tensor that a round may
+/// miss.
 namespace gradplane::bounds {
 
 /// How tensors get a bound that no pattern and no kind gives one.
@@ -47,6 +49,11 @@ struct PatternBound {
   float bound = 0;
 };
 
+struct PatternWireType {
+  std::string pattern;
+  WireType wire = WireType::kElements;
+};
+
 struct Rules {
   Preset preset = Preset::kExact;
   /// The first that matches a tensor's name decides.
@@ -55,6 +62,8 @@ struct Rules {
   std::array<std::optional<float>, kKinds> kinds{};
   /// With kPlot and kAuto: the share of all elements that may be missing. Nothing: the preset's.
   std::optional<float> budget;
+  /// How tensors of fp32 go. The first that matches decides; none: as they are.
+  std::vector<PatternWireType> wire_types;
 
   float budget_or_default() const {
     return budget.value_or(preset == Preset::kPlot ? kPlotBudget : kAutoBudget);

@@ -18,6 +18,7 @@ std::string summary(const std::string& file, const config::Config& config) {
       fmt::format("{}: ok: {} node{}, {}, blocks of {} B", file, config.cluster.nodes.size(),
                   config.cluster.nodes.size() == 1 ? "" : "s", plan_kind_name(config.plan.kind),
                   config.block_bytes);
+  if (config.multicast.enabled) text += ", results to multicast groups";
   if (config.self != api::kNoNode) {
     text += fmt::format("; here {} with {}", config.self_node().name,
                         config::name_of(config.port().kind));

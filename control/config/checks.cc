@@ -160,6 +160,18 @@ void check_block(Draft& draft) {
   }
 }
 
+/// Where packets are as fast as memory, rounds are so small that those under way stay in caches.
+/// Elsewhere the rounds under way have to fill long paths.
+void choose_round_bytes(Config& config) {
+  constexpr std::size_t kCachedRoundBytes = std::size_t{256} << 10;
+  static_assert(kCachedRoundBytes <= kMaxRoundBytes);
+  if (config.round_bytes != 0) return;
+  const bool is_memory = std::ranges::all_of(config.cluster.nodes, [](const NodeConfig& node) {
+    return node.port.kind == PortKind::kMemif || node.port.kind == PortKind::kLoopback;
+  });
+  config.round_bytes = is_memory ? kCachedRoundBytes : kMaxRoundBytes;
+}
+
 /// "plan.kind star", or "star in plan.jobs" where only single jobs have it.
 std::string asked_for(const Draft& draft, PlanKind kind) {
   const std::string_view name = plan_kind_name(kind);
@@ -184,40 +196,6 @@ void check_sharded(Draft& draft, std::size_t aggregators) {
   if (aggregators > kMaxTrees) {
     draft.error("plan.roots", fmt::format("{} nodes have aggregate: true; at most {} may",
                                           aggregators, kMaxTrees));
-  }
-}
-
-/// Each node of a tree has one way up, and it ends at the root.
-void check_tree(Draft& draft, std::size_t index) {
-  const PlanTree& tree = draft.config.plan.trees[index];
-  const auto& nodes = draft.config.cluster.nodes;
-  const std::string key = tree_key(index, "parents");
-  std::map<api::NodeId, api::NodeId> parent(tree.parents.begin(), tree.parents.end());
-  if (tree.root == api::kNoNode || parent.contains(api::kNoNode)) return;  // told already
-  if (parent.contains(tree.root)) {
-    draft.error(key,
-                fmt::format("the root {} has a parent; remove its line", nodes[tree.root].name));
-    return;
-  }
-  for (const auto& [node, first] : parent) {
-    api::NodeId at = node;
-    for (std::size_t steps = 0; at != tree.root; ++steps) {
-      if (at == api::kNoNode) return;  // told already
-      const auto up = parent.find(at);
-      if (up == parent.end()) {
-        draft.error(key, fmt::format("{} is the parent of another node and has none itself, and it "
-                                     "is not the root {}",
-                                     nodes[at].name, nodes[tree.root].name));
-        return;
-      }
-      if (steps == parent.size()) {
-        draft.error(key, fmt::format("the parents of {} go round in a circle and never reach the "
-                                     "root {}",
-                                     nodes[node].name, nodes[tree.root].name));
-        return;
-      }
-      at = up->second;
-    }
   }
 }
 
@@ -248,7 +226,7 @@ void check_unread_roots(Draft& draft, const std::set<PlanKind>& kinds) {
 }
 
 void check_plan(Draft& draft) {
-  for (std::size_t i = 0; i < draft.tree_count; ++i) check_tree(draft, i);
+  check_trees(draft);
   std::size_t aggregators = 0;
   for (std::size_t i = 0; i < draft.node_count; ++i) {
     if (draft.failed.contains(node_key(i, "aggregate"))) return;
@@ -381,6 +359,7 @@ void check_consistency(Draft& draft) {
   }
   if (draft.node_count > 0) {
     check_block(draft);
+    choose_round_bytes(draft.config);
     check_plan(draft);
   }
   check_poll(draft);
@@ -388,6 +367,7 @@ void check_consistency(Draft& draft) {
   check_congestion(draft);
   check_grants(draft);
   check_multicast(draft);
+  check_training(draft);
   check_liveness(draft);
 }
 

@@ -200,6 +200,33 @@ struct MulticastConfig {
   GroupRange range;
 };
 
+enum class TrainingMode : std::uint8_t { kExact, kSelectiveBsp, kSelectiveSsp };
+std::string_view name_of(TrainingMode mode);
+
+enum class ReceiverSelection : std::uint8_t { kLinks, kRandom };
+
+/// training.*: who gets the update of a rank. All but the mode counts in a selective mode alone.
+struct TrainingConfig {
+  TrainingMode mode = TrainingMode::kExact;
+  /// Least share of the other ranks that receive each update, in millionths.
+  std::uint32_t receivers_ppm = 0;
+  ReceiverSelection selection = ReceiverSelection::kLinks;
+  /// Each pair of ranks meets at least once in any freshness + 1 steps.
+  std::uint32_t freshness = 0;
+  std::uint32_t average_every = 0;  // steps; 0: never
+  /// A rank waits for those that are more steps behind. With selective-ssp alone; see
+  /// staleness_steps().
+  std::uint32_t staleness = 0;
+  /// Of the drift that a rank reports, relative to the norm of the parameters, in millionths.
+  std::uint32_t drift_limit_ppm = 0;
+
+  bool is_selective() const { return mode != TrainingMode::kExact; }
+  /// 0: every rank waits for all that send to it in a step.
+  std::uint32_t staleness_steps() const {
+    return mode == TrainingMode::kSelectiveSsp ? staleness : 0;
+  }
+};
+
 struct Config {
   /// Index in cluster.nodes of the node that runs this daemon; kNoNode only with
   /// ParseOptions::any_node.
@@ -228,6 +255,7 @@ struct Config {
   MltcpFunction mltcp;  // of controllers and of grants
   GrantsConfig grants;
   MulticastConfig multicast;
+  TrainingConfig training;
   Quotas quotas;
   LogLevel log_level = LogLevel::kInfo;
 

@@ -88,8 +88,9 @@ constexpr Option kCongestionOptions[] = {
      .default_text = "false",
      .summary =
          "Whether the node that receives blocks grants its link to those who send, so that "
-         "nobody sends into a full queue and jobs share it. Else each sender keeps to an "
-         "even share of the link, whether the others use theirs or not. Set `port.link_rate` "
+         "nobody sends into a full queue and jobs share it. Else each sender keeps to its share of "
+         "the link, whether the others use theirs or not: all that send to the node in a plan have "
+         "even ones, and in an exchange those that are selected. Set `port.link_rate` "
          "with it: without, how much to grant is guessed from what gets lost.",
      .store = [](const Target& t, const Value& v) { t.config->grants.enabled = v.number != 0; }},
     {.path = "grants.policy",

@@ -81,8 +81,11 @@ void resolve_network(Draft& draft);
 /// Whether the file sets a key to something else than its default. The default may stand anywhere.
 bool is_set(const Draft& draft, const std::string& key);
 
-/// The part of the next one that multicast_options.cc holds.
+/// The parts of the next one that plan_options.cc and multicast_options.cc hold.
+void check_trees(Draft& draft);
 void check_multicast(Draft& draft);
+/// And the one that training_options.cc holds.
+void check_training(Draft& draft);
 
 /// Everything that no single option can tell. draft.config is complete.
 void check_consistency(Draft& draft);

@@ -35,6 +35,12 @@ void store_patterns(const Target& t, const Value& v) {
   }
 }
 
+void store_wire_types(const Target& t, const Value& v) {
+  for (const SectionEntry& entry : v.entries) {
+    t.config->gather.rules.wire_types.push_back({entry.key, static_cast<WireType>(entry.choice)});
+  }
+}
+
 void store_kinds(const Target& t, const Value& v) {
   for (const SectionEntry& entry : v.entries) {
     t.config->gather.rules.kinds[entry.choice] = share_of(entry.millionths);
@@ -91,6 +97,16 @@ constexpr Option kGatherOptions[] = {
          [](const Target& t, const Value& v) {
            t.config->gather.compensation = static_cast<Compensation>(v.number);
          }},
+    {.path = "gather.wire_types",
+     .type = kPatternChoices,
+     .choices = kWireTypeNames,
+     .default_text = "{}",
+     .summary = "How gradients of fp32 go on the network, by the tensor's name as in "
+                "`gather.bounds`: as they are, in half the bytes (`bf16`, `fp16`) or in a quarter "
+                "(`int8`, with a scale for each block). Sums are in fp32. The first line that "
+                "matches decides; a tensor that none matches goes as it is. With compensation "
+                "`carry`, rounding errors are carried, too. The coordinator's file counts.",
+     .store = store_wire_types},
     {.path = "gather.strict_rounds",
      .type = kInteger,
      .max = kMaxStrictRounds,

@@ -15,16 +15,19 @@ constexpr Option kOptions[] = {
      .default_text = "false",
      .summary =
          "Whether a node that has several children in a tree sends each result once, to a group of "
-         "them, and the network copies it. Children that the network does not copy to get their "
-         "results by unicast. Only for networks whose switches snoop IGMP and have a querier: "
-         "other "
-         "switches flood groups, so that the links of hosts that are no members carry them too.",
+         "them, and with selected receivers each update once, to a group of these, and the network "
+         "copies it. Those that the network does not copy to get it by unicast. Only for networks "
+         "whose switches snoop IGMP and have a querier: other switches flood groups, so that the "
+         "links of hosts that are no members carry them too. `gradplane status` tells in the line "
+         "`groups` of a job how many blocks went once for a group, and of trials that nobody has "
+         "heard; metrics: "
+         "`gradplane_job_blocks_to_groups_total` and `gradplane_job_group_trials_total`.",
      .store = [](const Target& t, const Value& v) { t.config->multicast.enabled = v.number != 0; }},
     {.path = "multicast.range",
      .type = kGroupRange,
      .default_text = "239.71.0.0/16",
      .summary = "The addresses of groups; nobody else on the network should use them. The same on "
-                "every node: a node with another range gets its results by unicast.",
+                "every node: a node with another range gets everything by unicast.",
      .store =
          [](const Target& t, const Value& v) {
            t.config->multicast.range = {.first = {static_cast<std::uint32_t>(v.number)},

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "control/config/draft.h"
 #include "control/config/option_table.h"
@@ -218,6 +219,58 @@ class Builder {
   std::set<std::pair<plan::SiteId, plan::SiteId>> linked_;
 };
 
+/// The sites that a link with a rate leads to from `start`, over others or not; or those from which
+/// one leads to it.
+std::set<plan::SiteId> connected(const plan::Network& network, plan::SiteId start, bool towards) {
+  std::vector<std::vector<plan::SiteId>> next(network.sites.size());
+  for (const plan::Link& link : network.links) {
+    if (link.bits_per_s == 0) continue;
+    next[towards ? link.to : link.from].push_back(towards ? link.from : link.to);
+  }
+  std::set<plan::SiteId> found = {start};
+  std::vector<plan::SiteId> open = {start};
+  while (!open.empty()) {
+    const plan::SiteId at = open.back();
+    open.pop_back();
+    for (const plan::SiteId site : next[at])
+      if (found.insert(site).second) open.push_back(site);
+  }
+  return found;
+}
+
+/// The entry of network.links with a rate of 0 between what is connected and what is not.
+std::string cut_by(const Draft& draft, const plan::Network& network,
+                   const std::set<plan::SiteId>& one_side) {
+  for (std::size_t l = 0; l < network.links.size(); ++l) {
+    const plan::Link& link = network.links[l];
+    if (link.bits_per_s > 0 || one_side.contains(link.from) == one_side.contains(link.to)) continue;
+    const std::string back = entry_key(kLink, l / 2, "rate_back");
+    return l % 2 == 1 && draft.has(back) ? back : entry_key(kLink, l / 2, "rate");
+  }
+  return "network.links";
+}
+
+/// With links, packets go over these alone. Only a warning: the rate may be 0 for now.
+void warn_of_islands(Draft& draft, const plan::Network& network) {
+  if (network.links.empty()) return;
+  const std::set<plan::SiteId> there = connected(network, network.nodes[0].site, false);
+  std::set<plan::SiteId> both = connected(network, network.nodes[0].site, true);
+  std::erase_if(both, [&there](plan::SiteId site) { return !there.contains(site); });
+  std::size_t count = 0;
+  std::string first;
+  for (const plan::Node& node : network.nodes) {
+    if (both.contains(node.site)) continue;
+    if (++count == 1) first = node.name;
+  }
+  if (count == 0) return;
+  const std::string more = count == 1 ? "" : fmt::format(" (and to {} more)", count - 1);
+  draft.warn(cut_by(draft, network, both),
+             fmt::format("no way over links with a rate leads from node {} to node {}{} and back, "
+                         "so no planner that needs the network has a plan for ranks on both sides; "
+                         "add a link between them, or correct the rate that is 0",
+                         network.nodes[0].name, first, more));
+}
+
 /// Of the planners that are asked for, while nothing is known of the network.
 void check_need(Draft& draft) {
   constexpr const char* kReason =
@@ -258,6 +311,7 @@ void resolve_network(Draft& draft) {
   plan::Network network = Builder(draft).run();
   if (const Status good = plan::validate(network); !good.ok())
     draft.error("network", good.error().message);
+  if (draft.errors.empty()) warn_of_islands(draft, network);
   draft.config.network.network = std::move(network);
 }
 

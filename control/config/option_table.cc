@@ -251,7 +251,7 @@ constexpr Option kOptions[] = {
      .choices = kIdlePolicies,
      .default_text = "adaptive",
      .summary = "`busy` polls for ever and owns its core; `adaptive` spins, then sleeps with "
-                "growing pauses.",
+                "pauses of a sixteenth of the time since the last work.",
      .store = [](const Target& t, const Value& v) { t.config->poll.idle = as<IdlePolicy>(v); }},
     {.path = "poll.core",
      .type = kInteger,
@@ -262,10 +262,11 @@ constexpr Option kOptions[] = {
     {.path = "poll.spin",
      .type = kTime,
      .max = kSecond,
-     .default_text = "10 us",
-     .summary =
-         "With adaptive: how long the loop spins without work before it sleeps. Not at all where "
-         "one packet occupies port.link_rate for longer.",
+     .default_text = "50 us",
+     .summary = "With adaptive: how long the loop looks for work again and again, and lets others "
+                "have the "
+                "processor in between, before it sleeps. Not at all where one packet occupies "
+                "port.link_rate for longer.",
      .store = [](const Target& t,
                  const Value& v) { t.config->poll.spin = Duration::ns(v.number); }},
     {.path = "poll.max_sleep",
@@ -277,12 +278,15 @@ constexpr Option kOptions[] = {
      .store = [](const Target& t,
                  const Value& v) { t.config->poll.max_sleep = Duration::ns(v.number); }},
     {.path = "rounds.bytes",
-     .type = kSize,
+     .type = kSizeOrAuto,
      .min = 64 * kKiB,
      .max = kMaxRoundBytes,
      .multiple_of = kArenaAlignBytes,
-     .default_text = "4 MiB",
-     .summary = "Memory of one round in a rank's arena; larger buckets are cut into rounds.",
+     .default_text = "auto",
+     .summary =
+         "Memory of one round in a rank's arena; larger buckets are cut into rounds. `auto`: "
+         "256 KiB where all nodes have memif or loopback, so that the rounds under way fit "
+         "the processor's caches, else 4 MiB.",
      .store = [](const Target& t, const Value& v) { t.config->round_bytes = as<std::size_t>(v); }},
     {.path = "rounds.order",
      .type = kChoice,
@@ -365,6 +369,7 @@ std::span<const Option> options() {
     rows.insert(rows.end(), gather_options().begin(), gather_options().end());
     rows.insert(rows.end(), congestion_options().begin(), congestion_options().end());
     rows.insert(rows.end(), multicast_options().begin(), multicast_options().end());
+    rows.insert(rows.end(), training_options().begin(), training_options().end());
     rows.insert(rows.end(), quota_options().begin(), quota_options().end());
     return rows;
   }();

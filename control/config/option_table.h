@@ -23,8 +23,9 @@ enum class OptionType : std::uint8_t {
   kTime,
   kChoice,
   kSizeOrAuto,
-  kTimeOrWord,  // Option::word stands for 0
-  kNumber,      // a decimal, held in millionths
+  kTimeOrWord,     // Option::word stands for 0
+  kIntegerOrWord,  // the same
+  kNumber,         // a decimal, held in millionths
   kShare,
   kPatternShares,   // a section of the operator's own keys: pattern -> share
   kPatternNumbers,  // pattern -> number
@@ -114,7 +115,7 @@ struct Option {
   std::int64_t max = INT64_MAX;  // in base units; for texts the length in bytes
   std::int64_t multiple_of = 1;
   std::span<const std::string_view> choices = {};
-  std::string_view word = {};          // accepted besides a time: "never"
+  std::string_view word = {};          // accepted besides a time or an integer: "never"
   std::string_view default_text = {};  // empty: no default
   bool required = false;
   std::string_view default_note = {};  // how the default is found, when it is not a constant
@@ -135,6 +136,8 @@ std::span<const Option> network_options();
 std::span<const Option> quota_options();
 /// And the one that multicast_options.cc holds.
 std::span<const Option> multicast_options();
+/// And the one that training_options.cc holds.
+std::span<const Option> training_options();
 
 /// Whether the option is a section of lines `key: value`.
 constexpr bool is_section(const Option& option) {

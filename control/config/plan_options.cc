@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include <array>
+#include <fmt/format.h>
 
+#include <array>
+#include <map>
+#include <set>
+#include <string>
+
+#include "control/config/draft.h"
 #include "control/config/option_table.h"
 
 namespace gradplane::config {
@@ -69,7 +75,7 @@ constexpr Option kOptions[] = {
      .default_text = "true",
      .summary = "Whether the coordinator makes another plan while a job runs, when measured links "
                 "say that it would be faster. Only for jobs whose planner needs the network (fapt, "
-                "packed, auto).",
+                "packed, auto), and for those with selections of receivers by links.",
      .store = [](const Target& t,
                  const Value& v) { t.config->plan.redraw.enabled = v.number != 0; }},
     {.path = "plan.redraw.every",
@@ -87,8 +93,8 @@ constexpr Option kOptions[] = {
      .max = kWholeShare,
      .default_text = "10 %",
      .summary =
-         "Least share of the predicted time of an all_reduce that such a plan saves. It also "
-         "saves within 30 s what the switch costs.",
+         "Least share of the predicted time of an all_reduce, or of an exchange, that such a plan "
+         "saves. It also saves within 30 s what the switch costs.",
      .store =
          [](const Target& t, const Value& v) {
            t.config->plan.redraw.gain_ppm = static_cast<std::uint32_t>(v.number);
@@ -119,10 +125,74 @@ constexpr Option kOptions[] = {
      .store = [](const Target& t, const Value& v) { t.tree_references->parents = v.entries; }},
 };
 
+/// Each node of a tree has one way up, and it ends at the root.
+void check_tree(Draft& draft, std::size_t index) {
+  const PlanTree& tree = draft.config.plan.trees[index];
+  const auto& nodes = draft.config.cluster.nodes;
+  const std::string key = tree_key(index, "parents");
+  std::map<api::NodeId, api::NodeId> parent(tree.parents.begin(), tree.parents.end());
+  if (tree.root == api::kNoNode || parent.contains(api::kNoNode)) return;  // told already
+  if (parent.contains(tree.root)) {
+    draft.error(key,
+                fmt::format("the root {} has a parent; remove its line", nodes[tree.root].name));
+    return;
+  }
+  for (const auto& [node, first] : parent) {
+    api::NodeId at = node;
+    for (std::size_t steps = 0; at != tree.root; ++steps) {
+      if (at == api::kNoNode) return;  // told already
+      const auto up = parent.find(at);
+      if (up == parent.end()) {
+        draft.error(key, fmt::format("{} is the parent of another node and has none itself, and it "
+                                     "is not the root {}",
+                                     nodes[at].name, nodes[tree.root].name));
+        return;
+      }
+      if (steps == parent.size()) {
+        draft.error(key, fmt::format("the parents of {} go round in a circle and never reach the "
+                                     "root {}",
+                                     nodes[node].name, nodes[tree.root].name));
+        return;
+      }
+      at = up->second;
+    }
+  }
+}
+
+/// A job gets a manual plan only if all nodes with ranks of it are in every tree. A node with
+/// aggregate: true is taken for one without ranks.
+void warn_of_nodes_outside(Draft& draft, std::size_t index) {
+  const PlanTree& tree = draft.config.plan.trees[index];
+  const auto& nodes = draft.config.cluster.nodes;
+  std::set<api::NodeId> in = {tree.root};
+  for (const auto& [node, parent] : tree.parents) in.insert(node);
+  if (in.contains(api::kNoNode)) return;  // told already
+  std::size_t count = 0;
+  std::string first;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    if (nodes[n].aggregate || in.contains(static_cast<api::NodeId>(n))) continue;
+    if (++count == 1) first = nodes[n].name;
+  }
+  if (count == 0) return;
+  const std::string who = count == 1 ? fmt::format("node {} is", first)
+                                     : fmt::format("node {} and {} more are", first, count - 1);
+  draft.warn(tree_key(index, "parents"),
+             who +
+                 " not in this tree, so a job with ranks there gets no manual plan; give each of "
+                 "them a parent, or set aggregate: true for those that host no ranks");
+}
+
 }  // namespace
 
 std::span<const Option> plan_options() {
   return kOptions;
+}
+
+void check_trees(Draft& draft) {
+  for (std::size_t i = 0; i < draft.tree_count; ++i) {
+    check_tree(draft, i);
+    warn_of_nodes_outside(draft, i);
+  }
 }
 
 }  // namespace gradplane::config

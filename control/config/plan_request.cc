@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/config/plan_request.h"
 
+#include "control/plan/selections.h"
 #include "dataplane/model/limits.h"
 
 namespace gradplane::config {
@@ -33,10 +34,25 @@ plan::PlanRequest plan_request_of(const Config& config) {
   request.summing = aggregators_of(config);
   request.network = config.network.network;
   request.auxiliary = config.plan.auxiliary;
+  const TrainingConfig& training = config.training;
+  if (training.is_selective()) {
+    using Choice = plan::SelectionsWanted::Choice;
+    request.selections = plan::SelectionsWanted{
+        .receivers_ppm = training.receivers_ppm,
+        .freshness = training.freshness,
+        .choice =
+            training.selection == ReceiverSelection::kRandom ? Choice::kRandom : Choice::kLinks};
+  }
   request.traffic.bytes = config.network.bytes;
   request.traffic.block_bytes = config.block_bytes;
   request.traffic.window_bytes = kMaxInFlightRounds * config.round_bytes;
   return request;
+}
+
+bool plan_follows_network(const Config& config, PlanKind kind) {
+  const auto selections = plan_request_of(config).selections;
+  const bool has_selections = selections && plan::selections_follow_network(*selections);
+  return has_selections || plan_needs_network(kind);
 }
 
 std::vector<api::NodeId> root_candidates(const Config& config, PlanKind kind) {

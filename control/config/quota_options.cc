@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include "control/config/option_table.h"
+#include "dataplane/model/loss_bounds.h"
 
 namespace gradplane::config {
 namespace {
@@ -8,6 +9,7 @@ namespace {
 using enum OptionType;
 
 constexpr std::int64_t kSecond = 1000000000;
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kMinWait = 10 * kSecond;
 constexpr std::int64_t kMaxWait = 24 * 3600 * kSecond;
 
@@ -35,6 +37,19 @@ constexpr Option kQuotaOptions[] = {
          [](const Target& t, const Value& v) {
            t.config->quotas.ranks = static_cast<std::uint32_t>(v.number);
          }},
+    {.path = "quotas.updates",
+     .type = kSize,
+     .min = kMiB,
+     .max = kMaxInboxBytes,
+     .default_text = "2 GiB",
+     .summary = "Memory that the jobs of one user may have on this node for updates on their way, "
+                "with `training.mode: selective-ssp`. A job needs as much as its gradients have in "
+                "fp32, in fp64 if they are that. A job that needs more ends, and its ranks go on "
+                "over Gloo, if they may. Root may have 8 GiB for each job.",
+     .store =
+         [](const Target& t, const Value& v) {
+           t.config->quotas.updates = static_cast<std::size_t>(v.number);
+         }},
     {.path = "quotas.wait",
      .type = kTime,
      .min = kMinWait,
@@ -48,7 +63,8 @@ constexpr Option kQuotaOptions[] = {
      .store = [](const Target& t,
                  const Value& v) { t.config->quotas.wait = Duration::ns(v.number); }},
 };
-static_assert(kRoundSlots == 16 && kMaxJobs == 16, "as the summaries say");
+static_assert(kRoundSlots == 16 && kMaxJobs == 16 && kMaxInboxBytes == std::size_t{8} << 30,
+              "as the summaries say");
 
 }  // namespace
 

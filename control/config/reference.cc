@@ -58,6 +58,10 @@ std::string_view section_note(std::string_view section) {
   if (section == "network.links") {
     return "A list of links between sites, each with both of its directions.\n\n";
   }
+  if (section == "training") {
+    return "Whether all ranks get one exact sum, or each exchanges its updates with some of the "
+           "others, which suits slow or unequal networks: [when to use it](selective.md).\n\n";
+  }
   return "";
 }
 

@@ -57,6 +57,8 @@ void refine(const Draft& draft, const std::string& self_origin, Setting& setting
                                   config.gather.slack->count_ns() / Duration::ms(1).count_ns());
   } else if (setting.key == "block.bytes" && setting.value == "auto") {
     setting.origin += fmt::format("; here {} B", config.block_bytes);
+  } else if (setting.key == "rounds.bytes" && setting.value == "auto") {
+    setting.origin += fmt::format("; here {} KiB", config.round_bytes >> 10);
   }
 }
 

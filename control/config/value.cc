@@ -138,6 +138,9 @@ std::optional<Value> parse_plain(const Option& option, std::string_view text) {
     case OptionType::kBoolean:
       if (text != "true" && text != "false") return std::nullopt;
       return Value{.number = text == "true" ? 1 : 0};
+    case OptionType::kIntegerOrWord:
+      if (text == option.word) return Value{};
+      [[fallthrough]];
     case OptionType::kInteger:
       return number_in_range(option, parse_integer(text));
     case OptionType::kSizeOrAuto:
@@ -303,6 +306,8 @@ std::string accepted(const Option& option) {
       return "true or false";
     case OptionType::kInteger:
       return fmt::format("an integer from {} to {}", option.min, option.max);
+    case OptionType::kIntegerOrWord:
+      return fmt::format("{}, or an integer from {} to {}", option.word, option.min, option.max);
     case OptionType::kSize:
       return unit_range(option, "a size", size_units());
     case OptionType::kSizeOrAuto:

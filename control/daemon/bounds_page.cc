@@ -48,6 +48,8 @@ telemetry::BoundsTensor tensor_row(const InstalledBucket& installed, std::size_t
           .bound = rounded(bucket.bound(t)),
           .why = name_of(tensor.why),
           .rule = tensor.rule,
+          .wire = tensor.wire == WireType::kElements ? std::string()
+                                                     : std::string(wire_type_name(tensor.wire)),
           .missing_blocks = bucket.missing_blocks(t),
           .expected_blocks = bucket.expected_blocks(t),
           .excluded_blocks = bucket.excluded_blocks(t)};

@@ -4,9 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <memory_resource>
 
 #include "control/config/config.h"
 #include "control/daemon/daemon.h"
+#include "control/daemon/huge_pages.h"
 #include "control/daemon/status.h"
 
 namespace gradplane::daemon {
@@ -35,6 +37,7 @@ int run(int argc, char** argv) {
   for (const auto* found : {&parsed.errors, &parsed.warnings})
     for (const auto& entry : *found) std::fprintf(stderr, "%s\n", entry.text().c_str());
   if (!parsed.ok()) return kUsage;
+  std::pmr::set_default_resource(&huge_pages());
   auto daemon = Daemon::start(std::move(*parsed.config));
   if (!daemon) {
     std::fprintf(stderr, "gradplaned: cannot start: %s\n", daemon.error().message.c_str());

@@ -143,6 +143,7 @@ Status Daemon::open_dataplane() {
                   .buffer_bytes = config_.port().buffer_bytes.value_or(0),
                   .block_bytes = config_.block_bytes};
   options.groups = config_.multicast.range;
+  options.clock = clock_now;
   options.grants = {.policy = config_.grants.policy, .mltcp = config_.mltcp};
   for (const config::NodeConfig& node : config_.cluster.nodes) {
     options.nodes.push_back(node.address);
@@ -164,6 +165,7 @@ Status Daemon::open_dataplane() {
 }
 
 Daemon::~Daemon() {
+  if (groups_ && poll_) groups_->leave_all();
   // The poll loop first: it uses everything else.
   if (poll_) poll_->stop();
   plans_.reset();
@@ -308,10 +310,13 @@ void Daemon::take_plans() {
 
 void Daemon::act(const session::InstallBounds& action) {
   const Status installed = jobs_.install_bounds(action);
-  if (!installed) log_.error("{}", installed.error().message);
+  if (!installed)
+    session_->on_bucket_refused(action.job_id, installed.error().message, clock_now());
 }
 
 void Daemon::act(const session::NotifyRank& action) {
+  if (const auto rank = ranks_.find(action.handle); rank != ranks_.end())
+    rank->second.told_ready |= std::holds_alternative<protocol::Ready>(action.notice);
   std::visit([&](const auto& notice) { server_->send(action.handle, notice); }, action.notice);
 }
 

@@ -52,6 +52,7 @@ class Daemon : public server::ConnectionHandler {
 
   void on(server::ConnectionId connection, const protocol::Attach& attach);
   void on(server::ConnectionId connection, const protocol::RegisterBucket& bucket);
+  void on(server::ConnectionId connection, const protocol::Drift& drift);
   void on(server::ConnectionId connection, const protocol::StatusRequest& request);
   void on(server::ConnectionId connection, const protocol::BoundsRequest& request);
   void on(server::ConnectionId connection, const protocol::RoundsRequest& request);

@@ -26,21 +26,6 @@ namespace {
 /// Of a report, so that it fits a message with what stands around it.
 constexpr std::size_t kMaxReportBytes = protocol::kMaxSocketMessageBytes - 1024;
 
-session::TablePart table_part(const protocol::RegisterBucket& bucket) {
-  session::TablePart part;
-  part.bucket = bucket.bucket;
-  part.type = bucket.element_type;
-  part.total = bucket.total;
-  part.first = bucket.first;
-  for (const protocol::BucketTensor& tensor : bucket.tensors) {
-    api::BoundedTensor& out = part.tensors.emplace_back();
-    out.name = tensor.name;
-    out.offset_elements = static_cast<std::uint32_t>(tensor.offset_elements);
-    out.elements = static_cast<std::uint32_t>(tensor.elements);
-  }
-  return part;
-}
-
 }  // namespace
 
 void Daemon::on_open(server::ConnectionId connection, const server::PeerInfo& peer) {
@@ -116,12 +101,21 @@ void Daemon::on(server::ConnectionId connection, const protocol::RegisterBucket&
     server_->hang_up(connection, "bucket before attach");
     return;
   }
-  auto table = rank->second.tables.add(table_part(bucket));
-  if (!table) {
-    server_->hang_up(connection, table.error().message);
-    return;
-  }
-  if (table.value()) session_->describe_bucket(connection, *table.value(), clock_now());
+  const auto table = take_bucket(rank->second, bucket);
+  if (!table) return server_->hang_up(connection, table.error().message);
+  if (table.value().whole) session_->describe_bucket(connection, *table.value().whole, clock_now());
+  if (table.value().refusal.empty()) return;
+  session_->on_bucket_refused(protocol::job_id_of(rank->second.attach.key), table.value().refusal,
+                              clock_now());
+  run_actions();
+}
+
+void Daemon::on(server::ConnectionId connection, const protocol::Drift& drift) {
+  const auto rank = ranks_.find(connection);
+  Rank* const who = rank == ranks_.end() ? nullptr : &rank->second;
+  const auto warning = take_drift(config_.training, who, drift);
+  if (!warning) return server_->hang_up(connection, warning.error().message);
+  if (!warning.value().empty()) log_.line(config::LogLevel::kWarn, warning.value());
 }
 
 void Daemon::on(server::ConnectionId connection, const protocol::StatusRequest&) {

@@ -34,9 +34,13 @@ std::optional<std::string> GroupMembership::follow(const JobTable& jobs) {
   if (missing == 0) has_warned_ = false;
   if (missing == 0 || has_warned_) return std::nullopt;
   has_warned_ = true;
-  return fmt::format(
-      "{} of {} groups of parents cannot be joined, so their results come by unicast: {}", missing,
-      wanted.size(), why);
+  return fmt::format("{} of {} groups cannot be joined, so what goes to them comes by unicast: {}",
+                     missing, wanted.size(), why);
+}
+
+void GroupMembership::leave_all() {
+  for (const port::Group& group : joined_) port_.leave_group(group);
+  joined_.clear();
 }
 
 std::set<port::Group> GroupMembership::groups_of(const JobTable& jobs) const {

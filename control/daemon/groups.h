@@ -25,6 +25,10 @@ class GroupMembership {
   /// the last call. Gives what to warn of: once, until all is joined again.
   std::optional<std::string> follow(const JobTable& jobs);
 
+  /// Leaves all of them for good, because the daemon ends. The port tells the network in its next
+  /// turn.
+  void leave_all();
+
   std::size_t joined_count() const { return joined_.size(); }
 
  private:

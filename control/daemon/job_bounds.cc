@@ -55,21 +55,18 @@ void JobBounds::use(const api::Plan& plan) {
 
 Status JobBounds::add(engine::JobRuntime& runtime, api::BucketBounds table, float learn_budget) {
   if (buckets_.size() >= kMaxBuckets) {
-    return Error{fmt::format("bucket {} is one too many and stays exact", table.bucket)};
+    return Error{fmt::format("bucket {} is one too many", table.bucket)};
   }
   std::unique_ptr<aggregate::Bucket> bucket;
   try {
     bucket = runtime.make_bucket(table);
   } catch (const std::bad_alloc&) {
-    return Error{
-        fmt::format("there is not enough memory to gather bucket {} under loss bounds; it "
-                    "stays exact",
-                    table.bucket)};
+    return Error{fmt::format("there is not enough memory to gather bucket {}", table.bucket)};
   }
   if (bucket == nullptr) {
     return Error{fmt::format(
-        "the bounds of bucket {} fit no round of this job, or it is more than one job may carry; "
-        "it stays exact",
+        "the bounds of bucket {} fit no round of this job, or it needs more memory than is left to "
+        "the job: for updates on their way, what quotas.updates leaves to its user",
         table.bucket)};
   }
   learn_budget_ = learn_budget;

@@ -37,7 +37,8 @@ class JobBounds {
   /// they had, because reports of earlier rounds name them.
   void use(const api::Plan& plan);
 
-  /// Makes the bucket with all its memory. Its turn to be handed over comes.
+  /// Makes the bucket with all its memory. Its turn to be handed over comes. An Error: it cannot
+  /// be had; see SessionManager::on_bucket_refused().
   Status add(engine::JobRuntime& runtime, api::BucketBounds table, float learn_budget);
   /// Hands what the poll loop does not have to it, as far as its queue has room beside
   /// `keep_room` entries. False: some are left.

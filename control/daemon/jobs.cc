@@ -48,6 +48,7 @@ job::JobConfig job_config(const config::Config& config, const session::InstallJo
   job.grants = config.grants.enabled;
   job.weight = config::weight_of(config, order.label);
   job.stall_after = job::stall_after(config.liveness.suspect_after);
+  job.staleness_steps = config.training.staleness_steps();
   engine::fill_local_plan(job, order.plan, config.self, link_rates(config),
                           config.multicast.enabled);
   return job;
@@ -69,12 +70,14 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
   std::vector<std::uint16_t> numbers;
   std::vector<std::shared_ptr<engine::RankChannel>> channels;
   std::string run_id;
+  std::uint32_t user = session::kRootUser;
   for (const session::LocalRank& local : order.local_ranks) {
     const auto rank = ranks.find(local.handle);
     if (rank == ranks.end()) return Error{fmt::format("rank {} is no longer attached", local.rank)};
     numbers.push_back(local.rank);
     channels.push_back(rank->second.channel);
     run_id = rank->second.attach.run_id;
+    user = rank->second.user;
   }
   std::unique_ptr<engine::JobRuntime> runtime;
   try {
@@ -100,6 +103,7 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
                    .label = order.label,
                    .run_id = run_id,
                    .local_ranks = order.local_ranks,
+                   .user = user,
                    .bounds = std::make_unique<JobBounds>(order.plan, config_.self),
                    .runtime = std::move(runtime)});
   ++plans_revision_;
@@ -216,11 +220,24 @@ void JobTable::ask_back() {
 
 Status JobTable::install_bounds(const session::InstallBounds& order) {
   if (InstalledJob* job = find(order.job_id, order.first_epoch)) {
+    job->runtime->allow_inbox_bytes(inbox_bytes_for(*job));
     const Status added = job->bounds->add(*job->runtime, order.table, order.learn_budget);
-    if (!added) return Error{fmt::format("job {}: {}", job->label, added.error().message)};
+    if (!added) return added;
   }
   hand_over_buckets();
   return Nothing{};
+}
+
+/// What other jobs of its user leave to a job, also those that the poll loop has still to give
+/// back.
+std::size_t JobTable::inbox_bytes_for(const InstalledJob& job) const {
+  if (job.user == session::kRootUser) return kMaxInboxBytes;
+  std::size_t left = config_.quotas.updates;
+  for (const InstalledJob& other : jobs_) {
+    if (&other == &job || other.user != job.user) continue;
+    left -= std::min(left, other.runtime->inbox_bytes());
+  }
+  return left;
 }
 
 bool JobTable::hand_over_buckets() {
@@ -262,6 +279,7 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
   // A node can leave a job and join it again: each job is told once.
   std::erase_if(ended_, [&](const EndedJob& ended) { return ended.id == at->id; });
   ended_.push_back({.id = at->id,
+                    .first_epoch = at->first_epoch,
                     .epoch = at->epoch,
                     .kind = at->kind,
                     .world_size = at->world_size,

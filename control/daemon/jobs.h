@@ -14,6 +14,7 @@
 #include "control/daemon/ranks.h"
 #include "control/daemon/round_log.h"
 #include "control/session/actions.h"
+#include "control/session/admission.h"
 #include "dataplane/api/commands.h"
 #include "dataplane/engine/job_runtime.h"
 #include "dataplane/hop/counters.h"
@@ -36,6 +37,7 @@ struct InstalledJob {
   std::string label;
   std::string run_id;
   std::vector<session::LocalRank> local_ranks;
+  std::uint32_t user = session::kRootUser;  // of its ranks here
   std::unique_ptr<JobBounds> bounds;  // the runtime looks into its buckets: destroyed after it
   std::unique_ptr<engine::JobRuntime> runtime;
   RoundLog rounds = {};
@@ -50,6 +52,7 @@ std::vector<const api::Plan*> live_plans(const InstalledJob& job);
 /// What is left of a job that has ended here.
 struct EndedJob {
   std::uint32_t id = 0;
+  std::uint32_t first_epoch = 0;
   std::uint32_t epoch = 0;  // of its last plan
   PlanKind kind = PlanKind::kStar;
   std::uint32_t world_size = 0;
@@ -79,11 +82,12 @@ class JobTable {
   /// wanted any more, as far as its queue has room. Call it at every turn.
   void ask_back();
   /// From now on rounds of one bucket may miss what its table allows. Nothing happens when the job
-  /// is not wanted any more.
+  /// is not wanted any more. An Error: the job has to do without the bucket.
   Status install_bounds(const session::InstallBounds& order);
   /// Hands new buckets to the poll loop, as far as its queue has room. Call it at every turn.
   /// False: some are left.
   bool hand_over_buckets();
+  std::size_t inbox_bytes_for(const InstalledJob& job) const;
   void learn_bounds();
   /// A line for each job with rounds that closed badly; see JobBounds.
   std::vector<std::string> take_close_warnings(Instant now);

@@ -9,6 +9,7 @@
 #include "control/plan/measured.h"
 #include "control/plan/planner.h"
 #include "control/plan/predict.h"
+#include "control/plan/selections.h"
 #include "control/plan/validate.h"
 
 namespace gradplane::daemon {
@@ -68,17 +69,51 @@ Result<plan::PlanRequest> request_of(const config::Config& config, const plan::P
   if (input.choice) {
     for (const api::NodeId node : input.choice->without) std::erase(filled.summing, node);
   }
+  filled.network_is_of_file = common.network.has_value();
   filled.network = plan::measured_network(common.network, common.node_names, input.links);
+  filled.samples = input.links;
+  filled.sampled_under = input.in_force;
+  filled.sampled_for = input.in_force_for;
   return filled;
 }
 
-std::string note_of(const plan::Prediction& prediction, const plan::Traffic& traffic) {
-  return "predicted " + plan::text_of(prediction.time) + " for an all_reduce of " +
+std::string note_of(Duration time, const char* operation, const plan::Traffic& traffic) {
+  return "predicted " + plan::text_of(time) + " for an " + operation + " of " +
          plan::text_of_bytes(traffic.bytes);
+}
+
+std::string note_of(const plan::Prediction& prediction, const plan::Traffic& traffic) {
+  return note_of(prediction.time, "all_reduce", traffic);
+}
+
+/// The price of a switch, where the operation that was predicted takes `offer.time`.
+void set_price(const config::Config& config, const plan::Traffic& traffic,
+               session::PlanOffer& offer) {
+  const double rounds = static_cast<double>(traffic.bytes) /
+                        static_cast<double>(std::max<std::size_t>(config.round_bytes, 1));
+  const double one_s = offer.time->to_seconds() / std::max(rounds, 1.0);
+  offer.switch_price = Duration::us(static_cast<std::int64_t>(one_s * kSwitchRounds * 1e6));
+}
+
+/// Nearly all rounds of a job with selections are of exchanges, so their time counts.
+void predict_exchanges(const config::Config& config, const plan::PlanRequest& filled,
+                       const std::optional<api::Plan>& in_force, session::PlanOffer& offer) {
+  const auto prediction = plan::predict_exchanges(offer.plan, filled);
+  if (!prediction) return;
+  offer.time = prediction->time;
+  offer.note = note_of(prediction->time, "exchange", filled.traffic);
+  offer.is_early = !prediction->is_measured;
+  if (in_force) {
+    const auto before = plan::predict_exchanges(*in_force, filled);
+    if (before) offer.time_in_force = before->time;
+    if (before) offer.note_in_force = "now " + note_of(before->time, "exchange", filled.traffic);
+  }
+  set_price(config, filled.traffic, offer);
 }
 
 void predict(const config::Config& config, const plan::PlanRequest& filled,
              const std::optional<api::Plan>& in_force, session::PlanOffer& offer) {
+  if (filled.selections) return predict_exchanges(config, filled, in_force, offer);
   if (!filled.network) return;
   const auto prediction = plan::predict(*filled.network, offer.plan, filled.traffic);
   offer.note = prediction.ok() ? note_of(prediction.value(), filled.traffic)
@@ -91,10 +126,7 @@ void predict(const config::Config& config, const plan::PlanRequest& filled,
     offer.note_in_force = before.ok() ? "now " + note_of(before.value(), filled.traffic)
                                       : "not predicted: " + before.error().message;
   }
-  const double rounds = static_cast<double>(filled.traffic.bytes) /
-                        static_cast<double>(std::max<std::size_t>(config.round_bytes, 1));
-  const double one_s = offer.time->to_seconds() / std::max(rounds, 1.0);
-  offer.switch_price = Duration::us(static_cast<std::int64_t>(one_s * kSwitchRounds * 1e6));
+  set_price(config, filled.traffic, offer);
 }
 
 }  // namespace
@@ -107,6 +139,7 @@ session::Planner planner_of(const config::Config& config) {
     Result<api::Plan> plan = plan::make_plan(filled.value());
     if (!plan.ok()) return plan.error();
     session::PlanOffer offer{.plan = std::move(plan.value()), .planner = filled.value().planner};
+    offer.follows_network = config::plan_follows_network(config, offer.planner);
     predict(config, filled.value(), input.in_force, offer);
     return offer;
   };
@@ -115,8 +148,9 @@ session::Planner planner_of(const config::Config& config) {
 session::BoundsResolver resolver_of(const config::Config& config) {
   const bounds::Rules rules = config.gather.rules;
   const bool all_exact = rules.preset == bounds::Preset::kExact && rules.patterns.empty() &&
-                         rules.kinds == decltype(rules.kinds){};
-  if (all_exact) return {};
+                         rules.kinds == decltype(rules.kinds){} && rules.wire_types.empty();
+  // Under bounded staleness a bucket that is exact, too, needs memory for updates on their way.
+  if (all_exact && config.training.staleness_steps() == 0) return {};
   const bounds::Sizes sizes{.block_bytes = config.block_bytes, .round_bytes = config.round_bytes};
   return [rules, sizes](const std::vector<api::BucketBounds>& tables) {
     session::ResolvedBounds resolved;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <thread>
 
+#include "control/daemon/nap_policy.h"
 #include "dataplane/base/time.h"
 #include "dataplane/engine/engine.h"
 #include "dataplane/ipc/doorbell.h"
@@ -38,6 +39,8 @@ class PollThread {
   /// Time spent in turns that found work, and since the start. Any thread; may be a little old.
   std::uint64_t busy_ns() const { return busy_ns_.load(std::memory_order_relaxed); }
   std::uint64_t total_ns() const { return total_ns_.load(std::memory_order_relaxed); }
+  /// Sleeps that a rank or the control thread ended. The others ended by the clock.
+  std::uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
 
  private:
   void run();
@@ -51,11 +54,11 @@ class PollThread {
   std::atomic<bool> stopping_{false};
   std::atomic<std::uint64_t> busy_ns_{0};   // poll thread: rw, control: ro
   std::atomic<std::uint64_t> total_ns_{0};  // poll thread: rw, control: ro
+  std::atomic<std::uint64_t> wakes_{0};     // poll thread: rw, control: ro
   Instant started_;
   Instant last_work_;
   const Duration spin_;
-  const Duration first_nap_;
-  Duration next_nap_;
+  const NapPolicy naps_;
   bool doorbell_is_good_ = true;  // once a rank has spoilt it, naps end by the clock alone
   std::thread thread_;
 };

@@ -2,11 +2,44 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/daemon/ranks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <utility>
 
 #include "dataplane/ipc/doorbell.h"
 
 namespace gradplane::daemon {
+namespace {
+
+session::TablePart table_part(const protocol::RegisterBucket& bucket) {
+  session::TablePart part;
+  part.bucket = bucket.bucket;
+  part.type = bucket.element_type;
+  part.total = bucket.total;
+  part.first = bucket.first;
+  for (const protocol::BucketTensor& tensor : bucket.tensors) {
+    api::BoundedTensor& out = part.tensors.emplace_back();
+    out.name = tensor.name;
+    out.offset_elements = static_cast<std::uint32_t>(tensor.offset_elements);
+    out.elements = static_cast<std::uint32_t>(tensor.elements);
+  }
+  return part;
+}
+
+}  // namespace
+
+Result<TakenBucket> take_bucket(Rank& rank, const protocol::RegisterBucket& said) {
+  const bool had_room = rank.tables.left_out() == 0;
+  auto table = rank.tables.add(table_part(said));
+  if (!table) return table.error();
+  TakenBucket taken{.whole = std::move(table.value()), .refusal = {}};
+  if (had_room && rank.tables.left_out() > 0) {
+    taken.refusal = fmt::format("with bucket {} the job has more than {} tensors", said.bucket,
+                                session::kMaxTensorsPerJob);
+  }
+  return taken;
+}
 
 Result<NewChannel> make_channel(std::size_t round_bytes) {
   auto channel = ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = round_bytes});

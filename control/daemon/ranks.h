@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "control/daemon/drift.h"
 #include "control/protocol/socket_messages.h"
 #include "control/session/actions.h"
 #include "control/session/bucket_tables.h"
@@ -27,7 +28,17 @@ struct Rank {
   /// The poll loop has the channel, and beats for it; until then the control thread does.
   bool in_engine = false;
   session::TableCollector tables;  // of its buckets
+  bool told_ready = false;         // that its job may begin
+  RankDrift drift = {};
 };
+
+/// What has come of a message about a bucket.
+struct TakenBucket {
+  std::optional<api::BucketBounds> whole;  // its table; nothing: more is to come, or it is refused
+  std::string refusal;                     // why the job has to do without the bucket; told once
+};
+/// An Error: no correct rank says so.
+Result<TakenBucket> take_bucket(Rank& rank, const protocol::RegisterBucket& said);
 
 /// What the daemon keeps of a rank's channel; and what it passes on and then closes: its memory,
 /// and the end of the trainer's doorbell, because a trainer can have descriptors sent to it that

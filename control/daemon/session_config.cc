@@ -27,6 +27,7 @@ session::SessionConfig session_config(const config::Config& config, const config
   out.heartbeat = config.liveness.heartbeat;
   out.suspect_after = config.liveness.suspect_after;
   out.quotas = config.quotas;
+  const bool selective = config.training.is_selective();
   out.job_settings = {.block_bytes = static_cast<std::uint32_t>(config.block_bytes),
                       .round_bytes = static_cast<std::uint32_t>(config.round_bytes),
                       .authenticate = config.authenticate,
@@ -35,7 +36,10 @@ session::SessionConfig session_config(const config::Config& config, const config
                       .floor_ppm = config.gather.floor_ppm,
                       .slack_ns = nanoseconds(config.gather.slack),
                       .absent_after_ns = nanoseconds(config.gather.absent_after),
-                      .grants = config.grants.enabled};
+                      .grants = config.grants.enabled,
+                      .selections = selective ? config.training.freshness + 1 : 0,
+                      .average_every = selective ? config.training.average_every : 0,
+                      .staleness = config.training.staleness_steps()};
   out.resolve_bounds = resolver_of(config);
   out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
   out.redraw = {.enabled = config.plan.redraw.enabled,

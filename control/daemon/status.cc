@@ -62,25 +62,12 @@ telemetry::PeerStatus& peer_entry(std::vector<telemetry::PeerStatus>& out, std::
   return out.back();
 }
 
-/// Nodes that the session talks to, and those that blocks go to.
-std::vector<telemetry::PeerStatus> peer_status(const StatusSources& from) {
-  std::vector<telemetry::PeerStatus> out;
-  for (const session::PeerView& view : from.session.peers()) {
-    if (view.connected) peer_entry(out, view.node, from.config).state = "alive";
-  }
-  for (std::size_t j = 0; j < from.engine.job_count; ++j) {
-    const api::JobSnapshot& job = from.engine.jobs[j];
-    for (std::size_t p = 0; p < job.peer_count; ++p) {
-      telemetry::PeerStatus& peer = peer_entry(out, job.peers[p].node, from.config);
-      peer.rtt_ns = static_cast<std::uint64_t>(job.peers[p].smoothed_rtt_ns);
-      peer.rtt_min_ns = static_cast<std::uint64_t>(job.peers[p].min_rtt_ns);
-      peer.window_blocks += job.peers[p].window_blocks;
-      peer.blocks_sent += job.peers[p].blocks_sent;
-      peer.blocks_retransmitted += job.peers[p].blocks_retransmitted;
-      peer.blocks_lost += job.peers[p].blocks_suspected_lost;
-    }
-  }
-  return out;
+/// The state of a peer, of which something may have been said already, after a silence of so long.
+void add_silence(telemetry::PeerStatus& peer, Duration silence, const config::Config& config) {
+  const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(silence.count_ns(), 0));
+  peer.silence_ns = peer.state == "unknown" ? ns : std::min(peer.silence_ns, ns);
+  const auto longest = static_cast<std::uint64_t>(config.liveness.suspect_after.count_ns());
+  peer.state = peer.silence_ns <= longest ? "alive" : "silent";
 }
 
 template <typename Counters>
@@ -90,7 +77,16 @@ void add_traffic(telemetry::JobStatus& out, const Counters& in) {
   add_reasons<hop::Drop>(out.drops, in.drops, hop::drop_name);
 }
 
-void add_ranks(telemetry::JobStatus& out, const session::JobView& view, const StatusSources& from) {
+telemetry::DriftStatus drift_status(std::uint32_t rank, const RankDrift& drift) {
+  return {.rank = rank,
+          .averages = drift.averages(),
+          .step = drift.last().step,
+          .distance = drift.last().distance,
+          .norm = drift.last().norm,
+          .relative = relative_drift(drift.last())};
+}
+
+void add_ranks(telemetry::JobStatus& out, const session::JobView& view, const JobSources& from) {
   for (const session::RankView& known : view.ranks) {
     telemetry::RankStatus rank;
     rank.rank = known.rank;
@@ -104,6 +100,7 @@ void add_ranks(telemetry::JobStatus& out, const session::JobView& view, const St
       if (!here) continue;
       rank.attached = true;
       rank.pid = local.pid;
+      if (local.drift.averages() > 0) out.drifts.push_back(drift_status(known.rank, local.drift));
       out.run_id = local.attach.run_id;
     }
     out.ranks.push_back(rank);
@@ -146,7 +143,30 @@ std::string waiting_text(const api::JobSnapshot& job, const config::Config& conf
   return text;
 }
 
-telemetry::JobStatus job_status(const session::JobView& view, const StatusSources& from) {
+/// What the poll loop has counted of a job that it is giving back.
+api::TrafficSnapshot traffic_of(const InstalledJob& job, const api::EngineSnapshot& engine) {
+  for (std::size_t j = 0; j < engine.job_count; ++j) {
+    const api::JobSnapshot& seen = engine.jobs[j];
+    if (seen.job == job.id && seen.epoch == job.installed_epoch) return seen.traffic;
+  }
+  return {};
+}
+
+template <class Job>
+bool is_of(const session::JobView& view, const Job& job) {
+  return view.job_id == job.id && view.first_epoch == job.first_epoch;
+}
+
+/// Of a job that goes on without this node, what it has done as long as it had a part.
+void add_part_before(telemetry::JobStatus& out, const session::JobView& view,
+                     const JobSources& from) {
+  for (const InstalledJob& job : from.jobs.installed())
+    if (is_of(view, job)) return add_traffic(out, traffic_of(job, from.engine));
+  for (const EndedJob& job : from.jobs.ended())
+    if (is_of(view, job)) return add_traffic(out, job.counters);
+}
+
+telemetry::JobStatus job_status(const session::JobView& view, const JobSources& from) {
   telemetry::JobStatus out;
   out.id = view.job_id;
   out.label = view.label;
@@ -159,12 +179,22 @@ telemetry::JobStatus job_status(const session::JobView& view, const StatusSource
   out.world_size = view.world_size;
   out.missing = view.missing;
   out.missing_count = view.missing_count;
+  out.mode = config::name_of(from.config.training.mode);
+  out.staleness = from.config.training.staleness_steps();
   add_ranks(out, view, from);
   const InstalledJob* installed = from.jobs.find_running(view.job_id, view.first_epoch);
+  if (installed != nullptr)
+    out.selections = static_cast<std::uint32_t>(installed->plan.selections.size());
+  out.has_part = installed != nullptr || view.state != session::JobState::kReady;
+  if (!out.has_part) add_part_before(out, view, from);
   for (std::size_t j = 0; j < from.engine.job_count && installed != nullptr; ++j) {
     const api::JobSnapshot& job = from.engine.jobs[j];
     if (job.job != view.job_id || job.epoch != installed->installed_epoch) continue;
     add_traffic(out, job.traffic);
+    out.groups = job.groups.groups;
+    out.group_receivers = job.groups.receivers;
+    out.group_receivers_hear = job.groups.hear;
+    out.group_receivers_listen = job.groups.listen;
     if (from.config.grants.enabled) {
       out.grant_policy = config::name_of(from.config.grants.policy);
       out.grant_weight = config::weight_of(from.config, view.label);
@@ -182,17 +212,19 @@ telemetry::JobStatus job_status(const session::JobView& view, const StatusSource
 /// `Job` is an EndedJob, or an InstalledJob that is not wanted any more.
 template <class Job, class Counters>
 telemetry::JobStatus ended_status(const Job& job, const Counters& counters,
-                                  const StatusSources& from) {
+                                  const JobSources& from) {
   telemetry::JobStatus out;
   out.id = job.id;
   out.label = job.label;
   out.run_id = job.run_id;
   out.epoch = job.epoch;
   out.plan_kind = plan_kind_name(job.kind);
+  out.mode = config::name_of(from.config.training.mode);
+  out.staleness = from.config.training.staleness_steps();
   out.state = telemetry::JobState::kEnded;
   out.world_size = job.world_size;
   add_traffic(out, counters);
-  for (const session::FailureView& failure : from.session.failures()) {
+  for (const session::FailureView& failure : from.failures) {
     if (failure.job_id != job.id) continue;
     out.state = telemetry::JobState::kFailed;
     out.reason = failure.reason;
@@ -201,25 +233,23 @@ telemetry::JobStatus ended_status(const Job& job, const Counters& counters,
 }
 
 /// Of the jobs that have ended here, or that the poll loop is giving back. A job is in exactly one
-/// list of a report: a node may have left a job and joined it again.
-std::vector<telemetry::JobStatus> ended_jobs(const StatusSources& from) {
+/// list of a report: a node may have left a job and joined it again, or coordinate it without a
+/// part.
+std::vector<telemetry::JobStatus> ended_jobs(const JobSources& from) {
   std::vector<telemetry::JobStatus> out;
   std::vector<std::uint32_t> told = from.jobs.running_ids();
-  const auto is_told = [&](std::uint32_t id) {
-    return std::find(told.begin(), told.end(), id) != told.end();
+  const auto is_told = [&](const auto& job) {
+    return std::find(told.begin(), told.end(), job.id) != told.end() ||
+           std::any_of(from.views.begin(), from.views.end(),
+                       [&](const session::JobView& view) { return is_of(view, job); });
   };
   for (const InstalledJob& job : from.jobs.installed()) {
-    if (is_told(job.id)) continue;
-    api::TrafficSnapshot counters;
-    for (std::size_t j = 0; j < from.engine.job_count; ++j) {
-      const api::JobSnapshot& seen = from.engine.jobs[j];
-      if (seen.job == job.id && seen.epoch == job.installed_epoch) counters = seen.traffic;
-    }
+    if (is_told(job)) continue;
     told.push_back(job.id);
-    out.push_back(ended_status(job, counters, from));
+    out.push_back(ended_status(job, traffic_of(job, from.engine), from));
   }
   for (const EndedJob& job : from.jobs.ended()) {
-    if (!is_told(job.id)) out.push_back(ended_status(job, job.counters, from));
+    if (!is_told(job)) out.push_back(ended_status(job, job.counters, from));
   }
   return out;
 }
@@ -262,6 +292,38 @@ std::vector<telemetry::LinkStatus> link_status(const config::Config& config,
   return out;
 }
 
+std::vector<telemetry::JobStatus> job_statuses(const JobSources& from) {
+  std::vector<telemetry::JobStatus> out;
+  for (const session::JobView& view : from.views) out.push_back(job_status(view, from));
+  for (telemetry::JobStatus& job : ended_jobs(from)) out.push_back(std::move(job));
+  return out;
+}
+
+std::vector<telemetry::PeerStatus> peer_status(const config::Config& config,
+                                               const std::vector<session::PeerView>& views,
+                                               const api::EngineSnapshot& engine) {
+  std::vector<telemetry::PeerStatus> out;
+  for (const session::PeerView& view : views) {
+    telemetry::PeerStatus& peer = peer_entry(out, view.node, config);
+    if (view.silence) add_silence(peer, *view.silence, config);
+  }
+  for (std::size_t j = 0; j < engine.job_count; ++j) {
+    const api::JobSnapshot& job = engine.jobs[j];
+    for (std::size_t p = 0; p < job.peer_count; ++p) {
+      telemetry::PeerStatus& peer = peer_entry(out, job.peers[p].node, config);
+      if (job.peers[p].silence_ns >= 0)
+        add_silence(peer, Duration::ns(job.peers[p].silence_ns), config);
+      peer.rtt_ns = static_cast<std::uint64_t>(job.peers[p].smoothed_rtt_ns);
+      peer.rtt_min_ns = static_cast<std::uint64_t>(job.peers[p].min_rtt_ns);
+      peer.window_blocks += job.peers[p].window_blocks;
+      peer.blocks_sent += job.peers[p].blocks_sent;
+      peer.blocks_retransmitted += job.peers[p].blocks_retransmitted;
+      peer.blocks_lost += job.peers[p].blocks_suspected_lost;
+    }
+  }
+  return out;
+}
+
 telemetry::StatusReport build_status(const StatusSources& from) {
   telemetry::StatusReport out;
   out.node = from.config.self_node().name;
@@ -276,12 +338,16 @@ telemetry::StatusReport build_status(const StatusSources& from) {
   out.poll.busy_ns = from.poll.busy_ns();
   out.poll.total_ns = from.poll.total_ns();
   out.poll.sleeps = from.engine.sleeps;
-  out.peers = peer_status(from);
-  out.links = link_status(from.config, from.links);
-  for (const session::JobView& view : from.session.jobs()) {
-    out.jobs.push_back(job_status(view, from));
+  out.poll.wakes = from.poll.wakes();
+  out.poll.rx_bursts = from.engine.rx_bursts;
+  out.poll.tx_bursts = from.engine.tx_bursts;
+  for (std::size_t s = 0; s < api::kStageNames.size(); ++s) {
+    out.poll.stage_ns[std::string(api::kStageNames[s])] = from.engine.stage_ns[s];
   }
-  for (telemetry::JobStatus& job : ended_jobs(from)) out.jobs.push_back(std::move(job));
+  out.peers = peer_status(from.config, from.session.peers(now), from.engine);
+  out.links = link_status(from.config, from.links);
+  out.jobs = job_statuses({from.config, from.session.jobs(), from.session.failures(), from.jobs,
+                           from.ranks, from.engine});
   // Jobs that wait may be many; a reader accepts no longer list.
   if (out.jobs.size() > telemetry::kMaxJobsReported) out.jobs.resize(telemetry::kMaxJobsReported);
   add_reasons<hop::Drop>(out.drops, from.engine.node.drops, hop::drop_name);

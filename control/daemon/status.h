@@ -2,7 +2,9 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <deque>
 #include <string>
+#include <vector>
 
 #include "control/config/config.h"
 #include "control/daemon/groups.h"
@@ -35,6 +37,23 @@ struct StatusSources {
 };
 
 telemetry::StatusReport build_status(const StatusSources& from);
+
+/// What is told of jobs.
+struct JobSources {
+  const config::Config& config;
+  std::vector<session::JobView> views;  // that the session knows
+  const std::deque<session::FailureView>& failures;
+  const JobTable& jobs;
+  const RankTable& ranks;
+  const api::EngineSnapshot& engine;
+};
+/// Each job is in the list once.
+std::vector<telemetry::JobStatus> job_statuses(const JobSources& from);
+
+/// Nodes that the session has to do with, and those that blocks go to.
+std::vector<telemetry::PeerStatus> peer_status(const config::Config& config,
+                                               const std::vector<session::PeerView>& views,
+                                               const api::EngineSnapshot& engine);
 
 /// The links to this node of which something is known.
 std::vector<telemetry::LinkStatus> link_status(const config::Config& config,

@@ -11,6 +11,7 @@
 #include "control/plan/measured.h"
 #include "control/plan/planner.h"
 #include "control/plan/predict.h"
+#include "control/plan/selections.h"
 
 namespace gradplane::daemon {
 namespace {
@@ -64,15 +65,42 @@ std::vector<api::Member> ranks_of(const api::Plan& plan) {
   return members;
 }
 
+/// What the operation takes that most rounds of the job are of.
+struct Taken {
+  Duration time;
+  std::string bottleneck;
+};
+
+Result<Taken> taken_by(const plan::PlanRequest& request, const api::Plan& plan) {
+  if (!request.selections) {
+    const auto prediction = plan::predict(*request.network, plan, request.traffic);
+    if (!prediction.ok()) return prediction.error();
+    return Taken{prediction.value().time, prediction.value().bottleneck};
+  }
+  const auto prediction = plan::predict_exchanges(plan, request);
+  if (!prediction) return Error{"no rate of a link of its nodes is known"};
+  return Taken{prediction->time, prediction->bottleneck};
+}
+
+Result<Taken> taken_by_best(const plan::PlanRequest& request) {
+  const auto plan = plan::make_plan(request);
+  if (!plan.ok()) return plan.error();
+  return taken_by(request, plan.value());
+}
+
+/// `roots`: of all plans that the job may get; none: as configured. With the samples that the
+/// coordinator counts on when it compares plans.
 void compare(const config::Config& config, plan::PlanRequest request, const api::Plan& in_force,
-             telemetry::TopologyJob& job) {
-  const auto now = plan::predict(*request.network, in_force, request.traffic);
+             const std::vector<api::NodeId>& roots, telemetry::TopologyJob& job) {
+  request.sampled_under = in_force;
+  const auto now = taken_by(request, in_force);
   if (!now.ok()) {
     job.not_compared = now.error().message;
     return;
   }
   job.predicted_ns = ns_of(now.value().time);
   job.bottleneck = now.value().bottleneck;
+  job.exchanges = request.selections.has_value();
   job.traffic_bytes = request.traffic.bytes;
   job.gain_needed_percent =
       static_cast<std::uint32_t>(std::lround(config.plan.redraw.gain_ppm / kMillion * kPercent));
@@ -81,16 +109,12 @@ void compare(const config::Config& config, plan::PlanRequest request, const api:
     const auto kind = static_cast<PlanKind>(k);
     if (kind == PlanKind::kAuto || (kind == PlanKind::kManual && request.trees.empty())) continue;
     request.planner = kind;
-    request.root_candidates = config::root_candidates(config, kind);
+    request.root_candidates = roots.empty() ? config::root_candidates(config, kind) : roots;
     telemetry::TopologyPlan& shown = job.plans.emplace_back();
     shown.planner = plan_kind_name(kind);
-    const auto planned = plan::make_predicted_plan(request);
-    if (!planned.ok()) {
-      shown.why = planned.error().message;
-    } else if (planned.value().prediction) {
-      shown.predicted_ns = ns_of(planned.value().prediction->time);
-      shown.why = planned.value().prediction->bottleneck;
-    }
+    const auto planned = taken_by_best(request);
+    shown.why = planned.ok() ? planned.value().bottleneck : planned.error().message;
+    if (planned.ok()) shown.predicted_ns = ns_of(planned.value().time);
   }
 }
 
@@ -118,7 +142,7 @@ std::map<SitePair, const protocol::LinkSample*> samples_by_sites(
   std::map<SitePair, const protocol::LinkSample*> fastest;
   for (const protocol::LinkSample& sample : samples) {
     const bool is_known = sample.from < network.nodes.size() && sample.to < network.nodes.size();
-    if (!is_known || sample.rate_confidence == 0) continue;
+    if (!is_known || plan::weight_of(sample.rate_confidence, sample.rate_age_ms) == 0) continue;
     const SitePair sites{network.nodes[sample.from].site, network.nodes[sample.to].site};
     const protocol::LinkSample*& best = fastest[sites];
     if (best == nullptr || sample.bits_per_s > best->bits_per_s) best = &sample;
@@ -157,12 +181,13 @@ std::vector<telemetry::TopologyUse> uses_of(const config::Config& config,
 /// What the coordinator has thought of the plan last.
 void add_decision(const config::Config& config, const session::PlanView& view,
                   telemetry::TopologyJob& shown) {
+  for (const api::NodeId root : view.roots) shown.roots.push_back(name_of(config, root));
   if (!view.outlook) return;
   const std::string planner(plan_kind_name(view.outlook->planner));
   shown.planner = planner;
   shown.decision = view.outlook->decision;
   shown.decision_age_ns = ns_of(view.outlook_age);
-  if (!plan_needs_network(view.outlook->planner))
+  if (!config::plan_follows_network(config, view.outlook->planner))
     shown.not_redrawn = "plans of " + planner + " do not follow the network";
   else if (!config.plan.redraw.enabled)
     shown.not_redrawn = "plan.redraw.enabled is false";
@@ -181,6 +206,14 @@ void add_installed(const config::Config& config, const InstalledJob& job,
   shown.next_kind = plan_kind_name(job.plan.kind);
   shown.next_epoch = job.plan.epoch;
   shown.next_round = job.plan.activation_round;
+}
+
+/// What the coordinator knows of a job; null at other nodes.
+const session::PlanView* told_of(const KnownTopology& known, std::uint32_t job) {
+  if (known.told == nullptr) return nullptr;
+  for (const session::PlanView& view : known.told->plans)
+    if (view.job_id == job) return &view;
+  return nullptr;
 }
 
 /// Of jobs that this node coordinates and has no part in, as many as a page has room for.
@@ -213,9 +246,8 @@ telemetry::Topology topology_page(const config::Config& config, const KnownTopol
   for (const InstalledJob& job : known.jobs.installed()) {
     if (job.state != InstalledJob::State::kRunning) continue;
     add_installed(config, job, out);
-    if (known.told == nullptr) continue;
-    for (const session::PlanView& view : known.told->plans)
-      if (view.job_id == job.id) add_decision(config, view, out.jobs.back());
+    if (const session::PlanView* view = told_of(known, job.id))
+      add_decision(config, *view, out.jobs.back());
   }
   for (const session::PlanView* view : others_of(known)) {
     telemetry::TopologyJob& shown = out.jobs.emplace_back();
@@ -233,9 +265,17 @@ WhyQuestion why_question(const config::Config& config, const KnownTopology& know
   WhyQuestion question;
   question.page = topology_page(config, known);
   for (const InstalledJob& job : known.jobs.installed()) {
-    if (job.state == InstalledJob::State::kRunning) question.plans.push_back(job.plan);
+    if (job.state != InstalledJob::State::kRunning) continue;
+    const session::PlanView* view = told_of(known, job.id);
+    question.plans.push_back(job.plan);
+    question.roots.push_back(view == nullptr ? std::vector<api::NodeId>{} : view->roots);
+    question.alone_for.push_back(view == nullptr ? std::nullopt : std::optional(view->alone_for));
   }
-  for (const session::PlanView* view : others_of(known)) question.plans.push_back(view->plan);
+  for (const session::PlanView* view : others_of(known)) {
+    question.plans.push_back(view->plan);
+    question.roots.push_back(view->roots);
+    question.alone_for.push_back(view->alone_for);
+  }
   if (known.told == nullptr) return question;
   question.samples = known.told->links;
   question.silent = known.told->silent;
@@ -244,16 +284,21 @@ WhyQuestion why_question(const config::Config& config, const KnownTopology& know
 
 Reasons::Reasons(const config::Config& config, WhyQuestion question)
     : config_(config), question_(std::move(question)), request_(config::plan_request_of(config)) {
+  request_.network_is_of_file = request_.network.has_value();
   request_.network =
       plan::measured_network(request_.network, request_.node_names, question_.samples);
+  request_.samples = question_.samples;
   for (const api::NodeId node : question_.silent) std::erase(request_.summing, node);
 }
 
 std::optional<telemetry::Topology> Reasons::step() {
   std::vector<telemetry::TopologyJob>& jobs = question_.page.jobs;
   if (next_ < jobs.size()) {
-    if (request_.network) {
-      compare(config_, request_, question_.plans[next_], jobs[next_]);
+    // Selections need no more than the rates of links.
+    const bool knows_rates = request_.selections && !request_.link_rates.empty();
+    if (request_.network || knows_rates) {
+      request_.sampled_for = question_.alone_for[next_].value_or(plan::kMeasuredForgottenAfter);
+      compare(config_, request_, question_.plans[next_], question_.roots[next_], jobs[next_]);
     } else {
       jobs[next_].not_compared =
           "the file of this node says nothing of the network, and nothing was measured; write a "

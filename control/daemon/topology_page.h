@@ -30,7 +30,10 @@ telemetry::Topology topology_page(const config::Config& config, const KnownTopol
 /// thread can give it.
 struct WhyQuestion {
   telemetry::Topology page;
-  std::vector<api::Plan> plans;  // the newest of each job of the page
+  std::vector<api::Plan> plans;                 // the newest of each job of the page
+  std::vector<std::vector<api::NodeId>> roots;  // that an operator restricts it to; none: any
+  /// For how long the coordinator counts on samples under each; nothing: it knows no such job.
+  std::vector<std::optional<Duration>> alone_for;
   std::vector<protocol::LinkSample> samples;
   std::vector<api::NodeId> silent;  // would sum without ranks, and do not answer
 };

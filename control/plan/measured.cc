@@ -255,6 +255,17 @@ std::vector<LinkSample> with_bounds(const Folder& folder) {
   return samples;
 }
 
+/// Without those of which nothing counts any more.
+std::vector<LinkSample> remembered(std::span<const LinkSample> samples) {
+  std::vector<LinkSample> out;
+  for (const LinkSample& sample : samples) {
+    const std::uint32_t age_ms =
+        std::min({sample.rate_age_ms, sample.rtt_age_ms, sample.loss_age_ms});
+    if (Duration::ms(age_ms) < kMeasuredForgottenAfter) out.push_back(sample);
+  }
+  return out;
+}
+
 Network network_of_names(const std::vector<std::string>& node_names) {
   Network network = network_of_accesses(std::vector<Access>(node_names.size()));
   for (std::size_t n = 0; n < node_names.size(); ++n)
@@ -274,7 +285,8 @@ double weight_of(std::uint8_t confidence_percent, std::uint32_t age_ms) {
 
 std::optional<Network> measured_network(const std::optional<Network>& configured,
                                         const std::vector<std::string>& node_names,
-                                        std::span<const LinkSample> samples) {
+                                        std::span<const LinkSample> all_samples) {
+  const std::vector<LinkSample> samples = remembered(all_samples);
   if (configured && !configured->links.empty()) return Folder(*configured, samples).run();
   const Network start = configured ? *configured : network_of_names(node_names);
   if (start.sites.empty()) return configured;

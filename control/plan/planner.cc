@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "control/plan/auxiliary.h"
+#include "control/plan/selections.h"
 #include "control/plan/soundings.h"
 #include "control/plan/validate.h"
 #include "dataplane/model/limits.h"
@@ -22,16 +23,6 @@ struct Root {
   api::NodeId node;
   std::uint64_t bits_per_s;
 };
-
-std::uint64_t rate_of(const PlanRequest& request, api::NodeId node) {
-  std::uint64_t slowest = kMaxBitsPerSecond;
-  for (const LinkRate& rate : request.link_rates) {
-    if (rate.bits_per_s == 0) continue;
-    if (rate.node == node) return std::min(rate.bits_per_s, kMaxBitsPerSecond);
-    slowest = std::min(slowest, rate.bits_per_s);
-  }
-  return slowest;
-}
 
 /// The candidates, each once, fastest first; equal ones by node.
 std::vector<Root> ranked_roots(const PlanRequest& request) {
@@ -146,10 +137,13 @@ Result<api::Plan> plan_trees(const PlanRequest& request) {
 }  // namespace
 
 Result<api::Plan> make_plan(const PlanRequest& request) {
+  if (const Status good = check_for_selections(request); !good.ok()) return good.error();
   Result<api::Plan> plan = plan_trees(request);
   if (!plan.ok()) return plan;
   plan.value().routes.clear();  // of a plan in force
   plan.value().soundings.clear();
+  plan.value().selections.clear();
+  if (request.selections) add_selections(plan.value(), request);
   if (!request.network) return plan;
   if (request.auxiliary) add_auxiliary_routes(plan.value(), *request.network);
   if (plan_needs_network(request.planner)) add_soundings(plan.value(), *request.network);
@@ -165,6 +159,16 @@ Result<PlannedTime> make_predicted_plan(const PlanRequest& request) {
   if (!prediction.ok()) return prediction.error();
   planned.prediction = std::move(prediction.value());
   return planned;
+}
+
+std::uint64_t rate_of(const PlanRequest& request, api::NodeId node) {
+  std::uint64_t slowest = kMaxBitsPerSecond;
+  for (const LinkRate& rate : request.link_rates) {
+    if (rate.bits_per_s == 0) continue;
+    if (rate.node == node) return std::min(rate.bits_per_s, kMaxBitsPerSecond);
+    slowest = std::min(slowest, rate.bits_per_s);
+  }
+  return slowest;
 }
 
 std::string node_text(const PlanRequest& request, api::NodeId node) {

@@ -9,8 +9,11 @@
 
 #include "control/plan/network.h"
 #include "control/plan/predict.h"
+#include "control/plan/selection.h"
+#include "control/protocol/link_sample.h"
 #include "dataplane/api/plan.h"
 #include "dataplane/base/result.h"
+#include "dataplane/base/time.h"
 
 /// Who sums what where. Planners are pure: the same request gives the same plan, whatever the order
 /// in which members, candidates and rates are listed. Every plan that they give passes validate().
@@ -37,6 +40,21 @@ struct ManualTree {
   std::vector<Edge> edges;
 };
 
+/// Who receives whose update, for training in which each rank sends its update to some of the
+/// others only (docs/selective.md).
+struct SelectionsWanted {
+  enum class Choice : std::uint8_t {
+    kLinks,   // so that the links are used evenly
+    kRandom,  // at random (Orpheus), which knows no links; for comparison
+  };
+  /// Least share of the other ranks that receive each update, in millionths: 1 to a whole.
+  std::uint32_t receivers_ppm = 0;
+  /// Each pair meets at least once in any freshness + 1 steps. Less than kMaxSelections.
+  std::uint32_t freshness = 0;
+  Replication replication = Replication::kSender;
+  Choice choice = Choice::kLinks;
+};
+
 /// What a planner knows.
 struct PlanRequest {
   std::uint32_t epoch = 0;
@@ -54,6 +72,8 @@ struct PlanRequest {
   std::vector<std::string> node_names = {};
   /// What fapt, packed and auto need. Valid.
   std::optional<Network> network = {};
+  /// Its accesses are what the file says. Where the file says nothing, they may be measured.
+  bool network_is_of_file = true;
   /// What the planners that predict make their plans for.
   Traffic traffic = {.bytes = kDefaultTrafficBytes};
   /// Nodes without ranks that may sum, for fapt and packed. Those with ranks may anyway.
@@ -62,6 +82,13 @@ struct PlanRequest {
   std::optional<api::Plan> in_force = {};
   /// Whether the plan gets auxiliary routes where the network is known.
   bool auxiliary = false;
+  /// The plan gets selections. Only plan_sharded() over all members has the trees for them.
+  std::optional<SelectionsWanted> selections = {};
+  /// What receivers have measured of links, for selections; `network` holds it already.
+  std::vector<protocol::LinkSample> samples = {};
+  /// The plan under which they measure, and for how long no other one has had open rounds.
+  std::optional<api::Plan> sampled_under = {};
+  Duration sampled_for = {};
 };
 
 /// A plan, and how long an all_reduce takes under it where the network is known.
@@ -78,6 +105,9 @@ Result<PlannedTime> make_predicted_plan(const PlanRequest& request);
 
 /// As messages call a node.
 std::string node_text(const PlanRequest& request, api::NodeId node);
+
+/// That of a node's link, or of the slowest that is known; at most kMaxBitsPerSecond.
+std::uint64_t rate_of(const PlanRequest& request, api::NodeId node);
 
 /// One tree. Its root is the candidate with the fastest link; of equal ones, the lowest node.
 Result<api::Plan> plan_star(const PlanRequest& request);

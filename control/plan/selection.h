@@ -64,13 +64,17 @@ struct SelectionRequest {
   /// Freshness (SELMCAST, section III): each pair meets at least once in any freshness + 1 rounds.
   std::uint32_t freshness = 0;
   Replication replication = Replication::kSender;
+  /// Receivers that nobody needs may fill a link for this share of the round's time. With less than
+  /// all of it a link that carries more than it is believed to shows it: its pairs do not wait for
+  /// others, which would all be as slow.
+  double filled = 1;
 };
 
 /// The best selection: no other one that has the receivers and the freshness is shorter, and of the
-/// shortest ones none has more pairs. The paper calls this NP-hard, and it is where updates differ
-/// in size. Those of data-parallel training do not, and then it is a flow. Of pairs that would do
-/// equally, older ones are taken first where that costs no search.
-/// `meetings` has as many ranks as the request.
+/// shortest ones none has more pairs, as far as `filled` lets links be filled. The paper calls this
+/// NP-hard, and it is where updates differ in size. Those of data-parallel training do not, and
+/// then it is a flow. Of pairs that would do equally, older ones are taken first where that costs
+/// no search. `meetings` has as many ranks as the request.
 Selection select_receivers(const SelectionRequest& request, const Meetings& meetings);
 
 /// The algorithm as published (section IV, two passes), for comparison.

@@ -21,10 +21,7 @@ class Flow {
         sends_(draft.ranks()),
         receives_(draft.ranks()),
         is_dead_(draft.ranks()) {
-    for (std::size_t rank = 0; rank < draft.ranks(); ++rank) {
-      sends_[rank] = most([&](std::size_t n) { return draft_.up_s_of(rank, n) <= seconds; });
-      receives_[rank] = most([&](std::size_t n) { return draft_.down_s_of(rank, n) <= seconds; });
-    }
+    bear(seconds);
   }
 
   /// Whether each update has its least number of receivers now.
@@ -47,9 +44,10 @@ class Flow {
     return true;
   }
 
-  /// Adds pairs until there are as many as the links bear, one for each update in turn. No update
-  /// loses a receiver by it, though it may get another one instead.
-  void fill_rest() {
+  /// Adds pairs until there are as many as the links bear within `seconds`, one for each update in
+  /// turn. No update loses a receiver by it, though it may get another one instead.
+  void fill_rest(double seconds) {
+    bear(seconds);
     for (bool is_any = true; is_any;) {
       is_any = false;
       for (std::size_t from = 0; from < draft_.ranks(); ++from) {
@@ -65,6 +63,13 @@ class Flow {
   }
 
  private:
+  void bear(double seconds) {
+    for (std::size_t rank = 0; rank < draft_.ranks(); ++rank) {
+      sends_[rank] = most([&](std::size_t n) { return draft_.up_s_of(rank, n) <= seconds; });
+      receives_[rank] = most([&](std::size_t n) { return draft_.down_s_of(rank, n) <= seconds; });
+    }
+  }
+
   /// The most updates of which `bears` is true. It is monotonic.
   template <typename Bears>
   std::size_t most(const Bears& bears) const {
@@ -195,7 +200,7 @@ Selection select_receivers(const SelectionRequest& request, const Meetings& meet
   Flow flow(draft, meetings, *best);
   const bool is_filled = flow.fill_least();
   GP_ASSERT(is_filled);  // the published selection has this time at most
-  flow.fill_rest();
+  flow.fill_rest(*best * request.filled);
   return draft.take();
 }
 

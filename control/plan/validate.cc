@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "control/plan/selections.h"
 #include "control/plan/soundings.h"
 #include "control/plan/validate_routes.h"
 #include "dataplane/model/limits.h"
@@ -164,6 +165,7 @@ Status validate(const api::Plan& plan) {
     if (Status status = TreeCheck(plan, i, index_of).run(); !status.ok()) return status;
   }
   if (Status status = validate_routes(plan); !status.ok()) return status;
+  if (Status status = validate_selections(plan); !status.ok()) return status;
   return validate_soundings(plan);
 }
 

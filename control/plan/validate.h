@@ -15,7 +15,10 @@ namespace gradplane::plan {
 /// - 1 to kMaxTrees trees of weight > 0, each with one entry of `parent` per member;
 /// - in each tree the root is a member without a parent; every member that hosts ranks reaches the
 ///   root over its parents, all of which are members of the tree; there is no cycle;
-/// - a member without ranks is in a tree only if somebody sends to it, or it is the root.
+/// - a member without ranks is in a tree only if somebody sends to it, or it is the root;
+/// - with selections, at most kMaxSelections, every member hosts one rank and is the root of one
+///   tree, in which all others are its children; each selection says of every member who receives
+///   what it sends: other members, ascending.
 Status validate(const api::Plan& plan);
 
 }  // namespace gradplane::plan

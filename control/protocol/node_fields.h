@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "control/protocol/node_messages.h"
+#include "dataplane/model/staleness.h"
 
 /// The fields of every node message, in the order of the wire, listed once for both directions. An
 /// archive is called for each field with the values that it accepts there; a writer ignores them.
@@ -60,6 +61,9 @@ void fields(Archive& a, Of<JobSettings> auto& s) {
   a.number("slack", s.slack_ns, 0, kMaxSettingNs);
   a.number("absent_after", s.absent_after_ns, 0, kMaxSettingNs);
   a.flag("grants", s.grants);
+  a.number("selections", s.selections, 0, kMaxSelections);
+  a.number("average_every", s.average_every, 0, UINT32_MAX);
+  a.number("staleness", s.staleness, 0, kMaxStalenessSteps);
 }
 
 template <typename Archive>

@@ -14,6 +14,7 @@
 #include "control/protocol/parsed.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/operation.h"
 #include "dataplane/model/plan_kind.h"
 
 /// What daemons tell each other about jobs. A message is small, binary, in network order, and
@@ -74,6 +75,10 @@ struct JobSettings {
   std::uint64_t slack_ns = 0;                          // gather.slack; 0: learned
   std::uint64_t absent_after_ns = 0;                   // gather.absent_after; 0: never
   bool grants = false;                                 // grants.enabled
+  /// training.freshness + 1, which each plan of a job has; 0: training.mode is exact.
+  std::uint32_t selections = 0;
+  std::uint32_t average_every = 0;  // training.average_every; 0: never, or the mode is exact
+  std::uint32_t staleness = 0;      // training.staleness; 0: training.mode is not selective-ssp
   bool operator==(const JobSettings&) const = default;
 };
 /// Coordinator to every node that has a part in this plan or loses one by it: get ready for it. A

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/protocol/object_reader.h"
 
+#include <cmath>
 #include <utility>
 
 namespace gradplane::protocol {
@@ -41,6 +42,22 @@ std::uint64_t ObjectReader::integer(const char* name, std::uint64_t min, std::ui
     return 0;
   }
   return value->get<std::uint64_t>();
+}
+
+double ObjectReader::magnitude(const char* name) {
+  const nlohmann::json* value = member(name, Presence::kRequired);
+  if (value == nullptr) return 0;
+  constexpr std::string_view kAccepted = "must be a finite number that is not negative";
+  if (!value->is_number()) {
+    reject(RejectReason::kWrongType, name, kAccepted);
+    return 0;
+  }
+  const auto number = value->get<double>();
+  if (!std::isfinite(number) || number < 0) {
+    reject(RejectReason::kOutOfRange, name, kAccepted);
+    return 0;
+  }
+  return number;
 }
 
 bool ObjectReader::boolean(const char* name) {

@@ -22,6 +22,8 @@ class ObjectReader {
   ObjectReader(const nlohmann::json& object, Rejection& rejection, std::string where = "");
 
   std::uint64_t integer(const char* name, std::uint64_t min, std::uint64_t max);
+  /// A finite number that is not negative.
+  double magnitude(const char* name);
   bool boolean(const char* name);
   bool has(const char* name) const { return object_.contains(name); }
   /// Printable text: control characters are replaced, more than `max_bytes` is out of range.

@@ -45,6 +45,9 @@ json object_of(const RegisterBucket& m) {
 json object_of(const Detach& m) {
   return {{"type", "detach"}, {"clean", m.clean}};
 }
+json object_of(const Drift& m) {
+  return {{"type", "drift"}, {"step", m.step}, {"distance", m.distance}, {"norm", m.norm}};
+}
 json object_of(const StatusRequest&) {
   return {{"type", "status"}};
 }
@@ -100,8 +103,13 @@ json object_of(const Waiting& m) {
 }
 
 json object_of(const Ready& m) {
-  return {
-      {"type", "ready"}, {"epoch", m.epoch}, {"nodes", m.nodes}, {"first_round", m.first_round}};
+  return {{"type", "ready"},
+          {"epoch", m.epoch},
+          {"nodes", m.nodes},
+          {"first_round", m.first_round},
+          {"selections", m.selections},
+          {"average_every", m.average_every},
+          {"staleness", m.staleness}};
 }
 
 json object_of(const JobFailed& m) {

@@ -14,6 +14,7 @@
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/operation.h"
 #include "dataplane/model/plan_kind.h"
 
 /// The messages of the control socket (docs/control-api.md): one JSON object each. Values in, text
@@ -72,6 +73,13 @@ struct RegisterBucket {
 struct Detach {
   bool clean = false;
 };
+/// How far a rank's parameters were from their mean over all ranks, in a job whose ranks exchange
+/// updates. Both are norms over all parameters: finite, and not negative.
+struct Drift {
+  std::uint64_t step = 0;  // of the training, as the rank counts
+  double distance = 0;     // of its own from the mean, before it took the mean over
+  double norm = 0;         // of the mean
+};
 struct StatusRequest {};
 /// The bounds in force of one job: the answer holds as many as fit, and where to ask on.
 struct BoundsRequest {
@@ -98,8 +106,9 @@ struct ReplanRequest {
 struct TopologyRequest {
   bool why = false;  // with what all planners would make of each job
 };
-using ClientMessage = std::variant<ClientHello, Attach, RegisterBucket, Detach, StatusRequest,
-                                   BoundsRequest, RoundsRequest, ReplanRequest, TopologyRequest>;
+using ClientMessage =
+    std::variant<ClientHello, Attach, RegisterBucket, Detach, Drift, StatusRequest, BoundsRequest,
+                 RoundsRequest, ReplanRequest, TopologyRequest>;
 
 struct DaemonHello {
   std::uint32_t version = kSocketVersion;
@@ -123,6 +132,14 @@ struct Ready {
   std::uint32_t epoch = 0;
   std::uint32_t nodes = 0;
   std::uint32_t first_round = 0;  // that the rank submits; may be left out
+  /// Of the job's plan, at most kMaxSelections; 0: it carries no exchanges. May be left out.
+  std::uint32_t selections = 0;
+  /// Steps between exact averages of the parameters where updates are exchanged; 0: never. May be
+  /// left out.
+  std::uint32_t average_every = 0;
+  /// A result waits only for ranks that are more steps behind, and may hold older updates of
+  /// others. At most kMaxStalenessSteps; 0: it waits for all. May be left out.
+  std::uint32_t staleness = 0;
 };
 struct JobFailed {
   std::string reason;

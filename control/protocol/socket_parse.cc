@@ -6,6 +6,7 @@
 
 #include "control/protocol/object_reader.h"
 #include "control/protocol/socket_messages.h"
+#include "dataplane/model/staleness.h"
 
 namespace gradplane::protocol {
 
@@ -14,6 +15,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint64_t kMaxU32 = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kMaxU64 = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 48;
 
 std::uint32_t read_u32(ObjectReader& in, const char* name, std::uint64_t min = 0,
@@ -74,11 +76,19 @@ ClientMessage read_bucket(ObjectReader& in, Rejection& rejection) {
   return m;
 }
 
+ClientMessage read_drift(ObjectReader& in) {
+  Drift m;
+  m.step = in.integer("step", 0, kMaxU64);
+  m.distance = in.magnitude("distance");
+  m.norm = in.magnitude("norm");
+  return m;
+}
+
 ClientMessage read_rounds(ObjectReader& in) {
   RoundsRequest m;
   m.job = read_u32(in, "job");
   m.epoch = read_u32(in, "epoch");
-  m.after = in.integer("after", 0, std::numeric_limits<std::uint64_t>::max());
+  m.after = in.integer("after", 0, kMaxU64);
   m.last = read_u32(in, "last");
   return m;
 }
@@ -171,6 +181,9 @@ DaemonMessage read_ready(ObjectReader& in) {
   m.epoch = read_u32(in, "epoch");
   m.nodes = read_u32(in, "nodes", 1, kMaxNodes);
   if (in.has("first_round")) m.first_round = read_u32(in, "first_round");
+  if (in.has("selections")) m.selections = read_u32(in, "selections", 0, kMaxSelections);
+  if (in.has("average_every")) m.average_every = read_u32(in, "average_every");
+  if (in.has("staleness")) m.staleness = read_u32(in, "staleness", 0, kMaxStalenessSteps);
   return m;
 }
 
@@ -251,6 +264,8 @@ Parsed<ClientMessage> parse_client_message(std::string_view text) {
       message = read_bucket(in, rejection);
     } else if (type == "detach") {
       message = Detach{in.boolean("clean")};
+    } else if (type == "drift") {
+      message = read_drift(in);
     } else if (type == "status") {
       message = StatusRequest{};
     } else if (type == "bounds") {

@@ -53,6 +53,8 @@ struct PlanInput {
   std::vector<api::Member> members;
   std::optional<PlanChoice> choice = {};  // nothing: as the configuration says
   std::optional<api::Plan> in_force = {};
+  /// For how long all rounds have been of the plan in force.
+  Duration in_force_for = {};
   std::string label = {};  // the job's name
   /// What is known of links, with its age now.
   std::vector<protocol::LinkSample> links = {};
@@ -66,7 +68,10 @@ struct PlanInput {
 struct PlanOffer {
   api::Plan plan;
   PlanKind planner = PlanKind::kStar;  // that was asked
-  std::optional<Duration> time = {};   // of an all_reduce; nothing: the network is not known
+  bool follows_network = false;        // another plan over another network, whatever the planner is
+  /// What has been measured does not tell yet how fast the plan in force is.
+  bool is_early = false;
+  std::optional<Duration> time = {};  // of an all_reduce or exchange; nothing: nobody knows
   std::optional<Duration> time_in_force = {};  // under the plan in force; nothing: it cannot go on
   Duration switch_price = {};                  // what a switch costs, in the same time
   std::string note = {};                       // the prediction, for people; may be empty

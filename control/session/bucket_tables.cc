@@ -14,7 +14,7 @@ namespace gradplane::session {
 namespace {
 
 constexpr std::size_t kPartHeaderBytes = 4 + 1 + 4 + 2 + 2 + 2;
-constexpr std::size_t kTensorBytes = 4 + 4 + 4 + 1 + 2 + 2;  // beside its texts
+constexpr std::size_t kTensorBytes = 4 + 4 + 4 + 1 + 1 + 2 + 2;  // beside its texts
 static_assert(kPartHeaderBytes + kTensorBytes + kMaxTensorNameBytes + kMaxRuleBytes <=
                   protocol::kMaxBucketPartBytes,
               "every part holds a tensor");
@@ -47,6 +47,7 @@ std::vector<std::byte> encode_part(const api::BucketBounds& table, std::size_t f
     out.write(tensor.elements);
     out.write(std::bit_cast<std::uint32_t>(tensor.bound));
     out.write(static_cast<std::uint8_t>(tensor.why));
+    out.write(static_cast<std::uint8_t>(tensor.wire));
     write_text(out, tensor.name, kMaxTensorNameBytes);
     write_text(out, tensor.rule, kMaxRuleBytes);
   }
@@ -68,12 +69,15 @@ bool read_tensor(ByteReader& in, api::BoundedTensor& tensor) {
   tensor.elements = in.read<std::uint32_t>();
   tensor.bound = std::bit_cast<float>(in.read<std::uint32_t>());
   const std::uint8_t why = in.read<std::uint8_t>();
+  const std::uint8_t wire = in.read<std::uint8_t>();
   auto name = read_text(in, kMaxTensorNameBytes);
   auto rule = name ? read_text(in, kMaxRuleBytes) : std::nullopt;
   const bool sane = tensor.bound >= 0 && tensor.bound <= kMaxBound &&  // NaN is neither
-                    why <= static_cast<std::uint8_t>(api::BoundReason::kTooSmall);
+                    why <= static_cast<std::uint8_t>(api::BoundReason::kTooSmall) &&
+                    is_wire_type(wire);
   if (!in.ok() || !name || !rule || !sane) return false;
   tensor.why = static_cast<api::BoundReason>(why);
+  tensor.wire = static_cast<WireType>(wire);
   tensor.name = std::move(*name);
   tensor.rule = std::move(*rule);
   return true;

@@ -34,7 +34,8 @@ struct TablePart {
 
 /// The parts of a table, each at most protocol::kMaxBucketPartBytes. In network order: bucket u32,
 /// type u8, elements u32, total u16, first u16, count u16; then for each tensor offset u32,
-/// elements u32, bound (an IEEE 754 single) u32, reason u8, name and rule (16-bit length each).
+/// elements u32, bound (an IEEE 754 single) u32, reason u8, wire type u8, name and rule (16-bit
+/// length each).
 /// Names and rules are cut to their bounds.
 std::vector<std::vector<std::byte>> encode_table(const api::BucketBounds& table);
 

@@ -206,10 +206,13 @@ void Coordinator::on(api::NodeId from, const protocol::DescribeBucket& m, Instan
   const auto& ranks = joined->second.ranks;
   if (std::find(ranks.begin(), ranks.end(), 0) == ranks.end()) return;
   const Status taken = job.tables.add(m.part, now);
-  if (!taken.ok())
-    outbox_.log(LogLevel::kWarn, job_text(job.label, job.id) + ": " + node_text(config_, from) +
-                                     " described a bucket that cannot be, which stays exact: " +
-                                     taken.error().message);
+  if (taken.ok()) return;
+  const std::string text =
+      node_text(config_, from) + " described a bucket that cannot be: " + taken.error().message;
+  // Under bounded staleness its exchanges would wait for its table for ever.
+  if (config_.job_settings.staleness > 0) return fail(found, text);
+  outbox_.log(LogLevel::kWarn,
+              job_text(job.label, job.id) + ": " + text + "; the bucket stays exact");
 }
 
 void Coordinator::resolve_bounds(Job& job) {

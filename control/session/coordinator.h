@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -121,19 +122,20 @@ class Coordinator {
     Hosts joined;   // who hosts ranks, in the plan in force
     Hosts changed;  // and in the plan that is on its way
     std::map<api::NodeId, Joining> joining;
-    Hosts departing;                        // had ranks in the plan before, which has not ended
-    std::optional<PlanChoice> choice;       // what an operator has put in force last
-    std::optional<PlanChoice> next_choice;  // and of the plan that is on its way
-    std::optional<PlanKind> next_planner;   // who has made that plan
-    bool update_due = false;                // who waits has not heard of the last change
-    Instant update_at;                      // and hears of it from then on
-    std::uint32_t first_epoch = 0;          // names the job once it has a plan
-    std::uint32_t epoch = 0;                // of the plan in force, as all that follows
+    Hosts departing;                           // had ranks in the plan before, which has not ended
+    std::optional<PlanChoice> choice;          // what an operator has put in force last
+    std::optional<PlanChoice> next_choice;     // and of the plan that is on its way
+    std::optional<bool> next_follows_network;  // whether redraws may replace that plan
+    bool update_due = false;                   // who waits has not heard of the last change
+    Instant update_at;                         // and hears of it from then on
+    std::uint32_t first_epoch = 0;             // names the job once it has a plan
+    std::uint32_t epoch = 0;                   // of the plan in force, as all that follows
     std::uint32_t epoch_before = 0;
     PlanKind kind = PlanKind::kStar;
     std::string plan;  // for people
     std::vector<api::Member> members;
     std::optional<api::Plan> in_force;
+    Instant alone_since;  // all rounds have been of that plan
     std::optional<Planning> planning;
     std::optional<PlanChange> change;
     std::vector<std::byte> change_bytes;  // its plan, until it is sent
@@ -145,7 +147,8 @@ class Coordinator {
     Instant all_left_by = Instant::never();
     JobTables tables;
     Redraw redraw;
-    std::optional<PlanOutlook> outlook;  // what a planner has said of it last
+    std::optional<PlanOutlook> outlook;       // what a planner has said of it last
+    std::optional<PlanOutlook> next_outlook;  // and of the plan that is on its way
   };
   using Jobs = std::map<protocol::JobKey, Job>;
   /// By key and first epoch: of one key an earlier run may not be over on some node.
@@ -177,12 +180,15 @@ class Coordinator {
   Status order_plan(Job& job, PlanReason reason, const std::optional<PlanChoice>& choice,
                     const std::optional<Question>& question, Instant now);
   void take_plan(Jobs::iterator job, Planning planning, Result<PlanOffer> made, Instant now);
+  /// Of the next plan. No plan has the epoch 0.
+  std::uint32_t next_epoch() const { return std::max(last_epoch_ + 1, std::uint32_t{1}); }
   Status begin_change(Job& job, api::Plan plan, Hosts hosts, Instant now);
   void prepare_start(Jobs::iterator job, Result<PlanOffer> made, Hosts hosts, Instant now);
   void prepare_answer(Job& job, const Planning& planning, Result<PlanOffer> made, Instant now);
   void prepare_join(Job& job, Result<PlanOffer> made, Hosts hosts, Instant now);
   void prepare_redraw(Job& job, Result<PlanOffer> made, Hosts hosts, Instant now);
   void drop_planning(Job& job, const std::string& reason);
+  static void note_refused(Job& job, const PlanOutlook& wanted, const std::string& reason);
   static bool is_busy(const Job& job);
   std::uint64_t network_version() const { return reports_.version() + relays_.version(); }
   Instant redraw_due(const Job& job) const;
@@ -204,7 +210,7 @@ class Coordinator {
   static std::size_t rank_count(const Job& job);
   void send_prepare(Job& job);
   void replan(Job& job, const Question& question, const PlanChoice& choice, Instant now);
-  void commit(Job& job);
+  void commit(Job& job, Instant now);
   void abort(Job& job, const std::string& reason);
   void lose_node(Jobs::iterator job, api::NodeId node, const std::string& reason);
   void tick_plans(Jobs::iterator job, Instant now);

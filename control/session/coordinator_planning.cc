@@ -13,7 +13,12 @@ namespace gradplane::session {
 namespace {
 
 bool is_same(const api::Plan& a, const std::optional<api::Plan>& b) {
-  return b && a.members == b->members && a.trees == b->trees && a.routes == b->routes;
+  return b && a.members == b->members && a.trees == b->trees && a.routes == b->routes &&
+         a.selections == b->selections;
+}
+
+bool follows_network(const PlanOffer& offer) {
+  return offer.follows_network || plan_needs_network(offer.planner);
 }
 
 }  // namespace
@@ -41,9 +46,10 @@ Status Coordinator::order_plan(Job& job, PlanReason reason, const std::optional<
   if (!hosts.ok()) return hosts.error();
   MakePlan order{++last_ticket_, job.id, {}};
   PlanInput& input = order.input;
-  input.epoch = 1;  // begin_change() gives it its own
+  input.epoch = next_epoch();  // unless another plan begins first
   input.choice = choice;
   input.in_force = job.in_force;
+  input.in_force_for = now - job.alone_since;
   input.label = job.label;
   for (const auto& [node, joined] : hosts.value()) input.members.push_back({node, joined.ranks});
   input.links = reports_.samples(now);
@@ -80,7 +86,7 @@ void Coordinator::take_plan(Jobs::iterator found, Planning planning, Result<Plan
     return;
   }
   if (made.ok()) {
-    job.next_planner = made.value().planner;
+    job.next_follows_network = follows_network(made.value());
     job.change_note = made.value().note;
     job.note_in_force = made.value().note_in_force;
   }
@@ -98,8 +104,7 @@ void Coordinator::take_plan(Jobs::iterator found, Planning planning, Result<Plan
 
 /// From now on the plan is on its way. An Error: it cannot be, and nothing has changed.
 Status Coordinator::begin_change(Job& job, api::Plan plan, Hosts hosts, Instant now) {
-  plan.epoch = last_epoch_ + 1;
-  if (plan.epoch == 0) ++plan.epoch;
+  plan.epoch = next_epoch();
   for (const Status& good : {config_.check_plan(plan), check_departing(job, plan)})
     if (!good) return good.error();
   for (const api::Member& member : plan.members) {
@@ -126,6 +131,15 @@ PlanOutlook outlook_of(const PlanOffer& offer, std::optional<Duration> time, std
 
 }  // namespace
 
+/// The plan in force stays, although another one was wanted.
+void Coordinator::note_refused(Job& job, const PlanOutlook& wanted, const std::string& reason) {
+  if (!job.outlook) return;
+  job.outlook->at = wanted.at;
+  job.outlook->decision = "the plan in force stays, because the next one (" +
+                          std::string(plan_kind_name(wanted.planner)) + "; " + wanted.decision +
+                          ") was refused: " + reason;
+}
+
 void Coordinator::prepare_start(Jobs::iterator found, Result<PlanOffer> made, Hosts hosts,
                                 Instant now) {
   Job& job = found->second;
@@ -138,7 +152,7 @@ void Coordinator::prepare_start(Jobs::iterator found, Result<PlanOffer> made, Ho
   job.state = JobState::kPrepared;
   job.first_epoch = job.change->epoch();
   PlanOffer& offer = made.value();
-  job.outlook = outlook_of(offer, offer.time, "the job began with it", now);
+  job.next_outlook = outlook_of(offer, offer.time, "the job began with it", now);
   outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": all " +
                                    std::to_string(job.world_size) + " ranks are here, preparing " +
                                    std::to_string(job.change->members().size()) + " nodes");
@@ -148,28 +162,31 @@ void Coordinator::prepare_start(Jobs::iterator found, Result<PlanOffer> made, Ho
 void Coordinator::prepare_answer(Job& job, const Planning& planning, Result<PlanOffer> made,
                                  Instant now) {
   const Question& question = *planning.question;
+  const PlanChoice choice{planning.choice->kind, planning.choice->roots};
+  PlanOutlook wanted{choice.kind, {}, now, "an operator asked for it"};
   const auto stays = [&](const std::string& why) {
     tell_answer(job, question, false, "the plan in force stays: " + why);
   };
   if (!made.ok()) {
+    note_refused(job, wanted, made.error().message);
     stays(made.error().message);
     return;
   }
   PlanOffer& offer = made.value();
-  const PlanChoice choice{planning.choice->kind, planning.choice->roots};
   if (is_same(offer.plan, job.in_force)) {
     job.choice = choice;
-    job.redraw.on_planned(plan_needs_network(offer.planner));
+    job.redraw.on_planned(follows_network(offer));
     job.outlook = outlook_of(offer, offer.time, "an operator asked, and it was the best", now);
     stays(std::string(plan_kind_name(choice.kind)) + " makes no other one");
     return;
   }
   const Status begun = begin_change(job, std::move(offer.plan), planning.hosts, now);
   if (!begun.ok()) {
+    note_refused(job, wanted, begun.error().message);
     stays(begun.error().message);
     return;
   }
-  job.outlook = outlook_of(offer, offer.time, "an operator asked for it", now);
+  job.next_outlook = outlook_of(offer, offer.time, std::move(wanted.decision), now);
   outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": preparing epoch " +
                                    std::to_string(job.change->epoch()) + " on " +
                                    std::to_string(job.change->nodes().size()) + " nodes: " +
@@ -187,7 +204,7 @@ void Coordinator::prepare_join(Job& job, Result<PlanOffer> made, Hosts hosts, In
     return;
   }
   PlanOffer& offer = made.value();
-  job.outlook = outlook_of(offer, offer.time, "ranks have joined", now);
+  job.next_outlook = outlook_of(offer, offer.time, "ranks have joined", now);
   outbox_.log(LogLevel::kInfo, job_text(job.label, job.id) + ": preparing epoch " +
                                    std::to_string(job.change->epoch()) + " with more ranks: " +
                                    plan_text(config_, job.change->plan(), job.change_note));
@@ -208,12 +225,14 @@ void Coordinator::prepare_redraw(Job& job, Result<PlanOffer> made, Hosts hosts, 
   const bool is_new = !is_same(offer.plan, job.in_force);
   const bool worth = offer.time && is_worth_switch(offer.time_in_force, *offer.time,
                                                    offer.switch_price, config_.redraw);
-  if (!is_new || !worth) {
-    job.outlook = outlook_of(offer, offer.time_in_force,
-                             is_new ? "no other one is worth a switch" : "it is the best one", now);
-    job.redraw.on_planned(plan_needs_network(offer.planner));
-    job.redraw.on_kept(now, config_.redraw);
-    return;
+  if (!is_new || !worth || offer.is_early) {
+    const char* why = offer.is_early ? "too little has been measured since it began"
+                      : is_new       ? "no other one is worth a switch"
+                                     : "it is the best one";
+    job.outlook = outlook_of(offer, offer.time_in_force, why, now);
+    job.redraw.on_planned(follows_network(offer));
+    if (offer.is_early) return job.redraw.on_early(now, config_.redraw);
+    return job.redraw.on_kept(now, config_.redraw);
   }
   if (const Status begun = begin_change(job, std::move(offer.plan), std::move(hosts), now);
       !begun.ok()) {
@@ -221,7 +240,7 @@ void Coordinator::prepare_redraw(Job& job, Result<PlanOffer> made, Hosts hosts, 
     job.redraw.on_failure(config_.redraw);
     return;
   }
-  job.outlook = outlook_of(offer, offer.time, "the network has changed", now);
+  job.next_outlook = outlook_of(offer, offer.time, "the network has changed", now);
   outbox_.log(LogLevel::kInfo, name + ": the network has changed, preparing epoch " +
                                    std::to_string(job.change->epoch()) + " on " +
                                    std::to_string(job.change->nodes().size()) + " nodes: " +
@@ -283,7 +302,9 @@ TopologyView Coordinator::topology(Instant now) const {
   for (const auto& [key, job] : jobs_) {
     if (!job.in_force) continue;
     view.plans.push_back({job.id, job.label, *job.in_force, job.outlook,
-                          job.outlook ? now - job.outlook->at : Duration{}});
+                          job.outlook ? now - job.outlook->at : Duration{},
+                          job.choice ? job.choice->roots : std::vector<api::NodeId>{},
+                          now - job.alone_since});
   }
   return view;
 }

@@ -45,17 +45,17 @@ void Coordinator::ignore(api::NodeId from, const char* message, std::uint32_t ep
                  std::to_string(epoch) + ", which is not expected now");
 }
 
-void Coordinator::on(api::NodeId from, const protocol::Prepared& m, Instant) {
+void Coordinator::on(api::NodeId from, const protocol::Prepared& m, Instant now) {
   const auto found = find_changing(m.key, m.epoch);
   const auto horizon = m.has_horizon ? std::optional(m.horizon) : std::nullopt;
   if (found == jobs_.end() || !found->second.change->on_prepared(from, horizon)) {
     ignore(from, "prepared", m.epoch);
     return;
   }
-  if (found->second.change->may_commit()) commit(found->second);
+  if (found->second.change->may_commit()) commit(found->second, now);
 }
 
-void Coordinator::commit(Job& job) {
+void Coordinator::commit(Job& job, Instant now) {
   PlanChange& change = *job.change;
   change.commit();
   const std::string before =
@@ -66,7 +66,8 @@ void Coordinator::commit(Job& job) {
   job.epoch_before = std::exchange(job.epoch, change.epoch());
   job.members = change.plan().members;
   if (job.next_choice) job.choice = std::exchange(job.next_choice, std::nullopt);
-  if (job.next_planner) job.redraw.on_planned(plan_needs_network(*job.next_planner));
+  if (job.next_follows_network) job.redraw.on_planned(*job.next_follows_network);
+  if (job.next_outlook) job.outlook = std::exchange(job.next_outlook, std::nullopt);
   job.departing = std::exchange(job.joined, std::move(job.changed));
   for (const auto& [node, joined] : job.joined) {
     job.departing.erase(node);
@@ -85,6 +86,7 @@ void Coordinator::commit(Job& job) {
     answer(job, true, text);
   }
   job.redraw.on_commit();
+  job.alone_since = now;
   if (change.done()) job.change.reset();
 }
 
@@ -97,9 +99,10 @@ void Coordinator::abort(Job& job, const std::string& reason) {
   job.change.reset();
   job.redraw.on_failure(config_.redraw);
   job.next_choice.reset();
+  if (job.next_outlook) note_refused(job, *std::exchange(job.next_outlook, std::nullopt), reason);
   // Those that were to come have heard it: their nodes forget the job.
   for (const auto& [node, joined] : std::exchange(job.changed, {})) job.joining.erase(node);
-  answer(job, false, reason);
+  answer(job, false, "the plan in force stays: " + reason);
 }
 
 void Coordinator::on(api::NodeId from, const protocol::PlanRefused& m, Instant) {
@@ -146,6 +149,7 @@ void Coordinator::close_change(Job& job, Instant now) {
   for (const api::NodeId node : job.change->leaving())
     outbox_.tell_member(node, protocol::Dismiss{job.key, job.first_epoch});
   job.change.reset();
+  job.alone_since = now;
   outbox_.log(LogLevel::kDebug, job_text(job.label, job.id) + ": only epoch " +
                                     std::to_string(job.epoch) + " is left");
   if (!job.queued) return;

@@ -79,7 +79,7 @@ std::string Coordinator::resume(const Takeover& from, Instant now) {
                                    ": taken over while it was beginning, with epoch " +
                                    std::to_string(kept.first_epoch));
   send_prepare(kept);
-  if (kept.change->may_commit()) commit(kept);
+  if (kept.change->may_commit()) commit(kept, now);
   return {};
 }
 
@@ -106,6 +106,7 @@ std::string Coordinator::restore(const Takeover& from, Instant now) {
   job.plan = plan_text(config_, plan, {});
   // The first redraw comes when members have had time to report links.
   job.redraw.on_switch(now, config_.redraw);
+  job.alone_since = now;
   if (const Status good = inherit_change(job, from, now); !good) return good.error().message;
   inherit_tables(job, from);
   bring_up(job, from);

@@ -17,8 +17,9 @@ namespace gradplane::session {
 
 /// Links of which a coordinator keeps samples: more than any network of a planner has links.
 inline constexpr std::size_t kMaxLinkSamples = std::size_t{1} << 16;
-/// After this time nobody counts on a sample. It may have been older when it was reported.
-inline constexpr Duration kLinkSampleKept = Duration::seconds(300);
+/// After this time a sample is forgotten. Planners of trees count on none of some minutes ago.
+/// Where a plan has selections, a sample counts until its pair has its turn again.
+inline constexpr Duration kLinkSampleKept = Duration::ms(protocol::kMaxLinkAgeMs);
 
 /// A rate that has changed by more than this factor is a leap. Measurements differ by less.
 inline constexpr double kLeap = 1.3;

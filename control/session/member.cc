@@ -74,6 +74,14 @@ void Member::on_job_error(std::uint32_t job_id, const std::string& text) {
   end(found, reason);
 }
 
+void Member::on_bucket_refused(std::uint32_t job_id, const std::string& text) {
+  if (config_.job_settings.staleness > 0)
+    return on_job_error(job_id, text + "; training.mode selective-ssp needs every bucket");
+  for (const auto& [key, job] : jobs_)
+    if (job.id == job_id)
+      outbox_.log(LogLevel::kError, job_text(job.label, job_id) + ": " + text + "; it stays exact");
+}
+
 void Member::describe(RankHandle handle, const api::BucketBounds& table) {
   for (auto& [key, job] : jobs_) {
     for (const LocalRank& local : job.ranks) {
@@ -108,14 +116,15 @@ void Member::on(const protocol::BucketBounds& m) {
                          : Result<std::optional<api::BucketBounds>>(part.error());
   if (!table.ok()) {
     job.open_parts.clear();
-    outbox_.log(LogLevel::kError, job_text(job.label, job.id) + ": " +
-                                      node_text(config_, outbox_.coordinator()) +
-                                      " sent bounds that cannot be: " + table.error().message);
+    on_bucket_refused(job.id, node_text(config_, outbox_.coordinator()) +
+                                  " sent bounds that cannot be: " + table.error().message);
     return;
   }
   job.open_parts.push_back(m);
   if (!table.value()) {
-    if (!job.bounds.is_open()) job.open_parts.clear();  // more than a job may have
+    if (job.bounds.is_open()) return;
+    job.open_parts.clear();
+    on_bucket_refused(job.id, "there are more tensors than a job may have");
     return;
   }
   std::move(job.open_parts.begin(), job.open_parts.end(), std::back_inserter(job.bound_parts));

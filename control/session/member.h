@@ -48,6 +48,7 @@ class Member {
   /// Another node coordinates from now on, or the same one anew: it gets all jobs reported.
   void on_new_term();
   void on_job_error(std::uint32_t job_id, const std::string& text);
+  void on_bucket_refused(std::uint32_t job_id, const std::string& text);
   void on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch, std::uint32_t horizon);
   void on_plan_refused(std::uint32_t job_id, std::uint32_t epoch, const std::string& text);
   void on_plan_ended(std::uint32_t job_id, std::uint32_t epoch);

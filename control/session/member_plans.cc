@@ -72,6 +72,11 @@ Result<api::Plan> Member::decode(const protocol::Prepare& m,
   Result<api::Plan> plan = decode_plan(m.plan);
   if (!plan.ok()) return plan;
   if (plan.value().epoch != m.epoch) return Error{"the plan is of another epoch"};
+  // The ranks are told a number of selections once, and go by it under every plan.
+  if (plan.value().selections.size() != m.settings.selections)
+    return Error{"the plan has " + std::to_string(plan.value().selections.size()) +
+                 " selections, and its coordinator's file asks for " +
+                 std::to_string(m.settings.selections)};
   std::vector<std::uint16_t> planned_ranks;
   for (const api::Member& member : plan.value().members) {
     if (member.node >= config_.node_names.size())
@@ -246,8 +251,10 @@ void Member::on(const protocol::Commit& m) {
                              : ": ready, ") +
                   size_text(job.members, job.world_size));
   if (!was_ready)
-    notify(job, protocol::Ready{job.first_epoch, static_cast<std::uint32_t>(job.members.size()),
-                                m.activation_round});
+    notify(job,
+           protocol::Ready{job.first_epoch, static_cast<std::uint32_t>(job.members.size()),
+                           m.activation_round, config_.job_settings.selections,
+                           config_.job_settings.average_every, config_.job_settings.staleness});
 }
 
 void Member::on(const protocol::Abort& m) {

@@ -73,7 +73,7 @@ class PeerLink {
   bool has_room_for_table() const { return outgoing_.size() < kTableFrames; }
   bool connected() const { return peer_incarnation_ != 0; }
   bool watched() const { return watched_; }
-  /// When a datagram came that was sent later than all before it.
+  /// When a datagram came that was sent later than all before it; Instant(): none has.
   Instant heard_at() const { return heard_at_; }
   /// Smoothed round trip; zero until measured.
   Duration rtt() const { return srtt_; }

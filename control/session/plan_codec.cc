@@ -12,6 +12,7 @@
 #include "control/protocol/node_messages.h"
 #include "control/session/bit_stream.h"
 #include "dataplane/model/limits.h"
+#include "dataplane/model/operation.h"
 
 namespace gradplane::session {
 
@@ -29,6 +30,17 @@ constexpr unsigned kTreeCountBits = bits_for(kMaxTrees);
 constexpr unsigned kRelayCountBits = bits_for(kMaxRelays);
 constexpr unsigned kRouteCountBits = 16;
 constexpr unsigned kSoundingCountBits = bits_for(kMaxSoundings);
+constexpr unsigned kSelectionCountBits = bits_for(kMaxSelections);
+/// Of a plan with selections: it has a tree for each member.
+constexpr std::size_t kMaxSelectingMembers = kMaxTrees;
+constexpr std::size_t kMaxSelectionsBytes =
+    kMaxSelections * kMaxSelectingMembers * (kMaxSelectingMembers - 1) / 8;
+/// Of one tree of such a plan: its weight, and three runs at most in places of a byte each.
+constexpr std::size_t kStarBytes = 4 + 2 + 3 * 2;
+static_assert(kMaxSelectionsBytes + kMaxSelectingMembers * (kStarBytes + 4) + 4 * kMaxSoundings +
+                      64 <
+                  protocol::kMaxPlanBytes,
+              "the largest plan with selections fits, beside members and soundings");
 /// So many are remembered of each member.
 constexpr std::size_t kMaxNeighbours = 31;
 static_assert(bits_for(kMaxNeighbours) + kNodeBits <= 8 * sizeof(api::NodeId),
@@ -85,6 +97,7 @@ class PlanWriter {
     for (const api::Tree& tree : plan_.trees) write_tree(tree);
     write_routes();
     write_soundings();
+    write_selections();
     if (!good_) return std::nullopt;
     return out_.take();
   }
@@ -100,8 +113,12 @@ class PlanWriter {
     if (plan_.trees.empty() || plan_.trees.size() > kMaxTrees) return false;
     if (plan_.routes.size() >> kRouteCountBits != 0) return false;
     if (plan_.soundings.size() > kMaxSoundings) return false;
+    if (plan_.selections.size() > kMaxSelections) return false;
+    if (!plan_.selections.empty() && plan_.members.size() > kMaxSelectingMembers) return false;
     for (const api::Member& member : plan_.members)
       if (member.ranks.size() > kMaxLocalRanks) return false;
+    for (const api::Selection& selection : plan_.selections)
+      if (selection.receivers.size() != plan_.members.size()) return false;
     for (const api::Route& route : plan_.routes)
       if (route.via.empty() || route.via.size() > kMaxRelays) return false;
     return std::all_of(plan_.trees.begin(), plan_.trees.end(), [this](const api::Tree& tree) {
@@ -190,6 +207,24 @@ class PlanWriter {
     }
   }
 
+  void write_selections() {
+    out_.write(static_cast<std::uint32_t>(plan_.selections.size()), kSelectionCountBits);
+    for (const api::Selection& selection : plan_.selections)
+      for (Place m = 0; m < plan_.members.size(); ++m) write_receivers(m, selection.receivers[m]);
+  }
+
+  /// A bit for each other member. It cannot say more than who they are: so no order but the
+  /// ascending one, nobody twice, and not the sender.
+  void write_receivers(Place sender, const std::vector<api::NodeId>& receivers) {
+    std::vector<bool> receives(plan_.members.size());
+    for (const api::NodeId node : receivers) receives[place_of(node)] = true;
+    const auto not_ascending = std::adjacent_find(receivers.begin(), receivers.end(),
+                                                  [](auto a, auto b) { return a >= b; });
+    good_ = good_ && not_ascending == receivers.end() && !receives[sender];
+    for (Place m = 0; m < receives.size(); ++m)
+      if (m != sender) out_.write(receives[m] ? 1 : 0, 1);
+  }
+
   const api::Plan& plan_;
   unsigned place_bits_;
   std::vector<std::optional<Place>> place_of_;  // by node
@@ -223,6 +258,11 @@ class PlanReader {
     const std::size_t sounding_count = ok() ? in_.read(kSoundingCountBits) : 0;
     check(sounding_count <= kMaxSoundings, "number of soundings");
     for (std::size_t i = 0; i < sounding_count && ok(); ++i) read_sounding(plan);
+    const std::size_t selection_count = ok() ? in_.read(kSelectionCountBits) : 0;
+    check(selection_count <= kMaxSelections, "number of selections");
+    check(selection_count == 0 || plan.members.size() <= kMaxSelectingMembers,
+          "number of members for selections");
+    for (std::size_t i = 0; i < selection_count && ok(); ++i) read_selection(plan);
     check(in_.ok(), "end: it is cut short");
     check(in_.at_end(), "end: it goes on");
     if (!ok()) return Error{std::string("the plan has a wrong ") + wrong_};
@@ -314,6 +354,16 @@ class PlanReader {
     sounding.to = read_node(plan, "end of a sounding");
   }
 
+  void read_selection(api::Plan& plan) {
+    api::Selection& selection = plan.selections.emplace_back();
+    for (Place sender = 0; sender < plan.members.size() && ok(); ++sender) {
+      std::vector<api::NodeId>& receivers = selection.receivers.emplace_back();
+      for (Place m = 0; m < plan.members.size(); ++m)
+        if (m != sender && in_.read(1) == 1) receivers.push_back(plan.members[m].node);
+      std::sort(receivers.begin(), receivers.end());  // members may be in any order
+    }
+  }
+
   BitReader in_;
   const char* wrong_ = nullptr;
   unsigned place_bits_ = 0;
@@ -328,8 +378,8 @@ Result<std::vector<std::byte>> encode_plan(const api::Plan& plan) {
   std::optional<std::vector<std::byte>> bytes = PlanWriter(plan).write();
   if (!bytes)
     return Error{
-        "the plan has more members, ranks or trees than allowed, or names a node that is "
-        "no member"};
+        "the plan has more members, ranks, trees or selections than allowed, or names a node "
+        "that is no member"};
   if (bytes->size() > protocol::kMaxPlanBytes)
     return Error{"the plan has more than " + std::to_string(protocol::kMaxPlanBytes) +
                  " bytes; use a planner with fewer or simpler trees"};

@@ -29,6 +29,10 @@ inline constexpr Duration kLongestRedrawPause = Duration::seconds(120);
 /// When the plan in force stays, the planner is asked again after so long: nothing was switched,
 /// and it may not have known all links that have changed.
 inline constexpr Duration kKeptPause = Duration::seconds(1);
+/// A planner for which it was too early is asked again after kKeptPause, and while nothing changes,
+/// after twice as long each time, up to this: that a pair was measured again with the same result
+/// is no change.
+inline constexpr Duration kLongestEarlyPause = Duration::seconds(16);
 /// A planner that took a second is asked again after so many seconds at the earliest, so that
 /// planning takes a bounded part of a processor.
 inline constexpr std::int64_t kRestForPlanning = 10;
@@ -50,6 +54,8 @@ class Redraw {
   void on_ask(Instant now, std::uint64_t version);
   /// It has answered, and the plan in force stays.
   void on_kept(Instant now, const RedrawSettings& settings);
+  /// The same, but it wants to be asked again even if nothing changes any more.
+  void on_early(Instant now, const RedrawSettings& settings);
   /// Nodes are asked to prepare another plan, for whatever reason.
   void on_switch(Instant now, const RedrawSettings& settings);
   void on_commit() { failures_ = 0; }
@@ -63,7 +69,9 @@ class Redraw {
   bool depends_on_network_ = true;  // as long as nobody knows
   std::optional<std::uint64_t> asked_version_;
   Instant asked_at_;
-  Instant begun_at_;  // the last switch, or the last failure
+  std::optional<Instant> again_at_;  // although nothing has changed
+  std::uint32_t earlies_ = 0;        // answers that it was too early, since something has changed
+  Instant begun_at_;                 // the last switch, or the last failure
   Instant next_at_;
   std::uint32_t failures_ = 0;
 };

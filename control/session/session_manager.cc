@@ -38,6 +38,11 @@ void SessionManager::on_job_error(std::uint32_t job_id, const std::string& text,
   deliver(now);
 }
 
+void SessionManager::on_bucket_refused(std::uint32_t job_id, const std::string& text, Instant now) {
+  member_.on_bucket_refused(job_id, text);
+  deliver(now);
+}
+
 void SessionManager::on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch,
                                       std::uint32_t horizon, Instant now) {
   member_.on_plan_prepared(job_id, epoch, horizon);
@@ -266,10 +271,14 @@ std::vector<JobView> SessionManager::jobs() const {
   return views;
 }
 
-std::vector<PeerView> SessionManager::peers() const {
+std::vector<PeerView> SessionManager::peers(Instant now) const {
   std::vector<PeerView> views;
-  for (const auto& [node, link] : links_)
-    views.push_back({node, link.connected(), link.watched(), link.rtt(), link.retransmissions()});
+  for (const auto& [node, link] : links_) {
+    const bool is_heard = link.heard_at() != Instant();
+    views.push_back({node, link.connected(), link.watched(),
+                     is_heard ? std::optional(now - link.heard_at()) : std::nullopt, link.rtt(),
+                     link.retransmissions()});
+  }
   return views;
 }
 

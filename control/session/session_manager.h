@@ -57,6 +57,9 @@ class SessionManager {
   void on_datagram(std::span<const std::byte> bytes, Instant now);
   /// The engine cannot go on with a job, e.g. because two ranks submitted unlike rounds.
   void on_job_error(std::uint32_t job_id, const std::string& text, Instant now);
+  /// A job has to do without a bucket (InstallBounds, describe_bucket). Its rounds stay exact; but
+  /// under bounded staleness the job ends, because exchanges of the bucket would wait for ever.
+  void on_bucket_refused(std::uint32_t job_id, const std::string& text, Instant now);
   /// The engine is ready for a plan (PreparePlan), and opens no round from `horizon` on until
   /// CommitPlan or AbortPlan; or it cannot get ready.
   void on_plan_prepared(std::uint32_t job_id, std::uint32_t epoch, std::uint32_t horizon,
@@ -85,7 +88,7 @@ class SessionManager {
   Instant next_deadline() const;
 
   std::vector<JobView> jobs() const;
-  std::vector<PeerView> peers() const;
+  std::vector<PeerView> peers(Instant now) const;
   /// Of the coordinator; on other nodes it is empty.
   TopologyView topology(Instant now) const { return coordinator_.topology(now); }
   /// The node that coordinates, as far as this one knows.

@@ -23,6 +23,11 @@ std::string millionths(std::uint32_t share_ppm) {
   return std::to_string(share_ppm) + " millionths";
 }
 
+std::string training_mode(const protocol::JobSettings& settings) {
+  if (settings.selections == 0) return "exact";
+  return settings.staleness == 0 ? "selective-bsp" : "selective-ssp";
+}
+
 }  // namespace
 
 std::string difference_text(const protocol::JobSettings& ours, const std::string& our_node,
@@ -49,6 +54,18 @@ std::string difference_text(const protocol::JobSettings& ours, const std::string
   compare("gather.absent_after", time(ours.absent_after_ns, "never"),
           time(theirs.absent_after_ns, "never"));
   compare("grants.enabled", yes_no(ours.grants), yes_no(theirs.grants));
+  compare("training.mode", training_mode(ours), training_mode(theirs));
+  if (ours.selections > 0 && theirs.selections > 0) {
+    const auto steps = [](std::uint32_t every) {
+      return every == 0 ? std::string("never") : std::to_string(every);
+    };
+    compare("training.freshness", std::to_string(ours.selections - 1),
+            std::to_string(theirs.selections - 1));
+    compare("training.average_every", steps(ours.average_every), steps(theirs.average_every));
+    if (ours.staleness > 0 && theirs.staleness > 0)
+      compare("training.staleness", std::to_string(ours.staleness),
+              std::to_string(theirs.staleness));
+  }
   return text.empty() ? text : text + "make the files the same";
 }
 

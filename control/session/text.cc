@@ -50,9 +50,16 @@ std::string nodes_text(const SessionConfig& config, const std::vector<api::NodeI
 }
 
 std::string plan_text(const SessionConfig& config, const api::Plan& plan, const std::string& note) {
+  std::vector<api::NodeId> roots;
+  for (const api::Tree& tree : plan.trees)
+    if (std::find(roots.begin(), roots.end(), tree.root) == roots.end()) roots.push_back(tree.root);
+  const std::string trees =
+      roots.size() == plan.trees.size() ? "" : std::to_string(plan.trees.size()) + " trees, ";
+  const std::string selections =
+      plan.selections.empty() ? "" : std::to_string(plan.selections.size()) + " selections, ";
   return std::string(plan_kind_name(plan.kind)) + ", " + (note.empty() ? "" : note + ", ") +
-         list_text("root", plan.trees.size(),
-                   [&](std::size_t i) { return name_of(config, plan.trees[i].root); });
+         selections + trees +
+         list_text("root", roots.size(), [&](std::size_t i) { return name_of(config, roots[i]); });
 }
 
 std::string size_text(const std::vector<api::Member>& members, std::uint32_t world_size) {

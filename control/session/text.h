@@ -15,7 +15,8 @@ std::string node_text(const SessionConfig& config, api::NodeId node);
 std::string ranks_text(const std::vector<std::uint16_t>& ranks);
 /// "node w1", "nodes w1, w2 and w3", "nodes w1, w2, w3, w4, w5, w6, w7, w8 and 12 more".
 std::string nodes_text(const SessionConfig& config, const std::vector<api::NodeId>& nodes);
-/// "star, root agg", "sharded, predicted 2 s, roots w0 and w1". `note` may be empty.
+/// "star, root agg", "sharded, predicted 2 s, roots w0 and w1", "packed, 5 trees, root agg": each
+/// root once. `note` may be empty.
 std::string plan_text(const SessionConfig& config, const api::Plan& plan, const std::string& note);
 /// "3 ranks on 4 nodes", or "2 of 3 ranks on 3 nodes" under a plan that lacks ranks of the job.
 std::string size_text(const std::vector<api::Member>& members, std::uint32_t world_size);

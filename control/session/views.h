@@ -52,6 +52,8 @@ struct PlanView {
   api::Plan plan;  // in force
   std::optional<PlanOutlook> outlook;
   Duration outlook_age;
+  std::vector<api::NodeId> roots = {};  // that an operator asked for: redraws keep them; none: any
+  Duration alone_for = {};              // for so long all rounds have been of that plan
 };
 /// What a coordinator knows of the network and of the trees over it.
 struct TopologyView {
@@ -71,6 +73,7 @@ struct PeerView {
   api::NodeId node = api::kNoNode;
   bool connected = false;
   bool watched = false;
+  std::optional<Duration> silence;  // since it was heard last; nothing: never
   Duration rtt;
   std::uint64_t retransmissions = 0;
 };

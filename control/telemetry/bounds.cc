@@ -27,6 +27,10 @@ std::string tensor_name(const BoundsTensor& tensor) {
   return tensor.name.empty() ? "-" : clipped(printable(tensor.name), kTensorColumns);
 }
 
+std::string wire_text(const BoundsTensor& tensor) {
+  return tensor.wire.empty() ? "-" : printable(tensor.wire);
+}
+
 std::string tensor_table(const BoundsPage& page) {
   Table table({{"TENSOR", Align::kLeft},
                {"BUCKET", Align::kRight},
@@ -35,13 +39,14 @@ std::string tensor_table(const BoundsPage& page) {
                {"BOUND", Align::kRight},
                {"WHY", Align::kLeft},
                {"RULE", Align::kLeft},
+               {"WIRE", Align::kLeft},
                {"MISSING", Align::kRight},
                {"NOT ENTERED", Align::kRight}});
   for (const BoundsTensor& tensor : page.tensors) {
     table.add({tensor_name(tensor), fmt::to_string(tensor.bucket), fmt::to_string(tensor.elements),
                fmt::to_string(tensor.blocks), bound_text(tensor, !page.sources.empty()),
                printable(tensor.why), clipped(printable(tensor.rule), kRuleColumns),
-               percent_text(tensor.missing_blocks, tensor.expected_blocks),
+               wire_text(tensor), percent_text(tensor.missing_blocks, tensor.expected_blocks),
                fmt::to_string(tensor.excluded_blocks)});
   }
   return table.text(2);
@@ -70,8 +75,8 @@ std::string job_text(const BoundsPage& page) {
   std::string text =
       fmt::format("job {:08x} {}\n", page.job, clipped(printable(page.label), kLabelColumns));
   if (page.buckets == 0) return text + "  no bounds: every round is gathered exactly\n";
-  text += fmt::format("  {} tensors in {} buckets; compensation {}\n", page.tensors.size(),
-                      page.buckets, printable(page.compensation));
+  text += fmt::format("  {} in {}; compensation {}\n", count_text(page.tensors.size(), "tensor"),
+                      count_text(page.buckets, "bucket"), printable(page.compensation));
   text += tensor_table(page);
   const CloseCounts& closes = page.closes;
   text +=

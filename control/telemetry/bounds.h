@@ -44,6 +44,7 @@ struct BoundsTensor {
   double bound = 0;                  // 0: exact
   std::string why;                   // "exact", "pattern", "kind", "preset", "learned", "too_small"
   std::string rule;                  // the pattern, the kind, the preset
+  std::string wire;                  // how it goes: "fp32", "bf16", "fp16", "int8"; empty: as it is
   std::uint64_t missing_blocks = 0;  // of those expected here as root
   std::uint64_t expected_blocks = 0;  // from all sources
   std::uint64_t excluded_blocks = 0;  // of those that this node pushed, did not enter a sum

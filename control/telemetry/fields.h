@@ -40,6 +40,10 @@ void fields(Archive& a, Of<PollStatus> auto& s) {
   a("busy_ns", s.busy_ns);
   a("total_ns", s.total_ns);
   a("sleeps", s.sleeps);
+  a("wakes", s.wakes);
+  a("rx_bursts", s.rx_bursts);
+  a("tx_bursts", s.tx_bursts);
+  a("stage_ns", s.stage_ns);
 }
 
 template <typename Archive>
@@ -47,6 +51,7 @@ void fields(Archive& a, Of<PeerStatus> auto& s) {
   a("node", s.node);
   a("address", s.address);
   a("state", s.state);
+  a("silence_ns", s.silence_ns);
   a("rtt_ns", s.rtt_ns);
   a("rtt_min_ns", s.rtt_min_ns);
   a("window_blocks", s.window_blocks);
@@ -77,6 +82,16 @@ void fields(Archive& a, Of<RankStatus> auto& s) {
   a("attached", s.attached);
   a("pid", s.pid);
   a("rounds_completed", s.rounds_completed);
+}
+
+template <typename Archive>
+void fields(Archive& a, Of<DriftStatus> auto& s) {
+  a("rank", s.rank);
+  a("averages", s.averages);
+  a("step", s.step);
+  a("distance", s.distance);
+  a("norm", s.norm);
+  a("relative", s.relative);
 }
 
 template <typename Archive>
@@ -114,20 +129,31 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("epoch", s.epoch);
   a("plan_kind", s.plan_kind);
   a("plan_change", s.plan_change);
+  a("mode", s.mode);
+  a("selections", s.selections);
+  a("staleness", s.staleness);
   a("state", s.state);
   a("reason", s.reason);
+  a("has_part", s.has_part);
+  a("groups", s.groups);
+  a("group_receivers", s.group_receivers);
+  a("group_receivers_hear", s.group_receivers_hear);
+  a("group_receivers_listen", s.group_receivers_listen);
   a("world_size", s.world_size);
   a("joined_count", s.joined_count);
   a("missing", s.missing);
   a("missing_count", s.missing_count);
   a("ranks", s.ranks);
   a("ranks_omitted", s.ranks_omitted);
+  a("drifts", s.drifts);
   a("grant_policy", s.grant_policy);
   a("grant_weight", s.grant_weight);
   a("flows", s.flows);
   a("flows_omitted", s.flows_omitted);
   a("rounds_completed", s.rounds_completed);
   a("bytes_reduced", s.payload_bytes_reduced);
+  a("payload_bytes_sent", s.payload_bytes_sent);
+  a("payload_bytes_saved", s.payload_bytes_saved);
   a("blocks_sent", s.blocks_sent);
   a("blocks_received", s.blocks_received);
   a("blocks_retransmitted", s.blocks_retransmitted);
@@ -136,7 +162,12 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("blocks_routed", s.blocks_routed);
   a("blocks_relayed", s.blocks_relayed);
   a("blocks_to_groups", s.blocks_to_groups);
+  a("group_trials", s.group_trials);
   a("group_members_left", s.group_members_left);
+  a("group_members_deaf", s.group_members_deaf);
+  a("parity_sent", s.parity_sent);
+  a("parity_received", s.parity_received);
+  a("blocks_recovered", s.blocks_recovered);
   a("blocks_of_soundings", s.blocks_of_soundings);
   a("sounding_packets_sent", s.sounding_packets_sent);
   a("sounding_packets_received", s.sounding_packets_received);
@@ -146,6 +177,8 @@ void fields(Archive& a, Of<JobStatus> auto& s) {
   a("blocks_missing", s.blocks_missing);
   a("blocks_late", s.blocks_late);
   a("blocks_excluded", s.blocks_excluded);
+  a("updates_received", s.updates_received);
+  a("updates_late", s.updates_late);
   a("blocks_carried", s.blocks_carried);
   a("carry_dropped", s.carry_dropped);
   a("drops", s.drops);
@@ -195,6 +228,7 @@ void fields(Archive& a, Of<BoundsTensor> auto& s) {
   a("bound", s.bound);
   a("why", s.why);
   a("rule", s.rule);
+  a("wire", s.wire);
   a("missing_blocks", s.missing_blocks);
   a("expected_blocks", s.expected_blocks);
   a("excluded_blocks", s.excluded_blocks);
@@ -318,10 +352,12 @@ void fields(Archive& a, Of<TopologyJob> auto& s) {
   a("predicted_ns", s.predicted_ns);
   a("bottleneck", s.bottleneck);
   a("traffic_bytes", s.traffic_bytes);
+  a("exchanges", s.exchanges);
   a("gain_needed_percent", s.gain_needed_percent);
   a("planner", s.planner);
   a("decision", s.decision);
   a("decision_age_ns", s.decision_age_ns);
+  a("roots", s.roots);
   a("not_redrawn", s.not_redrawn);
   a("plans", s.plans);
   a("not_compared", s.not_compared);

@@ -164,6 +164,7 @@ class JsonReader {
 
   static std::size_t max_count(const JobStatus*) { return kMaxJobsReported; }
   static std::size_t max_count(const RankStatus*) { return kMaxRanks; }
+  static std::size_t max_count(const DriftStatus*) { return kMaxLocalRanks; }
   static std::size_t max_count(const PeerStatus*) { return kMaxNodes; }
   static std::size_t max_count(const LinkStatus*) { return kMaxNodes; }
   static std::size_t max_count(const TopologyNode*) { return kMaxNodes; }

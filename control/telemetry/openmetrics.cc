@@ -83,6 +83,15 @@ void add_node(MetricsWriter& out, const StatusReport& report) {
   out.sample(seconds(report.poll.busy_ns));
   out.family("poll_sleeps", Type::kCounter, "Pauses of the poll loop.");
   out.sample(report.poll.sleeps);
+  out.family("poll_wakes", Type::kCounter, "Pauses of the poll loop that a doorbell ended.");
+  out.sample(report.poll.wakes);
+  out.family("poll_stage_seconds", Type::kCounter,
+             "Time in turns of the poll loop that found work, by part of the turn, from samples.",
+             "seconds");
+  for (const auto& [stage, ns] : report.poll.stage_ns) out.sample(seconds(ns), {{"stage", stage}});
+  out.family("poll_bursts", Type::kCounter, "Calls of the port that moved datagrams.");
+  out.sample(report.poll.rx_bursts, {{"direction", "rx"}});
+  out.sample(report.poll.tx_bursts, {{"direction", "tx"}});
   out.family("refused_datagrams", Type::kCounter, "Datagrams that belong to no job, by reason.");
   for (const auto& [reason, count] : report.drops) out.sample(count, {{"reason", reason}});
   out.family("control_rejected", Type::kCounter,
@@ -116,7 +125,8 @@ void add_peers(MetricsWriter& out, const std::vector<PeerStatus>& peers) {
   for (const PeerStatus& peer : peers) {
     if (peer.rtt_ns > 0) out.sample(seconds(peer.rtt_ns), {{"peer", peer.node}});
   }
-  out.family("peer_alive", Type::kGauge, "Whether the peer is heard of.");
+  out.family("peer_alive", Type::kGauge,
+             "Whether the peer was heard within liveness.suspect_after.");
   for (const PeerStatus& peer : peers) {
     out.sample(peer.state == "alive" ? 1 : 0, {{"peer", peer.node}});
   }
@@ -172,41 +182,63 @@ void add_links(MetricsWriter& out, const std::vector<LinkStatus>& links) {
   }
 }
 
+struct JobCounter {
+  const char* name;
+  const char* help;
+  std::uint64_t JobStatus::*field;
+};
+constexpr JobCounter kJobCounters[] = {
+    {"job_rounds", "Rounds completed.", &JobStatus::rounds_completed},
+    {"job_blocks_sent", "Blocks sent.", &JobStatus::blocks_sent},
+    {"job_blocks_received", "Blocks received.", &JobStatus::blocks_received},
+    {"job_blocks_retransmitted", "Blocks sent again.", &JobStatus::blocks_retransmitted},
+    {"job_blocks_lost", "Blocks suspected lost.", &JobStatus::blocks_suspected_lost},
+    {"job_blocks_duplicate", "Blocks received again.", &JobStatus::blocks_duplicate},
+    {"job_blocks_routed", "Of those sent, blocks over an auxiliary route.",
+     &JobStatus::blocks_routed},
+    {"job_blocks_relayed", "Blocks of other nodes that were sent on over such a route.",
+     &JobStatus::blocks_relayed},
+    {"job_blocks_to_groups", "Of those sent, blocks that went once to all who hear the group.",
+     &JobStatus::blocks_to_groups},
+    {"job_group_trials", "Of those sent, blocks that went to a group to learn who hears it.",
+     &JobStatus::group_trials},
+    {"job_group_members_left", "How often a member was too slow for its group.",
+     &JobStatus::group_members_left},
+    {"job_group_members_deaf", "How often a member heard nothing of its group any more.",
+     &JobStatus::group_members_deaf},
+    {"job_parity_sent", "Packets of parity sent beside blocks.", &JobStatus::parity_sent},
+    {"job_parity_received", "Packets of parity that came.", &JobStatus::parity_received},
+    {"job_blocks_recovered", "Of those received, blocks that were computed from parity.",
+     &JobStatus::blocks_recovered},
+    {"job_blocks_of_soundings", "Of those sent, blocks that went early to measure a link.",
+     &JobStatus::blocks_of_soundings},
+    {"job_sounding_packets_sent", "Packets without a block, sent to measure a link.",
+     &JobStatus::sounding_packets_sent},
+    {"job_sounding_packets_received", "Packets without a block that measured a link to this node.",
+     &JobStatus::sounding_packets_received},
+    {"job_payload_bytes_sent", "Bytes of blocks that were sent, without headers.",
+     &JobStatus::payload_bytes_sent},
+    {"job_payload_bytes_saved", "Bytes by which wire types made these less.",
+     &JobStatus::payload_bytes_saved},
+    {"job_blocks_missing", "Contributions that did not enter a sum made here.",
+     &JobStatus::blocks_missing},
+    {"job_blocks_late", "Blocks that came after their round was summed here.",
+     &JobStatus::blocks_late},
+    {"job_blocks_excluded", "Blocks pushed from here that did not enter a sum.",
+     &JobStatus::blocks_excluded},
+    {"job_updates_received", "Under bounded staleness, updates of other ranks that came here.",
+     &JobStatus::updates_received},
+    {"job_updates_late", "Of those, updates that came after the result of their step.",
+     &JobStatus::updates_late},
+    {"job_blocks_carried",
+     "Blocks that did not enter a sum or were rounded, so that something was added to a later "
+     "gradient.",
+     &JobStatus::blocks_carried},
+    {"job_carry_dropped", "Of those, blocks not kept because they were not finite.",
+     &JobStatus::carry_dropped}};
+
 void add_job_counters(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
-  using Field = std::uint64_t JobStatus::*;
-  const std::initializer_list<std::tuple<const char*, const char*, Field>> counters = {
-      {"job_rounds", "Rounds completed.", &JobStatus::rounds_completed},
-      {"job_blocks_sent", "Blocks sent.", &JobStatus::blocks_sent},
-      {"job_blocks_received", "Blocks received.", &JobStatus::blocks_received},
-      {"job_blocks_retransmitted", "Blocks sent again.", &JobStatus::blocks_retransmitted},
-      {"job_blocks_lost", "Blocks suspected lost.", &JobStatus::blocks_suspected_lost},
-      {"job_blocks_duplicate", "Blocks received again.", &JobStatus::blocks_duplicate},
-      {"job_blocks_routed", "Of those sent, blocks over an auxiliary route.",
-       &JobStatus::blocks_routed},
-      {"job_blocks_relayed", "Blocks of other nodes that were sent on over such a route.",
-       &JobStatus::blocks_relayed},
-      {"job_blocks_to_groups", "Of those sent, results that went once to all who hear the group.",
-       &JobStatus::blocks_to_groups},
-      {"job_group_members_left", "How often a member was too slow for its group.",
-       &JobStatus::group_members_left},
-      {"job_blocks_of_soundings", "Of those sent, blocks that went early to measure a link.",
-       &JobStatus::blocks_of_soundings},
-      {"job_sounding_packets_sent", "Packets without a block, sent to measure a link.",
-       &JobStatus::sounding_packets_sent},
-      {"job_sounding_packets_received",
-       "Packets without a block that measured a link to this node.",
-       &JobStatus::sounding_packets_received},
-      {"job_blocks_missing", "Contributions that did not enter a sum made here.",
-       &JobStatus::blocks_missing},
-      {"job_blocks_late", "Blocks that came after their round was summed here.",
-       &JobStatus::blocks_late},
-      {"job_blocks_excluded", "Blocks pushed from here that did not enter a sum.",
-       &JobStatus::blocks_excluded},
-      {"job_blocks_carried", "Of those, blocks that were added to a later gradient.",
-       &JobStatus::blocks_carried},
-      {"job_carry_dropped", "Of those, blocks not kept because they were not finite.",
-       &JobStatus::carry_dropped}};
-  for (const auto& [name, help, field] : counters) {
+  for (const auto& [name, help, field] : kJobCounters) {
     out.family(name, Type::kCounter, help);
     for (const JobStatus& job : jobs) out.sample(job.*field, {{"job_id", id_text(job)}});
   }
@@ -233,10 +265,58 @@ void add_job_counters(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
   }
 }
 
+/// Who hears what is sent to groups.
+void add_groups(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
+  using Field = std::uint32_t JobStatus::*;
+  const std::initializer_list<std::tuple<const char*, const char*, Field>> gauges = {
+      {"job_groups", "Groups to which results or updates go.", &JobStatus::groups},
+      {"job_group_receivers", "Receivers of all groups.", &JobStatus::group_receivers},
+      {"job_group_receivers_hear", "Of those, receivers for which the network copies.",
+       &JobStatus::group_receivers_hear},
+      {"job_group_receivers_listen", "Of those, receivers too slow for the others for now.",
+       &JobStatus::group_receivers_listen}};
+  for (const auto& [name, help, field] : gauges) {
+    out.family(name, Type::kGauge, help);
+    for (const JobStatus& job : jobs) out.sample(job.*field, {{"job_id", id_text(job)}});
+  }
+}
+
+/// Of ranks of this host that have told any.
+void add_drifts(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
+  out.family("job_selections", Type::kGauge,
+             "Selections of receivers of the plan in force; 0 where every sum is exact.");
+  for (const JobStatus& job : jobs) out.sample(job.selections, {{"job_id", id_text(job)}});
+  out.family("job_staleness_steps", Type::kGauge,
+             "Steps by which a rank may be behind without being waited for; 0 where all wait.",
+             "steps");
+  for (const JobStatus& job : jobs) out.sample(job.staleness, {{"job_id", id_text(job)}});
+  const auto family = [&](const char* name, Type type, const char* help, const char* unit,
+                          auto DriftStatus::*field) {
+    out.family(name, type, help, unit);
+    for (const JobStatus& job : jobs) {
+      for (const DriftStatus& drift : job.drifts) {
+        out.sample(drift.*field, {{"job_id", id_text(job)}, {"rank", fmt::to_string(drift.rank)}});
+      }
+    }
+  };
+  family("job_rank_averages", Type::kCounter, "Times that a rank told of its drift from the mean.",
+         "", &DriftStatus::averages);
+  family("job_rank_drift_step", Type::kGauge, "Step of the last of them.", "", &DriftStatus::step);
+  family("job_rank_drift_distance", Type::kGauge,
+         "Norm of the difference between the rank's parameters and their mean then.", "",
+         &DriftStatus::distance);
+  family("job_rank_drift_norm", Type::kGauge, "Norm of that mean.", "", &DriftStatus::norm);
+  family("job_rank_drift_ratio", Type::kGauge, "That difference over that norm.", "ratio",
+         &DriftStatus::relative);
+}
+
 void add_jobs(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
   out.family("job", Type::kInfo, "The jobs of this daemon.");
   for (const JobStatus& job : jobs) {
-    out.sample(1, {{"job_id", id_text(job)}, {"label", job.label}, {"plan", job.plan_kind}});
+    out.sample(1, {{"job_id", id_text(job)},
+                   {"label", job.label},
+                   {"plan", job.plan_kind},
+                   {"mode", job.mode}});
   }
   out.family("job_ready", Type::kGauge, "Whether all ranks have joined and a plan is in force.");
   for (const JobStatus& job : jobs) {
@@ -254,6 +334,8 @@ void add_jobs(MetricsWriter& out, const std::vector<JobStatus>& jobs) {
                  {{"job_id", id_text(job)}, {"rank", fmt::to_string(rank.rank)}});
     }
   }
+  add_groups(out, jobs);
+  add_drifts(out, jobs);
   add_job_counters(out, jobs);
 }
 

@@ -31,6 +31,10 @@ std::string rate_text(std::uint64_t bits_per_second) {
                    : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
+std::string count_text(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   constexpr std::array kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes);

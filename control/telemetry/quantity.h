@@ -4,9 +4,13 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 /// Numbers for a person, with three or four digits and a unit.
 namespace gradplane::telemetry {
+
+/// "1 job", "3 jobs".
+std::string count_text(std::uint64_t count, std::string_view noun);
 
 /// "1.5 GiB".
 std::string bytes_text(std::uint64_t bytes);

@@ -26,12 +26,11 @@ std::uint64_t number(const Json& object, std::initializer_list<const char*> name
   return 0;
 }
 
-std::string text(const Json& object, const char* name) {
+std::string text(const Json& object, const char* name, std::size_t max_bytes = kMaxTextBytes) {
   const auto it = object.find(name);
   if (it == object.end()) return {};
   if (it->is_number_unsigned()) return fmt::to_string(it->get<std::uint64_t>());
-  return it->is_string() ? printable(it->get<std::string>()).substr(0, kMaxTextBytes)
-                         : std::string();
+  return it->is_string() ? printable(it->get<std::string>()).substr(0, max_bytes) : std::string();
 }
 
 ReasonCounts reasons(const Json& object, const char* name) {
@@ -57,12 +56,16 @@ std::optional<ProcessReport> parse_line(std::string_view line) {
   process.carried_bytes = number(object, {"carried_bytes", "bytes"});
   process.partial_rounds = number(object, {"partial_rounds"});
   process.partial_blocks = number(object, {"partial_blocks"});
+  process.early_rounds = number(object, {"early_rounds"});
+  process.early_blocks = number(object, {"early_blocks"});
+  process.last_drift_ppm = number(object, {"last_drift_ppm"});
   process.fallbacks = number(object, {"fallbacks"});
   process.fallen_back_ops = number(object, {"fallen_back_ops"});
   process.recovered_rounds = number(object, {"recovered_rounds"});
+  process.averages = number(object, {"averages"});
   process.failed_ops = number(object, {"failed_ops"});
   process.passed_through = reasons(object, "passed_through");
-  process.cause = text(object, "fallback_cause");
+  process.cause = text(object, "fallback_cause", kMaxCauseBytes);
   const auto attached = object.find("attached");
   process.attached = attached != object.end() && attached->is_boolean() ? attached->get<bool>()
                                                                         : process.carried_ops > 0;
@@ -84,29 +87,56 @@ std::string counts_text(const ReasonCounts& counts) {
   return text;
 }
 
+/// What ranks that exchange updates have besides, with ", " before each.
+std::string exchange_text(const ProcessReport& process) {
+  constexpr double kPpmPerPercent = 1e4;
+  std::string text;
+  if (process.early_rounds > 0) {
+    text += fmt::format(
+        ", {} ended before some update of another rank, which a later one takes ({})",
+        count_text(process.early_rounds, "round"), count_text(process.early_blocks, "block"));
+  }
+  if (process.averages > 0)
+    text += fmt::format(", {} of the parameters", count_text(process.averages, "exact mean"));
+  if (process.last_drift_ppm > 0) {
+    text += fmt::format(", last drift {:.3g} %",
+                        static_cast<double>(process.last_drift_ppm) / kPpmPerPercent);
+  }
+  return text;
+}
+
 std::string process_line(const ProcessReport& process) {
   std::string line = fmt::format("  pid {}", process.pid);
   if (!process.rank.empty()) line += fmt::format(", rank {}", process.rank);
-  line += fmt::format(": {}; carried {} collectives (",
-                      process.attached ? "attached" : "not attached", process.carried_ops);
+  line += fmt::format(": {}; carried {} (", process.attached ? "attached" : "not attached",
+                      count_text(process.carried_ops, "collective"));
   if (!process.carried.empty()) line += counts_text(process.carried) + "; ";
-  line += fmt::format("{} rounds, {}), passed through {}", process.carried_rounds,
+  line += fmt::format("{}, {}), passed through {}", count_text(process.carried_rounds, "round"),
                       bytes_text(process.carried_bytes), total_passed(process));
   if (!process.passed_through.empty()) line += " (" + counts_text(process.passed_through) + ")";
   if (process.partial_rounds > 0) {
-    line += fmt::format(", {} rounds partial in {} blocks", process.partial_rounds,
-                        process.partial_blocks);
+    line += fmt::format(", {} partial in {}", count_text(process.partial_rounds, "round"),
+                        count_text(process.partial_blocks, "block"));
   }
+  line += exchange_text(process);
   if (process.fallbacks > 0 || process.fallen_back_ops > 0) {
-    line += fmt::format(", fell back {} times for {} collectives", process.fallbacks,
-                        process.fallen_back_ops);
+    line += fmt::format(", fell back {} for {}", count_text(process.fallbacks, "time"),
+                        count_text(process.fallen_back_ops, "collective"));
   }
   if (process.recovered_rounds > 0) {
-    line += fmt::format(", recovered {} rounds", process.recovered_rounds);
+    line += fmt::format(", recovered {}", count_text(process.recovered_rounds, "round"));
   }
   if (process.failed_ops > 0) line += fmt::format(", failed {}", process.failed_ops);
   if (!process.cause.empty()) line += fmt::format(": {}", process.cause);
   return line + "\n";
+}
+
+/// Of all processes.
+ReasonCounts all_passed(const RunReport& report) {
+  ReasonCounts all;
+  for (const ProcessReport& process : report.processes)
+    for (const auto& [reason, count] : process.passed_through) all[reason] += count;
+  return all;
 }
 
 std::string headline(const RunReport& report) {
@@ -123,6 +153,13 @@ std::string headline(const RunReport& report) {
                        report.processes.size());
   }
   if (attached > 0) return "attached, but nothing was carried: no collective was suitable";
+  const ReasonCounts passed = all_passed(report);
+  const bool any_cause = std::any_of(report.processes.begin(), report.processes.end(),
+                                     [](const ProcessReport& p) { return !p.cause.empty(); });
+  if (passed.size() == 1 && passed.contains("one_rank") && !any_cause) {
+    return "not attached: every process group has one rank (WORLD_SIZE), so there is nothing to "
+           "send; gradplane carries groups of two ranks and more";
+  }
   return "not attached: every collective went to the original";
 }
 
@@ -155,7 +192,8 @@ std::string verdict_text(const RunReport& report) {
   std::string out = fmt::format("gradplane: {}\n", headline(report));
   for (const ProcessReport& process : report.processes) out += process_line(process);
   if (report.unreadable_lines > 0) {
-    out += fmt::format("  {} lines of the report could not be read\n", report.unreadable_lines);
+    out += fmt::format("  {} of the report could not be read\n",
+                       count_text(report.unreadable_lines, "line"));
   }
   return out;
 }

@@ -16,6 +16,8 @@ namespace gradplane::telemetry {
 
 /// Processes of one run that are read; more are counted as unreadable.
 inline constexpr std::size_t kMaxRunProcesses = 4096;
+/// Of why a process fell back: what the shim keeps of it, with the rank whose word it is.
+inline constexpr std::size_t kMaxCauseBytes = 1100;
 inline constexpr std::size_t kMaxRunReportBytes = std::size_t{16} << 20;
 
 struct ProcessReport {
@@ -28,6 +30,10 @@ struct ProcessReport {
   std::uint64_t carried_bytes = 0;
   std::uint64_t partial_rounds = 0;  // of carried_rounds
   std::uint64_t partial_blocks = 0;  // that lack some rank's contribution
+  std::uint64_t early_rounds = 0;    // under bounded staleness: before all updates of their step
+  std::uint64_t early_blocks = 0;
+  std::uint64_t averages = 0;        // exact means of the parameters, where ranks exchange updates
+  std::uint64_t last_drift_ppm = 0;  // from their mean; 0: not measured, or less
   std::uint64_t fallbacks = 0;
   std::uint64_t fallen_back_ops = 0;
   std::uint64_t recovered_rounds = 0;

@@ -53,6 +53,11 @@ struct PollStatus {
   std::uint64_t busy_ns = 0;   // in iterations that found work
   std::uint64_t total_ns = 0;  // since the loop started, sleep included
   std::uint64_t sleeps = 0;
+  std::uint64_t wakes = 0;      // sleeps that a doorbell ended; the others ended by the clock
+  std::uint64_t rx_bursts = 0;  // receive calls that brought datagrams
+  std::uint64_t tx_bursts = 0;  // transmit calls
+  /// Of iterations that found work, by part of the loop: estimated from one iteration in 61.
+  std::map<std::string, std::uint64_t> stage_ns;
 
   /// Share of the time spent on work, from 0 to 1.
   double busy_share() const;
@@ -62,8 +67,11 @@ struct PollStatus {
 struct PeerStatus {
   std::string node;
   std::string address;
-  std::string state;         // "alive", "suspected", "unknown"
-  std::uint64_t rtt_ns = 0;  // smoothed; 0: not measured yet
+  /// "alive": heard within liveness.suspect_after, by the session or with blocks and acks of a job;
+  /// "silent": heard before that; "unknown": never heard.
+  std::string state;
+  std::uint64_t silence_ns = 0;  // since it was heard last; 0 also where it never was
+  std::uint64_t rtt_ns = 0;      // smoothed; 0: not measured yet
   std::uint64_t rtt_min_ns = 0;
   std::uint64_t window_blocks = 0;
   std::uint64_t blocks_sent = 0;
@@ -95,6 +103,17 @@ struct RankStatus {
   std::uint64_t rounds_completed = 0;
 };
 
+/// How far the parameters of a rank of this node were from their mean over all ranks, when the
+/// ranks took the mean last.
+struct DriftStatus {
+  std::uint32_t rank = 0;
+  std::uint64_t averages = 0;  // that it has told of
+  std::uint64_t step = 0;      // of the last one, as the rank counts
+  double distance = 0;         // norm of the difference
+  double norm = 0;             // of the mean
+  double relative = 0;         // distance over norm
+};
+
 /// What a job sends to one other node, and what limits it at this moment.
 struct FlowStatus {
   std::string node;
@@ -121,15 +140,26 @@ struct JobStatus : TrafficCounts {
   std::string run_id;
   std::uint32_t epoch = 0;  // 0: no plan yet
   std::string plan_kind;
-  std::string plan_change;  // the plan that is to come, and what it waits for; empty: none
+  std::string plan_change;       // the plan that is to come, and what it waits for; empty: none
+  std::string mode;              // of training, as in the configuration: "selective-bsp"
+  std::uint32_t selections = 0;  // of the plan in force
+  /// No rank waits for one that is at most so many steps behind; 0: all wait in each step.
+  std::uint32_t staleness = 0;
   JobState state = JobState::kWaiting;
   std::string reason;  // why it waits or failed
+  /// False at a coordinator without a part in the plan in force. What it counts is of parts before.
+  bool has_part = true;
+  std::uint32_t groups = 0;                  // to which this node sends under the newest plan
+  std::uint32_t group_receivers = 0;         // of all of them
+  std::uint32_t group_receivers_hear = 0;    // those for which the network copies
+  std::uint32_t group_receivers_listen = 0;  // of those: for now too slow for the others
   std::uint32_t world_size = 0;
   std::uint32_t joined_count = 0;
   std::vector<std::uint32_t> missing;  // the first kMaxMissingNamed
   std::uint32_t missing_count = 0;
   std::vector<RankStatus> ranks;    // those that this daemon knows of
   std::uint32_t ranks_omitted = 0;  // known, but left out to keep the report short
+  std::vector<DriftStatus> drifts;  // of ranks of this node that have told any
   std::string grant_policy;         // as in the configuration; empty: this node grants nothing
   double grant_weight = 1;          // of this node's link; counts where the policy goes by weight
   std::vector<FlowStatus> flows;

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "control/telemetry/links.h"
@@ -34,18 +35,49 @@ std::string yes_no(bool value) {
   return value ? "yes" : "no";
 }
 
+/// "transmit 52 %, receive 40 %, sum 5 %, others 3 %; 12.4 datagrams in a burst in, 8.0 out": where
+/// the poll loop spends its working time. Empty before it has worked.
+std::string stages_text(const StatusReport& report) {
+  std::vector<std::pair<std::uint64_t, std::string>> stages;
+  std::uint64_t total_ns = 0;
+  for (const auto& [stage, ns] : report.poll.stage_ns) {
+    stages.emplace_back(ns, stage);
+    total_ns += ns;
+  }
+  if (total_ns == 0) return {};
+  std::sort(stages.rbegin(), stages.rend());
+  constexpr std::size_t kNamed = 3;
+  std::string out;
+  double left = 100;
+  for (std::size_t s = 0; s < std::min(kNamed, stages.size()); ++s) {
+    const double share = 100 * static_cast<double>(stages[s].first) / static_cast<double>(total_ns);
+    out += fmt::format("{} {:.0f} %, ", printable(stages[s].second), share);
+    left -= share;
+  }
+  const auto per_burst = [](std::uint64_t datagrams, std::uint64_t bursts) {
+    return bursts == 0 ? 0.0 : static_cast<double>(datagrams) / static_cast<double>(bursts);
+  };
+  return out + fmt::format("others {:.0f} %; {:.1f} datagrams in a burst in, {:.1f} out",
+                           std::max(left, 0.0),
+                           per_burst(report.port.rx_datagrams, report.poll.rx_bursts),
+                           per_burst(report.port.tx_datagrams, report.poll.tx_bursts));
+}
+
 class TextWriter {
  public:
   explicit TextWriter(const TextOptions& options) : options_(options) {}
 
   void add(const StatusReport& report) {
+    node_ = report.node;
     line(fmt::format("{} on {}, pid {}, up {}", printable(report.software),
                      painted(name_text(report.node), kBold), report.pid,
                      duration_text(report.uptime_ns)));
     if (!report.role.empty()) named("role", printable(report.role));
     add(report.port);
-    named("poll", fmt::format("{}, {:.1f} % busy, {} sleeps", printable(report.poll.idle),
-                              report.poll.busy_share() * 100, report.poll.sleeps));
+    named("poll",
+          fmt::format("{}, {:.1f} % busy, {}", printable(report.poll.idle),
+                      report.poll.busy_share() * 100, count_text(report.poll.sleeps, "sleep")));
+    if (const std::string stages = stages_text(report); !stages.empty()) named("turns", stages);
     reasons("refused", report.drops);
     reasons("control", report.control_rejected);
     if (report.jobs.empty()) line("\nno jobs");
@@ -81,11 +113,11 @@ class TextWriter {
   void add(const PortStatus& port) {
     named("port", fmt::format("{} {} {}, MTU {}", printable(port.kind), printable(port.interface),
                               printable(port.address), port.mtu_bytes));
-    named("", fmt::format("received {} datagrams ({}), sent {} ({}), missed {}", port.rx_datagrams,
-                          bytes_text(port.rx_bytes), port.tx_datagrams, bytes_text(port.tx_bytes),
-                          port.rx_missed));
+    named("", fmt::format("received {} ({}), sent {} ({}), missed {}",
+                          count_text(port.rx_datagrams, "datagram"), bytes_text(port.rx_bytes),
+                          port.tx_datagrams, bytes_text(port.tx_bytes), port.rx_missed));
     if (port.groups > 0) {
-      named("", fmt::format("in {} groups, {}", port.groups,
+      named("", fmt::format("in {}, {}", count_text(port.groups, "group"),
                             port.igmp_version == 0
                                 ? "for which no switch has asked"
                                 : fmt::format("IGMP version {}", port.igmp_version)));
@@ -108,8 +140,37 @@ class TextWriter {
     line("");
     if (!job.reason.empty()) named("reason", printable(job.reason));
     if (!job.plan_change.empty()) named("plan", printable(job.plan_change));
+    if (job.selections > 0) named("mode", mode_text(job));
     named("ranks", fmt::format("{} of {} joined", job.joined_count, job.world_size));
     if (job.missing_count > 0) named("missing", missing_text(job));
+    const bool had_part = job.blocks_sent + job.blocks_received > 0;
+    if (!job.has_part) {
+      named("part", std::string("none here: this node coordinates the job only") +
+                        (had_part ? "; what follows is of its part before" : ""));
+    }
+    if (job.has_part || had_part) traffic(job);
+    add(job.ranks, job.ranks_omitted);
+  }
+
+  static std::string mode_text(const JobStatus& job) {
+    std::string text = printable(job.mode) + ", ";
+    text +=
+        job.selections == 1
+            ? "1 selection of receivers for all steps"
+            : fmt::format("{} selections of receivers, one for each step in turn", job.selections);
+    if (job.staleness > 0) {
+      text += fmt::format("; no rank waits for one that is at most {} behind",
+                          count_text(job.staleness, "step"));
+    }
+    return text;
+  }
+
+  void traffic(const JobStatus& job) {
+    if (job.staleness > 0) {
+      named("updates",
+            fmt::format("{} of other ranks received, {} of them after the result of their step",
+                        job.updates_received, job.updates_late));
+    }
     named("rounds", fmt::format("{} completed, {} summed", job.rounds_completed,
                                 bytes_text(job.payload_bytes_reduced)));
     named("blocks", fmt::format("sent {}, received {}, retransmitted {} ({:.2f} %), lost {}, "
@@ -118,21 +179,57 @@ class TextWriter {
                                 share(job.blocks_retransmitted, job.blocks_sent) * 100,
                                 job.blocks_suspected_lost, job.blocks_duplicate));
     if (job.blocks_routed + job.blocks_relayed > 0) {
-      named("routes", fmt::format("{} blocks sent over auxiliary routes, {} sent on for others",
-                                  job.blocks_routed, job.blocks_relayed));
+      named("routes", fmt::format("{} sent over auxiliary routes, {} sent on for others",
+                                  count_text(job.blocks_routed, "block"), job.blocks_relayed));
     }
-    if (job.blocks_to_groups > 0) {
-      named("groups", fmt::format("{} blocks sent once for a group, {} times a member was too slow",
-                                  job.blocks_to_groups, job.group_members_left));
+    if (job.blocks_to_groups + job.group_trials > 0) named("groups", groups_text(job));
+    if (job.group_receivers > 0) named("hearing", hearing_text(job));
+    if (job.parity_sent + job.parity_received > 0) {
+      named("parity",
+            fmt::format("{} sent, {} received, {} recovered", count_text(job.parity_sent, "packet"),
+                        job.parity_received, count_text(job.blocks_recovered, "block")));
     }
     if (job.blocks_of_soundings + job.sounding_packets_sent + job.sounding_packets_received > 0) {
-      named("sounded", fmt::format("{} blocks and {} packets without one sent, {} received",
-                                   job.blocks_of_soundings, job.sounding_packets_sent,
+      named("sounded", fmt::format("{} and {} without one sent, {} received",
+                                   count_text(job.blocks_of_soundings, "block"),
+                                   count_text(job.sounding_packets_sent, "packet"),
                                    job.sounding_packets_received));
     }
     bounds(job);
+    for (const DriftStatus& drift : job.drifts) add(drift);
     reasons("dropped", job.drops);
-    add(job.ranks, job.ranks_omitted);
+  }
+
+  void add(const DriftStatus& drift) {
+    constexpr double kPercent = 100;
+    named("drift", fmt::format("rank {}: {:.3g} % at step {} (distance {:.4g}, norm {:.4g}), "
+                               "measured {} times",
+                               drift.rank, kPercent * drift.relative, drift.step, drift.distance,
+                               drift.norm, drift.averages));
+  }
+
+  static std::string groups_text(const JobStatus& job) {
+    const std::string trials = count_text(job.group_trials, "trial");
+    if (job.blocks_to_groups == 0) {
+      return fmt::format("{}, and nothing sent once for a group: {}", trials,
+                         job.group_receivers_hear < 2
+                             ? "fewer than two receivers hear any"
+                             : "so far no block was for two receivers that hear one");
+    }
+    return fmt::format("{} sent once for a group, {}; a member was {} too slow, {} deaf",
+                       count_text(job.blocks_to_groups, "block"), trials,
+                       count_text(job.group_members_left, "time"),
+                       count_text(job.group_members_deaf, "time"));
+  }
+
+  static std::string hearing_text(const JobStatus& job) {
+    std::string text =
+        fmt::format("{} of {} of {} hear it", job.group_receivers_hear,
+                    count_text(job.group_receivers, "receiver"), count_text(job.groups, "group"));
+    if (job.group_receivers_listen > 0)
+      text +=
+          fmt::format("; {} too slow or lossy for the others for now", job.group_receivers_listen);
+    return text;
   }
 
   /// What loss bounds did; nothing where everything was exact.
@@ -140,14 +237,22 @@ class TextWriter {
     const std::uint64_t closed =
         job.rounds_closed_early + job.rounds_closed_deadline + job.rounds_closed_absent;
     if (closed > 0) {
-      named("closed", fmt::format("{} rounds early, {} by deadline, {} without somebody; blocks "
-                                  "missing {}, late {}",
-                                  job.rounds_closed_early, job.rounds_closed_deadline,
-                                  job.rounds_closed_absent, job.blocks_missing, job.blocks_late));
+      named("closed",
+            fmt::format("{} early, {} by deadline, {} without somebody; blocks "
+                        "missing {}, late {}",
+                        count_text(job.rounds_closed_early, "round"), job.rounds_closed_deadline,
+                        job.rounds_closed_absent, job.blocks_missing, job.blocks_late));
     }
-    if (job.blocks_excluded > 0) {
-      named("own", fmt::format("{} blocks excluded, {} of them carried, {} not finite",
-                               job.blocks_excluded, job.blocks_carried, job.carry_dropped));
+    if (job.blocks_excluded > 0 || job.blocks_carried > 0) {
+      named("own", fmt::format("{} excluded, something of {} carried, {} not finite",
+                               count_text(job.blocks_excluded, "block"), job.blocks_carried,
+                               job.carry_dropped));
+    }
+    if (job.payload_bytes_saved > 0) {
+      const double whole = static_cast<double>(job.payload_bytes_sent) +
+                           static_cast<double>(job.payload_bytes_saved);
+      named("wire", fmt::format("{} sent instead of {}", bytes_text(job.payload_bytes_sent),
+                                bytes_text(static_cast<std::uint64_t>(whole))));
     }
   }
 
@@ -176,8 +281,10 @@ class TextWriter {
                  {"PID", Align::kRight},
                  {"ROUNDS", Align::kRight}});
     for (const RankStatus& rank : ranks) {
+      const bool is_here = rank.attached || rank.node == node_;
       table.add({fmt::to_string(rank.rank), name_text(rank.node), yes_no(rank.joined),
-                 yes_no(rank.attached), rank.pid == 0 ? "-" : fmt::to_string(rank.pid),
+                 is_here ? yes_no(rank.attached) : "-",
+                 rank.pid == 0 ? "-" : fmt::to_string(rank.pid),
                  rank.attached ? fmt::to_string(rank.rounds_completed) : "-"});
     }
     add(table, omitted);
@@ -196,7 +303,9 @@ class TextWriter {
                  {"REPEATED", Align::kRight},
                  {"LOST", Align::kRight}});
     for (const PeerStatus& peer : peers) {
-      table.add({name_text(peer.node), name_text(peer.address), name_text(peer.state),
+      std::string state = name_text(peer.state);
+      if (peer.state == "silent") state += fmt::format(" {}", duration_text(peer.silence_ns));
+      table.add({name_text(peer.node), name_text(peer.address), std::move(state),
                  rtt_text(peer.rtt_ns), rtt_text(peer.rtt_min_ns),
                  fmt::to_string(peer.window_blocks), fmt::to_string(peer.blocks_sent),
                  fmt::to_string(peer.blocks_retransmitted), fmt::to_string(peer.blocks_lost)});
@@ -216,6 +325,7 @@ class TextWriter {
   }
 
   const TextOptions& options_;
+  std::string node_;  // that reports: of others it does not know whether a rank is attached
   std::string out_;
 };
 

@@ -52,7 +52,7 @@ struct TopologyTree {
 /// What a planner would do for a job.
 struct TopologyPlan {
   std::string planner;
-  std::uint64_t predicted_ns = 0;  // of an all_reduce; 0: it has no plan
+  std::uint64_t predicted_ns = 0;  // of the job's operation; 0: it has no plan
   std::string why;                 // what takes longest, or why it has no plan
 };
 
@@ -70,11 +70,13 @@ struct TopologyJob {
   // switch. Empty where nobody asked.
   std::uint64_t predicted_ns = 0;
   std::string bottleneck;
-  std::uint64_t traffic_bytes = 0;  // that an all_reduce is predicted for
+  std::uint64_t traffic_bytes = 0;  // that an all_reduce or exchange is predicted for
+  bool exchanges = false;           // an exchange
   std::uint32_t gain_needed_percent = 0;
   std::string planner;   // that its plans come from; empty: not known
   std::string decision;  // of the coordinator, when it looked at the plan last; empty: none
   std::uint64_t decision_age_ns = 0;
+  std::vector<std::string> roots;  // of all its plans, as an operator asked; empty: any
   std::string not_redrawn;  // why the plan stays whatever the network does; empty: it may not
   std::vector<TopologyPlan> plans;
   std::string not_compared;  // why the planners were not compared

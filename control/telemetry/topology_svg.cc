@@ -24,7 +24,10 @@ constexpr double kGap = 12;  // between a place and the ends of the lines to it
 constexpr double kLinkBend = 16;
 constexpr double kTreeBend = 11;  // more, for each tree
 constexpr double kNameDistance = 20;
-constexpr double kLegendWidth = 760;
+constexpr double kLegendMargin = 20;  // behind its longest line
+// DejaVu Sans needs 5.8 of 12 pixels for a letter of such lines, and 6.9 in bold.
+constexpr double kLetter = 7;
+constexpr double kBoldLetter = 8;
 constexpr double kLine = 18;
 constexpr std::size_t kMaxLabels = 64;       // of links; more would hide the picture
 constexpr std::size_t kMaxLegendLinks = 48;  // with their ages
@@ -117,7 +120,7 @@ class Picture {
     add_places();
     add_legend();
     const double side = 2 * (radius_ + kMargin);
-    const double width = side + kLegendWidth;
+    const double width = side + legend_width_ + kLegendMargin;
     const double height = std::max(side, legend_y_ + kLine);
     return fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
@@ -232,6 +235,8 @@ class Picture {
   void add_line(const std::string& text, std::string_view more = {}, double indent = 0) {
     add_text({2 * (radius_ + kMargin) + indent, legend_y_}, text, more);
     legend_y_ += kLine;
+    const double letter = more.empty() ? kLetter : kBoldLetter;
+    legend_width_ = std::max(legend_width_, indent + static_cast<double>(text.size()) * letter);
   }
 
   void add_sample(const Stroke& stroke) {
@@ -276,6 +281,7 @@ class Picture {
   const Topology& topology_;
   double radius_ = 0;
   double legend_y_ = kMargin / 2;
+  double legend_width_ = 0;
   std::map<std::string, Point> place_of_;
   std::string body_;
 };

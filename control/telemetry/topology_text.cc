@@ -101,10 +101,21 @@ std::string verdict_of(const TopologyJob& job) {
                      redraw_text(job, best->planner, gain * kPercent));
 }
 
+/// What restricts the plans of the table, where an operator has done so.
+std::string roots_text(const TopologyJob& job) {
+  if (job.roots.empty()) return {};
+  std::string names;
+  for (const std::string& root : job.roots) names += (names.empty() ? "" : ", ") + printable(root);
+  return fmt::format(
+      "An operator's replan restricts the roots of all plans of this job to {}, and the plans here "
+      "have no others; a replan without --root lifts that.",
+      names);
+}
+
 /// What the coordinator found when it looked at the plan last.
 std::string decision_of(const TopologyJob& job) {
   if (job.decision.empty()) return {};
-  return fmt::format("The coordinator looked at the plan {} ago, with the planner {}: {}.",
+  return fmt::format("The coordinator looked at the plan {} ago, whose planner is {}: {}.",
                      duration_text(job.decision_age_ns), printable(job.planner),
                      printable(job.decision));
 }
@@ -119,9 +130,10 @@ double share_of(const TopologyJob& job, const TopologyTree& tree) {
 
 std::string topology_text(const Topology& topology) {
   std::string text =
-      fmt::format("as node {} knows it: {} nodes, {} measured links, {} jobs\n",
-                  printable(topology.node), topology.nodes.size() + topology.nodes_omitted,
-                  topology.links.size() + topology.links_omitted, topology.jobs.size());
+      fmt::format("as node {} knows it: {}, {}, {}\n", printable(topology.node),
+                  count_text(topology.nodes.size() + topology.nodes_omitted, "node"),
+                  count_text(topology.links.size() + topology.links_omitted, "measured link"),
+                  count_text(topology.jobs.size(), "job"));
   if (!topology.links.empty()) {
     text += "\nmeasured links\n" + links_table(topology.links).text(2);
     if (topology.links_omitted > 0)
@@ -141,9 +153,10 @@ std::string why_text(const Topology& topology) {
           wrapped("  ", "The planners were not compared: " + printable(job.not_compared), kWidth);
       continue;
     }
-    text += fmt::format("  predicted for an all_reduce of {}\n", bytes_text(job.traffic_bytes));
+    text += fmt::format("  predicted for an {} of {}\n", job.exchanges ? "exchange" : "all_reduce",
+                        bytes_text(job.traffic_bytes));
     text += plans_table(job).text(2);
-    for (const std::string& sentence : {verdict_of(job), decision_of(job)})
+    for (const std::string& sentence : {verdict_of(job), roots_text(job), decision_of(job)})
       if (!sentence.empty()) text += wrapped("  ", sentence, kWidth);
   }
   if (text.empty())

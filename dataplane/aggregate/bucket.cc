@@ -20,6 +20,7 @@ Bucket::Bucket(const BucketConfig& config)
       map_(config.geometry, config.tensors),
       bounds_(config.tensors.size()),
       critical_(config.geometry.blocks),
+      wire_types_(wire_types_of(config.geometry, config.tensors)),
       limits_(config.limits),
       totals_(std::make_unique<BlockTotals[]>(config.geometry.blocks)),
       noise_(std::make_unique<Noise[]>(config.tensors.size())),
@@ -40,6 +41,7 @@ Bucket::Bucket(const BucketConfig& config)
   }
   keep_plan(make_gathers(config.epoch, config.gathered));
   if (config.keeps_residual) residual_ = make_residual();
+  if (config.has_inbox) inbox_ = std::make_unique<Inbox>(geometry_);
 }
 
 std::unique_ptr<Residual> Bucket::make_residual() {
@@ -101,6 +103,15 @@ Gather* Bucket::gather(std::uint32_t epoch, std::size_t tree) {
   return own->gather(tree);
 }
 
+GatherSet* Bucket::part_of(std::uint32_t epoch) {
+  for (GatherSet* set : sets_) {
+    if (set == nullptr || set->epoch() != epoch) continue;
+    if (set != sets_[0] && !set->has_begun()) set->begin_after(*sets_[0].load());
+    return set;
+  }
+  return nullptr;
+}
+
 void Bucket::set_bound(std::size_t tensor, float bound) {
   bounds_[tensor].store(std::clamp(bound, 0.0F, kMaxBound), std::memory_order_relaxed);
 }
@@ -108,7 +119,7 @@ void Bucket::set_bound(std::size_t tensor, float bound) {
 void Bucket::count_close(CloseReason reason, const Gather& gather) {
   for (std::uint32_t b = gather.range().begin; b < gather.range().end; ++b) {
     count_up(totals_[b].missing, gather.hosts_lacking(b));
-    count_up(totals_[b].expected, gather.host_count());
+    count_up(totals_[b].expected, gather.hosts_taking_part());
   }
   count_up(closes_[static_cast<std::size_t>(reason)], 1);
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dataplane/aggregate/gather_set.h"
+#include "dataplane/aggregate/inbox.h"
 #include "dataplane/aggregate/residual.h"
 #include "dataplane/aggregate/tensor_map.h"
 #include "dataplane/base/bitmap.h"
@@ -23,7 +24,8 @@ struct BucketConfig {
   std::uint32_t epoch = 0;  // of the plan whose trees `gathered` names
   std::vector<GatheredTree> gathered;
   CloseLimits limits;
-  bool keeps_residual = false;  // this node pushes, and what does not enter is carried
+  bool has_inbox = false;       // its exchanges are under bounded staleness
+  bool keeps_residual = false;  // this node pushes or rounds, and what does not enter is carried
 };
 
 /// A registered bucket of one job at one node: which tensors lie where, what may be missing of
@@ -41,11 +43,21 @@ class Bucket {
   /// or of none. What goes first; what may be missing is the gathering's business.
   const Bitmap& critical() const { return critical_; }
   bool is_critical(std::uint32_t block) const { return critical_.test(block); }
+  /// Whether some of its blocks go in another type than the trainer's.
+  bool narrows() const { return !wire_types_.empty(); }
+  /// How a block of a sum over all ranks goes.
+  WireType wire_type(std::uint32_t block) const {
+    return wire_types_.empty() ? WireType::kElements : wire_types_[block];
+  }
   /// The gathering in a tree of a plan in which this node has children; nullptr for other trees.
   /// While a round of the bucket is gathered under another plan there is none: a bucket gathers one
   /// round at a time.
   Gather* gather(std::uint32_t epoch, std::size_t tree);
   Residual* residual() { return residual_.get(); }
+  /// nullptr: exchanges of this bucket are not under bounded staleness.
+  Inbox* inbox() { return inbox_.get(); }
+  /// What it has of the plan; nullptr when it has nothing, or not yet.
+  GatherSet* part_of(std::uint32_t epoch);
 
   /// The gathering in the trees of a further plan, and a residual if the bucket will need one and
   /// has none. Control thread; they do nothing until add_plan().
@@ -126,12 +138,14 @@ class Bucket {
   TensorMap map_;
   std::vector<std::atomic<float>> bounds_;
   Bitmap critical_;
+  std::vector<WireType> wire_types_;  // by block; empty: all as they are
   CloseLimits limits_;
   std::vector<bool> is_learned_;  // by tensor
   std::vector<std::unique_ptr<GatherSet>> own_sets_;
   /// Of live plans, in the order of their epochs. Written by the poll thread alone.
   std::array<std::atomic<GatherSet*>, kMaxLivePlans> sets_{};
   std::unique_ptr<Residual> residual_;
+  std::unique_ptr<Inbox> inbox_;
   bool residual_is_made_ = false;          // control thread
   std::unique_ptr<BlockTotals[]> totals_;  // by block
   std::unique_ptr<Noise[]> noise_;         // by tensor

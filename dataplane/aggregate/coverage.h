@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -43,6 +44,10 @@ inline bool meets(HostSet a, HostSet b) {
   std::uint64_t common = 0;
   for (std::size_t w = 0; w < a.size(); ++w) common |= a[w] & b[w];
   return common != 0;
+}
+
+inline bool is_empty(HostSet set) {
+  return std::all_of(set.begin(), set.end(), [](std::uint64_t word) { return word == 0; });
 }
 
 inline void add_host(std::span<std::uint64_t> set, std::size_t host) {

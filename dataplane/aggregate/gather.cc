@@ -29,7 +29,7 @@ Gather::Gather(std::vector<GatherSource> sources, const TensorMap& map,
     for (const GatherSource::Member& member : sources[s].hosts) {
       if (host_at_.size() <= member.host) host_at_.resize(member.host + std::size_t{1});
       host_at_[member.host] = static_cast<std::uint16_t>(hosts_.size());
-      hosts_.push_back({.source = s});
+      hosts_.push_back({.source = s, .number = member.host});
       nodes.push_back(member.node);
     }
   }
@@ -92,17 +92,31 @@ float Gather::bound_of(std::size_t tensor) const {
   return bounds_[tensor].load(std::memory_order_relaxed);
 }
 
-void Gather::open(BlockRange range) {
+/// Who does not take part has begun and is complete. hosts_taking_part_, begun_, and of each source
+/// whether it takes part.
+void Gather::let_take_part(HostSet senders) {
+  for (Source& source : sources_) source.takes_part = senders.empty();
+  for (const HostState& host : hosts_) {
+    if (senders.empty() || has_host(senders, host.number)) sources_[host.source].takes_part = true;
+  }
+  hosts_taking_part_ = begun_ = 0;
+  for (const Source& source : sources_) {
+    hosts_taking_part_ += source.takes_part ? source.host_count : 0;
+    begun_ += source.takes_part ? 0 : 1;
+  }
+}
+
+void Gather::open(BlockRange range, HostSet senders) {
   GP_ASSERT(!open_);
   open_ = true;
   ++opened_;
   range_ = range;
-  missing_blocks_ = range.size() * static_cast<std::uint32_t>(hosts_.size());
-  awaited_ = range.size() * static_cast<std::uint32_t>(sources_.size());
+  let_take_part(senders);
+  missing_blocks_ = range.size() * static_cast<std::uint32_t>(hosts_taking_part_);
+  awaited_ = range.size() * static_cast<std::uint32_t>(sources_.size() - begun_);
   first_arrival_ = all_begun_at_ = Instant::never();
-  begun_ = 0;
   std::fill(lacking_.begin() + range.begin, lacking_.begin() + range.end,
-            static_cast<std::uint16_t>(hosts_.size()));
+            static_cast<std::uint16_t>(hosts_taking_part_));
   for (HostState& host : hosts_) {
     host.lacked = 0;
     host.lacks_critical = false;
@@ -114,10 +128,11 @@ void Gather::open(BlockRange range) {
   for (Source& source : sources_) {
     source.started = source.bounded = false;
     source.sent_all.reset();
-    source.arrived = 0;
+    source.arrived = source.takes_part ? 0 : range.size();
     source.worst_lacked = 0;
-    source.critical_missing = critical;
-    source.over_bound = over_bound;
+    source.critical_missing = source.takes_part ? critical : 0;
+    source.over_bound = source.takes_part ? over_bound : 0;
+    if (!source.takes_part) continue;
     longest_rtt_ = std::max(longest_rtt_, source.rtt);
     longest_below_ = std::max(longest_below_, time_below(source));
   }
@@ -241,6 +256,7 @@ bool Gather::was_absent(const HostState& host) const {
 
 bool Gather::all_bounded() const {
   return std::all_of(sources_.begin(), sources_.end(), [](const Source& source) {
+    if (!source.takes_part) return true;
     return source.started ? source.bounded : source.knows_bounds;
   });
 }
@@ -297,6 +313,7 @@ void Gather::close(CloseReason reason, Instant now) {
   for (std::size_t h = 0; h < hosts_.size(); ++h) {
     const Duration threshold = sources_[hosts_[h].source].threshold.value().value_or(Duration{});
     totals_[h].threshold_ns.store(threshold.count_ns(), std::memory_order_relaxed);
+    if (!sources_[hosts_[h].source].takes_part) continue;
     count_up(totals_[h].expected, range_.size());
     count_up(totals_[h].missing, missing_of(h));
   }

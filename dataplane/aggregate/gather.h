@@ -74,8 +74,9 @@ class Gather {
          const std::vector<std::atomic<float>>& bounds, const CloseLimits& limits, double share = 1,
          const std::vector<bool>* is_exact = nullptr);
 
-  /// A round begins, which has `range` in this tree.
-  void open(BlockRange range);
+  /// A round begins, which has `range` in this tree. Of an exchange, only the sources with a host
+  /// among `senders` take part, which are some; of any other round (empty), all.
+  void open(BlockRange range, HostSet senders = {});
   bool is_open() const { return open_; }
 
   struct Arrival {
@@ -129,6 +130,8 @@ class Gather {
 
   Instant last_arrival() const { return last_arrival_; }
   std::size_t host_count() const { return hosts_.size(); }
+  /// In the round that was opened last.
+  std::size_t hosts_taking_part() const { return hosts_taking_part_; }
   /// Of the round that was opened last: blocks that have not come, over all hosts.
   std::uint32_t missing_blocks() const { return missing_blocks_; }
   /// How many hosts lack this block of it.
@@ -153,6 +156,7 @@ class Gather {
     bool started = false;
     bool bounded = false;
     bool knows_bounds = false;  // has said so in some round: it keeps what does not enter
+    bool takes_part = true;     // if not, it counts as complete
     Instant first_at;
     Instant latest_at;
     std::optional<Duration> sent_all;  // age at which the source said so
@@ -168,6 +172,7 @@ class Gather {
   };
   struct HostState {
     std::size_t source = 0;
+    std::uint16_t number = 0;  // in the plan's HostTable
     std::uint32_t lacked = 0;  // blocks that have come without it
     bool lacks_critical = false;
     bool knew_bounds = false;  // under the plan before
@@ -186,6 +191,7 @@ class Gather {
     std::atomic<std::int64_t> threshold_ns = 0;
   };
 
+  void let_take_part(HostSet senders);
   std::uint32_t find_critical();
   std::uint32_t find_needed();
   void count_arrival(std::size_t source, const Arrival& arrival);
@@ -241,6 +247,7 @@ class Gather {
   bool open_ = false;
   Instant first_arrival_ = Instant::never();
   Instant last_arrival_;
+  std::size_t hosts_taking_part_ = 0;
   std::uint32_t missing_blocks_ = 0;
   std::uint32_t awaited_ = 0;  // blocks, over all sources
   std::size_t blocker_ = 0;    // the source that held the round open when asked last

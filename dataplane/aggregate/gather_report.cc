@@ -30,7 +30,7 @@ RoundReport Gather::last_round(CloseReason reason, Instant closed_at) const {
   report.reason = reason;
   report.duration = closed_at - first_arrival_;
   report.blocks = range_.size();
-  report.source_count = static_cast<std::uint32_t>(hosts_.size());
+  report.source_count = static_cast<std::uint32_t>(hosts_taking_part_);
   report.missing_blocks = missing_blocks_;
   if (missing_blocks_ == 0) return report;
   name_sources(report);

@@ -11,6 +11,7 @@ GatherSet::GatherSet(std::uint32_t epoch, const std::vector<GatheredTree>& trees
                      const std::vector<bool>& is_learned, const CloseLimits& limits)
     : epoch_(epoch) {
   for (const GatheredTree& tree : trees) {
+    has_streams_ = has_streams_ || tree.is_stream;
     trees_.push_back(tree.tree);
     is_root_.push_back(tree.is_root);
     // A relay learns nothing, because it sees no result before it has to decide. It must not miss
@@ -18,9 +19,11 @@ GatherSet::GatherSet(std::uint32_t epoch, const std::vector<GatheredTree>& trees
     gathers_.push_back(std::make_unique<Gather>(tree.sources, map, bounds, limits, tree.share,
                                                 tree.is_root ? nullptr : &is_learned));
   }
+  if (has_streams_) done_.received.resize(gathers_.size());
 }
 
 Gather* GatherSet::gather(std::size_t tree) {
+  if (has_streams_) return nullptr;
   const auto at = std::find(trees_.begin(), trees_.end(), tree);
   if (at == trees_.end()) return nullptr;
   return gathers_[static_cast<std::size_t>(at - trees_.begin())].get();
@@ -41,7 +44,11 @@ void GatherSet::begin_after(const GatherSet& before) {
 
 void GatherSet::add_counts(const GatherSet& other) {
   if (gathers_.empty()) return;
-  for (const auto& before : other.gathers_) gathers_[0]->add_counts(*before);
+  // With streams each gathering has a child of its own, and leaves the others alone.
+  for (const auto& own : gathers_) {
+    for (const auto& before : other.gathers_) own->add_counts(*before);
+    if (!has_streams_) return;
+  }
 }
 
 std::size_t GatherSet::source_count() const {

@@ -83,6 +83,7 @@ bool Gather::may_miss(const Source& source, Instant now) const {
 std::optional<Duration> Gather::largest_threshold() const {
   std::optional<Duration> largest;
   for (const Source& source : sources_) {
+    if (!source.takes_part) continue;
     const std::optional<Duration> threshold = source.threshold.value();
     if (threshold && (!largest || *threshold > *largest)) largest = threshold;
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dataplane/aggregate/round.h"
+#include "dataplane/reduce/wire_codec.h"
 
 namespace gradplane::aggregate {
 
@@ -39,11 +40,16 @@ class LocalRanks {
                                    std::uint32_t block) const {
     return {at(rank, round, block), round.geometry.bytes_in(block)};
   }
-  /// To the ranks here that get the block.
-  void deliver(const Round& round, std::uint32_t block, std::span<const std::byte> result) const {
+  /// To the ranks here that get the block, which has come as `wire`.
+  void deliver(const Round& round, std::uint32_t block, std::span<const std::byte> result,
+               WireType wire = WireType::kElements) const {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       if (!round.is_for(ranks_[r].rank, block)) continue;
-      std::memcpy(at(r, round, block), result.data(), result.size());
+      if (wire == WireType::kElements) {
+        std::memcpy(at(r, round, block), result.data(), result.size());
+      } else {
+        reduce::decode(wire, at(r, round, block), result.data(), round.geometry.elements_in(block));
+      }
     }
   }
 

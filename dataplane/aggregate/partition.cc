@@ -6,16 +6,20 @@
 
 namespace gradplane::aggregate {
 
-Partition::Partition(const HostTable& hosts, std::vector<TreePart> trees, std::size_t max_blocks)
-    : hosts_(hosts), trees_(std::move(trees)) {
+Partition::Partition(const HostTable& hosts, std::vector<TreePart> trees, std::size_t max_blocks,
+                     const std::vector<Receivers>& selections)
+    : hosts_(hosts),
+      trees_(std::move(trees)),
+      selections_(hosts.size(), hosts.words(), selections) {
   for (const TreePart& tree : trees_) total_weight_ += tree.share.weight;
   deal_shards();
   const std::size_t shard_blocks = max_blocks / std::max<std::size_t>(1, hosts_.rank_count());
   for (std::size_t t = 0; t < trees_.size(); ++t) {
     const std::size_t shards = first_shard_[t + 1] - first_shard_[t];
+    const std::size_t exchanged = selections_.size() > 0 ? max_blocks : 0;
     capacity_.push_back(
-        std::max(max_blocks_of_tree(trees_[t].share.weight, total_weight_, max_blocks),
-                 shards * shard_blocks));
+        std::max({max_blocks_of_tree(trees_[t].share.weight, total_weight_, max_blocks),
+                  shards * shard_blocks, exchanged}));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "dataplane/aggregate/coverage.h"
+#include "dataplane/aggregate/selections.h"
 #include "dataplane/model/geometry.h"
 
 namespace gradplane::aggregate {
@@ -17,7 +18,8 @@ namespace gradplane::aggregate {
 /// of a tree follow each other, and the trees of a round have every block once.
 ///
 /// A shard goes to the tree whose root runs the shard's rank, since that rank alone contributes to
-/// it, or alone gets it. So block numbers count the shards tree by tree.
+/// it, or alone gets it. So block numbers count the shards tree by tree. In an exchange each tree
+/// has all blocks, and sums them for its root alone.
 class Partition {
  public:
   struct TreePart {
@@ -25,13 +27,17 @@ class Partition {
     std::size_t root_host = HostTable::kNone;  // kNone: the root has no ranks
   };
   /// `hosts` outlives it. `max_blocks`: of a round.
-  Partition(const HostTable& hosts, std::vector<TreePart> trees, std::size_t max_blocks);
+  Partition(const HostTable& hosts, std::vector<TreePart> trees, std::size_t max_blocks,
+            const std::vector<Receivers>& selections = {});
 
   std::size_t trees() const { return trees_.size(); }
+  std::size_t root_host(std::size_t tree) const { return trees_[tree].root_host; }
+  const Selections& selections() const { return selections_; }
   /// The most blocks that a tree may have in a round.
   std::size_t capacity(std::size_t tree) const { return capacity_[tree]; }
   BlockRange range_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const {
     if (geometry.operation == Operation::kAllReduce) return share_of(tree, round, geometry.blocks);
+    if (geometry.operation == Operation::kExchange) return {0, geometry.blocks};
     return part_of(tree, round, geometry);
   }
 
@@ -68,6 +74,7 @@ class Partition {
 
   const HostTable& hosts_;
   std::vector<TreePart> trees_;
+  Selections selections_;
   std::uint64_t total_weight_ = 0;
   std::vector<std::uint16_t> order_;
   std::vector<std::uint32_t> first_shard_;  // by tree, in order_; and the end of the last

@@ -8,6 +8,7 @@
 #include "dataplane/model/limits.h"
 #include "dataplane/reduce/kernels.h"
 #include "dataplane/reduce/partial.h"
+#include "dataplane/reduce/wire_codec.h"
 
 namespace gradplane::aggregate {
 namespace {
@@ -39,13 +40,21 @@ bool Residual::keep(std::uint32_t block, std::span<const std::byte* const> parts
   return true;
 }
 
-void Residual::move_to(std::uint32_t block, std::byte* wire_bytes) {
+void Residual::keep_error(std::uint32_t block, WireType wire, const std::byte* elements,
+                          std::span<const std::byte> wire_bytes) {
+  const std::size_t count = geometry_.elements_in(block);
+  GP_ASSERT(wire_bytes.size() == gradplane::wire_bytes(wire, geometry_.type, count));
+  reduce::rounding_error(wire, at(block), elements, wire_bytes.data(), count);
+  kept_.set(block);
+}
+
+void Residual::move_to(std::uint32_t block, std::byte* elements) {
   alignas(64) std::array<std::byte, kMaxSumBytes> sum;
   const reduce::Kernels& kernels = reduce::kernels_for(geometry_.type);
   const std::size_t count = geometry_.elements_in(block);
-  kernels.set(sum.data(), wire_bytes, count);
+  kernels.set(sum.data(), elements, count);
   kernels.accumulate(sum.data(), at(block), count);
-  kernels.finish(wire_bytes, sum.data(), count);
+  kernels.finish(elements, sum.data(), count);
   kept_.clear(block);
 }
 

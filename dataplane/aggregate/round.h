@@ -24,10 +24,20 @@ struct Round {
   std::uint32_t results_unacked = 0;     // result edges whose peer does not have everything yet
   std::uint32_t partial_blocks = 0;      // whose result lacks some rank's contribution
   std::uint16_t min_contributors = 0;
+  bool streamed = false;     // an exchange under bounded staleness; see job::Streams
+  bool delivering = false;   // an exchange: every result is on its way to local ranks' memory
+  bool delivered = false;    // an exchange: and is there
   bool told = false;         // local ranks have been told that it is done
   Bucket* bucket = nullptr;  // whose bounds are known here; none: it is gathered exactly
 
   std::size_t slot() const { return id % kRoundSlots; }
+  /// Whether blocks may go in another type than the trainer's, and in which one goes.
+  bool narrows() const {
+    return bucket != nullptr && geometry.operation == Operation::kAllReduce && bucket->narrows();
+  }
+  WireType wire_type(std::uint32_t block) const {
+    return narrows() ? bucket->wire_type(block) : WireType::kElements;
+  }
   /// Whether a rank's contribution is in a block that lacks nobody.
   bool is_in(std::uint16_t rank, std::uint32_t block) const {
     return all_contribute(geometry.operation) || partition->rank_of(geometry, block) == rank;

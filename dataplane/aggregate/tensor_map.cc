@@ -6,6 +6,32 @@
 
 namespace gradplane::aggregate {
 
+std::vector<WireType> wire_types_of(const Geometry& geometry,
+                                    const std::vector<TensorBound>& tensors) {
+  const bool any = std::any_of(tensors.begin(), tensors.end(),
+                               [](const TensorBound& t) { return t.wire != WireType::kElements; });
+  if (!any || geometry.type != ElementType::kFloat32) return {};
+  std::vector<WireType> types(geometry.blocks);
+  std::vector<std::uint32_t> known(geometry.blocks);  // elements that belong to some tensor
+  for (const TensorBound& t : tensors) {
+    const std::uint32_t end = t.offset_elements + t.elements;
+    for (std::uint32_t b = t.offset_elements / geometry.block_elements;
+         b < geometry.blocks && b * geometry.block_elements < end; ++b) {
+      const std::uint32_t begin = b * geometry.block_elements;
+      types[b] = known[b] == 0 ? t.wire : shared_wire_type(types[b], t.wire);
+      known[b] +=
+          std::min(end, begin + geometry.elements_in(b)) - std::max(t.offset_elements, begin);
+    }
+  }
+  for (std::uint32_t b = 0; b < geometry.blocks; ++b) {
+    // A scale may take more than it saves.
+    const bool saves =
+        wire_bytes(types[b], geometry.type, geometry.elements_in(b)) < geometry.bytes_in(b);
+    if (known[b] < geometry.elements_in(b) || !saves) types[b] = WireType::kElements;
+  }
+  return types;
+}
+
 TensorMap::TensorMap(const Geometry& geometry, const std::vector<TensorBound>& tensors)
     : first_(geometry.blocks), first_wide_(geometry.blocks), always_critical_(geometry.blocks) {
   always_critical_.reset(geometry.blocks);

@@ -10,6 +10,7 @@
 #include "dataplane/base/bitmap.h"
 #include "dataplane/model/geometry.h"
 #include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/wire_type.h"
 
 namespace gradplane::aggregate {
 
@@ -18,8 +19,14 @@ struct TensorBound {
   std::uint32_t offset_elements = 0;
   std::uint32_t elements = 0;
   float bound = 0;
-  bool is_learned = false;  // the bound will change
+  bool is_learned = false;              // the bound will change
+  WireType wire = WireType::kElements;  // of fp32 alone
 };
+
+/// How each block of a bucket goes: by block, or empty where all go as they are. A block of several
+/// tensors takes a wire type that serves all of them, and one with elements of none goes as it is.
+std::vector<WireType> wire_types_of(const Geometry& geometry,
+                                    const std::vector<TensorBound>& tensors);
 
 /// Which blocks of a bucket hold elements of which tensors. Tensors are in the order of their
 /// offsets and do not overlap, so those of one block have consecutive numbers.

@@ -6,12 +6,11 @@
 
 #include "dataplane/base/assert.h"
 #include "dataplane/reduce/partial.h"
+#include "dataplane/reduce/wire_codec.h"
 
 namespace gradplane::aggregate {
 namespace {
 
-/// A prime: successive rounds begin far from each other in a bucket of any size.
-constexpr std::uint32_t kRotationStride = 7919;
 /// One block of so many is measured, another one in each round.
 constexpr std::uint32_t kEnergySampling = 16;
 
@@ -62,6 +61,8 @@ void Tree::add_edges(const Limits& limits) {
     coming.type = in;
     coming.ranks = ranks;
     coming.receivers.assign(kRoundSlots, hop::BlockReceiver(limits.max_blocks));
+    if (limits.has_streams && config_.is_root())
+      coming.stream.assign(kRoundSlots, hop::StreamSlot(limits.max_blocks));
     edge_hosts_.emplace_back(hosts_->words());
   };
   if (has_parent()) {
@@ -76,8 +77,11 @@ void Tree::add_edges(const Limits& limits) {
     }
     GP_ASSERT(hosts_->ranks_in(edge_hosts_.back()) == child.ranks);
   }
-  if (config_.multicasts_results && config_.children.size() >= hop::kMinGroupMembers)
-    group_.emplace(limits.max_blocks);
+  if (!config_.multicasts_results || config_.children.size() < kMinGroupMembers) return;
+  std::vector<hop::OutEdge*> children;
+  for (hop::OutEdge& edge : child_results()) children.push_back(&edge);
+  group_.emplace(hop::Group::Config{.max_blocks = limits.max_blocks, .tree = limits.number},
+                 children);
 }
 
 void Tree::rename_peers(std::span<const hop::PeerIndex> names) {
@@ -120,29 +124,41 @@ void Tree::open(Round& round, BlockRange range) {
   own.whole_push = all_contribute(round.geometry.operation) ? subtree_ranks_ : 1;
   if (sums_) {
     const std::size_t sources = config_.children.size() + local_ranks_;
-    own.sums.open(round.geometry, range, static_cast<std::uint16_t>(sources));
+    own.sums.open(round.geometry, range, static_cast<std::uint16_t>(sources), round.narrows());
     own.local_left = range.size() * local_ranks_;
   }
   for (hop::OutEdge& edge : out_) {
-    // All senders go in the same order, so that blocks complete one after the other at the root.
-    // The order differs in every round, so that the tail is never the same blocks.
     edge.senders[slot].open(
-        range, round.id * kRotationStride,
+        range, rotation_of(round),
         edge.is_push() && round.bucket != nullptr ? &round.bucket->critical() : nullptr);
     edge.rounds[slot] = round.id;
     edge.backoff[slot] = 0;
-    if (!edge.is_push()) edge.hold(slot);
+    edge.heard = static_cast<std::uint16_t>(edge.heard & ~hop::OutEdge::bit(slot));
+    if (edge.is_push()) {
+      edge.release(slot);
+    } else {
+      edge.hold(slot);
+    }
   }
   for (hop::InEdge& edge : in_) edge.receivers[slot].open(range);
-  if (round.geometry.operation != Operation::kAllReduce && range.size() > 0) {
+  const Operation operation = round.geometry.operation;
+  own.sends_update = true;
+  if (round.streamed) {
+    open_streamed(round, range);
+  } else if (operation == Operation::kExchange) {
+    leave_out_of_exchange(round, range);
+  } else if (operation != Operation::kAllReduce && range.size() > 0) {
     leave_out(round, range);
   }
-  if (group_ && all_receive(round.geometry.operation))
-    group_->open(slot, range, kRotationStride * round.id, child_results());
+  if (group_ && results_leave_root(operation)) group_->open(slot, range, rotation_of(round));
   for (const hop::OutEdge& edge : child_results()) {
     round.results_unacked += edge.senders[slot].complete() ? 0 : 1;
   }
-  round.results_awaited += has_parent() ? results().receivers[slot].missing() : range.size();
+  if (has_parent()) {
+    round.results_awaited += results().receivers[slot].missing();
+  } else if (!round.streamed) {
+    round.results_awaited += range.size();
+  }
   open_gather(round);
 }
 
@@ -164,7 +180,7 @@ void Tree::add_local(Context& job, Round& round, std::uint32_t block, std::size_
   const std::span<const std::byte> bytes = job.ranks.bytes(local_rank, round, block);
   note_energy(job, round, block, bytes);
   const std::uint16_t contributors = round.is_in(job.ranks.number(local_rank), block) ? 1 : 0;
-  if (own.sums.add(block, bytes, contributors, own_set_)) on_gathered(job, round, block);
+  if (own.sums.add_lasting(block, bytes, contributors, own_set_)) on_gathered(job, round, block);
   close_if_arrived(job, round);
 }
 
@@ -189,8 +205,8 @@ void Tree::add_push(Context& job, Round& round, hop::EdgeIndex edge,
                           .missing = missing},
                          now);
   }
-  note_energy(job, round, h.block, packet.payload);
-  if (own.sums.add(h.block, packet.payload, h.contributors, covered)) {
+  note_energy(job, round, h.block, packet.payload, h.wire_type);
+  if (own.sums.add(h.block, packet.payload, h.contributors, covered, h.wire_type)) {
     on_gathered(job, round, h.block);
   }
   close_if_arrived(job, round);
@@ -202,19 +218,37 @@ void Tree::on_gathered(Context& job, Round& round, std::uint32_t block) {
   const std::uint16_t came = own.sums.contributors(block);
   if (has_parent()) {
     own.sums.seal(block);
+    narrow_push(job, round, block);
     push().senders[round.slot()].offer(block);
     push().refresh(round.slot());
     return;
   }
   const bool is_whole = came == round.whole_ranks;
-  const bool rescale = job.compensation == Compensation::kRescale && !is_whole && came > 0;
-  const std::span<const std::byte> bytes =
-      own.sums.seal(block, rescale ? static_cast<double>(round.whole_ranks) / came : 1);
+  own.sums.seal(block, factor_of(job, round, came));
+  const std::span<const std::byte> bytes = round_result(job, round, block);
   if (is_whole && is_measured(job, round, block)) {
     round.bucket->end_parts(block, reduce::energy(round.geometry.type, bytes.data(),
                                                   round.geometry.elements_in(block)));
   }
-  on_result(job, round, block, bytes, came, own.sums.hosts(block));
+  on_result(job, round, block, bytes, WireType::kElements, came, own.sums.hosts(block));
+}
+
+/// By what a sum over `came` ranks is multiplied. An exchange is a mean, whoever is in it.
+double Tree::factor_of(const Context& job, const Round& round, std::uint16_t came) {
+  if (came == 0) return 1;
+  if (round.geometry.operation == Operation::kExchange)
+    return static_cast<double>(job.world_size) / came;
+  const bool rescale = job.compensation == Compensation::kRescale;
+  return rescale ? static_cast<double>(round.whole_ranks) / came : 1;
+}
+
+void Tree::deliver(const Context& job, Round& round, std::uint32_t block) const {
+  if (!round.streamed)
+    return job.ranks.deliver(round, block, slots_[round.slot()].sums.sealed(block));
+  const std::span<std::byte> own{job.ranks.at(0, round, block), round.geometry.bytes_in(block)};
+  const std::uint16_t came = round.bucket->inbox()->take(block, own, job.world_size);
+  round.partial_blocks += came < round.whole_ranks ? 1 : 0;
+  round.min_contributors = std::min(round.min_contributors, came);
 }
 
 std::uint32_t Tree::oldest_round(std::uint32_t own) const {
@@ -235,13 +269,15 @@ std::uint32_t Tree::take_result(Context& job, Round& round, const wire::BlockPac
                                 HostSet covered, Instant now) {
   const wire::BlockHeader& h = packet.header;
   Slot& own = slots_[round.slot()];
+  const bool is_own_in = own_host_ != HostTable::kNone && has_host(covered, own_host_);
+  if (is_own_in) keep_push_error(job, round, h.block);
   // A node with children sends the result on from where its sum was. Nothing of the block has to be
   // pushed any more.
   if (!config_.children.empty()) {
     own.sums.stop_waiting(h.block);
-    own.sums.replace(h.block, packet.payload, h.contributors, covered);
+    own.sums.replace(h.block, packet.payload, h.contributors, covered, h.wire_type);
   }
-  on_result(job, round, h.block, packet.payload, h.contributors, covered);
+  on_result(job, round, h.block, packet.payload, h.wire_type, h.contributors, covered);
   if (!results().receivers[round.slot()].complete() || own.gather == nullptr) return 0;
   // The nodes above have gone on without what is still missing here.
   const std::uint32_t missing = close_children(job, round, now);
@@ -250,7 +286,7 @@ std::uint32_t Tree::take_result(Context& job, Round& round, const wire::BlockPac
 }
 
 void Tree::on_result(Context& job, Round& round, std::uint32_t block,
-                     std::span<const std::byte> bytes, std::uint16_t contributors,
+                     std::span<const std::byte> bytes, WireType wire, std::uint16_t contributors,
                      HostSet covered) {
   const std::size_t slot = round.slot();
   const bool is_partial = contributors < round.whole_ranks;
@@ -258,13 +294,14 @@ void Tree::on_result(Context& job, Round& round, std::uint32_t block,
       is_partial && own_host_ != HostTable::kNone && !has_host(covered, own_host_);
   if (is_own_missing) keep_contribution(job, round, block);
   round.partial_blocks += is_partial ? 1 : 0;
-  job.ranks.deliver(round, block, bytes);
+  if (round.geometry.operation != Operation::kExchange)
+    job.ranks.deliver(round, block, bytes, wire);
   round.min_contributors = std::min(round.min_contributors, contributors);
   for (hop::OutEdge& edge : child_results()) {
     edge.senders[slot].offer(block);
     edge.refresh(slot);
   }
-  if (group_ && all_receive(round.geometry.operation)) group_->offer(slot, block);
+  if (group_ && results_leave_root(round.geometry.operation)) group_->offer(slot, block);
   GP_ASSERT(round.results_awaited > 0);
   --round.results_awaited;
 }
@@ -282,11 +319,19 @@ std::uint32_t Tree::results_awaited(std::size_t slot) const {
 Tree::Outbound Tree::bytes_to_send(const Context& job, const Round& round, bool is_push,
                                    std::uint32_t block) const {
   if (!sums_) {
-    if (!round.is_in(job.ranks.number(0), block)) return {.partial = true};
-    return {.bytes = job.ranks.bytes(0, round, block), .contributors = 1};
+    const bool is_in = round.is_in(job.ranks.number(0), block);
+    if (!is_in || !slots_[round.slot()].sends_update) return {.partial = true};
+    const std::span<const std::byte> elements = job.ranks.bytes(0, round, block);
+    const WireType wire = fitting_wire_type(round, block, elements);
+    return {.bytes = elements,
+            .contributors = 1,
+            .wire = wire,
+            .is_narrowed_late = wire != WireType::kElements};
   }
   const Slot& own = slots_[round.slot()];
-  Outbound out{.bytes = own.sums.sealed(block), .contributors = own.sums.contributors(block)};
+  Outbound out{.bytes = own.sums.sealed(block),
+               .contributors = own.sums.contributors(block),
+               .wire = own.sums.wire_type(block)};
   out.partial = out.contributors < (is_push ? own.whole_push : round.whole_ranks);
   if (!out.partial) return out;
   if (!all_contribute(round.geometry.operation)) return {.partial = true};
@@ -302,14 +347,21 @@ bool Tree::is_bounded(const Round& round) const {
 }
 
 void Tree::note_energy(const Context& job, Round& round, std::uint32_t block,
-                       std::span<const std::byte> bytes) {
+                       std::span<const std::byte> bytes, WireType wire) {
   if (!is_measured(job, round, block)) return;
-  round.bucket->add_part(
-      block, reduce::energy(round.geometry.type, bytes.data(), round.geometry.elements_in(block)));
+  const std::size_t count = round.geometry.elements_in(block);
+  alignas(64) std::byte elements[kMaxBlockBytes];
+  const std::byte* from = bytes.data();
+  if (wire != WireType::kElements) {
+    reduce::decode(wire, elements, from, count);
+    from = elements;
+  }
+  round.bucket->add_part(block, reduce::energy(round.geometry.type, from, count));
 }
 
 bool Tree::is_measured(const Context& job, const Round& round, std::uint32_t block) const {
-  return job.measure_energy && slots_[round.slot()].gather != nullptr &&
+  return job.measure_energy && round.geometry.operation == Operation::kAllReduce &&
+         slots_[round.slot()].gather != nullptr &&
          block % kEnergySampling == round.id % kEnergySampling;
 }
 

@@ -37,6 +37,7 @@ class Tree {
     std::size_t block_bytes = 0;
     std::size_t local_ranks = 0;
     std::uint16_t world_size = 0;
+    bool has_streams = false;                 // exchanges of buckets are under bounded staleness
     const HostTable* hosts = nullptr;         // the plan's; it outlives the tree
     const Partition* partition = nullptr;     // the plan's; used by the constructor alone
     std::size_t own_host = HostTable::kNone;  // this node's number there
@@ -88,8 +89,12 @@ class Tree {
 
   /// No round before it will be of this tree, and nothing is known yet of which have ended below.
   void begin_at(std::uint32_t round);
-  /// Null where results go to each child alone.
+  /// Of results; null where they go to each child alone.
   hop::Group* group() { return group_ ? &*group_ : nullptr; }
+  /// The place in a range at which a round begins to send. All senders go in the same order, so
+  /// that blocks complete one after the other at the root. The order differs in every round, so
+  /// that the tail is never the same blocks.
+  static std::uint32_t rotation_of(const Round& round) { return round.id * kRotationStride; }
   /// The round begins here, with the blocks of `range`.
   ///
   /// A block goes up over an edge if some host below the edge contributes to it, and its result
@@ -97,6 +102,10 @@ class Tree {
   /// where nobody below contributes to it, the packet is empty and says that all ranks below are in
   /// the round. So no round is done anywhere before every rank has submitted it, and no node gets
   /// results before it has sent something.
+  ///
+  /// In an exchange blocks go up from those alone whom the selection lets send to the root, and no
+  /// result goes down. Under bounded staleness the others send the first block, which is empty, and
+  /// nothing is gathered here: see job::Streams.
   void open(Round& round, BlockRange range);
   BlockRange range(std::size_t slot) const { return slots_[slot].range; }
 
@@ -107,6 +116,9 @@ class Tree {
   std::uint32_t next_local(std::size_t slot, std::uint32_t from) const;
   /// Adds one block of a local rank, by its index.
   void add_local(Context& job, Round& round, std::uint32_t block, std::size_t local_rank);
+  /// Gives local ranks a block of an exchange, at its root. In an exchange results are ready while
+  /// other nodes still need what stands in the same memory, so they wait in the sums.
+  void deliver(const Context& job, Round& round, std::uint32_t block) const;
   /// Blocks whose result is not here yet. Counts them; for tests.
   std::uint32_t results_awaited(std::size_t slot) const;
   /// Blocks of local ranks that are not added yet.
@@ -123,6 +135,7 @@ class Tree {
   /// child for this block. Where all contribute, hosts_of() has the rest to check.
   bool names_its_ranks(hop::EdgeIndex edge, const Geometry& geometry, const Partition& partition,
                        std::uint32_t block, std::uint16_t contributors) const {
+    if (geometry.operation == Operation::kExchange) return contributors > 0;
     return all_contribute(geometry.operation) ||
            (contributors > 0) == has_host(hosts_of(edge), partition.host_of(geometry, block));
   }
@@ -143,8 +156,19 @@ class Tree {
   struct Outbound {
     std::span<const std::byte> bytes = {};
     std::uint16_t contributors = 0;
+    WireType wire = WireType::kElements;
+    /// The bytes are elements of fp32 that become `wire` when the packet is written: see write().
+    bool is_narrowed_late = false;
     HostSet hosts = {};
     bool partial = false;
+
+    std::size_t size() const {
+      return is_narrowed_late
+                 ? wire_bytes(wire, ElementType::kFloat32, bytes.size() / sizeof(float))
+                 : bytes.size();
+    }
+    /// Writes size() bytes of payload.
+    void write(std::byte* out) const;
   };
   Outbound bytes_to_send(const Context& job, const Round& round, bool is_push,
                          std::uint32_t block) const;
@@ -187,6 +211,7 @@ class Tree {
     std::uint32_t whole_push = 0;    // ranks in a block of this node that lacks nobody
     Gather* gather = nullptr;        // open; the bucket's
     bool bounded = false;            // the gathering is over, and every source knew the bounds
+    bool sends_update = true;        // of an exchange: this node's goes to the root
     bool allowed = false;            // the gathering is over, and nodes below may close early
     Gather::Patience patience = {};  // the gathering's, when it ended
     Accumulator sums;
@@ -195,6 +220,8 @@ class Tree {
   void add_edges(const Limits& limits);
   void index_shards(const Limits& limits);
   void leave_out(const Round& round, BlockRange range);
+  void leave_out_of_exchange(const Round& round, BlockRange range);
+  void open_streamed(const Round& round, BlockRange range);
   void mark_blocks_below(const Round& round, BlockRange range, hop::EdgeIndex edge);
   void await_contributors(const Round& round, BlockRange range);
   void index_edges();
@@ -204,15 +231,24 @@ class Tree {
   void open_gather(Round& round);
   void on_gathered(Context& job, Round& round, std::uint32_t block);
   void on_result(Context& job, Round& round, std::uint32_t block, std::span<const std::byte> bytes,
-                 std::uint16_t contributors, HostSet covered);
+                 WireType wire, std::uint16_t contributors, HostSet covered);
+  static double factor_of(const Context& job, const Round& round, std::uint16_t came);
   void note_energy(const Context& job, Round& round, std::uint32_t block,
-                   std::span<const std::byte> bytes);
+                   std::span<const std::byte> bytes, WireType wire = WireType::kElements);
   bool is_measured(const Context& job, const Round& round, std::uint32_t block) const;
   void close_if_arrived(Context& job, Round& round);
   std::uint32_t close_children(Context& job, Round& round, Instant now);
   void end_gather(Context& job, Round& round, CloseReason reason, Instant now);
   void keep_contribution(Context& job, Round& round, std::uint32_t block);
+  static WireType fitting_wire_type(const Round& round, std::uint32_t block,
+                                    std::span<const std::byte> elements);
+  void narrow_push(const Context& job, const Round& round, std::uint32_t block);
+  std::span<const std::byte> round_result(const Context& job, Round& round, std::uint32_t block);
+  void keep_push_error(const Context& job, Round& round, std::uint32_t block);
   std::size_t source_of(hop::EdgeIndex edge) const { return edge.index() - (has_parent() ? 1 : 0); }
+
+  /// A prime: successive rounds begin far from each other in a bucket of any size.
+  static constexpr std::uint32_t kRotationStride = 7919;
 
   TreeConfig config_;
   std::uint32_t epoch_;
@@ -238,5 +274,16 @@ class Tree {
   std::uint16_t gathering_ = 0;
 };
 static_assert(kRoundSlots <= 16, "one bit per slot in Tree::gathering()");
+
+/// Of which round and tree a report is.
+struct RoundPlace {
+  std::uint32_t round = 0;
+  std::uint32_t epoch = 0;
+  std::uint8_t tree = 0;
+};
+/// Counts a round of a bucket that a gathering has ended, and tells of it where it ended at a root.
+void count_close(hop::Counters& counters, CloseReason reason);
+void report_close(Context& job, Bucket& bucket, const Gather& gather, CloseReason reason,
+                  const RoundPlace& place, Instant now);
 
 }  // namespace gradplane::aggregate

@@ -17,7 +17,13 @@ void Tree::open_gather(Round& round) {
   own.patience = {};
   Gather* gather = round.bucket == nullptr ? nullptr : round.bucket->gather(epoch_, number_);
   if (gather == nullptr || gather->is_open() || own.range.size() == 0) return;
-  gather->open(own.range);
+  GP_ASSERT(!round.streamed);
+  HostSet senders;
+  if (round.geometry.operation == Operation::kExchange) {
+    senders = round.partition->selections().senders_to(round.geometry.source, own_host_);
+    if (is_empty(senders)) return;
+  }
+  gather->open(own.range, senders);
   round.bucket->reset_parts(own.range);
   own.gather = gather;
   gathering_ = static_cast<std::uint16_t>(gathering_ | 1U << round.slot());
@@ -103,17 +109,26 @@ void Tree::end_gather(Context& job, Round& round, CloseReason why, Instant now) 
   own.bounded = gather.all_bounded();
   own.gather = nullptr;
   gathering_ = static_cast<std::uint16_t>(gathering_ & ~(1U << round.slot()));
-  job.counters.rounds_closed_early += reason == CloseReason::kEarly ? 1 : 0;
-  job.counters.rounds_closed_deadline += reason == CloseReason::kDeadline ? 1 : 0;
-  job.counters.rounds_closed_absent += reason == CloseReason::kAbsent ? 1 : 0;
+  count_close(job.counters, reason);
   if (has_parent()) return;  // the root tells what was missing of the whole tree
-  round.bucket->count_close(reason, gather);
+  report_close(job, *round.bucket, gather, reason, {round.id, epoch_, number_}, now);
+}
+
+void count_close(hop::Counters& counters, CloseReason reason) {
+  counters.rounds_closed_early += reason == CloseReason::kEarly ? 1 : 0;
+  counters.rounds_closed_deadline += reason == CloseReason::kDeadline ? 1 : 0;
+  counters.rounds_closed_absent += reason == CloseReason::kAbsent ? 1 : 0;
+}
+
+void report_close(Context& job, Bucket& bucket, const Gather& gather, CloseReason reason,
+                  const RoundPlace& place, Instant now) {
+  bucket.count_close(reason, gather);
   job.counters.blocks_missing += gather.missing_blocks();
   RoundReport report = gather.last_round(reason, now);
-  report.round = round.id;
-  report.epoch = epoch_;
-  report.bucket = round.geometry.bucket;
-  report.tree = number_;
+  report.round = place.round;
+  report.epoch = place.epoch;
+  report.bucket = static_cast<std::uint16_t>(bucket.id());
+  report.tree = place.tree;
   job.reports.push(report);
 }
 

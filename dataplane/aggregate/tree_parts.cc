@@ -47,6 +47,48 @@ void Tree::leave_out(const Round& round, BlockRange range) {
   if (!all_contribute(operation) && sums_) await_contributors(round, range);
 }
 
+void Tree::leave_out_of_exchange(const Round& round, BlockRange range) {
+  const std::size_t slot = round.slot();
+  const std::uint16_t selection = round.geometry.source;
+  const Selections& selections = round.partition->selections();
+  carried_.reset(range.size());  // none
+  if (has_parent()) {
+    const std::size_t root = round.partition->root_host(number_);
+    if (!selections.sends(selection, own_host_, root)) push().senders[slot].carry_only(carried_);
+    results().receivers[slot].carry_only(carried_);
+    return;
+  }
+  const HostSet senders = selections.senders_to(selection, own_host_);
+  std::size_t sources = local_ranks_;
+  for (hop::InEdge& edge : child_pushes()) {
+    const bool sends = meets(hosts_of(edge.id.index), senders);
+    sources += sends ? 1 : 0;
+    if (!sends) edge.receivers[slot].carry_only(carried_);
+  }
+  for (hop::OutEdge& edge : child_results()) edge.senders[slot].carry_only(carried_);
+  slots_[slot].sums.await(range, static_cast<std::uint16_t>(sources));
+}
+
+/// Each node sends something to each root, so that all know how far it is.
+void Tree::open_streamed(const Round& round, BlockRange range) {
+  const std::size_t slot = round.slot();
+  Slot& own = slots_[slot];
+  carried_.reset(range.size());  // none
+  if (!has_parent()) {
+    for (hop::InEdge& edge : child_pushes()) edge.receivers[slot].carry_only(carried_);
+    for (hop::OutEdge& edge : child_results()) edge.senders[slot].carry_only(carried_);
+    own.sums.await(range, 0);
+    own.local_left = 0;
+    return;
+  }
+  results().receivers[slot].carry_only(carried_);
+  const std::size_t root = round.partition->root_host(number_);
+  own.sends_update = round.partition->selections().sends(round.geometry.source, own_host_, root);
+  if (own.sends_update) return;
+  carried_.set(0);
+  push().senders[slot].carry_only(carried_);
+}
+
 /// Marks the blocks of the range, by their number in it, that belong to ranks below an edge; for
 /// the parent's edge, to ranks at or below this node.
 void Tree::mark_blocks_below(const Round& round, BlockRange range, hop::EdgeIndex edge) {

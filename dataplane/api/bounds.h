@@ -8,6 +8,7 @@
 
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/loss_bounds.h"
+#include "dataplane/model/wire_type.h"
 
 namespace gradplane::api {
 
@@ -29,7 +30,8 @@ struct BoundedTensor {
   std::uint32_t elements = 0;
   float bound = 0;
   BoundReason why = BoundReason::kExact;
-  std::string rule;  // for people: the pattern, the kind, the preset
+  std::string rule;                     // for people: the pattern, the kind, the preset
+  WireType wire = WireType::kElements;  // how its blocks go; of fp32 alone
 };
 
 /// What the roots of a job may lose of one bucket. `tensors` are in the order of their offsets and

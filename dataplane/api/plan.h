@@ -48,6 +48,13 @@ struct Sounding {
   auto operator<=>(const Sounding&) const = default;
 };
 
+/// Who receives the update of each rank in an exchange.
+struct Selection {
+  /// Per member (same order as Plan::members): the nodes that receive what it sends, ascending.
+  std::vector<std::vector<NodeId>> receivers;
+  bool operator==(const Selection&) const = default;
+};
+
 /// Who sums what where, for one job, from `activation_round` on. Computed by a planner, checked by
 /// validate() before it is used, never changed afterwards. A change is a new epoch. The plan of a
 /// job that runs already has no activation round until it is committed.
@@ -60,6 +67,10 @@ struct Plan {
   /// Those of one pair of nodes in the order in which they are to be tried.
   std::vector<Route> routes = {};
   std::vector<Sounding> soundings = {};
+  /// At most kMaxSelections. The exchanges of a step name one of them; none: it carries no
+  /// exchanges. With any, each member hosts one rank and is the root of one tree, and all others
+  /// are its children there: a tree sums for its root what the others send to it.
+  std::vector<Selection> selections = {};
 };
 
 }  // namespace gradplane::api

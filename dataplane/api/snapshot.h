@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dataplane/api/stage.h"
+#include "dataplane/model/group_hearing.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/rank_fault.h"
 #include "dataplane/model/traffic_counts.h"
@@ -26,6 +28,7 @@ struct TrafficSnapshot : TrafficCounts {
 
 struct PeerSnapshot {
   std::uint16_t node = 0;
+  std::int64_t silence_ns = -1;  // since its last good packet; negative: none has come
   std::uint32_t window_blocks = 0;
   std::uint32_t in_flight_blocks = 0;
   bool granted = false;              // the peer says what may be sent to it
@@ -53,6 +56,7 @@ struct JobSnapshot {
   std::uint32_t local_missing = 0;      // bit per local rank that has not submitted it
   std::uint32_t silent_node_count = 0;  // children that have sent nothing of it
   std::array<std::uint16_t, kSnapshotPeers> silent_nodes{};
+  GroupHearing groups;
   std::uint32_t flow_count = 0;  // peers, with those that are not named
   std::uint32_t peer_count = 0;
   std::array<PeerSnapshot, kSnapshotPeers> peers{};
@@ -90,6 +94,9 @@ struct EngineSnapshot {
   std::uint64_t polls = 0;       // turns of the loop
   std::uint64_t busy_polls = 0;  // of them with work
   std::uint64_t sleeps = 0;
+  std::uint64_t rx_bursts = 0;     // receive calls that brought datagrams
+  std::uint64_t tx_bursts = 0;     // transmit calls
+  StageTimes stage_ns{};           // of busy turns, estimated from samples
   std::uint64_t control_lost = 0;  // control datagrams dropped because a queue was full
   std::array<std::uint64_t, kRankFaults> rank_faults{};  // sessions that ended because of them
   std::uint32_t job_count = 0;

@@ -9,6 +9,9 @@
 #include "dataplane/engine/addressing.h"
 
 namespace gradplane::engine {
+
+using api::Stage;
+
 namespace {
 
 /// Blocks of local contributions summed in one turn: some 50 us, so that acks never wait long.
@@ -38,7 +41,8 @@ Engine::Engine(EngineOptions options, port::PortQueue& queue, api::CommandQueue&
       events_(events),
       reports_(reports),
       node_(options_.self, link_of(options_), options_.grants),
-      control_out_(kControlQueueEntries) {
+      control_out_(kControlQueueEntries),
+      stages_(options_.clock) {
   for (std::size_t n = 0; n < options_.nodes.size(); ++n) {
     node_by_address_.emplace_back(options_.nodes[n], static_cast<std::uint16_t>(n));
   }
@@ -47,17 +51,29 @@ Engine::Engine(EngineOptions options, port::PortQueue& queue, api::CommandQueue&
 
 bool Engine::poll_once(Instant now) {
   now_ = now;
-  bool worked = receive(now);    // acks open windows before we fill them
+  stages_.begin_turn(polls_);
+  bool worked = receive(now);  // acks open windows before we fill them
+  stages_.end(Stage::kReceive);
   worked |= take_submissions();  // what trainers want next
+  stages_.end(Stage::kSubmit);
   worked |= node_.sum_local(kSumBlocksPerTurn);
+  stages_.end(Stage::kSum);
   // Trainers first, then the network: an ack of the last result proves that the completion is in
   // the rank's ring, even if this process is killed in between (docs/decisions/0007).
   worked |= report_events();
+  stages_.end(Stage::kReport);
   worked |= transmit(now);
+  stages_.end(Stage::kTransmit);
   report_rounds();  // before a job may be given back
   if ((polls_++ % kHousekeepingTurns) == 0 || !worked) worked |= housekeep(now);
+  stages_.end(Stage::kHousekeep);
+  stages_.end_turn(worked);
   busy_polls_ += worked ? 1 : 0;
   return worked;
+}
+
+void Engine::finish(Instant now) {
+  for (std::size_t n = 0; n < port::kTicksToTellAll; ++n) queue_.tick(now);
 }
 
 bool Engine::receive(Instant now) {
@@ -78,6 +94,7 @@ bool Engine::receive(Instant now) {
     if (control) give_up_control(*node, *control);
   }
   queue_.release({burst.data(), count});
+  rx_bursts_ += count > 0 ? 1 : 0;
   return count > 0;
 }
 
@@ -136,6 +153,7 @@ bool Engine::transmit(Instant now) {
         packet.node = control_out_.front().node;
         datagram.length_bytes = write_control(datagram.buffer, control_out_.front());
         datagram.traffic_class = port::TrafficClass::kControl;
+        packet.is_tagged = true;  // by the session
         control_out_.pop();
       } else if (const auto next = node_.poll_transmit(datagram.buffer, now)) {
         packet = *next;
@@ -149,11 +167,13 @@ bool Engine::transmit(Instant now) {
       const Way way = way_of(packet, options_);
       datagram.destination = way.destination;
       datagram.source_udp_port = way.source_udp_port;
+      datagram.is_tagged = packet.is_tagged;
       ++count;
     }
     if (count == 0) break;
     any = true;
     queue_.transmit({burst.data(), count});
+    ++tx_bursts_;
     if (count < burst.size()) break;
   }
   return any;

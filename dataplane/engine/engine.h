@@ -14,6 +14,7 @@
 #include "dataplane/base/time.h"
 #include "dataplane/engine/engine_options.h"
 #include "dataplane/engine/job_runtime.h"
+#include "dataplane/engine/stage_clock.h"
 #include "dataplane/job/node.h"
 #include "dataplane/port/port.h"
 
@@ -30,6 +31,9 @@ class Engine {
 
   /// One turn. True when there was work.
   bool poll_once(Instant now);
+  /// After the last turn. Tells the network at once what the port would tell it in the turns that
+  /// do not come any more: the groups that it has left.
+  void finish(Instant now);
 
   /// When poll_once() is due again if neither a packet nor a submission comes before.
   Instant next_deadline(Instant now) const;
@@ -70,7 +74,7 @@ class Engine {
   std::uint32_t write_control(std::span<std::byte> out, const api::ControlBytes& control);
   void fill_snapshot(api::EngineSnapshot& out);
   void copy_links(api::EngineSnapshot& out);
-  std::optional<std::uint16_t> node_of(Ipv4 address) const;
+  std::optional<std::uint16_t> node_of(Ipv4 address);
 
   EngineOptions options_;
   port::PortQueue& queue_;
@@ -79,9 +83,11 @@ class Engine {
   api::ReportQueue& reports_;
   job::Node node_;
   std::vector<std::pair<Ipv4, std::uint16_t>> node_by_address_;  // sorted
+  std::optional<std::pair<Ipv4, std::uint16_t>> last_sender_;
   std::array<JobRuntime*, kMaxJobs> jobs_{};
   std::size_t job_count_ = 0;
   FixedQueue<api::ControlBytes> control_out_;
+  StageClock stages_;
   api::Event scratch_event_;
   api::JobRoundReport scratch_report_;
   Instant next_beat_;
@@ -91,6 +97,8 @@ class Engine {
   std::uint64_t polls_ = 0;
   std::uint64_t busy_polls_ = 0;
   std::uint64_t sleeps_ = 0;
+  std::uint64_t rx_bursts_ = 0;  // that brought something
+  std::uint64_t tx_bursts_ = 0;
   std::uint64_t control_lost_ = 0;
   std::uint32_t control_sent_ = 0;  // to all nodes; the number of the last one
   std::array<std::uint64_t, kRankFaults> rank_faults_{};

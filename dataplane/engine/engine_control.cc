@@ -212,10 +212,13 @@ void Engine::report_stall(JobRuntime* job, const job::Event& event) {
   tell(scratch_event_);
 }
 
-std::optional<std::uint16_t> Engine::node_of(Ipv4 address) const {
+/// Packets come in trains, so the last sender is looked at first.
+std::optional<std::uint16_t> Engine::node_of(Ipv4 address) {
+  if (last_sender_ && last_sender_->first == address) return last_sender_->second;
   const auto at = std::lower_bound(node_by_address_.begin(), node_by_address_.end(),
                                    std::pair<Ipv4, std::uint16_t>{address, 0});
   if (at == node_by_address_.end() || at->first != address) return std::nullopt;
+  last_sender_ = *at;
   return at->second;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "dataplane/base/endpoint.h"
+#include "dataplane/base/time.h"
 #include "dataplane/job/node.h"
 #include "dataplane/model/group_range.h"
 
@@ -19,6 +20,8 @@ struct EngineOptions {
   job::Node::Link link;            // of this node, with what this engine has of it
   GrantSettings grants = {};       // of this node's downlink
   GroupRange groups = {};          // where groups have their addresses, at every node
+  /// The monotonic clock, to measure what a turn takes. Null: nothing is measured.
+  Instant (*clock)() = nullptr;
 };
 
 }  // namespace gradplane::engine

@@ -22,7 +22,9 @@ void copy_flow(api::PeerSnapshot& out, const job::Job& job, hop::PeerIndex index
   const hop::Peer& peer = job.peers()[index.index()];
   const hop::Flow& flow = peer.flow;
   const congestion::Stats stats = flow.controller().stats();
+  const bool is_heard = peer.heard_at != Instant();
   out = {.node = peer.node,
+         .silence_ns = is_heard ? (now - peer.heard_at).count_ns() : -1,
          .window_blocks = flow.window(),
          .in_flight_blocks = flow.in_flight(),
          .granted = job.config().grants,
@@ -51,6 +53,7 @@ void copy_job(api::JobSnapshot& out, const job::Job& job, Instant now) {
   out.local_missing = waiting.local_missing;
   out.silent_node_count = waiting.silent_count;
   std::copy(waiting.silent_nodes.begin(), waiting.silent_nodes.end(), out.silent_nodes.begin());
+  out.groups = job.group_hearing();
   out.flow_count = static_cast<std::uint32_t>(job.peers().size());
   out.peer_count = static_cast<std::uint32_t>(std::min(job.peers().size(), out.peers.size()));
   for (std::size_t p = 0; p < out.peer_count; ++p) {
@@ -108,6 +111,9 @@ void Engine::fill_snapshot(api::EngineSnapshot& out) {
   out.polls = polls_;
   out.busy_polls = busy_polls_;
   out.sleeps = sleeps_;
+  out.rx_bursts = rx_bursts_;
+  out.tx_bursts = tx_bursts_;
+  out.stage_ns = stages_.times();
   out.control_lost = control_lost_;
   out.rank_faults = rank_faults_;
   out.job_count = static_cast<std::uint32_t>(job_count_);

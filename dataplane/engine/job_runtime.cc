@@ -42,18 +42,28 @@ std::size_t bytes_of(const Geometry& geometry) {
   return std::size_t{geometry.elements} * element_bytes(geometry.type);
 }
 
+/// Exchanges of buckets are under bounded staleness, and all other rounds are exact.
+bool has_streams(const job::PlanConfig& plan, const job::JobConfig& job) {
+  return job.staleness_steps > 0 && !plan.selections.empty();
+}
+
 /// The trees in which this node has children, with the hosts below each of them.
-std::vector<aggregate::GatheredTree> gathered_in(const job::PlanConfig& plan) {
+std::vector<aggregate::GatheredTree> gathered_in(const job::PlanConfig& plan,
+                                                 const job::JobConfig& job) {
   std::vector<aggregate::GatheredTree> gathered;
+  const bool streams = has_streams(plan, job);
   for (std::size_t t = 0; t < plan.trees.size(); ++t) {
     const aggregate::TreeConfig& tree = plan.trees[t];
     if (!tree.member || tree.children.empty()) continue;
-    aggregate::GatheredTree& own = gathered.emplace_back();
-    own.tree = static_cast<std::uint8_t>(t);
-    own.share = static_cast<double>(tree.height) / tree.tree_height;
-    own.is_root = tree.is_root();
     for (const aggregate::ChildConfig& child : tree.children) {
-      aggregate::GatherSource& source = own.sources.emplace_back();
+      if (streams || &child == &tree.children.front()) {
+        gathered.push_back({.tree = static_cast<std::uint8_t>(t),
+                            .sources = {},
+                            .share = static_cast<double>(tree.height) / tree.tree_height,
+                            .is_root = tree.is_root(),
+                            .is_stream = streams});
+      }
+      aggregate::GatherSource& source = gathered.back().sources.emplace_back();
       for (const std::uint16_t host : child.hosts) {
         source.hosts.push_back({.node = plan.hosts[host].node, .host = host});
         source.relays |= plan.hosts[host].node != plan.peers[child.peer.index()].node;
@@ -87,29 +97,38 @@ std::unique_ptr<aggregate::Bucket> JobRuntime::make_bucket(const api::BucketBoun
   config.geometry = Geometry::of(bounds.type, bounds.elements, job.block_bytes,
                                  static_cast<std::uint16_t>(bounds.bucket));
   for (const api::BoundedTensor& t : bounds.tensors) {
-    config.tensors.push_back(
-        {t.offset_elements, t.elements, t.bound, t.why == api::BoundReason::kLearned});
+    config.tensors.push_back({.offset_elements = t.offset_elements,
+                              .elements = t.elements,
+                              .bound = t.bound,
+                              .is_learned = t.why == api::BoundReason::kLearned,
+                              .wire = t.wire});
   }
+  const bool narrows = !aggregate::wire_types_of(config.geometry, config.tensors).empty();
   config.limits = job.close_limits;
   config.epoch = plans_[0].epoch;
-  config.gathered = gathered_in(plans_[0]);
-  config.keeps_residual = std::any_of(plans_.begin(), plans_.end(),
-                                      [this](const auto& plan) { return needs_residual(plan); });
+  config.gathered = gathered_in(plans_[0], job);
+  config.keeps_residual = std::any_of(plans_.begin(), plans_.end(), [&](const auto& plan) {
+    return needs_residual(plan, narrows);
+  });
   if (config.keeps_residual && !take_residual_bytes(config.geometry)) return nullptr;
+  config.has_inbox = job.staleness_steps > 0;
+  if (config.has_inbox && !take_inbox_bytes(config.geometry)) return nullptr;
   auto bucket = std::make_unique<aggregate::Bucket>(config);
   for (std::size_t p = 1; p < plans_.size(); ++p) {
-    bucket->keep_plan(bucket->make_gathers(plans_[p].epoch, gathered_in(plans_[p])));
+    bucket->keep_plan(bucket->make_gathers(plans_[p].epoch, gathered_in(plans_[p], job)));
   }
   buckets_.push_back(bucket.get());
   return bucket;
 }
 
-/// Under this plan the node pushes, and what does not enter is carried.
-bool JobRuntime::needs_residual(const job::PlanConfig& plan) const {
+/// Under this plan the node pushes, and what does not enter is carried; or it is a root that rounds
+/// results. A late update is in a later result anyway.
+bool JobRuntime::needs_residual(const job::PlanConfig& plan, bool narrows) const {
   const job::JobConfig& job = job_.config();
-  if (job.local_ranks.empty() || job.compensation != Compensation::kCarry) return false;
-  return std::any_of(plan.trees.begin(), plan.trees.end(), [](const aggregate::TreeConfig& tree) {
-    return tree.member && !tree.is_root();
+  if (job.compensation != Compensation::kCarry) return false;
+  if (has_streams(plan, job)) return false;
+  return std::any_of(plan.trees.begin(), plan.trees.end(), [&](const aggregate::TreeConfig& tree) {
+    return tree.is_root() ? narrows : tree.member && !job.local_ranks.empty();
   });
 }
 
@@ -120,14 +139,23 @@ bool JobRuntime::take_residual_bytes(const Geometry& geometry) {
   return true;
 }
 
+bool JobRuntime::take_inbox_bytes(const Geometry& geometry) {
+  const std::size_t bytes = aggregate::Inbox::bytes_for(geometry);
+  const std::size_t most = std::min(job_.config().inbox_bytes, allowed_inbox_bytes_);
+  if (inbox_bytes_ > most || bytes > most - inbox_bytes_) return false;
+  inbox_bytes_ += bytes;
+  return true;
+}
+
 std::unique_ptr<job::Plan> JobRuntime::make_plan(const job::PlanConfig& config) {
   if (!has_room_for_plan()) return nullptr;
   auto plan = std::make_unique<job::Plan>(config, job_.config());
   for (aggregate::Bucket* bucket : buckets_) {
-    job::Plan::BucketPart part{.bucket = bucket,
-                               .gathers = bucket->make_gathers(config.epoch, gathered_in(config)),
-                               .residual = nullptr};
-    if (needs_residual(config) && !bucket->has_residual()) {
+    job::Plan::BucketPart part{
+        .bucket = bucket,
+        .gathers = bucket->make_gathers(config.epoch, gathered_in(config, job_.config())),
+        .residual = nullptr};
+    if (needs_residual(config, bucket->narrows()) && !bucket->has_residual()) {
       if (!take_residual_bytes(bucket->geometry())) {
         destroy_plan(plan.release());
         return nullptr;

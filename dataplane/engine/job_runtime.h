@@ -36,9 +36,12 @@ class JobRuntime {
   const job::Job& job() const { return job_; }
 
   /// What the poll loop needs to gather a bucket under these bounds; nullptr when they contradict
-  /// themselves, fit no round of this job, or need more than is left of its residual_bytes. Control
-  /// thread, while the poll loop has the job.
+  /// themselves, fit no round of this job, or need more than is left of its residual_bytes or
+  /// inbox_bytes, or of what the node allows. Control thread, while the poll loop has the job.
   std::unique_ptr<aggregate::Bucket> make_bucket(const api::BucketBounds& bounds);
+  /// What its inboxes have of memory, and how much they may have from now on. Control thread.
+  std::size_t inbox_bytes() const { return inbox_bytes_; }
+  void allow_inbox_bytes(std::size_t most) { allowed_inbox_bytes_ = most; }
 
   /// Whether the job can have a further plan: at most kMaxLivePlans are here, and one that was
   /// aborted counts until the poll loop has given it back. Control thread.
@@ -87,8 +90,9 @@ class JobRuntime {
       if (!fault) fault = why;
     }
   };
-  bool needs_residual(const job::PlanConfig& plan) const;
+  bool needs_residual(const job::PlanConfig& plan, bool narrows) const;
   bool take_residual_bytes(const Geometry& geometry);
+  bool take_inbox_bytes(const Geometry& geometry);
   bool take_from(std::size_t index, Rank& rank);
   std::optional<ipc::Submission> take_next(Rank& rank);
   static std::optional<RankFault> fault_of(const ipc::Submission& submission, const Rank& rank);
@@ -96,6 +100,8 @@ class JobRuntime {
   job::Job job_;
   // Control thread.
   std::size_t residual_bytes_ = 0;  // of all buckets
+  std::size_t inbox_bytes_ = 0;     // of all buckets
+  std::size_t allowed_inbox_bytes_ = kMaxInboxBytes;
   std::vector<job::PlanConfig> plans_;
   std::vector<aggregate::Bucket*> buckets_;
   std::vector<Rank> ranks_;

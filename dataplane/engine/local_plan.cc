@@ -62,6 +62,15 @@ class Members {
     return tree.root == plan_.members[member].node || tree.parent[member] != api::kNoNode;
   }
 
+  /// Nodes that send their updates to a node in the same step, at most.
+  std::size_t selected_to(api::NodeId node) const {
+    std::size_t selected = 0;
+    for (const api::Selection& selection : plan_.selections) {
+      selected = std::max(selected, senders_in(selection, node));
+    }
+    return selected;
+  }
+
   /// Nodes that send blocks to `member`, in any tree and direction.
   std::size_t senders_to(std::size_t member) const {
     const api::NodeId node = plan_.members[member].node;
@@ -73,6 +82,13 @@ class Members {
       }
     }
     return senders.size();
+  }
+
+  static std::size_t senders_in(const api::Selection& selection, api::NodeId node) {
+    return static_cast<std::size_t>(std::count_if(
+        selection.receivers.begin(), selection.receivers.end(), [node](const auto& receivers) {
+          return std::count(receivers.begin(), receivers.end(), node) > 0;
+        }));
   }
 
   /// The members with ranks are the hosts of a plan.
@@ -125,6 +141,8 @@ class Builder {
       begin += tree.weight;
     }
     for (std::size_t r = 0; r < plan_.routes.size(); ++r) add_route(r);
+    for (const api::Selection& selection : plan_.selections) add_selection(selection);
+    config_.multicasts_updates = multicast_ && !grants_ && !plan_.selections.empty();
     config_.follows_network = plan_needs_network(plan_.kind);
     // Where receivers grant, nobody sends a sounding.
     if (!grants_) add_soundings();
@@ -132,6 +150,17 @@ class Builder {
   }
 
  private:
+  /// Every member is a host of a plan with selections, so its place is its number.
+  void add_selection(const api::Selection& selection) {
+    aggregate::Receivers& receivers = config_.selections.emplace_back();
+    for (const std::vector<api::NodeId>& nodes : selection.receivers) {
+      std::vector<std::uint16_t>& hosts = receivers.emplace_back();
+      for (const api::NodeId node : nodes) {
+        hosts.push_back(static_cast<std::uint16_t>(members_.index_of(node)));
+      }
+    }
+  }
+
   void add_soundings() {
     for (const api::Sounding& sounding : plan_.soundings) {
       if (sounding.from == self_) config_.sounded.push_back(peer(sounding.to));
@@ -179,7 +208,7 @@ class Builder {
       members_.add_hosts_below(tree, m, child.hosts);
       place.children.push_back(std::move(child));
     }
-    place.multicasts_results = multicast_ && !grants_ && place.children.size() >= kMinGroupChildren;
+    place.multicasts_results = multicast_ && !grants_ && place.children.size() >= kMinGroupMembers;
     return place;
   }
 
@@ -187,14 +216,20 @@ class Builder {
     for (std::size_t p = 0; p < config_.peers.size(); ++p) {
       if (config_.peers[p].node == node) return hop::PeerIndex::from_index(p);
     }
-    const std::uint64_t link = node < rates_.size() ? rates_[node] : 0;
-    // A node that only relays for us has no part of its link for anybody.
-    const std::uint64_t share =
-        link / std::max<std::size_t>(1, members_.senders_to(members_.index_of(node)));
-    config_.peers.push_back({.node = node,
-                             .rate_bits_per_second = grants_ ? link : share,
-                             .unscheduled_bits_per_second = share});
+    const std::size_t senders = members_.senders_to(members_.index_of(node));
+    const std::size_t selected = members_.selected_to(node);
+    config_.peers.push_back(
+        {.node = node,
+         .rates = rates_for(node, senders),
+         .rates_of_updates = rates_for(node, selected > 0 ? selected : senders)});
     return hop::PeerIndex::from_index(config_.peers.size() - 1);
+  }
+
+  /// A node that only relays for us has no part of its link for anybody.
+  hop::PeerRates rates_for(api::NodeId node, std::size_t senders) const {
+    const std::uint64_t link = node < rates_.size() ? rates_[node] : 0;
+    const std::uint64_t share = link / std::max<std::size_t>(1, senders);
+    return {.rate_bits_per_second = grants_ ? link : share, .unscheduled_bits_per_second = share};
   }
 
   job::PlanConfig config_;
@@ -228,16 +263,30 @@ void fill_local_plan(job::JobConfig& config, const api::Plan& plan, api::NodeId 
 
 std::vector<GroupName> groups_of(const api::Plan& plan, std::uint32_t job, api::NodeId self) {
   std::vector<GroupName> groups;
-  const std::optional<std::size_t> me = Members(plan).find(self);
+  const Members members(plan);
+  const std::optional<std::size_t> me = members.find(self);
   if (!me) return groups;
   for (std::size_t t = 0; t < plan.trees.size(); ++t) {
     const std::vector<api::NodeId>& parents = plan.trees[t].parent;
     const api::NodeId parent = parents[*me];
     const auto children =
         static_cast<std::size_t>(std::count(parents.begin(), parents.end(), parent));
-    if (parent == api::kNoNode || children < kMinGroupChildren) continue;
+    if (parent == api::kNoNode || children < kMinGroupMembers) continue;
     groups.push_back(
         {.job = job, .epoch = plan.epoch, .sender = parent, .tree = static_cast<std::uint8_t>(t)});
+  }
+  for (std::size_t s = 0; s < plan.selections.size(); ++s) {
+    for (std::size_t t = 0; t < plan.trees.size(); ++t) {
+      const api::NodeId sender = plan.trees[t].root;
+      const auto& receivers = plan.selections[s].receivers[members.index_of(sender)];
+      const bool is_mine = std::find(receivers.begin(), receivers.end(), self) != receivers.end();
+      if (!is_mine || receivers.size() < kMinGroupMembers) continue;
+      groups.push_back({.job = job,
+                        .epoch = plan.epoch,
+                        .sender = sender,
+                        .tree = static_cast<std::uint8_t>(t),
+                        .selection = static_cast<std::uint8_t>(s)});
+    }
   }
   return groups;
 }

@@ -15,9 +15,10 @@ namespace gradplane::engine {
 /// What `self` needs to know of a valid plan; if it is no member of it, it is in none of the trees.
 /// `link_bits_per_second` is the link rate of each node,
 /// by id (0 or absent: not known). A peer's rate is an even share of its link among all that send
-/// to it, or its whole link when the peers grant. With `multicast`, a node that has a group of
-/// children sends its results to the group, except where peers grant: credit is given to one sender
-/// for one receiver. Control thread.
+/// to it, or its whole link when the peers grant. Of updates, only those count who send it theirs
+/// in the same step. With `multicast`, a node sends its results to the
+/// group of its children, and its updates to that of their receivers, except where peers grant:
+/// credit is given to one sender for one receiver. Control thread.
 job::PlanConfig local_plan(const api::Plan& plan, api::NodeId self,
                            const std::vector<std::uint64_t>& link_bits_per_second, bool grants,
                            bool multicast = false);
@@ -28,10 +29,8 @@ void fill_local_plan(job::JobConfig& config, const api::Plan& plan, api::NodeId 
                      const std::vector<std::uint64_t>& link_bits_per_second,
                      bool multicast = false);
 
-/// Fewer children are no group: one copy is unicast.
-inline constexpr std::size_t kMinGroupChildren = 2;
-
-/// The groups in which `self` is by a plan: those of its parents that have one.
+/// The groups in which `self` is by a plan: those of its parents that have one, and those of the
+/// nodes that it receives updates from.
 std::vector<GroupName> groups_of(const api::Plan& plan, std::uint32_t job, api::NodeId self);
 
 }  // namespace gradplane::engine

@@ -46,9 +46,10 @@ void BlockSender::open(BlockRange range, std::uint32_t rotation, const Bitmap* c
   }
   cursor_ = start_ = range.size() == 0 ? 0 : rotation % range.size();
   first_open_word_ = 0;
-  closed_ = tail_is_copied_ = false;
+  closed_ = tail_is_guarded_ = false;
   way_ = Way::kAlone;
-  urgent_count_ = new_count_ = spare_count_ = copy_count_ = 0;
+  parity_next_ = parity_end_ = 0;
+  urgent_count_ = unsent_urgent_ = new_count_ = spare_count_ = copy_count_ = 0;
   in_flight_count_ = acked_count_ = sent_count_ = repair_count_ = 0;
 }
 
@@ -73,6 +74,7 @@ void BlockSender::offer(std::uint32_t block) {
   if (has_bounds_ && critical_.test(i)) {
     urgent_.set(i);
     ++urgent_count_;
+    ++unsent_urgent_;
   } else {
     new_.set(i);
     ++new_count_;
@@ -88,9 +90,16 @@ bool BlockSender::repairs_go_first() const {
   return spare_count_ > 0 && (new_ones() == 0 || repairs_are_cheap);
 }
 
+/// What was never sent is the group's, where there is one.
+std::size_t BlockSender::choose_urgent() const {
+  std::size_t i = urgent_.next_set(0);
+  while (way_ != Way::kAlone && !sent_.test(i)) i = urgent_.next_set(i + 1);
+  return i;
+}
+
 /// Of what is queued and no copy, the block that goes next.
 std::size_t BlockSender::choose() const {
-  if (urgent_count_ > 0) return urgent_.next_set(0);
+  if (urgent_ones() > 0) return choose_urgent();
   const bool repairs = repairs_go_first();
   const Bitmap& queue = repairs ? spare_ : new_;
   const std::size_t i = queue.next_set(repairs ? start_ : cursor_);
@@ -104,7 +113,8 @@ std::optional<std::uint32_t> BlockSender::peek() const {
 
 std::size_t BlockSender::pop_next() {
   const std::size_t i = choose();
-  if (urgent_count_ > 0) {
+  if (urgent_ones() > 0) {
+    if (!sent_.test(i)) --unsent_urgent_;
     urgent_.clear(i);
     --urgent_count_;
   } else if (repairs_go_first()) {
@@ -146,7 +156,7 @@ void BlockSender::begin_flight(std::size_t i, std::uint32_t now_us) {
 }
 
 BlockSender::Pick BlockSender::take(std::uint32_t now_us, bool copy_repairs, std::size_t path) {
-  if (originals() == 0) return take_copy(now_us);
+  if (originals() == 0) return parity_left() > 0 ? take_parity() : take_copy(now_us);
   const std::size_t i = pop_next();
   const bool retransmission = sent_.test(i);
   if (!retransmission) {
@@ -165,14 +175,21 @@ bool BlockSender::on_group_sent(std::uint32_t block, std::uint32_t now_us) {
   const std::size_t i = block - range_.begin;
   if (closed_ || acked_.test(i)) return false;
   to_group_.set(i);
-  if (way_ != Way::kMember || !new_.test(i)) return false;
-  new_.clear(i);
-  --new_count_;
+  if (way_ != Way::kMember || !is_new(block)) return false;
+  drop_new(i);
   sent_.set(i);
   ++sent_count_;
   begin_flight(i, now_us);
   by_group_.set(i);
   return true;
+}
+
+/// Of a block that was never sent.
+void BlockSender::drop_new(std::size_t i) {
+  if (new_.test(i)) --new_count_;
+  if (urgent_.test(i)) --urgent_count_, --unsent_urgent_;
+  new_.clear(i);
+  urgent_.clear(i);
 }
 
 BlockSender::Pick BlockSender::take_copy(std::uint32_t now_us) {
@@ -182,6 +199,25 @@ BlockSender::Pick BlockSender::take_copy(std::uint32_t now_us) {
   return {range_.begin + static_cast<std::uint32_t>(i), true, true};
 }
 
+void BlockSender::queue_parity(std::size_t rows) {
+  if (tail_is_guarded_) return;
+  tail_is_guarded_ = true;
+  parity_next_ = 0;
+  parity_end_ = static_cast<std::uint32_t>(rows);
+}
+
+BlockSender::Pick BlockSender::take_parity() {
+  return {.block = parity_next_++, .retransmission = false, .copy = true, .parity = true};
+}
+
+void BlockSender::await_parity(std::uint32_t until_us) {
+  std::size_t i = in_flight_.next_set(first_open_word_ * Bitmap::kWordBits);
+  for (; i != Bitmap::kNone; i = in_flight_.next_set(i + 1)) {
+    // No echo of parity proves anything of what went to a group.
+    if (!by_group_.test(i) && before_us(sent_us_[i], until_us)) sent_us_[i] = until_us;
+  }
+}
+
 void BlockSender::drop_copy(std::size_t i) {
   if (!copies_.test(i)) return;
   copies_.clear(i);
@@ -189,8 +225,8 @@ void BlockSender::drop_copy(std::size_t i) {
 }
 
 void BlockSender::copy_tail(std::uint32_t now_us, Duration span) {
-  if (tail_is_copied_) return;
-  tail_is_copied_ = true;
+  if (tail_is_guarded_) return;
+  tail_is_guarded_ = true;
   const auto span_us = static_cast<std::uint32_t>(span.count_ns() / 1000);
   std::size_t i = in_flight_.next_set(first_open_word_ * Bitmap::kWordBits);
   for (; i != Bitmap::kNone; i = in_flight_.next_set(i + 1)) {
@@ -246,8 +282,9 @@ PathBlocks BlockSender::acknowledge_word(std::size_t w, std::uint64_t arrived) {
     from_flight.over_route[r] = take_from(routed_[r]);
     routed_count_[r] -= from_flight.over_route[r];
   }
-  urgent_count_ -= take_from(urgent_);
   const std::uint64_t unsent = fresh & ~sent_.word(w);
+  unsent_urgent_ -= static_cast<std::uint32_t>(std::popcount(unsent & urgent_.word(w)));
+  urgent_count_ -= take_from(urgent_);
   if (unsent != 0) {  // of the group alone
     new_count_ -= take_from(new_);
     sent_.set_word(w, sent_.word(w) | unsent);
@@ -289,12 +326,9 @@ PathBlocks BlockSender::on_arrived(std::uint32_t block) {
 PathBlocks BlockSender::settle(std::uint32_t block) {
   const std::size_t i = block - range_.begin;
   if (closed_ || acked_.test(i)) return {};
-  if (new_.test(i)) --new_count_;
-  if (urgent_.test(i)) --urgent_count_;
-  new_.clear(i);
-  urgent_.clear(i);
   unproven_.set(i);
   if (!sent_.test(i)) {  // and never will be
+    drop_new(i);
     sent_.set(i);
     ++sent_count_;
   }
@@ -316,7 +350,7 @@ PathBlocks BlockSender::on_closed() {
   const PathBlocks forgotten = in_flight_by_path();
   for (Bitmap* b : {&urgent_, &new_, &spare_, &copies_, &in_flight_}) b->reset(range_.size());
   for (Bitmap& routed : routed_) routed.reset(range_.size());
-  urgent_count_ = new_count_ = spare_count_ = copy_count_ = in_flight_count_ = 0;
+  urgent_count_ = unsent_urgent_ = new_count_ = spare_count_ = copy_count_ = in_flight_count_ = 0;
   routed_count_ = {};
   closed_ = true;
   return forgotten;
@@ -340,6 +374,7 @@ BlockSender::Lost BlockSender::find_lost(std::uint32_t echo_us, Duration reorder
     const bool is_newest = found.blocks == 0 || before_us(found.newest_us, sent_us_[i]);
     if (is_newest) found.newest_us = sent_us_[i];
     ++found.blocks;
+    found.last = range_.begin + static_cast<std::uint32_t>(i);
   }
   oldest_us_ = oldest_us;
   return found;

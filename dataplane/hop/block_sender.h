@@ -34,7 +34,8 @@ class BlockSender {
   struct Pick {
     std::uint32_t block;
     bool retransmission;
-    bool copy = false;  // of a block that is in flight and stays so
+    bool copy = false;    // of a block that is in flight and stays so
+    bool parity = false;  // no block: `block` is the number of a row
   };
 
   explicit BlockSender(std::size_t capacity_blocks);
@@ -53,13 +54,16 @@ class BlockSender {
   void offer(std::uint32_t block);
   void offer_all();
 
-  std::uint32_t queued() const { return originals() + copy_count_; }
+  std::uint32_t queued() const { return originals() + copy_count_ + parity_left(); }
   bool has_queued() const { return queued() > 0; }
   /// Copies of blocks in flight that are queued. A question about a settled round is no such copy.
   std::uint32_t copies() const { return settled() ? 0 : copy_count_; }
-  bool has_only_copies() const { return copies() > 0 && originals() == 0; }
+  bool has_only_copies() const { return originals() == 0 && parity_left() == 0 && copies() > 0; }
+  bool has_originals() const { return originals() > 0; }
+  /// Rows of parity that are queued, behind all blocks and before copies.
+  std::uint32_t parity_left() const { return settled() ? 0 : parity_end_ - parity_next_; }
   /// Blocks that must arrive are queued: lost ones, or critical ones.
-  bool has_urgent() const { return urgent_count_ > 0; }
+  bool has_urgent() const { return urgent_ones() > 0; }
   /// What new blocks of a round do. open() makes it kAlone.
   enum class Way : std::uint8_t {
     kAlone,     // they go to the peer alone
@@ -72,7 +76,10 @@ class BlockSender {
   /// peer that is no member it may come all the same.
   bool on_group_sent(std::uint32_t block, std::uint32_t now_us);
   /// The block is offered, and has not been sent.
-  bool is_new(std::uint32_t block) const { return new_.test(block - range_.begin); }
+  bool is_new(std::uint32_t block) const {
+    const std::size_t i = block - range_.begin;
+    return new_.test(i) || (urgent_.test(i) && !sent_.test(i));
+  }
   /// Takes the next block to send and counts it as in flight. has_queued() must hold. With
   /// `copy_repairs`, a repair is also queued as a copy.
   Pick take(std::uint32_t now_us, bool copy_repairs = false, std::size_t path = kDirectPath);
@@ -81,7 +88,9 @@ class BlockSender {
   /// Every block of the range has been sent at least once.
   bool all_sent() const { return sent_count_ == range_.size(); }
   /// Offered blocks that go to a group, and have not.
-  std::uint32_t left_to_group() const { return way_ == Way::kAlone ? 0 : new_count_; }
+  std::uint32_t left_to_group() const {
+    return way_ == Way::kAlone ? 0 : new_count_ + unsent_urgent_;
+  }
   /// Blocks of the range that have not been sent yet.
   std::uint32_t unsent() const { return range_.size() - sent_count_; }
   /// Whether a smaller share of this range than of the other one has been sent. Neither is empty.
@@ -98,6 +107,11 @@ class BlockSender {
   /// each round. The last blocks of a round have no later blocks behind them that could prove their
   /// loss.
   void copy_tail(std::uint32_t now_us, Duration span);
+  /// The same with so many rows of parity in place of copies.
+  void queue_parity(std::size_t rows);
+  /// Parity that goes now may make good what is in flight. Only an echo that is later than
+  /// `until_us` by a reorder window tells whether it has.
+  void await_parity(std::uint32_t until_us);
 
   /// Queues a block of a settled round again, as a question to the peer. Returns false where the
   /// question would tell the peer nothing.
@@ -125,6 +139,7 @@ class BlockSender {
   struct Lost {
     std::uint32_t blocks = 0;
     std::uint32_t newest_us = 0;  // when the last of them was sent
+    std::uint32_t last = 0;       // of them, by number
   };
   Lost find_lost(std::uint32_t echo_us, Duration reorder_window, std::size_t path = kDirectPath);
   /// Queues the block that has waited longest, so that the peer answers with its state. Returns the
@@ -151,15 +166,21 @@ class BlockSender {
   PathBlocks queue_again(std::size_t i);
   bool repairs_go_first() const;
   std::size_t choose() const;
+  std::size_t choose_urgent() const;
+  void drop_new(std::size_t i);
   std::size_t pop_next();
   std::uint32_t new_ones() const { return way_ == Way::kAlone ? new_count_ : 0; }
-  std::uint32_t originals() const { return urgent_count_ + new_ones() + spare_count_; }
+  std::uint32_t urgent_ones() const {
+    return way_ == Way::kAlone ? urgent_count_ : urgent_count_ - unsent_urgent_;
+  }
+  std::uint32_t originals() const { return urgent_ones() + new_ones() + spare_count_; }
   void begin_flight(std::size_t i, std::uint32_t now_us);
   void note_path(std::size_t i, std::size_t path);
   bool is_on_path(std::size_t i, std::size_t path) const;
   bool uses_routes() const;
   void drop_copy(std::size_t i);
   Pick take_copy(std::uint32_t now_us);
+  Pick take_parity();
 
   BlockRange range_;
   Bitmap critical_;
@@ -183,8 +204,11 @@ class BlockSender {
   bool has_bounds_ = false;
   bool closed_ = false;
   Way way_ = Way::kAlone;
-  bool tail_is_copied_ = false;
+  bool tail_is_guarded_ = false;
+  std::uint32_t parity_next_ = 0;  // the row that goes next
+  std::uint32_t parity_end_ = 0;
   std::uint32_t urgent_count_ = 0;
+  std::uint32_t unsent_urgent_ = 0;  // of these
   std::uint32_t new_count_ = 0;
   std::uint32_t spare_count_ = 0;
   std::uint32_t copy_count_ = 0;

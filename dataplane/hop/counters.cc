@@ -40,6 +40,8 @@ std::string_view drop_name(Drop drop) {
       return "duplicate";
     case Drop::kBadGrant:
       return "bad_grant";
+    case Drop::kUnusedParity:
+      return "unused_parity";
     case Drop::kCount:
       break;
   }

@@ -30,6 +30,7 @@ enum class Drop : std::uint8_t {
   kBadContributors,  // names more or fewer ranks than the sender's subtree has
   kDuplicate,        // a block that is already in the sum
   kBadGrant,         // lets this node send more than any peer may
+  kUnusedParity,     // of blocks that this node has not followed from the first one on
   kCount,
 };
 inline constexpr std::size_t kDropCount = static_cast<std::size_t>(Drop::kCount);

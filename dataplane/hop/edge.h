@@ -10,6 +10,7 @@
 #include "dataplane/hop/block_receiver.h"
 #include "dataplane/hop/block_sender.h"
 #include "dataplane/hop/inquiry.h"
+#include "dataplane/hop/parity.h"
 #include "dataplane/hop/path.h"
 #include "dataplane/hop/replay_window.h"
 #include "dataplane/model/ids.h"
@@ -34,18 +35,13 @@ struct EdgeId {
   EdgeIndex index = {};
 };
 
-/// A child as a receiver of packets to the group of all children; see Group.
-struct GroupMember {
-  bool hears = false;                // the network copies for it
-  std::uint32_t newest_echo_us = 0;  // when the newest packet to the group left that has come to it
-  Instant heard_at = Instant::from_ns(INT64_MIN / 4);  // when an ack told so
-  std::uint32_t lost_in_a_row = 0;                     // blocks to the group, since one has come
-  std::uint32_t sent = 0;                              // blocks to it by the group, of late
-  std::uint32_t lost = 0;                              // of them
-  std::uint32_t rests = 0;  // for so many rounds it gets its results alone
-  std::uint32_t next_rest = 0;
-  std::uint32_t rounds = 0;                     // in a row in which it was a member
-  Instant waited_for_since = Instant::never();  // the others have room, and it has none
+class Group;
+struct GroupMember;
+
+/// An edge's peer in the group of a round.
+struct Seat {
+  Group* group = nullptr;  // null: the round's blocks go to the peer alone
+  GroupMember* member = nullptr;
 };
 
 /// Blocks of one tree on their way to one peer: pushes to the parent, or results to a child. It has
@@ -60,15 +56,19 @@ struct OutEdge {
   /// Slots of rounds whose results the peer cannot take yet, because it has pushed nothing of them.
   /// Their blocks do not count as queued.
   std::uint16_t held = 0;
+  std::uint16_t heard = 0;  // slots of rounds of which an ack has come
   std::vector<BlockSender> senders;
-  GroupMember member;         // results: what is known of the peer in the group
-  std::vector<Route> routes;  // auxiliary ones to the peer, of this edge's plan
+  std::array<Seat, kRoundSlots> seats{};
+  std::array<Parity*, kRoundSlots> parity{};  // of each slot's round; null: it has none
+  std::uint16_t parity_begun = 0;             // slots of which that is decided
+  std::vector<Route> routes;                  // auxiliary ones to the peer, of this edge's plan
   std::array<std::uint32_t, kRoundSlots> rounds{};  // the round that the slot was last opened for
   std::array<std::uint32_t, kRoundSlots> active_us{};  // when something last went out or was acked
   std::array<std::uint8_t, kRoundSlots> backoff{};     // probes without an answer
   std::uint32_t ended_before = 0;   // results: every round before it has ended below the peer
   Instant ended_at;                 // when that was heard
   Inquiry inquiry;                  // pushes: about rounds that wait for results
+  std::int64_t silent_looks = 0;    // pushes wait here, and so many looks long no ack has come
   std::uint32_t next_question = 0;  // the block of the range that it names next
 
   bool is_push() const { return type == wire::PacketType::kPush; }
@@ -82,6 +82,10 @@ struct OutEdge {
     waiting = static_cast<std::uint16_t>(sender.in_flight() > 0 ? waiting | bit(slot)
                                                                 : waiting & ~bit(slot));
   }
+  void end_parity(std::size_t slot) {
+    ParityTable::release(parity[slot]);
+    parity_begun = static_cast<std::uint16_t>(parity_begun & ~bit(slot));
+  }
   void hold(std::size_t slot) { held = static_cast<std::uint16_t>(held | bit(slot)); }
   void release(std::size_t slot) {
     held = static_cast<std::uint16_t>(held & ~bit(slot));
@@ -90,6 +94,20 @@ struct OutEdge {
 };
 static_assert(kRoundSlots <= 16, "one bit per slot in OutEdge::queued, waiting and held");
 
+/// A round of a sender that is not in step with this node; see job::Streams.
+struct StreamSlot {
+  explicit StreamSlot(std::size_t capacity_blocks) : receiver(capacity_blocks) {}
+
+  bool used = false;  // since the plan began; if not, it is of no round
+  std::uint32_t round = 0;
+  Geometry geometry;
+  BlockReceiver receiver;
+  bool gathers = false;  // it may end without some blocks
+
+  bool is_over() const { return receiver.complete() || receiver.closed(); }
+  bool is_of(std::uint32_t id) const { return used && round == id; }
+};
+
 /// The same blocks, seen by their receiver.
 struct InEdge {
   EdgeId id;
@@ -97,7 +115,10 @@ struct InEdge {
   wire::PacketType type = wire::PacketType::kPush;
   std::uint16_t ranks = 0;  // pushes: in the child's subtree; results: of the job
   std::vector<BlockReceiver> receivers;
-  ReplayWindow group_packets;  // results: of the group that this node is in with other children
+  std::array<Parity*, kRoundSlots> parity{};  // as at the sender
+  std::vector<StreamSlot> stream;  // pushes to a root under bounded staleness: by round slot
+  /// Results: of all groups that the parent has in this tree, also those that this node is not in.
+  ReplayWindow group_packets;
 
   bool is_push() const { return type == wire::PacketType::kPush; }
 };

@@ -20,6 +20,9 @@ namespace gradplane::hop {
 /// has become longer.
 inline constexpr Duration kMinRttLifetime = Duration::seconds(10);
 
+/// From this round trip on a second copy costs less than the time that it may save.
+inline constexpr Duration kLongPath = Duration::ms(10);
+
 /// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.
 inline constexpr Duration kMaxRtt = Duration::seconds(1);
 

@@ -8,14 +8,14 @@
 
 namespace gradplane::hop {
 
-Peer::Peer(const PeerConfig& config, const wire::Key& packet_key,
+Peer::Peer(const PeerConfig& config, std::shared_ptr<const wire::Gmac> packet_key,
            const CongestionSettings& congestion, std::size_t block_bytes)
     : node(config.node),
-      key(packet_key),
-      flow({.rate_bits_per_second = config.rate_bits_per_second,
+      key(std::move(packet_key)),
+      flow({.rate_bits_per_second = config.rates.rate_bits_per_second,
             .block_wire_bytes = block_bytes + kWireOverheadBytes,
             .congestion = congestion}),
-      credit(config.unscheduled_bits_per_second, config.senders()) {
+      credit(config.rates.unscheduled_bits_per_second, config.rates.senders()) {
   if (config.has_routes) {
     // Nobody knows what a route bears, so nothing but its window holds blocks back.
     const Flow::Limits limits{.block_wire_bytes = block_bytes + kWireOverheadBytes,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dataplane/awareness/loss_meter.h"
+#include "dataplane/awareness/loss_share.h"
 #include "dataplane/hop/credit_line.h"
 #include "dataplane/hop/edge.h"
 #include "dataplane/hop/flow.h"
@@ -26,20 +27,27 @@ inline constexpr std::size_t kFrameOverheadBytes = 66;
 /// What a block costs on the link besides its bytes, where it has no extension.
 inline constexpr std::size_t kWireOverheadBytes = kFrameOverheadBytes + wire::kBlockOverheadBytes;
 
-/// Another node, as one job sees it.
-struct PeerConfig {
-  std::uint16_t node = 0;
-  /// What this node may send it: an even share of the peer's link, or the whole of it where the
-  /// peer grants. 0: not paced.
+/// What a node may send to a peer.
+struct PeerRates {
+  /// A share of the peer's link, or the whole of it where the peer grants. 0: not paced.
   std::uint64_t rate_bits_per_second = 0;
-  /// With grants, the part of that which needs no grant: an even share. 0: not paced.
+  /// With grants, the part of that which needs no grant: a share. 0: not paced.
   std::uint64_t unscheduled_bits_per_second = 0;
-  bool has_routes = false;  // auxiliary ones, from this node to the peer
 
   /// The number of senders that share the peer's link, as far as the two rates tell.
   std::size_t senders() const {
     return unscheduled_bits_per_second > 0 ? rate_bits_per_second / unscheduled_bits_per_second : 1;
   }
+};
+
+/// Another node, as one job sees it.
+struct PeerConfig {
+  std::uint16_t node = 0;
+  /// Of rounds in which all nodes of the plan that ever send to the peer do: even shares.
+  PeerRates rates = {};
+  /// Of exchanges, in which only selected nodes send to it.
+  PeerRates rates_of_updates = {};
+  bool has_routes = false;  // auxiliary ones, from this node to the peer
 };
 
 /// What one job knows of the path to one peer. It outlives plans: a further plan finds the round
@@ -49,7 +57,9 @@ struct PeerConfig {
 /// about the path, and a first window at every change of plans would slow the rounds after it.
 struct Peer {
   std::uint16_t node = 0;
-  wire::Key key{};  // of the plan that brought it; of packets in both directions
+  /// Of packets in both directions: that of the plan that brought it. Null where nothing is
+  /// authenticated.
+  std::shared_ptr<const wire::Gmac> key;
   Flow flow;
   CreditLine credit;
   /// Packets from the peer with congestion experienced, mod 2^32, by path; and of our packets, as
@@ -59,6 +69,8 @@ struct Peer {
   std::vector<OutEdge*> edges;             // that lead to it, of all live plans
   std::uint64_t packets_sent = 0;          // of every type: the number of the last one
   awareness::LossMeter packets_lost = {};  // of the peer's packets
+  awareness::LossShare loss_here = {};     // of the same, for the peer to know
+  double loss_there = 0;                   // of our packets, as the peer's last ack says
   ReplayWindow packets_received = {};
   /// What it knows of auxiliary routes to the peer, by route; null where no plan has any. The
   /// routes themselves are those of each plan, at its edges.
@@ -71,12 +83,20 @@ struct Peer {
   std::uint32_t heard_sounding = 0;
   std::uint32_t heard_sounding_us = 0;
   bool owes_answer = false;
+  /// A push of the peer that this node cannot take yet. It is to be told that the push has come.
+  struct Refused {
+    std::uint32_t epoch = 0;
+    std::uint8_t tree = 0;
+    std::uint32_t round = 0;
+    bool is_owed = false;
+  };
+  Refused refused;
   /// Live plans in which it is before or after us on some route, or one of us sounds the other.
   std::uint32_t plans_beside_trees = 0;
 
   /// Allocates everything that the peer will need.
-  Peer(const PeerConfig& config, const wire::Key& key, const CongestionSettings& congestion,
-       std::size_t block_bytes);
+  Peer(const PeerConfig& config, std::shared_ptr<const wire::Gmac> key,
+       const CongestionSettings& congestion, std::size_t block_bytes);
 
   /// Some live plan names it. A plan has an edge to each of its peers, or they are neighbours on an
   /// auxiliary route, or one sounds the other.

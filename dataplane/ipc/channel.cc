@@ -36,8 +36,12 @@ void end_lease(int fd) noexcept {
 Result<UniqueFd> create_sealed_memory(std::uint64_t bytes) {
   UniqueFd fd(::memfd_create("gradplane-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return system_error("cannot create a memfd", errno, "raise the limit of open files");
-  // Allocating now turns a shortage of memory into an error here instead of a signal later.
-  if (const auto size = static_cast<off_t>(bytes); ::fallocate(fd.get(), 0, 0, size) != 0) {
+  const auto size = static_cast<off_t>(bytes);
+  // What is touched through a mapping may get huge pages, and what the file allocates does not. So
+  // the mapping comes first. Allocating the rest now turns a shortage of memory into an error here
+  // instead of a signal later.
+  if (::ftruncate(fd.get(), size) == 0) (void)Mapping::map(fd.get(), bytes, Mapping::Fault::kNow);
+  if (::fallocate(fd.get(), 0, 0, size) != 0) {
     return system_error("cannot allocate a channel of " + std::to_string(bytes) + " bytes", errno,
                         "free memory, raise the memory limit of the daemon, or lower the slots");
   }

@@ -66,6 +66,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 ///                   the rest of the slot holds afterwards is not specified.
 ///   all_gather      it gives its own shard, at the shard's place, and gets the slot
 ///   broadcast       the source gives the slot, and all get it
+///   exchange        it gives the slot, and gets the mean over its own slot and those that the
+///                   selection lets it receive, times the number of ranks
 /// What one rank gives alone comes with the same bits. All ranks submit each round, and all say the
 /// same of it.
 struct Submission {
@@ -73,8 +75,8 @@ struct Submission {
   std::uint32_t elements = 0;     // of the slot: > 0; elements * element_bytes <= slot_bytes
   std::uint8_t element_type = 0;  // ElementType
   std::uint8_t operation = static_cast<std::uint8_t>(Operation::kAllReduce);
-  std::uint16_t source = 0;  // broadcast: the rank that has the bytes; else 0
-  std::uint32_t bucket = 0;  // a registered bucket of an all_reduce, or 0: the round is exact
+  std::uint16_t source = 0;  // broadcast: the rank that has the bytes; exchange: the selection
+  std::uint32_t bucket = 0;  // a registered bucket of an all_reduce or exchange; 0: it is exact
 };
 static_assert(sizeof(Submission) == 16);
 

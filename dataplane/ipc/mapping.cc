@@ -11,12 +11,15 @@
 namespace gradplane::ipc {
 
 Result<Mapping> Mapping::map(int fd, std::size_t bytes, Fault fault) {
-  const int flags = MAP_SHARED | (fault == Fault::kNow ? MAP_POPULATE : 0);
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, fd, 0);
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) {
     return system_error("cannot map a channel of " + std::to_string(bytes) + " bytes", errno,
                         "give the process more memory or address space");
   }
+  // Huge pages where the kernel has some (sysctl transparent_hugepage/shmem_enabled: advise): else
+  // each block of a round needs an entry of its own in the processor's TLB. Neither call is needed.
+  ::madvise(at, bytes, MADV_HUGEPAGE);
+  if (fault == Fault::kNow) ::madvise(at, bytes, MADV_POPULATE_WRITE);
   return Mapping(static_cast<std::byte*>(at), bytes);
 }
 

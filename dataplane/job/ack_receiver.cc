@@ -8,6 +8,17 @@ namespace gradplane::job {
 
 using hop::Drop;
 
+namespace {
+
+/// Whether the ack says only that its sender has got a push, and cannot take it yet.
+bool is_refusal(const wire::AckPacket& packet) {
+  constexpr unsigned kSays = wire::kFlagComplete | wire::kFlagClosed | wire::kFlagEnded;
+  return packet.words.size() == 0 && packet.body.echo_us == 0 &&
+         (packet.envelope->flags & kSays) == 0;
+}
+
+}  // namespace
+
 /// The ack's bitmap, where the senders can read it.
 std::span<const std::uint64_t> AckReceiver::words_of(const wire::AckPacket& packet) {
   const std::size_t count = packet.words.size();
@@ -29,23 +40,26 @@ void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_inde
   if (plan != nullptr) {
     edge = edge_of(*plan, packet, peer_index);
     if (edge == nullptr) return state_.counters.drop(Drop::kNotPeer);
-    const bool has_group = !edge->is_push() && plan->trees()[h.tree].group() != nullptr;
+    const bool has_group = plan->has_group_over(*edge);
     if (h.path == hop::kGroupPath && !has_group) return state_.counters.drop(Drop::kUnknownRoute);
+    edge->silent_looks = 0;
     if (!edge->is_push() && is_older(edge->ended_before, body.oldest_round)) {
       edge->ended_before = body.oldest_round;
       edge->ended_at = now;
     }
   }
   ++state_.counters.acks_received;
+  peer.loss_there = packet.body.loss * wire::kLossUnit;
   peer.wants_sounding = (packet.envelope->flags & wire::kFlagSound) != 0;
   peer.flow.sounding().is_slow = (packet.envelope->flags & wire::kFlagSlow) != 0;
   if (!peer.wants_sounding) peer.flow.sounding().on_use();
   const std::uint32_t marked = peer.newly_marked(h.path, body.marked_packets);
   Round& round = state_.slot_of(h.round);
-  if (plan != nullptr && round.id == h.round && state_.has_open(*plan, round)) {
+  const bool is_open = plan != nullptr && round.id == h.round && state_.has_open(*plan, round);
+  if (is_open && !is_refusal(packet)) {
     return take_ack(*plan, *edge, round, packet, marked, now);
   }
-  // The round has ended here: there is nothing else to learn.
+  // There is nothing else to learn: the round has ended here, or not begun there.
   if (marked > 0) peer.on_acked(now, {}, h.path, marked);
 }
 
@@ -68,6 +82,7 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   aggregate::Tree& tree = plan.trees()[edge.id.tree];
   hop::Peer& peer = state_.peers[edge.peer];
   hop::BlockSender& sender = edge.senders[slot];
+  edge.heard = static_cast<std::uint16_t>(edge.heard | hop::OutEdge::bit(slot));
   const std::span<const std::uint64_t> words = words_of(packet);
   const bool was_settled = sender.settled();
   const std::uint32_t settled_before = sender.settled_count();
@@ -78,7 +93,9 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
     state_.on_granted(body.total_blocks, body.unscheduled_blocks, peer);
   const std::size_t path = packet.header.path;
   const bool is_past = !hop::before_us(hop::clock_us(now), body.echo_us);
-  if (path == hop::kGroupPath && is_past) tree.group()->on_heard(edge, body.echo_us, now);
+  const hop::Seat seat = edge.seats[slot];
+  const bool is_of_group = path == hop::kGroupPath && seat.group != nullptr;
+  if (is_of_group && is_past) seat.group->on_heard(*seat.member, body.echo_us, now);
   const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - body.echo_us));
   if (peer.flow_of(path).is_of_sounding(now - ago)) marked = 0;
   // Who only listens gets packets at the pace of others, and they fill its queue.

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 // What must hold between any two calls of a job. For tests.
 #include <algorithm>
+#include <span>
 
 #include "dataplane/job/state.h"
 
@@ -53,15 +54,25 @@ const char* broken_in(const hop::OutEdge& edge) {
   return nullptr;
 }
 
+/// Whether some slot whose round has ended still has rows.
+template <typename Edge>
+bool keeps_parity(const Edge& edge, std::span<const Round> rounds) {
+  for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
+    if (!rounds[slot].open && edge.parity[slot] != nullptr) return true;
+  }
+  return false;
+}
+
 /// Whether a block waits for a group to which it does not go.
-bool waits_in_vain(aggregate::Tree& tree, const hop::OutEdge& edge) {
+bool waits_in_vain(const hop::OutEdge& edge) {
   for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
     const hop::BlockSender& sender = edge.senders[slot];
     const std::uint32_t left = sender.left_to_group();
     if (left == 0) continue;
-    if (tree.group() == nullptr || tree.group()->all_sent(slot)) return true;
+    const hop::Group* group = edge.seats[slot].group;
+    if (group == nullptr || group->all_sent(slot)) return true;
     const bool is_member = sender.way() == hop::BlockSender::Way::kMember;
-    if (is_member && left > tree.group()->ready(slot)) return true;
+    if (is_member && left > group->ready(slot)) return true;
   }
   return false;
 }
@@ -97,8 +108,12 @@ const char* State::broken_invariant() const {
         const auto& listed = peers[edge.peer].edges;
         if (std::count(listed.begin(), listed.end(), &edge) != 1) return "a peer lacks an edge";
         if (const char* broken = broken_in(edge)) return broken;
-        if (waits_in_vain(plan->trees()[edge.id.tree], edge)) return "a block waits for no group";
+        if (waits_in_vain(edge)) return "a block waits for no group";
+        if (keeps_parity(edge, rounds)) return "a round that has ended has parity";
         ++edges;
+      }
+      for (const hop::InEdge& edge : tree.in()) {
+        if (keeps_parity(edge, rounds)) return "a round that has ended has parity";
       }
     }
   }

@@ -26,6 +26,7 @@ void Job::tick(Instant now) {
   next_scan_ = now + kScanInterval;
   transmitter_.probe(now);
   rounds_.close_due(now);
+  streams_.close_due(now);
   plan_switch_.tick(now);
   watchdog_.look(now);
   receiver_.update_ack_interval();
@@ -35,7 +36,8 @@ Instant Job::next_timer() const {
   if (rounds_.has_local_work() || !state_.events.empty() || plan_switch_.has_ended()) {
     return Instant();
   }
-  const bool scans = rounds_.any_gathering() || transmitter_.any_in_flight();
+  const bool scans =
+      rounds_.any_gathering() || streams_.any_gathering() || transmitter_.any_in_flight();
   const Instant scan = scans ? next_scan_ : Instant::never();
   const Instant look = std::max(watchdog_.next_look(), next_scan_);
   return std::min({transmitter_.next_ack(), scan, look});

@@ -12,6 +12,7 @@
 #include "dataplane/job/receiver.h"
 #include "dataplane/job/rounds.h"
 #include "dataplane/job/state.h"
+#include "dataplane/job/streams.h"
 #include "dataplane/job/transmitter.h"
 #include "dataplane/job/watchdog.h"
 #include "dataplane/model/round_report.h"
@@ -119,6 +120,7 @@ class Job {
   std::uint32_t epoch() const { return state_.plans.newest().epoch(); }
   /// In the order of JobConfig::peers; those that came with a later plan follow.
   std::span<const hop::Peer> peers() const { return state_.peers.all(); }
+  GroupHearing group_hearing() const { return state_.plans.newest().group_hearing(); }
   FlowLimit limit_of(hop::PeerIndex peer, Instant now) const {
     return transmitter_.limit_of(state_.peers[peer], now);
   }
@@ -129,8 +131,9 @@ class Job {
  private:
   State state_;
   Rounds rounds_{state_};
+  Streams streams_{state_, rounds_};
   Watchdog watchdog_{state_};
-  Receiver receiver_{state_, rounds_, watchdog_};
+  Receiver receiver_{state_, rounds_, streams_, watchdog_};
   Transmitter transmitter_{state_};
   PlanSwitch plan_switch_{state_};
   Instant next_scan_;

@@ -9,6 +9,7 @@
 #include "dataplane/aggregate/coverage.h"
 #include "dataplane/aggregate/gather.h"
 #include "dataplane/aggregate/local_ranks.h"
+#include "dataplane/aggregate/selections.h"
 #include "dataplane/aggregate/tree_config.h"
 #include "dataplane/hop/peer_table.h"
 #include "dataplane/model/congestion_settings.h"
@@ -41,11 +42,17 @@ struct PlanConfig {
   bool has_all_ranks = true;  // the numbers of its ranks have no gap
   std::vector<aggregate::TreeConfig> trees;
   std::vector<RouteConfig> routes;  // those with this node; those of a pair of nodes by path
-  /// Whether its planner makes other trees when links change, so that it pays to measure them.
+  /// Whether its planner makes other trees when links change, so that it pays to sound them.
+  /// Selections that follow the network go by the updates themselves.
   bool follows_network = false;
   /// Links that no tree uses: the peers that this node sounds, and those that sound it.
   std::vector<hop::PeerIndex> sounded;
   std::vector<hop::PeerIndex> sounders;
+  /// Those of its exchanges, in the order of their numbers; none: it carries no exchanges. With
+  /// any, each host has one rank and is the root of one tree, and the others are its children.
+  std::vector<aggregate::Receivers> selections;
+  /// An update goes to the group of its receivers, where they hear it. Not under grants.
+  bool multicasts_updates = false;
 
   std::uint64_t total_weight() const {
     std::uint64_t sum = 0;
@@ -72,6 +79,8 @@ struct JobConfig : PlanConfig {
   /// Of all buckets together; a bucket that needs more is exact.
   std::size_t residual_bytes = kMaxResidualBytes;
   CongestionSettings congestion;
+  /// From this round trip on, the end of a round is followed by parity where packets get lost.
+  Duration parity_from = hop::kLongPath;
   bool grants = false;  // who receives says who may send
   /// Of several rounds of an iteration that wait, the newest goes first: gradients come from the
   /// last layer to the first, and the next forward pass begins with the first.
@@ -79,6 +88,11 @@ struct JobConfig : PlanConfig {
   /// A round in which nothing moves for so long is given up; see stall_after(). Zero: never.
   Duration stall_after = {};
   double weight = 1;  // beside other jobs, where the policy of grants asks for it
+  /// Of exchanges of buckets: a result waits for a rank that is more than so many steps behind, and
+  /// what comes later is in a later result; see Streams. 0: each waits for all of its step.
+  std::uint32_t staleness_steps = 0;
+  /// Of all buckets together, for updates that wait for a result; see aggregate::Inbox.
+  std::size_t inbox_bytes = kMaxInboxBytes;
 
   /// Blocks of the largest round.
   std::size_t max_blocks() const { return (round_bytes + block_bytes - 1) / block_bytes; }

@@ -90,6 +90,7 @@ std::optional<std::span<const std::byte>> Node::handle(std::uint16_t node,
                                                        std::span<const std::byte> datagram,
                                                        bool congestion_experienced,
                                                        const awareness::Arrival& arrival) {
+  may_owe_ = true;
   wire::Envelope envelope;
   if (wire::read_envelope(datagram, envelope) != wire::ParseError::kNone) {
     counters_.drop(hop::Drop::kMalformed);
@@ -124,14 +125,12 @@ std::optional<std::span<const std::byte>> Node::handle(std::uint16_t node,
 }
 
 std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Instant now) {
-  for (Job* job : jobs()) {
-    const auto ack = job->poll_ack(out, now);
-    if (!ack) continue;
-    // An ack never waits, but what it takes from the link blocks may not take again.
-    link_.on_sent(now, ack->length_bytes + hop::kFrameOverheadBytes);
-    return Outgoing{ack->node, ack->length_bytes};
+  if (now != polled_at_) may_owe_ = true;
+  polled_at_ = now;
+  if (may_owe_) {
+    if (const auto owed = next_owed(out, now)) return owed;
+    may_owe_ = false;
   }
-  if (const auto grant = next_grant(out, now)) return grant;
   if (!link_.may_send(now)) return std::nullopt;
   if (relays_next_) {
     if (const auto relayed = next_relayed(out, now)) return relayed;
@@ -140,13 +139,30 @@ std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Inst
   return next_relayed(out, now);
 }
 
+/// Acks and grants. Time brings them, or a packet, and no block that is sent.
+std::optional<Node::Outgoing> Node::next_owed(std::span<std::byte> out, Instant now) {
+  for (Job* job : jobs()) {
+    const auto ack = job->poll_ack(out, now);
+    if (!ack) continue;
+    // An ack never waits, but what it takes from the link blocks may not take again.
+    link_.on_sent(now, ack->length_bytes + hop::kFrameOverheadBytes);
+    return Outgoing{.node = ack->node,
+                    .length_bytes = ack->length_bytes,
+                    .is_tagged = job->config().authenticate};
+  }
+  return next_grant(out, now);
+}
+
 std::optional<Node::Outgoing> Node::next_relayed(std::span<std::byte> out, Instant now) {
   for (Job* job : jobs()) {
     const auto packet = job->poll_relayed(out);
     if (!packet) continue;
     relays_next_ = false;
     link_.on_sent(now, packet->length_bytes + hop::kFrameOverheadBytes);
-    return Outgoing{packet->node, packet->length_bytes, true};
+    return Outgoing{.node = packet->node,
+                    .length_bytes = packet->length_bytes,
+                    .data = true,
+                    .is_tagged = job->config().authenticate};
   }
   return std::nullopt;
 }
@@ -159,7 +175,11 @@ std::optional<Node::Outgoing> Node::next_block(std::span<std::byte> out, Instant
     next_job_ = (at + 1) % job_count_;
     relays_next_ = true;
     link_.on_sent(now, block->length_bytes + hop::kFrameOverheadBytes);
-    return Outgoing{block->node, block->length_bytes, true, block->group};
+    return Outgoing{.node = block->node,
+                    .length_bytes = block->length_bytes,
+                    .data = true,
+                    .is_tagged = jobs_[at]->config().authenticate,
+                    .group = block->group};
   }
   return std::nullopt;
 }
@@ -170,16 +190,20 @@ std::optional<Node::Outgoing> Node::next_grant(std::span<std::byte> out, Instant
   const GrantSource& source = grant_sources_[grant->source.index()];
   const auto sent = source.job->write_grant(source.peer, out, now);
   link_.on_sent(now, sent.length_bytes + hop::kFrameOverheadBytes);
-  return Outgoing{sent.node, sent.length_bytes};
+  return Outgoing{.node = sent.node,
+                  .length_bytes = sent.length_bytes,
+                  .is_tagged = source.job->config().authenticate};
 }
 
 bool Node::sum_local(std::size_t max_blocks) {
+  may_owe_ = true;
   bool more = false;
   for (Job* job : jobs()) more = job->sum_local(max_blocks) || more;
   return more;
 }
 
 void Node::tick(Instant now) {
+  may_owe_ = true;
   if (const std::uint64_t rate = share_.bits_per_second(now); rate != paced_bits_per_second_) {
     paced_bits_per_second_ = rate;
     link_.set_link_rate(now, rate, link_burst_bytes(rate));

@@ -54,6 +54,7 @@ class Node {
     std::uint16_t node = 0;
     std::uint32_t length_bytes = 0;
     bool data = false;
+    bool is_tagged = false;                         // see wire::seal()
     std::optional<GroupName> group = std::nullopt;  // if set, it goes there, and not to `node`
   };
   std::optional<Outgoing> poll_transmit(std::span<std::byte> out, Instant now);
@@ -82,6 +83,7 @@ class Node {
  private:
   bool grant_to_peers_of(Job* job);
   void list_sources_of(Job* job);
+  std::optional<Outgoing> next_owed(std::span<std::byte> out, Instant now);
   std::optional<Outgoing> next_relayed(std::span<std::byte> out, Instant now);
   std::optional<Outgoing> next_block(std::span<std::byte> out, Instant now);
   std::optional<Outgoing> next_grant(std::span<std::byte> out, Instant now);
@@ -103,6 +105,10 @@ class Node {
   std::size_t job_count_ = 0;
   std::size_t next_job_ = 0;
   bool relays_next_ = true;
+  Instant polled_at_;
+  /// Acks or grants. False once all that is due at polled_at_ has gone; a packet, local sums or a
+  /// tick may bring more.
+  bool may_owe_ = true;
   hop::Counters counters_;
 };
 

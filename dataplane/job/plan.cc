@@ -16,6 +16,10 @@ std::vector<aggregate::Partition::TreePart> parts_of(const PlanConfig& plan) {
   return parts;
 }
 
+bool has_streams(const PlanConfig& plan, const JobConfig& job) {
+  return job.staleness_steps > 0 && !plan.selections.empty();
+}
+
 std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig& job,
                                         const aggregate::HostTable& hosts,
                                         const aggregate::Partition& partition) {
@@ -31,6 +35,7 @@ std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig&
                                                      .block_bytes = job.block_bytes,
                                                      .local_ranks = job.local_ranks.size(),
                                                      .world_size = plan.world_size,
+                                                     .has_streams = has_streams(plan, job),
                                                      .hosts = &hosts,
                                                      .partition = &partition,
                                                      .own_host = hosts.find(job.self)});
@@ -65,13 +70,15 @@ std::uint16_t ranks_of(std::uint16_t node, const PlanConfig& plan) {
 Plan::Plan(const PlanConfig& plan, const JobConfig& job)
     : epoch_(plan.epoch),
       world_size_(plan.world_size),
-      key_(plan.key),
+      key_(job.authenticate ? std::make_shared<const wire::Gmac>(plan.key) : nullptr),
       has_all_ranks_(plan.has_all_ranks),
       own_ranks_(ranks_of(job.self, plan)),
       hosts_(plan.hosts, plan.host_of_rank),
+      own_host_(hosts_.find(job.self)),
       hosts_before_(hosts_.words()),
-      partition_(hosts_, parts_of(plan), job.max_blocks()),
+      partition_(hosts_, parts_of(plan), job.max_blocks(), plan.selections),
       trees_(make_trees(plan, job, hosts_, partition_)),
+      group_packets_(trees_.size()),
       routes_(plan, job.self),
       relayed_(relayed_bytes(routes_, job)),
       beside_trees_(peers_beside_trees(plan, routes_)),
@@ -83,14 +90,72 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
   GP_ASSERT(hosts_.rank_count() == world_size_);
   peers_.reserve(plan.peers.size());
   for (const hop::PeerConfig& peer : plan.peers) {
-    peers_.emplace_back(peer, plan.key, job.congestion, job.block_bytes);
+    peers_.emplace_back(peer, key_, job.congestion, job.block_bytes);
   }
   for (aggregate::Tree& tree : trees_) {
-    if (tree.group() != nullptr) multicasting_.push_back(&tree);
+    if (tree.group() != nullptr) groups_.push_back(tree.group());
     for (hop::OutEdge& edge : tree.out()) {
       edge.routes = routes_.routes_to(plan.peers[edge.peer.index()].node);
     }
   }
+  add_update_groups(plan);
+}
+
+/// The receivers of an update sum it in trees of their own, where each tree has all blocks. So the
+/// members of such a group are this node's edges in other trees, and its packets name the tree in
+/// which all receivers know this node as their parent.
+void Plan::add_update_groups(const PlanConfig& plan) {
+  if (plan.selections.empty() || own_host_ == aggregate::HostTable::kNone) return;
+  for (std::size_t t = 0; t < trees_.size(); ++t) {
+    if (trees_[t].config().is_root()) own_tree_ = static_cast<std::uint8_t>(t);
+  }
+  if (!plan.multicasts_updates || !own_tree_) return;
+  updates_.reserve(plan.selections.size());
+  for (std::size_t s = 0; s < plan.selections.size(); ++s) {
+    std::vector<hop::OutEdge*> receivers;
+    for (std::size_t t = 0; t < trees_.size(); ++t) {
+      if (t == *own_tree_) continue;
+      const bool sends = partition_.selections().sends(s, own_host_, partition_.root_host(t));
+      if (sends) receivers.push_back(&trees_[t].push());
+    }
+    if (receivers.size() < kMinGroupMembers) continue;
+    groups_.push_back(
+        &updates_.emplace_back(hop::Group::Config{.max_blocks = partition_.capacity(*own_tree_),
+                                                  .tree = *own_tree_,
+                                                  .selection = static_cast<std::uint8_t>(s)},
+                               receivers));
+  }
+}
+
+GroupHearing Plan::group_hearing() const {
+  GroupHearing found{.groups = static_cast<std::uint32_t>(groups_.size())};
+  for (const hop::Group* group : groups_) {
+    for (const hop::GroupMember& member : group->members()) {
+      ++found.receivers;
+      if (!member.hears) continue;
+      ++found.hear;
+      if (member.rests > 0) ++found.listen;
+    }
+  }
+  return found;
+}
+
+bool Plan::has_group_over(const hop::OutEdge& edge) {
+  return edge.is_push() ? !updates_.empty() : trees_[edge.id.tree].group() != nullptr;
+}
+
+hop::Group* Plan::receivers_of(const aggregate::Round& round) {
+  if (round.geometry.operation != Operation::kExchange) return nullptr;
+  const auto at = std::find_if(updates_.begin(), updates_.end(), [&round](const auto& group) {
+    return group.selection() == round.geometry.source;
+  });
+  return at == updates_.end() ? nullptr : &*at;
+}
+
+bool Plan::receives_from(std::uint16_t node, std::size_t selection) const {
+  const std::size_t from = hosts_.find(node);
+  return own_host_ != aggregate::HostTable::kNone && from != aggregate::HostTable::kNone &&
+         has_selection(selection) && partition_.selections().sends(selection, from, own_host_);
 }
 
 bool Plan::suits(std::size_t local_ranks) const {
@@ -118,12 +183,27 @@ void Plan::activate(std::uint32_t round) {
   for (aggregate::Tree& tree : trees_) tree.begin_at(round);
 }
 
+/// In a block that lacks nobody. In an exchange, of those that this node gets.
+std::uint16_t Plan::whole_ranks(const Geometry& geometry) const {
+  if (!all_contribute(geometry.operation)) return 1;
+  if (geometry.operation != Operation::kExchange || own_host_ == aggregate::HostTable::kNone) {
+    return world_size_;
+  }
+  const auto senders = partition_.selections().senders_to(geometry.source, own_host_);
+  return static_cast<std::uint16_t>(own_ranks_ + hosts_.ranks_in(senders));
+}
+
 void Plan::open(aggregate::Round& round) {
   round.partition = &partition_;
-  round.whole_ranks = all_contribute(round.geometry.operation) ? world_size_ : std::uint16_t{1};
+  round.whole_ranks = whole_ranks(round.geometry);
   round.min_contributors = round.whole_ranks;
   for (std::size_t t = 0; t < trees_.size(); ++t) {
     trees_[t].open(round, range_of(t, round.id, round.geometry));
+  }
+  if (hop::Group* group = receivers_of(round)) {
+    const Bitmap* critical = round.bucket != nullptr ? &round.bucket->critical() : nullptr;
+    group->open(round.slot(), trees_[*own_tree_].range(round.slot()),
+                aggregate::Tree::rotation_of(round), critical);
   }
 }
 
@@ -149,12 +229,22 @@ void Plan::connect(hop::PeerTable& peers, const aggregate::Context& context) {
   }
 }
 
-void Plan::apply_rates(hop::PeerTable& peers, Instant now) const {
+void Plan::apply_rates(hop::PeerTable& peers, bool of_updates, Instant now) const {
   for (std::size_t p = 0; p < rates_.size(); ++p) {
     hop::Peer& peer = peers[peer_names_[p]];
-    peer.flow.set_link_rate(now, rates_[p].rate_bits_per_second);
-    peer.credit.set_share(now, rates_[p].unscheduled_bits_per_second, rates_[p].senders());
+    const hop::PeerRates& rates = of_updates ? rates_[p].rates_of_updates : rates_[p].rates;
+    peer.flow.set_link_rate(now, rates.rate_bits_per_second);
+    peer.credit.set_share(now, rates.unscheduled_bits_per_second, rates.senders());
   }
+}
+
+bool Plan::sends(const aggregate::Round& round) const {
+  return std::any_of(trees_.begin(), trees_.end(), [&round](const aggregate::Tree& tree) {
+    const std::span<const hop::OutEdge> out = tree.out();
+    return std::any_of(out.begin(), out.end(), [&round](const hop::OutEdge& edge) {
+      return !edge.senders[round.slot()].settled();
+    });
+  });
 }
 
 void Plan::begin_other_ways(hop::PeerTable& peers, const Plan& before) const {

@@ -18,6 +18,7 @@
 #include "dataplane/job/job_config.h"
 #include "dataplane/job/relay.h"
 #include "dataplane/model/geometry.h"
+#include "dataplane/model/group_hearing.h"
 
 namespace gradplane::job {
 
@@ -44,14 +45,28 @@ class Plan {
   /// The hosts of this plan that `before` has, too, are known from now on. Allocates nothing.
   void follow(const Plan& before);
   aggregate::HostSet hosts_of_plan_before() const { return hosts_before_; }
-  /// Of packets to its groups.
-  const wire::Key& key() const { return key_; }
+  /// Of packets to its groups, where they are authenticated.
+  const wire::Gmac& key() const { return *key_; }
   std::span<aggregate::Tree> trees() { return trees_; }
   std::span<const aggregate::Tree> trees() const { return trees_; }
+  /// The tree of a plan with selections that has its root here; nullptr when there is none.
+  aggregate::Tree* rooted_here() { return own_tree_ ? &trees_[*own_tree_] : nullptr; }
+  const aggregate::Tree* rooted_here() const { return own_tree_ ? &trees_[*own_tree_] : nullptr; }
   /// Over all trees.
   std::size_t edge_count() const;
-  /// The trees whose results this node sends to a group.
-  std::span<aggregate::Tree* const> multicasting() { return multicasting_; }
+  /// The groups to which this node sends: results of its trees, and updates.
+  std::span<hop::Group* const> groups() { return groups_; }
+  GroupHearing group_hearing() const;
+  /// Whether what goes over the edge may go to a group.
+  bool has_group_over(const hop::OutEdge& edge);
+  /// Of an exchange: the group of those who receive this node's update, where it has one.
+  hop::Group* receivers_of(const aggregate::Round& round);
+  /// The tree whose root this node is, in a plan that carries exchanges.
+  std::optional<std::uint8_t> own_tree() const { return own_tree_; }
+  /// Whether this node receives the updates of another one by a selection.
+  bool receives_from(std::uint16_t node, std::size_t selection) const;
+  /// Numbers the packets to all groups whose packets name this tree, from 1 on.
+  std::uint64_t next_group_number(std::uint8_t tree) { return ++group_packets_[tree]; }
   /// The acks that this node owes to its peers under this plan.
   hop::AckQueue& acks() { return acks_; }
   const hop::AckQueue& acks() const { return acks_; }
@@ -69,8 +84,19 @@ class Plan {
     return partition_.range_of(tree, round, geometry);
   }
   const aggregate::Partition& partition() const { return partition_; }
+  /// Whether exchanges may name this selection.
+  bool has_selection(std::size_t selection) const {
+    return selection < partition_.selections().size();
+  }
   /// Begins the round in every tree.
   void open(aggregate::Round& round);
+  /// Under bounded staleness: this node's rank has submitted an exchange, so others send theirs;
+  /// one has come. Both count what is sent of it at least: an update, or word of it.
+  void await_updates() { updates_awaited_ += std::int64_t(rooted_here()->in().size()); }
+  void on_update() { --updates_awaited_; }
+  /// All others have sent theirs of all exchanges that this node's rank has submitted, if it has
+  /// submitted all.
+  bool has_all_updates() const { return updates_awaited_ == 0; }
 
   /// It carries the rounds from `round` on, and another plan those before.
   void activate(std::uint32_t round);
@@ -94,8 +120,11 @@ class Plan {
   /// Becomes a plan of the job. The table gets the peers that no live plan names, and each peer the
   /// edges that lead to it. Allocates nothing.
   void connect(hop::PeerTable& peers, const aggregate::Context& context);
-  /// Gives the peers of this plan the rates that they have under it.
-  void apply_rates(hop::PeerTable& peers, Instant now) const;
+  /// Gives the peers of this plan the rates that they have under it: those of updates, or of all
+  /// other rounds.
+  void apply_rates(hop::PeerTable& peers, bool of_updates, Instant now) const;
+  /// Whether anything of an open round that this plan carries has still to reach a peer.
+  bool sends(const aggregate::Round& round) const;
   /// Routes that are other ways than those of the plan before begin to measure anew. Once when the
   /// first round of this plan is open, and again when no block of the plan before is under way any
   /// more. Allocates nothing.
@@ -105,16 +134,24 @@ class Plan {
   void disconnect(hop::PeerTable& peers);
 
  private:
+  std::uint16_t whole_ranks(const Geometry& geometry) const;
+  void add_update_groups(const PlanConfig& plan);
+
   std::uint32_t epoch_;
   std::uint16_t world_size_;
-  wire::Key key_;
+  std::shared_ptr<const wire::Gmac> key_;  // null where nothing is authenticated
   bool has_all_ranks_;
   std::uint16_t own_ranks_;  // that it gives this node
   aggregate::HostTable hosts_;
+  std::size_t own_host_;  // HostTable::kNone: this node has no ranks
   std::vector<std::uint64_t> hosts_before_;
   aggregate::Partition partition_;
   std::vector<aggregate::Tree> trees_;
-  std::vector<aggregate::Tree*> multicasting_;
+  std::int64_t updates_awaited_ = 0;
+  std::optional<std::uint8_t> own_tree_;
+  std::vector<hop::Group> updates_;  // one for each selection that gives this node receivers enough
+  std::vector<hop::Group*> groups_;
+  std::vector<std::uint64_t> group_packets_;  // sent, by tree
   RouteTable routes_;
   RelayQueue relayed_;
   std::vector<std::uint16_t> beside_trees_;  // peers on routes and of soundings, each once

@@ -34,12 +34,36 @@ bool PlanSwitch::commit(std::uint32_t epoch, std::uint32_t activation) {
 
 void PlanSwitch::tick(Instant now) {
   pace_.look(now, state_.next_round);
-  if (!activation_ || !is_older(*activation_, state_.next_round)) return;
-  activation_.reset();
-  state_.plans.newest().apply_rates(state_.peers, now);
-  if (state_.plans.is_switching()) {
+  const bool activates = activation_ && is_older(*activation_, state_.next_round);
+  const bool of_updates = sends_updates();
+  if (activates || of_updates != has_rates_of_updates_) {
+    if (activates) activation_.reset();
+    has_rates_of_updates_ = of_updates;
+    const Plan& plan = activation_ ? *state_.plans.live()[0] : state_.plans.newest();
+    plan.apply_rates(state_.peers, of_updates, now);
+  }
+  if (activates && state_.plans.is_switching()) {
     state_.plans.newest().begin_other_ways(state_.peers, *state_.plans.live()[0]);
   }
+}
+
+/// Whether the oldest round that this node still sends is an exchange; where it sends nothing, as
+/// before.
+bool PlanSwitch::sends_updates() const {
+  if (!state_.plans.newest().has_selection(0)) return false;
+  const auto exchanges = static_cast<std::uint32_t>(
+      std::count_if(state_.rounds.begin(), state_.rounds.end(), [](const Round& round) {
+        return round.open && round.geometry.operation == Operation::kExchange;
+      }));
+  if (state_.open_rounds == 0) return has_rates_of_updates_;
+  if (exchanges == 0 || exchanges == state_.open_rounds) return exchanges > 0;
+  const Round* oldest = nullptr;
+  for (const Round& round : state_.rounds) {
+    const bool is_older_one = oldest == nullptr || is_older(round.id, oldest->id);
+    if (round.open && is_older_one && state_.plan_of(round).sends(round)) oldest = &round;
+  }
+  if (oldest == nullptr) return has_rates_of_updates_;
+  return oldest->geometry.operation == Operation::kExchange;
 }
 
 void PlanSwitch::end_older(std::uint32_t epoch) {
@@ -81,6 +105,7 @@ bool PlanSwitch::older_has_ended() const {
   const bool all_others_have_ended =
       older_is_over_ ||
       (state_.ranks.empty() && !is_older(state_.next_round, activation + kRoundSlots));
+  if (!older_is_over_ && !state_.plans.live()[0]->has_all_updates()) return false;
   return std::none_of(state_.rounds.begin(), state_.rounds.end(), [&](const Round& round) {
     return is_older(round.id, activation) && (round.open || !all_others_have_ended);
   });

@@ -47,7 +47,8 @@ class PlanSwitch {
   void end_older(std::uint32_t epoch);
 
   /// Looks which rounds have begun. Once the first round of a committed plan is open, peers have
-  /// the rates of that plan.
+  /// the rates of that plan. Under a plan with selections they have those of the oldest round that
+  /// this node still sends: exchanges share a peer's link among fewer nodes than other rounds.
   void tick(Instant now);
 
   /// Whether take_ended() has something to do.
@@ -60,6 +61,7 @@ class PlanSwitch {
   void add_buckets(Plan& plan);
   void disconnect(Plan& plan);
   bool older_has_ended() const;
+  bool sends_updates() const;
   void retire();
 
   State& state_;
@@ -69,6 +71,7 @@ class PlanSwitch {
   std::unique_ptr<Plan> ended_;              // buckets still have it
   std::size_t next_bucket_ = 0;              // that may have it
   std::optional<std::uint32_t> activation_;  // of a plan whose rates are not applied yet
+  bool has_rates_of_updates_ = false;        // the peers
 };
 
 }  // namespace gradplane::job

@@ -30,9 +30,19 @@ void PlanTable::prepare(std::unique_ptr<Plan> plan, std::uint32_t horizon) {
   phase_ = Phase::kPrepared;
 }
 
+/// A plan that is only prepared may be aborted, and costs nothing until then.
+std::span<const std::unique_ptr<Plan>> PlanTable::used() const {
+  return live().first(phase_ == Phase::kPrepared ? 1 : live_);
+}
+
+bool PlanTable::have_selection(std::size_t selection) const {
+  const auto all = used();
+  return std::all_of(all.begin(), all.end(),
+                     [=](const auto& plan) { return plan->has_selection(selection); });
+}
+
 bool PlanTable::have_same_ranks() const {
-  // A plan that is only prepared may be aborted, and costs nothing until then.
-  const auto all = live().first(phase_ == Phase::kPrepared ? 1 : live_);
+  const auto all = used();
   return std::all_of(all.begin(), all.end(), [&](const std::unique_ptr<Plan>& plan) {
     return plan->has_all_ranks() && plan->world_size() == all[0]->world_size();
   });

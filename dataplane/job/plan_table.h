@@ -54,6 +54,8 @@ class PlanTable {
   }
   /// Every live plan has all ranks of the job.
   bool have_same_ranks() const;
+  /// Every live plan has this selection for its exchanges.
+  bool have_selection(std::size_t selection) const;
   /// Whether packets of this plan and round agree with the activation. A prepared plan carries no
   /// round yet.
   bool carries(const Plan& plan, std::uint32_t round) const { return &of(round) == &plan; }
@@ -78,6 +80,7 @@ class PlanTable {
 
  private:
   bool leaves_hosts_out() const;
+  std::span<const std::unique_ptr<Plan>> used() const;
 
   enum class Phase : std::uint8_t { kJoining, kOne, kPrepared, kCommitted };
 

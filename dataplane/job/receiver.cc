@@ -5,31 +5,16 @@
 #include <algorithm>
 
 #include "dataplane/hop/clock.h"
+#include "dataplane/job/statement.h"
 
 namespace gradplane::job {
 
 using hop::Drop;
 
-namespace {
-
-Statement statement_of(const wire::BlockHeader& h) {
-  return {.type = h.element_type,
-          .elements = h.round_elements,
-          .bucket = h.bucket,
-          .operation = h.operation,
-          .source = h.source};
-}
-
-bool says_the_same(const wire::BlockHeader& h, const Geometry& g) {
-  return h.round_elements == g.elements && h.element_type == g.type && h.bucket == g.bucket &&
-         h.operation == g.operation && h.source == g.source;
-}
-
-}  // namespace
-
-Receiver::Receiver(State& state, Rounds& rounds, Watchdog& watchdog)
+Receiver::Receiver(State& state, Rounds& rounds, Streams& streams, Watchdog& watchdog)
     : state_(state),
       rounds_(rounds),
+      streams_(streams),
       acks_(state, rounds, watchdog),
       covered_(std::make_unique<std::array<std::uint64_t, wire::kMaxCoverageWords>>()) {}
 
@@ -51,7 +36,7 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
   if (!opened) return drop(Drop::kBadTag);
   constexpr auto kGood = wire::ParseError::kNone;
   Duration round_trip;
-  if (wire::is_block(envelope.type)) {
+  if (wire::is_block(envelope.type) || wire::is_parity(envelope.type)) {
     if (wire::read_block(envelope, *opened, block_) != kGood) return drop(Drop::kMalformed);
     if (!is_new(block_.header.epoch, number, peer)) return std::nullopt;
     if (wire::is_routed(envelope)) {
@@ -64,7 +49,9 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
     }
     path_ = hop::kDirectPath;
     if (block_.has_hop) round_trip = wire::kRoundTripUnit * std::int64_t{block_.hop.round_trip};
-    handle_block(block_, index, congestion_experienced, now);
+    const bool is_parity = wire::is_parity(envelope.type);
+    is_parity ? handle_parity(block_, index, congestion_experienced, now)
+              : handle_block(block_, index, congestion_experienced, now);
   } else if (wire::is_ack(envelope.type)) {
     if (wire::read_ack(envelope, *opened, ack_) != kGood) return drop(Drop::kMalformed);
     if (!is_new(ack_.header.epoch, number, peer)) return std::nullopt;
@@ -152,7 +139,10 @@ std::optional<std::span<const std::byte>> Receiver::open(std::span<const std::by
                                                          std::uint64_t number,
                                                          const hop::Peer& peer) const {
   if (!state_.config.authenticate) return wire::open_unsealed(datagram);
-  return wire::open(datagram, peer.key, wire::Receiver::node(state_.config.self), number);
+  return wire::open(datagram, *peer.key,
+                    {.writer = peer.node,
+                     .receiver = wire::Receiver::node(state_.config.self),
+                     .number = number});
 }
 
 /// Whether a packet of this plan comes for the first time. A packet of an earlier job that had the
@@ -163,9 +153,12 @@ bool Receiver::is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer
     state_.counters.drop(Drop::kWrongEpoch);
     return false;
   }
-  if (peer.packets_received.accept(number)) return true;
-  state_.counters.drop(Drop::kReplayed);
-  return false;
+  if (!peer.packets_received.accept(number)) {
+    state_.counters.drop(Drop::kReplayed);
+    return false;
+  }
+  peer.loss_here.on_packet(number);
+  return true;
 }
 
 /// A block of a plan that has ended here. Its sender has not heard that this node has everything.
@@ -174,8 +167,8 @@ void Receiver::handle_retired(const wire::BlockPacket& packet, hop::PeerIndex pe
   if (!state_.retired.is(h.epoch) || !state_.retired.carried(h.round)) {
     return state_.counters.drop(Drop::kWrongEpoch);
   }
-  const auto type = packet.envelope->type == wire::PacketType::kPush ? wire::PacketType::kPushAck
-                                                                     : wire::PacketType::kResultAck;
+  const bool is_push = wire::block_type(packet.envelope->type) == wire::PacketType::kPush;
+  const auto type = is_push ? wire::PacketType::kPushAck : wire::PacketType::kResultAck;
   state_.retired.owe({.peer = peer, .type = type, .tree = h.tree, .round = h.round});
   state_.counters.drop(Drop::kPastRound);
 }
@@ -198,7 +191,7 @@ void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, hop::Peer
                           Instant now) {
   const wire::BlockHeader& h = packet.header;
   // Packets of two plans never meet in one sum (I7).
-  if (state_.plans.is_prepared(plan)) return state_.counters.drop(Drop::kFutureRound);
+  if (state_.plans.is_prepared(plan)) return state_.refuse_for_now(plan, peer, packet);
   if (!state_.plans.carries(plan, h.round)) return state_.counters.drop(Drop::kWrongEpoch);
   aggregate::Tree& tree = plan.trees()[h.tree];
   const hop::EdgeIndex index = tree.find_in(packet.envelope->type, peer);
@@ -206,10 +199,13 @@ void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, hop::Peer
   hop::InEdge& edge = tree.in(index);
   const auto covered = hosts_of(tree, edge, packet);
   if (!covered) return state_.counters.drop(Drop::kBadContributors);
+  if (Streams::takes(edge, h)) return take_update(plan, edge, packet, now);
   Round* round = round_for(plan, packet, *covered, edge.id, now);
   if (round == nullptr) return;
-  const bool is_first = !edge.receivers[round->slot()].has_heard();
-  const bool is_new = accept(plan, edge, packet, now);
+  hop::BlockReceiver& receiver = edge.receivers[round->slot()];
+  const bool is_first = !receiver.has_heard();
+  const bool is_over = edge.is_push() && tree.is_over(round->slot(), h.block);
+  const bool is_new = accept(plan, edge.id, receiver, is_over, packet, now);
   // A child takes no result of a round before it has contributed to it. Its first push shows that
   // it has. Until then results would fill its window, be dropped and be sent again and again, and
   // keep from it the results of the older rounds that it is at.
@@ -223,19 +219,34 @@ void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, hop::Peer
   } else {
     take_result(plan, *round, packet, *covered, now);
   }
+  follow_parity(plan, edge, packet, peer, now);
   rounds_.finish_if_done(*round);
 }
 
+/// A block of a rank that is not in step with this node.
+void Receiver::take_update(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet,
+                           Instant now) {
+  hop::StreamSlot* slot = streams_.slot_of(plan, edge, packet, now);
+  if (slot == nullptr) return;
+  if (streams_.must_wait(*slot, packet.header.block)) {
+    // The ack shows that this node is alive. It may be late, and another packet follows it.
+    slot->receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us, .path = path_}, now);
+    plan.acks().request(edge.id, packet.header.round, false, now);
+    return state_.counters.drop(Drop::kFutureRound);
+  }
+  if (!accept(plan, edge.id, slot->receiver, false, packet, now)) return;
+  state_.watch.moved();
+  streams_.add(plan, edge, *slot, packet, now);
+}
+
 /// Notes a packet's arrival at its edge and asks for the ack that is due. True when its block is
-/// new, and wanted.
-bool Receiver::accept(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet, Instant now) {
+/// new, and wanted. `is_over`: nothing enters the block any more.
+bool Receiver::accept(Plan& plan, const hop::EdgeId& edge, hop::BlockReceiver& receiver,
+                      bool is_over, const wire::BlockPacket& packet, Instant now) {
   const wire::BlockHeader& h = packet.header;
-  const aggregate::Tree& tree = plan.trees()[h.tree];
-  hop::BlockReceiver& receiver = edge.receivers[h.round % kRoundSlots];
   const bool is_closed = receiver.closed();
   const bool duplicate = is_closed || !receiver.accept(h.block);
-  const bool late =
-      is_closed || (!duplicate && edge.is_push() && tree.is_over(h.round % kRoundSlots, h.block));
+  const bool late = is_closed || (!duplicate && is_over);
   const bool owed_before = receiver.owes_ack();
   const bool at_once =
       receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us,
@@ -252,7 +263,7 @@ bool Receiver::accept(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& pa
     ++state_.counters.blocks_received;
     state_.counters.payload_bytes_received += packet.payload.size();
   }
-  if (at_once || !owed_before) plan.acks().request(edge.id, h.round, at_once, now);
+  if (at_once || !owed_before) plan.acks().request(edge, h.round, at_once, now);
   return !duplicate && !late;
 }
 
@@ -275,9 +286,13 @@ Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregat
   // has ended everywhere: it has the results of all blocks, and none of them came through us.
   const bool may_be_passed_by =
       !round.open && state_.ranks.empty() && knows_rounds_before(plan, h, edge);
-  if (h.round != round.id && !may_be_passed_by) return drop(Drop::kFutureRound);
-  if (!round.open && !state_.plans.may_open(h.round)) return drop(Drop::kFutureRound);
-  const aggregate::Tree& tree = plan.trees()[h.tree];
+  aggregate::Tree& tree = plan.trees()[h.tree];
+  const bool is_too_early = (h.round != round.id && !may_be_passed_by) ||
+                            (!round.open && !state_.plans.may_open(h.round));
+  if (is_too_early) {
+    state_.refuse_for_now(plan, tree.in(edge.index).peer, packet);
+    return nullptr;
+  }
   // Of an open round, nothing has to be computed for a packet that says the same.
   const bool is_known = round.open && says_the_same(h, round.geometry);
   const auto stated = is_known ? round.geometry : rounds_.geometry_of(statement_of(h));
@@ -285,8 +300,8 @@ Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregat
   const Geometry& geometry = *stated;
   const BlockRange range =
       is_known ? tree.range(round.slot()) : plan.range_of(h.tree, h.round, geometry);
-  if (!range.contains(h.block) ||
-      packet.payload.size() != (h.is_empty() ? 0 : geometry.bytes_in(h.block))) {
+  if (!range.contains(h.block) || packet.payload.size() != payload_bytes(h, geometry) ||
+      !may_go_as(h, is_known ? round.bucket : rounds_.bucket_of(geometry))) {
     return drop(Drop::kBadGeometry);
   }
   if (round.open && !is_known) {

@@ -14,6 +14,7 @@
 #include "dataplane/job/ack_receiver.h"
 #include "dataplane/job/rounds.h"
 #include "dataplane/job/state.h"
+#include "dataplane/job/streams.h"
 #include "dataplane/job/watchdog.h"
 #include "dataplane/wire/ack.h"
 #include "dataplane/wire/block.h"
@@ -26,7 +27,7 @@ namespace gradplane::job {
 /// packet's tree.
 class Receiver {
  public:
-  Receiver(State& state, Rounds& rounds, Watchdog& watchdog);
+  Receiver(State& state, Rounds& rounds, Streams& streams, Watchdog& watchdog);
 
   /// A datagram of this job's id, of which only the envelope has been looked at. `from` is the node
   /// that it came from: the sender, but for a block that is relayed. Returns what it tells of the
@@ -63,21 +64,31 @@ class Receiver {
                        aggregate::HostSet covered) const;
   std::optional<aggregate::HostSet> hosts_of(const aggregate::Tree& tree, const hop::InEdge& edge,
                                              const wire::BlockPacket& packet);
-  bool accept(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet, Instant now);
+  void take_update(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet, Instant now);
+  bool accept(Plan& plan, const hop::EdgeId& edge, hop::BlockReceiver& receiver, bool is_over,
+              const wire::BlockPacket& packet, Instant now);
   void take_result(Plan& plan, Round& round, const wire::BlockPacket& packet,
                    aggregate::HostSet covered, Instant now);
+  void handle_parity(const wire::BlockPacket& packet, hop::PeerIndex peer,
+                     bool congestion_experienced, Instant now);
+  void follow_parity(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet,
+                     hop::PeerIndex peer, Instant now);
+  void recover(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet, hop::PeerIndex peer,
+               Instant now);
   void handle_grant(const wire::Grant& grant, hop::Peer& peer);
   void handle_sounding(const wire::Envelope& envelope, const wire::Sounding& sounding,
                        hop::PeerIndex peer, Instant now);
 
   State& state_;
   Rounds& rounds_;
+  Streams& streams_;
   AckReceiver acks_;
   std::uint32_t ack_every_ = hop::kAckEveryPackets;
   // The packet at hand.
   wire::BlockPacket block_;
   std::size_t path_ = hop::kDirectPath;  // over which the block came from its sender
   wire::AckPacket ack_;
+  bool is_recovering_ = false;  // the block comes from parity
   std::unique_ptr<std::array<std::uint64_t, wire::kMaxCoverageWords>> covered_;  // of the block
 };
 

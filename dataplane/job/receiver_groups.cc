@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What comes to the group of a parent's children.
+// What comes to groups: results of a parent, and updates.
 #include "dataplane/job/receiver.h"
 
 namespace gradplane::job {
 
 using hop::Drop;
 
-/// A result that goes to all children of its sender. Its number and its tag are those of the group.
+/// A result that goes to all children of its sender, or an update that goes to all its receivers.
+/// It names a tree in which its sender is this node's parent. Number and tag are those of the
+/// groups that the parent has there.
 std::optional<awareness::Told> Receiver::handle_for_group(hop::PeerIndex index,
                                                           const wire::Envelope& envelope,
                                                           std::span<const std::byte> datagram,
@@ -27,15 +29,25 @@ std::optional<awareness::Told> Receiver::handle_for_group(hop::PeerIndex index,
   if (from == hop::kNoEdge) return drop(Drop::kNotPeer);
   hop::ReplayWindow& numbers = tree.in(from).group_packets;
   const std::uint64_t number = numbers.restore(envelope.number);
-  const auto opened =
-      state_.config.authenticate
-          ? wire::open(datagram, plan->key(), wire::Receiver::group(hint->tree), number)
-          : wire::open_unsealed(datagram);
+  const auto opened = state_.config.authenticate
+                          ? wire::open(datagram, plan->key(),
+                                       {.writer = envelope.sender,
+                                        .receiver = wire::Receiver::group(hint->tree),
+                                        .number = number})
+                          : wire::open_unsealed(datagram);
   if (!opened) return drop(Drop::kBadTag);
   if (wire::read_block(envelope, *opened, block_) != wire::ParseError::kNone) {
     return drop(Drop::kMalformed);
   }
   if (!numbers.accept(number)) return drop(Drop::kReplayed);
+  if (envelope.type == wire::PacketType::kPush) {
+    // Who receives it gathers it in a tree of its own, in which each block has the same number.
+    const wire::BlockHeader& h = block_.header;
+    const bool is_ours = h.operation == Operation::kExchange && plan->own_tree() &&
+                         plan->receives_from(envelope.sender, h.source);
+    if (!is_ours) return drop(Drop::kNotPeer);
+    block_.header.tree = *plan->own_tree();
+  }
   path_ = hop::kGroupPath;
   handle_block(block_, index, congestion_experienced, now);
   return awareness::Told{};

@@ -22,7 +22,10 @@ std::optional<Geometry> Rounds::geometry_of(const Statement& said) const {
   const std::uint16_t ranks = state_.plans.newest().world_size();
   // Shards and sources are ranks by their numbers. Plans that have other ranks, or only some of the
   // job's, would cut a round differently.
-  if (said.operation != Operation::kAllReduce && !state_.plans.have_same_ranks()) {
+  const bool names_ranks =
+      said.operation != Operation::kAllReduce && said.operation != Operation::kExchange;
+  if (names_ranks && !state_.plans.have_same_ranks()) return std::nullopt;
+  if (said.operation == Operation::kExchange && !state_.plans.have_selection(said.source)) {
     return std::nullopt;
   }
   const Geometry geometry = Geometry::of(said, state_.config.block_bytes, ranks);
@@ -34,12 +37,13 @@ bool Rounds::add_bucket(aggregate::Bucket* bucket) {
   aggregate::Bucket*& place = state_.buckets[bucket->id()];
   if (place != nullptr || !fits(bucket->geometry())) return false;
   place = bucket;
+  ++bucket_count_;
   return true;
 }
 
 aggregate::Bucket* Rounds::bucket_of(const Geometry& geometry) const {
   aggregate::Bucket* bucket = state_.buckets[geometry.bucket];
-  return bucket != nullptr && bucket->geometry() == geometry ? bucket : nullptr;
+  return bucket != nullptr && bucket->geometry().is_cut_like(geometry) ? bucket : nullptr;
 }
 
 void Rounds::open(Round& round, const Geometry& geometry) {
@@ -49,6 +53,7 @@ void Rounds::open(Round& round, const Geometry& geometry) {
   round.open = true;
   round.geometry = geometry;
   round.bucket = bucket_of(geometry);
+  round.streamed = is_streamed(geometry);
   ++state_.open_rounds;
   if (!is_older(id, state_.next_round)) state_.next_round = id + 1;
   state_.plan_of(round).open(round);
@@ -88,14 +93,32 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
   if (!round.open && !state_.plans.may_open(id)) return SubmitResult::kBusy;
   if (!state_.plans.may_submit(id)) return SubmitResult::kBusy;
   // A plan without this node's ranks: they are told, and until then wait for what never comes.
-  if (!state_.plans.of(id).has_own_ranks()) return SubmitResult::kBusy;
+  Plan& plan = state_.plans.of(id);
+  if (!plan.has_own_ranks()) return SubmitResult::kBusy;
+  aggregate::ExchangesDone* exchanges = nullptr;
+  if (is_streamed(geometry)) {
+    if (const aggregate::Bucket* other = other_bucket(geometry)) {
+      Round known = round;
+      known.geometry = other->geometry();
+      report_mismatch(state_.config.self, known, geometry);
+      return SubmitResult::kMismatch;
+    }
+    // The session brings the bucket soon.
+    exchanges = exchanges_of(plan, geometry);
+    if (exchanges == nullptr) return SubmitResult::kBusy;
+  }
   if (!round.open) open(round, geometry);
   if ((round.submitted & bit) != 0) return SubmitResult::kRejected;
   if (round.geometry != geometry) {
     report_mismatch(state_.config.self, round, geometry);
     return SubmitResult::kMismatch;
   }
+  if (differs_from_streams(round)) return SubmitResult::kMismatch;
   round.submitted |= bit;
+  if (exchanges != nullptr) {
+    ++exchanges->submitted;
+    plan.await_updates();
+  }
   state_.watch.moved();
   if (local_rank == 0) restore_residual(round);
   contribute(round, local_rank);
@@ -127,12 +150,17 @@ void Rounds::restore_residual(Round& round) {
 }
 
 void Rounds::contribute(Round& round, std::size_t local_rank) {
-  const std::span<aggregate::Tree> trees = state_.plan_of(round).trees();
+  Plan& plan = state_.plan_of(round);
+  const std::span<aggregate::Tree> trees = plan.trees();
   for (std::size_t t = 0; t < trees.size(); ++t) {
     const BlockRange range = trees[t].range(round.slot());
     if (!trees[t].config().member || range.size() == 0) continue;
+    if (round.streamed && trees[t].config().is_root()) continue;  // it stays in the rank's memory
     if (!trees[t].sums()) {
       trees[t].offer_all(round);
+      // Nobody else could take it before that either; see Streams::must_wait().
+      if (round.streamed && lacks_exact_before(round.id)) trees[t].push().hold(round.slot());
+      trees[t].push().refresh(round.slot());
       continue;
     }
     const bool queued = local_work_.push({.round = round.id,
@@ -141,6 +169,7 @@ void Rounds::contribute(Round& round, std::size_t local_rank) {
                                           .block = range.begin});  // a node gathers it always
     GP_ASSERT(queued);
   }
+  if (hop::Group* group = plan.receivers_of(round)) group->offer_all(round.slot());
 }
 
 bool Rounds::sum_local(std::size_t max_blocks) {
@@ -151,10 +180,17 @@ bool Rounds::sum_local(std::size_t max_blocks) {
     Plan& plan = state_.plan_of(round);
     aggregate::Tree& tree = plan.trees()[work.tree];
     const LocalWork one = work;
-    work.block = tree.next_local(round.slot(), one.block + 1);
-    if (work.block == tree.range(round.slot()).end) local_work_.pop();
+    const bool adds = one.kind == LocalWork::Kind::kAdd;
+    work.block = adds ? tree.next_local(round.slot(), one.block + 1) : one.block + 1;
+    const bool is_last = work.block == tree.range(round.slot()).end;
+    if (is_last) local_work_.pop();
     state_.watch.moved();
-    tree.add_local(plan.context(), round, one.block, one.local_rank);
+    if (adds) {
+      tree.add_local(plan.context(), round, one.block, one.local_rank);
+    } else {
+      tree.deliver(plan.context(), round, one.block);
+      round.delivered = is_last;
+    }
     finish_if_done(round);
   }
   return !local_work_.empty();
@@ -162,7 +198,14 @@ bool Rounds::sum_local(std::size_t max_blocks) {
 
 void Rounds::finish_if_done(Round& round) {
   if (!round.open) return;
-  if (!round.told && is_done(round)) tell(round);
+  const bool delivers = round.geometry.operation == Operation::kExchange && !round.delivered;
+  if (!round.told && is_done(round)) {
+    if (!delivers) {
+      tell(round);
+    } else if (!round.delivering) {
+      begin_delivery(round);
+    }
+  }
   if (round.told && round.results_unacked == 0) end(round);
 }
 
@@ -171,6 +214,7 @@ void Rounds::finish_if_done(Round& round) {
 /// what others get.
 bool Rounds::is_done(const Round& round) const {
   if (round.results_awaited > 0) return false;
+  if (round.streamed && !is_fresh(round)) return false;
   const std::span<const aggregate::Tree> trees = state_.plan_of(round).trees();
   return std::all_of(trees.begin(), trees.end(), [&](const aggregate::Tree& tree) {
     return !tree.has_parent() || tree.push().senders[round.slot()].settled();
@@ -179,6 +223,8 @@ bool Rounds::is_done(const Round& round) const {
 
 void Rounds::tell(Round& round) {
   round.told = true;
+  if (state_.config.staleness_steps > 0 && round.geometry.operation != Operation::kExchange)
+    release_updates();
   ++state_.counters.rounds_completed;
   state_.counters.payload_bytes_reduced +=
       std::size_t{round.geometry.elements} * element_bytes(round.geometry.type);
@@ -197,12 +243,15 @@ void Rounds::tell(Round& round) {
 
 void Rounds::end(Round& round) {
   const std::size_t slot = round.slot();
-  for (aggregate::Tree& tree : state_.plan_of(round).trees()) {
-    if (tree.group() != nullptr) tree.group()->stop(slot, tree.child_results());
+  Plan& plan = state_.plan_of(round);
+  for (hop::Group* group : plan.groups()) group->end(slot);
+  for (aggregate::Tree& tree : plan.trees()) {
     for (hop::OutEdge& edge : tree.out()) {
       state_.peers[edge.peer].on_forgotten(edge.senders[slot].close());
+      edge.end_parity(slot);
       edge.refresh(slot);
     }
+    for (hop::InEdge& edge : tree.in()) hop::ParityTable::release(edge.parity[slot]);
   }
   round.open = false;
   --state_.open_rounds;
@@ -296,7 +345,11 @@ Waiting Rounds::waiting() const {
   Waiting w;
   const Round* oldest = nullptr;
   for (const Round& round : state_.rounds) {
-    if (!round.open || round.results_awaited == 0) continue;
+    if (!round.open) continue;
+    // What a rank gave to an exchange stays in its slot until its receivers have it.
+    const bool may_wait_for_acks =
+        round.geometry.operation == Operation::kExchange && !round.delivering && !round.told;
+    if (round.results_awaited == 0 && !may_wait_for_acks) continue;
     ++w.open_rounds;
     if (oldest == nullptr || is_older(round.id, oldest->id)) oldest = &round;
   }
@@ -312,10 +365,21 @@ Waiting Rounds::waiting() const {
     if (named < Waiting::kMaxSilentNamed) w.silent_nodes[named] = node;
     ++w.silent_count;
   };
+  // While updates are awaited, acks are not what the round waits for.
+  const bool waits_for_acks = oldest->results_awaited == 0 && oldest->submitted == all;
   for (const aggregate::Tree& tree : std::as_const(state_.plan_of(*oldest)).trees()) {
+    const bool is_unacked =
+        waits_for_acks && tree.has_parent() && !tree.push().senders[oldest->slot()].settled();
+    if (is_unacked) name(state_.peers[tree.push().peer].node);
     for (const hop::InEdge& edge : tree.child_pushes()) {
+      if (oldest->streamed) {
+        const bool is_behind =
+            lag_of(oldest->geometry, edge.peer) > std::int64_t{state_.config.staleness_steps};
+        if (is_behind) name(state_.peers[edge.peer].node);
+        continue;
+      }
       const hop::BlockReceiver& receiver = edge.receivers[oldest->slot()];
-      const bool silent = !receiver.has_heard() && receiver.range().size() > 0;
+      const bool silent = !receiver.has_heard() && receiver.missing() > 0;
       if (silent) name(state_.peers[edge.peer].node);
     }
   }

@@ -14,14 +14,15 @@
 
 namespace gradplane::job {
 
-/// What the oldest open round waits for. For people.
+/// What the oldest round that waits for other nodes or for ranks here waits for. For people.
 struct Waiting {
   static constexpr std::size_t kMaxSilentNamed = 64;
   bool any = false;
   std::uint32_t round = 0;
   std::uint32_t open_rounds = 0;
   std::uint32_t local_missing = 0;  // bit per local rank that has not submitted
-  std::uint32_t silent_count = 0;   // children that have sent nothing of it
+  /// Children that have sent nothing of it; of an exchange, also those that have not acked it all.
+  std::uint32_t silent_count = 0;
   std::array<std::uint16_t, kMaxSilentNamed> silent_nodes{};
 };
 
@@ -46,23 +47,44 @@ class Rounds {
   /// Closes the rounds that may be summed without some blocks.
   void close_due(Instant now);
   bool any_gathering() const;
+  /// Whether a round before this one, which all ranks get alike, is not done here.
+  bool lacks_exact_before(std::uint32_t round) const;
+  /// Another rank has come further in a bucket under bounded staleness.
+  void on_update(std::uint16_t bucket);
+  /// By how many exchanges of a bucket under bounded staleness the peer's rank is behind this
+  /// node's, over the plans that are alive.
+  std::int64_t lag_of(const Geometry& geometry, hop::PeerIndex peer) const;
+  /// The bucket that the round is of, if it is known here as the round says.
+  aggregate::Bucket* bucket_of(const Geometry& geometry) const;
+  /// The buckets that are known here.
+  std::uint32_t bucket_count() const { return bucket_count_; }
+  /// What this node knows of the bucket that the round names, if it is another one than it says.
+  const aggregate::Bucket* other_bucket(const Geometry& geometry) const;
   /// Somebody says something else of the round than this node knows.
   void report_mismatch(std::uint16_t node, const Round& round, const Geometry& theirs);
 
   Waiting waiting() const;
 
  private:
-  /// What a local rank has submitted for one tree and is not summed yet.
+  /// What a local rank has submitted for one tree and is not summed yet, or what a tree has for
+  /// local ranks.
   struct LocalWork {
+    enum class Kind : std::uint8_t { kAdd, kDeliver };
+    Kind kind = Kind::kAdd;
     std::uint32_t round = 0;
     std::uint16_t local_rank = 0;
     std::uint8_t tree = 0;
     std::uint32_t block = 0;
   };
 
-  aggregate::Bucket* bucket_of(const Geometry& geometry) const;
+  bool is_streamed(const Geometry& geometry) const;
+  aggregate::ExchangesDone* exchanges_of(const Plan& plan, const Geometry& geometry) const;
+  void release_updates();
+  bool differs_from_streams(const Round& round);
+  bool is_fresh(const Round& round) const;
   void announce(const Round& round);
   void contribute(Round& round, std::size_t local_rank);
+  void begin_delivery(Round& round);
   bool fits(const Geometry& geometry) const;
   void restore_residual(Round& round);
   bool is_done(const Round& round) const;
@@ -77,6 +99,7 @@ class Rounds {
   State& state_;
   FixedQueue<LocalWork> local_work_;
   bool mismatch_reported_ = false;
+  std::uint32_t bucket_count_ = 0;
 };
 
 }  // namespace gradplane::job

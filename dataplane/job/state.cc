@@ -11,10 +11,14 @@
 namespace gradplane::job {
 namespace {
 
-std::size_t gathering_trees(const Plan& plan) {
-  return static_cast<std::size_t>(
-      std::count_if(plan.trees().begin(), plan.trees().end(),
-                    [](const aggregate::Tree& tree) { return tree.gathers(); }));
+/// In a tree, or of each child whose rounds are a stream.
+std::size_t gatherings(const Plan& plan, const JobConfig& job) {
+  std::size_t count = 0;
+  for (const aggregate::Tree& tree : plan.trees()) {
+    const bool has_streams = job.staleness_steps > 0 && plan.rooted_here() == &tree;
+    count += has_streams ? tree.in().size() : tree.gathers() ? 1 : 0;
+  }
+  return count;
 }
 
 }  // namespace
@@ -24,10 +28,11 @@ State::State(JobConfig settings)
       ranks(config.local_ranks, config.round_bytes),
       plans(std::make_unique<Plan>(config, config), config.joins),
       rounds(kRoundSlots),
-      reports(std::max<std::size_t>(1, gathering_trees(plans.newest())) * kRoundSlots),
+      reports(std::max<std::size_t>(1, gatherings(plans.newest(), config)) * kRoundSlots),
       events(std::max<std::size_t>(1, config.local_ranks.size()) * kRoundSlots * 2 + 2),
       watch(config.stall_after),
-      buckets(kMaxBuckets + 1) {
+      buckets(kMaxBuckets + 1),
+      parities(config.block_bytes, config.max_blocks()) {
   GP_ASSERT(config.local_ranks.size() <= kMaxLocalRanks);
   GP_ASSERT(config.block_bytes % kBlockAlignBytes == 0 && config.block_bytes <= kMaxBlockBytes);
   // Or an ack of the round would not fit its packet.
@@ -97,6 +102,15 @@ void State::on_granted(std::uint32_t total_blocks, std::uint32_t unscheduled_blo
   peer.credit.on_unscheduled(unscheduled_blocks);
 }
 
+void State::refuse_for_now(const Plan& plan, hop::PeerIndex index,
+                           const wire::BlockPacket& packet) {
+  counters.drop(hop::Drop::kFutureRound);
+  if (!plan.own_tree() || packet.envelope->type != wire::PacketType::kPush) return;
+  hop::Peer::Refused& word = peers[index].refused;
+  const bool is_owed = word.is_owed || refused.push(index);
+  word = {plan.epoch(), *plan.own_tree(), packet.header.round, is_owed};
+}
+
 void State::on_acked(hop::OutEdge& edge, std::size_t slot, const hop::PathBlocks& acked,
                      Instant now, std::size_t path, std::uint32_t marked) {
   edge.active_us[slot] = hop::clock_us(now);
@@ -104,25 +118,43 @@ void State::on_acked(hop::OutEdge& edge, std::size_t slot, const hop::PathBlocks
   peers[edge.peer].on_acked(now, acked, path, marked);
 }
 
+/// A receiver that lacks an exact round takes only the first block of a later exchange not. Under
+/// bounded staleness that may go on for long, and says nothing of the path.
+bool State::may_be_refused(const hop::OutEdge& edge, std::size_t slot,
+                           const hop::BlockSender::Lost& lost) const {
+  return rounds[slot].streamed && edge.is_push() && lost.blocks == 1 &&
+         lost.last == edge.senders[slot].range().begin;
+}
+
 bool State::find_lost(hop::OutEdge& edge, std::size_t slot, std::size_t path, std::uint32_t echo_us,
                       Duration window, Instant now) {
   const hop::BlockSender::Lost lost = edge.senders[slot].find_lost(echo_us, window, path);
+  if (lost.blocks == 0) return false;
+  hop::Flow& flow = peers[edge.peer].flow_of(path);
+  if (path != hop::kGroupPath && may_be_refused(edge, slot, lost)) {
+    flow.on_forgotten(lost.blocks);
+    return true;
+  }
   counters.blocks_suspected_lost += lost.blocks;
   const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - lost.newest_us));
-  if (lost.blocks == 0) return false;
-  peers[edge.peer].flow_of(path).on_lost(now, lost.blocks, now - ago);
-  if (path == hop::kGroupPath) on_group_lost(edge, lost.blocks, now);
+  flow.on_lost(now, lost.blocks, now - ago);
+  const hop::Seat seat = edge.seats[slot];
+  if (path == hop::kGroupPath) seat.group->on_lost(*seat.member, lost.blocks);
   return true;
 }
 
-void State::on_group_lost(hop::OutEdge& edge, std::uint32_t blocks, Instant now) {
-  plans.find(edge.id.epoch)->trees()[edge.id.tree].group()->on_lost(edge, blocks);
-  if (edge.member.hears) return;
-  for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
+void State::on_group_unanswered(hop::OutEdge& edge, std::size_t slot, Instant now) {
+  const hop::Seat seat = edge.seats[slot];
+  const bool heard = seat.member->hears;
+  seat.group->on_unanswered(*seat.member);
+  if (seat.member->hears) return;
+  counters.group_members_deaf += heard ? 1 : 0;
+  for (std::size_t other = 0; other < kRoundSlots; ++other) {
+    if (edge.seats[other].group != seat.group) continue;
     const hop::BlockSender::Lost rest =
-        edge.senders[slot].find_lost(hop::clock_us(now) + 1, {}, hop::kGroupPath);
+        edge.senders[other].find_lost(hop::clock_us(now) + 1, {}, hop::kGroupPath);
     peers[edge.peer].on_forgotten({.all = rest.blocks});
-    edge.refresh(slot);
+    edge.refresh(other);
   }
 }
 

@@ -19,6 +19,7 @@
 #include "dataplane/job/plan_table.h"
 #include "dataplane/job/progress_watch.h"
 #include "dataplane/job/retired_plan.h"
+#include "dataplane/wire/block.h"
 
 namespace gradplane::job {
 
@@ -71,12 +72,19 @@ struct State {
   /// packet left that the peer has answered. They are lost and queued again. False: there are none.
   bool find_lost(hop::OutEdge& edge, std::size_t slot, std::size_t path, std::uint32_t echo_us,
                  Duration window, Instant now);
-  /// A child has lost blocks that had gone to its group, or nobody has answered one; see Group.
-  /// What is on its way to a child that has gone deaf goes to it alone.
-  void on_group_lost(hop::OutEdge& edge, std::uint32_t blocks, Instant now);
+  bool may_be_refused(const hop::OutEdge& edge, std::size_t slot,
+                      const hop::BlockSender::Lost& lost) const;
+  /// A child has not answered a block that had gone to its group; see Group. What is on its way to
+  /// a child that has gone deaf goes to it alone.
+  void on_group_unanswered(hop::OutEdge& edge, std::size_t slot, Instant now);
   /// The edge's peer has more of the round than before, or will never need it. `before`: its
   /// sender's settled_count() until now.
   void on_settled(const hop::OutEdge& edge, std::size_t slot, std::uint32_t before);
+
+  /// A push comes before this node can take it, and is dropped. Where ranks need not be in step
+  /// that may go on for as long as the rank here computes, so the sender hears that the path is
+  /// whole.
+  void refuse_for_now(const Plan& plan, hop::PeerIndex peer, const wire::BlockPacket& packet);
 
   const JobConfig config;
   const aggregate::LocalRanks ranks;
@@ -92,8 +100,10 @@ struct State {
   ProgressWatch watch;
   awareness::SoundingPolicy soundings;
   FixedQueue<hop::PeerIndex> sounders{kMaxNodes};   // whose soundings are to be answered, each once
+  FixedQueue<hop::PeerIndex> refused{kMaxNodes};    // who is to hear of a refused push, each once
   const awareness::IncomingLinks* links = nullptr;  // what the node knows of those to it
   std::vector<aggregate::Bucket*> buckets;          // by id
+  hop::ParityTable parities;
   std::uint32_t open_rounds = 0;
   std::uint32_t next_round = 0;  // after the newest that was ever opened here
 };

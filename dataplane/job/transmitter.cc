@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <utility>
 
 #include "dataplane/hop/clock.h"
@@ -16,18 +15,17 @@ namespace {
 
 /// A probe timeout doubles with each unanswered probe, this many times at most, and up to the
 /// longest pause. A peer that loses much (or whose address is being resolved) is asked again soon:
-/// one block each pause is no load, and a job that stands still costs more.
+/// one block each pause is no load, and a job that stands still costs more. That holds of a peer
+/// that has fallen silent on a path with a long round trip, too, which may be a wrong one: where
+/// almost everything gets lost, it may come from a single packet that was late.
 constexpr std::uint8_t kMaxBackoff = 5;
 constexpr Duration kMaxProbePause = Duration::ms(40);
 
-Duration probe_pause(Duration timeout, std::uint8_t backoff) {
-  return std::max(timeout, std::min(timeout * (std::int64_t{1} << backoff), kMaxProbePause));
+/// A round that the peer may refuse for as long as its rank computes is no reason to hurry.
+Duration probe_pause(Duration timeout, std::uint8_t backoff, bool may_be_refused) {
+  const Duration pause = std::min(timeout * (std::int64_t{1} << backoff), kMaxProbePause);
+  return backoff > kSilentAfterProbes && !may_be_refused ? pause : std::max(timeout, pause);
 }
-
-/// From this round trip on repairs go twice where nothing else waits. Where blocks get lost, so
-/// does the end of a round, as much of it as fits this part of a round trip.
-constexpr Duration kLongPath = Duration::ms(10);
-constexpr std::int64_t kTailShare = 4;
 
 }  // namespace
 
@@ -46,7 +44,10 @@ wire::Envelope Transmitter::envelope_of(wire::PacketType type, std::uint8_t flag
 Outgoing Transmitter::finish(hop::Peer& peer, std::span<std::byte> packet) const {
   const std::uint64_t number = ++peer.packets_sent;
   if (state_.config.authenticate) {
-    wire::seal(packet, peer.key, wire::Receiver::node(peer.node), number);
+    wire::seal(packet, *peer.key,
+               {.writer = state_.config.self,
+                .receiver = wire::Receiver::node(peer.node),
+                .number = number});
   } else {
     wire::number_unsealed(packet, number);
   }
@@ -60,6 +61,7 @@ std::optional<Outgoing> Transmitter::poll_ack(std::span<std::byte> out, Instant 
     }
   }
   if (const auto ack = state_.retired.take()) return write_retired_ack(*ack, out, now);
+  if (const auto sent = write_refusal(out, now)) return sent;
   return write_answer(out, now);
 }
 
@@ -67,7 +69,8 @@ std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest
                                                std::span<std::byte> out, Instant now) {
   aggregate::Tree& tree = plan.trees()[request.edge.tree];
   hop::InEdge& edge = tree.in(request.edge.index);
-  if (!fill_ack(edge, request.round, now)) return std::nullopt;
+  const AckSource source = ack_source(edge, request.round);
+  if (!fill_ack(source, now)) return std::nullopt;
   const Round& round = state_.slot_of(request.round);
   const bool is_open = round.open && round.id == request.round;
   if (edge.is_push() && is_open && tree.allows_below(round.slot())) {
@@ -77,7 +80,7 @@ std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest
       edge.is_push() ? state_.oldest_round() : tree.oldest_round(state_.oldest_round());
   const auto type = edge.is_push() ? wire::PacketType::kPushAck : wire::PacketType::kResultAck;
   // What came over another path is told in an ack of its own.
-  if (is_open && edge.receivers[round.slot()].owes_ack()) {
+  if (source.receiver != nullptr && !source.ended && source.receiver->owes_ack()) {
     plan.acks().request(request.edge, request.round, true, now);
   }
   return write_filled_ack(type, header_of(edge.id, request.round), edge.peer, out, now);
@@ -102,11 +105,8 @@ wire::AckHeader Transmitter::header_of(const hop::EdgeId& edge, std::uint32_t ro
 
 /// The round has ended here, and was not closed: every block of the edge has arrived.
 void Transmitter::say_ended() {
+  say_nothing();
   ack_->flags = wire::kFlagComplete | wire::kFlagEnded;
-  ack_->path = hop::kDirectPath;
-  ack_->first_word = 0;
-  ack_->word_count = 0;
-  ack_->body = {};
 }
 
 /// Writes what *ack_ holds, and what goes to the peer with any ack.
@@ -115,6 +115,8 @@ Outgoing Transmitter::write_filled_ack(wire::PacketType type, const wire::AckHea
                                        Instant now) {
   hop::BlockReceiver::Ack& ack = *ack_;
   hop::Peer& peer = state_.peers[peer_index];
+  ack.body.loss = static_cast<std::uint16_t>(
+      std::min(peer.loss_here.share() / wire::kLossUnit, double{UINT16_MAX}));
   ack.body.marked_packets = peer.marks_received[header.path];
   const wire::Grant grant = state_.incoming.grant_of(peer_index);
   ack.body.unscheduled_blocks = grant.unscheduled_blocks;
@@ -129,19 +131,30 @@ Outgoing Transmitter::write_filled_ack(wire::PacketType type, const wire::AckHea
   return finish(peer, out.first(bytes));
 }
 
-/// What there is to say about the edge's blocks of the round. False when an earlier ack has said it
-/// all, or it is too early to say it.
-bool Transmitter::fill_ack(hop::InEdge& edge, std::uint32_t id, Instant now) {
+Transmitter::AckSource Transmitter::ack_source(hop::InEdge& edge, std::uint32_t id) {
+  if (!edge.stream.empty()) {
+    hop::StreamSlot& slot = edge.stream[id % kRoundSlots];
+    if (slot.is_of(id)) return {.receiver = &slot.receiver};
+    if (slot.used && is_older(id, slot.round)) return {};
+  }
   const Round& round = state_.slot_of(id);
-  hop::BlockReceiver& receiver = edge.receivers[id % kRoundSlots];
   const bool is_open = round.open && round.id == id;
   const bool ended_last = !round.open && round.id - kRoundSlots == id;
-  if (is_open) {
-    if (!receiver.owes_ack()) return false;
-    receiver.fill_ack(*ack_, now);
-  } else if (ended_last && (receiver.closed() || receiver.has_news_of(hop::kGroupPath))) {
+  if (!is_open && !ended_last) return {};
+  return {.receiver = &edge.receivers[id % kRoundSlots], .ended = ended_last};
+}
+
+/// What there is to say about the edge's blocks of the round. False when an earlier ack has said it
+/// all, or it is too early to say it.
+bool Transmitter::fill_ack(const AckSource& source, Instant now) {
+  hop::BlockReceiver* receiver = source.receiver;
+  if (receiver != nullptr && !source.ended) {
+    if (!receiver->owes_ack()) return false;
+    receiver->fill_ack(*ack_, now);
+  } else if (receiver != nullptr &&
+             (receiver->closed() || receiver->has_news_of(hop::kGroupPath))) {
     // Without the echo nobody would learn that a round of a single block came by the group.
-    receiver.fill_ack(*ack_, now);
+    receiver->fill_ack(*ack_, now);
     ack_->flags |= wire::kFlagEnded;
   } else {
     say_ended();
@@ -174,8 +187,8 @@ Transmitter::Work Transmitter::next_work(const hop::Peer& peer) const {
 bool Transmitter::goes_before(const Work& work, const Work& other) const {
   const std::uint32_t round = work.edge->rounds[work.slot];
   const std::uint32_t than = other.edge->rounds[other.slot];
-  const bool is_copy = work.edge->senders[work.slot].has_only_copies();
-  if (is_copy != other.edge->senders[other.slot].has_only_copies()) return !is_copy;
+  const bool has_originals = work.edge->senders[work.slot].has_originals();
+  if (has_originals != other.edge->senders[other.slot].has_originals()) return has_originals;
   if (round == than) {
     // Results go first: they let somebody finish. Then what must arrive. Trees that share the path
     // advance together, so that the links that only one of them uses are never idle.
@@ -248,22 +261,15 @@ wire::BlockHeader Transmitter::header_of(const Work& work, std::uint32_t block) 
           .element_type = round.geometry.type};
 }
 
-/// On a long path that loses blocks, the last ones of a round go twice.
-void Transmitter::copy_tail(const hop::Peer& peer, hop::BlockSender& sender, Instant now) const {
-  const bool is_due = peer.flow.min_rtt() >= kLongPath && peer.flow.is_lossy() &&
-                      sender.all_sent() && !sender.has_queued();
-  if (is_due) sender.copy_tail(hop::clock_us(now), peer.flow.min_rtt() / kTailShare);
-}
-
 Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<std::byte> out,
                                   Instant now) {
   hop::OutEdge& edge = *work.edge;
   const Round& round = state_.rounds[work.slot];
   hop::BlockSender& sender = edge.senders[work.slot];
   hop::Peer& peer = state_.peers[edge.peer];
-  const bool is_long = peer.flow.min_rtt() >= kLongPath;
+  const bool is_long = peer.flow.min_rtt() >= hop::kLongPath;
   const hop::BlockSender::Pick pick = sender.take(hop::clock_us(now), is_long, path);
-  copy_tail(peer, sender, now);
+  if (pick.parity) return write_parity(work, pick.block, out, now);
   std::uint8_t flags = 0;
   if (sender.is_critical(pick.block)) flags |= wire::kFlagCritical;
   if (pick.retransmission) flags |= wire::kFlagRetransmission;
@@ -274,11 +280,16 @@ Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<
   const aggregate::Tree::Outbound block =
       tree.bytes_to_send(plan.context(), round, edge.is_push(), pick.block);
   h.contributors = block.contributors;
+  h.wire_type = block.wire;
   if (block.partial) flags |= wire::kFlagPartial;
   if (edge.is_push() && tree.is_bounded(round)) flags |= wire::kFlagBounded;
   if (edge.is_push()) h.patience = wire::patience_code(tree.patience(round, now));
+  wire::Envelope envelope = envelope_of(edge.type, flags, now);
+  envelope.parity_rows = add_to_parity(edge, work.slot, pick.block, block);
+  guard_tail(edge, work.slot, now);
   edge.refresh(work.slot);
-  const std::size_t wire_bytes = block.bytes.size() + hop::kWireOverheadBytes;
+  const std::size_t payload_bytes = block.size();
+  const std::size_t wire_bytes = payload_bytes + hop::kWireOverheadBytes;
   const auto waiting = std::min<std::uint32_t>(state_.blocks_waiting(peer), UINT16_MAX);
   peer.credit.on_sent(now, wire_bytes);
   const wire::HopFeedback feedback{.sent_blocks = peer.credit.sent(),
@@ -286,18 +297,15 @@ Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<
                                    .round_trip = wire::round_trip_code(peer.flow.latest_rtt())};
   wire::ExtensionFields extension{.coverage = block.hosts};
   if (path != hop::kDirectPath) extension.route = edge.routes[path - 1].span();
-  const std::size_t payload_at =
-      wire::write_block(out, envelope_of(edge.type, flags, now), h, &feedback, extension);
-  if (!block.bytes.empty()) {
-    std::memcpy(out.data() + payload_at, block.bytes.data(), block.bytes.size());
-  }
+  const std::size_t payload_at = wire::write_block(out, envelope, h, &feedback, extension);
+  block.write(out.data() + payload_at);
 
   note_sent(peer, pick, path, wire_bytes, now);
   edge.active_us[work.slot] = hop::clock_us(now);
   ++state_.counters.blocks_sent;
   if (pick.retransmission) ++state_.counters.blocks_retransmitted;
-  state_.counters.payload_bytes_sent += block.bytes.size();
-  const auto packet = out.first(payload_at + block.bytes.size() + wire::kTagBytes);
+  count_payload(round, pick.block, block);
+  const auto packet = out.first(payload_at + payload_bytes + wire::kTagBytes);
   if (path == hop::kDirectPath) return finish(peer, packet);
   return finish(state_.peers[state_.peers.find(edge.routes[path - 1].first_relay())], packet);
 }
@@ -323,14 +331,16 @@ void Transmitter::probe_edge(hop::OutEdge& edge, Instant now) {
     const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
     const auto silent = Duration::us(static_cast<std::int32_t>(now_us - edge.active_us[slot]));
     const Duration overtaking = flow.overtaking_time();
-    if (silent < probe_pause(overtaking, edge.backoff[slot])) continue;
+    const bool may_be_refused = state_.rounds[slot].streamed;
+    if (silent < probe_pause(overtaking, edge.backoff[slot], may_be_refused)) continue;
     // A sender knows only a bound of the time at which its oldest block went.
     bool is_lost =
         flow.is_overtaken(now, edge.senders[slot].oldest_us()) &&
         state_.find_lost(edge, slot, hop::kDirectPath, flow.newest_echo_us(), overtaking, now);
     const bool is_group_lost = find_lost_to_group(edge, slot, overtaking, now);
     is_lost = is_lost || is_group_lost;
-    if (!is_lost && silent < probe_pause(flow.probe_timeout(), edge.backoff[slot])) continue;
+    const Duration pause = probe_pause(flow.probe_timeout(), edge.backoff[slot], may_be_refused);
+    if (!is_lost && silent < pause) continue;
     edge.active_us[slot] = now_us;
     edge.backoff[slot] = std::min<std::uint8_t>(kMaxBackoff, edge.backoff[slot] + 1);
     if (!is_lost) ask(edge, slot, now);
@@ -343,7 +353,7 @@ void Transmitter::ask(hop::OutEdge& edge, std::size_t slot, Instant now) {
   hop::Peer& peer = state_.peers[edge.peer];
   const hop::PathBlocks queued = edge.senders[slot].probe(hop::clock_us(now));
   peer.on_forgotten(queued);
-  if (queued.to_group > 0) state_.on_group_lost(edge, hop::kUnansweredCounts, now);
+  if (queued.to_group > 0) state_.on_group_unanswered(edge, slot, now);
   if (queued > 0) peer.flow.on_probe();
   state_.counters.probes += queued;
   if (edge.backoff[slot] > kSilentAfterProbes) peer.flow.on_silence(now);
@@ -362,7 +372,8 @@ bool Transmitter::any_in_flight() const {
 }
 
 Instant Transmitter::next_ack() const {
-  const bool at_once = state_.retired.owes_ack() || !state_.sounders.empty();
+  const bool at_once =
+      state_.retired.owes_ack() || !state_.sounders.empty() || !state_.refused.empty();
   Instant due = at_once ? Instant() : Instant::never();
   for (const auto& plan : state_.plans.live()) due = std::min(due, plan->acks().next_due());
   return due;

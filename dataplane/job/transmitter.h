@@ -70,10 +70,10 @@ class Transmitter {
     std::size_t slot = 0;
   };
 
-  /// A round whose results go to a group.
+  /// A round whose blocks go to a group.
   struct GroupWork {
     Plan* plan = nullptr;
-    aggregate::Tree* tree = nullptr;
+    hop::Group* group = nullptr;
     std::size_t slot = 0;
   };
 
@@ -92,7 +92,14 @@ class Transmitter {
   Outgoing write_filled_ack(wire::PacketType type, const wire::AckHeader& header,
                             hop::PeerIndex peer, std::span<std::byte> out, Instant now);
   void say_ended();
-  bool fill_ack(hop::InEdge& edge, std::uint32_t round, Instant now);
+  void say_nothing();
+  /// A round of an edge, as far as acks of it are concerned.
+  struct AckSource {
+    hop::BlockReceiver* receiver = nullptr;  // nullptr: the round has ended here
+    bool ended = false;                      // and its receiver is still known
+  };
+  AckSource ack_source(hop::InEdge& edge, std::uint32_t round);
+  bool fill_ack(const AckSource& source, Instant now);
   Work next_work(const hop::Peer& peer) const;
   bool goes_before(const Work& work, const Work& other) const;
   bool round_goes_before(std::size_t slot, std::size_t other) const;
@@ -100,6 +107,7 @@ class Transmitter {
   void begin_soundings(Instant now);
   Outgoing write_sounding(hop::Peer& peer, std::span<std::byte> out, Instant now);
   std::optional<Outgoing> write_answer(std::span<std::byte> out, Instant now);
+  std::optional<Outgoing> write_refusal(std::span<std::byte> out, Instant now);
   bool may_take_route(const Work& work) const;
   Instant route_opens(const hop::Peer& peer, const hop::OutEdge& edge, std::size_t r,
                       std::uint32_t queued) const;
@@ -111,7 +119,7 @@ class Transmitter {
                  std::size_t wire_bytes, Instant now);
   std::optional<Outgoing> poll_peers(std::span<std::byte> out, Instant now, bool groups_wait);
   bool waits_for_group(const hop::Peer& peer) const;
-  /// Calls visit(work, has_members) for each round with results for a group: whether some member
+  /// Calls visit(work, has_members) for each round with blocks for a group: whether some member
   /// takes them now.
   template <typename Visit>
   void for_group_work(Visit visit) const;
@@ -124,7 +132,22 @@ class Transmitter {
   void look_for_slow_members(const GroupWork& work, Instant now);
   Outgoing write_to_group(const GroupWork& work, std::uint32_t block, std::span<std::byte> out,
                           Instant now);
-  void copy_tail(const hop::Peer& peer, hop::BlockSender& sender, Instant now) const;
+  void charge_members(hop::Group& group, std::size_t slot, std::uint32_t block,
+                      std::size_t wire_bytes, Instant now);
+  /// What a block takes of its packet, and what it would take more as it is in the trainers'
+  /// memory.
+  void count_payload(const Round& round, std::uint32_t block,
+                     const aggregate::Tree::Outbound& sent) {
+    state_.counters.payload_bytes_sent += sent.size();
+    if (sent.wire == WireType::kElements) return;
+    state_.counters.payload_bytes_saved += round.geometry.bytes_in(block) - sent.size();
+  }
+  std::size_t parity_rows(const hop::Peer& peer, std::uint32_t blocks) const;
+  hop::Parity* begin_parity(hop::OutEdge& edge, std::size_t slot);
+  std::uint8_t add_to_parity(hop::OutEdge& edge, std::size_t slot, std::uint32_t block,
+                             const aggregate::Tree::Outbound& sent);
+  void guard_tail(hop::OutEdge& edge, std::size_t slot, Instant now) const;
+  Outgoing write_parity(const Work& work, std::uint32_t row, std::span<std::byte> out, Instant now);
   void probe_edge(hop::OutEdge& edge, Instant now);
   void ask(hop::OutEdge& edge, std::size_t slot, Instant now);
   wire::Envelope envelope_of(wire::PacketType type, std::uint8_t flags, Instant now) const;

@@ -83,6 +83,31 @@ std::optional<Outgoing> Transmitter::write_answer(std::span<std::byte> out, Inst
   return std::nullopt;
 }
 
+void Transmitter::say_nothing() {
+  ack_->flags = 0;
+  ack_->path = hop::kDirectPath;
+  ack_->first_word = 0;
+  ack_->word_count = 0;
+  ack_->body = {};
+}
+
+/// An ack that echoes nothing and names no block: a push has come, too early to be taken. With an
+/// echo the sender would take its blocks for lost, and send them again and again.
+std::optional<Outgoing> Transmitter::write_refusal(std::span<std::byte> out, Instant now) {
+  while (!state_.refused.empty()) {
+    const hop::PeerIndex index = state_.refused.front();
+    state_.refused.pop();
+    const hop::Peer::Refused push = std::exchange(state_.peers[index].refused, {});
+    if (!push.is_owed || !state_.peers[index].is_in_use()) continue;
+    say_nothing();
+    ack_->body.oldest_round = state_.oldest_round();
+    const hop::EdgeId edge{.epoch = push.epoch, .tree = push.tree};
+    return write_filled_ack(wire::PacketType::kPushAck, header_of(edge, push.round), index, out,
+                            now);
+  }
+  return std::nullopt;
+}
+
 /// send = min(grant, window), and a probe goes whatever they say (docs/protocol.md, section 6).
 /// Neither holds back a sounding.
 Instant Transmitter::next_send_to(const hop::Peer& peer) const {

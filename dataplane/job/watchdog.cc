@@ -14,7 +14,9 @@ void Watchdog::look(Instant now) {
   state_.watch.look(now);
   for (const auto& plan : state_.plans.live()) {
     for (aggregate::Tree& tree : plan->trees()) {
-      if (tree.has_parent()) ask(*plan, tree, now);
+      if (!tree.has_parent()) continue;
+      ask(*plan, tree, now);
+      count_silence(*plan, tree.push());
     }
   }
   if (!state_.watch.is_stalled()) return;
@@ -93,6 +95,22 @@ void Watchdog::check_answer(const Round& round, aggregate::Tree& tree, const wir
   dispute(disputed > 0 ? disputed : sender.excluded());
 }
 
+/// Counts for how long a receiver of exchanges has answered nothing while pushes of rounds of which
+/// it has not been heard wait for it.
+void Watchdog::count_silence(const Plan& plan, hop::OutEdge& push) {
+  const bool waits = plan.has_selection(0) && ((push.queued | push.waiting) & ~push.heard) != 0;
+  push.silent_looks = waits ? push.silent_looks + 1 : 0;
+}
+
+/// A node of a plan with exchanges that has taken nothing of a round may be at an earlier one: its
+/// ranks compute. Exchanges do not keep ranks within the rounds that a node holds open, so this
+/// holds of exact rounds behind them, too. But it answers each push that it cannot take. If it
+/// answers none, nothing goes through.
+bool Watchdog::awaits_receiver(const Plan& plan, const hop::OutEdge& edge, std::size_t slot) const {
+  return plan.has_selection(0) && edge.is_push() && (edge.heard & hop::OutEdge::bit(slot)) == 0 &&
+         hop::kLookInterval * edge.silent_looks < state_.watch.limit();
+}
+
 /// The peer that keeps the oldest round from moving. A child that has sent nothing of the round is
 /// never to blame: its ranks compute, or it has lost a daemon that liveness will miss. Its results
 /// are held (OutEdge::held), so none of them is queued or waits.
@@ -107,7 +125,7 @@ void Watchdog::find_in(const Plan& plan, const aggregate::Tree& tree,
     for (unsigned bits = edge.queued | edge.waiting; bits != 0; bits &= bits - 1) {
       const auto slot = static_cast<std::size_t>(std::countr_zero(bits));
       const hop::BlockSender& sender = edge.senders[slot];
-      if (sender.settled()) continue;
+      if (sender.settled() || awaits_receiver(plan, edge, slot)) continue;
       blame(state_.rounds[slot].id,
             edge.is_push() ? Stall::Reason::kPushesUnacked : Stall::Reason::kResultsUnacked,
             edge.peer, sender.in_flight() + sender.queued());

@@ -40,6 +40,8 @@ class Watchdog {
   bool is_watching() const { return state_.watch.is_on() && state_.open_rounds > 0; }
   const Round* oldest_waiting(const Plan& plan, const aggregate::Tree& tree) const;
   void ask(const Plan& plan, aggregate::Tree& tree, Instant now);
+  static void count_silence(const Plan& plan, hop::OutEdge& push);
+  bool awaits_receiver(const Plan& plan, const hop::OutEdge& edge, std::size_t slot) const;
   void find_in(const Plan& plan, const aggregate::Tree& tree,
                std::optional<StalledRound>& found) const;
   void report(const StalledRound& stalled);

@@ -26,6 +26,12 @@ inline constexpr std::array<std::string_view, 8> kControllerNames = {
     "delay", "reno", "cubic", "dctcp", "dcqcn", "swift", "bbr", "fixed"};
 static_assert(kControllerNames.size() == static_cast<std::size_t>(ControllerKind::kFixed) + 1);
 
+/// Whether losses by themselves change neither its window nor its rate.
+constexpr bool ignores_random_loss(ControllerKind kind) {
+  return kind == ControllerKind::kDelay || kind == ControllerKind::kBbr ||
+         kind == ControllerKind::kFixed;
+}
+
 /// F(r) of MLTCP (arXiv 2402.09589): how aggressive a job is that has transferred the share r of an
 /// iteration. With the paper's constants it goes from 0.25 to 2.
 struct MltcpFunction {

@@ -70,15 +70,6 @@ constexpr std::string_view element_type_name(ElementType t) {
   return "?";
 }
 
-/// How a block carries its elements. The numbers are on the wire: never change one.
-enum class WireType : std::uint8_t {
-  kElements = 0,  // as they are in the trainer's buffer
-};
-
-constexpr bool is_wire_type(std::uint8_t raw) {
-  return raw == static_cast<std::uint8_t>(WireType::kElements);
-}
-
 inline constexpr std::size_t kMinElementBytes = 2;
 inline constexpr std::size_t kMaxElementBytes = 8;
 

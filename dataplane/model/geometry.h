@@ -23,9 +23,9 @@ struct BlockRange {
 struct Statement {
   ElementType type = ElementType::kFloat32;
   std::uint32_t elements = 0;  // of the whole slot
-  std::uint16_t bucket = 0;    // all_reduce: see Geometry
+  std::uint16_t bucket = 0;    // all_reduce, exchange: see Geometry
   Operation operation = Operation::kAllReduce;
-  std::uint16_t source = 0;  // broadcast: the rank that has the bytes
+  std::uint16_t source = 0;  // broadcast: the rank that has the bytes; exchange: the selection
 };
 
 /// What all nodes say alike of a round: what it computes, how its slot is cut into blocks, and of
@@ -36,7 +36,7 @@ struct Geometry {
   ElementType type = ElementType::kFloat32;
   Operation operation = Operation::kAllReduce;
   std::uint16_t bucket = 0;          // 0: none; every block is needed
-  std::uint16_t source = 0;          // of a broadcast
+  std::uint16_t source = 0;          // of a broadcast; of an exchange the number of its selection
   std::uint16_t shards = 1;          // of equal size
   std::uint32_t elements = 0;        // of all shards
   std::uint32_t block_elements = 0;  // of every block but the last of a shard
@@ -66,11 +66,12 @@ struct Geometry {
 
   Statement statement() const { return {type, elements, bucket, operation, source}; }
 
-  /// Whether its fields fit each other in a job of so many ranks. Only an all_reduce is of a
-  /// bucket, and only a broadcast has a source.
+  /// Whether its fields fit each other in a job of so many ranks. Only an all_reduce and an
+  /// exchange are of a bucket, and only a broadcast has a source. An exchange is a mean.
   bool is_sound(std::uint16_t ranks) const {
     if (elements == 0) return false;
     if (operation == Operation::kAllReduce) return source == 0;
+    if (operation == Operation::kExchange) return is_floating(type) && source < kMaxSelections;
     const bool source_fits = operation == Operation::kBroadcast ? source < ranks : source == 0;
     return bucket == 0 && source_fits && elements % shards == 0;
   }
@@ -85,6 +86,11 @@ struct Geometry {
   /// Where a block begins in a trainer's buffer that has one shard.
   std::size_t offset_bytes(std::uint32_t block) const {
     return std::size_t{block} * block_elements * element_bytes(type);
+  }
+  /// Whether a table of the tensors of one serves for the other.
+  bool is_cut_like(const Geometry& other) const {
+    return type == other.type && bucket == other.bucket && elements == other.elements &&
+           block_elements == other.block_elements && blocks == other.blocks;
   }
   bool operator==(const Geometry&) const = default;
 };

@@ -15,7 +15,7 @@ struct GroupRange {
   constexpr bool operator==(const GroupRange&) const = default;
 };
 
-inline constexpr std::uint8_t kMinGroupPrefixLength = 9;
+inline constexpr std::uint8_t kMinGroupPrefixLength = 10;
 inline constexpr std::uint8_t kMaxGroupPrefixLength = 24;
 
 /// How many addresses the range has, for the lengths above.

@@ -22,6 +22,8 @@ inline constexpr std::size_t kMaxTensorsPerBucket = 16384;
 /// What the buckets of one job may keep for their next gradients on one node. A bucket beyond it is
 /// exact.
 inline constexpr std::size_t kMaxResidualBytes = std::size_t{4} << 30;
+/// What a node keeps of updates of other ranks, under bounded staleness, of all buckets of a job.
+inline constexpr std::size_t kMaxInboxBytes = std::size_t{8} << 30;
 /// The largest share of a rank's blocks of a tensor that any bound lets a round miss.
 inline constexpr float kMaxBound = 0.5F;
 static_assert(kMaxBuckets <= 0xffff, "a bucket's id has 16 bits on the wire");

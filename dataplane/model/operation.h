@@ -17,9 +17,18 @@ enum class Operation : std::uint8_t {
   kReduceScatter = 2,  // each rank gets its shard of that sum
   kAllGather = 3,      // every rank gets the shard of each rank, as that rank has it
   kBroadcast = 4,      // every rank gets what the source rank has
+  kExchange = 5,       // every rank gets the mean of its own and of what it receives; see below
 };
-inline constexpr std::array<std::string_view, 4> kOperationNames = {"all_reduce", "reduce_scatter",
-                                                                    "all_gather", "broadcast"};
+inline constexpr std::array<std::string_view, 5> kOperationNames = {
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "exchange"};
+
+/// In an exchange (SELMCAST: Luo et al., IEEE TSC 2024, section III) each rank sends its update to
+/// the receivers that a selection of the plan gives it. A rank's result is the mean over its own
+/// update and those that have come to it, times the number of ranks: so a program that divides a
+/// sum by the number of ranks, as DDP does, gets a mean. Results differ from rank to rank.
+///
+/// A plan has so many selections at most. They follow each other step by step.
+inline constexpr std::size_t kMaxSelections = 8;
 
 constexpr bool is_operation(std::uint8_t raw) {
   return raw >= 1 && raw <= kOperationNames.size();
@@ -27,19 +36,24 @@ constexpr bool is_operation(std::uint8_t raw) {
 constexpr std::string_view operation_name(Operation o) {
   return kOperationNames[static_cast<std::size_t>(o) - 1];
 }
-static_assert(is_operation(static_cast<std::uint8_t>(Operation::kBroadcast)));
+static_assert(is_operation(static_cast<std::uint8_t>(Operation::kExchange)));
 
 constexpr bool has_shards(Operation o) {
   return o == Operation::kReduceScatter || o == Operation::kAllGather;
 }
-/// Whether every rank is in each block. Otherwise a block is what one rank has: the rank whose
-/// shard it is, or the source.
+/// Whether blocks are sums over ranks. Otherwise a block is what one rank has: the rank whose shard
+/// it is, or the source.
 constexpr bool all_contribute(Operation o) {
-  return o == Operation::kAllReduce || o == Operation::kReduceScatter;
+  return o == Operation::kAllReduce || o == Operation::kReduceScatter || o == Operation::kExchange;
 }
 /// Whether every rank gets each block. Otherwise the rank whose shard it is gets it.
 constexpr bool all_receive(Operation o) {
   return o != Operation::kReduceScatter;
+}
+
+/// Whether a result goes from the root of its tree to other nodes, and to all of them.
+constexpr bool results_leave_root(Operation o) {
+  return all_receive(o) && o != Operation::kExchange;
 }
 
 }  // namespace gradplane

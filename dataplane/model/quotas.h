@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "dataplane/base/time.h"
@@ -14,6 +15,7 @@ namespace gradplane {
 struct Quotas {
   std::uint32_t jobs = 8;                      // on a node; by the coordinator's, in the cluster
   std::uint32_t ranks = 64;                    // on a node
+  std::size_t updates = std::size_t{2} << 30;  // bytes on a node, for updates on their way
   Duration wait = Duration::seconds(10 * 60);  // for all ranks of a job
 };
 

@@ -6,7 +6,20 @@
 #include <cstdint>
 #include <vector>
 
+#include "dataplane/model/limits.h"
+#include "dataplane/model/loss_bounds.h"
+
 namespace gradplane {
+
+/// The largest bound of a job, in steps of training.
+inline constexpr std::uint32_t kMaxStalenessSteps = 64;
+
+/// How far a round of another rank can be ahead of the oldest round of a node. That rank has
+/// completed no exact round that the node lacks, and of each bucket of the node as many exchanges
+/// as the bound says and one more. A few rounds are open beside.
+constexpr std::uint32_t stream_lead_rounds(std::uint32_t bound_steps, std::uint32_t buckets) {
+  return (bound_steps + 2) * buckets + static_cast<std::uint32_t>(kRoundSlots);
+}
 
 /// Bounded staleness (SSP: Ho et al., NIPS 2013): which ranks may begin their next round. A rank
 /// waits for those that are more than a bound behind it, and for nobody else. With a bound of 0 all

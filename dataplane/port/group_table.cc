@@ -13,13 +13,6 @@ std::string text_of(const Group& group) {
 
 }  // namespace
 
-std::atomic<std::uint64_t>* GroupTable::find(std::uint64_t key) noexcept {
-  const auto at = std::find_if(entries_.begin(), entries_.end(), [key](const auto& entry) {
-    return entry.load(std::memory_order_relaxed) == key;
-  });
-  return at == entries_.end() ? nullptr : &*at;
-}
-
 Status GroupTable::join(const Group& group) {
   if (!is_valid(group)) {
     return Error{"port: " + text_of(group) +
@@ -27,32 +20,42 @@ Status GroupTable::join(const Group& group) {
                  "port that is not 0"};
   }
   if (has(group)) return Error{"port: it is already in the group " + text_of(group)};
-  std::atomic<std::uint64_t>* const free = find(0);
-  if (free == nullptr) {
+  if (count_ == kMaxGroups) {
     return Error{"port: it cannot join the group " + text_of(group) + ": it is in " +
                  std::to_string(kMaxGroups) + " groups already, which is the most; leave one"};
   }
-  free->store(key_of(group), std::memory_order_relaxed);
+  std::size_t place = first_place(key_of(group));
+  while (entries_[place].load(std::memory_order_relaxed) > kLeft) place = (place + 1) % kPlaces;
+  entries_[place].store(key_of(group), std::memory_order_relaxed);
+  ++count_;
   note_change();
   return Nothing{};
 }
 
 bool GroupTable::leave(const Group& group) noexcept {
   if (!is_valid(group)) return false;
-  std::atomic<std::uint64_t>* const entry = find(key_of(group));
-  if (entry == nullptr) return false;
-  entry->store(0, std::memory_order_relaxed);
+  std::size_t place = place_of(key_of(group));
+  if (place == kNoPlace) return false;
+  entries_[place].store(kLeft, std::memory_order_relaxed);
+  --count_;
+  // Behind what is free nobody searches.
+  const auto at = [this](std::size_t i) { return entries_[i].load(std::memory_order_relaxed); };
+  while (at((place + 1) % kPlaces) == kFree && at(place) == kLeft) {
+    entries_[place].store(kFree, std::memory_order_relaxed);
+    place = (place + kPlaces - 1) % kPlaces;
+  }
   note_change();
   return true;
 }
 
 void GroupTable::leave_all() noexcept {
-  for (std::atomic<std::uint64_t>& entry : entries_) entry.store(0, std::memory_order_relaxed);
+  for (std::atomic<std::uint64_t>& entry : entries_) entry.store(kFree, std::memory_order_relaxed);
+  count_ = 0;
   note_change();
 }
 
 bool GroupTable::has_address(Ipv4 address) const noexcept {
-  // A free entry is 0, which no group has for its address.
+  // Places without a group have the address 0, which no group has.
   return address.value != 0 &&
          std::any_of(entries_.begin(), entries_.end(), [address](const auto& entry) {
            return entry.load(std::memory_order_relaxed) >> 16 == address.value;
@@ -63,7 +66,9 @@ std::size_t GroupTable::copy_addresses(std::span<Ipv4, kMaxGroups> out) const no
   std::size_t count = 0;
   for (const std::atomic<std::uint64_t>& entry : entries_) {
     const std::uint64_t key = entry.load(std::memory_order_relaxed);
-    if (key != 0) out[count++] = {static_cast<std::uint32_t>(key >> 16)};
+    if (key <= kLeft) continue;
+    if (count == out.size()) break;  // some were changed meanwhile
+    out[count++] = {static_cast<std::uint32_t>(key >> 16)};
   }
   return count;
 }

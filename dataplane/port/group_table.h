@@ -4,21 +4,24 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "dataplane/base/result.h"
+#include "dataplane/model/group_name.h"
 #include "dataplane/port/destination.h"
 
 namespace gradplane::port {
 
-/// Groups that a port is in at a time.
-inline constexpr std::size_t kMaxGroups = 64;
+/// Groups that a port is in at a time: of any plan, or of several of usual size.
+inline constexpr std::size_t kMaxGroups = 640;
+static_assert(kMaxGroups >= kMaxGroupsOfPlan);
 
 /// The groups that a port has joined. One thread changes it (control), and any thread may look into
-/// it meanwhile. Nothing hangs on an entry, so the entries need no order among each other.
+/// it meanwhile. A group stays in its place as long as the port is in it.
 class GroupTable {
  public:
   /// Fails when it is no group, when the port is in it already, or when the table is full.
@@ -27,14 +30,8 @@ class GroupTable {
   bool leave(const Group& group) noexcept;
   void leave_all() noexcept;
 
-  /// Looks at every entry: cheap beside a datagram, and only datagrams to groups pay for it.
-  bool has(const Group& group) const noexcept {
-    const std::uint64_t key = key_of(group);
-    for (const std::atomic<std::uint64_t>& entry : entries_) {
-      if (entry.load(std::memory_order_relaxed) == key) return true;
-    }
-    return false;
-  }
+  /// Every datagram to a group pays for it.
+  bool has(const Group& group) const noexcept { return place_of(key_of(group)) != kNoPlace; }
 
   /// Whether some group has this address.
   bool has_address(Ipv4 address) const noexcept;
@@ -48,16 +45,35 @@ class GroupTable {
   std::uint32_t version() const noexcept { return version_.load(std::memory_order_acquire); }
 
  private:
-  /// Never 0, which is a free entry.
+  // Open addressing: a group is in the first place that was free from the one of its hash on.
+  static constexpr std::size_t kPlaces = 1024;
+  static_assert(std::has_single_bit(kPlaces) && kPlaces * 5 >= kMaxGroups * 8, "mostly free");
+  static constexpr std::size_t kNoPlace = kPlaces;
+  static constexpr std::uint64_t kFree = 0;
+  static constexpr std::uint64_t kLeft = 1;  // a search goes on behind it
+  static std::size_t first_place(std::uint64_t key) {
+    constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
+    return static_cast<std::size_t>(key * kGolden >> (64 - std::countr_zero(kPlaces)));
+  }
+  std::size_t place_of(std::uint64_t key) const noexcept {
+    std::size_t place = first_place(key);
+    for (std::size_t n = 0; n < kPlaces; ++n, place = (place + 1) % kPlaces) {
+      const std::uint64_t entry = entries_[place].load(std::memory_order_relaxed);
+      if (entry == key) return place;
+      if (entry == kFree) return kNoPlace;
+    }
+    return kNoPlace;
+  }
+  /// No group has the address 0, so a key is neither kFree nor kLeft.
   static std::uint64_t key_of(const Group& group) {
     return std::uint64_t{group.address.value} << 16 | group.udp_port;
   }
-  std::atomic<std::uint64_t>* find(std::uint64_t key) noexcept;
   /// After the entries: who sees the number sees them too.
   void note_change() noexcept { version_.fetch_add(1, std::memory_order_release); }
 
-  std::array<std::atomic<std::uint64_t>, kMaxGroups> entries_{};  // control: rw, poll threads: ro
-  std::atomic<std::uint32_t> version_{0};                         // the same
+  std::array<std::atomic<std::uint64_t>, kPlaces> entries_{};  // control: rw, poll threads: ro
+  std::atomic<std::uint32_t> version_{0};                      // the same
+  std::size_t count_ = 0;                                      // control
 };
 
 }  // namespace gradplane::port

@@ -18,6 +18,8 @@ namespace gradplane::port {
 
 /// Datagrams that one receive() or transmit() call moves at most.
 inline constexpr std::size_t kMaxBurst = 32;
+/// After so many calls of PortQueue::tick() at one time, nothing is left that was due then.
+inline constexpr std::size_t kTicksToTellAll = 128;
 
 /// How a datagram leaves. Control never waits behind data.
 enum class TrafficClass : std::uint8_t { kControl = 0, kData = 1 };
@@ -39,6 +41,8 @@ struct TxDatagram {
   Destination destination;
   std::uint16_t source_udp_port = 0;
   TrafficClass traffic_class = TrafficClass::kData;
+  /// A tag in the payload covers all of it, so nobody has to compute a UDP checksum.
+  bool is_tagged = false;
   void* token = nullptr;
 };
 

@@ -2,15 +2,10 @@
 // Copyright (c) 2026 The gradplane authors
 #include <immintrin.h>
 
-#include "dataplane/reduce/variants.h"
+#include "dataplane/reduce/vector_kernels.h"
 
-/// This file is compiled with flags of its own, so nothing in it may end up as a symbol that the
-/// linker could pick for the rest of the program: everything but the one entry is in an anonymous
-/// namespace, and no inline function of the C++ library is called.
 namespace gradplane::reduce {
 namespace {
-
-constexpr std::size_t kVectorBytes = 32;
 
 __m256i load_vector(const std::byte* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i_u*>(from));
@@ -25,71 +20,89 @@ void store_lower(std::byte* to, __m128i v) {
   _mm_storeu_si128(reinterpret_cast<__m128i_u*>(to), v);
 }
 
-/// Types that lie on the wire as they are summed.
-template <ElementType kElement>
-struct Plain {
-  static constexpr ElementType kType = kElement;
-  static constexpr std::size_t kWireBytes = element_bytes(kElement);
-  static constexpr std::size_t kAccumulatorBytes = kWireBytes;
-  static constexpr std::size_t kLanes = kVectorBytes / kWireBytes;
-  static __m256i widen(const std::byte* wire) { return load_vector(wire); }
-  static __m256i load(const std::byte* accumulator) { return load_vector(accumulator); }
-  static void store(std::byte* accumulator, __m256i v) { store_vector(accumulator, v); }
-  static void narrow(std::byte* wire, __m256i v) { store_vector(wire, v); }
-};
-
-__m256 add_float(__m256 a, __m256 b) {
-  const __m256 sum = _mm256_add_ps(a, b);
-  const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
-  return _mm256_blendv_ps(sum, nan, _mm256_cmp_ps(sum, sum, _CMP_UNORD_Q));
-}
-
-struct Float32 : Plain<ElementType::kFloat32> {
-  static __m256i add(__m256i a, __m256i b) {
-    return _mm256_castps_si256(add_float(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b)));
+/// Registers of fp32, with which two bytes and int8 are summed too.
+struct Floats {
+  static constexpr std::size_t kLanes = 8;
+  static __m256 load(const std::byte* from) { return _mm256_castsi256_ps(load_vector(from)); }
+  static void store(std::byte* to, __m256 v) { store_vector(to, _mm256_castps_si256(v)); }
+  static __m256 add(__m256 a, __m256 b) {
+    const __m256 sum = _mm256_add_ps(a, b);
+    const __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fc00000));
+    return _mm256_blendv_ps(sum, nan, _mm256_cmp_ps(sum, sum, _CMP_UNORD_Q));
   }
 };
 
-struct Float64 : Plain<ElementType::kFloat64> {
-  static __m256i add(__m256i a, __m256i b) {
-    const __m256d sum = _mm256_add_pd(_mm256_castsi256_pd(a), _mm256_castsi256_pd(b));
+struct Float32 : Floats {
+  static constexpr auto kKernels = &Variant::fp32;
+  static constexpr std::size_t kBytes = 4;
+
+  static __m256 all(float value) { return _mm256_set1_ps(value); }
+  static __m256 widen_int8(const std::byte* bytes, __m256 scales) {
+    const __m256i words = _mm256_cvtepi8_epi32(_mm_loadu_si64(bytes));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(words), scales);
+  }
+  static void narrow_int8(std::byte* bytes, __m256 v, __m256 scales) {
+    const __m256i words = _mm256_cvtps_epi32(_mm256_div_ps(v, scales));
+    const __m128i halves =
+        _mm_packs_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    _mm_storeu_si64(bytes, _mm_packs_epi16(halves, halves));
+  }
+
+  static __m256i no_magnitude() { return _mm256_setzero_si256(); }
+  static __m256i larger(__m256i so_far, const std::byte* elements) {
+    const __m256i magnitude = _mm256_set1_epi32(0x7fffffff);
+    return _mm256_max_epu32(so_far, _mm256_and_si256(load_vector(elements), magnitude));
+  }
+  static std::uint32_t largest(__m256i v) {
+    __m128i half = _mm_max_epu32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    half = _mm_max_epu32(half, _mm_shuffle_epi32(half, 0x4e));
+    half = _mm_max_epu32(half, _mm_shuffle_epi32(half, 0xb1));
+    return static_cast<std::uint32_t>(_mm_cvtsi128_si32(half));
+  }
+};
+
+struct Float64 {
+  static constexpr auto kKernels = &Variant::fp64;
+  static constexpr std::size_t kBytes = 8;
+  static constexpr std::size_t kLanes = 4;
+  static __m256d load(const std::byte* from) { return _mm256_castsi256_pd(load_vector(from)); }
+  static void store(std::byte* to, __m256d v) { store_vector(to, _mm256_castpd_si256(v)); }
+  static __m256d add(__m256d a, __m256d b) {
+    const __m256d sum = _mm256_add_pd(a, b);
     const __m256d nan = _mm256_castsi256_pd(_mm256_set1_epi64x(0x7ff8000000000000));
-    return _mm256_castpd_si256(_mm256_blendv_pd(sum, nan, _mm256_cmp_pd(sum, sum, _CMP_UNORD_Q)));
+    return _mm256_blendv_pd(sum, nan, _mm256_cmp_pd(sum, sum, _CMP_UNORD_Q));
   }
 };
 
-struct Int32 : Plain<ElementType::kInt32> {
+struct Integers {
+  static __m256i load(const std::byte* from) { return load_vector(from); }
+  static void store(std::byte* to, __m256i v) { store_vector(to, v); }
+};
+
+struct Signed32 : Integers {
+  static constexpr auto kKernels = &Variant::int32;
+  static constexpr std::size_t kBytes = 4;
+  static constexpr std::size_t kLanes = 8;
   static __m256i add(__m256i a, __m256i b) { return _mm256_add_epi32(a, b); }
 };
 
-struct Int64 : Plain<ElementType::kInt64> {
+struct Signed64 : Integers {
+  static constexpr auto kKernels = &Variant::int64;
+  static constexpr std::size_t kBytes = 8;
+  static constexpr std::size_t kLanes = 4;
   static __m256i add(__m256i a, __m256i b) { return _mm256_add_epi64(a, b); }
 };
 
-/// Types of two bytes that are summed as fp32.
-template <ElementType kElement>
-struct Narrow {
-  static constexpr ElementType kType = kElement;
-  static constexpr std::size_t kWireBytes = 2;
-  static constexpr std::size_t kAccumulatorBytes = 4;
-  static constexpr std::size_t kLanes = kVectorBytes / kAccumulatorBytes;
-  static __m256 load(const std::byte* accumulator) {
-    return _mm256_castsi256_ps(load_vector(accumulator));
-  }
-  static void store(std::byte* accumulator, __m256 v) {
-    store_vector(accumulator, _mm256_castps_si256(v));
-  }
-  static __m256 add(__m256 a, __m256 b) { return add_float(a, b); }
-};
-
-struct Float16 : Narrow<ElementType::kFloat16> {
+struct Float16 : Floats {
+  static constexpr auto kKernels = &Variant::fp16;
   static __m256 widen(const std::byte* wire) { return _mm256_cvtph_ps(load_lower(wire)); }
   static void narrow(std::byte* wire, __m256 v) {
     store_lower(wire, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT));
   }
 };
 
-struct Bfloat16 : Narrow<ElementType::kBfloat16> {
+struct Bfloat16 : Floats {
+  static constexpr auto kKernels = &Variant::bf16;
   static __m256 widen(const std::byte* wire) {
     const __m256i bits = _mm256_slli_epi32(_mm256_cvtepu16_epi32(load_lower(wire)), 16);
     const __m256 v = _mm256_castsi256_ps(bits);
@@ -111,66 +124,17 @@ struct Bfloat16 : Narrow<ElementType::kBfloat16> {
   }
 };
 
-/// The loops; what is left over after the last whole vector goes to the scalar kernels. `Ops` has
-/// kType, kLanes, kWireBytes, kAccumulatorBytes; and over one vector widen(wire) and
-/// load(accumulator) to a register, store(accumulator, register), narrow(wire, register),
-/// add(register, register).
-template <typename Ops>
-struct VectorKernels {
-  static std::size_t whole(std::size_t count) noexcept { return count - count % Ops::kLanes; }
-
-  static void set(std::byte* accumulator, const std::byte* wire, std::size_t count) noexcept {
-    const std::size_t end = whole(count);
-    for (std::size_t i = 0; i < end; i += Ops::kLanes) {
-      Ops::store(accumulator + i * Ops::kAccumulatorBytes, Ops::widen(wire + i * Ops::kWireBytes));
-    }
-    scalar_kernels_for(Ops::kType)
-        .set(accumulator + end * Ops::kAccumulatorBytes, wire + end * Ops::kWireBytes, count - end);
-  }
-
-  static void accumulate(std::byte* accumulator, const std::byte* wire,
-                         std::size_t count) noexcept {
-    const std::size_t end = whole(count);
-    for (std::size_t i = 0; i < end; i += Ops::kLanes) {
-      std::byte* at = accumulator + i * Ops::kAccumulatorBytes;
-      Ops::store(at, Ops::add(Ops::load(at), Ops::widen(wire + i * Ops::kWireBytes)));
-    }
-    scalar_kernels_for(Ops::kType)
-        .accumulate(accumulator + end * Ops::kAccumulatorBytes, wire + end * Ops::kWireBytes,
-                    count - end);
-  }
-
-  static void finish(std::byte* wire, const std::byte* accumulator, std::size_t count) noexcept {
-    const std::size_t end = whole(count);
-    for (std::size_t i = 0; i < end; i += Ops::kLanes) {
-      Ops::narrow(wire + i * Ops::kWireBytes, Ops::load(accumulator + i * Ops::kAccumulatorBytes));
-    }
-    scalar_kernels_for(Ops::kType)
-        .finish(wire + end * Ops::kWireBytes, accumulator + end * Ops::kAccumulatorBytes,
-                count - end);
-  }
-
-  static constexpr Kernels kTable{set, accumulate, finish};
+struct Avx2 {
+  using Fp32 = Float32;
+  using Fp64 = Float64;
+  using Fp16 = Float16;
+  using Bf16 = Bfloat16;
+  using Int32 = Signed32;
+  using Int64 = Signed64;
 };
 
 }  // namespace
 
-const Kernels& avx2_kernels_for(ElementType type) noexcept {
-  switch (type) {
-    case ElementType::kFloat32:
-      return VectorKernels<Float32>::kTable;
-    case ElementType::kFloat64:
-      return VectorKernels<Float64>::kTable;
-    case ElementType::kFloat16:
-      return VectorKernels<Float16>::kTable;
-    case ElementType::kBfloat16:
-      return VectorKernels<Bfloat16>::kTable;
-    case ElementType::kInt32:
-      return VectorKernels<Int32>::kTable;
-    case ElementType::kInt64:
-      return VectorKernels<Int64>::kTable;
-  }
-  return scalar_kernels_for(type);
-}
+constinit const Variant kAvx2 = variant_of<Avx2>("avx2");
 
 }  // namespace gradplane::reduce

@@ -10,28 +10,42 @@
 namespace gradplane::reduce {
 namespace {
 
-constexpr std::size_t kMaxVariants = 2;
+constexpr std::size_t kMaxVariants = 3;
+
+#ifdef GRADPLANE_REDUCE_X86
+bool is_avx2_here() noexcept {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+}
+
+/// Up to Cascade Lake, Intel's processors slow a whole core down while it computes with 512 bits,
+/// and the rest of the poll loop pays for it. So a processor must also have VBMI2, which came with
+/// Ice Lake and with AMD's Zen 4: they keep their clock, or nearly so. On Zen 5 each kernel was
+/// measured to be as fast as its AVX2 variant or faster (docs/performance.md).
+bool is_avx512_fast_here() noexcept {
+  return is_avx2_here() && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+         __builtin_cpu_supports("avx512vbmi2");
+}
+#endif
 
 struct Supported {
-  std::array<Variant, kMaxVariants> variants{};
+  std::array<const Variant*, kMaxVariants> variants{};
   std::size_t count = 0;
-  std::array<const Kernels*, kElementTypes.size() + 1> fastest{};  // by ElementType; 0 is unused
 
   Supported() noexcept {
-    add({"scalar", scalar_kernels_for});
+    add(kScalar);
 #ifdef GRADPLANE_REDUCE_X86
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) {
-      add({"avx2", avx2_kernels_for});
-    }
+    if (is_avx2_here()) add(kAvx2);
+    if (is_avx512_fast_here()) add(kAvx512);
 #endif
-    for (const ElementType type : kElementTypes) {
-      fastest[static_cast<std::size_t>(type)] = &variants[count - 1].kernels_for(type);
-    }
+#ifdef GRADPLANE_REDUCE_NEON
+    add(kNeon);  // every aarch64 has it
+#endif
   }
 
-  void add(Variant variant) noexcept {
-    variants[count++] = variant;
+  void add(const Variant& variant) noexcept {
+    variants[count++] = &variant;
   }
 };
 
@@ -40,17 +54,66 @@ void copy(std::byte* to, const std::byte* from, std::size_t count) noexcept {
   std::memcpy(to, from, count * kBytes);
 }
 template <std::size_t kBytes>
-constexpr Kernels kCopying{copy<kBytes>, copy<kBytes>, copy<kBytes>};
+void copy_second(std::byte* to, const std::byte*, const std::byte* from,
+                 std::size_t count) noexcept {
+  std::memcpy(to, from, count * kBytes);
+}
+template <std::size_t kBytes>
+constexpr Kernels kCopying{copy<kBytes>, copy<kBytes>, copy_second<kBytes>, copy<kBytes>};
 
 const Supported& supported() noexcept {
   static const Supported chosen;
   return chosen;
 }
 
+const Variant& fastest() noexcept {
+  return *supported().variants[supported().count - 1];
+}
+
 }  // namespace
 
+const Kernels& Variant::kernels_for(ElementType type) const noexcept {
+  switch (type) {
+    case ElementType::kFloat32:
+      return fp32;
+    case ElementType::kFloat64:
+      return fp64;
+    case ElementType::kFloat16:
+      return fp16;
+    case ElementType::kBfloat16:
+      return bf16;
+    case ElementType::kInt32:
+      return int32;
+    case ElementType::kInt64:
+      return int64;
+  }
+  return int64;
+}
+
+const Kernels& Variant::kernels_for(WireType type) const noexcept {
+  switch (type) {
+    case WireType::kElements:
+      return fp32;
+    case WireType::kBfloat16:
+      return bf16;
+    case WireType::kFloat16:
+      return fp16;
+    case WireType::kInt8:
+      return int8;
+  }
+  return fp32;
+}
+
 const Kernels& kernels_for(ElementType type) noexcept {
-  return *supported().fastest[static_cast<std::size_t>(type)];
+  return fastest().kernels_for(type);
+}
+
+const Kernels& kernels_for(WireType type) noexcept {
+  return fastest().kernels_for(type);
+}
+
+std::uint32_t largest_magnitude(const std::byte* elements, std::size_t count) noexcept {
+  return fastest().largest_magnitude(elements, count);
 }
 
 const Kernels& copying_kernels_for(ElementType type) noexcept {
@@ -64,7 +127,7 @@ const Kernels& copying_kernels_for(ElementType type) noexcept {
   }
 }
 
-std::span<const Variant> supported_variants() noexcept {
+std::span<const Variant* const> supported_variants() noexcept {
   return std::span(supported().variants).first(supported().count);
 }
 

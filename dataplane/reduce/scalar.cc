@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
@@ -8,6 +11,7 @@
 
 #include "dataplane/reduce/half.h"
 #include "dataplane/reduce/kernels.h"
+#include "dataplane/reduce/variants.h"
 
 namespace gradplane::reduce {
 namespace {
@@ -75,6 +79,16 @@ void accumulate(std::byte* accumulator, const std::byte* wire, std::size_t count
 }
 
 template <typename Element>
+void add_two(std::byte* accumulator, const std::byte* wire, const std::byte* more,
+             std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    store(accumulator, i,
+          add(Element::widen(load<typename Element::Wire>(wire, i)),
+              Element::widen(load<typename Element::Wire>(more, i))));
+  }
+}
+
+template <typename Element>
 void finish(std::byte* wire, const std::byte* accumulator, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     store(wire, i, Element::narrow(load<typename Element::Accumulator>(accumulator, i)));
@@ -87,28 +101,80 @@ void copy(std::byte* to, const std::byte* from, std::size_t count) noexcept {
 }
 
 template <typename T>
-constexpr Kernels kPlain{copy<T>, accumulate<Plain<T>>, copy<T>};
+constexpr Kernels kPlain{copy<T>, accumulate<Plain<T>>, add_two<Plain<T>>, copy<T>};
 template <typename Element>
-constexpr Kernels kNarrow{set<Element>, accumulate<Element>, finish<Element>};
+constexpr Kernels kNarrow{set<Element>, accumulate<Element>, add_two<Element>, finish<Element>};
+
+float int8_to_float(const std::byte* bytes, std::size_t index, float scale) {
+  return static_cast<float>(load<std::int8_t>(bytes, index)) * scale;
+}
+
+void int8_set(std::byte* accumulator, const std::byte* wire, std::size_t count) noexcept {
+  scalar_int8_set(accumulator, wire + kScaleBytes, load<float>(wire, 0), count);
+}
+
+void int8_accumulate(std::byte* accumulator, const std::byte* wire, std::size_t count) noexcept {
+  scalar_int8_accumulate(accumulator, wire + kScaleBytes, load<float>(wire, 0), count);
+}
+
+void int8_add_two(std::byte* accumulator, const std::byte* wire, const std::byte* more,
+                  std::size_t count) noexcept {
+  int8_set(accumulator, wire, count);
+  int8_accumulate(accumulator, more, count);
+}
+
+std::uint32_t largest_magnitude_of(const std::byte* elements, std::size_t count) noexcept {
+  std::uint32_t largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    largest = std::max(largest, load<std::uint32_t>(elements, i) & 0x7fffffffu);
+  }
+  return largest;
+}
+
+void int8_finish(std::byte* wire, const std::byte* accumulator, std::size_t count) noexcept {
+  const auto largest = std::bit_cast<float>(largest_magnitude_of(accumulator, count));
+  const float scale = largest / kLargestInt8;
+  store(wire, 0, scale);
+  scalar_int8_finish(wire + kScaleBytes, accumulator, scale, count);
+}
+
+constexpr Kernels kInt8{int8_set, int8_accumulate, int8_add_two, int8_finish};
 
 }  // namespace
 
-const Kernels& scalar_kernels_for(ElementType type) noexcept {
-  switch (type) {
-    case ElementType::kFloat32:
-      return kPlain<float>;
-    case ElementType::kFloat64:
-      return kPlain<double>;
-    case ElementType::kFloat16:
-      return kNarrow<Half>;
-    case ElementType::kBfloat16:
-      return kNarrow<Bfloat>;
-    case ElementType::kInt32:
-      return kPlain<std::int32_t>;
-    case ElementType::kInt64:
-      return kPlain<std::int64_t>;
-  }
-  return kPlain<std::int64_t>;
+void scalar_int8_set(std::byte* accumulator, const std::byte* bytes, float scale,
+                     std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) store(accumulator, i, int8_to_float(bytes, i, scale));
 }
+
+void scalar_int8_accumulate(std::byte* accumulator, const std::byte* bytes, float scale,
+                            std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    store(accumulator, i, add(load<float>(accumulator, i), int8_to_float(bytes, i, scale)));
+  }
+}
+
+/// Of a block of zeros the scale is 0, and a quotient would be no number.
+void scalar_int8_finish(std::byte* bytes, const std::byte* accumulator, float scale,
+                        std::size_t count) noexcept {
+  if (scale == 0) {
+    std::fill_n(bytes, count, std::byte{0});
+    return;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    const long nearest = std::lrint(load<float>(accumulator, i) / scale);
+    store(bytes, i, static_cast<std::int8_t>(nearest));
+  }
+}
+
+constinit const Variant kScalar{.name = "scalar",
+                                .fp32 = kPlain<float>,
+                                .fp64 = kPlain<double>,
+                                .fp16 = kNarrow<Half>,
+                                .bf16 = kNarrow<Bfloat>,
+                                .int32 = kPlain<std::int32_t>,
+                                .int64 = kPlain<std::int64_t>,
+                                .int8 = kInt8,
+                                .largest_magnitude = largest_magnitude_of};
 
 }  // namespace gradplane::reduce

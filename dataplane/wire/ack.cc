@@ -13,7 +13,8 @@ constexpr std::size_t kTreeAt = 22;
 constexpr std::size_t kPathAt = 23;
 constexpr std::size_t kRoundAt = 24;
 constexpr std::size_t kFirstWordAt = 28;
-constexpr std::size_t kWordCountAt = 30;
+constexpr std::size_t kWordCountAt = 29;
+constexpr std::size_t kLossAt = 30;
 constexpr std::size_t kEchoAt = 32;
 constexpr std::size_t kAckDelayAt = 36;
 constexpr std::size_t kUnscheduledAt = 40;
@@ -40,14 +41,15 @@ ParseError read_ack(const Envelope& envelope, std::span<const std::byte> packet,
   out.header.epoch = load<std::uint16_t>(at + kEpochAt);
   out.header.tree = load<std::uint8_t>(at + kTreeAt);
   out.header.round = load<std::uint32_t>(at + kRoundAt);
-  out.header.first_word = load<std::uint16_t>(at + kFirstWordAt);
+  out.header.first_word = load<std::uint8_t>(at + kFirstWordAt);
+  out.body.loss = load<std::uint16_t>(at + kLossAt);
   out.body.echo_us = load<std::uint32_t>(at + kEchoAt);
   out.body.ack_delay_us = load<std::uint32_t>(at + kAckDelayAt);
   out.body.unscheduled_blocks = load<std::uint32_t>(at + kUnscheduledAt);
   out.body.total_blocks = load<std::uint32_t>(at + kTotalAt);
   out.body.marked_packets = load<std::uint32_t>(at + kMarkedAt);
   out.body.oldest_round = load<std::uint32_t>(at + kOldestRoundAt);
-  const std::size_t words = load<std::uint16_t>(at + kWordCountAt);
+  const std::size_t words = load<std::uint8_t>(at + kWordCountAt);
   if (words > kMaxAckWords || out.header.first_word > kMaxAckWords - words) {
     return ParseError::kBadField;
   }
@@ -74,8 +76,9 @@ std::size_t write_ack(std::span<std::byte> out, const Envelope& envelope, const 
   store(at + kTreeAt, header.tree);
   store(at + kPathAt, header.path);
   store(at + kRoundAt, header.round);
-  store(at + kFirstWordAt, header.first_word);
-  store(at + kWordCountAt, static_cast<std::uint16_t>(words.size()));
+  store(at + kFirstWordAt, static_cast<std::uint8_t>(header.first_word));
+  store(at + kWordCountAt, static_cast<std::uint8_t>(words.size()));
+  store(at + kLossAt, body.loss);
   store(at + kEchoAt, body.echo_us);
   store(at + kAckDelayAt, body.ack_delay_us);
   store(at + kUnscheduledAt, body.unscheduled_blocks);

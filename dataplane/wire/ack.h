@@ -19,11 +19,13 @@ struct AckHeader {
   std::uint8_t tree = 0;
   std::uint8_t path = 0;  // that the echo and the marks are of: 0 is the direct one, then routes
   std::uint32_t round = 0;
-  std::uint16_t first_word = 0;  // of the bitmap; every block before it has arrived
+  std::uint16_t first_word = 0;  // of the bitmap, at most kMaxAckWords; every block before it has
+                                 // arrived
 };
 
 /// What an ack says besides its bitmap.
 struct AckBody {
+  std::uint16_t loss = 0;                // of the packets of the ack's receiver, in kLossUnit
   std::uint32_t echo_us = 0;             // timestamp of the newest packet that it acknowledges
   std::uint32_t ack_delay_us = 0;        // how long the receiver held that back
   std::uint32_t unscheduled_blocks = 0;  // as in Grant; 0: says nothing
@@ -36,8 +38,9 @@ struct AckBody {
   std::uint32_t oldest_round = 0;
 };
 
+inline constexpr double kLossUnit = 1.0 / 65536;
 inline constexpr std::size_t kMaxAckWords = kMaxBlocksPerRound / 64;
-static_assert(kMaxAckWords <= UINT16_MAX);
+static_assert(kMaxAckWords <= UINT8_MAX);
 inline constexpr std::size_t kAckFixedBytes = 36;  // between the envelope and what varies
 /// Of an ack without a source route.
 inline constexpr std::size_t kMaxAckBytes =

@@ -3,6 +3,7 @@
 #include "dataplane/wire/block.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "dataplane/base/assert.h"
 #include "dataplane/base/bytes.h"
@@ -12,7 +13,7 @@ namespace gradplane::wire {
 namespace {
 
 constexpr std::size_t kEpochAt = 20;
-constexpr std::size_t kSubjectAt = 22;  // the bucket of an all_reduce, the source of a broadcast
+constexpr std::size_t kSubjectAt = 22;  // what the operation is about; see read_subject()
 constexpr std::size_t kRoundAt = 24;
 constexpr std::size_t kTreeAt = 28;
 constexpr std::size_t kPatienceAt = 29;
@@ -47,11 +48,28 @@ bool read_types(std::span<const std::byte> packet, BlockHeader& h) {
   return true;
 }
 
+/// Of an exchange, the bucket has these bits of the subject, and the selection those above.
+constexpr int kBucketBits = 13;
+constexpr std::uint16_t kBucketMask = (1U << kBucketBits) - 1;
+static_assert(kMaxBuckets <= kBucketMask && kMaxSelections << kBucketBits <= 1U << 16);
+
+/// The bucket of an all_reduce, the source of a broadcast, bucket and selection of an exchange.
 bool read_subject(std::span<const std::byte> packet, BlockHeader& h) {
   const auto subject = load<std::uint16_t>(packet.data() + kSubjectAt);
+  if (h.operation == Operation::kExchange) {
+    h.bucket = subject & kBucketMask;
+    h.source = subject >> kBucketBits;
+    return h.bucket <= kMaxBuckets;
+  }
   h.bucket = h.operation == Operation::kAllReduce ? subject : std::uint16_t{0};
   h.source = h.operation == Operation::kBroadcast ? subject : std::uint16_t{0};
   return h.bucket <= kMaxBuckets && h.source < kMaxRanks && h.bucket + h.source == subject;
+}
+
+std::uint16_t subject_of(const BlockHeader& h) {
+  if (h.operation == Operation::kBroadcast) return h.source;
+  if (h.operation != Operation::kExchange) return h.bucket;
+  return static_cast<std::uint16_t>(h.source << kBucketBits | h.bucket);
 }
 
 /// A code is an exponent in its high half and a mantissa in its low one, whose first bit is not
@@ -60,7 +78,43 @@ constexpr std::uint8_t kMantissaBit = 1 << kHalfByte;
 
 /// Who gathers under bounds tells its parent how long.
 bool may_be_patient(const Envelope& envelope, const BlockHeader& h) {
-  return h.patience == 0 || (envelope.type == PacketType::kPush && h.bucket != 0);
+  return h.patience == 0 || (block_type(envelope.type) == PacketType::kPush && h.bucket != 0);
+}
+
+/// Only sums of a bucket's fp32 go as something else than they are.
+bool may_be_narrowed(const BlockHeader& h) {
+  return h.element_type == ElementType::kFloat32 && h.operation == Operation::kAllReduce &&
+         h.bucket != 0;
+}
+
+/// Whether so many bytes are whole elements in the wire type.
+bool are_whole(const BlockHeader& h, std::size_t bytes) {
+  switch (h.wire_type) {
+    case WireType::kElements:
+      break;
+    case WireType::kBfloat16:
+    case WireType::kFloat16:
+      return bytes % 2 == 0;
+    case WireType::kInt8:
+      return bytes > kScaleBytes;
+  }
+  // A power of two; see element_bytes(). A division would take a third of read_block()'s time.
+  return (bytes & (element_bytes(h.element_type) - 1)) == 0;
+}
+
+/// The scale of int8 is finite and not negative. No block that may go so has another one.
+bool has_sound_scale(const BlockHeader& h, std::span<const std::byte> payload) {
+  if (h.wire_type != WireType::kInt8) return true;
+  constexpr std::uint32_t kInfinity = 0x7f800000;
+  std::uint32_t scale = 0;
+  std::memcpy(&scale, payload.data(), sizeof scale);
+  return scale < kInfinity;
+}
+
+/// A row of whole blocks of elements, for one receiver.
+bool is_sound_parity(const Envelope& envelope, const BlockHeader& h) {
+  return h.block < envelope.parity_rows && h.operation == Operation::kAllReduce &&
+         h.wire_type == WireType::kElements && (envelope.flags & kFlagHop) != 0;
 }
 
 /// Only a partial block may hold nobody's contribution.
@@ -122,6 +176,8 @@ ParseError read_block(const Envelope& envelope, std::span<const std::byte> packe
   }
   if (!read_subject(packet, h) || h.round_elements == 0) return ParseError::kBadField;
   if (!may_be_patient(envelope, h)) return ParseError::kBadField;
+  if (h.wire_type != WireType::kElements && !may_be_narrowed(h)) return ParseError::kBadField;
+  if (is_parity(envelope.type) && !is_sound_parity(envelope, h)) return ParseError::kBadField;
   if (h.contributors == 0 && !may_lack_all(envelope)) return ParseError::kBadField;
   out.extension = {};
   out.payload = packet.subspan(header_bytes);
@@ -131,11 +187,10 @@ ParseError read_block(const Envelope& envelope, std::span<const std::byte> packe
     out.payload = out.payload.subspan(envelope.extension_words * kExtensionWordBytes);
   }
   const std::size_t bytes = out.payload.size();
-  // A power of two; see element_bytes(). A division would take a third of this function's time.
-  const bool is_whole = (bytes & (element_bytes(h.element_type) - 1)) == 0;
-  if ((bytes == 0) != h.is_empty() || bytes > kMaxBlockBytes || !is_whole) {
+  if ((bytes == 0) != h.is_empty() || bytes > kMaxBlockBytes || !are_whole(h, bytes)) {
     return ParseError::kBadLength;
   }
+  if (!has_sound_scale(h, out.payload)) return ParseError::kBadField;
   return ParseError::kNone;
 }
 
@@ -146,7 +201,7 @@ std::size_t write_block(std::span<std::byte> out, const Envelope& envelope, cons
   write_envelope(out, envelope);
   std::byte* at = out.data();
   store(at + kEpochAt, h.epoch);
-  store(at + kSubjectAt, h.operation == Operation::kBroadcast ? h.source : h.bucket);
+  store(at + kSubjectAt, subject_of(h));
   store(at + kRoundAt, h.round);
   store(at + kTreeAt, h.tree);
   store(at + kPatienceAt, h.patience);

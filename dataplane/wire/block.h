@@ -11,6 +11,7 @@
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/loss_bounds.h"
 #include "dataplane/model/operation.h"
+#include "dataplane/model/wire_type.h"
 #include "dataplane/wire/envelope.h"
 #include "dataplane/wire/extension.h"
 
@@ -22,23 +23,25 @@ namespace gradplane::wire {
 struct BlockHeader {
   std::uint16_t epoch = 0;   // of the plan, modulo 2^16
   std::uint16_t bucket = 0;  // the bucket whose tensors it holds; 0: of none, so it is exact
-                             // (all_reduce alone)
+                             // (all_reduce and exchange alone)
   std::uint32_t round = 0;
   std::uint8_t tree = 0;
-  std::uint16_t block = 0;           // its index in the round
+  std::uint16_t block = 0;           // its index in the round; of parity, the number of its row
   std::uint32_t round_elements = 0;  // of the whole round
   std::uint16_t contributors = 0;    // the ranks whose contributions its bytes hold
   Operation operation = Operation::kAllReduce;
-  std::uint16_t source = 0;  // the rank whose bytes it holds (broadcast alone)
+  std::uint16_t source = 0;  // broadcast: the rank whose bytes it holds; exchange: the selection
   WireType wire_type = WireType::kElements;
   ElementType element_type = ElementType::kFloat32;
   /// Pushes of a bucket alone: how long the sender may still gather blocks from its own children,
   /// as a code (patience_code); 0: it says nothing of that.
   std::uint8_t patience = 0;
 
-  /// Of an operation in which one rank contributes to a block: the sender has nothing of it. Such a
-  /// packet has no payload.
-  bool is_empty() const { return contributors == 0 && !all_contribute(operation); }
+  /// The sender has nothing of the block, which one rank alone contributes to, or sends its update
+  /// to others. Such a packet has no payload.
+  bool is_empty() const {
+    return contributors == 0 && (!all_contribute(operation) || operation == Operation::kExchange);
+  }
 };
 inline constexpr std::size_t kBlockHeaderBytes = 20;
 static_assert(kMaxBlocksPerRound <= std::size_t{UINT16_MAX} + 1, "BlockHeader::block names each");
@@ -89,9 +92,10 @@ struct GroupHint {
 /// nullopt: the packet is too short.
 std::optional<GroupHint> read_group_hint(std::span<const std::byte> packet);
 
-/// Checks everything behind the envelope that a push or a result says about itself. `packet` has no
-/// tag any more; see open(). kNone: every field of `out` is set, and points to `envelope` and
-/// `packet`. Use one `out` for many packets: to make it empty for each takes as long as to read it.
+/// Checks everything behind the envelope that a push, a result or their parity says about itself.
+/// `packet` has no tag any more; see open(). kNone: every field of `out` is set, and points to
+/// `envelope` and `packet`. Use one `out` for many packets: to make it empty for each takes as long
+/// as to read it.
 [[nodiscard]] ParseError read_block(const Envelope& envelope, std::span<const std::byte> packet,
                                     BlockPacket& out);
 

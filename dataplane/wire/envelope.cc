@@ -15,19 +15,26 @@ constexpr std::size_t kVersionAt = 1;
 constexpr std::size_t kTypeAt = 2;
 constexpr std::size_t kJobAt = 4;
 constexpr std::size_t kSenderAt = 8;
-constexpr std::size_t kSpareAt = 11;
+constexpr std::size_t kParityRowsAt = 11;
 constexpr std::size_t kTimestampAt = 16;
 static_assert(kNumberAt == 12 && kTimestampAt + sizeof(std::uint32_t) == kEnvelopeBytes);
 
 constexpr std::uint8_t kFirstType = static_cast<std::uint8_t>(PacketType::kPush);
-constexpr std::uint8_t kLastType = static_cast<std::uint8_t>(PacketType::kSounding);
+constexpr std::uint8_t kLastType = static_cast<std::uint8_t>(PacketType::kResultParity);
 
 constexpr std::uint8_t flags_of(PacketType type) {
   if (is_block(type)) return 0xff;
+  if (is_parity(type)) return kFlagHop | kFlagLast | kFlagBounded;
   if (type == PacketType::kSounding) return kFlagAnswer | kFlagSlow;
   if (!is_ack(type)) return 0;
   return kFlagSlow | kFlagSound | kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed |
          kFlagRoute;
+}
+
+/// Only blocks are followed by parity.
+bool may_have_rows(const Envelope& e) {
+  if (is_parity(e.type)) return e.parity_rows > 0 && e.parity_rows <= kMaxParityRows;
+  return e.parity_rows == 0 || (is_block(e.type) && e.parity_rows <= kMaxParityRows);
 }
 
 }  // namespace
@@ -48,7 +55,8 @@ ParseError read_envelope(std::span<const std::byte> datagram, Envelope& e) {
       (e.flags & kFlagRoute) != 0 || (is_block(e.type) && (e.flags & kFlagCoverage) != 0);
   if (may_have_extension != (e.extension_words != 0)) return ParseError::kBadField;
   if (e.extension_words > kMaxExtensionWords) return ParseError::kBadField;
-  if (load<std::uint8_t>(at + kSpareAt) != 0) return ParseError::kBadField;
+  e.parity_rows = load<std::uint8_t>(at + kParityRowsAt);
+  if (!may_have_rows(e)) return ParseError::kBadField;
   e.job = load<std::uint32_t>(at + kJobAt);
   e.sender = load<std::uint16_t>(at + kSenderAt);
   e.number = load<std::uint32_t>(at + kNumberAt);
@@ -66,7 +74,7 @@ void write_envelope(std::span<std::byte> out, const Envelope& e) {
   store(at + kJobAt, e.job);
   store(at + kSenderAt, e.sender);
   store(at + kExtensionWordsAt, e.extension_words);
-  store(at + kSpareAt, std::uint8_t{0});
+  store(at + kParityRowsAt, e.parity_rows);
   store(at + kNumberAt, e.number);
   store(at + kTimestampAt, e.timestamp_us);
 }

@@ -17,19 +17,29 @@
 namespace gradplane::wire {
 
 inline constexpr std::uint8_t kMagic = 0x67;  // "g"
-inline constexpr std::uint8_t kVersion = 5;
+inline constexpr std::uint8_t kVersion = 7;
 
 enum class PacketType : std::uint8_t {
-  kPush = 1,       // a block on its way to the root
-  kResult = 2,     // a summed block on its way down
-  kPushAck = 3,    // tells which pushed blocks of a round have arrived
-  kResultAck = 4,  // the same for results
-  kControl = 5,    // a session message, which control/session reads
-  kGrant = 6,      // tells how many blocks the receiver of this packet may send
-  kSounding = 7,   // padding that shows the rate of the link, or the answer to it
+  kPush = 1,          // a block on its way to the root
+  kResult = 2,        // a summed block on its way down
+  kPushAck = 3,       // tells which pushed blocks of a round have arrived
+  kResultAck = 4,     // the same for results
+  kControl = 5,       // a session message, which control/session reads
+  kGrant = 6,         // tells how many blocks the receiver of this packet may send
+  kSounding = 7,      // padding that shows the rate of the link, or the answer to it
+  kPushParity = 8,    // a row of parity of the pushes of a round
+  kResultParity = 9,  // the same of results
 };
 constexpr bool is_block(PacketType type) {
   return type == PacketType::kPush || type == PacketType::kResult;
+}
+constexpr bool is_parity(PacketType type) {
+  return type == PacketType::kPushParity || type == PacketType::kResultParity;
+}
+/// What parity is of; any other type is itself.
+constexpr PacketType block_type(PacketType type) {
+  if (type == PacketType::kPushParity) return PacketType::kPush;
+  return type == PacketType::kResultParity ? PacketType::kResult : type;
 }
 constexpr bool is_ack(PacketType type) {
   return type == PacketType::kPushAck || type == PacketType::kResultAck;
@@ -58,6 +68,9 @@ inline constexpr std::uint8_t kFlagClosed = 64;    // what is not in the bitmap 
 // A flag of both.
 inline constexpr std::uint8_t kFlagRoute = 128;  // its extension begins with a source route
 
+/// Rows of parity that one round of an edge has, at most.
+inline constexpr std::size_t kMaxParityRows = 32;
+
 /// What is at the front of every packet, in host order.
 struct Envelope {
   PacketType type = PacketType::kPush;
@@ -65,17 +78,19 @@ struct Envelope {
   std::uint32_t job = 0;  // 0 in control packets
   std::uint16_t sender = 0;
   std::uint8_t extension_words = 0;  // of 8 bytes each
-  std::uint32_t number = 0;          // the low half of the packet number; see seal()
-  std::uint32_t timestamp_us = 0;    // the sender's clock when it sent, modulo 2^32
+  /// Blocks: how many rows of parity there may be of their round; parity: how many there are.
+  std::uint8_t parity_rows = 0;
+  std::uint32_t number = 0;        // the low half of the packet number; see seal()
+  std::uint32_t timestamp_us = 0;  // the sender's clock when it sent, modulo 2^32
 };
 /// A block that other nodes relay: it comes from the node before on its route, which need not be
 /// its sender.
 constexpr bool is_routed(const Envelope& envelope) {
   return is_block(envelope.type) && (envelope.flags & kFlagRoute) != 0;
 }
-/// A result for all children of its sender at once. It has nothing of the path to one of them.
+/// A block for several receivers at once. It has nothing of the path to one of them.
 constexpr bool is_for_group(const Envelope& envelope) {
-  return envelope.type == PacketType::kResult && (envelope.flags & (kFlagHop | kFlagRoute)) == 0;
+  return is_block(envelope.type) && (envelope.flags & (kFlagHop | kFlagRoute)) == 0;
 }
 inline constexpr std::size_t kEnvelopeBytes = 20;
 // What is written after the envelope is: by write_extension() and by seal().

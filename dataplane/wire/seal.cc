@@ -3,20 +3,19 @@
 #include "dataplane/wire/seal.h"
 
 #include "dataplane/base/bytes.h"
-#include "dataplane/base/siphash.h"
 
 namespace gradplane::wire {
 namespace {
 
-/// What the tag covers before the packet itself: 16 bits of the receiver, 16 zeros, and the high
-/// half of the packet number. The low half is in the envelope.
-std::uint64_t tag_of(std::span<const std::byte> untagged, const Key& key, Receiver receiver,
-                     std::uint64_t number) {
-  constexpr int kReceiverShift = 48;
-  constexpr int kHalf = 32;
-  std::array<std::byte, sizeof(std::uint64_t)> covered;
-  store(covered.data(), std::uint64_t{receiver.covered()} << kReceiverShift | number >> kHalf);
-  return siphash24(key, covered, untagged);
+/// The tag covers the packet, and through the nonce what no field of it says: who has written it,
+/// for whom, and the high half of its number.
+std::uint64_t tag_of(std::span<const std::byte> untagged, const Gmac& key, const PacketName& name) {
+  Gmac::Nonce nonce;
+  store(nonce.data(), name.writer);
+  store(nonce.data() + 2, name.receiver.covered());
+  store(nonce.data() + 4, name.number);
+  const Gmac::Tag whole = key.tag(nonce, untagged);
+  return load<std::uint64_t>(whole.data());
 }
 
 void finish(std::span<std::byte> packet, std::uint64_t number) {
@@ -26,10 +25,10 @@ void finish(std::span<std::byte> packet, std::uint64_t number) {
 
 }  // namespace
 
-void seal(std::span<std::byte> packet, const Key& key, Receiver receiver, std::uint64_t number) {
-  finish(packet, number);
+void seal(std::span<std::byte> packet, const Gmac& key, const PacketName& name) {
+  finish(packet, name.number);
   const std::span<std::byte> untagged = packet.first(packet.size() - kTagBytes);
-  store(untagged.data() + untagged.size(), tag_of(untagged, key, receiver, number));
+  store(untagged.data() + untagged.size(), tag_of(untagged, key, name));
 }
 
 void number_unsealed(std::span<std::byte> packet, std::uint64_t number) {
@@ -37,11 +36,11 @@ void number_unsealed(std::span<std::byte> packet, std::uint64_t number) {
   store(packet.data() + packet.size() - kTagBytes, std::uint64_t{0});
 }
 
-std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram, const Key& key,
-                                               Receiver receiver, std::uint64_t number) {
+std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram, const Gmac& key,
+                                               const PacketName& name) {
   const std::span<const std::byte> untagged = open_unsealed(datagram);
   const auto tag = load<std::uint64_t>(untagged.data() + untagged.size());
-  if (tag != tag_of(untagged, key, receiver, number)) return std::nullopt;
+  if (tag != tag_of(untagged, key, name)) return std::nullopt;
   return untagged;
 }
 

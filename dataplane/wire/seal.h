@@ -2,7 +2,6 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,14 +9,14 @@
 
 #include "dataplane/base/assert.h"
 #include "dataplane/wire/envelope.h"
+#include "dataplane/wire/gmac.h"
 
 /// What makes a packet one that only a node with the job's key can have written, and only for this
-/// receiver and this packet number. The tag is SipHash-2-4. A cipher can take its place without a
-/// change to those who call: they give whole packets, key, receiver and number, and get back what
-/// they may read.
+/// receiver and this packet number. The tag is that of AES-128-GMAC, cut to its first half
+/// (docs/decisions/0031-gmac.md). A cipher that also hides the payload can take its place without
+/// a change to those who call: they give whole packets and their names, and get back what they may
+/// read.
 namespace gradplane::wire {
-
-using Key = std::array<std::byte, 16>;
 
 /// The tag is at the end of a packet. It is 0 where authentication is off.
 inline constexpr std::size_t kTagBytes = 8;
@@ -48,17 +47,23 @@ class Receiver {
   std::uint16_t covered_;
 };
 
-/// Finishes a packet that is not of control. It writes the low half of `number` into the envelope
-/// and the tag into the last kTagBytes of `packet`, which the caller has left room for. A number is
-/// used once under a key by one sender to one receiver.
-void seal(std::span<std::byte> packet, const Key& key, Receiver receiver, std::uint64_t number);
+/// Names a packet under its key, for ever. A number is used once by one writer to one receiver.
+struct PacketName {
+  std::uint16_t writer = 0;  // the node that seals: the sender, or who relays for it
+  Receiver receiver;
+  std::uint64_t number = 0;
+};
+
+/// Finishes a packet that is not of control. It writes the low half of the number into the envelope
+/// and the tag into the last kTagBytes of `packet`, which the caller has left room for.
+void seal(std::span<std::byte> packet, const Gmac& key, const PacketName& name);
 /// The same where authentication is off.
 void number_unsealed(std::span<std::byte> packet, std::uint64_t number);
 
-/// The packet without its tag, or nothing if the tag fits neither the packet nor the key, the
-/// receiver and the full packet number. read_envelope() has taken the datagram.
-std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram, const Key& key,
-                                               Receiver receiver, std::uint64_t number);
+/// The packet without its tag, or nothing if the tag fits not the packet, the key, and the name
+/// with the full number. read_envelope() has taken the datagram.
+std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram, const Gmac& key,
+                                               const PacketName& name);
 /// The same where authentication is off: whatever stands in the place of the tag is ignored.
 std::span<const std::byte> open_unsealed(std::span<const std::byte> datagram);
 

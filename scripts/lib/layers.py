@@ -27,11 +27,11 @@ PROTOCOL_CORE = (MODEL, WIRE, REDUCE, CONGESTION, AWARENESS, HOP, GRANTS, AGGREG
 TABLE = {
     BASE: ((), ()),
     MODEL: ((BASE,), ()),
-    WIRE: ((BASE, MODEL), ()),
+    WIRE: ((BASE, MODEL), ("crypto",)),
     REDUCE: ((BASE, MODEL), ()),
     CONGESTION: ((BASE, MODEL), ()),
     AWARENESS: ((BASE,), ()),
-    HOP: ((BASE, MODEL, WIRE, CONGESTION, AWARENESS), ()),
+    HOP: ((BASE, MODEL, WIRE, CONGESTION, AWARENESS), ("isa-l",)),
     GRANTS: ((BASE, MODEL), ()),
     AGGREGATE: ((BASE, MODEL, WIRE, REDUCE, HOP), ()),
     JOB: ((BASE, MODEL, WIRE, REDUCE, CONGESTION, AWARENESS, HOP, GRANTS, AGGREGATE), ()),
@@ -62,7 +62,7 @@ TABLE = {
     "tests/ns3": (EVERYTHING + ("tests",), ("catch2", "cli", "ns3")),
     "tests": (
         EVERYTHING + (CLIENT, "trainer-shim/preload", "trainer-shim/torch"),
-        ("catch2", "torch", "fmt", "json", "yaml-cpp", "metrics", "cli", "dpdk"),
+        ("catch2", "torch", "fmt", "json", "yaml-cpp", "metrics", "cli", "dpdk", "crypto"),
     ),
 }
 
@@ -81,6 +81,8 @@ THIRD_PARTIES = (
     (r"rte_|generic/rte_", "dpdk"),
     (r"yaml-cpp/", "yaml-cpp"),
     (r"fmt/", "fmt"),
+    (r"intel-ipsec-mb|openssl/", "crypto"),
+    (r"isa-l/", "isa-l"),
     (r"nlohmann/", "json"),
     (r"CLI/", "cli"),
     (r"prometheus/", "metrics"),

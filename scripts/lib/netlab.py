@@ -236,12 +236,17 @@ class Lab:
             offloads = [word for offload in OFFLOADS for word in (offload, "off")]
             in_namespace(namespace, ["ethtool", "-K", device, *offloads])
         if link.rate_bits:
-            for namespace, device in (
-                (host.namespace, "dp0"),
-                (self.switch, f"d-{name}"),
-                (self.switch, f"u-{name}"),
-            ):
-                shape(namespace, device, link)
+            self._shape_link(host, link)
+
+    def _shape_link(self, host, link):
+        shape(host.namespace, "dp0", link)
+        for port in "du":
+            shape(self.switch, f"{port}-{host.name}", link)
+
+    def set_link(self, host_name, link):
+        """From now on the link of a host has this rate and queue."""
+        self._links[host_name] = link
+        self._shape_link(self.hosts[host_name], link)
 
     def _lose_frames(self):
         lines = ["table bridge netlab {", "chain forward {"]
@@ -278,7 +283,7 @@ def congestion_control_allowed(name):
 
 def shape(namespace, device, link):
     run_command(
-        ["tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf"]
+        ["tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", "tbf"]
         + ["rate", f"{link.rate_bits}bit", "burst", str(link.burst_bytes())]
         + ["limit", str(link.queue_bytes)]
     )

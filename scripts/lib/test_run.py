@@ -28,13 +28,14 @@ TEST_TARGETS = ("meson-test-prereq",)
 CATCH_PASSED = re.compile(
     r"^All tests passed \((\d+) assertions? in (\d+) test cases?\)$", re.MULTILINE
 )
-PARTS = ("normal", "asan", "minimal", "tsan", "smoke", "lint")
+PARTS = ("normal", "asan", "minimal", "tsan", "smoke", "vm", "lint")
 # A machine half as fast needs twice the time, and its other work half as much again, so each limit
 # is at least LIMIT_MARGIN times what two cores took; what passes nearer to it is named.
 LIMIT_MARGIN = 3
 BUILD_SECONDS = 1800
 TESTS_SECONDS = 1800
 SMOKE_SECONDS = 450
+VM_SECONDS = 840
 LINT_SECONDS = 300
 LEAVE_SECONDS = 2
 # Limits in meson's files are for plain code; sanitizers slow it down.
@@ -269,23 +270,24 @@ def leftovers(before):
     return sorted(left)
 
 
-def run_smoke(run):
-    scripts = sorted((ROOT / "tests/smoke").glob("*_test.*"))
+def run_scripts(run, part, seconds):
+    """Runs tests/PART/*_test.*, each a program of its own that uses the normal build."""
+    scripts = sorted((ROOT / "tests" / part).glob("*_test.*"))
     for script in scripts:
-        name = f"smoke: {script.stem}"
-        log = ROOT / "build/smoke-logs" / f"{script.stem}.log"
+        name = f"{part}: {script.stem}"
+        log = ROOT / f"build/{part}-logs" / f"{script.stem}.log"
         before, begun = live_things(), time.monotonic()
-        code = run_bounded([script], log, SMOKE_SECONDS, {"GRADPLANE_BUILD": str(ROOT / "build")})
+        code = run_bounded([script], log, seconds, {"GRADPLANE_BUILD": str(ROOT / "build")})
         text = log.read_text(errors="replace")
         left = leftovers(before)
         if code in (0, SKIP_CODE) and left:
             run.add(name, "failed", f"it left {', '.join(left)} behind; log: {log}")
         elif code == 0:
-            run.add(name, "passed", near_limit(time.monotonic() - begun, SMOKE_SECONDS))
+            run.add(name, "passed", near_limit(time.monotonic() - begun, seconds))
         elif code == SKIP_CODE:
             run.add(name, "skipped", skip_reason(text))
         else:
-            run.add(name, "failed", f"{why(code, SMOKE_SECONDS)}; log: {log}")
+            run.add(name, "failed", f"{why(code, seconds)}; log: {log}")
             print(f"-- {name}; its last lines:")
             print("\n".join(text.splitlines()[-30:]), flush=True)
 
@@ -322,10 +324,11 @@ def main():
         suites, parts = QUICK_SUITES, {"normal", "lint"}
     elif not arguments.part:
         parts = set(PARTS)
-    if suites or "smoke" in parts:
+    built = {"smoke", "vm"} & parts
+    if suites or built:
         parts.add("normal")
-    # `smoke` alone needs the build, not its tests.
-    only_built = "smoke" in arguments.part and "normal" not in arguments.part and not suites
+    # `smoke` and `vm` alone need the build, not its tests.
+    only_built = built & set(arguments.part) and "normal" not in arguments.part and not suites
     normal_suites = () if only_built else suites or SUITES
     run = Run()
     actions = {
@@ -335,7 +338,8 @@ def main():
         ),
         "minimal": lambda: run_build_and_suites(run, "minimal", ["--minimal"], MINIMAL_SUITES),
         "tsan": lambda: run_tsan(run),
-        "smoke": lambda: run_smoke(run),
+        "smoke": lambda: run_scripts(run, "smoke", SMOKE_SECONDS),
+        "vm": lambda: run_scripts(run, "vm", VM_SECONDS),
         "lint": lambda: run_lint(run),
     }
     for name, action in actions.items():

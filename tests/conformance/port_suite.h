@@ -16,7 +16,8 @@ namespace gradplane::conformance {
 struct PortPair {
   port::Port& left;
   port::Port& right;
-  Ipv4 nowhere;  // on their subnet, and nobody's
+  Ipv4 nowhere;                // on their subnet, and nobody's
+  std::size_t kept_count = 0;  // sent buffers that a device may keep for a while, at most
 };
 
 /// The two ends of one network, opened on the first call and left open.

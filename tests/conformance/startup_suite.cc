@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 
+#include "dataplane/port/dpdk/device.h"
 #include "dataplane/port/dpdk/interface.h"
 #include "tests/conformance/port_suite.h"
 #include "tests/conformance/veth.h"
@@ -50,6 +51,15 @@ TEST_CASE("start-up: an interface that does not exist, with those that do") {
   const std::string message = failure(veth_options("gpnone", Ipv4{0x0a500001}));
   CHECK(says(message, "gpnone does not exist"));
   CHECK(says(message, "gpa0"));
+}
+
+TEST_CASE("start-up: a NIC that fills two rings leaves as many buffers to hold as others") {
+  const auto left_to_hold = [](port::DeviceKind kind, unsigned rings) {
+    port::DpdkPortOptions o;
+    o.kind = kind;
+    return port::plan_device(o, port::kDefaultMtu).rx_buffer_count - rings * o.rx_descriptors;
+  };
+  CHECK(left_to_hold(port::DeviceKind::kPci, 2) == left_to_hold(port::DeviceKind::kAfPacket, 1));
 }
 
 TEST_CASE("start-up: a name that would be more than a name") {

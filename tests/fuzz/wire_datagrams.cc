@@ -93,9 +93,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check_same(bytes.first(kEnvelopeBytes), front);
   if (envelope.type == PacketType::kControl) return 0;
 
-  (void)open(bytes, {}, Receiver::node(0), envelope.number);
+  static const Gmac key(Key{});
+  (void)open(bytes, key, {envelope.sender, Receiver::node(0), envelope.number});
   const std::span<const std::byte> packet = open_unsealed(bytes);
-  if (is_block(envelope.type)) {
+  if (is_block(envelope.type) || is_parity(envelope.type)) {
     check_block(envelope, packet);
   } else if (is_ack(envelope.type)) {
     check_ack(envelope, packet);

@@ -9,10 +9,12 @@
 
 #include "dataplane/base/assert.h"
 #include "dataplane/wire/sounding.h"
+#include "tests/fuzz/choices.h"
 #include "tests/support/core_node.h"
 #include "tests/support/packet.h"
 
 using namespace gradplane;
+using gradplane::testing::Choices;
 using gradplane::testing::CoreNode;
 using gradplane::testing::PacketBuilder;
 
@@ -24,43 +26,6 @@ constexpr std::uint32_t kElements = 1152;
 constexpr std::uint16_t kRanks = 5;
 constexpr std::uint32_t kShardedElements = 128 * kRanks;
 constexpr std::uint32_t kFirstRound = 0xffff'fff8;  // the numbers wrap within a few rounds
-
-/// The input, choice by choice; zeros after its end.
-class Choices {
- public:
-  explicit Choices(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
-  bool empty() const { return bytes_.empty(); }
-  std::uint8_t byte() {
-    if (bytes_.empty()) return 0;
-    const std::uint8_t b = bytes_.front();
-    bytes_ = bytes_.subspan(1);
-    return b;
-  }
-  std::uint32_t below(std::uint32_t n) { return byte() % n; }
-  std::uint32_t word() {
-    std::uint32_t v = 0;
-    for (int i = 0; i < 4; ++i) v = v << 8 | byte();
-    return v;
-  }
-  /// Mostly near the ends of the range, where mistakes are.
-  std::uint32_t number() {
-    switch (below(6)) {
-      case 0:
-        return byte();
-      case 1:
-        return 0U - byte();
-      case 2:
-        return 0x8000'0000U + byte();
-      case 3:
-        return std::uint32_t{1} << below(32);
-      default:
-        return word();
-    }
-  }
-
- private:
-  std::span<const std::uint8_t> bytes_;
-};
 
 /// Leaf, relay and root of three trees at once, or a node without ranks, as the input says.
 job::JobConfig config_of(Choices& in) {
@@ -213,14 +178,15 @@ class Fuzzer {
                                                           : wire::kFlagBounded)
                                  .contributors(sums ? ranks : std::uint16_t{1});
         if (!sums && in_.below(2) == 0) push.empty();
-        return push;
+        return with_parity(std::move(push), wire::PacketType::kPushParity);
       }
       case 1:
-        return PacketBuilder::block(wire::PacketType::kResult, round, block)
-            .sender(tree == 2 ? 2 : 0)
-            .tree(tree)
-            .flags(sums ? wire::kFlagPartial : std::uint8_t{0})
-            .contributors(static_cast<std::uint16_t>(sums ? in_.below(5) : 1));
+        return with_parity(PacketBuilder::block(wire::PacketType::kResult, round, block)
+                               .sender(tree == 2 ? 2 : 0)
+                               .tree(tree)
+                               .flags(sums ? wire::kFlagPartial : std::uint8_t{0})
+                               .contributors(static_cast<std::uint16_t>(sums ? in_.below(5) : 1)),
+                           wire::PacketType::kResultParity);
       case 2:
         return ack(wire::PacketType::kPushAck, round).sender(tree == 2 ? 2 : 0).tree(tree);
       default:
@@ -228,6 +194,19 @@ class Fuzzer {
             .sender(static_cast<std::uint16_t>(2 + in_.below(2)))
             .tree(tree);
     }
+  }
+
+  /// Most blocks announce parity, and some are some.
+  PacketBuilder with_parity(PacketBuilder block, wire::PacketType type) {
+    if (in_.below(4) == 0) return block;
+    const auto rows = static_cast<std::uint8_t>(in_.below(16) == 0 ? in_.byte() : 6);
+    block.parity_rows(rows);
+    if (in_.below(4) != 0) return block;
+    return block.type(type)
+        .flags(in_.below(2) == 0 ? wire::kFlagBounded : std::uint8_t{0})
+        .index(static_cast<std::uint16_t>(in_.below(8)))
+        .contributors(1)
+        .payload(std::vector<std::byte>(in_.below(8) == 0 ? in_.byte() : kMinBlockBytes));
   }
 
   PacketBuilder ack(wire::PacketType type, const PacketBuilder::Round& round) {
@@ -242,67 +221,10 @@ class Fuzzer {
                                    : wire::kFlagClosed);
   }
 
-  void change(PacketBuilder& packet) {
-    switch (in_.below(16)) {
-      case 0:
-        packet.round(in_.number());
-        break;
-      case 1:
-        packet.index(static_cast<std::uint16_t>(in_.number()));
-        break;
-      case 2:
-        packet.round_elements(in_.number());
-        break;
-      case 3:
-        packet.element_type(kElementTypes[in_.below(kElementTypes.size())]);
-        break;
-      case 4:
-        packet.contributors(static_cast<std::uint16_t>(in_.number()));
-        break;
-      case 5:
-        packet.tree(in_.byte());
-        break;
-      case 6:
-        packet.sender(static_cast<std::uint16_t>(in_.below(6)));
-        break;
-      case 7:
-        packet.type(static_cast<wire::PacketType>(1 + in_.below(5)));
-        break;
-      case 8:
-        packet.timestamp_us(in_.number());
-        break;
-      case 9:
-        packet.flags(in_.byte());
-        break;
-      case 10:
-        packet.poke(in_.below(testing::kPayloadAt), in_.byte());
-        break;
-      case 11:
-        packet.number(number_ - in_.below(8));
-        break;
-      case 12:
-        packet.coverage({in_.number(), in_.number()});
-        break;
-      case 13:
-        if (in_.below(2) == 0) {
-          packet.route({1, static_cast<std::uint16_t>(in_.below(6))});
-        } else {
-          packet.route({static_cast<std::uint16_t>(in_.below(6)), 1}, 1);
-          via_ = static_cast<int>(in_.below(6));
-        }
-        break;
-      case 14:
-        packet.operation(static_cast<Operation>(1 + in_.below(4)), in_.byte() % 8);
-        break;
-      default:
-        packet.cut_to(in_.below(wire::kBlockOverheadBytes + 1));
-    }
-  }
-
   void deliver() {
     via_ = -1;
     PacketBuilder packet = valid().number(++number_);
-    for (std::uint32_t n = in_.below(4); n > 1; --n) change(packet);
+    for (std::uint32_t n = in_.below(4); n > 1; --n) testing::change(packet, in_, number_, via_);
     node_.deliver(via_ < 0 ? packet.sender() : static_cast<std::uint16_t>(via_), packet.bytes(),
                   now_);
   }

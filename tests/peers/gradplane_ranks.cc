@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// One rank over gradplane without a framework. For measurements of rounds that may lack something
-// its messages are gradient buckets with tensors, and it finds out which ranks are in each block;
-// with --exact they are what all peers send, and every element must be the sum of all.
+// One rank over gradplane without a framework. For measurements of rounds that may lack something,
+// and of exchanges, its messages are gradient buckets with tensors, and it finds out which ranks
+// are in each block; with --exact they are what all peers send, and every element must be the sum
+// of all, or what rank 0 broadcasts.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
@@ -36,7 +37,6 @@ constexpr int kWaitMs = 1000;
 constexpr int kSilentWaits = 120;
 constexpr std::size_t kErrorBytes = 512;
 constexpr auto kFp32 = static_cast<std::uint8_t>(gradplane::ElementType::kFloat32);
-constexpr auto kAllReduce = static_cast<std::uint8_t>(gradplane::Operation::kAllReduce);
 
 struct Options {
   std::string socket;
@@ -44,11 +44,23 @@ struct Options {
   std::uint32_t rank = 0;
   std::uint32_t world = 0;
   bool exact = false;
+  double rounded = 0;  // by which share of the largest one sums may be off; 0: by nothing
   std::string compensation = "rescale";
   std::size_t block_bytes = gradplane::kDefaultBlockBytes;
   std::string commands_path;
   std::string answers_path;
 };
+
+gradplane::Operation operation_of(peers::RoundKind kind) {
+  switch (kind) {
+    case peers::RoundKind::kBroadcast:
+      return gradplane::Operation::kBroadcast;
+    case peers::RoundKind::kExchange:
+      return gradplane::Operation::kExchange;
+    default:
+      return gradplane::Operation::kAllReduce;
+  }
+}
 
 /// A part of a message that is one round, with the id under which its tensors are known.
 struct Slice {
@@ -79,9 +91,22 @@ class Rank final : public peers::Participant {
   /// Waits for one completion; which slice it is of.
   std::size_t take(std::span<float> data, std::span<const Slice> slices);
   void reduce(std::span<float> data, std::span<const Slice> slices);
+  /// What the ranks in each block of a slice are; nothing when some block is no sum. `count` says
+  /// how many they are, where that is known.
+  std::optional<std::vector<peers::RankSet>> sets_in(std::span<const float> data,
+                                                     std::uint64_t seed, const Slice& slice,
+                                                     std::optional<std::uint32_t> count = {}) const;
   /// What the result lacks; nothing when some block of it is no sum.
   std::optional<peers::Missing> judge(std::span<const float> data, std::uint64_t seed,
                                       std::span<const Slice> slices) const;
+  /// Whether every element is what rank 0 has.
+  bool is_of_first(std::span<const float> data, std::uint64_t seed) const;
+  /// The ranks whose updates are in the result, with this one; nothing unless they are the same in
+  /// all blocks.
+  std::optional<peers::RankSet> senders(std::span<const float> data, std::uint64_t seed,
+                                        std::span<const Slice> slices) const;
+  nlohmann::json exchange_answer(const peers::RoundClock& clock, std::span<const float> data,
+                                 std::uint64_t seed, std::span<const Slice> slices) const;
   [[noreturn]] void fail(const std::string& what) const;
 
   const Options& options_;
@@ -91,13 +116,17 @@ class Rank final : public peers::Participant {
   /// By the elements of the message, and of a slice.
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Slice>> slices_;
   std::uint32_t last_bucket_ = 0;
+  gradplane::Operation operation_ = gradplane::Operation::kAllReduce;  // of this message
+  std::uint16_t source_ = 0;
   std::uint32_t next_round_ = 0;
-  std::uint32_t first_round_ = 0;     // of this message
-  std::uint64_t partial_blocks_ = 0;  // of this message, as the daemon says
+  std::uint32_t first_round_ = 0;            // of this message
+  std::uint64_t partial_blocks_ = 0;         // of this message, as the daemon says
+  std::vector<std::uint32_t> contributors_;  // of its slices, as the daemon says
 };
 
 Rank::Rank(const Options& options) : options_(options) {
-  if (!options.exact) code_.emplace(options.world, options.compensation == "rescale");
+  if (!options.exact && options.rounded == 0)
+    code_.emplace(options.world, options.compensation == "rescale");
   const auto key = gradplane::protocol::job_key_from_hex(options.key);
   if (!key) throw std::runtime_error("--key: 32 hex digits");
   gp_attach_options attach{};
@@ -135,7 +164,7 @@ const std::vector<Slice>& Rank::slices_of(std::size_t elements, std::size_t slic
                 .elements = std::min(slice_elements, elements - offset),
                 .bucket = 0,
                 .tensors = {}};
-    if (code_) register_tensors(slice, tensors);
+    if (!options_.exact) register_tensors(slice, tensors);
     slices.push_back(std::move(slice));
   }
   return slices;
@@ -163,8 +192,8 @@ void Rank::submit(std::span<const float> data, const Slice& slice) {
   std::memcpy(gp_round_memory(session_, next_round_), part.data(), part.size_bytes());
   const gp_statement said{.elements = static_cast<std::uint32_t>(slice.elements),
                           .element_type = kFp32,
-                          .operation = kAllReduce,
-                          .source = 0,
+                          .operation = static_cast<std::uint8_t>(operation_),
+                          .source = source_,
                           .bucket = slice.bucket};
   if (gp_submit(session_, next_round_, &said) != GP_OK) {
     fail("round " + std::to_string(next_round_) + " is not taken");
@@ -185,12 +214,14 @@ std::size_t Rank::take(std::span<float> data, std::span<const Slice> slices) {
   const auto part = data.subspan(slice.offset_elements, slice.elements);
   std::memcpy(part.data(), gp_round_memory(session_, completion.round), part.size_bytes());
   partial_blocks_ += completion.partial_blocks;
+  contributors_[index] = completion.contributors;
   return index;
 }
 
 void Rank::reduce(std::span<float> data, std::span<const Slice> slices) {
   first_round_ = next_round_;
   partial_blocks_ = 0;
+  contributors_.assign(slices.size(), 0);
   const std::size_t ahead = gp_rounds_in_flight_max(session_);
   std::vector<bool> is_complete(slices.size());
   std::size_t submitted = 0;
@@ -209,30 +240,79 @@ void Rank::greet() {
   reduce(one, {&whole, 1});
 }
 
+std::optional<std::vector<peers::RankSet>> Rank::sets_in(std::span<const float> data,
+                                                         std::uint64_t seed, const Slice& slice,
+                                                         std::optional<std::uint32_t> count) const {
+  const std::size_t block_elements = options_.block_bytes / sizeof(float);
+  std::vector<peers::RankSet> sets;
+  for (std::size_t at = 0; at < slice.elements; at += block_elements) {
+    const std::size_t index = slice.offset_elements + at;
+    const auto block = data.subspan(index, std::min(block_elements, slice.elements - at));
+    const auto set = code_->ranks_in(block, seed, index, count);
+    if (!set) return std::nullopt;
+    sets.push_back(*set);
+  }
+  return sets;
+}
+
+bool Rank::is_of_first(std::span<const float> data, std::uint64_t seed) const {
+  std::vector<float> expected(data.size());
+  peers::fill(expected, seed, 0);
+  return std::ranges::equal(data, expected);
+}
+
+std::optional<peers::RankSet> Rank::senders(std::span<const float> data, std::uint64_t seed,
+                                            std::span<const Slice> slices) const {
+  std::optional<peers::RankSet> found;
+  for (std::size_t s = 0; s < slices.size(); ++s) {
+    const auto sets = sets_in(data, seed, slices[s], contributors_[s]);
+    if (!sets) return std::nullopt;
+    for (const peers::RankSet set : *sets) {
+      if (set != found.value_or(set)) return std::nullopt;
+      found = set;
+    }
+  }
+  return found;
+}
+
+/// Results differ from rank to rank, so they have no checksum to compare.
+nlohmann::json Rank::exchange_answer(const peers::RoundClock& clock, std::span<const float> data,
+                                     std::uint64_t seed, std::span<const Slice> slices) const {
+  const peers::RankSet set = senders(data, seed, slices).value_or(0);
+  const auto has = [set](std::uint32_t rank) { return ((set >> rank) & 1) != 0; };
+  const bool is_correct = has(options_.rank) && partial_blocks_ == 0;
+  auto answer = peers::round_answer(options_.rank, clock, is_correct, data);
+  answer.erase("crc");
+  std::vector<std::uint32_t> others;
+  for (std::uint32_t rank = 0; rank < options_.world; ++rank)
+    if (has(rank) && rank != options_.rank) others.push_back(rank);
+  answer["senders"] = others;
+  return answer;
+}
+
 std::optional<peers::Missing> Rank::judge(std::span<const float> data, std::uint64_t seed,
                                           std::span<const Slice> slices) const {
   peers::Missing missing;
   if (!code_) {
-    const bool is_whole = peers::is_sum(data, seed, options_.world);
+    const bool is_whole = peers::is_sum(data, seed, options_.world, options_.rounded);
     return is_whole ? std::optional(missing) : std::nullopt;
   }
   const std::size_t block_elements = options_.block_bytes / sizeof(float);
   for (const Slice& slice : slices) {
-    std::vector<peers::RankSet> sets;
-    for (std::size_t at = 0; at < slice.elements; at += block_elements) {
-      const std::size_t index = slice.offset_elements + at;
-      const auto block = data.subspan(index, std::min(block_elements, slice.elements - at));
-      const auto set = code_->ranks_in(block, seed, index);
-      if (!set) return std::nullopt;
-      sets.push_back(*set);
-    }
-    missing.add(peers::count_missing(sets, options_.world, slice.tensors, block_elements));
+    const auto sets = sets_in(data, seed, slice);
+    if (!sets) return std::nullopt;
+    missing.add(peers::count_missing(*sets, options_.world, slice.tensors, block_elements));
   }
   return missing;
 }
 
 nlohmann::json Rank::run_round(const peers::Round& round) {
-  if (round.push_only) throw std::runtime_error("gradplane has no push without a result");
+  using enum peers::RoundKind;
+  expect_kind(round, {kAllReduce, kBroadcast, kExchange});
+  if ((round.kind == kBroadcast && code_) || (round.kind == kExchange && !code_))
+    throw std::runtime_error("a broadcast needs --exact, and an exchange does not go with it");
+  operation_ = operation_of(round.kind);
+  source_ = static_cast<std::uint16_t>(round.selection);
   peers::RoundClock clock;
   std::vector<float> data(round.bytes / sizeof(float));
   fill(data, round.seed);
@@ -241,6 +321,9 @@ nlohmann::json Rank::run_round(const peers::Round& round) {
   reduce(data, slices);
   clock.end();
   if (round.spoil) data[0] += 1;
+  if (round.kind == kBroadcast)
+    return peers::round_answer(options_.rank, clock, is_of_first(data, round.seed), data);
+  if (round.kind == kExchange) return exchange_answer(clock, data, round.seed, slices);
   const auto missing = judge(data, round.seed, slices);
   // What lacks something is what the daemon says.
   const bool is_correct = missing && missing->partial_blocks == partial_blocks_;
@@ -288,6 +371,9 @@ int main(int argc, char** argv) {
       ->required()
       ->check(CLI::Range(std::uint32_t{1}, static_cast<std::uint32_t>(gradplane::kMaxRanks)));
   app.add_flag("--exact", o.exact, "nothing may be missing");
+  app.add_option("--rounded", o.rounded,
+                 "nothing is missing, and sums are off by this share at most")
+      ->check(CLI::Range(0.0, 1.0));
   app.add_option("--compensation", o.compensation, "as the daemons have it")
       ->check(CLI::IsMember({"zero", "rescale"}));
   app.add_option("--block-bytes", o.block_bytes, "as the daemons have it")

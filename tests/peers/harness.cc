@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <exception>
 #include <random>
@@ -61,12 +62,22 @@ std::uint64_t bytes_of(const nlohmann::json& command) {
   return bytes;
 }
 
+RoundKind kind_of(const nlohmann::json& command) {
+  const auto op = command.value("op", "all_reduce");
+  if (op == "all_reduce") return RoundKind::kAllReduce;
+  if (op == "push") return RoundKind::kPush;
+  if (op == "broadcast") return RoundKind::kBroadcast;
+  if (op == "exchange") return RoundKind::kExchange;
+  throw std::runtime_error("op: all_reduce, push, broadcast or exchange, not " + op);
+}
+
 Round parse_round(const nlohmann::json& command) {
   Round round;
   round.seed = command.at("seed").get<std::uint64_t>();
   round.bytes = bytes_of(command);
   round.at_ns = command.at("at_ns").get<std::uint64_t>();
-  round.push_only = command.value("op", "") == "push";
+  round.kind = kind_of(command);
+  round.selection = command.value("selection", 0U);
   round.spoil = command.value("spoil", false);
   return round;
 }
@@ -117,6 +128,11 @@ std::optional<Command> Harness::next() {
 void Harness::answer(const nlohmann::json& object) {
   std::fprintf(answers_, "%s\n", object.dump().c_str());
   std::fflush(answers_);
+}
+
+void expect_kind(const Round& round, std::initializer_list<RoundKind> kinds) {
+  if (std::find(kinds.begin(), kinds.end(), round.kind) == kinds.end())
+    throw std::runtime_error("this peer has no such round");
 }
 
 nlohmann::json Participant::train(const Training& /*training*/) {
@@ -219,14 +235,16 @@ void fill(std::span<float> data, std::uint64_t seed, std::uint32_t rank) {
   }
 }
 
-bool is_sum(std::span<const float> data, std::uint64_t seed, std::uint32_t world) {
+bool is_sum(std::span<const float> data, std::uint64_t seed, std::uint32_t world,
+            double off_at_most) {
+  const double tolerated = off_at_most * 255 * world;
   std::uint32_t index_part = 0;
   for (const float element : data) {
     std::uint32_t sum = 0;
     for (std::uint32_t rank = 0; rank < world; ++rank) {
       sum += (index_part + offset_of(seed, rank)) >> 24;
     }
-    if (element != static_cast<float>(sum)) return false;
+    if (!(std::abs(element - static_cast<double>(sum)) <= tolerated)) return false;
     index_part += kIndexFactor;
   }
   return true;

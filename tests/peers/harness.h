@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,13 +25,22 @@ inline constexpr std::uint32_t kMaxIterations = 1000;
 inline constexpr std::uint32_t kMaxBucketsOfTraining = 64;
 inline constexpr std::uint64_t kMaxComputeNs = 10'000'000'000;
 
-/// One round: `{"do":"round","seed":S,"bytes":B,"at_ns":T}`; `"op":"push"` asks for an incast only.
+/// What a round is, by "op" of its command.
+enum class RoundKind : std::uint8_t {
+  kAllReduce,  // also without "op"
+  kPush,       // an incast only
+  kBroadcast,  // of what rank 0 has
+  kExchange,   // of updates with the receivers of a "selection"
+};
+
+/// One round: `{"do":"round","seed":S,"bytes":B,"at_ns":T}`.
 struct Round {
   std::uint64_t seed = 0;
   std::uint64_t bytes = 0;
   std::uint64_t at_ns = 0;  // CLOCK_MONOTONIC
-  bool push_only = false;
-  bool spoil = false;  // of tests: breaks one element of the result before it is checked
+  RoundKind kind = RoundKind::kAllReduce;
+  std::uint32_t selection = 0;  // of an exchange
+  bool spoil = false;           // of tests: breaks one element of the result before it is checked
 };
 
 /// Iterations of an all-reduce and some computing, which is a wait: `{"do":"train","seed":S,
@@ -71,6 +81,9 @@ class Harness {
   std::FILE* commands_;
   std::FILE* answers_;
 };
+
+/// Throws std::runtime_error unless the round is of one of these kinds.
+void expect_kind(const Round& round, std::initializer_list<RoundKind> kinds);
 
 /// What follows the commands. Both throw std::runtime_error.
 class Participant {
@@ -131,7 +144,9 @@ nlohmann::json round_answer(const nlohmann::json& rank, const RoundClock& clock,
 
 /// Small integers, so that a sum is the same in whatever order it is made.
 void fill(std::span<float> data, std::uint64_t seed, std::uint32_t rank);
-/// True if every element is the sum of what `world` ranks fill in.
-bool is_sum(std::span<const float> data, std::uint64_t seed, std::uint32_t world);
+/// True if every element is the sum of what `world` ranks fill in, or off by no more than a share
+/// of the largest sum that there is.
+bool is_sum(std::span<const float> data, std::uint64_t seed, std::uint32_t world,
+            double off_at_most = 0);
 
 }  // namespace gradplane::peers

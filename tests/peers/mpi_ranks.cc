@@ -44,6 +44,7 @@ class MpiRank final : public peers::Participant {
   }
 
   nlohmann::json run_round(const peers::Round& round) override {
+    peers::expect_kind(round, {peers::RoundKind::kAllReduce});
     peers::RoundClock clock;
     std::vector<float> data(round.bytes / sizeof(float));
     peers::fill(data, round.seed, rank_);

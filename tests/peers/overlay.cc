@@ -10,7 +10,7 @@ OverlayRank::OverlayRank(const MeshPlaces& places, std::uint32_t rank, std::size
     : mesh_(places, rank), chunk_elements_(chunk_bytes / sizeof(float)) {}
 
 nlohmann::json OverlayRank::run_round(const Round& round) {
-  if (round.push_only) throw std::runtime_error("an overlay has no push without a result");
+  expect_kind(round, {RoundKind::kAllReduce});
   RoundClock clock;
   seed_ = round.seed;
   results_ = 0;

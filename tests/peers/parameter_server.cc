@@ -63,6 +63,7 @@ void ParameterServer::tell(const Header& header) {
 }
 
 nlohmann::json ParameterServer::run_round(const Round& round) {
+  expect_kind(round, {RoundKind::kAllReduce, RoundKind::kPush});
   RoundClock clock;
   begin(round);
   const Segments before = total_segments();
@@ -77,7 +78,7 @@ nlohmann::json ParameterServer::run_round(const Round& round) {
   nlohmann::json answer = round_answer("server", clock, is_correct, sum_);
   // An all-reduce ends on the workers; an incast ends here, with the last contribution.
   answer.erase("end_ns");
-  answer[round.push_only ? "end_ns" : "pushed_ns"] =
+  answer[round.kind == RoundKind::kPush ? "end_ns" : "pushed_ns"] =
       *std::max_element(push_end_ns.begin(), push_end_ns.end());
   answer["first_end_ns"] = push_end_ns;
   answer["segments"] = after.sent - before.sent;
@@ -129,7 +130,8 @@ Header ParameterServer::expected(const Worker& w, Message message) const {
 void ParameterServer::receive(Worker& w) {
   const std::size_t data_end = sizeof(Header) + round_.bytes;
   if (w.received < sizeof(Header)) {
-    take_header(w, w.received, round_.push_only ? Message::kPush : Message::kAllReduce);
+    take_header(w, w.received,
+                round_.kind == RoundKind::kPush ? Message::kPush : Message::kAllReduce);
   } else if (w.received < data_end) {
     take_data(w);
   } else if (w.received < stream_bytes()) {
@@ -181,7 +183,7 @@ std::size_t ParameterServer::complete_bytes() const {
 
 /// How much of its result stream a worker may have by now.
 std::size_t ParameterServer::sendable(const Worker& w) const {
-  if (round_.push_only) return w.pushed == round_.bytes ? sizeof(Header) : 0;
+  if (round_.kind == RoundKind::kPush) return w.pushed == round_.bytes ? sizeof(Header) : 0;
   const std::size_t complete = complete_bytes();
   return complete > 0 ? sizeof(Header) + complete : 0;
 }

@@ -25,7 +25,7 @@ ParameterWorker::ParameterWorker(const Endpoint& server, std::uint32_t rank, std
 
 Header ParameterWorker::begin(const Round& round) {
   bytes_ = round.bytes;
-  is_push_ = round.push_only;
+  is_push_ = round.kind == RoundKind::kPush;
   sent_ = received_ = 0;
   data_.resize(bytes_ / sizeof(float));
   fill(data_, round.seed, rank_);
@@ -45,6 +45,7 @@ void ParameterWorker::finish(const Header& header) {
 }
 
 nlohmann::json ParameterWorker::run_round(const Round& round) {
+  expect_kind(round, {RoundKind::kAllReduce, RoundKind::kPush});
   RoundClock clock;
   const Header header = begin(round);
   const Segments before = segments_of(socket_);

@@ -48,14 +48,16 @@ void RankCode::fill(std::span<float> data, std::uint64_t seed, std::uint32_t ran
 }
 
 std::optional<RankSet> RankCode::ranks_in(std::span<const float> block, std::uint64_t seed,
-                                          std::size_t first_index) const {
+                                          std::size_t first_index,
+                                          std::optional<std::uint32_t> known) const {
   const double coded = static_cast<double>(block[0]) / factor(seed, first_index);
   if (!rescaled_) {
     const bool possible = coded >= 0 && coded <= everyone();
     const auto set = possible ? static_cast<RankSet>(coded) : 0;
     return possible && holds(block, seed, first_index, set) ? std::optional(set) : std::nullopt;
   }
-  for (std::uint32_t count = world_; count > 0; --count) {
+  for (std::uint32_t count = known.value_or(world_); count > 0; --count) {
+    if (known && count != *known) break;
     const double scaled_back = std::round(coded * count / world_);
     if (!(scaled_back >= 1 && scaled_back <= everyone())) continue;
     const auto set = static_cast<RankSet>(scaled_back);

@@ -30,9 +30,11 @@ class RankCode {
   void fill(std::span<float> data, std::uint64_t seed, std::uint32_t rank) const;
 
   /// The ranks that every element of the block holds; nothing when no one set does. `first_index`
-  /// is the block's place in the data. Of two sets that look alike after scaling, the larger.
+  /// is the block's place in the data. Of two sets that look alike after scaling, the larger; so
+  /// where `count` is known, only sets of so many ranks.
   std::optional<RankSet> ranks_in(std::span<const float> block, std::uint64_t seed,
-                                  std::size_t first_index) const;
+                                  std::size_t first_index,
+                                  std::optional<std::uint32_t> count = {}) const;
 
   RankSet everyone() const { return (RankSet{1} << world_) - 1; }
 

@@ -67,6 +67,17 @@ TEST_CASE("a scaled sum tells how many ranks are in it, and which unless two set
   CHECK(mistaken <= code.everyone() / 16);
 }
 
+TEST_CASE("sets that look alike after scaling are told apart by how many ranks they have") {
+  const RankCode code(8, true);
+  for (const RankSet set : {RankSet{0b10100110}, RankSet{0b11111001}}) {
+    const auto sum = sum_of(code, 8, set, true);
+    const auto ranks = static_cast<std::uint32_t>(std::popcount(set));
+    CHECK(code.ranks_in(sum, kSeed, kIndex, ranks) == set);
+    CHECK(code.ranks_in(sum, kSeed, kIndex, ranks + 1) == std::nullopt);
+    CHECK(code.ranks_in(sum, kSeed, kIndex) == RankSet{0b11111001});
+  }
+}
+
 TEST_CASE("what is no sum is seen") {
   const bool rescaled = GENERATE(false, true);
   const RankCode code(4, rescaled);

@@ -61,6 +61,10 @@ def contribution(count, seed, rank):
     return ((index_part(count) + offset) >> numpy.uint32(24)).astype(numpy.float32)
 
 
+def is_of_first(result, seed):
+    return bool(numpy.array_equal(result, contribution(len(result), seed, 0)))
+
+
 def is_sum(result, seed, world):
     expected = numpy.zeros(len(result), dtype=numpy.float32)
     for rank in range(world):
@@ -87,10 +91,14 @@ def all_reduce(tensor, buckets):
 def run_round(command, rank, world):
     first_cpu_ns = time.process_time_ns()
     count, seed = command["bytes"] // FLOAT_BYTES, command["seed"]
+    is_broadcast = command.get("op") == "broadcast"
     tensor = torch.from_numpy(contribution(count, seed, rank))
     wait_until(command["at_ns"])
     start_ns, start_cpu_ns = time.monotonic_ns(), time.process_time_ns()
-    all_reduce(tensor, command.get("buckets", 1))
+    if is_broadcast:
+        dist.broadcast(tensor, 0)
+    else:
+        all_reduce(tensor, command.get("buckets", 1))
     end_ns, end_cpu_ns = time.monotonic_ns(), time.process_time_ns()
     if command.get("spoil"):  # of tests: the check must see it
         tensor[0] += 1
@@ -99,7 +107,7 @@ def run_round(command, rank, world):
         "rank": rank,
         "start_ns": start_ns,
         "end_ns": end_ns,
-        "correct": is_sum(result, seed, world),
+        "correct": is_of_first(result, seed) if is_broadcast else is_sum(result, seed, world),
         "crc": f"{zlib.crc32(result):08x}",
     }
     # Preparing and checking the data are no part of what is measured.

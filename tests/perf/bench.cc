@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // How fast one core is without a network: the loop over the loopback port, and the sums alone.
-// Prints numbers; judges nothing.
+// Prints numbers; judges nothing. `bench engine` prints the rows of the loop alone, to profile it,
+// and `bench kernels` those of the sums.
 #include <cstdio>
 #include <ctime>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dataplane/aggregate/bucket.h"
 #include "dataplane/engine/local_plan.h"
 #include "dataplane/job/plan.h"
-#include "dataplane/reduce/kernels.h"
 #include "tests/perf/exchange.h"
+#include "tests/perf/kernel_rates.h"
 #include "tests/support/hosts.h"
 
 using namespace gradplane;
@@ -26,36 +28,29 @@ double seconds_of(const std::function<void()>& work) {
   return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
 }
 
-void bench_engine(std::size_t block_bytes) {
-  testing::Exchange exchange(block_bytes);
+void bench_engine(const testing::Exchange::Settings& settings) {
+  testing::Exchange exchange(settings);
   exchange.run_packets(50'000);
   std::uint64_t packets = 0;
   const double seconds = seconds_of([&] { packets = exchange.run_packets(1'000'000); });
   const double rate = static_cast<double>(packets) / seconds;
-  std::printf("engine, blocks of %4zu bytes: %5.2f Mpps received by two engines on one core\n",
-              block_bytes, rate * 1e-6);
+  std::printf("engine, rounds of %4zu KiB, blocks of %4zu bytes, %s: %5.2f Mpps\n",
+              settings.round_bytes >> 10, settings.block_bytes,
+              settings.authenticate ? "with tags" : " no tags ", rate * 1e-6);
 }
 
-void bench_accumulate(ElementType type, std::size_t working_set_bytes) {
-  const std::size_t block = kDefaultBlockBytes;
-  const std::size_t blocks = working_set_bytes / block;
-  const std::size_t elements = block / element_bytes(type);
-  std::vector<std::byte> sums(blocks * elements * accumulator_bytes(type));
-  const std::vector<std::byte> wire(block);
-  const auto& kernels = reduce::kernels_for(type);
-  constexpr std::size_t kTotalBytes = std::size_t{2} << 30;
-  const std::size_t repeats = kTotalBytes / working_set_bytes;
-  const double seconds = seconds_of([&] {
-    for (std::size_t r = 0; r < repeats; ++r) {
-      for (std::size_t b = 0; b < blocks; ++b) {
-        kernels.accumulate(sums.data() + b * elements * accumulator_bytes(type), wire.data(),
-                           elements);
-      }
-    }
-  });
-  std::printf("accumulate %s, %5zu KiB of sums: %6.2f GB/s of wire bytes\n",
-              std::string(element_type_name(type)).c_str(), working_set_bytes >> 10,
-              static_cast<double>(repeats * blocks * block) / seconds * 1e-9);
+/// What a round costs beside its bytes: rounds of one small block, which both engines open, send,
+/// sum, ack and end.
+void bench_smallest_rounds(bool authenticate) {
+  testing::Exchange exchange(
+      {.block_bytes = kMinBlockBytes, .round_bytes = kMinBlockBytes, .authenticate = authenticate});
+  exchange.run_packets(50'000);
+  const auto rounds = [&] { return exchange.job(0).runtime->job().counters().rounds_completed; };
+  const std::uint64_t before = rounds();
+  const double seconds = seconds_of([&] { exchange.run_packets(1'000'000); });
+  std::printf("engine, rounds of one block of %zu bytes, %s: %5.2f us a round at both ends\n",
+              std::size_t{kMinBlockBytes}, authenticate ? "with tags" : " no tags ",
+              seconds / static_cast<double>(rounds() - before) * 1e6);
 }
 
 /// A round of 64 KiB under bounds, in which every source sends all: what the poll loop does for the
@@ -119,20 +114,30 @@ void bench_open(std::uint16_t hosts) {
   }
 }
 
+/// Packets that two engines on one core receive. Small rounds stay in the core's own caches.
+void bench_engines() {
+  for (const std::size_t round_bytes : {std::size_t{32} << 10, std::size_t{512} << 10}) {
+    for (const bool authenticate : {false, true}) {
+      for (const std::size_t block_bytes : {kMinBlockBytes, kDefaultBlockBytes, kMaxBlockBytes}) {
+        bench_engine({block_bytes, round_bytes, authenticate});
+      }
+    }
+  }
+}
+
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  const std::string_view only = argc > 1 ? argv[1] : "";
+  if (only == "kernels") return testing::print_kernel_rates() ? 0 : 1;
+  bench_engines();
+  for (const bool authenticate : {false, true}) bench_smallest_rounds(authenticate);
+  if (only == "engine") return 0;
   for (const std::uint16_t hosts : std::initializer_list<std::uint16_t>{16, 64, 256, 1000}) {
     bench_open(hosts);
   }
   for (const std::uint16_t sources : std::initializer_list<std::uint16_t>{16, 128, 1000}) {
     for (const std::uint32_t tensors : {4U, 16384U}) bench_gather(sources, tensors);
   }
-  for (const std::size_t block_bytes : {kMinBlockBytes, kDefaultBlockBytes, kMaxBlockBytes}) {
-    bench_engine(block_bytes);
-  }
-  for (const ElementType type : kElementTypes) {
-    bench_accumulate(type, std::size_t{64} << 10);
-    bench_accumulate(type, std::size_t{64} << 20);
-  }
+  return testing::print_kernel_rates() ? 0 : 1;
 }

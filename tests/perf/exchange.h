@@ -13,10 +13,19 @@ namespace gradplane::testing {
 /// Two engines in one thread that exchange rounds of one job as fast as they can.
 class Exchange {
  public:
-  explicit Exchange(std::size_t block_bytes) {
+  struct Settings {
+    std::size_t block_bytes = kDefaultBlockBytes;
+    std::size_t round_bytes = std::size_t{1} << 20;
+    bool authenticate = false;
+  };
+  explicit Exchange(const Settings& settings)
+      : elements_(static_cast<std::uint32_t>(settings.round_bytes / sizeof(float))) {
     for (std::size_t n = 0; n < jobs_.size(); ++n) {
-      jobs_[n] = &cluster_.host(n).add(
-          {.id = 1, .plan = star_of(2), .block_bytes = block_bytes, .round_bytes = kRoundBytes});
+      jobs_[n] = &cluster_.host(n).add({.id = 1,
+                                        .plan = star_of(2),
+                                        .block_bytes = settings.block_bytes,
+                                        .round_bytes = settings.round_bytes,
+                                        .authenticate = settings.authenticate});
     }
   }
 
@@ -38,8 +47,6 @@ class Exchange {
   EngineHost::Job& job(std::size_t n) { return *jobs_[n]; }
 
  private:
-  static constexpr std::size_t kRoundBytes = 1 << 20;
-  static constexpr std::uint32_t kElements = kRoundBytes / sizeof(float);
   static constexpr std::uint64_t kMaxIdleTurns = 1'000'000;
 
   std::uint64_t received() {
@@ -53,19 +60,20 @@ class Exchange {
     while (trainer.completions.pop(completion)) {
       correct_ = correct_ && rounds_[n].complete(completion.round);
       // What is summed is whatever the slot held: one number of it is ours to check.
-      correct_ = correct_ && trainer.last(completion.round, kElements) == 3;
+      correct_ = correct_ && trainer.last(completion.round, elements_) == 3;
     }
     while (!rounds_[n].full()) {
       const std::uint32_t round = rounds_[n].next();
       rounds_[n].submit();
       const float value = n == 0 ? 1 : 2;
       const std::span<std::byte> slot = trainer.channel->channel.slot(round);
-      std::memcpy(slot.data() + (kElements - 1) * sizeof value, &value, sizeof value);
+      std::memcpy(slot.data() + (elements_ - 1) * sizeof value, &value, sizeof value);
       correct_ = correct_ && trainer.submissions.push(
-                                 {.round = round, .elements = kElements, .element_type = 1});
+                                 {.round = round, .elements = elements_, .element_type = 1});
     }
   }
 
+  std::uint32_t elements_;  // of a round
   EngineCluster cluster_{2};
   std::array<EngineHost::Job*, 2> jobs_{};
   std::array<ipc::RoundsInFlight, 2> rounds_;

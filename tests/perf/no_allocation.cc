@@ -14,7 +14,7 @@ constexpr std::uint64_t kPackets = 1'000'000;
 }  // namespace
 
 int main() {
-  gradplane::testing::Exchange exchange(gradplane::kDefaultBlockBytes);
+  gradplane::testing::Exchange exchange({});
   exchange.run_packets(10'000);
 
   gradplane::testing::count_allocations();

@@ -95,7 +95,7 @@ class Flips {
 }  // namespace
 
 int main() {
-  testing::Exchange exchange(kDefaultBlockBytes);
+  testing::Exchange exchange({});
   Flips flips(exchange);
   exchange.run_packets(10'000);
   bool right = true;

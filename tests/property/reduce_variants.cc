@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <vector>
 
 #include "dataplane/reduce/kernels.h"
+#include "dataplane/reduce/wire_codec.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
@@ -13,7 +17,8 @@ using namespace gradplane::reduce;
 
 namespace {
 
-constexpr std::size_t kMaxCount = 70;  // more than two of the longest vectors, and every remainder
+/// More than two turns of the longest loop (four vectors of 16 elements), and every remainder.
+constexpr std::size_t kMaxCount = 150;
 constexpr std::size_t kGuardBytes = 64;
 constexpr std::byte kGuard{0xa5};
 
@@ -73,65 +78,184 @@ class Guarded {
   Bytes bytes_;
 };
 
-enum class Operation { kSet, kAccumulate, kFinish };
+enum class Operation { kSet, kAccumulate, kAdd, kFinish };
 
-Bytes run(const Kernels& kernels, Operation operation, std::size_t count, const Bytes& accumulator,
-          const Bytes& wire, std::size_t shift_bytes, bool& guards_intact) {
-  Guarded a(accumulator, shift_bytes);
-  Guarded w(wire, shift_bytes * 3 % 64);
-  if (operation == Operation::kSet) kernels.set(a.data(), w.data(), count);
-  if (operation == Operation::kAccumulate) kernels.accumulate(a.data(), w.data(), count);
-  if (operation == Operation::kFinish) kernels.finish(w.data(), a.data(), count);
-  guards_intact = a.guards_intact() && w.guards_intact();
-  Bytes both = a.content();
-  const Bytes wire_after = w.content();
-  both.insert(both.end(), wire_after.begin(), wire_after.end());
-  return both;
+/// What an operation reads. All of it lies at misaligned addresses.
+struct Input {
+  Bytes accumulator;
+  Bytes wire;
+  Bytes more;
+  std::size_t count = 0;
+  std::size_t shift_bytes = 0;
+};
+
+/// All memory after an operation. REQUIREs that nothing around it has changed.
+Bytes run(const Kernels& kernels, Operation operation, const Input& in) {
+  Guarded accumulator(in.accumulator, in.shift_bytes);
+  Guarded wire(in.wire, in.shift_bytes * 3 % 64);
+  Guarded more(in.more, in.shift_bytes * 5 % 64);
+  switch (operation) {
+    case Operation::kSet:
+      kernels.set(accumulator.data(), wire.data(), in.count);
+      break;
+    case Operation::kAccumulate:
+      kernels.accumulate(accumulator.data(), wire.data(), in.count);
+      break;
+    case Operation::kAdd:
+      kernels.add(accumulator.data(), wire.data(), more.data(), in.count);
+      break;
+    case Operation::kFinish:
+      kernels.finish(wire.data(), accumulator.data(), in.count);
+      break;
+  }
+  Bytes all;
+  for (const Guarded* memory : {&accumulator, &wire, &more}) {
+    REQUIRE(memory->guards_intact());
+    const Bytes content = memory->content();
+    all.insert(all.end(), content.begin(), content.end());
+  }
+  return all;
+}
+
+/// Calls `check` with inputs of any bits for a type, of each length and at several misalignments.
+template <typename Check>
+void for_inputs(std::size_t accumulator_size, std::size_t wire_size, std::size_t header,
+                std::mt19937_64& random, const Check& check) {
+  for (std::size_t count = 0; count <= kMaxCount; ++count) {
+    for (const std::size_t shift_bytes : {0, 1, 7, 32, 63}) {
+      Input in;
+      in.count = count;
+      in.shift_bytes = shift_bytes;
+      in.accumulator.resize(count * accumulator_size);
+      in.wire.resize(header + count * wire_size);
+      in.more.resize(in.wire.size());
+      fill(in.accumulator, accumulator_size, random);
+      fill(in.wire, header == 0 ? wire_size : header, random);
+      fill(in.more, header == 0 ? wire_size : header, random);
+      check(in);
+    }
+  }
+}
+
+void check_element_types(const Variant& variant) {
+  std::mt19937_64 random(0x5eed);
+  for (const ElementType type : kElementTypes) {
+    for_inputs(accumulator_bytes(type), element_bytes(type), 0, random, [&](const Input& in) {
+      for (const Operation operation :
+           {Operation::kSet, Operation::kAccumulate, Operation::kAdd, Operation::kFinish}) {
+        INFO(variant.name << " " << element_type_name(type) << " operation "
+                          << static_cast<int>(operation) << " count " << in.count);
+        REQUIRE(run(variant.kernels_for(type), operation, in) ==
+                run(kScalar.kernels_for(type), operation, in));
+      }
+    });
+  }
+}
+
+/// FNV-1a.
+void digest(std::uint64_t& hash, const Bytes& bytes) {
+  for (const std::byte b : bytes) {
+    hash = (hash ^ std::to_integer<std::uint64_t>(b)) * 0x100000001b3;
+  }
+}
+
+/// But for finish(), which not every block may go through.
+void check_wire_types(const Variant& variant) {
+  std::mt19937_64 random(0xb10c);
+  for (const WireType type : kWireTypes) {
+    const std::size_t header = wire_bytes(type, ElementType::kFloat32, 0);
+    const std::size_t wire_size = wire_bytes(type, ElementType::kFloat32, 1) - header;
+    for_inputs(sizeof(float), wire_size, header, random, [&](const Input& in) {
+      INFO(variant.name << " " << wire_type_name(type) << " count " << in.count);
+      REQUIRE(variant.largest_magnitude(in.accumulator.data(), in.count) ==
+              kScalar.largest_magnitude(in.accumulator.data(), in.count));
+      for (const Operation operation : {Operation::kSet, Operation::kAccumulate, Operation::kAdd}) {
+        REQUIRE(run(variant.kernels_for(type), operation, in) ==
+                run(kScalar.kernels_for(type), operation, in));
+      }
+    });
+  }
 }
 
 }  // namespace
 
 TEST_CASE("every variant gives the bits of the scalar reference") {
-  std::mt19937_64 random(0x5eed);
-  const Operation operations[] = {Operation::kSet, Operation::kAccumulate, Operation::kFinish};
-  for (const Variant& variant : supported_variants()) {
-    for (const ElementType type : kElementTypes) {
-      for (std::size_t count = 0; count <= kMaxCount; ++count) {
-        for (const std::size_t shift_bytes : {0, 1, 7, 32, 63}) {
-          Bytes accumulator(count * accumulator_bytes(type));
-          Bytes wire(count * element_bytes(type));
-          fill(accumulator, accumulator_bytes(type), random);
-          fill(wire, element_bytes(type), random);
-          for (const Operation operation : operations) {
-            bool reference_guards = false;
-            bool guards = false;
-            const Bytes expected = run(scalar_kernels_for(type), operation, count, accumulator,
-                                       wire, shift_bytes, reference_guards);
-            const Bytes found = run(variant.kernels_for(type), operation, count, accumulator, wire,
-                                    shift_bytes, guards);
-            INFO(variant.name << " " << element_type_name(type) << " operation "
-                              << static_cast<int>(operation) << " count " << count);
-            REQUIRE(reference_guards);
-            REQUIRE(guards);
-            REQUIRE(found == expected);
-          }
+  for (const Variant* variant : supported_variants()) check_element_types(*variant);
+}
+
+TEST_CASE("every variant gives the bits of the scalar reference for wire types") {
+  for (const Variant* variant : supported_variants()) check_wire_types(*variant);
+}
+
+// Nodes of one job may have different processors. tests/property/reduce_aarch64 asks another one.
+TEST_CASE("every processor gives the bits that these digests were made of") {
+  std::mt19937_64 random(0xd16e57);
+  std::uint64_t elements = 0xcbf29ce484222325;
+  for (const ElementType type : kElementTypes) {
+    for_inputs(accumulator_bytes(type), element_bytes(type), 0, random, [&](const Input& in) {
+      for (const Operation operation :
+           {Operation::kSet, Operation::kAccumulate, Operation::kAdd, Operation::kFinish}) {
+        digest(elements, run(kernels_for(type), operation, in));
+      }
+    });
+  }
+  CHECK(elements == 0xdcedb52546990d7a);
+  std::uint64_t int8 = 0xcbf29ce484222325;
+  for_inputs(sizeof(float), 1, kScaleBytes, random, [&](Input in) {
+    // No packet has a scale that is not finite.
+    for (Bytes* block : {&in.wire, &in.more}) (*block)[kScaleBytes - 1] &= std::byte{0x3f};
+    const Kernels& kernels = kernels_for(WireType::kInt8);
+    for (const Operation operation : {Operation::kSet, Operation::kAccumulate, Operation::kAdd}) {
+      digest(int8, run(kernels, operation, in));
+    }
+    if (!can_hold(WireType::kInt8, in.accumulator.data(), in.count)) return;
+    digest(int8, run(kernels, Operation::kFinish, in));
+  });
+  CHECK(int8 == 0xc58324c6a0336f18);
+}
+
+TEST_CASE("every variant rounds alike whatever a wire type can hold") {
+  std::mt19937_64 random(0x10ad);
+  std::array<std::size_t, kWireTypes.size()> held{};
+  for (const Variant* variant : supported_variants()) {
+    for (const WireType type : kWireTypes) {
+      for (int trial = 0; trial < 6000; ++trial) {
+        const std::size_t count = random() % kMaxCount;
+        Bytes values(count * sizeof(float));
+        // Blocks of one size of numbers, halves of their last place among them, and now and then
+        // any bits at all.
+        const int exponent = static_cast<int>(random() % 250) - 140;
+        for (std::size_t i = 0; i < count; ++i) {
+          const auto whole = static_cast<double>(static_cast<std::int64_t>(random() % 1025) - 512);
+          const auto value = static_cast<float>(std::ldexp(whole / 2, exponent));
+          std::memcpy(values.data() + i * sizeof value, &value, sizeof value);
         }
+        if (trial % 8 == 0) fill(values, sizeof(float), random);
+        if (!can_hold(type, values.data(), count)) continue;
+        ++held[static_cast<std::size_t>(type)];
+        Input in{.accumulator = values, .wire = {}, .more = {}, .count = count, .shift_bytes = 0};
+        in.wire.resize(wire_bytes(type, ElementType::kFloat32, count));
+        in.shift_bytes = static_cast<std::size_t>(trial) % 64;
+        INFO(variant->name << " " << wire_type_name(type) << " count " << count);
+        REQUIRE(run(variant->kernels_for(type), Operation::kFinish, in) ==
+                run(kScalar.kernels_for(type), Operation::kFinish, in));
       }
     }
   }
+  for (const std::size_t blocks : held) CHECK(blocks > 1000);
 }
 
 TEST_CASE("every half and bfloat pattern widens alike in every variant") {
   std::vector<std::uint16_t> patterns(65536);
   for (std::size_t i = 0; i < patterns.size(); ++i) patterns[i] = static_cast<std::uint16_t>(i);
   const auto* wire = reinterpret_cast<const std::byte*>(patterns.data());
-  for (const Variant& variant : supported_variants()) {
+  for (const Variant* variant : supported_variants()) {
     for (const ElementType type : {ElementType::kFloat16, ElementType::kBfloat16}) {
       Bytes expected(patterns.size() * 4);
       Bytes found(patterns.size() * 4);
-      scalar_kernels_for(type).set(expected.data(), wire, patterns.size());
-      variant.kernels_for(type).set(found.data(), wire, patterns.size());
-      INFO(variant.name << " " << element_type_name(type));
+      kScalar.kernels_for(type).set(expected.data(), wire, patterns.size());
+      variant->kernels_for(type).set(found.data(), wire, patterns.size());
+      INFO(variant->name << " " << element_type_name(type));
       REQUIRE(found == expected);
     }
   }
@@ -154,13 +278,13 @@ TEST_CASE("fp32 patterns narrow alike in every variant") {
     }
   }
   const auto* accumulator = reinterpret_cast<const std::byte*>(patterns.data());
-  for (const Variant& variant : supported_variants()) {
+  for (const Variant* variant : supported_variants()) {
     for (const ElementType type : {ElementType::kFloat16, ElementType::kBfloat16}) {
       Bytes expected(patterns.size() * 2);
       Bytes found(patterns.size() * 2);
-      scalar_kernels_for(type).finish(expected.data(), accumulator, patterns.size());
-      variant.kernels_for(type).finish(found.data(), accumulator, patterns.size());
-      INFO(variant.name << " " << element_type_name(type));
+      kScalar.kernels_for(type).finish(expected.data(), accumulator, patterns.size());
+      variant->kernels_for(type).finish(found.data(), accumulator, patterns.size());
+      INFO(variant->name << " " << element_type_name(type));
       REQUIRE(found == expected);
     }
   }

@@ -10,6 +10,14 @@
 
 namespace gradplane::testing {
 
+/// Sanitizers make a simulation ten to twenty times slower, and judge memory: whoever counts what
+/// simulations have shown runs all of them without.
+#ifdef __SANITIZE_ADDRESS__
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 /// The seeds that a property runs: GRADPLANE_SEED=<seed> runs that one alone, and
 /// GRADPLANE_SEEDS=<count> as many as it says, from 0 on.
 struct Seeds {
@@ -17,6 +25,13 @@ struct Seeds {
       : alone(std::getenv("GRADPLANE_SEED") != nullptr),
         first(number("GRADPLANE_SEED", 0)),
         count(alone ? 1 : number("GRADPLANE_SEEDS", default_count)) {}
+
+  /// Of simulations: under sanitizers a fifth.
+  static Seeds of_simulations(std::uint64_t default_count) {
+    Seeds seeds(kSanitized ? (default_count + 4) / 5 : default_count);
+    seeds.is_whole = !kSanitized && seeds.count >= default_count;
+    return seeds;
+  }
 
   /// Calls `check(seed)` for each of them. A failure of `test`, a file's name, prints its seed.
   template <typename Check>
@@ -35,6 +50,7 @@ struct Seeds {
   bool alone;
   std::uint64_t first;
   std::uint64_t count;
+  bool is_whole = true;  // as many as the test has by default
 };
 
 }  // namespace gradplane::testing

@@ -47,6 +47,9 @@ struct RankLog {
   std::string reason;
   std::vector<std::uint32_t> missing;
   std::uint32_t job_id = 0;
+  std::uint32_t selections = 0;
+  std::uint32_t average_every = 0;
+  std::uint32_t staleness = 0;
 
   void hear(const RankNotice& notice) {
     REQUIRE(state != State::kFailed);
@@ -59,6 +62,9 @@ struct RankLog {
     } else if (const auto* ready = std::get_if<protocol::Ready>(&notice)) {
       state = State::kReady;
       epoch = ready->epoch;
+      selections = ready->selections;
+      average_every = ready->average_every;
+      staleness = ready->staleness;
     } else {
       state = State::kFailed;
       reason = std::get<protocol::JobFailed>(notice).reason;

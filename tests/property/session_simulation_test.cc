@@ -303,7 +303,7 @@ class Story {
 // A failure prints its seed; replay it alone with GRADPLANE_SEED=<seed>, with GRADPLANE_LOG=1 for
 // what every node said. GRADPLANE_SEEDS=<count> runs that many.
 TEST_CASE("whatever happens, everybody is ready with one plan or knows why not") {
-  const gradplane::testing::Seeds seeds(kDefaultSeeds);
+  const auto seeds = gradplane::testing::Seeds::of_simulations(kDefaultSeeds);
   std::size_t departures = 0;
   std::size_t redraws = 0;
   seeds.each("session_simulation_test", [&](std::uint64_t seed) {

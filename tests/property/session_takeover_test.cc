@@ -263,7 +263,7 @@ class Story {
 // A failure prints its seed; replay it alone with GRADPLANE_SEED=<seed>, with GRADPLANE_LOG=1 for
 // what every node said. GRADPLANE_SEEDS=<count> runs that many.
 TEST_CASE("coordinators die in each phase, and no job of others is lost") {
-  const gradplane::testing::Seeds seeds(kDefaultSeeds);
+  const auto seeds = gradplane::testing::Seeds::of_simulations(kDefaultSeeds);
   seeds.each("session_takeover_test", [&](std::uint64_t seed) {
     Story story(seed);
     story.tell();

@@ -133,6 +133,6 @@ class Story {
 // A failure prints its seed; GRADPLANE_SEED=<seed> replays it alone, GRADPLANE_SEEDS=<count> runs
 // that many.
 TEST_CASE("whatever greedy users do, they hold no more than their share, and no wait is endless") {
-  const gradplane::testing::Seeds seeds(kDefaultSeeds);
+  const auto seeds = gradplane::testing::Seeds::of_simulations(kDefaultSeeds);
   seeds.each("session_tenants_test", [&](std::uint64_t seed) { Story(seed).tell(); });
 }

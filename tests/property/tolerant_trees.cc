@@ -5,12 +5,14 @@
 #include <set>
 #include <utility>
 
+#include "tests/property/seeds.h"
 #include "tests/property/tolerant_lab.h"
 #include "tests/support/catch.h"
 #include "tests/support/plan_networks.h"
 
 using namespace gradplane;
 using namespace gradplane::tolerant_lab;
+using gradplane::testing::kSanitized;
 
 namespace {
 
@@ -96,12 +98,8 @@ std::vector<Duration> delays_of(std::size_t shape, std::uint16_t height) {
   return delays;
 }
 constexpr std::size_t kShapes = 5;
-/// Sanitizers make a chain twenty times slower, and judge memory: they run one chain in this many.
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::size_t kChainsOfSanitizers = 5;
-#else
-constexpr std::size_t kChainsOfSanitizers = 1;
-#endif
+/// Under sanitizers one chain in this many.
+constexpr std::size_t kChainsOfSanitizers = kSanitized ? 5 : 1;
 
 }  // namespace
 

@@ -7,13 +7,8 @@ namespace {
 
 using hop::Drop;
 constexpr std::uint32_t kNow = TableNode::kRound;
-constexpr wire::Key kOtherKey{std::byte{9}};
 constexpr std::uint64_t kNumber = 3 * hop::kReplayWindow;
 constexpr std::uint64_t kAll = ~std::uint64_t{0};
-
-Effect dropped(Drop reason) {
-  return {.drop = reason};
-}
 
 }  // namespace
 

@@ -8,14 +8,9 @@ namespace {
 using hop::Drop;
 using Answer = Effect::Answer;
 constexpr std::uint32_t kNow = TableNode::kRound;
-constexpr wire::Key kOtherKey{std::byte{9}};
 constexpr std::size_t kTimestampOffset = 16;
 constexpr std::size_t kTagAt = kPayloadAt + kMinBlockBytes;
 constexpr std::uint64_t kNumber = 3 * hop::kReplayWindow;
-
-Effect dropped(Drop reason, Answer answer = Answer::kNone) {
-  return {.drop = reason, .answer = answer};
-}
 
 void append(Rows& rows, Rows more) {
   for (Row& row : more) rows.push_back(std::move(row));

@@ -11,11 +11,6 @@ using hop::Drop;
 using Answer = Effect::Answer;
 
 constexpr std::uint32_t kNow = TableNode::kRound;
-constexpr wire::Key kOtherKey{std::byte{9}};
-
-Effect dropped(Drop why, Answer answer = Answer::kNone) {
-  return {.drop = why, .answer = answer};
-}
 
 }  // namespace
 

@@ -29,6 +29,12 @@ struct Row {
 };
 using Rows = std::vector<Row>;
 
+inline constexpr wire::Key kOtherKey{std::byte{9}};
+
+inline Effect dropped(hop::Drop reason, Effect::Answer answer = Effect::Answer::kNone) {
+  return {.drop = reason, .answer = answer};
+}
+
 Rows push_rows(const TableNode& node);
 Rows result_rows(const TableNode& node);
 Rows push_ack_rows(const TableNode& node);
@@ -36,5 +42,6 @@ Rows result_ack_rows(const TableNode& node);
 Rows envelope_rows(const TableNode& node);
 Rows route_rows(const TableNode& node);
 Rows group_rows(const TableNode& node);
+Rows parity_rows(const TableNode& node);
 
 }  // namespace gradplane::testing

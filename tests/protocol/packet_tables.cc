@@ -94,11 +94,15 @@ TEST_CASE("a result for all children of its sender") {
   check_all(group_rows);
 }
 
+TEST_CASE("a row of parity") {
+  check_all(parity_rows);
+}
+
 TEST_CASE("every reason to drop a packet has a row") {
   const TableNode node;
   std::set<hop::Drop> seen;
   for (const auto rows : {push_rows, result_rows, push_ack_rows, result_ack_rows, envelope_rows,
-                          route_rows, group_rows}) {
+                          route_rows, group_rows, parity_rows}) {
     for (const Row& row : rows(node)) {
       if (row.effect.drop) seen.insert(*row.effect.drop);
     }

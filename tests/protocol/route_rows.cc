@@ -10,14 +10,9 @@ namespace {
 
 using hop::Drop;
 
-constexpr wire::Key kOtherKey{std::byte{9}};
 constexpr std::uint64_t kNumber = 0x10'0000;
 constexpr std::size_t kRouteNextAt =
     wire::kEnvelopeBytes + wire::kBlockHeaderBytes + wire::kHopBytes + wire::kRouteNextAt;
-
-Effect dropped(Drop reason) {
-  return {.drop = reason};
-}
 
 Rows refused_rows(const TableNode& n) {
   const PacketBuilder through = n.push(3, 0, 4).route({1, 2});

@@ -106,6 +106,17 @@ TEST_CASE("what a client may not say is rejected by name") {
        "roots"},
       {R"({"type":"replan","job":1,"plan":"star","roots":["a","a"]})", RejectReason::kOutOfRange,
        "roots: must name each node once"},
+      {R"({"type":"drift","step":1,"distance":0})", RejectReason::kMissingMember, "norm"},
+      {R"({"type":"drift","step":-1,"distance":0,"norm":1})", RejectReason::kOutOfRange, "step"},
+      {R"({"type":"drift","step":1,"distance":-1e-9,"norm":1})", RejectReason::kOutOfRange,
+       "distance"},
+      {R"({"type":"drift","step":1,"distance":-1,"norm":1})", RejectReason::kOutOfRange,
+       "distance"},
+      {R"({"type":"drift","step":1,"distance":0,"norm":-0.5})", RejectReason::kOutOfRange, "norm"},
+      {R"({"type":"drift","step":1,"distance":null,"norm":1})", RejectReason::kWrongType,
+       "distance"},
+      {R"({"type":"drift","step":1,"distance":1e999,"norm":1})", RejectReason::kNotAnObject,
+       "JSON"},
       {R"({"type":"detach","clean":1})", RejectReason::kWrongType, "clean"},
       {std::string(kMaxSocketMessageBytes + 1, ' '), RejectReason::kTooLong, "64 KiB"},
       {std::string(kMaxSocketMessageBytes, '['), RejectReason::kTooComplex, "nested"},
@@ -157,6 +168,14 @@ TEST_CASE("what the daemon may not say is rejected by name") {
       {R"({"type":"waiting","missing":["1"],"missing_count":1,"reason":""})",
        RejectReason::kOutOfRange, "missing"},
       {R"({"type":"ready","epoch":1,"nodes":0})", RejectReason::kOutOfRange, "nodes"},
+      {R"({"type":"ready","epoch":1,"nodes":1,"selections":9})", RejectReason::kOutOfRange,
+       "selections"},
+      {R"({"type":"ready","epoch":1,"nodes":1,"selections":true})", RejectReason::kWrongType,
+       "selections"},
+      {R"({"type":"ready","epoch":1,"nodes":1,"average_every":4294967296})",
+       RejectReason::kOutOfRange, "average_every"},
+      {R"({"type":"ready","epoch":1,"nodes":1,"staleness":65})", RejectReason::kOutOfRange,
+       "staleness"},
       {R"({"type":"failed"})", RejectReason::kMissingMember, "reason"},
       {R"({"type":"error","reason":null})", RejectReason::kWrongType, "reason"},
   };
@@ -198,6 +217,13 @@ TEST_CASE("a client's messages come through unchanged") {
 
   CHECK(only<Detach>(parse_client_message(encode(ClientMessage(Detach{true})))).clean);
   CHECK(!only<Detach>(parse_client_message(encode(ClientMessage(Detach{false})))).clean);
+  const auto drift = parse_client_message(
+      encode(ClientMessage(Drift{0xffff'ffff'ffff'ffff, 0.1, 1.7976931348623157e308})));
+  CHECK(only<Drift>(drift).step == 0xffff'ffff'ffff'ffff);
+  CHECK(only<Drift>(drift).distance == 0.1);
+  CHECK(only<Drift>(drift).norm == 1.7976931348623157e308);
+  const auto whole = parse_client_message(R"({"type":"drift","step":0,"distance":0,"norm":3})");
+  CHECK(only<Drift>(whole).norm == 3.0);
   only<StatusRequest>(parse_client_message(encode(ClientMessage(StatusRequest{}))));
   const auto bounds = parse_client_message(encode(ClientMessage(BoundsRequest{7, 8, 9})));
   CHECK(only<BoundsRequest>(bounds).job == 7);
@@ -244,6 +270,14 @@ TEST_CASE("the daemon's messages come through unchanged") {
   CHECK(only<Ready>(ready).first_round == 77);
   const auto old = parse_daemon_message(R"({"type":"ready","epoch":1,"nodes":1})");
   CHECK(only<Ready>(old).first_round == 0);
+  CHECK(only<Ready>(old).selections == 0);
+  CHECK(only<Ready>(old).average_every == 0);
+  CHECK(only<Ready>(old).staleness == 0);
+  const auto selective = parse_daemon_message(encode(DaemonMessage(
+      Ready{.epoch = 1, .nodes = 3, .selections = 8, .average_every = 100, .staleness = 64})));
+  CHECK(only<Ready>(selective).selections == 8);
+  CHECK(only<Ready>(selective).average_every == 100);
+  CHECK(only<Ready>(selective).staleness == 64);
   CHECK(only<Ready>(ready).epoch == 0xffffffff);
   CHECK(only<Ready>(ready).nodes == 5);
   CHECK(only<JobFailed>(parse_daemon_message(encode(DaemonMessage(JobFailed{"why"})))).reason ==

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
+#include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dataplane/model/loss_bounds.h"
@@ -62,6 +64,42 @@ TEST_CASE("a rank that joins a job that runs begins with the round that it is to
   CHECK(rank.submit(0xffffffff) == GP_OK);
   CHECK(rank.submit(0) == GP_OK);
   CHECK(gp_next_round(nullptr) == 0);
+}
+
+TEST_CASE("a rank learns whether its job exchanges updates") {
+  AttachedRank rank;
+  CHECK(gp_selections(rank.session) == 0);
+  send(rank.peer.connection.get(),
+       protocol::Ready{
+           .epoch = 1, .nodes = 2, .selections = 5, .average_every = 100, .staleness = 4});
+  REQUIRE(wait_ready(rank.session, 1000).status == GP_OK);
+  CHECK(gp_selections(rank.session) == 5);
+  CHECK(gp_average_every(rank.session) == 100);
+  CHECK(gp_staleness(rank.session) == 4);
+  CHECK(gp_selections(nullptr) == 0);
+  CHECK(gp_average_every(nullptr) == 0);
+  CHECK(gp_staleness(nullptr) == 0);
+}
+
+TEST_CASE("a rank tells how far its parameters are from the mean") {
+  AttachedRank rank;
+  const int connection = rank.peer.connection.get();
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  for (const auto& [distance, norm] : {std::pair(kNan, 1.0), std::pair(1.0, kInfinite),
+                                       std::pair(-1.0, 1.0), std::pair(1.0, -1.0)}) {
+    CHECK(gp_report_drift(rank.session, 7, distance, norm) == GP_BAD_ARGUMENT);
+  }
+  REQUIRE(gp_report_drift(rank.session, 7, 0.125, 2.5) == GP_OK);
+  const auto drift = receive<protocol::Drift>(connection);
+  CHECK(drift.step == 7);
+  CHECK(drift.distance == 0.125);
+  CHECK(drift.norm == 2.5);
+  // Who does not read is not waited for.
+  for (int i = 0; i < 2000; ++i) REQUIRE(gp_report_drift(rank.session, 8, 1, 1) == GP_OK);
+  gp_leave(rank.session);
+  CHECK(gp_report_drift(rank.session, 8, 1, 1) != GP_OK);
+  CHECK(gp_report_drift(nullptr, 8, 1, 1) == GP_BAD_ARGUMENT);
 }
 
 TEST_CASE("a wait for the job ends with what ends the job") {

@@ -3,13 +3,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <string>
 #include <thread>
 
 #include "dataplane/model/operation.h"
 #include "tests/shim/client_fake_daemon.h"
+#include "trainer-shim/client/yields.h"
 
 using namespace gradplane;
 using namespace gradplane::test;
@@ -21,9 +24,15 @@ constexpr auto kAllReduce = static_cast<std::uint8_t>(Operation::kAllReduce);
 constexpr auto kReduceScatter = static_cast<std::uint8_t>(Operation::kReduceScatter);
 constexpr auto kAllGather = static_cast<std::uint8_t>(Operation::kAllGather);
 constexpr auto kBroadcast = static_cast<std::uint8_t>(Operation::kBroadcast);
+constexpr auto kExchange = static_cast<std::uint8_t>(Operation::kExchange);
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+void be_ready(AttachedRank& rank, const protocol::Ready& terms) {
+  send(rank.peer.connection.get(), terms);
+  REQUIRE(gp_wait_ready(rank.session, 1000, nullptr, 0) == GP_OK);
 }
 
 }  // namespace
@@ -90,7 +99,7 @@ TEST_CASE("a submission that the daemon would refuse is refused here") {
 TEST_CASE("what does not fit the operation of a submission is refused here") {
   AttachedRank rank;  // one of two
   CHECK(rank.submit(0, {8, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 1, 5, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, 6, 0, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 1, kAllReduce, 1, 0}) == GP_BAD_ARGUMENT);  // it has no source
   CHECK(rank.submit(0, {8, 1, kBroadcast, kWorld, 0}) == GP_BAD_ARGUMENT);
   CHECK(rank.submit(0, {8, 1, kBroadcast, 0, 5}) == GP_BAD_ARGUMENT);
@@ -98,12 +107,24 @@ TEST_CASE("what does not fit the operation of a submission is refused here") {
   CHECK(rank.submit(0, {kWorld, 1, kAllGather, 1, 0}) == GP_BAD_ARGUMENT);
 }
 
+TEST_CASE("an exchange is of a floating type and of a selection that the plan has") {
+  AttachedRank rank;
+  CHECK(rank.submit(0, {8, 1, kExchange, 0, 0}) == GP_BAD_ARGUMENT);  // the job has none
+  be_ready(rank, {.epoch = 1, .nodes = 2, .selections = 3});
+  CHECK(rank.submit(0, {8, 1, kExchange, 3, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 5, kExchange, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kExchange, 2, 4097}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kExchange, 2, 4096}) == GP_OK);
+}
+
 TEST_CASE("the daemon reads of a submission what the rank said") {
   AttachedRank rank;
+  be_ready(rank, {.epoch = 1, .nodes = 2, .selections = kMaxSelections});
   const gp_statement all_said[] = {{7, 5, kBroadcast, kWorld - 1, 0},
                                    {4 * kWorld, 2, kAllGather, 0, 0},
                                    {kWorld, 3, kReduceScatter, 0, 0},
-                                   {9, 4, kAllReduce, 0, 4096}};
+                                   {9, 4, kAllReduce, 0, 4096},
+                                   {5, 4, kExchange, kMaxSelections - 1, 17}};
   for (std::uint32_t round = 0; round < std::size(all_said); ++round) {
     const gp_statement& said = all_said[round];
     REQUIRE(rank.submit(round, said) == GP_OK);
@@ -152,6 +173,49 @@ TEST_CASE("a sleeping trainer is woken by a completion and by gp_wake") {
   });
   CHECK(gp_wait(rank.session, 1000) == GP_OK);
   waking.join();
+}
+
+TEST_CASE("no gp_wake is lost, whatever the trainer does at the time") {
+  AttachedRank rank;
+  // One that is lost lasts as long as a wait, a second; some bound ends the test.
+  const auto bound = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  std::atomic<bool> lost{false};
+  for (int i = 0; i < 100 && !lost.load(); ++i) {  // before the wait
+    gp_wake(rank.session);
+    REQUIRE(gp_wait(rank.session, 1000) == GP_OK);
+    lost.store(std::chrono::steady_clock::now() > bound);
+  }
+  constexpr int kWakes = 5000;
+  std::atomic<int> seen{0};
+  std::thread waking([&] {  // about when it begins
+    for (int i = 0; i < kWakes && !lost.load(); ++i) {
+      while (seen.load() != i && !lost.load()) std::this_thread::yield();
+      gp_wake(rank.session);
+    }
+  });
+  for (int i = 0; i < kWakes && !lost.load(); ++i) {
+    REQUIRE(gp_wait(rank.session, 1000) == GP_OK);
+    seen.fetch_add(1);
+    lost.store(std::chrono::steady_clock::now() > bound);
+  }
+  waking.join();
+  CHECK_FALSE(lost.load());
+}
+
+TEST_CASE("a rank yields until somebody keeps the processor, and then sleeps for a while") {
+  using gradplane::Duration;
+  using gradplane::Instant;
+  using gradplane::client::Yields;
+  const Instant begin = Instant::from_ns(1'000'000'000);
+  Yields yields;
+  REQUIRE(yields.may_yield(begin));
+  yields.on_yield(begin, begin + Yields::kLong);
+  CHECK(yields.may_yield(begin + Yields::kLong));
+  const Instant late = begin + Yields::kLong + Duration::us(1);
+  yields.on_yield(begin, late);
+  CHECK_FALSE(yields.may_yield(late));
+  CHECK_FALSE(yields.may_yield(late + Yields::kPause - Duration::ns(1)));
+  CHECK(yields.may_yield(late + Yields::kPause));
 }
 
 TEST_CASE("a completion that cannot be ends the session") {

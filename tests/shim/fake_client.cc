@@ -20,9 +20,13 @@
 //              lives: it gets their sums when it comes to them. The job fails when a rank leaves it
 //   late=R     every rank gets the result of round R, the highest one only after all have left;
 //              then the sessions of all end
-// With GRADPLANE_TEST_BUCKETS=PATH, rank R writes to PATH.R the tensors that it registers, and with
-// GRADPLANE_TEST_SUBMISSIONS=PATH what it registers and submits: `registered`, `submitted` or,
-// where it is no all_reduce, the operation's name; then bucket, element type and elements.
+// With GRADPLANE_TEST_SELECTIVE=S:E[:N] the job exchanges gradients by S selections, and averages
+// every E steps; ranks are told of a staleness of N. Each rank receives the update of one other; a
+// rank that is not in a round sends nothing. With GRADPLANE_TEST_DRIFT=PATH, rank R writes to
+// PATH.R what it tells of its drift. With GRADPLANE_TEST_BUCKETS=PATH, rank R writes to PATH.R the
+// tensors that it registers, and with GRADPLANE_TEST_SUBMISSIONS=PATH what it registers and
+// submits: `registered`, `submitted` or, where it is no all_reduce, the operation's name, of an
+// exchange with its selection; then bucket, element type and elements.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -39,13 +43,18 @@
 #include <vector>
 
 #include "dataplane/model/limits.h"
+#include "tests/shim/fake_script.h"
 #include "tests/shim/fake_sums.h"
 #include "trainer-shim/client/client.h"
 
 using gradplane::ElementType;
 using gradplane::Operation;
+using gradplane::test::exchange;
 using gradplane::test::InFlight;
 using gradplane::test::make_result;
+using gradplane::test::read_script;
+using gradplane::test::Script;
+using gradplane::test::sender_to;
 
 namespace {
 
@@ -62,39 +71,6 @@ struct Shared {
   std::atomic<std::uint32_t> submitted[kMaxWorld];  // rounds, per rank, whatever their numbers
   alignas(64) std::byte contribution[kMaxWorld][kSlots][kSlotBytes];
 };
-
-struct Script {
-  std::uint32_t lose_round = UINT32_MAX;
-  std::uint32_t lose_results = 0;
-  std::uint32_t stall_round = UINT32_MAX;
-  std::uint32_t garbage_round = UINT32_MAX;
-  std::uint32_t refused_rank = UINT32_MAX;
-  std::uint32_t slow_ms = 0;
-  std::uint32_t partial_blocks = 0;
-  std::uint32_t first_round = 0;  // numbers wrap around
-  std::uint32_t absent_round = UINT32_MAX;
-  std::uint32_t absent_lead = 0;
-  std::uint32_t behind_round = UINT32_MAX;
-  std::uint32_t behind_lead = 0;
-  std::uint32_t late_round = UINT32_MAX;
-};
-
-Script read_script() {
-  Script s;
-  const char* text = std::getenv("GRADPLANE_TEST_FAKE");
-  if (!text) return s;
-  std::sscanf(text, "lose=%u:%u", &s.lose_round, &s.lose_results);
-  std::sscanf(text, "stall=%u", &s.stall_round);
-  std::sscanf(text, "broken-garbage=%u", &s.garbage_round);
-  std::sscanf(text, "refuse=%u", &s.refused_rank);
-  std::sscanf(text, "slow=%u", &s.slow_ms);
-  std::sscanf(text, "partial=%u", &s.partial_blocks);
-  std::sscanf(text, "first=%u", &s.first_round);
-  std::sscanf(text, "absent=%u:%u", &s.absent_round, &s.absent_lead);
-  std::sscanf(text, "behind=%u:%u", &s.behind_round, &s.behind_lead);
-  std::sscanf(text, "late=%u", &s.late_round);
-  return s;
-}
 
 /// The rank's file under the path that the variable names; nullptr when it names none.
 std::FILE* open_log(const char* variable, std::uint32_t rank) {
@@ -261,6 +237,23 @@ uint32_t gp_rounds_in_flight_max(const gp_session*) {
   return gradplane::kMaxInFlightRounds;
 }
 
+uint32_t gp_selections(const gp_session* s) {
+  return s->script.selections;
+}
+uint32_t gp_average_every(const gp_session* s) {
+  return s->script.average_every;
+}
+uint32_t gp_staleness(const gp_session* s) {
+  return s->script.staleness;
+}
+int gp_report_drift(gp_session* s, uint64_t step, double distance, double norm) {
+  std::FILE* file = open_log("GRADPLANE_TEST_DRIFT", s->rank);
+  if (!file) return GP_OK;
+  std::fprintf(file, "%llu %.17g %.17g\n", static_cast<unsigned long long>(step), distance, norm);
+  std::fclose(file);
+  return GP_OK;
+}
+
 int gp_require(const gp_session*) {
   return 0;
 }
@@ -299,13 +292,37 @@ int gp_submit(gp_session* s, uint32_t number, const gp_statement* said) {
                            .source = said->source};
   if (submitted.bytes() > kSlotBytes) return GP_BAD_ARGUMENT;
   const bool reduces = submitted.operation == Operation::kAllReduce;
-  const std::string what(reduces ? "submitted" : operation_name(submitted.operation));
+  const bool exchanges = submitted.operation == Operation::kExchange;
+  if (exchanges && submitted.source >= s->script.selections) return GP_BAD_ARGUMENT;
+  std::string what(reduces ? "submitted" : operation_name(submitted.operation));
+  if (exchanges) what.append("/").append(std::to_string(submitted.source));
   log_submission(s->rank, what.c_str(), said->bucket, said->element_type, said->elements);
   s->rounds[round % kSlots] = submitted;
   std::memcpy(s->shared->contribution[s->rank][round % kSlots], gp_round_memory(s, number),
               submitted.bytes());
   s->shared->submitted[s->rank].store(++s->submitted);
   return GP_OK;
+}
+
+/// Writes the result of a round into its slot; returns the contributors.
+static std::uint32_t put_result(gp_session* s, std::uint32_t round) {
+  const InFlight& done = s->rounds[round % kSlots];
+  auto* out = static_cast<std::byte*>(gp_round_memory(s, round + s->script.first_round));
+  const auto given = [&](std::size_t rank) {
+    return s->shared->contribution[rank][round % kSlots];
+  };
+  const std::uint32_t present = participants(s, round);
+  std::vector<const std::byte*> inputs;
+  if (done.operation == Operation::kExchange) {
+    inputs.push_back(given(s->rank));
+    const std::size_t sender = sender_to(s->rank, done.source, s->world);
+    if (sender < present) inputs.push_back(given(sender));
+    exchange(out, inputs, s->world, done);
+    return static_cast<std::uint32_t>(inputs.size());
+  }
+  for (std::uint32_t rank = 0; rank < present; ++rank) inputs.push_back(given(rank));
+  make_result(out, inputs, done);
+  return all_contribute(done.operation) ? present : 1;
 }
 
 int gp_poll(gp_session* s, gp_completion* out) {
@@ -334,15 +351,9 @@ int gp_poll(gp_session* s, gp_completion* out) {
     return -fail(s, GP_JOB_FAILED, "the fake job was lost");
   }
   for (std::uint32_t i = 0; i < s->script.slow_ms * 5; ++i) nap();
-  std::vector<const std::byte*> inputs;
-  for (std::uint32_t rank = 0; rank < participants(s, round); ++rank) {
-    inputs.push_back(s->shared->contribution[rank][round % kSlots]);
-  }
-  const InFlight& done = s->rounds[round % kSlots];
-  make_result(static_cast<std::byte*>(gp_round_memory(s, number)), inputs, done);
   ++s->completed;
-  const std::uint32_t contributors = all_contribute(done.operation) ? participants(s, round) : 1;
-  *out = {number, GP_OK, contributors, done.bucket != 0 ? s->script.partial_blocks : 0};
+  const InFlight& done = s->rounds[round % kSlots];
+  *out = {number, GP_OK, put_result(s, round), done.bucket != 0 ? s->script.partial_blocks : 0};
   return 1;
 }
 

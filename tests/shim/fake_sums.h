@@ -102,6 +102,50 @@ inline void sum_all(std::byte* out, const std::vector<const std::byte*>& inputs,
   }
 }
 
+/// The one rank whose update a rank receives in an exchange: with each selection another one.
+inline std::size_t sender_to(std::size_t rank, std::size_t selection, std::size_t world) {
+  return (rank + world - 1 - selection % (world - 1)) % world;
+}
+
+inline double load(ElementType type, const std::byte* at) {
+  if (element_bytes(type) == 2) {
+    std::uint16_t bits;
+    std::memcpy(&bits, at, sizeof bits);
+    return type == ElementType::kFloat16 ? half_to_float(bits) : bfloat_to_float(bits);
+  }
+  float single;
+  double value;
+  std::memcpy(&single, at, sizeof single);
+  if (type == ElementType::kFloat32) return single;
+  std::memcpy(&value, at, sizeof value);
+  return value;
+}
+
+inline void store(ElementType type, std::byte* at, double value) {
+  const auto single = static_cast<float>(value);
+  if (element_bytes(type) == 2) {
+    const std::uint16_t bits =
+        type == ElementType::kFloat16 ? float_to_half(single) : float_to_bfloat(single);
+    std::memcpy(at, &bits, sizeof bits);
+  } else if (type == ElementType::kFloat32) {
+    std::memcpy(at, &single, sizeof single);
+  } else {
+    std::memcpy(at, &value, sizeof value);
+  }
+}
+
+/// The mean over `inputs` times the number of ranks.
+inline void exchange(std::byte* out, const std::vector<const std::byte*>& inputs, std::size_t world,
+                     const InFlight& round) {
+  for (std::size_t i = 0; i < round.elements; ++i) {
+    const std::size_t at = i * element_bytes(round.type);
+    double sum = 0;
+    for (const std::byte* input : inputs) sum += load(round.type, input + at);
+    store(round.type, out + at,
+          sum * static_cast<double>(world) / static_cast<double>(inputs.size()));
+  }
+}
+
 /// What a rank finds in its slot. All ranks' slots are inputs where the operation only copies.
 inline void make_result(std::byte* out, const std::vector<const std::byte*>& inputs,
                         const InFlight& round) {

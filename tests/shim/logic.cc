@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "control/protocol/socket_messages.h"
 #include "tests/support/catch.h"
 #include "trainer-shim/torch/agreement.h"
 #include "trainer-shim/torch/carrier.h"
@@ -51,7 +52,7 @@ TEST_CASE("the verdict names the first rank that is not able") {
   statements[2].required = 1;
   CHECK(!judge(statements).all_able);
   CHECK(judge(statements).required);
-  CHECK(judge(statements).cause == "rank 1: no daemon");
+  CHECK(judge(statements).cause == "rank 1 reports: no daemon");
 }
 
 TEST_CASE("each attempt of a group has a key of its own") {
@@ -64,8 +65,15 @@ TEST_CASE("each attempt of a group has a key of its own") {
 
 TEST_CASE("a cause that is too long is cut and still ends") {
   Statement s;
-  s.set_cause(std::string(1000, 'x'));
+  s.set_cause(std::string(2 * kCauseBytes, 'x'));
   CHECK(std::strlen(s.cause.data()) == kCauseBytes - 1);
+}
+
+TEST_CASE("the longest reason of a daemon reaches every rank whole") {
+  const std::string reason = std::string(protocol::kMaxReasonBytes - 1, 'x') + "!";
+  std::vector<Statement> statements(1);
+  statements[0].set_cause(reason);
+  CHECK(judge(statements).cause == "rank 0 reports: " + reason);
 }
 
 TEST_CASE("ranks that lost step are noticed") {
@@ -145,6 +153,87 @@ TEST_CASE("a recovery repairs from the first round that some rank lacks") {
     CHECK(plan.first == wrap - 2);
     CHECK(plan.holders == std::vector<int>{0, 1, 1, 0});
   }
+}
+
+TEST_CASE("a rank that lacks an exchange asks nobody") {
+  SECTION("of an exchange each rank has its own") {
+    std::vector<Statement> s = {at_round(5, 9, 0), at_round(7, 9, 0), at_round(6, 9, 0)};
+    for (Statement& one : s) one.exchanges = 0b1000;  // round 5
+    const auto plan = plan_recovery(s);
+    CHECK(plan.possible);
+    CHECK(plan.first == 5);
+    CHECK(plan.holders == std::vector<int>{kEachItsOwn, 1});
+  }
+  SECTION("an exchange that nobody completed is summed") {
+    std::vector<Statement> s = {at_round(5, 9, 0b10), at_round(5, 9, 0)};
+    for (Statement& one : s) one.exchanges = 0b1111;
+    CHECK(plan_recovery(s).holders == std::vector<int>{kNobody, kEachItsOwn});
+  }
+  SECTION("in exchanges ranks may be far apart, and forget what the others lack") {
+    std::vector<Statement> s = {at_round(5, 9, 0), at_round(105, 110, 0)};
+    for (Statement& one : s) one.selections = 3;
+    s[0].exchanges = 0b1111;
+    const auto plan = plan_recovery(s);
+    CHECK(plan.possible);
+    CHECK(plan.holders == std::vector<int>(100, kEachItsOwn));
+    // But not the result of a sum.
+    s[0].exchanges = 0b0111;
+    CHECK(!plan_recovery(s).possible);
+    CHECK(plan_recovery(s).obstacle ==
+          "rank 1 has gone on to round 110 and forgotten round 5, which another rank lacks");
+  }
+  SECTION("where nothing is exchanged, a round that a rank did not submit is handed on") {
+    const std::vector<Statement> s = {at_round(5, 5, 0), at_round(6, 9, 0)};
+    CHECK(plan_recovery(s).holders == std::vector<int>{1});
+  }
+  SECTION("ranks are not apart for ever") {
+    std::vector<Statement> s = {at_round(5, 5, 0), at_round(4000000, 4000001, 0)};
+    for (Statement& one : s) one.selections = 3;
+    CHECK(!plan_recovery(s).possible);
+  }
+}
+
+TEST_CASE("ranks exchange only if all are told of the same selections") {
+  std::vector<Statement> s(3);
+  CHECK(exchange_terms(s).selections == 0);
+  for (Statement& one : s) one.selections = 5;
+  CHECK(exchange_terms(s).selections == 5);
+  CHECK(exchange_terms(s).average_every == 0);
+  SECTION("they average as often as any operator wants") {
+    s[0].average_every = 300;
+    s[2].average_every = 100;
+    CHECK(exchange_terms(s).average_every == 100);
+    CHECK(exchange_terms(s).staleness == 0);
+  }
+  SECTION("what holds for all is the largest staleness") {
+    s[1].staleness = 4;
+    s[2].staleness = 3;
+    CHECK(exchange_terms(s).staleness == 4);
+  }
+  SECTION("one is told of others") {
+    s[2].selections = 4;
+    s[2].average_every = 100;
+    CHECK(exchange_terms(s).selections == 0);
+    CHECK(exchange_terms(s).average_every == 0);
+  }
+  SECTION("one is told of none") {
+    s[0].selections = 0;
+    CHECK(exchange_terms(s).selections == 0);
+  }
+}
+
+TEST_CASE("the round window says which of its last rounds are exchanges") {
+  RoundWindow window;
+  window.restart(8, 100);
+  CHECK(window.exchange_bits() == 0);
+  Collective collective;
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    Round round = round_of(collective, 0, 1);
+    if (i == 3 || i == 5 || i == 19) round.operation = Operation::kExchange;
+    window.submit(round);
+    if (i == 6) CHECK(window.exchange_bits() == 0b1010);
+  }
+  CHECK(window.exchange_bits() == (1 | 1 << 14));  // round 3 has left the window
 }
 
 TEST_CASE("the round window bounds how far a rank runs ahead of its first incomplete round") {

@@ -3,6 +3,7 @@
 """Ordinary torch programs that know nothing of gradplane. Each runs as one rank and prints JSON."""
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -286,11 +287,17 @@ def peer_exits():
 
 
 def peer_killed():
-    """Rank 1 is killed between two operations; the fake daemon does not even notice."""
+    """Rank 1 is killed between two operations; the fake daemon does not even notice, or with the
+    argument `dead` it dies after it. Rank 1 must be gone by then, or it could still agree with the
+    others to go on over Gloo: its standard input tells the shell that it is."""
     start(seconds=5)
     t = torch.ones(10)
     dist.all_reduce(t)
     if RANK == 1:
+        if "dead" in sys.argv:
+            flag = os.path.join(os.environ["GRADPLANE_SOCKET"], "dead")
+            subprocess.Popen(["sh", "-c", 'cat; : > "$0"', flag], stdin=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.kill(os.getpid(), 9)
     say(error=error_of(lambda: dist.all_reduce(t)))
 

@@ -52,7 +52,8 @@ def test_required():
         expect_all_well(ours, "GRADPLANE_REQUIRE")
         for outcome in ours:
             for error in outcome.said["errors"]:
-                expect("rank 0: no daemon: /nonexistent/socket" in error and "REQUIRE" in error,
+                cause = "rank 0 reports: no daemon: /nonexistent/socket"
+                expect(cause in error and "REQUIRE" in error,
                        "every rank and every operation names the cause", ours)
 
 

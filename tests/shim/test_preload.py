@@ -2,6 +2,7 @@
 # Copyright (c) 2026 The gradplane authors
 """The preload object does nothing at all in a process that does not reduce gradients."""
 
+import json
 import os
 import re
 import shutil
@@ -182,8 +183,13 @@ t = torch.ones(3); dist.all_reduce(t); dist.barrier(); print(t.sum())
 
 def test_one_rank_passes_silently():
     # A host name that does not resolve would make Gloo print a line with the time.
-    expect_same([PYTHON, "-c", GLOO_ALONE], GRADPLANE_ADAPTER_DIR=FAKE_ADAPTER_DIR,
-                GRADPLANE_SOCKET="/nonexistent", GLOO_SOCKET_IFNAME="lo")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "report")
+        expect_same([PYTHON, "-c", GLOO_ALONE], GRADPLANE_ADAPTER_DIR=FAKE_ADAPTER_DIR,
+                    GRADPLANE_SOCKET="/nonexistent", GLOO_SOCKET_IFNAME="lo", GRADPLANE_REPORT=path)
+        with open(path, encoding="utf8") as f:
+            report = json.load(f)
+        expect(report["passed_through"] == {"one_rank": 1}, f"and the report says why: {report}")
 
 
 def test_another_object_that_came_first_is_respected():

@@ -173,6 +173,9 @@ def test_end_that_waits_in_vain():
 def expect_return(pause, most_ops):
     outcomes, found = run("daemon_returns", 3, args=(pause,))
     expect_one_result(outcomes)
+    for outcome in outcomes:
+        expect(outcome.err.count("goes through Gloo") == 1, "the fallback is said", outcomes)
+        expect(outcome.err.count("collectives are carried again") == 1, "and the return", outcomes)
     for report in found:
         expect(report["fallbacks"] == 1, str(report), outcomes)
         expect(1 <= report["fallen_back_ops"] <= most_ops, str(report), outcomes)
@@ -210,7 +213,8 @@ def test_refused_rank():
     expect_one_result(outcomes)
     for report in found:
         expect(report["carried_ops"] == 0 and report["fallbacks"] == 1, str(report), outcomes)
-        expect("rank 2: the fake daemon refuses this rank" in report["fallback_cause"], str(report))
+        cause = "rank 2 reports: the fake daemon refuses this rank"
+        expect(cause in report["fallback_cause"], str(report))
 
 
 def test_ddp_survives():
@@ -253,6 +257,17 @@ def test_peer_killed():
         for rank in (0, 2):
             expect(outcomes[rank].code == 0, "the others live", outcomes)
             expect("Error" in outcomes[rank].said["error"], "and see an error", outcomes)
+
+
+def test_peer_killed_and_the_daemons_say_so():
+    # Gloo says that a connection was closed. Why the job has ended only the daemons know.
+    for more in ({}, {"GRADPLANE_REQUIRE": "1"}):
+        with FakeDaemon() as daemon:
+            outcomes = run_ranks("peer_killed", 3, env=daemon.env(**more), args=("dead",))
+        for rank in (0, 2):
+            said = outcomes[rank].err.count(f"rank {rank} lost its session: the fake daemon died")
+            expect(said == 1, "why, once", outcomes)
+            expect("gradplane" not in outcomes[rank].out, "not to the program's output", outcomes)
 
 
 if __name__ == "__main__":

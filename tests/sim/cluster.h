@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,7 +27,7 @@ struct RoundPlan {
   std::uint32_t elements = 0;
   std::uint16_t bucket = 0;  // of Tolerance::buckets; 0: none, exact
   Operation operation = Operation::kAllReduce;
-  std::uint16_t source = 0;  // of a broadcast
+  std::uint16_t source = 0;  // of a broadcast; the selection of an exchange
 };
 
 /// The round of a registered bucket.
@@ -45,19 +46,23 @@ struct Scenario {
   Duration compute_max = Duration::ms(2);     // a rank's own work before each round, uniform
   std::vector<Duration> compute_max_of_rank;  // instead, where it has an entry for the rank
   bool authenticate = true;
-  bool paced = true;          // nodes know their link's rate
-  bool multicast = false;     // results go to groups
-  bool grants = false;        // who receives says who may send
-  bool buffer_known = false;  // nodes know the queue before their downlink
+  bool paced = true;                      // nodes know their link's rate
+  std::vector<std::uint64_t> link_rates;  // what they know of each node's, where links are unequal
+  std::uint32_t staleness_steps = 0;      // of exchanges of buckets
+  bool multicast = false;                 // results go to groups
+  bool grants = false;                    // who receives says who may send
+  bool buffer_known = false;              // nodes know the queue before their downlink
   bool forward_order = false;
   CongestionSettings congestion;
+  std::optional<Duration> parity_from = hop::kLongPath;  // round trips; none: there is no parity
   Duration limit = Duration::seconds(60);  // virtual; a run that takes longer has hung
   Duration stall_after = job::kMinStall;   // as short as a configuration can make it
   Tolerance tolerance;
   std::uint32_t job = 42;      // its id
   std::vector<Crash> crashes;  // one after the other: each is of the job that runs then
-  /// Further plans over the same members, in the order of their epochs, and how many rounds each is
-  /// in force at least.
+  /// Further plans, in the order of their epochs, and how many rounds each is in force at least.
+  /// Members may come and go, with their ranks. Each rank is always on the same node, and two plans
+  /// that follow each other have some member with ranks in common.
   std::vector<api::Plan> flips;
   std::uint32_t flip_every = 50;
   Duration flip_message_max = Duration::ms(2);  // a message about plans takes at most this
@@ -99,6 +104,9 @@ struct Outcome {
   std::optional<GivenUp> given_up;
   /// When each round was complete everywhere.
   std::vector<Instant> round_ends;
+  /// When each rank had completed each round and all before, by rank and round; never() where it
+  /// takes no part.
+  std::vector<std::vector<Instant>> rank_ends;
   /// The first round of each further plan.
   std::vector<std::uint32_t> activations;
   std::uint64_t trace = 0;  // the same for the same scenario: hashes results and times
@@ -125,8 +133,11 @@ void add_routes(Scenario& scenario);
 /// A scenario in which everything is drawn from the seed; exact rounds alone. A third of them mix
 /// operations.
 Scenario random_scenario(std::uint64_t seed);
-/// The same for buckets that may lose something, with faults that make them.
-Scenario random_tolerant_scenario(std::uint64_t seed);
+/// The same for buckets that may lose something, with faults that make them. `narrow`: some of
+/// their blocks go in bf16 or fp16.
+Scenario random_tolerant_scenario(std::uint64_t seed, bool narrow = false);
+/// Parity follows rounds on paths of any length, and all links lose something.
+void add_parity(Scenario& scenario);
 /// The same in trees of many nodes, with small rounds.
 Scenario random_large_scenario(std::uint64_t seed);
 /// The same with plans that follow each other, and enough rounds for them.
@@ -142,10 +153,24 @@ void put_on_sites(Scenario& scenario);
 /// So many exact rounds, with another plan every Scenario::flip_every of them.
 Scenario flip_scenario(std::uint64_t seed, std::uint32_t rounds);
 
+/// The members of all plans of a scenario, by node. Nodes are numbered from 0 on without a gap.
+std::vector<api::Member> everybody(const Scenario& scenario);
+/// The member that is this node, or has this rank; nullptr when the plan has none.
+const api::Member* member_of(const api::Plan& plan, api::NodeId node);
+const api::Member* member_with(const api::Plan& plan, std::uint32_t rank);
+/// The ranks of a plan, in its order.
+std::vector<std::uint32_t> ranks_of(const api::Plan& plan);
+
 /// Members 0..aggregators+workers-1, one rank on each of the last `workers` of them.
 std::vector<api::Member> members(std::uint16_t aggregators, std::uint16_t workers);
 api::Plan star(std::uint16_t workers);
 api::Plan sharded(std::uint16_t workers);
+/// The same over these nodes alone, in this order. Rank n is on node n.
+api::Plan sharded_over(const std::vector<api::NodeId>& nodes);
+/// The same with selections: in selection s, member m sends to those that `receives` names.
+api::Plan with_selections(
+    api::Plan plan, std::size_t selections,
+    const std::function<bool(std::size_t selection, std::size_t from, std::size_t to)>& receives);
 /// Every rank host sends to relays that send to the root.
 api::Plan two_level_tree(std::uint16_t relays, std::uint16_t workers_per_relay);
 

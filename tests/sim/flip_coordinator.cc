@@ -3,11 +3,36 @@
 #include "tests/sim/flip_coordinator.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace gradplane::sim {
-FlipCoordinator::FlipCoordinator(const Scenario& scenario, MakePlan make_plan)
-    : scenario_(scenario), make_plan_(std::move(make_plan)), dice_(scenario.seed + 1) {}
+namespace {
+
+bool has_part(const api::Plan& plan, std::size_t host) {
+  return member_of(plan, static_cast<api::NodeId>(host)) != nullptr;
+}
+
+}  // namespace
+
+FlipCoordinator::FlipCoordinator(const Scenario& scenario, Actions actions)
+    : scenario_(scenario),
+      actions_(std::move(actions)),
+      dice_(scenario.seed + 1),
+      hosts_(everybody(scenario).size()) {}
+
+bool FlipCoordinator::joins(std::size_t host) const {
+  return has_part(plan(), host) && !has_part(plan_before(), host);
+}
+
+bool FlipCoordinator::leaves(std::size_t host) const {
+  return !has_part(plan(), host) && has_part(plan_before(), host);
+}
+
+/// With a part in the plan at hand or in the one before.
+std::size_t FlipCoordinator::count_of_nodes() const {
+  std::size_t count = plan_before().members.size();
+  for (std::size_t h = 0; h < hosts_.size(); ++h) count += joins(h) ? 1 : 0;
+  return count;
+}
 
 void FlipCoordinator::send(std::size_t host, Message::Kind kind, std::uint32_t round, Instant now) {
   if (is_stopped_) return;
@@ -19,7 +44,9 @@ void FlipCoordinator::send(std::size_t host, Message::Kind kind, std::uint32_t r
 
 void FlipCoordinator::send_all(Message::Kind kind, std::uint32_t round, Instant now) {
   answers_ = 0;
-  for (std::size_t h = 0; h < hosts_.size(); ++h) send(h, kind, round, now);
+  for (std::size_t h = 0; h < hosts_.size(); ++h) {
+    if (has_part(plan(), h) || has_part(plan_before(), h)) send(h, kind, round, now);
+  }
 }
 
 Instant FlipCoordinator::next_deadline() const {
@@ -30,21 +57,24 @@ Instant FlipCoordinator::next_deadline() const {
 
 bool FlipCoordinator::step(std::uint32_t completed, Instant now) {
   const bool is_due = !is_stopped_ && !is_under_way_ && next_ < scenario_.flips.size() &&
-                      completed >= scenario_.flip_every * (next_ + 1) - kMaxActivationMarginRounds;
+                      completed + kMaxActivationMarginRounds >= scenario_.flip_every * (next_ + 1);
   if (is_due) {
     is_under_way_ = true;
     latest_horizon_.reset();
     send_all(Message::Kind::kPrepare, 0, now);
   }
   bool any = false;
-  for (const Message& message : std::exchange(messages_, {})) {
+  for (std::size_t i = 0; i < messages_.size();) {
+    const Message message = messages_[i];
     if (message.at > now) {
-      messages_.push_back(message);
-    } else {
-      arrive(message, now);
-      any = true;
+      ++i;
+      continue;
     }
+    messages_.erase(messages_.begin() + static_cast<std::ptrdiff_t>(i));
+    arrive(message, now);
+    any = true;
   }
+  begin_next();
   return any;
 }
 
@@ -54,36 +84,78 @@ void FlipCoordinator::stop() {
 }
 
 void FlipCoordinator::arrive(const Message& message, Instant now) {
+  const auto node = static_cast<api::NodeId>(message.host);
   switch (message.kind) {
     case Message::Kind::kPrepare:
+      if (joins(message.host)) return actions_.join(plan(), node);
       return command(message.host, api::Command::Kind::kPreparePlan, 0);
     case Message::Kind::kCommit:
-      return command(message.host, api::Command::Kind::kCommitPlan, message.round);
-    case Message::Kind::kPrepared:
-      if (!latest_horizon_ || job::is_older(*latest_horizon_, message.round)) {
-        latest_horizon_ = message.round;
-      }
-      if (++answers_ < hosts_.size()) return;
-      activations_.push_back(*latest_horizon_);
-      return send_all(Message::Kind::kCommit, *latest_horizon_, now);
-    case Message::Kind::kEnded:
-      if (++answers_ < hosts_.size()) return;
-      is_under_way_ = false;
-      ++next_;
+      command(message.host, api::Command::Kind::kCommitPlan, message.round);
+      if (joins(message.host)) actions_.begin(node, message.round);
       return;
+    case Message::Kind::kEndOlder:
+      return command(message.host, api::Command::Kind::kEndOlderPlan, message.round);
+    case Message::Kind::kDismiss:
+      return actions_.dismiss(node);
+    case Message::Kind::kPrepared:
+      return on_prepared(message, now);
+    case Message::Kind::kEnded:
+      return on_ended(now);
   }
 }
 
+/// A node that joins has no rounds, and so no horizon.
+void FlipCoordinator::on_prepared(const Message& message, Instant now) {
+  const bool is_later = !latest_horizon_ || job::is_older(*latest_horizon_, message.round);
+  if (!joins(message.host) && is_later) latest_horizon_ = message.round;
+  if (++answers_ < count_of_nodes()) return;
+  activations_.push_back(*latest_horizon_);
+  send_all(Message::Kind::kCommit, *latest_horizon_, now);
+}
+
+/// All who had the plan before have ended it. Where ranks leave, the others wait for this word.
+void FlipCoordinator::on_ended(Instant now) {
+  if (++answers_ < plan_before().members.size()) return;
+  for (std::size_t h = 0; h < hosts_.size(); ++h) leaving_ += leaves(h) ? 1 : 0;
+  if (leaving_ == 0) return end_change();
+  for (std::size_t h = 0; h < hosts_.size(); ++h) {
+    if (has_part(plan_before(), h)) send(h, Message::Kind::kEndOlder, plan_before().epoch, now);
+  }
+  for (std::size_t h = 0; h < hosts_.size(); ++h) {
+    if (leaves(h)) send(h, Message::Kind::kDismiss, 0, now);
+  }
+}
+
+void FlipCoordinator::on_removed(api::NodeId node) {
+  hosts_[node] = {};
+  if (leaving_ > 0 && --leaving_ == 0) end_change();
+}
+
+void FlipCoordinator::end_change() {
+  has_ended_ = true;
+  begin_next();
+}
+
+/// Words that are still on their way are about the plan that has ended, so they come first.
+void FlipCoordinator::begin_next() {
+  if (!has_ended_ || !messages_.empty()) return;
+  has_ended_ = false;
+  is_under_way_ = false;
+  ++next_;
+}
+
+/// A host that has gone meanwhile needs no word any more.
 void FlipCoordinator::command(std::size_t host, api::Command::Kind kind, std::uint32_t round) {
-  const api::Plan& plan = scenario_.flips[next_];
+  if (hosts_[host].runtime == nullptr) return;
   engine::JobRuntime& runtime = *hosts_[host].runtime;
   api::Command command;
   command.kind = kind;
   command.job = &runtime;
-  command.epoch = plan.epoch;
+  command.epoch = plan().epoch;
   command.round = round;
+  if (kind == api::Command::Kind::kEndOlderPlan) command.epoch = round;
   if (kind == api::Command::Kind::kPreparePlan) {
-    auto made = runtime.make_plan(make_plan_(plan, runtime.job().config().self));
+    auto made = runtime.make_plan(actions_.make_plan(plan(), runtime.job().config().self));
     if (made == nullptr) failure_ = "there is no memory for the residual of a plan";
     command.plan = made.release();
   }

@@ -18,15 +18,27 @@ namespace gradplane::sim {
 /// Puts the further plans of a scenario in force, one after the other, as the coordinator of a job
 /// does: every node prepares the plan and names its horizon, then all commit to the latest one.
 /// Messages take random times in both directions. The next plan follows when the older one has
-/// ended everywhere.
+/// ended everywhere, and the nodes that it leaves out are gone.
 class FlipCoordinator {
  public:
-  using MakePlan = std::function<job::PlanConfig(const api::Plan&, api::NodeId)>;
-  FlipCoordinator(const Scenario& scenario, MakePlan make_plan);
+  struct Actions {
+    /// What a node needs to know of a plan.
+    std::function<job::PlanConfig(const api::Plan&, api::NodeId)> make_plan;
+    /// A node without the job gets it with this plan, and says with set_host() that it has.
+    std::function<void(const api::Plan&, api::NodeId)> join;
+    /// Its ranks begin with this round.
+    std::function<void(api::NodeId, std::uint32_t)> begin;
+    /// It has no part in the job any more, and says with on_removed() that it has none.
+    std::function<void(api::NodeId)> dismiss;
+  };
+  FlipCoordinator(const Scenario& scenario, Actions actions);
 
-  void add_host(engine::JobRuntime& runtime, api::CommandQueue& commands) {
-    hosts_.push_back({&runtime, &commands});
+  /// The node runs the job.
+  void set_host(api::NodeId node, engine::JobRuntime& runtime, api::CommandQueue& commands) {
+    hosts_[node].runtime = &runtime;
+    hosts_[node].commands = &commands;
   }
+  void on_removed(api::NodeId node);
   /// Hands over the commands that have arrived. True when some host has one. `completed`: the
   /// rounds that every rank has completed.
   bool step(std::uint32_t completed, Instant now);
@@ -39,6 +51,8 @@ class FlipCoordinator {
   void stop();
 
   bool done() const { return next_ == scenario_.flips.size() && !is_under_way_; }
+  /// Two plans are in force at some node, or a node has not left yet.
+  bool is_ending() const { return is_under_way_ && activations_.size() > next_; }
   const std::string& failure() const { return failure_; }
   /// The first round of each further plan.
   const std::vector<std::uint32_t>& activations() const { return activations_; }
@@ -52,25 +66,44 @@ class FlipCoordinator {
   struct Message {
     Instant at;
     std::size_t host = 0;
-    enum class Kind : std::uint8_t { kPrepare, kCommit, kPrepared, kEnded };
+    enum class Kind : std::uint8_t {
+      kPrepare,
+      kCommit,
+      kEndOlder,
+      kDismiss,
+      kPrepared,
+      kEnded,
+    };
     Kind kind = Kind::kPrepare;
     std::uint32_t round = 0;
   };
 
+  const api::Plan& plan() const { return scenario_.flips[next_]; }
+  const api::Plan& plan_before() const {
+    return next_ == 0 ? scenario_.plan : scenario_.flips[next_ - 1];
+  }
+  bool joins(std::size_t host) const;
+  bool leaves(std::size_t host) const;
+  std::size_t count_of_nodes() const;
   void send(std::size_t host, Message::Kind kind, std::uint32_t round, Instant now);
   void send_all(Message::Kind kind, std::uint32_t round, Instant now);
   void arrive(const Message& message, Instant now);
+  void on_prepared(const Message& message, Instant now);
+  void on_ended(Instant now);
+  void end_change();
+  void begin_next();
   void command(std::size_t host, api::Command::Kind kind, std::uint32_t round);
-  std::uint32_t epoch() const { return scenario_.flips[next_].epoch; }
 
   const Scenario& scenario_;
-  MakePlan make_plan_;
+  Actions actions_;
   Dice dice_;
-  std::vector<Host> hosts_;
+  std::vector<Host> hosts_;  // by node
   std::vector<Message> messages_;
   std::size_t next_ = 0;  // of scenario_.flips
   bool is_under_way_ = false;
+  bool has_ended_ = false;  // everywhere, though words of it may be on their way
   std::size_t answers_ = 0;
+  std::size_t leaving_ = 0;  // nodes that are still to go
   std::optional<std::uint32_t> latest_horizon_;
   std::vector<std::uint32_t> activations_;
   bool is_stopped_ = false;

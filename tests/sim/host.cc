@@ -15,30 +15,35 @@ Ipv4 address_of(std::uint16_t node) {
   return {0x0a000001U + node};
 }
 
-std::uint64_t rate_of(const Scenario& scenario) {
+std::uint64_t rate_of(const Scenario& scenario, std::size_t node) {
+  if (!scenario.link_rates.empty()) return scenario.link_rates[node];
   return scenario.paced ? scenario.link.bits_per_second : 0;
 }
 
-/// The session derives a key from each epoch.
+}  // namespace
+
 wire::Key key_of(std::uint32_t epoch) {
   wire::Key key{};
   std::memcpy(key.data(), &epoch, sizeof epoch);
   return key;
 }
 
-}  // namespace
-
 std::vector<std::uint64_t> link_rates(const Scenario& scenario) {
-  return std::vector<std::uint64_t>(scenario.plan.members.size(), rate_of(scenario));
+  std::vector<std::uint64_t> rates;
+  for (std::size_t n = 0; n < everybody(scenario).size(); ++n)
+    rates.push_back(rate_of(scenario, n));
+  return rates;
 }
 
-job::JobConfig job_config(const Scenario& scenario, api::NodeId node) {
+job::JobConfig job_config(const Scenario& scenario, const api::Plan& plan, api::NodeId node,
+                          bool joins) {
   const Tolerance& tolerance = scenario.tolerance;
   job::JobConfig config;
   config.job = scenario.job;
-  config.epoch = scenario.plan.epoch;
+  config.epoch = plan.epoch;
   config.key = key_of(config.epoch);
   config.self = node;
+  config.joins = joins;
   config.authenticate = scenario.authenticate;
   config.block_bytes = scenario.block_bytes;
   config.round_bytes = scenario.round_bytes;
@@ -48,10 +53,12 @@ job::JobConfig job_config(const Scenario& scenario, api::NodeId node) {
                          .slack = tolerance.slack,
                          .absent_after = tolerance.absent_after};
   config.congestion = scenario.congestion;
+  config.parity_from = scenario.parity_from.value_or(Duration::max());
   config.grants = scenario.grants;
   config.forward_order = scenario.forward_order;
   config.stall_after = scenario.stall_after;
-  engine::fill_local_plan(config, scenario.plan, node, link_rates(scenario), scenario.multicast);
+  config.staleness_steps = scenario.staleness_steps;
+  engine::fill_local_plan(config, plan, node, link_rates(scenario), scenario.multicast);
   return config;
 }
 
@@ -59,20 +66,21 @@ Host::Host(Network& network, const Scenario& scenario, api::NodeId node, const I
     : node_(node), port_(network, node, address_of(node), clock) {
   network.add_host(address_of(node));
   options_.self = node;
-  options_.link = {.bits_per_second = rate_of(scenario),
+  options_.link = {.bits_per_second = rate_of(scenario, node),
                    .buffer_bytes = scenario.buffer_known ? scenario.link.queue_bytes : 0};
-  for (std::size_t n = 0; n < scenario.plan.members.size(); ++n) {
+  for (std::size_t n = 0; n < everybody(scenario).size(); ++n) {
     options_.nodes.push_back(address_of(static_cast<std::uint16_t>(n)));
   }
   restart();
 }
 
-void Host::begin_job(const Scenario& scenario, std::size_t world, ToleranceChecker& checker) {
+void Host::begin_job(const Scenario& scenario, const api::Plan& plan, bool joins, std::size_t world,
+                     ToleranceChecker& checker) {
   std::vector<std::shared_ptr<engine::RankChannel>> channels;
-  const std::vector<std::uint16_t>& ranks = scenario.plan.members[node_].ranks;
+  const std::vector<std::uint16_t>& ranks = member_of(plan, node_)->ranks;
   trainers.clear();
   job_id_ = scenario.job;
-  if (scenario.multicast) join_groups(scenario.plan);
+  if (scenario.multicast) join_groups(plan);
   for (const std::uint16_t rank : ranks) {
     auto channel =
         ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = scenario.round_bytes});
@@ -80,9 +88,10 @@ void Host::begin_job(const Scenario& scenario, std::size_t world, ToleranceCheck
         std::make_shared<engine::RankChannel>(engine::RankChannel{std::move(channel.value()), {}}));
     trainers.push_back(std::make_unique<Trainer>(scenario, rank, static_cast<std::uint32_t>(world),
                                                  channels.back(), checker));
+    if (!joins) trainers.back()->begin_at(0);
   }
-  runtime_ =
-      std::make_unique<engine::JobRuntime>(job_config(scenario, node_), ranks, std::move(channels));
+  runtime_ = std::make_unique<engine::JobRuntime>(job_config(scenario, plan, node_, joins), ranks,
+                                                  std::move(channels));
   api::Command add;
   add.kind = api::Command::Kind::kAddJob;
   add.job = runtime_.get();
@@ -140,6 +149,7 @@ Instant Host::wake_time(Instant now) const {
 }
 
 bool Host::at_rest() const {
+  if (!has_job()) return true;
   for (const hop::Peer& peer : runtime_->job().peers()) {
     if (peer.flow.in_flight() > 0) return false;
   }

@@ -25,8 +25,10 @@ class Host {
   std::vector<std::unique_ptr<Trainer>> trainers;
   std::vector<std::unique_ptr<aggregate::Bucket>> buckets;
 
-  /// Hands a job to the engine, and a trainer to each of its ranks here.
-  void begin_job(const Scenario& scenario, std::size_t world, ToleranceChecker& checker);
+  /// Hands a job to the engine, and a trainer to each of its ranks here. `joins`: other hosts run
+  /// it already; ranks begin with Trainer::begin_at().
+  void begin_job(const Scenario& scenario, const api::Plan& plan, bool joins, std::size_t world,
+                 ToleranceChecker& checker);
   /// Joins the groups of the parents of a plan, and leaves those of the plan before the last one.
   void join_groups(const api::Plan& plan);
   /// Asks the engine for the job. It answers with kJobRemoved; then end_job() destroys it.
@@ -74,8 +76,11 @@ class Host {
   std::unique_ptr<engine::Engine> engine_;
 };
 
-/// What job a host runs as a part of a scenario.
-job::JobConfig job_config(const Scenario& scenario, api::NodeId node);
+/// What job a host runs as a part of a scenario, from this plan on.
+job::JobConfig job_config(const Scenario& scenario, const api::Plan& plan, api::NodeId node,
+                          bool joins = false);
+/// The session derives a key from each epoch.
+wire::Key key_of(std::uint32_t epoch);
 /// What every node's link can carry, as plans are told.
 std::vector<std::uint64_t> link_rates(const Scenario& scenario);
 

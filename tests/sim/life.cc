@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "dataplane/base/siphash.h"
-#include "dataplane/engine/local_plan.h"
 
 namespace gradplane::sim {
 namespace {
@@ -13,9 +12,10 @@ namespace {
 /// Where a job has kManyNodes, one turn of so many is followed by a check.
 constexpr std::uint64_t kTurnsPerCheck = 8;
 
-std::size_t world_of(const api::Plan& plan) {
+/// Of all plans.
+std::size_t world_of(const Scenario& scenario) {
   std::size_t world = 0;
-  for (const api::Member& member : plan.members) world += member.ranks.size();
+  for (const api::Member& member : everybody(scenario)) world += member.ranks.size();
   return world;
 }
 
@@ -44,7 +44,7 @@ Instant at(Instant start, Duration after) {
 }  // namespace
 
 Machines::Machines(const Scenario& scenario) : network(scenario.link, scenario.seed) {
-  for (const api::Member& member : scenario.plan.members) {
+  for (const api::Member& member : everybody(scenario)) {
     hosts.push_back(std::make_unique<Host>(network, scenario, member.node, now));
   }
 }
@@ -53,15 +53,10 @@ Life::Life(Machines& machines, const Scenario& scenario)
     : machines_(machines),
       scenario_(scenario),
       start_(machines.now),
-      world_(world_of(scenario.plan)),
+      world_(world_of(scenario)),
       checker_(scenario, static_cast<std::uint32_t>(world_)),
       installations_(installations_of(scenario)),
-      coordinator_(scenario,
-                   [this](const api::Plan& plan, api::NodeId node) {
-                     if (scenario_.multicast) machines_.hosts[node]->join_groups(plan);
-                     return engine::local_plan(plan, node, link_rates(scenario_), scenario_.grants,
-                                               scenario_.multicast);
-                   }),
+      coordinator_(scenario, actions()),
       watch_(scenario, start_),
       agenda_(machines.hosts.size()),
       progress_(scenario.rounds.size(), world_),
@@ -69,9 +64,19 @@ Life::Life(Machines& machines, const Scenario& scenario)
       gate_(scenario.rounds.size() - scenario.tolerance.closing_rounds) {
   for (std::size_t h = 0; h < machines_.hosts.size(); ++h) {
     Host& host = *machines_.hosts[h];
-    host.begin_job(scenario, world_, checker_);
-    coordinator_.add_host(host.runtime(), host.commands());
+    host.trainers.clear();
+    const api::Member* member = member_of(scenario.plan, host.node());
+    if (member == nullptr) continue;
+    host.begin_job(scenario, scenario.plan, false, world_, checker_);
+    coordinator_.set_host(host.node(), host.runtime(), host.commands());
     agenda_.wake(h);
+  }
+  const auto all = static_cast<std::uint32_t>(scenario.rounds.size());
+  outcome_.rank_ends.assign(world_, std::vector<Instant>(all, Instant::never()));
+  for (std::uint32_t rank = 0; rank < world_; ++rank) {
+    if (member_with(scenario.plan, rank) != nullptr) continue;
+    progress_.on_rank(0, all, 0);
+    completed_[rank] = all;
   }
 }
 
@@ -81,12 +86,13 @@ bool Life::is_over() const {
     return watch_.all_noticed() && std::none_of(machines_.hosts.begin(), machines_.hosts.end(),
                                                 [](const auto& host) { return host->has_job(); });
   }
-  return progress_.all_done() && at_rest();
+  return progress_.all_done() && at_rest() && has_ended_plans();
 }
 
 Outcome Life::run() {
   while (!is_over()) {
-    if (!is_lost() && progress_.first_lacked() >= gate_ && at_rest()) open_gate();
+    const bool is_gate_next = gate_ < scenario_.rounds.size() && progress_.first_lacked() >= gate_;
+    if (is_gate_next && !is_lost() && at_rest()) open_gate();
     machines_.now = std::max(machines_.now, next_time());
     if (machines_.now > start_ + scenario_.limit) {
       fail("I3: no end after " + std::to_string(scenario_.limit.to_seconds()) + " s; " +
@@ -124,22 +130,26 @@ void Life::install_due() {
          at(start_, installations_[installed_].after) <= machines_.now) {
     const Installation& it = installations_[installed_++];
     Host& host = *machines_.hosts[it.member];
-    if (is_lost()) continue;
-    auto bucket = host.runtime().make_bucket(scenario_.tolerance.bucket(it.bucket));
-    if (bucket == nullptr) continue;  // of whole numbers: always exact
-    host.buckets.push_back(std::move(bucket));
-    const std::vector<BoundChange>& changes = scenario_.tolerance.changes;
-    for (std::size_t c = 0; c < changed_; ++c) {
-      if (changes[c].bucket != it.bucket) continue;
-      host.buckets.back()->set_bound(changes[c].tensor, changes[c].bound);
-    }
-    api::Command add;
-    add.kind = api::Command::Kind::kAddBucket;
-    add.job = &host.runtime();
-    add.bucket = host.buckets.back().get();
-    host.command(add);
+    if (is_lost() || !host.has_job()) continue;
+    install(host, it.bucket);
     turn(host);
   }
+}
+
+void Life::install(Host& host, std::uint32_t id) {
+  auto bucket = host.runtime().make_bucket(scenario_.tolerance.bucket(id));
+  if (bucket == nullptr) return;  // of whole numbers: always exact
+  host.buckets.push_back(std::move(bucket));
+  const std::vector<BoundChange>& changes = scenario_.tolerance.changes;
+  for (std::size_t c = 0; c < changed_; ++c) {
+    if (changes[c].bucket != id) continue;
+    host.buckets.back()->set_bound(changes[c].tensor, changes[c].bound);
+  }
+  api::Command add;
+  add.kind = api::Command::Kind::kAddBucket;
+  add.job = &host.runtime();
+  add.bucket = host.buckets.back().get();
+  host.command(add);
 }
 
 void Life::note_round_ends() {
@@ -152,7 +162,8 @@ void Life::flip_due() {
   const std::size_t known = coordinator_.activations().size();
   if (!coordinator_.step(completed, machines_.now)) return;
   if (coordinator_.activations().size() > known) {
-    checker_.on_plan(scenario_.index_of(coordinator_.activations()[known]), scenario_.flips[known]);
+    on_activation(scenario_.index_of(coordinator_.activations()[known]),
+                  known == 0 ? scenario_.plan : scenario_.flips[known - 1], scenario_.flips[known]);
   }
   for (const auto& host : machines_.hosts) turn(*host);
 }
@@ -263,10 +274,11 @@ void Life::hear(Host& host, const api::Event& event) {
     case api::Event::Kind::kStalled:
       return give_up(host, event);
     case api::Event::Kind::kJobRemoved:
-      return host.end_job();
+      return end_job(host);
     default:
       if (!coordinator_.on_event(host.node(), event, machines_.now)) {
-        fail("an engine reported trouble");
+        fail("node " + std::to_string(host.node()) + " reports trouble of kind " +
+             std::to_string(static_cast<int>(event.kind)));
       }
   }
 }
@@ -280,16 +292,24 @@ void Life::give_up(const Host& by, const api::Event& event) {
 }
 
 void Life::note_progress(const Host& host) {
+  const auto all = static_cast<std::uint32_t>(scenario_.rounds.size());
   for (const auto& trainer : host.trainers) {
+    if (!trainer->has_begun()) continue;
     std::uint32_t& known = completed_[trainer->rank()];
-    progress_.on_rank(known, trainer->completed(), trainer->completed_end());
-    known = trainer->completed();
+    const std::uint32_t completed =
+        trainer->completed() < trainer->end() ? trainer->completed() : all;
+    for (std::uint32_t round = known; round < trainer->completed(); ++round)
+      outcome_.rank_ends[trainer->rank()][round] = machines_.now;
+    progress_.on_rank(known, completed, trainer->completed_end());
+    known = completed;
   }
 }
 
 /// A rank that has run further ahead of another leaves it behind for good when the job is lost: its
-/// arena holds the oldest result that the other lacks no longer.
+/// arena holds the oldest result that the other lacks no longer. Exchanges do not wait for each
+/// rank, so they bound no lead (docs/protocol.md, section 10).
 void Life::check_lead() {
+  if (!scenario_.plan.selections.empty()) return;
   if (progress_.end() <= progress_.first_lacked() + kMaxLeadRounds) return;
   fail("I6: a rank has completed round " + std::to_string(progress_.end() - 1) +
        " while another lacks round " + std::to_string(progress_.first_lacked()));
@@ -336,6 +356,7 @@ void Life::conclude() {
   }
   if (!is_lost()) {
     for (const auto& host : machines_.hosts) {
+      if (!host->has_job()) continue;
       outcome_.counters.add(host->runtime().job().counters());
       outcome_.links.push_back(host->links());
       for (const auto& bucket : host->buckets) checker_.add_counts(*bucket);
@@ -347,10 +368,15 @@ void Life::conclude() {
 
 void Life::compare_replicas() {
   const std::vector<std::uint64_t>* first = nullptr;
+  std::vector<std::optional<std::uint64_t>> known(scenario_.rounds.size());
   for (const auto& host : machines_.hosts) {
     for (const auto& trainer : host->trainers) {
       if (first == nullptr) first = &trainer->results();
-      if (*first != trainer->results()) fail("I1: two replicas hold different bits");
+      for (std::uint32_t r = 0; r < known.size(); ++r) {
+        if (!trainer->has_completed(r)) continue;
+        if (!known[r]) known[r] = trainer->results()[r];
+        if (*known[r] != trainer->results()[r]) fail("I1: two replicas hold different bits");
+      }
     }
   }
   const std::array<std::uint64_t, 3> facts = {static_cast<std::uint64_t>(machines_.now.count_ns()),

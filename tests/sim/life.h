@@ -45,7 +45,16 @@ class Life {
   Instant next_time() const;
   void note_round_ends();
   void install_due();
+  void install(Host& host, std::uint32_t bucket);
   void flip_due();
+  FlipCoordinator::Actions actions();
+  job::PlanConfig plan_for(const api::Plan& plan, api::NodeId node);
+  void on_activation(std::uint32_t first, const api::Plan& before, const api::Plan& plan);
+  void join(const api::Plan& plan, api::NodeId node);
+  void begin(api::NodeId node, std::uint32_t first);
+  void dismiss(api::NodeId node);
+  void end_job(Host& host);
+  bool has_ended_plans() const;
   void change_due();
   void change(const BoundChange& change);
   void crash_due();
@@ -79,8 +88,9 @@ class Life {
   CrashWatch watch_;
   Agenda agenda_;
   Progress progress_;
-  std::vector<std::uint32_t> completed_;  // by rank, as progress_ knows
-  std::size_t gate_;                      // rounds that ranks may submit
+  /// By rank, as progress_ knows: one that takes no part has completed all rounds.
+  std::vector<std::uint32_t> completed_;
+  std::size_t gate_;  // rounds that ranks may submit
   std::size_t installed_ = 0;
   std::size_t changed_ = 0;  // of the scenario's changes of bounds
   std::uint64_t turns_ = 0;

@@ -138,6 +138,7 @@ bool Network::is_lost(std::uint16_t from, std::uint16_t to, std::span<const std:
   for (const HostFault& fault : model_.host_faults) {
     if (fault.host != from && fault.host != to) continue;
     if (now >= fault.cut_from && now < fault.cut_until) return true;
+    if (now < fault.lossy_from) continue;
     if (chance(fault.host == from ? fault.loss_sent : fault.loss_received)) return true;
   }
   if (!model_.lose) return false;
@@ -152,7 +153,7 @@ std::optional<Instant> Network::pass_pair_link(std::uint16_t from, std::uint16_t
   pair_free_.resize(model_.pair_links.size());
   for (std::size_t l = 0; l < model_.pair_links.size(); ++l) {
     const PairLink& link = model_.pair_links[l];
-    if (link.from != from || link.to != to) continue;
+    if (link.from != from || link.to != to || at < link.since) continue;
     if (link.control_first && !is_block(bytes)) {
       at = at + wire_time(bytes.size(), link.bits_per_second);
       continue;

@@ -32,6 +32,7 @@ struct HostFault {
   std::uint16_t host = 0;
   double loss_sent = 0;                 // of what it sends
   double loss_received = 0;             // of what it is sent
+  Instant lossy_from = {};              // until then it loses nothing of either
   Instant cut_from = Instant::never();  // nothing reaches or leaves it from here on ...
   Instant cut_until = Instant::never();
 };
@@ -43,6 +44,7 @@ struct PairLink {
   std::uint64_t bits_per_second = 0;
   std::size_t queue_bytes = 64 << 10;  // drop-tail
   bool control_first = true;  // what is no block does not wait (docs/protocol.md, section 2)
+  Instant since = {};         // until then the two have no link of their own
 };
 
 /// From `at` on, every link has this delay.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 #include "tests/sim/cluster.h"
 #include "tests/sim/dice.h"
@@ -25,12 +27,65 @@ api::Plan star(std::uint16_t workers) {
 }
 
 api::Plan sharded(std::uint16_t workers) {
-  api::Plan plan{.epoch = 9, .activation_round = 0, .members = members(0, workers), .trees = {}};
-  for (std::uint16_t root = 0; root < workers; ++root) {
+  std::vector<api::NodeId> nodes(workers);
+  std::iota(nodes.begin(), nodes.end(), api::NodeId{0});
+  return sharded_over(nodes);
+}
+
+api::Plan sharded_over(const std::vector<api::NodeId>& nodes) {
+  api::Plan plan{.epoch = 9, .activation_round = 0, .members = {}, .trees = {}};
+  for (const api::NodeId node : nodes) plan.members.push_back({.node = node, .ranks = {node}});
+  for (const api::NodeId root : nodes) {
     api::Tree tree{.weight = 1, .root = root, .parent = {}};
-    for (std::uint16_t n = 0; n < workers; ++n)
-      tree.parent.push_back(n == root ? api::kNoNode : root);
+    for (const api::NodeId node : nodes) tree.parent.push_back(node == root ? api::kNoNode : root);
     plan.trees.push_back(tree);
+  }
+  return plan;
+}
+
+std::vector<api::Member> everybody(const Scenario& scenario) {
+  std::map<api::NodeId, api::Member> all;
+  for (const api::Member& member : scenario.plan.members) all.emplace(member.node, member);
+  for (const api::Plan& plan : scenario.flips) {
+    for (const api::Member& member : plan.members) all.emplace(member.node, member);
+  }
+  std::vector<api::Member> in_order;
+  for (const auto& [node, member] : all) in_order.push_back(member);
+  return in_order;
+}
+
+const api::Member* member_of(const api::Plan& plan, api::NodeId node) {
+  const auto is_it = [node](const api::Member& member) { return member.node == node; };
+  const auto at = std::find_if(plan.members.begin(), plan.members.end(), is_it);
+  return at == plan.members.end() ? nullptr : &*at;
+}
+
+const api::Member* member_with(const api::Plan& plan, std::uint32_t rank) {
+  const auto has_it = [rank](const api::Member& member) {
+    return std::count(member.ranks.begin(), member.ranks.end(), rank) > 0;
+  };
+  const auto at = std::find_if(plan.members.begin(), plan.members.end(), has_it);
+  return at == plan.members.end() ? nullptr : &*at;
+}
+
+std::vector<std::uint32_t> ranks_of(const api::Plan& plan) {
+  std::vector<std::uint32_t> ranks;
+  for (const api::Member& member : plan.members)
+    ranks.insert(ranks.end(), member.ranks.begin(), member.ranks.end());
+  return ranks;
+}
+
+api::Plan with_selections(
+    api::Plan plan, std::size_t selections,
+    const std::function<bool(std::size_t, std::size_t, std::size_t)>& receives) {
+  for (std::size_t s = 0; s < selections; ++s) {
+    api::Selection& selection = plan.selections.emplace_back();
+    for (std::size_t from = 0; from < plan.members.size(); ++from) {
+      std::vector<api::NodeId>& receivers = selection.receivers.emplace_back();
+      for (std::size_t to = 0; to < plan.members.size(); ++to) {
+        if (from != to && receives(s, from, to)) receivers.push_back(plan.members[to].node);
+      }
+    }
   }
   return plan;
 }
@@ -74,6 +129,9 @@ api::Plan random_forest(Dice& dice) {
   return plan;
 }
 
+/// Beside all_reduce. Exchanges need a plan with selections: exchange_scenario().
+constexpr std::uint64_t kMixedOperations = 3;
+static_assert(2 + kMixedOperations == static_cast<std::uint64_t>(Operation::kExchange));
 constexpr std::uint64_t kMixedShare = 3;  // of the exact scenarios, one of so many
 
 /// Of a round with shards: as many elements as fit, the same for each shard; 0 when none do.
@@ -96,7 +154,7 @@ void mix_operations(Scenario& s, std::uint64_t seed) {
   }
   for (RoundPlan& round : s.rounds) {
     if (dice.coin() || round.bucket != 0) continue;
-    const auto operation = static_cast<Operation>(2 + dice.below(kOperationNames.size() - 1));
+    const auto operation = static_cast<Operation>(2 + dice.below(kMixedOperations));
     const std::uint32_t elements =
         has_shards(operation) ? whole_shards(s, round, ranks) : round.elements;
     if (elements == 0) continue;

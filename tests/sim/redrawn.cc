@@ -163,7 +163,8 @@ void RedrawnRun::note_progress(const SessionNode& node) {
   }
   if (progress_.first_lacked() > before) note_pause();
   if (progress_.first_lacked() > before || progress_at_ == Instant()) progress_at_ = now_;
-  if (progress_.end() > progress_.first_lacked() + kMaxLeadRounds)
+  if (!scenario_.config.training.is_selective() &&  // exchanges bound no lead
+      progress_.end() > progress_.first_lacked() + kMaxLeadRounds)
     fail("I6: a rank has completed round " + std::to_string(progress_.end() - 1) +
          " while another lacks round " + std::to_string(progress_.first_lacked()));
   outcome_.round_ends.resize(progress_.first_lacked(), now_);
@@ -194,8 +195,7 @@ void RedrawnRun::strike() {
     ++outcome_.totals
           .struck[static_cast<std::size_t>(struck.phase)][static_cast<std::size_t>(strike.what)];
     struck_in_ = struck.phase;
-    const bool comes_back = strike.what != Misfortune::kDies;
-    if (comes_back) fallen_ = Fallen{node.id(), strike.what, now_ + strike.lasts};
+    if (strike.what != Misfortune::kDies) fallen_ = {node.id(), strike.what, now_ + strike.lasts};
     if (strike.what == Misfortune::kDies || strike.what == Misfortune::kRestarts) node.crash();
     if (strike.what == Misfortune::kPauses) node.set_paused(true);
     if (strike.what == Misfortune::kIsCutOff) network_.set_cut(node.id(), true);

@@ -19,12 +19,14 @@ struct Seeds {
   std::uint32_t jobs = 1;   // seeds that run at a time
   bool verbose = false;
   bool tolerant = false;
+  bool narrow = false;
   bool large = false;
   bool crashes = false;
   bool replanned = false;
   bool sites = false;
   bool routes = false;
   bool groups = false;
+  bool parity = false;
   bool redrawn = false;
   bool stop = false;
 };
@@ -34,12 +36,14 @@ inline std::string flags_of(const Seeds& seeds) {
   std::string text;
   for (const auto& [is_set, flag] :
        std::initializer_list<std::pair<bool, const char*>>{{seeds.tolerant, "--tolerant "},
+                                                           {seeds.narrow, "--narrow "},
                                                            {seeds.large, "--large "},
                                                            {seeds.replanned, "--replanned "},
                                                            {seeds.sites, "--sites "},
                                                            {seeds.crashes, "--crashes "},
                                                            {seeds.routes, "--routes "},
                                                            {seeds.groups, "--groups "},
+                                                           {seeds.parity, "--parity "},
                                                            {seeds.redrawn, "--redrawn "}}) {
     if (is_set) text += flag;
   }

@@ -86,6 +86,7 @@ void SessionNode::attach(const Scenario& scenario, std::uint16_t rank, std::uint
   auto shared =
       std::make_shared<engine::RankChannel>(engine::RankChannel{std::move(channel.value()), {}});
   trainers_.push_back(std::make_unique<Trainer>(scenario, rank, world, shared, checker_));
+  trainers_.back()->begin_at(0);
   daemon::Rank& entry = ranks_[handle];
   entry.attach.key = kKey;
   entry.attach.rank = rank;

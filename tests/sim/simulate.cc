@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cinttypes>
-#include <cmath>
 #include <cstdio>
 #include <mutex>
 #include <thread>
@@ -15,87 +14,12 @@
 #include "tests/sim/grow_command.h"
 #include "tests/sim/redrawn.h"
 #include "tests/sim/seeds.h"
+#include "tests/sim/time_command.h"
 #include "tests/sim/wan_command.h"
 
 namespace {
 
 using gradplane::sim::Seeds;
-
-/// One all-reduce after another on one kind of network, against its bound (docs/protocol.md,
-/// section 9).
-struct Timing {
-  std::string plan = "sharded";
-  std::uint16_t hosts = 8;
-  double mbit_per_s = 200;
-  double bytes = 1 << 20;
-  double delay_us = 100;
-  double loss = 0;
-  std::uint32_t rounds = 20;
-  std::size_t in_flight = 1;
-  std::size_t queue_bytes = 256 << 10;
-  std::size_t mark_bytes = 0;
-  std::string controller = "delay";
-  bool mltcp = false;
-  bool paced = true;
-  bool multicast = false;
-  bool grants = false;
-  double compute_us = 0;  // a rank's own work before each round, at most
-  double at_most = 0;     // over the bound; 0: whatever it takes
-};
-
-gradplane::CongestionSettings congestion_of(const Timing& t) {
-  gradplane::CongestionSettings settings;
-  const auto& names = gradplane::kControllerNames;
-  const auto found = std::find(names.begin(), names.end(), t.controller);
-  settings.controller = static_cast<gradplane::ControllerKind>(found - names.begin());
-  // For `fixed`: an even share of the root's link.
-  settings.rate_bits_per_second = static_cast<std::uint64_t>(t.mbit_per_s * 1e6 / t.hosts);
-  if (t.mltcp) settings.mltcp.emplace();
-  return settings;
-}
-
-/// Whether all sums were right, in the time that was asked for.
-bool time_rounds(const Timing& t, std::uint64_t seed) {
-  gradplane::sim::Scenario s;
-  s.seed = seed;
-  s.link.bits_per_second = static_cast<std::uint64_t>(t.mbit_per_s * 1e6);
-  s.link.delay = gradplane::Duration::us(static_cast<std::int64_t>(t.delay_us));
-  s.link.loss = t.loss;
-  s.link.queue_bytes = t.queue_bytes;
-  s.link.mark_bytes = t.mark_bytes;
-  s.paced = t.paced;
-  s.congestion = congestion_of(t);
-  s.plan = t.plan == "star" ? gradplane::sim::star(t.hosts) : gradplane::sim::sharded(t.hosts);
-  s.block_bytes = gradplane::kDefaultBlockBytes;
-  s.round_bytes = gradplane::kMaxRoundBytes;
-  s.in_flight = t.in_flight;
-  s.multicast = t.multicast;
-  s.grants = s.buffer_known = t.grants;
-  s.compute_max = gradplane::Duration::us(static_cast<std::int64_t>(t.compute_us));
-  const auto elements = static_cast<std::uint32_t>(t.bytes / 4);
-  s.rounds.assign(t.rounds, {gradplane::ElementType::kFloat32, elements});
-  const gradplane::sim::Outcome outcome = gradplane::sim::run(s);
-  const double packets = std::ceil(t.bytes / gradplane::kDefaultBlockBytes);
-  const double wire_bits =
-      packets * (gradplane::kDefaultBlockBytes + gradplane::hop::kWireOverheadBytes) * 8;
-  const double n = t.hosts;
-  const double bits = t.plan == "star" ? n * wire_bits : 2 * wire_bits * (n - 1) / n;
-  const double bound_s = bits / (t.mbit_per_s * 1e6);
-  const double mean_s = (outcome.ended - gradplane::Instant()).to_seconds() / t.rounds;
-  std::printf(
-      "%s hosts %u: mean round %.2f ms, bound %.2f ms, ratio %.3f; sent again %.2f %%, "
-      "for 100 blocks %.1f acks and %.1f grants; %s\n",
-      t.plan.c_str(), t.hosts, mean_s * 1e3, bound_s * 1e3, mean_s / bound_s,
-      100.0 * static_cast<double>(outcome.counters.blocks_retransmitted) /
-          static_cast<double>(outcome.counters.blocks_sent),
-      100.0 * static_cast<double>(outcome.counters.acks_sent) /
-          static_cast<double>(outcome.counters.blocks_sent),
-      100.0 * static_cast<double>(outcome.counters.grants_sent) /
-          static_cast<double>(outcome.counters.blocks_sent),
-      outcome.failure.empty() ? "all sums right" : outcome.failure.c_str());
-  return outcome.failure.empty() && (t.at_most <= 0 || mean_s <= t.at_most * bound_s);
-}
-
 struct Flips {
   std::uint64_t count = 1;
   std::uint32_t rounds = 10'000;
@@ -209,7 +133,7 @@ constexpr std::uint64_t kCrashEvery = 8;
 constexpr std::uint64_t kCrashAt = 0;
 /// So many tolerant scenarios show everything that they can.
 constexpr std::uint64_t kShowAll = 200;
-/// And so many with auxiliary routes, or with groups, use one.
+/// And so many with auxiliary routes, groups or parity use one.
 constexpr std::uint64_t kShowRoutes = 10;
 
 void print_seed(std::uint64_t seed, const gradplane::sim::Outcome& o) {
@@ -244,6 +168,10 @@ class SeedRun {
     if (seeds_.routes && run_ >= kShowRoutes && relayed_ == 0) return 1;
     if (seeds_.groups) std::printf("%" PRIu64 " blocks went to groups\n", to_groups_);
     if (seeds_.groups && run_ >= kShowRoutes && to_groups_ == 0) return 1;
+    if (seeds_.parity) std::printf("%" PRIu64 " blocks were recovered\n", recovered_);
+    if (seeds_.parity && run_ >= kShowRoutes && recovered_ == 0) return 1;
+    if (seeds_.narrow) std::printf("%" PRIu64 " bytes were saved by wire types\n", saved_bytes_);
+    if (seeds_.narrow && saved_bytes_ == 0) return 1;
     if (run_ < kShowAll) return failed_ == 0 ? 0 : 1;
     const bool shown = (!seeds_.tolerant || shows_losses(totals_)) && lost_jobs_ > 0;
     return failed_ == 0 && shown ? 0 : 1;
@@ -254,12 +182,14 @@ class SeedRun {
     const bool large = seeds_.large || (seeds_.tolerant && seed % kLargeEvery == kLargeAt);
     const bool crashes = seeds_.crashes || seed % kCrashEvery == kCrashAt;
     auto scenario = seeds_.replanned  ? gradplane::sim::random_replanned_scenario(seed)
+                    : seeds_.narrow   ? gradplane::sim::random_tolerant_scenario(seed, true)
                     : large           ? gradplane::sim::random_large_scenario(seed)
                     : seeds_.tolerant ? gradplane::sim::random_tolerant_scenario(seed)
                                       : gradplane::sim::random_scenario(seed);
     if (seeds_.sites) gradplane::sim::put_on_sites(scenario);
     if (seeds_.routes) gradplane::sim::add_routes(scenario);
     if (seeds_.groups) gradplane::sim::add_groups(scenario);
+    if (seeds_.parity) gradplane::sim::add_parity(scenario);
     if (crashes) gradplane::sim::add_crashes(scenario);
     return scenario;
   }
@@ -279,7 +209,9 @@ class SeedRun {
     totals_.add(outcome.tolerance);
     lost_jobs_ += outcome.lost_jobs;
     relayed_ += outcome.counters.blocks_relayed;
+    recovered_ += outcome.counters.blocks_recovered;
     to_groups_ += outcome.counters.blocks_to_groups;
+    saved_bytes_ += outcome.counters.payload_bytes_saved;
     if (seeds_.verbose) print_seed(seed, outcome);
     if (outcome.failure.empty()) return;
     ++failed_;
@@ -299,6 +231,8 @@ class SeedRun {
   std::uint64_t lost_jobs_ = 0;
   std::uint64_t relayed_ = 0;
   std::uint64_t to_groups_ = 0;
+  std::uint64_t recovered_ = 0;
+  std::uint64_t saved_bytes_ = 0;
   gradplane::sim::ToleranceTotals totals_;
 };
 
@@ -328,35 +262,15 @@ int main(int argc, char** argv) {
   app.add_flag("--verbose", seeds.verbose, "a line or two for each seed");
   app.add_flag("--stop", seeds.stop, "at the first seed that fails");
   app.add_flag("--tolerant", seeds.tolerant, "buckets that may lose something");
+  app.add_flag("--narrow", seeds.narrow, "the same with wire types");
   app.add_flag("--large", seeds.large, "the same in trees of up to 200 nodes");
   app.add_flag("--replanned", seeds.replanned, "the same with plans that follow each other");
   app.add_flag("--sites", seeds.sites, "on networks of sites, with the trees of planners");
   app.add_flag("--crashes", seeds.crashes, "daemons crash, and the ranks go on with a new job");
   app.add_flag("--routes", seeds.routes, "slow links, and auxiliary routes round them");
   app.add_flag("--groups", seeds.groups, "results go to groups, where the switch copies");
+  app.add_flag("--parity", seeds.parity, "parity follows rounds, and links lose more");
   app.add_flag("--redrawn", seeds.redrawn, "whole daemons, links that change, lost coordinators");
-  Timing timing;
-  CLI::App* time = app.add_subcommand("time", "times rounds on one network against the bound");
-  time->add_option("--plan", timing.plan, "star or sharded");
-  time->add_option("--hosts", timing.hosts, "training hosts");
-  time->add_option("--mbit", timing.mbit_per_s, "rate of every link, Mbit/s");
-  time->add_option("--bytes", timing.bytes, "of one round, at most 4 MiB");
-  time->add_option("--delay-us", timing.delay_us, "one way");
-  time->add_option("--loss", timing.loss, "random, 0 to 1");
-  time->add_option("--rounds", timing.rounds, "how many");
-  time->add_option("--in-flight", timing.in_flight, "rounds that a rank submits ahead");
-  time->add_option("--at-most", timing.at_most, "over the bound, else it is a failure");
-  time->add_option("--compute-us", timing.compute_us,
-                   "a rank's own work before each round, uniform up to this");
-  time->add_flag("--multicast", timing.multicast, "results go to groups");
-  time->add_flag("--grants", timing.grants, "who receives says who may send");
-  time->add_option("--queue", timing.queue_bytes, "bytes at each downlink");
-  time->add_option("--mark", timing.mark_bytes, "a queue of so many bytes marks packets");
-  time->add_option("--controller", timing.controller, "as congestion.controller")
-      ->check(CLI::IsMember(std::vector<std::string>(gradplane::kControllerNames.begin(),
-                                                     gradplane::kControllerNames.end())));
-  time->add_flag("--mltcp", timing.mltcp, "with MLTCP");
-  time->add_flag("!--unpaced", timing.paced, "nodes do not know the rate of their links");
   Flips flips;
   CLI::App* flip = app.add_subcommand("flips", "changes the plan of a job every 50 rounds");
   flip->add_option("--rounds", flips.rounds, "how many")->check(CLI::Range(100, 1'000'000));
@@ -365,6 +279,7 @@ int main(int argc, char** argv) {
                    "the slowest round at a flip, over the median; as slow as others is no failure");
   flip->add_flag("--lossless", flips.lossless, "links lose and repeat nothing");
   flip->add_flag("--mixed", flips.mixed, "half of the rounds have another operation");
+  const gradplane::sim::TimeCommand time(app);
   const gradplane::sim::WanCommand wan(app);
   const gradplane::sim::GrowCommand grow(app);
   const gradplane::sim::ChangingCommand changing(app);
@@ -378,6 +293,6 @@ int main(int argc, char** argv) {
       good = run_flips(flips, seeds.first[0] + n) && good;
     return good ? 0 : 1;
   }
-  if (time->parsed()) return time_rounds(timing, seeds.first[0]) ? 0 : 1;
+  if (time.is_asked()) return time.run(seeds.first[0]) ? 0 : 1;
   return run_seeds(seeds, argv[0]);
 }

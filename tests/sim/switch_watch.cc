@@ -89,6 +89,7 @@ void SwitchWatch::on_commit(api::NodeId node, std::uint32_t epoch, std::uint32_t
   if (committed_.empty()) {
     change_.committed_at = now;
     change_.activation_round = activation;
+    change_.plan = plans_.at(epoch).plan;
     switches_.push_back(change_);
   }
   committed_.insert(node);

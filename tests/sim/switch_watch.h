@@ -71,6 +71,7 @@ class SwitchWatch {
     Instant decided_at;                      // the plan is there
     Instant committed_at;                    // on the first node
     std::uint32_t activation_round = 0;
+    api::Plan plan;
   };
   const std::vector<Switch>& switches() const { return switches_; }
   /// Epochs in which nodes differ; empty: they agree.

@@ -56,12 +56,22 @@ struct Tolerance {
   std::size_t closing_rounds = 0;
   Coding::Layout layout = Coding::Layout::kEveryElement;
   std::vector<Poison> poison;
+  /// Buckets of fp32 may have wire types whose errors show: what ranks contribute and what holds is
+  /// RoundingChecker's, and not Coding's.
+  bool rounds_off = false;
+  /// Numbers are as small as bf16 holds them, and tensors of fp32 are drawn with a wire type that
+  /// holds them exactly.
+  bool narrow = false;
 
   /// Buckets of whole numbers are exact, and so are those without tensors. Nobody describes them.
   static bool is_described(const api::BucketBounds& bucket) {
     return is_floating(bucket.type) && !bucket.tensors.empty();
   }
   const api::BucketBounds& bucket(std::uint32_t id) const { return buckets[id - 1]; }
+  /// The type whose whole numbers a bucket of this type has: the narrowest in which it goes.
+  ElementType coded_as(ElementType type) const {
+    return narrow && type == ElementType::kFloat32 ? ElementType::kBfloat16 : type;
+  }
 };
 
 }  // namespace gradplane::sim

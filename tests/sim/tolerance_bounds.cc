@@ -78,6 +78,8 @@ std::string ToleranceChecker::on_report(std::uint16_t node, const RoundReport& r
     return who + " reports a round that it does not gather";
   }
   if (report.number != ++reports_of_node_[node]) return who + " has lost a report";
+  // Of a stream a report is of one sender.
+  if (StreamChecker::checks(scenario_, plan_of(round))) return {};
   if (!reports_.emplace(std::pair(round, report.tree), Closed{report, now}).second) {
     return who + " has closed round " + std::to_string(round) + " twice";
   }

@@ -17,6 +17,8 @@
 #include "dataplane/model/round_report.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coding.h"
+#include "tests/sim/rounding_checker.h"
+#include "tests/sim/stream_checker.h"
 
 namespace gradplane::sim {
 
@@ -40,7 +42,12 @@ class ToleranceChecker {
   /// A rank submits a round.
   void on_submit(std::uint32_t round, Instant now);
   /// Rounds from `first` on have this plan. It outlives the checker.
-  void on_plan(std::uint32_t first, const api::Plan& plan) { plans_.push_back({first, &plan}); }
+  void on_plan(std::uint32_t first, const api::Plan& plan) {
+    plans_.push_back({first, &plan});
+    streams_.on_plan(first, plan);
+  }
+  /// The plan of a round.
+  const api::Plan& plan_at(std::uint32_t round) const;
   /// From now on rounds that begin have this bound.
   void on_change(const BoundChange& change, Instant now);
   /// A node begins to take part in the job, and counts its reports from the start.
@@ -52,6 +59,10 @@ class ToleranceChecker {
   /// what each bucket of each of them has. A node that leaves the job says it then.
   void add_counts(const aggregate::Bucket& bucket);
   std::string conclude(const hop::Counters& all_nodes) const;
+  /// Of exchanges under bounded staleness.
+  StreamChecker& streams() { return streams_; }
+  /// Of sums that wire types round.
+  RoundingChecker& rounding() { return rounding_; }
 
   const ToleranceTotals& totals() const { return totals_; }
 
@@ -111,7 +122,6 @@ class ToleranceChecker {
   void settle(std::uint32_t round, std::uint32_t block, const RankSet& set);
   std::string describe(std::uint32_t round, std::uint32_t element, double sum);
 
-  const api::Plan& plan_at(std::uint32_t round) const;
   std::vector<Part> parts_of(std::uint32_t round) const;
   std::string count_missing(std::uint32_t round);
   void count_tensors(std::uint32_t round, std::uint32_t block);
@@ -135,6 +145,8 @@ class ToleranceChecker {
 
   const Scenario& scenario_;
   std::vector<InForce> plans_;  // in the order of their rounds
+  StreamChecker streams_;
+  RoundingChecker rounding_;
   std::uint32_t world_;
   RankSet all_;
   std::vector<Coding> codings_;   // by bucket

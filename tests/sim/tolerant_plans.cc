@@ -203,7 +203,8 @@ constexpr DrawSize kReplannedSize = {
 constexpr std::uint32_t kRoundsOfAPlan = kMaxActivationMarginRounds + 1;
 
 Coding coding_of(const Scenario& s, ElementType type, const DrawSize& size) {
-  return {type, ranks_in(s.plan), s.tolerance.compensation, size.uses, s.tolerance.layout};
+  return {s.tolerance.coded_as(type), ranks_in(s.plan), s.tolerance.compensation, size.uses,
+          s.tolerance.layout};
 }
 
 std::uint32_t draw_elements(Dice& dice, const Scenario& s, ElementType type, const DrawSize& size) {
@@ -220,6 +221,15 @@ std::uint32_t draw_elements(Dice& dice, const Scenario& s, ElementType type, con
   return static_cast<std::uint32_t>(dice.below(most / block)) * block + last;
 }
 
+/// Those that hold the sums exactly, so that they can be read.
+void draw_wire_types(Dice& dice, api::BucketBounds& bucket) {
+  constexpr std::array kExactWireTypes = {WireType::kElements, WireType::kFloat16,
+                                          WireType::kBfloat16, WireType::kBfloat16};
+  for (api::BoundedTensor& tensor : bucket.tensors) {
+    tensor.wire = kExactWireTypes[dice.below(kExactWireTypes.size())];
+  }
+}
+
 api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id,
                               const DrawSize& size) {
   api::BucketBounds bucket;
@@ -229,6 +239,7 @@ api::BucketBounds draw_bucket(Dice& dice, const Scenario& s, std::uint32_t id,
   if (!coding_of(s, bucket.type, size).fits()) bucket.type = ElementType::kFloat64;
   bucket.elements = draw_elements(dice, s, bucket.type, size);
   bucket.tensors = draw_tensors(dice, bucket.elements);
+  if (s.tolerance.narrow && bucket.type == ElementType::kFloat32) draw_wire_types(dice, bucket);
   return bucket;
 }
 
@@ -339,11 +350,13 @@ void draw_tolerance(Dice& dice, Scenario& s, const DrawSize& size) {
 
 }  // namespace
 
-Scenario random_tolerant_scenario(std::uint64_t seed) {
+Scenario random_tolerant_scenario(std::uint64_t seed, bool narrow) {
   Dice dice(seed);
   Scenario s;
   s.seed = seed;
   s.plan = draw_plan(dice);
+  s.tolerance.narrow = narrow;
+  if (narrow) s.tolerance.layout = Coding::Layout::kSpread;
   draw_network(dice, s);
   draw_tolerance(dice, s, kSmallSize);
   if (seed % kMixedSeeds == 0) mix_operations(s, seed);

@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "dataplane/base/siphash.h"
+#include "dataplane/model/geometry.h"
 #include "dataplane/reduce/kernels.h"
 
 namespace gradplane::sim {
@@ -44,7 +47,7 @@ void store(ElementType type, std::byte* at, double value) {
     case ElementType::kBfloat16: {
       std::byte accumulator[4];
       put(accumulator, static_cast<float>(value));
-      return reduce::scalar_kernels_for(type).finish(at, accumulator, 1);
+      return reduce::kScalar.kernels_for(type).finish(at, accumulator, 1);
     }
   }
 }
@@ -62,7 +65,7 @@ double load(ElementType type, const std::byte* at) {
     case ElementType::kFloat16:
     case ElementType::kBfloat16: {
       std::byte accumulator[4];
-      reduce::scalar_kernels_for(type).set(accumulator, at, 1);
+      reduce::kScalar.kernels_for(type).set(accumulator, at, 1);
       return get<float>(accumulator);
     }
   }
@@ -97,8 +100,48 @@ Trainer::Trainer(const Scenario& scenario, std::uint32_t rank, std::uint32_t wor
       results_(scenario.rounds.size()),
       held_(scenario.rounds.size()) {}
 
+namespace {
+
+/// What a rank contributes to all elements of an exchange, so that a mean tells who is in it.
+double exchanged(std::uint32_t rank) {
+  return static_cast<double>(1U << rank);
+}
+
+/// The ranks whose updates a rank gets. In a plan with selections each member has one rank.
+std::vector<std::uint32_t> senders_to(const api::Plan& plan, std::size_t selection,
+                                      std::uint32_t rank) {
+  const api::NodeId node = member_with(plan, rank)->node;
+  std::vector<std::uint32_t> senders;
+  for (std::size_t m = 0; m < plan.members.size(); ++m) {
+    const auto& receivers = plan.selections[selection].receivers[m];
+    if (std::count(receivers.begin(), receivers.end(), node) > 0)
+      senders.push_back(plan.members[m].ranks[0]);
+  }
+  return senders;
+}
+
+/// Which of the senders are in a mean beside the rank itself, a bit each; nothing: it is none.
+std::optional<std::uint32_t> found_in(double value, ElementType type,
+                                      const std::vector<std::uint32_t>& senders, std::uint32_t rank,
+                                      std::uint32_t world) {
+  // The last bit may be rounded otherwise here.
+  const double tolerance = value * (type == ElementType::kFloat64 ? 1e-15 : 1e-7);
+  for (std::uint32_t bits = 0; bits < 1U << senders.size(); ++bits) {
+    double sum = exchanged(rank);
+    for (std::size_t s = 0; s < senders.size(); ++s) {
+      if ((bits >> s & 1) != 0) sum += exchanged(senders[s]);
+    }
+    const double mean = sum / (std::popcount(bits) + 1);
+    if (std::abs(value - mean * world) <= tolerance) return bits;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 bool Trainer::may_submit() const {
-  if (has_left_ || submitted_ >= gate_ || submitted_ - completed_ >= scenario_.in_flight)
+  if (!has_begun_ || has_left_ || submitted_ >= gate_ ||
+      submitted_ - completed_ >= scenario_.in_flight)
     return false;
   const std::uint32_t group = scenario_.rounds_of_all_reduce;
   if (group != 0 && submitted_ % group == 0 && completed_ < submitted_) return false;
@@ -133,7 +176,13 @@ bool Trainer::step(Instant now) {
 }
 
 double Trainer::value_of(std::uint32_t round, std::uint32_t element) const {
-  if (scenario_.rounds[round].bucket == 0) return contribution(round, rank_, element);
+  const RoundPlan& plan = scenario_.rounds[round];
+  if (StreamChecker::checks(scenario_, plan))
+    return checker_.streams().contribution(round, rank_, element);
+  if (plan.operation == Operation::kExchange) return exchanged(rank_);
+  if (RoundingChecker::checks(scenario_, plan))
+    return RoundingChecker::contribution(rank_, element);
+  if (plan.bucket == 0) return contribution(round, rank_, element);
   return checker_.contribution(round, rank_, element);
 }
 
@@ -142,6 +191,7 @@ void Trainer::submit_next(Instant now) {
   const RoundPlan& plan = scenario_.rounds[round];
   const std::uint32_t id = scenario_.id_of(round);
   checker_.on_submit(round, now);
+  if (StreamChecker::checks(scenario_, plan)) checker_.streams().on_submit(round, rank_);
   const std::span<std::byte> slot = channel_->channel.slot(id);
   fill(round, slot);
   const bool pushed = submissions_.push({.round = id,
@@ -168,6 +218,11 @@ void Trainer::fill(std::uint32_t round, std::span<std::byte> slot) const {
   }
 }
 
+/// How many ranks take part in a round.
+std::uint32_t Trainer::world_at(std::uint32_t round) const {
+  return static_cast<std::uint32_t>(ranks_of(checker_.plan_at(round)).size());
+}
+
 /// The rank that has this byte of a round in which one rank alone has each.
 std::uint32_t Trainer::giver(std::uint32_t round, std::size_t byte) const {
   const RoundPlan& plan = scenario_.rounds[round];
@@ -188,12 +243,19 @@ void Trainer::check(const ipc::Completion& completion) {
   while (completed_ < submitted_ && round_done_[completed_]) ++completed_;
   if (completion.status != ipc::CompletionStatus::kOk) return fail("failed");
   const RoundPlan& plan = scenario_.rounds[round];
+  if (plan.operation != Operation::kExchange) checker_.streams().on_exact(round, rank_);
   const std::span<const std::byte> slot =
       channel_->channel.slot(completion.round).first(plan.elements * element_bytes(plan.type));
   std::string wrong;
-  if (plan.bucket != 0) {
+  if (StreamChecker::checks(scenario_, plan)) {
+    wrong = checker_.streams().on_result(round, rank_, slot);
+  } else if (plan.operation == Operation::kExchange) {
+    wrong = check_exchange(completion, slot);
+  } else if (RoundingChecker::checks(scenario_, plan)) {
+    wrong = checker_.rounding().on_result(round, completion, slot);
+  } else if (plan.bucket != 0) {
     wrong = checker_.on_result(rank_, completion, slot);
-  } else if (completion.contributors != (all_contribute(plan.operation) ? world_ : 1) ||
+  } else if (completion.contributors != (all_contribute(plan.operation) ? world_at(round) : 1) ||
              completion.partial_blocks != 0) {
     wrong = "I2: a contribution is missing";
   } else {
@@ -202,7 +264,7 @@ void Trainer::check(const ipc::Completion& completion) {
   if (!wrong.empty()) return fail(wrong);
   held_[round] = hash_of_slot(round);
   // What each rank gets for itself is checked above, and is no replica.
-  if (all_receive(plan.operation)) results_[round] = held_[round];
+  if (results_leave_root(plan.operation)) results_[round] = held_[round];
 }
 
 std::uint64_t Trainer::hash_of_slot(std::uint32_t round) const {
@@ -231,9 +293,10 @@ std::string Trainer::check_sums(std::uint32_t round, std::span<const std::byte> 
   const std::size_t width = element_bytes(plan.type);
   // Contributions repeat themselves, so a few elements have all the sums that there are.
   std::array<double, kContributions> sums{};
+  const std::vector<std::uint32_t> ranks = ranks_of(checker_.plan_at(round));
   for (std::uint32_t e = 0; e < kContributions; ++e) {
     double& sum = sums[static_cast<std::size_t>(contribution(round, 0, e))];
-    for (std::uint32_t r = 0; r < world_; ++r) sum += contribution(round, r, e);
+    for (const std::uint32_t r : ranks) sum += contribution(round, r, e);
   }
   for (std::uint32_t e = begin; e < end; ++e) {
     const double expected = sums[static_cast<std::size_t>(contribution(round, 0, e))];
@@ -241,6 +304,39 @@ std::string Trainer::check_sums(std::uint32_t round, std::span<const std::byte> 
     if (got == expected) continue;
     return "I2: element " + std::to_string(e) + " is " + std::to_string(got) + " and not " +
            std::to_string(expected);
+  }
+  return {};
+}
+
+/// Every block is the mean over this rank and some whose receiver it is, times the number of ranks:
+/// all of them where nothing may be missing.
+std::string Trainer::check_exchange(const ipc::Completion& completion,
+                                    std::span<const std::byte> slot) const {
+  const std::uint32_t round = scenario_.index_of(completion.round);
+  const RoundPlan& plan = scenario_.rounds[round];
+  const std::vector<std::uint32_t> senders =
+      senders_to(checker_.plan_at(round), plan.source, rank_);
+  const std::uint32_t world = world_at(round);
+  const Geometry g = Geometry::of({plan.type, plan.elements, plan.bucket, plan.operation},
+                                  scenario_.block_bytes, static_cast<std::uint16_t>(world));
+  auto fewest = static_cast<std::uint32_t>(senders.size() + 1);
+  std::uint32_t partial_blocks = 0;
+  for (std::uint32_t block = 0; block < g.blocks; ++block) {
+    const std::byte* at = slot.data() + g.offset_bytes(block);
+    const auto bits = found_in(load(plan.type, at), plan.type, senders, rank_, world);
+    if (!bits) return "I2: block " + std::to_string(block) + " is no mean of selected ranks";
+    for (std::uint32_t e = 0; e < g.elements_in(block); ++e) {
+      if (std::memcmp(at, at + e * element_bytes(plan.type), element_bytes(plan.type)) != 0) {
+        return "I2: ranks differ within block " + std::to_string(block);
+      }
+    }
+    const auto contributors = static_cast<std::uint32_t>(std::popcount(*bits) + 1);
+    if (contributors <= senders.size()) ++partial_blocks;
+    fewest = std::min(fewest, contributors);
+  }
+  if (plan.bucket == 0 && partial_blocks > 0) return "I2: a selected rank is missing";
+  if (completion.contributors != fewest || completion.partial_blocks != partial_blocks) {
+    return "I2: the completion says other ranks than the blocks hold";
   }
   return {};
 }

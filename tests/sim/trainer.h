@@ -35,6 +35,17 @@ class Trainer {
     ready_at_ = {};
   }
   const std::string& failure() const { return failure_; }
+  /// The rank takes part from this round on.
+  void begin_at(std::uint32_t first) {
+    first_ = submitted_ = completed_ = first;
+    has_begun_ = true;
+  }
+  bool has_begun() const { return has_begun_; }
+  /// It takes part in no round from this one on. It is told later.
+  void end_at(std::uint32_t end) { end_ = end; }
+  /// Whether it takes part in a round.
+  bool is_in(std::uint32_t round) const { return has_begun_ && first_ <= round && round < end_; }
+  std::uint32_t end() const { return end_; }
   /// The session of this rank is over: it submits nothing more.
   void leave() { has_left_ = true; }
   /// Whether the rank can hand the result of a round to a rank that lacks it: the round is complete
@@ -60,8 +71,11 @@ class Trainer {
   std::string check_result(std::uint32_t round, std::span<const std::byte> slot) const;
   std::string check_sums(std::uint32_t round, std::span<const std::byte> slot, std::uint32_t begin,
                          std::uint32_t end) const;
+  std::string check_exchange(const ipc::Completion& completion,
+                             std::span<const std::byte> slot) const;
   std::string check_given(std::uint32_t round, std::span<const std::byte> slot) const;
   std::uint32_t giver(std::uint32_t round, std::size_t byte) const;
+  std::uint32_t world_at(std::uint32_t round) const;
 
   const Scenario& scenario_;
   std::uint32_t rank_;
@@ -77,6 +91,9 @@ class Trainer {
   std::uint32_t completed_end_ = 0;
   std::vector<bool> round_done_;
   Instant ready_at_;
+  std::uint32_t first_ = 0;
+  std::uint32_t end_ = UINT32_MAX;
+  bool has_begun_ = false;
   bool has_left_ = false;
   std::string failure_;
   std::vector<std::uint64_t> results_;  // of rounds that all ranks get alike

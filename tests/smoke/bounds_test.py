@@ -95,7 +95,7 @@ def bounds_reach_every_node_and_are_used():
         job = c.status("agg")["jobs"][0]
         expect(job["rounds_closed_early"] > 0 and job["blocks_missing"] > 0, f"status: {job}")
         log = c.log("agg")
-        expect("bounds: ltp: 8 tensors in 1 buckets, 2 exact" in log, f"the log says so: {log}")
+        expect("bounds: ltp: 8 tensors in 1 bucket, 2 exact" in log, f"the log says so: {log}")
         finish(ranks)
 
 

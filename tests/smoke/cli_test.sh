@@ -97,6 +97,9 @@ same "$err" ""
 expect 0 "$gradplane" check-config "$work/guess.yaml"
 holds "$out" "$work/guess.yaml: ok: "
 holds "$err" "grants.enabled: value 'true': warning: node agg and 4 more have no port.link_rate"
+{ cat configs/star.yaml && echo 'multicast: {enabled: true}'; } > "$work/groups.yaml"
+expect 0 "$gradplane" check-config "$work/groups.yaml"
+holds "$out" "blocks of 1408 B, results to multicast groups"
 expect 1 "$gradplane" check-config --node nobody configs/star.yaml
 same "$err" "configs/star.yaml: --node: value 'nobody': no such node in cluster.nodes\
  (agg, w0, w1, w2, w3)"

@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "scripts/bench.d"))
 import contestants  # noqa: E402
 import gradplane_nodes  # noqa: E402
 import light_contestant  # noqa: E402
+import multicast_contestants  # noqa: E402
 import victim  # noqa: E402
 import wan_contestants  # noqa: E402
 from ranks import Ranks  # noqa: E402
@@ -166,6 +167,33 @@ def light_ranks_are_exact(*place):
     expect(text.count("link_rate") == 1, f"w1 knows no link but its own: {text}")
 
 
+def broadcasts_are_right(*place):
+    """Every rank has what the first one had."""
+    for contestant in (light_contestant.LightContestant("shares"),
+                       contestants.GlooContestant("cubic")):  # fmt: skip
+        with started(contestant, *place):
+            answers = one_round(contestant, 3, op="broadcast")
+            expect(all(answer.get("correct") is True for answer in answers), f"{answers}")
+            expect(len({answer["crc"] for answer in answers}) == 1, f"all the same: {answers}")
+            answers = one_round(contestant, 4, op="broadcast", spoil=1)
+            wrong = [answer["rank"] for answer in answers if answer.get("correct") is False]
+            expect(wrong == [1], f"the spoiled one is seen: {answers}")
+
+
+def exchanges_are_legible(lab, logs):
+    """Ranks tell whose updates they have, and no daemon knows the others' links."""
+    exchange = multicast_contestants.ExchangeContestant(0.3, multicast=True, tells_links=False)
+    with started(exchange, lab, logs):
+        for exchange.step in range(5):
+            answers = one_round(exchange, exchange.step)
+            expect(all(answer.get("correct") is True for answer in answers), f"{answers}")
+            expect(exchange.senders == [[1], [0]], f"each has the other's: {answers}")
+        spoiled_sum_is_seen(exchange, 9, 1)
+    for host, count in (("agg", 1), ("w1", 1)):
+        text = (exchange.logs / f"{host}.yaml").read_text()
+        expect(text.count("link_rate") == count, f"what {host} knows: {text}")
+
+
 def overlays_sum_right(*place):
     """A chain and a star at a time, chunk by chunk; and pairs whose sums end at the second rank."""
     overlay = wan_contestants.OverlayContestant
@@ -245,6 +273,8 @@ def every_contestant():
         two_plans_take_turns(*place)
         tolerant_sums_are_legible(*place)
         light_ranks_are_exact(*place)
+        broadcasts_are_right(*place)
+        exchanges_are_legible(*place)
         overlays_sum_right(*place)
         if os.access(BUILD / contestants.PEERS / "mpi_ranks", os.X_OK):
             sums_are_right(contestants.OpenMpiContestant("cubic"), *place)

@@ -30,6 +30,7 @@ struct Options {
   std::uint32_t tensors = 0;
   /// A rank that may be out of the job; -1: none. Sums without it are right too.
   int may_lack = -1;
+  bool exchange = false;
   int ready_timeout_ms = 10000;
   int round_timeout_ms = 20000;
 };
@@ -106,7 +107,8 @@ class Client {
     const gp_statement said{
         .elements = elements,
         .element_type = static_cast<std::uint8_t>(type_),
-        .operation = static_cast<std::uint8_t>(gradplane::Operation::kAllReduce),
+        .operation = static_cast<std::uint8_t>(o_.exchange ? gradplane::Operation::kExchange
+                                                           : gradplane::Operation::kAllReduce),
         .source = 0,
         .bucket = o_.tensors > 0 ? kBucket : 0};
     const int status = gp_submit(session_, round, &said);
@@ -202,6 +204,7 @@ int main(int argc, char** argv) {
   app.add_option("--elements", o.elements, "of the largest round");
   app.add_option("--type", o.type, "fp32, fp64, fp16, bf16, int32 or int64");
   app.add_option("--tensors", o.tensors, "of the bucket that all rounds are of; 0: none");
+  app.add_flag("--exchange", o.exchange, "rounds are exchanges, in which all ranks receive all");
   app.add_option("--may-lack", o.may_lack, "a rank that may be out of the job");
   app.add_option("--ready-timeout-ms", o.ready_timeout_ms, "");
   app.add_option("--round-timeout-ms", o.round_timeout_ms, "");

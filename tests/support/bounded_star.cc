@@ -51,10 +51,12 @@ BoundedStar::BoundedStar(const StarOptions& options) {
     aggregate::BucketConfig bucket;
     bucket.geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes, kBucket);
     bucket.tensors = {{0, kElements / 2, 0}, {kElements / 2, kElements / 2, 0.2F}};
+    bucket.tensors[1].wire = options.wire;
     bucket.epoch = config.epoch;
     if (n == 0) bucket.gathered = {{.tree = 0, .sources = hosts_as_sources({1, 2})}};
     bucket.limits = config.close_limits;
-    bucket.keeps_residual = n != 0 && options.compensation == Compensation::kCarry;
+    bucket.keeps_residual = (n != 0 || options.wire != WireType::kElements) &&
+                            options.compensation == Compensation::kCarry;
     buckets_.push_back(std::make_unique<aggregate::Bucket>(bucket));
     nodes_.push_back(std::make_unique<CoreNode>(std::move(config)));
     GP_ASSERT(nodes_.back()->job().add_bucket(buckets_.back().get()));

@@ -25,6 +25,7 @@ struct StarOptions {
   Duration absent_after = {};
   std::uint16_t ranks_of_last = 1;  // on node 2; the others have one
   bool grants = false;
+  WireType wire = WireType::kElements;  // of the second tensor
 };
 
 /// One root, two leaves, and a network that loses what a test says. Node 0 is the root without

@@ -60,6 +60,7 @@ EngineHost::Job& EngineHost::add(const JobSpec& spec) {
   config.self = self_;
   config.block_bytes = spec.block_bytes;
   config.round_bytes = spec.round_bytes;
+  config.authenticate = spec.authenticate;
   config.grants = spec.grants;
   config.joins = spec.joins;
   engine::fill_local_plan(config, spec.plan, self_, {});

@@ -33,6 +33,7 @@ struct JobSpec {
   api::Plan plan;
   std::size_t block_bytes = kDefaultBlockBytes;
   std::size_t round_bytes = 64 << 10;
+  bool authenticate = false;
   bool grants = false;
   bool joins = false;  // a job that runs elsewhere
 };

@@ -63,6 +63,8 @@ class PacketBuilder {
 
   PacketBuilder& type(wire::PacketType v) { return set(envelope_.type, v); }
   PacketBuilder& flags(std::uint8_t v) { return set(envelope_.flags, v); }
+  /// Of a block, or of parity, whose row is its index.
+  PacketBuilder& parity_rows(std::uint8_t v) { return set(envelope_.parity_rows, v); }
   PacketBuilder& job(std::uint32_t v) { return set(envelope_.job, v); }
   PacketBuilder& sender(std::uint16_t v) { return set(envelope_.sender, v); }
   PacketBuilder& timestamp_us(std::uint32_t v) { return set(envelope_.timestamp_us, v); }
@@ -82,6 +84,7 @@ class PacketBuilder {
   }
   PacketBuilder& index(std::uint16_t v) { return set(block_.block, v); }
   PacketBuilder& element_type(ElementType v) { return set(block_.element_type, v); }
+  PacketBuilder& wire_type(WireType v) { return set(block_.wire_type, v); }
   PacketBuilder& operation(Operation v, std::uint16_t source = 0) {
     block_.operation = v;
     return set(block_.source, source);
@@ -96,6 +99,7 @@ class PacketBuilder {
     return set(hop_.sent_blocks, sent_blocks);
   }
   PacketBuilder& round_trip(std::uint16_t v) { return set(hop_.round_trip, v); }
+  PacketBuilder& loss(std::uint16_t v) { return set(body_.loss, v); }
   PacketBuilder& echo_us(std::uint32_t v) { return set(body_.echo_us, v); }
   PacketBuilder& ack_delay_us(std::uint32_t v) { return set(body_.ack_delay_us, v); }
   PacketBuilder& marked_packets(std::uint32_t v) { return set(body_.marked_packets, v); }
@@ -114,6 +118,8 @@ class PacketBuilder {
   PacketBuilder& path(std::uint8_t v) { return set(ack_.path, v); }
 
   PacketBuilder& key(const wire::Key& v) { return set(key_, std::optional(v)); }
+  /// The node whose tag it has: its sender, if nobody else relays it.
+  PacketBuilder& writer(std::uint16_t node) { return set(writer_, std::optional(node)); }
   PacketBuilder& receiver(std::uint16_t node) {
     return set(receiver_, std::optional(wire::Receiver::node(node)));
   }
@@ -142,6 +148,7 @@ class PacketBuilder {
   std::uint16_t sender() const { return envelope_.sender; }
   std::optional<std::uint64_t> number() const { return number_; }
   bool has_key() const { return key_.has_value(); }
+  bool has_writer() const { return writer_.has_value(); }
   bool has_receiver() const { return receiver_.has_value(); }
 
   std::vector<std::byte> bytes() const {
@@ -196,7 +203,10 @@ class PacketBuilder {
     packet.resize(packet.size() + wire::kTagBytes);
     const std::uint64_t number = number_ ? *number_ : ++last_number_;
     if (key_) {
-      wire::seal(packet, *key_, receiver_.value_or(wire::Receiver::node(0)), number);
+      wire::seal(packet, wire::Gmac(*key_),
+                 {.writer = writer_.value_or(envelope_.sender),
+                  .receiver = receiver_.value_or(wire::Receiver::node(0)),
+                  .number = number});
     } else {
       wire::number_unsealed(packet, number);
     }
@@ -219,6 +229,7 @@ class PacketBuilder {
   std::uint8_t route_next_ = 0;
   std::optional<std::uint64_t> number_;
   std::optional<wire::Key> key_;
+  std::optional<std::uint16_t> writer_;
   std::optional<wire::Receiver> receiver_;
   std::vector<Poke> writes_;
   std::vector<Poke> pokes_;

@@ -47,7 +47,7 @@ inline std::optional<SeenPacket> see(std::span<const std::byte> datagram) {
   if (wire::read_envelope(datagram, seen) != kGood) return std::nullopt;
   if (seen.type == wire::PacketType::kControl) return seen;
   const std::span<const std::byte> packet = wire::open_unsealed(datagram);
-  if (wire::is_block(seen.type)) {
+  if (wire::is_block(seen.type) || wire::is_parity(seen.type)) {
     wire::BlockPacket block;
     if (wire::read_block(seen, packet, block) != kGood) return std::nullopt;
     seen.epoch = block.header.epoch;

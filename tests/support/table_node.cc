@@ -120,7 +120,9 @@ void TableNode::deliver(const PacketBuilder& packet, int via) {
   if (!tagged.number()) tagged.number(last_number_ + 1);
   last_number_ =
       std::max<std::uint64_t>(last_number_, static_cast<std::uint32_t>(*tagged.number()));
-  node_->deliver(via < 0 ? packet.sender() : static_cast<std::uint16_t>(via), tagged.bytes(), now_);
+  const std::uint16_t from = via < 0 ? packet.sender() : static_cast<std::uint16_t>(via);
+  if (!tagged.has_writer()) tagged.writer(from);
+  node_->deliver(from, tagged.bytes(), now_);
 }
 
 std::uint32_t TableNode::in_flight() const {

@@ -45,6 +45,48 @@ TEST_CASE("a block is complete when its last source is in, and names all contrib
   CHECK(sums.contributors(2) == 1);
 }
 
+TEST_CASE("bytes that last are summed when they are needed") {
+  const Geometry geometry = Geometry::of(ElementType::kFloat32, 128 * 5, 512);
+  Accumulator sums(5, 512, 1);
+  sums.open(geometry, {0, 5}, 2);
+  const std::vector<std::byte> lasting = floats(128, 1);
+  const std::vector<std::byte> other = floats(128, 10);
+  SECTION("by the next contribution") {
+    CHECK_FALSE(sums.add_lasting(1, lasting, 1, kSomebody));
+    CHECK(sums.add(1, other, 2, kSomebody));
+    CHECK(first_float(sums.seal(1)) == 11);
+    CHECK(sums.contributors(1) == 3);
+  }
+  SECTION("as the next contribution") {
+    CHECK_FALSE(sums.add(2, other, 2, kSomebody));
+    CHECK(sums.add_lasting(2, lasting, 1, kSomebody));
+    CHECK(first_float(sums.seal(2)) == 11);
+  }
+  SECTION("both last") {
+    CHECK_FALSE(sums.add_lasting(2, lasting, 1, kSomebody));
+    CHECK(sums.add_lasting(2, lasting, 1, kSomebody));
+    CHECK(first_float(sums.seal(2)) == 2);
+  }
+  SECTION("at the end, alone") {
+    CHECK_FALSE(sums.add_lasting(3, lasting, 1, kSomebody));
+    CHECK(sums.add(3, {}, 0, kSomebody));
+    CHECK(first_float(sums.seal(3, 3)) == 3);
+    CHECK(sums.contributors(3) == 1);
+  }
+  SECTION("not where a result has come") {
+    CHECK_FALSE(sums.add_lasting(4, lasting, 1, kSomebody));
+    sums.stop_waiting(4);
+    sums.replace(4, other, 2, kSomebody);
+    CHECK(first_float(sums.seal(4)) == 10);
+  }
+  SECTION("not in the next round") {
+    CHECK_FALSE(sums.add_lasting(0, lasting, 1, kSomebody));
+    sums.open(geometry, {0, 5}, 1);
+    CHECK(sums.add(0, other, 1, kSomebody));
+    CHECK(first_float(sums.seal(0)) == 10);
+  }
+}
+
 TEST_CASE("a slot that is opened again begins at nothing") {
   const Geometry geometry = Geometry::of(ElementType::kFloat32, 128, 512);
   Accumulator sums(4, 512, 1);

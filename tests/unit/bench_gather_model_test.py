@@ -179,5 +179,34 @@ class Compensation(unittest.TestCase):
         self.assertAlmostEqual(one.error, expected.item(), places=5)
 
 
+class WireTypes(unittest.TestCase):
+    def test_rounding_is_that_of_the_type(self):
+        rows = torch.tensor([[1.001, 3.003, -100.3]])
+        self.assertEqual(model.rounded(rows, "bf16").tolist(), [[1.0, 3.0, -100.5]])
+        halves = model.rounded(rows, "fp16")
+        self.assertLess((halves - rows).abs().max(), 100.3 * 2**-11)
+        self.assertGreater((halves - rows).abs().max(), 0)
+        wide = torch.cat([torch.full((BLOCK,), 127.0), torch.tensor([1.27, -0.004])])[None]
+        wide[0, 5] = 0.4
+        found = model.rounded(wide, "int8")
+        self.assertEqual(found[0, 5], 0)  # its block has a step of 1, and the next one of 0.01
+        self.assertTrue(torch.allclose(found[0, BLOCK:], torch.tensor([1.27, 0.0])))
+        self.assertEqual(model.rounded(torch.zeros(2, 3), "int8").sum(), 0)
+
+    def test_carry_brings_what_was_rounded_off(self):
+        net = network()
+        buckets = model.buckets_of(net)
+        exact = model.uniform_bounds(net, 0)
+        offs = {}
+        for compensation in ("zero", "carry"):
+            rounds = model.Gather(buckets, exact, compensation, None, RANKS, "int8")
+            gradients = torch.randn(RANKS, buckets[0].elements, generator=torch.manual_seed(2))
+            total = sum(rounds.mean(0, gradients, i) for i in range(50))
+            offs[compensation] = (total - 50 * gradients.mean(0)).abs().max().item()
+        step = gradients.abs().max().item() / model.LARGEST_INT8
+        self.assertLess(offs["carry"], 2 * step)
+        self.assertGreater(offs["zero"], 10 * step)
+
+
 if __name__ == "__main__":
     unittest.main()

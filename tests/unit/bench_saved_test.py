@@ -121,7 +121,7 @@ class Report(unittest.TestCase):
                "gradient_error": 0.2}  # fmt: skip
         path = self.file("one", [one], benchmark="accuracy", seeds=[1, 2, 3])
         text = self.shown(path, "--plots", str(self.folder / "plots"))
-        self.assertIn("| ltp, zero | 10.00% | 0.2000 | missed in 1 |", text)
+        self.assertIn("| ltp, zero | 10.00% | 0.2 | missed in 1 |", text)
         self.assertIn("What to choose", text)
         self.assertIn("`scripts/bench accuracy --repeats 3`", text)
         self.assertIn("no overview", self.refused("--overview", path))

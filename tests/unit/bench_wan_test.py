@@ -61,10 +61,13 @@ class Network(unittest.TestCase):
         hosts = {name: types.SimpleNamespace(name=name, dataplane_address="10.0.0.1")
                  for name in sites}  # fmt: skip
         lab = types.SimpleNamespace(hosts=hosts)
-        text = gradplane_nodes.node_lines(lab, "s2a", None, "", sites)
+        text = gradplane_nodes.node_lines(lab, "s2a", {}, sites)
         for host, site in sites.items():
             self.assertRegex(text, rf"name: {host}, .*, site: {site}}}")
-        self.assertNotIn("site:", gradplane_nodes.node_lines(lab, "s2a", None, "", None))
+        self.assertNotIn("site:", gradplane_nodes.node_lines(lab, "s2a", {}, None))
+        text = gradplane_nodes.node_lines(lab, "s2a", {"s1b": 7}, None)
+        self.assertEqual(text.count("link_rate"), 1)
+        self.assertRegex(text, r"name: s1b, .*, port: {link_rate: 7 bit/s}}")
         self.assertEqual(network.yaml_section(rates, None, MEGABYTE).count("from:"), 3)
 
     def test_routes_have_the_fewest_links(self):

@@ -274,7 +274,7 @@ TEST_CASE("the summary counts what is in force") {
   const auto tables =
       resolve(preset(Preset::kLtp), kSizes, std::vector{table(1, {{"a", 90 * kBlock}, {"b", 1}})});
   CHECK(summary(preset(Preset::kLtp), tables) ==
-        "ltp: 2 tensors in 1 buckets, 1 exact, 20 % of all elements may be missing");
+        "ltp: 2 tensors in 1 bucket, 1 exact, 20 % of all elements may be missing");
 }
 
 TEST_CASE("the summary names the patterns that fit nothing") {
@@ -283,4 +283,28 @@ TEST_CASE("the summary names the patterns that fit nothing") {
   const auto tables = resolve(rules, kSizes, std::vector{table(1, {{"param.0", 90 * kBlock}})});
   const std::string text = summary(rules, tables);
   CHECK(text.find("no tensor's name fits *.bias, layer4.* (DDP") != std::string::npos);
+}
+
+TEST_CASE("tensors of fp32 get the wire type of the first pattern that fits") {
+  Rules rules;
+  rules.wire_types = {{"*.bias", WireType::kElements},
+                      {"layer1.*", WireType::kInt8},
+                      {"*", WireType::kBfloat16},
+                      {"nothing.*", WireType::kFloat16}};
+  const std::vector<api::BucketBounds> tables = {
+      table(1, {{"layer1.bias", 9}, {"layer1.weight", 9}, {"layer2.weight", 9}}),
+      table(2, {{"half.weight", 9}}, ElementType::kFloat16),
+      table(3, {{"wide.weight", 9}}, ElementType::kFloat64)};
+  const auto tensors = resolved(rules, tables);
+  CHECK(tensors.at("layer1.bias").wire == WireType::kElements);
+  CHECK(tensors.at("layer1.weight").wire == WireType::kInt8);
+  CHECK(tensors.at("layer2.weight").wire == WireType::kBfloat16);
+  CHECK(tensors.at("half.weight").wire == WireType::kElements);
+  CHECK(tensors.at("wide.weight").wire == WireType::kElements);
+  CHECK(tensors.at("layer2.weight").bound == 0);
+  const std::string text = summary(rules, resolve(rules, kSizes, tables));
+  INFO(text);
+  CHECK(text.find("; 1 go as bf16; 1 go as int8") != std::string::npos);
+  CHECK(text.find("no tensor's name fits nothing.*") != std::string::npos);
+  CHECK(summary({}, resolve({}, kSizes, tables)).find("go as") == std::string::npos);
 }

@@ -19,13 +19,17 @@ constexpr std::size_t kRoundBytes = 64 << 10;
 constexpr std::uint32_t kElements = kRoundBytes / sizeof(float);
 
 /// The job of node 1, which pushes to node 0.
-engine::JobRuntime job_with(Compensation compensation, std::size_t residual_bytes) {
+engine::JobRuntime job_with(Compensation compensation, std::size_t residual_bytes,
+                            std::uint32_t staleness_steps = 0) {
   job::JobConfig config;
+  api::Plan plan = testing::star_of(2);
+  if (staleness_steps > 0) plan.selections = {{.receivers = {{1}, {0}}}};
+  config.staleness_steps = staleness_steps;
   config.self = 1;
   config.round_bytes = kRoundBytes;
   config.compensation = compensation;
   config.residual_bytes = residual_bytes;
-  engine::fill_local_plan(config, testing::star_of(2), 1, {});
+  engine::fill_local_plan(config, plan, 1, {});
   auto channel = ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = kRoundBytes});
   REQUIRE(channel.ok());
   return engine::JobRuntime(
@@ -57,6 +61,11 @@ TEST_CASE("a bucket that needs more than is left to keep is exact, a smaller one
 
 TEST_CASE("who keeps nothing needs no room for it") {
   engine::JobRuntime runtime = job_with(Compensation::kRescale, 0);
+  CHECK(runtime.make_bucket(table(1, kElements)) != nullptr);
+}
+
+TEST_CASE("updates under bounded staleness are not carried, so nothing is kept for it") {
+  engine::JobRuntime runtime = job_with(Compensation::kCarry, 0, 4);
   CHECK(runtime.make_bucket(table(1, kElements)) != nullptr);
 }
 

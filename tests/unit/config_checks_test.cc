@@ -116,6 +116,18 @@ TEST_CASE("blocks fit the smallest MTU of the cluster") {
   }
 }
 
+TEST_CASE("rounds are small where all packets go through memory") {
+  const std::string memif = "  kind: memif\n  memif: {socket: /run/m.sock}\n";
+  CHECK(parse(base_with(kPort, memif)).config->round_bytes == 256 << 10);
+  CHECK(parse(base_with(kPort, memif) + "rounds: {bytes: 1 MiB}\n").config->round_bytes == 1 << 20);
+  CHECK(parse(base_with(kPort, memif) + "rounds: {bytes: auto}\n").config->round_bytes ==
+        256 << 10);
+  const ParsedConfig mixed =
+      parse(base_with(kPort, memif) + "      port: {kind: af_packet, interface: eth1}\n");
+  REQUIRE(mixed.ok());
+  CHECK(mixed.config->round_bytes == kMaxRoundBytes);
+}
+
 TEST_CASE("a plan has roots") {
   const std::string none = base_with("      aggregate: true\n", "");
   CHECK(errors_of(none) ==

@@ -70,6 +70,26 @@ TEST_CASE("every option of the gather section is read") {
   CHECK(gather.absent_after == Duration::seconds(2));
 }
 
+TEST_CASE("wire types go by the tensor's name, in the order of the file") {
+  CHECK(parse(kBase).config->gather.rules.wire_types.empty());
+  const ParsedConfig parsed = with(R"(  wire_types:
+    "*.bias": fp32
+    layer4.*: int8
+    layer3.*: fp16
+    "*": bf16
+)");
+  REQUIRE(parsed.ok());
+  const auto& types = parsed.config->gather.rules.wire_types;
+  REQUIRE(types.size() == 4);
+  CHECK(types[0].pattern == "*.bias");
+  CHECK(types[0].wire == WireType::kElements);
+  CHECK(types[1].wire == WireType::kInt8);
+  CHECK(types[2].wire == WireType::kFloat16);
+  CHECK(types[3].pattern == "*");
+  CHECK(types[3].wire == WireType::kBfloat16);
+  CHECK_FALSE(errors_with("  wire_types: {\"*\": int4}\n").empty());
+}
+
 TEST_CASE("the names of presets and kinds are those of the rules") {
   for (std::size_t p = 0; p < bounds::kPresets; ++p) {
     const auto preset = static_cast<bounds::Preset>(p);

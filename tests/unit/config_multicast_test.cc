@@ -60,7 +60,7 @@ TEST_CASE("a range holds multicast addresses that switches do not flood, and no 
   CHECK_FALSE(takes_range("232.71.0.0/16"));   // of single senders
   CHECK(first_error("multicast: {enabled: true, range: 239.0.0.0/16}\n") ==
         "f.yaml:14: multicast.range: value '239.0.0.0/16': accepted: a prefix of IPv4 multicast "
-        "addresses with a length from 9 to 24, such as 239.71.0.0/16, outside 232.0.0.0/8, that "
+        "addresses with a length from 10 to 24, such as 239.71.0.0/16, outside 232.0.0.0/8, that "
         "holds none of x.0.0.0/24 and x.128.0.0/24, which switches flood");
 }
 

@@ -130,7 +130,9 @@ TEST_CASE("auxiliary routes without a network are probably a mistake") {
         "f.yaml:15: plan.auxiliary: value 'true': warning: a job begins without auxiliary routes, "
         "because the file says nothing of the network; write a section network, or port.link_rate "
         "of every node");
-  CHECK(parse(with(kLinked + std::string("plan:\n  auxiliary: true\n"))).warnings.empty());
+  std::string linked = kLinked;
+  linked[linked.find("0 Mbit/s}")] = '5';
+  CHECK(parse(with(linked + "plan:\n  auxiliary: true\n")).warnings.empty());
   CHECK(parse(with("plan:\n  auxiliary: false\n")).warnings.empty());
 }
 
@@ -140,6 +142,42 @@ TEST_CASE("a site that no link reaches is a mistake") {
         std::vector<std::string>{
             "f.yaml:14: cluster.nodes[1].site: value 'berlin': no link of network.links goes to "
             "the site berlin of node b, so nobody reaches it; correct the name, or add a link"});
+}
+
+TEST_CASE("a network that is cut is probably a mistake") {
+  const std::string cut =
+      "warning: no way over links with a rate leads from node a to node b and back, so no planner "
+      "that needs the network has a plan for ranks on both sides; add a link between them, or "
+      "correct the rate that is 0";
+  const auto warnings = [](const std::string& text) {
+    const ParsedConfig parsed = parse(with(text));
+    CHECK(parsed.ok());
+    std::vector<std::string> out;
+    for (const ConfigError& warning : parsed.warnings) out.push_back(warning.text());
+    return out;
+  };
+  // By a dead link, in both directions or in one.
+  CHECK(warnings(kLinked) ==
+        std::vector{"f.yaml:21: network.links[1].rate: value '0 Mbit/s': " + cut});
+  const auto linked = [](const std::string& rates) {
+    return "network:\n  links: [{from: a, to: b, " + rates + "}]\n";
+  };
+  CHECK(warnings(linked("rate: 1 Gbit/s, rate_back: 0 bit/s")) ==
+        std::vector{"f.yaml:15: network.links[0].rate_back: value '0 bit/s': " + cut});
+  CHECK(warnings(linked("rate: 0 bit/s, rate_back: 1 Gbit/s")) ==
+        std::vector{"f.yaml:15: network.links[0].rate: value '0 bit/s': " + cut});
+  CHECK(warnings(linked("rate: 1 Gbit/s")).empty());
+  // By a link that is not there.
+  const std::string islands =
+      "      site: south\n"
+      "    - {name: c, address: 10.0.0.3/24}\n    - {name: d, address: 10.0.0.4/24}\n"
+      "network:\n  links:\n    - {from: a, to: c, rate: 1 Gbit/s}\n"
+      "    - {from: south, to: d, rate: 1 Gbit/s}\n";
+  const auto found = warnings(islands);
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].starts_with("f.yaml:18: network.links: warning: no way"));
+  CHECK(found[0].find("from node a to node b (and to 1 more) and back") != std::string::npos);
+  CHECK(warnings(islands + "    - {from: c, to: d, rate: 1 Gbit/s}\n").empty());
 }
 
 TEST_CASE("what is wrong with a network is told by line") {

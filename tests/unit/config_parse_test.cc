@@ -110,9 +110,8 @@ TEST_CASE("an error names file, line, key, value and what is accepted") {
       {"poll: {idle: sometimes}",
        "f.yaml:14: poll.idle: value 'sometimes': accepted: one of busy, adaptive"},
       {"rounds: {bytes: 4096}",
-       "f.yaml:14: rounds.bytes: value '4096': accepted: a size from 64 KiB to 4 MiB, a multiple "
-       "of "
-       "4 KiB, with a unit (B, KiB, MiB, GiB)"},
+       "f.yaml:14: rounds.bytes: value '4096': accepted: auto, or a size from 64 KiB to 4 MiB, a "
+       "multiple of 4 KiB, with a unit (B, KiB, MiB, GiB)"},
       {"liveness: {heartbeat: 250}",
        "f.yaml:14: liveness.heartbeat: value '250': accepted: a time from 10 ms to 1 min, with a "
        "unit (ns, us, ms, s, min)"},

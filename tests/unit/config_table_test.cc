@@ -51,7 +51,9 @@ TEST_CASE("every row of the option table is complete") {
                              option.type == OptionType::kChoiceShares ||
                              option.type == OptionType::kPatternChoices;
     CHECK(has_choices == !option.choices.empty());
-    CHECK((option.type == OptionType::kTimeOrWord) == !option.word.empty());
+    const bool has_word =
+        option.type == OptionType::kTimeOrWord || option.type == OptionType::kIntegerOrWord;
+    CHECK(has_word == !option.word.empty());
     // Exactly one of: a default, how it is found, none because it is required.
     CHECK(int{!option.default_text.empty()} + int{!option.default_note.empty()} +
               int{option.required} ==
@@ -89,7 +91,7 @@ TEST_CASE("every example loads, for every node, and so does its effective form")
       CHECK(again.config->self == parsed.config->self);
     }
   }
-  CHECK(count == 6);
+  CHECK(count == 7);
 }
 
 TEST_CASE("the effective form says where each value comes from") {

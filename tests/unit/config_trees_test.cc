@@ -109,3 +109,28 @@ TEST_CASE("a manual plan has trees, and nothing that is of other plans") {
         std::vector<std::string>{"f.yaml:20: plan.trees: a list of 1 to 64 trees is accepted, each "
                                  "with root and parents"});
 }
+
+TEST_CASE("a node outside of a tree may host ranks, and that is probably a mistake") {
+  const auto warnings = [](const std::string& tree) {
+    const ParsedConfig parsed = parse(with_tree(tree));
+    CHECK(parsed.ok());
+    std::vector<std::string> out;
+    for (const ConfigError& warning : parsed.warnings) out.push_back(warning.text());
+    return out;
+  };
+  const std::string rest =
+      " not in this tree, so a job with ranks there gets no manual plan; give each of them a "
+      "parent, "
+      "or set aggregate: true for those that host no ranks";
+  CHECK(warnings("{root: a, parents: {b: a, c: a, d: b, e: b}}").empty());
+  CHECK(warnings("{root: b, parents: {c: b, d: b, e: b}}").empty());  // a aggregates
+  CHECK(
+      warnings("{root: a, parents: {b: a, c: a, d: b}}") ==
+      std::vector<std::string>{
+          "f.yaml:23: plan.trees[0].parents: value '{\"b\": a, \"c\": a, \"d\": b}': warning: node "
+          "e is" +
+          rest});
+  const auto several = warnings("{root: a}");
+  REQUIRE(several.size() == 1);
+  CHECK(several[0] == "f.yaml:23: plan.trees[0].parents: warning: node b and 3 more are" + rest);
+}

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "control/config/config.h"
 #include "control/daemon/jobs.h"
@@ -29,6 +30,15 @@ inline config::Config three_nodes() {
   config.block_bytes = 512;
   config.liveness.suspect_after = Duration::seconds(3);
   return config;
+}
+
+/// One rank on each of these nodes.
+inline session::PlanInput ranks_on(std::vector<api::NodeId> nodes) {
+  session::PlanInput input;
+  input.epoch = 3;
+  std::uint16_t rank = 0;
+  for (const api::NodeId node : nodes) input.members.push_back({node, {rank++}});
+  return input;
 }
 
 struct JobBench {

@@ -109,6 +109,15 @@ TEST_CASE("the port is in the groups of a job's parents while the job is here") 
   CHECK_FALSE(g.warning);
 }
 
+TEST_CASE("a daemon that ends leaves all groups") {
+  GroupBench g;
+  g.install(5);
+  CHECK_FALSE(g.now().empty());
+  g.membership.leave_all();
+  CHECK(g.port.groups.empty());
+  CHECK(g.membership.joined_count() == 0);
+}
+
 TEST_CASE("a root is in no group of its own") {
   GroupBench g;
   g.install(5, 1);
@@ -183,7 +192,7 @@ TEST_CASE("what cannot be joined is warned of once, and joined when there is roo
   g.now();
   REQUIRE(g.warning);
   CHECK(*g.warning ==
-        "1 of 2 groups of parents cannot be joined, so their results come by unicast: port: it is "
+        "1 of 2 groups cannot be joined, so what goes to them comes by unicast: port: it is "
         "full; leave one");
   g.install(7);
   g.now();

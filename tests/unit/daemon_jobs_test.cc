@@ -3,6 +3,7 @@
 // What the daemon keeps of its jobs, and of ranks that have left.
 #include <vector>
 
+#include "control/daemon/status.h"
 #include "control/telemetry/rounds.h"
 #include "tests/unit/daemon_bench.h"
 
@@ -121,7 +122,7 @@ TEST_CASE("bounds count for a job that runs, in the epoch that it has") {
   for (const InstalledJob& job : bench.jobs.installed()) CHECK(job.bounds->buckets().empty());
 }
 
-TEST_CASE("bounds that fit no round are refused by name, and the bucket stays exact") {
+TEST_CASE("bounds that fit no round are refused by name") {
   JobBench bench;
   bench.install(5);
   session::InstallBounds bounds;
@@ -132,7 +133,58 @@ TEST_CASE("bounds that fit no round are refused by name, and the bucket stays ex
   bounds.table.tensors = {{"a", 0, kRoundBytes, 0.25F, api::BoundReason::kPreset, ""}};
   const Status refused = bench.jobs.install_bounds(bounds);
   REQUIRE(!refused.ok());
-  CHECK(refused.error().message.find("job train: the bounds of bucket 3 fit no round") == 0);
+  CHECK(refused.error().message.find("the bounds of bucket 3 fit no round") == 0);
+}
+
+TEST_CASE("the jobs of one user share what quotas.updates gives to updates on their way") {
+  constexpr std::size_t kOfBucket = kRoundBytes;
+  JobBench bench;
+  bench.config.training.mode = config::TrainingMode::kSelectiveSsp;
+  bench.config.training.staleness = 4;
+  bench.config.quotas.updates = 3 * kOfBucket;
+  bench.attach(kHandle);
+  const bool is_root = GENERATE(false, true);
+  bench.ranks.at(kHandle).user = is_root ? 0 : 1000;
+  bench.install(5);
+  bench.install(6);
+  CHECK(bench.add_bucket(5, 1));
+  CHECK(bench.add_bucket(5, 2));
+  CHECK(bench.add_bucket(6, 1));
+  CHECK(bench.add_bucket(6, 2) == is_root);
+  CHECK(bench.add_bucket(5, 3) == is_root);
+  // A job of somebody else.
+  bench.ranks.at(kHandle).user = 2000;
+  bench.install(7);
+  CHECK(bench.add_bucket(7, 1));
+}
+
+TEST_CASE("of buckets with more tensors than a job may have the first one is told, by name") {
+  Rank rank;
+  const auto take = [&rank](std::uint32_t bucket, std::uint32_t first, std::uint32_t total) {
+    protocol::RegisterBucket said{.bucket = bucket,
+                                  .element_type = ElementType::kFloat32,
+                                  .total = total,
+                                  .first = first,
+                                  .tensors = {}};
+    for (std::uint64_t t = 0; t < 512 && first + t < total; ++t)
+      said.tensors.push_back({"t", first + t, 1});
+    return take_bucket(rank, said);
+  };
+  constexpr std::uint32_t kEach = kMaxTensorsPerBucket;
+  for (std::uint32_t bucket = 1; bucket <= session::kMaxTensorsPerJob / kEach; ++bucket) {
+    for (std::uint32_t first = 0; first < kEach; first += 512) {
+      const auto taken = take(bucket, first, kEach);
+      REQUIRE(taken.ok());
+      CHECK(taken.value().whole.has_value() == (first + 512 == kEach));
+      CHECK(taken.value().refusal.empty());
+    }
+  }
+  const auto more = take(5, 0, 1);
+  REQUIRE(more.ok());
+  CHECK(!more.value().whole);
+  CHECK(more.value().refusal == "with bucket 5 the job has more than 65536 tensors");
+  CHECK(take(6, 0, 1).value().refusal.empty());  // once
+  CHECK(!take(6, 0, 1).ok());
 }
 
 TEST_CASE("a job is found by its number, and the first one without") {
@@ -172,6 +224,46 @@ TEST_CASE("reports of rounds are kept for their job and epoch, and lost ones are
   CHECK(job->rounds.kept().size() == telemetry::kKeptRounds);
   CHECK(job->rounds.kept().back().number == 204);
   CHECK(job->rounds.lost() == 2);
+}
+
+TEST_CASE("a coordinator tells of a job once, also when its own part in it has ended") {
+  JobBench bench;
+  bench.install(5);
+  const auto snapshot = std::make_unique<api::EngineSnapshot>();
+  snapshot->job_count = 1;
+  snapshot->jobs[0].job = 5;
+  snapshot->jobs[0].epoch = 1;
+  snapshot->jobs[0].traffic.blocks_sent = 70;
+  std::vector<session::JobView> views(1);
+  views[0].job_id = 5;
+  views[0].first_epoch = 1;
+  views[0].state = session::JobState::kReady;
+  const std::deque<session::FailureView> failures;
+  const auto told = [&] {
+    return job_statuses({bench.config, views, failures, bench.jobs, bench.ranks, *snapshot});
+  };
+  REQUIRE(told().size() == 1);
+  CHECK(told()[0].has_part);
+  const api::Command add = bench.next();
+  bench.jobs.remove(5, 1);
+  // The poll loop still has it.
+  REQUIRE(told().size() == 1);
+  CHECK(told()[0].state == telemetry::JobState::kReady);
+  CHECK_FALSE(told()[0].has_part);
+  CHECK(told()[0].blocks_sent == 70);
+  bench.jobs.ask_back();
+  bench.jobs.on_returned(add.job);
+  snapshot->job_count = 0;
+  REQUIRE(told().size() == 1);
+  CHECK(told()[0].state == telemetry::JobState::kReady);
+  CHECK_FALSE(told()[0].has_part);
+  // An earlier run of the same key is another job, and so is one that the session does not know.
+  views[0].first_epoch = 2;
+  REQUIRE(told().size() == 2);
+  CHECK(told()[1].state == telemetry::JobState::kEnded);
+  views.clear();
+  REQUIRE(told().size() == 1);
+  CHECK(told()[0].has_part);
 }
 
 namespace {

@@ -3,7 +3,9 @@
 #include <memory>
 
 #include "control/daemon/link_table.h"
+#include "control/daemon/status.h"
 #include "tests/support/catch.h"
+#include "tests/unit/daemon_bench.h"
 
 using namespace gradplane;
 using namespace gradplane::daemon;
@@ -71,4 +73,38 @@ TEST_CASE("a link of which nothing is known is not told") {
   CHECK(table.links(kBegin).empty());
   table.update(*snapshot_of({{.node = 4, .rtt_ns = 9}}), kBegin);
   CHECK(table.links(kBegin).size() == 1);
+}
+
+TEST_CASE("a peer is alive while it is heard, by the session or by a job, and silent after that") {
+  const config::Config config = daemon::testing::three_nodes();  // suspect_after is 3 s
+  const auto snapshot = snapshot_of({});
+  std::vector<session::PeerView> views(1);
+  views[0].node = 1;
+  views[0].connected = true;
+  const auto peers = [&] { return peer_status(config, views, *snapshot); };
+  const auto state = [&] { return peers().at(0).state; };
+  CHECK(peers().size() == 1);
+  CHECK(state() == "unknown");
+  views[0].silence = Duration::seconds(3);
+  CHECK(state() == "alive");
+  views[0].silence = Duration::seconds(20);  // of a conversation that nobody has ended
+  CHECK(state() == "silent");
+  CHECK(peers()[0].silence_ns == 20'000'000'000);
+
+  snapshot->job_count = 1;
+  api::JobSnapshot& job = snapshot->jobs[0];
+  job.peer_count = 2;
+  job.peers[0].node = 1;
+  job.peers[1].node = 2;
+  CHECK(state() == "silent");
+  REQUIRE(peers().size() == 2);
+  CHECK(peers()[1].state == "unknown");  // blocks go to it, and nothing has come
+  job.peers[0].silence_ns = job.peers[1].silence_ns = Duration::seconds(1).count_ns();
+  CHECK(state() == "alive");
+  CHECK(peers()[1].state == "alive");  // the session has nothing to do with it
+  job.peers[0].silence_ns = Duration::seconds(9).count_ns();
+  CHECK(state() == "silent");
+  CHECK(peers()[0].silence_ns == 9'000'000'000);
+  views[0].silence = Duration::seconds(2);
+  CHECK(state() == "alive");
 }

@@ -198,14 +198,6 @@ TEST_CASE("the bounds of every tensor are told, page by page") {
 
 namespace {
 
-session::PlanInput ranks_on(std::vector<api::NodeId> nodes) {
-  session::PlanInput input;
-  input.epoch = 3;
-  std::uint16_t rank = 0;
-  for (const api::NodeId node : nodes) input.members.push_back({node, {rank++}});
-  return input;
-}
-
 std::vector<api::NodeId> roots_of(const config::Config& config) {
   const auto plan = planner_of(config)(ranks_on({1, 2}));
   if (!plan.ok()) FAIL(plan.error().message);
@@ -348,4 +340,8 @@ TEST_CASE("bounds are resolved only where something may be missing") {
       {{1, ElementType::kFloat32, 512, {{"a.bias", 0, 512, 0, api::BoundReason::kExact, ""}}}});
   REQUIRE(resolved.tables.size() == 1);
   CHECK(resolved.tables[0].tensors[0].why == api::BoundReason::kPattern);
+  config.gather.rules.patterns.clear();
+  CHECK(!resolver_of(config));
+  config.gather.rules.wire_types.push_back({"*", WireType::kInt8});
+  CHECK(resolver_of(config));
 }

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include <algorithm>
 
+#include "control/config/plan_request.h"
 #include "control/daemon/topology_page.h"
 #include "tests/unit/daemon_bench.h"
 
@@ -145,6 +146,30 @@ TEST_CASE("why compares all planners over the network of the file, or says why i
   CHECK(planned("packed") > 0);
 }
 
+TEST_CASE("why compares with plans that have the roots to which an operator restricts the job") {
+  JobBench bench;
+  bench.install(5);
+  bench.config.network.network = three_accesses();
+  bench.config.network.network->nodes[0].access.down_bits_per_s = 10'000'000;
+  bench.config.network.bytes = 10'000'000;
+  session::TopologyView told;
+  told.plans = {{5, "train", JobBench::order(5).plan, {}, {}}};
+  const auto packed = [&] {
+    const auto page = with_reasons(bench.config, {bench.jobs, {}, &told});
+    const auto& plans = page.jobs[0].plans;
+    const auto at = std::find_if(plans.begin(), plans.end(),
+                                 [](const auto& plan) { return plan.planner == "packed"; });
+    REQUIRE(at != plans.end());
+    return std::pair(at->predicted_ns, page.jobs[0].roots);
+  };
+  const auto [free_ns, no_roots] = packed();
+  CHECK(no_roots.empty());
+  told.plans[0].roots = {0};
+  const auto [restricted_ns, roots] = packed();
+  CHECK(roots == std::vector<std::string>{"w0"});
+  CHECK(restricted_ns > free_ns);
+}
+
 TEST_CASE("a coordinator's why counts on what was measured, and says what came from where") {
   JobBench bench;
   bench.install(5);
@@ -173,6 +198,40 @@ TEST_CASE("a coordinator's why counts on what was measured, and says what came f
     CHECK(use.measured.node == (is_measured ? "w1" : ""));
     CHECK(use.measured.rate_age_ns == (is_measured ? 2'000'000'000 : 0));
   }
+}
+
+TEST_CASE("why counts on the samples of the plan in force, where a plan has selections") {
+  JobBench bench;
+  bench.config.training.mode = config::TrainingMode::kSelectiveBsp;
+  bench.config.training.receivers_ppm = 1'000'000;
+  bench.config.network.bytes = 10'000'000;
+  // The file tells of links and of nothing else.
+  for (auto& node : bench.config.cluster.nodes) node.port.link_rate_bits_per_s = 100'000'000;
+  plan::PlanRequest request = config::plan_request_of(bench.config);
+  request.planner = PlanKind::kSharded;
+  request.members = gradplane::daemon::testing::ranks_on({0, 1, 2}).members;
+  const auto plan = plan::make_plan(request);
+  REQUIRE(plan.ok());
+  session::TopologyView told;
+  told.plans = {{6, "other", plan.value(), {}, {}}};
+  const auto predicted = [&](Duration alone_for) {
+    told.plans[0].alone_for = alone_for;
+    const auto page = with_reasons(bench.config, {bench.jobs, {}, &told});
+    REQUIRE(page.jobs.size() == 1);
+    CHECK(page.jobs[0].not_compared.empty());
+    CHECK(page.jobs[0].exchanges);
+    return page.jobs[0].predicted_ns;
+  };
+  const std::uint64_t configured = predicted(Duration::seconds(20));
+  CHECK(configured > 0);
+  for (const api::NodeId from : {api::NodeId{0}, api::NodeId{2}})
+    told.links.push_back({.from = from,
+                          .to = 1,
+                          .bits_per_s = 5'000'000,
+                          .rate_confidence = 100,
+                          .rate_age_ms = 10'000});
+  CHECK(predicted(Duration::seconds(5)) == configured);
+  CHECK(predicted(Duration::seconds(20)) > configured * 3);
 }
 
 TEST_CASE("a node that does not coordinate names the one that does") {

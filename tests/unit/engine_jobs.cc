@@ -81,6 +81,14 @@ TEST_CASE("a job that leaves comes back to control, and the other goes on") {
   const auto snapshot = cluster.host(0).snapshot(cluster.now());
   CHECK(snapshot->job_count == 1);
   CHECK(snapshot->node.drops[static_cast<std::size_t>(hop::Drop::kUnknownJob)] > 0);
+  REQUIRE(snapshot->jobs[0].peer_count == 1);
+  CHECK(snapshot->jobs[0].peers[0].silence_ns >= 0);
+  cluster.host(0).add({.id = 3, .plan = star_of(2)});
+  cluster.turns(64);
+  const auto later = cluster.host(0).snapshot(cluster.now());
+  REQUIRE(later->job_count == 2);
+  CHECK(later->jobs[0].peers[0].silence_ns > snapshot->jobs[0].peers[0].silence_ns);
+  CHECK(later->jobs[1].peers[0].silence_ns < 0);  // nothing has come for this job
 }
 
 TEST_CASE("a job too many, and one whose id is taken, are refused") {

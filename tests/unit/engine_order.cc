@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 // What an engine has done by the time that it says something: a daemon may be killed at any moment,
 // and its ranks must then have what the network believes that they have.
+#include <array>
 #include <utility>
 
 #include "tests/support/catch.h"
@@ -16,7 +17,8 @@ namespace {
 /// Sees every datagram just before it leaves.
 class WatchedQueue : public port::PortQueue {
  public:
-  using Watch = std::function<void(const SeenPacket&)>;
+  /// Is told whether the engine says that a tag covers the packet.
+  using Watch = std::function<void(const SeenPacket&, bool is_tagged)>;
   WatchedQueue(port::PortQueue& queue, const Watch& watch) : queue_(queue), watch_(watch) {}
 
   std::size_t receive(std::span<port::RxDatagram> out) noexcept override {
@@ -30,7 +32,7 @@ class WatchedQueue : public port::PortQueue {
   std::size_t transmit(std::span<port::TxDatagram> datagrams) noexcept override {
     for (const port::TxDatagram& datagram : datagrams) {
       const auto packet = see(datagram.buffer.first(datagram.length_bytes));
-      if (packet) watch_(*packet);
+      if (packet) watch_(*packet, datagram.is_tagged);
     }
     return queue_.transmit(datagrams);
   }
@@ -54,7 +56,7 @@ TEST_CASE("who acks a round's last result has put the completion into the rank's
   std::uint32_t acked = 0;
   bool in_order = true;
   EngineHost leaf(*network, 1, nodes, [&](port::PortQueue& queue) {
-    return std::make_unique<WatchedQueue>(queue, [&](const SeenPacket& h) {
+    return std::make_unique<WatchedQueue>(queue, [&](const SeenPacket& h, bool) {
       const bool complete = (h.flags & wire::kFlagComplete) != 0;
       if (h.type != wire::PacketType::kResultAck || !complete) return;
       acked = std::max(acked, h.round + 1);
@@ -80,4 +82,33 @@ TEST_CASE("who acks a round's last result has put the completion into the rank's
     REQUIRE(at_leaf.trainers[0].completions.pop(completion));
   }
   CHECK(in_order);
+}
+
+TEST_CASE("a port hears which packets have tags, so that it computes no checksum for them") {
+  const bool authenticate = GENERATE(false, true);
+  const std::vector<Ipv4> nodes = {{0x0a000001U}, {0x0a000002U}};
+  const auto network = port::LoopbackNetwork::create(nodes, {}).value();
+  EngineHost root(*network, 0, nodes);
+  std::array<std::uint32_t, 2> seen{};  // packets by whether they are said to be tagged
+  EngineHost leaf(*network, 1, nodes, [&](port::PortQueue& queue) {
+    return std::make_unique<WatchedQueue>(
+        queue, [&](const SeenPacket&, bool is_tagged) { ++seen[is_tagged ? 1 : 0]; });
+  });
+  const JobSpec spec{.plan = star_of(2), .authenticate = authenticate};
+  auto& at_root = root.add(spec);
+  auto& at_leaf = leaf.add(spec);
+  REQUIRE(at_root.trainers[0].submit(0, 5000, 1));
+  REQUIRE(at_leaf.trainers[0].submit(0, 5000, 2));
+  Instant now = Instant::from_ns(1'000'000'000);
+  ipc::Completion completion;
+  bool done = false;
+  for (int turn = 0; turn < 20'000 && !done; ++turn) {
+    root.engine().poll_once(now);
+    leaf.engine().poll_once(now);
+    now = now + Duration::us(1);
+    done = at_leaf.trainers[0].completions.pop(completion);
+  }
+  REQUIRE(done);
+  CHECK(seen[authenticate ? 1 : 0] > 15);  // blocks of the leaf and acks
+  CHECK(seen[authenticate ? 0 : 1] == 0);
 }

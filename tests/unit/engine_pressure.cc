@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// A device that drops what arrives makes the node grant less.
+// How an engine looks after its device: one that drops what arrives makes the node grant less, and
+// at the end it has time for what it still has to tell.
 #include "dataplane/engine/engine.h"
 #include "tests/support/catch.h"
 
@@ -18,31 +19,42 @@ class DeafQueue : public port::PortQueue {
   std::size_t transmit(std::span<port::TxDatagram> datagrams) noexcept override {
     return datagrams.size();
   }
-  void tick(Instant) noexcept override {}
+  void tick(Instant) noexcept override { ++ticks; }
   const port::PortCounters& counters() const noexcept override { return counters_; }
 
   void miss(std::uint64_t datagrams) { counters_.rx_missed += datagrams; }
+
+  std::size_t ticks = 0;
 
  private:
   port::PortCounters counters_;
 };
 
-}  // namespace
-
-TEST_CASE("what the device misses slows the grants, for a while") {
+struct Bench {
+  static engine::EngineOptions options() {
+    engine::EngineOptions options;
+    options.nodes = {{1}, {2}};
+    options.link.bits_per_second = 1'000'000'000;
+    return options;
+  }
   DeafQueue queue;
   api::CommandQueue commands{api::kQueueEntries};
   api::EventQueue events{api::kQueueEntries};
   api::ReportQueue reports{api::kReportQueueEntries};
-  engine::EngineOptions options;
-  options.nodes = {{1}, {2}};
-  options.link.bits_per_second = 1'000'000'000;
-  engine::Engine engine(options, queue, commands, events, reports);
+  engine::Engine engine{options(), queue, commands, events, reports};
   Instant now = Instant::from_ns(1'000'000'000);
+};
+
+}  // namespace
+
+TEST_CASE("what the device misses slows the grants, for a while") {
+  Bench bench;
+  DeafQueue& queue = bench.queue;
+  Instant& now = bench.now;
   const auto pressed_after_a_turn = [&] {
     now = now + Duration::us(1);
-    engine.poll_once(now);
-    return engine.grants().stats(now).pressed;
+    bench.engine.poll_once(now);
+    return bench.engine.grants().stats(now).pressed;
   };
   CHECK_FALSE(pressed_after_a_turn());
   queue.miss(3);
@@ -51,4 +63,12 @@ TEST_CASE("what the device misses slows the grants, for a while") {
   CHECK_FALSE(pressed_after_a_turn());  // the counter stands: it was looked at
   queue.miss(1);
   CHECK(pressed_after_a_turn());
+}
+
+TEST_CASE("at its end an engine lets the port tell all that is due, however many groups it left") {
+  Bench bench;
+  bench.engine.poll_once(bench.now);
+  const std::size_t before = bench.queue.ticks;
+  bench.engine.finish(bench.now);
+  CHECK(bench.queue.ticks - before >= port::kTicksToTellAll);
 }

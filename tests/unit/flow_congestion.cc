@@ -44,7 +44,7 @@ CoreNode leaf(CongestionSettings congestion, std::uint64_t rate_bits_per_second 
   config.world_size = 2;
   config.block_bytes = kMinBlockBytes;
   config.round_bytes = kBlocks * kMinBlockBytes;
-  config.peers = {{.node = 0, .rate_bits_per_second = rate_bits_per_second}};
+  config.peers = {{.node = 0, .rates = {.rate_bits_per_second = rate_bits_per_second}}};
   config.trees = {{.member = true, .parent = hop::PeerIndex(0), .children = {}, .share = {0, 1}}};
   config.local_ranks = {{.arena = nullptr, .rank = 1}};
   config.congestion = congestion;

@@ -58,6 +58,29 @@ struct Rig {
 
 }  // namespace
 
+TEST_CASE("of an exchange, only who sends is waited for, counted and learned from") {
+  Rig rig({.strict_rounds = 0, .slack = Duration::ms(30)}, 3);
+  rig.learn(Duration::ms(10));
+  const std::uint64_t hosts_1_and_2 = 0b110;
+  rig.gather->open({0, kBlocks}, {&hosts_1_and_2, 1});
+  CHECK(rig.gather->hosts_taking_part() == 2);
+  CHECK(rig.gather->missing_blocks() == 2 * kBlocks);
+  rig.arrive(1, 0, kBlocks, Duration::ms(1), true);
+  CHECK_FALSE(rig.gather->all_arrived());
+  CHECK(rig.gather->hosts_lacking(0) == 1);
+  rig.arrive(2, 0, kBlocks, Duration::ms(2), true);
+  CHECK(rig.gather->all_arrived());
+  CHECK(rig.gather->missing_blocks() == 0);
+  const std::uint64_t before = rig.gather->report(0).expected_blocks;
+  rig.gather->close(CloseReason::kFull, kStart + Duration::ms(2));
+  CHECK(rig.gather->last_round(CloseReason::kFull, kStart).source_count == 2);
+  CHECK(rig.gather->report(0).expected_blocks == before);
+  CHECK(rig.gather->report(1).expected_blocks == before + kBlocks);
+  // Everybody takes part again.
+  rig.gather->open({0, kBlocks});
+  CHECK(rig.gather->missing_blocks() == 3 * kBlocks);
+}
+
 TEST_CASE("early: the time is over, everything was sent, every tensor is in its bound") {
   Rig rig;
   rig.learn(Duration::ms(50));

@@ -16,20 +16,30 @@ inline const Instant kNow = Instant::from_ns(1'000'000'000);
 
 /// The edges to the children of one node, and their group, in the round of slot 0.
 struct Children {
-  explicit Children(std::size_t count) : group(kBlocks) {
-    for (std::size_t c = 0; c < count; ++c) {
-      OutEdge& edge = edges.emplace_back();
+  explicit Children(std::size_t count)
+      : edges(edges_to(count)), group({.max_blocks = kBlocks}, pointers_to(edges)) {}
+
+  static std::vector<OutEdge> edges_to(std::size_t count) {
+    std::vector<OutEdge> edges(count);
+    for (OutEdge& edge : edges) {
       edge.type = wire::PacketType::kResult;
       edge.senders.assign(kRoundSlots, BlockSender(kBlocks));
     }
+    return edges;
   }
+  static std::vector<OutEdge*> pointers_to(std::vector<OutEdge>& edges) {
+    std::vector<OutEdge*> pointers;
+    for (OutEdge& edge : edges) pointers.push_back(&edge);
+    return pointers;
+  }
+  GroupMember& member(std::size_t child) { return group.members()[child]; }
 
-  void open(std::size_t slot = 0) {
+  void open(std::size_t slot = 0, const Bitmap* critical = nullptr) {
     for (OutEdge& edge : edges) {
-      edge.senders[slot].open(kRange, 0);
+      edge.senders[slot].open(kRange, 0, critical);
       edge.refresh(slot);
     }
-    group.open(slot, kRange, 0, edges);
+    group.open(slot, kRange, 0, critical);
   }
   void offer(std::uint32_t block, std::size_t slot = 0) {
     for (OutEdge& edge : edges) {
@@ -43,15 +53,26 @@ struct Children {
   }
   /// The group's next block leaves; to how many children it counts as in flight.
   std::size_t send(std::size_t slot = 0) {
-    const auto block = group.next(slot, edges);
+    const auto block = group.next(slot);
     if (!block) return 0;
     std::size_t takers = 0;
-    for (OutEdge& edge : edges) takers += group.on_sent_to(edge, slot, *block, 100) ? 1 : 0;
-    group.on_sent(slot, *block, edges);
+    for (GroupMember& member : group.members()) {
+      takers += Group::on_sent_to(member, slot, *block, 100) ? 1 : 0;
+    }
+    group.on_sent(slot, *block);
     return takers;
   }
   void all_hear() {
-    for (OutEdge& edge : edges) group.on_heard(edge, ++clock_us, kNow);
+    for (GroupMember& member : group.members()) group.on_heard(member, ++clock_us, kNow);
+  }
+  void go_deaf(std::size_t child) { go_deaf(group, child); }
+  static void go_deaf(Group& group, std::size_t child) {
+    for (std::uint32_t n = 0; n < kDeafAfter; ++n) group.on_unanswered(group.members()[child]);
+  }
+  /// The others have room for the round's next block, and the child has none.
+  bool is_left(std::size_t child, bool is_slow, Duration round_trip = Duration::ms(1),
+               Instant now = kNow, std::size_t slot = 0) {
+    return group.on_waited_for(member(child), slot, round_trip, is_slow, now);
   }
   bool is_member(std::size_t child, std::size_t slot = 0) const {
     return edges[child].senders[slot].way() == BlockSender::Way::kMember;

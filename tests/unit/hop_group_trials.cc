@@ -9,34 +9,34 @@ using namespace gradplane::hop::testing;
 
 TEST_CASE("a group is tried while some child does not hear it, more and more rarely") {
   Children c(2);
-  CHECK_FALSE(c.group.trial(c.edges));  // there is no result
+  CHECK_FALSE(c.group.trial());  // there is no result
   c.open();
   c.offer(7);
   Instant now = kNow;
   CHECK(c.group.next_trial() <= now);
-  const auto trial = c.group.trial(c.edges);
+  const auto trial = c.group.trial();
   REQUIRE(trial);
   CHECK(trial->block == 7);
   CHECK(trial->slot == 0);
   c.group.on_trial(now);
-  CHECK_FALSE(c.group.trial(c.edges));  // each result is tried once
+  CHECK_FALSE(c.group.trial());  // each result is tried once
   Duration pause = kFirstGroupTrial;
   for (int n = 0; n < 12; ++n) {
     c.offer(8);
-    CHECK(c.group.trial(c.edges));
+    CHECK(c.group.trial());
     CHECK(c.group.next_trial() == now + pause);
     now = now + pause;
     c.group.on_trial(now);
     pause = std::min(pause * 2, kMaxGroupTrial);
   }
-  c.group.on_heard(c.edges[0], 5, kNow);
+  c.group.on_heard(c.member(0), 5, kNow);
   c.offer(9);
-  CHECK(c.group.trial(c.edges));
-  c.group.on_heard(c.edges[1], 5, kNow);
-  CHECK_FALSE(c.group.trial(c.edges));
+  CHECK(c.group.trial());
+  c.group.on_heard(c.member(1), 5, kNow);
+  CHECK_FALSE(c.group.trial());
   // It is tried soon when somebody has gone deaf.
-  c.group.on_lost(c.edges[1], kDeafAfter);
-  CHECK(c.group.trial(c.edges));
+  c.go_deaf(1);
+  CHECK(c.group.trial());
   CHECK(c.group.next_trial() <= kNow);
 }
 
@@ -47,16 +47,16 @@ TEST_CASE("a trial waits a little until all who do not hear the group would answ
   c.offer(1);
   c.group.begin_trials(kNow);
   c.group.begin_trials(kNow + Duration::ms(1));
-  CHECK(c.group.trial_time(c.edges) == kNow + kTrialPatience);
+  CHECK(c.group.trial_time() == kNow + kTrialPatience);
   c.edges[1].release(0);
-  CHECK(c.group.trial_time(c.edges) == kNow);
+  CHECK(c.group.trial_time() == kNow);
 }
 
 TEST_CASE("a group is not tried where nobody would answer") {
   Children c(2);
   c.open();
   c.offer(1);
-  CHECK(c.group.trial(c.edges));
+  CHECK(c.group.trial());
   SECTION("all children are held") {
     c.edges[0].hold(0);
     c.edges[1].hold(0);
@@ -68,21 +68,55 @@ TEST_CASE("a group is not tried where nobody would answer") {
       (void)edge.senders[0].on_ack(0, {&second, 1});
     }
   }
-  SECTION("the round is over") {
-    c.group.stop(0, c.edges);
+  SECTION("it is on its way to all, and may be the last that they lack") {
+    for (OutEdge& edge : c.edges) (void)edge.senders[0].take(1);
   }
-  CHECK_FALSE(c.group.trial(c.edges));
+  SECTION("the round is over") {
+    c.group.stop(0);
+  }
+  CHECK_FALSE(c.group.trial());
+}
+
+TEST_CASE("a group is tried in the round in which most of those who do not hear it would answer") {
+  Children c(3);
+  for (const std::size_t slot : {0U, 1U, 2U}) {
+    c.open(slot);
+    for (std::size_t child = 0; child < slot; ++child) c.edges[child].hold(slot);
+    c.offer(static_cast<std::uint32_t>(slot), slot);
+  }
+  for (OutEdge& edge : c.edges) edge.hold(2);
+  c.edges[0].senders[0].settle(0);
+  c.edges[1].senders[0].settle(0);
+  REQUIRE(c.group.trial());
+  CHECK(c.group.trial()->slot == 1);  // two answer, and in the other one
+  CHECK(c.group.trial()->block == 1);
+  c.group.begin_trials(kNow);
+  CHECK(c.group.trial_time() == kNow + kTrialPatience);
+  c.group.on_heard(c.member(0), 5, kNow);  // those who do not hear it all answer
+  CHECK(c.group.trial_time() == kNow);
+}
+
+TEST_CASE(
+    "of rounds in which as many would answer, a group is tried in the one of the last block") {
+  Children c(2);
+  for (const std::size_t slot : {0U, 1U, 2U}) c.open(slot);
+  c.offer(5, 2);
+  c.offer(6, 0);
+  c.offer(7, 1);
+  CHECK(c.group.trial()->block == 7);
+  c.offer(8, 0);
+  CHECK(c.group.trial()->block == 8);
 }
 
 TEST_CASE("an echo is older than all after ten minutes, because clocks go round") {
   Children c(2);
-  c.group.on_heard(c.edges[0], 0xfffffff0, kNow);
-  c.group.on_lost(c.edges[0], kDeafAfter);
-  c.group.on_heard(c.edges[0], 5, kNow + Duration::seconds(1));
-  CHECK(c.edges[0].member.hears);  // newer by the clock that goes round
-  c.group.on_lost(c.edges[0], kDeafAfter);
-  c.group.on_heard(c.edges[0], 4, kNow + Duration::seconds(2));
-  CHECK_FALSE(c.edges[0].member.hears);
-  c.group.on_heard(c.edges[0], 4, kNow + Duration::seconds(602));
-  CHECK(c.edges[0].member.hears);
+  c.group.on_heard(c.member(0), 0xfffffff0, kNow);
+  c.go_deaf(0);
+  c.group.on_heard(c.member(0), 5, kNow + Duration::seconds(1));
+  CHECK(c.member(0).hears);  // newer by the clock that goes round
+  c.go_deaf(0);
+  c.group.on_heard(c.member(0), 4, kNow + Duration::seconds(2));
+  CHECK_FALSE(c.member(0).hears);
+  c.group.on_heard(c.member(0), 4, kNow + Duration::seconds(602));
+  CHECK(c.member(0).hears);
 }

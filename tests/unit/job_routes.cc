@@ -38,10 +38,11 @@ TEST_CASE("a relay changes a packet's place on its route, its number and its tag
   CHECK(envelope.sender == 3);
   const hop::Peer& next = node.core().job().peers()[1];
   REQUIRE(next.node == 2);
-  CHECK(wire::open(after, TableNode::kKey, wire::Receiver::node(2), next.packets_sent));
+  const wire::PacketName name{TableNode::kSelf, wire::Receiver::node(2), next.packets_sent};
+  CHECK(wire::open(after, *next.key, name));
   std::vector<std::byte> expected = before;
   wire::set_route_next(expected, envelope, 1);
-  wire::seal(expected, TableNode::kKey, wire::Receiver::node(2), next.packets_sent);
+  wire::seal(expected, wire::Gmac(TableNode::kKey), name);
   CHECK(after == expected);
 }
 

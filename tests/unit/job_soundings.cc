@@ -32,7 +32,8 @@ struct Sounder {
                               .sender = from,
                               .timestamp_us = sent_us},
                              sounding));
-    wire::seal(bytes, TableNode::kKey, wire::Receiver::node(TableNode::kSelf), ++number);
+    wire::seal(bytes, wire::Gmac(TableNode::kKey),
+               {from, wire::Receiver::node(TableNode::kSelf), ++number});
     node.core().deliver(from, bytes, node.now());
   }
   std::uint32_t sent_us() const { return hop::clock_us(node.now()) - 1000; }

@@ -288,7 +288,7 @@ TEST_CASE("questions take no turn from blocks that wait to go to the same parent
   // A path that carries a block a second, as a controller may leave one that has become longer.
   job::JobConfig config = config_of(1);
   constexpr std::uint64_t kBlockBits = (kMinBlockBytes + 200) * 8;
-  config.peers[0].rate_bits_per_second = kBlockBits;
+  config.peers[0].rates.rate_bits_per_second = kBlockBits;
   Stage leaf(config);
   leaf.answers = true;
   leaf.submit(0);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // What a job does of its own accord when a neighbour falls silent.
+#include <algorithm>
+
+#include "dataplane/job/transmitter.h"
 #include "tests/support/catch.h"
 #include "tests/support/core_node.h"
 #include "tests/support/packet.h"
@@ -83,6 +86,29 @@ TEST_CASE("an answer ends the pause") {
   const std::vector<Resent> again = listen(node, later, later + Duration::ms(10));
   CHECK_FALSE(again.empty());
   for (const Resent& resent : again) CHECK(resent.block != 0);
+}
+
+TEST_CASE("a single late answer does not keep a silent peer from being asked often") {
+  CoreNode node(leaf());
+  REQUIRE(node.submit(0, 0, kElements) == job::SubmitResult::kAccepted);
+  REQUIRE(node.drain(kStart).size() == 16);
+  const Instant late = kStart + Duration::ms(600);
+  const PacketBuilder::Round round{
+      .geometry = Geometry::of(ElementType::kFloat32, kElements, kMinBlockBytes)};
+  const auto ack = PacketBuilder::ack(wire::PacketType::kPushAck, round)
+                       .sender(0)
+                       .words(0, {1})
+                       .echo_us(hop::clock_us(kStart));
+  node.deliver(0, ack.bytes(), late);
+  const std::vector<Resent> again = listen(node, late, late + Duration::seconds(3));
+  std::vector<Duration> pauses;
+  for (std::size_t i = 1; i < again.size(); ++i) pauses.push_back(again[i].at - again[i - 1].at);
+  const auto is_long = [](Duration pause) { return pause > Duration::ms(400); };
+  CHECK(std::count_if(pauses.begin(), pauses.end(), is_long) == job::kSilentAfterProbes);
+  REQUIRE(pauses.size() > 30);
+  CHECK(std::all_of(pauses.end() - 30, pauses.end(), [](Duration pause) {
+    return pause >= Duration::ms(39) && pause <= Duration::ms(41);
+  }));
 }
 
 TEST_CASE("an answer to later packets proves that the blocks of another round are lost") {

@@ -70,9 +70,36 @@ TEST_CASE("a peer's link is shared evenly by all that send to it") {
   // To 7 send: 3 (results of tree 0, pushes of tree 1) and 5. To 0: 3 and 5. To 3: 0 and 7.
   const job::JobConfig config = seen_by(3, {1000, 0, 0, 500, 0, 0, 0, 800});
   for (const hop::PeerConfig& peer : config.peers) {
-    CHECK(peer.rate_bits_per_second == (peer.node == 0 ? 500 : 400));
+    CHECK(peer.rates.rate_bits_per_second == (peer.node == 0 ? 500 : 400));
+    CHECK(peer.rates_of_updates.rate_bits_per_second == peer.rates.rate_bits_per_second);
   }
-  for (const hop::PeerConfig& peer : seen_by(3).peers) CHECK(peer.rate_bits_per_second == 0);
+  for (const hop::PeerConfig& peer : seen_by(3).peers) CHECK(peer.rates.rate_bits_per_second == 0);
+}
+
+TEST_CASE("in exchanges a peer's link is shared by those who send it updates, else by all") {
+  api::Plan p{.epoch = 1, .members = {}, .trees = {}};
+  for (std::uint16_t n = 0; n < 4; ++n) {
+    p.members.push_back({.node = n, .ranks = {n}});
+    api::Tree tree{.weight = 1, .root = n, .parent = std::vector<api::NodeId>(4, n)};
+    tree.parent[n] = api::kNoNode;
+    p.trees.push_back(tree);
+  }
+  // To node 1 one node sends in the first step, and two in the second; to node 2 nobody ever does.
+  p.selections = {{.receivers = {{1}, {0}, {}, {}}}, {.receivers = {{1, 3}, {}, {0}, {1}}}};
+  job::JobConfig config;
+  engine::fill_local_plan(config, p, 0, {60, 60, 60, 60});
+  REQUIRE(config.peers.size() == 3);
+  for (const hop::PeerConfig& peer : config.peers) {
+    CHECK(peer.rates_of_updates.rate_bits_per_second == (peer.node == 1   ? 30
+                                                         : peer.node == 2 ? 20
+                                                                          : 60));
+    CHECK(peer.rates.rate_bits_per_second == 20);
+  }
+  for (const hop::PeerConfig& peer : engine::local_plan(p, 0, {60, 60, 60, 60}, true).peers) {
+    CHECK(peer.rates_of_updates.rate_bits_per_second == 60);
+    CHECK(peer.rates_of_updates.senders() == (peer.node == 1 ? 2 : peer.node == 2 ? 3 : 1));
+    CHECK(peer.rates.senders() == 3);
+  }
 }
 
 TEST_CASE("a node that is no member of a plan is in none of its trees") {
@@ -172,4 +199,35 @@ TEST_CASE("a node is in the groups of its parents that have one, and of no other
   CHECK(groups(2) == std::vector{first, second});
   CHECK(groups(3) == std::vector{first});
   CHECK(groups(4).empty());
+}
+
+TEST_CASE("a node is in the groups of those whose updates it receives together with others") {
+  api::Plan p{.epoch = 4, .activation_round = 0, .members = {}, .trees = {}};
+  for (std::uint16_t n = 0; n < 4; ++n) p.members.push_back({.node = n, .ranks = {n}});
+  // Trees need not be in the order of members.
+  for (const std::uint16_t root : std::to_array<std::uint16_t>({1, 0, 2, 3})) {
+    api::Tree tree{.weight = 1, .root = root, .parent = std::vector<api::NodeId>(4, root)};
+    tree.parent[root] = api::kNoNode;
+    p.trees.push_back(tree);
+  }
+  p.selections = {{.receivers = {{1, 2}, {0}, {}, {0, 1, 2}}},
+                  {.receivers = {{1, 2, 3}, {2, 3}, {0}, {}}}};
+  const auto updates = [&p](api::NodeId self) {
+    std::vector<GroupName> names = engine::groups_of(p, 7, self);
+    std::erase_if(names, [](const GroupName& name) { return !name.selection; });
+    return names;
+  };
+  const auto name = [](std::uint16_t sender, std::uint8_t tree, std::uint8_t selection) {
+    return GroupName{.job = 7, .epoch = 4, .sender = sender, .tree = tree, .selection = selection};
+  };
+  CHECK(updates(0) == std::vector{name(3, 3, 0)});
+  CHECK(updates(1) == std::vector{name(0, 1, 0), name(3, 3, 0), name(0, 1, 1)});
+  CHECK(updates(3) == std::vector{name(1, 0, 1), name(0, 1, 1)});
+  CHECK(engine::groups_of(p, 7, 3).size() == 3 + 2);  // and those of its parents
+  CHECK(engine::groups_of(p, 7, 9).empty());
+  CHECK(engine::local_plan(p, 0, {}, false, true).multicasts_updates);
+  CHECK_FALSE(engine::local_plan(p, 0, {}, false, false).multicasts_updates);
+  CHECK_FALSE(engine::local_plan(p, 0, {}, true, true).multicasts_updates);
+  p.selections.clear();
+  CHECK_FALSE(engine::local_plan(p, 0, {}, false, true).multicasts_updates);
 }

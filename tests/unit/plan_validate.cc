@@ -133,3 +133,71 @@ TEST_CASE("what is wrong with an auxiliary route is said by its ends") {
        "the route from node 1 to node 5 is one too many; a pair of nodes may have 2"},
   });
 }
+
+namespace {
+
+/// Nodes 1, 3 and 2 with a rank each, every one the root of the others, and two selections.
+api::Plan with_selections() {
+  api::Plan plan;
+  plan.members = {{1, {0}}, {3, {2}}, {2, {1}}};
+  plan.trees = {{1, 2, {2, 2, kNone}}, {1, 3, {3, kNone, 3}}, {5, 1, {kNone, 1, 1}}};
+  plan.selections = {{{{2, 3}, {1}, {1}}}, {{{3}, {1, 2}, {}}}};
+  plan.kind = PlanKind::kSharded;
+  return plan;
+}
+
+}  // namespace
+
+TEST_CASE("a plan with selections is valid, and what is wrong with one is said by name") {
+  REQUIRE(plan::validate(with_selections()).ok());
+  const std::vector<Case> cases = {
+      {[](auto& p) { p.selections.resize(9, p.selections[0]); },
+       "a plan with 9 selections; it may have 8"},
+      {[](auto& p) {
+         p.members = {{1, {0}}};
+         p.trees = {{1, 1, {kNone}}};
+       },
+       "a plan with selections needs at least 2 members"},
+      {[](auto& p) { p.trees.pop_back(); },
+       "a plan with selections has 2 trees for 3 members; it needs one for each"},
+      {[](auto& p) {
+         p.members[1].ranks = {2, 3};
+       },
+       "a plan with selections has 2 ranks on node 3; it needs one"},
+      {[](auto& p) { p.members[1].ranks = {}; },
+       "tree 0 waits for node 3, which has nothing to send"},
+      {[](auto& p) { p.trees[1] = p.trees[0]; }, "a plan with selections has two trees of node 2"},
+      {[](auto& p) { p.trees[0].parent[0] = 3; },
+       "a plan with selections has a tree of node 2 in which node 1 is no child of the root"},
+      {[](auto& p) { p.selections[1].receivers.pop_back(); },
+       "selection 1 has receivers of 2 of 3 members"},
+      {[](auto& p) { p.selections[1].receivers.push_back({1}); },
+       "selection 1 has receivers of 4 of 3 members"},
+      {[](auto& p) {
+         p.selections[1].receivers[1] = {1, 4};
+       },
+       "selection 1 has a receiver of node 3 that is no member"},
+      {[](auto& p) { p.selections[0].receivers[1] = {kNone}; },
+       "selection 0 has a receiver of node 3 that is no member"},
+      {[](auto& p) {
+         p.selections[0].receivers[1] = {1, 3};
+       },
+       "selection 0 has node 3 as a receiver of itself"},
+      {[](auto& p) {
+         p.selections[0].receivers[0] = {3, 2};
+       },
+       "selection 0 has receivers of node 1 that do not ascend"},
+      {[](auto& p) {
+         p.selections[0].receivers[0] = {2, 2};
+       },
+       "selection 0 has receivers of node 1 that do not ascend"},
+  };
+  for (const Case& c : cases) {
+    api::Plan plan = with_selections();
+    c.change(plan);
+    const Status status = plan::validate(plan);
+    INFO("expected: " << c.message);
+    REQUIRE_FALSE(status.ok());
+    CHECK(status.error().message == c.message);
+  }
+}

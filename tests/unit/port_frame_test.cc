@@ -9,11 +9,13 @@
 #include "dataplane/port/dpdk/checksum.h"
 #include "dataplane/port/dpdk/frame.h"
 #include "tests/support/catch.h"
+#include "tests/support/hex.h"
 
 namespace gradplane::port {
 namespace {
 
 using Frame = std::vector<std::byte>;
+using testing::from_hex;
 
 constexpr MacAddress kOurMac{{2, 0, 0, 0, 0, 1}};
 constexpr MacAddress kPeerMac{{2, 0, 0, 0, 0, 2}};
@@ -21,16 +23,6 @@ constexpr Ipv4 kUs{0x0a4d0001};
 constexpr Ipv4 kPeer{0x0a4d0002};
 constexpr FrameFilter kFilter{.mac = kOurMac, .address = kUs, .vlan = std::nullopt};
 constexpr FrameFilter kTaggedFilter{.mac = kOurMac, .address = kUs, .vlan = 7};
-
-Frame from_hex(const std::string& hex) {
-  Frame out;
-  std::string digits;
-  std::copy_if(hex.begin(), hex.end(), std::back_inserter(digits), [](char c) { return c != ' '; });
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-    out.push_back(static_cast<std::byte>(std::stoi(digits.substr(i, 2), nullptr, 16)));
-  }
-  return out;
-}
 
 Frame udp_frame(const Frame& payload, std::optional<std::uint16_t> vlan = std::nullopt,
                 TrafficClass traffic_class = TrafficClass::kData) {
@@ -321,6 +313,26 @@ TEST_CASE("frame: a device's checksum starts from the pseudo header") {
       ~checksum_fold(checksum_add(0, std::span(whole).subspan(kEthernetBytes + kIpv4Bytes))));
   std::memcpy(whole.data() + kEthernetBytes + kIpv4Bytes + 6, &sum, sizeof sum);
   CHECK(whole == udp_frame(payload));
+}
+
+TEST_CASE("frame: a payload with a tag of its own needs no checksum") {
+  const Frame payload = bytes(33);
+  Frame whole(udp_headers_bytes(false));
+  write_udp_headers(whole,
+                    {.source_mac = kPeerMac,
+                     .destination_mac = kOurMac,
+                     .vlan = std::nullopt,
+                     .source = {kPeer, 1000},
+                     .destination = {kUs, 2000}},
+                    payload, UdpChecksum::kNone);
+  CHECK(whole[kEthernetBytes + kIpv4Bytes + 6] == std::byte{});
+  CHECK(whole[kEthernetBytes + kIpv4Bytes + 7] == std::byte{});
+  whole.insert(whole.end(), payload.begin(), payload.end());
+  // So nobody sees a damaged payload below the tag, and the header has a checksum still.
+  whole.back() ^= std::byte{1};
+  CHECK(parse_frame(whole, kFilter, {}).kind == FrameKind::kUdp);
+  whole[kEthernetBytes + 8] ^= std::byte{1};
+  CHECK(verdict(whole, kFilter) == reason(PortDrop::kBadChecksum));
 }
 
 TEST_CASE("frame: no bytes make the parser read outside them or accept nonsense") {

@@ -182,7 +182,7 @@ TEST_CASE("group reports: all groups may be changed for others before anything i
   std::vector<Ipv4> groups;
   for (std::uint32_t turn = 0; turn < 5; ++turn) {
     groups.clear();
-    for (std::uint32_t g = 0; g < kMaxGroups; ++g) groups.push_back({kA.value + 100 * turn + g});
+    for (std::uint32_t g = 0; g < kMaxGroups; ++g) groups.push_back({kA.value + 1000 * turn + g});
     bench.follow(groups);
   }
   const Records said = bench.until(Duration::seconds(3));

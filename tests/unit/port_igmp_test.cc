@@ -9,11 +9,13 @@
 #include "dataplane/port/dpdk/checksum.h"
 #include "dataplane/port/dpdk/frame.h"
 #include "tests/support/catch.h"
+#include "tests/support/hex.h"
 
 namespace gradplane::port {
 namespace {
 
 using Frame = std::vector<std::byte>;
+using testing::from_hex;
 
 constexpr Ipv4 kGroup{0xefc00102};  // 239.192.1.2
 constexpr Ipv4 kOther{0xef470506};  // 239.71.5.6
@@ -25,16 +27,6 @@ constexpr std::size_t kQuery3Bytes = 12;
 FrameFilter us(const GroupTable* groups = nullptr) {
   return {
       .mac = {{2, 0, 0, 0, 0, 1}}, .address = {0x0a4d0001}, .vlan = std::nullopt, .groups = groups};
-}
-
-Frame from_hex(const std::string& hex) {
-  Frame out;
-  std::string digits;
-  std::copy_if(hex.begin(), hex.end(), std::back_inserter(digits), [](char c) { return c != ' '; });
-  for (std::size_t i = 0; i + 1 < digits.size(); i += 2) {
-    out.push_back(static_cast<std::byte>(std::stoi(digits.substr(i, 2), nullptr, 16)));
-  }
-  return out;
 }
 
 Frame report(const std::vector<GroupRecord>& records, const FrameFilter& from = us()) {
@@ -128,9 +120,9 @@ TEST_CASE("igmp: reports as they have to be on the wire") {
                  "17 00 f83c efc00102 0000000000000000000000000000"));
 }
 
-TEST_CASE("igmp: one report has room for all groups of a port") {
+TEST_CASE("igmp: the longest report is as long as it says") {
   std::vector<GroupRecord> records;
-  for (std::uint32_t g = 0; g < kMaxGroups; ++g) {
+  for (std::uint32_t g = 0; g < kMaxGroupRecords; ++g) {
     records.push_back({{kGroup.value + g}, Membership::kMember});
   }
   FrameFilter tagged = us();
@@ -140,7 +132,7 @@ TEST_CASE("igmp: one report has room for all groups of a port") {
   const std::span<const std::byte> ip = std::span(frame).subspan(kEthernetBytes + kVlanTagBytes);
   CHECK(checksum_fold(checksum_add(0, ip.first(24))) == 0xffff);
   CHECK(checksum_fold(checksum_add(0, ip.subspan(24))) == 0xffff);
-  CHECK(frame.back() == std::byte{0x02 + kMaxGroups - 1});
+  CHECK(frame.back() == std::byte{0x02 + kMaxGroupRecords - 1});
 }
 
 TEST_CASE("igmp: questions of both versions are understood, whoever asks") {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -175,6 +176,33 @@ TEST_CASE("port: what is no group, a group twice, and one group too many are ref
   CHECK_FALSE(table.has({.address = {0xefc00001}, .udp_port = 5}));
   CHECK(table.join({.address = {0xefc00002}, .udp_port = 1}));
   CHECK(table.addresses() == std::vector<Ipv4>{{0xefc00001}, {0xefc00002}});
+}
+
+TEST_CASE("port: groups that come and go are found, and no others") {
+  GroupTable table;
+  std::vector<Group> in;
+  std::mt19937 random(1);
+  for (std::uint32_t step = 0; step < 20'000; ++step) {
+    const Group group{.address = {0xefc00000 + static_cast<std::uint32_t>(random() % 700)},
+                      .udp_port = 47000};
+    const auto at = std::find_if(in.begin(), in.end(),
+                                 [&](const Group& g) { return g.address == group.address; });
+    if (at != in.end()) {
+      REQUIRE(table.leave(group));
+      in.erase(at);
+      REQUIRE_FALSE(table.has(group));
+    } else if (in.size() < kMaxGroups) {
+      REQUIRE(table.join(group));
+      in.push_back(group);
+    }
+    if (step % 1000 != 0) continue;
+    for (const Group& one : in) REQUIRE(table.has(one));
+    CHECK(table.addresses().size() == in.size());
+  }
+  table.leave_all();
+  CHECK(table.addresses().empty());
+  for (std::uint32_t g = 0; g < kMaxGroups; ++g)
+    REQUIRE(table.join({.address = {0xefd00000 + g}, .udp_port = 1}));
 }
 
 TEST_CASE("port: a queue has the UDP port of its number, and queue 0 what is nobody's") {

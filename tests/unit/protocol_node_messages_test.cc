@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "control/protocol/node_messages.h"
+#include "dataplane/model/staleness.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
@@ -15,7 +16,8 @@ namespace {
 const JobKey kKey = *job_key_from_hex("00112233445566778899aabbccddeeff");
 
 /// No field has its default value.
-const JobSettings kOddSettings{512, 65536, false, Compensation::kCarry, 3, 800000, 30000000, 5};
+const JobSettings kOddSettings{512,  65536, false, Compensation::kCarry, 3, 800000, 30000000, 5,
+                               true, 7,     250};
 
 const Report kOddReport{kKey,  98,  99, 0xfffffff1, 100, 97, true,
                         false, 101, 6,  1000,       8,   3,  "train.py"};
@@ -169,6 +171,11 @@ TEST_CASE("settings that no configuration can have are rejected") {
         RejectReason::kOutOfRange);
   CHECK(reason({512, 512, true, Compensation::kZero, 0, 0, 0, UINT64_MAX}) ==
         RejectReason::kOutOfRange);
+  CHECK(reason({.selections = kMaxSelections, .average_every = UINT32_MAX}) ==
+        RejectReason::kCount);
+  CHECK(reason({.selections = kMaxSelections + 1}) == RejectReason::kOutOfRange);
+  CHECK(reason({.staleness = kMaxStalenessSteps}) == RejectReason::kCount);
+  CHECK(reason({.staleness = kMaxStalenessSteps + 1}) == RejectReason::kOutOfRange);
 
   constexpr std::size_t kAuthenticateAt = 1 + 16 + 4 * 4 + 2 * 4;
   std::vector<std::byte> bytes = encode(Prepare{kKey, 1, 1, 1, 1, {}, "", {}});

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "dataplane/reduce/kernels.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace {
 template <typename Wire, std::size_t kCount>
 Wire sum(ElementType type, const std::array<Wire, kCount>& contributions) {
   std::array<std::byte, 8> accumulator{};
-  const Kernels& kernels = scalar_kernels_for(type);
+  const Kernels& kernels = kScalar.kernels_for(type);
   kernels.set(accumulator.data(), std::as_bytes(std::span(contributions)).data(), 1);
   for (std::size_t i = 1; i < kCount; ++i) {
     kernels.accumulate(accumulator.data(),
@@ -76,12 +77,35 @@ TEST_CASE("what is not a number stays so, as one bit pattern") {
         0x7e00);
 }
 
+TEST_CASE("two contributions at once give the bits of one after the other") {
+  // Bytes of all kinds: numbers, infinities, and what is no number.
+  constexpr std::size_t kCount = 131;  // whole vectors, and some elements more
+  std::array<std::byte, kCount * 8> first, second;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    first[i] = static_cast<std::byte>(i * 167 + i / 7);
+    second[i] = static_cast<std::byte>(i * 59 + i / 3);
+  }
+  std::fill_n(first.begin(), 16, std::byte{0xff});
+  std::fill_n(second.begin() + 24, 16, std::byte{0xff});
+  for (const Variant* variant : supported_variants()) {
+    for (const ElementType type : kElementTypes) {
+      CAPTURE(variant->name, element_type_name(type));
+      const Kernels& kernels = variant->kernels_for(type);
+      std::array<std::byte, kCount * 8> one_by_one{}, at_once{};
+      kernels.set(one_by_one.data(), first.data(), kCount);
+      kernels.accumulate(one_by_one.data(), second.data(), kCount);
+      kernels.add(at_once.data(), first.data(), second.data(), kCount);
+      CHECK(at_once == one_by_one);
+    }
+  }
+}
+
 TEST_CASE("a variant is chosen once and is the fastest that runs here") {
   const auto variants = supported_variants();
   REQUIRE(!variants.empty());
-  CHECK(variants.front().name == "scalar");
+  CHECK(variants.front() == &kScalar);
   for (const ElementType type : kElementTypes) {
-    CHECK(&kernels_for(type) == &variants.back().kernels_for(type));
+    CHECK(&kernels_for(type) == &variants.back()->kernels_for(type));
     CHECK(&kernels_for(type) == &kernels_for(type));
   }
 }

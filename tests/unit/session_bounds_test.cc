@@ -187,6 +187,35 @@ TEST_CASE("a coordinator takes tables of the job's first rank alone, and of sane
   CHECK_FALSE(sent());  // the first one is not sent again
 }
 
+TEST_CASE("a bucket that cannot be described stays exact, or ends a job with staleness") {
+  TestConfig config;
+  config.node_names = {"n0", "n1", "n2"};
+  config.incarnation = 40;
+  config.planner = sharded_planner();
+  config.resolve_bounds = resolve_for_test;
+  config.check_plan = [](const api::Plan&) -> Status { return Nothing{}; };
+  config.job_settings.staleness = GENERATE(0U, 3U);
+  Outbox outbox;
+  PlannedCoordinator coordinator(config, outbox);
+  const Instant now = Instant::from_ns(1000);
+  coordinator.on_message(1, protocol::Join{kKey, 1, kRootUser, 2, {0}, "job"}, now);
+  coordinator.on_message(2, protocol::Join{kKey, 1, kRootUser, 2, {1}, "job"}, now);
+  for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
+    coordinator.on_message(node, protocol::Prepared{kKey, 41, false, 0}, now);
+  outbox.letters.clear();
+  coordinator.on_message(1, protocol::DescribeBucket{kKey, 41, {}}, now);
+  if (config.job_settings.staleness == 0) {
+    CHECK(outbox.letters.empty());
+    return;
+  }
+  REQUIRE(outbox.letters.size() == 2);
+  for (const auto& letter : outbox.letters) {
+    const auto* failed = std::get_if<protocol::Failed>(&letter.message);
+    REQUIRE(failed != nullptr);
+    CHECK(failed->reason == "node n1 described a bucket that cannot be: its begin makes no sense");
+  }
+}
+
 TEST_CASE("a part waits until there is room for it") {
   SendStream stream;
   CHECK(stream.size() < kTableFrames);

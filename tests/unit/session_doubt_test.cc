@@ -53,6 +53,12 @@ TEST_CASE("rounds that wait for the word of a dead coordinator do not wait until
   CHECK_FALSE(job.is_held(1));
   CHECK(job.term_of(0) == Term{1, 0});
   CHECK(job.cluster.all_ranks(State::kReady));
+  // And the one that takes over knows since when.
+  job.cluster.run(Duration::seconds(9));
+  for (const PeerView& peer : job.cluster.hosts[0].manager->peers(job.cluster.now)) {
+    REQUIRE(peer.silence);
+    CHECK((*peer.silence > Duration::seconds(9)) == (peer.node == kFirst));
+  }
 }
 
 TEST_CASE("a coordinator that was silent for too long gives way, and no job is lost") {

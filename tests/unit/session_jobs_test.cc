@@ -295,6 +295,20 @@ TEST_CASE("nodes that are configured otherwise say so to every rank, and the job
         "block.bytes is 512 on node n2 and 1408 on node n0; "
         "security.authenticate is false on node n2 and true on node n0; make the files the same";
   }
+  SECTION("training.mode") {
+    settings.selections = 5;
+    settings.average_every = 100;
+    expected =
+        "training.mode is selective-bsp on node n2 and exact on node n0; make the files the "
+        "same";
+  }
+  SECTION("training.mode, of the selective ones") {
+    settings.selections = 5;
+    settings.staleness = 4;
+    expected =
+        "training.mode is selective-ssp on node n2 and exact on node n0; make the files the "
+        "same";
+  }
   cluster.start(node, settings);
   const RankHandle first = cluster.attach(1, 0, 2, kKey);
   const RankHandle second = cluster.attach(2, 1, 2, kKey);

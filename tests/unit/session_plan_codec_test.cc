@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <algorithm>
+#include <bit>
 #include <random>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "control/session/bit_stream.h"
 #include "control/session/plan_codec.h"
 #include "dataplane/model/limits.h"
+#include "dataplane/model/operation.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
@@ -102,6 +104,63 @@ TEST_CASE("soundings come through, with routes and without, and are checked") {
     plan.soundings.assign(kMaxSoundings + 1, {1, 2});
     CHECK_FALSE(encode_plan(plan).ok());
   }
+}
+
+TEST_CASE("selections come through, the most there can be included, and are checked") {
+  for (const std::size_t members : {std::size_t{2}, std::size_t{5}, kMaxTrees}) {
+    CAPTURE(members);
+    std::mt19937 random(static_cast<unsigned>(members));
+    api::Plan plan = stars(members, members);
+    std::swap(plan.members.front(), plan.members.back());  // members need not ascend, receivers do
+    plan.selections.resize(kMaxSelections);
+    for (api::Selection& selection : plan.selections) {
+      for (const api::Member& sender : plan.members) {
+        std::vector<api::NodeId>& receivers = selection.receivers.emplace_back();
+        for (api::NodeId node = 0; node < members; ++node)
+          if (node != sender.node && random() % 3 == 0) receivers.push_back(node);
+      }
+    }
+    const std::vector<std::byte> bytes = encode_plan(plan).value();
+    const auto back = decode_plan(bytes);
+    REQUIRE(back.ok());
+    CHECK(same(plan, back.value()));
+    CHECK(back.value().selections == plan.selections);
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+      CHECK_FALSE(decode_plan(std::span(bytes).first(size)).ok());
+    plan.selections.clear();
+    CHECK(bytes.size() - encode_plan(plan).value().size() <=
+          kMaxSelections * members * (members - 1) / 8 + 1);
+  }
+}
+
+TEST_CASE("selections that no plan can have are not encoded") {
+  api::Plan plan = stars(3, 3);
+  plan.selections = {{{{1, 2}, {0}, {}}}};
+  REQUIRE(encode_plan(plan).ok());
+  SECTION("too many") {
+    plan.selections.resize(kMaxSelections + 1, plan.selections[0]);
+  }
+  SECTION("of too many members") {
+    plan = stars(kMaxTrees + 1, 1);
+    plan.selections.resize(1);
+    plan.selections[0].receivers.resize(kMaxTrees + 1);
+  }
+  SECTION("of too few senders") {
+    plan.selections[0].receivers.pop_back();
+  }
+  SECTION("a receiver that is no member") {
+    plan.selections[0].receivers[2] = {3};
+  }
+  SECTION("a receiver of its own") {
+    plan.selections[0].receivers[2] = {2};
+  }
+  SECTION("a receiver twice") {
+    plan.selections[0].receivers[2] = {1, 1};
+  }
+  SECTION("receivers that do not ascend") {
+    plan.selections[0].receivers[0] = {2, 1};
+  }
+  CHECK_FALSE(encode_plan(plan).ok());
 }
 
 TEST_CASE("a plan of deep trees comes through, one that is too large says so") {
@@ -229,10 +288,44 @@ std::vector<std::byte> raw_plan(const Odd& odd) {
   }
   out.write(0, 16);  // routes
   out.write(0, 10);  // soundings
+  out.write(0, 4);   // selections
   return out.take();
 }
 
 }  // namespace
+
+namespace {
+
+/// A plan of so many members and one star, bit by bit, with empty selections.
+std::vector<std::byte> raw_star(std::uint32_t members, std::uint32_t selections) {
+  const auto place_bits = static_cast<unsigned>(std::bit_width(members));
+  BitWriter out;
+  for (const std::uint32_t number : {1U, 0U}) out.write(number, 32);  // epoch and round
+  out.write(1, 3);                                                    // sharded
+  out.write(members, 11);
+  for (std::uint32_t m = 0; m < members; ++m) out.write(1, 1);
+  out.write(1, 7);
+  out.write(1, 32);  // weight
+  // The root, and two runs: the root's parent is nobody, that of the others the root.
+  for (const std::uint32_t place : {0U, 2U, 1U, members, members - 1, 0U})
+    out.write(place, place_bits);
+  out.write(0, 16);  // routes
+  out.write(0, 10);  // soundings
+  out.write(selections, 4);
+  for (std::uint32_t bit = 0; bit < selections * members * (members - 1); ++bit) out.write(0, 1);
+  return out.take();
+}
+
+}  // namespace
+
+TEST_CASE("more selections than a plan may have are refused, and any of too many members") {
+  CHECK(decode_plan(raw_star(3, 0)).ok());
+  CHECK(decode_plan(raw_star(3, kMaxSelections)).value().selections.size() == kMaxSelections);
+  CHECK_FALSE(decode_plan(raw_star(3, kMaxSelections + 1)).ok());
+  CHECK(decode_plan(raw_star(kMaxTrees, 1)).ok());
+  CHECK(decode_plan(raw_star(kMaxTrees + 1, 0)).ok());
+  CHECK_FALSE(decode_plan(raw_star(kMaxTrees + 1, 1)).ok());
+}
 
 TEST_CASE("a place behind the last member is refused") {
   const auto plan = decode_plan(raw_plan({}));
@@ -244,7 +337,7 @@ TEST_CASE("a place behind the last member is refused") {
   CHECK_FALSE(decode_plan(raw_plan({.first_parent = 6})).ok());
   CHECK_FALSE(decode_plan(raw_plan({.neighbour = 6})).ok());
   CHECK_FALSE(decode_plan(raw_plan({.neighbour = 7})).ok());
-  std::vector<std::byte> filled = raw_plan({});  // 214 bits and two zeros
+  std::vector<std::byte> filled = raw_plan({});  // 218 bits and six zeros
   filled.back() |= std::byte{1};
   CHECK_FALSE(decode_plan(filled).ok());
 }

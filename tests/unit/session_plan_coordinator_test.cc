@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "control/session/text.h"
 #include "tests/support/catch.h"
 #include "tests/unit/session_bench.h"
 
@@ -65,8 +66,10 @@ bool has(const std::string& text, const std::string& part) {
 TEST_CASE("the planner knows the plan in force, and people hear what is said of a plan") {
   RunningCoordinator bench;
   std::vector<std::uint32_t> in_force;
-  bench.c.planner = [&in_force](const PlanInput& input) {
+  std::vector<std::uint32_t> asked_for;  // random selections are drawn from it
+  bench.c.planner = [&](const PlanInput& input) {
     REQUIRE(input.in_force);
+    asked_for.push_back(input.epoch);
     in_force.push_back(input.in_force->epoch);
     Result<PlanOffer> offer = sharded_planner()(input);
     offer.value().note = "predicted " + std::to_string(offer.value().plan.trees.size()) + " s";
@@ -83,6 +86,7 @@ TEST_CASE("the planner knows the plan in force, and people hear what is said of 
     bench.say(node, PlanEnded{kKey, bench.first});
   bench.ask({2});
   CHECK(in_force == std::vector<std::uint32_t>{bench.first, epoch});
+  CHECK(asked_for == std::vector<std::uint32_t>{epoch, epoch + 1});
 }
 
 TEST_CASE("the coordinator commits a further plan for the latest horizon, and answers who asked") {
@@ -173,7 +177,7 @@ TEST_CASE("a plan that is refused or not answered is aborted everywhere, and the
   REQUIRE(answer);
   CHECK_FALSE(answer->committed);
   CHECK(answer->epoch == bench.first);
-  CHECK(answer->text == reason);
+  CHECK(answer->text == "the plan in force stays: " + reason);
   CHECK(bench.coordinator.has_jobs());
   bench.ignores(2, Prepared{kKey, epoch, true, 80});
 }
@@ -189,6 +193,20 @@ TEST_CASE("the last rounds of the plan before may take longer than the answers t
   CHECK(bench.coordinator.has_jobs());
 }
 
+TEST_CASE("a plan is told with each root once, and with its trees where they share roots") {
+  const SessionConfig c = config(0, 0);
+  const auto text = [&c](const std::vector<api::NodeId>& roots, const std::string& note = {}) {
+    api::Plan plan;
+    plan.kind = PlanKind::kPacked;
+    for (const api::NodeId root : roots) plan.trees.push_back({1, root, {}});
+    return plan_text(c, plan, note);
+  };
+  CHECK(text({2}) == "packed, root n2");
+  CHECK(text({0, 1}, "predicted 2 s") == "packed, predicted 2 s, roots n0 and n1");
+  CHECK(text({2, 2, 2, 2, 2}) == "packed, 5 trees, root n2");
+  CHECK(text({2, 0, 2}, "predicted 2 s") == "packed, predicted 2 s, 3 trees, roots n2 and n0");
+}
+
 TEST_CASE("a part that fails after the commit costs the job") {
   RunningCoordinator bench;
   const std::uint32_t epoch = bench.ask({0});
@@ -202,6 +220,37 @@ TEST_CASE("a part that fails after the commit costs the job") {
   CHECK_FALSE(bench.coordinator.has_jobs());
 }
 
+TEST_CASE("a plan that was refused is no decision for it, and the refusal is kept") {
+  RunningCoordinator bench;
+  const auto decision = [&] {
+    return bench.coordinator.topology(bench.now).plans.at(0).outlook->decision;
+  };
+  const std::string begun = decision();
+  CHECK(begun == "the job began with it");
+  CHECK(bench.coordinator.topology(bench.now).plans[0].roots.empty());
+  const std::uint32_t epoch = bench.ask({0});
+  CHECK(decision() == begun);
+  const auto stays = [](const std::string& planner) {
+    return "the plan in force stays, because the next one (" + planner +
+           "; an operator asked for it) was refused: ";
+  };
+  SECTION("by a node") {
+    bench.say(0, PlanRefused{kKey, epoch, "node n0: no memory"});
+    CHECK(decision() == stays("sharded") + "node n0: no memory");
+    // The next one that comes is the decision.
+    const std::uint32_t next = bench.ask({2}) + 1;
+    for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
+      bench.say(node, Prepared{kKey, next, true, 64});
+    CHECK(decision() == "an operator asked for it");
+    CHECK(bench.coordinator.topology(bench.now).plans[0].roots == std::vector<api::NodeId>{2});
+  }
+  SECTION("by the planner") {
+    bench.say(0, PlanRefused{kKey, epoch, "node n0: no memory"});
+    bench.ask({9});
+    CHECK(has(decision(), stays("star") + "the planner named node 9"));
+  }
+}
+
 TEST_CASE("a node that is lost costs what it has a part in") {
   RunningCoordinator bench;
   const std::uint32_t epoch = bench.ask({0});
@@ -210,7 +259,7 @@ TEST_CASE("a node that is lost costs what it has a part in") {
     bench.coordinator.on_node_lost(0, "has been silent", false, bench.now);
     const auto answer = bench.answered();
     REQUIRE(answer);
-    CHECK(answer->text == "node n0 has been silent");
+    CHECK(answer->text == "the plan in force stays: node n0 has been silent");
     CHECK(bench.coordinator.has_jobs());
   }
   SECTION("of the plan in force: the job") {

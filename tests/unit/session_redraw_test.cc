@@ -4,11 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "control/session/link_reports.h"
-#include "control/session/redraw.h"
-#include "tests/support/catch.h"
-#include "tests/support/link_samples.h"
-#include "tests/unit/session_bench.h"
+#include "tests/unit/redraw_bench.h"
 
 using namespace gradplane;
 using namespace gradplane::protocol;
@@ -18,58 +14,8 @@ using gradplane::testing::sample_of;
 
 namespace {
 
-constexpr Duration kEvery = Duration::seconds(5);
-
-/// A planner that needs the network, and gives a star from `root` that takes `then` while the plan
-/// in force takes `now`.
-struct Bench : CoordinatorBench {
-  Bench() {
-    c.planner = [this](const PlanInput& input) -> Result<PlanOffer> {
-      inputs.push_back(input);
-      if (!failure.empty()) return Error{failure};
-      PlanInput star = input;
-      star.choice = PlanChoice{PlanKind::kStar, {root}};
-      Result<PlanOffer> offer = sharded_planner()(star);
-      offer.value().planner = PlanKind::kAuto;
-      offer.value().time = then;
-      offer.value().time_in_force = in_force;
-      offer.value().switch_price = price;
-      return offer;
-    };
-  }
-  /// Says what a link is like, and lets the time go after which a plan may count on it.
-  void report(std::uint64_t bits_per_s, api::NodeId from = 1, api::NodeId to = 2) {
-    REQUIRE(coordinator.on_message(to, ReportLinks{{}, {sample_of(from, bits_per_s)}}, now));
-    pass_settling();
-  }
-  void pass_settling() { now = now + kReportsCalm; }
-  void pass(Duration time) {
-    now = now + time;
-    coordinator.tick(now);
-  }
-  std::size_t prepares() { return letters<Prepare>(outbox).size(); }
-  void answer(std::uint32_t epoch, bool from_all = true) {
-    for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
-      if (from_all || node == 1) coordinator.on_message(node, Prepared{kKey, epoch, true, 70}, now);
-  }
-  void end_plan(std::uint32_t epoch) {
-    for (const api::NodeId node : {api::NodeId{1}, api::NodeId{2}})
-      coordinator.on_message(node, PlanEnded{kKey, epoch}, now);
-  }
-
-  std::vector<PlanInput> inputs;
-  std::string failure;
-  api::NodeId root = 1;
-  Duration then = Duration::seconds(1);
-  std::optional<Duration> in_force;
-  Duration price;
-};
-
-/// Its job runs under a star from node 1.
-struct Running : Bench {
-  Running() : first(ready_job()) { pass(kEvery); }
-  std::uint32_t first;
-};
+using Bench = RedrawBench;
+using Running = RunningBench;
 
 }  // namespace
 

@@ -142,7 +142,7 @@ TEST_CASE("whoever cannot prepare is named, and rounds go on under the plan in f
   }
   const AnswerReplan& answer = bench.answer_to(bench.cluster.replan(1, kId, kStarAt1));
   CHECK_FALSE(answer.committed);
-  CHECK(answer.text == reason);
+  CHECK(answer.text == "the plan in force stays: " + reason);
   CHECK(bench.epoch() == epoch);
   bench.cluster.run(kSoon);
   bench.open_rounds(200);

@@ -19,7 +19,8 @@ api::BucketBounds table(std::uint32_t bucket, std::size_t tensors, std::size_t n
   for (std::size_t t = 0; t < tensors; ++t) {
     std::string name = std::to_string(t);
     name.resize(name_bytes, 'n');
-    out.tensors.push_back({name, out.elements + 1, 10, 0.25F, api::BoundReason::kPattern, "*"});
+    out.tensors.push_back({name, out.elements + 1, 10, 0.25F, api::BoundReason::kPattern, "*",
+                           kWireTypes[t % kWireTypes.size()]});
     out.elements += 11;
   }
   return out;
@@ -69,6 +70,7 @@ TEST_CASE("a table comes through in parts, unchanged") {
       CHECK(got->tensors[t].bound == 0.25F);
       CHECK(got->tensors[t].why == api::BoundReason::kPattern);
       CHECK(got->tensors[t].rule == "*");
+      CHECK(got->tensors[t].wire == sent.tensors[t].wire);
     }
   }
 }

@@ -28,6 +28,7 @@ BoundsPage full_page() {
                    .bound = 0.2,
                    .why = "preset",
                    .rule = "ltp",
+                   .wire = "bf16",
                    .missing_blocks = 5,
                    .expected_blocks = 400,
                    .excluded_blocks = 6}};
@@ -73,8 +74,8 @@ TEST_CASE("bounds that no daemon sends are refused by name") {
 TEST_CASE("a person sees what may be missing, why, and what was") {
   const std::string text = bounds_text({full_page()});
   for (const char* part :
-       {"job 3fa81c02 train.py", "1 tensors in 2 buckets; compensation rescale", "TENSOR",
-        "layer4.conv1.weight", "20 %", "preset", "ltp", "1.25 %",
+       {"job 3fa81c02 train.py", "1 tensor in 2 buckets; compensation rescale", "TENSOR",
+        "layer4.conv1.weight", "20 %", "preset", "ltp", "bf16", "1.25 %",
         "rounds summed here: 90 full, 8 early, 1 by deadline, 3 without somebody", "SOURCE", "w1",
         "2.5 %", "3.2 ms", "and 4 more"}) {
     CHECK(has(text, part));

@@ -109,7 +109,7 @@ std::size_t count(const std::string& text, std::string_view part) {
 }  // namespace
 
 TEST_CASE("a topology is told with links and trees") {
-  CHECK(topology_text(known()) == R"(as node p1 knows it: 4 nodes, 4 measured links, 1 jobs
+  CHECK(topology_text(known()) == R"(as node p1 knows it: 4 nodes, 4 measured links, 1 job
 
 measured links
   FROM  TO                  RATE  SURE  AGE      RTT  AGE    LOSS  SURE  AGE
@@ -126,7 +126,7 @@ job 3fa81c02 train.py: packed, epoch 4
 
 TEST_CASE("sites take the fastest link between their nodes, and have no inside") {
   const Topology sites = by_sites(known());
-  CHECK(topology_text(sites) == R"(as node p1 knows it: 3 nodes, 2 measured links, 1 jobs
+  CHECK(topology_text(sites) == R"(as node p1 knows it: 3 nodes, 2 measured links, 1 job
 
 measured links
   FROM  TO                     RATE  SURE  AGE      RTT  AGE    LOSS  SURE  AGE
@@ -159,10 +159,12 @@ TEST_CASE("why says what each planner would reach, and whether a switch would pa
   t.jobs[0].decision = "ranks have joined";
   t.jobs[0].decision_age_ns = 12'000'000'000;
   CHECK(has(why_text(t),
-            "The coordinator looked at the plan 12 s ago, with the planner auto: ranks"));
+            "The coordinator looked at the plan 12 s ago, whose planner is auto: ranks"));
   CHECK(has(why_line(t), "A redraw needs 10 %"));
   t.jobs[0].planner = "fapt";
   CHECK(has(why_line(t), "The plan in force stays, because redraws of this job are by fapt"));
+  t.jobs[0].roots = {"p1", "rome"};
+  CHECK(has(why_line(t), "replan restricts the roots of all plans of this job to p1, rome, and"));
   t.jobs[0].not_redrawn = "nobody wants it";
   CHECK(has(why_line(t), "save 50.0 %. The plan in force stays: nobody wants it."));
   t.jobs[0].plans[2].predicted_ns = 2'000'000'000;
@@ -246,6 +248,27 @@ TEST_CASE("the picture has each place, link and edge, and says how far links can
   CHECK(has(svg, "<title>" + oslo + "</title>"));
   CHECK(has(svg, "\">" + oslo + "</text>"));
   CHECK(has(svg, "75 % of the blocks, root p1"));
+}
+
+TEST_CASE("the picture is as wide as its longest line") {
+  const auto width_of = [](const Topology& drawn) {
+    const std::string svg = topology_svg(drawn);
+    return std::stod(svg.substr(svg.find(" width=\"") + 8));
+  };
+  constexpr double kLetter = 6;  // of DejaVu Sans, on average
+  Topology t = known();
+  t.links.clear();
+  const double narrow = width_of(t);
+  t.jobs[0].label = std::string(200, 'x');
+  CHECK(width_of(t) > narrow + 100 * kLetter);
+  const std::string svg = topology_svg(known());
+  for (std::size_t at = svg.find("<text x=\""); at != std::string::npos;
+       at = svg.find("<text x=\"", at + 1)) {
+    const std::size_t text = svg.find('>', at) + 1;
+    const auto letters = static_cast<double>(svg.find('<', text) - text);
+    if (svg.find("text-anchor", at) < text) continue;  // in the picture, not in the legend
+    CHECK(std::stod(svg.substr(at + 9)) + letters * kLetter < width_of(known()));
+  }
 }
 
 TEST_CASE("a topology survives JSON, every field of it") {

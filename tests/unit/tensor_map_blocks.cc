@@ -128,3 +128,27 @@ TEST_CASE("an infinite gradient does not end the measurement of a tensor's noise
   CHECK(bucket.part_energy(0) == 3);
   CHECK(bucket.sum_energy(0) == 2);
 }
+
+TEST_CASE("a block takes a wire type that serves all its tensors") {
+  using enum WireType;
+  const auto types = [](const std::vector<aggregate::TensorBound>& tensors,
+                        ElementType type = ElementType::kFloat32) {
+    return aggregate::wire_types_of(Geometry::of(type, 4 * 128 + 1, 512, 1), tensors);
+  };
+  const auto tensor = [](std::uint32_t offset, std::uint32_t elements, WireType wire) {
+    return aggregate::TensorBound{.offset_elements = offset, .elements = elements, .wire = wire};
+  };
+  using Types = std::vector<WireType>;
+  // Blocks end at 128, 256, 384, 512 and 513. A single element takes more as int8.
+  CHECK(types({tensor(0, 513, kInt8)}) == Types{kInt8, kInt8, kInt8, kInt8, kElements});
+  CHECK(types({tensor(0, 513, kFloat16)}) == Types(5, kFloat16));
+  CHECK(types({tensor(0, 130, kBfloat16), tensor(130, 200, kInt8), tensor(330, 183, kElements)}) ==
+        Types{kBfloat16, kBfloat16, kElements, kElements, kElements});
+  CHECK(types({tensor(0, 10, kInt8), tensor(10, 503, kFloat16)}) ==
+        Types{kElements, kFloat16, kFloat16, kFloat16, kFloat16});
+  // Elements of no tensor go as they are.
+  CHECK(types({tensor(1, 299, kFloat16), tensor(300, 213, kFloat16)}) ==
+        Types{kElements, kFloat16, kFloat16, kFloat16, kFloat16});
+  CHECK(types({tensor(0, 513, kElements)}).empty());
+  CHECK(types({tensor(0, 258, kBfloat16)}, ElementType::kFloat16).empty());
+}

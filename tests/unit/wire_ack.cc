@@ -23,7 +23,8 @@ struct AnAck {
                        .number = 0x0708090a,
                        .timestamp_us = 0x0b0c0d0e};
   AckHeader header = {.epoch = 0x1112, .tree = 0x13, .round = 0x15161718, .first_word = 0x19};
-  AckBody body = {.echo_us = 0x21222324,
+  AckBody body = {.loss = 0x1b1c,
+                  .echo_us = 0x21222324,
                   .ack_delay_us = 0x25262728,
                   .unscheduled_blocks = 0x292a2b2c,
                   .total_blocks = 0x2d2e2f30,
@@ -69,13 +70,13 @@ void check_bytes(const std::vector<std::byte>& bytes, const std::vector<std::uin
 TEST_CASE("the bytes of an ack never change") {
   check_bytes(
       AnAck{}.bytes(),
-      {0x67, 5,    4,    16,   1,    2,    3,    4,    5, 6,    0, 0,
-       7,    8,    9,    10,   11,   12,   13,   14,                   // envelope
-       0x11, 0x12, 0x13, 0,    0x15, 0x16, 0x17, 0x18, 0, 0x19, 0, 2,  // epoch, tree, round, words
-       0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,                 // echo, delay
-       0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f, 0x30,                 // unscheduled, total
-       0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,                 // marked, oldest round
-       0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88,                 // bitmap
+      {0x67, 7, 4, 16, 1, 2, 3, 4, 5, 6, 0, 0, 7, 8, 9, 10, 11, 12, 13, 14,  // envelope
+       0x11, 0x12, 0x13, 0, 0x15, 0x16, 0x17, 0x18, 0x19, 2, 0x1b, 0x1c,     // epoch, tree, round,
+                                                                             // words, loss
+       0x21, 0x22, 0x23, 0x24, 0x25, 0x26, 0x27, 0x28,                       // echo, delay
+       0x29, 0x2a, 0x2b, 0x2c, 0x2d, 0x2e, 0x2f, 0x30,                       // unscheduled, total
+       0x31, 0x32, 0x33, 0x34, 0x35, 0x36, 0x37, 0x38,                       // marked, oldest round
+       0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88,                       // bitmap
        0x91, 0x92, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98});
 }
 
@@ -88,7 +89,7 @@ TEST_CASE("the bytes of a grant never change") {
   check_bytes(
       bytes,
       {
-          0x67, 5,    6, 0, 0,    0,    0,    1,    0,    2,    0,    0,
+          0x67, 7,    6, 0, 0,    0,    0,    1,    0,    2,    0,    0,
           0,    0,    0, 3, 0,    0,    0,    0,                            // envelope
           0x11, 0x12, 0, 0, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1a  // epoch, spare, blocks
       });
@@ -116,6 +117,7 @@ TEST_CASE("an ack comes back as it was written, up to the longest") {
   CHECK(got->header.tree == sent.header.tree);
   CHECK(got->header.round == sent.header.round);
   CHECK(got->header.first_word == sent.header.first_word);
+  CHECK(got->body.loss == sent.body.loss);
   CHECK(got->body.echo_us == sent.body.echo_us);
   CHECK(got->body.ack_delay_us == sent.body.ack_delay_us);
   CHECK(got->body.unscheduled_blocks == sent.body.unscheduled_blocks);

@@ -103,7 +103,7 @@ TEST_CASE("the bytes of a block to one node never change") {
   check_bytes(
       ABlock{}.bytes(),
       {
-          0x67, 5,    1,    34,   1,    2,    3,    4,    5,  6,
+          0x67, 7,    1,    34,   1,    2,    3,    4,    5,  6,
           0,    0,    7,    8,    9,    10,   11,   12,   13, 14,  // envelope
           0x11, 0x12, 0x03, 0x14, 0x15, 0x16, 0x17, 0x18,          // epoch, bucket, round
           0x19, 0,    0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f,  // tree, patience, block, round elements
@@ -118,7 +118,7 @@ TEST_CASE("the bytes of a block to a group, with all that it may carry, never ch
   block.hop.reset();
   block.extension = {.coverage = kCoverage, .route = kRoute, .route_next = 3};
   check_bytes(block.bytes(),
-              {0x67, 5,    2,    194,  1,    2,    3,    4,    5,    6,    4,    0, 7, 8,
+              {0x67, 7,    2,    194,  1,    2,    3,    4,    5,    6,    4,    0, 7, 8,
                9,    10,   11,   12,   13,   14,                // envelope
                0x11, 0x12, 0x03, 0x14, 0x15, 0x16, 0x17, 0x18,  // as above
                0x19, 0,    0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f, 0x20, 0x21, 0x10, 4, 4, 3,
@@ -127,27 +127,33 @@ TEST_CASE("the bytes of a block to a group, with all that it may carry, never ch
                0x61, 0x62, 0x63, 0x64, 0x65, 0x66, 0x67, 0x68});
 }
 
-TEST_CASE("the bytes that name an operation and a source never change") {
+TEST_CASE("the bytes that name an operation and what it is about never change") {
   struct Row {
     Operation operation;
     std::uint8_t kinds;
+    std::uint16_t bucket;
+    std::uint16_t source;
+    std::uint16_t subject;
   };
-  for (const Row& row : {Row{Operation::kAllReduce, 0x10}, Row{Operation::kReduceScatter, 0x20},
-                         Row{Operation::kAllGather, 0x30}, Row{Operation::kBroadcast, 0x40}}) {
+  for (const Row& row :
+       {Row{Operation::kAllReduce, 0x10, 0x0314, 0, 0x0314},
+        Row{Operation::kReduceScatter, 0x20, 0, 0, 0}, Row{Operation::kAllGather, 0x30, 0, 0, 0},
+        Row{Operation::kBroadcast, 0x40, 0, 0x0203, 0x0203},
+        Row{Operation::kExchange, 0x50, 0x0f14, 5, 0xaf14},
+        Row{Operation::kExchange, 0x50, kMaxBuckets, kMaxSelections - 1, 0xf000}}) {
     ABlock block;
     block.header.operation = row.operation;
-    block.header.bucket = row.operation == Operation::kAllReduce ? 0x0314 : 0;
-    block.header.source = row.operation == Operation::kBroadcast ? 0x0203 : 0;
+    block.header.bucket = row.bucket;
+    block.header.source = row.source;
     const std::vector<std::byte> bytes = block.bytes();
     CHECK(bytes[38] == std::byte{row.kinds});
-    CHECK(bytes[22] == std::byte(block.header.bucket >> 8 | block.header.source >> 8));
-    CHECK(bytes[23] == std::byte((block.header.bucket | block.header.source) & 0xff));
+    CHECK(bytes[22] == std::byte(row.subject >> 8));
+    CHECK(bytes[23] == std::byte(row.subject & 0xff));
     ParseError error{};
-    const auto got = read(bytes, error);
-    REQUIRE(got);
-    CHECK(got->header.operation == row.operation);
-    CHECK(got->header.bucket == block.header.bucket);
-    CHECK(got->header.source == block.header.source);
+    const BlockHeader got = read(bytes, error).value_or(BlockPacket{}).header;
+    CHECK(got.operation == row.operation);
+    CHECK(got.bucket == row.bucket);
+    CHECK(got.source == row.source);
   }
 }
 
@@ -237,7 +243,7 @@ TEST_CASE("what is not a block is refused for its reason") {
        std::nullopt},
       {"no operation", [](ABlock& b) { b.header.operation = Operation{0}; }, kField},
       {"an unknown operation", [](ABlock& b) { b.header.operation = Operation{15}; }, kField},
-      {"an unknown wire type", [](ABlock& b) { b.header.wire_type = WireType{1}; }, kField},
+      {"an unknown wire type", [](ABlock& b) { b.header.wire_type = WireType{4}; }, kField},
       {"no element type", [](ABlock& b) { b.header.element_type = ElementType{0}; }, kField},
       {"an unknown element type", [](ABlock& b) { b.header.element_type = ElementType{7}; },
        kField},
@@ -297,7 +303,13 @@ TEST_CASE("what no operation carries is refused for its reason") {
          b.header.source = kMaxRanks;
        },
        kField},
-      {"the operation after the last", [](ABlock& b) { b.header.operation = Operation{5}; },
+      {"an exchange of a bucket after the last",
+       [](ABlock& b) {
+         b.header.operation = Operation::kExchange;
+         b.header.bucket = kMaxBuckets + 1;
+       },
+       kField},
+      {"the operation after the last", [](ABlock& b) { b.header.operation = Operation{6}; },
        kField},
   });
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "dataplane/base/siphash.h"
 #include "dataplane/wire/extension.h"
 #include "dataplane/wire/seal.h"
 #include "tests/support/catch.h"
@@ -29,6 +28,7 @@ Envelope a_push() {
           .job = 0x01020304,
           .sender = 0x0506,
           .extension_words = 7,
+          .parity_rows = 17,
           .number = 0x08090a0b,
           .timestamp_us = 0x0c0d0e0f};
 }
@@ -54,9 +54,9 @@ std::uint32_t number_in(const std::vector<std::byte>& bytes) {
 
 TEST_CASE("the bytes of an envelope never change") {
   // Golden: what other versions rely on.
-  const std::vector<std::uint8_t> golden = {0x67, 5,  1,  65,   // magic, version, type, flags
+  const std::vector<std::uint8_t> golden = {0x67, 7,  1,  65,   // magic, version, type, flags
                                             1,    2,  3,  4,    // job
-                                            5,    6,  7,  0,    // sender, extension, spare
+                                            5,    6,  7,  17,   // sender, extension, parity rows
                                             8,    9,  10, 11,   // packet number
                                             12,   13, 14, 15};  // timestamp
   const std::vector<std::byte> bytes = with_tag(a_push());
@@ -75,6 +75,7 @@ TEST_CASE("an envelope comes back as it was written") {
   CHECK(e.job == 0x01020304);
   CHECK(e.sender == 0x0506);
   CHECK(e.extension_words == 7);
+  CHECK(e.parity_rows == 17);
   CHECK(e.number == 0x08090a0b);
   CHECK(e.timestamp_us == 0x0c0d0e0f);
 }
@@ -86,15 +87,16 @@ TEST_CASE("what is not an envelope is refused for its reason") {
     std::uint8_t value;
     ParseError error;
   };
-  const Row rows[] = {{"magic", 0, 0x66, ParseError::kBadMagic},
-                      {"an older version", 1, 4, ParseError::kBadVersion},
-                      {"a newer version", 1, 6, ParseError::kBadVersion},
-                      {"no type", 2, 0, ParseError::kBadType},
-                      {"an unknown type", 2, 8, ParseError::kBadType},
-                      {"an extension without a flag", 3, 0, ParseError::kBadField},
-                      {"a flag without an extension", 10, 0, ParseError::kBadField},
-                      {"too long an extension", 10, kMaxExtensionWords + 1, ParseError::kBadField},
-                      {"spare", 11, 1, ParseError::kBadField}};
+  const Row rows[] = {
+      {"magic", 0, 0x66, ParseError::kBadMagic},
+      {"an older version", 1, 6, ParseError::kBadVersion},
+      {"a newer version", 1, 8, ParseError::kBadVersion},
+      {"no type", 2, 0, ParseError::kBadType},
+      {"an unknown type", 2, 10, ParseError::kBadType},
+      {"an extension without a flag", 3, 0, ParseError::kBadField},
+      {"a flag without an extension", 10, 0, ParseError::kBadField},
+      {"too long an extension", 10, kMaxExtensionWords + 1, ParseError::kBadField},
+      {"more rows than there can be", 11, kMaxParityRows + 1, ParseError::kBadField}};
   for (const Row& row : rows) {
     CAPTURE(row.what);
     CHECK(why_not(changed(row.at, row.value)) == row.error);
@@ -111,21 +113,43 @@ TEST_CASE("each type of packet has its own flags") {
       kFlagCritical | kFlagRetransmission | kFlagLast | kFlagPartial | kFlagBounded | kFlagHop;
   const std::uint8_t of_acks =
       kFlagSlow | kFlagSound | kFlagAllowed | kFlagEnded | kFlagComplete | kFlagClosed;
+  const std::uint8_t of_parity = kFlagLast | kFlagBounded | kFlagHop;
   const Row rows[] = {{PacketType::kPush, of_blocks},
                       {PacketType::kResult, of_blocks},
                       {PacketType::kPushAck, of_acks},
                       {PacketType::kResultAck, of_acks},
                       {PacketType::kControl, 0},
                       {PacketType::kGrant, 0},
-                      {PacketType::kSounding, kFlagAnswer | kFlagSlow}};
+                      {PacketType::kSounding, kFlagAnswer | kFlagSlow},
+                      {PacketType::kPushParity, of_parity},
+                      {PacketType::kResultParity, of_parity}};
   for (const Row& row : rows) {
     for (int bit = 0; bit < 8; ++bit) {
       const auto flag = static_cast<std::uint8_t>(1U << bit);
       CAPTURE(row.type, bit);
       const ParseError expected =
           (row.flags & flag) != 0 ? ParseError::kNone : ParseError::kBadField;
-      CHECK(why_not(with_tag({.type = row.type, .flags = flag})) == expected);
+      const std::uint8_t parity_rows = is_parity(row.type) ? 1 : 0;
+      CHECK(why_not(with_tag({.type = row.type, .flags = flag, .parity_rows = parity_rows})) ==
+            expected);
     }
+  }
+}
+
+TEST_CASE("blocks may have rows of parity, parity has some, and nothing else has any") {
+  for (std::uint8_t t = 1; t <= static_cast<std::uint8_t>(PacketType::kResultParity); ++t) {
+    const auto type = static_cast<PacketType>(t);
+    const auto with_rows = [&](std::size_t rows) {
+      return why_not(with_tag({.type = type, .parity_rows = static_cast<std::uint8_t>(rows)}));
+    };
+    CAPTURE(t);
+    const bool may_have = is_block(type) || is_parity(type);
+    constexpr auto kGood = ParseError::kNone;
+    constexpr auto kBad = ParseError::kBadField;
+    CHECK(with_rows(0) == (is_parity(type) ? kBad : kGood));
+    CHECK(with_rows(1) == (may_have ? kGood : kBad));
+    CHECK(with_rows(kMaxParityRows) == (may_have ? kGood : kBad));
+    CHECK(with_rows(kMaxParityRows + 1) == kBad);
   }
 }
 
@@ -142,61 +166,62 @@ TEST_CASE("an envelope is read from as few bytes as its type may have") {
   }
 }
 
-TEST_CASE("a sealed packet opens for its key, receiver and number alone") {
-  const Key key{std::byte{1}};
-  const Receiver receiver = Receiver::node(0x0102);
-  const std::uint64_t number = 0x1'0000'0007;
+TEST_CASE("a sealed packet opens for its key, writer, receiver and number alone") {
+  const Gmac key(Key{std::byte{1}});
+  const PacketName name{0x0304, Receiver::node(0x0102), 0x1'0000'0007};
+  const auto with_number = [&](std::uint64_t number) {
+    return PacketName{name.writer, name.receiver, number};
+  };
   std::vector<std::byte> bytes = with_tag(a_push());
-  seal(bytes, key, receiver, number);
+  seal(bytes, key, name);
   CHECK(number_in(bytes) == 7);
-  const auto opened = open(bytes, key, receiver, number);
+  const auto opened = open(bytes, key, name);
   REQUIRE(opened);
   CHECK(opened->data() == bytes.data());
   CHECK(opened->size() == bytes.size() - kTagBytes);
-  CHECK_FALSE(open(bytes, Key{}, receiver, number));
-  CHECK_FALSE(open(bytes, key, receiver, 7));
-  CHECK_FALSE(open(bytes, key, receiver, number + (std::uint64_t{1} << 32)));
-  CHECK_FALSE(open(std::span(bytes).first(bytes.size() - 1), key, receiver, number));
+  CHECK_FALSE(open(bytes, Gmac(Key{}), name));
+  CHECK_FALSE(open(bytes, key, with_number(7)));
+  CHECK_FALSE(open(bytes, key, with_number(name.number + (std::uint64_t{1} << 32))));
+  CHECK_FALSE(open(std::span(bytes).first(bytes.size() - 1), key, name));
   for (std::uint16_t id = 0; id < 0x8000; ++id) {
-    if (open(bytes, key, Receiver::node(id), number).has_value() != (id == 0x0102)) {
-      FAIL("node " << id);
-    }
-    if (open(bytes, key, Receiver::group(id), number)) FAIL("group " << id);
+    const PacketName to_node{name.writer, Receiver::node(id), name.number};
+    if (open(bytes, key, to_node).has_value() != (id == 0x0102)) FAIL("node " << id);
+    const PacketName to_group{name.writer, Receiver::group(id), name.number};
+    if (open(bytes, key, to_group)) FAIL("group " << id);
+    const PacketName from{id, name.receiver, name.number};
+    if (open(bytes, key, from).has_value() != (id == 0x0304)) FAIL("writer " << id);
   }
 }
 
 TEST_CASE("every changed bit of a sealed packet makes its tag wrong") {
-  const Key key{std::byte{1}};
-  const Receiver receiver = Receiver::group(3);
+  const Gmac key(Key{std::byte{1}});
+  const PacketName name{2, Receiver::group(3), 9};
   std::vector<std::byte> bytes = with_tag(a_push());
-  seal(bytes, key, receiver, 9);
-  REQUIRE(open(bytes, key, receiver, 9));
+  seal(bytes, key, name);
+  REQUIRE(open(bytes, key, name));
   for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
     const auto flip = static_cast<std::byte>(1U << (bit % 8));
     bytes[bit / 8] ^= flip;
-    const bool opens = open(bytes, key, receiver, 9).has_value();
+    const bool opens = open(bytes, key, name).has_value();
     bytes[bit / 8] ^= flip;
     if (opens) FAIL("bit " << bit);
   }
 }
 
 TEST_CASE("what a tag covers never changes") {
-  // Golden: the SipHash-2-4 of receiver, two zeros, the high half of the number and the packet
-  // without its tag, which stands at the end.
-  const Key key{std::byte{1}};
+  // Golden: the first half of the GMAC of the packet without its tag, which stands at the end. The
+  // nonce is writer, receiver and number.
+  const Gmac key(Key{std::byte{1}});
   std::vector<std::byte> bytes = with_tag(a_push());
-  seal(bytes, key, Receiver::group(0x0102), 0x0304'0506'0708'090a);
-  const std::uint8_t front[] = {0x81, 2, 0, 0, 3, 4, 5, 6};
-  std::vector<std::byte> covered;
-  for (const std::uint8_t b : front) covered.push_back(std::byte{b});
-  covered.insert(covered.end(), bytes.begin(), bytes.end() - 8);
+  seal(bytes, key, {0x0b0c, Receiver::group(0x0102), 0x0304'0506'0708'090a});
   CHECK(std::to_integer<int>(bytes[12]) == 7);
   CHECK(std::to_integer<int>(bytes[15]) == 10);
-  std::uint64_t tag = 0;
-  for (auto at = bytes.end() - 8; at != bytes.end(); ++at) {
-    tag = tag << 8 | std::to_integer<std::uint64_t>(*at);
-  }
-  CHECK(tag == siphash24(key, covered));
+  const std::uint8_t name[] = {0x0b, 0x0c, 0x81, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+  Gmac::Nonce nonce;
+  std::transform(std::begin(name), std::end(name), nonce.begin(),
+                 [](std::uint8_t b) { return std::byte{b}; });
+  const Gmac::Tag tag = key.tag(nonce, std::span(bytes).first(bytes.size() - 8));
+  CHECK(std::equal(bytes.end() - 8, bytes.end(), tag.begin()));
 }
 
 TEST_CASE("where authentication is off a packet has a number and an empty tag") {

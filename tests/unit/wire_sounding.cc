@@ -46,7 +46,7 @@ TEST_CASE("the bytes of a sounding and of its answer never change") {
   for (const bool is_answer : {false, true}) {
     const std::vector<std::byte> bytes = written(is_answer ? kAnswer : kOurs);
     const std::vector<std::uint8_t> golden = {0x67,
-                                              5,
+                                              7,
                                               7,
                                               static_cast<std::uint8_t>(is_answer ? 1 : 0),
                                               1,

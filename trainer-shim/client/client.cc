@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "control/protocol/socket_messages.h"
 #include "dataplane/ipc/doorbell.h"
 #include "trainer-shim/client/session.h"
 
@@ -23,6 +24,11 @@ struct gp_session {
 namespace {
 
 constexpr const char* kNoMemory = "out of memory";
+
+/// What the client says before a daemon's reason, such as for which ranks it waits.
+constexpr std::size_t kMaxLeadBytes = 511;
+static_assert(gradplane::protocol::kMaxReasonBytes + kMaxLeadBytes < GP_TEXT_BYTES,
+              "a rank prints the whole reason of its daemon");
 
 /// The trainer must not see that we were here.
 class ErrnoGuard {
@@ -95,6 +101,25 @@ uint32_t gp_rounds_in_flight_max(const gp_session* session) {
 
 uint32_t gp_next_round(const gp_session* session) {
   return session == nullptr ? 0 : session->session.next_round();
+}
+
+uint32_t gp_selections(const gp_session* session) {
+  return session == nullptr ? 0 : session->session.selections();
+}
+
+uint32_t gp_average_every(const gp_session* session) {
+  return session == nullptr ? 0 : session->session.average_every();
+}
+
+uint32_t gp_staleness(const gp_session* session) {
+  return session == nullptr ? 0 : session->session.staleness();
+}
+
+int gp_report_drift(gp_session* session, uint64_t step, double distance, double norm) {
+  if (session == nullptr) return GP_BAD_ARGUMENT;
+  return guarded(int{GP_BROKEN}, [&] {
+    return int{session->session.report_drift({step, distance, norm})};
+  });
 }
 
 int gp_require(const gp_session* session) {

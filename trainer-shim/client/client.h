@@ -26,6 +26,10 @@ enum gp_status {
   GP_BAD_ARGUMENT = 7,
 };
 
+/// Room for the longest text of this interface, with its final 0: a daemon's reason, and what the
+/// client says before it. A smaller buffer gets the begin of the text.
+enum { GP_TEXT_BYTES = 1024 };
+
 struct gp_attach_options {
   const char* socket_path;  // of the daemon's control socket
   uint8_t job_key[16];      // the same on every rank of the job, nobody else's
@@ -50,14 +54,16 @@ struct gp_statement {
   uint32_t elements;  // of the slot; a multiple of the world size where the operation has shards
   uint8_t element_type;
   uint8_t operation;
-  uint16_t source;  // of a broadcast: the rank that has the bytes; otherwise 0
-  uint32_t bucket;  // of an all_reduce: a registered one; otherwise 0
+  uint16_t source;  // of a broadcast: the rank that has the bytes; of an exchange: the number of
+                    // the selection, < gp_selections(); otherwise 0
+  uint32_t bucket;  // of an all_reduce or an exchange: a registered one; otherwise 0
 };
 
 struct gp_completion {
   uint32_t round;
   int32_t status;           // GP_OK or GP_JOB_FAILED
-  uint32_t contributors;    // the fewest ranks in any block: 1 after an all_gather or a broadcast
+  uint32_t contributors;    // the fewest ranks in any block: 1 after an all_gather or a broadcast;
+                            // after an exchange this rank and those whose updates have come
   uint32_t partial_blocks;  // blocks whose sum lacks some rank's contribution; 0: the sum is exact
 };
 
@@ -79,6 +85,25 @@ uint32_t gp_rounds_in_flight_max(const gp_session* session);
 /// The round that is submitted next. A rank that joins a job that runs does not begin with 0; known
 /// after gp_wait_ready().
 uint32_t gp_next_round(const gp_session* session);
+
+/// Who receives whose update in an exchange is one of so many selections; 0: the job carries no
+/// exchanges. The exchanges of step t of the training are of selection t mod this number. Known
+/// after gp_wait_ready().
+uint32_t gp_selections(const gp_session* session);
+
+/// Steps between exact averages of the parameters, which ranks that exchange updates owe each
+/// other; 0: never. Known after gp_wait_ready().
+uint32_t gp_average_every(const gp_session* session);
+
+/// A result of an exchange waits only for ranks that are more than so many steps behind, and may
+/// hold older updates of the others; 0: it waits for all that send in its step. Known after
+/// gp_wait_ready().
+uint32_t gp_staleness(const gp_session* session);
+
+/// Tells the daemon how far this rank's parameters were from their mean over all ranks: the norm of
+/// the difference, and that of the mean, both finite and not negative. Dropped when the socket has
+/// no room; never waits.
+int gp_report_drift(gp_session* session, uint64_t step, double distance, double norm);
 
 /// 1 when the daemon's operator forbids the trainer to go on without gradplane, else 0.
 int gp_require(const gp_session* session);

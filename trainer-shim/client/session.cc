@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -21,9 +22,8 @@ namespace gradplane::client {
 namespace {
 
 /// Spinning pays when the answer is a round trip on a fast network away, and hurts when the daemon
-/// needs this very processor to give it.
+/// needs this very processor to give it. So where there are few, others get it between two looks.
 constexpr Duration kSpinLimit = Duration::us(20);
-constexpr Duration kSpinLimitOnFewCpus = Duration::us(2);
 constexpr int kFewCpus = 2;
 constexpr int kSpinsPerClockRead = 16;
 /// Messages taken in one call, so that a talkative daemon cannot hold the trainer.
@@ -41,11 +41,11 @@ static_assert(kBucketPartBytes + kTensorBytes +
                   protocol::kMaxSocketMessageBytes,
               "every part holds a tensor");
 
-Duration choose_spin_limit() {
+bool has_few_cpus() {
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   const bool known = ::sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
-  return known && CPU_COUNT(&cpus) <= kFewCpus ? kSpinLimitOnFewCpus : kSpinLimit;
+  return known && CPU_COUNT(&cpus) <= kFewCpus;
 }
 
 /// What the daemon would refuse is refused here, where the caller learns why.
@@ -100,7 +100,7 @@ Session::Session(Attachment attachment, ipc::Doorbell wake, std::uint32_t world_
     : attachment_(std::move(attachment)),
       wake_(std::move(wake)),
       world_size_(world_size),
-      spin_limit_(choose_spin_limit()),
+      has_few_cpus_(has_few_cpus()),
       submissions_(attachment_.channel.submissions()),
       completions_(attachment_.channel.completions()),
       rounds_(rounds_in_flight_max()),
@@ -167,6 +167,8 @@ gp_status Session::submit(std::uint32_t round, const gp_statement& said) {
   if (round != rounds_.next() || !is_sound(said, world_size_, round_bytes())) {
     return GP_BAD_ARGUMENT;
   }
+  const bool exchanges = said.operation == static_cast<std::uint8_t>(Operation::kExchange);
+  if (exchanges && said.source >= terms_.selections) return GP_BAD_ARGUMENT;
   const ipc::Submission submission{.round = round,
                                    .elements = said.elements,
                                    .element_type = said.element_type,
@@ -183,6 +185,15 @@ gp_status Session::submit(std::uint32_t round, const gp_statement& said) {
   if (ipc::is_asleep(channel().daemon_sleeps())) {
     ipc::ring_doorbell(attachment_.daemon_doorbell.get());
   }
+  return GP_OK;
+}
+
+gp_status Session::report_drift(const protocol::Drift& drift) {
+  if (over_) return over_.status;
+  // Negative numbers and what is no number; the daemon hangs up on those.
+  const auto is_norm = [](double value) { return std::isfinite(value) && value >= 0; };
+  if (!is_norm(drift.distance) || !is_norm(drift.norm)) return GP_BAD_ARGUMENT;
+  attachment_.control.try_send(protocol::encode(drift));
   return GP_OK;
 }
 
@@ -213,26 +224,44 @@ int Session::poll(gp_completion& out) {
 gp_status Session::wait(Duration bound) {
   const Instant now = monotonic_now();
   const Instant deadline = now + std::clamp(bound, Duration(), kWaitSlice);
-  if (over_ || spin(std::min(deadline, now + spin_limit_))) return over_.status;
-  sleep(deadline - monotonic_now());
+  if (!over_ && !spin(now, deadline)) sleep(deadline - monotonic_now());
+  woken_.exchange(false);
   return over_.status;
 }
 
-/// Whether a completion, or a broken ring, is there.
-bool Session::spin(Instant until) noexcept {
-  for (;;) {
+bool Session::has_news() noexcept {
+  return !completions_.empty() || completions_.broken() || woken_.load();
+}
+
+/// Whether there is something to do.
+bool Session::spin(Instant now, Instant deadline) noexcept {
+  const bool yields = has_few_cpus_ && yields_.may_yield(now);
+  const Duration limit = yields ? Yields::kLimit : has_few_cpus_ ? Duration() : kSpinLimit;
+  for (const Instant until = std::min(deadline, now + limit);;) {
     for (int i = 0; i < kSpinsPerClockRead; ++i) {
-      if (!completions_.empty() || completions_.broken()) return true;
+      if (has_news()) return true;
       relax_processor();
     }
-    if (monotonic_now() >= until) return false;
+    now = monotonic_now();
+    if (now >= until) return false;
+    if (!yields) continue;
+    ::sched_yield();
+    yields_.on_yield(now, monotonic_now());
   }
 }
 
+/// As ipc/doorbell.h says, towards the daemon and towards who calls wake().
 void Session::sleep(Duration bound) {
   ipc::announce_sleep(channel().trainer_sleeps());
-  if (completions_.empty() && !completions_.broken()) poll_descriptors(bound, true);
+  sleeps_.store(true);
+  if (!has_news()) poll_descriptors(bound, true);
+  sleeps_.store(false);
   ipc::end_sleep(channel().trainer_sleeps());
+}
+
+void Session::wake() noexcept {
+  woken_.store(true);
+  if (sleeps_.load()) ipc::ring_doorbell(wake_.ring.get());
 }
 
 void Session::poll_descriptors(Duration bound, bool completions_wake) {
@@ -270,6 +299,7 @@ void Session::take(const protocol::DaemonMessage& message) {
     waiting_ = *waiting;
   } else if (const auto* ready = std::get_if<protocol::Ready>(&message)) {
     ready_ = true;
+    terms_ = *ready;
     if (!has_submitted_) rounds_ = ipc::RoundsInFlight(rounds_in_flight_max(), ready->first_round);
   } else if (const auto* failed = std::get_if<protocol::JobFailed>(&message)) {
     end(GP_JOB_FAILED, failed->reason);

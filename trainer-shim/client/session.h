@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "trainer-shim/client/attach.h"
 #include "trainer-shim/client/client.h"
 #include "trainer-shim/client/liveness.h"
+#include "trainer-shim/client/yields.h"
 
 namespace gradplane::client {
 
@@ -30,10 +32,12 @@ class Session {
   Failure register_bucket(std::uint32_t bucket, std::uint8_t element_type,
                           std::span<const gp_tensor> tensors);
   gp_status submit(std::uint32_t round, const gp_statement& said);
+  gp_status report_drift(const protocol::Drift& drift);
   /// 1 taken, 0 none, or -gp_status.
   int poll(gp_completion& out);
   gp_status wait(Duration bound);
-  void wake() const noexcept { ipc::ring_doorbell(wake_.ring.get()); }
+  /// Any thread, and signal handlers.
+  void wake() noexcept;
   void say_goodbye(bool clean);
   /// Goodbye without order. What the daemon has completed can still be taken.
   void leave();
@@ -45,13 +49,17 @@ class Session {
   std::uint32_t rounds_in_flight_max() const noexcept { return channel().sizes().slot_count / 2; }
   /// Before the first submission: with which round the rank begins. Known when it is ready.
   std::uint32_t next_round() const noexcept { return rounds_.next(); }
+  std::uint32_t selections() const noexcept { return terms_.selections; }
+  std::uint32_t average_every() const noexcept { return terms_.average_every; }
+  std::uint32_t staleness() const noexcept { return terms_.staleness; }
   bool require() const noexcept { return attachment_.require; }
   gp_status over() const noexcept { return over_.status; }
   const char* failure() const noexcept { return over_.reason.c_str(); }
 
  private:
   const ipc::ChannelView& channel() const noexcept { return attachment_.channel; }
-  bool spin(Instant until) noexcept;
+  bool has_news() noexcept;
+  bool spin(Instant now, Instant deadline) noexcept;
   void sleep(Duration bound);
   void poll_descriptors(Duration bound, bool completions_wake);
   void take_messages();
@@ -63,12 +71,16 @@ class Session {
   Attachment attachment_;
   ipc::Doorbell wake_;
   std::uint32_t world_size_;
-  Duration spin_limit_;
+  bool has_few_cpus_;
+  Yields yields_;
+  std::atomic<bool> woken_{false};   // since the last wait()
+  std::atomic<bool> sleeps_{false};  // until wake() rings
   ipc::RingProducer<ipc::Submission> submissions_;
   ipc::RingConsumer<ipc::Completion> completions_;
   ipc::RoundsInFlight rounds_;
   Liveness liveness_;
   bool ready_ = false;
+  protocol::Ready terms_;  // as the daemon said last
   bool has_submitted_ = false;
   bool ring_is_sane_ = true;  // after one impossible completion, none is believed
   protocol::Waiting waiting_;

@@ -22,6 +22,7 @@
 #include "trainer-shim/torch/groups.h"
 #include "trainer-shim/torch/originals.h"
 #include "trainer-shim/torch/pass_rules.h"
+#include "trainer-shim/torch/replicas.h"
 
 namespace gradplane::shim {
 namespace {
@@ -29,7 +30,9 @@ namespace {
 Originals original_functions;
 /// False in a child of fork() that has made no group: a report would overwrite its parent's.
 std::atomic<bool> reports_at_exit{true};
-BucketNames* bucket_names = new BucketNames;  // outlives static destruction
+// These outlive static destruction.
+BucketNames* bucket_names = new BucketNames;
+Replicas* replicas = new Replicas;
 
 /// Names protected members of a group; a group is never one of these.
 struct Access : Group {
@@ -114,7 +117,11 @@ void group_deleting_destructor(Group* self) {
 std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
                                           std::optional<PassReason> reason) {
   const GroupEntry entry = groups().find(group);
-  if (!entry.session && entry.refusal.empty()) return nullptr;
+  if (!entry.session && entry.refusal.empty()) {
+    // Not a group of ours, or a side group, which has more.
+    if (group->getSize() == 1) count_pass(operation, PassReason::kOneRank);
+    return nullptr;
+  }
   if (!reason && entry.session) return entry.session;
   if (!reason) {
     if (entry.required || environment().require) {
@@ -128,6 +135,21 @@ std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
   return nullptr;
 }
 
+/// Of the bucket that DDP reduces in this thread.
+GroupSession::Gradient gradient_of(const std::shared_ptr<GroupSession>& session,
+                                   Collective& collective) {
+  const GradientMark& mark = GradientMark::current();
+  GroupSession::Gradient gradient;
+  gradient.layout = bucket_names->layout(mark.reducer, *mark.bucket);
+  const auto replica = replicas->find(mark.reducer);
+  if (!replica || !is_floating(collective.type)) return gradient;
+  collective.pass = mark.pass;
+  gradient.schedule = replica->schedule;
+  const std::lock_guard lock(replica->mutex);
+  replica->session = session;
+  return gradient;
+}
+
 WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& options) {
   const auto session = session_for(self, Operation::kAllReduce, why_passed(tensors, options));
   if (!session) return originals().allreduce(self, tensors, options);
@@ -136,13 +158,10 @@ WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& o
   collective.data = static_cast<std::byte*>(t.data_ptr());
   collective.bytes = t.nbytes();
   collective.type = *element_type_of(t.scalar_type());
-  std::shared_ptr<const BucketLayout> layout;
-  if (GradientMark::matches(t)) {
-    const GradientMark& mark = GradientMark::current();
-    layout = bucket_names->layout(mark.reducer, *mark.bucket);
-  }
+  GroupSession::Gradient gradient;
+  if (GradientMark::matches(t)) gradient = gradient_of(session, collective);
   auto work = c10::make_intrusive<CarriedWork>(TensorLists{tensors}, "gloo:all_reduce", tensors);
-  return session->enqueue(std::move(work), collective, t, std::move(layout));
+  return session->enqueue(std::move(work), collective, t, std::move(gradient));
 }
 
 WorkPtr broadcast(Group* self, Tensors& tensors, const c10d::BroadcastOptions& options) {
@@ -230,19 +249,35 @@ void reducer_constructor(void* self, Tensors& parameters, void* bucket_indices, 
                          std::int64_t bucket_bytes, bool find_unused, bool as_bucket_view,
                          ParameterNames& names, std::int64_t first_bucket_bytes) {
   bucket_names->add(self, parameters, names);  // before the original moves them away
+  replicas->add(self, parameters);
   try {
     originals().reducer_constructor(self, parameters, bucket_indices, size_limits, group,
                                     expect_sparse, bucket_bytes, find_unused, as_bucket_view, names,
                                     first_bucket_bytes);
   } catch (...) {
     bucket_names->remove(self);
+    replicas->remove(self);
     throw;
   }
 }
 
 void reducer_destructor(void* self) {
   bucket_names->remove(self);
+  replicas->remove(self);
   originals().reducer_destructor(self);
+}
+
+/// DDP calls it at the begin of each forward pass that records a graph, also where it does not
+/// synchronise, and of each pass in which a rank without data stands in for one (Join).
+bool rebuild_buckets(void* self) {
+  if (const auto replica = replicas->find(self)) average_if_due(*replica);
+  return originals().rebuild_buckets(self);
+}
+
+/// The backward pass of which this is a bucket.
+std::uint64_t pass_of(const void* reducer, const c10d::GradBucket& bucket) {
+  const auto replica = replicas->find(reducer);
+  return replica ? replica->schedule->begin_bucket(identities(bucket.getParameters())) : 0;
 }
 
 FuturePtr run_comm_hook(void* self, c10d::GradBucket& bucket) {
@@ -250,7 +285,7 @@ FuturePtr run_comm_hook(void* self, c10d::GradBucket& bucket) {
     GradientMark previous = GradientMark::current();
     ~Marked() { GradientMark::current() = previous; }
   } const marked;
-  GradientMark::current() = {self, &bucket};
+  GradientMark::current() = {self, &bucket, pass_of(self, bucket)};
   return originals().run_comm_hook(self, bucket);
 }
 
@@ -260,6 +295,7 @@ void begin_anew_in_child() {
   groups().unlock_after_fork();
   groups().disown_all();
   bucket_names = new BucketNames;
+  replicas = new Replicas;
   forget_counters_after_fork();
   forget_completer_after_fork();
   forget_environment_after_fork();
@@ -296,6 +332,7 @@ void take_originals(void* const from[]) {
   take(from, GP_HOOK_BARRIER, o.barrier);
   take(from, GP_HOOK_REDUCER_CONSTRUCTOR, o.reducer_constructor);
   take(from, GP_HOOK_REDUCER_DESTRUCTOR, o.reducer_destructor);
+  take(from, GP_HOOK_REBUILD_BUCKETS, o.rebuild_buckets);
   take(from, GP_HOOK_RUN_COMM_HOOK, o.run_comm_hook);
 }
 
@@ -310,6 +347,7 @@ void give_replacements(void* to[]) {
   give(to, GP_HOOK_BARRIER, &barrier);
   give(to, GP_HOOK_REDUCER_CONSTRUCTOR, &reducer_constructor);
   give(to, GP_HOOK_REDUCER_DESTRUCTOR, &reducer_destructor);
+  give(to, GP_HOOK_REBUILD_BUCKETS, &rebuild_buckets);
   give(to, GP_HOOK_RUN_COMM_HOOK, &run_comm_hook);
 }
 

@@ -12,15 +12,41 @@
 namespace gradplane::shim {
 namespace {
 
-bool has_completed(const Statement& s, std::uint64_t round) {
-  if (round < s.first_incomplete) return true;
-  const std::uint64_t bit = round - s.first_incomplete;
-  return bit < 64 && ((s.completed >> bit) & 1) != 0;
-}
-
 /// Whether the arena slot of the round serves a newer one, which the rank has submitted since.
 bool has_forgotten(const Statement& s, std::uint64_t round) {
   return s.next_round > round && s.next_round - round > kRoundSlots;
+}
+
+/// Whether a round that this rank lacks, and another one has, is an exchange. What this rank has
+/// not submitted others can only have completed if it is one, where there are any.
+bool lacks_exchange(const Statement& s, std::uint64_t round) {
+  if (round >= s.next_round) return s.selections != 0;
+  const std::uint64_t back = s.next_round - 1 - round;
+  return back < kRoundSlots && ((s.exchanges >> back) & 1) != 0;
+}
+
+struct RoundView {
+  int holder = kNobody;      // the lowest rank that has its result
+  int forgetful = kNobody;   // the lowest rank whose slot of it serves a newer one
+  bool is_exchange = false;  // so say all that lack it
+};
+
+RoundView view_of(std::span<const Statement> statements, std::uint64_t round) {
+  RoundView view;
+  bool is_lacked = false;
+  bool is_exchange = true;
+  for (int rank = static_cast<int>(statements.size()); rank-- > 0;) {
+    const Statement& s = statements[static_cast<std::size_t>(rank)];
+    if (has_forgotten(s, round)) view.forgetful = rank;
+    if (has_completed(s, round)) {
+      view.holder = rank;
+    } else {
+      is_lacked = true;
+      is_exchange = is_exchange && lacks_exchange(s, round);
+    }
+  }
+  view.is_exchange = is_lacked && is_exchange;
+  return view;
 }
 
 /// One past the last round that this rank completed.
@@ -29,6 +55,24 @@ std::uint64_t completed_end(const Statement& s) {
 }
 
 }  // namespace
+
+bool has_completed(const Statement& s, std::uint64_t round) {
+  if (round < s.first_incomplete) return true;
+  const std::uint64_t bit = round - s.first_incomplete;
+  return bit < 64 && ((s.completed >> bit) & 1) != 0;
+}
+
+ExchangeTerms exchange_terms(std::span<const Statement> statements) {
+  ExchangeTerms terms;
+  for (const Statement& s : statements) {
+    if (s.selections != statements.front().selections) return {};
+    const bool is_rarer = terms.average_every != 0 && s.average_every >= terms.average_every;
+    if (s.average_every != 0 && !is_rarer) terms.average_every = s.average_every;
+    terms.selections = s.selections;
+    terms.staleness = std::max(terms.staleness, s.staleness);
+  }
+  return terms.selections == 0 ? ExchangeTerms{} : terms;
+}
 
 JobKey attempt_key(const JobKey& group_key, std::uint32_t attempt) {
   JobKey key = group_key;
@@ -57,7 +101,7 @@ Verdict judge(std::span<const Statement> statements) {
     verdict.required |= s.required != 0;
     if (s.able != 0 || !verdict.all_able) continue;
     verdict.all_able = false;
-    verdict.cause = "rank " + std::to_string(rank) + ": " + s.cause.data();
+    verdict.cause = "rank " + std::to_string(rank) + " reports: " + s.cause.data();
   }
   return verdict;
 }
@@ -79,20 +123,21 @@ RecoveryPlan plan_recovery(std::span<const Statement> statements) {
       return refuse("rank " + std::to_string(rank) + " has completed what it did not submit");
     }
   }
-  // Whatever the statements say, these are kRoundSlots rounds at most: who has submitted more than
-  // that beyond the first has forgotten it.
+  // Whatever the statements say, the rounds that are no exchanges are kRoundSlots at most: who has
+  // submitted more than that beyond the first has forgotten it.
+  if (end > plan.first && end - plan.first > kMaxRepairedRounds) {
+    return refuse("the ranks are " + std::to_string(end - plan.first) + " rounds apart");
+  }
   for (std::uint64_t round = plan.first; round < end; ++round) {
-    int holder = kNobody;
-    for (std::size_t rank = statements.size(); rank-- > 0;) {
-      const Statement& s = statements[rank];
-      if (has_forgotten(s, round)) {
-        return refuse("rank " + std::to_string(rank) + " has gone on to round " +
-                      std::to_string(s.next_round) + " and forgotten round " +
-                      std::to_string(round) + ", which another rank lacks");
-      }
-      if (has_completed(s, round)) holder = static_cast<int>(rank);
+    const RoundView view = view_of(statements, round);
+    const bool own = view.is_exchange && view.holder != kNobody;
+    if (!own && view.forgetful != kNobody) {
+      const auto rank = static_cast<std::size_t>(view.forgetful);
+      return refuse("rank " + std::to_string(rank) + " has gone on to round " +
+                    std::to_string(statements[rank].next_round) + " and forgotten round " +
+                    std::to_string(round) + ", which another rank lacks");
     }
-    plan.holders.push_back(holder);
+    plan.holders.push_back(own ? kEachItsOwn : view.holder);
   }
   plan.possible = true;
   return plan;

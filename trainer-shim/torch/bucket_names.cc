@@ -11,14 +11,14 @@ namespace {
 /// its place in the model.
 const std::string kUnnamed = "param.";
 
+}  // namespace
+
 std::vector<const void*> identities(const Tensors& tensors) {
   std::vector<const void*> out;
   out.reserve(tensors.size());
   for (const at::Tensor& t : tensors) out.push_back(t.unsafeGetTensorImpl());
   return out;
 }
-
-}  // namespace
 
 void BucketNames::add(const void* reducer, const Tensors& parameters, const ParameterNames& names) {
   Reducer known;

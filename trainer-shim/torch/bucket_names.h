@@ -8,11 +8,15 @@
 #include <mutex>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "trainer-shim/torch/bucket_layout.h"
 #include "trainer-shim/torch/originals.h"
 
 namespace gradplane::shim {
+
+/// By what a parameter is known as long as it lives.
+std::vector<const void*> identities(const Tensors& tensors);
 
 /// Knows DDP's reducers and what their buckets hold. Any thread.
 class BucketNames {
@@ -42,6 +46,7 @@ class BucketNames {
 struct GradientMark {
   const void* reducer = nullptr;
   c10d::GradBucket* bucket = nullptr;
+  std::uint64_t pass = 0;  // of the reducer, in which it is reduced
 
   /// True if `tensor` is the whole buffer of the marked bucket.
   static bool matches(const at::Tensor& tensor);

@@ -2,8 +2,10 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <atomic>
 #include <exception>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "trainer-shim/torch/counters.h"
@@ -33,6 +35,25 @@ class CarriedWork final : public Group::AsyncWork {
     return AsyncWork::wait(timeout);
   }
 
+  /// Whoever has the future may add callbacks to it, and they may do anything, so that the work has
+  /// to be finished in a thread that nobody waits for.
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
+    Finish untouched = Finish::kUndecided;
+    if (!finish_.compare_exchange_strong(untouched, Finish::kElsewhere)) {
+      // It is finished in place just now, which takes no longer than a callback would be late.
+      while (untouched == Finish::kInPlace && !isCompleted()) std::this_thread::yield();
+    }
+    return AsyncWork::getFuture();
+  }
+
+  /// Decides whether the caller may finish the work in its own thread: nobody has its future, and
+  /// nothing has to be copied.
+  bool may_finish_in_place() {
+    if (gathered_.defined()) return false;
+    Finish untouched = Finish::kUndecided;
+    return finish_.compare_exchange_strong(untouched, Finish::kInPlace);
+  }
+
   /// Runs the callbacks of the future in this thread, then lets wait() return or throw.
   static void finish(c10::intrusive_ptr<CarriedWork> work, std::exception_ptr failure) {
     work->failure_ = std::move(failure);
@@ -42,6 +63,8 @@ class CarriedWork final : public Group::AsyncWork {
   }
 
  private:
+  enum class Finish : std::uint8_t { kUndecided, kInPlace, kElsewhere };
+
   void run() override {
     if (failure_) std::rethrow_exception(failure_);
     for (std::size_t rank = 0; rank < outputs_.size(); ++rank) {
@@ -54,6 +77,7 @@ class CarriedWork final : public Group::AsyncWork {
   at::Tensor gathered_;
   Tensors outputs_;
   std::exception_ptr failure_;
+  std::atomic<Finish> finish_{Finish::kUndecided};
 };
 
 }  // namespace gradplane::shim

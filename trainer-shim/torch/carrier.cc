@@ -15,7 +15,6 @@
 namespace gradplane::shim {
 namespace {
 
-constexpr std::size_t kErrorBytes = 256;
 /// A daemon without a sign of life for so long is dead.
 constexpr std::uint32_t kLivenessLimitMs = 5000;
 
@@ -60,7 +59,7 @@ bool Carrier::attach(const JobKey& job_key, std::string& cause) {
   options.timeout_ms = attempt_limit_ms_;
   options.liveness_ms = liveness_limit_ms_;
   options.daemon_uid = env.daemon_uid;
-  char error[kErrorBytes] = "";
+  char error[GP_TEXT_BYTES] = "";
   gp_session* session = nullptr;
   const int status = gp_attach(&options, &session, error, sizeof error);
   if (status == GP_OK && session) {
@@ -79,13 +78,13 @@ bool Carrier::attach(const JobKey& job_key, std::string& cause) {
 }
 
 std::string Carrier::describe_wait() {
-  char text[kErrorBytes] = "";
+  char text[GP_TEXT_BYTES] = "";
   if (session_) gp_describe_wait(session_, text, sizeof text);
   return text;
 }
 
 bool Carrier::wait_ready(std::string& cause) {
-  char error[kErrorBytes] = "";
+  char error[GP_TEXT_BYTES] = "";
   const auto timeout_ms = static_cast<int>(attempt_limit_ms_);
   const int status = gp_wait_ready(session_, timeout_ms, error, sizeof error);
   if (status == GP_OK) return true;
@@ -102,10 +101,17 @@ std::uint32_t Carrier::rounds_in_flight_max() const {
 }
 
 void Carrier::start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max,
-                    std::uint64_t first_round) {
+                    std::uint64_t first_round, std::uint32_t selections) {
   agreed_round_bytes_ = round_bytes;
+  agreed_selections_ = selections;
   window_.restart(rounds_in_flight_max, first_round);
-  behind_until_ = 0;
+  behind_until_ = exchanged_end_ = whole_end_ = 0;
+}
+
+Round Carrier::cut_next(Collective& collective) const {
+  Round round = cut(collective, agreed_round_bytes_);
+  if (agreed_selections_ != 0 && collective.pass) round.operation = Operation::kExchange;
+  return round;
 }
 
 /// The daemon counts rounds in 32 bits, which wrap.
@@ -114,7 +120,7 @@ void* Carrier::memory_of(std::uint64_t round) const {
 }
 
 Round& Carrier::skip_next(Collective& collective) {
-  const Round round = cut(collective, agreed_round_bytes_);
+  const Round round = cut_next(collective);
   window_.submit(round);
   collective.submitted_bytes += round.bytes;
   return *window_.find(window_.next() - 1);
@@ -122,18 +128,20 @@ Round& Carrier::skip_next(Collective& collective) {
 
 bool Carrier::submit_next(Collective& collective, const BucketLayout* layout) {
   if (!window_.may_submit()) return false;
-  const Round round = cut(collective, agreed_round_bytes_);
+  const Round round = cut_next(collective);
   void* memory = memory_of(window_.next());
   if (!memory) {
     over(GP_BROKEN);
     return false;
   }
   round.give(static_cast<std::byte*>(memory), identity_.rank);
+  const bool exchanges = round.operation == Operation::kExchange;
   const gp_statement said{
       .elements = static_cast<std::uint32_t>(round.slot_bytes() / element_bytes(collective.type)),
       .element_type = static_cast<std::uint8_t>(collective.type),
       .operation = static_cast<std::uint8_t>(round.operation),
-      .source = collective.source,
+      .source = exchanges ? static_cast<std::uint16_t>(*collective.pass % agreed_selections_)
+                          : collective.source,
       .bucket = bucket_of(layout, round)};
   const int status = gp_submit(session_, static_cast<std::uint32_t>(window_.next()), &said);
   if (status != GP_OK) {
@@ -161,22 +169,31 @@ Carrier::Turn Carrier::poll() {
   return worked ? Turn::kWorked : Turn::kIdle;
 }
 
+/// Under bounded staleness what a result lacks is mostly on its way, and enters a later one.
+void Carrier::count_partial(const gp_completion& completion, bool stale) {
+  if (completion.partial_blocks == 0) return;
+  (stale ? counters().early_rounds : counters().partial_rounds) += 1;
+  (stale ? counters().early_blocks : counters().partial_blocks) += completion.partial_blocks;
+}
+
 /// Writes a result where it belongs. False if the completion is of no round in flight.
 bool Carrier::take(const gp_completion& completion) {
   const std::uint64_t number = window_.expand(completion.round);
   const Round* round = window_.find(number);
   const void* memory = memory_of(number);
   if (!round || !memory || !round->collective || round->completed) return false;
-  const bool lacks_a_rank =
-      all_contribute(round->operation) && completion.contributors < identity_.world_size;
+  const bool exchanged = round->operation == Operation::kExchange;
+  const bool lacks_a_rank = !exchanged && all_contribute(round->operation) &&
+                            completion.contributors < identity_.world_size;
   // What a rank alone has given cannot be had without that rank.
   if (lacks_a_rank && round->operation != round->collective->operation) return false;
   round->take(static_cast<const std::byte*>(memory), identity_.rank);
-  counters().partial_rounds += completion.partial_blocks > 0 ? 1 : 0;
-  counters().partial_blocks += completion.partial_blocks;
+  count_partial(completion, exchanged && staleness() > 0);
   if (lacks_a_rank) {
     // Who has submitted a round that is so much later has completed this one.
     behind_until_ = std::max(behind_until_, number + kMaxLeadRounds + 1);
+  } else if (!exchanged) {
+    whole_end_ = std::max(whole_end_, number + 1);
   }
   complete(number);
   return true;
@@ -186,6 +203,10 @@ void Carrier::complete(std::uint64_t round) {
   Round* found = window_.find(round);
   if (!found || !window_.complete(round)) return;
   found->collective->completed_bytes += found->bytes;
+  if (found->operation == Operation::kExchange) {
+    found->collective->exchanged_bytes += found->bytes;
+    exchanged_end_ = std::max(exchanged_end_, round + 1);
+  }
   found->collective = nullptr;  // the collective may end now; the result stays in the arena
 }
 
@@ -199,6 +220,11 @@ Carrier::Turn Carrier::over(int status) {
   const char* said = gp_failure(session_);
   cause_ = said && *said ? said : "the session ended, status " + std::to_string(status);
   return Turn::kOver;
+}
+
+void Carrier::report_drift(std::uint64_t step, double distance, double norm) {
+  // A daemon that knows no selections takes it for an error.
+  if (session_ && agreed_selections_ != 0) gp_report_drift(session_, step, distance, norm);
 }
 
 void Carrier::leave() {
@@ -215,6 +241,8 @@ void Carrier::describe(Statement& statement) const {
   statement.first_incomplete = window_.first_incomplete();
   statement.next_round = window_.next();
   statement.completed = window_.completed_bits();
+  statement.exchanges = window_.exchange_bits();
+  statement.selections = agreed_selections_;
 }
 
 std::vector<Carrier::Kept> Carrier::release_all() {

@@ -63,10 +63,16 @@ class Carrier {
   std::size_t round_bytes() const;
   std::uint32_t rounds_in_flight_max() const;
 
-  /// Begins the session with the values that all ranks can use. The first round of a session is 0;
-  /// a test may begin near the wrap of the daemon's 32-bit counter.
+  /// What the daemon says of exchanges, for the agreement of the ranks.
+  std::uint32_t selections() const { return gp_selections(session_); }
+  std::uint32_t average_every() const { return gp_average_every(session_); }
+  std::uint32_t staleness() const { return gp_staleness(session_); }
+
+  /// Begins the session with the values that all ranks can use. Of so many `selections` it
+  /// exchanges gradients; 0: it sums them. The first round of a session is 0; a test may begin near
+  /// the wrap of the daemon's 32-bit counter.
   void start(std::size_t round_bytes, std::uint32_t rounds_in_flight_max,
-             std::uint64_t first_round = 0);
+             std::uint64_t first_round = 0, std::uint32_t selections = 0);
 
   bool attached() const { return session_ != nullptr; }
   bool may_submit() const { return window_.may_submit(); }
@@ -81,10 +87,16 @@ class Carrier {
   /// Sleeps until something may have happened, at most `timeout_ms`.
   Turn wait(int timeout_ms);
 
-  /// Whether one of the last rounds was completed without the contribution of some rank. That rank
-  /// may still need results of other ranks before it can end. All ranks that have completed the
-  /// same rounds give the same answer.
-  bool left_a_rank_behind() const { return window_.next() < behind_until_; }
+  /// Whether one of the last rounds was completed without the contribution of some rank, or is an
+  /// exchange, of which nobody knows who lacks it. Such a rank may still need results of other
+  /// ranks before it can end. All ranks that have completed the same rounds give the same answer.
+  bool left_a_rank_behind() const {
+    return window_.next() < behind_until_ ||
+           (exchanged_end_ != 0 && whole_end_ < exchanged_end_ + kMaxLeadRounds);
+  }
+
+  /// Tells the daemon how far the parameters are from their mean. Never waits.
+  void report_drift(std::uint64_t step, double distance, double norm);
 
   /// Why the session is over.
   const std::string& cause() const { return cause_; }
@@ -130,7 +142,9 @@ class Carrier {
     std::uint32_t id = 0;       // 0: it has none
   };
 
+  Round cut_next(Collective& collective) const;
   bool take(const gp_completion& completion);
+  static void count_partial(const gp_completion& completion, bool stale);
   void* memory_of(std::uint64_t round) const;
   std::uint32_t bucket_of(const BucketLayout* layout, const Round& round);
   std::uint32_t register_bucket(const BucketLayout& layout, const Round& round);
@@ -145,8 +159,13 @@ class Carrier {
   gp_session* session_ = nullptr;
   RoundWindow window_;
   std::size_t agreed_round_bytes_ = 0;
+  std::uint32_t agreed_selections_ = 0;
   /// Some rank may still lack results if the session ends before this round.
   std::uint64_t behind_until_ = 0;
+  /// One past the last exchange that is complete, and one past the last round in which all ranks
+  /// are: who has contributed to that has completed all that are kMaxLeadRounds before it.
+  std::uint64_t exchanged_end_ = 0;
+  std::uint64_t whole_end_ = 0;
   std::string cause_;
   std::map<std::pair<std::uint64_t, std::size_t>, NamedBucket> buckets_;  // by key and offset
   /// Every rank assigns ids in the order of its submissions, so all ranks assign the same ids. No

@@ -18,12 +18,14 @@ namespace {
 
 struct FallbackCause {
   std::mutex mutex;
-  std::string text;
+  std::string text;        // of the last one
+  bool announced = false;  // and no return since
 };
 
 // These outlive static destruction.
 Counters* own_counters = new Counters;
 FallbackCause* fallback_cause = new FallbackCause;
+std::atomic<bool> has_announced_exchange{false};
 
 std::string json_text(std::string_view text) {
   std::string out = "\"";
@@ -87,6 +89,8 @@ std::string_view pass_reason_name(PassReason reason) {
       return "peers";
     case PassReason::kForked:
       return "forked";
+    case PassReason::kOneRank:
+      return "one_rank";
     case PassReason::kCount:
       break;
   }
@@ -100,6 +104,7 @@ Counters& counters() {
 void forget_counters_after_fork() {
   own_counters = new Counters;
   fallback_cause = new FallbackCause;
+  has_announced_exchange = false;
 }
 
 void count(OperationCounts& counts, Operation operation) {
@@ -114,10 +119,47 @@ void count_pass(Operation operation, PassReason reason) {
 void announce_fallback(const std::string& cause) {
   {
     const std::lock_guard lock(fallback_cause->mutex);
-    if (!fallback_cause->text.empty()) return;
+    if (std::exchange(fallback_cause->announced, true)) return;
     fallback_cause->text = cause;
   }
   std::fprintf(stderr, "gradplane: %s; every collective goes through Gloo\n", cause.c_str());
+}
+
+void announce_return() {
+  {
+    const std::lock_guard lock(fallback_cause->mutex);
+    if (!std::exchange(fallback_cause->announced, false)) return;
+  }
+  std::fprintf(stderr, "gradplane: all ranks are back; collectives are carried again\n");
+}
+
+void announce_loss(const std::string& cause, int rank) {
+  std::fprintf(stderr,
+               "gradplane: rank %d lost its session: %s; it cannot go on over Gloo either, and the "
+               "error of its collective says only how that ended\n",
+               rank, cause.c_str());
+}
+
+void announce_exchange(const ExchangeTerms& terms) {
+  if (has_announced_exchange.exchange(true)) return;
+  const auto steps = [](std::uint32_t count) {
+    return std::to_string(count) + (count == 1 ? " step" : " steps");
+  };
+  std::string mode = "selective-bsp";
+  std::string older;
+  if (terms.staleness > 0) {
+    mode = "selective-ssp, staleness " + std::to_string(terms.staleness);
+    older = "a result may hold older updates of other ranks, up to " + steps(terms.staleness) +
+            ", and waits only for ranks that are further behind; ";
+  }
+  const std::string averages =
+      terms.average_every == 0 ? "never" : "every " + steps(terms.average_every);
+  std::fprintf(
+      stderr,
+      "gradplane: ranks exchange their gradients (training.mode: %s): each "
+      "receives those of the share of ranks that the operator chose, so replicas differ by "
+      "design; %sthe parameters are averaged exactly %s; see docs/selective.md\n",
+      mode.c_str(), older.c_str(), averages.c_str());
 }
 
 void say_verbose(const std::string& line) {
@@ -133,9 +175,13 @@ std::string counters_json() {
       {"carried_bytes", c.carried_bytes},
       {"partial_rounds", c.partial_rounds},
       {"partial_blocks", c.partial_blocks},
+      {"early_rounds", c.early_rounds},
+      {"early_blocks", c.early_blocks},
       {"fallbacks", c.fallbacks},
       {"fallen_back_ops", total(c.fallen_back_ops)},
       {"recovered_rounds", c.recovered_rounds},
+      {"averages", c.averages},
+      {"last_drift_ppm", c.last_drift_ppm},
       {"failed_ops", c.failed_ops},
       {"pending_ns", c.pending_ns},
       {"waited_ns", c.waited_ns}};

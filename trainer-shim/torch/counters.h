@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "dataplane/model/operation.h"
+#include "trainer-shim/torch/agreement.h"
 
 namespace gradplane::shim {
 
@@ -26,6 +27,7 @@ enum class PassReason : std::uint8_t {
   kArguments,    // what Gloo refuses: a root that is none, lists or shapes that do not fit
   kPeers,        // some rank of the group has no shim
   kForked,       // a child of the process that attached
+  kOneRank,      // the group has one rank, and nothing to send
   kCount,
 };
 
@@ -42,9 +44,14 @@ struct Counters {
   std::atomic<std::uint64_t> carried_bytes{0};
   std::atomic<std::uint64_t> partial_rounds{0};  // of carried_rounds: some block was partial
   std::atomic<std::uint64_t> partial_blocks{0};  // blocks that lack some rank's contribution
+  std::atomic<std::uint64_t> early_rounds{0};    // of carried_rounds, under bounded staleness: some
+                                                 // updates of their step had not come
+  std::atomic<std::uint64_t> early_blocks{0};    // blocks that lack such an update
   std::atomic<std::uint64_t> fallbacks{0};       // times that a group changed over to Gloo
   OperationCounts fallen_back_ops{};             // operations that went through Gloo therefore
   std::atomic<std::uint64_t> recovered_rounds{0};
+  std::atomic<std::uint64_t> averages{0};        // of the parameters of a model, over all ranks
+  std::atomic<std::uint64_t> last_drift_ppm{0};  // from their mean, when it was measured last
   std::atomic<std::uint64_t> failed_ops{0};
   std::atomic<std::uint64_t> pending_ns{0};  // sum over operations: from the call to the result
   std::atomic<std::uint64_t> waited_ns{0};   // sum over Work.wait() calls
@@ -63,8 +70,17 @@ void count(OperationCounts& counts, Operation operation);
 /// Counts one operation that went to the original function.
 void count_pass(Operation operation, PassReason reason);
 
-/// Says on stderr that collectives go through Gloo and why; once per process.
+/// Says on stderr that collectives go through Gloo and why; once until announce_return().
 void announce_fallback(const std::string& cause);
+
+/// Says on stderr that a group that had fallen back is carried again, if that was announced.
+void announce_return();
+
+/// Says on stderr why the session over gradplane was lost, where the ranks cannot go on over Gloo.
+void announce_loss(const std::string& cause, int rank);
+
+/// Says on stderr that ranks exchange gradients, so that replicas differ; once per process.
+void announce_exchange(const ExchangeTerms& terms);
 
 /// One line on stderr when GRADPLANE_VERBOSE is set.
 void say_verbose(const std::string& line);

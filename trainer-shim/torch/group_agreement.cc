@@ -62,6 +62,9 @@ void GroupSession::agree() {
     if (ready) {
       mine.round_bytes = carrier_.round_bytes();
       mine.rounds_in_flight = carrier_.rounds_in_flight_max();
+      mine.selections = carrier_.selections();
+      mine.average_every = carrier_.average_every();
+      mine.staleness = carrier_.staleness();
       cause = "the daemon offers rounds of " + std::to_string(mine.round_bytes) + " bytes";
     }
     carried = all_can(Stage::kReady, mine.round_bytes >= kMinRoundBytes && mine.rounds_in_flight);
@@ -107,7 +110,9 @@ void GroupSession::begin_carrying(const std::vector<Statement>& statements) {
     round_bytes = std::min(round_bytes, s.round_bytes);
     in_flight = std::min(in_flight, s.rounds_in_flight);
   }
-  carrier_.start(round_bytes, in_flight);
+  exchange_ = exchange_terms(statements);
+  carrier_.start(round_bytes, in_flight, 0, exchange_.selections);
+  if (mode_ == Mode::kFallenBack) announce_return();
   mode_ = Mode::kCarried;
   retry_.begin_carrying(front_number_, now_ns());
   say_verbose("rank " + std::to_string(rank_) + " of " + std::to_string(size_) +

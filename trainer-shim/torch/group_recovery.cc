@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "trainer-shim/torch/counters.h"
+#include "trainer-shim/torch/element_types.h"
 #include "trainer-shim/torch/group_session.h"
 
 namespace gradplane::shim {
@@ -45,8 +46,17 @@ class GroupSession::Helping {
 };
 
 void GroupSession::recover() {
-  const Helping helping(*this);
   const std::string cause = carrier_.cause();
+  try {
+    recover_from(cause);
+  } catch (...) {
+    lost_because_ = cause;
+    throw;
+  }
+}
+
+void GroupSession::recover_from(const std::string& cause) {
+  const Helping helping(*this);
   Statement mine;
   // Nobody says how far it came before all have stopped: a daemon that lives on may complete
   // another round here, and as long as a rank submits, the slots of the oldest results may be used
@@ -97,11 +107,31 @@ std::vector<Statement> GroupSession::repair(bool able, const std::string& cause)
   }
   recovery.round = plan.first;
   for (const int holder : plan.holders) {
-    repair_round(recovery, holder);
+    if (holder == kEachItsOwn) {
+      repair_exchange(recovery);
+    } else {
+      repair_round(recovery, holder);
+    }
     ++recovery.round;
     finish_completed();  // the trainer may need it to go on to the next
   }
   return recovery.statements;
+}
+
+/// An exchange that this rank lacks, and some other has: the mean over its own update alone,
+/// without a word to anybody. Who has it may have gone on too far to know it any more, and what has
+/// come to another rank is no better for this one. The parameters are averaged soon.
+void GroupSession::repair_exchange(const Recovery& recovery) {
+  const Statement& mine = recovery.statements[static_cast<std::size_t>(rank_)];
+  if (has_completed(mine, recovery.round)) return;
+  const Round& slice = slice_of(recovery.round);
+  const Collective& collective = *slice.collective;
+  const auto elements = static_cast<std::int64_t>(slice.bytes / element_bytes(collective.type));
+  at::from_blob(collective.data + slice.offset_bytes, {elements},
+                at::dtype(scalar_type_of(collective.type)))
+      .mul_(size_);
+  carrier_.complete(recovery.round);
+  counters().recovered_rounds += 1;
 }
 
 /// Gives every rank that lacks it the result of a round: a copy of the holder's, or Gloo's own.

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "trainer-shim/torch/completer.h"
+#include "trainer-shim/torch/counters.h"
 #include "trainer-shim/torch/environment.h"
 #include "trainer-shim/torch/threads.h"
 
@@ -34,15 +36,19 @@ void GroupSession::start() {
 }
 
 WorkPtr GroupSession::enqueue(c10::intrusive_ptr<CarriedWork> work, const Collective& collective,
-                              at::Tensor memory, std::shared_ptr<const BucketLayout> layout) {
+                              at::Tensor memory, Gradient gradient) {
   Op op;
   op.work = work;
   op.memory = std::move(memory);
   op.collective = collective;
-  op.layout = std::move(layout);
+  op.gradient = std::move(gradient);
   {
     const std::lock_guard lock(bell_->mutex);
-    std::erase_if(unfinished_, [](const auto& weak) { return weak.expired(); });
+    // Ten thousand under way are not looked at for each that joins them.
+    if (pending_count_ == 0 || unfinished_.size() == unfinished_.capacity()) {
+      std::erase_if(unfinished_, [](const auto& weak) { return weak.expired(); });
+      unfinished_.reserve(2 * unfinished_.size() + 1);
+    }
     unfinished_.emplace_back(work);
     ++pending_count_;
     inbox_.push_back(std::move(op));
@@ -144,11 +150,25 @@ void GroupSession::run() {
 }
 
 void GroupSession::take_inbox() {
-  const std::lock_guard lock(bell_->mutex);
-  while (!inbox_.empty()) {
-    ops_.push_back(std::move(inbox_.front()));
-    inbox_.pop_front();
+  std::optional<Drift> drift;
+  {
+    const std::lock_guard lock(bell_->mutex);
+    while (!inbox_.empty()) {
+      ops_.push_back(std::move(inbox_.front()));
+      inbox_.pop_front();
+    }
+    drift.swap(drift_);
   }
+  if (!drift || mode_ != Mode::kCarried) return;
+  carrier_.report_drift(drift->step, drift->distance, drift->norm);
+}
+
+void GroupSession::report(const Drift& drift) {
+  {
+    const std::lock_guard lock(bell_->mutex);
+    drift_ = drift;
+  }
+  carrier_.wake();
 }
 
 void GroupSession::wait_for_inbox() {
@@ -176,7 +196,7 @@ bool GroupSession::submit_some() {
   bool worked = false;
   for (Op& op : ops_) {
     while (!op.collective.all_submitted()) {
-      if (!carrier_.submit_next(op.collective, op.layout.get())) return worked;
+      if (!carrier_.submit_next(op.collective, op.gradient.layout.get())) return worked;
       worked = true;
       if (op.deadline_ns != 0) continue;
       op.deadline_ns = now_ns() + std::chrono::nanoseconds(side_->timeout()).count();
@@ -185,11 +205,19 @@ bool GroupSession::submit_some() {
   return worked;
 }
 
+/// Operations are begun in their order, and few are under way of the many that may wait.
+bool GroupSession::is_begun(const Op& op) {
+  return op.deadline_ns != 0 || op.collective.submitted_bytes != 0 || op.collective.complete();
+}
+
 void GroupSession::finish_completed() {
   for (Op& op : ops_) {
+    if (!is_begun(op)) break;
     if (!op.work || !op.collective.complete()) continue;
-    count(counters().carried_ops, op.collective.operation);
-    if (op.layout) counters().carried_buckets += 1;
+    const bool exchanged = op.collective.exchanged_bytes != 0;
+    count(counters().carried_ops, exchanged ? Operation::kExchange : op.collective.operation);
+    if (op.gradient.layout) counters().carried_buckets += 1;
+    if (exchanged) announce_exchange(exchange_);
     finish(op, nullptr);
   }
   pop_finished();
@@ -198,6 +226,7 @@ void GroupSession::finish_completed() {
 int GroupSession::wait_ms_until_deadline() const {
   std::int64_t wait_ms = kLongestWaitMs;
   for (const Op& op : ops_) {
+    if (!is_begun(op)) break;
     if (!op.work || op.deadline_ns == 0) continue;
     wait_ms = std::min(wait_ms, (op.deadline_ns - now_ns()) / 1000000 + 1);
   }
@@ -206,9 +235,9 @@ int GroupSession::wait_ms_until_deadline() const {
 
 void GroupSession::check_deadlines() {
   const auto late = std::find_if(ops_.begin(), ops_.end(), [now = now_ns()](const Op& op) {
-    return op.work && op.deadline_ns != 0 && op.deadline_ns < now;
+    return !is_begun(op) || (op.work && op.deadline_ns != 0 && op.deadline_ns < now);
   });
-  if (late == ops_.end()) return;
+  if (late == ops_.end() || !is_begun(*late)) return;
   const std::string name(operation_name(late->collective.operation));
   carrier_.detach(false);
   break_with(std::make_exception_ptr(
@@ -258,13 +287,22 @@ void GroupSession::issue_on_side(Op& op) {
 }
 
 void GroupSession::finish(Op& op, std::exception_ptr failure) {
+  if (op.gradient.schedule && !failure) {
+    const Collective& c = op.collective;
+    op.gradient.schedule->end_bucket({.exchanged = c.exchanged_bytes != 0,
+                                      .summed = c.exchanged_bytes != c.bytes,
+                                      .average_every = exchange_.average_every});
+  }
+  const bool in_place = op.work->may_finish_in_place();
   {
     const std::lock_guard lock(bell_->mutex);
     --pending_count_;
-    ++bell_->completing_count;
+    bell_->completing_count += in_place ? 0 : 1;
   }
   op.side_work.reset();
   op.memory.reset();
+  // A thread less between the result and who waits for it.
+  if (in_place) return CarriedWork::finish(std::move(op.work), failure);
   complete_soon([work = std::move(op.work), failure, bell = bell_]() mutable {
     CarriedWork::finish(std::move(work), failure);
     const std::lock_guard lock(bell->mutex);
@@ -284,6 +322,10 @@ void GroupSession::break_with(std::exception_ptr failure) {
   mode_ = Mode::kBroken;
   broken_ = failure;
   carrier_.detach(false);
+  // Gloo says that a connection has ended. The daemons know whose, and why.
+  if (!ops_.empty() && !lost_because_.empty()) {
+    announce_loss(std::exchange(lost_because_, {}), rank_);
+  }
   for (Op& op : ops_) {
     if (op.work) finish(op, failure);
   }

@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "trainer-shim/torch/bucket_layout.h"
 #include "trainer-shim/torch/carried_work.h"
 #include "trainer-shim/torch/carrier.h"
+#include "trainer-shim/torch/exchange_schedule.h"
 #include "trainer-shim/torch/retry_policy.h"
 #include "trainer-shim/torch/side_group.h"
 
@@ -32,10 +34,25 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// Starts the progress thread. Throws std::system_error.
   void start();
 
-  /// Queues a collective that the caller has found fit. `memory` is that of the collective; the
-  /// layout is there if it is a gradient bucket. Any thread.
+  /// What belongs to a gradient bucket. Empty for all else.
+  struct Gradient {
+    std::shared_ptr<const BucketLayout> layout;
+    std::shared_ptr<ExchangeSchedule> schedule;
+  };
+
+  /// Queues a collective that the caller has found fit. `memory` is that of the collective. Any
+  /// thread.
   WorkPtr enqueue(c10::intrusive_ptr<CarriedWork> work, const Collective& collective,
-                  at::Tensor memory, std::shared_ptr<const BucketLayout> layout = nullptr);
+                  at::Tensor memory, Gradient gradient = {});
+
+  /// Lets the daemon know how far the parameters are from their mean, if one carries. Any thread.
+  struct Drift {
+    std::uint64_t step = 0;
+    double distance = 0;
+    double norm = 0;
+  };
+  void report(const Drift& drift);
+  int size() const { return size_; }
 
   /// The works that are not complete, for a barrier to wait for. Any thread.
   std::vector<c10::intrusive_ptr<CarriedWork>> unfinished();
@@ -60,7 +77,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
     c10::intrusive_ptr<CarriedWork> work;  // empty once it is finished
     at::Tensor memory;
     Collective collective;
-    std::shared_ptr<const BucketLayout> layout;
+    Gradient gradient;
     std::int64_t deadline_ns = 0;  // 0: not started
     WorkPtr side_work;             // while it goes through the side group
   };
@@ -80,6 +97,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   void begin_carrying(const std::vector<Statement>& statements);
   void fall_back(const Verdict& verdict);
 
+  static bool is_begun(const Op& op);
   void carry_turn();
   bool submit_some();
   void finish_completed();
@@ -94,9 +112,11 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   };
   class Helping;
   void recover();
+  void recover_from(const std::string& cause);
   void end_in_step();
   std::vector<Statement> repair(bool able, const std::string& cause);
   void repair_round(Recovery& recovery, int holder);
+  void repair_exchange(const Recovery& recovery);
   Round& slice_of(std::uint64_t round);
   Collective& next_unsubmitted(std::uint64_t round);
   const at::Tensor& memory_of(const Collective& collective) const;
@@ -120,7 +140,9 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   std::uint64_t front_number_ = 0;  // of ops_.front(), counted from the group's first operation
   RetryPolicy retry_;
   std::uint32_t attempts_ = 0;
+  ExchangeTerms exchange_;  // of the present session
   std::exception_ptr broken_;
+  std::string lost_because_;  // where the ranks could not go on, until a collective fails of it
 
   /// Wakes the progress thread when it is not waiting for the daemon. It is shared, because a
   /// callback of the side group may hold it for a moment after the session has ended.
@@ -136,6 +158,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   const std::shared_ptr<Bell> bell_ = std::make_shared<Bell>();
   std::condition_variable thread_ended_;
   std::deque<Op> inbox_;
+  std::optional<Drift> drift_;
   std::vector<c10::weak_intrusive_ptr<CarriedWork>> unfinished_;
   std::uint64_t pending_count_ = 0;
   bool stopping_ = false;

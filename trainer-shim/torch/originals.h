@@ -39,6 +39,7 @@ struct Originals {
                               c10::intrusive_ptr<c10d::ProcessGroup>&, void*, std::int64_t, bool,
                               bool, ParameterNames&, std::int64_t);
   void (*reducer_destructor)(void*);
+  bool (*rebuild_buckets)(void*);
   FuturePtr (*run_comm_hook)(void*, c10d::GradBucket&);
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "trainer-shim/torch/stream_copy.h"
+
 namespace gradplane::shim {
 namespace {
 
@@ -38,9 +40,11 @@ void Round::give(std::byte* slot, std::uint32_t rank) const {
 
 void Round::take(const std::byte* slot, std::uint32_t rank) const {
   if (operation == Operation::kBroadcast && collective->source == rank) return;
+  const bool is_large = collective->bytes * shards >= kStreamedTensorBytes;
   for (std::size_t shard = 0; shard < shards; ++shard) {
-    std::memcpy(collective->data + shard * collective->bytes + offset_bytes,
-                slot + shard * padded_bytes, bytes);
+    std::byte* to = collective->data + shard * collective->bytes + offset_bytes;
+    const std::byte* from = slot + shard * padded_bytes;
+    is_large ? stream_copy(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
   }
 }
 
@@ -95,6 +99,16 @@ std::uint64_t RoundWindow::completed_bits() const {
   for (std::uint64_t round = first_incomplete_; round < next_; ++round) {
     const bool completed = rounds_[round % kRoundSlots].completed;
     bits |= std::uint64_t{completed} << (round - first_incomplete_);
+  }
+  return bits;
+}
+
+std::uint64_t RoundWindow::exchange_bits() const {
+  std::uint64_t bits = 0;
+  const std::uint64_t count = std::min<std::uint64_t>(next_ - first_, kRoundSlots);
+  for (std::uint64_t back = 0; back < count; ++back) {
+    const Round& round = rounds_[(next_ - 1 - back) % kRoundSlots];
+    bits |= std::uint64_t{round.operation == Operation::kExchange} << back;
   }
   return bits;
 }

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/limits.h"
@@ -25,8 +26,12 @@ struct Collective {
   Operation operation = Operation::kAllReduce;
   std::uint16_t source = 0;  // of a broadcast
   std::size_t shards = 1;
+  /// Of a gradient bucket of a floating type: the number of its backward pass. It is exchanged
+  /// where the session does so, and summed elsewhere.
+  std::optional<std::uint64_t> pass;
   std::size_t submitted_bytes = 0;  // of each shard
   std::size_t completed_bytes = 0;
+  std::size_t exchanged_bytes = 0;  // of completed_bytes
 
   bool all_submitted() const { return submitted_bytes == bytes; }
   bool complete() const { return completed_bytes == bytes; }
@@ -83,6 +88,9 @@ class RoundWindow {
 
   /// Bit i: round first_incomplete() + i is complete.
   std::uint64_t completed_bits() const;
+
+  /// Bit i: round next() - 1 - i, one of the last kRoundSlots, is an exchange.
+  std::uint64_t exchange_bits() const;
 
  private:
   std::array<Round, kRoundSlots> rounds_{};

@@ -85,9 +85,13 @@ Result<std::unique_ptr<Device>> Device::open(const DpdkPortOptions& options,
 
 Status Device::probe(const DpdkPortOptions& options, const DevicePlan& plan) {
   if (options.kind == DeviceKind::kPci) {
-    name_ = options.pci_address;  // the EAL has probed it already
+    name_ = options.pci_address;
+    // The EAL has probed the NIC of the port that started it, and no other.
+    const bool is_probed = rte_eth_dev_get_port_by_name(name_.c_str(), &id_) == 0;
+    const int probed = is_probed ? 0 : rte_eal_hotplug_add("pci", name_.c_str(), "");
     if (rte_eth_dev_get_port_by_name(name_.c_str(), &id_) != 0) {
-      return Error{"port: no DPDK driver took the device " + name_ + ": " + because(ENODEV) +
+      return Error{"port: no DPDK driver took the device " + name_ + ": " +
+                   because(probed != 0 ? probed : ENODEV) +
                    "; bind it, as with: dpdk-devbind.py --bind=vfio-pci " + name_ +
                    ", and see that the package of its driver (librte-net-...) is installed"};
     }

@@ -72,6 +72,8 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
       plan.arguments = memif_arguments(o, plan.buffer_bytes);
       break;
     case DeviceKind::kPci:
+      // vmxnet3 fills a second ring of as many descriptors, for the rest of long frames.
+      plan.rx_buffer_count += o.rx_descriptors;
       break;
   }
   plan.rx_buffer_count *= static_cast<unsigned>(o.steering.queue_count);

@@ -4,6 +4,7 @@
 
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
+#include <rte_prefetch.h>
 
 #include <algorithm>
 #include <utility>
@@ -15,6 +16,13 @@ namespace gradplane::port {
 namespace {
 
 static_assert(RTE_PKTMBUF_HEADROOM >= udp_headers_bytes(true), "headers go before the payload");
+
+/// Frames whose headers are on their way to the cache while one is parsed.
+constexpr std::size_t kPrefetchAhead = 3;
+
+void prefetch(const rte_mbuf* frame) {
+  rte_prefetch0(rte_pktmbuf_mtod(frame, const void*));
+}
 
 std::span<std::byte> bytes_of(rte_mbuf* frame) {
   return {rte_pktmbuf_mtod(frame, std::byte*), rte_pktmbuf_data_len(frame)};
@@ -59,6 +67,7 @@ std::size_t DeviceQueue::receive(std::span<RxDatagram> out) noexcept {
   Batch replies;
   std::size_t count = 0;
   for (std::size_t i = 0; i < received; ++i) {
+    if (i + kPrefetchAhead < received) prefetch(frames[i + kPrefetchAhead]);
     const Way way = i < handed ? Way::kHandover : Way::kDevice;
     if (take_frame(frames[i], way, out[count], replies)) ++count;
   }
@@ -227,6 +236,7 @@ rte_mbuf* DeviceQueue::frame_datagram(TxDatagram& d) noexcept {
   const std::size_t headers_bytes = udp_headers_bytes(us_.vlan.has_value());
   char* headers = rte_pktmbuf_prepend(frame, static_cast<std::uint16_t>(headers_bytes));
   const bool offload = device_.computes_udp_checksum();
+  const UdpChecksum in_software = d.is_tagged ? UdpChecksum::kNone : UdpChecksum::kSoftware;
   write_udp_headers({reinterpret_cast<std::byte*>(headers), headers_bytes},
                     {.source_mac = us_.mac,
                      .destination_mac = mac,
@@ -234,7 +244,7 @@ rte_mbuf* DeviceQueue::frame_datagram(TxDatagram& d) noexcept {
                      .source = {us_.address, d.source_udp_port},
                      .destination = d.destination.endpoint(),
                      .traffic_class = d.traffic_class},
-                    payload, offload ? UdpChecksum::kDevice : UdpChecksum::kSoftware);
+                    payload, offload ? UdpChecksum::kDevice : in_software);
   if (offload) {
     frame->l2_len = (headers_bytes - kIpUdpBytes) & 0x7f;
     frame->l3_len = kIpv4Bytes;

@@ -29,6 +29,7 @@ inline constexpr Duration kDefendPause = Duration::seconds(10);
 inline constexpr Duration kDeviceCarePause = Duration::ms(500);
 /// Reports of version 2, each of one group, that one tick sends at most. Of version 3 it sends one.
 inline constexpr std::size_t kMaxOldReportsPerTick = 8;
+static_assert(kMaxGroups < kTicksToTellAll * kMaxOldReportsPerTick);
 
 /// What the queues of a port have in common. They change nothing of it but what says so itself.
 struct DeviceShare {

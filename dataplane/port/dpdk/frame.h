@@ -124,7 +124,7 @@ struct UdpFrame {
 };
 
 /// Who computes the UDP checksum: we, or the device from the pseudo header's sum.
-enum class UdpChecksum : std::uint8_t { kSoftware, kDevice };
+enum class UdpChecksum : std::uint8_t { kSoftware, kDevice, kNone };
 
 /// Writes udp_headers_bytes() bytes of headers for `payload`, which follows them in the frame and
 /// is at most 65507 bytes long.
@@ -152,8 +152,8 @@ struct GroupRecord {
   Membership membership = Membership::kMember;
   constexpr bool operator==(const GroupRecord&) const = default;
 };
-/// A report of version 3 has room for one record of each group.
-inline constexpr std::size_t kMaxGroupRecords = kMaxGroups;
+/// Records of a report of version 3. A port in more groups sends several.
+inline constexpr std::size_t kMaxGroupRecords = 64;
 inline constexpr std::size_t kRouterAlertBytes = 4;
 inline constexpr std::size_t kIgmpBytes = 8;
 inline constexpr std::size_t kGroupRecordBytes = 8;

@@ -140,7 +140,8 @@ void write_udp_headers(Bytes headers, const UdpFrame& frame, std::span<const std
   store(udp, 0, frame.source.udp_port);
   store(udp, 2, frame.destination.udp_port);
   store(udp, kUdpLengthOffset, static_cast<std::uint16_t>(udp_bytes));
-  store(udp, kUdpChecksumOffset, std::uint16_t{0});
+  store(udp, kUdpChecksumOffset, std::uint16_t{0});  // none, as IPv4 allows
+  if (checksum == UdpChecksum::kNone) return;
   const std::uint64_t pseudo = udp_pseudo_sum(frame.source.address, frame.destination.address,
                                               static_cast<std::uint16_t>(udp_bytes));
   if (checksum == UdpChecksum::kDevice) {

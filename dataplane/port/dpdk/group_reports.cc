@@ -9,9 +9,17 @@
 namespace gradplane::port {
 
 GroupReports::Entry* GroupReports::find(Ipv4 group) noexcept {
-  const auto at = std::find_if(entries_.begin(), entries_.end(),
+  const auto end = entries_.begin() + static_cast<std::ptrdiff_t>(used_);
+  const auto at = std::find_if(entries_.begin(), end,
                                [group](const Entry& entry) { return entry.group == group; });
-  return at == entries_.end() ? nullptr : &*at;
+  return at == end ? nullptr : &*at;
+}
+
+/// A free one; else one that was left, and goes untold.
+GroupReports::Entry& GroupReports::new_entry() noexcept {
+  if (Entry* const free = find(Ipv4{})) return *free;
+  if (used_ < entries_.size()) return entries_[used_++];
+  return *std::find_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.joined; });
 }
 
 void GroupReports::change(Entry& entry, bool joined, Instant now) noexcept {
@@ -31,11 +39,7 @@ void GroupReports::follow(std::span<const Ipv4> groups, Instant now) noexcept {
   for (const Ipv4 group : groups) {
     Entry* entry = find(group);
     if (entry != nullptr && entry->joined) continue;
-    if (entry == nullptr) entry = find(Ipv4{});
-    if (entry == nullptr) {
-      entry =
-          std::find_if(entries_.begin(), entries_.end(), [](const Entry& e) { return !e.joined; });
-    }
+    if (entry == nullptr) entry = &new_entry();
     entry->group = group;
     change(*entry, true, now);
   }

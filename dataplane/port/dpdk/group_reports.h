@@ -61,6 +61,7 @@ class GroupReports {
   };
 
   Entry* find(Ipv4 group) noexcept;
+  Entry& new_entry() noexcept;
   void change(Entry& entry, bool joined, Instant now) noexcept;
   bool take_due(Entry& entry, Instant now, GroupRecord& out) noexcept;
   Duration random_up_to(Duration limit) noexcept;
@@ -69,6 +70,7 @@ class GroupReports {
   // Room for what was left too: the port may be in other groups before all is told. Else the oldest
   // entries are found first, and what was left there goes untold.
   std::array<Entry, 2 * kMaxGroups> entries_{};
+  std::size_t used_ = 0;  // so many of the first have been used
   Instant next_deadline_ = Instant::never();
   Instant next_answer_;  // no sooner
   Instant old_querier_until_;

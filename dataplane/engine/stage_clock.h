@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "dataplane/api/stage.h"
+#include "dataplane/base/time.h"
+
+namespace gradplane::engine {
+
+/// One turn of so many is measured. To look at the clock takes some 25 ns, seven times in a turn.
+/// An odd number: with an even one, cold work that is done each 32 turns would be in every sample.
+inline constexpr std::uint64_t kMeasuredTurns = 61;
+static_assert(kMeasuredTurns % 2 == 1);
+
+/// How long the stages of the poll loop take, from samples of its turns. Turns that found no work
+/// do not count.
+class StageClock {
+ public:
+  /// `clock` is monotonic. Null: nothing is measured.
+  explicit StageClock(Instant (*clock)()) : clock_(clock) {}
+
+  void begin_turn(std::uint64_t turn) {
+    is_measured_ = clock_ != nullptr && turn % kMeasuredTurns == 0;
+    if (!is_measured_) return;
+    turn_ = {};
+    at_ = clock_();
+  }
+  void end(api::Stage stage) {
+    if (!is_measured_) return;
+    const Instant now = clock_();
+    turn_[static_cast<std::size_t>(stage)] += static_cast<std::uint64_t>((now - at_).count_ns());
+    at_ = now;
+  }
+  void end_turn(bool worked) {
+    if (!is_measured_ || !worked) return;
+    for (std::size_t s = 0; s < turn_.size(); ++s) times_[s] += turn_[s] * kMeasuredTurns;
+  }
+
+  /// An estimate for all turns.
+  const api::StageTimes& times() const { return times_; }
+
+ private:
+  Instant (*clock_)();
+  bool is_measured_ = false;
+  Instant at_;
+  api::StageTimes turn_{};  // that is under way
+  api::StageTimes times_{};
+};
+
+}  // namespace gradplane::engine

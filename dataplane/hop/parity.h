@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "dataplane/base/bitmap.h"
+#include "dataplane/wire/envelope.h"
+
+/// Parity of the blocks of a round: a receiver that lacks some blocks computes them from as many
+/// rows of parity, whichever blocks they are. So a loss at the end of a round costs no round trip.
+namespace gradplane::hop {
+
+using wire::kMaxParityRows;
+
+/// Rounds of edges that a job has parity of at a time. Others do without.
+inline constexpr std::size_t kMaxParities = 64;
+/// Where a smaller share of a sender's packets is lost, a round that loses something at its end is
+/// too rare to pay for parity of all.
+inline constexpr double kMinParityLoss = 0.001;
+/// Of fewer blocks on their way, each goes twice: a copy does as much as a row, and shows that a
+/// round has begun.
+inline constexpr std::uint32_t kMinParityBlocks = 4;
+/// Rows are at most one in so many of the blocks that are on their way.
+inline constexpr std::uint32_t kParityShare = 2;
+static_assert(kMinParityBlocks >= kParityShare, "what goes with parity has a row");
+
+/// The factor of a block in a row: a number from 1 to 255 of the field of 256 elements. It is the
+/// same at both ends, and looks random, so any rows nearly always give any as many blocks.
+std::uint8_t parity_factor(std::uint32_t block, std::size_t row);
+
+/// The rows for so many blocks on their way, of which this share is lost: so many that less than
+/// one round in five hundred lacks more. 0: more than there can be.
+std::size_t parity_rows_for(std::uint32_t blocks, double loss);
+
+/// The rows of one round's blocks, at their sender or at their receiver. A sender adds every block
+/// once, and the rows are what it sends. A receiver adds what has come, and then rows: what is left
+/// is the parity of the blocks that it lacks.
+class Parity {
+ public:
+  /// The rows are in `store`, which has room for kMaxParityRows of them.
+  Parity(std::byte* store, std::size_t block_bytes, std::size_t max_blocks);
+
+  void open(std::size_t rows, std::uint32_t blocks);
+  /// Adds a block, by its number in the edge's range. A block that was added before is left out.
+  void add(std::uint32_t block, std::span<const std::byte> bytes);
+  /// Blocks that were added.
+  std::uint32_t added() const { return added_count_; }
+  /// 0: it is of no use any more.
+  std::size_t rows() const { return rows_; }
+  void spoil() { rows_ = 0; }
+  std::span<const std::byte> row(std::size_t r) const {
+    return {store_ + r * block_bytes_, block_bytes_};
+  }
+
+  /// A row has come. False: it has come before. `bytes` are no more than those of a block.
+  bool take_row(std::size_t r, std::span<const std::byte> bytes);
+  std::uint32_t rows_taken() const;
+  bool has_row(std::size_t r) const { return (taken_ >> r & 1) != 0; }
+
+ private:
+  friend class ParityTable;
+
+  std::byte* store_;  // the rows, one behind the other
+  std::size_t block_bytes_;
+  Bitmap added_;
+  std::uint32_t added_count_ = 0;
+  std::size_t rows_ = 0;
+  std::uint64_t taken_ = 0;  // rows that have come, one bit each
+  std::uint32_t users_ = 0;  // edges that have it
+};
+static_assert(kMaxParityRows <= 64, "Parity::taken_ has a bit for each row");
+
+/// The parities of one job. Everything is allocated in the constructor.
+class ParityTable {
+ public:
+  ParityTable(std::size_t block_bytes, std::size_t max_blocks);
+
+  /// nullptr where all are in use.
+  Parity* take(std::size_t rows, std::uint32_t blocks);
+  /// One more edge has it.
+  static Parity* share(Parity* parity) {
+    ++parity->users_;
+    return parity;
+  }
+  /// An edge has it no longer. Of nullptr nothing happens.
+  static void release(Parity*& parity);
+  std::size_t in_use() const;
+
+  /// Computes the blocks that a receiver lacks, as many as rows have come at most. False where the
+  /// rows depend on each other, which another row makes good.
+  bool recover(const Parity& parity, std::span<const std::uint32_t> missing);
+  /// After recover(): the i-th of `missing`, as long as the longest block.
+  std::span<const std::byte> recovered(std::size_t i) const {
+    return std::span(recovered_).subspan(i * block_bytes_, block_bytes_);
+  }
+
+ private:
+  static constexpr std::size_t kCells = kMaxParityRows * kMaxParityRows;
+  static constexpr std::size_t kTableBytes = 32;  // of a factor
+
+  std::size_t block_bytes_;
+  // Not written before it is used: most jobs never do.
+  std::unique_ptr<std::byte[]> store_;  // NOLINT(modernize-avoid-c-arrays)
+  std::vector<Parity> parities_;
+  std::vector<std::byte> recovered_;
+  // Scratch of recover().
+  std::array<std::uint8_t, kCells> factors_{};
+  std::array<std::uint8_t, kCells> inverse_{};
+  std::vector<std::uint8_t> tables_;
+};
+
+}  // namespace gradplane::hop

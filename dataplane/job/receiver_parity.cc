@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Parity of rounds: what it makes good.
+#include "dataplane/job/receiver.h"
+#include "dataplane/job/statement.h"
+
+namespace gradplane::job {
+
+using hop::Drop;
+
+/// A row of parity. It makes good what this node lacks of the edge's blocks in this round, as soon
+/// as no more blocks are missing than rows have come.
+void Receiver::handle_parity(const wire::BlockPacket& packet, hop::PeerIndex peer,
+                             bool congestion_experienced, Instant now) {
+  const wire::BlockHeader& h = packet.header;
+  state_.peers[peer].heard_at = now;
+  Plan* plan = state_.plans.find(h.epoch);
+  if (plan == nullptr) return handle_retired(packet, peer);
+  if (h.tree >= plan->trees().size()) return state_.counters.drop(Drop::kNotPeer);
+  if (congestion_experienced) {
+    ++state_.peers[peer].marks_received[hop::kDirectPath];
+    ++state_.counters.congestion_marks;
+  }
+  state_.incoming.on_packet(packet, peer, congestion_experienced, now);
+  ++state_.counters.parity_received;
+  aggregate::Tree& tree = plan->trees()[h.tree];
+  const hop::EdgeIndex index = tree.find_in(wire::block_type(packet.envelope->type), peer);
+  if (index == hop::kNoEdge) return state_.counters.drop(Drop::kNotPeer);
+  hop::InEdge& edge = tree.in(index);
+  const Round& round = state_.slot_of(h.round);
+  if (is_older(h.round, round.id)) {
+    plan->acks().request(edge.id, h.round, true, now);
+    return state_.counters.drop(Drop::kPastRound);
+  }
+  hop::BlockReceiver& receiver = edge.receivers[round.slot()];
+  const bool has_begun =
+      round.id == h.round && state_.has_open(*plan, round) && receiver.has_heard();
+  if (!has_begun) return state_.counters.drop(Drop::kFutureRound);
+  if (!says_the_same(h, round.geometry) || receiver.range().size() == 0 ||
+      packet.payload.size() != round.geometry.bytes_in(receiver.range().begin)) {
+    return state_.counters.drop(Drop::kBadGeometry);
+  }
+  const bool is_needless = receiver.complete() || receiver.closed();
+  const bool is_last = (packet.envelope->flags & wire::kFlagLast) != 0;
+  const bool owed_before = receiver.owes_ack();
+  bool at_once = receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us,
+                                       .last = is_last,
+                                       .path = hop::kDirectPath,
+                                       .ack_every = ack_every_},
+                                      now);
+  if (is_needless) at_once = is_last;  // an ack has told all
+  if (at_once || !owed_before) plan->acks().request(edge.id, h.round, at_once, now);
+  if (is_needless) return state_.counters.drop(Drop::kDuplicate);
+  hop::Parity* parity = edge.parity[round.slot()];
+  const bool is_followed = parity != nullptr && parity->rows() == packet.envelope->parity_rows &&
+                           parity->added() == receiver.arrived();
+  if (!is_followed) return state_.counters.drop(Drop::kUnusedParity);
+  if (!parity->take_row(h.block, packet.payload)) return state_.counters.drop(Drop::kDuplicate);
+  recover(*plan, edge, packet, peer, now);
+}
+
+/// A block has come for the first time, and rows of its round may follow.
+void Receiver::follow_parity(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet,
+                             hop::PeerIndex peer, Instant now) {
+  if (is_recovering_) return;
+  const Round& round = state_.slot_of(packet.header.round);
+  const std::size_t slot = round.slot();
+  hop::Parity*& parity = edge.parity[slot];
+  const hop::BlockReceiver& receiver = edge.receivers[slot];
+  const std::size_t rows = packet.envelope->parity_rows;
+  if (receiver.arrived() == 1 && rows > 0) {
+    hop::ParityTable::release(parity);
+    parity = state_.parities.take(rows, receiver.range().size());
+  }
+  if (parity == nullptr) return;
+  // Who has sent something else than whole blocks of the trainer's elements sends no rows.
+  if (rows != parity->rows() || receiver.complete()) return hop::ParityTable::release(parity);
+  parity->add(packet.header.block - receiver.range().begin, packet.payload);
+  recover(plan, edge, packet, peer, now);
+}
+
+/// Computes what is missing where the rows suffice, and takes it as if it had come in packets like
+/// `packet`, which is of the same edge and round.
+void Receiver::recover(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet,
+                       hop::PeerIndex peer, Instant now) {
+  const Round& round = state_.slot_of(packet.header.round);
+  hop::Parity*& parity = edge.parity[round.slot()];
+  const hop::BlockReceiver& receiver = edge.receivers[round.slot()];
+  const std::uint32_t count = receiver.missing();
+  if (count == 0 || count > parity->rows_taken()) return;
+  std::array<std::uint32_t, hop::kMaxParityRows> missing{};
+  const BlockRange range = receiver.range();
+  std::size_t found = 0;
+  for (std::uint32_t b = range.begin; b < range.end && found < count; ++b) {
+    if (!receiver.has(b)) missing[found++] = b - range.begin;
+  }
+  if (!state_.parities.recover(*parity, std::span(missing).first(found))) return;
+  wire::Envelope envelope = *packet.envelope;
+  envelope.type = wire::block_type(envelope.type);
+  wire::BlockPacket block = packet;
+  block.envelope = &envelope;
+  const Geometry geometry = round.geometry;
+  is_recovering_ = true;
+  for (std::size_t i = 0; i < found; ++i) {
+    const std::uint32_t number = range.begin + missing[i];
+    block.header.block = static_cast<std::uint16_t>(number);
+    block.payload = state_.parities.recovered(i).first(geometry.bytes_in(number));
+    ++state_.counters.blocks_recovered;
+    take_block(plan, block, peer, now);
+  }
+  is_recovering_ = false;
+  hop::ParityTable::release(edge.parity[round.slot()]);
+}
+
+}  // namespace gradplane::job

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include "dataplane/aggregate/bucket.h"
+#include "dataplane/model/geometry.h"
+#include "dataplane/wire/block.h"
+
+namespace gradplane::job {
+
+/// What a block says of its round.
+inline Statement statement_of(const wire::BlockHeader& h) {
+  return {.type = h.element_type,
+          .elements = h.round_elements,
+          .bucket = h.bucket,
+          .operation = h.operation,
+          .source = h.source};
+}
+
+inline bool says_the_same(const wire::BlockHeader& h, const Geometry& g) {
+  return h.round_elements == g.elements && h.element_type == g.type && h.bucket == g.bucket &&
+         h.operation == g.operation && h.source == g.source;
+}
+
+/// The bytes of a block, as its header and its round say.
+inline std::size_t payload_bytes(const wire::BlockHeader& h, const Geometry& g) {
+  return h.is_empty() ? 0 : wire_bytes(h.wire_type, g.type, g.elements_in(h.block));
+}
+
+/// Who knows the bucket sends a block of it in the type that its tensors have there, or as it is.
+/// Who does not know it yet takes each.
+inline bool may_go_as(const wire::BlockHeader& h, const aggregate::Bucket* bucket) {
+  return h.wire_type == WireType::kElements || bucket == nullptr ||
+         bucket->wire_type(h.block) == h.wire_type;
+}
+
+}  // namespace gradplane::job

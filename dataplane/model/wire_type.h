@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "dataplane/model/element_type.h"
+
+namespace gradplane {
+
+/// How a block carries its elements. All but kElements are of fp32 alone. The numbers are on the
+/// wire: never change one.
+enum class WireType : std::uint8_t {
+  kElements = 0,  // as they are in the trainer's buffer
+  kBfloat16 = 1,
+  kFloat16 = 2,
+  kInt8 = 3,  // an fp32 scale, and then a whole number of one byte for each element
+};
+inline constexpr std::array kWireTypes = {WireType::kElements, WireType::kBfloat16,
+                                          WireType::kFloat16, WireType::kInt8};
+
+constexpr bool is_wire_type(std::uint8_t raw) {
+  return raw < kWireTypes.size();
+}
+
+/// Bytes before the elements of an int8 block.
+inline constexpr std::size_t kScaleBytes = 4;
+
+/// What a block of so many elements takes.
+constexpr std::size_t wire_bytes(WireType wire, ElementType type, std::size_t elements) {
+  switch (wire) {
+    case WireType::kElements:
+      break;
+    case WireType::kBfloat16:
+    case WireType::kFloat16:
+      return 2 * elements;
+    case WireType::kInt8:
+      return kScaleBytes + elements;
+  }
+  return element_bytes(type) * elements;
+}
+
+/// The wire type of a block that holds elements of two tensors with these. The error of bf16 is
+/// never larger than that of int8. Neither bf16 nor fp16 holds all that the other one holds, and
+/// below 2^-24 int8 may hold more than fp16.
+constexpr WireType shared_wire_type(WireType a, WireType b) {
+  if (a == b) return a;
+  const bool are_bfloat16_and_int8 = (a == WireType::kBfloat16 && b == WireType::kInt8) ||
+                                     (a == WireType::kInt8 && b == WireType::kBfloat16);
+  return are_bfloat16_and_int8 ? WireType::kBfloat16 : WireType::kElements;
+}
+
+/// As operators write it. Only fp32 is ever sent as something else, so fp32 stands for kElements.
+inline constexpr std::array<std::string_view, 4> kWireTypeNames = {"fp32", "bf16", "fp16", "int8"};
+static_assert(kWireTypeNames.size() == kWireTypes.size());
+
+constexpr std::string_view wire_type_name(WireType wire) {
+  return kWireTypeNames[static_cast<std::size_t>(wire)];
+}
+
+}  // namespace gradplane

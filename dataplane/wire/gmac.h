@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace gradplane::wire {
+
+using Key = std::array<std::byte, 16>;
+
+/// AES-128-GMAC (NIST SP 800-38D) under one key. libipsec-mb computes it, with the widest
+/// instructions that the processor has, or OpenSSL where that library is not there. Both give the
+/// same tags. The constructor prepares the key, which takes a microsecond and a kilobyte, so a
+/// plan does it once.
+class Gmac {
+ public:
+  /// Used once under a key: who uses it twice lets others compute the key of the hash.
+  using Nonce = std::array<std::byte, 12>;
+  using Tag = std::array<std::byte, 16>;
+
+  explicit Gmac(const Key& key);
+  Gmac(const Gmac&) = delete;
+  Gmac& operator=(const Gmac&) = delete;
+  ~Gmac();
+
+  /// The tag of any number of bytes. Allocates nothing. One thread at a time.
+  Tag tag(const Nonce& nonce, std::span<const std::byte> bytes) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gradplane::wire

@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""One rank of an unmodified PyTorch program that times all_reduces over Gloo, or whatever stands in
+for it. RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT are as for any such program.
+
+Reads commands, a line of JSON each, and answers each with one:
+
+  {"bytes": N, "rounds": R}               one all_reduce after the other: the seconds of each
+  {"bytes": N, "rounds": R, "depth": D}   D of them under way at a time: the seconds of all
+"""
+
+import json
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+
+def one_after_another(data, rounds):
+    """Sums of one tensor, in place. It begins anew before each, so that nothing overflows."""
+    seconds = []
+    for _ in range(rounds):
+        data.fill_(1)
+        begin = time.perf_counter()
+        dist.all_reduce(data)
+        seconds.append(time.perf_counter() - begin)
+    return seconds
+
+
+def side_by_side(tensors, rounds):
+    begin = time.perf_counter()
+    for first in range(0, rounds, len(tensors)):
+        chosen = tensors[: rounds - first]
+        for one in chosen:
+            one.fill_(1)
+        for work in [dist.all_reduce(one, async_op=True) for one in chosen]:
+            work.wait()
+    return [time.perf_counter() - begin]
+
+
+def answer(command):
+    rounds, depth = command["rounds"], command.get("depth", 1)
+    tensors = [torch.ones(command["bytes"] // 4) for _ in range(depth)]
+    dist.barrier()
+    seconds = side_by_side(tensors, rounds) if depth > 1 else one_after_another(tensors[0], rounds)
+    sums = [bool((one == dist.get_world_size()).all()) for one in tensors[:rounds]]
+    return {"seconds": seconds, "correct": all(sums)}
+
+
+def main():
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    dist.all_reduce(torch.zeros(1))
+    print(json.dumps({"ready": True}), flush=True)
+    for line in sys.stdin:
+        print(json.dumps(answer(json.loads(line))), flush=True)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What parity does for rounds on long paths, and where there is none, over whole engines.
+#include "tests/sim/cluster.h"
+#include "tests/support/catch.h"
+
+using namespace gradplane;
+using namespace gradplane::sim;
+
+namespace {
+
+constexpr std::uint32_t kRounds = 12;
+
+/// LTP's path: eight ranks of a star, 200 Mbit/s, 100 ms there and back, 3 % of all packets lost.
+Scenario lossy(std::size_t bytes) {
+  Scenario s;
+  s.seed = 1;
+  s.link.bits_per_second = 200'000'000;
+  s.link.delay = Duration::ms(50);
+  s.link.loss = 0.03;
+  s.link.queue_bytes = 256 << 10;
+  s.plan = star(8);
+  s.block_bytes = kDefaultBlockBytes;
+  s.round_bytes = kMaxRoundBytes;
+  s.in_flight = 1;
+  s.rounds.assign(kRounds, {ElementType::kFloat32, static_cast<std::uint32_t>(bytes / 4)});
+  return s;
+}
+
+Outcome run_well(const Scenario& s) {
+  Outcome outcome = run(s);
+  INFO(outcome.failure);
+  REQUIRE(outcome.failure.empty());
+  return outcome;
+}
+
+double seconds(const Outcome& outcome) {
+  return (outcome.ended - Instant()).to_seconds();
+}
+
+void check_has_none(const Scenario& s) {
+  const Outcome outcome = run_well(s);
+  CHECK(outcome.counters.parity_sent == 0);
+  CHECK(outcome.counters.blocks_recovered == 0);
+}
+
+}  // namespace
+
+TEST_CASE("parity saves the round trips that losses at the end of rounds cost") {
+  const std::size_t bytes = GENERATE(64 << 10, 1 << 20);
+  CAPTURE(bytes);
+  Scenario s = lossy(bytes);
+  const Outcome with = run_well(s);
+  s.parity_from.reset();
+  const Outcome without = run_well(s);
+  CHECK(without.counters.parity_sent == 0);
+  // Nearly two of a hundred milliseconds in each round.
+  CHECK(seconds(without) - seconds(with) > 0.13 * kRounds);
+  CHECK(with.counters.blocks_recovered > 0);
+  // What follows rounds is a small part of what is sent, and less than what it makes needless.
+  CHECK(with.counters.parity_sent * 5 < with.counters.blocks_sent);
+  CHECK(with.counters.parity_sent + with.counters.blocks_sent < without.counters.blocks_sent);
+}
+
+TEST_CASE("rows that were sent keep blocks from going again that they make good") {
+  const Outcome outcome = run_well(lossy(256 << 10));
+  // In the first round, and what is lost before the end of one.
+  CHECK(outcome.counters.blocks_retransmitted < outcome.counters.blocks_sent / 30);
+}
+
+TEST_CASE("no parity goes where it does not pay") {
+  SECTION("hundreds of packets have shown that nothing is lost") {
+    Scenario s = lossy(1 << 20);
+    s.link.loss = 0;
+    check_has_none(s);
+  }
+  SECTION("the path is short") {
+    Scenario s = lossy(64 << 10);
+    s.link.delay = Duration::us(50);
+    check_has_none(s);
+  }
+  SECTION("losses tell of congestion") {
+    Scenario s = lossy(64 << 10);
+    s.congestion.controller = ControllerKind::kReno;
+    check_has_none(s);
+  }
+  SECTION("nothing but losses bounds the window") {
+    Scenario s = lossy(64 << 10);
+    s.paced = false;
+    check_has_none(s);
+  }
+  SECTION("a copy does as much") {
+    check_has_none(lossy(3 * kDefaultBlockBytes));
+  }
+  SECTION("blocks are no sums") {
+    Scenario s = lossy(64 << 10);
+    for (RoundPlan& round : s.rounds) round.operation = Operation::kAllGather;
+    check_has_none(s);
+  }
+}
+
+TEST_CASE("sums have the same bits with parity and without") {
+  Scenario s = lossy(64 << 10);
+  s.seed = GENERATE(1U, 2U, 3U);
+  s.parity_from = Duration{};
+  s.link.delay = Duration::ms(2);
+  s.link.jitter = Duration::us(300);
+  s.link.duplication = 0.02;
+  s.link.loss = 0.08;
+  s.in_flight = 3;
+  // Each sum is compared bit by bit with that of all ranks' elements.
+  CHECK(run_well(s).counters.blocks_recovered > 0);
+}

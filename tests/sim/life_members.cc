@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Plans of a job that follow each other: hosts join with their ranks, and leave.
+#include <algorithm>
+
+#include "dataplane/engine/local_plan.h"
+#include "tests/sim/life.h"
+
+namespace gradplane::sim {
+
+FlipCoordinator::Actions Life::actions() {
+  return {.make_plan = [this](const auto& plan, api::NodeId node) { return plan_for(plan, node); },
+          .join = [this](const auto& plan, api::NodeId node) { join(plan, node); },
+          .begin = [this](api::NodeId node, std::uint32_t first) { begin(node, first); },
+          .dismiss = [this](api::NodeId node) { dismiss(node); }};
+}
+
+job::PlanConfig Life::plan_for(const api::Plan& plan, api::NodeId node) {
+  if (scenario_.multicast) machines_.hosts[node]->join_groups(plan);
+  job::PlanConfig config =
+      engine::local_plan(plan, node, link_rates(scenario_), scenario_.grants, scenario_.multicast);
+  config.key = key_of(plan.epoch);
+  return config;
+}
+
+/// From here on it is known who takes part in which rounds.
+void Life::on_activation(std::uint32_t first, const api::Plan& before, const api::Plan& plan) {
+  checker_.on_plan(first, plan);
+  const auto all = static_cast<std::uint32_t>(scenario_.rounds.size());
+  for (const std::uint32_t rank : ranks_of(plan)) {
+    if (member_with(before, rank) != nullptr) continue;
+    progress_.on_rank(all, std::min(first, all), 0);
+    completed_[rank] = std::min(first, all);
+  }
+  for (const api::Member& member : before.members) {
+    if (member_of(plan, member.node) != nullptr) continue;
+    for (const auto& trainer : machines_.hosts[member.node]->trainers) trainer->end_at(first);
+  }
+}
+
+void Life::join(const api::Plan& plan, api::NodeId node) {
+  Host& host = *machines_.hosts[node];
+  if (!host.is_up() || host.has_job()) return fail("a host joins that cannot");
+  host.begin_job(scenario_, plan, true, world_, checker_);
+  checker_.on_job(node);
+  coordinator_.set_host(node, host.runtime(), host.commands());
+  for (const api::BucketBounds& bucket : scenario_.tolerance.buckets) install(host, bucket.bucket);
+}
+
+void Life::begin(api::NodeId node, std::uint32_t first) {
+  const auto all = static_cast<std::uint32_t>(scenario_.rounds.size());
+  for (const auto& trainer : machines_.hosts[node]->trainers)
+    trainer->begin_at(std::min(scenario_.index_of(first), all));
+}
+
+void Life::dismiss(api::NodeId node) {
+  Host& host = *machines_.hosts[node];
+  for (const auto& trainer : host.trainers) {
+    trainer->leave();
+    if (trainer->completed() != trainer->end()) fail("a rank left before its last round was done");
+  }
+  host.leave_job();
+}
+
+/// What the job has counted here counts.
+void Life::end_job(Host& host) {
+  if (!is_lost()) {
+    outcome_.counters.add(host.runtime().job().counters());
+    for (const auto& bucket : host.buckets) checker_.add_counts(*bucket);
+  }
+  host.end_job();
+  coordinator_.on_removed(host.node());
+}
+
+/// Where each node has ranks, it finds out by itself that the plan before has ended. Then the plan
+/// has gone back, with all that it held.
+bool Life::has_ended_plans() const {
+  if (scenario_.plan.selections.empty() || !coordinator_.is_ending()) return true;
+  return scenario_.index_of(coordinator_.activations().back()) >= scenario_.rounds.size();
+}
+
+}  // namespace gradplane::sim

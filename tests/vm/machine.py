@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""A small virtual machine with emulated NICs: Debian's kernel, the host's files, QEMU without KVM.
+
+Nothing is installed and nothing of the host is written: the kernel package is unpacked into the
+build folder, and the guest mounts the host's root read-only.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import tempfile
+
+import nics
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build")).resolve()
+CACHE = BUILD / "vm"
+INIT = pathlib.Path(__file__).with_name("init")
+QEMU = "qemu-system-x86_64"
+BUSYBOX = "/bin/busybox"
+# What makes the full kernel package instead of the cloud's: it has 9p.
+KERNEL = "linux-image-amd64"
+MODULES = (
+    "virtio_pci", "9pnet_virtio", "9p", "vfio_iommu_type1", "vfio_pci",
+    "af_packet", "veth", "bridge", "sch_tbf", "sch_htb", "sch_red", "sch_netem", "tcp_dctcp",
+)  # fmt: skip
+FETCH_SECONDS = 120
+MEMORY_MB = 3072
+HUGE_PAGES = 512
+SKIP = 77
+LAST_LINES = 40
+
+
+class Skip(Exception):
+    """Why there is no virtual machine here."""
+
+
+class Failure(Exception):
+    """What went wrong in the machine, with its last lines."""
+
+
+def check_tools():
+    if os.geteuid() != 0:
+        raise Skip("the guest reads the host's files as root; run this as root")
+    for tool, package in ((QEMU, "qemu-system-x86"), (BUSYBOX, "busybox-static"),
+                          ("cpio", "cpio"), ("dpkg-deb", "dpkg"), ("apt-get", "apt")):  # fmt: skip
+        if shutil.which(tool) is None:
+            raise Skip(f"{tool} is missing; run scripts/setup, or install {package}")
+
+
+def test(run, programs):
+    """Runs a test that needs programs of the build folder; the exit code of its script."""
+    try:
+        for program in programs:
+            if not (BUILD / program).exists():
+                raise Skip(f"{program} is not built")
+        print(run(), end="")
+    except Skip as reason:
+        print(f"SKIP: {reason}")
+        return SKIP
+    except Failure as problem:
+        print(f"FAIL {problem}")
+        return 1
+    return 0
+
+
+def last_lines(path):
+    if not path.exists():
+        return f"    ({path} is not there)"
+    lines = path.read_text(errors="replace").replace("\r", "").splitlines()
+    return "\n".join(f"    {line[:300]}" for line in lines[-LAST_LINES:]) or "    (nothing)"
+
+
+def tell(command, **options):
+    """A command's output; a failure becomes the reason why there is no machine."""
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=FETCH_SECONDS, check=False, **options)  # fmt: skip
+    except subprocess.TimeoutExpired as late:
+        raise Skip(f"`{' '.join(command)}` did not end within {FETCH_SECONDS} s") from late
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise Skip(f"there is no kernel package: `{' '.join(command)}`: {reason}")
+    return done.stdout
+
+
+def kernel_package():
+    """The package with the files, on which KERNEL depends: linux-image-<version>-amd64."""
+    listed = tell(["apt-cache", "depends", KERNEL])
+    found = re.search(r"Depends: (linux-image-\S+)", listed)
+    if not found:
+        raise Skip(f"there is no kernel package: {KERNEL} depends on none; run apt-get update")
+    return found[1]
+
+
+def module_order(folder):
+    """The files of MODULES and of all that they need, in the order in which they load."""
+    files = {path.stem.replace("-", "_"): path for path in folder.rglob("*.ko")}
+    order = []
+
+    def add(name):
+        path = files.get(name)
+        if path is None or path in order:  # built into the kernel, or there already
+            return
+        depends = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
+        for needed in filter(None, depends[1].decode().split(",") if depends else []):
+            add(needed.replace("-", "_"))
+        order.append(path)
+
+    for name in MODULES:
+        add(name.replace("-", "_"))
+    return order
+
+
+def fetch_kernel():
+    """CACHE/kernel: vmlinuz, the modules and their order. Made once for each package version."""
+    kernel = CACHE / "kernel"
+    here = (kernel / "stamp").read_text() if (kernel / "stamp").exists() else ""
+    try:
+        package = kernel_package()
+    except Skip:  # apt knows no packages; an older kernel will do
+        if here.endswith(f" {' '.join(MODULES)}\n"):
+            return kernel
+        raise
+    stamp = f"{package} {' '.join(MODULES)}\n"
+    if here == stamp:
+        return kernel
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="kernel-", dir=CACHE) as made:
+        # apt drops to a user of its own if it can write there; else it warns.
+        try:
+            tell(["apt-get", "download", "-q", package], cwd=made)
+        except Skip:  # an older kernel will do here, too
+            if here.endswith(f" {' '.join(MODULES)}\n"):
+                return kernel
+            raise
+        archive = next(pathlib.Path(made).glob("*.deb"))
+        tell(["dpkg-deb", "-x", str(archive), f"{made}/files"])
+        files = pathlib.Path(made, "files")
+        shutil.rmtree(kernel, ignore_errors=True)
+        kernel.mkdir()
+        shutil.copy(next(files.glob("boot/vmlinuz-*")), kernel / "vmlinuz")
+        order = module_order(files / "lib/modules")
+        for module in order:
+            shutil.copy(module, kernel)
+        (kernel / "order").write_text("".join(f"{module.name}\n" for module in order))
+        (kernel / "stamp").write_text(stamp)
+    return kernel
+
+
+def make_initrd(kernel):
+    """The first process, busybox and the modules, as an archive; the host has all else."""
+    initrd = CACHE / "initrd"
+    with tempfile.TemporaryDirectory(prefix="initrd-", dir=CACHE) as made:
+        for folder in ("bin", "modules"):
+            pathlib.Path(made, folder).mkdir()
+        shutil.copy(BUSYBOX, f"{made}/bin/busybox")
+        shutil.copy(INIT, f"{made}/init")
+        for path in [*kernel.glob("*.ko"), kernel / "order"]:
+            shutil.copy(path, f"{made}/modules")
+        names = "\n".join(str(p.relative_to(made)) for p in pathlib.Path(made).rglob("*"))
+        with open(initrd, "wb") as archive:
+            subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], input=names.encode(),
+                           cwd=made, stdout=archive, check=True, timeout=60)  # fmt: skip
+    return initrd
+
+
+def qemu_command(kernel, initrd, out, models):
+    append = (f"console=ttyS0 quiet intel_iommu=on iommu=pt panic=-1 "
+              f"gp_huge_pages={HUGE_PAGES}")  # fmt: skip
+    share = "security_model=none,multidevs=remap"
+    return [
+        QEMU, "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{out}/console.log",
+        "-machine", "q35,kernel-irqchip=split", "-accel", "tcg,thread=multi", "-cpu", "max",
+        "-smp", "2", "-m", str(MEMORY_MB),
+        "-device", "intel-iommu,intremap=on,caching-mode=on",
+        "-kernel", str(kernel / "vmlinuz"), "-initrd", str(initrd), "-append", append,
+        "-virtfs", f"local,path=/,mount_tag=host,readonly=on,{share}",
+        "-virtfs", f"local,path={out},mount_tag=out,{share}",
+        *nics.arguments(models),
+    ]  # fmt: skip
+
+
+def run_guest(name, models, command, seconds):
+    """Boots, runs `command` (words) at the root of the checkout in the guest; returns its output.
+
+    What comes of it lies in CACHE/NAME: console.log, guest.log and what the guest wrote there.
+    Raises Failure with the guest's last lines when it did not end well within `seconds`.
+    """
+    check_tools()
+    out = CACHE / name
+    shutil.rmtree(out, ignore_errors=True)
+    kernel = fetch_kernel()
+    out.mkdir(parents=True)
+    words = qemu_command(kernel, make_initrd(kernel), out, models)
+    (out / "qemu.txt").write_text("\n".join(words))
+    (out / "command").write_text(f"cd {shlex.quote(str(ROOT))} && exec {shlex.join(command)}\n")
+    problem = f"did not end within {seconds} s"
+    try:
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=seconds, check=False)  # fmt: skip
+        problem = f"QEMU: exit code {done.returncode}: {done.stderr.strip()[-500:]}"
+    except subprocess.TimeoutExpired:
+        done = None
+    said = out / "exit"
+    code = said.read_text().strip() if said.exists() else ""
+    if done and code == "0":
+        return (out / "guest.log").read_text(errors="replace")
+    if code:
+        problem = f"{command[0]} ended with exit code {code}"
+    raise Failure(f"guest {name}: {problem}\n  last lines of its console:\n"
+                  f"{last_lines(out / 'console.log')}\n  last lines of {command[0]}:\n"
+                  f"{last_lines(out / 'guest.log')}\n  all of it: {out}")  # fmt: skip

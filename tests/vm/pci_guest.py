@@ -1,0 +1,210 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""What pci_test.py runs in the guest: `pci_guest.py BUILD TASK:MODEL...`
+
+suite:MODEL   the port suite between the two NICs of a model
+sums:MODEL    two daemons, each with a NIC, and two ranks whose every sum must be right
+torch:MODEL   the same with two ranks of PyTorch, whose replicas must hold the same bits
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import nics
+
+HERE = pathlib.Path(__file__).resolve().parent
+WORK = pathlib.Path("/run/tmp")
+OUT = pathlib.Path("/run/out")
+PYTHON = "/usr/bin/python3"
+SUITE_SECONDS = 150
+START_SECONDS = 60
+RANKS_SECONDS = 120
+TORCH_SECONDS = 240
+END_SECONDS = 20
+KEY = "00112233445566778899aabbccddeeff"
+CONFIG = """control: {{socket: {work}/{node}.sock}}
+port: {{kind: pci, pci: "{address}", huge_pages: require}}
+cluster:
+  key: "{key}"
+  nodes:
+    - {{name: a, address: 10.77.0.1/24}}
+    - {{name: b, address: 10.77.0.2/24}}
+plan: {{kind: sharded, roots: training}}
+"""
+ROUNDS = 10
+ELEMENTS = 40000
+# A sharded plan moves half of each round's blocks to the other host, and as many sums back. Rounds
+# of rank_client have 40000 elements or fewer, so this is less than what must have been sent.
+MIN_BLOCKS = 100
+
+
+class Failure(Exception):
+    """What was expected and not seen."""
+
+
+def expect(condition, what):
+    if not condition:
+        raise Failure(what)
+
+
+class Hosts:
+    """A daemon on each of the two NICs of a model. Ends all that it started."""
+
+    def __init__(self, build, model):
+        self.build = build
+        self.model = model
+        self._processes = []
+
+    def __enter__(self):
+        try:
+            self.start_daemons()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def start_daemons(self):
+        for node, address in zip("ab", nics.addresses(self.model)):
+            config = WORK / f"{node}.yaml"
+            config.write_text(CONFIG.format(work=WORK, node=node, address=address, key=KEY))
+            config.chmod(0o600)
+            self.start(f"daemon-{node}", [self.build / "control/daemon/gradplaned",
+                                          "--config", config, "--node", node])  # fmt: skip
+        for node, daemon in zip("ab", self._processes):
+            deadline = time.monotonic() + START_SECONDS
+            while not self.status(node):
+                log = self.log(f"daemon-{node}")
+                expect(daemon.poll() is None, f"the daemon of {node} runs:\n{log}")
+                expect(time.monotonic() < deadline, f"the daemon of {node} answers:\n{log}")
+                time.sleep(0.2)
+
+    def __exit__(self, *_):
+        for process in self._processes:
+            process.send_signal(signal.SIGTERM)
+        for process in self._processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(END_SECONDS)
+            process.kill()
+            process.wait()
+
+    def start(self, name, command, environment=None):
+        """Its output goes to a log that the host keeps."""
+        with open(OUT / f"{self.model}-{name}.log", "wb") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       env={**os.environ, **(environment or {})})  # fmt: skip
+        self._processes.append(process)
+        return process
+
+    def log(self, name):
+        return (OUT / f"{self.model}-{name}.log").read_text(errors="replace")[-2000:]
+
+    def status(self, node):
+        """The daemon's report, or None while there is none."""
+        answer = subprocess.run(
+            [self.build / "control/cli/gradplane", "status", "--json", "--socket",
+             WORK / f"{node}.sock"],
+            capture_output=True, text=True, timeout=START_SECONDS, check=False,
+        )  # fmt: skip
+        return json.loads(answer.stdout) if answer.returncode == 0 else None
+
+    def finish(self, names, ranks, seconds):
+        """Waits for the ranks, which all must end well."""
+        deadline = time.monotonic() + seconds
+        for name, rank in zip(names, ranks):
+            try:
+                code = rank.wait(max(0.1, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                code = f"none within {seconds} s"
+            expect(code == 0, f"{name}: exit code {code}:\n{self.log(name)}")
+
+    def check_counters(self):
+        """Blocks went over the NICs, both ways."""
+        for node in "ab":
+            report = self.status(node)
+            port, jobs = report["port"], report["jobs"]
+            (OUT / f"{self.model}-status-{node}.json").write_text(json.dumps(report, indent=1))
+            expect(port["kind"] == "pci", f"{node} has a port of kind pci: {port}")
+            sent = sum(job["blocks_sent"] for job in jobs)
+            expect(sent >= MIN_BLOCKS, f"{node} has sent {sent} blocks, of {MIN_BLOCKS} or more")
+            for counter in ("rx_datagrams", "tx_datagrams"):
+                expect(port[counter] >= MIN_BLOCKS, f"{counter} of {node}: {port}")
+            print(f"  {node}: {sent} blocks sent; over {port['interface']} "
+                  f"{port['tx_datagrams']} datagrams sent, {port['rx_datagrams']} received",
+                  flush=True)  # fmt: skip
+
+
+def suite(build, model):
+    left, right = nics.addresses(model)
+    command = [build / "tests/conformance/conformance_pci"]
+    done = subprocess.run(command, env={**os.environ, "GP_PCI_LEFT": left, "GP_PCI_RIGHT": right},
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.STDOUT, check=False, timeout=SUITE_SECONDS)  # fmt: skip
+    (OUT / f"{model}-suite.log").write_text(done.stdout)
+    expect(done.returncode == 0, f"exit code {done.returncode}:\n{done.stdout[-4000:]}")
+    print("  " + done.stdout.strip().splitlines()[-1], flush=True)
+
+
+def sums(build, model):
+    names = ["rank-0", "rank-1"]
+    with Hosts(build, model) as hosts:
+        ranks = [
+            hosts.start(name, [build / "tests/smoke/rank_client", "--socket", WORK / f"{node}.sock",
+                               "--rank", str(r), "--world", "2", "--rounds", str(ROUNDS),
+                               "--elements", str(ELEMENTS), "--round-timeout-ms", "60000"])
+            for r, (name, node) in enumerate(zip(names, "ab"))
+        ]  # fmt: skip
+        hosts.finish(names, ranks, RANKS_SECONDS)
+        bits = {hosts.log(name).split("bits ")[-1].strip() for name in names}
+        expect(len(bits) == 1, f"the ranks hold the same bits: {bits}")
+        hosts.check_counters()
+
+
+def torch(build, model):
+    names = ["torch-0", "torch-1"]
+    with Hosts(build, model) as hosts:
+        ranks = []
+        for r, (name, node) in enumerate(zip(names, "ab")):
+            command = [build / "control/cli/gradplane", "run", "--require",
+                       "--socket", WORK / f"{node}.sock", "--", PYTHON, HERE / "train.py"]
+            ranks.append(hosts.start(name, command, {
+                "RANK": str(r), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": "29400", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
+                "GRADPLANE_REPORT": str(OUT / f"{model}-report-{r}.json")}))  # fmt: skip
+        hosts.finish(names, ranks, TORCH_SECONDS)
+        digests = {hosts.log(name).split("parameters ")[-1].split()[0] for name in names}
+        expect(len(digests) == 1, f"the replicas hold the same bits: {digests}")
+        for r in range(2):
+            report = json.loads((OUT / f"{model}-report-{r}.json").read_text())
+            expect(report["carried_buckets"] > 0 and report["fallen_back_ops"] == 0,
+                   f"every bucket of rank {r} was carried: {report}")  # fmt: skip
+        hosts.check_counters()
+
+
+def main():
+    build = pathlib.Path(sys.argv[1])
+    tasks = [word.split(":") for word in sys.argv[2:]]
+    for model in dict.fromkeys(model for _, model in tasks):
+        nics.bind(model)
+    failed = 0
+    for kind, model in tasks:
+        begun = time.monotonic()
+        try:
+            {"suite": suite, "sums": sums, "torch": torch}[kind](build, model)
+            verdict = "ok  "
+        except (Failure, subprocess.TimeoutExpired) as problem:
+            failed += 1
+            verdict = "FAIL"
+            print(problem)
+        print(f"{verdict} {kind} {model}: {time.monotonic() - begun:.0f} s", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/torch/replicas.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "trainer-shim/torch/counters.h"
+#include "trainer-shim/torch/element_types.h"
+
+namespace gradplane::shim {
+namespace {
+
+/// Elements that are summed in one operation, and such operations at a time: beside the model there
+/// is memory for these.
+constexpr std::int64_t kChunkElements = std::int64_t{1} << 20;
+constexpr std::size_t kChunksInFlight = 4;
+
+/// As what parameters are summed. Halves lose bits when they are added, and Gloo refuses bf16.
+at::ScalarType summed_as(at::ScalarType type) {
+  return type == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+bool is_averaged(const at::Tensor& t) {
+  const auto type = t.defined() ? element_type_of(t.scalar_type()) : std::nullopt;
+  return type && is_floating(*type) && t.device().is_cpu() && t.layout() == at::kStrided;
+}
+
+/// The mean of parameters over all ranks, by sums through the group's session.
+class Averaging {
+ public:
+  Averaging(GroupSession& session, bool writes_back)
+      : session_(session), writes_back_(writes_back) {}
+
+  void add(const at::Tensor& parameter) {
+    // It has a version counter of its own: a graph that still holds the parameter is not told. It
+    // was made before the optimizer's step, which tells it.
+    const at::Tensor alias = parameter.variable_data();
+    const at::Tensor row = alias.contiguous().view({-1});
+    for (std::int64_t at = 0; at < row.numel(); at += kChunkElements) {
+      add_piece(row.narrow(0, at, std::min(kChunkElements, row.numel() - at)));
+    }
+    if (writes_back_ && !alias.is_contiguous())
+      copies_.emplace_back(alias, row.view(alias.sizes()));
+  }
+
+  /// Drift of this rank's parameters before the average. After it, they are the mean.
+  GroupSession::Drift finish() {
+    if (open_.used > 0) send();
+    while (!in_flight_.empty()) take_back();
+    for (auto& [parameter, mean] : copies_) parameter.copy_(mean);
+    return {0, std::sqrt(distance_squared_), std::sqrt(norm_squared_)};
+  }
+
+ private:
+  struct Piece {
+    at::Tensor own;  // a part of a parameter
+    std::int64_t at = 0;
+  };
+  struct Chunk {
+    at::Tensor memory;
+    std::int64_t used = 0;
+    std::vector<Piece> pieces;
+    WorkPtr work;
+  };
+
+  void add_piece(const at::Tensor& own) {
+    const at::ScalarType type = summed_as(own.scalar_type());
+    const bool fits = open_.used > 0 && open_.memory.scalar_type() == type &&
+                      open_.used + own.numel() <= kChunkElements;
+    if (!fits && open_.used > 0) send();
+    if (open_.used == 0) open_.memory = at::empty({kChunkElements}, at::dtype(type));
+    open_.memory.narrow(0, open_.used, own.numel()).copy_(own);
+    open_.pieces.push_back({own, open_.used});
+    open_.used += own.numel();
+  }
+
+  void send() {
+    if (in_flight_.size() == kChunksInFlight) take_back();
+    Chunk chunk = std::exchange(open_, {});
+    at::Tensor sum = chunk.memory.narrow(0, 0, chunk.used);
+    Collective collective;
+    collective.data = static_cast<std::byte*>(sum.data_ptr());
+    collective.bytes = sum.nbytes();
+    collective.type = *element_type_of(sum.scalar_type());
+    const Tensors tensors = {sum};
+    auto work = c10::make_intrusive<CarriedWork>(TensorLists{tensors}, "gloo:all_reduce", tensors);
+    chunk.work = session_.enqueue(std::move(work), collective, sum);
+    in_flight_.push_back(std::move(chunk));
+  }
+
+  void take_back() {
+    const Chunk chunk = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    chunk.work->wait();
+    for (const Piece& piece : chunk.pieces) {
+      const at::Tensor mean =
+          chunk.memory.narrow(0, piece.at, piece.own.numel()).div_(session_.size());
+      const at::Tensor exact_mean = mean.to(at::kDouble);
+      distance_squared_ += (piece.own.to(at::kDouble) - exact_mean).square().sum().item<double>();
+      norm_squared_ += exact_mean.square().sum().item<double>();
+      if (writes_back_) at::Tensor(piece.own).copy_(mean);
+    }
+  }
+
+  GroupSession& session_;
+  const bool writes_back_;
+  Chunk open_;
+  std::deque<Chunk> in_flight_;
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // where a parameter is no plain row
+  double distance_squared_ = 0;
+  double norm_squared_ = 0;
+};
+
+std::uint64_t drift_ppm(const GroupSession::Drift& drift) {
+  constexpr double kPpm = 1e6;
+  constexpr double kMost = 1e15;  // also of a mean that is 0 or not finite
+  const double ppm = kPpm * drift.distance / drift.norm;
+  if (std::isnan(ppm)) return 0;
+  return ppm < kMost ? static_cast<std::uint64_t>(ppm) : static_cast<std::uint64_t>(kMost);
+}
+
+}  // namespace
+
+void Replicas::add(const void* reducer, const Tensors& parameters) {
+  auto replica = std::make_shared<Replica>(parameters);
+  const std::lock_guard lock(mutex_);
+  replicas_[reducer] = std::move(replica);
+}
+
+void Replicas::remove(const void* reducer) {
+  std::shared_ptr<Replica> last;  // tensors end outside of the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = replicas_.find(reducer);
+  if (found == replicas_.end()) return;
+  last = std::move(found->second);
+  replicas_.erase(found);
+}
+
+std::shared_ptr<Replica> Replicas::find(const void* reducer) {
+  const std::lock_guard lock(mutex_);
+  const auto found = replicas_.find(reducer);
+  return found == replicas_.end() ? nullptr : found->second;
+}
+
+void average_if_due(Replica& replica) {
+  const auto due = replica.schedule->take_due();
+  if (due == ExchangeSchedule::Due::kNothing) return;
+  std::shared_ptr<GroupSession> session;
+  {
+    const std::lock_guard lock(replica.mutex);
+    session = replica.session.lock();
+  }
+  if (!session) return;
+  const at::NoGradGuard no_history;
+  Averaging averaging(*session, due == ExchangeSchedule::Due::kAverage);
+  for (const at::Tensor& parameter : replica.parameters) {
+    if (is_averaged(parameter)) averaging.add(parameter);
+  }
+  GroupSession::Drift drift = averaging.finish();
+  drift.step = replica.schedule->passes();
+  session->report(drift);
+  counters().last_drift_ppm = drift_ppm(drift);
+  if (due == ExchangeSchedule::Due::kAverage) counters().averages += 1;
+}
+
+}  // namespace gradplane::shim
