@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The gradplane authors
 """`accuracy`: what a training loses by loss bounds. The models of `train`, four ranks in one
 process, a model of the gather (gather_model.py) in the place of a network: bounds x compensation x
-loss.
+loss, and wire types x compensation without a loss.
 
 No network is in it, and no time: it tells what missing blocks do to what is learned, under rounds
 that lack all that their bounds allow. `train` has gradplane's own rounds.
@@ -45,6 +45,7 @@ class Setting:
     loss_model: str = "none"
     loss: float = 0.0
     rate: float = 1.0  # of learning: a share of the optimiser's own
+    wire: str | None = None  # the type in which blocks go; None: as they are
 
     @property
     def lossless(self):
@@ -52,6 +53,8 @@ class Setting:
 
     @property
     def name(self):
+        if self.wire is not None:
+            return self.wire + (", carry" if self.compensation == "carry" else "")
         return EXACT if self.bounds == EXACT else f"{self.bounds}, {self.compensation}"
 
     @property
@@ -80,11 +83,18 @@ def make_settings(quick):
         processes = ("random", "bursty", "one-sided")
     conditions = [(b, p, loss, 1.0) for p in processes for loss in losses for b in bounds]
     conditions += [("50 %", "random", 0.3, rate) for rate in (1.0, SLOW)]
-    return [
+    lossy = [
         Setting(model, bound, compensation, process, loss, rate)
         for model in models
         for bound, process, loss, rate in conditions
         for compensation in ("zero", "rescale", "carry")
+    ]
+    return lossy + [
+        Setting(model, EXACT, compensation, wire=wire, rate=rate)
+        for model in models
+        for rate in ((1.0,) if quick else (1.0, SLOW))
+        for wire in (("int8",) if quick else ("bf16", "fp16", "int8"))
+        for compensation in ("zero", "carry")
     ]
 
 
@@ -109,7 +119,9 @@ def run_one(setting, seed, epochs):
         loss = gather_model.LOSSES[setting.loss_model](
             setting.loss, RANKS, numpy.random.RandomState(seed)
         )
-    gather = gather_model.Gather(buckets, bound_of, setting.compensation, loss, RANKS)
+    gather = gather_model.Gather(
+        buckets, bound_of, setting.compensation, loss, RANKS, setting.wire
+    )
     optimizer = tasks[0].optimizer(network.parameters())
     for group in optimizer.param_groups:
         group["lr"] *= setting.rate
@@ -250,7 +262,7 @@ def details(entries):
         for e in mine:
             mark = ", visible" if is_visible(e) else ""
             lines.append(f"| {e['contestant']} | {e['missing_share']:.2%} | "
-                         f"{e['gradient_error']:.4f} | {target_text(e)} | {final_text(e)} | "
+                         f"{e['gradient_error']:.2g} | {target_text(e)} | {final_text(e)} | "
                          f"{worse_text(e)}{mark} |")  # fmt: skip
     return "\n".join(lines)
 
@@ -258,6 +270,8 @@ def details(entries):
 def choices(entries):
     """Markdown: a row for each setting with the worst that any loss did to it, per model."""
     lossy = [e for e in entries if e["case"]["loss_model"] != "none" and e["case"]["rate"] == 1]
+    if not lossy:
+        return ""
     models = report.unique(entry["case"]["model"] for entry in lossy)
     lines = ["", "**What to choose** (the worst over all losses above, against lossless)", "",
              "| bounds, compensation | " + " | ".join(models) + " | verdict |",

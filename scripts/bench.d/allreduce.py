@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
 """`allreduce`: every host has M bytes, every host needs their sum. Gloo over three kinds of TCP,
-Open MPI, a parameter server, and gradplane with a star and with shares."""
+Open MPI, a parameter server, and gradplane with a star, with shares, and with wire types."""
 
 import bounds
 import cases
 import contestants as peers
 from cases import KIB, MIB
+from wire_type_contestant import WireTypeContestant
 
 DESCRIPTION = __doc__
 REPEATS = 15
@@ -29,6 +30,8 @@ def make_contestants(quick):
             peers.GradplaneContestant(plan, extra=GRANTS, name="-grants")
             for plan in ("sharded", "star")
         ]
+        ours += [WireTypeContestant("sharded", wire) for wire in ("fp32", "bf16", "int8")]
+        ours.append(WireTypeContestant("sharded", "int8", "carry"))
     gloo = [peers.GlooContestant(cc) for cc in (("cubic",) if quick else ("reno", "cubic", "bbr"))]
     others = [peers.OpenMpiContestant("cubic")]
     others += [] if quick else [peers.ParameterServerContestant("cubic", server_has_rank=True)]

@@ -27,6 +27,8 @@ FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 << 20, 25 << 20  # of DDP
 STRICT_ROUNDS = 10  # gather.strict_rounds
 PLOT_SLOPE = 0.8  # of the steepest sequence whose last member is not negative
 COMPENSATIONS = ("zero", "rescale", "carry")
+WIRE_TYPES = ("bf16", "fp16", "int8")
+LARGEST_INT8 = 127
 
 
 @dataclasses.dataclass
@@ -191,12 +193,27 @@ def missing_blocks(bucket, allowed, order, lost):
     return missing
 
 
-class Gather:
-    """The rounds of one training. `loss` None: everything arrives."""
+def rounded(rows, wire):
+    """What is left of rows of fp32 that go as `wire`: rounded to nearest, int8 with a scale for
+    each block (dataplane/reduce). Gradients here are far from what a type cannot hold."""
+    if wire != "int8":
+        return rows.to({"bf16": torch.bfloat16, "fp16": torch.float16}[wire]).float()
+    count = rows.shape[-1]
+    padded = torch.nn.functional.pad(rows, (0, -count % BLOCK_ELEMENTS))
+    blocks = padded.view(*rows.shape[:-1], -1, BLOCK_ELEMENTS)
+    scale = blocks.abs().amax(-1, keepdim=True) / LARGEST_INT8
+    whole = torch.where(scale > 0, (blocks / scale).round(), torch.zeros(()))
+    return (whole * scale).view(padded.shape)[..., :count]
 
-    def __init__(self, buckets, bound_of, compensation, loss, ranks):
+
+class Gather:
+    """The rounds of one training. `loss` None: everything arrives. `wire`: the type in which pushes
+    and results go, None: as they are. What the root rounds off is carried like what ranks do."""
+
+    def __init__(self, buckets, bound_of, compensation, loss, ranks, wire=None):
         self._buckets, self._compensation, self._loss = buckets, compensation, loss
-        self._ranks = ranks
+        self._ranks, self._wire = ranks, wire
+        self._root_residual = [torch.zeros(bucket.elements) for bucket in buckets]
         self._allowed = [
             [math.floor(bound_of[t.name] * len(t.blocks) + 1e-6) for t in bucket.tensors]
             for bucket in buckets
@@ -220,10 +237,12 @@ class Gather:
         bucket = self._buckets[index]
         exact = gradients.mean(0)
         self._rounds += 1
-        if self._loss is None or iteration < STRICT_ROUNDS:
+        if self._wire is not None:
+            result = self._narrow(index, gradients)
+        elif self._loss is None or iteration < STRICT_ROUNDS:
             return exact
-        present = self._present(bucket, self._allowed[index])
-        result = self._combine(index, gradients, present)
+        else:
+            result = self._combine(index, gradients, self._present(bucket, self._allowed[index]))
         norm = exact.square().sum().item()
         if norm > 0:
             self._errors.append((result - exact).square().sum().item() / norm)
@@ -240,6 +259,17 @@ class Gather:
         self.missing_count += int(missing.sum())
         self.expected_count += missing.numel()
         return ~missing.repeat_interleave(BLOCK_ELEMENTS, dim=1)[:, : bucket.elements]
+
+    def _narrow(self, index, gradients):
+        """DDP divides by the number of ranks before it sums."""
+        offered = gradients / self._ranks + self._residual[index]
+        pushed = rounded(offered, self._wire)
+        total = pushed.sum(0) + self._root_residual[index]
+        result = rounded(total, self._wire)
+        if self._compensation == "carry":
+            self._residual[index] = offered - pushed
+            self._root_residual[index] = total - result
+        return result
 
     def _combine(self, index, gradients, present):
         if self._compensation == "carry":

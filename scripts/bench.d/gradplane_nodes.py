@@ -19,7 +19,7 @@ UDP_PORTS = 128  # of a cluster, at most
 DAEMON = "control/daemon/gradplaned"
 CLI = "control/cli/gradplane"
 JOB_COUNTERS = ("blocks_sent", "blocks_lost", "blocks_retransmitted", "blocks_duplicate",
-                "rounds_closed_early", "rounds_closed_deadline")  # fmt: skip
+                "rounds_closed_early", "rounds_closed_deadline", "blocks_to_groups")  # fmt: skip
 
 CONFIG = """\
 control:
@@ -60,15 +60,16 @@ def permanent_neighbours(namespace):
     ]
 
 
-def node_lines(lab, server, own, own_settings, sites):
-    """The list of nodes as the file of `own` has it. `sites` names those of hosts, or is None."""
+def node_lines(lab, server, rates, sites):
+    """The list of nodes as a file has it that knows the link rates of some, by host. `sites` names
+    those of hosts, or is None."""
     return "".join(
         NODE.format(
             name=host.name,
             address=host.dataplane_address,
             aggregate="true" if host.name == server else "false",
             site=f", site: {sites[host.name]}" if sites else "",
-            own=own_settings if host is own else "",
+            own=f", port: {{link_rate: {rates[host.name]} bit/s}}" if host.name in rates else "",
         )
         for host in lab.hosts.values()
     )
@@ -79,9 +80,10 @@ class GradplaneNodes:
 
     def __init__(self, build, lab, server, plan, rate_bits, logs, number, extra="", port="",
                  tells_links=True, sites=None):  # fmt: skip
-        """`extra` is more of the YAML file, and `port` more of its section `port`: whole lines. No
-        node knows another's link unless `tells_links`; its own is paced in any case. `sites` has
-        the site of each host, where several hosts share one."""
+        """`rate_bits` is the rate of every link, or has each host's. `extra` is more of the YAML
+        file, and `port` more of its section `port`: whole lines. No node knows another's link
+        unless `tells_links`; its own is paced in any case. `sites` has the site of each host, where
+        several hosts share one."""
         self._cli = build / CLI
         for needed in (build / DAEMON, self._cli):
             if not os.access(needed, os.X_OK):
@@ -98,9 +100,8 @@ class GradplaneNodes:
         key_file.write_text(secrets.token_hex(16) + "\n")
         if plan == "sharded":
             plan = "sharded\n  roots: training"
-        rate = f"link_rate: {rate_bits} bit/s"
-        port = (f"  {rate}\n" if tells_links else "") + port
-        own_rate = "" if tells_links else f", port: {{{rate}}}"
+        if not isinstance(rate_bits, dict):
+            rate_bits = dict.fromkeys(lab.hosts, rate_bits)
         self._neighbours = {
             host.namespace: permanent_neighbours(host.namespace) for host in lab.hosts.values()
         }
@@ -108,10 +109,11 @@ class GradplaneNodes:
         for host in lab.hosts.values():
             interface = own_name(host, number)
             config = logs / f"{host.name}.yaml"
+            rates = rate_bits if tells_links else {host.name: rate_bits[host.name]}
             config.write_text(CONFIG.format(
                 socket=self.socket(host.name), interface=interface, port=port, udp_port=udp_port,
                 key_file=key_file, server=server, plan=plan, extra=extra,
-                nodes=node_lines(lab, server, host, own_rate, sites),
+                nodes=node_lines(lab, server, rates, sites),
             ))  # fmt: skip
             command = [build / DAEMON, "--config", config, "--node", host.name]
             self.processes[host.name] = processes.Process(

@@ -26,6 +26,7 @@ MAX_LEAD_FACTOR = 16
 MAX_DISCARDED = 20
 FIRST_SEED = 1000
 CLOSES = ("rounds_closed_early", "rounds_closed_deadline")
+COUNTED = (*CLOSES, "blocks_to_groups")
 # What a turn takes beside its round: reading meters, waking up, checking.
 TURN_SECONDS = 0.3
 
@@ -54,6 +55,8 @@ class Round:
     latest_frame_us: float  # by how much it delivered the latest one too late
     delivered_frames: int
     lost_by_switch: int  # frames that the network lost although it should not have
+    uplink_bytes: dict = dataclasses.field(default_factory=dict)  # of wire_bytes, by host
+    blocks_to_groups: int = 0  # of gradplane's, each sent once for several receivers
     # Of each link between sites, forward and backward.
     site_link_bytes: dict = dataclasses.field(default_factory=dict)
     missing_share: float | None = None  # of the ranks' blocks; None: the ranks do not say
@@ -84,7 +87,8 @@ class Series:
 
 def failed_round(error):
     empty = {field.name: 0 for field in dataclasses.fields(Round)}
-    lists = {"cpu_seconds": {}, "site_link_bytes": {}, "victim_delays_s": []}
+    lists = {name: {} for name in ("cpu_seconds", "uplink_bytes", "site_link_bytes")}
+    lists["victim_delays_s"] = []
     return Round(**{**empty, **lists, "correct": False, "error": error})
 
 
@@ -175,7 +179,7 @@ class Meters:
             "site_link_bytes": meters.site_link_bytes(stats),
             **missing(answers),
             **({"victim_delays_s": victim.delays_s, "victim_lost": victim.lost} if victim else {}),
-            **{key: now[key] - self._counters[key] for key in CLOSES if now and key in now},
+            **{key: now[key] - self._counters[key] for key in COUNTED if now and key in now},
             **({"plans": now["epoch"] - self._counters["epoch"]} if now and "epoch" in now else {}),
         }
 
@@ -320,6 +324,7 @@ def result(series, case, bound_s, cores):
         push_spread=statistics.median(pushes) if pushes else None,
         sender_spread=statistics.median(senders) if senders else None,
         retransmitted_over_needed=again / max(1, needed),
+        to_groups_share=sum(done.blocks_to_groups for done in rounds) / max(1, needed + again),
         missing_share=statistics.mean(d.missing_share for d in lacking) if lacking else None,
         worst_missing_share=max((d.worst_missing_share for d in lacking), default=None),
         **{key: sum(getattr(done, key) for done in rounds) for key in CLOSES},

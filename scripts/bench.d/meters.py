@@ -95,6 +95,10 @@ def network_use(stats):
     losses = ("ring_drops", "send_failures", "pool_exhausted")
     return {
         "wire_bytes": sum(l["up"]["sent_wire_bytes"] for l in links if "up" in l),
+        "uplink_bytes": {
+            name: link["up"]["sent_wire_bytes"]
+            for name, link in stats["links"].items() if "up" in link
+        },
         "deepest_queue_bytes": max(
             (d["deepest_queue_bytes"] for link in links for d in link.values()), default=0
         ),

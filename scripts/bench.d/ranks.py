@@ -14,8 +14,10 @@ FOLDER/rank-R.in and FOLDER/rank-R.out belong to rank R. Times are CLOCK_MONOTON
   {"do": "end"}, or the end of the FIFO: the rank leaves
   what went wrong        <- {"rank": R, "error": text}, and the rank leaves
 
-Options of a round: "buckets": n (torch), "op": "push" (the parameter server), "spoil": true (breaks
-the result before it is checked, for tests of the check).
+Options of a round: "buckets": n (torch), "op": "push" (the parameter server), "broadcast" of what
+rank 0 has (torch, gradplane) or "exchange" with the receivers of "selection": n (gradplane; the
+answer has the ranks whose updates came, "senders"), "spoil": true (breaks the result before it is
+checked, for tests of the check).
 """
 
 import contextlib

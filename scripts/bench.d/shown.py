@@ -12,7 +12,8 @@ import report
 # bench.measure() asks for.
 NAMES = (
     "allreduce", "incast", "incast-sim", "ltp", "interleave", "interleave-simulated", "train",
-    "accuracy", "ns3", "wan", "wan-train",
+    "accuracy", "ns3", "wan", "wan-train", "multicast",
+    "selective", "dataplane", "aggregator",
 )  # fmt: skip
 
 

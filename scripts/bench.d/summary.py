@@ -16,7 +16,9 @@ KEPT = (
     "rounds_closed_deadline", "spread", "sender_spread", "retransmitted_over_needed",
     "queue_drops", "drops", "marks", "deepest_queue_bytes", "copies_between_sites",
     "victim_p50_s", "victim_p99_s", "victim_idle_p50_s", "wire_bytes", "machine_busy",
-    "late_frames_share", "commit",
+    "late_frames_share", "mean_s", "over_own_bound", "receivers", "over_random", "over_all",
+    "over_unicast", "over_gloo", "to_groups_share", "cpu_seconds_of_round", "over_exact",
+    "mean_step_s", "step_over_exact", "cpu_seconds_of_step", "exchanged", "commit",
 )  # fmt: skip
 DIGITS = 4
 

@@ -3,10 +3,12 @@
 # Copyright (c) 2026 The gradplane authors
 """The training that `scripts/bench train` measures: PyTorch DDP, and nothing else.
 
-Start one process per rank with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set. Two models:
+Start one process per rank with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT set. The models:
 
-  digits   a convolutional network on scikit-learn's handwritten digits, SGD with momentum
-  text     a causal transformer, character by character, on the licences of a Debian system, Adam
+  digits         a convolutional network on scikit-learn's handwritten digits, SGD with momentum
+  digits-small   the same with a quarter of the parameters, and less than half of the batch
+  text           a causal transformer, character by character, on the licences of a Debian system,
+                 Adam
 
 A rank prints lines of JSON: one when it begins, one after every epoch, one at its end. Times are
 CLOCK_MONOTONIC. The clock of the training stands still while rank 0 evaluates.
@@ -18,6 +20,7 @@ than they did then.
 """
 
 import argparse
+import contextlib
 import copy
 import hashlib
 import json
@@ -44,11 +47,20 @@ LICENCE_NAMES = ("Apache-2.0", "Artistic", "GFDL-1.3", "MPL-1.1", "MPL-2.0", "LG
 
 def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", choices=("digits", "text"), default="digits")
+    parser.add_argument("--model", choices=list(TASKS), default="digits")
     parser.add_argument("--epochs", type=int, default=8)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--server", type=int, metavar="RANK",
                         help="sum at a server beside this rank")  # fmt: skip
+    parser.add_argument("--compute-ms", type=float, default=0, metavar="MS",
+                        help="each step computes for so long, or waits for the rest")  # fmt: skip
+    parser.add_argument("--slow", type=int, metavar="RANK", help="a rank that computes slower")
+    parser.add_argument("--slow-factor", type=float, default=3, help="so many times")
+    parser.add_argument("--local-steps", type=int, metavar="STEPS",
+                        help="sum no gradients, but average the parameters each so many steps")
+    parser.add_argument("--averaged", action="store_true",
+                        help="begin another forward pass at the end of each epoch, at which what "
+                        "lets replicas differ takes the mean of their parameters, if it is due")
     return parser.parse_args()
 
 
@@ -58,6 +70,7 @@ class Digits:
     MEASURE = "accuracy"
     TEST_IMAGES = 360
     BATCH = 32  # images per rank and step
+    WIDTH = 560
 
     def __init__(self, seed, rank, ranks):
         from sklearn.datasets import load_digits  # what the other model needs not
@@ -80,8 +93,8 @@ class Digits:
         return nn.Sequential(
             nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(),
             nn.Conv2d(16, 40, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
-            nn.Conv2d(40, 560, 4), nn.ReLU(),
-            nn.Conv2d(560, 10, 1), nn.Flatten(),
+            nn.Conv2d(40, self.WIDTH, 4), nn.ReLU(),
+            nn.Conv2d(self.WIDTH, 10, 1), nn.Flatten(),
         )  # fmt: skip
 
     def optimizer(self, parameters):
@@ -103,6 +116,13 @@ class Digits:
     def evaluate(self, network):
         images, labels = self._test
         return (network(images).argmax(1) == labels).sum().item() / len(labels)
+
+
+class SmallDigits(Digits):
+    """Of which eight ranks leave two processors time, and make twelve steps in an epoch."""
+
+    BATCH = 14
+    WIDTH = 140
 
 
 def normed(norm, hidden):
@@ -214,6 +234,9 @@ class Text:
         return self.loss(network(inputs), targets).item()
 
 
+TASKS = {"digits": Digits, "digits-small": SmallDigits, "text": Text}
+
+
 def step(network, optimizer, loss, batch):
     """One step of training; how many seconds it took."""
     begun = time.monotonic()
@@ -280,19 +303,66 @@ def server_hook(server, rank, ranks):
     return hook
 
 
-def train(task, rank, epochs, hook=None):
+def average(network):
+    """Of the parameters over all ranks, as local SGD does."""
+    flat = nn.utils.parameters_to_vector(network.parameters()).detach()
+    torch.distributed.all_reduce(flat)
+    flat /= torch.distributed.get_world_size()
+    nn.utils.vector_to_parameters(flat, network.parameters())
+
+
+class Learner:
+    """Makes steps, as the arguments say. `rest_s` is what computing takes beside this machine."""
+
+    def __init__(self, network, optimizer, loss, arguments, rest_s):
+        self._network, self._optimizer, self._loss = network, optimizer, loss
+        self._local_steps, self._averaged = arguments.local_steps, arguments.averaged
+        self._rest_s = rest_s
+        self._steps = 0
+
+    def step(self, batch):
+        """How many seconds it took."""
+        begun = time.monotonic()
+        time.sleep(self._rest_s)
+        alone = self._network.no_sync() if self._local_steps else contextlib.nullcontext()
+        with alone:
+            step(self._network, self._optimizer, self._loss, batch)
+        self._steps += 1
+        if self._local_steps and self._steps % self._local_steps == 0:
+            average(self._network)
+        return time.monotonic() - begun
+
+    def epoch(self, batches):
+        batch = None
+        steps = []
+        for batch in batches:
+            steps.append(self.step(batch))
+        if self._averaged:
+            self._network(batch[0])
+        return steps
+
+
+def rest_seconds(arguments, rank, local_s):
+    factor = arguments.slow_factor if rank == arguments.slow else 1
+    return max(0.0, factor * arguments.compute_ms / 1000 - local_s)
+
+
+def train(task, rank, arguments, hook=None):
     network = DistributedDataParallel(task.network())
     if hook:
         network.register_comm_hook(None, hook)
     optimizer = task.optimizer(network.parameters())
     local_s = local_step_seconds(task, network.module)
+    rest_s = rest_seconds(arguments, rank, local_s)
+    learner = Learner(network, optimizer, task.loss, arguments, rest_s)
+    local_s += rest_s
     parameters = sum(parameter.numel() for parameter in network.parameters())
     begin_ns, begin_cpu_s = time.monotonic_ns(), time.process_time()
     say(begin_ns=begin_ns, local_step_s=local_s, parameters=parameters,
         gradient_bytes=4 * parameters, **task.about())  # fmt: skip
     evaluating_s = 0.0
-    for epoch in range(1, epochs + 1):
-        steps = [step(network, optimizer, task.loss, batch) for batch in task.batches(epoch)]
+    for epoch in range(1, arguments.epochs + 1):
+        steps = learner.epoch(task.batches(epoch))
         paused = time.monotonic()
         report = {"epoch": epoch, "seconds": paused - begin_ns / 1e9 - evaluating_s,
                   "digest": digest(network), "step_seconds": steps,
@@ -312,12 +382,12 @@ def main():
     torch.set_num_threads(1)
     torch.manual_seed(arguments.seed)
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    task = {"digits": Digits, "text": Text}[arguments.model](arguments.seed, rank, ranks)
+    task = TASKS[arguments.model](arguments.seed, rank, ranks)
     torch.distributed.init_process_group("gloo")
     hook = None
     if arguments.server is not None:
         hook = server_hook(arguments.server, rank, ranks)
-    train(task, rank, arguments.epochs, hook)
+    train(task, rank, arguments, hook)
     torch.distributed.destroy_process_group()
 
 

@@ -70,7 +70,9 @@ class Run:
     latest_frame_us: float
     delivered_frames: int
     lost_by_switch: int
-    carried: int | None = None  # all-reduces, over all ranks
+    uplink_bytes: dict = dataclasses.field(default_factory=dict)  # by host
+    carried: int | None = None  # all-reduces and exchanges, over all ranks
+    exchanged: int | None = None  # of them
     fallen_back: int | None = None
     passed_through: int | None = None
     rounds: int | None = None
@@ -89,10 +91,12 @@ class Training:
         self._on_begin = on_begin
         self._lab, self._contestant, self._case, self._seed = lab, contestant, case, seed
         self._logs = logs
-        self._hosts = list(lab.hosts.values())
+        # A case may have a host that coordinates, and has no rank.
+        self._coordinator = case.get("coordinator", next(iter(lab.hosts)))
+        self._hosts = [h for h in lab.hosts.values() if h.name != case.get("coordinator")]
         self._ranks, self._nodes = [], None
         self._said = [[] for _ in self._hosts]
-        self._gauges = Gauges(lab)
+        self._gauges = Gauges(lab, [host.name for host in self._hosts])
 
     def __enter__(self):
         return self
@@ -112,7 +116,7 @@ class Training:
         if self._contestant.plan:
             build = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build"))
             self._nodes = self._gauges.nodes = gradplane_nodes.GradplaneNodes(
-                build, self._lab, self._hosts[0].name, self._contestant.plan,
+                build, self._lab, self._coordinator, self._contestant.plan,
                 self._case["rate_bits_per_second"], self._logs, number=0,
                 extra=self._contestant.gather + self._contestant.extra,
                 tells_links=self._contestant.tells_links,
@@ -208,8 +212,11 @@ class Training:
         if len(reports) != len(self._ranks):
             self._ranks[0].fail(f"and the others: {len(reports)} of {len(self._ranks)} had "
                                 "gradplane's shim in them")  # fmt: skip
+        exchanged = sum(report["carried"].get("exchange", 0) for report in reports)
+        summed = sum(report["carried"].get("all_reduce", 0) for report in reports)
         return {
-            "carried": sum(report["carried"].get("all_reduce", 0) for report in reports),
+            "carried": summed + exchanged,
+            "exchanged": exchanged,
             "fallen_back": sum(r["fallbacks"] + r["fallen_back_ops"] for r in reports),
             "passed_through": sum(sum(r["passed_through"].values()) for r in reports),
             "rounds": sum(report["carried_rounds"] for report in reports),
@@ -221,8 +228,9 @@ class Training:
 class Gauges:
     """Readings between the first step and the end of a run."""
 
-    def __init__(self, lab):
-        self._lab = lab
+    def __init__(self, lab, ranks):
+        """`ranks` has the name of the host of each rank."""
+        self._lab, self._ranks = lab, ranks
         self.nodes = None
         self._namespaces = [host.namespace for host in lab.hosts.values()]
         self._tcp = meters.tcp_segments(self._namespaces)
@@ -249,7 +257,7 @@ class Gauges:
     def read(self, rank_cpu_s):
         stats = self._lab.stats()
         cpu = {name: self._end[name] - self._begin[name] for name in self._end}
-        for name, seconds in zip(self._lab.hosts, rank_cpu_s):
+        for name, seconds in zip(self._ranks, rank_cpu_s):
             cpu[name] += seconds
         now = meters.tcp_segments(self._namespaces)
         needed, again = (after - before for after, before in zip(now, self._tcp))

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""`aggregator`: what one core receives from a memif, whose other end another core keeps full. A
+poll loop of gradplane sums for eight workers, checks the tag of each packet, and sends the results
+to each. `dpdk-testpmd` in its mode `rxonly` throws away frames as long as these, which another one
+sends in its mode `txonly`. That is the bound: an entry's median_s is the time of a packet.
+
+Contestants run in turn, in each pass. Two cores must have nothing else to do.
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+
+import harness
+import report
+
+DESCRIPTION = __doc__
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PROGRAM = ROOT / "build/tests/perf/aggregator"
+TESTPMD = "dpdk-testpmd"
+
+BLOCKS = (1408, 8832)  # fill frames of 1500 and nearly of 9000 bytes
+WORKERS = (8, 2)
+ROUND_KIB = {1408: 64, 8832: 256}
+# Envelope, header, hop feedback and tag; UDP, IPv4 and Ethernet (docs/wire-protocol.md).
+OVERHEAD_BYTES = 56 + 8 + 20 + 14
+SECONDS, QUICK_SECONDS = 3, 1
+PASSES, QUICK_PASSES = 3, 1
+START_SECONDS = 2
+LIMIT_SECONDS = 60
+POLL_CORE, PEER_CORE = 0, 1
+TAGGED = {"gradplane": True, "gradplane-open": False}
+RX_RATE = re.compile(r"Rx-pps:\s+(\d+)")
+COLUMNS = (
+    ("contestant", lambda e: e["contestant"]),
+    ("Mpps in", lambda e: f"{e['received_per_second'] / 1e6:.2f}"),
+    ("Mpps out", lambda e: f"{e['sent_per_second'] / 1e6:.2f}"),
+    ("GB/s in", lambda e: f"{e['received_per_second'] * e['case']['block_bytes'] / 1e9:.2f}"),
+    ("ns a packet in", lambda e: f"{e['median_s'] * 1e9:.0f}"),
+    ("of testpmd's packets", lambda e: percent(e["over_bound"])),
+    ("passes", lambda e: str(e["runs"])),
+)
+
+
+def percent(over_bound):
+    return "-" if over_bound is None else f"{100 / over_bound:.0f} %"
+
+
+def label(case):
+    return f"{case['workers']} workers, blocks of {case['block_bytes']} bytes"
+
+
+def make_cases():
+    return [{"workers": n, "block_bytes": size} for size in BLOCKS for n in WORKERS]
+
+
+def sums(case, tagged, seconds):
+    """What the poll loop of gradplane received and sent."""
+    command = [PROGRAM, "--workers", str(case["workers"]), "--seconds", str(seconds)]
+    command += ["--block-bytes", str(case["block_bytes"])]
+    command += ["--round-kib", str(ROUND_KIB[case["block_bytes"]])]
+    command += ["--cores", str(POLL_CORE), str(PEER_CORE)] + ([] if tagged else ["--open"])
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False,
+        timeout=LIMIT_SECONDS,
+    )  # fmt: skip
+    if not done.stdout.strip():
+        raise harness.BenchError(f"{PROGRAM.name} failed: {done.stderr.strip()[-500:]}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def testpmd(name, core, role, folder, frame_bytes, mode):
+    """One end of a memif. It ends when its stdin does."""
+    # As large as the buffers of gradplane's ports, so that a frame is one buffer.
+    buffer_bytes = 2048 if frame_bytes <= 1600 else 9280
+    command = [
+        TESTPMD, "--lcores", f"0@{core},1@{core}", "--no-huge", "-m", "512", "--no-pci",
+        "--file-prefix", f"gradplane-{os.getpid()}-{name}",
+        f"--vdev=net_memif0,role={role},socket={folder}/m,socket-abstract=no,"
+        f"bsize={buffer_bytes},rsize=10",
+        "--", f"--forward-mode={mode}", "--stats-period", "1", "--total-num-mbufs", "8192",
+        "--mbuf-size", str(buffer_bytes + 128),
+        "--txd", "1024", "--rxd", "1024",
+    ]  # fmt: skip
+    if mode == "txonly":
+        command += ["--txpkts", str(frame_bytes)]
+    log = open(f"{folder}/{name}.log", "wb")
+    with log:
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=log)
+
+
+def end(process):
+    process.stdin.close()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def receives(case, seconds):
+    """What testpmd received of another one."""
+    frame_bytes = case["block_bytes"] + OVERHEAD_BYTES
+    with tempfile.TemporaryDirectory(prefix="gradplane-bench-") as folder:
+        processes = []
+        try:
+            processes.append(testpmd("rx", POLL_CORE, "server", folder, frame_bytes, "rxonly"))
+            time.sleep(START_SECONDS)
+            processes.append(testpmd("tx", PEER_CORE, "client", folder, frame_bytes, "txonly"))
+            time.sleep(START_SECONDS + seconds + 1)
+        finally:
+            for process in reversed(processes):
+                end(process)
+        said = pathlib.Path(folder, "rx.log").read_text(errors="replace")
+    rates = [int(rate) for rate in RX_RATE.findall(said) if int(rate) > 0]
+    if not rates:
+        raise harness.BenchError(f"{TESTPMD} received nothing: {said[-500:]}")
+    rate = statistics.median(rates)
+    return {"received_per_second": rate, "sent_per_second": 0, "correct": True}
+
+
+def entry_of(name, case, answers, bound):
+    """One entry of "cases" of the JSON, of the answers of all passes."""
+    rate = statistics.median(a["received_per_second"] for a in answers)
+    return {
+        "contestant": name, "case": case, "bound_s": bound, "runs": len(answers),
+        "correct": all(a["correct"] for a in answers),
+        "median_s": 1 / rate, "over_bound": 1 / rate / bound if bound else None,
+        "received_per_second": rate,
+        "sent_per_second": statistics.median(a["sent_per_second"] for a in answers),
+        "samples": answers,
+    }  # fmt: skip
+
+
+def tables(entries):
+    """Markdown: a heading for each case, a row for each contestant."""
+    lines = []
+    for case in report.unique(entry["case"] for entry in entries):
+        lines += ["", f"**{label(case)}**", "",
+                  "| " + " | ".join(title for title, _ in COLUMNS) + " |",
+                  "| --- " * len(COLUMNS) + "|"]  # fmt: skip
+        for entry in (entry for entry in entries if entry["case"] == case):
+            texts = [text(entry) for _, text in COLUMNS]
+            if not entry["correct"]:
+                texts[0] += ", WRONG"
+            lines.append("| " + " | ".join(texts) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def draw(entries, folder):
+    return []
+
+
+def run(options):
+    """The entries of all cases that are asked for."""
+    if not PROGRAM.exists():
+        raise harness.BenchError(f"{PROGRAM} is not built; run scripts/build")
+    if shutil.which(TESTPMD) is None:
+        raise harness.BenchError(f"{TESTPMD} is missing; run scripts/setup")
+    if (os.cpu_count() or 1) < 2:
+        raise harness.BenchError("the poll loop and its workers need a core each")
+    cases = [case for case in make_cases() if options.case.search(label(case))]
+    names = [n for n in (*TAGGED, "testpmd") if options.contestant.search(n)]
+    seconds = QUICK_SECONDS if options.quick else SECONDS
+    passes = options.repeats or (QUICK_PASSES if options.quick else PASSES)
+    answers = {}
+    for _ in range(passes):
+        for case in cases:
+            for name in names:
+                tagged = TAGGED.get(name)
+                one = receives(case, seconds) if tagged is None else sums(case, tagged, seconds)
+                answers.setdefault((name, label(case)), (case, []))[1].append(one)
+    entries = []
+    for (name, of_case), (case, found) in answers.items():
+        peer = answers.get(("testpmd", of_case))
+        bound = 1 / statistics.median(a["received_per_second"] for a in peer[1]) if peer else None
+        entries.append(entry_of(name, case, found, bound))
+    if options.json:
+        settings = {"quick": options.quick, "repeats": passes, "first_seed": 0}
+        report.write_json(options.json, report.document("aggregator", entries, settings))
+    return entries

@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""gradplane with sums that go in a narrower type than fp32."""
+
+from contestants import Contestant, GradplaneContestant
+
+
+class WireTypeContestant(GradplaneContestant):
+    """Messages are gradient buckets whose sums are whole and go in a wire type. They may be off by
+    what it rounds; replicas hold the same bits."""
+
+    OFF_AT_MOST = 0.02  # of the largest sum: that of int8 on eight hosts, with what is carried
+
+    def __init__(self, plan, wire, compensation="rescale"):
+        gather = f'gather: {{compensation: {compensation}, wire_types: {{"*": {wire}}}}}\n'
+        super().__init__(plan, extra=gather)
+        self.name = f"gradplane-{plan}-{wire}" + ("-carry" if compensation == "carry" else "")
+
+    def _start_ranks(self):
+        self._add_rank_programs(self.nodes, "--rounded", self.OFF_AT_MOST)
+
+    def _troubles(self):
+        return Contestant._troubles(self)
