@@ -6,6 +6,7 @@
 #include <map>
 
 #include "control/config/draft.h"
+#include "dataplane/model/core_part.h"
 
 namespace gradplane::config {
 namespace {
@@ -242,7 +243,30 @@ void check_plan(Draft& draft) {
   if (kinds.contains(PlanKind::kManual)) check_manual(draft);
 }
 
+void check_poll_cores(Draft& draft) {
+  const PollConfig& poll = draft.config.poll;
+  if (draft.failed.contains("poll.cores") || poll.cores.empty()) return;
+  if (poll.core) {
+    draft.error("poll.core", "poll.cores is given too; only one of them is accepted");
+  }
+  if (poll.cores.size() > kMaxCores) {
+    draft.error("poll.cores", fmt::format("names {} CPUs; a daemon has {} poll threads at most",
+                                          poll.cores.size(), kMaxCores));
+  }
+  const std::set<std::uint32_t> cpus(poll.cores.begin(), poll.cores.end());
+  if (cpus.size() < poll.cores.size()) {
+    draft.error("poll.cores", "names a CPU twice; each poll thread needs its own");
+  }
+  const std::size_t last = draft.config.cluster.udp_port + poll.cores.size() - 1;
+  if (!draft.failed.contains("cluster.udp_port") && last > UINT16_MAX) {
+    draft.error("poll.cores",
+                fmt::format("each CPU needs a UDP port, from {} on, and the last one is {}",
+                            draft.config.cluster.udp_port, UINT16_MAX));
+  }
+}
+
 void check_poll(Draft& draft) {
+  check_poll_cores(draft);
   if (draft.config.poll.idle != IdlePolicy::kBusy) return;
   for (const char* key : {"poll.spin", "poll.max_sleep"}) {
     if (is_set(draft, key)) draft.error(key, "means nothing with poll.idle busy; remove it");

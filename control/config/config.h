@@ -151,7 +151,8 @@ struct NetworkConfig {
 
 struct PollConfig {
   IdlePolicy idle = IdlePolicy::kAdaptive;
-  std::optional<std::uint32_t> core;
+  std::optional<std::uint32_t> core;  // that the only poll thread is pinned to
+  std::vector<std::uint32_t> cores;   // a poll thread on each; none: there is one poll thread
   Duration spin;
   Duration max_sleep;
 };

@@ -259,6 +259,14 @@ constexpr Option kOptions[] = {
      .default_note = "none: any CPU that the process may use",
      .summary = "CPU that the poll thread is pinned to.",
      .store = [](const Target& t, const Value& v) { t.config->poll.core = as<std::uint32_t>(v); }},
+    {.path = "poll.cores",
+     .type = kIntegerList,
+     .max = kMaxCpu,
+     .default_text = "[]",
+     .summary = "CPUs with a poll thread each, instead of `poll.core`: they share the blocks of "
+                "each job, and UDP ports from `cluster.udp_port` on. As many on every node. Empty: "
+                "one poll thread. See [cores](cores.md).",
+     .store = [](const Target& t, const Value& v) { t.config->poll.cores = v.list; }},
     {.path = "poll.spin",
      .type = kTime,
      .max = kSecond,

@@ -40,19 +40,18 @@ double rounded(float bound) {
 
 telemetry::BoundsTensor tensor_row(const InstalledBucket& installed, std::size_t t) {
   const api::BoundedTensor& tensor = installed.table.tensors[t];
-  const aggregate::Bucket& bucket = *installed.bucket;
   return {.bucket = installed.table.bucket,
           .name = tensor.name,
           .elements = tensor.elements,
-          .blocks = bucket.blocks_of(t),
-          .bound = rounded(bucket.bound(t)),
+          .blocks = installed.any().blocks_of(t),
+          .bound = rounded(installed.any().bound(t)),
           .why = name_of(tensor.why),
           .rule = tensor.rule,
           .wire = tensor.wire == WireType::kElements ? std::string()
                                                      : std::string(wire_type_name(tensor.wire)),
-          .missing_blocks = bucket.missing_blocks(t),
-          .expected_blocks = bucket.expected_blocks(t),
-          .excluded_blocks = bucket.excluded_blocks(t)};
+          .missing_blocks = installed.missing_blocks(t),
+          .expected_blocks = installed.expected_blocks(t),
+          .excluded_blocks = installed.excluded_blocks(t)};
 }
 
 /// Adds the tensors from the requested one on.
@@ -81,13 +80,11 @@ void add_sources(const JobBounds& bounds, const config::Config& config,
                  telemetry::BoundsPage& page) {
   std::map<std::uint16_t, telemetry::BoundsSource> sources;
   for (const InstalledBucket& installed : bounds.buckets()) {
-    const aggregate::Bucket& bucket = *installed.bucket;
-    page.closes.full += bucket.closes(CloseReason::kFull);
-    page.closes.early += bucket.closes(CloseReason::kEarly);
-    page.closes.deadline += bucket.closes(CloseReason::kDeadline);
-    page.closes.absent += bucket.closes(CloseReason::kAbsent);
-    for (std::size_t s = 0; s < bucket.source_count(); ++s) {
-      const aggregate::SourceReport report = bucket.source(s);
+    page.closes.full += installed.closes(CloseReason::kFull);
+    page.closes.early += installed.closes(CloseReason::kEarly);
+    page.closes.deadline += installed.closes(CloseReason::kDeadline);
+    page.closes.absent += installed.closes(CloseReason::kAbsent);
+    for (const aggregate::SourceReport& report : installed.sources()) {
       telemetry::BoundsSource& source = sources[report.node];
       source.node = config.cluster.nodes[report.node].name;
       source.missing_blocks += report.missing_blocks;

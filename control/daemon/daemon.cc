@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "control/daemon/placement.h"
 #include "control/daemon/planners.h"
 #include "control/daemon/ports.h"
 #include "control/daemon/session_config.h"
@@ -28,7 +29,7 @@ constexpr Duration kBoundsInterval = Duration::seconds(1);
 constexpr Duration kReportsInterval = Duration::ms(100);
 /// How often memory of ranks that have left is looked at, of one rank freed at most.
 constexpr Duration kMemoryInterval = Duration::ms(100);
-/// How often the engine is asked what it has measured of links.
+/// How often the engines are asked what they have measured of links.
 constexpr Duration kLinksInterval = Duration::seconds(1);
 /// When buckets wait for room in the command queue.
 constexpr Duration kHandOverInterval = Duration::ms(5);
@@ -49,13 +50,24 @@ Result<session::SessionConfig> load_session_config(const config::Config& config)
   return session_config(config, key.value(), incarnation.value());
 }
 
+Cores make_cores(std::size_t count) {
+  Cores cores;
+  for (std::size_t c = 0; c < count; ++c) cores.push_back(std::make_unique<Core>());
+  return cores;
+}
+
+std::vector<std::uint32_t> own_cpu(const config::Config& config) {
+  return config.poll.core ? std::vector{*config.poll.core} : std::vector<std::uint32_t>{};
+}
+
 }  // namespace
 
 Daemon::Daemon(config::Config config)
     : config_(std::move(config)),
       started_(clock_now()),
       log_(config_.log_level, config_.self_node().name),
-      jobs_(config_, commands_) {}
+      cores_(make_cores(core_count(config_))),
+      jobs_(config_, commands_of(cores_)) {}
 
 Result<std::unique_ptr<Daemon>> Daemon::start(config::Config config) {
   std::unique_ptr<Daemon> daemon(new Daemon(std::move(config)));
@@ -103,13 +115,34 @@ Status Daemon::open_control() {
 }
 
 Status Daemon::open_dataplane() {
-  if (config_.poll.core && *config_.poll.core >= std::thread::hardware_concurrency()) {
-    return Error{fmt::format("poll.core: {}: this host has the processors 0 to {}",
-                             *config_.poll.core, std::thread::hardware_concurrency() - 1)};
+  const std::vector<std::uint32_t>& cpus = config_.poll.cores;
+  for (const std::uint32_t cpu : cpus.empty() ? own_cpu(config_) : cpus) {
+    if (cpu < std::thread::hardware_concurrency()) continue;
+    return Error{fmt::format("{}: {}: this host has the processors 0 to {}",
+                             cpus.empty() ? "poll.core" : "poll.cores", cpu,
+                             std::thread::hardware_concurrency() - 1)};
   }
-  auto doorbell = ipc::create_doorbell();
-  if (!doorbell) return doorbell.error();
-  doorbell_ = std::move(doorbell.value());
+  if (Status opened = open_doorbells(); !opened) return opened;
+  if (Status opened = open_port(); !opened) return opened;
+  groups_ = std::make_unique<GroupMembership>(config_, *port_);
+  if (cores_.size() > 1) {
+    shared_link_ = std::make_unique<engine::SharedLink>(
+        config_.port().link_rate_bits_per_s.value_or(0), cores_.size());
+  }
+  plans_ = std::make_unique<PlanThread>(
+      planner_of(config_), [ring = plans_made_.ring.get()] { ipc::ring_doorbell(ring); });
+  // All engines before the first loop, which changes what they share.
+  for (std::size_t c = 0; c < cores_.size(); ++c) make_engine(c);
+  for (std::size_t c = 0; c < cores_.size(); ++c) start_loop(c);
+  return Nothing{};
+}
+
+Status Daemon::open_doorbells() {
+  for (const auto& core : cores_) {
+    auto doorbell = ipc::create_doorbell();
+    if (!doorbell) return doorbell.error();
+    core->doorbell = std::move(doorbell.value());
+  }
   auto engine_events = ipc::create_doorbell();
   if (!engine_events) return engine_events.error();
   engine_events_ = std::move(engine_events.value());
@@ -121,65 +154,86 @@ Status Daemon::open_dataplane() {
   auto plans_made = ipc::create_doorbell();
   if (!plans_made) return plans_made.error();
   plans_made_ = std::move(plans_made.value());
-  watched = loop_->watch(plans_made_.listen.get(), EPOLLIN, [this](std::uint32_t) {
+  return loop_->watch(plans_made_.listen.get(), EPOLLIN, [this](std::uint32_t) {
     ipc::silence_doorbell(plans_made_.listen.get());
     take_plans();
   });
-  if (!watched) return watched;
-  auto port = open_port(config_);
+}
+
+Status Daemon::open_port() {
+  auto port = daemon::open_port(config_);
   if (!port) return port.error();
   port_ = std::move(port.value());
-  groups_ = std::make_unique<GroupMembership>(config_, *port_);
   if (port_->mtu_payload_bytes() < wire::kBlockOverheadBytes + config_.block_bytes) {
     return Error{
         fmt::format("block.bytes: {} bytes and a header do not fit the {} bytes that a "
                     "datagram of this port may have; lower block.bytes or raise the MTU",
                     config_.block_bytes, port_->mtu_payload_bytes())};
   }
+  return Nothing{};
+}
+
+engine::EngineOptions Daemon::engine_options(std::size_t core) const {
   engine::EngineOptions options;
   options.self = config_.self;
-  options.udp_port = config_.cluster.udp_port;
+  options.queue = static_cast<std::uint16_t>(core);
+  options.udp_port = static_cast<std::uint16_t>(config_.cluster.udp_port + core);
   options.link = {.bits_per_second = config_.port().link_rate_bits_per_s.value_or(0),
                   .buffer_bytes = config_.port().buffer_bytes.value_or(0),
                   .block_bytes = config_.block_bytes};
+  options.shared_link = shared_link_.get();
   options.groups = config_.multicast.range;
   options.clock = clock_now;
   options.grants = {.policy = config_.grants.policy, .mltcp = config_.mltcp};
   for (const config::NodeConfig& node : config_.cluster.nodes) {
     options.nodes.push_back(node.address);
   }
-  engine_ = std::make_unique<engine::Engine>(std::move(options), port_->queue(0), commands_,
-                                             events_, reports_);
-  snapshot_ = std::make_unique<api::EngineSnapshot>();
-  plans_ = std::make_unique<PlanThread>(
-      planner_of(config_), [ring = plans_made_.ring.get()] { ipc::ring_doorbell(ring); });
-  poll_ = std::make_unique<PollThread>(
-      *engine_,
+  return options;
+}
+
+void Daemon::make_engine(std::size_t index) {
+  Core& core = *cores_[index];
+  core.snapshot = std::make_unique<api::EngineSnapshot>();
+  core.engine = std::make_unique<engine::Engine>(engine_options(index), port_->queue(index),
+                                                 core.commands, core.events, core.reports);
+}
+
+void Daemon::start_loop(std::size_t index) {
+  Core& core = *cores_[index];
+  const std::vector<std::uint32_t>& cpus = config_.poll.cores;
+  core.poll = std::make_unique<PollThread>(
+      *core.engine,
       PollOptions{.adaptive = config_.poll.idle == config::IdlePolicy::kAdaptive,
                   .spin = config_.poll.spin,
                   .max_sleep = config_.poll.max_sleep,
-                  .core = config_.poll.core,
+                  .core = cpus.empty() ? config_.poll.core : std::optional(cpus[index]),
                   .link_bits_per_second = config_.port().link_rate_bits_per_s.value_or(0)},
-      doorbell_, engine_events_.ring.get(), events_);
-  return Nothing{};
+      core.doorbell, engine_events_.ring.get(), core.events);
 }
 
 Daemon::~Daemon() {
-  if (groups_ && poll_) groups_->leave_all();
-  // The poll loop first: it uses everything else.
-  if (poll_) poll_->stop();
+  if (groups_ && !cores_.empty() && cores_[0]->poll) groups_->leave_all();
+  // The poll loops first: they use everything else.
+  for (const auto& core : cores_) {
+    if (core->poll) core->poll->stop();
+  }
   plans_.reset();
   if (loop_ && engine_events_.listen) loop_->forget(engine_events_.listen.get());
   if (loop_ && plans_made_.listen) loop_->forget(plans_made_.listen.get());
   // A rank may have queued a descriptor there that takes its time to close. At the end of the
   // process none does.
-  (void)doorbell_.listen.release();
+  for (const auto& core : cores_) (void)core->doorbell.listen.release();
 }
 
 void Daemon::announce() const {
   log_.info("{} ready: node {} of {}, {} port {}, control socket {}", software(), config_.self,
             config_.cluster.nodes.size(), config::name_of(config_.port().kind),
             device_name(config_.port()), config_.control.socket);
+  const std::string why = why_one_core(config_);
+  if (cores_.size() > 1 && !why.empty()) {
+    log_.line(config::LogLevel::kWarn,
+              fmt::format("each job has one of the {} poll cores, because {}", cores_.size(), why));
+  }
 }
 
 void Daemon::run() {
@@ -195,7 +249,8 @@ void Daemon::run() {
 /// Ranks whose channel the poll loop does not have must not think that we are dead.
 void Daemon::beat() {
   for (auto& [handle, rank] : ranks_) {
-    if (!rank.in_engine) rank.channel->channel.beat();
+    ipc::Channel& channel = rank.channel->channel;
+    for (std::size_t c = 0; !rank.in_engine && c < channel.sizes().core_count; ++c) channel.beat(c);
   }
   loop_->start_timer(server::EventLoop::now() + kBeatInterval, [this] { beat(); });
 }
@@ -253,7 +308,8 @@ void Daemon::act(const session::SendDatagram& action) {
   send.control.length_bytes = static_cast<std::uint16_t>(action.bytes.size());
   std::memcpy(send.control.bytes.data(), action.bytes.data(), action.bytes.size());
   // Room for job commands is kept; the session sends again what is lost here.
-  if (commands_.room() <= 2 * kMaxJobs || !commands_.push(send)) ++datagrams_lost_;
+  api::CommandQueue& commands = cores_[0]->commands;
+  if (commands.room() <= 2 * kMaxJobs || !commands.push(send)) ++datagrams_lost_;
 }
 
 void Daemon::act(const session::InstallJob& action) {

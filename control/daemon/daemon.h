@@ -8,29 +8,29 @@
 #include <vector>
 
 #include "control/config/config.h"
+#include "control/daemon/core.h"
 #include "control/daemon/groups.h"
 #include "control/daemon/jobs.h"
 #include "control/daemon/link_table.h"
 #include "control/daemon/log.h"
 #include "control/daemon/plan_thread.h"
-#include "control/daemon/poll_thread.h"
 #include "control/daemon/ranks.h"
 #include "control/server/event_loop.h"
 #include "control/server/server.h"
 #include "control/session/session_manager.h"
 #include "dataplane/api/commands.h"
-#include "dataplane/engine/engine.h"
+#include "dataplane/engine/shared_link.h"
 #include "dataplane/ipc/doorbell.h"
 #include "dataplane/port/port.h"
 
 namespace gradplane::daemon {
 
 /// The composition root. It passes messages between the control socket, the session and the poll
-/// loop, and orders from the session to the thread that makes plans. Everything here runs on the
+/// loops, and orders from the session to the thread that makes plans. Everything here runs on the
 /// main thread, so whenever this code waits, the event loop waits too.
 class Daemon : public server::ConnectionHandler {
  public:
-  /// Takes the socket, opens the port, starts the poll loop. An Error names the cause and the
+  /// Takes the socket, opens the port, starts the poll loops. An Error names the cause and the
   /// remedy.
   static Result<std::unique_ptr<Daemon>> start(config::Config config);
   ~Daemon() override;
@@ -48,6 +48,11 @@ class Daemon : public server::ConnectionHandler {
   explicit Daemon(config::Config config);
   Status open_control();
   Status open_dataplane();
+  Status open_doorbells();
+  Status open_port();
+  engine::EngineOptions engine_options(std::size_t core) const;
+  void make_engine(std::size_t core);
+  void start_loop(std::size_t core);
   void announce() const;
 
   void on(server::ConnectionId connection, const protocol::Attach& attach);
@@ -76,7 +81,9 @@ class Daemon : public server::ConnectionHandler {
   void act(const session::LogLine& action);
 
   void take_engine_events();
+  void take_event(const api::Event& event, Instant now);
   void take_round_reports();
+  void take_round_reports(api::ReportQueue& reports);
   void watch_rounds();
   void on_mismatch(const api::Event& event);
   void on_stalled(const api::Event& event);
@@ -84,7 +91,8 @@ class Daemon : public server::ConnectionHandler {
   void on_plan_event(const api::Event& event);
   std::string why_not_replan(server::ConnectionId connection, std::uint32_t job_id) const;
   void ask_snapshot();
-  void on_snapshot(Instant now);
+  bool has_all_snapshots() const;
+  void on_snapshots(Instant now);
   void answer_topology(Instant now);
   void take_plans();
   void watch_links();
@@ -99,25 +107,20 @@ class Daemon : public server::ConnectionHandler {
   std::unique_ptr<server::Signals> signals_;
   std::unique_ptr<server::Server> server_;
   std::unique_ptr<session::SessionManager> session_;
-  ipc::Doorbell doorbell_;       // ranks ring the poll loop
-  ipc::Doorbell engine_events_;  // the poll loop rings us
+  ipc::Doorbell engine_events_;  // the poll loops ring us
   ipc::Doorbell plans_made_;     // the plan thread rings us
-  api::CommandQueue commands_{api::kQueueEntries};
-  api::EventQueue events_{api::kQueueEntries};
-  api::ReportQueue reports_{api::kReportQueueEntries};
+  std::unique_ptr<port::Port> port_;
+  std::unique_ptr<engine::SharedLink> shared_link_;  // null: there is one core
+  Cores cores_;
   RankTable ranks_;
   LeftMemory left_memory_;
   std::map<server::ConnectionId, server::PeerInfo> peers_;
   JobTable jobs_;
-  std::unique_ptr<port::Port> port_;
   std::unique_ptr<GroupMembership> groups_;
-  std::unique_ptr<engine::Engine> engine_;
-  std::unique_ptr<PollThread> poll_;
   std::unique_ptr<PlanThread> plans_;
   server::TimerId session_timer_ = 0;
   server::TimerId hand_over_timer_ = 0;
   std::uint64_t datagrams_lost_ = 0;  // the command queue was full
-  std::unique_ptr<api::EngineSnapshot> snapshot_;
   bool snapshot_wanted_ = false;
   bool links_wanted_ = false;
   LinkTable links_;

@@ -5,28 +5,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <memory>
-#include <optional>
 #include <utility>
 
 #include "control/daemon/bounds_page.h"
 #include "control/daemon/daemon.h"
-#include "control/daemon/links.h"
+#include "control/daemon/placement.h"
 #include "control/daemon/refusal_text.h"
 #include "control/daemon/rounds_page.h"
 #include "control/daemon/stall_text.h"
-#include "control/daemon/status.h"
-#include "control/daemon/topology_page.h"
 
 namespace gradplane::daemon {
-
-namespace {
-
-/// Of a report, so that it fits a message with what stands around it.
-constexpr std::size_t kMaxReportBytes = protocol::kMaxSocketMessageBytes - 1024;
-
-}  // namespace
 
 void Daemon::on_open(server::ConnectionId connection, const server::PeerInfo& peer) {
   peers_[connection] = peer;
@@ -73,7 +61,8 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
     server_->hang_up(connection, joined.error().message);
     return;
   }
-  auto channel = make_channel(config_.round_bytes);
+  const Placement place = placement_of(config_, protocol::job_id_of(attach.key));
+  auto channel = make_channel(config_.round_bytes, place.count);
   if (!channel) {
     log_.error("cannot make a channel for rank {}: {}", attach.rank, channel.error().message);
     session_->detach(connection, false, clock_now());
@@ -82,11 +71,14 @@ void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach)
     return;
   }
   const ipc::Channel& memory = channel.value().channel->channel;
-  const std::array<int, 3> fds = {channel.value().trainer_memory.get(), doorbell_.ring.get(),
-                                  channel.value().trainer_listens.get()};
+  const auto bell_of = [&](std::size_t c) { return cores_[place.first + c]->doorbell.ring.get(); };
+  std::vector<int> fds = {channel.value().trainer_memory.get(), bell_of(0),
+                          channel.value().trainer_listens.get()};
+  for (std::size_t c = 1; c < place.count; ++c) fds.push_back(bell_of(c));
   const protocol::Attached reply{.slot_count = memory.sizes().slot_count,
                                  .slot_bytes = memory.sizes().slot_bytes,
-                                 .total_bytes = memory.sizes().total_bytes()};
+                                 .total_bytes = memory.sizes().total_bytes(),
+                                 .core_count = memory.sizes().core_count};
   ranks_.emplace(connection, Rank{.attach = attach,
                                   .pid = static_cast<std::uint32_t>(peer.pid),
                                   .user = peer.uid,
@@ -185,18 +177,12 @@ std::string Daemon::why_not_replan(server::ConnectionId connection, std::uint32_
       user, job_id, config_.self_node().name);
 }
 
-/// Asks the poll loop for a snapshot, unless one is on its way already.
-void Daemon::ask_snapshot() {
-  snapshot_wanted_ = !status_askers_.empty() || !topology_askers_.empty() || links_wanted_;
-  if (!snapshot_wanted_ || snapshot_ == nullptr) return;
-  api::Command fill;
-  fill.kind = api::Command::Kind::kFillSnapshot;
-  fill.snapshot = snapshot_.get();
-  if (commands_.push(fill)) (void)snapshot_.release();  // the poll loop's, until it comes back
+void Daemon::take_round_reports() {
+  for (const auto& core : cores_) take_round_reports(core->reports);
 }
 
-void Daemon::take_round_reports() {
-  while (const api::JobRoundReport* next = reports_.front()) {
+void Daemon::take_round_reports(api::ReportQueue& reports) {
+  while (const api::JobRoundReport* next = reports.front()) {
     const InstalledJob* job = jobs_.keep_report(*next);
     const bool partial = next->report.reason != CloseReason::kFull;
     if (job != nullptr && partial && log_.shows(config::LogLevel::kDebug)) {
@@ -204,59 +190,7 @@ void Daemon::take_round_reports() {
       log_.line(config::LogLevel::kDebug,
                 fmt::format("job {}: {}", job->label, telemetry::round_line(round)));
     }
-    reports_.pop();
-  }
-}
-
-/// Reports the links, and answers all who have asked since the last snapshot.
-void Daemon::on_snapshot(Instant now) {
-  links_.update(*snapshot_, now);
-  session_->on_links(samples_of(*snapshot_, config_.self), now);
-  links_wanted_ = snapshot_wanted_ = false;
-  // An answer that is sent may end a connection, which takes its asker out of the list.
-  const auto status_askers = std::exchange(status_askers_, {});
-  if (!status_askers.empty()) {
-    const telemetry::StatusReport report =
-        build_status({config_, *session_, *server_, *poll_, jobs_, ranks_, *snapshot_, links_,
-                      *groups_, started_});
-    const std::string reply =
-        protocol::encode(protocol::StatusReply{telemetry::to_json(report, kMaxReportBytes)});
-    for (const server::ConnectionId asker : status_askers) server_->send_encoded(asker, reply);
-  }
-  if (!topology_askers_.empty()) answer_topology(now);
-}
-
-/// What planners would do takes them time, so their thread answers that, and all who ask meanwhile
-/// get one answer.
-void Daemon::answer_topology(Instant now) {
-  const session::TopologyView told = session_->topology(now);
-  const KnownTopology known{jobs_, link_status(config_, links_),
-                            session_->coordinates() ? &told : nullptr};
-  const auto encoded = [](const telemetry::Topology& topology) {
-    return protocol::encode(protocol::TopologyReply{telemetry::to_json(topology, kMaxReportBytes)});
-  };
-  // Each is made once, however many ask.
-  std::string page;
-  std::string page_without_reasons;
-  for (const TopologyAsker& asker : std::exchange(topology_askers_, {})) {
-    if (!asker.why) {
-      if (page.empty()) page = encoded(topology_page(config_, known));
-      server_->send_encoded(asker.connection, page);
-    } else if (!session_->coordinates()) {
-      const std::string& name = config_.cluster.nodes[session_->coordinator()].name;
-      if (page_without_reasons.empty())
-        page_without_reasons = encoded(without_reasons(topology_page(config_, known), name));
-      server_->send_encoded(asker.connection, page_without_reasons);
-    } else {
-      why_askers_.push_back(asker.connection);
-      if (why_under_way_) continue;
-      why_under_way_ = true;
-      const auto reasons = std::make_shared<Reasons>(config_, why_question(config_, known));
-      plans_->ask([encoded, reasons]() -> std::optional<std::string> {
-        const auto whole = reasons->step();
-        return whole ? std::optional(encoded(*whole)) : std::nullopt;
-      });
-    }
+    reports.pop();
   }
 }
 
@@ -264,44 +198,52 @@ void Daemon::take_engine_events() {
   // What a job said before it left belongs to it.
   take_round_reports();
   const Instant now = clock_now();
-  while (const api::Event* event = events_.front()) {
-    switch (event->kind) {
-      case api::Event::Kind::kControl:
-        session_->on_datagram({event->control.bytes.data(), event->control.length_bytes}, now);
-        break;
-      case api::Event::Kind::kJobRemoved:
-        jobs_.on_returned(event->job);
-        break;
-      case api::Event::Kind::kJobRefused: {
-        const InstalledJob* job = jobs_.find_running(event->job);
-        const std::uint32_t id = job != nullptr ? job->id : 0;
-        jobs_.on_returned(event->job);
-        if (id == 0) break;
-        session_->on_job_error(id, refusal_text(event->job_refusal), now);
-        break;
-      }
-      case api::Event::Kind::kSnapshotFilled:
-        snapshot_.reset(event->snapshot);
-        on_snapshot(now);
-        break;
-      case api::Event::Kind::kMismatch:
-        on_mismatch(*event);
-        break;
-      case api::Event::Kind::kStalled:
-        on_stalled(*event);
-        break;
-      case api::Event::Kind::kRankBroken:
-        on_rank_broken(*event);
-        break;
-      case api::Event::Kind::kPlanPrepared:
-      case api::Event::Kind::kPlanRefused:
-      case api::Event::Kind::kPlanReturned:
-        on_plan_event(*event);
-        break;
+  for (const auto& core : cores_) {
+    for (; const api::Event* event = core->events.front(); core->events.pop()) {
+      if (event->kind == api::Event::Kind::kSnapshotFilled)
+        core->snapshot.reset(event->snapshot);
+      else
+        take_event(*event, now);
+      if (event->kind == api::Event::Kind::kSnapshotFilled && has_all_snapshots())
+        on_snapshots(now);
     }
-    events_.pop();
   }
   run_actions();
+}
+
+void Daemon::take_event(const api::Event& event, Instant now) {
+  switch (event.kind) {
+    case api::Event::Kind::kControl:
+      session_->on_datagram({event.control.bytes.data(), event.control.length_bytes}, now);
+      break;
+    case api::Event::Kind::kJobRemoved:
+      jobs_.on_returned(event.job);
+      break;
+    case api::Event::Kind::kJobRefused: {
+      const InstalledJob* job = jobs_.find_running(event.job);
+      const std::uint32_t id = job != nullptr ? job->id : 0;
+      jobs_.on_refused(event.job);
+      if (id == 0) break;
+      session_->on_job_error(id, refusal_text(event.job_refusal), now);
+      break;
+    }
+    case api::Event::Kind::kSnapshotFilled:
+      break;  // see take_engine_events()
+    case api::Event::Kind::kMismatch:
+      on_mismatch(event);
+      break;
+    case api::Event::Kind::kStalled:
+      on_stalled(event);
+      break;
+    case api::Event::Kind::kRankBroken:
+      on_rank_broken(event);
+      break;
+    case api::Event::Kind::kPlanPrepared:
+    case api::Event::Kind::kPlanRefused:
+    case api::Event::Kind::kPlanReturned:
+      on_plan_event(event);
+      break;
+  }
 }
 
 namespace {
@@ -336,17 +278,16 @@ void Daemon::on_stalled(const api::Event& event) {
 }
 
 void Daemon::on_plan_event(const api::Event& event) {
-  if (event.plan != nullptr) event.job->destroy_plan(event.plan);
-  if (event.kind != api::Event::Kind::kPlanPrepared) jobs_.on_plan_returned(event.job, event.epoch);
+  const auto told = jobs_.take_plan_event(event);
   const InstalledJob* job = jobs_.find_running(event.job);
-  if (job == nullptr) return;
+  if (!told || job == nullptr) return;
   const Instant now = clock_now();
-  if (event.kind == api::Event::Kind::kPlanPrepared)
-    session_->on_plan_prepared(job->id, event.epoch, event.round, now);
-  else if (event.kind == api::Event::Kind::kPlanReturned)
-    session_->on_plan_ended(job->id, event.epoch, now);
+  if (told->kind == api::Event::Kind::kPlanPrepared)
+    session_->on_plan_prepared(job->id, told->epoch, told->round, now);
+  else if (told->kind == api::Event::Kind::kPlanReturned)
+    session_->on_plan_ended(job->id, told->epoch, now);
   else
-    session_->on_plan_refused(job->id, event.epoch, refusal_text(event.plan_refusal), now);
+    session_->on_plan_refused(job->id, told->epoch, refusal_text(told->plan_refusal), now);
 }
 
 namespace {
@@ -374,6 +315,8 @@ void Daemon::on_rank_broken(const api::Event& event) {
   const InstalledJob* job = jobs_.find_running(event.job);
   if (job == nullptr || event.local_rank >= job->local_ranks.size()) return;
   const session::LocalRank rank = job->local_ranks[event.local_rank];
+  const auto known = ranks_.find(rank.handle);
+  if (known == ranks_.end() || std::exchange(known->second.is_broken, true)) return;
   const std::string why = text_of(event.fault);
   log_.error(
       "rank {} of job {} did what no correct client does: {}; ending its session. Use the "

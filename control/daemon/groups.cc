@@ -9,6 +9,15 @@
 
 namespace gradplane::daemon {
 
+/// Where the core that carries the group's tree listens.
+std::uint16_t GroupMembership::udp_port_of(const InstalledJob& job, const GroupName& name) const {
+  for (const JobPart& part : job.parts) {
+    if (!part.runtime->job().config().core.has_tree(name.tree)) continue;
+    return static_cast<std::uint16_t>(config_.cluster.udp_port + part.core);
+  }
+  return config_.cluster.udp_port;
+}
+
 std::optional<std::string> GroupMembership::follow(const JobTable& jobs) {
   if (!config_.multicast.enabled || config_.grants.enabled) return std::nullopt;
   if (jobs.plans_revision() == plans_revision_) return std::nullopt;
@@ -47,8 +56,9 @@ std::set<port::Group> GroupMembership::groups_of(const JobTable& jobs) const {
   std::set<port::Group> groups;
   for (const InstalledJob& job : jobs.installed()) {
     for (const api::Plan* plan : live_plans(job)) {
-      for (const GroupName& name : engine::groups_of(*plan, job.id, config_.self)) {
-        groups.insert(port::group_of(name, config_.multicast.range, config_.cluster.udp_port));
+      const std::size_t cores = job.parts.size();
+      for (const GroupName& name : engine::groups_of(*plan, job.id, config_.self, cores)) {
+        groups.insert(port::group_of(name, config_.multicast.range, udp_port_of(job, name)));
       }
     }
   }

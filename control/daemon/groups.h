@@ -34,6 +34,7 @@ class GroupMembership {
  private:
   /// Two names may share an address, so what counts is the set.
   std::set<port::Group> groups_of(const JobTable& jobs) const;
+  std::uint16_t udp_port_of(const InstalledJob& job, const GroupName& name) const;
 
   const config::Config& config_;
   port::Port& port_;

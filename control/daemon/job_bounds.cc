@@ -34,6 +34,32 @@ std::vector<std::pair<Key, std::uint64_t>> most_grown(const std::map<Key, std::u
   return grown;
 }
 
+/// What `of` says of each part, added up.
+template <typename Of>
+auto sum_over(const std::vector<std::unique_ptr<aggregate::Bucket>>& parts, Of of) {
+  auto sum = of(*parts.front());
+  for (std::size_t p = 1; p < parts.size(); ++p) sum += of(*parts[p]);
+  return sum;
+}
+
+Status make_parts(const std::vector<engine::JobRuntime*>& runtimes, InstalledBucket& installed) {
+  try {
+    installed.parts.reserve(runtimes.size());
+    for (engine::JobRuntime* part : runtimes) {
+      installed.parts.push_back(part->make_bucket(installed.table));
+      if (installed.parts.back() != nullptr) continue;
+      return Error{fmt::format(
+          "the bounds of bucket {} fit no round of this job, or it needs more memory than is left "
+          "to the job: for updates on their way, what quotas.updates leaves to its user",
+          installed.table.bucket)};
+    }
+  } catch (const std::bad_alloc&) {
+    return Error{
+        fmt::format("there is not enough memory to gather bucket {}", installed.table.bucket)};
+  }
+  return Nothing{};
+}
+
 }  // namespace
 
 void JobBounds::use(const api::Plan& plan) {
@@ -53,51 +79,83 @@ void JobBounds::use(const api::Plan& plan) {
   roots_.erase(std::unique(roots_.begin(), roots_.end()), roots_.end());
 }
 
-Status JobBounds::add(engine::JobRuntime& runtime, api::BucketBounds table, float learn_budget) {
+void InstalledBucket::set_bound(std::size_t tensor, float bound) {
+  for (const auto& part : parts) part->set_bound(tensor, bound);
+}
+
+std::uint64_t InstalledBucket::missing_blocks(std::size_t tensor) const {
+  return sum_over(parts, [tensor](const auto& part) { return part.missing_blocks(tensor); });
+}
+
+std::uint64_t InstalledBucket::expected_blocks(std::size_t tensor) const {
+  return sum_over(parts, [tensor](const auto& part) { return part.expected_blocks(tensor); });
+}
+
+std::uint64_t InstalledBucket::excluded_blocks(std::size_t tensor) const {
+  return sum_over(parts, [tensor](const auto& part) { return part.excluded_blocks(tensor); });
+}
+
+std::uint64_t InstalledBucket::closes(CloseReason reason) const {
+  return sum_over(parts, [reason](const auto& part) { return part.closes(reason); });
+}
+
+double InstalledBucket::part_energy(std::size_t tensor) const {
+  return sum_over(parts, [tensor](const auto& part) { return part.part_energy(tensor); });
+}
+
+double InstalledBucket::sum_energy(std::size_t tensor) const {
+  return sum_over(parts, [tensor](const auto& part) { return part.sum_energy(tensor); });
+}
+
+std::vector<aggregate::SourceReport> InstalledBucket::sources() const {
+  std::vector<aggregate::SourceReport> all;
+  for (const auto& part : parts) {
+    for (std::size_t s = 0; s < part->source_count(); ++s) all.push_back(part->source(s));
+  }
+  return all;
+}
+
+Status JobBounds::add(const std::vector<engine::JobRuntime*>& parts, api::BucketBounds table,
+                      float learn_budget) {
   if (buckets_.size() >= kMaxBuckets) {
     return Error{fmt::format("bucket {} is one too many", table.bucket)};
   }
-  std::unique_ptr<aggregate::Bucket> bucket;
-  try {
-    bucket = runtime.make_bucket(table);
-  } catch (const std::bad_alloc&) {
-    return Error{fmt::format("there is not enough memory to gather bucket {}", table.bucket)};
-  }
-  if (bucket == nullptr) {
-    return Error{fmt::format(
-        "the bounds of bucket {} fit no round of this job, or it needs more memory than is left to "
-        "the job: for updates on their way, what quotas.updates leaves to its user",
-        table.bucket)};
+  InstalledBucket installed{std::move(table), {}};
+  if (const Status made = make_parts(parts, installed); !made) {
+    for (std::size_t p = 0; p < installed.parts.size(); ++p)
+      parts[p]->forget_bucket(installed.parts[p].get());
+    return made;
   }
   learn_budget_ = learn_budget;
-  buckets_.push_back({std::move(table), std::move(bucket)});
+  handed_over_.resize(parts.size());
+  buckets_.push_back(std::move(installed));
   return Nothing{};
 }
 
-bool JobBounds::hand_over(engine::JobRuntime* runtime, api::CommandQueue& commands,
-                          std::size_t keep_room) {
-  while (handed_over_ < buckets_.size()) {
+bool JobBounds::hand_over(std::size_t part, engine::JobRuntime* runtime,
+                          api::CommandQueue& commands, std::size_t keep_room) {
+  while (!buckets_.empty() && handed_over_[part] < buckets_.size()) {
     api::Command add;
     add.kind = api::Command::Kind::kAddBucket;
     add.job = runtime;
-    add.bucket = buckets_[handed_over_].bucket.get();
+    add.bucket = buckets_[handed_over_[part]].parts[part].get();
     if (commands.room() <= keep_room || !commands.push(add)) return false;
-    ++handed_over_;
+    ++handed_over_[part];
   }
   return true;
 }
 
 void JobBounds::learn() {
   std::vector<bounds::TensorNoise> noise;
-  std::vector<std::pair<aggregate::Bucket*, std::size_t>> tensors;
-  for (const InstalledBucket& installed : buckets_) {
+  std::vector<std::pair<InstalledBucket*, std::size_t>> tensors;
+  for (InstalledBucket& installed : buckets_) {
     for (std::size_t t = 0; t < installed.table.tensors.size(); ++t) {
       const api::BoundedTensor& tensor = installed.table.tensors[t];
       if (tensor.why != api::BoundReason::kLearned) continue;
-      tensors.emplace_back(installed.bucket.get(), t);
+      tensors.emplace_back(&installed, t);
       noise.push_back({.elements = tensor.elements,
-                       .part_energy = installed.bucket->part_energy(t),
-                       .sum_energy = installed.bucket->sum_energy(t)});
+                       .part_energy = installed.part_energy(t),
+                       .sum_energy = installed.sum_energy(t)});
     }
   }
   if (tensors.empty()) return;
@@ -109,19 +167,17 @@ void JobBounds::learn() {
 
 std::uint64_t JobBounds::closes(CloseReason reason) const {
   std::uint64_t count = 0;
-  for (const InstalledBucket& installed : buckets_) count += installed.bucket->closes(reason);
+  for (const InstalledBucket& installed : buckets_) count += installed.closes(reason);
   return count;
 }
 
 JobBounds::Missing JobBounds::count_missing() const {
   Missing missing;
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    const aggregate::Bucket& bucket = *buckets_[b].bucket;
-    for (std::size_t s = 0; s < bucket.source_count(); ++s) {
-      const aggregate::SourceReport source = bucket.source(s);
+    const InstalledBucket& bucket = buckets_[b];
+    for (const aggregate::SourceReport& source : bucket.sources())
       missing.of_node[source.node] += source.missing_blocks;
-    }
-    for (std::size_t t = 0; t < bucket.tensor_count(); ++t) {
+    for (std::size_t t = 0; t < bucket.any().tensor_count(); ++t) {
       if (bucket.missing_blocks(t) > 0) missing.of_tensor[{b, t}] = bucket.missing_blocks(t);
     }
   }

@@ -20,10 +20,22 @@
 
 namespace gradplane::daemon {
 
-/// A bucket with the bounds that it was installed with, and what the poll loop knows of it.
+/// A bucket with the bounds that it was installed with, and what the poll loops know of it.
 struct InstalledBucket {
   api::BucketBounds table;
-  std::unique_ptr<aggregate::Bucket> bucket;
+  std::vector<std::unique_ptr<aggregate::Bucket>> parts;  // by the job's parts
+
+  /// Alike in all parts.
+  const aggregate::Bucket& any() const { return *parts.front(); }
+  void set_bound(std::size_t tensor, float bound);
+  /// Over all parts.
+  std::uint64_t missing_blocks(std::size_t tensor) const;
+  std::uint64_t expected_blocks(std::size_t tensor) const;
+  std::uint64_t excluded_blocks(std::size_t tensor) const;
+  std::uint64_t closes(CloseReason reason) const;
+  double part_energy(std::size_t tensor) const;
+  double sum_energy(std::size_t tensor) const;
+  std::vector<aggregate::SourceReport> sources() const;
 };
 
 /// The buckets of one installed job. They live until the poll loop has given the job back. Control
@@ -39,10 +51,13 @@ class JobBounds {
 
   /// Makes the bucket with all its memory. Its turn to be handed over comes. An Error: it cannot
   /// be had; see SessionManager::on_bucket_refused().
-  Status add(engine::JobRuntime& runtime, api::BucketBounds table, float learn_budget);
-  /// Hands what the poll loop does not have to it, as far as its queue has room beside
+  /// `parts` of the job, always the same.
+  Status add(const std::vector<engine::JobRuntime*>& parts, api::BucketBounds table,
+             float learn_budget);
+  /// Hands what the poll loop of a part does not have to it, as far as its queue has room beside
   /// `keep_room` entries. False: some are left.
-  bool hand_over(engine::JobRuntime* runtime, api::CommandQueue& commands, std::size_t keep_room);
+  bool hand_over(std::size_t part, engine::JobRuntime* runtime, api::CommandQueue& commands,
+                 std::size_t keep_room);
 
   /// Gives the tensors whose bounds are learned new ones, from what has been measured here. A node
   /// that roots nothing has measured nothing, and its bounds are of no effect.
@@ -72,7 +87,7 @@ class JobBounds {
   std::vector<api::NodeId> roots_;
   std::uint32_t contributions_ = 0;  // that meet in a sum at a root here
   std::vector<InstalledBucket> buckets_;
-  std::size_t handed_over_ = 0;  // of them
+  std::vector<std::size_t> handed_over_;  // of them, by part
   float learn_budget_ = 0;
 
   std::uint64_t told_deadline_ = 0;

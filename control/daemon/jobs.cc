@@ -8,6 +8,7 @@
 #include <new>
 #include <utility>
 
+#include "control/daemon/node_snapshot.h"
 #include "dataplane/base/assert.h"
 #include "dataplane/engine/local_plan.h"
 
@@ -17,23 +18,16 @@ namespace {
 /// Entries of the command queue that buckets leave to commands about whole jobs.
 constexpr std::size_t kKeptRoom = 2 * kMaxJobs;
 
-/// By node; 0: not known.
-std::vector<std::uint64_t> link_rates(const config::Config& config) {
-  std::vector<std::uint64_t> rates;
-  for (const config::NodeConfig& node : config.cluster.nodes) {
-    rates.push_back(node.port.link_rate_bits_per_s.value_or(0));
-  }
-  return rates;
-}
-
-job::JobConfig job_config(const config::Config& config, const session::InstallJob& order) {
+job::JobConfig job_config(const config::Config& config, const session::InstallJob& order,
+                          CorePart core) {
   job::JobConfig job;
+  job.core = core;
   job.job = order.job_id;
   job.epoch = order.plan.epoch;
   job.joins = order.joins();
   job.self = config.self;
   job.authenticate = config.authenticate;
-  job.key = order.packet_key;
+  job.key = engine::key_of_part(order.packet_key, core.index);
   job.block_bytes = config.block_bytes;
   job.round_bytes = config.round_bytes;
   job.forward_order = config.forward_order;
@@ -45,13 +39,20 @@ job::JobConfig job_config(const config::Config& config, const session::InstallJo
   job.close_limits.absent_after = gather.absent_after.value_or(Duration());
   job.measure_energy = order.learn_bounds;
   job.congestion = config::congestion_of(config, order.label);
+  job.congestion.rate_bits_per_second /= core.count;
   job.grants = config.grants.enabled;
   job.weight = config::weight_of(config, order.label);
   job.stall_after = job::stall_after(config.liveness.suspect_after);
   job.staleness_steps = config.training.staleness_steps();
-  engine::fill_local_plan(job, order.plan, config.self, link_rates(config),
+  engine::fill_local_plan(job, order.plan, config.self, link_rates_of(config),
                           config.multicast.enabled);
   return job;
+}
+
+std::vector<engine::JobRuntime*> runtimes_of(const InstalledJob& job) {
+  std::vector<engine::JobRuntime*> runtimes;
+  for (const JobPart& part : job.parts) runtimes.push_back(part.runtime.get());
+  return runtimes;
 }
 
 }  // namespace
@@ -63,10 +64,30 @@ std::vector<const api::Plan*> live_plans(const InstalledJob& job) {
   return plans;
 }
 
-Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
-  if (commands_.room() == 0) {
-    return Error{"the poll loop does not take commands; is its processor overloaded?"};
+Result<std::vector<JobPart>> JobTable::make_parts(
+    const session::InstallJob& order, const std::vector<std::uint16_t>& numbers,
+    const std::vector<std::shared_ptr<engine::RankChannel>>& channels) const {
+  const Placement place = placement_of(config_, order.job_id);
+  std::vector<JobPart> parts;
+  try {
+    for (std::size_t p = 0; p < place.count; ++p) {
+      const std::size_t core = place.first + p;
+      if (commands_[core]->room() == 0)
+        return Error{"a poll loop does not take commands; is its processor overloaded?"};
+      const CorePart part{static_cast<std::uint16_t>(p), static_cast<std::uint16_t>(place.count)};
+      parts.push_back({.core = core,
+                       .runtime = std::make_unique<engine::JobRuntime>(
+                           job_config(config_, order, part), numbers, channels)});
+    }
+  } catch (const std::bad_alloc&) {
+    return Error{
+        fmt::format("node {} has not enough memory for the job's rounds; lower rounds.bytes",
+                    config_.self_node().name)};
   }
+  return parts;
+}
+
+Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
   std::vector<std::uint16_t> numbers;
   std::vector<std::shared_ptr<engine::RankChannel>> channels;
   std::string run_id;
@@ -79,19 +100,16 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
     run_id = rank->second.attach.run_id;
     user = rank->second.user;
   }
-  std::unique_ptr<engine::JobRuntime> runtime;
-  try {
-    runtime = std::make_unique<engine::JobRuntime>(job_config(config_, order), numbers, channels);
-  } catch (const std::bad_alloc&) {
-    return Error{
-        fmt::format("node {} has not enough memory for the job's rounds; lower rounds.bytes",
-                    config_.self_node().name)};
-  }
+  auto parts = make_parts(order, numbers, channels);
+  if (!parts) return parts.error();
   for (const session::LocalRank& local : order.local_ranks) ranks.at(local.handle).in_engine = true;
-  api::Command add;
-  add.kind = api::Command::Kind::kAddJob;
-  add.job = runtime.get();
-  GP_ASSERT(commands_.push(add));
+  for (const JobPart& part : parts.value()) {
+    api::Command add;
+    add.kind = api::Command::Kind::kAddJob;
+    add.job = part.runtime.get();
+    GP_ASSERT(commands_[part.core]->push(add));
+  }
+  const PlanAnswers answers(parts.value().size());
   jobs_.push_back({.id = order.job_id,
                    .first_epoch = order.first_epoch,
                    .installed_epoch = order.plan.epoch,
@@ -105,7 +123,8 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
                    .local_ranks = order.local_ranks,
                    .user = user,
                    .bounds = std::make_unique<JobBounds>(order.plan, config_.self),
-                   .runtime = std::move(runtime)});
+                   .parts = std::move(parts.value()),
+                   .answers = answers});
   ++plans_revision_;
   return Nothing{};
 }
@@ -114,9 +133,9 @@ void JobTable::remove(std::uint32_t id, std::uint32_t first_epoch) {
   if (InstalledJob* job = find(id, first_epoch)) {
     job->state = InstalledJob::State::kUnwanted;
     // Its plans come back with it.
-    std::erase_if(plan_orders_, [job](const api::Command& order) {
-      if (order.job != job->runtime.get()) return false;
-      if (order.plan != nullptr) job->runtime->destroy_plan(order.plan);
+    std::erase_if(plan_orders_, [this, job](const PlanOrder& order) {
+      if (owner_of(order.command.job) != job) return false;
+      if (order.command.plan != nullptr) order.command.job->destroy_plan(order.command.plan);
       return true;
     });
   }
@@ -136,92 +155,28 @@ InstalledJob* JobTable::find(std::uint32_t id, std::uint32_t first_epoch) {
   return const_cast<InstalledJob*>(std::as_const(*this).find_running(id, first_epoch));
 }
 
-Status JobTable::prepare_plan(const session::PreparePlan& order) {
-  InstalledJob* job = find(order.job_id, order.first_epoch);
-  if (job == nullptr) return Error{"the job does not run here"};
-  if (!job->runtime->has_room_for_plan()) {
-    return Error{
-        fmt::format("node {} still holds the plan before, or one that was aborted; ask again "
-                    "in a moment",
-                    config_.self_node().name)};
-  }
-  std::unique_ptr<job::Plan> plan;
-  try {
-    job::PlanConfig local = engine::local_plan(order.plan, config_.self, link_rates(config_),
-                                               config_.grants.enabled, config_.multicast.enabled);
-    local.key = order.packet_key;
-    plan = job->runtime->make_plan(local);
-  } catch (const std::bad_alloc&) {
-  }
-  if (plan == nullptr) {
-    return Error{fmt::format("node {} has not enough memory for a second plan; lower rounds.bytes",
-                             config_.self_node().name)};
-  }
-  job->next_plan = order.plan;
-  ++plans_revision_;
-  plan_order(*job, api::Command::Kind::kPreparePlan, order.plan.epoch, 0, plan.release());
-  return Nothing{};
-}
-
-void JobTable::commit_plan(const session::CommitPlan& order) {
-  InstalledJob* job = find(order.job_id, order.first_epoch);
-  if (job == nullptr) return;
-  if (job->plan.epoch != order.epoch) job->plan_before = std::move(job->plan);
-  job->epoch = order.epoch;
-  job->kind = job->next_plan.kind;
-  job->plan = job->next_plan;
-  ++plans_revision_;
-  job->plan.activation_round = order.activation_round;
-  job->bounds->use(job->next_plan);
-  plan_order(*job, api::Command::Kind::kCommitPlan, order.epoch, order.activation_round);
-}
-
-void JobTable::abort_plan(const session::AbortPlan& order) {
-  if (InstalledJob* job = find(order.job_id, order.first_epoch))
-    plan_order(*job, api::Command::Kind::kAbortPlan, order.epoch, 0);
-}
-
-void JobTable::end_older_plan(const session::EndOlderPlan& order) {
-  if (InstalledJob* job = find(order.job_id, order.first_epoch))
-    plan_order(*job, api::Command::Kind::kEndOlderPlan, order.epoch, 0);
-}
-
-void JobTable::on_plan_returned(const engine::JobRuntime* runtime, std::uint32_t epoch) {
-  for (InstalledJob& job : jobs_) {
-    if (job.runtime.get() != runtime) continue;
-    if (job.plan_before && job.plan_before->epoch == epoch) job.plan_before.reset();
-    if (job.next_plan.epoch == epoch) job.next_plan = job.plan;
-    ++plans_revision_;
-  }
-}
-
-void JobTable::plan_order(const InstalledJob& job, api::Command::Kind kind, std::uint32_t epoch,
-                          std::uint32_t round, job::Plan* plan) {
-  api::Command& order = plan_orders_.emplace_back();
-  order.kind = kind;
-  order.job = job.runtime.get();
-  order.epoch = epoch;
-  order.round = round;
-  order.plan = plan;
-  ask_back();
-}
-
 void JobTable::ask_back() {
-  while (!plan_orders_.empty() && commands_.push(plan_orders_.front())) plan_orders_.pop_front();
+  while (!plan_orders_.empty()) {
+    const PlanOrder& order = plan_orders_.front();
+    if (!commands_[order.core]->push(order.command)) break;
+    plan_orders_.pop_front();
+  }
   for (InstalledJob& job : jobs_) {
     if (job.state != InstalledJob::State::kUnwanted) continue;
-    api::Command remove;
-    remove.kind = api::Command::Kind::kRemoveJob;
-    remove.job = job.runtime.get();
-    if (!commands_.push(remove)) return;
-    job.state = InstalledJob::State::kLeaving;
+    for (JobPart& part : job.parts) {
+      if (part.state != JobPart::State::kRunning) continue;
+      api::Command remove;
+      remove.kind = api::Command::Kind::kRemoveJob;
+      remove.job = part.runtime.get();
+      if (commands_[part.core]->push(remove)) part.state = JobPart::State::kLeaving;
+    }
   }
 }
 
 Status JobTable::install_bounds(const session::InstallBounds& order) {
   if (InstalledJob* job = find(order.job_id, order.first_epoch)) {
-    job->runtime->allow_inbox_bytes(inbox_bytes_for(*job));
-    const Status added = job->bounds->add(*job->runtime, order.table, order.learn_budget);
+    for (const JobPart& part : job->parts) part.runtime->allow_inbox_bytes(inbox_bytes_for(*job));
+    const Status added = job->bounds->add(runtimes_of(*job), order.table, order.learn_budget);
     if (!added) return added;
   }
   hand_over_buckets();
@@ -235,7 +190,7 @@ std::size_t JobTable::inbox_bytes_for(const InstalledJob& job) const {
   std::size_t left = config_.quotas.updates;
   for (const InstalledJob& other : jobs_) {
     if (&other == &job || other.user != job.user) continue;
-    left -= std::min(left, other.runtime->inbox_bytes());
+    for (const JobPart& part : other.parts) left -= std::min(left, part.runtime->inbox_bytes());
   }
   return left;
 }
@@ -244,7 +199,10 @@ bool JobTable::hand_over_buckets() {
   bool all = true;
   for (InstalledJob& job : jobs_) {
     if (job.state != InstalledJob::State::kRunning) continue;
-    all = job.bounds->hand_over(job.runtime.get(), commands_, kKeptRoom) && all;
+    for (std::size_t p = 0; p < job.parts.size(); ++p) {
+      const JobPart& part = job.parts[p];
+      all = job.bounds->hand_over(p, part.runtime.get(), *commands_[part.core], kKeptRoom) && all;
+    }
   }
   return all;
 }
@@ -265,17 +223,36 @@ std::vector<std::string> JobTable::take_close_warnings(Instant now) {
 const InstalledJob* JobTable::keep_report(const api::JobRoundReport& report) {
   for (InstalledJob& job : jobs_) {
     if (job.id != report.job || job.installed_epoch != report.epoch) continue;
-    job.rounds.add(report.report);
+    job.rounds.add(report.report, report.part);
     return &job;
   }
   return nullptr;
 }
 
-void JobTable::on_returned(engine::JobRuntime* runtime) {
-  const auto at = std::find_if(jobs_.begin(), jobs_.end(), [&](const InstalledJob& job) {
-    return job.runtime.get() == runtime;
+void JobTable::on_refused(engine::JobRuntime* runtime) {
+  InstalledJob* const at = owner_of(runtime);
+  if (at == nullptr) return;
+  const auto part = std::find_if(at->parts.begin(), at->parts.end(), [runtime](const auto& other) {
+    return other.runtime.get() == runtime;
   });
-  if (at == jobs_.end()) return;  // refused and asked back at once: the other answer came first
+  // Who has been asked for it says so once more, and until then it knows the address.
+  if (part->state == JobPart::State::kRunning) on_returned(runtime);
+}
+
+void JobTable::on_returned(engine::JobRuntime* runtime) {
+  InstalledJob* const at = owner_of(runtime);
+  if (at == nullptr) return;
+  hop::Counters counters;
+  bool all_back = true;
+  for (JobPart& part : at->parts) {
+    if (part.runtime.get() == runtime) part.state = JobPart::State::kBack;
+    all_back = all_back && part.state == JobPart::State::kBack;
+  }
+  if (!all_back) {
+    if (at->state == InstalledJob::State::kRunning) remove(at->id, at->first_epoch);
+    return;
+  }
+  for (const JobPart& part : at->parts) add_part(counters, part.runtime->job().counters());
   // A node can leave a job and join it again: each job is told once.
   std::erase_if(ended_, [&](const EndedJob& ended) { return ended.id == at->id; });
   ended_.push_back({.id = at->id,
@@ -285,19 +262,25 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
                     .world_size = at->world_size,
                     .label = at->label,
                     .run_id = at->run_id,
-                    .counters = runtime->job().counters()});
+                    .counters = counters});
   if (ended_.size() > kEndedKept) ended_.pop_front();
-  at->runtime.reset();  // before the buckets that it may point to
-  jobs_.erase(at);
+  at->parts.clear();  // before the buckets that they may point to
+  jobs_.erase(jobs_.begin() + (at - jobs_.data()));
   ++plans_revision_;
 }
 
-const InstalledJob* JobTable::find_running(const engine::JobRuntime* runtime) const {
-  for (const InstalledJob& job : jobs_) {
-    if (job.runtime.get() != runtime) continue;
-    return job.state == InstalledJob::State::kRunning ? &job : nullptr;
+InstalledJob* JobTable::owner_of(const engine::JobRuntime* runtime) {
+  for (InstalledJob& job : jobs_) {
+    for (const JobPart& part : job.parts) {
+      if (part.runtime.get() == runtime) return &job;
+    }
   }
   return nullptr;
+}
+
+const InstalledJob* JobTable::find_running(const engine::JobRuntime* runtime) const {
+  const InstalledJob* const job = const_cast<JobTable*>(this)->owner_of(runtime);
+  return job != nullptr && job->state == InstalledJob::State::kRunning ? job : nullptr;
 }
 
 Result<const InstalledJob*> JobTable::find_asked(std::uint32_t id) const {

@@ -3,6 +3,8 @@
 #include "control/daemon/link_table.h"
 
 #include <cmath>
+#include <cstdlib>
+#include <set>
 
 #include "dataplane/awareness/link_estimate.h"
 
@@ -30,21 +32,69 @@ api::LinkSnapshot aged(api::LinkSnapshot link, Duration by) {
   return link;
 }
 
+/// A core that carries nothing keeps what it has measured. Where another one has measured the link
+/// this much later, it says what the link was.
+constexpr Duration kMuchOlder = Duration::seconds(5);
+
+bool has_better_rate(const api::LinkSnapshot& link, const api::LinkSnapshot& than) {
+  if (link.rate_confidence_percent == 0) return false;
+  if (than.rate_confidence_percent == 0) return true;
+  const std::int64_t later_ns = than.rate_age_ns - link.rate_age_ns;
+  if (std::abs(later_ns) > kMuchOlder.count_ns()) return later_ns > 0;
+  return link.rate_bits_per_second > than.rate_bits_per_second;
+}
+
+/// Adds what a core says of a link; what others say of the same one came just before.
+void add(std::vector<api::LinkSnapshot>& out, const api::LinkSnapshot& link) {
+  if (out.empty() || out.back().node != link.node) return out.push_back(link);
+  api::LinkSnapshot& sum = out.back();
+  if (has_better_rate(link, sum)) {
+    sum.rate_bits_per_second = link.rate_bits_per_second;
+    sum.rate_is_lower_bound = link.rate_is_lower_bound;
+    sum.rate_confidence_percent = link.rate_confidence_percent;
+    sum.rate_age_ns = link.rate_age_ns;
+  }
+  if (link.rtt_ns != 0 && (sum.rtt_ns == 0 || link.rtt_ns < sum.rtt_ns)) {
+    sum.rtt_ns = link.rtt_ns;
+    sum.rtt_age_ns = link.rtt_age_ns;
+  }
+  if (link.loss_confidence_percent > sum.loss_confidence_percent) {
+    sum.loss_ppm = link.loss_ppm;
+    sum.loss_confidence_percent = link.loss_confidence_percent;
+    sum.loss_age_ns = link.loss_age_ns;
+  }
+}
+
 }  // namespace
 
-void LinkTable::update(const api::EngineSnapshot& snapshot, Instant now) {
+void LinkTable::update(const api::EngineSnapshot& snapshot, Instant now, std::size_t core) {
   for (std::size_t l = 0; l < snapshot.link_count; ++l) {
-    entries_[snapshot.links[l].node] = {.link = snapshot.links[l], .taken_at = now};
+    entries_[{snapshot.links[l].node, core}] = {.link = snapshot.links[l], .taken_at = now};
   }
+}
+
+std::vector<api::LinkSnapshot> LinkTable::take_updated(Instant now) {
+  std::set<std::uint16_t> nodes;
+  for (const auto& [key, entry] : entries_) {
+    if (entry.taken_at == now) nodes.insert(key.first);
+  }
+  std::vector<api::LinkSnapshot> all;
+  for (const auto& [key, entry] : entries_) {
+    if (nodes.contains(key.first)) add(all, aged(entry.link, now - entry.taken_at));
+  }
+  if (all.size() <= api::kSnapshotLinks) return all;
+  std::vector<api::LinkSnapshot> out;
+  for (std::size_t l = 0; l < api::kSnapshotLinks; ++l) out.push_back(all[next_++ % all.size()]);
+  return out;
 }
 
 std::vector<api::LinkSnapshot> LinkTable::links(Instant now) const {
   std::vector<api::LinkSnapshot> out;
-  for (const auto& [node, entry] : entries_) {
+  for (const auto& [key, entry] : entries_) {
     const api::LinkSnapshot link = aged(entry.link, now - entry.taken_at);
     if (link.rate_confidence_percent == 0 && link.rtt_ns == 0 && link.loss_confidence_percent == 0)
       continue;
-    out.push_back(link);
+    add(out, link);
   }
   return out;
 }

@@ -21,12 +21,11 @@ std::uint32_t age_ms(std::int64_t ns) {
 
 }  // namespace
 
-std::vector<protocol::LinkSample> samples_of(const api::EngineSnapshot& snapshot,
+std::vector<protocol::LinkSample> samples_of(const std::vector<api::LinkSnapshot>& links,
                                              std::uint16_t self) {
   std::vector<protocol::LinkSample> samples;
-  for (std::size_t i = 0; i < std::min<std::size_t>(snapshot.link_count, api::kSnapshotLinks);
-       ++i) {
-    const api::LinkSnapshot& link = snapshot.links[i];
+  for (std::size_t i = 0; i < std::min(links.size(), api::kSnapshotLinks); ++i) {
+    const api::LinkSnapshot& link = links[i];
     protocol::LinkSample& sample = samples.emplace_back();
     sample.from = link.node;
     sample.to = self;

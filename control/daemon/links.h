@@ -9,8 +9,8 @@
 
 namespace gradplane::daemon {
 
-/// What the engine has measured of links to the node `self`, as nodes tell it each other.
-std::vector<protocol::LinkSample> samples_of(const api::EngineSnapshot& snapshot,
+/// What the engines have measured of links to the node `self`, as nodes tell it each other.
+std::vector<protocol::LinkSample> samples_of(const std::vector<api::LinkSnapshot>& links,
                                              std::uint16_t self);
 
 }  // namespace gradplane::daemon

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "control/daemon/ports.h"
 
+#include "control/daemon/placement.h"
 #include "dataplane/port/loopback/loopback.h"
 #ifdef GRADPLANE_DPDK
 #include "dataplane/port/dpdk/dpdk_port.h"
@@ -76,8 +77,8 @@ Result<std::unique_ptr<port::Port>> open_device(const config::NodeConfig& node,
 
 Result<std::unique_ptr<port::Port>> open_port(const config::Config& config) {
   const config::NodeConfig& node = config.self_node();
-  // One engine, hence one queue.
-  const port::Steering steering{.queue_count = 1, .first_udp_port = config.cluster.udp_port};
+  const port::Steering steering{.queue_count = core_count(config),
+                                .first_udp_port = config.cluster.udp_port};
   if (node.port.kind == config::PortKind::kLoopback) {
     return port::open_lonely_loopback(node.address, {.steering = steering});
   }

@@ -41,8 +41,10 @@ Result<TakenBucket> take_bucket(Rank& rank, const protocol::RegisterBucket& said
   return taken;
 }
 
-Result<NewChannel> make_channel(std::size_t round_bytes) {
-  auto channel = ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = round_bytes});
+Result<NewChannel> make_channel(std::size_t round_bytes, std::size_t core_count) {
+  auto channel = ipc::Channel::create({.slot_count = kRoundSlots,
+                                       .slot_bytes = round_bytes,
+                                       .core_count = static_cast<std::uint32_t>(core_count)});
   if (!channel) return channel.error();
   auto wake = ipc::create_doorbell();
   if (!wake) return wake.error();

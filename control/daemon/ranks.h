@@ -25,10 +25,11 @@ struct Rank {
   std::uint32_t pid = 0;
   std::uint32_t user = 0;
   std::shared_ptr<engine::RankChannel> channel;
-  /// The poll loop has the channel, and beats for it; until then the control thread does.
+  /// The poll loops have the channel, and beat for it; until then the control thread does.
   bool in_engine = false;
   session::TableCollector tables;  // of its buckets
   bool told_ready = false;         // that its job may begin
+  bool is_broken = false;          // some poll loop has said so
   RankDrift drift = {};
 };
 
@@ -48,8 +49,9 @@ struct NewChannel {
   ipc::UniqueFd trainer_memory;
   ipc::UniqueFd trainer_listens;
 };
-/// Makes the shared memory of a rank, and the doorbell of its trainer.
-Result<NewChannel> make_channel(std::size_t round_bytes);
+/// Makes the shared memory of a rank whose job so many cores share, and the doorbell of its
+/// trainer.
+Result<NewChannel> make_channel(std::size_t round_bytes, std::size_t core_count = 1);
 
 /// The memory of ranks that have left, until nobody has it any more: neither the poll loop nor a
 /// process of their user. Control thread.

@@ -2,10 +2,13 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 
 #include "control/telemetry/rounds.h"
+#include "dataplane/model/core_part.h"
 #include "dataplane/model/round_report.h"
 
 namespace gradplane::daemon {
@@ -13,11 +16,16 @@ namespace gradplane::daemon {
 /// The last rounds of one job that this node has closed. Control thread.
 class RoundLog {
  public:
-  /// Reports come in the order of their numbers; where one is left out, it was lost.
-  void add(const RoundReport& report) {
-    lost_ += report.number - closed_ - 1;
-    closed_ = report.number;
+  /// Reports of a part of the job come in the order of their numbers; where one is left out, it was
+  /// lost. A report that is kept gets the number that it has among those of all parts.
+  void add(const RoundReport& report, std::size_t part) {
+    std::uint64_t& last = closed_of_part_[part];
+    const std::uint64_t closed = report.number - last;
+    last = report.number;
+    closed_ += closed;
+    lost_ += closed - 1;
     kept_.push_back(report);
+    kept_.back().number = closed_;
     if (kept_.size() > telemetry::kKeptRounds) kept_.pop_front();
   }
 
@@ -29,6 +37,7 @@ class RoundLog {
 
  private:
   std::deque<RoundReport> kept_;
+  std::array<std::uint64_t, kMaxCores> closed_of_part_{};
   std::uint64_t closed_ = 0;
   std::uint64_t lost_ = 0;
 };

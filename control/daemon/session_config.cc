@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <optional>
 
+#include "control/daemon/placement.h"
 #include "control/daemon/planners.h"
 
 namespace gradplane::daemon {
@@ -39,7 +40,8 @@ session::SessionConfig session_config(const config::Config& config, const config
                       .grants = config.grants.enabled,
                       .selections = selective ? config.training.freshness + 1 : 0,
                       .average_every = selective ? config.training.average_every : 0,
-                      .staleness = config.training.staleness_steps()};
+                      .staleness = config.training.staleness_steps(),
+                      .cores = static_cast<std::uint32_t>(core_count(config))};
   out.resolve_bounds = resolver_of(config);
   out.learn_bounds = config.gather.rules.preset == bounds::Preset::kAuto;
   out.redraw = {.enabled = config.plan.redraw.enabled,

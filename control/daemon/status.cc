@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 
+#include "control/daemon/node_snapshot.h"
+#include "control/daemon/placement.h"
 #include "control/daemon/ports.h"
 #include "dataplane/congestion/controller.h"
 #include "dataplane/hop/counters.h"
@@ -28,9 +31,8 @@ void add_reasons(telemetry::ReasonCounts& out, const Counts& counts, Name name) 
   }
 }
 
-telemetry::PortStatus port_status(const StatusSources& from) {
+telemetry::PortStatus port_status(const StatusSources& from, const api::PortSnapshot& port) {
   const config::NodeConfig& node = from.config.self_node();
-  const api::PortSnapshot& port = from.engine.port;
   telemetry::PortStatus out;
   out.kind = config::name_of(node.port.kind);
   out.interface = device_name(node.port);
@@ -268,6 +270,40 @@ std::string role_text(const StatusSources& from, Instant now) {
                      (now - since).count_ns() / Duration::seconds(1).count_ns());
 }
 
+telemetry::CoreStatus core_status(const StatusSources& from, std::size_t index) {
+  const Core& core = *from.cores[index];
+  telemetry::CoreStatus out;
+  out.cpu = from.config.poll.cores[index];
+  out.udp_port = from.config.cluster.udp_port + index;
+  out.busy_ns = core.poll->busy_ns();
+  out.total_ns = core.poll->total_ns();
+  out.sleeps = core.snapshot->sleeps;
+  out.rx_datagrams = core.snapshot->port.rx_datagrams;
+  out.tx_datagrams = core.snapshot->port.tx_datagrams;
+  out.jobs = core.snapshot->job_count;
+  return out;
+}
+
+telemetry::PollStatus poll_status(const StatusSources& from, const api::EngineSnapshot& engine) {
+  telemetry::PollStatus out;
+  out.idle = from.config.poll.idle == config::IdlePolicy::kBusy ? "busy" : "adaptive";
+  out.iterations = engine.polls;
+  for (const auto& core : from.cores) {
+    out.busy_ns += core->poll->busy_ns();
+    out.total_ns += core->poll->total_ns();
+    out.wakes += core->poll->wakes();
+  }
+  out.sleeps = engine.sleeps;
+  out.rx_bursts = engine.rx_bursts;
+  out.tx_bursts = engine.tx_bursts;
+  for (std::size_t s = 0; s < api::kStageNames.size(); ++s)
+    out.stage_ns[std::string(api::kStageNames[s])] = engine.stage_ns[s];
+  if (from.cores.size() == 1) return out;
+  for (std::size_t c = 0; c < from.cores.size(); ++c) out.cores.push_back(core_status(from, c));
+  out.why_one_core = why_one_core(from.config);
+  return out;
+}
+
 }  // namespace
 
 std::string software() {
@@ -332,31 +368,24 @@ telemetry::StatusReport build_status(const StatusSources& from) {
   out.role = role_text(from, now);
   out.pid = static_cast<std::uint32_t>(getpid());
   out.uptime_ns = static_cast<std::uint64_t>((now - from.started).count_ns());
-  out.port = port_status(from);
-  out.poll.idle = from.config.poll.idle == config::IdlePolicy::kBusy ? "busy" : "adaptive";
-  out.poll.iterations = from.engine.polls;
-  out.poll.busy_ns = from.poll.busy_ns();
-  out.poll.total_ns = from.poll.total_ns();
-  out.poll.sleeps = from.engine.sleeps;
-  out.poll.wakes = from.poll.wakes();
-  out.poll.rx_bursts = from.engine.rx_bursts;
-  out.poll.tx_bursts = from.engine.tx_bursts;
-  for (std::size_t s = 0; s < api::kStageNames.size(); ++s) {
-    out.poll.stage_ns[std::string(api::kStageNames[s])] = from.engine.stage_ns[s];
-  }
-  out.peers = peer_status(from.config, from.session.peers(now), from.engine);
+  const auto whole = std::make_unique<api::EngineSnapshot>();
+  for (const auto& core : from.cores) add_core(*whole, *core->snapshot);
+  const api::EngineSnapshot& engine = *whole;
+  out.port = port_status(from, engine.port);
+  out.poll = poll_status(from, engine);
+  out.peers = peer_status(from.config, from.session.peers(now), engine);
   out.links = link_status(from.config, from.links);
-  out.jobs = job_statuses({from.config, from.session.jobs(), from.session.failures(), from.jobs,
-                           from.ranks, from.engine});
+  out.jobs = job_statuses(
+      {from.config, from.session.jobs(), from.session.failures(), from.jobs, from.ranks, engine});
   // Jobs that wait may be many; a reader accepts no longer list.
   if (out.jobs.size() > telemetry::kMaxJobsReported) out.jobs.resize(telemetry::kMaxJobsReported);
-  add_reasons<hop::Drop>(out.drops, from.engine.node.drops, hop::drop_name);
+  add_reasons<hop::Drop>(out.drops, engine.node.drops, hop::drop_name);
   add_reasons<session::DatagramDrop>(out.drops, from.session.drops(), session::datagram_drop_name);
-  if (from.engine.control_lost > 0) out.drops["control_queue_full"] = from.engine.control_lost;
+  if (engine.control_lost > 0) out.drops["control_queue_full"] = engine.control_lost;
   add_reasons<server::HangUp>(out.control_rejected, from.server.hang_ups(), server::hang_up_name);
   add_reasons<protocol::RejectReason>(out.control_rejected, from.server.rejected_messages(),
                                       protocol::reject_reason_name);
-  add_reasons<RankFault>(out.control_rejected, from.engine.rank_faults, rank_fault_name);
+  add_reasons<RankFault>(out.control_rejected, engine.rank_faults, rank_fault_name);
   add_reasons<session::Refusal>(out.control_rejected, from.session.refusals(),
                                 session::refusal_name);
   return out;

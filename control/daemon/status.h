@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "control/config/config.h"
+#include "control/daemon/core.h"
 #include "control/daemon/groups.h"
 #include "control/daemon/jobs.h"
 #include "control/daemon/link_table.h"
-#include "control/daemon/poll_thread.h"
 #include "control/daemon/ranks.h"
 #include "control/server/server.h"
 #include "control/session/session_manager.h"
@@ -27,10 +27,9 @@ struct StatusSources {
   const config::Config& config;
   const session::SessionManager& session;
   const server::Server& server;
-  const PollThread& poll;
+  const Cores& cores;  // each has its snapshot
   const JobTable& jobs;
   const RankTable& ranks;
-  const api::EngineSnapshot& engine;
   const LinkTable& links;
   const GroupMembership& groups;
   Instant started;

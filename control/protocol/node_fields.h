@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "control/protocol/node_messages.h"
+#include "dataplane/model/core_part.h"
 #include "dataplane/model/staleness.h"
 
 /// The fields of every node message, in the order of the wire, listed once for both directions. An
@@ -64,6 +65,7 @@ void fields(Archive& a, Of<JobSettings> auto& s) {
   a.number("selections", s.selections, 0, kMaxSelections);
   a.number("average_every", s.average_every, 0, UINT32_MAX);
   a.number("staleness", s.staleness, 0, kMaxStalenessSteps);
+  a.number("cores", s.cores, 1, kMaxCores);
 }
 
 template <typename Archive>

@@ -79,6 +79,7 @@ struct JobSettings {
   std::uint32_t selections = 0;
   std::uint32_t average_every = 0;  // training.average_every; 0: never, or the mode is exact
   std::uint32_t staleness = 0;      // training.staleness; 0: training.mode is not selective-ssp
+  std::uint32_t cores = 1;          // poll cores of the node: entries of poll.cores, at least 1
   bool operator==(const JobSettings&) const = default;
 };
 /// Coordinator to every node that has a part in this plan or loses one by it: get ready for it. A

@@ -89,7 +89,8 @@ json object_of(const Attached& m) {
   return {{"type", "attached"},
           {"slot_count", m.slot_count},
           {"slot_bytes", m.slot_bytes},
-          {"total_bytes", m.total_bytes}};
+          {"total_bytes", m.total_bytes},
+          {"core_count", m.core_count}};
 }
 
 json object_of(const Waiting& m) {

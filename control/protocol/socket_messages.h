@@ -116,12 +116,13 @@ struct DaemonHello {
   std::string software;
   bool require = false;  // may be left out: ranks here must not fall back (ranks.require)
 };
-/// Comes with three descriptors: channel memfd, and an end each of the daemon's
-/// doorbell (to ring) and the rank's (to listen).
+/// Comes with descriptors: channel memfd, an end each of the doorbell of the first core that shares
+/// the job (to ring) and of the rank's (to listen), and of those of the other cores (to ring).
 struct Attached {
   std::uint32_t slot_count = 0;
   std::uint64_t slot_bytes = 0;
   std::uint64_t total_bytes = 0;
+  std::uint32_t core_count = 1;
 };
 struct Waiting {
   std::vector<std::uint32_t> missing;  // at most kMaxMissingNamed

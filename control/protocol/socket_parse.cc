@@ -157,6 +157,7 @@ DaemonMessage read_attached(ObjectReader& in) {
   m.slot_count = read_u32(in, "slot_count", 1);
   m.slot_bytes = in.integer("slot_bytes", 1, kMaxBytes);
   m.total_bytes = in.integer("total_bytes", 1, kMaxBytes);
+  m.core_count = read_u32(in, "core_count", 1);
   return m;
 }
 

@@ -14,6 +14,7 @@
 #include "control/protocol/socket_messages.h"
 #include "dataplane/base/time.h"
 #include "dataplane/ipc/unique_fd.h"
+#include "dataplane/model/core_part.h"
 
 namespace gradplane::server {
 
@@ -27,8 +28,9 @@ static_assert(kMaxQueuedBytes >= 2 * protocol::kMaxSocketMessageBytes);
 /// more is read more slowly; nothing is lost.
 inline constexpr std::uint32_t kMessageBurst = 256;
 inline constexpr std::uint32_t kMessagesPerSecond = 200;
-/// Descriptors that one message carries at most.
-inline constexpr std::size_t kMaxPassedFds = 4;
+/// Descriptors that one message carries at most: the memory of a rank, the end of its own doorbell,
+/// and those of the cores.
+inline constexpr std::size_t kMaxPassedFds = 2 + kMaxCores;
 
 /// One accepted socket: reads whole messages at a bounded rate, queues what its peer does not take
 /// yet. Knows no meaning of any message.

@@ -54,6 +54,8 @@ std::string difference_text(const protocol::JobSettings& ours, const std::string
   compare("gather.absent_after", time(ours.absent_after_ns, "never"),
           time(theirs.absent_after_ns, "never"));
   compare("grants.enabled", yes_no(ours.grants), yes_no(theirs.grants));
+  compare("the number of poll cores (poll.cores)", std::to_string(ours.cores),
+          std::to_string(theirs.cores));
   compare("training.mode", training_mode(ours), training_mode(theirs));
   if (ours.selections > 0 && theirs.selections > 0) {
     const auto steps = [](std::uint32_t every) {

@@ -34,6 +34,18 @@ void fields(Archive& a, Of<PortStatus> auto& s) {
 }
 
 template <typename Archive>
+void fields(Archive& a, Of<CoreStatus> auto& s) {
+  a("cpu", s.cpu);
+  a("udp_port", s.udp_port);
+  a("busy_ns", s.busy_ns);
+  a("total_ns", s.total_ns);
+  a("sleeps", s.sleeps);
+  a("rx_datagrams", s.rx_datagrams);
+  a("tx_datagrams", s.tx_datagrams);
+  a("jobs", s.jobs);
+}
+
+template <typename Archive>
 void fields(Archive& a, Of<PollStatus> auto& s) {
   a("idle", s.idle);
   a("iterations", s.iterations);
@@ -44,6 +56,8 @@ void fields(Archive& a, Of<PollStatus> auto& s) {
   a("rx_bursts", s.rx_bursts);
   a("tx_bursts", s.tx_bursts);
   a("stage_ns", s.stage_ns);
+  a("cores", s.cores);
+  a("why_one_core", s.why_one_core);
 }
 
 template <typename Archive>

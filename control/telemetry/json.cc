@@ -40,6 +40,10 @@ std::string_view job_state_name(JobState state) {
   return kJobStateNames[static_cast<std::size_t>(state)];
 }
 
+double CoreStatus::busy_share() const {
+  return total_ns == 0 ? 0 : static_cast<double>(busy_ns) / static_cast<double>(total_ns);
+}
+
 double PollStatus::busy_share() const {
   return total_ns == 0 ? 0.0 : static_cast<double>(busy_ns) / static_cast<double>(total_ns);
 }

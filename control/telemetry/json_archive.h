@@ -15,6 +15,7 @@
 
 #include "control/telemetry/fields.h"
 #include "dataplane/base/result.h"
+#include "dataplane/model/core_part.h"
 #include "dataplane/model/round_report.h"
 
 /// The archives of fields.h: structs to JSON and back.
@@ -165,6 +166,7 @@ class JsonReader {
   static std::size_t max_count(const JobStatus*) { return kMaxJobsReported; }
   static std::size_t max_count(const RankStatus*) { return kMaxRanks; }
   static std::size_t max_count(const DriftStatus*) { return kMaxLocalRanks; }
+  static std::size_t max_count(const CoreStatus*) { return kMaxCores; }
   static std::size_t max_count(const PeerStatus*) { return kMaxNodes; }
   static std::size_t max_count(const LinkStatus*) { return kMaxNodes; }
   static std::size_t max_count(const TopologyNode*) { return kMaxNodes; }

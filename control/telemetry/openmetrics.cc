@@ -92,6 +92,17 @@ void add_node(MetricsWriter& out, const StatusReport& report) {
   out.family("poll_bursts", Type::kCounter, "Calls of the port that moved datagrams.");
   out.sample(report.poll.rx_bursts, {{"direction", "rx"}});
   out.sample(report.poll.tx_bursts, {{"direction", "tx"}});
+  out.family("poll_core_busy_seconds", Type::kCounter,
+             "Time that the loop of a poll core spent on work, where there are several.",
+             "seconds");
+  for (const CoreStatus& core : report.poll.cores)
+    out.sample(seconds(core.busy_ns), {{"cpu", std::to_string(core.cpu)}});
+  out.family("poll_core_datagrams", Type::kCounter, "Datagrams of a poll core, both ways.");
+  for (const CoreStatus& core : report.poll.cores) {
+    const std::string cpu = std::to_string(core.cpu);
+    out.sample(core.rx_datagrams, {{"cpu", cpu}, {"direction", "rx"}});
+    out.sample(core.tx_datagrams, {{"cpu", cpu}, {"direction", "tx"}});
+  }
   out.family("refused_datagrams", Type::kCounter, "Datagrams that belong to no job, by reason.");
   for (const auto& [reason, count] : report.drops) out.sample(count, {{"reason", reason}});
   out.family("control_rejected", Type::kCounter,

@@ -47,6 +47,20 @@ struct PortStatus {
   ReasonCounts drops;              // port_drop_name() -> count
 };
 
+/// A poll core, its engine and its queue of the port.
+struct CoreStatus {
+  std::uint64_t cpu = 0;
+  std::uint64_t udp_port = 0;
+  std::uint64_t busy_ns = 0;
+  std::uint64_t total_ns = 0;
+  std::uint64_t sleeps = 0;
+  std::uint64_t rx_datagrams = 0;
+  std::uint64_t tx_datagrams = 0;
+  std::uint64_t jobs = 0;  // that it has a part in
+
+  double busy_share() const;
+};
+
 struct PollStatus {
   std::string idle;  // "busy" or "adaptive"
   std::uint64_t iterations = 0;
@@ -58,6 +72,9 @@ struct PollStatus {
   std::uint64_t tx_bursts = 0;  // transmit calls
   /// Of iterations that found work, by part of the loop: estimated from one iteration in 61.
   std::map<std::string, std::uint64_t> stage_ns;
+  /// Of a daemon with several poll cores; the rest is about all of them together.
+  std::vector<CoreStatus> cores;
+  std::string why_one_core;  // why each job has one of them alone; empty: they share all jobs
 
   /// Share of the time spent on work, from 0 to 1.
   double busy_share() const;

@@ -63,6 +63,14 @@ std::string stages_text(const StatusReport& report) {
                            per_burst(report.port.tx_datagrams, report.poll.tx_bursts));
 }
 
+/// "CPU 2: 41.0 % busy, 5 sleeps, 3 datagrams in and 4 out over UDP port 47000, 1 job".
+std::string core_text(const CoreStatus& core) {
+  return fmt::format("CPU {}: {:.1f} % busy, {}, {} datagrams in and {} out over UDP port {}, {}",
+                     core.cpu, core.busy_share() * 100, count_text(core.sleeps, "sleep"),
+                     core.rx_datagrams, core.tx_datagrams, core.udp_port,
+                     count_text(core.jobs, "job"));
+}
+
 class TextWriter {
  public:
   explicit TextWriter(const TextOptions& options) : options_(options) {}
@@ -77,6 +85,9 @@ class TextWriter {
     named("poll",
           fmt::format("{}, {:.1f} % busy, {}", printable(report.poll.idle),
                       report.poll.busy_share() * 100, count_text(report.poll.sleeps, "sleep")));
+    for (const CoreStatus& core : report.poll.cores) named("core", core_text(core));
+    if (!report.poll.why_one_core.empty())
+      named("", "each job has one of the cores, because " + printable(report.poll.why_one_core));
     if (const std::string stages = stages_text(report); !stages.empty()) named("turns", stages);
     reasons("refused", report.drops);
     reasons("control", report.control_rejected);

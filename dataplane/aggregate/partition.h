@@ -25,6 +25,7 @@ class Partition {
   struct TreePart {
     WeightShare share;
     std::size_t root_host = HostTable::kNone;  // kNone: the root has no ranks
+    bool is_here = true;                       // this poll core carries it; see CorePart
   };
   /// `hosts` outlives it. `max_blocks`: of a round.
   Partition(const HostTable& hosts, std::vector<TreePart> trees, std::size_t max_blocks,
@@ -33,9 +34,17 @@ class Partition {
   std::size_t trees() const { return trees_.size(); }
   std::size_t root_host(std::size_t tree) const { return trees_[tree].root_host; }
   const Selections& selections() const { return selections_; }
-  /// The most blocks that a tree may have in a round.
-  std::size_t capacity(std::size_t tree) const { return capacity_[tree]; }
+  /// The most blocks that a tree may have in a round here.
+  std::size_t capacity(std::size_t tree) const {
+    return trees_[tree].is_here ? capacity_[tree] : 0;
+  }
+  /// Of a tree that another poll core carries it is empty.
   BlockRange range_of(std::size_t tree, std::uint32_t round, const Geometry& geometry) const {
+    return trees_[tree].is_here ? range_at_all_cores(tree, round, geometry) : BlockRange{};
+  }
+  /// Whichever core carries it.
+  BlockRange range_at_all_cores(std::size_t tree, std::uint32_t round,
+                                const Geometry& geometry) const {
     if (geometry.operation == Operation::kAllReduce) return share_of(tree, round, geometry.blocks);
     if (geometry.operation == Operation::kExchange) return {0, geometry.blocks};
     return part_of(tree, round, geometry);
@@ -78,7 +87,7 @@ class Partition {
   std::uint64_t total_weight_ = 0;
   std::vector<std::uint16_t> order_;
   std::vector<std::uint32_t> first_shard_;  // by tree, in order_; and the end of the last
-  std::vector<std::size_t> capacity_;       // by tree
+  std::vector<std::size_t> capacity_;       // by tree, whichever core carries it
 };
 
 }  // namespace gradplane::aggregate

@@ -103,6 +103,7 @@ struct Event {
 struct JobRoundReport {
   std::uint32_t job = 0;
   std::uint32_t epoch = 0;
+  std::uint16_t part = 0;  // of the job: each counts its reports
   RoundReport report;
 };
 

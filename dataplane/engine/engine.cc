@@ -28,6 +28,7 @@ constexpr std::size_t kControlQueueEntries = 128;
 job::Node::Link link_of(const EngineOptions& options) {
   job::Node::Link link = options.link;
   link.grants = options.queue == 0;
+  if (options.shared_link != nullptr) link.share = options.shared_link->share(options.queue);
   return link;
 }
 
@@ -42,11 +43,13 @@ Engine::Engine(EngineOptions options, port::PortQueue& queue, api::CommandQueue&
       reports_(reports),
       node_(options_.self, link_of(options_), options_.grants),
       control_out_(kControlQueueEntries),
+      demand_(options_.link.bits_per_second),
       stages_(options_.clock) {
   for (std::size_t n = 0; n < options_.nodes.size(); ++n) {
     node_by_address_.emplace_back(options_.nodes[n], static_cast<std::uint16_t>(n));
   }
   std::sort(node_by_address_.begin(), node_by_address_.end());
+  if (options_.shared_link != nullptr && node_.paced_bits_per_second() > 0) next_lease_ = Instant();
 }
 
 bool Engine::poll_once(Instant now) {
@@ -187,6 +190,7 @@ bool Engine::housekeep(Instant now) {
     commands_.pop();
     worked = true;
   }
+  if (now >= next_lease_) share_link(now);
   node_.tick(now);
   queue_.tick(now);
   if (queue_.counters().rx_missed != missed_) {
@@ -202,7 +206,7 @@ bool Engine::housekeep(Instant now) {
 
 Instant Engine::next_deadline(Instant now) const {
   if (!control_out_.empty()) return Instant();
-  return std::min(node_.next_deadline(now), next_beat_);
+  return std::min({node_.next_deadline(now), next_beat_, next_lease_});
 }
 
 bool Engine::prepare_sleep() {

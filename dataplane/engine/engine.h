@@ -14,6 +14,7 @@
 #include "dataplane/base/time.h"
 #include "dataplane/engine/engine_options.h"
 #include "dataplane/engine/job_runtime.h"
+#include "dataplane/engine/shared_link.h"
 #include "dataplane/engine/stage_clock.h"
 #include "dataplane/job/node.h"
 #include "dataplane/port/port.h"
@@ -72,6 +73,7 @@ class Engine {
   void report_stall(JobRuntime* job, const job::Event& event);
   void tell(const api::Event& event);
   std::uint32_t write_control(std::span<std::byte> out, const api::ControlBytes& control);
+  void share_link(Instant now);
   void fill_snapshot(api::EngineSnapshot& out);
   void copy_links(api::EngineSnapshot& out);
   std::optional<std::uint16_t> node_of(Ipv4 address);
@@ -87,6 +89,8 @@ class Engine {
   std::array<JobRuntime*, kMaxJobs> jobs_{};
   std::size_t job_count_ = 0;
   FixedQueue<api::ControlBytes> control_out_;
+  LinkDemand demand_;
+  Instant next_lease_ = Instant::never();  // when it looks for one; never: it has the whole link
   StageClock stages_;
   api::Event scratch_event_;
   api::JobRoundReport scratch_report_;

@@ -15,6 +15,10 @@ namespace gradplane::engine {
 constexpr std::size_t kReservedEvents = 4 * kMaxJobs;
 static_assert(kReservedEvents < api::kQueueEntries);
 
+/// A few times in each period of the leases.
+constexpr Duration kLeaseLookInterval = Duration::ms(1);
+static_assert(kLeaseLookInterval < hop::kLeasePeriod);
+
 /// False: not now, ask again.
 bool Engine::obey(const api::Command& command) {
   switch (command.kind) {
@@ -155,6 +159,7 @@ void Engine::report_rounds() {
     while (job.poll_report(scratch_report_.report)) {
       scratch_report_.job = job.config().job;
       scratch_report_.epoch = job.config().epoch;
+      scratch_report_.part = job.config().core.index;
       (void)reports_.push(scratch_report_);
     }
   }
@@ -210,6 +215,17 @@ void Engine::report_stall(JobRuntime* job, const job::Event& event) {
   scratch_event_.node = event.node;
   scratch_event_.stall = event.stall;
   tell(scratch_event_);
+}
+
+/// Says what it wants of the node's link, and takes what it gets. What waits now waits for the next
+/// lease, so it looks often while it sends.
+void Engine::share_link(Instant now) {
+  SharedLink& link = *options_.shared_link;
+  if (demand_.look(now, queue_.counters().tx_bytes, node_.is_held_back(now)))
+    link.want(options_.queue, demand_.wanted());
+  if (options_.queue == 0) link.renew(now);
+  if (hop::LinkLease lease; link.take(options_.queue, lease)) node_.take_lease(lease);
+  next_lease_ = now + (has_jobs() ? kLeaseLookInterval : hop::kLeasePeriod);
 }
 
 /// Packets come in trains, so the last sender is looked at first.

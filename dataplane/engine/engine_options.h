@@ -12,14 +12,17 @@
 
 namespace gradplane::engine {
 
+class SharedLink;
+
 struct EngineOptions {
-  std::uint16_t self = 0;          // this node's id
-  std::vector<Ipv4> nodes;         // every node's address, by id
-  std::uint16_t queue = 0;         // of the port: which of the node's engines this is
-  std::uint16_t udp_port = 47000;  // where the engines of this queue listen, at every node
-  job::Node::Link link;            // of this node, with what this engine has of it
-  GrantSettings grants = {};       // of this node's downlink
-  GroupRange groups = {};          // where groups have their addresses, at every node
+  std::uint16_t self = 0;             // this node's id
+  std::vector<Ipv4> nodes;            // every node's address, by id
+  std::uint16_t queue = 0;            // of the port: which of the node's engines this is
+  std::uint16_t udp_port = 47000;     // where the engines of this queue listen, at every node
+  job::Node::Link link;               // of this node
+  SharedLink* shared_link = nullptr;  // null: this engine has all of it, as the only one
+  GrantSettings grants = {};          // of this node's downlink
+  GroupRange groups = {};             // where groups have their addresses, at every node
   /// The monotonic clock, to measure what a turn takes. Null: nothing is measured.
   Instant (*clock)() = nullptr;
 };

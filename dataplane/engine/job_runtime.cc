@@ -15,6 +15,7 @@ job::JobConfig with_arenas(job::JobConfig config, const std::vector<std::uint16_
   for (std::size_t i = 0; i < channels.size(); ++i) {
     GP_ASSERT(channels[i]->channel.sizes().slot_bytes == config.round_bytes);
     GP_ASSERT(channels[i]->channel.sizes().slot_count == kRoundSlots);
+    GP_ASSERT(channels[i]->channel.sizes().core_count == config.core.count);
     config.local_ranks.push_back({.arena = channels[i]->channel.slot(0).data(), .rank = ranks[i]});
   }
   return config;
@@ -54,7 +55,7 @@ std::vector<aggregate::GatheredTree> gathered_in(const job::PlanConfig& plan,
   const bool streams = has_streams(plan, job);
   for (std::size_t t = 0; t < plan.trees.size(); ++t) {
     const aggregate::TreeConfig& tree = plan.trees[t];
-    if (!tree.member || tree.children.empty()) continue;
+    if (!tree.member || tree.children.empty() || !job.core.has_tree(t)) continue;
     for (const aggregate::ChildConfig& child : tree.children) {
       if (streams || &child == &tree.children.front()) {
         gathered.push_back({.tree = static_cast<std::uint8_t>(t),
@@ -79,8 +80,8 @@ JobRuntime::JobRuntime(job::JobConfig config, std::vector<std::uint16_t> ranks,
                        std::vector<std::shared_ptr<RankChannel>> channels)
     : job_(with_arenas(std::move(config), ranks, channels)), plans_{job_.config()} {
   for (std::shared_ptr<RankChannel>& channel : channels) {
-    ipc::RingConsumer<ipc::Submission> submissions(channel->channel.submissions());
-    ipc::RingProducer<ipc::Completion> completions(channel->channel.completions());
+    ipc::RingConsumer<ipc::Submission> submissions(channel->channel.submissions(core()));
+    ipc::RingProducer<ipc::Completion> completions(channel->channel.completions(core()));
     ranks_.push_back({.channel = std::move(channel),
                       .submissions = submissions,
                       .completions = completions,
@@ -273,15 +274,15 @@ void JobRuntime::complete(const job::Event& event) {
 }
 
 void JobRuntime::beat() {
-  for (Rank& rank : ranks_) rank.channel->channel.beat();
+  for (Rank& rank : ranks_) rank.channel->channel.beat(core());
 }
 
 void JobRuntime::announce_sleep() {
-  for (Rank& rank : ranks_) ipc::announce_sleep(rank.channel->channel.daemon_sleeps());
+  for (Rank& rank : ranks_) ipc::announce_sleep(rank.channel->channel.daemon_sleeps(core()));
 }
 
 void JobRuntime::end_sleep() {
-  for (Rank& rank : ranks_) ipc::end_sleep(rank.channel->channel.daemon_sleeps());
+  for (Rank& rank : ranks_) ipc::end_sleep(rank.channel->channel.daemon_sleeps(core()));
 }
 
 bool JobRuntime::has_submissions() {

@@ -24,8 +24,9 @@ struct RankChannel {
   ipc::UniqueFd wake_trainer;
 };
 
-/// A job as the poll loop runs it: the protocol and the channels of its local ranks. Built and
-/// destroyed by the control thread; in between it is the poll loop's alone.
+/// A job as a poll loop runs it, or a part of it (JobConfig::core): the protocol, and that part's
+/// rings in the channels of its local ranks. Built and destroyed by the control thread; in between
+/// it is the poll loop's alone.
 class JobRuntime {
  public:
   /// `channels` in the order of the ranks; config.local_ranks is filled from them.
@@ -39,6 +40,8 @@ class JobRuntime {
   /// themselves, fit no round of this job, or need more than is left of its residual_bytes or
   /// inbox_bytes, or of what the node allows. Control thread, while the poll loop has the job.
   std::unique_ptr<aggregate::Bucket> make_bucket(const api::BucketBounds& bounds);
+  /// One that will never be handed over, because another part of the job could not make its own.
+  void forget_bucket(const aggregate::Bucket* bucket) { std::erase(buckets_, bucket); }
   /// What its inboxes have of memory, and how much they may have from now on. Control thread.
   std::size_t inbox_bytes() const { return inbox_bytes_; }
   void allow_inbox_bytes(std::size_t most) { allowed_inbox_bytes_ = most; }
@@ -90,6 +93,7 @@ class JobRuntime {
       if (!fault) fault = why;
     }
   };
+  std::size_t core() const { return job_.config().core.index; }
   bool needs_residual(const job::PlanConfig& plan, bool narrows) const;
   bool take_residual_bytes(const Geometry& geometry);
   bool take_inbox_bytes(const Geometry& geometry);

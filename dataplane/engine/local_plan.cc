@@ -105,13 +105,14 @@ class Members {
 class Builder {
  public:
   Builder(const api::Plan& plan, api::NodeId self, const std::vector<std::uint64_t>& rates,
-          bool grants, bool multicast)
+          bool grants, bool multicast, CorePart core)
       : plan_(plan),
         members_(plan),
         self_(self),
         rates_(rates),
         grants_(grants),
-        multicast_(multicast) {}
+        multicast_(multicast),
+        core_(core) {}
 
   job::PlanConfig build() {
     config_.epoch = plan_.epoch;
@@ -137,7 +138,10 @@ class Builder {
     config_.world_size = static_cast<std::uint16_t>(ranks.size());
     me_ = members_.find(self_);
     for (const api::Tree& tree : plan_.trees) {
+      const bool is_here = core_.has_tree(config_.trees.size());
       config_.trees.push_back(place_in(tree, begin));
+      // Groups of other parts are theirs.
+      config_.trees.back().multicasts_results &= is_here;
       begin += tree.weight;
     }
     for (std::size_t r = 0; r < plan_.routes.size(); ++r) add_route(r);
@@ -145,7 +149,7 @@ class Builder {
     config_.multicasts_updates = multicast_ && !grants_ && !plan_.selections.empty();
     config_.follows_network = plan_needs_network(plan_.kind);
     // Where receivers grant, nobody sends a sounding.
-    if (!grants_) add_soundings();
+    if (!grants_ && core_.index == 0) add_soundings();
     return std::move(config_);
   }
 
@@ -225,9 +229,23 @@ class Builder {
     return hop::PeerIndex::from_index(config_.peers.size() - 1);
   }
 
+  /// Parts of the job that have a tree with an edge between this node and another one. They share
+  /// what goes over it. Where only routes pass, any part may.
+  std::size_t parts_towards(api::NodeId node) const {
+    std::set<std::size_t> parts;
+    const auto other = members_.find(node);
+    for (std::size_t t = 0; t < plan_.trees.size(); ++t) {
+      const std::vector<api::NodeId>& parent = plan_.trees[t].parent;
+      const bool is_parent = me_ && parent[*me_] == node;
+      const bool is_child = other && parent[*other] == self_;
+      if (is_parent || is_child) parts.insert(core_.part_of(t));
+    }
+    return parts.empty() ? core_.count : parts.size();
+  }
+
   /// A node that only relays for us has no part of its link for anybody.
   hop::PeerRates rates_for(api::NodeId node, std::size_t senders) const {
-    const std::uint64_t link = node < rates_.size() ? rates_[node] : 0;
+    const std::uint64_t link = (node < rates_.size() ? rates_[node] : 0) / parts_towards(node);
     const std::uint64_t share = link / std::max<std::size_t>(1, senders);
     return {.rate_bits_per_second = grants_ ? link : share, .unscheduled_bits_per_second = share};
   }
@@ -240,14 +258,16 @@ class Builder {
   const std::vector<std::uint64_t>& rates_;
   bool grants_;
   bool multicast_;
+  CorePart core_;
 };
 
 }  // namespace
 
 job::PlanConfig local_plan(const api::Plan& plan, api::NodeId self,
                            const std::vector<std::uint64_t>& link_bits_per_second, bool grants,
-                           bool multicast) {
-  return Builder(plan, self, link_bits_per_second, grants, multicast).build();
+                           bool multicast, CorePart core) {
+  return Builder(split_trees(plan, core.count), self, link_bits_per_second, grants, multicast, core)
+      .build();
 }
 
 void fill_local_plan(job::JobConfig& config, const api::Plan& plan, api::NodeId self,
@@ -255,40 +275,10 @@ void fill_local_plan(job::JobConfig& config, const api::Plan& plan, api::NodeId 
   const std::uint32_t epoch = config.epoch;
   const wire::Key key = config.key;
   static_cast<job::PlanConfig&>(config) =
-      local_plan(plan, self, link_bits_per_second, config.grants, multicast);
+      local_plan(plan, self, link_bits_per_second, config.grants, multicast, config.core);
   config.epoch = epoch;
   config.key = key;
   config.first_round = plan.activation_round;
-}
-
-std::vector<GroupName> groups_of(const api::Plan& plan, std::uint32_t job, api::NodeId self) {
-  std::vector<GroupName> groups;
-  const Members members(plan);
-  const std::optional<std::size_t> me = members.find(self);
-  if (!me) return groups;
-  for (std::size_t t = 0; t < plan.trees.size(); ++t) {
-    const std::vector<api::NodeId>& parents = plan.trees[t].parent;
-    const api::NodeId parent = parents[*me];
-    const auto children =
-        static_cast<std::size_t>(std::count(parents.begin(), parents.end(), parent));
-    if (parent == api::kNoNode || children < kMinGroupMembers) continue;
-    groups.push_back(
-        {.job = job, .epoch = plan.epoch, .sender = parent, .tree = static_cast<std::uint8_t>(t)});
-  }
-  for (std::size_t s = 0; s < plan.selections.size(); ++s) {
-    for (std::size_t t = 0; t < plan.trees.size(); ++t) {
-      const api::NodeId sender = plan.trees[t].root;
-      const auto& receivers = plan.selections[s].receivers[members.index_of(sender)];
-      const bool is_mine = std::find(receivers.begin(), receivers.end(), self) != receivers.end();
-      if (!is_mine || receivers.size() < kMinGroupMembers) continue;
-      groups.push_back({.job = job,
-                        .epoch = plan.epoch,
-                        .sender = sender,
-                        .tree = static_cast<std::uint8_t>(t),
-                        .selection = static_cast<std::uint8_t>(s)});
-    }
-  }
-  return groups;
 }
 
 }  // namespace gradplane::engine

@@ -7,11 +7,12 @@
 #include <cstdint>
 
 #include "dataplane/base/time.h"
+#include "dataplane/model/core_part.h"
 
 namespace gradplane::hop {
 
 /// Engines of a node at most.
-inline constexpr std::size_t kMaxEngines = 16;
+inline constexpr std::size_t kMaxEngines = kMaxCores;
 /// How often leases are given anew.
 inline constexpr Duration kLeasePeriod = Duration::ms(5);
 /// How long a lease holds. A period is not enough: the next lease would have to come in no time.

@@ -78,15 +78,16 @@ Result<Channel> Channel::create(ChannelSizes sizes) {
     return Error{"cannot make a channel of " + std::to_string(sizes.slot_count) + " slots of " +
                  std::to_string(sizes.slot_bytes) + " bytes: slots are a power of two from 2 to " +
                  std::to_string(kRoundSlots) + ", bytes a multiple of " +
-                 std::to_string(kBlockAlignBytes) + " up to " + std::to_string(kMaxRoundBytes)};
+                 std::to_string(kBlockAlignBytes) + " up to " + std::to_string(kMaxRoundBytes) +
+                 ", cores 1 to " + std::to_string(kMaxCores)};
   }
   auto fd = create_memory(sizes.total_bytes());
   if (!fd) return fd.error();
   auto mapping = Mapping::map(fd.value().get(), sizes.total_bytes(), Mapping::Fault::kNow);
   if (!mapping) return mapping.error();
   auto* header = new (mapping.value().data()) ChannelHeader{};
-  header->identity = {kChannelMagic,    kAbiVersion,  sizes.slot_count,
-                      sizes.slot_bytes, kArenaOffset, sizes.total_bytes()};
+  header->identity = {kChannelMagic,        kAbiVersion,         sizes.slot_count, sizes.slot_bytes,
+                      sizes.slot_offset(0), sizes.total_bytes(), sizes.core_count, 0};
   return Channel(std::move(fd.value()), std::move(mapping.value()), sizes);
 }
 
@@ -105,16 +106,16 @@ bool Channel::take_back() noexcept {
   return emptied;
 }
 
-RingMemory<Submission>& Channel::submissions() const noexcept {
-  return *reinterpret_cast<RingMemory<Submission>*>(mapping_.data() + kSubmissionRingOffset);
+RingMemory<Submission>& Channel::submissions(std::size_t core) const noexcept {
+  return *reinterpret_cast<RingMemory<Submission>*>(mapping_.data() + submission_ring_offset(core));
 }
 
-RingMemory<Completion>& Channel::completions() const noexcept {
-  return *reinterpret_cast<RingMemory<Completion>*>(mapping_.data() + kCompletionRingOffset);
+RingMemory<Completion>& Channel::completions(std::size_t core) const noexcept {
+  return *reinterpret_cast<RingMemory<Completion>*>(mapping_.data() + completion_ring_offset(core));
 }
 
-void Channel::beat() noexcept {
-  header().daemon_beat.store(++beats_, std::memory_order_relaxed);
+void Channel::beat(std::size_t core) noexcept {
+  header().cores[core].beat.store(++beats_[core], std::memory_order_relaxed);
 }
 
 }  // namespace gradplane::ipc

@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -15,7 +16,8 @@
 namespace gradplane::ipc {
 
 /// The daemon's end of the memory that it shares with one rank. Created and destroyed on the
-/// control thread; between, the poll thread alone uses the rings, slots and flags. The size is
+/// control thread; between, the poll thread of a core alone uses the core's rings and flags, and of
+/// the slots the blocks of the core's trees. The size is
 /// sealed and every page is there from the start, so that nothing the trainer does makes an access
 /// fault. Sizes are the daemon's own: the header that the trainer can write is never read back.
 class Channel {
@@ -37,13 +39,16 @@ class Channel {
   std::span<std::byte> slot(std::uint32_t round) const noexcept {
     return {mapping_.data() + sizes_.slot_offset(round), sizes_.slot_bytes};
   }
-  RingMemory<Submission>& submissions() const noexcept;
-  RingMemory<Completion>& completions() const noexcept;
+  /// `core` is less than sizes().core_count, here and below.
+  RingMemory<Submission>& submissions(std::size_t core = 0) const noexcept;
+  RingMemory<Completion>& completions(std::size_t core = 0) const noexcept;
 
-  /// Tells the trainer that the poll loop lives. At least once a second, also when idle.
-  void beat() noexcept;
+  /// Tells the trainer that the poll loop of a core lives. At least once a second, also when idle.
+  void beat(std::size_t core = 0) noexcept;
   /// For doorbell.h: the daemon's own flag, and the trainer's, which may hold anything.
-  std::atomic<std::uint32_t>& daemon_sleeps() const noexcept { return header().daemon_sleeps; }
+  std::atomic<std::uint32_t>& daemon_sleeps(std::size_t core = 0) const noexcept {
+    return header().cores[core].sleeps;
+  }
   const std::atomic<std::uint32_t>& trainer_sleeps() const noexcept {
     return header().trainer_sleeps;
   }
@@ -58,7 +63,7 @@ class Channel {
   UniqueFd fd_;
   Mapping mapping_;
   ChannelSizes sizes_;
-  std::uint64_t beats_ = 0;
+  std::array<std::uint64_t, kMaxCores> beats_{};
 };
 
 }  // namespace gradplane::ipc

@@ -14,18 +14,20 @@ namespace gradplane::ipc {
 struct ChannelSizes {
   std::uint32_t slot_count = kRoundSlots;
   std::uint64_t slot_bytes = kMaxRoundBytes;
+  std::uint32_t core_count = 1;  // that share the rank's job
 
   /// A power of two of at least two slots, each a multiple of the block alignment, within limits.
   constexpr bool valid() const {
     return slot_count >= 2 && slot_count <= kRoundSlots && (slot_count & (slot_count - 1)) == 0 &&
-           slot_bytes > 0 && slot_bytes <= kMaxRoundBytes && slot_bytes % kBlockAlignBytes == 0;
+           slot_bytes > 0 && slot_bytes <= kMaxRoundBytes && slot_bytes % kBlockAlignBytes == 0 &&
+           core_count >= 1 && core_count <= kMaxCores;
   }
   /// Of the whole channel. Only for sizes that are valid().
-  constexpr std::uint64_t total_bytes() const { return kArenaOffset + slot_count * slot_bytes; }
+  constexpr std::uint64_t total_bytes() const { return slot_offset(0) + slot_count * slot_bytes; }
   /// Where the slot of a round begins. A power of two divides the numbers that a round can have, so
   /// the slots stay in turn when the round number wraps.
   constexpr std::uint64_t slot_offset(std::uint32_t round) const {
-    return kArenaOffset + (round & (slot_count - 1)) * slot_bytes;
+    return arena_offset(core_count) + (round & (slot_count - 1)) * slot_bytes;
   }
   bool operator==(const ChannelSizes&) const = default;
 };

@@ -29,10 +29,11 @@ Result<std::uint64_t> sealed_size_bytes(int fd) {
     return Error{std::string("the size of the channel is not sealed; ") + kRemedy};
   }
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  const std::uint64_t largest = ChannelSizes{}.total_bytes();
-  if (size < kArenaOffset || size > largest) {
+  constexpr std::uint64_t kSmallest = arena_offset(1);
+  constexpr std::uint64_t kLargest = ChannelSizes{.core_count = kMaxCores}.total_bytes();
+  if (size < kSmallest || size > kLargest) {
     return Error{"the channel has " + std::to_string(size) + " bytes, not " +
-                 std::to_string(kArenaOffset) + " to " + std::to_string(largest) + "; " + kRemedy};
+                 std::to_string(kSmallest) + " to " + std::to_string(kLargest) + "; " + kRemedy};
   }
   return size;
 }
@@ -45,12 +46,12 @@ std::optional<std::string> identity_defect(const ChannelIdentity& identity,
     return "ABI version " + std::to_string(identity.abi_version) + ", not " +
            std::to_string(kAbiVersion);
   }
-  const ChannelSizes sizes{identity.slot_count, identity.slot_bytes};
+  const ChannelSizes sizes{identity.slot_count, identity.slot_bytes, identity.core_count};
   if (!sizes.valid()) {
     return std::to_string(sizes.slot_count) + " slots of " + std::to_string(sizes.slot_bytes) +
-           " bytes";
+           " bytes for " + std::to_string(sizes.core_count) + " cores";
   }
-  if (identity.arena_offset != kArenaOffset) {
+  if (identity.arena_offset != sizes.slot_offset(0)) {
     return "an arena at " + std::to_string(identity.arena_offset);
   }
   if (identity.total_bytes != sizes.total_bytes() || identity.total_bytes != size_bytes) {
@@ -72,15 +73,16 @@ Result<ChannelView> ChannelView::map(int fd) {
   if (const auto defect = identity_defect(identity, size_bytes.value())) {
     return Error{"the channel's header says " + *defect + "; " + kRemedy};
   }
-  return ChannelView(std::move(mapping.value()), {identity.slot_count, identity.slot_bytes});
+  return ChannelView(std::move(mapping.value()),
+                     {identity.slot_count, identity.slot_bytes, identity.core_count});
 }
 
-RingMemory<Submission>& ChannelView::submissions() const noexcept {
-  return *reinterpret_cast<RingMemory<Submission>*>(mapping_.data() + kSubmissionRingOffset);
+RingMemory<Submission>& ChannelView::submissions(std::size_t core) const noexcept {
+  return *reinterpret_cast<RingMemory<Submission>*>(mapping_.data() + submission_ring_offset(core));
 }
 
-RingMemory<Completion>& ChannelView::completions() const noexcept {
-  return *reinterpret_cast<RingMemory<Completion>*>(mapping_.data() + kCompletionRingOffset);
+RingMemory<Completion>& ChannelView::completions(std::size_t core) const noexcept {
+  return *reinterpret_cast<RingMemory<Completion>*>(mapping_.data() + completion_ring_offset(core));
 }
 
 }  // namespace gradplane::ipc

@@ -27,15 +27,16 @@ class ChannelView {
   std::span<std::byte> slot(std::uint32_t round) const noexcept {
     return {mapping_.data() + sizes_.slot_offset(round), sizes_.slot_bytes};
   }
-  RingMemory<Submission>& submissions() const noexcept;
-  RingMemory<Completion>& completions() const noexcept;
+  /// `core` is less than sizes().core_count, here and below.
+  RingMemory<Submission>& submissions(std::size_t core = 0) const noexcept;
+  RingMemory<Completion>& completions(std::size_t core = 0) const noexcept;
 
-  std::uint64_t daemon_beat() const noexcept {
-    return header().daemon_beat.load(std::memory_order_relaxed);
+  std::uint64_t daemon_beat(std::size_t core = 0) const noexcept {
+    return header().cores[core].beat.load(std::memory_order_relaxed);
   }
   /// For doorbell.h.
-  const std::atomic<std::uint32_t>& daemon_sleeps() const noexcept {
-    return header().daemon_sleeps;
+  const std::atomic<std::uint32_t>& daemon_sleeps(std::size_t core = 0) const noexcept {
+    return header().cores[core].sleeps;
   }
   std::atomic<std::uint32_t>& trainer_sleeps() const noexcept { return header().trainer_sleeps; }
 

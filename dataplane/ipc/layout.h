@@ -6,22 +6,26 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "dataplane/model/core_part.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/operation.h"
 
 /// The shared-memory ABI between one rank and its daemon. docs/shm-abi.md draws it.
 ///
 ///   0      ChannelHeader            one page; sizes, written by the daemon before the fd is passed
-///   4096   Ring<Submission>         trainer -> daemon
-///   8192   Ring<Completion>         daemon -> trainer
+///   4096   Ring<Submission>         trainer -> daemon   } of core 0; each further core of the
+///   8192   Ring<Completion>         daemon -> trainer   } job has another two pages
 ///   12288  arena: slot_count slots of slot_bytes each; round r lives in slot r % slot_count
+///
+/// A job may be shared by several poll cores of its daemon. The rank submits each round to all of
+/// them, and the round is complete when all have completed it.
 ///
 /// The daemon creates the memfd, seals its size, and keeps its own copy of every size: nothing that
 /// it reads from this memory decides what it touches before it has been copied and checked.
 namespace gradplane::ipc {
 
 inline constexpr std::uint64_t kChannelMagic = 0x31656e616c707067;  // "gpplane1", little endian
-inline constexpr std::uint32_t kAbiVersion = 2;
+inline constexpr std::uint32_t kAbiVersion = 3;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kCacheLineBytes = 64;
 /// Entries of a ring. Twice the rounds in flight, so that an honest client never meets a full ring.
@@ -37,22 +41,29 @@ struct ChannelIdentity {
   std::uint64_t slot_bytes;
   std::uint64_t arena_offset;
   std::uint64_t total_bytes;
+  std::uint32_t core_count;
+  std::uint32_t unused;
 };
-static_assert(sizeof(ChannelIdentity) == 40);
+static_assert(sizeof(ChannelIdentity) == 48);
+
+/// What one poll core tells the trainer of itself.
+struct CoreFlags {
+  /// Poll loop: rw, trainer: ro. Grows while the poll loop lives; a value that stands still for
+  /// longer than the liveness limit means a dead or stopped daemon.
+  alignas(kCacheLineBytes) std::atomic<std::uint64_t> beat;
+  /// Poll loop: rw, trainer: ro. Not 0 while the poll loop sleeps and wants its doorbell rung.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleeps;
+};
+static_assert(sizeof(CoreFlags) == 2 * kCacheLineBytes);
 
 struct ChannelHeader {
   ChannelIdentity identity;
-  /// Poll loop: rw, trainer: ro. Grows while the poll loop lives; a value that stands still for
-  /// longer than the liveness limit means a dead or stopped daemon.
-  alignas(kCacheLineBytes) std::atomic<std::uint64_t> daemon_beat;
-  /// Poll loop: rw, trainer: ro. Not 0 while the poll loop sleeps and wants its doorbell rung.
-  alignas(kCacheLineBytes) std::atomic<std::uint32_t> daemon_sleeps;
-  /// Trainer: rw, poll loop: ro. Not 0 while the trainer sleeps and wants its doorbell rung.
+  /// Trainer: rw, poll loops: ro. Not 0 while the trainer sleeps and wants its doorbell rung.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> trainer_sleeps;
+  CoreFlags cores[kMaxCores];
 };
-static_assert(offsetof(ChannelHeader, daemon_beat) == kCacheLineBytes);
-static_assert(offsetof(ChannelHeader, daemon_sleeps) == 2 * kCacheLineBytes);
-static_assert(offsetof(ChannelHeader, trainer_sleeps) == 3 * kCacheLineBytes);
+static_assert(offsetof(ChannelHeader, trainer_sleeps) == kCacheLineBytes);
+static_assert(offsetof(ChannelHeader, cores) == 2 * kCacheLineBytes);
 static_assert(sizeof(ChannelHeader) <= kPageBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -102,9 +113,16 @@ struct RingMemory {
   alignas(kCacheLineBytes) Entry entries[kRingEntries];
 };
 
-inline constexpr std::size_t kSubmissionRingOffset = kPageBytes;
-inline constexpr std::size_t kCompletionRingOffset = 2 * kPageBytes;
-inline constexpr std::size_t kArenaOffset = 3 * kPageBytes;
+constexpr std::size_t submission_ring_offset(std::size_t core) {
+  return (1 + 2 * core) * kPageBytes;
+}
+constexpr std::size_t completion_ring_offset(std::size_t core) {
+  return (2 + 2 * core) * kPageBytes;
+}
+/// Behind the rings of all cores.
+constexpr std::size_t arena_offset(std::size_t core_count) {
+  return submission_ring_offset(core_count);
+}
 static_assert(sizeof(RingMemory<Submission>) <= kPageBytes);
 static_assert(sizeof(RingMemory<Completion>) <= kPageBytes);
 

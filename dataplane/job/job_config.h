@@ -13,6 +13,7 @@
 #include "dataplane/aggregate/tree_config.h"
 #include "dataplane/hop/peer_table.h"
 #include "dataplane/model/congestion_settings.h"
+#include "dataplane/model/core_part.h"
 #include "dataplane/model/geometry.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/loss_bounds.h"
@@ -65,6 +66,7 @@ struct PlanConfig {
 struct JobConfig : PlanConfig {
   std::uint32_t job = 0;
   std::uint16_t self = 0;         // this node's id
+  CorePart core;                  // what this engine has of it
   std::uint32_t first_round = 0;  // of the job here; numbers wrap around 2^32
   /// Other nodes run the job already. Its plan is only prepared here, and the round with which the
   /// job begins here is that of the commit; see PlanSwitch.

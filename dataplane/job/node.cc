@@ -211,6 +211,13 @@ void Node::tick(Instant now) {
   for (Job* job : jobs()) job->tick(now);
 }
 
+bool Node::is_held_back(Instant now) const {
+  if (link_.may_send(now)) return false;
+  const std::span<Job* const> all = jobs();
+  return std::any_of(all.begin(), all.end(),
+                     [now](const Job* job) { return job->next_data() <= now; });
+}
+
 Instant Node::next_deadline(Instant now) const {
   Instant deadline = grants_.next_time(now);
   for (const Job* job : jobs()) {

@@ -67,6 +67,8 @@ class Node {
   /// When to call tick() or poll_transmit() again, if no packet comes before; in the past: at once.
   Instant next_deadline(Instant now) const;
 
+  /// Blocks wait for nothing but the link.
+  bool is_held_back(Instant now) const;
   /// What it may send now, by its lease; 0: it is not paced.
   std::uint64_t paced_bits_per_second() const { return paced_bits_per_second_; }
 

@@ -9,10 +9,10 @@
 namespace gradplane::job {
 namespace {
 
-std::vector<aggregate::Partition::TreePart> parts_of(const PlanConfig& plan) {
+std::vector<aggregate::Partition::TreePart> parts_of(const PlanConfig& plan, CorePart core) {
   std::vector<aggregate::Partition::TreePart> parts;
-  for (const aggregate::TreeConfig& tree : plan.trees)
-    parts.push_back({tree.share, tree.root_host});
+  for (std::size_t t = 0; t < plan.trees.size(); ++t)
+    parts.push_back({plan.trees[t].share, plan.trees[t].root_host, core.has_tree(t)});
   return parts;
 }
 
@@ -76,7 +76,7 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
       hosts_(plan.hosts, plan.host_of_rank),
       own_host_(hosts_.find(job.self)),
       hosts_before_(hosts_.words()),
-      partition_(hosts_, parts_of(plan), job.max_blocks(), plan.selections),
+      partition_(hosts_, parts_of(plan, job.core), job.max_blocks(), plan.selections),
       trees_(make_trees(plan, job, hosts_, partition_)),
       group_packets_(trees_.size()),
       routes_(plan, job.self),

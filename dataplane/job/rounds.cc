@@ -122,6 +122,8 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
   state_.watch.moved();
   if (local_rank == 0) restore_residual(round);
   contribute(round, local_rank);
+  // A small round may have no block in this core's trees, and then nothing else ends it.
+  if (state_.config.core.count > 1 && state_.all_submitted(round)) finish_if_done(round);
   return SubmitResult::kAccepted;
 }
 
@@ -225,9 +227,12 @@ void Rounds::tell(Round& round) {
   round.told = true;
   if (state_.config.staleness_steps > 0 && round.geometry.operation != Operation::kExchange)
     release_updates();
-  ++state_.counters.rounds_completed;
-  state_.counters.payload_bytes_reduced +=
-      std::size_t{round.geometry.elements} * element_bytes(round.geometry.type);
+  // Where cores share the job, each completes the round, and one counts it.
+  if (state_.config.core.index == 0) {
+    ++state_.counters.rounds_completed;
+    state_.counters.payload_bytes_reduced +=
+        std::size_t{round.geometry.elements} * element_bytes(round.geometry.type);
+  }
   for (std::size_t r = 0; r < state_.ranks.size(); ++r) {
     const bool queued = state_.events.push({.kind = Event::Kind::kRoundDone,
                                             .local_rank = static_cast<std::uint16_t>(r),
@@ -308,7 +313,8 @@ bool Rounds::may_leave_behind(const aggregate::Tree& tree, const Round& round) {
   const Plan& plan = state_.plan_of(round);
   if (plan.follows_other_plan(round.id)) return false;
   for (std::size_t t = 0; t < plan.trees().size(); ++t) {
-    if (plan.range_of(t, round.id, round.geometry).size() == 0) return false;
+    const aggregate::Partition& blocks = plan.partition();
+    if (blocks.range_at_all_cores(t, round.id, round.geometry).size() == 0) return false;
   }
   for (auto lead = static_cast<std::uint32_t>(kMaxLeadRounds); lead < kRoundSlots; ++lead) {
     if (!has_ended(round.id - lead)) return false;

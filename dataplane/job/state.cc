@@ -34,6 +34,8 @@ State::State(JobConfig settings)
       buckets(kMaxBuckets + 1),
       parities(config.block_bytes, config.max_blocks()) {
   GP_ASSERT(config.local_ranks.size() <= kMaxLocalRanks);
+  // An exchange has all its blocks in each tree.
+  GP_ASSERT(config.core.is_sane() && (config.core.count == 1 || config.selections.empty()));
   GP_ASSERT(config.block_bytes % kBlockAlignBytes == 0 && config.block_bytes <= kMaxBlockBytes);
   // Or an ack of the round would not fit its packet.
   GP_ASSERT(config.block_bytes > 0 && config.max_blocks() <= kMaxBlocksPerRound);

@@ -16,11 +16,12 @@ namespace gradplane::job {
 /// Begins the sounding that has been due for longest, if any may begin: to a peer that gets blocks
 /// and asks for a train of them, or over a link that no tree uses. Only while rounds are open, and
 /// where nobody has said how much this node may send: neither the receiver nor an operator. Where
-/// the rate of the peer's link is known, only under a plan that would change with another rate.
+/// the rate of the peer's link is known, only under a plan that would change with another rate. Of
+/// the cores that share a job the first one sounds: trains of two would meet on the link.
 void Transmitter::begin_soundings(Instant now) {
   const bool is_free =
       !state_.config.grants && state_.config.congestion.controller != ControllerKind::kFixed;
-  if (!is_free || state_.open_rounds == 0) return;
+  if (!is_free || state_.open_rounds == 0 || state_.config.core.index > 0) return;
   hop::Peer* next = nullptr;
   const auto is_next = [&](const hop::Peer& peer, const awareness::SoundingCause& why) {
     const awareness::Sounding& sounding = peer.flow.sounding();

@@ -37,8 +37,8 @@ struct RoundReport {
     std::uint32_t expected_blocks = 0;
   };
 
-  /// Counts the rounds of a job that this node has closed, from 1 on. Where one is left out, its
-  /// report was lost.
+  /// Counts the rounds of a job that a poll core of this node has closed, from 1 on. Where one is
+  /// left out, its report was lost.
   std::uint64_t number = 0;
   std::uint32_t round = 0;
   std::uint32_t epoch = 0;  // of the plan that carried the round

@@ -11,6 +11,7 @@
 #include "dataplane/base/endpoint.h"
 #include "dataplane/base/result.h"
 #include "dataplane/base/time.h"
+#include "dataplane/model/core_part.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/port/destination.h"
 
@@ -90,7 +91,7 @@ struct Steering {
   }
 };
 /// Queues of a port at most.
-inline constexpr std::size_t kMaxQueues = 16;
+inline constexpr std::size_t kMaxQueues = kMaxCores;
 /// Why a port cannot steer like this; a Status that is good when it can.
 Status check(const Steering& steering);
 

@@ -18,6 +18,12 @@ void restart(Machines& machines, const Crash& crash, Instant crashed_at) {
 
 }  // namespace
 
+void share_among_cores(Scenario& scenario, std::size_t cores) {
+  const bool is_shared = !scenario.grants && scenario.plan.selections.empty() &&
+                         scenario.tolerance.compensation != Compensation::kCarry;
+  if (is_shared) scenario.cores = cores;
+}
+
 Outcome run(const Scenario& scenario) {
   Machines machines(scenario);
   Scenario part = scenario;

@@ -41,6 +41,7 @@ struct Scenario {
   std::vector<RoundPlan> rounds;
   std::size_t block_bytes = kMinBlockBytes;
   std::size_t round_bytes = 64 << 10;
+  std::size_t cores = 1;                      // poll cores of each node
   std::size_t in_flight = 2;                  // rounds that a rank submits ahead
   std::uint32_t rounds_of_all_reduce = 0;     // a rank begins so many when it has all before; 0: no
   Duration compute_max = Duration::ms(2);     // a rank's own work before each round, uniform
@@ -149,6 +150,9 @@ void add_groups(Scenario& scenario);
 /// Moves a scenario that was drawn without to a network of sites whose rates change, with the trees
 /// of planners.
 void put_on_sites(Scenario& scenario);
+
+/// Gives each node so many poll cores, where a job of this kind can be shared.
+void share_among_cores(Scenario& scenario, std::size_t cores);
 
 /// So many exact rounds, with another plan every Scenario::flip_every of them.
 Scenario flip_scenario(std::uint64_t seed, std::uint32_t rounds);

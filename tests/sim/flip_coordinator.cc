@@ -146,8 +146,13 @@ void FlipCoordinator::begin_next() {
 
 /// A host that has gone meanwhile needs no word any more.
 void FlipCoordinator::command(std::size_t host, api::Command::Kind kind, std::uint32_t round) {
-  if (hosts_[host].runtime == nullptr) return;
-  engine::JobRuntime& runtime = *hosts_[host].runtime;
+  if (hosts_[host].host == nullptr) return;
+  for (std::size_t c = 0; c < hosts_[host].host->cores(); ++c) command(host, c, kind, round);
+}
+
+void FlipCoordinator::command(std::size_t host, std::size_t core, api::Command::Kind kind,
+                              std::uint32_t round) {
+  engine::JobRuntime& runtime = hosts_[host].host->runtime(core);
   api::Command command;
   command.kind = kind;
   command.job = &runtime;
@@ -155,29 +160,27 @@ void FlipCoordinator::command(std::size_t host, api::Command::Kind kind, std::ui
   command.round = round;
   if (kind == api::Command::Kind::kEndOlderPlan) command.epoch = round;
   if (kind == api::Command::Kind::kPreparePlan) {
-    auto made = runtime.make_plan(actions_.make_plan(plan(), runtime.job().config().self));
+    const job::JobConfig& job = runtime.job().config();
+    auto made = runtime.make_plan(actions_.make_plan(plan(), job.self, job.core));
     if (made == nullptr) failure_ = "there is no memory for the residual of a plan";
     command.plan = made.release();
   }
-  if (!hosts_[host].commands->push(command)) failure_ = "a command queue is full";
+  if (!hosts_[host].host->commands(core).push(command)) failure_ = "a command queue is full";
 }
 
 bool FlipCoordinator::on_event(std::size_t host, const api::Event& event, Instant now) {
-  switch (event.kind) {
-    case api::Event::Kind::kPlanPrepared:
-      send(host, Message::Kind::kPrepared, event.round, now);
-      return true;
-    case api::Event::Kind::kPlanReturned:
-      hosts_[host].runtime->destroy_plan(event.plan);
-      send(host, Message::Kind::kEnded, 0, now);
-      return true;
-    case api::Event::Kind::kPlanRefused:
-      hosts_[host].runtime->destroy_plan(event.plan);
-      if (!is_stopped_) failure_ = "host " + std::to_string(host) + " refused a plan";
-      return true;
-    default:
-      return false;
-  }
+  using Kind = api::Event::Kind;
+  const bool is_answer = event.kind == Kind::kPlanPrepared || event.kind == Kind::kPlanReturned ||
+                         event.kind == Kind::kPlanRefused;
+  if (!is_answer) return false;
+  if (event.plan != nullptr) event.job->destroy_plan(event.plan);
+  const auto told = hosts_[host].answers.take(event);
+  if (!told) return true;
+  if (told->kind == Kind::kPlanPrepared) send(host, Message::Kind::kPrepared, told->round, now);
+  if (told->kind == Kind::kPlanReturned) send(host, Message::Kind::kEnded, 0, now);
+  if (told->kind == Kind::kPlanRefused && !is_stopped_)
+    failure_ = "host " + std::to_string(host) + " refused a plan";
+  return true;
 }
 
 }  // namespace gradplane::sim

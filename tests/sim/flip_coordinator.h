@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "control/daemon/plan_answers.h"
 #include "dataplane/api/commands.h"
 #include "dataplane/engine/job_runtime.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/dice.h"
+#include "tests/sim/host.h"
 
 namespace gradplane::sim {
 
@@ -23,7 +25,7 @@ class FlipCoordinator {
  public:
   struct Actions {
     /// What a node needs to know of a plan.
-    std::function<job::PlanConfig(const api::Plan&, api::NodeId)> make_plan;
+    std::function<job::PlanConfig(const api::Plan&, api::NodeId, CorePart)> make_plan;
     /// A node without the job gets it with this plan, and says with set_host() that it has.
     std::function<void(const api::Plan&, api::NodeId)> join;
     /// Its ranks begin with this round.
@@ -34,9 +36,9 @@ class FlipCoordinator {
   FlipCoordinator(const Scenario& scenario, Actions actions);
 
   /// The node runs the job.
-  void set_host(api::NodeId node, engine::JobRuntime& runtime, api::CommandQueue& commands) {
-    hosts_[node].runtime = &runtime;
-    hosts_[node].commands = &commands;
+  void set_host(sim::Host& host) {
+    hosts_[host.node()].host = &host;
+    hosts_[host.node()].answers = daemon::PlanAnswers(host.cores());
   }
   void on_removed(api::NodeId node);
   /// Hands over the commands that have arrived. True when some host has one. `completed`: the
@@ -59,8 +61,8 @@ class FlipCoordinator {
 
  private:
   struct Host {
-    engine::JobRuntime* runtime = nullptr;
-    api::CommandQueue* commands = nullptr;
+    sim::Host* host = nullptr;
+    daemon::PlanAnswers answers{1};
   };
   /// A message on its way, to a host or from it.
   struct Message {
@@ -93,6 +95,7 @@ class FlipCoordinator {
   void end_change();
   void begin_next();
   void command(std::size_t host, api::Command::Kind kind, std::uint32_t round);
+  void command(std::size_t host, std::size_t core, api::Command::Kind kind, std::uint32_t round);
 
   const Scenario& scenario_;
   Actions actions_;

@@ -36,12 +36,13 @@ std::vector<std::uint64_t> link_rates(const Scenario& scenario) {
 }
 
 job::JobConfig job_config(const Scenario& scenario, const api::Plan& plan, api::NodeId node,
-                          bool joins) {
+                          bool joins, CorePart core) {
   const Tolerance& tolerance = scenario.tolerance;
   job::JobConfig config;
   config.job = scenario.job;
   config.epoch = plan.epoch;
-  config.key = key_of(config.epoch);
+  config.key = engine::key_of_part(key_of(config.epoch), core.index);
+  config.core = core;
   config.self = node;
   config.joins = joins;
   config.authenticate = scenario.authenticate;
@@ -63,7 +64,9 @@ job::JobConfig job_config(const Scenario& scenario, const api::Plan& plan, api::
 }
 
 Host::Host(Network& network, const Scenario& scenario, api::NodeId node, const Instant& clock)
-    : node_(node), port_(network, node, address_of(node), clock) {
+    : node_(node),
+      port_(network, node, address_of(node), clock, {.queue_count = scenario.cores}),
+      cores_(scenario.cores) {
   network.add_host(address_of(node));
   options_.self = node;
   options_.link = {.bits_per_second = rate_of(scenario, node),
@@ -82,26 +85,34 @@ void Host::begin_job(const Scenario& scenario, const api::Plan& plan, bool joins
   job_id_ = scenario.job;
   if (scenario.multicast) join_groups(plan);
   for (const std::uint16_t rank : ranks) {
-    auto channel =
-        ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = scenario.round_bytes});
+    auto channel = ipc::Channel::create({.slot_count = kRoundSlots,
+                                         .slot_bytes = scenario.round_bytes,
+                                         .core_count = static_cast<std::uint32_t>(cores_)});
     channels.push_back(
         std::make_shared<engine::RankChannel>(engine::RankChannel{std::move(channel.value()), {}}));
     trainers.push_back(std::make_unique<Trainer>(scenario, rank, static_cast<std::uint32_t>(world),
                                                  channels.back(), checker));
     if (!joins) trainers.back()->begin_at(0);
   }
-  runtime_ = std::make_unique<engine::JobRuntime>(job_config(scenario, plan, node_, joins), ranks,
-                                                  std::move(channels));
-  api::Command add;
-  add.kind = api::Command::Kind::kAddJob;
-  add.job = runtime_.get();
-  command(add);
+  removed_ = 0;
+  for (std::size_t c = 0; c < cores_; ++c) {
+    const CorePart core{static_cast<std::uint16_t>(c), static_cast<std::uint16_t>(cores_)};
+    runtimes_.push_back(std::make_unique<engine::JobRuntime>(
+        job_config(scenario, plan, node_, joins, core), ranks, channels));
+    api::Command add;
+    add.kind = api::Command::Kind::kAddJob;
+    add.job = runtimes_.back().get();
+    command(c, add);
+  }
 }
 
 void Host::join_groups(const api::Plan& plan) {
   std::vector<port::Group>& joined = groups_.emplace_back();
-  for (const GroupName& name : engine::groups_of(plan, job_id_, node_)) {
-    const port::Group group = port::group_of(name, options_.groups, options_.udp_port);
+  for (const GroupName& name : engine::groups_of(plan, job_id_, node_, cores_)) {
+    CorePart core{0, static_cast<std::uint16_t>(cores_)};
+    while (!core.has_tree(name.tree)) ++core.index;
+    const auto udp_port = static_cast<std::uint16_t>(options_.udp_port + core.index);
+    const port::Group group = port::group_of(name, options_.groups, udp_port);
     if (port_.join_group(group).ok()) joined.push_back(group);
   }
   if (groups_.size() <= kMaxLivePlans) return;
@@ -110,50 +121,62 @@ void Host::join_groups(const api::Plan& plan) {
 }
 
 void Host::leave_job() {
-  api::Command remove;
-  remove.kind = api::Command::Kind::kRemoveJob;
-  remove.job = runtime_.get();
-  command(remove);
+  for (std::size_t c = 0; c < cores_; ++c) {
+    api::Command remove;
+    remove.kind = api::Command::Kind::kRemoveJob;
+    remove.job = runtimes_[c].get();
+    command(c, remove);
+  }
 }
 
 void Host::end_job() {
   buckets.clear();
-  runtime_.reset();
+  runtimes_.clear();
 }
 
 void Host::crash() {
   if (!is_up()) return;
-  engine_.reset();
+  engines_.clear();
   // Plans on their way between the threads are nobody's now.
-  for (; queues_->commands.front() != nullptr; queues_->commands.pop()) {
-    delete queues_->commands.front()->plan;
+  for (const auto& queues : queues_) {
+    for (; queues->commands.front() != nullptr; queues->commands.pop())
+      delete queues->commands.front()->plan;
+    for (; queues->events.front() != nullptr; queues->events.pop())
+      delete queues->events.front()->plan;
   }
-  for (; queues_->events.front() != nullptr; queues_->events.pop()) {
-    delete queues_->events.front()->plan;
-  }
-  queues_.reset();
-  runtime_.reset();
-  buckets.clear();
+  queues_.clear();
+  end_job();
 }
 
 void Host::restart() {
-  queues_ = std::make_unique<Queues>();
-  engine_ = std::make_unique<engine::Engine>(options_, port_.queue(0), queues_->commands,
-                                             queues_->events, queues_->reports);
+  if (cores_ > 1) {
+    shared_link_ = std::make_unique<engine::SharedLink>(options_.link.bits_per_second, cores_);
+  }
+  for (std::size_t c = 0; c < cores_; ++c) {
+    engine::EngineOptions options = options_;
+    options.queue = static_cast<std::uint16_t>(c);
+    options.udp_port = static_cast<std::uint16_t>(options_.udp_port + c);
+    options.shared_link = shared_link_.get();
+    Queues& queues = *queues_.emplace_back(std::make_unique<Queues>());
+    engines_.push_back(std::make_unique<engine::Engine>(
+        std::move(options), port_.queue(c), queues.commands, queues.events, queues.reports));
+  }
 }
 
 Instant Host::wake_time(Instant now) const {
-  Instant next = is_up() ? engine_->next_deadline(now) : Instant::never();
+  Instant next = Instant::never();
+  for (const auto& engine : engines_) next = std::min(next, engine->next_deadline(now));
   for (const auto& trainer : trainers) next = std::min(next, trainer->next_deadline());
   return next;
 }
 
 bool Host::at_rest() const {
-  if (!has_job()) return true;
-  for (const hop::Peer& peer : runtime_->job().peers()) {
-    if (peer.flow.in_flight() > 0) return false;
-  }
-  return !runtime_->job().waiting().any;
+  return std::all_of(runtimes_.begin(), runtimes_.end(), [](const auto& runtime) {
+    const auto peers = runtime->job().peers();
+    return !runtime->job().waiting().any &&
+           std::all_of(peers.begin(), peers.end(),
+                       [](const hop::Peer& peer) { return peer.flow.in_flight() == 0; });
+  });
 }
 
 }  // namespace gradplane::sim

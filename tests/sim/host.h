@@ -14,8 +14,8 @@
 
 namespace gradplane::sim {
 
-/// One host: an engine on a simulated port, and the host's part in one job. The engine outlives
-/// jobs. The trainers outlive the engine, as processes outlive a daemon.
+/// One host: engines on the queues of a simulated port, and what each has of one job. The engines
+/// outlive jobs. The trainers outlive the engines, as processes outlive a daemon.
 class Host {
  public:
   Host(Network& network, const Scenario& scenario, api::NodeId node, const Instant& clock);
@@ -23,34 +23,39 @@ class Host {
 
   api::NodeId node() const { return node_; }
   std::vector<std::unique_ptr<Trainer>> trainers;
-  std::vector<std::unique_ptr<aggregate::Bucket>> buckets;
+  std::vector<std::unique_ptr<aggregate::Bucket>> buckets;  // of all parts
 
-  /// Hands a job to the engine, and a trainer to each of its ranks here. `joins`: other hosts run
+  /// Hands a job to the engines, and a trainer to each of its ranks here. `joins`: other hosts run
   /// it already; ranks begin with Trainer::begin_at().
   void begin_job(const Scenario& scenario, const api::Plan& plan, bool joins, std::size_t world,
                  ToleranceChecker& checker);
   /// Joins the groups of the parents of a plan, and leaves those of the plan before the last one.
   void join_groups(const api::Plan& plan);
-  /// Asks the engine for the job. It answers with kJobRemoved; then end_job() destroys it.
+  /// Asks the engines for the job. Each answers with kJobRemoved; when all have, end_job() destroys
+  /// it.
   void leave_job();
+  bool is_last_removed() { return ++removed_ == cores(); }
   void end_job();
-  bool has_job() const { return runtime_ != nullptr; }
-  engine::JobRuntime& runtime() { return *runtime_; }
-  const engine::JobRuntime& runtime() const { return *runtime_; }
+  bool has_job() const { return !runtimes_.empty(); }
+  engine::JobRuntime& runtime(std::size_t core = 0) { return *runtimes_[core]; }
+  const engine::JobRuntime& runtime(std::size_t core = 0) const { return *runtimes_[core]; }
 
-  /// The engine is gone, with all that it and its job knew.
+  /// The engines are gone, with all that they and their job knew.
   void crash();
-  /// There is an engine again, which knows nothing.
+  /// There are engines again, which know nothing.
   void restart();
-  bool is_up() const { return engine_ != nullptr; }
-  /// What the engine, which is up, has measured.
-  const awareness::IncomingLinks& links() const { return engine_->links(); }
-  engine::Engine& engine() { return *engine_; }
+  bool is_up() const { return !engines_.empty(); }
+  std::size_t cores() const { return cores_; }
+  /// What the first engine, which is up, has measured.
+  const awareness::IncomingLinks& links() const { return engines_[0]->links(); }
+  engine::Engine& engine(std::size_t core) { return *engines_[core]; }
 
-  void command(const api::Command& command) { (void)queues_->commands.push(command); }
-  api::CommandQueue& commands() { return queues_->commands; }
-  api::EventQueue& events() { return queues_->events; }
-  api::ReportQueue& reports() { return queues_->reports; }
+  void command(std::size_t core, const api::Command& command) {
+    (void)queues_[core]->commands.push(command);
+  }
+  api::CommandQueue& commands(std::size_t core) { return queues_[core]->commands; }
+  api::EventQueue& events(std::size_t core) { return queues_[core]->events; }
+  api::ReportQueue& reports(std::size_t core) { return queues_[core]->reports; }
 
   /// When the host has something to do of its own accord.
   Instant wake_time(Instant now) const;
@@ -71,14 +76,17 @@ class Host {
   SimPort port_;
   std::uint32_t job_id_ = 0;
   std::vector<std::vector<port::Group>> groups_;  // by plan, the newest last
-  std::unique_ptr<Queues> queues_;
-  std::unique_ptr<engine::JobRuntime> runtime_;
-  std::unique_ptr<engine::Engine> engine_;
+  std::size_t cores_;
+  std::size_t removed_ = 0;  // parts of the job
+  std::unique_ptr<engine::SharedLink> shared_link_;
+  std::vector<std::unique_ptr<Queues>> queues_;  // by core
+  std::vector<std::unique_ptr<engine::JobRuntime>> runtimes_;
+  std::vector<std::unique_ptr<engine::Engine>> engines_;
 };
 
 /// What job a host runs as a part of a scenario, from this plan on.
 job::JobConfig job_config(const Scenario& scenario, const api::Plan& plan, api::NodeId node,
-                          bool joins = false);
+                          bool joins = false, CorePart core = {});
 /// The session derives a key from each epoch.
 wire::Key key_of(std::uint32_t epoch);
 /// What every node's link can carry, as plans are told.

@@ -68,7 +68,7 @@ Life::Life(Machines& machines, const Scenario& scenario)
     const api::Member* member = member_of(scenario.plan, host.node());
     if (member == nullptr) continue;
     host.begin_job(scenario, scenario.plan, false, world_, checker_);
-    coordinator_.set_host(host.node(), host.runtime(), host.commands());
+    coordinator_.set_host(host);
     agenda_.wake(h);
   }
   const auto all = static_cast<std::uint32_t>(scenario.rounds.size());
@@ -137,19 +137,7 @@ void Life::install_due() {
 }
 
 void Life::install(Host& host, std::uint32_t id) {
-  auto bucket = host.runtime().make_bucket(scenario_.tolerance.bucket(id));
-  if (bucket == nullptr) return;  // of whole numbers: always exact
-  host.buckets.push_back(std::move(bucket));
-  const std::vector<BoundChange>& changes = scenario_.tolerance.changes;
-  for (std::size_t c = 0; c < changed_; ++c) {
-    if (changes[c].bucket != id) continue;
-    host.buckets.back()->set_bound(changes[c].tensor, changes[c].bound);
-  }
-  api::Command add;
-  add.kind = api::Command::Kind::kAddBucket;
-  add.job = &host.runtime();
-  add.bucket = host.buckets.back().get();
-  host.command(add);
+  for (std::size_t c = 0; c < host.cores(); ++c) install(host, c, id);
 }
 
 void Life::note_round_ends() {
@@ -245,25 +233,29 @@ void Life::poll(Host& host) {
     worked = false;
     for (const auto& trainer : host.trainers) worked = trainer->step(machines_.now) || worked;
     if (!host.is_up()) continue;
-    worked = host.engine().poll_once(machines_.now) || worked;
-    hear_reports(host);
+    for (std::size_t c = 0; c < host.cores(); ++c) {
+      worked = host.engine(c).poll_once(machines_.now) || worked;
+      hear_reports(host, c);
+    }
     if (turns > kMaxTurns) return fail("an engine never comes to rest");
   }
 }
 
 /// Tells the checker what a host says of the rounds that it has closed as their root.
-void Life::hear_reports(Host& host) {
-  while (const api::JobRoundReport* heard = host.reports().front()) {
-    const std::string wrong = checker_.on_report(host.node(), heard->report, machines_.now);
+void Life::hear_reports(Host& host, std::size_t core) {
+  while (const api::JobRoundReport* heard = host.reports(core).front()) {
+    const std::string wrong = checker_.on_report(host.node(), *heard, machines_.now);
     if (!wrong.empty()) fail(wrong);
-    host.reports().pop();
+    host.reports(core).pop();
   }
 }
 
 void Life::hear_events(Host& host) {
-  while (const api::Event* event = host.events().front()) {
-    hear(host, *event);
-    host.events().pop();
+  for (std::size_t c = 0; c < host.cores(); ++c) {
+    while (const api::Event* event = host.events(c).front()) {
+      hear(host, *event);
+      host.events(c).pop();
+    }
   }
 }
 
@@ -274,7 +266,8 @@ void Life::hear(Host& host, const api::Event& event) {
     case api::Event::Kind::kStalled:
       return give_up(host, event);
     case api::Event::Kind::kJobRemoved:
-      return end_job(host);
+      if (host.is_last_removed()) end_job(host);
+      return;
     default:
       if (!coordinator_.on_event(host.node(), event, machines_.now)) {
         fail("node " + std::to_string(host.node()) + " reports trouble of kind " +
@@ -318,8 +311,10 @@ void Life::check_lead() {
 void Life::check_invariants(const Host& host) {
   const bool checks_all = machines_.hosts.size() < kManyNodes;
   if (!host.has_job() || (++turns_ % kTurnsPerCheck != 0 && !checks_all)) return;
-  const char* broken = host.runtime().job().broken_invariant();
-  if (broken != nullptr) fail("node " + std::to_string(host.node()) + ": " + broken);
+  for (std::size_t c = 0; c < host.cores(); ++c) {
+    const char* broken = host.runtime(c).job().broken_invariant();
+    if (broken != nullptr) fail("node " + std::to_string(host.node()) + ": " + broken);
+  }
 }
 
 void Life::fail(std::string what) {
@@ -357,7 +352,8 @@ void Life::conclude() {
   if (!is_lost()) {
     for (const auto& host : machines_.hosts) {
       if (!host->has_job()) continue;
-      outcome_.counters.add(host->runtime().job().counters());
+      for (std::size_t c = 0; c < host->cores(); ++c)
+        outcome_.counters.add(host->runtime(c).job().counters());
       outcome_.links.push_back(host->links());
       for (const auto& bucket : host->buckets) checker_.add_counts(*bucket);
     }

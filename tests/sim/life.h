@@ -46,9 +46,10 @@ class Life {
   void note_round_ends();
   void install_due();
   void install(Host& host, std::uint32_t bucket);
+  void install(Host& host, std::size_t core, std::uint32_t bucket);
   void flip_due();
   FlipCoordinator::Actions actions();
-  job::PlanConfig plan_for(const api::Plan& plan, api::NodeId node);
+  job::PlanConfig plan_for(const api::Plan& plan, api::NodeId node, CorePart core);
   void on_activation(std::uint32_t first, const api::Plan& before, const api::Plan& plan);
   void join(const api::Plan& plan, api::NodeId node);
   void begin(api::NodeId node, std::uint32_t first);
@@ -65,7 +66,7 @@ class Life {
 
   void turn(Host& host);
   void poll(Host& host);
-  void hear_reports(Host& host);
+  void hear_reports(Host& host, std::size_t core);
   void hear_events(Host& host);
   void hear(Host& host, const api::Event& event);
   void give_up(const Host& by, const api::Event& event);

@@ -9,17 +9,18 @@
 namespace gradplane::sim {
 
 FlipCoordinator::Actions Life::actions() {
-  return {.make_plan = [this](const auto& plan, api::NodeId node) { return plan_for(plan, node); },
+  return {.make_plan = [this](const auto& plan, api::NodeId node,
+                              CorePart core) { return plan_for(plan, node, core); },
           .join = [this](const auto& plan, api::NodeId node) { join(plan, node); },
           .begin = [this](api::NodeId node, std::uint32_t first) { begin(node, first); },
           .dismiss = [this](api::NodeId node) { dismiss(node); }};
 }
 
-job::PlanConfig Life::plan_for(const api::Plan& plan, api::NodeId node) {
-  if (scenario_.multicast) machines_.hosts[node]->join_groups(plan);
-  job::PlanConfig config =
-      engine::local_plan(plan, node, link_rates(scenario_), scenario_.grants, scenario_.multicast);
-  config.key = key_of(plan.epoch);
+job::PlanConfig Life::plan_for(const api::Plan& plan, api::NodeId node, CorePart core) {
+  if (scenario_.multicast && core.index == 0) machines_.hosts[node]->join_groups(plan);
+  job::PlanConfig config = engine::local_plan(plan, node, link_rates(scenario_), scenario_.grants,
+                                              scenario_.multicast, core);
+  config.key = engine::key_of_part(key_of(plan.epoch), core.index);
   return config;
 }
 
@@ -43,8 +44,24 @@ void Life::join(const api::Plan& plan, api::NodeId node) {
   if (!host.is_up() || host.has_job()) return fail("a host joins that cannot");
   host.begin_job(scenario_, plan, true, world_, checker_);
   checker_.on_job(node);
-  coordinator_.set_host(node, host.runtime(), host.commands());
+  coordinator_.set_host(host);
   for (const api::BucketBounds& bucket : scenario_.tolerance.buckets) install(host, bucket.bucket);
+}
+
+void Life::install(Host& host, std::size_t core, std::uint32_t id) {
+  auto bucket = host.runtime(core).make_bucket(scenario_.tolerance.bucket(id));
+  if (bucket == nullptr) return;  // of whole numbers: always exact
+  host.buckets.push_back(std::move(bucket));
+  const std::vector<BoundChange>& changes = scenario_.tolerance.changes;
+  for (std::size_t c = 0; c < changed_; ++c) {
+    if (changes[c].bucket != id) continue;
+    host.buckets.back()->set_bound(changes[c].tensor, changes[c].bound);
+  }
+  api::Command add;
+  add.kind = api::Command::Kind::kAddBucket;
+  add.job = &host.runtime(core);
+  add.bucket = host.buckets.back().get();
+  host.command(core, add);
 }
 
 void Life::begin(api::NodeId node, std::uint32_t first) {
@@ -65,7 +82,8 @@ void Life::dismiss(api::NodeId node) {
 /// What the job has counted here counts.
 void Life::end_job(Host& host) {
   if (!is_lost()) {
-    outcome_.counters.add(host.runtime().job().counters());
+    for (std::size_t c = 0; c < host.cores(); ++c)
+      outcome_.counters.add(host.runtime(c).job().counters());
     for (const auto& bucket : host.buckets) checker_.add_counts(*bucket);
   }
   host.end_job();

@@ -11,6 +11,7 @@
 
 #include "control/config/config.h"
 #include "tests/sim/cluster.h"
+#include "tests/sim/seeds.h"
 #include "tests/sim/session_node.h"
 #include "tests/sim/switch_watch.h"
 
@@ -104,9 +105,7 @@ std::vector<config::NodeConfig> node_configs(std::size_t count);
 /// and bounds in half of them.
 RedrawnScenario random_redrawn_scenario(std::uint64_t seed);
 
-/// Runs seeds, with `stop` to the first that fails. Prints what failed and what they have shown. 0:
-/// all was right.
-int run_redrawn_seeds(const std::vector<std::uint64_t>& first, std::uint64_t count, bool verbose,
-                      bool stop, const char* program);
+/// Runs seeds of whole daemons. Prints what failed and what they have shown. 0: all was right.
+int run_redrawn_seeds(const Seeds& seeds, const char* program);
 
 }  // namespace gradplane::sim

@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "control/daemon/placement.h"
 #include "tests/sim/redrawn.h"
 
 namespace gradplane::sim {
@@ -86,22 +87,25 @@ bool shows_all(const RedrawnTotals& t) {
 
 }  // namespace
 
-int run_redrawn_seeds(const std::vector<std::uint64_t>& first, std::uint64_t count, bool verbose,
-                      bool stop, const char* program) {
+int run_redrawn_seeds(const Seeds& seeds, const char* program) {
   RedrawnTotals totals;
   std::uint64_t failed = 0;
-  for (const std::uint64_t begin : first) {
-    for (std::uint64_t seed = begin; seed < begin + count; ++seed) {
-      const RedrawnOutcome outcome = run(random_redrawn_scenario(seed));
+  for (const std::uint64_t begin : seeds.first) {
+    for (std::uint64_t seed = begin; seed < begin + seeds.count; ++seed) {
+      RedrawnScenario scenario = random_redrawn_scenario(seed);
+      for (std::uint32_t c = 0; seeds.cores > 1 && c < seeds.cores; ++c)
+        scenario.config.poll.cores.push_back(c);
+      scenario.base.cores = daemon::placement_of(scenario.config, scenario.base.job).count;
+      const RedrawnOutcome outcome = run(scenario);
       totals.add(outcome.totals);
-      if (verbose) print_seed(seed, outcome);
+      if (seeds.verbose) print_seed(seed, outcome);
       if (outcome.failure.empty()) continue;
       ++failed;
-      std::printf("seed %" PRIu64 " failed: %s\n  replay: %s --redrawn --seed %" PRIu64
+      std::printf("seed %" PRIu64 " failed: %s\n  replay: %s %s--seed %" PRIu64
                   " --verbose; GRADPLANE_LOG=1 shows what every node said\n",
-                  seed, outcome.failure.c_str(), program, seed);
+                  seed, outcome.failure.c_str(), program, flags_of(seeds).c_str(), seed);
       std::fflush(stdout);
-      if (stop) return 1;
+      if (seeds.stop) return 1;
     }
   }
   const bool shown = shows_all(totals);

@@ -17,6 +17,7 @@ struct Seeds {
   std::uint64_t count = 1;  // from each of them on
   bool fresh = false;       // instead, from one on that is drawn
   std::uint32_t jobs = 1;   // seeds that run at a time
+  std::size_t cores = 1;    // poll cores of each node
   bool verbose = false;
   bool tolerant = false;
   bool narrow = false;
@@ -47,6 +48,7 @@ inline std::string flags_of(const Seeds& seeds) {
                                                            {seeds.redrawn, "--redrawn "}}) {
     if (is_set) text += flag;
   }
+  if (seeds.cores > 1) text += "--cores " + std::to_string(seeds.cores) + " ";
   return text;
 }
 

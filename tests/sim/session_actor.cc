@@ -45,7 +45,7 @@ void SessionNode::Actor::operator()(const session::SendDatagram& action) {
   send.control.length_bytes = static_cast<std::uint16_t>(action.bytes.size());
   std::memcpy(send.control.bytes.data(), action.bytes.data(), action.bytes.size());
   // The session sends again what finds no room.
-  api::CommandQueue& commands = node_.queues_->commands;
+  api::CommandQueue& commands = node_.queues_[0]->commands;
   if (commands.room() > 2 * kMaxJobs) (void)commands.push(send);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "control/daemon/links.h"
+#include "control/daemon/placement.h"
 #include "control/daemon/planners.h"
 #include "control/daemon/session_config.h"
 #include "tests/sim/agenda.h"
@@ -28,44 +29,56 @@ SessionNode::SessionNode(Network& network, config::Config config, const Pace& pa
       checker_(checker),
       network_(network),
       port_(network, network.add_host(config_.self_node().address), config_.self_node().address,
-            clock),
+            clock, {.queue_count = daemon::core_count(config_)}),
       planner_(daemon::planner_of(config_)) {}
 
 void SessionNode::start(std::uint64_t incarnation) {
-  queues_ = std::make_unique<Queues>();
-  jobs_ = std::make_unique<daemon::JobTable>(config_, queues_->commands);
-  engine::EngineOptions options;
-  options.self = config_.self;
-  options.link = {.block_bytes = config_.block_bytes};
-  for (const config::NodeConfig& node : config_.cluster.nodes)
-    options.nodes.push_back(node.address);
-  engine_ = std::make_unique<engine::Engine>(std::move(options), port_.queue(0), queues_->commands,
-                                             queues_->events, queues_->reports);
+  const std::size_t cores = daemon::core_count(config_);
+  std::vector<api::CommandQueue*> commands;
+  if (cores > 1) shared_link_ = std::make_unique<engine::SharedLink>(0, cores);
+  for (std::size_t c = 0; c < cores; ++c) {
+    Queues& queues = *queues_.emplace_back(std::make_unique<Queues>());
+    commands.push_back(&queues.commands);
+    engine::EngineOptions options;
+    options.self = config_.self;
+    options.queue = static_cast<std::uint16_t>(c);
+    options.udp_port = static_cast<std::uint16_t>(options.udp_port + c);
+    options.link = {.block_bytes = config_.block_bytes};
+    options.shared_link = shared_link_.get();
+    for (const config::NodeConfig& node : config_.cluster.nodes)
+      options.nodes.push_back(node.address);
+    engines_.push_back(std::make_unique<engine::Engine>(
+        std::move(options), port_.queue(c), queues.commands, queues.events, queues.reports));
+    snapshots_.push_back(std::make_unique<api::EngineSnapshot>());
+  }
+  jobs_ = std::make_unique<daemon::JobTable>(config_, std::move(commands));
   config::ClusterKey key{};
   key.fill(std::byte{7});
   session_ =
       std::make_unique<session::SessionManager>(daemon::session_config(config_, key, incarnation));
-  snapshot_ = std::make_unique<api::EngineSnapshot>();
   network_.set_up(id(), true);
 }
 
 void SessionNode::crash() {
   if (!lives()) return;
   network_.set_up(id(), false);
-  engine_.reset();
-  // Plans and a snapshot that are on their way between the threads are nobody's now.
-  for (; const api::Command* left = queues_->commands.front(); queues_->commands.pop()) {
-    delete left->plan;
-    delete left->snapshot;
-  }
-  for (; const api::Event* left = queues_->events.front(); queues_->events.pop()) {
-    delete left->plan;
-    delete left->snapshot;
+  engines_.clear();
+  // Plans and snapshots that are on their way between the threads are nobody's now.
+  for (const auto& queues : queues_) {
+    for (; const api::Command* left = queues->commands.front(); queues->commands.pop()) {
+      delete left->plan;
+      delete left->snapshot;
+    }
+    for (; const api::Event* left = queues->events.front(); queues->events.pop()) {
+      delete left->plan;
+      delete left->snapshot;
+    }
   }
   session_.reset();
   jobs_.reset();
-  queues_.reset();
-  snapshot_.reset();
+  queues_.clear();
+  snapshots_.clear();
+  links_ = {};
   ranks_.clear();
   orders_.clear();
 }
@@ -81,8 +94,10 @@ void SessionNode::attach(const Scenario& scenario, std::uint16_t rank, std::uint
   const Status joined =
       session_->attach({handle, session::kRootUser, kKey, rank, world, "job"}, now);
   if (!joined.ok()) return fail("rank " + std::to_string(rank) + ": " + joined.error().message);
-  auto channel =
-      ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = scenario.round_bytes});
+  const daemon::Placement place = daemon::placement_of(config_, protocol::job_id_of(kKey));
+  auto channel = ipc::Channel::create({.slot_count = kRoundSlots,
+                                       .slot_bytes = scenario.round_bytes,
+                                       .core_count = static_cast<std::uint32_t>(place.count)});
   auto shared =
       std::make_shared<engine::RankChannel>(engine::RankChannel{std::move(channel.value()), {}});
   trainers_.push_back(std::make_unique<Trainer>(scenario, rank, world, shared, checker_));
@@ -123,10 +138,12 @@ bool SessionNode::at_rest() const {
   if (!lives()) return true;
   return std::all_of(
       jobs_->installed().begin(), jobs_->installed().end(), [](const auto& installed) {
-        const job::Job& job = installed.runtime->job();
-        return !job.waiting().any &&
-               std::all_of(job.peers().begin(), job.peers().end(),
-                           [](const hop::Peer& peer) { return peer.flow.in_flight() == 0; });
+        return std::all_of(installed.parts.begin(), installed.parts.end(), [](const auto& part) {
+          const job::Job& job = part.runtime->job();
+          return !job.waiting().any &&
+                 std::all_of(job.peers().begin(), job.peers().end(),
+                             [](const hop::Peer& peer) { return peer.flow.in_flight() == 0; });
+        });
       });
 }
 
@@ -135,8 +152,9 @@ void SessionNode::make_exact() {
   if (!lives()) return;
   for (const daemon::InstalledJob& job : jobs_->installed()) {
     for (const daemon::InstalledBucket& installed : job.bounds->buckets()) {
-      for (std::size_t t = 0; t < installed.bucket->tensor_count(); ++t)
-        installed.bucket->set_bound(t, 0);
+      for (std::size_t t = 0; t < installed.any().tensor_count(); ++t) {
+        for (const auto& part : installed.parts) part->set_bound(t, 0);
+      }
     }
   }
 }
@@ -155,7 +173,7 @@ void SessionNode::turn(Instant now) {
   for (std::size_t turns = 0; worked && !watch_.has_struck(); ++turns) {
     worked = step_trainers(now);
     ask_links(now);
-    worked = engine_->poll_once(now) || worked;
+    for (const auto& engine : engines_) worked = engine->poll_once(now) || worked;
     hear_reports(now);
     worked = hear_events(now) || worked;
     worked = tick(now) || worked;
@@ -166,7 +184,9 @@ void SessionNode::turn(Instant now) {
   const bool checks_all = config_.cluster.nodes.size() < kManyNodes;
   if (!checks_all && ++turns_ % kTurnsPerCheck != 0) return;
   for (const daemon::InstalledJob& job : jobs_->installed()) {
-    if (const char* broken = job.runtime->job().broken_invariant()) fail(broken);
+    for (const daemon::JobPart& part : job.parts) {
+      if (const char* broken = part.runtime->job().broken_invariant()) fail(broken);
+    }
   }
 }
 
@@ -182,35 +202,52 @@ bool SessionNode::step_trainers(Instant now) {
 
 /// Reports of a job come before the rank that reads its sum can hear of it.
 void SessionNode::hear_reports(Instant now) {
-  while (const api::JobRoundReport* heard = queues_->reports.front()) {
-    if (jobs_->keep_report(*heard) == nullptr) {
-      fail("I3: it reports a round of a job that it does not have");
-    } else if (const std::string wrong = checker_.on_report(id(), heard->report, now);
-               !wrong.empty()) {
-      fail(wrong);
+  for (const auto& queues : queues_) {
+    for (; const api::JobRoundReport* heard = queues->reports.front(); queues->reports.pop()) {
+      if (jobs_->keep_report(*heard) == nullptr) {
+        fail("I3: it reports a round of a job that it does not have");
+      } else if (const std::string wrong = checker_.on_report(id(), *heard, now);
+                 !wrong.empty()) {
+        fail(wrong);
+      }
     }
-    queues_->reports.pop();
   }
 }
 
 /// What the job has counted here is told before it is gone.
 void SessionNode::end_job(engine::JobRuntime* runtime) {
   for (const daemon::InstalledJob& job : jobs_->installed()) {
-    if (job.runtime.get() != runtime) continue;
-    counters_.add(runtime->job().counters());
-    for (const daemon::InstalledBucket& installed : job.bounds->buckets())
-      checker_.add_counts(*installed.bucket);
+    for (std::size_t p = 0; p < job.parts.size(); ++p) {
+      if (job.parts[p].runtime.get() != runtime) continue;
+      counters_.add(runtime->job().counters());
+      for (const daemon::InstalledBucket& installed : job.bounds->buckets())
+        checker_.add_counts(*installed.parts[p]);
+    }
   }
   jobs_->on_returned(runtime);
 }
 
 bool SessionNode::hear_events(Instant now) {
   bool any = false;
-  for (; const api::Event* event = queues_->events.front(); queues_->events.pop()) {
-    hear(*event, now);
-    any = true;
+  for (std::size_t c = 0; c < queues_.size(); ++c) {
+    api::EventQueue& events = queues_[c]->events;
+    for (; const api::Event* event = events.front(); events.pop()) {
+      any = true;
+      if (event->kind != api::Event::Kind::kSnapshotFilled) {
+        hear(*event, now);
+        continue;
+      }
+      snapshots_[c].reset(event->snapshot);
+      links_.update(*snapshots_[c], now, c);
+      if (has_all_snapshots())
+        session_->on_links(daemon::samples_of(links_.take_updated(now), id()), now);
+    }
   }
   return any;
+}
+
+bool SessionNode::has_all_snapshots() const {
+  return std::count(snapshots_.begin(), snapshots_.end(), nullptr) == 0;
 }
 
 void SessionNode::hear(const api::Event& event, Instant now) {
@@ -219,33 +256,33 @@ void SessionNode::hear(const api::Event& event, Instant now) {
     session_->on_datagram({event.control.bytes.data(), event.control.length_bytes}, now);
     return;
   }
-  if (event.kind == Kind::kSnapshotFilled) {
-    snapshot_.reset(event.snapshot);
-    session_->on_links(daemon::samples_of(*snapshot_, id()), now);
-    return;
-  }
-  if (event.plan != nullptr) event.job->destroy_plan(event.plan);
-  const daemon::InstalledJob* job = jobs_->find_running(event.job);
   switch (event.kind) {
     case Kind::kJobRemoved:
       return end_job(event.job);
     case Kind::kPlanPrepared:
-      if (job == nullptr) return;
-      watch_.on_ready(id(), event.epoch);
-      return session_->on_plan_prepared(job->id, event.epoch, event.round, now);
     case Kind::kPlanReturned:
-      jobs_->on_plan_returned(event.job, event.epoch);
-      if (job != nullptr) session_->on_plan_ended(job->id, event.epoch, now);
-      return;
     case Kind::kPlanRefused:
-      if (job != nullptr)
-        session_->on_plan_refused(job->id, event.epoch, "the engine refuses it", now);
-      return;
+      return hear_of_plan(event, now);
     case Kind::kStalled:
       return fail("I3: it gives round " + std::to_string(event.round) + " up because of node " +
                   std::to_string(event.node));
     default:
       return fail("its engine reported trouble");
+  }
+}
+
+void SessionNode::hear_of_plan(const api::Event& event, Instant now) {
+  const auto told = jobs_->take_plan_event(event);
+  const daemon::InstalledJob* job = jobs_->find_running(event.job);
+  if (!told || job == nullptr) return;
+  switch (told->kind) {
+    case api::Event::Kind::kPlanPrepared:
+      watch_.on_ready(id(), told->epoch);
+      return session_->on_plan_prepared(job->id, told->epoch, told->round, now);
+    case api::Event::Kind::kPlanReturned:
+      return session_->on_plan_ended(job->id, told->epoch, now);
+    default:
+      return session_->on_plan_refused(job->id, told->epoch, "the engine refuses it", now);
   }
 }
 
@@ -274,16 +311,20 @@ bool SessionNode::finish_orders(Instant now) {
 void SessionNode::ask_links(Instant now) {
   if (links_at_ > now) return;
   links_at_ = now + pace_.links_every;
-  if (!session_->wants_links() || snapshot_ == nullptr) return;
-  api::Command fill;
-  fill.kind = api::Command::Kind::kFillSnapshot;
-  fill.snapshot = snapshot_.get();
-  if (queues_->commands.push(fill)) (void)snapshot_.release();
+  if (!session_->wants_links() || !has_all_snapshots()) return;
+  for (std::size_t c = 0; c < queues_.size(); ++c) {
+    if (queues_[c]->commands.room() == 0) continue;
+    api::Command fill;
+    fill.kind = api::Command::Kind::kFillSnapshot;
+    fill.snapshot = snapshots_[c].release();
+    (void)queues_[c]->commands.push(fill);
+  }
 }
 
 Instant SessionNode::wake_time(Instant now) const {
   if (!runs()) return Instant::never();
-  Instant next = std::min(engine_->next_deadline(now), session_->next_deadline());
+  Instant next = session_->next_deadline();
+  for (const auto& engine : engines_) next = std::min(next, engine->next_deadline(now));
   for (const Order& order : orders_) next = std::min(next, order.done_at);
   if (session_->wants_links()) next = std::min(next, links_at_);
   if (ready_ < trainers_.size()) return next;

@@ -9,6 +9,7 @@
 
 #include "control/config/config.h"
 #include "control/daemon/jobs.h"
+#include "control/daemon/link_table.h"
 #include "control/session/session_manager.h"
 #include "dataplane/engine/engine.h"
 #include "tests/sim/network.h"
@@ -17,7 +18,7 @@
 
 namespace gradplane::sim {
 
-/// One daemon: an engine on a simulated port, and above it the session, the table of jobs and the
+/// One daemon: engines on a simulated port, and above them the session, the table of jobs and the
 /// planner of the production daemon. Its trainers outlive it, as processes do.
 class SessionNode {
  public:
@@ -38,7 +39,7 @@ class SessionNode {
   void start(std::uint64_t incarnation);
   /// The daemon is gone, with all that it knew.
   void crash();
-  bool lives() const { return engine_ != nullptr; }
+  bool lives() const { return session_ != nullptr; }
   /// A paused daemon does nothing and hears nothing.
   void set_paused(bool is_paused);
   bool runs() const { return lives() && !is_paused_; }
@@ -93,8 +94,10 @@ class SessionNode {
   bool step_trainers(Instant now);
   void hear_reports(Instant now);
   bool hear_events(Instant now);
+  bool has_all_snapshots() const;
   void end_job(engine::JobRuntime* runtime);
   void hear(const api::Event& event, Instant now);
+  void hear_of_plan(const api::Event& event, Instant now);
   bool tick(Instant now);
   bool finish_orders(Instant now);
   void ask_links(Instant now);
@@ -117,12 +120,14 @@ class SessionNode {
   bool is_paused_ = false;
   std::uint64_t turns_ = 0;  // without a check of invariants
   // A life.
-  std::unique_ptr<Queues> queues_;
+  std::unique_ptr<engine::SharedLink> shared_link_;
+  std::vector<std::unique_ptr<Queues>> queues_;  // by core
   std::unique_ptr<daemon::JobTable> jobs_;
   daemon::RankTable ranks_;
-  std::unique_ptr<engine::Engine> engine_;
+  std::vector<std::unique_ptr<engine::Engine>> engines_;  // by core
   std::unique_ptr<session::SessionManager> session_;
-  std::unique_ptr<api::EngineSnapshot> snapshot_;
+  std::vector<std::unique_ptr<api::EngineSnapshot>> snapshots_;  // by core; null: the engine's
+  daemon::LinkTable links_;
   std::vector<Order> orders_;
   Instant links_at_;
 };

@@ -191,6 +191,7 @@ class SeedRun {
     if (seeds_.groups) gradplane::sim::add_groups(scenario);
     if (seeds_.parity) gradplane::sim::add_parity(scenario);
     if (crashes) gradplane::sim::add_crashes(scenario);
+    gradplane::sim::share_among_cores(scenario, seeds_.cores);
     return scenario;
   }
 
@@ -245,8 +246,7 @@ int run_seeds(Seeds seeds, const char* program) {
     std::fflush(stdout);
   }
   if (!seeds.redrawn) return SeedRun(seeds, program).run();
-  return gradplane::sim::run_redrawn_seeds(seeds.first, seeds.count, seeds.verbose, seeds.stop,
-                                           program);
+  return gradplane::sim::run_redrawn_seeds(seeds, program);
 }
 
 }  // namespace
@@ -259,6 +259,8 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_flag("--fresh", seeds.fresh, "draws the first seed, and prints it")->excludes(first);
   app.add_option("--jobs", seeds.jobs, "how many seeds run at a time")->check(CLI::Range(1, 64));
+  app.add_option("--cores", seeds.cores, "poll cores of each node")
+      ->check(CLI::Range(std::size_t{1}, gradplane::kMaxCores));
   app.add_flag("--verbose", seeds.verbose, "a line or two for each seed");
   app.add_flag("--stop", seeds.stop, "at the first seed that fails");
   app.add_flag("--tolerant", seeds.tolerant, "buckets that may lose something");

@@ -68,8 +68,9 @@ void ToleranceChecker::on_change(const BoundChange& change, Instant now) {
   ledgers_[change.bucket - 1].bounds[change.tensor].push_back({now, change.bound});
 }
 
-std::string ToleranceChecker::on_report(std::uint16_t node, const RoundReport& report,
+std::string ToleranceChecker::on_report(std::uint16_t node, const api::JobRoundReport& heard,
                                         Instant now) {
+  const RoundReport& report = heard.report;
   const std::uint32_t round = scenario_.index_of(report.round);
   const std::string who = "I3: node " + std::to_string(node);
   if (round >= scenario_.rounds.size() || plan_of(round).bucket == 0 ||
@@ -77,7 +78,7 @@ std::string ToleranceChecker::on_report(std::uint16_t node, const RoundReport& r
       plan_at(round).trees[report.tree].root != node) {
     return who + " reports a round that it does not gather";
   }
-  if (report.number != ++reports_of_node_[node]) return who + " has lost a report";
+  if (report.number != ++reports_of_part_[{node, heard.part}]) return who + " has lost a report";
   // Of a stream a report is of one sender.
   if (StreamChecker::checks(scenario_, plan_of(round))) return {};
   if (!reports_.emplace(std::pair(round, report.tree), Closed{report, now}).second) {
@@ -90,7 +91,7 @@ std::string ToleranceChecker::on_report(std::uint16_t node, const RoundReport& r
 const api::Plan& ToleranceChecker::plan_at(std::uint32_t round) const {
   std::size_t p = plans_.size() - 1;
   while (plans_[p].first > round) --p;
-  return *plans_[p].plan;
+  return plans_[p].plan;
 }
 
 std::vector<ToleranceChecker::Part> ToleranceChecker::parts_of(std::uint32_t round) const {

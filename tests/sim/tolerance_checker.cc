@@ -25,7 +25,7 @@ void ToleranceTotals::add(const ToleranceTotals& other) {
 
 ToleranceChecker::ToleranceChecker(const Scenario& scenario, std::uint32_t world)
     : scenario_(scenario),
-      plans_{{0, &scenario.plan}},
+      plans_{{0, engine::split_trees(scenario.plan, scenario.cores)}},
       streams_(scenario, world),
       rounding_(scenario, world),
       world_(world),

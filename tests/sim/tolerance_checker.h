@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dataplane/aggregate/bucket.h"
+#include "dataplane/engine/local_plan.h"
 #include "dataplane/hop/counters.h"
 #include "dataplane/ipc/layout.h"
 #include "dataplane/model/round_report.h"
@@ -43,7 +44,7 @@ class ToleranceChecker {
   void on_submit(std::uint32_t round, Instant now);
   /// Rounds from `first` on have this plan. It outlives the checker.
   void on_plan(std::uint32_t first, const api::Plan& plan) {
-    plans_.push_back({first, &plan});
+    plans_.push_back({first, engine::split_trees(plan, scenario_.cores)});
     streams_.on_plan(first, plan);
   }
   /// The plan of a round.
@@ -51,9 +52,11 @@ class ToleranceChecker {
   /// From now on rounds that begin have this bound.
   void on_change(const BoundChange& change, Instant now);
   /// A node begins to take part in the job, and counts its reports from the start.
-  void on_job(std::uint16_t node) { reports_of_node_[node] = 0; }
+  void on_job(std::uint16_t node) {
+    std::erase_if(reports_of_part_, [node](const auto& part) { return part.first.first == node; });
+  }
   /// A root has closed a round. Empty, or what is wrong with it at first sight.
-  std::string on_report(std::uint16_t node, const RoundReport& report, Instant now);
+  std::string on_report(std::uint16_t node, const api::JobRoundReport& heard, Instant now);
 
   /// At the end of a run in which every rank got every round: what all nodes have counted, and
   /// what each bucket of each of them has. A node that leaves the job says it then.
@@ -140,7 +143,7 @@ class ToleranceChecker {
 
   struct InForce {
     std::uint32_t first = 0;
-    const api::Plan* plan = nullptr;
+    api::Plan plan;  // with the trees of all cores
   };
 
   const Scenario& scenario_;
@@ -160,7 +163,7 @@ class ToleranceChecker {
   };
   std::map<std::pair<std::uint32_t, std::uint8_t>, Closed> reports_;  // by round and tree
   std::vector<std::optional<Instant>> submitted_at_;                  // by round: the first rank
-  std::map<std::uint16_t, std::uint64_t> reports_of_node_;
+  std::map<std::pair<std::uint16_t, std::uint16_t>, std::uint64_t> reports_of_part_;  // of a node
   ToleranceTotals totals_;
 };
 

@@ -93,8 +93,7 @@ Trainer::Trainer(const Scenario& scenario, std::uint32_t rank, std::uint32_t wor
       gate_(scenario.rounds.size() - scenario.tolerance.closing_rounds),
       channel_(std::move(channel)),
       checker_(checker),
-      submissions_(channel_->channel.submissions()),
-      completions_(channel_->channel.completions()),
+      rings_(channel_->channel),
       random_(scenario.seed * 1000003 + rank),
       round_done_(scenario.rounds.size()),
       results_(scenario.rounds.size()),
@@ -160,7 +159,7 @@ Instant Trainer::next_deadline() const {
 bool Trainer::step(Instant now) {
   bool any = false;
   ipc::Completion completion;
-  while (completions_.pop(completion)) {
+  while (rings_.pop(completion)) {
     any = true;
     check(completion);
   }
@@ -194,12 +193,12 @@ void Trainer::submit_next(Instant now) {
   if (StreamChecker::checks(scenario_, plan)) checker_.streams().on_submit(round, rank_);
   const std::span<std::byte> slot = channel_->channel.slot(id);
   fill(round, slot);
-  const bool pushed = submissions_.push({.round = id,
-                                         .elements = plan.elements,
-                                         .element_type = static_cast<std::uint8_t>(plan.type),
-                                         .operation = static_cast<std::uint8_t>(plan.operation),
-                                         .source = plan.source,
-                                         .bucket = plan.bucket});
+  const bool pushed = rings_.push({.round = id,
+                                   .elements = plan.elements,
+                                   .element_type = static_cast<std::uint8_t>(plan.type),
+                                   .operation = static_cast<std::uint8_t>(plan.operation),
+                                   .source = plan.source,
+                                   .bucket = plan.bucket});
   if (!pushed) failure_ = "rank " + std::to_string(rank_) + " found its submission ring full";
 }
 

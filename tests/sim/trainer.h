@@ -11,6 +11,7 @@
 #include "dataplane/engine/job_runtime.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/tolerance_checker.h"
+#include "tests/support/rank_rings.h"
 
 namespace gradplane::sim {
 
@@ -83,8 +84,7 @@ class Trainer {
   std::size_t gate_;
   std::shared_ptr<engine::RankChannel> channel_;
   ToleranceChecker& checker_;
-  ipc::RingProducer<ipc::Submission> submissions_;
-  ipc::RingConsumer<ipc::Completion> completions_;
+  testing::RankRings rings_;
   std::mt19937_64 random_;
   std::uint32_t submitted_ = 0;
   std::uint32_t completed_ = 0;

@@ -34,17 +34,21 @@ EngineHost::EngineHost(port::LoopbackNetwork& network, std::uint16_t self,
   port_ = std::move(port.value());
   if (wrap) wrapped_ = wrap(port_->queue(0));
   queue_ = wrap ? wrapped_.get() : &port_->queue(0);
-  start(0, nodes);
+  start(0, nodes, {});
 }
 
 EngineHost::EngineHost(port::Port& port, std::uint16_t queue, std::uint16_t self,
-                       const std::vector<Ipv4>& nodes)
+                       const std::vector<Ipv4>& nodes, engine::SharedLink* link,
+                       std::uint64_t bits_per_second)
     : self_(self), queue_(&port.queue(queue)) {
-  start(queue, nodes);
+  engine::EngineOptions options;
+  options.shared_link = link;
+  options.link.bits_per_second = bits_per_second;
+  start(queue, nodes, std::move(options));
 }
 
-void EngineHost::start(std::uint16_t queue, const std::vector<Ipv4>& nodes) {
-  engine::EngineOptions options;
+void EngineHost::start(std::uint16_t queue, const std::vector<Ipv4>& nodes,
+                       engine::EngineOptions options) {
   options.self = self_;
   options.nodes = nodes;
   options.queue = queue;
@@ -63,14 +67,15 @@ EngineHost::Job& EngineHost::add(const JobSpec& spec) {
   config.authenticate = spec.authenticate;
   config.grants = spec.grants;
   config.joins = spec.joins;
+  config.core = spec.core;
   engine::fill_local_plan(config, spec.plan, self_, {});
   std::vector<std::uint16_t> ranks;
   for (const api::Member& member : spec.plan.members) {
     if (member.node == self_) ranks = member.ranks;
   }
   auto job = std::make_unique<Job>();
-  std::vector<std::shared_ptr<engine::RankChannel>> channels;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
+  std::vector<std::shared_ptr<engine::RankChannel>> channels = spec.channels;
+  for (std::size_t r = channels.size(); r < ranks.size(); ++r) {
     auto channel =
         ipc::Channel::create({.slot_count = kRoundSlots, .slot_bytes = spec.round_bytes});
     GP_ASSERT(channel.ok());

@@ -36,6 +36,9 @@ struct JobSpec {
   bool authenticate = false;
   bool grants = false;
   bool joins = false;  // a job that runs elsewhere
+  CorePart core = {};  // what this engine has of it
+  /// Of its local ranks, where other engines of the node have parts, too; none: it makes them.
+  std::vector<std::shared_ptr<engine::RankChannel>> channels = {};
 };
 
 /// A production engine on a loopback port, its commands and events, its jobs and their trainers.
@@ -47,8 +50,10 @@ class EngineHost {
              const Wrap& wrap = {});
   /// One of several engines of a node, on a queue of its port. It listens at kFirstUdpPort and the
   /// number of the queue.
+  /// `link`: what they lease the node's link from, of this rate.
   EngineHost(port::Port& port, std::uint16_t queue, std::uint16_t self,
-             const std::vector<Ipv4>& nodes);
+             const std::vector<Ipv4>& nodes, engine::SharedLink* link = nullptr,
+             std::uint64_t bits_per_second = 0);
   static constexpr std::uint16_t kFirstUdpPort = 47000;
 
   struct Job {
@@ -68,7 +73,7 @@ class EngineHost {
   port::PortQueue& queue() { return *queue_; }
 
  private:
-  void start(std::uint16_t queue, const std::vector<Ipv4>& nodes);
+  void start(std::uint16_t queue, const std::vector<Ipv4>& nodes, engine::EngineOptions options);
 
   std::uint16_t self_;
   std::unique_ptr<port::Port> port_;

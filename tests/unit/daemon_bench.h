@@ -100,9 +100,18 @@ struct JobBench {
     return jobs.install_bounds(bounds).ok();
   }
 
+  /// The poll loop of a job's core gives a plan back.
+  void return_plan(engine::JobRuntime* runtime, std::uint32_t epoch) {
+    api::Event event;
+    event.kind = api::Event::Kind::kPlanReturned;
+    event.job = runtime;
+    event.epoch = epoch;
+    (void)jobs.take_plan_event(event);
+  }
+
   config::Config config = three_nodes();
   api::CommandQueue commands;
-  JobTable jobs{config, commands};
+  JobTable jobs{config, {&commands}};
   RankTable ranks;
 };
 

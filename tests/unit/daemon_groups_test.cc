@@ -3,6 +3,7 @@
 // In which groups a daemon's port is while plans come and go.
 #include "control/daemon/groups.h"
 
+#include <array>
 #include <cstdlib>
 #include <set>
 
@@ -109,6 +110,28 @@ TEST_CASE("the port is in the groups of a job's parents while the job is here") 
   CHECK_FALSE(g.warning);
 }
 
+TEST_CASE("a group is at the UDP port of the core that has its tree") {
+  GroupBench g;
+  g.bench.config.poll.cores = {2, 3};
+  auto channel = make_channel(kRoundBytes, 2);
+  REQUIRE(channel.ok());
+  g.bench.ranks[kHandle].channel = std::move(channel.value().channel);
+  std::array<api::CommandQueue, 2> queues{api::CommandQueue(8), api::CommandQueue(8)};
+  JobTable jobs(g.bench.config, {&queues[0], &queues[1]});
+  session::InstallJob order = JobBench::order(5);
+  order.plan = GroupBench::plan(1);
+  order.local_ranks = {{kHandle, 1}};
+  REQUIRE(jobs.install(order, g.bench.ranks));
+  g.warning = g.membership.follow(jobs);
+  Groups expected;
+  for (std::uint8_t tree = 0; tree < 2; ++tree) {
+    const auto udp_port = static_cast<std::uint16_t>(47000 + CorePart{0, 2}.part_of(tree));
+    expected.insert(port::group_of({.job = 5, .epoch = 1, .sender = 0, .tree = tree},
+                                   g.bench.config.multicast.range, udp_port));
+  }
+  CHECK(g.port.groups == expected);
+}
+
 TEST_CASE("a daemon that ends leaves all groups") {
   GroupBench g;
   g.install(5);
@@ -131,7 +154,7 @@ TEST_CASE("the port is in the groups of two plans until the older one has been g
   CHECK(g.now() == g.of(5, 1) + g.of(5, 2, 2));
   g.commit(5, 2);
   CHECK(g.now() == g.of(5, 1) + g.of(5, 2, 2));
-  g.bench.jobs.on_plan_returned(g.runtime, 1);
+  g.bench.return_plan(g.runtime, 1);
   CHECK(g.now() == g.of(5, 2, 2));
 }
 
@@ -141,7 +164,7 @@ TEST_CASE("the groups of a plan that was aborted are left, and nothing else") {
   g.prepare(5, 2, 2);
   g.bench.jobs.abort_plan({.job_id = 5, .first_epoch = 1, .epoch = 2});
   CHECK(g.now() == g.of(5, 1) + g.of(5, 2, 2));
-  g.bench.jobs.on_plan_returned(g.runtime, 2);
+  g.bench.return_plan(g.runtime, 2);
   CHECK(g.now() == g.of(5, 1));
 }
 

@@ -68,7 +68,7 @@ TEST_CASE("a job is not installed without room, or without one of its ranks") {
   REQUIRE(bench.commands.push({}));
   const Status full = bench.jobs.install(JobBench::order(5), bench.ranks);
   REQUIRE(!full.ok());
-  CHECK(full.error().message.find("the poll loop does not take commands") == 0);
+  CHECK(full.error().message.find("a poll loop does not take commands") == 0);
   CHECK(bench.jobs.empty());
   CHECK(!bench.ranks.at(kHandle).in_engine);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <memory>
+#include <set>
 
 #include "control/daemon/link_table.h"
 #include "control/daemon/status.h"
@@ -46,6 +47,41 @@ TEST_CASE("links of several snapshots are known together, each as last seen") {
   CHECK(links[2].node == 7);
   CHECK(links[2].rate_bits_per_second == 71);
   CHECK(links[2].rate_is_lower_bound);
+}
+
+TEST_CASE("of what several cores say of a link, the highest rate counts unless it is old") {
+  LinkTable table;
+  table.update(*snapshot_of({measured(7, 70)}), kBegin, 0);
+  table.update(*snapshot_of({measured(7, 30)}), kBegin, 1);
+  REQUIRE(table.links(kBegin).size() == 1);
+  CHECK(table.links(kBegin)[0].rate_bits_per_second == 70);
+  // The first core has had nothing to send since, and the second one has.
+  const Instant later = kBegin + Duration::seconds(6);
+  table.update(*snapshot_of({measured(7, 31)}), later, 1);
+  CHECK(table.links(later)[0].rate_bits_per_second == 31);
+  CHECK(table.links(later)[0].rate_age_ns == Duration::seconds(1).count_ns());
+  REQUIRE(table.take_updated(later).size() == 1);
+  CHECK(table.take_updated(later)[0].rate_bits_per_second == 31);
+}
+
+TEST_CASE("links that do not fit one report are in the next one") {
+  LinkTable table;
+  const auto first = std::make_unique<api::EngineSnapshot>();
+  const auto second = std::make_unique<api::EngineSnapshot>();
+  for (std::uint16_t l = 0; l < api::kSnapshotLinks; ++l) {
+    first->links[first->link_count++] = measured(l, 1);
+    second->links[second->link_count++] =
+        measured(static_cast<std::uint16_t>(l + api::kSnapshotLinks), 1);
+  }
+  table.update(*first, kBegin, 0);
+  table.update(*second, kBegin, 1);
+  std::set<std::uint16_t> told;
+  for (int report = 0; report < 2; ++report) {
+    const auto links = table.take_updated(kBegin);
+    CHECK(links.size() == api::kSnapshotLinks);
+    for (const api::LinkSnapshot& link : links) told.insert(link.node);
+  }
+  CHECK(told.size() == 2 * api::kSnapshotLinks);
 }
 
 TEST_CASE("what is known of a link grows old between snapshots, and is forgotten") {

@@ -77,10 +77,10 @@ TEST_CASE("the trees are those of the plan in force, not of one that is only pre
   CHECK(shown().next_kind == "star");
   CHECK(shown().next_epoch == 2);
   CHECK(shown().next_round == 9);
-  const engine::JobRuntime* runtime = bench.jobs.installed()[0].runtime.get();
-  bench.jobs.on_plan_returned(runtime, 3);
+  engine::JobRuntime* const runtime = bench.jobs.installed()[0].parts[0].runtime.get();
+  bench.return_plan(runtime, 3);
   CHECK(shown().epoch == 1);
-  bench.jobs.on_plan_returned(runtime, 1);
+  bench.return_plan(runtime, 1);
   CHECK(shown().trees[0].root == "w1");
   CHECK(shown().epoch == 2);
   CHECK(shown().next_kind.empty());

@@ -25,10 +25,17 @@ using namespace gradplane::ipc;
 namespace {
 
 constexpr ChannelSizes kSmall{.slot_count = 4, .slot_bytes = 512};
+constexpr std::size_t kArenaOffset = arena_offset(1);
 
 ChannelIdentity honest_identity() {
-  return {kChannelMagic,     kAbiVersion,  kSmall.slot_count,
-          kSmall.slot_bytes, kArenaOffset, kSmall.total_bytes()};
+  return {kChannelMagic,
+          kAbiVersion,
+          kSmall.slot_count,
+          kSmall.slot_bytes,
+          kArenaOffset,
+          kSmall.total_bytes(),
+          1,
+          0};
 }
 
 /// A memfd as a daemon could pass it: any content, size and seals.

@@ -16,8 +16,8 @@ namespace {
 const JobKey kKey = *job_key_from_hex("00112233445566778899aabbccddeeff");
 
 /// No field has its default value.
-const JobSettings kOddSettings{512,  65536, false, Compensation::kCarry, 3, 800000, 30000000, 5,
-                               true, 7,     250};
+const JobSettings kOddSettings{
+    512, 65536, false, Compensation::kCarry, 3, 800000, 30000000, 5, true, 7, 250, 6, 2};
 
 const Report kOddReport{kKey,  98,  99, 0xfffffff1, 100, 97, true,
                         false, 101, 6,  1000,       8,   3,  "train.py"};

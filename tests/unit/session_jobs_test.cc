@@ -288,6 +288,12 @@ TEST_CASE("nodes that are configured otherwise say so to every rank, and the job
     expected =
         "security.authenticate is false on node n3 and true on node n0; make the files the same";
   }
+  SECTION("poll.cores") {
+    settings.cores = 2;
+    expected =
+        "the number of poll cores (poll.cores) is 2 on node n2 and 1 on node n0; make the files "
+        "the same";
+  }
   SECTION("several at once") {
     settings.block_bytes = 512;
     settings.authenticate = false;

@@ -110,7 +110,16 @@ StatusReport full_report() {
             .wakes = 4,
             .rx_bursts = 2,
             .tx_bursts = 3,
-            .stage_ns = {{"receive", 30}, {"transmit", 50}, {"sum", 10}, {"submit", 10}}};
+            .stage_ns = {{"receive", 30}, {"transmit", 50}, {"sum", 10}, {"submit", 10}},
+            .cores = {{.cpu = 2,
+                       .udp_port = 47000,
+                       .busy_ns = 41,
+                       .total_ns = 100,
+                       .sleeps = 5,
+                       .rx_datagrams = 3,
+                       .tx_datagrams = 4,
+                       .jobs = 1}},
+            .why_one_core = "a reason"};
   r.peers = {{.node = "agg",
               .address = "10.0.0.1",
               .state = "alive",
@@ -278,6 +287,8 @@ TEST_CASE("text for a person") {
           in 38 groups, IGMP version 3
   dropped bad_header 6
   poll    adaptive, 25.0 % busy, 9 sleeps
+  core    CPU 2: 41.0 % busy, 5 sleeps, 3 datagrams in and 4 out over UDP port 47000, 1 job
+          each job has one of the cores, because a reason
   turns   transmit 50 %, receive 30 %, sum 10 %, others 10 %; 0.5 datagrams in a burst in, 1.0 out
   refused unknown_job 25
   control wrong_type 26

@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -18,6 +20,7 @@
 namespace gradplane::client {
 namespace {
 
+/// With one core; each other has a doorbell, too.
 constexpr std::size_t kAttachedDescriptors = 3;
 
 Failure check(const gp_attach_options& options) {
@@ -75,22 +78,25 @@ bool is_doorbell(int fd) {
 }
 
 Failure take_channel(const protocol::Attached& attached, Received& received, Attachment& out) {
-  if (received.descriptors.size() != kAttachedDescriptors) {
+  const std::size_t awaited = kAttachedDescriptors + attached.core_count - std::size_t{1};
+  if (received.descriptors.size() != awaited) {
     return {GP_BROKEN, "gradplaned passed " + std::to_string(received.descriptors.size()) +
-                           " descriptors, not " + std::to_string(kAttachedDescriptors)};
+                           " descriptors, not " + std::to_string(awaited)};
   }
   auto view = ipc::ChannelView::map(received.descriptors[0].get());
   if (!view) return {GP_BROKEN, view.error().message};
-  const ipc::ChannelSizes told{attached.slot_count, attached.slot_bytes};
+  const ipc::ChannelSizes told{attached.slot_count, attached.slot_bytes, attached.core_count};
   if (!(view.value().sizes() == told) || attached.total_bytes != told.total_bytes()) {
     return {GP_BROKEN, "gradplaned announced another channel than it passed"};
   }
   out.channel = std::move(view.value());
-  out.daemon_doorbell = std::move(received.descriptors[1]);
-  out.trainer_doorbell = std::move(received.descriptors[2]);
-  if (!is_doorbell(out.daemon_doorbell.get()) || !is_doorbell(out.trainer_doorbell.get())) {
+  const auto bells = std::span(received.descriptors).subspan(1);
+  if (!std::all_of(bells.begin(), bells.end(), [](const auto& b) { return is_doorbell(b.get()); }))
     return {GP_BROKEN, "gradplaned passed descriptors that are no doorbells"};
-  }
+  out.trainer_doorbell = std::move(received.descriptors[2]);
+  out.daemon_doorbells.push_back(std::move(received.descriptors[1]));
+  for (std::size_t d = kAttachedDescriptors; d < awaited; ++d)
+    out.daemon_doorbells.push_back(std::move(received.descriptors[d]));
   return {};
 }
 

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include <vector>
+
 #include "dataplane/ipc/channel_view.h"
 #include "dataplane/ipc/unique_fd.h"
 #include "trainer-shim/client/control_socket.h"
@@ -15,10 +17,10 @@ namespace gradplane::client {
 struct Attachment {
   ControlSocket control;
   ipc::ChannelView channel;
-  ipc::UniqueFd daemon_doorbell;   // to ring the daemon
-  ipc::UniqueFd trainer_doorbell;  // to listen to the daemon
-  Duration liveness_limit;         // zero: the default
-  bool require = false;            // the daemon's operator forbids to go on without it
+  std::vector<ipc::UniqueFd> daemon_doorbells;  // to ring the daemon, by core
+  ipc::UniqueFd trainer_doorbell;               // to listen to the daemon
+  Duration liveness_limit;                      // zero: the default
+  bool require = false;                         // the daemon's operator forbids to go on without it
 };
 
 /// Whether the daemon says that its ranks must not go on without it, also to who may not attach.

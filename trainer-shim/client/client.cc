@@ -18,6 +18,9 @@ using gradplane::client::Failure;
 using gradplane::client::Session;
 
 struct gp_session {
+  /// The session points into itself: it is made where it stays.
+  gp_session(Attachment attachment, gradplane::ipc::Doorbell wake, std::uint32_t world_size)
+      : session(std::move(attachment), std::move(wake), world_size) {}
   Session session;
 };
 
@@ -64,7 +67,7 @@ Failure attach_session(const gp_attach_options* options, gp_session** out) {
   if (auto failure = gradplane::client::attach(*options, attachment)) return failure;
   auto wake = gradplane::ipc::create_doorbell();
   if (!wake) return {GP_BROKEN, wake.error().message};
-  *out = new gp_session{{std::move(attachment), std::move(wake.value()), options->world_size}};
+  *out = new gp_session(std::move(attachment), std::move(wake.value()), options->world_size);
   return {};
 }
 

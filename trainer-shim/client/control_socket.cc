@@ -12,13 +12,14 @@
 
 #include "control/protocol/server_identity.h"
 #include "control/protocol/socket_messages.h"
+#include "dataplane/model/core_part.h"
 #include "trainer-shim/client/clock.h"
 
 namespace gradplane::client {
 namespace {
 
 /// Descriptors that one message may carry; a kernel drops what does not fit.
-constexpr std::size_t kMaxDescriptors = 8;
+constexpr std::size_t kMaxDescriptors = 2 + kMaxCores;
 /// Between two tries to enter a full listen queue, for which no descriptor can be polled.
 constexpr Duration kConnectPause = Duration::ms(5);
 

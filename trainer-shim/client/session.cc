@@ -101,10 +101,11 @@ Session::Session(Attachment attachment, ipc::Doorbell wake, std::uint32_t world_
       wake_(std::move(wake)),
       world_size_(world_size),
       has_few_cpus_(has_few_cpus()),
-      submissions_(attachment_.channel.submissions()),
-      completions_(attachment_.channel.completions()),
-      rounds_(rounds_in_flight_max()),
-      liveness_(attachment_.channel.daemon_beat(), monotonic_now(), attachment_.liveness_limit) {}
+      rings_(attachment_.channel, attachment_.daemon_doorbells, rounds_in_flight_max()),
+      rounds_(rounds_in_flight_max()) {
+  for (std::size_t c = 0; c < channel().sizes().core_count; ++c)
+    liveness_.emplace_back(channel().daemon_beat(c), monotonic_now(), attachment_.liveness_limit);
+}
 
 Failure Session::wait_ready(Duration bound) {
   const Instant deadline = monotonic_now() + bound;
@@ -175,16 +176,13 @@ gp_status Session::submit(std::uint32_t round, const gp_statement& said) {
                                    .operation = said.operation,
                                    .source = said.source,
                                    .bucket = said.bucket};
-  // The ring is longer than the rounds in flight: it is full only if its other end lies.
-  if (!submissions_.push(submission)) {
+  // The rings are longer than the rounds in flight.
+  if (!rings_.submit(submission)) {
     end(GP_BROKEN, "gradplaned wrote impossible indices into the submission ring");
     return over_.status;
   }
   rounds_.submit();
   has_submitted_ = true;
-  if (ipc::is_asleep(channel().daemon_sleeps())) {
-    ipc::ring_doorbell(attachment_.daemon_doorbell.get());
-  }
   return GP_OK;
 }
 
@@ -200,22 +198,22 @@ gp_status Session::report_drift(const protocol::Drift& drift) {
 int Session::poll(gp_completion& out) {
   ipc::Completion completion;
   // What was completed before the session was over is still good.
-  if (!ring_is_sane_ || !completions_.pop(completion)) {
-    if (completions_.broken()) {
+  auto took = CoreRings::Took::kNothing;
+  if (ring_is_sane_) took = rings_.take(completion, world_size_);
+  if (took == CoreRings::Took::kNothing) {
+    if (rings_.broken()) {
       end(GP_BROKEN, "gradplaned wrote an impossible index into the completion ring");
     }
     return -over_.status;
   }
-  const bool failed = completion.status == ipc::CompletionStatus::kFailed;
-  const bool possible = failed || (completion.status == ipc::CompletionStatus::kOk &&
-                                   completion.contributors <= world_size_ &&
-                                   completion.partial_blocks <= kMaxBlocksPerRound);
-  ring_is_sane_ = possible && rounds_.complete(completion.round);
+  ring_is_sane_ = took == CoreRings::Took::kRound;
   if (!ring_is_sane_) {
     end(GP_BROKEN, "gradplaned completed round " + std::to_string(completion.round) +
                        " in a way that cannot be");
     return -GP_BROKEN;
   }
+  (void)rounds_.complete(completion.round);  // it was in flight at each core
+  const bool failed = completion.status == ipc::CompletionStatus::kFailed;
   out = {completion.round, failed ? GP_JOB_FAILED : GP_OK, completion.contributors,
          completion.partial_blocks};
   return 1;
@@ -230,7 +228,7 @@ gp_status Session::wait(Duration bound) {
 }
 
 bool Session::has_news() noexcept {
-  return !completions_.empty() || completions_.broken() || woken_.load();
+  return rings_.has_news() || woken_.load();
 }
 
 /// Whether there is something to do.
@@ -300,7 +298,10 @@ void Session::take(const protocol::DaemonMessage& message) {
   } else if (const auto* ready = std::get_if<protocol::Ready>(&message)) {
     ready_ = true;
     terms_ = *ready;
-    if (!has_submitted_) rounds_ = ipc::RoundsInFlight(rounds_in_flight_max(), ready->first_round);
+    if (!has_submitted_) {
+      rounds_ = ipc::RoundsInFlight(rounds_in_flight_max(), ready->first_round);
+      rings_.begin_at(ready->first_round);
+    }
   } else if (const auto* failed = std::get_if<protocol::JobFailed>(&message)) {
     end(GP_JOB_FAILED, failed->reason);
   } else if (const auto* error = std::get_if<protocol::SocketError>(&message)) {
@@ -311,10 +312,12 @@ void Session::take(const protocol::DaemonMessage& message) {
 }
 
 void Session::look_at_beat() {
-  if (!liveness_.look(channel().daemon_beat(), monotonic_now())) {
-    end(GP_BROKEN, "gradplaned shows no sign of life for " +
-                       std::to_string(static_cast<int>(liveness_.limit().to_seconds())) +
-                       " seconds");
+  const Instant now = monotonic_now();
+  for (std::size_t c = 0; c < liveness_.size(); ++c) {
+    if (liveness_[c].look(channel().daemon_beat(c), now)) continue;
+    return end(GP_BROKEN, "gradplaned shows no sign of life for " +
+                              std::to_string(static_cast<int>(liveness_[c].limit().to_seconds())) +
+                              " seconds");
   }
 }
 

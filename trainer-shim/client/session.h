@@ -6,14 +6,15 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "control/protocol/socket_messages.h"
 #include "dataplane/base/time.h"
 #include "dataplane/ipc/doorbell.h"
-#include "dataplane/ipc/ring.h"
 #include "dataplane/ipc/rounds_in_flight.h"
 #include "trainer-shim/client/attach.h"
 #include "trainer-shim/client/client.h"
+#include "trainer-shim/client/core_rings.h"
 #include "trainer-shim/client/liveness.h"
 #include "trainer-shim/client/yields.h"
 
@@ -25,6 +26,8 @@ namespace gradplane::client {
 class Session {
  public:
   Session(Attachment attachment, ipc::Doorbell wake, std::uint32_t world_size);
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   Failure wait_ready(Duration bound);
   /// For whom the daemon waits, as far as it has said.
@@ -75,10 +78,9 @@ class Session {
   Yields yields_;
   std::atomic<bool> woken_{false};   // since the last wait()
   std::atomic<bool> sleeps_{false};  // until wake() rings
-  ipc::RingProducer<ipc::Submission> submissions_;
-  ipc::RingConsumer<ipc::Completion> completions_;
+  CoreRings rings_;
   ipc::RoundsInFlight rounds_;
-  Liveness liveness_;
+  std::vector<Liveness> liveness_;  // by core
   bool ready_ = false;
   protocol::Ready terms_;  // as the daemon said last
   bool has_submitted_ = false;

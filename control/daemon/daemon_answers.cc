@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// What the daemon tells of itself, from what the poll loops know.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "control/daemon/daemon.h"
+#include "control/daemon/links.h"
+#include "control/daemon/status.h"
+#include "control/daemon/topology_page.h"
+#include "dataplane/base/assert.h"
+
+namespace gradplane::daemon {
+
+namespace {
+
+/// Of a report, so that it fits a message with what stands around it.
+constexpr std::size_t kMaxReportBytes = protocol::kMaxSocketMessageBytes - 1024;
+
+}  // namespace
+
+/// Asks each poll loop for a snapshot, unless some are on their way already.
+void Daemon::ask_snapshot() {
+  snapshot_wanted_ = !status_askers_.empty() || !topology_askers_.empty() || links_wanted_;
+  const bool can_ask = std::all_of(cores_.begin(), cores_.end(), [](const auto& core) {
+    return core->snapshot != nullptr && core->commands.room() > 0;
+  });
+  if (!snapshot_wanted_ || !can_ask) return;
+  for (const auto& core : cores_) {
+    api::Command fill;
+    fill.kind = api::Command::Kind::kFillSnapshot;
+    fill.snapshot = core->snapshot.release();  // the poll loop's, until it comes back
+    GP_ASSERT(core->commands.push(fill));
+  }
+}
+
+bool Daemon::has_all_snapshots() const {
+  return std::all_of(cores_.begin(), cores_.end(),
+                     [](const auto& core) { return core->snapshot != nullptr; });
+}
+
+/// Reports the links, and answers all who have asked since the last snapshot.
+void Daemon::on_snapshots(Instant now) {
+  for (std::size_t c = 0; c < cores_.size(); ++c) links_.update(*cores_[c]->snapshot, now, c);
+  session_->on_links(samples_of(links_.take_updated(now), config_.self), now);
+  links_wanted_ = snapshot_wanted_ = false;
+  // An answer that is sent may end a connection, which takes its asker out of the list.
+  const auto status_askers = std::exchange(status_askers_, {});
+  if (!status_askers.empty()) {
+    const telemetry::StatusReport report = build_status(
+        {config_, *session_, *server_, cores_, jobs_, ranks_, links_, *groups_, started_});
+    const std::string reply =
+        protocol::encode(protocol::StatusReply{telemetry::to_json(report, kMaxReportBytes)});
+    for (const server::ConnectionId asker : status_askers) server_->send_encoded(asker, reply);
+  }
+  if (!topology_askers_.empty()) answer_topology(now);
+}
+
+/// What planners would do takes them time, so their thread answers that, and all who ask meanwhile
+/// get one answer.
+void Daemon::answer_topology(Instant now) {
+  const session::TopologyView told = session_->topology(now);
+  const KnownTopology known{jobs_, link_status(config_, links_),
+                            session_->coordinates() ? &told : nullptr};
+  const auto encoded = [](const telemetry::Topology& topology) {
+    return protocol::encode(protocol::TopologyReply{telemetry::to_json(topology, kMaxReportBytes)});
+  };
+  // Each is made once, however many ask.
+  std::string page;
+  std::string page_without_reasons;
+  for (const TopologyAsker& asker : std::exchange(topology_askers_, {})) {
+    if (!asker.why) {
+      if (page.empty()) page = encoded(topology_page(config_, known));
+      server_->send_encoded(asker.connection, page);
+    } else if (!session_->coordinates()) {
+      const std::string& name = config_.cluster.nodes[session_->coordinator()].name;
+      if (page_without_reasons.empty())
+        page_without_reasons = encoded(without_reasons(topology_page(config_, known), name));
+      server_->send_encoded(asker.connection, page_without_reasons);
+    } else {
+      why_askers_.push_back(asker.connection);
+      if (why_under_way_) continue;
+      why_under_way_ = true;
+      const auto reasons = std::make_shared<Reasons>(config_, why_question(config_, known));
+      plans_->ask([encoded, reasons]() -> std::optional<std::string> {
+        const auto whole = reasons->step();
+        return whole ? std::optional(encoded(*whole)) : std::nullopt;
+      });
+    }
+  }
+}
+
+}  // namespace gradplane::daemon

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "control/config/config.h"
+
+namespace gradplane::daemon {
+
+/// The poll cores of this node that have a part in a job: `count` of them, from `first` on.
+struct Placement {
+  std::size_t first = 0;
+  std::size_t count = 1;
+};
+
+/// Poll cores of this node.
+std::size_t core_count(const config::Config& config);
+/// Why a job of this configuration is carried by one core, however many there are; empty: it is
+/// shared by all.
+std::string why_one_core(const config::Config& config);
+/// All nodes place a job alike, because all have as many cores.
+Placement placement_of(const config::Config& config, std::uint32_t job_id);
+
+}  // namespace gradplane::daemon
