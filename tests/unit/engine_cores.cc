@@ -154,6 +154,10 @@ TEST_CASE("a round is complete when each core has its part of the sums") {
   }
   for (std::size_t n = 0; n < 3; ++n) {
     for (std::size_t c = 0; c < cores; ++c) CHECK(blocks_sent(job, n, c, turns.now) > 0);
+    std::uint64_t rounds = 0;
+    for (std::size_t c = 0; c < cores; ++c)
+      rounds += job.part(n, c).runtime->job().counters().rounds_completed;
+    CHECK(rounds == 24);
   }
 }
 
