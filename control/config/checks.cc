@@ -257,12 +257,6 @@ void check_poll_cores(Draft& draft) {
   if (cpus.size() < poll.cores.size()) {
     draft.error("poll.cores", "names a CPU twice; each poll thread needs its own");
   }
-  const std::size_t last = draft.config.cluster.udp_port + poll.cores.size() - 1;
-  if (!draft.failed.contains("cluster.udp_port") && last > UINT16_MAX) {
-    draft.error("poll.cores",
-                fmt::format("each CPU needs a UDP port, from {} on, and the last one is {}",
-                            draft.config.cluster.udp_port, UINT16_MAX));
-  }
 }
 
 void check_poll(Draft& draft) {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "control/config/key.h"
+#include "dataplane/model/core_part.h"
 
 namespace gradplane::config {
 namespace {
@@ -37,6 +38,7 @@ constexpr std::int64_t kMaxInterfaceBytes = 15;  // IFNAMSIZ - 1
 // Below 1024 only root may bind; above, room for one UDP port per shard.
 constexpr std::int64_t kMinUdpPort = 1024;
 constexpr std::int64_t kMaxUdpPort = 65000;
+static_assert(kMaxUdpPort + kMaxCores - 1 <= UINT16_MAX, "each poll core has one");
 constexpr std::int64_t kMaxCpu = 4095;
 constexpr std::int64_t kMaxGroupBytes = 32;  // what groupadd accepts
 constexpr std::int64_t kMaxUid = 0xfffffffe;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <thread>
 
+#include "control/daemon/numa.h"
 #include "control/daemon/placement.h"
 #include "control/daemon/planners.h"
 #include "control/daemon/ports.h"
@@ -56,7 +57,9 @@ Cores make_cores(std::size_t count) {
   return cores;
 }
 
-std::vector<std::uint32_t> own_cpu(const config::Config& config) {
+/// Those that the configuration names; none: the kernel chooses.
+std::vector<std::uint32_t> poll_cpus(const config::Config& config) {
+  if (!config.poll.cores.empty()) return config.poll.cores;
   return config.poll.core ? std::vector{*config.poll.core} : std::vector<std::uint32_t>{};
 }
 
@@ -115,13 +118,16 @@ Status Daemon::open_control() {
 }
 
 Status Daemon::open_dataplane() {
-  const std::vector<std::uint32_t>& cpus = config_.poll.cores;
-  for (const std::uint32_t cpu : cpus.empty() ? own_cpu(config_) : cpus) {
+  const std::vector<std::uint32_t> cpus = poll_cpus(config_);
+  for (const std::uint32_t cpu : cpus) {
     if (cpu < std::thread::hardware_concurrency()) continue;
     return Error{fmt::format("{}: {}: this host has the processors 0 to {}",
-                             cpus.empty() ? "poll.core" : "poll.cores", cpu,
+                             config_.poll.cores.empty() ? "poll.core" : "poll.cores", cpu,
                              std::thread::hardware_concurrency() - 1)};
   }
+  if (!cpus.empty()) (void)prefer_memory_of(cpus.front());
+  if (const std::string warning = numa_warning(cpus, config_.port()); !warning.empty())
+    log_.line(config::LogLevel::kWarn, warning);
   if (Status opened = open_doorbells(); !opened) return opened;
   if (Status opened = open_port(); !opened) return opened;
   groups_ = std::make_unique<GroupMembership>(config_, *port_);

@@ -88,6 +88,7 @@ struct Rates {
   double received = 0;  // datagrams a second
   double sent = 0;
   std::uint64_t lost = 0;
+  double idle_share = 0;  // of the time: turns that found nothing to do
 };
 
 /// Until the workers have been taken from for the time that was asked for, after a second to start.
@@ -98,13 +99,20 @@ Rates poll(testing::EngineHost& host, double seconds) {
   Instant at = now();
   while (at < begin) host.engine().poll_once(at = now());
   before = host.queue().counters();
-  while (at < end) host.engine().poll_once(at = now());
+  Duration idle;
+  while (at < end) {
+    const bool worked = host.engine().poll_once(at);
+    const Instant next = now();
+    if (!worked) idle = idle + (next - at);
+    at = next;
+  }
   const port::PortCounters& after = host.queue().counters();
   const double took = (at - begin).to_seconds();
   const auto full = static_cast<std::size_t>(port::PortDrop::kTxFull);
   return {.received = static_cast<double>(after.rx_datagrams - before.rx_datagrams) / took,
           .sent = static_cast<double>(after.tx_datagrams - before.tx_datagrams) / took,
-          .lost = after.drops[full] - before.drops[full]};
+          .lost = after.drops[full] - before.drops[full],
+          .idle_share = idle.to_seconds() / took};
 }
 
 bool measure(const Options& o, const std::string& folder) {
@@ -145,6 +153,7 @@ bool measure(const Options& o, const std::string& folder) {
   const nlohmann::json out = {{"received_per_second", rates.received},
                               {"sent_per_second", rates.sent},
                               {"results_without_room", rates.lost},
+                              {"idle_share", rates.idle_share},
                               {"rounds", workers.rounds()},
                               {"correct", workers.correct()}};
   std::printf("%s\n", out.dump().c_str());

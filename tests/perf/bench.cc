@@ -2,7 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 // How fast one core is without a network: the loop over the loopback port, and the sums alone.
 // Prints numbers; judges nothing. `bench engine` prints the rows of the loop alone, to profile it,
-// and `bench kernels` those of the sums.
+// `bench kernels` those of the sums, and `bench cores` those of two poll cores beside one.
 #include <cstdio>
 #include <ctime>
 #include <functional>
@@ -13,6 +13,7 @@
 #include "dataplane/aggregate/bucket.h"
 #include "dataplane/engine/local_plan.h"
 #include "dataplane/job/plan.h"
+#include "tests/perf/core_rates.h"
 #include "tests/perf/exchange.h"
 #include "tests/perf/kernel_rates.h"
 #include "tests/support/hosts.h"
@@ -129,6 +130,7 @@ void bench_engines() {
 
 int main(int argc, char** argv) {
   const std::string_view only = argc > 1 ? argv[1] : "";
+  if (only == "cores") return testing::print_core_rates() ? 0 : 1;
   if (only == "kernels") return testing::print_kernel_rates() ? 0 : 1;
   bench_engines();
   for (const bool authenticate : {false, true}) bench_smallest_rounds(authenticate);

@@ -26,9 +26,9 @@ struct Seeds {
         first(number("GRADPLANE_SEED", 0)),
         count(alone ? 1 : number("GRADPLANE_SEEDS", default_count)) {}
 
-  /// Of simulations: under sanitizers a fifth.
+  /// Of simulations: under sanitizers a tenth.
   static Seeds of_simulations(std::uint64_t default_count) {
-    Seeds seeds(kSanitized ? (default_count + 4) / 5 : default_count);
+    Seeds seeds(kSanitized ? (default_count + 9) / 10 : default_count);
     seeds.is_whole = !kSanitized && seeds.count >= default_count;
     return seeds;
   }

@@ -16,14 +16,19 @@ namespace gradplane::testing {
 /// the engines is the caller's choice: each may have a thread of its own.
 class SharedJob {
  public:
+  struct Settings {
+    std::size_t round_bytes = 64 << 10;
+    bool authenticate = false;
+    std::uint64_t link_rate = 0;  // of each node, bit/s; 0: nobody is paced
+  };
   SharedJob(std::uint16_t nodes, std::uint16_t cores, const api::Plan& plan,
-            std::size_t round_bytes = 64 << 10)
-      : cores_(cores) {
+            const Settings& settings = {64 << 10, false, 0})
+      : cores_(cores), settings_(settings) {
     for (std::uint16_t n = 0; n < nodes; ++n) addresses_.push_back({0x0a000001U + n});
     const port::LoopbackOptions options{
         .steering = {.queue_count = cores, .first_udp_port = EngineHost::kFirstUdpPort}};
     network_ = port::LoopbackNetwork::create(addresses_, options).value();
-    for (std::uint16_t n = 0; n < nodes; ++n) add_node(n, plan, round_bytes);
+    for (std::uint16_t n = 0; n < nodes; ++n) add_node(n, plan);
   }
 
   std::size_t nodes() const { return addresses_.size(); }
@@ -37,6 +42,9 @@ class SharedJob {
     std::byte* slot = channels_[node]->channel.slot(round).data();
     for (std::uint32_t e = 0; e < elements; ++e)
       std::memcpy(slot + e * sizeof value, &value, sizeof value);
+    return submit_as_it_is(node, round, elements);
+  }
+  bool submit_as_it_is(std::size_t node, std::uint32_t round, std::uint32_t elements) {
     return rings_[node].push({.round = round,
                               .elements = elements,
                               .element_type = static_cast<std::uint8_t>(ElementType::kFloat32)});
@@ -56,28 +64,28 @@ class SharedJob {
   }
 
  private:
-  void add_node(std::uint16_t node, const api::Plan& plan, std::size_t round_bytes) {
+  void add_node(std::uint16_t node, const api::Plan& plan) {
     ports_.push_back(std::move(network_->open(addresses_[node]).value()));
     auto channel = ipc::Channel::create(
-        {.slot_count = kRoundSlots, .slot_bytes = round_bytes, .core_count = cores_});
+        {.slot_count = kRoundSlots, .slot_bytes = settings_.round_bytes, .core_count = cores_});
     channels_.push_back(
         std::make_shared<engine::RankChannel>(engine::RankChannel{std::move(channel.value()), {}}));
     rings_.emplace_back(channels_.back()->channel);
-    links_.push_back(std::make_unique<engine::SharedLink>(kLinkRate, cores_));
+    links_.push_back(std::make_unique<engine::SharedLink>(settings_.link_rate, cores_));
     for (std::uint16_t c = 0; c < cores_; ++c) {
       hosts_.push_back(std::make_unique<EngineHost>(*ports_.back(), c, node, addresses_,
-                                                    links_.back().get(), kLinkRate));
+                                                    links_.back().get(), settings_.link_rate));
       parts_.push_back(&hosts_.back()->add({.id = 1,
                                             .plan = plan,
-                                            .round_bytes = round_bytes,
+                                            .round_bytes = settings_.round_bytes,
+                                            .authenticate = settings_.authenticate,
                                             .core = {c, cores_},
                                             .channels = {channels_.back()}}));
     }
   }
 
-  static constexpr std::uint64_t kLinkRate = 10'000'000'000;  // bit/s
-
   std::uint16_t cores_;
+  Settings settings_;
   std::vector<Ipv4> addresses_;
   std::shared_ptr<port::LoopbackNetwork> network_;
   std::vector<std::unique_ptr<port::Port>> ports_;

@@ -39,7 +39,7 @@ TEST_CASE("a node that is referred to exists") {
   CHECK(parsed.config->cluster.coordinator == 1);
 }
 
-TEST_CASE("each poll thread has a CPU and a UDP port of its own") {
+TEST_CASE("each poll thread has a CPU of its own") {
   const auto with = [](const std::string& poll) { return errors_of(std::string(kBase) + poll); };
   CHECK(with("poll: {cores: [2, 3]}\n").empty());
   CHECK(with("poll: {cores: []}\n").empty());
@@ -47,10 +47,6 @@ TEST_CASE("each poll thread has a CPU and a UDP port of its own") {
         one("14: poll.core: value '1': poll.cores is given too; only one of them is accepted"));
   CHECK(with("poll: {cores: [2, 2]}\n").size() == 1);
   CHECK(with("poll: {cores: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}\n").size() == 1);
-  CHECK(errors_of(base_with("cluster:\n", "poll: {cores: [0, 1]}\ncluster:\n  udp_port: 65535\n"))
-            .size() == 1);
-  CHECK(errors_of(base_with("cluster:\n", "poll: {cores: [0, 1]}\ncluster:\n  udp_port: 65534\n"))
-            .empty());
 }
 
 TEST_CASE("several nodes share exactly one key") {

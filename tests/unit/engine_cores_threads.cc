@@ -23,7 +23,7 @@ Instant clock_now() {
 TEST_CASE("cores that share a job touch nothing of each other's") {
   constexpr std::uint32_t kRounds = 60;
   constexpr std::uint32_t kElements = 9'001;
-  SharedJob job(2, 2, star_of(2));
+  SharedJob job(2, 2, star_of(2), {.link_rate = 10'000'000'000});
   std::atomic<bool> stopping{false};
   std::vector<std::thread> loops;
   for (std::size_t n = 0; n < 2; ++n) {

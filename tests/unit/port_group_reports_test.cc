@@ -33,7 +33,7 @@ class Bench {
     for (const Instant end = now + later; now < end; now = now + Duration::ms(1)) {
       const bool early = now < reports.next_deadline();
       const std::vector<GroupRecord> some = due();
-      CHECK((!early || some.empty()));
+      if (early && !some.empty()) FAIL_CHECK("something is told before its time");
       said.insert(said.end(), some.begin(), some.end());
     }
     return said;
