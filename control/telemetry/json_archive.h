@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "control/telemetry/fields.h"
+#include "control/telemetry/topology_fields.h"
 #include "dataplane/base/result.h"
 #include "dataplane/model/core_part.h"
 #include "dataplane/model/round_report.h"

@@ -26,7 +26,8 @@ std::optional<std::size_t> place_of(const api::Plan& plan, api::NodeId node) {
 api::Plan split_trees(const api::Plan& plan, std::size_t cores) {
   api::Plan split = plan;
   split.trees.clear();
-  const std::size_t copies = std::min(cores, kMaxTrees / std::max<std::size_t>(1, plan.trees.size()));
+  const std::size_t copies =
+      std::min(cores, kMaxTrees / std::max<std::size_t>(1, plan.trees.size()));
   for (const api::Tree& tree : plan.trees)
     split.trees.insert(split.trees.end(), std::max<std::size_t>(1, copies), tree);
   return split;

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kRoundBytes = std::size_t{512} << 10;
 constexpr std::uint32_t kElements = kRoundBytes / sizeof(float);
-constexpr std::chrono::milliseconds kTime{1500};
+constexpr Duration kTime = Duration::ms(1500);
 constexpr int kRuns = 5;
 
 Instant now() {
@@ -57,33 +57,37 @@ double received_per_second(std::uint16_t cores, bool authenticate) {
   const auto received = [&job, cores] {
     std::uint64_t sum = 0;
     for (std::size_t n = 0; n < 2; ++n) {
-      for (std::size_t c = 0; c < cores; ++c) sum += job.engine(n, c).queue().counters().rx_datagrams;
+      for (std::size_t c = 0; c < cores; ++c)
+        sum += job.engine(n, c).queue().counters().rx_datagrams;
     }
     return sum;
   };
-  std::atomic<bool> stopping{false};
-  const auto poll = [&job, &ranks, &stopping](std::size_t core) {
-    for (std::uint64_t turn = 0; !stopping.load(std::memory_order_relaxed); ++turn) {
-      if (core == 0) ranks.step();
-      const Instant at = now();
-      for (std::size_t n = 0; n < 2; ++n) job.engine(n, core).engine().poll_once(at);
-    }
+  const auto poll = [&job](std::size_t core, Instant at) {
+    for (std::size_t n = 0; n < 2; ++n) job.engine(n, core).engine().poll_once(at);
   };
-  const auto begin = Clock::now();
+  std::atomic<bool> stopping{false};
+  const Instant begin = now();
   std::vector<std::thread> loops;
-  for (std::size_t c = 0; c < cores; ++c) loops.emplace_back(poll, c);
-  std::this_thread::sleep_for(kTime);
+  for (std::size_t c = 1; c < cores; ++c) {
+    loops.emplace_back([&poll, &stopping, c] {
+      while (!stopping.load(std::memory_order_relaxed)) poll(c, now());
+    });
+  }
+  Instant at = begin;
+  for (; at < begin + kTime; at = now()) {
+    ranks.step();
+    poll(0, at);
+  }
   stopping.store(true);
   for (std::thread& loop : loops) loop.join();
-  const std::chrono::duration<double> seconds = Clock::now() - begin;
-  return ranks.is_right() ? static_cast<double>(received()) / seconds.count() : 0;
+  return ranks.is_right() ? static_cast<double>(received()) / (at - begin).to_seconds() : 0;
 }
 
 }  // namespace
 
 bool print_core_rates() {
   if (std::thread::hardware_concurrency() < 2) {
-    std::fprintf(stderr, "bench cores: this machine has one processor; run it where there are two\n");
+    std::fprintf(stderr, "bench cores: this host has one processor; run it where there are two\n");
     return false;
   }
   for (const bool authenticate : {false, true}) {
@@ -91,10 +95,11 @@ bool print_core_rates() {
       const double one = received_per_second(1, authenticate);
       const double two = received_per_second(2, authenticate);
       if (one == 0 || two == 0) return false;
-      std::printf("poll cores, rounds of %zu KiB, blocks of %zu bytes, %s: 1 core %5.2f Mpps, "
-                  "2 cores %5.2f Mpps, %4.2f times\n",
-                  kRoundBytes >> 10, kDefaultBlockBytes, authenticate ? "with tags" : " no tags ",
-                  one * 1e-6, two * 1e-6, two / one);
+      std::printf(
+          "poll cores, rounds of %zu KiB, blocks of %zu bytes, %s: 1 core %5.2f Mpps, "
+          "2 cores %5.2f Mpps, %4.2f times\n",
+          kRoundBytes >> 10, kDefaultBlockBytes, authenticate ? "with tags" : " no tags ",
+          one * 1e-6, two * 1e-6, two / one);
     }
   }
   return true;

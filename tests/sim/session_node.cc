@@ -206,8 +206,7 @@ void SessionNode::hear_reports(Instant now) {
     for (; const api::JobRoundReport* heard = queues->reports.front(); queues->reports.pop()) {
       if (jobs_->keep_report(*heard) == nullptr) {
         fail("I3: it reports a round of a job that it does not have");
-      } else if (const std::string wrong = checker_.on_report(id(), *heard, now);
-                 !wrong.empty()) {
+      } else if (const std::string wrong = checker_.on_report(id(), *heard, now); !wrong.empty()) {
         fail(wrong);
       }
     }

@@ -12,7 +12,8 @@
 
 namespace gradplane::testing {
 
-/// A few nodes whose engines share one job and their link, one rank on each, on one loopback network. Who polls
+/// A few nodes whose engines share one job and their link, one rank on each, on one loopback
+/// network. Who polls
 /// the engines is the caller's choice: each may have a thread of its own.
 class SharedJob {
  public:

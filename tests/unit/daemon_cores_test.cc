@@ -130,7 +130,7 @@ TEST_CASE("when one core does not take its part of a job, the others give theirs
   CHECK(node.jobs.empty());
 }
 
-TEST_CASE("a core that refuses a job and is asked for it answers twice, and the second one counts") {
+TEST_CASE("of a core that refuses a job and is asked for it the second answer counts") {
   TwoCores node;
   node.install();
   engine::JobRuntime* const first = node.next(0).job;

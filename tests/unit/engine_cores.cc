@@ -126,8 +126,7 @@ TEST_CASE("a part sends to the groups of its own trees alone") {
     const CorePart part{c, 2};
     const auto plan = engine::local_plan(star_of(4), 0, rates, false, true, part);
     REQUIRE(plan.trees.size() == 2);
-    for (std::size_t t = 0; t < 2; ++t)
-      CHECK(plan.trees[t].multicasts_results == part.has_tree(t));
+    for (std::size_t t = 0; t < 2; ++t) CHECK(plan.trees[t].multicasts_results == part.has_tree(t));
   }
 }
 

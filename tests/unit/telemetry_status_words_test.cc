@@ -3,8 +3,10 @@
 // Words of a status that say what is wrong.
 #include <string>
 
+#include "control/telemetry/printable.h"
 #include "control/telemetry/quantity.h"
 #include "control/telemetry/status.h"
+#include "control/telemetry/table.h"
 #include "tests/support/catch.h"
 
 using namespace gradplane;
@@ -105,4 +107,14 @@ TEST_CASE("waiting says for whom") {
   job.missing = {4, 5};
   report.jobs = {job};
   CHECK(to_text(report).find("missing rank 4, 5 and 998 more\n") != std::string::npos);
+}
+
+TEST_CASE("words are wrapped and clipped by characters, not bytes") {
+  CHECK(wrapped("> ", "aa bb cc", 7) == "> aa bb\n  cc\n");
+  CHECK(wrapped("> ", "aaaaaaaaaa", 5) == "> aaaaaaaaaa\n");
+  CHECK(wrapped("> ", "", 5) == "> \n");
+  CHECK(columns("h\xc3\xa9h\xc3\xa9") == 4);
+  CHECK(clipped("h\xc3\xa9h\xc3\xa9", 3) == "h\xc3\xa9~");
+  CHECK(clipped("abc", 3) == "abc");
+  CHECK(printable("a\nb\x7f\xc2\x80") == "a?b??");
 }
