@@ -226,8 +226,8 @@ def sigterm_ends_it_cleanly():
 
 
 def ten_idle_daemons_take_little():
-    """The goal is 5 % of two cores, 0.1; they take 0.06 on a quiet machine. It may be half as fast and
-    busy: daemons that do not nap take ten times as much."""
+    """The goal is 5 % of two cores, 0.1; they take 0.06 on a quiet machine. It may be half as fast
+    and busy: daemons that do not nap take ten times as much."""
     watched_seconds = 5
     names = [f"w{i}" for i in range(10)]
     with lab(names) as made, Cluster(made, "sharded\n  roots: training") as c:
