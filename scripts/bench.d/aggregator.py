@@ -140,18 +140,7 @@ def entry_of(name, case, answers, bound):
 
 
 def tables(entries):
-    """Markdown: a heading for each case, a row for each contestant."""
-    lines = []
-    for case in report.unique(entry["case"] for entry in entries):
-        lines += ["", f"**{label(case)}**", "",
-                  "| " + " | ".join(title for title, _ in COLUMNS) + " |",
-                  "| --- " * len(COLUMNS) + "|"]  # fmt: skip
-        for entry in (entry for entry in entries if entry["case"] == case):
-            texts = [text(entry) for _, text in COLUMNS]
-            if not entry["correct"]:
-                texts[0] += ", WRONG"
-            lines.append("| " + " | ".join(texts) + " |")
-    return "\n".join(lines) + "\n"
+    return report.local_table(entries, COLUMNS, label)
 
 
 def draw(entries, folder):

@@ -152,6 +152,21 @@ def table(entries, columns=COLUMNS, label=cases.label):
     return "\n".join(lines) + "\n"
 
 
+def local_table(entries, columns, label):
+    """The same of cases without a network, whose contestants have no remarks but wrong sums."""
+    lines = []
+    for case in unique(entry["case"] for entry in entries):
+        lines += ["", f"**{label(case)}**", "",
+                  "| " + " | ".join(title for title, _ in columns) + " |",
+                  "| --- " * len(columns) + "|"]  # fmt: skip
+        for entry in (entry for entry in entries if entry["case"] == case):
+            texts = [text(entry) for _, text in columns]
+            if not entry["correct"]:
+                texts[0] += ", WRONG"
+            lines.append("| " + " | ".join(texts) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def unique(values):
     found = []
     for value in values:

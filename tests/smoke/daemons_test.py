@@ -226,8 +226,8 @@ def sigterm_ends_it_cleanly():
 
 
 def ten_idle_daemons_take_little():
-    """The goal is 5 % of two cores, 0.1; they take 0.06 on a quiet machine. It may be half as fast
-    and busy: daemons that do not nap take ten times as much."""
+    """The goal is 5 % of two cores, 0.1; they take 0.06 on a quiet machine, and a slower one may
+    take three times that. Without naps they would take both cores."""
     watched_seconds = 5
     names = [f"w{i}" for i in range(10)]
     with lab(names) as made, Cluster(made, "sharded\n  roots: training") as c:
@@ -243,7 +243,7 @@ def ten_idle_daemons_take_little():
         time.sleep(watched_seconds)
         cores = (cpu_seconds() - before) / (time.monotonic() - begun)
         print(f"ten idle daemons take {cores:.3f} cores")
-        expect(cores < 0.3, f"ten idle daemons take {cores:.3f} cores")
+        expect(cores < 0.2, f"ten idle daemons take {cores:.3f} cores")
 
 
 if __name__ == "__main__":
