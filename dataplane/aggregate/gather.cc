@@ -128,6 +128,7 @@ void Gather::open(BlockRange range, HostSet senders) {
   for (Source& source : sources_) {
     source.started = source.bounded = false;
     source.sent_all.reset();
+    source.rows_until = {};
     source.arrived = source.takes_part ? 0 : range.size();
     source.worst_lacked = 0;
     source.critical_missing = source.takes_part ? critical : 0;
@@ -185,8 +186,19 @@ void Gather::on_block(std::size_t index, const Arrival& arrival, Instant now) {
   source.patience = arrival.patience;
   longest_rtt_ = std::max(longest_rtt_, arrival.rtt);
   longest_below_ = std::max(longest_below_, time_below(source));
-  if (arrival.last && !source.sent_all) source.sent_all = now - source.first_at;
+  if (arrival.last && !source.sent_all) {
+    source.sent_all = now - source.first_at;
+    if (arrival.has_rows) await_rows(source, now);
+  }
   count_arrival(index, arrival);
+}
+
+void Gather::on_row(std::size_t index, bool is_last, Instant now) {
+  Source& source = sources_[index];
+  if (!open_ || !source.started) return;
+  if (!source.sent_all) source.sent_all = now - source.first_at;
+  source.rows_until = now;
+  if (!is_last) await_rows(source, now);
 }
 
 void Gather::count_arrival(std::size_t index, const Arrival& arrival) {

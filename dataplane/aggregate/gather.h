@@ -82,6 +82,7 @@ class Gather {
   struct Arrival {
     std::uint32_t block = 0;
     bool last = false;       // the source has sent everything at least once
+    bool has_rows = false;   // rows of parity may follow what the source has sent
     bool bounded = false;    // the source knows the bounds, and keeps what does not enter
     Duration rtt;            // the smallest to it
     Duration patience = {};  // its Patience, where it gathers under bounds itself
@@ -89,6 +90,8 @@ class Gather {
   };
   /// A block of source `source` has entered the sum.
   void on_block(std::size_t source, const Arrival& arrival, Instant now);
+  /// A row of parity of the source's blocks has come, so all of them have been sent.
+  void on_row(std::size_t source, bool is_last, Instant now);
 
   /// The node's own ranks have submitted the round: from then on it waits for sources that are
   /// silent. Without this, a node of which all children are silent would wait for ever.
@@ -160,6 +163,7 @@ class Gather {
     Instant first_at;
     Instant latest_at;
     std::optional<Duration> sent_all;  // age at which the source said so
+    Instant rows_until;                // what it lacks may come in rows of parity until then
     Duration rtt;
     Duration patience;  // told last; 0: it gathers nothing, or exactly
     std::uint32_t arrived = 0;
@@ -221,6 +225,7 @@ class Gather {
   bool deadline_passed(const Source& source, Instant now) const;
   static Duration time_below(const Source& source);
   static Duration repair_time(Duration rtt);
+  static void await_rows(Source& source, Instant now);
   Duration share_of(Duration whole) const;
   Duration slack() const;
   static Duration completion_of(const Source& source, bool complete, Instant now);

@@ -12,6 +12,9 @@ namespace {
 /// Round trips, in halves, that a lost block needs to be missed, sent again and to arrive: what
 /// LTP's first threshold grants beside the transfer itself.
 constexpr std::int64_t kRepairHalfRoundTrips = 3;
+/// Rows of parity come within this part of a round trip, or do not go: their sender sends them when
+/// nothing else waits.
+constexpr std::int64_t kRowsShare = 4;
 /// A source that had not even sent everything when its time was over was given too little of it.
 constexpr std::int64_t kOverdueGrowth = 2;
 
@@ -19,6 +22,11 @@ constexpr std::int64_t kOverdueGrowth = 2;
 
 Duration Gather::repair_time(Duration rtt) {
   return rtt * kRepairHalfRoundTrips / 2;
+}
+
+/// A row follows the block or the row before it at once.
+void Gather::await_rows(Source& source, Instant now) {
+  source.rows_until = now + source.rtt / kRowsShare;
 }
 
 Duration Gather::share_of(Duration whole) const {
@@ -76,7 +84,7 @@ bool Gather::may_miss(const Source& source, Instant now) const {
   if (!threshold) return false;
   const Duration age = now - source.first_at;
   // What is still on its way for the first time is late, not lost: it is waited for a little more.
-  if (source.sent_all) return age >= *threshold;
+  if (source.sent_all) return age >= *threshold && now >= source.rows_until;
   return age >= std::max(*threshold + slack(), time_below(source));
 }
 

@@ -192,6 +192,8 @@ class Tree {
   /// Whether the round may close now without some blocks, and why.
   std::optional<CloseReason> may_close(std::size_t slot, Instant now,
                                        Gather::Absence absence = Gather::Absence::kCounts);
+  /// A row of parity of a child's blocks in the round has come.
+  void note_row(std::size_t slot, hop::EdgeIndex edge, bool is_last, Instant now);
   /// Whether a child is about to be called absent in this round although it lives: it has begun the
   /// round and sends other packets, or it has not and ends older rounds one after the other.
   bool has_live_absentee(std::size_t slot, const hop::PeerTable& peers, Instant now) const;

@@ -59,6 +59,11 @@ std::optional<CloseReason> Tree::may_close(std::size_t slot, Instant now, Gather
   return own.gather->may_close(now, absence);
 }
 
+void Tree::note_row(std::size_t slot, hop::EdgeIndex edge, bool is_last, Instant now) {
+  Gather* gather = slots_[slot].gather;
+  if (gather != nullptr) gather->on_row(source_of(edge), is_last, now);
+}
+
 bool Tree::has_live_absentee(std::size_t slot, const hop::PeerTable& peers, Instant now) const {
   const Gather& gather = *slots_[slot].gather;
   for (const hop::InEdge& edge : child_pushes()) {

@@ -42,6 +42,7 @@ void Receiver::handle_parity(const wire::BlockPacket& packet, hop::PeerIndex pee
   }
   const bool is_needless = receiver.complete() || receiver.closed();
   const bool is_last = (packet.envelope->flags & wire::kFlagLast) != 0;
+  if (edge.is_push()) tree.note_row(round.slot(), index, is_last, now);
   const bool owed_before = receiver.owes_ack();
   bool at_once = receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us,
                                        .last = is_last,

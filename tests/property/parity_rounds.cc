@@ -27,6 +27,18 @@ Scenario lossy(std::size_t bytes) {
   return s;
 }
 
+/// The same rounds, of a tensor that may lack a fifth of its blocks.
+Scenario lacking_some(Scenario s) {
+  api::BucketBounds bucket{.bucket = 1, .elements = s.rounds[0].elements, .tensors = {{}}};
+  bucket.tensors[0].elements = bucket.elements;
+  bucket.tensors[0].bound = 0.2F;
+  s.tolerance.layout = Coding::Layout::kSpread;
+  s.tolerance.slack = Duration::ms(30);
+  s.tolerance.buckets = {bucket};
+  s.rounds.assign(s.rounds.size(), round_of(bucket));
+  return s;
+}
+
 Outcome run_well(const Scenario& s) {
   Outcome outcome = run(s);
   INFO(outcome.failure);
@@ -66,6 +78,24 @@ TEST_CASE("rows that were sent keep blocks from going again that they make good"
   const Outcome outcome = run_well(lossy(256 << 10));
   // In the first round, and what is lost before the end of one.
   CHECK(outcome.counters.blocks_retransmitted < outcome.counters.blocks_sent / 30);
+}
+
+TEST_CASE("a round that may lack blocks waits for rows that make them good") {
+  const std::size_t bytes = GENERATE(64 << 10, 1 << 20);
+  CAPTURE(bytes);
+  const Outcome exact = run_well(lossy(bytes));
+  const Outcome bounded = run_well(lacking_some(lossy(bytes)));
+  // Results that lack somebody have no parity, so to close sooner would take longer.
+  CHECK(seconds(bounded) < 1.03 * seconds(exact));
+  CHECK(bounded.counters.blocks_missing * 2000 < bounded.counters.blocks_sent);
+}
+
+TEST_CASE("a round that may lack blocks waits for the next row, too, where a row takes long") {
+  Scenario s = lossy(64 << 10);
+  s.seed = GENERATE(1U, 5U);
+  s.link.bits_per_second = 40'000'000;
+  s.link.delay = Duration::ms(15);
+  CHECK(run_well(lacking_some(s)).counters.blocks_missing == 0);
 }
 
 TEST_CASE("no parity goes where it does not pay") {

@@ -14,6 +14,8 @@ namespace gradplane::sim {
 namespace {
 
 constexpr auto kWires = kWireTypeNames;
+/// That of the preset `ltp`.
+constexpr Duration kLtpSlack = Duration::ms(30);
 
 /// The slowest of all but one in a hundred.
 double p99_ms(const Outcome& outcome) {
@@ -27,6 +29,20 @@ double p99_ms(const Outcome& outcome) {
   std::sort(times.begin(), times.end());
   const auto rank = static_cast<std::size_t>(std::ceil(0.99 * static_cast<double>(times.size())));
   return times[rank - 1];
+}
+
+/// All rounds are of one bucket with one tensor, which may lack this share, as with the preset
+/// `ltp` when its first rounds are over.
+void bound_rounds(Scenario& s, double bound) {
+  const std::uint32_t elements = s.rounds[0].elements;
+  api::BucketBounds bucket{.bucket = 1, .elements = elements, .tensors = {{}}};
+  bucket.tensors[0].elements = elements;
+  bucket.tensors[0].bound = static_cast<float>(bound);
+  s.tolerance.layout = Coding::Layout::kSpread;
+  s.tolerance.strict_rounds = 2;
+  s.tolerance.slack = kLtpSlack;
+  s.tolerance.buckets = {bucket};
+  s.rounds.assign(s.rounds.size(), round_of(bucket));
 }
 
 }  // namespace
@@ -53,6 +69,7 @@ TimeCommand::TimeCommand(CLI::App& app)
           std::vector<std::string>(kControllerNames.begin(), kControllerNames.end())));
   command_->add_option("--wire", wire_, "the wire type of the rounds; the bound is that of fp32")
       ->check(CLI::IsMember(std::vector<std::string>(kWires.begin(), kWires.end())));
+  command_->add_option("--may-miss", may_miss_, "the share of its blocks that a rank may miss, 0 to 1");
   command_->add_flag("--mltcp", mltcp_, "with MLTCP");
   command_->add_flag("!--unpaced", paced_, "nodes do not know the rate of their links");
   command_->add_flag("!--no-parity", parity_, "no parity follows rounds");
@@ -90,6 +107,7 @@ Scenario TimeCommand::scenario(std::uint64_t seed) const {
   s.rounds.assign(rounds_, {ElementType::kFloat32, elements});
   const auto wire = std::find(kWires.begin(), kWires.end(), wire_) - kWires.begin();
   if (wire > 0) narrow_rounds(s, kWireTypes[static_cast<std::size_t>(wire)]);
+  if (may_miss_ > 0) bound_rounds(s, may_miss_);
   return s;
 }
 
@@ -110,11 +128,12 @@ bool TimeCommand::run(std::uint64_t seed) const {
   };
   std::printf(
       "%s hosts %u: mean round %.2f ms, bound %.2f ms, ratio %.3f, p99 %.3f; sent again %.2f %%, "
-      "for 100 blocks %.1f acks, %.1f grants, %.1f parity and %.1f recovered; %s\n",
+      "for 100 blocks %.1f acks, %.1f grants, %.1f parity, %.1f recovered and %.2f missing; %s\n",
       plan_.c_str(), hosts_, mean_s * 1e3, bound * 1e3, mean_s / bound,
       p99_ms(outcome) / (bound * 1e3), share(outcome.counters.blocks_retransmitted),
       share(outcome.counters.acks_sent), share(outcome.counters.grants_sent),
       share(outcome.counters.parity_sent), share(outcome.counters.blocks_recovered),
+      share(outcome.counters.blocks_missing),
       outcome.failure.empty() ? "all sums right" : outcome.failure.c_str());
   return outcome.failure.empty() && (at_most_ <= 0 || mean_s <= at_most_ * bound);
 }

@@ -38,6 +38,7 @@ class TimeCommand {
   std::size_t mark_bytes_ = 0;
   std::string controller_ = "delay";
   std::string wire_ = "fp32";
+  double may_miss_ = 0;  // the share of its blocks that a rank may miss
   bool mltcp_ = false;
   bool paced_ = true;
   bool multicast_ = false;
