@@ -69,7 +69,8 @@ TimeCommand::TimeCommand(CLI::App& app)
           std::vector<std::string>(kControllerNames.begin(), kControllerNames.end())));
   command_->add_option("--wire", wire_, "the wire type of the rounds; the bound is that of fp32")
       ->check(CLI::IsMember(std::vector<std::string>(kWires.begin(), kWires.end())));
-  command_->add_option("--may-miss", may_miss_, "the share of its blocks that a rank may miss, 0 to 1");
+  command_->add_option("--may-miss", may_miss_,
+                       "the share of its blocks that a rank may miss, 0 to 1");
   command_->add_flag("--mltcp", mltcp_, "with MLTCP");
   command_->add_flag("!--unpaced", paced_, "nodes do not know the rate of their links");
   command_->add_flag("!--no-parity", parity_, "no parity follows rounds");
@@ -128,7 +129,7 @@ bool TimeCommand::run(std::uint64_t seed) const {
   };
   std::printf(
       "%s hosts %u: mean round %.2f ms, bound %.2f ms, ratio %.3f, p99 %.3f; sent again %.2f %%, "
-      "for 100 blocks %.1f acks, %.1f grants, %.1f parity, %.1f recovered and %.2f missing; %s\n",
+      "for 100 blocks %.1f acks, %.1f grants, %.1f parity, %.1f recovered, %.2f missing; %s\n",
       plan_.c_str(), hosts_, mean_s * 1e3, bound * 1e3, mean_s / bound,
       p99_ms(outcome) / (bound * 1e3), share(outcome.counters.blocks_retransmitted),
       share(outcome.counters.acks_sent), share(outcome.counters.grants_sent),

@@ -1,62 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // When a round that lacks blocks may close: LTP's rule with a bound for each tensor, row by row.
-#include <atomic>
-#include <optional>
-#include <vector>
-
-#include "dataplane/aggregate/gather.h"
 #include "tests/support/catch.h"
-#include "tests/support/hosts.h"
+#include "tests/unit/gather_rig.h"
 
 using namespace gradplane;
+using namespace gradplane::testing;
 using aggregate::Gather;
-
-namespace {
-
-constexpr std::uint32_t kBlocks = 100;
-constexpr Instant kStart = Instant::from_ns(1'000'000'000);
-constexpr Duration kRtt = Duration::ms(2);
-
-/// Blocks 0..9 belong to an exact tensor, 10..99 to one that may miss a tenth: nine blocks.
-struct Rig {
-  explicit Rig(aggregate::CloseLimits limits = {.strict_rounds = 0, .slack = Duration::ms(30)},
-               std::size_t sources = 2, float bound = 0.1F)
-      : map(geometry(), {{0, 1280, 0}, {1280, 11520, bound}}), bounds(2) {
-    bounds[1] = bound;
-    std::vector<std::uint16_t> nodes;
-    for (std::size_t s = 0; s < sources; ++s) nodes.push_back(static_cast<std::uint16_t>(s + 1));
-    gather.emplace(testing::hosts_as_sources(nodes), map, bounds, limits);
-  }
-  static Geometry geometry() { return Geometry::of(ElementType::kFloat32, kBlocks * 128, 512, 1); }
-
-  /// Blocks [from, to) of a source, all at `at` after the start.
-  void arrive(std::size_t source, std::uint32_t from, std::uint32_t to, Duration at,
-              bool last = false, bool bounded = true) {
-    for (std::uint32_t b = from; b < to; ++b) {
-      gather->on_block(source,
-                       {.block = b, .last = last && b + 1 == to, .bounded = bounded, .rtt = kRtt},
-                       kStart + at);
-    }
-  }
-  std::optional<CloseReason> at(Duration time) { return gather->may_close(kStart + time); }
-
-  /// A round in which every source is complete after `duration`: the threshold from then on.
-  void learn(Duration duration) {
-    gather->open({0, kBlocks});
-    for (std::size_t s = 0; s < gather->host_count(); ++s) {
-      arrive(s, 0, 1, Duration{});
-      arrive(s, 1, kBlocks, duration, true);
-    }
-    gather->close(CloseReason::kFull, kStart + duration);
-  }
-
-  aggregate::TensorMap map;
-  std::vector<std::atomic<float>> bounds;
-  std::optional<Gather> gather;
-};
-
-}  // namespace
+using Rig = GatherRig;
 
 TEST_CASE("of an exchange, only who sends is waited for, counted and learned from") {
   Rig rig({.strict_rounds = 0, .slack = Duration::ms(30)}, 3);
@@ -90,53 +41,6 @@ TEST_CASE("early: the time is over, everything was sent, every tensor is in its 
   CHECK_FALSE(rig.at(Duration::ms(49)));
   CHECK(rig.at(Duration::ms(50)) == CloseReason::kEarly);
   CHECK(rig.gather->missing_blocks() == 9);
-}
-
-TEST_CASE("early: what lacks may come in rows of parity, as long as these may come") {
-  Rig rig;
-  rig.learn(Duration::ms(50));
-  rig.gather->open({0, kBlocks});
-  rig.arrive(0, 0, kBlocks, Duration{}, true);
-  rig.arrive(1, 0, 91, Duration{});
-  const auto last = [&](Duration at) {
-    rig.gather->on_block(1, {.block = 91, .last = true, .has_rows = true, .bounded = true,
-                             .rtt = kRtt}, kStart + at);
-  };
-  SECTION("after the last block, for a quarter of a round trip") {
-    last(Duration::ms(60));
-    CHECK_FALSE(rig.at(Duration::ms(60)));
-    CHECK_FALSE(rig.at(Duration::us(60'499)));
-    CHECK(rig.at(Duration::us(60'500)) == CloseReason::kEarly);
-  }
-  SECTION("a row says that others may follow") {
-    last(Duration::ms(60));
-    rig.gather->on_row(1, false, kStart + Duration::us(60'300));
-    CHECK_FALSE(rig.at(Duration::us(60'799)));
-    CHECK(rig.at(Duration::us(60'800)) == CloseReason::kEarly);
-  }
-  SECTION("after the last row nothing comes") {
-    last(Duration::ms(60));
-    rig.gather->on_row(1, true, kStart + Duration::us(60'100));
-    CHECK(rig.at(Duration::us(60'100)) == CloseReason::kEarly);
-  }
-  SECTION("a row says that everything was sent, if the last block is lost") {
-    CHECK_FALSE(rig.at(Duration::ms(60)));
-    rig.gather->on_row(1, true, kStart + Duration::ms(60));
-    CHECK(rig.at(Duration::ms(60)) == CloseReason::kEarly);
-  }
-  SECTION("it is no reason to wait past the deadline") {
-    last(Duration::us(79'900));
-    CHECK_FALSE(rig.at(Duration::us(79'999)));
-    CHECK(rig.at(Duration::ms(80)) == CloseReason::kDeadline);
-  }
-  SECTION("a round that is not open has no rows") {
-    rig.gather->close(CloseReason::kEarly, kStart + Duration::ms(60));
-    rig.gather->on_row(1, true, kStart + Duration::ms(60));
-    rig.gather->open({0, kBlocks});
-    rig.gather->on_row(0, true, kStart + Duration::ms(70));
-    rig.arrive(0, 0, 1, Duration::ms(80));
-    CHECK_FALSE(rig.at(Duration::ms(131)));
-  }
 }
 
 TEST_CASE("one block over a tensor's bound waits for the deadline") {
