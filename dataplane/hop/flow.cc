@@ -112,6 +112,7 @@ void Flow::on_sent(Instant now, std::size_t wire_bytes, bool retransmission) {
   const bool is_probe = std::exchange(probe_due_, false);
   ++counts_.sent;
   counts_.retransmitted += retransmission ? 1 : 0;
+  if (std::exchange(has_rested_, false)) link_.begin(now);
   link_.on_sent(now, wire_bytes);
   meter_.on_sent(now, wire_bytes);
   controller_->on_sent(now, static_cast<std::uint32_t>(wire_bytes), before);

@@ -127,7 +127,10 @@ class Flow {
   void on_silence(Instant now);
 
   /// Nothing waits to be sent although there is room.
-  void note_app_limited() { app_limited_until_ = delivered_ + in_flight_; }
+  void note_app_limited() {
+    app_limited_until_ = delivered_ + in_flight_;
+    has_rested_ = true;
+  }
   /// How much of the job's iteration this peer has: 0 to 1.
   void on_phase(double ratio) { controller_->on_phase({.ratio = ratio}); }
   /// For the controller's timers; call it now and then while blocks are in flight.
@@ -187,6 +190,7 @@ class Flow {
   std::uint64_t delivered_ = 0;          // blocks
   std::uint64_t app_limited_until_ = 0;  // of delivered_
   bool probe_due_ = false;
+  bool has_rested_ = true;  // nothing waited when the flow could send last
   std::uint32_t newest_echo_us_ = 0;
   Instant echo_at_ = Instant::from_ns(INT64_MIN / 4);  // when it came
   bool has_rtt_ = false;

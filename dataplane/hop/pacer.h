@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -23,6 +24,8 @@ class Pacer {
   Instant next_send() const { return free_at_; }
   bool is_paced() const { return rate_ != 0; }
   void on_sent(Instant now, std::size_t bytes);
+  /// There was nothing to send until now. The time until now gives no burst.
+  void begin(Instant now) { free_at_ = std::max(free_at_, now); }
   /// Changes the rate of the link from now on, of which the constructor takes a little less.
   void set_link_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst_bytes);
   /// Changes the rate from now on. What is left of a wait becomes shorter or longer in proportion.

@@ -204,6 +204,10 @@ TEST_CASE(
   REQUIRE(stage.node.job().submit(0, 1, exact) == job::SubmitResult::kAccepted);
   CHECK(share_of(2) == kLink);  // the exchange has still to go
   stage.push_all(1);
+  for (std::uint32_t b = 0; b < kBlocks; ++b) {  // at the pace of the link
+    stage.now = stage.now + Duration::ms(1);
+    (void)stage.node.drain(stage.now);
+  }
   stage.receiver_acks();
   CHECK(share_of(2) == kLink / 2);
   CHECK(stage.node.job().counters().rounds_completed == 1);

@@ -57,6 +57,37 @@ TEST_CASE("a pacer that rested sends one burst, not what it missed") {
   CHECK_FALSE(pacer.may_send(pacer.next_send() - Duration::ns(1)));
 }
 
+TEST_CASE("a pacer that begins has no burst, and one that is late makes up for it") {
+  Pacer pacer(100'000'000, 10 * kBytes);
+  pacer.begin(kStart);
+  pacer.on_sent(kStart, kBytes);
+  CHECK(pacer.next_send() > kStart);
+  const Instant behind = pacer.next_send();
+  pacer.begin(kStart);
+  CHECK(pacer.next_send() == behind);
+  const Instant late = kStart + Duration::us(500);
+  int sent = 0;
+  for (; pacer.may_send(late); ++sent) pacer.on_sent(late, kBytes);
+  CHECK(sent >= 3);  // 4.06 blocks in 0.5 ms
+  CHECK(sent <= 4);
+}
+
+TEST_CASE("the time in which a flow has nothing to send gives it no burst") {
+  hop::Flow flow({.rate_bits_per_second = 100'000'000, .block_wire_bytes = kBytes});
+  const auto send_all = [&flow](Instant now) {
+    int sent = 0;
+    for (; flow.may_send(now); ++sent) flow.on_sent(now, kBytes, false);
+    return sent;
+  };
+  CHECK(send_all(kStart) == 1);
+  // Blocks waited: it makes up for the time in which nobody looked.
+  const Instant late = kStart + Duration::us(500);
+  CHECK(send_all(late) >= 3);
+  flow.on_acked(late, flow.in_flight());
+  flow.note_app_limited();
+  CHECK(send_all(late + Duration::seconds(1)) == 1);
+}
+
 TEST_CASE("without a rate a pacer never waits") {
   Pacer pacer(0, 1);
   for (int n = 0; n < 1000; ++n) {
