@@ -43,6 +43,7 @@ telemetry::PortStatus port_status(const StatusSources& from, const api::PortSnap
   out.tx_datagrams = port.tx_datagrams;
   out.tx_bytes = port.tx_bytes;
   out.rx_missed = port.rx_missed;
+  out.handed_over = port.handed_over;
   out.groups = from.groups.joined_count();
   out.igmp_version = port.igmp_version;
   add_reasons<port::PortDrop>(out.drops, port.drops, port::port_drop_name);

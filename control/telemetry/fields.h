@@ -27,6 +27,7 @@ void fields(Archive& a, Of<PortStatus> auto& s) {
   a("tx_datagrams", s.tx_datagrams);
   a("tx_bytes", s.tx_bytes);
   a("rx_missed", s.rx_missed);
+  a("handed_over", s.handed_over);
   a("groups", s.groups);
   a("igmp_version", s.igmp_version);
   a("drops", s.drops);

@@ -42,6 +42,7 @@ struct PortStatus {
   std::uint64_t tx_datagrams = 0;
   std::uint64_t tx_bytes = 0;
   std::uint64_t rx_missed = 0;     // dropped by the device before the daemon saw them
+  std::uint64_t handed_over = 0;   // came by another queue than that of their poll core
   std::uint64_t groups = 0;        // that it is in
   std::uint64_t igmp_version = 0;  // in which a switch or router asked for them last; 0: none has
   ReasonCounts drops;              // port_drop_name() -> count

@@ -127,6 +127,10 @@ class TextWriter {
     named("", fmt::format("received {} ({}), sent {} ({}), missed {}",
                           count_text(port.rx_datagrams, "datagram"), bytes_text(port.rx_bytes),
                           port.tx_datagrams, bytes_text(port.tx_bytes), port.rx_missed));
+    if (port.handed_over > 0) {
+      named("", fmt::format("{} came by another queue than their poll core's",
+                            count_text(port.handed_over, "frame")));
+    }
     if (port.groups > 0) {
       named("", fmt::format("in {}, {}", count_text(port.groups, "group"),
                             port.igmp_version == 0

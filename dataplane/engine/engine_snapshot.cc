@@ -106,6 +106,7 @@ void Engine::fill_snapshot(api::EngineSnapshot& out) {
   out.port.tx_datagrams = port.tx_datagrams;
   out.port.tx_bytes = port.tx_bytes;
   out.port.rx_missed = port.rx_missed;
+  out.port.handed_over = port.handed_over;
   out.port.igmp_version = port.igmp_version;
   std::copy(port.drops.begin(), port.drops.end(), out.port.drops.begin());
   out.polls = polls_;

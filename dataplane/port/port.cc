@@ -44,6 +44,7 @@ PortCounters& operator+=(PortCounters& sum, const PortCounters& other) {
   sum.tx_datagrams += other.tx_datagrams;
   sum.tx_bytes += other.tx_bytes;
   sum.rx_missed += other.rx_missed;
+  sum.handed_over += other.handed_over;
   sum.igmp_version = std::max(sum.igmp_version, other.igmp_version);
   for (std::size_t d = 0; d < sum.drops.size(); ++d) sum.drops[d] += other.drops[d];
   return sum;

@@ -73,6 +73,7 @@ struct PortCounters {
   std::uint64_t tx_datagrams = 0;
   std::uint64_t tx_bytes = 0;
   std::uint64_t rx_missed = 0;     // dropped by the device before we saw them, where it tells
+  std::uint64_t handed_over = 0;   // frames that came by this queue and were given to another
   std::uint64_t igmp_version = 0;  // spoken by who last asked who is in which group; 0: nobody has
   std::array<std::uint64_t, static_cast<std::size_t>(PortDrop::kCount)> drops{};
 };

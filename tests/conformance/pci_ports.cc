@@ -10,7 +10,7 @@
 
 /// Two NICs with a cable or a hub between them, which the environment names by their PCI addresses:
 /// GP_PCI_LEFT and GP_PCI_RIGHT, and GP_PCI_QUEUES_LEFT and GP_PCI_QUEUES_RIGHT for those with two
-/// queues. All are bound to vfio-pci.
+/// queues, which steer where GP_PCI_QUEUES_STEER is set. All are bound to vfio-pci.
 namespace gradplane::conformance {
 namespace {
 
@@ -61,7 +61,8 @@ Result<PortPair*> ports_with_queues() {
   (void)ports();  // whose memory is that of all
   static auto left = open_or_exit("GP_PCI_QUEUES_LEFT", Ipv4{0x0a510001}, kSteering);
   static auto right = open_or_exit("GP_PCI_QUEUES_RIGHT", Ipv4{0x0a510002}, kSteering);
-  static PortPair pair{*left, *right, Ipv4{0x0a510063}, kKeptCount};
+  static PortPair pair{*left, *right, Ipv4{0x0a510063}, kKeptCount,
+                       std::getenv("GP_PCI_QUEUES_STEER") != nullptr};
   return &pair;
 }
 

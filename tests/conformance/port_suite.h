@@ -18,6 +18,7 @@ struct PortPair {
   port::Port& right;
   Ipv4 nowhere;                // on their subnet, and nobody's
   std::size_t kept_count = 0;  // sent buffers that a device may keep for a while, at most
+  bool steers = false;         // the device gives each queue what is for its UDP port
 };
 
 /// The two ends of one network, opened on the first call and left open.
@@ -26,7 +27,7 @@ PortPair& ports();
 /// The same with kQueues queues in each port, on another network; the Error says why there are
 /// none.
 inline constexpr std::size_t kQueues = 2;
-inline constexpr std::uint16_t kFirstUdpPort = 4791;
+inline constexpr std::uint16_t kFirstUdpPort = 4792;
 inline constexpr port::Steering kSteering{.queue_count = kQueues, .first_udp_port = kFirstUdpPort};
 Result<PortPair*> ports_with_queues();
 

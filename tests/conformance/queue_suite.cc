@@ -66,6 +66,31 @@ PortPair* connected() {
 
 }  // namespace
 
+TEST_CASE("queues: a device that steers leaves nothing to be handed over") {
+  PortPair* const p = connected();
+  if (p == nullptr || !p->steers) return;
+  const std::uint64_t before = p->right.total_counters().handed_over;
+  constexpr std::size_t kRounds = 50;
+  std::array<std::size_t, kQueues> sent{};
+  std::array<std::vector<Received>, kQueues> got;
+  for (std::uint16_t n = 0; n < kRounds; ++n) {
+    for (std::size_t to = 0; to < kQueues; ++to) {
+      const Endpoint there{p->right.address(), udp_port_of(to)};
+      const auto source = static_cast<std::uint16_t>(50000 + 7 * n);
+      sent[to] += send(p->left.queue(n % kQueues), there, source, pattern(100, n)) ? 1 : 0;
+    }
+    for (std::size_t q = 0; q < kQueues; ++q) receive_into(p->right.queue(q), got[q]);
+  }
+  REQUIRE(poll_until([&] { return got[0].size() >= sent[0] && got[1].size() >= sent[1]; },
+                     [&] {
+                       for (std::size_t q = 0; q < kQueues; ++q) {
+                         receive_into(p->right.queue(q), got[q]);
+                       }
+                     }));
+  CHECK(sent[1] == kRounds);
+  CHECK(p->right.total_counters().handed_over == before);
+}
+
 TEST_CASE("queues: a datagram comes to the queue of its UDP port, whichever queue has sent it") {
   PortPair* const p = connected();
   if (p == nullptr) return;

@@ -99,6 +99,7 @@ StatusReport full_report() {
             .tx_datagrams = 3,
             .tx_bytes = 4,
             .rx_missed = 5,
+            .handed_over = 77,
             .groups = 38,
             .igmp_version = 3,
             .drops = {{"bad_header", 6}, {"not_for_us", 0}}};
@@ -277,6 +278,7 @@ TEST_CASE("text for a person") {
   role    relay
   port    af_packet eth1 10.0.0.2/24, MTU 1500
           received 1 datagram (2 B), sent 3 (4 B), missed 5
+          77 frames came by another queue than their poll core's
           in 38 groups, IGMP version 3
   dropped bad_header 6
   poll    adaptive, 25.0 % busy, 9 sleeps

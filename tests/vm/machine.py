@@ -6,6 +6,7 @@ Nothing is installed and nothing of the host is written: the kernel package is u
 build folder, and the guest mounts the host's root read-only.
 """
 
+import contextlib
 import os
 import pathlib
 import re
@@ -185,6 +186,18 @@ def qemu_command(kernel, initrd, out, models):
     ]  # fmt: skip
 
 
+@contextlib.contextmanager
+def plugged_in(models):
+    """As nics.network(); what this host cannot do becomes the reason why there is no machine."""
+    with contextlib.ExitStack() as stack:
+        try:
+            before = stack.enter_context(nics.network(models))
+        except (OSError, subprocess.SubprocessError) as problem:
+            said = getattr(problem, "stderr", None) or str(problem)
+            raise Skip(f"NICs with queues need taps on a bridge: {said.strip()}") from problem
+        yield before
+
+
 def run_guest(name, models, command, seconds):
     """Boots, runs `command` (words) at the root of the checkout in the guest; returns its output.
 
@@ -201,8 +214,9 @@ def run_guest(name, models, command, seconds):
     (out / "command").write_text(f"cd {shlex.quote(str(ROOT))} && exec {shlex.join(command)}\n")
     problem = f"did not end within {seconds} s"
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=seconds, check=False)  # fmt: skip
+        with plugged_in(models) as before:
+            done = subprocess.run([*before, *words], stdin=subprocess.DEVNULL, text=True,
+                                  capture_output=True, timeout=seconds, check=False)  # fmt: skip
         problem = f"QEMU: exit code {done.returncode}: {done.stderr.strip()[-500:]}"
     except subprocess.TimeoutExpired:
         done = None

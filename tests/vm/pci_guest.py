@@ -4,6 +4,7 @@
 """What pci_test.py runs in the guest: `pci_guest.py BUILD TASK:MODEL...`
 
 suite:MODEL   the port suite between the two NICs of a model
+queues:MODEL  its tests of several queues, between NICs that give each queue what is for it
 sums:MODEL    two daemons, each with a NIC, and two ranks whose every sum must be right
 torch:MODEL   the same with two ranks of PyTorch, whose replicas must hold the same bits
 """
@@ -37,7 +38,9 @@ cluster:
     - {{name: a, address: 10.77.0.1/24}}
     - {{name: b, address: 10.77.0.2/24}}
 plan: {{kind: sharded, roots: training}}
-"""
+{poll}"""
+# A poll core for each queue.
+POLL = "poll: {{cores: {cores}}}\n"
 ROUNDS = 10
 ELEMENTS = 40000
 # A sharded plan moves half of each round's blocks to the other host, and as many sums back. Rounds
@@ -73,7 +76,8 @@ class Hosts:
     def start_daemons(self):
         for node, address in zip("ab", nics.addresses(self.model)):
             config = WORK / f"{node}.yaml"
-            config.write_text(CONFIG.format(work=WORK, node=node, address=address, key=KEY))
+            config.write_text(CONFIG.format(work=WORK, node=node, address=address, key=KEY,
+                                            poll=self.poll()))
             config.chmod(0o600)
             self.start(f"daemon-{node}", [self.build / "control/daemon/gradplaned",
                                           "--config", config, "--node", node])  # fmt: skip
@@ -84,6 +88,10 @@ class Hosts:
                 expect(daemon.poll() is None, f"the daemon of {node} runs:\n{log}")
                 expect(time.monotonic() < deadline, f"the daemon of {node} answers:\n{log}")
                 time.sleep(0.2)
+
+    def poll(self):
+        queue_count = nics.QUEUES.get(self.model, 1)
+        return POLL.format(cores=list(range(queue_count))) if queue_count > 1 else ""
 
     def __exit__(self, *_):
         for process in self._processes:
@@ -135,20 +143,48 @@ class Hosts:
             expect(sent >= MIN_BLOCKS, f"{node} has sent {sent} blocks, of {MIN_BLOCKS} or more")
             for counter in ("rx_datagrams", "tx_datagrams"):
                 expect(port[counter] >= MIN_BLOCKS, f"{counter} of {node}: {port}")
+            if self.model in nics.QUEUES:
+                self.check_cores(node, report)
             print(f"  {node}: {sent} blocks sent; over {port['interface']} "
                   f"{port['tx_datagrams']} datagrams sent, {port['rx_datagrams']} received",
                   flush=True)  # fmt: skip
 
 
-def suite(build, model):
-    left, right = nics.addresses(model)
-    command = [build / "tests/conformance/conformance_pci"]
-    done = subprocess.run(command, env={**os.environ, "GP_PCI_LEFT": left, "GP_PCI_RIGHT": right},
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.STDOUT, check=False, timeout=SUITE_SECONDS)  # fmt: skip
+    def check_cores(self, node, report):
+        """Each poll core had its part, and the NIC gave it its frames."""
+        cores, handed_over = report["poll"]["cores"], report["port"]["handed_over"]
+        expect(len(cores) == nics.QUEUES[self.model], f"poll cores of {node}: {cores}")
+        for core in cores:
+            expect(core["rx_datagrams"] >= MIN_BLOCKS // 2, f"each core of {node} works: {cores}")
+        # ARP alone comes by any queue, and each of the others is told.
+        expect(handed_over < MIN_BLOCKS // 2, f"frames that {node} handed over: {handed_over}")
+        print(f"  {node}: {[core['rx_datagrams'] for core in cores]} datagrams for its poll cores, "
+              f"{handed_over} frames handed over", flush=True)  # fmt: skip
+
+
+def run_suite(build, model, environment, tests):
+    command = [build / "tests/conformance/conformance_pci", *tests]
+    done = subprocess.run(command, env={**os.environ, **environment}, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          check=False, timeout=SUITE_SECONDS)  # fmt: skip
     (OUT / f"{model}-suite.log").write_text(done.stdout)
     expect(done.returncode == 0, f"exit code {done.returncode}:\n{done.stdout[-4000:]}")
     print("  " + done.stdout.strip().splitlines()[-1], flush=True)
+    return done.stdout
+
+
+def suite(build, model):
+    left, right = nics.addresses(model)
+    run_suite(build, model, {"GP_PCI_LEFT": left, "GP_PCI_RIGHT": right}, [])
+
+
+def queues(build, model):
+    first, second = nics.addresses(nics.BESIDE_QUEUES)
+    left, right = nics.addresses(model)
+    said = run_suite(build, model, {
+        "GP_PCI_LEFT": first, "GP_PCI_RIGHT": second, "GP_PCI_QUEUES_LEFT": left,
+        "GP_PCI_QUEUES_RIGHT": right, "GP_PCI_QUEUES_STEER": "1"}, ["queues:*"])  # fmt: skip
+    expect("skipped" not in said, f"the NICs have several queues:\n{said[-4000:]}")
 
 
 def sums(build, model):
@@ -190,13 +226,13 @@ def torch(build, model):
 def main():
     build = pathlib.Path(sys.argv[1])
     tasks = [word.split(":") for word in sys.argv[2:]]
-    for model in dict.fromkeys(model for _, model in tasks):
+    for model in nics.models_of(sys.argv[2:]):
         nics.bind(model)
     failed = 0
     for kind, model in tasks:
         begun = time.monotonic()
         try:
-            {"suite": suite, "sums": sums, "torch": torch}[kind](build, model)
+            {"suite": suite, "queues": queues, "sums": sums, "torch": torch}[kind](build, model)
             verdict = "ok  "
         except (Failure, subprocess.TimeoutExpired) as problem:
             failed += 1

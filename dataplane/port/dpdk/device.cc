@@ -17,12 +17,15 @@
 #include "dataplane/port/dpdk/eal.h"
 #include "dataplane/port/dpdk/interface.h"
 #include "dataplane/port/dpdk/packet_socket.h"
+#include "dataplane/port/dpdk/rss.h"
 
 namespace gradplane::port {
 namespace {
 
 // Buffers that one thread keeps at hand; a few bursts.
 constexpr unsigned kPoolCacheCount = 128;
+// The longest key that a NIC of DPDK has is 52 bytes.
+constexpr std::size_t kMaxRssKeyBytes = 64;
 // DPDK 22.11 has ABI 23, and so until 23.11: the number is in the names of libraries and packages.
 constexpr int kAbiVersion = RTE_VER_MONTH >= 11 ? RTE_VER_YEAR + 1 : RTE_VER_YEAR;
 
@@ -48,6 +51,14 @@ bool driver_is_loaded(const std::string& driver) {
 std::string driver_package(std::string driver) {
   for (char& c : driver) c = c == '_' ? '-' : c;
   return "librte-" + driver + std::to_string(kAbiVersion);
+}
+
+/// Whether a NIC can give each queue the frames of its UDP port by RSS.
+bool can_steer(const rte_eth_dev_info& info) {
+  return (info.flow_type_rss_offloads & RTE_ETH_RSS_NONFRAG_IPV4_UDP) != 0 &&
+         info.hash_key_size >= kMinRssKeyBytes && info.hash_key_size <= kMaxRssKeyBytes &&
+         info.reta_size >= kMinRssTable && info.reta_size <= RTE_ETH_RSS_RETA_SIZE_512 &&
+         info.reta_size % RTE_ETH_RETA_GROUP_SIZE == 0;
 }
 
 std::string probe_remedy(const DpdkPortOptions& o, const DevicePlan& plan) {
@@ -152,6 +163,15 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   if (options.kind == DeviceKind::kPci) conf.rxmode.mtu = plan.mtu;
   conf.rxmode.offloads = rx_checksum_ ? kRxChecksum : 0;
   conf.txmode.offloads = tx_checksum_ ? kTxChecksum : 0;
+  std::array<std::uint8_t, kMaxRssKeyBytes> rss_key{};
+  const bool uses_rss = options.kind == DeviceKind::kPci && queue_count_ > 1 && can_steer(info);
+  if (uses_rss) {
+    write_rss_key(rss_key);
+    conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+    conf.rx_adv_conf.rss_conf = {.rss_key = rss_key.data(),
+                                 .rss_key_len = info.hash_key_size,
+                                 .rss_hf = RTE_ETH_RSS_NONFRAG_IPV4_UDP};
+  }
   const auto queues = static_cast<std::uint16_t>(queue_count_);
   int e = rte_eth_dev_configure(id_, queues, queues, &conf);
   if (e == 0) e = set_up_queues(options);
@@ -159,6 +179,7 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   if (e == 0) {
     e = rte_eth_dev_start(id_);
     started_ = e == 0;
+    if (started_ && uses_rss) fill_rss_table(options.steering, info.reta_size);
     let_burst(started_);
     if (is_client_) e = 0;  // its server may come later
   }
@@ -168,6 +189,19 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
                  (plan.driver.empty() ? "" : probe_remedy(options, plan))};
   }
   return Nothing{};
+}
+
+/// A NIC that refuses keeps the table of its driver: then queues hand over what is not theirs.
+void Device::fill_rss_table(const Steering& steering, std::uint16_t entries) {
+  constexpr std::size_t kGroups = RTE_ETH_RSS_RETA_SIZE_512 / RTE_ETH_RETA_GROUP_SIZE;
+  std::array<rte_eth_rss_reta_entry64, kGroups> table{};
+  for (std::size_t hash = 0; hash < entries; ++hash) {
+    rte_eth_rss_reta_entry64& group = table[hash / RTE_ETH_RETA_GROUP_SIZE];
+    group.mask = UINT64_MAX;
+    group.reta[hash % RTE_ETH_RETA_GROUP_SIZE] =
+        static_cast<std::uint16_t>(queue_of_rss_hash(steering, hash));
+  }
+  (void)rte_eth_dev_rss_reta_update(id_, table.data(), entries);
 }
 
 int Device::set_up_queues(const DpdkPortOptions& options) {

@@ -71,6 +71,7 @@ class Device {
   Status configure(const DpdkPortOptions& options, const DevicePlan& plan);
   Status read_mac(const DpdkPortOptions& options);
   int set_up_queues(const DpdkPortOptions& options);
+  void fill_rss_table(const Steering& steering, std::uint16_t entries);
   static constexpr bool is_open(std::uint32_t turn) { return turn % 2 == 0; }
   void let_burst(bool allowed) noexcept;
   bool others_have_seen() const noexcept;

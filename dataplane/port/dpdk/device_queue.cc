@@ -125,7 +125,10 @@ bool DeviceQueue::take_frame(rte_mbuf* frame, Way way, RxDatagram& out, Batch& r
 }
 
 void DeviceQueue::hand_over(rte_mbuf* frame, std::size_t queue) noexcept {
-  if (share_.handover.give(index_, queue, frame)) return;
+  if (share_.handover.give(index_, queue, frame)) {
+    ++counters_.handed_over;
+    return;
+  }
   drop(PortDrop::kQueueFull);
   rte_pktmbuf_free(frame);
 }

@@ -55,9 +55,9 @@ struct DpdkPortOptions {
   std::size_t memory_mb = 0;
   std::uint16_t rx_descriptors = 1024;
   std::uint16_t tx_descriptors = 1024;
-  /// Each queue of the port is one of the device's, with descriptors and buffers of its own. A
-  /// device spreads what arrives as it likes: what comes by another queue than that of its UDP port
-  /// is handed over.
+  /// Each queue of the port is one of the device's, with descriptors and buffers of its own. A NIC
+  /// (pci) that has RSS over UDP gives each queue what is for its UDP port. Other devices spread
+  /// what arrives as they like: what comes by another queue is handed over.
   Steering steering = {};
 };
 
