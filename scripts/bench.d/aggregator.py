@@ -5,9 +5,11 @@ poll loop of gradplane sums for eight workers, checks the tag of each packet, an
 to each. `dpdk-testpmd` in its mode `rxonly` throws away frames as long as these, which another one
 sends in its mode `txonly`. That is the bound: an entry's median_s is the time of a packet.
 
-Contestants run in turn, in each pass. Two cores must have nothing else to do.
+Contestants run in turn, in each pass. Two cores must have nothing else to do. Samples of cores that
+are near each other and of those that are not are in tables of their own.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -18,6 +20,7 @@ import subprocess
 import tempfile
 import time
 
+import core_distance
 import harness
 import report
 
@@ -54,7 +57,8 @@ def percent(over_bound):
 
 
 def label(case):
-    return f"{case['workers']} workers, blocks of {case['block_bytes']} bytes"
+    place = f", cores {case['cores']}" if "cores" in case else ""
+    return f"{case['workers']} workers, blocks of {case['block_bytes']} bytes{place}"
 
 
 def make_cases():
@@ -147,10 +151,16 @@ def draw(entries, folder):
     return []
 
 
+def sample(name, case, seconds):
+    tagged = TAGGED.get(name)
+    return receives(case, seconds) if tagged is None else sums(case, tagged, seconds)
+
+
 def run(options):
     """The entries of all cases that are asked for."""
-    if not PROGRAM.exists():
-        raise harness.BenchError(f"{PROGRAM} is not built; run scripts/build")
+    for program in (PROGRAM, core_distance.PROGRAM):
+        if not program.exists():
+            raise harness.BenchError(f"{program} is not built; run scripts/build")
     if shutil.which(TESTPMD) is None:
         raise harness.BenchError(f"{TESTPMD} is missing; run scripts/setup")
     if (os.cpu_count() or 1) < 2:
@@ -163,9 +173,11 @@ def run(options):
     for _ in range(passes):
         for case in cases:
             for name in names:
-                tagged = TAGGED.get(name)
-                one = receives(case, seconds) if tagged is None else sums(case, tagged, seconds)
-                answers.setdefault((name, label(case)), (case, []))[1].append(one)
+                place, one = core_distance.measure(
+                    POLL_CORE, PEER_CORE, functools.partial(sample, name, case, seconds)
+                )
+                there = dict(case, cores=place)
+                answers.setdefault((name, label(there)), (there, []))[1].append(one)
     entries = []
     for (name, of_case), (case, found) in answers.items():
         peer = answers.get(("testpmd", of_case))
