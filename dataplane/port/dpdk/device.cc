@@ -57,8 +57,7 @@ std::string driver_package(std::string driver) {
 bool can_steer(const rte_eth_dev_info& info) {
   return (info.flow_type_rss_offloads & RTE_ETH_RSS_NONFRAG_IPV4_UDP) != 0 &&
          info.hash_key_size >= kMinRssKeyBytes && info.hash_key_size <= kMaxRssKeyBytes &&
-         info.reta_size >= kMinRssTable && info.reta_size <= RTE_ETH_RSS_RETA_SIZE_512 &&
-         info.reta_size % RTE_ETH_RETA_GROUP_SIZE == 0;
+         info.reta_size >= kMinRssTable && info.reta_size % RTE_ETH_RETA_GROUP_SIZE == 0;
 }
 
 std::string probe_remedy(const DpdkPortOptions& o, const DevicePlan& plan) {
@@ -193,8 +192,7 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
 
 /// A NIC that refuses keeps the table of its driver: then queues hand over what is not theirs.
 void Device::fill_rss_table(const Steering& steering, std::uint16_t entries) {
-  constexpr std::size_t kGroups = RTE_ETH_RSS_RETA_SIZE_512 / RTE_ETH_RETA_GROUP_SIZE;
-  std::array<rte_eth_rss_reta_entry64, kGroups> table{};
+  std::vector<rte_eth_rss_reta_entry64> table(entries / RTE_ETH_RETA_GROUP_SIZE);
   for (std::size_t hash = 0; hash < entries; ++hash) {
     rte_eth_rss_reta_entry64& group = table[hash / RTE_ETH_RETA_GROUP_SIZE];
     group.mask = UINT64_MAX;
