@@ -2,7 +2,9 @@
 # Copyright (c) 2026 The gradplane authors
 """`dataplane`: a fast path, where the program is the limit and no link is. Ranks of an unmodified
 PyTorch program on this host sum one float tensor after the other: over Gloo and the kernel's TCP on
-the loopback interface, over two daemons that a memif joins, and over one daemon alone.
+the loopback interface, over two daemons that a memif joins, and over one daemon alone. In cases of
+a veth pair they are on two hosts of this kernel: over Gloo, with and without segments longer than
+the MTU, and over two daemons with af_xdp and af_packet.
 
 Contestants run one at a time, each for all cases, and again in each pass; a case's times are those
 of all passes. Times are those of rank 0. The bound of a case is one pass of memcpy over its bytes,
@@ -23,6 +25,7 @@ import time
 
 import harness
 import report
+import veth_path
 
 DESCRIPTION = __doc__
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -63,6 +66,16 @@ cluster:
 plan: {{kind: sharded, roots: training}}
 security: {{authenticate: {authenticate}}}
 """
+VETH = """\
+control: {{socket: {folder}/{name}.sock}}
+port: {{kind: {kind}, interface: {interface}, huge_pages: auto}}
+cluster:
+  key: "{key}"
+  nodes:
+    - {{name: a, address: 10.77.0.1/24}}
+    - {{name: b, address: 10.77.0.2/24}}
+plan: {{kind: sharded, roots: training}}
+"""
 LOOPBACK = """\
 control: {{socket: {folder}/{name}.sock}}
 port: {{kind: loopback}}
@@ -79,6 +92,8 @@ class Contestant:
     nodes: tuple = ()  # (name, memif role), a daemon for each; none: Gloo alone
     text: str = ""  # of a daemon's file
     settings: tuple = ()
+    path: str = "host"
+    offloads: bool = True  # of the kernel's TCP
 
     def settings_of(self, folder, key, name, role):
         return dict(self.settings, folder=folder, key=key, name=name, role=role)
@@ -91,7 +106,14 @@ CONTESTANTS = (
     Contestant("memif-open", TWO, MEMIF, (("mtu", 9000), ("authenticate", "false"))),
     Contestant("memif-1500", TWO, MEMIF, (("mtu", 1500), ("authenticate", "true"))),
     Contestant("loopback", (("a", ""),), LOOPBACK),
+    Contestant("gloo-segments", path="veth"),
+    Contestant("gloo-plain", path="veth", offloads=False),
+    *(Contestant(kind, (("a", ""), ("b", "")), VETH,
+                 (("kind", kind), ("interface", veth_path.DATA)), path="veth", offloads=False)
+      for kind in ("af_xdp", "af_packet")),
 )
+# Whom the others of a path are compared with.
+RIVALS = {"host": "gloo", "veth": "gloo-plain"}
 COLUMNS = (
     ("contestant", lambda e: e["contestant"]),
     ("rounds", lambda e: str(e["runs"])),
@@ -121,10 +143,15 @@ def size_text(count):
     return f"{count} B"
 
 
+def path_of(case):
+    return case.get("path", "host")
+
+
 def label(case):
+    place = {"host": "", "veth": ", a veth pair"}[path_of(case)]
     if "depth" in case:
-        return f"{case['ranks']} ranks, {case['rounds']} sums of {case['bytes']} B in flight"
-    return f"{case['ranks']} ranks, {size_text(case['bytes'])}"
+        return f"{case['ranks']} ranks, {case['rounds']} sums of {case['bytes']} B in flight{place}"
+    return f"{case['ranks']} ranks, {size_text(case['bytes'])}{place}"
 
 
 def make_cases(quick):
@@ -133,6 +160,7 @@ def make_cases(quick):
     cases.append({"ranks": 2, **MANY})
     if not quick:
         cases += [{"ranks": n, "bytes": size} for n in RANKS[1:] for size in QUICK_SIZES]
+        cases += [{"ranks": 2, "bytes": size, "path": "veth"} for size in SIZES]
     return cases
 
 
@@ -142,7 +170,8 @@ def rounds_of(case):
 
 
 def command_of(case):
-    return {"rounds": rounds_of(case), **{k: v for k, v in case.items() if k != "ranks"}}
+    told = {k: v for k, v in case.items() if k not in ("ranks", "path")}
+    return {"rounds": rounds_of(case), **told}
 
 
 def cpu_seconds(process):
@@ -158,6 +187,7 @@ class Running:
         self._contestant, self._count, self._port = contestant, ranks, port
         self._logs = logs / f"{contestant.name}-{ranks}"
         self.daemons, self.ranks = [], []
+        self._hosts = None
         self._stack = contextlib.ExitStack()
 
     def __enter__(self):
@@ -166,6 +196,9 @@ class Running:
                 tempfile.TemporaryDirectory(prefix="gradplane-bench-")
             )
             self._logs.mkdir(parents=True, exist_ok=True)
+            if self._contestant.path == "veth":
+                pair = veth_path.two_hosts(self._contestant.offloads)
+                self._hosts = self._stack.enter_context(pair)
             self._start_daemons()
             self._start_ranks()
             for number, rank in enumerate(self.ranks):
@@ -189,19 +222,23 @@ class Running:
                 process.wait()
         self._stack.close()
 
+    def _inside(self, host):
+        return self._hosts.inside(host) if self._hosts else []
+
     def _log(self, name):
         return self._stack.enter_context(open(self._logs / f"{name}.log", "wb"))
 
     def _start_daemons(self):
         key = secrets.token_hex(16)
-        for name, role in self._contestant.nodes:
+        for host, (name, role) in enumerate(self._contestant.nodes):
             config = pathlib.Path(self._folder) / f"{name}.yaml"
             settings = self._contestant.settings_of(self._folder, key, name, role)
             config.write_text(self._contestant.text.format(**settings))
             config.chmod(0o600)
             log = self._log(name)
             self.daemons.append(
-                subprocess.Popen([DAEMON, "--config", config, "--node", name],
+                subprocess.Popen([*self._inside(host), DAEMON, "--config", config,
+                                  "--node", name],
                                  stdin=subprocess.DEVNULL, stdout=log, stderr=log)
             )  # fmt: skip
             self._wait_for(name)
@@ -223,13 +260,25 @@ class Running:
                 socket = f"{self._folder}/{node}.sock"
                 command = [str(CLI), "run", "--socket", socket, "--require", "--", *command]
             variables = {
-                "RANK": str(rank), "WORLD_SIZE": str(self._count), "MASTER_ADDR": "127.0.0.1",
-                "MASTER_PORT": str(self._port), "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
+                "RANK": str(rank), "WORLD_SIZE": str(self._count), "MASTER_ADDR": self._meeting(),
+                "MASTER_PORT": str(self._port), "GLOO_SOCKET_IFNAME": self._interface(),
+                "OMP_NUM_THREADS": "1",
             }  # fmt: skip
+            command = [*self._inside(rank * 2 // self._count), *command]
             self.ranks.append(
                 subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                  stderr=self._log(f"rank{rank}"), env={**os.environ, **variables})
             )  # fmt: skip
+
+    def _meeting(self):
+        """Where rank 0 is found."""
+        return veth_path.MEETING_ADDRESS.format(1) if self._hosts else "127.0.0.1"
+
+    def _interface(self):
+        """Gloo's. Beside daemons it carries nothing that is timed."""
+        if self._hosts is None:
+            return "lo"
+        return veth_path.MEETING if self._contestant.nodes else veth_path.DATA
 
     def _answer(self, number, rank, seconds):
         with selectors.DefaultSelector() as selector:
@@ -292,7 +341,9 @@ def entry_of(contestant, case, samples, bound):
 
 def compare(entries):
     """Adds to each entry how it stands beside Gloo in the same case."""
-    gloo = {label(e["case"]): e for e in entries if e["contestant"] == "gloo"}
+    gloo = {
+        label(e["case"]): e for e in entries if e["contestant"] == RIVALS[path_of(e["case"])]
+    }
     for entry in entries:
         rival = gloo.get(label(entry["case"]))
         entry["over_gloo"] = entry["median_s"] / rival["median_s"] if rival else None
@@ -320,9 +371,13 @@ def run(options):
     for _ in range(passes):
         for ranks in sorted({case["ranks"] for case in cases}):
             for contestant in chosen:
+                place = (ranks, contestant.path)
+                theirs = [c for c in cases if (c["ranks"], path_of(c)) == place]
+                if not theirs:
+                    continue
                 port += 1
                 with Running(contestant, ranks, port, options.logs) as running:
-                    for case in (case for case in cases if case["ranks"] == ranks):
+                    for case in theirs:
                         command = command_of(case)
                         running.ask({**command, "rounds": max(2, command["rounds"] // 10)})
                         key = (contestant.name, label(case))
