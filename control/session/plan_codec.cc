@@ -54,6 +54,7 @@ struct Foretold {
 
 /// Of a member in the plan. That of a parent who does not exist is one behind the last member's.
 using Place = std::size_t;
+constexpr Place kNoPlace = SIZE_MAX;
 
 /// Who was next to whom in the trees so far. Trees of one network use the same edges again, in
 /// either direction: so most parents are named by their number among a few neighbours.
@@ -82,7 +83,7 @@ class PlanWriter {
   explicit PlanWriter(const api::Plan& plan)
       : plan_(plan),
         place_bits_(bits_for(plan.members.size())),
-        place_of_(kMaxNodes),
+        place_of_(kMaxNodes, kNoPlace),
         neighbours_(plan.members.size()) {}
 
   /// Nothing: the plan breaks a bound, or names a node that is no member.
@@ -142,9 +143,9 @@ class PlanWriter {
   }
 
   Place place_of(api::NodeId node) {
-    const auto place = node < kMaxNodes ? place_of_[node] : std::nullopt;
-    good_ = good_ && place;
-    return place.value_or(0);
+    const Place place = node < kMaxNodes ? place_of_[node] : kNoPlace;
+    good_ = good_ && place != kNoPlace;
+    return place == kNoPlace ? 0 : place;
   }
   Place place_of_parent(api::NodeId node) {
     return node == api::kNoNode ? plan_.members.size() : place_of(node);
@@ -227,7 +228,7 @@ class PlanWriter {
 
   const api::Plan& plan_;
   unsigned place_bits_;
-  std::vector<std::optional<Place>> place_of_;  // by node
+  std::vector<Place> place_of_;  // by node
   Neighbours neighbours_;
   Foretold next_;
   BitWriter out_;

@@ -128,7 +128,7 @@ class Running:
             variables = {
                 "RANK": str(rank), "WORLD_SIZE": str(self._count), "MASTER_ADDR": self._meeting(),
                 "MASTER_PORT": str(port), "GLOO_SOCKET_IFNAME": self._interface(),
-                "OMP_NUM_THREADS": "1",
+                "OMP_NUM_THREADS": "1", "USE_LIBUV": "0",
             }  # fmt: skip
             command = [*self._inside(rank * 2 // self._count), *command]
             log = self._log(f"rank{len(self.ranks)}")

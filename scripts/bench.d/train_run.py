@@ -131,6 +131,7 @@ class Training:
                 "MASTER_PORT": str(port),
                 "GLOO_SOCKET_IFNAME": "mg0" if self._nodes else "dp0",
                 "OMP_NUM_THREADS": "1",
+                "USE_LIBUV": "0",
                 "GRADPLANE_REPORT": str(self._logs / "report-%r.json"),
             }
             if self._contestant.gather:  # bounds may follow from names, which DDP tells only then

@@ -56,6 +56,7 @@ class Training:
                 "MASTER_PORT": str(MASTER_PORT),
                 "GLOO_SOCKET_IFNAME": interface,
                 "OMP_NUM_THREADS": "1",
+                "USE_LIBUV": "0",
                 **environment(host),
             }
             command = wrap(host, [PYTHON, str(TRAIN), "--epochs", str(epochs)])

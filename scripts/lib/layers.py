@@ -20,7 +20,7 @@ AGGREGATE, JOB, IPC = (f"dataplane/{name}" for name in ("aggregate", "job", "ipc
 PORT, API = "dataplane/port", "dataplane/api"
 PROTOCOL, TELEMETRY = "control/protocol", "control/telemetry"
 BOUNDS, PLAN = "control/bounds", "control/plan"
-CLIENT = "trainer-shim/client"
+CLIENT, GROUP = "trainer-shim/client", "trainer-shim/group"
 PROTOCOL_CORE = (MODEL, WIRE, REDUCE, CONGESTION, AWARENESS, HOP, GRANTS, AGGREGATE, JOB)
 
 # folder: (folders that it may include beside itself, third parties)
@@ -58,10 +58,11 @@ TABLE = {
     "control/daemon": (EVERYTHING, ("dpdk", "fmt", "cli")),
     CLIENT: ((BASE, MODEL, IPC, REDUCE, PROTOCOL), ()),
     "trainer-shim/preload": ((CLIENT,), ()),
-    "trainer-shim/torch": ((BASE, MODEL, CLIENT, "trainer-shim/preload"), ("torch",)),
+    GROUP: ((BASE, MODEL, REDUCE, CLIENT), ()),
+    "trainer-shim/torch": ((BASE, MODEL, GROUP, "trainer-shim/preload"), ("torch",)),
     "tests/ns3": (EVERYTHING + ("tests",), ("catch2", "cli", "ns3")),
     "tests": (
-        EVERYTHING + (CLIENT, "trainer-shim/preload", "trainer-shim/torch"),
+        EVERYTHING + (CLIENT, GROUP, "trainer-shim/preload", "trainer-shim/torch"),
         ("catch2", "torch", "fmt", "json", "yaml-cpp", "metrics", "cli", "dpdk", "crypto"),
     ),
 }

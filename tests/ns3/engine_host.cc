@@ -131,7 +131,7 @@ void EngineHost::check(const ipc::Completion& completion) {
 /// event and make another each time is what costs.
 void EngineHost::schedule() {
   const Instant deadline = std::max(engine_->next_deadline(now()), now() + kPollInterval);
-  if (deadline == Instant::never() || (timer_.IsRunning() && timer_at_ <= deadline)) return;
+  if (deadline == Instant::never() || (!timer_.IsExpired() && timer_at_ <= deadline)) return;
   timer_.Cancel();
   timer_at_ = deadline;
   timer_ = ns3::Simulator::Schedule(time_of(deadline - now()), &EngineHost::turn, this);

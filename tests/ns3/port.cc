@@ -15,6 +15,12 @@ namespace {
 constexpr std::uint8_t kEcnBits = 3;
 constexpr std::uint8_t kCongestionExperienced = 3;
 constexpr std::uint8_t kEct0 = 2;
+
+/// Before release 3.42 a datagram has the type of service of its address, later that of its socket.
+template <typename Address>
+void mark_as_capable(Address& to) {
+  if constexpr (requires { to.SetTos(kEct0); }) to.SetTos(kEct0);
+}
 /// An Ethernet MTU without IPv4 and UDP headers.
 constexpr std::size_t kMtuPayloadBytes = 1500 - 28;
 
@@ -29,6 +35,7 @@ SocketPort::SocketPort(const ns3::Ptr<ns3::Node>& node, Ipv4 address, std::uint1
       rx_(port::kMaxBurst),
       tx_(port::kMaxBurst) {
   GP_ASSERT(socket_->Bind(ns3::InetSocketAddress(ns3::Ipv4Address(address.value), udp_port)) == 0);
+  socket_->SetIpTos(kEct0);
   socket_->SetIpRecvTos(true);
   socket_->SetRecvCallback(ns3::MakeCallback(&SocketPort::on_readable, this));
   for (Buffer& buffer : tx_) free_tx_.push_back(&buffer);
@@ -112,7 +119,7 @@ void SocketPort::send(const port::TxDatagram& datagram) {
       reinterpret_cast<const std::uint8_t*>(datagram.buffer.data()), datagram.length_bytes);
   const Endpoint& node = datagram.destination.endpoint();
   ns3::InetSocketAddress to(ns3::Ipv4Address(node.address.value), node.udp_port);
-  to.SetTos(kEct0);
+  mark_as_capable(to);
   if (socket_->SendTo(packet, 0, to) < 0) {
     ++counters_.drops[static_cast<std::size_t>(port::PortDrop::kTxFull)];
     return;

@@ -11,7 +11,7 @@
 
 #include "dataplane/model/loss_bounds.h"
 #include "tests/support/catch.h"
-#include "trainer-shim/torch/carrier.h"
+#include "trainer-shim/group/carrier.h"
 
 using namespace gradplane;
 using namespace gradplane::shim;

@@ -13,7 +13,7 @@
 
 #include "tests/shim/fake_sums.h"
 #include "tests/support/catch.h"
-#include "trainer-shim/torch/carrier.h"
+#include "trainer-shim/group/carrier.h"
 
 using namespace gradplane;
 using namespace gradplane::shim;

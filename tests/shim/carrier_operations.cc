@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "tests/support/catch.h"
-#include "trainer-shim/torch/carrier.h"
-#include "trainer-shim/torch/round_window.h"
+#include "trainer-shim/group/carrier.h"
+#include "trainer-shim/group/round_window.h"
 
 using namespace gradplane;
 using namespace gradplane::shim;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "trainer-shim/torch/exchange_schedule.h"
+#include "trainer-shim/group/exchange_schedule.h"
 
 #include <array>
 #include <cstdint>

@@ -53,6 +53,7 @@ using gradplane::test::exchange;
 using gradplane::test::InFlight;
 using gradplane::test::make_result;
 using gradplane::test::read_script;
+using gradplane::test::scatter;
 using gradplane::test::Script;
 using gradplane::test::sender_to;
 
@@ -321,7 +322,11 @@ static std::uint32_t put_result(gp_session* s, std::uint32_t round) {
     return static_cast<std::uint32_t>(inputs.size());
   }
   for (std::uint32_t rank = 0; rank < present; ++rank) inputs.push_back(given(rank));
-  make_result(out, inputs, done);
+  if (done.operation == Operation::kReduceScatter) {
+    scatter(out, inputs, done, s->rank, s->world);
+  } else {
+    make_result(out, inputs, done);
+  }
   return all_contribute(done.operation) ? present : 1;
 }
 

@@ -162,4 +162,14 @@ inline void make_result(std::byte* out, const std::vector<const std::byte*>& inp
   }
 }
 
+/// A reduce_scatter: the rank's shard of the sum, and the rest of the slot as it was submitted.
+inline void scatter(std::byte* out, const std::vector<const std::byte*>& inputs, InFlight round,
+                    std::size_t rank, std::size_t world) {
+  const std::size_t at = rank * (round.bytes() / world);
+  std::vector<const std::byte*> shards;
+  for (const std::byte* input : inputs) shards.push_back(input + at);
+  round.elements /= static_cast<std::uint32_t>(world);
+  sum_all(out + at, shards, round);
+}
+
 }  // namespace gradplane::test

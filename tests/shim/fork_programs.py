@@ -6,7 +6,7 @@ import os
 
 import torch
 import torch.distributed as dist
-from rank_basics import RANK, WORLD, error_of, say, start
+from rank_basics import RANK, WORLD, end, error_of, say, start
 
 
 def wait_for_child(pid):
@@ -17,7 +17,7 @@ def own_group_after_fork():
     """The parent warms a group up and destroys it. Its child is the rank of another job."""
     start()
     dist.all_reduce(torch.ones(10))
-    dist.destroy_process_group()
+    end()
     pid = os.fork()
     if pid != 0:
         wait_for_child(pid)
@@ -32,7 +32,7 @@ def own_group_after_fork():
     works = [dist.all_reduce(torch.ones(20), async_op=True) for _ in range(4)]
     futures = [work.get_future().then(lambda f: f.value()[0] + 1) for work in works]
     values = [float(future.wait()[0]) for future in futures]
-    dist.destroy_process_group()
+    end()
     say(values=values)
 
 

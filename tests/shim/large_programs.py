@@ -8,7 +8,7 @@ import time
 
 import torch
 import torch.distributed as dist
-from rank_basics import RANK, WORLD, say, start
+from rank_basics import RANK, WORLD, end, say, start
 
 
 def resident_kib(process):
@@ -44,7 +44,7 @@ def main():
     torch.set_num_threads(1)
     start()
     sums(*map(int, sys.argv[2:]))
-    dist.destroy_process_group()
+    end()
 
 
 if __name__ == "__main__":

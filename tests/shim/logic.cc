@@ -12,10 +12,10 @@
 
 #include "control/protocol/socket_messages.h"
 #include "tests/support/catch.h"
-#include "trainer-shim/torch/agreement.h"
-#include "trainer-shim/torch/carrier.h"
-#include "trainer-shim/torch/environment.h"
-#include "trainer-shim/torch/round_window.h"
+#include "trainer-shim/group/agreement.h"
+#include "trainer-shim/group/carrier.h"
+#include "trainer-shim/group/environment.h"
+#include "trainer-shim/group/round_window.h"
 
 using namespace gradplane;
 using namespace gradplane::shim;

@@ -115,6 +115,31 @@ def mixture():
     say(bits=bits(copied, *gathered))
 
 
+def coalesced():
+    """Several tensors in one call."""
+    start()
+    results = []
+    for dtype in (torch.float32, torch.int64):
+        tensors = [numbers(size, RANK, dtype) for size in SIZES]
+        dist.all_reduce_coalesced(tensors)
+        results += tensors
+    turned = (torch.arange(12.0) + RANK).view(3, 4).t()
+    wide = (torch.arange(40.0) + RANK).view(4, 10)
+    work = dist.all_reduce_coalesced([turned, wide[:, ::3]], async_op=True)
+    work.wait()
+    places = [[torch.zeros(size) for size in SIZES] for _ in range(WORLD)]
+    places[0][2] = torch.zeros(2 * SIZES[2])[::2]
+    dist.all_gather_coalesced(places, [numbers(size, RANK, torch.float32) for size in SIZES])
+    twice, other = torch.ones(3) * RANK, torch.ones(2)
+    dist.all_reduce_coalesced([twice, twice])  # Gloo's
+    dist.all_reduce_coalesced([other], op=dist.ReduceOp.MAX)
+    errors = [error_of(lambda: dist.all_reduce_coalesced([torch.ones(2), torch.ones(2).int()])),
+              error_of(lambda: dist.all_reduce_coalesced([torch.ones(2, requires_grad=True)]))]
+    for of_rank in places:
+        results += of_rank
+    say(bits=bits(*results, turned, wide, twice, other), errors=errors)
+
+
 def refused_copies():
     """What Gloo says to what it does not copy, word by word."""
     start()

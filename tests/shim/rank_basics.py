@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -29,6 +30,20 @@ def start(seconds=int(os.environ.get("GP_TEST_GROUP_SECONDS", "60"))):
     if dist.is_initialized():
         return  # one of several programs in one process
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=seconds))
+
+
+def let_gloo_free():
+    """Gives Gloo's threads the time to free the tensors of their last works, for which they need
+    Python's lock. A thread that waits for it while Python ends is ended in a destructor, and the
+    process with it: in PyTorch itself, with gradplane and without."""
+    time.sleep(0.2)
+
+
+def end():
+    """Destroys all groups. PyTorch 2.6 joins Gloo's threads while it holds Python's lock, and hangs
+    if one of them waits for it."""
+    let_gloo_free()
+    dist.destroy_process_group()
 
 
 def error_of(function):

@@ -2,6 +2,8 @@
 # Copyright (c) 2026 The gradplane authors
 """Ordinary torch programs that know nothing of gradplane. Each runs as one rank and prints JSON."""
 
+import atexit
+import ctypes
 import os
 import subprocess
 import sys
@@ -11,9 +13,9 @@ import time
 import torch
 import torch.distributed as dist
 from fork_programs import own_group_after_fork, parents_group_after_fork  # noqa: F401
-from operation_programs import (copied_views, copies, ddp_start, mixed_run,  # noqa: F401
+from operation_programs import (coalesced, copied_views, copies, ddp_start, mixed_run,  # noqa: F401
                                 mixture, refused_copies, uneven, zero_training)
-from rank_basics import RANK, WORLD, bits, error_of, say, start
+from rank_basics import RANK, WORLD, bits, end, error_of, let_gloo_free, say, start
 from recovery_programs import daemon_returns, long_run  # noqa: F401
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -353,6 +355,23 @@ def no_wait_exit():
     say(done=True, completed=work is not None)
 
 
+def exit_beside_a_result():
+    """The result comes while Python ends, to a tensor that nobody but the operation has."""
+    start()
+    flag = os.environ["GP_TEST_FOLDER"] + "/ends"
+    if RANK == 1:
+        wait_until(lambda: os.path.exists(flag))
+        dist.all_reduce(torch.ones(10))
+        return
+
+    # Python's lock is held from before the result until Python ends: no code of Python's runs after
+    # the call of usleep() that would give it up.
+    atexit._clear()
+    atexit.register(ctypes.PyDLL(None).usleep, 500000)
+    atexit.register(lambda: open(flag, "w").close())
+    dist.all_reduce(torch.ones(10), async_op=True)
+
+
 def main():
     """Runs the named program, or several in one process, as in a+b."""
     for program in sys.argv[1].split("+"):
@@ -360,7 +379,9 @@ def main():
     if any(p in sys.argv[1] for p in ("asynchronous", "callback", "groups", "ddp", "powersgd",
                                          "mixture", "zero")):
         # torch itself aborts when Python ends beside the tail of a callback.
-        dist.destroy_process_group()
+        end()
+    elif "exit" not in sys.argv[1]:
+        let_gloo_free()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "trainer-shim/torch/retry_policy.h"
+#include "trainer-shim/group/retry_policy.h"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from rank_basics import RANK, WORLD, bits, say, start
+from rank_basics import RANK, WORLD, bits, end, say, start
 from rank_programs import Net
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
@@ -185,7 +185,7 @@ def retained():
 
 def main():
     globals()[sys.argv[1]]()
-    dist.destroy_process_group()
+    end()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-#include "trainer-shim/torch/stream_copy.h"
+#include "trainer-shim/group/stream_copy.h"
 
 #include <vector>
 

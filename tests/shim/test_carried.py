@@ -5,17 +5,19 @@
 import os
 import tempfile
 
-from harness import (EXACT, FakeDaemon, exact_counts, expect, expect_all_well, reports, run_all,
-                     run_ranks)
+from harness import (EXACT, TORCH, FakeDaemon, exact_counts, expect, expect_all_well, reports,
+                     run_all, run_ranks)
 
 FLOATING = {1, 2, 3, 4}  # dataplane/base/element_type.h
 
 
-def carried(program, world=2, env=None, args=(), rank_env=None, timeout=120):
+def carried(program, world=2, env=None, args=(), rank_env=None, timeout=120,
+            forked=True):
     """Runs a program over the fake daemon; the outcomes and the reports of all ranks."""
     with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
         own = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"), **(env or {}))
-        outcomes = run_ranks(program, world, env=own, args=args, rank_env=rank_env, timeout=timeout)
+        outcomes = run_ranks(program, world, env=own, args=args, rank_env=rank_env, timeout=timeout,
+                             forked=forked)
         expect_all_well(outcomes, program)
         found = reports(folder, world)
     for outcome in outcomes:
@@ -23,9 +25,9 @@ def carried(program, world=2, env=None, args=(), rank_env=None, timeout=120):
     return outcomes, found
 
 
-def expect_as_gloo(program, world, counts, env=None):
-    plain = run_ranks(program, world, preload=False)
-    outcomes, found = carried(program, world, env=env)
+def expect_as_gloo(program, world, counts, env=None, forked=True):
+    plain = run_ranks(program, world, preload=False, forked=forked)
+    outcomes, found = carried(program, world, env=env, forked=forked)
     expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
            plain + outcomes)
     for report in found:
@@ -37,13 +39,15 @@ def expect_as_gloo(program, world, counts, env=None):
 
 def test_exact_programs():
     for world in (2, 4):
-        for report in expect_as_gloo(EXACT, world, exact_counts(world)):
+        for report in expect_as_gloo(EXACT, world, exact_counts(world), forked=world == 4):
             # Of two ranks each half of `groups` is one rank.
             expect(report["passed_through"].get("one_rank", 0) == (7 if world == 2 else 0),
                    str(report))
             more = int(world == 2)
-            expect(report["passed"] == {"all_reduce": 10 + 5 * more, "broadcast": 8 + more,
-                                        "all_gather": 7 + more}, str(report))
+            fewer = int(TORCH >= (2, 6))  # torch itself refuses some, and carries others
+            expect(report["passed"] == {"all_reduce": 9 + 5 * more - fewer,
+                                        "broadcast": 8 + more - 4 * fewer,
+                                        "all_gather": 7 + more - fewer}, str(report))
             expect(report["passed_through"]["arguments"] == 5, str(report))
 
 
@@ -60,9 +64,18 @@ def test_bfloat16_is_carried():
     expect(found[0]["carried_ops"] == 1, str(found), outcomes)
 
 
+def test_several_tensors_in_one_call():
+    # At once, and with rounds that take their time, so that a wait for a part of them is found out.
+    for world, script in ((2, ""), (3, "slow=5")):
+        expect_as_gloo("coalesced", world, {"all_reduce": 12, "all_gather": 5},
+                       env={"GRADPLANE_TEST_FAKE": script})
+
+
 def test_ddp_of_two_ranks_is_gloos():
     # Of two ranks a + b has one rounding whatever the order, so even floats agree with Gloo's.
-    expect_as_gloo("ddp", 2, {"all_reduce": 55, "all_gather": 8, "broadcast": 134})
+    # DDP of PyTorch 2 makes two buckets of this model where the older one made one.
+    sums = 90 if TORCH >= (2, 6) else 55
+    expect_as_gloo("ddp", 2, {"all_reduce": sums, "all_gather": 8, "broadcast": 134})
 
 
 def test_start_of_ddp_is_carried():
@@ -92,7 +105,7 @@ def test_ddp_keeps_replicas_alike():
 
 def test_under_torchs_own_wrapper():
     outcomes, found = carried("dtypes+ddp", env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"})
-    expect(found[0]["carried_buckets"] == 42, str(found[0]), outcomes)
+    expect(found[0]["carried_buckets"] == (72 if TORCH >= (2, 6) else 42), str(found[0]), outcomes)
 
 
 def submissions_of(folder, rank):
@@ -156,14 +169,18 @@ def expect_tensors(buckets, names):
         expect(end == 20 * 64 + 64 + 128 + 2 * (64 * 64 + 64) + 64 * 5 + 5, f"{end} elements")
 
 
+DDPS_NAMES = {f"{layer}.{kind}" for kind in ("weight", "bias")
+              for layer in ("first", "norm", "middle", "sometimes", "last")}
+
+
 def test_buckets_have_tensors():
-    expect_tensors(buckets_of({}), {f"param.{i}" for i in range(10)})
+    # DDP of PyTorch 2 tells the names always.
+    expect_tensors(buckets_of({}), DDPS_NAMES if TORCH >= (2, 6) else
+                   {f"param.{i}" for i in range(10)})
 
 
 def test_buckets_have_ddps_names():
-    expect_tensors(buckets_of({"TORCH_DISTRIBUTED_DEBUG": "INFO"}),
-                   {f"{layer}.{kind}" for kind in ("weight", "bias") for layer in
-                    ("first", "norm", "middle", "sometimes", "last")})
+    expect_tensors(buckets_of({"TORCH_DISTRIBUTED_DEBUG": "INFO"}), DDPS_NAMES)
 
 
 def test_timeout_names_itself():
@@ -184,6 +201,9 @@ def test_peer_that_exits():
 
 def test_exit_with_work_in_flight():
     carried("no_wait_exit")
+    # A thread that frees a tensor of Python's while Python ends would end the process.
+    with tempfile.TemporaryDirectory() as folder:
+        carried("exit_beside_a_result", env={"GP_TEST_FOLDER": folder})
 
 
 def test_required_and_there():

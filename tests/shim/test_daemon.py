@@ -152,6 +152,24 @@ def test_daemon_killed_in_each_operation():
         expect_survival(signal.SIGKILL, "mixed_run", 3000, 2, GP_TEST_KINDS=kind)
 
 
+def test_groups_that_come_and_go_leave_nothing():
+    quorum_count = 40
+    with Daemon() as daemon:
+        files = f"/proc/{daemon.process.pid}/fd"
+        before = len(os.listdir(files))
+        outcomes, found = run(daemon.socket, "quorums", 3, source="quorum_programs.py",
+                              args=(str(quorum_count),))
+        for rank, (outcome, report) in enumerate(zip(outcomes, found)):
+            expect(outcome.said["before"] == outcome.said["after"], "nothing is left", outcomes)
+            absent = sum(number // 2 % 3 == rank for number in range(1, quorum_count, 2))
+            expect(report["carried"] == {"all_reduce": 3 * (quorum_count + 2 - absent)},
+                   str(report), outcomes)
+        deadline = time.monotonic() + START_SECONDS
+        while len(os.listdir(files)) > before and time.monotonic() < deadline:
+            time.sleep(0.05)
+        expect(len(os.listdir(files)) == before, "and nothing in the daemon")
+
+
 def test_zero_redundancy_optimizer():
     plain = run_ranks("ddp_start+zero_training", 2, preload=False)
     outcomes, found = with_daemon("ddp_start+zero_training", 2)

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tempfile
 
-from harness import FAKE_ADAPTER_DIR, HERE, PRELOAD, PYTHON, expect, run_all
+from harness import ADAPTER, FAKE_ADAPTER_DIR, HERE, PRELOAD, PYTHON, expect, run_all
 
 REPOSITORY = os.path.dirname(os.path.dirname(HERE))
 SHARED = ("-shared", "-fPIC")
@@ -67,7 +67,7 @@ def test_exports_the_hooked_symbols_and_nothing_else():
 
 
 def test_adapter_exports_its_table_alone():
-    adapter = os.path.join(FAKE_ADAPTER_DIR, "libgradplane_torch_1_13.so")
+    adapter = os.path.join(FAKE_ADAPTER_DIR, ADAPTER)
     listed = run(["nm", "-D", "--defined-only", adapter], preload=None).stdout
     ours = {line.split()[-1] for line in listed.splitlines() if line.split()[-2] in "TDRB"}
     expect(ours - {"_edata", "_end", "__bss_start"} == {"gradplane_adapter"}, f"{ours}")
@@ -204,13 +204,13 @@ def test_another_object_that_came_first_is_respected():
 
 def test_an_adapter_that_does_not_load():
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "libgradplane_torch_1_13.so")
+        path = os.path.join(folder, ADAPTER)
         with open(path, "w", encoding="utf8") as f:
             f.write("not an object")
         done = run([PYTHON, "-c", GLOO_ALONE], GRADPLANE_ADAPTER_DIR=folder)
         expect(done.stdout == "tensor(3.)\n", f"{done}")
         expect(done.stderr.count("the adapter does not load") == 1, done.stderr)
-        compile_c(folder, "libgradplane_torch_1_13.so",
+        compile_c(folder, ADAPTER,
                   "unsigned gradplane_adapter[8] = {99, 99};\n", *SHARED)
         done = run([PYTHON, "-c", GLOO_ALONE], GRADPLANE_ADAPTER_DIR=folder)
         expect(done.stdout == "tensor(3.)\n", f"{done}")

@@ -24,9 +24,8 @@ def expect_one_result(outcomes):
 def test_session_lost_at_every_place():
     # 16 steps of 4 operations and 7 rounds: tensors of one round, and one of four. Lost in the
     # first round, in the middle of the long tensor and at its end, with the result at no rank, at
-    # some, and at all but one.
-    for world, lost_round, results in ((2, 0, 0), (2, 0, 1), (3, 17, 0), (3, 17, 1), (3, 18, 2),
-                                       (3, 19, 1), (3, 20, 2), (2, 21, 1), (4, 100, 3)):
+    # some, and at all but one. Every other place is group_recovers.cc's.
+    for world, lost_round, results in ((2, 0, 0), (3, 17, 1), (3, 20, 2), (4, 100, 3)):
         outcomes, found = run("long_run", world, args=("16",),
                               env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:{results}"})
         expect_one_result(outcomes)
@@ -44,7 +43,7 @@ def test_session_lost_at_every_place():
 def test_session_lost_in_each_operation():
     # 26 rounds a step of three ranks: of a broadcast 4, of an all_gather 15 and of an all_reduce 4;
     # and a small one of each.
-    for lost_round, results in ((1, 0), (3, 2), (6, 0), (18, 1), (20, 1), (26 + 24, 2)):
+    for lost_round, results in ((1, 0), (6, 0), (18, 1), (20, 1)):
         outcomes, found = run("mixed_run", 3, args=("4",),
                               env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:{results}"})
         expect_one_result(outcomes)
@@ -62,7 +61,7 @@ def test_others_that_went_on_without_a_rank():
     # 7 rounds a step, and a rank submits 8 ahead, but none of the next step before it has all of
     # this one: at the lead of 8, whatever round its daemon dies in, the rank has not submitted some
     # of what the others have, and gets to the next step by what they hand it.
-    for world, lost_round, lead in ((3, 17, 1), (3, 14, 8), (3, 17, 8), (2, 20, 8), (3, 22, 5)):
+    for world, lost_round, lead in ((3, 17, 1), (3, 17, 8), (2, 20, 8)):
         outcomes, found = run("long_run", world, args=("16",),
                               env={"GRADPLANE_TEST_FAKE": f"absent={lost_round}:{lead}",
                                    "GP_TEST_ABSENT": "1"})
@@ -218,7 +217,7 @@ def test_refused_rank():
 
 
 def test_ddp_survives():
-    for lost_round in (3, 30, 50):
+    for lost_round in (3, 30):
         outcomes, found = run("ddp", 2, env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:1"})
         plain = run_ranks("ddp", 2, preload=False)
         expect([o.said for o in plain] == [o.said for o in outcomes], "as Gloo's", plain + outcomes)

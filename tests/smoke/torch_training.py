@@ -37,7 +37,7 @@ class Training:
             variables = {
                 "RANK": str(rank), "WORLD_SIZE": str(len(workers)), "MASTER_PORT": "29400",
                 "MASTER_ADDR": c.lab.hosts[workers[0]].management_address,
-                "GLOO_SOCKET_IFNAME": "mg0", "OMP_NUM_THREADS": "1",
+                "GLOO_SOCKET_IFNAME": "mg0", "OMP_NUM_THREADS": "1", "USE_LIBUV": "0",
                 "GRADPLANE_REPORT": str(report), **(environment or {}),
             }  # fmt: skip
             with open(self.out(rank), "wb") as out, open(self.err(rank), "wb") as err:

@@ -5,6 +5,7 @@
 // One name for Catch2 2.13 (Debian 12) and Catch2 3 (Debian 13).
 #ifdef GRADPLANE_CATCH2_V3
 #include <catch2/catch_all.hpp>
+using Catch::Approx;  // which Catch2 2.13 has outside its namespace
 #else
 #include <catch2/catch.hpp>
 #endif

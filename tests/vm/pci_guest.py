@@ -212,6 +212,7 @@ def torch(build, model):
             ranks.append(hosts.start(name, command, {
                 "RANK": str(r), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                 "MASTER_PORT": "29400", "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
+                "USE_LIBUV": "0",
                 "GRADPLANE_REPORT": str(OUT / f"{model}-report-{r}.json")}))  # fmt: skip
         hosts.finish(names, ranks, TORCH_SECONDS)
         digests = {hosts.log(name).split("parameters ")[-1].split()[0] for name in names}

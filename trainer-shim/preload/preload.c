@@ -258,8 +258,11 @@ static void resolve_all(void) {
     snprintf(refusal, sizeof refusal, "gradplane: %.400s, and GRADPLANE_REQUIRE is set", reason);
     void* refuses = required ? refusal_function(torch) : NULL;
     replacements[GP_HOOK_ALLREDUCE] = refuses;
+    replacements[GP_HOOK_ALLREDUCE_COALESCED] = refuses;
     replacements[GP_HOOK_BROADCAST] = refuses;
     replacements[GP_HOOK_ALLGATHER] = refuses;
+    replacements[GP_HOOK_ALLGATHER_COALESCED] = refuses;
+    replacements[GP_HOOK_REDUCE_SCATTER] = refuses;
   }
   for (int i = 0; i < GP_HOOK_COUNT; ++i) {
     void* target = replacements[i] ? replacements[i] : originals[i];

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "trainer-shim/torch/bucket_layout.h"
+#include "trainer-shim/group/bucket_layout.h"
 #include "trainer-shim/torch/originals.h"
 
 namespace gradplane::shim {

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "dataplane/model/element_type.h"
+#include "trainer-shim/torch/version.h"
 
 namespace gradplane::shim {
 
@@ -35,8 +36,8 @@ constexpr std::optional<ElementType> element_type_of(at::ScalarType type) {
   return std::nullopt;
 }
 
-/// The types of which Gloo 1.13 copies tensors. It refuses the others, and so must gradplane: a
-/// program that goes on after a fallback must find what it had before.
+/// The types of which Gloo copies tensors. It refuses the others, and so must gradplane: a program
+/// that goes on after a fallback must find what it had before.
 constexpr bool is_copied(at::ScalarType type) {
   switch (type) {
     case at::kFloat:
@@ -47,6 +48,9 @@ constexpr bool is_copied(at::ScalarType type) {
     case at::kInt:
     case at::kLong:
       return true;
+    case at::kBFloat16:
+    case at::kBool:
+      return GP_TORCH_AT_LEAST(2, 6);
     default:
       return false;
   }

@@ -11,8 +11,10 @@
 #include <unordered_map>
 #include <vector>
 
-/// The functions of libtorch 1.13 that the preload object diverts. They have the calling convention
-/// of member functions: `this` comes first, and non-trivial arguments go by reference.
+#include "trainer-shim/torch/version.h"
+
+/// The functions of libtorch that the preload object diverts. They have the calling convention of
+/// member functions: `this` comes first, and non-trivial arguments go by reference.
 /// c10d::Reducer is only an address here, because reducer.hpp includes a header that Debian does
 /// not ship.
 namespace gradplane::shim {
@@ -34,6 +36,10 @@ struct Originals {
   WorkPtr (*allreduce_coalesced)(Group*, Tensors&, const c10d::AllreduceCoalescedOptions&);
   WorkPtr (*broadcast)(Group*, Tensors&, const c10d::BroadcastOptions&);
   WorkPtr (*allgather)(Group*, TensorLists&, Tensors&, const c10d::AllgatherOptions&);
+  /// allgather_into_tensor_coalesced() comes here, too.
+  WorkPtr (*allgather_coalesced)(Group*, TensorLists&, Tensors&, const c10d::AllgatherOptions&);
+  /// reduce_scatter_tensor_coalesced(), to which Gloo brings the other forms. From 2.6 on.
+  WorkPtr (*reduce_scatter)(Group*, Tensors&, Tensors&, const c10d::ReduceScatterOptions&);
   WorkPtr (*barrier)(Group*, const c10d::BarrierOptions&);
   void (*reducer_constructor)(void*, Tensors&, void*, void*,
                               c10::intrusive_ptr<c10d::ProcessGroup>&, void*, std::int64_t, bool,

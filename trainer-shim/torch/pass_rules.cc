@@ -63,4 +63,70 @@ std::optional<PassReason> why_passed(const TensorLists& outputs, const Tensors& 
   return std::nullopt;
 }
 
+/// Gloo copies into a run of its own here, so views of any strides keep their elements.
+std::optional<PassReason> why_passed(const Tensors& tensors,
+                                     const c10d::AllreduceCoalescedOptions& options) {
+  if (options.reduceOp.op_ != c10d::ReduceOp::SUM) return PassReason::kReduceOp;
+  if (tensors.empty()) return PassReason::kTensorCount;
+  for (const at::Tensor& t : tensors) {
+    if (!t.defined()) return PassReason::kTensorCount;
+    if (const auto reason = why_not_plain(t)) return reason;
+    if (!element_type_of(t.scalar_type())) return PassReason::kElementType;
+    if (t.numel() == 0) return PassReason::kEmpty;
+    // Gloo wants one type, and refuses to write to what has a history.
+    if (t.scalar_type() != tensors[0].scalar_type()) return PassReason::kArguments;
+    if (t.requires_grad()) return PassReason::kArguments;
+    // Gloo sums a tensor that is there twice once.
+    const auto same = [&](const at::Tensor& other) { return other.data_ptr() == t.data_ptr(); };
+    if (std::count_if(tensors.begin(), tensors.end(), same) > 1) return PassReason::kOverlap;
+  }
+  return std::nullopt;
+}
+
+Tensors column(const TensorLists& outputs, std::size_t i) {
+  Tensors tensors;
+  tensors.reserve(outputs.size());
+  for (const Tensors& of_rank : outputs) tensors.push_back(of_rank[i]);
+  return tensors;
+}
+
+std::optional<PassReason> why_coalesced_passed(const TensorLists& outputs, const Tensors& inputs,
+                                               int ranks) {
+  const bool fit =
+      !inputs.empty() && std::all_of(outputs.begin(), outputs.end(), [&](const Tensors& of_rank) {
+        return of_rank.size() == inputs.size();
+      });
+  if (!fit) return PassReason::kTensorCount;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const bool is_one_type =
+        inputs[i].defined() && inputs[i].scalar_type() == inputs[0].scalar_type();
+    if (!is_one_type) return PassReason::kArguments;
+    if (const auto reason = why_passed({column(outputs, i)}, {inputs[i]}, ranks)) return reason;
+  }
+  return std::nullopt;
+}
+
+/// Strides do not decide: what is no run of elements is copied into one, as Gloo does.
+std::optional<PassReason> why_passed(const Tensors& outputs, const Tensors& inputs,
+                                     const c10d::ReduceScatterOptions& options, int ranks) {
+  const auto op = options.reduceOp.op_;
+  if (op != c10d::ReduceOp::SUM && op != c10d::ReduceOp::AVG) return PassReason::kReduceOp;
+  if (inputs.empty() || inputs.size() != outputs.size()) return PassReason::kTensorCount;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const at::Tensor& given = inputs[i];
+    const at::Tensor& output = outputs[i];
+    if (!given.defined() || !output.defined()) return PassReason::kTensorCount;
+    for (const at::Tensor& t : {given, output}) {
+      if (const auto reason = why_not_plain(t)) return reason;
+    }
+    if (!element_type_of(given.scalar_type())) return PassReason::kElementType;
+    if (given.numel() == 0) return PassReason::kEmpty;
+    const bool fit = given.scalar_type() == output.scalar_type() && given.dim() == output.dim() &&
+                     given.dim() > 0 && given.size(0) == output.size(0) * ranks &&
+                     given.sizes().slice(1) == output.sizes().slice(1);
+    if (!fit) return PassReason::kArguments;
+  }
+  return std::nullopt;
+}
+
 }  // namespace gradplane::shim

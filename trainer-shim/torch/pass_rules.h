@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "trainer-shim/torch/counters.h"
+#include "trainer-shim/group/counters.h"
 #include "trainer-shim/torch/originals.h"
 
 /// Why a collective is not gradplane's and goes to the original, or nothing. What is asked here
@@ -17,5 +17,18 @@ std::optional<PassReason> why_passed(const Tensors& tensors, const c10d::Allredu
 std::optional<PassReason> why_passed(const Tensors& tensors, const c10d::BroadcastOptions& options,
                                      int ranks);
 std::optional<PassReason> why_passed(const TensorLists& outputs, const Tensors& inputs, int ranks);
+
+/// Of several tensors in one call.
+std::optional<PassReason> why_passed(const Tensors& tensors,
+                                     const c10d::AllreduceCoalescedOptions& options);
+std::optional<PassReason> why_coalesced_passed(const TensorLists& outputs, const Tensors& inputs,
+                                               int ranks);
+
+/// The i-th of each rank's tensors.
+Tensors column(const TensorLists& outputs, std::size_t i);
+
+/// Of a reduce_scatter, in its form of several tensors.
+std::optional<PassReason> why_passed(const Tensors& outputs, const Tensors& inputs,
+                                     const c10d::ReduceScatterOptions& options, int ranks);
 
 }  // namespace gradplane::shim

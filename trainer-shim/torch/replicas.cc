@@ -11,7 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "trainer-shim/torch/counters.h"
+#include "trainer-shim/group/counters.h"
+#include "trainer-shim/torch/carried_work.h"
 #include "trainer-shim/torch/element_types.h"
 
 namespace gradplane::shim {
@@ -90,8 +91,11 @@ class Averaging {
     collective.bytes = sum.nbytes();
     collective.type = *element_type_of(sum.scalar_type());
     const Tensors tensors = {sum};
-    auto work = c10::make_intrusive<CarriedWork>(TensorLists{tensors}, "gloo:all_reduce", tensors);
-    chunk.work = session_.enqueue(std::move(work), collective, sum);
+    auto work = c10::make_intrusive<CarriedWork>(nullptr, CarriedWork::kAllReduce,
+                                                 TensorLists{tensors}, tensors);
+    session_.enqueue(std::make_shared<WorkCompletion>(work), collective,
+                     std::make_shared<TensorMemory>(tensors));
+    chunk.work = std::move(work);
     in_flight_.push_back(std::move(chunk));
   }
 

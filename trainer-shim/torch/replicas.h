@@ -6,8 +6,8 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "trainer-shim/torch/exchange_schedule.h"
-#include "trainer-shim/torch/group_session.h"
+#include "trainer-shim/group/exchange_schedule.h"
+#include "trainer-shim/group/group_session.h"
 #include "trainer-shim/torch/originals.h"
 
 namespace gradplane::shim {

@@ -167,9 +167,10 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   if (uses_rss) {
     write_rss_key(rss_key);
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-    conf.rx_adv_conf.rss_conf = {.rss_key = rss_key.data(),
-                                 .rss_key_len = info.hash_key_size,
-                                 .rss_hf = RTE_ETH_RSS_NONFRAG_IPV4_UDP};
+    rte_eth_rss_conf& rss = conf.rx_adv_conf.rss_conf;  // zeros but for these
+    rss.rss_key = rss_key.data();
+    rss.rss_key_len = info.hash_key_size;
+    rss.rss_hf = RTE_ETH_RSS_NONFRAG_IPV4_UDP;
   }
   const auto queues = static_cast<std::uint16_t>(queue_count_);
   int e = rte_eth_dev_configure(id_, queues, queues, &conf);

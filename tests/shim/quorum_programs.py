@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Process groups that are made anew when ranks come and go, as torchft makes them: one for each
+quorum, on a prefix of one store, without init_process_group()."""
+
+import datetime
+import gc
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from rank_basics import RANK, WORLD, let_gloo_free, say
+
+TIMEOUT = datetime.timedelta(seconds=60)
+FIRST_QUORUMS = 6  # in which libraries make what they keep
+
+
+def held():
+    """What the process has open, runs and has mapped of shared memory."""
+    gc.collect()
+    let_gloo_free()
+    with open("/proc/self/maps", encoding="utf8") as f:
+        shared = sum(1 for line in f if line.split()[1].endswith("s"))
+    files, threads = (len(os.listdir("/proc/self/" + kind)) for kind in ("fd", "task"))
+    return {"files": files, "threads": threads, "shared": shared}
+
+
+def train(store, number, ranks):
+    group = dist.ProcessGroupGloo(dist.PrefixStore(f"quorum/{number}", store), ranks.index(RANK),
+                                  len(ranks), TIMEOUT)
+    for step in range(3):
+        t = torch.full((1000,), float(RANK + step))
+        group.allreduce([t]).wait()
+        assert float(t[0]) == sum(ranks) + step * len(ranks), f"quorum {number}: {t[0]}"
+
+
+def quorums():
+    """Every other quorum lacks one rank, each in turn."""
+    store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), WORLD,
+                          RANK == 0, TIMEOUT)
+    everyone = list(range(WORLD))
+    for number in range(int(sys.argv[2])):
+        absent = number // 2 % WORLD if number % 2 else None
+        if RANK != absent:
+            train(store, number, [rank for rank in everyone if rank != absent])
+        if number == FIRST_QUORUMS:
+            before = held()
+    train(store, "last", everyone)
+    say(before=before, after=held())
+    train(store, "end", everyone)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    let_gloo_free()

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Programs that keep shards see what they would see of Gloo, and gradplane carries them whole."""
+
+import os
+import sys
+import tempfile
+
+from harness import (SKIP, TORCH, FakeDaemon, expect, expect_all_well, reports, run_all, run_ranks)
+
+SOURCE = "sharded_programs.py"
+
+
+def carried(program, world, env=None, args=(), well=True):
+    with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        own = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"), **(env or {}))
+        outcomes = run_ranks(program, world, env=own, args=args, source=SOURCE)
+        if well:
+            expect_all_well(outcomes, program)
+        return outcomes, reports(folder, world)
+
+
+def expect_as_gloo(program, world, counts):
+    plain = run_ranks(program, world, preload=False, source=SOURCE)
+    outcomes, found = carried(program, world)
+    expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
+           plain + outcomes)
+    for report in found:
+        expect(report["fallbacks"] == 0 and report["failed_ops"] == 0, str(report), outcomes)
+        expect(report["carried"] == counts, f"{report['carried']}, not {counts}", outcomes)
+        expect(report["passed"] == {}, str(report["passed"]), outcomes)
+    return found
+
+
+def test_reduce_scatter():
+    # Six types of five sizes; rows into columns; two at once; one asynchronous.
+    for world in (2, 3):
+        expect_as_gloo("reduce_scatters", world, {"reduce_scatter": 34})
+
+
+def test_gathering_into_one_tensor():
+    expect_as_gloo("gathers_into_tensors", 3, {"all_gather": 8})
+
+
+def test_bytes_are_those_of_the_operation():
+    # A sum of all shards would have the same bytes, but each rank would also get all of them.
+    _, found = carried("scattered_run", 2, args=("1",))
+    for report in found:
+        expect(report["carried"] == {"reduce_scatter": 3, "all_reduce": 1}, str(report))
+
+
+def test_means_are_gloos_sums_unless_asked():
+    outcomes, _ = carried("means", 2)
+    for outcome in outcomes:
+        expect(outcome.said == {"value": 3.0, "again": 3.0}, "Gloo's sum", outcomes)
+        expect(outcome.err.count("pytorch issue 162338") == 1, "said once", outcomes)
+    outcomes, _ = carried("means", 2, env={"GRADPLANE_AVERAGE": "1"})
+    for outcome in outcomes:
+        expect(outcome.said == {"value": 1.5, "again": 1.5}, "the mean", outcomes)
+        expect("162338" not in outcome.err, "nothing to say", outcomes)
+
+
+def test_fsdp():
+    expect_as_gloo("fsdp1", 2, FSDP1)
+
+
+def test_tensor_parallel():
+    expect_as_gloo("tensor_parallel", 2, TENSOR_PARALLEL)
+
+
+def test_session_lost_in_a_reduce_scatter():
+    # 6 rounds a step: the results of some ranks are there, and nobody else has them.
+    for lost_round, results in ((0, 0), (1, 1), (2, 2), (8, 1), (14, 2)):
+        outcomes, found = carried("scattered_run", 3, args=("8",),
+                                  env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:{results}"})
+        for report in found:
+            what = f"lose={lost_round}:{results}: {report}"
+            expect(report["fallbacks"] == 1 and report["failed_ops"] == 0, what, outcomes)
+            done = [report["carried"].get(kind, 0) + report["fallen_back"].get(kind, 0)
+                    for kind in ("reduce_scatter", "all_reduce")]
+            expect(done == [24, 8], what, outcomes)
+
+
+FSDP1 = {"reduce_scatter": 6, "all_gather": 6}
+TENSOR_PARALLEL = {"reduce_scatter": 1, "all_reduce": 1}
+
+
+if __name__ == "__main__":
+    if TORCH < (2, 6):
+        print("SKIP: Gloo of this PyTorch has no reduce_scatter; it needs 2.6")
+        sys.exit(SKIP)
+    run_all(globals())

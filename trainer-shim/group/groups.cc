@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/group/groups.h"
+
+#include <utility>
+
+namespace gradplane::shim {
+namespace {
+
+/// A group that is destroyed finishes its operations, as Gloo's own queue does; they have deadlines
+/// of their own, so this only bounds a mistake of ours.
+constexpr std::int64_t kDestroyLimitMs = 3600 * 1000;
+/// A process that exits does not wait for peers.
+constexpr std::int64_t kExitLimitMs = 1000;
+
+}  // namespace
+
+void Groups::add(const void* group, GroupEntry entry) {
+  const std::lock_guard lock(mutex_);
+  groups_[group] = std::move(entry);
+}
+
+GroupEntry Groups::find(const void* group) {
+  const std::lock_guard lock(mutex_);
+  const auto found = groups_.find(group);
+  return found == groups_.end() ? GroupEntry{} : found->second;
+}
+
+void Groups::remove(const void* group) {
+  GroupEntry entry;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = groups_.find(group);
+    if (found == groups_.end()) return;
+    entry = std::move(found->second);
+    groups_.erase(found);
+  }
+  if (entry.session) entry.session->shut_down(kDestroyLimitMs);
+}
+
+void Groups::end_all() {
+  std::unordered_map<const void*, GroupEntry> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(groups_);
+  }
+  for (const auto& [group, entry] : all) {
+    if (entry.session) entry.session->request_stop();  // all at once, then wait
+  }
+  for (auto& [group, entry] : all) {
+    if (!entry.session) continue;
+    entry.session->shut_down(kExitLimitMs);
+    // Gloo's threads must not be joined this late: what they use may be gone.
+    new std::shared_ptr<GroupSession>(std::move(entry.session));
+  }
+}
+
+void Groups::disown_all() {
+  for (auto& [group, entry] : groups_) {
+    if (!entry.session) continue;
+    entry.session->abandon();
+    const bool required = entry.session->required();
+    // Its locks may be held by threads that this process has not got.
+    new std::shared_ptr<GroupSession>(std::move(entry.session));
+    entry = {nullptr,
+             "this process group was made before fork(), by the parent of this process; make a "
+             "new one in the child",
+             required, PassReason::kForked};
+  }
+}
+
+Groups& groups() {
+  static auto* instance = new Groups;  // outlives static destruction
+  return *instance;
+}
+
+}  // namespace gradplane::shim

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/group/round_window.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "trainer-shim/group/stream_copy.h"
+
+namespace gradplane::shim {
+namespace {
+
+/// A slice is a whole number of elements of every type, and of cache lines.
+constexpr std::size_t kSliceAlignBytes = kBlockAlignBytes;
+static_assert(kSliceAlignBytes % sizeof(double) == 0);
+
+/// The longest shards that together have no more blocks than a round, since daemons take no others.
+/// A rank does not know the size of blocks, so it reckons with each. 0: there are none.
+std::size_t longest_shard_bytes(std::size_t shards, std::size_t round_bytes) {
+  std::size_t longest = round_bytes / shards;
+  for (std::size_t block = kMinBlockBytes; block <= kMaxBlockBytes; block += kBlockAlignBytes) {
+    longest = std::min(longest, (round_bytes + block - 1) / block / shards * block);
+  }
+  return longest;
+}
+
+}  // namespace
+
+void Round::give(std::byte* slot, std::uint32_t rank) const {
+  const auto give_shard = [&](std::size_t shard) {
+    std::byte* to = slot + shard * padded_bytes;
+    std::memcpy(to, collective->data + shard * collective->bytes + offset_bytes, bytes);
+    std::memset(to + bytes, 0, padded_bytes - bytes);
+  };
+  switch (collective->operation) {
+    case Operation::kBroadcast:
+      if (collective->source == rank) give_shard(0);
+      return;
+    case Operation::kAllGather:
+      if (all_contribute(operation)) std::memset(slot, 0, slot_bytes());
+      return give_shard(rank);
+    case Operation::kAllReduce:
+    case Operation::kReduceScatter:
+    case Operation::kExchange:
+      for (std::size_t shard = 0; shard < shards; ++shard) give_shard(shard);
+      return;
+  }
+}
+
+void Round::take(const std::byte* slot, std::uint32_t rank) const {
+  if (operation == Operation::kBroadcast && collective->source == rank) return;
+  if (collective->operation == Operation::kReduceScatter) {
+    std::memcpy(collective->result + offset_bytes, slot + rank * padded_bytes, bytes);
+    return;
+  }
+  const bool is_large = collective->bytes * shards >= kStreamedTensorBytes;
+  for (std::size_t shard = 0; shard < shards; ++shard) {
+    std::byte* to = collective->data + shard * collective->bytes + offset_bytes;
+    const std::byte* from = slot + shard * padded_bytes;
+    is_large ? stream_copy(to, from, bytes) : static_cast<void>(std::memcpy(to, from, bytes));
+  }
+}
+
+Round cut(Collective& collective, std::size_t round_bytes) {
+  const std::size_t one_bytes = element_bytes(collective.type);
+  std::size_t limit_bytes = round_bytes / collective.shards;
+  Round round;
+  round.collective = &collective;
+  round.operation = collective.operation;
+  round.type = collective.type;
+  if (has_shards(round.operation)) {
+    const std::size_t longest_bytes = longest_shard_bytes(collective.shards, round_bytes);
+    // The shards of very many ranks do not fit a small round. Then each rank gives the whole slot,
+    // in an all_gather with zeros for what the others give: the sum of integers has the same bits.
+    if (longest_bytes == 0) round.operation = Operation::kAllReduce;
+    if (longest_bytes != 0) limit_bytes = longest_bytes;
+  }
+  round.offset_bytes = collective.submitted_bytes;
+  round.bytes = std::min(collective.bytes - collective.submitted_bytes,
+                         limit_bytes / kSliceAlignBytes * kSliceAlignBytes);
+  round.shards = collective.shards;
+  round.padded_bytes = (round.bytes + one_bytes - 1) / one_bytes * one_bytes;
+  return round;
+}
+
+void RoundWindow::restart(std::uint32_t in_flight_max, std::uint64_t first) {
+  rounds_.fill({});
+  first_ = next_ = first_incomplete_ = first;
+  in_flight_max_ = std::min(in_flight_max, static_cast<std::uint32_t>(kMaxInFlightRounds));
+}
+
+void RoundWindow::submit(const Round& round) {
+  rounds_[next_++ % kRoundSlots] = round;
+}
+
+Round* RoundWindow::find(std::uint64_t round) {
+  if (round < first_ || round >= next_ || next_ - round > kRoundSlots) return nullptr;
+  return &rounds_[round % kRoundSlots];
+}
+
+bool RoundWindow::complete(std::uint64_t round) {
+  Round* found = find(round);
+  if (!found || found->completed || round < first_incomplete_) return false;
+  found->completed = true;
+  while (first_incomplete_ < next_ && rounds_[first_incomplete_ % kRoundSlots].completed) {
+    ++first_incomplete_;
+  }
+  return true;
+}
+
+std::uint64_t RoundWindow::completed_bits() const {
+  std::uint64_t bits = 0;
+  for (std::uint64_t round = first_incomplete_; round < next_; ++round) {
+    const bool completed = rounds_[round % kRoundSlots].completed;
+    bits |= std::uint64_t{completed} << (round - first_incomplete_);
+  }
+  return bits;
+}
+
+std::uint64_t RoundWindow::exchange_bits() const {
+  std::uint64_t bits = 0;
+  const std::uint64_t count = std::min<std::uint64_t>(next_ - first_, kRoundSlots);
+  for (std::uint64_t back = 0; back < count; ++back) {
+    const Round& round = rounds_[(next_ - 1 - back) % kRoundSlots];
+    bits |= std::uint64_t{round.operation == Operation::kExchange} << back;
+  }
+  return bits;
+}
+
+}  // namespace gradplane::shim

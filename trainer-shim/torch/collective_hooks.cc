@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "trainer-shim/group/environment.h"
+#include "trainer-shim/group/groups.h"
+#include "trainer-shim/torch/carried_work.h"
+#include "trainer-shim/torch/element_types.h"
+#include "trainer-shim/torch/pass_rules.h"
+#include "trainer-shim/torch/replacements.h"
+
+namespace gradplane::shim::replacement {
+namespace {
+
+/// Names protected members of a group; a group is never one of these.
+struct Access : Group {
+  static auto works_in_progress() { return &Access::workInProgress_; }
+  static auto work_mutex() { return &Access::workMutex_; }
+};
+
+WorkPtr carry(GroupSession& session, c10::intrusive_ptr<CarriedWork> work,
+              const Collective& collective, StagingPtr memory,
+              GroupSession::Gradient gradient = {}) {
+  session.enqueue(std::make_shared<WorkCompletion>(work), collective, std::move(memory),
+                  std::move(gradient));
+  return work;
+}
+
+/// A sum of the tensor's elements as they lie in memory.
+Collective sum_of(const at::Tensor& t) {
+  Collective collective;
+  collective.data = static_cast<std::byte*>(t.data_ptr());
+  collective.bytes = t.nbytes();
+  collective.type = *element_type_of(t.scalar_type());
+  return collective;
+}
+
+Collective gathering_of(const at::Tensor& rows, int ranks) {
+  Collective collective;
+  collective.data = static_cast<std::byte*>(rows.data_ptr());
+  collective.bytes = rows.nbytes() / static_cast<std::size_t>(ranks);
+  collective.type = kCopiedAs;
+  collective.operation = Operation::kAllGather;
+  collective.shards = static_cast<std::size_t>(ranks);
+  return collective;
+}
+
+#if GP_TORCH_AT_LEAST(2, 6)
+/// Gloo of these versions sums where a mean was asked (pytorch issue 162338). So does gradplane,
+/// lest a program computes other numbers with it than without, unless its user wants the mean.
+int divisor_of(const c10d::ReduceScatterOptions& options, int ranks) {
+  if (options.reduceOp.op_ != c10d::ReduceOp::AVG) return 1;
+  if (environment().averages) return ranks;
+  announce_sums_for_means();
+  return 1;
+}
+#endif
+
+/// A row for each rank, with this rank's input in its own.
+at::Tensor make_rows(const at::Tensor& input, int rank, int ranks) {
+  const at::NoGradGuard copies_alone;
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  sizes.insert(sizes.begin(), ranks);
+  at::Tensor rows = at::empty(sizes, at::dtype(input.scalar_type()));
+  rows[rank].copy_(input);
+  return rows;
+}
+
+/// For its lifetime the group believes that carried works are in progress on its own threads.
+class ShownInProgress {
+ public:
+  ShownInProgress(Group* group, const std::vector<CompletionPtr>& unfinished) : group_(*group) {
+    for (const CompletionPtr& completion : unfinished) {
+      works_.push_back(static_cast<const TorchCompletion&>(*completion).work());
+    }
+    const std::lock_guard lock(group_.*Access::work_mutex());
+    auto& shown = group_.*Access::works_in_progress();
+    shown.insert(shown.end(), works_.begin(), works_.end());
+  }
+  ~ShownInProgress() {
+    const std::lock_guard lock(group_.*Access::work_mutex());
+    auto& shown = group_.*Access::works_in_progress();
+    for (const auto& work : works_) {
+      const auto found = std::find(shown.begin(), shown.end(), work);
+      if (found != shown.end()) shown.erase(found);
+    }
+  }
+  ShownInProgress(const ShownInProgress&) = delete;
+  ShownInProgress& operator=(const ShownInProgress&) = delete;
+
+ private:
+  Group& group_;
+  std::vector<c10::intrusive_ptr<CarriedWork>> works_;
+};
+
+}  // namespace
+
+WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& options) {
+  const auto session = session_for(self, Operation::kAllReduce, why_passed(tensors, options));
+  if (!session) return originals().allreduce(self, tensors, options);
+  Collective collective = sum_of(tensors[0]);
+  GroupSession::Gradient gradient = gradient_of(tensors[0], session, collective);
+  auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllReduce, TensorLists{tensors},
+                                               tensors);
+  return carry(*session, std::move(work), collective, std::make_shared<TensorMemory>(tensors),
+               std::move(gradient));
+}
+
+WorkPtr broadcast(Group* self, Tensors& tensors, const c10d::BroadcastOptions& options) {
+  const auto session =
+      session_for(self, Operation::kBroadcast, why_passed(tensors, options, self->getSize()));
+  if (!session) return originals().broadcast(self, tensors, options);
+  const at::Tensor& t = tensors[0];
+  Collective collective;
+  collective.data = static_cast<std::byte*>(t.data_ptr());
+  collective.bytes = t.nbytes();
+  collective.type = kCopiedAs;
+  collective.operation = Operation::kBroadcast;
+  collective.source = static_cast<std::uint16_t>(options.rootRank);
+  auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kBroadcast, TensorLists{tensors},
+                                               tensors);
+  return carry(*session, std::move(work), collective, std::make_shared<TensorMemory>(tensors));
+}
+
+WorkPtr allgather(Group* self, TensorLists& outputs, Tensors& inputs,
+                  const c10d::AllgatherOptions& options) {
+  const int ranks = self->getSize();
+  const auto session = session_for(self, Operation::kAllGather, why_passed(outputs, inputs, ranks));
+  if (!session) return originals().allgather(self, outputs, inputs, options);
+  at::Tensor rows = make_rows(inputs[0], self->getRank(), ranks);
+  const Collective collective = gathering_of(rows, ranks);
+  auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllGather, outputs, inputs);
+  return carry(*session, std::move(work), collective,
+               std::make_shared<GatheredRows>(std::move(rows), outputs[0]));
+}
+
+WorkPtr allreduce_coalesced(Group* self, Tensors& tensors,
+                            const c10d::AllreduceCoalescedOptions& options) {
+  const auto session = session_for(self, Operation::kAllReduce, why_passed(tensors, options));
+  if (!session) return originals().allreduce_coalesced(self, tensors, options);
+  auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllReduce, TensorLists{tensors},
+                                               tensors);
+  const auto whole = std::make_shared<PartCompletion::Whole>(work, tensors.size());
+  for (const at::Tensor& tensor : tensors) {
+    const at::Tensor output = tensor.detach();
+    const at::Tensor run = output.contiguous();
+    session->enqueue(std::make_shared<PartCompletion>(whole), sum_of(run),
+                     std::make_shared<CopiedOut>(run, run, output, 1));
+  }
+  return work;
+}
+
+WorkPtr allgather_coalesced(Group* self, TensorLists& outputs, Tensors& inputs,
+                            const c10d::AllgatherOptions& options) {
+  const int ranks = self->getSize();
+  const auto session =
+      session_for(self, Operation::kAllGather, why_coalesced_passed(outputs, inputs, ranks));
+  if (!session) return originals().allgather_coalesced(self, outputs, inputs, options);
+  auto work =
+      c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllGatherCoalesced, outputs, inputs);
+  const auto whole = std::make_shared<PartCompletion::Whole>(work, inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    at::Tensor rows = make_rows(inputs[i], self->getRank(), ranks);
+    const Collective collective = gathering_of(rows, ranks);
+    session->enqueue(std::make_shared<PartCompletion>(whole), collective,
+                     std::make_shared<GatheredRows>(std::move(rows), column(outputs, i)));
+  }
+  return work;
+}
+
+#if GP_TORCH_AT_LEAST(2, 6)
+WorkPtr reduce_scatter(Group* self, Tensors& outputs, Tensors& inputs,
+                       const c10d::ReduceScatterOptions& options) {
+  const auto session = session_for(self, Operation::kReduceScatter,
+                                   why_passed(outputs, inputs, options, self->getSize()));
+  if (!session) return originals().reduce_scatter(self, outputs, inputs, options);
+  auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kReduceScatter,
+                                               TensorLists{outputs}, inputs);
+  const auto whole = std::make_shared<PartCompletion::Whole>(work, outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const at::Tensor given = inputs[i].detach().contiguous();
+    const at::Tensor output = outputs[i].detach();
+    at::Tensor shard =
+        output.is_contiguous() ? output : at::empty_like(given.chunk(session->size())[0]);
+    Collective collective = sum_of(given);
+    collective.bytes = shard.nbytes();
+    collective.operation = Operation::kReduceScatter;
+    collective.shards = static_cast<std::size_t>(session->size());
+    collective.result = static_cast<std::byte*>(shard.data_ptr());
+    session->enqueue(
+        std::make_shared<PartCompletion>(whole), collective,
+        std::make_shared<CopiedOut>(given, shard, output, divisor_of(options, session->size())));
+  }
+  return work;
+}
+#endif
+
+/// Gloo's barrier waits for the works that its group has in progress when it is called.
+WorkPtr barrier(Group* self, const c10d::BarrierOptions& options) {
+  const auto session = groups().find(self).session;
+  if (!session) return originals().barrier(self, options);
+  const ShownInProgress shown(self, session->unfinished());
+  return originals().barrier(self, options);
+}
+
+}  // namespace gradplane::shim::replacement

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include <algorithm>
+#include <atomic>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "trainer-shim/group/environment.h"
+#include "trainer-shim/group/groups.h"
+#include "trainer-shim/torch/gloo_side_group.h"
+#include "trainer-shim/torch/replacements.h"
+
+namespace gradplane::shim {
+namespace {
+
+/// False in a child of fork() that has made no group: a report would overwrite its parent's.
+std::atomic<bool> made_groups{true};
+
+std::string refusal_text(const std::vector<int>& ranks) {
+  std::string text = "these ranks of a process group run without gradplane:";
+  for (std::size_t i = 0; i < std::min<std::size_t>(ranks.size(), 8); ++i) {
+    text += ' ';
+    text += std::to_string(ranks[i]);
+  }
+  return text + (ranks.size() > 8 ? " ..." : "");
+}
+
+/// True on all ranks or on none: whether every rank of the fresh group could make its side group.
+bool all_ranks_ok(Group* group, bool ok) {
+  Tensors flag = {at::full({1}, ok ? 1 : 0, at::kInt)};
+  c10d::AllreduceOptions options;
+  options.reduceOp = c10d::ReduceOp::MIN;
+  originals().allreduce(group, flag, options)->wait();
+  return flag[0].item<int>() == 1;
+}
+
+GroupEntry refused(std::string why) {
+  return {nullptr, std::move(why), environment().require || Carrier::daemon_requires(),
+          PassReason::kPeers};
+}
+
+/// The session of a group whose ranks all have the shim; or why it has none.
+GroupEntry open_session(Group* group, const StorePtr& store, int rank, int size,
+                        const GroupOptions& options) {
+  std::shared_ptr<GroupSession> session;
+  std::string trouble = "a rank could not connect its side group";
+  try {
+    auto side = std::make_unique<GlooSideGroup>(store, rank, size, options);
+    session = std::make_shared<GroupSession>(std::move(side), GlooSideGroup::group_key(*store),
+                                             rank, size);
+    session->start();
+  } catch (const std::exception& e) {
+    trouble = std::string("the side group failed: ") + e.what();
+    session.reset();
+  }
+  if (all_ranks_ok(group, session != nullptr)) return {session, "", false, PassReason::kPeers};
+  if (session) session->shut_down(0);
+  return refused(trouble);
+}
+
+}  // namespace
+
+bool has_made_groups() {
+  return made_groups;
+}
+
+void forget_groups_after_fork() {
+  made_groups = false;
+}
+
+std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
+                                          std::optional<PassReason> reason) {
+  const GroupEntry entry = groups().find(group);
+  if (!entry.session && entry.refusal.empty()) {
+    // Not a group of ours, or a side group, which has more.
+    if (group->getSize() == 1) count_pass(operation, PassReason::kOneRank);
+    return nullptr;
+  }
+  if (!reason && entry.session) return entry.session;
+  if (!reason) {
+    if (entry.required || environment().require) {
+      throw std::runtime_error(
+          "gradplane: " + entry.refusal +
+          "; to go on over Gloo is forbidden (ranks.require or GRADPLANE_REQUIRE)");
+    }
+    announce_fallback(entry.refusal);
+  }
+  count_pass(operation, reason.value_or(entry.reason));
+  return nullptr;
+}
+
+namespace replacement {
+
+void group_constructor(Group* self, const StorePtr& store, int rank, int size,
+                       GroupOptions& options) {
+  if (size < 2 || GlooSideGroup::connecting()) {
+    originals().group_constructor(self, store, rank, size, options);
+    return;
+  }
+  made_groups = true;
+  const GroupOptions kept_options = options;  // the constructor moves its argument away
+  GlooSideGroup::say_hello(*store, rank);
+  originals().group_constructor(self, store, rank, size, options);
+  try {
+    const auto missing = GlooSideGroup::ranks_without_shim(*store, size);
+    groups().add(self, missing.empty() ? open_session(self, store, rank, size, kept_options)
+                                       : refused(refusal_text(missing)));
+  } catch (...) {
+    originals().group_destructor(self);  // a constructor that throws leaves nothing behind
+    throw;
+  }
+}
+
+void group_destructor(Group* self) {
+  groups().remove(self);
+  originals().group_destructor(self);
+}
+
+void group_deleting_destructor(Group* self) {
+  groups().remove(self);
+  originals().group_deleting_destructor(self);
+}
+
+}  // namespace replacement
+}  // namespace gradplane::shim

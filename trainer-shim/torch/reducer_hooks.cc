@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/torch/bucket_names.h"
+#include "trainer-shim/torch/replacements.h"
+#include "trainer-shim/torch/replicas.h"
+
+namespace gradplane::shim {
+namespace {
+
+// These outlive static destruction.
+BucketNames* bucket_names = new BucketNames;
+Replicas* replicas = new Replicas;
+
+/// The backward pass of which this is a bucket.
+std::uint64_t pass_of(const void* reducer, const c10d::GradBucket& bucket) {
+  const auto replica = replicas->find(reducer);
+  return replica ? replica->schedule->begin_bucket(identities(bucket.getParameters())) : 0;
+}
+
+}  // namespace
+
+void forget_reducers_after_fork() {
+  bucket_names = new BucketNames;
+  replicas = new Replicas;
+}
+
+GroupSession::Gradient gradient_of(const at::Tensor& tensor,
+                                   const std::shared_ptr<GroupSession>& session,
+                                   Collective& collective) {
+  GroupSession::Gradient gradient;
+  if (!GradientMark::matches(tensor)) return gradient;
+  const GradientMark& mark = GradientMark::current();
+  gradient.layout = bucket_names->layout(mark.reducer, *mark.bucket);
+  const auto replica = replicas->find(mark.reducer);
+  if (!replica || !is_floating(collective.type)) return gradient;
+  collective.pass = mark.pass;
+  gradient.schedule = replica->schedule;
+  const std::lock_guard lock(replica->mutex);
+  replica->session = session;
+  return gradient;
+}
+
+namespace replacement {
+
+void reducer_constructor(void* self, Tensors& parameters, void* bucket_indices, void* size_limits,
+                         c10::intrusive_ptr<c10d::ProcessGroup>& group, void* expect_sparse,
+                         std::int64_t bucket_bytes, bool find_unused, bool as_bucket_view,
+                         ParameterNames& names, std::int64_t first_bucket_bytes) {
+  bucket_names->add(self, parameters, names);  // before the original moves them away
+  replicas->add(self, parameters);
+  try {
+    originals().reducer_constructor(self, parameters, bucket_indices, size_limits, group,
+                                    expect_sparse, bucket_bytes, find_unused, as_bucket_view, names,
+                                    first_bucket_bytes);
+  } catch (...) {
+    bucket_names->remove(self);
+    replicas->remove(self);
+    throw;
+  }
+}
+
+void reducer_destructor(void* self) {
+  bucket_names->remove(self);
+  replicas->remove(self);
+  originals().reducer_destructor(self);
+}
+
+/// DDP calls it at the begin of each forward pass that records a graph, also where it does not
+/// synchronise, and of each pass in which a rank without data stands in for one (Join).
+bool rebuild_buckets(void* self) {
+  if (const auto replica = replicas->find(self)) average_if_due(*replica);
+  return originals().rebuild_buckets(self);
+}
+
+FuturePtr run_comm_hook(void* self, c10d::GradBucket& bucket) {
+  struct Marked {
+    GradientMark previous = GradientMark::current();
+    ~Marked() { GradientMark::current() = previous; }
+  } const marked;
+  GradientMark::current() = {self, &bucket, pass_of(self, bucket)};
+  return originals().run_comm_hook(self, bucket);
+}
+
+}  // namespace replacement
+}  // namespace gradplane::shim
