@@ -61,6 +61,10 @@ class CannotBegin(Exception):
     """The tree fails without any mutation."""
 
 
+def plain_path(word):
+    return os.path.normpath(word) if os.path.isabs(word) else word
+
+
 def run_bounded(words, folder, seconds, environment=None, output=subprocess.DEVNULL):
     """(exit code, or None when the time was over; seconds). Ends the whole group afterwards."""
 
@@ -91,7 +95,8 @@ class Tests:
 
     def __init__(self, tree, targets, tests):
         self._tree = tree
-        self._tests = tests
+        # Meson names a script as BUILD/../tests/x.py.
+        self._tests = [{**t, "cmd": [plain_path(word) for word in t["cmd"]]} for t in tests]
         self._files = {target["id"]: target["filename"] for target in targets}
         self._program_of = {}
         for target in targets:

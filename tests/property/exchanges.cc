@@ -92,7 +92,7 @@ TEST_CASE("a rank that nobody sends to gets its own update as it is") {
 }
 
 TEST_CASE("exact rounds and exchanges over one plan do not disturb each other") {
-  Seeds::of_simulations(60).each(
+  Seeds::of_simulations(40).each(
       "exchanges", [](std::uint64_t seed) { REQUIRE(run(random_exchanges(seed)).failure == ""); });
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("exchanges that may lack something end, whatever the network does") {
 
 TEST_CASE("ranks that exchange updates may join, leave and come back") {
   Moves moves;
-  Seeds::of_simulations(30).each("exchanges", [&moves](std::uint64_t seed) {
+  Seeds::of_simulations(20).each("exchanges", [&moves](std::uint64_t seed) {
     Scenario s = random_exchanges(seed, true);
     Dice dice(seed ^ 0x9e4b);
     if (dice.coin()) {  // some updates under bounds
@@ -148,21 +148,21 @@ TEST_CASE("ranks that exchange updates may join, leave and come back") {
     moves.add(s, outcome);
   });
   CAPTURE(moves.joined, moves.left);
-  if (!Seeds::of_simulations(30).is_whole) return;
-  CHECK(moves.joined > 30);
-  CHECK(moves.left > 30);
+  if (!Seeds::of_simulations(20).is_whole) return;
+  CHECK(moves.joined > 20);
+  CHECK(moves.left > 20);
 }
 
 TEST_CASE("daemons that die in the middle of exchanges end the job, and the next job goes on") {
   std::uint64_t lost = 0;
-  Seeds::of_simulations(40).each("exchanges", [&lost](std::uint64_t seed) {
+  Seeds::of_simulations(30).each("exchanges", [&lost](std::uint64_t seed) {
     Scenario s = random_exchanges(seed, true);
     add_crashes(s);
     const Outcome outcome = run(s);
     REQUIRE(outcome.failure == "");
     lost += outcome.lost_jobs;
   });
-  if (Seeds::of_simulations(40).is_whole) CHECK(lost > 20);
+  if (Seeds::of_simulations(30).is_whole) CHECK(lost > 15);
 }
 
 TEST_CASE("a receiver that computes for long is waited for, however far ahead its sender is") {

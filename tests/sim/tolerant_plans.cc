@@ -37,7 +37,7 @@ void crowd(Dice& dice, api::Plan& plan) {
   auto spare = kMaxPlanRanks - ranks_in(plan);
   for (api::Member& member : plan.members) {
     if (member.ranks.empty()) continue;
-    member.ranks = {rank++};
+    member.ranks.assign(1, rank++);
     if (spare == 0 || dice.below(3) != 0) continue;
     member.ranks.push_back(rank++);
     --spare;

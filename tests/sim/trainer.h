@@ -70,6 +70,8 @@ class Trainer {
   std::uint64_t hash_of_slot(std::uint32_t round) const;
   void fill(std::uint32_t round, std::span<std::byte> slot) const;
   std::string check_result(std::uint32_t round, std::span<const std::byte> slot) const;
+  std::string check_own(std::uint32_t round, std::span<const std::byte> slot, std::uint32_t begin,
+                        std::uint32_t end) const;
   std::string check_sums(std::uint32_t round, std::span<const std::byte> slot, std::uint32_t begin,
                          std::uint32_t end) const;
   std::string check_exchange(const ipc::Completion& completion,

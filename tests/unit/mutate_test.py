@@ -97,7 +97,7 @@ class Find(unittest.TestCase):
         ]
         tests = [
             {"cmd": [f"{build}/tests/sim", "--fast"], "env": {}, "workdir": None, "depends": []},
-            {"cmd": ["/usr/bin/python3", f"{self.tree}/tests/t.py"], "env": {"A": "1"},
+            {"cmd": ["/usr/bin/python3", f"{build}/../tests/t.py"], "env": {"A": "1"},
              "workdir": None, "depends": ["l"]},
         ]  # fmt: skip
         self.tests = mutate_run.Tests(self.tree, targets, tests)
