@@ -252,8 +252,10 @@ std::string name_of(const Statement& said) {
   const std::string source = said.operation == Operation::kBroadcast
                                  ? fmt::format(" from rank {}", said.source)
                                  : std::string();
-  return fmt::format("{}{} of {} elements of {}", operation_name(said.operation), source,
-                     said.elements, element_type_name(said.type));
+  const std::string reduction =
+      all_contribute(said.operation) ? fmt::format(" ({})", reduction_name(said.reduction)) : "";
+  return fmt::format("{}{}{} of {} elements of {}", operation_name(said.operation), reduction,
+                     source, said.elements, element_type_name(said.type));
 }
 
 }  // namespace

@@ -46,8 +46,9 @@ void Accumulator::open(const Geometry& geometry, BlockRange range, std::uint16_t
     stride_bytes_ = block_bytes_ * kMaxWidening;
   }
   // What one rank alone contributes stays as it is, whatever its bits mean.
-  kernels_ = all_contribute(geometry.operation) ? &reduce::kernels_for(geometry.type)
-                                                : &reduce::copying_kernels_for(geometry.type);
+  kernels_ = all_contribute(geometry.operation)
+                 ? &reduce::kernels_for(geometry.type, geometry.reduction)
+                 : &reduce::copying_kernels_for(geometry.type);
   std::fill_n(lasting_.begin(), range.size(), nullptr);
   std::fill_n(wire_types_.begin(), range.size(), WireType::kElements);
   std::fill_n(contributors_.begin(), range.size(), std::uint16_t{0});

@@ -193,7 +193,7 @@ bool JobRuntime::commit(std::uint32_t epoch, std::uint32_t activation) {
 std::optional<RankFault> JobRuntime::fault_of(const ipc::Submission& s, const Rank& rank) {
   const bool is_sane = s.round == rank.rounds.next() && s.elements > 0 &&
                        is_element_type(s.element_type) && is_operation(s.operation) &&
-                       s.bucket <= kMaxBuckets;
+                       s.bucket <= kMaxBuckets && is_reduction(s.reduction) && s.unused == 0;
   if (!is_sane) return RankFault::kBadSubmission;
   if (rank.rounds.full()) return RankFault::kTooManyRounds;
   return std::nullopt;
@@ -231,9 +231,10 @@ bool JobRuntime::take_from(std::size_t index, Rank& rank) {
         job_.submit(index, rank.held->round,
                     {.type = static_cast<ElementType>(rank.held->element_type),
                      .elements = rank.held->elements,
-                     .bucket = static_cast<std::uint16_t>(rank.held->bucket),
+                     .bucket = rank.held->bucket,
                      .operation = static_cast<Operation>(rank.held->operation),
-                     .source = rank.held->source});
+                     .source = rank.held->source,
+                     .reduction = static_cast<Reduction>(rank.held->reduction)});
     if (result == job::SubmitResult::kBusy) break;
     rank.held.reset();
     rank.rounds.submit();

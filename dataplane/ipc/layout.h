@@ -9,6 +9,7 @@
 #include "dataplane/model/core_part.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/operation.h"
+#include "dataplane/model/reduction.h"
 
 /// The shared-memory ABI between one rank and its daemon. docs/shm-abi.md draws it.
 ///
@@ -71,8 +72,8 @@ static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 ///
 /// Where the operation has shards, the slot holds one for each rank, in the order of the ranks and
 /// of equal size, so their number divides `elements`. What a rank gives and gets:
-///   all_reduce      it gives the slot, and gets the sum of all ranks' slots
-///   reduce_scatter  it gives the slot, and gets its own shard of the sum, at the shard's place.
+///   all_reduce      it gives the slot, and gets the sum (or another reduction) of all ranks' slots
+///   reduce_scatter  it gives the slot, and gets its own shard of that, at the shard's place.
 ///   What
 ///                   the rest of the slot holds afterwards is not specified.
 ///   all_gather      it gives its own shard, at the shard's place, and gets the slot
@@ -87,7 +88,9 @@ struct Submission {
   std::uint8_t element_type = 0;  // ElementType
   std::uint8_t operation = static_cast<std::uint8_t>(Operation::kAllReduce);
   std::uint16_t source = 0;  // broadcast: the rank that has the bytes; exchange: the selection
-  std::uint32_t bucket = 0;  // a registered bucket of an all_reduce or exchange; 0: it is exact
+  std::uint16_t bucket = 0;  // a registered bucket of an all_reduce or exchange; 0: it is exact
+  std::uint8_t reduction = static_cast<std::uint8_t>(Reduction::kSum);
+  std::uint8_t unused = 0;
 };
 static_assert(sizeof(Submission) == 16);
 

@@ -14,12 +14,13 @@ inline Statement statement_of(const wire::BlockHeader& h) {
           .elements = h.round_elements,
           .bucket = h.bucket,
           .operation = h.operation,
-          .source = h.source};
+          .source = h.source,
+          .reduction = h.reduction};
 }
 
 inline bool says_the_same(const wire::BlockHeader& h, const Geometry& g) {
   return h.round_elements == g.elements && h.element_type == g.type && h.bucket == g.bucket &&
-         h.operation == g.operation && h.source == g.source;
+         h.operation == g.operation && h.source == g.source && h.reduction == g.reduction;
 }
 
 /// The bytes of a block, as its header and its round say.

@@ -258,7 +258,8 @@ wire::BlockHeader Transmitter::header_of(const Work& work, std::uint32_t block) 
           .round_elements = round.geometry.elements,
           .operation = round.geometry.operation,
           .source = round.geometry.source,
-          .element_type = round.geometry.type};
+          .element_type = round.geometry.type,
+          .reduction = round.geometry.reduction};
 }
 
 Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<std::byte> out,

@@ -8,6 +8,7 @@
 
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/operation.h"
+#include "dataplane/model/reduction.h"
 
 namespace gradplane {
 
@@ -26,6 +27,7 @@ struct Statement {
   std::uint16_t bucket = 0;    // all_reduce, exchange: see Geometry
   Operation operation = Operation::kAllReduce;
   std::uint16_t source = 0;  // broadcast: the rank that has the bytes; exchange: the selection
+  Reduction reduction = Reduction::kSum;  // all_reduce, reduce_scatter
 };
 
 /// What all nodes say alike of a round: what it computes, how its slot is cut into blocks, and of
@@ -35,6 +37,7 @@ struct Statement {
 struct Geometry {
   ElementType type = ElementType::kFloat32;
   Operation operation = Operation::kAllReduce;
+  Reduction reduction = Reduction::kSum;
   std::uint16_t bucket = 0;          // 0: none; every block is needed
   std::uint16_t source = 0;          // of a broadcast; of an exchange the number of its selection
   std::uint16_t shards = 1;          // of equal size
@@ -53,6 +56,7 @@ struct Geometry {
     Geometry g;
     g.type = said.type;
     g.operation = said.operation;
+    g.reduction = said.reduction;
     g.bucket = said.bucket;
     g.source = said.source;
     g.shards = has_shards(said.operation) ? ranks : std::uint16_t{1};
@@ -64,12 +68,16 @@ struct Geometry {
     return g;
   }
 
-  Statement statement() const { return {type, elements, bucket, operation, source}; }
+  Statement statement() const { return {type, elements, bucket, operation, source, reduction}; }
 
   /// Whether its fields fit each other in a job of so many ranks. Only an all_reduce and an
-  /// exchange are of a bucket, and only a broadcast has a source. An exchange is a mean.
+  /// exchange are of a bucket, and only a broadcast has a source. An exchange is a mean. What else
+  /// than a sum is of no bucket.
   bool is_sound(std::uint16_t ranks) const {
     if (elements == 0) return false;
+    const bool reduces =
+        operation == Operation::kAllReduce || operation == Operation::kReduceScatter;
+    if (reduction != Reduction::kSum && (!reduces || bucket != 0)) return false;
     if (operation == Operation::kAllReduce) return source == 0;
     if (operation == Operation::kExchange) return is_floating(type) && source < kMaxSelections;
     const bool source_fits = operation == Operation::kBroadcast ? source < ranks : source == 0;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "dataplane/model/element_type.h"
+#include "dataplane/model/reduction.h"
 #include "dataplane/model/wire_type.h"
 
 namespace gradplane::reduce {
@@ -61,6 +62,11 @@ extern const Variant kScalar;
 std::span<const Variant* const> supported_variants() noexcept;
 
 const Kernels& kernels_for(ElementType type) noexcept;
+
+/// Of what else than a sum the largest and the smallest do not depend on the order of the
+/// contributions: what is no number comes through, and -0 is smaller than 0. For all processors
+/// alike. Any thread.
+const Kernels& kernels_for(ElementType type, Reduction reduction) noexcept;
 
 /// The arithmetic of blocks of fp32 elements in a wire type, whose accumulators are fp32. A block
 /// of int8 begins with its scale: finish() makes it the largest magnitude / 127, so a block is read

@@ -5,105 +5,28 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
-#include "dataplane/reduce/half.h"
 #include "dataplane/reduce/kernels.h"
+#include "dataplane/reduce/loops.h"
 #include "dataplane/reduce/variants.h"
 
 namespace gradplane::reduce {
 namespace {
 
-/// An element type: how it lies on the wire, and in which type it is summed.
-template <typename T>
-struct Plain {
-  using Wire = T;
-  using Accumulator = T;
-  static Accumulator widen(Wire w) { return w; }
-  static Wire narrow(Accumulator a) { return a; }
+struct Sum {
+  template <typename T>
+  static T of(T a, T b) {
+    if constexpr (std::integral<T>) {
+      using Unsigned = std::make_unsigned_t<T>;
+      return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+    } else {
+      const T sum = a + b;
+      return sum != sum ? std::numeric_limits<T>::quiet_NaN() : sum;
+    }
+  }
 };
-
-struct Half {
-  using Wire = std::uint16_t;
-  using Accumulator = float;
-  static Accumulator widen(Wire w) { return half_to_float(w); }
-  static Wire narrow(Accumulator a) { return float_to_half(a); }
-};
-
-struct Bfloat {
-  using Wire = std::uint16_t;
-  using Accumulator = float;
-  static Accumulator widen(Wire w) { return bfloat_to_float(w); }
-  static Wire narrow(Accumulator a) { return float_to_bfloat(a); }
-};
-
-template <typename T>
-T load(const std::byte* from, std::size_t index) {
-  T v;
-  std::memcpy(&v, from + index * sizeof(T), sizeof(T));
-  return v;
-}
-
-template <typename T>
-void store(std::byte* to, std::size_t index, T v) {
-  std::memcpy(to + index * sizeof(T), &v, sizeof(T));
-}
-
-template <typename T>
-T add(T a, T b) {
-  if constexpr (std::integral<T>) {
-    using Unsigned = std::make_unsigned_t<T>;
-    return static_cast<T>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
-  } else {
-    const T sum = a + b;
-    return sum != sum ? std::numeric_limits<T>::quiet_NaN() : sum;
-  }
-}
-
-template <typename Element>
-void set(std::byte* accumulator, const std::byte* wire, std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    store(accumulator, i, Element::widen(load<typename Element::Wire>(wire, i)));
-  }
-}
-
-template <typename Element>
-void accumulate(std::byte* accumulator, const std::byte* wire, std::size_t count) noexcept {
-  using Accumulator = typename Element::Accumulator;
-  for (std::size_t i = 0; i < count; ++i) {
-    const Accumulator contribution = Element::widen(load<typename Element::Wire>(wire, i));
-    store(accumulator, i, add(load<Accumulator>(accumulator, i), contribution));
-  }
-}
-
-template <typename Element>
-void add_two(std::byte* accumulator, const std::byte* wire, const std::byte* more,
-             std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    store(accumulator, i,
-          add(Element::widen(load<typename Element::Wire>(wire, i)),
-              Element::widen(load<typename Element::Wire>(more, i))));
-  }
-}
-
-template <typename Element>
-void finish(std::byte* wire, const std::byte* accumulator, std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    store(wire, i, Element::narrow(load<typename Element::Accumulator>(accumulator, i)));
-  }
-}
-
-template <typename T>
-void copy(std::byte* to, const std::byte* from, std::size_t count) noexcept {
-  if (count != 0) std::memcpy(to, from, count * sizeof(T));  // memcpy wants pointers, even for none
-}
-
-template <typename T>
-constexpr Kernels kPlain{copy<T>, accumulate<Plain<T>>, add_two<Plain<T>>, copy<T>};
-template <typename Element>
-constexpr Kernels kNarrow{set<Element>, accumulate<Element>, add_two<Element>, finish<Element>};
 
 float int8_to_float(const std::byte* bytes, std::size_t index, float scale) {
   return static_cast<float>(load<std::int8_t>(bytes, index)) * scale;
@@ -150,7 +73,7 @@ void scalar_int8_set(std::byte* accumulator, const std::byte* bytes, float scale
 void scalar_int8_accumulate(std::byte* accumulator, const std::byte* bytes, float scale,
                             std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
-    store(accumulator, i, add(load<float>(accumulator, i), int8_to_float(bytes, i, scale)));
+    store(accumulator, i, Sum::of(load<float>(accumulator, i), int8_to_float(bytes, i, scale)));
   }
 }
 
@@ -168,12 +91,12 @@ void scalar_int8_finish(std::byte* bytes, const std::byte* accumulator, float sc
 }
 
 constinit const Variant kScalar{.name = "scalar",
-                                .fp32 = kPlain<float>,
-                                .fp64 = kPlain<double>,
-                                .fp16 = kNarrow<Half>,
-                                .bf16 = kNarrow<Bfloat>,
-                                .int32 = kPlain<std::int32_t>,
-                                .int64 = kPlain<std::int64_t>,
+                                .fp32 = kKernels<Plain<float>, Sum>,
+                                .fp64 = kKernels<Plain<double>, Sum>,
+                                .fp16 = kKernels<Half, Sum>,
+                                .bf16 = kKernels<Bfloat, Sum>,
+                                .int32 = kKernels<Plain<std::int32_t>, Sum>,
+                                .int64 = kKernels<Plain<std::int64_t>, Sum>,
                                 .int8 = kInt8,
                                 .largest_magnitude = largest_magnitude_of};
 

@@ -20,8 +20,8 @@ constexpr std::size_t kPatienceAt = 29;
 constexpr std::size_t kBlockAt = 30;
 constexpr std::size_t kRoundElementsAt = 32;
 constexpr std::size_t kContributorsAt = 36;
-constexpr std::size_t kOperationAt = 38;  // the high half; the wire type is the low one
-constexpr std::size_t kElementTypeAt = 39;
+constexpr std::size_t kOperationAt = 38;    // the high half; the wire type is the low one
+constexpr std::size_t kElementTypeAt = 39;  // the low half; the reduction is the high one
 constexpr std::size_t kHopAt = 40;
 constexpr std::size_t kSentAt = 40;
 constexpr std::size_t kWaitingAt = 44;
@@ -38,13 +38,17 @@ bool read_types(std::span<const std::byte> packet, BlockHeader& h) {
   const auto kinds = load<std::uint8_t>(packet.data() + kOperationAt);
   const auto operation = static_cast<std::uint8_t>(kinds >> kHalfByte);
   const auto wire_type = static_cast<std::uint8_t>(kinds & kLowHalf);
-  const auto element_type = load<std::uint8_t>(packet.data() + kElementTypeAt);
-  if (!is_operation(operation) || !is_wire_type(wire_type) || !is_element_type(element_type)) {
+  const auto elements = load<std::uint8_t>(packet.data() + kElementTypeAt);
+  const auto reduction = static_cast<std::uint8_t>(elements >> kHalfByte);
+  const auto element_type = static_cast<std::uint8_t>(elements & kLowHalf);
+  if (!is_operation(operation) || !is_wire_type(wire_type) || !is_element_type(element_type) ||
+      !is_reduction(reduction)) {
     return false;
   }
   h.operation = static_cast<Operation>(operation);
   h.wire_type = static_cast<WireType>(wire_type);
   h.element_type = static_cast<ElementType>(element_type);
+  h.reduction = static_cast<Reduction>(reduction);
   return true;
 }
 
@@ -79,6 +83,14 @@ constexpr std::uint8_t kMantissaBit = 1 << kHalfByte;
 /// Who gathers under bounds tells its parent how long.
 bool may_be_patient(const Envelope& envelope, const BlockHeader& h) {
   return h.patience == 0 || (block_type(envelope.type) == PacketType::kPush && h.bucket != 0);
+}
+
+/// What else than a sum is exact: it is of no bucket, and computed by all_reduce and
+/// reduce_scatter.
+bool has_sound_reduction(const BlockHeader& h) {
+  const bool reduces =
+      h.operation == Operation::kAllReduce || h.operation == Operation::kReduceScatter;
+  return h.reduction == Reduction::kSum || (reduces && h.bucket == 0);
 }
 
 /// Only sums of a bucket's fp32 go as something else than they are.
@@ -175,6 +187,7 @@ ParseError read_block(const Envelope& envelope, std::span<const std::byte> packe
     out.hop.round_trip = load<std::uint16_t>(at + kRoundTripAt);
   }
   if (!read_subject(packet, h) || h.round_elements == 0) return ParseError::kBadField;
+  if (!has_sound_reduction(h)) return ParseError::kBadField;
   if (!may_be_patient(envelope, h)) return ParseError::kBadField;
   if (h.wire_type != WireType::kElements && !may_be_narrowed(h)) return ParseError::kBadField;
   if (is_parity(envelope.type) && !is_sound_parity(envelope, h)) return ParseError::kBadField;
@@ -211,7 +224,9 @@ std::size_t write_block(std::span<std::byte> out, const Envelope& envelope, cons
   store(at + kOperationAt,
         static_cast<std::uint8_t>(static_cast<std::uint8_t>(h.operation) << kHalfByte |
                                   static_cast<std::uint8_t>(h.wire_type)));
-  store(at + kElementTypeAt, static_cast<std::uint8_t>(h.element_type));
+  store(at + kElementTypeAt,
+        static_cast<std::uint8_t>(static_cast<std::uint8_t>(h.reduction) << kHalfByte |
+                                  static_cast<std::uint8_t>(h.element_type)));
   if (hop != nullptr) {
     store(at + kFlagsAt, static_cast<std::uint8_t>(envelope.flags | kFlagHop));
     store(at + kSentAt, hop->sent_blocks);

@@ -11,6 +11,7 @@
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/loss_bounds.h"
 #include "dataplane/model/operation.h"
+#include "dataplane/model/reduction.h"
 #include "dataplane/model/wire_type.h"
 #include "dataplane/wire/envelope.h"
 #include "dataplane/wire/extension.h"
@@ -33,6 +34,7 @@ struct BlockHeader {
   std::uint16_t source = 0;  // broadcast: the rank whose bytes it holds; exchange: the selection
   WireType wire_type = WireType::kElements;
   ElementType element_type = ElementType::kFloat32;
+  Reduction reduction = Reduction::kSum;  // all_reduce, reduce_scatter
   /// Pushes of a bucket alone: how long the sender may still gather blocks from its own children,
   /// as a code (patience_code); 0: it says nothing of that.
   std::uint8_t patience = 0;

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "dataplane/model/element_type.h"
+#include "dataplane/model/reduction.h"
 #include "tests/support/packet.h"
 
 /// What fuzz targets whose input is a list of choices have in common.
@@ -63,6 +64,7 @@ inline void change(PacketBuilder& packet, Choices& in, std::uint64_t number, int
       break;
     case 3:
       packet.element_type(kElementTypes[in.below(kElementTypes.size())]);
+      packet.reduction(kReductions[in.below(kReductions.size())]);
       break;
     case 4:
       packet.contributors(static_cast<std::uint16_t>(in.number()));

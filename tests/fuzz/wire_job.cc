@@ -146,9 +146,11 @@ class Fuzzer {
     const Operation operation = operation_of(round);
     if (operation == Operation::kAllReduce) return {.elements = elements, .bucket = bucket};
     const bool has_source = operation == Operation::kBroadcast;
+    const bool reduces = operation == Operation::kReduceScatter;
     return {.elements = has_source ? elements : kShardedElements,
             .operation = operation,
-            .source = static_cast<std::uint16_t>(has_source ? round % kRanks : 0)};
+            .source = static_cast<std::uint16_t>(has_source ? round % kRanks : 0),
+            .reduction = reduces ? kReductions[round / 9 % kReductions.size()] : Reduction::kSum};
   }
 
   std::uint16_t some_bucket() { return in_.below(4) != 0 ? kBucket : 0; }
@@ -261,7 +263,8 @@ class Fuzzer {
                                           .elements = h.round_elements,
                                           .bucket = h.bucket,
                                           .operation = h.operation,
-                                          .source = h.source},
+                                          .source = h.source,
+                                          .reduction = h.reduction},
                                          kMinBlockBytes, kRanks);
       const std::uint16_t whole = all_contribute(h.operation) ? kRanks : 1;
       const PacketBuilder::Round round{.job = 1, .epoch = 1, .id = h.round, .geometry = geometry};

@@ -66,7 +66,7 @@ gradplane::Operation operation_of(peers::RoundKind kind) {
 struct Slice {
   std::size_t offset_elements = 0;
   std::size_t elements = 0;
-  std::uint32_t bucket = 0;
+  std::uint16_t bucket = 0;
   std::vector<peers::MessageTensor> tensors;
 };
 
@@ -115,7 +115,7 @@ class Rank final : public peers::Participant {
   std::size_t round_elements_ = 0;
   /// By the elements of the message, and of a slice.
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Slice>> slices_;
-  std::uint32_t last_bucket_ = 0;
+  std::uint16_t last_bucket_ = 0;
   gradplane::Operation operation_ = gradplane::Operation::kAllReduce;  // of this message
   std::uint16_t source_ = 0;
   std::uint32_t next_round_ = 0;
@@ -194,7 +194,8 @@ void Rank::submit(std::span<const float> data, const Slice& slice) {
                           .element_type = kFp32,
                           .operation = static_cast<std::uint8_t>(operation_),
                           .source = source_,
-                          .bucket = slice.bucket};
+                          .bucket = slice.bucket,
+                          .reduction = 0};
   if (gp_submit(session_, next_round_, &said) != GP_OK) {
     fail("round " + std::to_string(next_round_) + " is not taken");
   }

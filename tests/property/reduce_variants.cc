@@ -200,6 +200,19 @@ TEST_CASE("every processor gives the bits that these digests were made of") {
     });
   }
   CHECK(elements == 0xdcedb52546990d7a);
+  std::mt19937_64 more_random(0xd16e57);
+  std::uint64_t others = 0xcbf29ce484222325;
+  for (const Reduction reduction : {Reduction::kMax, Reduction::kMin, Reduction::kProduct}) {
+    for (const ElementType type : kElementTypes) {
+      for_inputs(accumulator_bytes(type), element_bytes(type), 0, more_random,
+                 [&](const Input& in) {
+                   const Kernels& kernels = kernels_for(type, reduction);
+                   digest(others, run(kernels, Operation::kAccumulate, in));
+                   digest(others, run(kernels, Operation::kFinish, in));
+                 });
+    }
+  }
+  CHECK(others == 0xc623b8c6c062ca1b);
   std::uint64_t int8 = 0xcbf29ce484222325;
   for_inputs(sizeof(float), 1, kScaleBytes, random, [&](Input in) {
     // No packet has a scale that is not finite.

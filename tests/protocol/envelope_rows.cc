@@ -49,6 +49,7 @@ Rows envelope_rows(const TableNode& n) {
       malformed("an unknown wire type", with(38, 0x1f)),
       malformed("no element type", with(39, 0)),
       malformed("an unknown element type", with(39, 7)),
+      malformed("an unknown reduction", with(39, 0x41)),
       malformed("a bucket that there cannot be", with(22, 0xff)),
       malformed("a block without elements", PacketBuilder(push).payload({})),
       malformed("a block of no rank", PacketBuilder(push).contributors(0)),

@@ -51,7 +51,7 @@ struct TwoCores {
     });
   }
   int submit(std::uint32_t round) {
-    const gp_statement said{8, 1, 1, 0, 0};
+    const gp_statement said{8, 1, 1, 0, 0, 0};
     return gp_submit(session, round, &said);
   }
   bool rang(std::size_t core) const {

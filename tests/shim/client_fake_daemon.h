@@ -184,7 +184,7 @@ struct AttachedRank {
   AttachedRank& operator=(const AttachedRank&) = delete;
   ~AttachedRank() { gp_detach(session, 1); }
 
-  int submit(std::uint32_t round, gp_statement said = {8, 1, 1, 0, 0}) {
+  int submit(std::uint32_t round, gp_statement said = {8, 1, 1, 0, 0, 0}) {
     return gp_submit(session, round, &said);
   }
 };

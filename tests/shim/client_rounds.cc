@@ -42,7 +42,7 @@ TEST_CASE("rounds go out and sums come back") {
   for (std::uint32_t round = 0; round < 100; ++round) {
     auto* memory = static_cast<float*>(gp_round_memory(rank.session, round));
     memory[0] = static_cast<float>(round);
-    REQUIRE(rank.submit(round, {1, 1, 1, 0, 5}) == GP_OK);
+    REQUIRE(rank.submit(round, {1, 1, 1, 0, 5, 0}) == GP_OK);
     ipc::Submission submission;
     REQUIRE(rank.peer.submissions.pop(submission));
     REQUIRE(submission.round == round);
@@ -84,47 +84,57 @@ TEST_CASE("no more rounds are in flight than the oldest allows") {
 TEST_CASE("a submission that the daemon would refuse is refused here") {
   AttachedRank rank;
   CHECK(rank.submit(1) == GP_BAD_ARGUMENT);  // not the next
-  CHECK(rank.submit(0, {0, 1, 1, 0, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {1025, 1, 1, 0, 0}) == GP_BAD_ARGUMENT);  // 4100 of 4096 bytes
-  CHECK(rank.submit(0, {513, 2, 1, 0, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 0, 1, 0, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 7, 1, 0, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 1, 1, 0, 4097}) == GP_BAD_ARGUMENT);  // no such bucket
-  const gp_statement said{8, 1, 1, 0, 0};
+  CHECK(rank.submit(0, {0, 1, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {1025, 1, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);  // 4100 of 4096 bytes
+  CHECK(rank.submit(0, {513, 2, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 0, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 7, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, 1, 0, 4097, 0}) == GP_BAD_ARGUMENT);  // no such bucket
+  const gp_statement said{8, 1, 1, 0, 0, 0};
   CHECK(gp_submit(nullptr, 0, &said) == GP_BAD_ARGUMENT);
   CHECK(gp_submit(rank.session, 0, nullptr) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {1024, 1, 1, 0, 0}) == GP_OK);
+  CHECK(rank.submit(0, {1024, 1, 1, 0, 0, 0}) == GP_OK);
 }
 
 TEST_CASE("what does not fit the operation of a submission is refused here") {
   AttachedRank rank;  // one of two
-  CHECK(rank.submit(0, {8, 1, 0, 0, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 1, 6, 0, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 1, kAllReduce, 1, 0}) == GP_BAD_ARGUMENT);  // it has no source
-  CHECK(rank.submit(0, {8, 1, kBroadcast, kWorld, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 1, kBroadcast, 0, 5}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {kWorld + 1, 1, kAllGather, 0, 0}) == GP_BAD_ARGUMENT);  // unequal shards
-  CHECK(rank.submit(0, {kWorld, 1, kAllGather, 1, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, 0, 0, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, 6, 0, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kAllReduce, 1, 0, 0}) == GP_BAD_ARGUMENT);  // it has no source
+  CHECK(rank.submit(0, {8, 1, kBroadcast, kWorld, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kBroadcast, 0, 5, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {kWorld + 1, 1, kAllGather, 0, 0, 0}) == GP_BAD_ARGUMENT);  // unequal shards
+  CHECK(rank.submit(0, {kWorld, 1, kAllGather, 1, 0, 0}) == GP_BAD_ARGUMENT);
+}
+
+TEST_CASE("only a sum is of a bucket, and what only copies reduces nothing") {
+  AttachedRank rank;
+  constexpr auto kMax = static_cast<std::uint8_t>(Reduction::kMax);
+  CHECK(rank.submit(0, {8, 1, kAllReduce, 0, 0, 4}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kAllReduce, 0, 5, kMax}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kBroadcast, 0, 0, kMax}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {kWorld, 1, kAllGather, 0, 0, kMax}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kAllReduce, 0, 0, kMax}) == GP_OK);
 }
 
 TEST_CASE("an exchange is of a floating type and of a selection that the plan has") {
   AttachedRank rank;
-  CHECK(rank.submit(0, {8, 1, kExchange, 0, 0}) == GP_BAD_ARGUMENT);  // the job has none
+  CHECK(rank.submit(0, {8, 1, kExchange, 0, 0, 0}) == GP_BAD_ARGUMENT);  // the job has none
   be_ready(rank, {.epoch = 1, .nodes = 2, .selections = 3});
-  CHECK(rank.submit(0, {8, 1, kExchange, 3, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 5, kExchange, 0, 0}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 1, kExchange, 2, 4097}) == GP_BAD_ARGUMENT);
-  CHECK(rank.submit(0, {8, 1, kExchange, 2, 4096}) == GP_OK);
+  CHECK(rank.submit(0, {8, 1, kExchange, 3, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 5, kExchange, 0, 0, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kExchange, 2, 4097, 0}) == GP_BAD_ARGUMENT);
+  CHECK(rank.submit(0, {8, 1, kExchange, 2, 4096, 0}) == GP_OK);
 }
 
 TEST_CASE("the daemon reads of a submission what the rank said") {
   AttachedRank rank;
   be_ready(rank, {.epoch = 1, .nodes = 2, .selections = kMaxSelections});
-  const gp_statement all_said[] = {{7, 5, kBroadcast, kWorld - 1, 0},
-                                   {4 * kWorld, 2, kAllGather, 0, 0},
-                                   {kWorld, 3, kReduceScatter, 0, 0},
-                                   {9, 4, kAllReduce, 0, 4096},
-                                   {5, 4, kExchange, kMaxSelections - 1, 17}};
+  const gp_statement all_said[] = {{7, 5, kBroadcast, kWorld - 1, 0, 0},
+                                   {4 * kWorld, 2, kAllGather, 0, 0, 0},
+                                   {kWorld, 3, kReduceScatter, 0, 0, 3},
+                                   {9, 4, kAllReduce, 0, 4096, 0},
+                                   {5, 4, kExchange, kMaxSelections - 1, 17, 0}};
   for (std::uint32_t round = 0; round < std::size(all_said); ++round) {
     const gp_statement& said = all_said[round];
     REQUIRE(rank.submit(round, said) == GP_OK);
@@ -136,6 +146,7 @@ TEST_CASE("the daemon reads of a submission what the rank said") {
     CHECK(read.operation == said.operation);
     CHECK(read.source == said.source);
     CHECK(read.bucket == said.bucket);
+    CHECK(read.reduction == said.reduction);
   }
 }
 

@@ -290,12 +290,15 @@ int gp_submit(gp_session* s, uint32_t number, const gp_statement* said) {
                            .type = static_cast<ElementType>(said->element_type),
                            .bucket = said->bucket,
                            .operation = static_cast<Operation>(said->operation),
-                           .source = said->source};
+                           .source = said->source,
+                           .reduction = static_cast<gradplane::Reduction>(said->reduction)};
   if (submitted.bytes() > kSlotBytes) return GP_BAD_ARGUMENT;
   const bool reduces = submitted.operation == Operation::kAllReduce;
   const bool exchanges = submitted.operation == Operation::kExchange;
   if (exchanges && submitted.source >= s->script.selections) return GP_BAD_ARGUMENT;
   std::string what(reduces ? "submitted" : operation_name(submitted.operation));
+  if (submitted.reduction != gradplane::Reduction::kSum)
+    what.append("/").append(reduction_name(submitted.reduction));
   if (exchanges) what.append("/").append(std::to_string(submitted.source));
   log_submission(s->rank, what.c_str(), said->bucket, said->element_type, said->elements);
   s->rounds[round % kSlots] = submitted;

@@ -8,6 +8,7 @@
 
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/operation.h"
+#include "tests/shim/reduced.h"
 
 /// The results of the fake client. Sums are in the order of the ranks.
 namespace gradplane::test {
@@ -19,6 +20,7 @@ struct InFlight {
   std::uint32_t bucket = 0;
   Operation operation = Operation::kAllReduce;
   std::uint16_t source = 0;
+  Reduction reduction = Reduction::kSum;
 
   std::size_t bytes() const { return elements * element_bytes(type); }
 };
@@ -50,25 +52,25 @@ inline std::uint16_t float_to_bfloat(float value) {
 }
 
 template <typename T>
-void add_plain(std::byte* sum, const std::byte* other, std::size_t elements) {
+void add_plain(std::byte* sum, const std::byte* other, std::size_t elements, Reduction reduction) {
   for (std::size_t i = 0; i < elements; ++i) {
     T a, b;
     std::memcpy(&a, sum + i * sizeof(T), sizeof(T));
     std::memcpy(&b, other + i * sizeof(T), sizeof(T));
-    a = static_cast<T>(a + b);
+    a = reduced(a, b, reduction);
     std::memcpy(sum + i * sizeof(T), &a, sizeof(T));
   }
 }
 
 inline void sum_half(std::byte* out, const std::vector<const std::byte*>& inputs,
-                     std::size_t elements, float (*widen)(std::uint16_t),
+                     const InFlight& round, float (*widen)(std::uint16_t),
                      std::uint16_t (*narrow)(float)) {
-  for (std::size_t i = 0; i < elements; ++i) {
+  for (std::size_t i = 0; i < round.elements; ++i) {
     float sum = 0;
     for (const std::byte* input : inputs) {
       std::uint16_t bits;
       std::memcpy(&bits, input + i * 2, 2);
-      sum += widen(bits);
+      sum = input == inputs[0] ? widen(bits) : reduced(sum, widen(bits), round.reduction);
     }
     const std::uint16_t bits = narrow(sum);
     std::memcpy(out + i * 2, &bits, 2);
@@ -78,25 +80,25 @@ inline void sum_half(std::byte* out, const std::vector<const std::byte*>& inputs
 inline void sum_all(std::byte* out, const std::vector<const std::byte*>& inputs,
                     const InFlight& round) {
   if (round.type == ElementType::kFloat16) {
-    return sum_half(out, inputs, round.elements, half_to_float, float_to_half);
+    return sum_half(out, inputs, round, half_to_float, float_to_half);
   }
   if (round.type == ElementType::kBfloat16) {
-    return sum_half(out, inputs, round.elements, bfloat_to_float, float_to_bfloat);
+    return sum_half(out, inputs, round, bfloat_to_float, float_to_bfloat);
   }
   std::memcpy(out, inputs[0], round.elements * element_bytes(round.type));
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     switch (round.type) {
       case ElementType::kFloat32:
-        add_plain<float>(out, inputs[i], round.elements);
+        add_plain<float>(out, inputs[i], round.elements, round.reduction);
         break;
       case ElementType::kFloat64:
-        add_plain<double>(out, inputs[i], round.elements);
+        add_plain<double>(out, inputs[i], round.elements, round.reduction);
         break;
       case ElementType::kInt32:
-        add_plain<std::uint32_t>(out, inputs[i], round.elements);
+        add_plain<std::int32_t>(out, inputs[i], round.elements, round.reduction);
         break;
       default:
-        add_plain<std::uint64_t>(out, inputs[i], round.elements);
+        add_plain<std::int64_t>(out, inputs[i], round.elements, round.reduction);
         break;
     }
   }

@@ -74,6 +74,23 @@ TEST_CASE("a group carries sums, copies and shards of both, all under way at onc
   CHECK(group.network().collectives() == 0);
 }
 
+TEST_CASE("a group carries the largest, the smallest and the product, whole and in shards") {
+  RankGroup group({});
+  std::vector<Step> steps;
+  for (const Reduction reduction : kReductions) {
+    for (const Operation operation : {Operation::kAllReduce, Operation::kReduceScatter}) {
+      steps.push_back({.operation = operation,
+                       .elements = kRoundElements + 12001,
+                       .seed = static_cast<std::uint32_t>(steps.size()),
+                       .reduction = reduction});
+    }
+  }
+  CHECK(all_are(run_all(group, steps), ""));
+  CHECK(carried(Operation::kAllReduce) == 12);
+  CHECK(carried(Operation::kReduceScatter) == 12);
+  CHECK(shim::counters().fallbacks == 0);
+}
+
 TEST_CASE("a callback may wait for another collective") {
   RankGroup group({.ranks = 2});
   std::vector<std::unique_ptr<Run>> inner(2);

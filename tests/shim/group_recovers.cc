@@ -53,6 +53,27 @@ TEST_CASE("a session that is lost at any place leaves every rank with the right 
   }
 }
 
+TEST_CASE("what else than a sum is computed once more as what it is") {
+  for (const Operation operation : {Operation::kAllReduce, Operation::kReduceScatter}) {
+    for (const auto& [round, results] :
+         std::vector<std::pair<int, int>>{{0, 0}, {1, 0}, {2, 1}, {5, 2}}) {
+      CAPTURE(operation_name(operation), round, results);
+      RankGroup group({.script = "lose=" + std::to_string(round) + ":" + std::to_string(results)});
+      std::vector<Step> all;
+      for (std::uint32_t i = 0; i < 8; ++i) {
+        all.push_back({.operation = operation,
+                       .elements = 12000,
+                       .seed = i,
+                       .reduction = kReductions[1 + i % 3],
+                       .reuses_memory = operation == Operation::kReduceScatter});
+      }
+      CHECK(all_are(run_all(group, all), ""));
+      CHECK(shim::counters().fallbacks == 3);
+      CHECK(fallen_back() > 0);
+    }
+  }
+}
+
 TEST_CASE("shards of a sum that some ranks have and others lack are summed again") {
   // A shard of 12000 elements takes three rounds.
   for (const auto& [round, results] :

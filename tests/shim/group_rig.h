@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/shim/reduced.h"
 #include "tests/shim/side_network.h"
 #include "tests/support/catch.h"
 #include "trainer-shim/group/counters.h"
@@ -148,6 +149,7 @@ struct Step {
   std::size_t elements = 1000;  // of 32-bit integers, of a shard
   std::uint32_t seed = 1;
   int source = 0;
+  Reduction reduction = Reduction::kSum;
   bool reuses_memory = false;  // what a rank gave is overwritten as soon as the rank has its result
 
   /// What a rank gives at a place, counted over all shards where it gives more than one.
@@ -174,7 +176,10 @@ struct Step {
       std::vector<std::uint32_t> sums(elements);
       for (int rank = 0; rank < ranks; ++rank) {
         const std::size_t begin = static_cast<std::size_t>(own_rank) * elements;
-        for (std::size_t i = 0; i < elements; ++i) sums[i] += given(rank, begin + i);
+        for (std::size_t i = 0; i < elements; ++i) {
+          const std::uint32_t value = given(rank, begin + i);
+          sums[i] = rank == 0 ? value : reduced(sums[i], value, reduction);
+        }
       }
       return sums;
     }
@@ -182,7 +187,8 @@ struct Step {
     for (int rank = 0; rank < ranks; ++rank) {
       for (std::size_t i = 0; i < elements; ++i) {
         const std::size_t shard = static_cast<std::size_t>(rank) * elements;
-        if (operation == Operation::kAllReduce) values[i] += given(rank, i);
+        if (operation == Operation::kAllReduce)
+          values[i] = rank == 0 ? given(0, i) : reduced(values[i], given(rank, i), reduction);
         if (operation == Operation::kBroadcast && rank == source) values[i] = given(rank, i);
         if (operation == Operation::kAllGather) values[shard + i] = given(rank, i);
       }
@@ -223,6 +229,7 @@ class Run {
     c.bytes = step.elements * sizeof(std::uint32_t);
     c.type = ElementType::kInt32;
     c.operation = step.operation;
+    c.reduction = step.reduction;
     c.source = static_cast<std::uint16_t>(step.source);
     c.shards = step.shards(ranks);
     c.result = reinterpret_cast<std::byte*>(scattered_.data());

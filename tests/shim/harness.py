@@ -38,7 +38,7 @@ def exact_ops(world):
 
 
 def exact_counts(world):
-    counts = {"all_reduce": 25 + 7 + 20 + 40 + 9 + (16 if world >= 4 else 11) + 12 + 2,
+    counts = {"all_reduce": 25 + 10 + 20 + 40 + 9 + (16 if world >= 4 else 11) + 12 + 2,
               "broadcast": 1 + 36 + 4 + 13 + (world >= 4),
               "all_gather": 1 + 36 + 6 + 13 + 1 + (world >= 4)}
     if TORCH >= (2, 6):  # it copies bf16 and bool, too, and has the forms with one tensor

@@ -115,6 +115,37 @@ def mixture():
     say(bits=bits(copied, *gathered))
 
 
+REDUCED = (torch.float32, torch.float64, torch.float16, torch.int32, torch.int64)
+
+
+def signs(size, rank, dtype):
+    """Of which products stay exact in every type."""
+    return (((torch.arange(size) + rank) % 3 - 1) * 2).to(dtype)
+
+
+def reductions():
+    """The largest, the smallest and the product, of every type; zeros, and what is no number."""
+    start()
+    results = []
+    for dtype in REDUCED:
+        for size in SIZES:
+            given = [numbers(size, rank, dtype) - 50 for rank in range(WORLD)]
+            factors = [signs(size, rank, dtype) for rank in range(WORLD)]
+            largest, smallest = given[RANK].clone(), given[RANK].clone()
+            product = factors[RANK].clone()
+            works = [dist.all_reduce(largest, op=dist.ReduceOp.MAX, async_op=True),
+                     dist.all_reduce(smallest, op=dist.ReduceOp.MIN, async_op=True),
+                     dist.all_reduce(product, op=dist.ReduceOp.PRODUCT, async_op=True)]
+            for work in works:
+                work.wait()
+            assert torch.equal(largest, torch.stack(given).max(0).values), (dtype, size, largest)
+            assert torch.equal(smallest, torch.stack(given).min(0).values), (dtype, size, smallest)
+            expected = torch.stack(factors).float().prod(0).to(dtype)
+            assert torch.equal(product, expected), (dtype, size, product)
+            results += [largest, smallest, product]
+    say(bits=bits(*results))
+
+
 def coalesced():
     """Several tensors in one call."""
     start()
@@ -238,6 +269,10 @@ def mixed_step(step, digest, kinds):
             t = torch.full((size,), float(RANK + step))
             works.append(dist.all_reduce(t, async_op=True))
             results.append((t, torch.full((size,), float(sum(range(WORLD)) + WORLD * step))))
+        if "largest" in kinds:
+            t = torch.full((size,), float(RANK * 1000 + step))
+            works.append(dist.all_reduce(t, op=dist.ReduceOp.MAX, async_op=True))
+            results.append((t, torch.full((size,), float((WORLD - 1) * 1000 + step))))
     for work in works:
         work.wait()
     for t, want in results:

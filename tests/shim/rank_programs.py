@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from fork_programs import own_group_after_fork, parents_group_after_fork  # noqa: F401
 from operation_programs import (coalesced, copied_views, copies, ddp_start, mixed_run,  # noqa: F401
-                                mixture, refused_copies, uneven, zero_training)
+                                mixture, reductions, refused_copies, uneven, zero_training)
 from rank_basics import RANK, WORLD, bits, end, error_of, let_gloo_free, say, start
 from recovery_programs import daemon_returns, long_run  # noqa: F401
 from torch import nn
@@ -46,13 +46,16 @@ def bfloat16():
 
 
 def ops_and_shapes():
-    """Operations that pass through, between ones that may be carried."""
+    """Calls that pass through, between ones that may be carried."""
     start()
     results = []
     for op in (dist.ReduceOp.MAX, dist.ReduceOp.MIN, dist.ReduceOp.PRODUCT, dist.ReduceOp.SUM):
         t = torch.arange(10.0) + RANK
         dist.all_reduce(t, op=op)
         results.append(t)
+    mask = torch.tensor([6 + RANK])
+    dist.all_reduce(mask, op=dist.ReduceOp.BAND)
+    results.append(mask)
     matrix = (torch.arange(12.0) + RANK).view(3, 4)
     dist.all_reduce(matrix)
     results.append(matrix)

@@ -40,8 +40,8 @@ def long_run():
 def carried_again():
     """Whether the fake daemon has a job, as rank 0 sees it; on all ranks alike."""
     jobs = [n for n in os.listdir(os.environ["GRADPLANE_SOCKET"]) if n.startswith("job-")]
-    seen = torch.tensor([len(jobs) if RANK == 0 else 0])
-    dist.all_reduce(seen, dist.ReduceOp.MAX)  # passes through
+    seen = torch.tensor([len(jobs) if RANK == 0 else 0], dtype=torch.uint8)
+    dist.all_reduce(seen)  # passes through
     return bool(seen[0])
 
 

@@ -36,6 +36,13 @@ def reduce_scatters():
             dist.reduce_scatter_tensor(out, given)
             assert torch.equal(out, shard_of_sum(size, dtype)), (dtype, size, out)
             assert torch.equal(given, kept), "what a rank gives is only read"
+    given = [numbers(7 * WORLD, rank, torch.float32) for rank in range(WORLD)]
+    reduced = {op: torch.zeros(7) for op in (dist.ReduceOp.MAX, dist.ReduceOp.MIN)}
+    for op, out in reduced.items():
+        dist.reduce_scatter_tensor(out, given[RANK].clone(), op=op)
+    mine = torch.stack(given)[:, 7 * RANK:7 * (RANK + 1)]
+    assert torch.equal(reduced[dist.ReduceOp.MAX], mine.max(0).values), reduced
+    assert torch.equal(reduced[dist.ReduceOp.MIN], mine.min(0).values), reduced
     # Rows, a transposed input, and an output that is a column.
     given = numbers(6 * WORLD * 4, RANK, torch.float32).view(4, 6 * WORLD).t()
     columns = torch.zeros(6, 8)

@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "tests/shim/reduced.h"
+
 namespace gradplane::test {
 
 using shim::Collective;
@@ -27,6 +29,7 @@ struct SideNetwork::Operation {
   Kind kind = Kind::kAllGather;
   int root = 0;
   bool is_collective = false;
+  Reduction reduction = Reduction::kSum;
   std::map<int, Part> parts{};
   bool over = false;
   std::exception_ptr failure{};
@@ -117,11 +120,12 @@ void SideNetwork::Operation::compute() const {
 std::vector<std::uint32_t> SideNetwork::Operation::sum_of_shard(std::size_t shard) const {
   const std::size_t bytes = parts.begin()->second.memory[shard].size();
   std::vector<std::uint32_t> sums(bytes / sizeof(std::uint32_t));
+  const int first = parts.begin()->first;
   for (const auto& [rank, part] : parts) {
     for (std::size_t i = 0; i < sums.size(); ++i) {
       std::uint32_t value = 0;
       std::memcpy(&value, part.memory[shard].data() + i * sizeof value, sizeof value);
-      sums[i] += value;
+      sums[i] = rank == first ? value : reduced(sums[i], value, reduction);
     }
   }
   return sums;
@@ -178,7 +182,8 @@ class SideNetwork::Rank final : public shim::SideGroup {
 
   shim::OriginalWorkPtr start(const Collective& collective, std::size_t offset_bytes,
                               std::size_t bytes, const shim::StagingPtr&) override {
-    Operation operation{.kind = Operation::Kind::kSum, .is_collective = true};
+    Operation operation{
+        .kind = Operation::Kind::kSum, .is_collective = true, .reduction = collective.reduction};
     if (collective.operation == gradplane::Operation::kBroadcast) {
       operation.kind = Operation::Kind::kBroadcast;
       operation.root = collective.source;

@@ -57,6 +57,18 @@ def test_session_lost_in_each_operation():
             expect(done == [8, 8, 8], what, outcomes)
 
 
+def test_session_lost_in_a_largest():
+    # 5 rounds a step: of the first 4, and of the small one 1.
+    for lost_round, results in ((1, 0), (7, 1)):
+        outcomes, found = run("mixed_run", 3, args=("4",),
+                              env={"GRADPLANE_TEST_FAKE": f"lose={lost_round}:{results}",
+                                   "GP_TEST_KINDS": "largest"})
+        expect_one_result(outcomes)
+        for report in found:
+            expect(report["fallbacks"] == 1 and report["failed_ops"] == 0, str(report), outcomes)
+            expect(report["passed_through"] == {}, str(report), outcomes)
+
+
 def test_others_that_went_on_without_a_rank():
     # 7 rounds a step, and a rank submits 8 ahead, but none of the next step before it has all of
     # this one: at the lead of 8, whatever round its daemon dies in, the rank has not submitted some

@@ -33,9 +33,10 @@ def expect_as_gloo(program, world, counts):
 
 
 def test_reduce_scatter():
-    # Six types of five sizes; rows into columns; two at once; one asynchronous.
+    # Six types of five sizes; a largest and a smallest; rows into columns; two at once; one that
+    # is asynchronous.
     for world in (2, 3):
-        expect_as_gloo("reduce_scatters", world, {"reduce_scatter": 34})
+        expect_as_gloo("reduce_scatters", world, {"reduce_scatter": 36})
 
 
 def test_gathering_into_one_tensor():

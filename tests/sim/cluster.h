@@ -15,6 +15,7 @@
 #include "dataplane/engine/engine.h"
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/operation.h"
+#include "dataplane/model/reduction.h"
 #include "tests/sim/crash.h"
 #include "tests/sim/network.h"
 #include "tests/sim/tolerance.h"
@@ -28,6 +29,7 @@ struct RoundPlan {
   std::uint16_t bucket = 0;  // of Tolerance::buckets; 0: none, exact
   Operation operation = Operation::kAllReduce;
   std::uint16_t source = 0;  // of a broadcast; the selection of an exchange
+  Reduction reduction = Reduction::kSum;
 };
 
 /// The round of a registered bucket.
@@ -124,7 +126,8 @@ double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t eleme
 /// A byte of what rank `rank` gives alone: any bits, with all that are no number.
 std::byte given_byte(std::uint32_t round, std::uint32_t rank, std::size_t index);
 
-/// Gives half of the exact rounds another operation than all_reduce.
+/// Gives half of the exact rounds another operation than all_reduce, and some that reduce another
+/// reduction than a sum.
 void mix_operations(Scenario& scenario, std::uint64_t seed);
 
 /// Gives the plans of a scenario auxiliary routes, and makes links between neighbours slow, so that

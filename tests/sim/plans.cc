@@ -163,6 +163,11 @@ void mix_operations(Scenario& s, std::uint64_t seed) {
     const bool has_source = round.operation == Operation::kBroadcast;
     round.source = static_cast<std::uint16_t>(has_source ? dice.below(ranks) : 0);
   }
+  for (RoundPlan& round : s.rounds) {
+    const bool reduces = all_contribute(round.operation) && round.operation != Operation::kExchange;
+    if (!reduces || round.bucket != 0 || dice.coin()) continue;
+    round.reduction = static_cast<Reduction>(dice.below(kReductions.size()));
+  }
 }
 
 Scenario random_scenario(std::uint64_t seed) {

@@ -86,7 +86,7 @@ class SharedRank {
     (void)submissions_.push({.round = round,
                              .elements = job_.elements,
                              .element_type = static_cast<std::uint8_t>(ElementType::kFloat32),
-                             .bucket = submitted_});
+                             .bucket = static_cast<std::uint16_t>(submitted_)});
     next_at_ = now + scaled(job_.bucket_gap, varied(job_.skew, own_random_));
   }
 

@@ -77,6 +77,27 @@ double contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t eleme
   return (round * 5 + rank * 3 + element * 7 + (element >> 5)) % kContributions;
 }
 
+/// What a rank gives whose contribution is this one. Products stay small, and exact in each type.
+double given_to(Reduction reduction, double contribution) {
+  if (reduction != Reduction::kProduct) return contribution;
+  const bool is_odd = static_cast<std::uint32_t>(contribution) % 2 != 0;
+  return (contribution == 0 ? 2 : 1) * (is_odd ? -1 : 1);
+}
+
+double reduced(Reduction reduction, double a, double b) {
+  switch (reduction) {
+    case Reduction::kSum:
+      return a + b;
+    case Reduction::kMax:
+      return std::max(a, b);
+    case Reduction::kMin:
+      return std::min(a, b);
+    case Reduction::kProduct:
+      return a * b;
+  }
+  return a;
+}
+
 std::byte given_byte(std::uint32_t round, std::uint32_t rank, std::size_t index) {
   const auto word = static_cast<std::uint32_t>(index / 2);
   if (word % 64 == rank % 64) return std::byte{static_cast<unsigned char>(index % 2 * 0x80)};  // -0
@@ -181,7 +202,7 @@ double Trainer::value_of(std::uint32_t round, std::uint32_t element) const {
   if (plan.operation == Operation::kExchange) return exchanged(rank_);
   if (RoundingChecker::checks(scenario_, plan))
     return RoundingChecker::contribution(rank_, element);
-  if (plan.bucket == 0) return contribution(round, rank_, element);
+  if (plan.bucket == 0) return given_to(plan.reduction, contribution(round, rank_, element));
   return checker_.contribution(round, rank_, element);
 }
 
@@ -198,7 +219,8 @@ void Trainer::submit_next(Instant now) {
                                    .element_type = static_cast<std::uint8_t>(plan.type),
                                    .operation = static_cast<std::uint8_t>(plan.operation),
                                    .source = plan.source,
-                                   .bucket = plan.bucket});
+                                   .bucket = plan.bucket,
+                                   .reduction = static_cast<std::uint8_t>(plan.reduction)});
   if (!pushed) failure_ = "rank " + std::to_string(rank_) + " found its submission ring full";
 }
 
@@ -293,7 +315,7 @@ std::string Trainer::check_own(std::uint32_t round, std::span<const std::byte> s
   const std::size_t width = element_bytes(plan.type);
   for (std::uint32_t e = 0; e < plan.elements; ++e) {
     if (e >= begin && e < end) continue;
-    if (load(plan.type, slot.data() + e * width) == contribution(round, rank_, e)) continue;
+    if (load(plan.type, slot.data() + e * width) == value_of(round, e)) continue;
     return "element " + std::to_string(e) + " of another rank's shard is not as it was submitted";
   }
   return {};
@@ -309,7 +331,10 @@ std::string Trainer::check_sums(std::uint32_t round, std::span<const std::byte> 
   const std::vector<std::uint32_t> ranks = ranks_of(checker_.plan_at(round));
   for (std::uint32_t e = 0; e < kContributions; ++e) {
     double& sum = sums[static_cast<std::size_t>(contribution(round, 0, e))];
-    for (const std::uint32_t r : ranks) sum += contribution(round, r, e);
+    for (const std::uint32_t r : ranks) {
+      const double given = given_to(plan.reduction, contribution(round, r, e));
+      sum = r == ranks[0] ? given : reduced(plan.reduction, sum, given);
+    }
   }
   for (std::uint32_t e = begin; e < end; ++e) {
     const double expected = sums[static_cast<std::size_t>(contribution(round, 0, e))];

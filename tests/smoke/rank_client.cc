@@ -110,7 +110,8 @@ class Client {
         .operation = static_cast<std::uint8_t>(o_.exchange ? gradplane::Operation::kExchange
                                                            : gradplane::Operation::kAllReduce),
         .source = 0,
-        .bucket = o_.tensors > 0 ? kBucket : 0};
+        .bucket = static_cast<std::uint16_t>(o_.tensors > 0 ? kBucket : 0),
+        .reduction = 0};
     const int status = gp_submit(session_, round, &said);
     if (status != GP_OK)
       std::printf("rank %u: submit: %d %s\n", o_.rank, status, gp_failure(session_));

@@ -44,6 +44,7 @@ class PacketBuilder {
     b.block_.element_type = round.geometry.type;
     b.block_.operation = round.geometry.operation;
     b.block_.source = round.geometry.source;
+    b.block_.reduction = round.geometry.reduction;
     if (index < round.geometry.blocks) b.payload_.resize(round.geometry.bytes_in(index));
     return b;
   }
@@ -83,6 +84,7 @@ class PacketBuilder {
     return *this;
   }
   PacketBuilder& index(std::uint16_t v) { return set(block_.block, v); }
+  PacketBuilder& reduction(Reduction v) { return set(block_.reduction, v); }
   PacketBuilder& element_type(ElementType v) { return set(block_.element_type, v); }
   PacketBuilder& wire_type(WireType v) { return set(block_.wire_type, v); }
   PacketBuilder& operation(Operation v, std::uint16_t source = 0) {

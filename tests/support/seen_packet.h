@@ -28,6 +28,7 @@ struct SeenPacket : wire::Envelope {
   Operation operation = Operation::kAllReduce;
   std::uint16_t source = 0;
   ElementType element_type = ElementType::kFloat32;
+  Reduction reduction = Reduction::kSum;
   wire::HopFeedback hop;
   std::span<const std::byte> payload;  // of the datagram
   // Of acks.
@@ -58,6 +59,7 @@ inline std::optional<SeenPacket> see(std::span<const std::byte> datagram) {
     seen.round_elements = block.header.round_elements;
     seen.contributors = block.header.contributors;
     seen.operation = block.header.operation;
+    seen.reduction = block.header.reduction;
     seen.source = block.header.source;
     seen.element_type = block.header.element_type;
     seen.hop = block.hop;

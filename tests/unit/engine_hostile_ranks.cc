@@ -117,6 +117,16 @@ std::vector<Row> submission_rows() {
          s.operation = kAllGather;
          s.source = 1;
        })},
+      {"an unknown reduction", with([](ipc::Submission& s) { s.reduction = 4; })},
+      {"a largest of a bucket", with([](ipc::Submission& s) {
+         s.bucket = 1;
+         s.reduction = static_cast<std::uint8_t>(Reduction::kMax);
+       })},
+      {"a product of an all_gather", with([](ipc::Submission& s) {
+         s.operation = kAllGather;
+         s.reduction = static_cast<std::uint8_t>(Reduction::kProduct);
+       })},
+      {"a bit where nothing is", with([](ipc::Submission& s) { s.unused = 1; })},
       {"a bucket of a reduce_scatter", with([](ipc::Submission& s) {
          s.operation = kReduceScatter;
          s.bucket = 1;
@@ -215,7 +225,7 @@ TEST_CASE("a rank that says something else than its neighbour ends the job with 
 
 TEST_CASE("ranks that disagree about the order of two buckets are a mismatch") {
   Stage stage;
-  const auto submission = [](std::uint32_t round, std::uint32_t bucket) {
+  const auto submission = [](std::uint32_t round, std::uint16_t bucket) {
     ipc::Submission made = honest(round);
     made.bucket = bucket;
     return made;

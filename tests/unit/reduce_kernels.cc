@@ -18,9 +18,8 @@ namespace {
 
 /// Sums `contributions` of one element as a gathering node does, with the reference kernels.
 template <typename Wire, std::size_t kCount>
-Wire sum(ElementType type, const std::array<Wire, kCount>& contributions) {
+Wire reduce_with(const Kernels& kernels, const std::array<Wire, kCount>& contributions) {
   std::array<std::byte, 8> accumulator{};
-  const Kernels& kernels = kScalar.kernels_for(type);
   kernels.set(accumulator.data(), std::as_bytes(std::span(contributions)).data(), 1);
   for (std::size_t i = 1; i < kCount; ++i) {
     kernels.accumulate(accumulator.data(),
@@ -29,6 +28,20 @@ Wire sum(ElementType type, const std::array<Wire, kCount>& contributions) {
   std::array<Wire, 1> result{};
   kernels.finish(std::as_writable_bytes(std::span(result)).data(), accumulator.data(), 1);
   return result[0];
+}
+
+template <typename Wire, std::size_t kCount>
+Wire sum(ElementType type, const std::array<Wire, kCount>& contributions) {
+  return reduce_with(kScalar.kernels_for(type), contributions);
+}
+
+template <typename Wire, std::size_t kCount>
+Wire reduced(Reduction reduction, ElementType type, const std::array<Wire, kCount>& contributions) {
+  return reduce_with(kernels_for(type, reduction), contributions);
+}
+
+std::uint32_t bits(float value) {
+  return std::bit_cast<std::uint32_t>(value);
 }
 
 }  // namespace
@@ -77,6 +90,56 @@ TEST_CASE("what is not a number stays so, as one bit pattern") {
         0x7e00);
 }
 
+TEST_CASE("the largest, the smallest and the product of each type") {
+  using enum Reduction;
+  constexpr std::array kFloats{1.5f, -4.0f, 2.25f};
+  CHECK(reduced(kMax, ElementType::kFloat32, kFloats) == 2.25f);
+  CHECK(reduced(kMin, ElementType::kFloat32, kFloats) == -4.0f);
+  CHECK(reduced(kProduct, ElementType::kFloat32, kFloats) == -13.5f);
+  constexpr std::array kDoubles{1e-9, 3.0, -2.0};
+  CHECK(reduced(kMax, ElementType::kFloat64, kDoubles) == 3);
+  CHECK(reduced(kMin, ElementType::kFloat64, kDoubles) == -2);
+  CHECK(reduced(kProduct, ElementType::kFloat64, kDoubles) == 1e-9 * 3 * -2);
+  CHECK(reduced(kMax, ElementType::kInt32, std::array{INT32_MIN, -1, -7}) == -1);
+  CHECK(reduced(kMin, ElementType::kInt32, std::array{5, -1, INT32_MIN}) == INT32_MIN);
+  CHECK(reduced(kProduct, ElementType::kInt32, std::array{INT32_MAX, 2, 3}) == -6);
+  constexpr std::int64_t kLarge = std::int64_t{1} << 40;
+  CHECK(reduced(kMax, ElementType::kInt64, std::array{-kLarge, kLarge}) == kLarge);
+  CHECK(reduced(kMin, ElementType::kInt64, std::array{-kLarge, kLarge}) == -kLarge);
+  CHECK(reduced(kProduct, ElementType::kInt64, std::array{kLarge, std::int64_t{-5}}) ==
+        -5 * kLarge);
+  // 1, -2 and 3 as halves and as bfloats.
+  constexpr std::array<std::uint16_t, 3> kHalves{0x3c00, 0xc000, 0x4200};
+  CHECK(reduced(kMax, ElementType::kFloat16, kHalves) == 0x4200);
+  CHECK(reduced(kMin, ElementType::kFloat16, kHalves) == 0xc000);
+  CHECK(reduced(kProduct, ElementType::kFloat16, kHalves) == 0xc600);
+  constexpr std::array<std::uint16_t, 3> kBfloats{0x3f80, 0xc000, 0x4040};
+  CHECK(reduced(kMax, ElementType::kBfloat16, kBfloats) == 0x4040);
+  CHECK(reduced(kMin, ElementType::kBfloat16, kBfloats) == 0xc000);
+  CHECK(reduced(kProduct, ElementType::kBfloat16, kBfloats) == 0xc0c0);
+}
+
+TEST_CASE("the largest and the smallest do not depend on the order of the contributions") {
+  const float nan = std::bit_cast<float>(0xff812345u);
+  const float inf = std::numeric_limits<float>::infinity();
+  const std::array values{0.0f, -0.0f, nan, inf, -inf, 1.0f};
+  for (const Reduction reduction : {Reduction::kMax, Reduction::kMin}) {
+    for (const float a : values) {
+      for (const float b : values) {
+        CAPTURE(reduction_name(reduction), a, b);
+        const auto found = bits(reduced(reduction, ElementType::kFloat32, std::array{a, b}));
+        CHECK(found == bits(reduced(reduction, ElementType::kFloat32, std::array{b, a})));
+        if (a != a || b != b) CHECK(found == 0x7fc00000u);
+      }
+    }
+  }
+  CHECK(bits(reduced(Reduction::kMax, ElementType::kFloat32, std::array{-0.0f, 0.0f})) == 0);
+  CHECK(bits(reduced(Reduction::kMin, ElementType::kFloat32, std::array{0.0f, -0.0f})) ==
+        0x80000000u);
+  CHECK(bits(reduced(Reduction::kProduct, ElementType::kFloat32, std::array{0.0f, inf})) ==
+        0x7fc00000u);
+}
+
 TEST_CASE("two contributions at once give the bits of one after the other") {
   // Bytes of all kinds: numbers, infinities, and what is no number.
   constexpr std::size_t kCount = 131;  // whole vectors, and some elements more
@@ -87,15 +150,21 @@ TEST_CASE("two contributions at once give the bits of one after the other") {
   }
   std::fill_n(first.begin(), 16, std::byte{0xff});
   std::fill_n(second.begin() + 24, 16, std::byte{0xff});
-  for (const Variant* variant : supported_variants()) {
-    for (const ElementType type : kElementTypes) {
+  const auto check = [&](const Kernels& kernels) {
+    std::array<std::byte, kCount * 8> one_by_one{}, at_once{};
+    kernels.set(one_by_one.data(), first.data(), kCount);
+    kernels.accumulate(one_by_one.data(), second.data(), kCount);
+    kernels.add(at_once.data(), first.data(), second.data(), kCount);
+    CHECK(at_once == one_by_one);
+  };
+  for (const ElementType type : kElementTypes) {
+    for (const Variant* variant : supported_variants()) {
       CAPTURE(variant->name, element_type_name(type));
-      const Kernels& kernels = variant->kernels_for(type);
-      std::array<std::byte, kCount * 8> one_by_one{}, at_once{};
-      kernels.set(one_by_one.data(), first.data(), kCount);
-      kernels.accumulate(one_by_one.data(), second.data(), kCount);
-      kernels.add(at_once.data(), first.data(), second.data(), kCount);
-      CHECK(at_once == one_by_one);
+      check(variant->kernels_for(type));
+    }
+    for (const Reduction reduction : kReductions) {
+      CAPTURE(reduction_name(reduction), element_type_name(type));
+      check(kernels_for(type, reduction));
     }
   }
 }

@@ -16,7 +16,8 @@ struct Ring {
   RingConsumer<Submission> consumer{*memory};
 
   bool push(std::uint32_t round) {
-    return producer.push({.round = round, .elements = round + 1, .bucket = ~round});
+    return producer.push(
+        {.round = round, .elements = round + 1, .bucket = static_cast<std::uint16_t>(~round)});
   }
   void fill() {
     for (std::uint32_t round = 0; round < kRingEntries; ++round) REQUIRE(push(round));
@@ -42,7 +43,7 @@ TEST_CASE("entries come out whole and in order") {
     REQUIRE(ring.consumer.pop(taken));
     REQUIRE(taken.round == round);
     REQUIRE(taken.elements == round + 1);
-    REQUIRE(taken.bucket == ~round);
+    REQUIRE(taken.bucket == static_cast<std::uint16_t>(~round));
   }
   CHECK(ring.consumer.empty());
 }

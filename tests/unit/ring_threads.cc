@@ -19,10 +19,10 @@ namespace {
 constexpr std::uint32_t kEntries = 200000;
 
 Submission make(std::uint32_t i) {
-  return {.round = i, .elements = i * 3, .bucket = ~i};
+  return {.round = i, .elements = i * 3, .bucket = static_cast<std::uint16_t>(~i)};
 }
 bool is_entry(const Submission& s, std::uint32_t i) {
-  return s.round == i && s.elements == i * 3 && s.bucket == ~i;
+  return s.round == i && s.elements == i * 3 && s.bucket == static_cast<std::uint16_t>(~i);
 }
 
 }  // namespace

@@ -32,6 +32,8 @@ END_SECONDS = 20
 KEY = "00112233445566778899aabbccddeeff"
 CONFIG = """control: {{socket: {work}/{node}.sock}}
 port: {{kind: pci, pci: "{address}", huge_pages: require}}
+# Four poll cores share two processors whose instructions QEMU translates.
+liveness: {{heartbeat: 1 s, suspect_after: 15 s}}
 cluster:
   key: "{key}"
   nodes:
@@ -130,7 +132,17 @@ class Hosts:
                 code = rank.wait(max(0.1, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
                 code = f"none within {seconds} s"
-            expect(code == 0, f"{name}: exit code {code}:\n{self.log(name)}")
+            expect(code == 0, f"{name}: exit code {code}:\n{self.log(name)}\n{self.state()}")
+
+    def state(self):
+        """What both daemons say, for who reads of a failure."""
+        said = []
+        for node in "ab":
+            report = self.status(node) or {}
+            (OUT / f"{self.model}-failed-{node}.json").write_text(json.dumps(report, indent=1))
+            said.append(f"the daemon of {node}:\n{self.log(f'daemon-{node}')}\n"
+                        f"port {report.get('port')}\npoll {report.get('poll')}")  # fmt: skip
+        return "\n".join(said)
 
     def check_counters(self):
         """Blocks went over the NICs, both ways."""

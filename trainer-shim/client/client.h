@@ -49,14 +49,16 @@ struct gp_tensor {
 };
 
 /// What a rank says of a round. All ranks say the same of it. The element types and operations are
-/// those of dataplane/model. docs/shm-abi.md says what each operation takes and gives.
+/// those of dataplane/model, as are the reductions. docs/shm-abi.md says what each operation takes
+/// and gives.
 struct gp_statement {
   uint32_t elements;  // of the slot; a multiple of the world size where the operation has shards
   uint8_t element_type;
   uint8_t operation;
-  uint16_t source;  // of a broadcast: the rank that has the bytes; of an exchange: the number of
-                    // the selection, < gp_selections(); otherwise 0
-  uint32_t bucket;  // of an all_reduce or an exchange: a registered one; otherwise 0
+  uint16_t source;    // of a broadcast: the rank that has the bytes; of an exchange: the number of
+                      // the selection, < gp_selections(); otherwise 0
+  uint16_t bucket;    // of a sum by all_reduce, or of an exchange: a registered one; otherwise 0
+  uint8_t reduction;  // of an all_reduce or a reduce_scatter; otherwise 0, a sum
 };
 
 struct gp_completion {

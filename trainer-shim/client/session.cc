@@ -77,11 +77,13 @@ Failure check_bucket(std::uint32_t bucket, std::uint8_t element_type,
 /// have, the daemon alone knows.
 bool is_sound(const gp_statement& said, std::uint32_t world_size, std::size_t round_bytes) {
   if (!is_element_type(said.element_type) || !is_operation(said.operation)) return false;
+  if (!is_reduction(said.reduction)) return false;
   const Statement statement{.type = static_cast<ElementType>(said.element_type),
                             .elements = said.elements,
-                            .bucket = static_cast<std::uint16_t>(said.bucket),
+                            .bucket = said.bucket,
                             .operation = static_cast<Operation>(said.operation),
-                            .source = said.source};
+                            .source = said.source,
+                            .reduction = static_cast<Reduction>(said.reduction)};
   const auto ranks = static_cast<std::uint16_t>(world_size);
   return said.bucket <= kMaxBuckets &&
          said.elements <= round_bytes / element_bytes(statement.type) &&
@@ -175,7 +177,8 @@ gp_status Session::submit(std::uint32_t round, const gp_statement& said) {
                                    .element_type = said.element_type,
                                    .operation = said.operation,
                                    .source = said.source,
-                                   .bucket = said.bucket};
+                                   .bucket = said.bucket,
+                                   .reduction = said.reduction};
   // The rings are longer than the rounds in flight.
   if (!rings_.submit(submission)) {
     end(GP_BROKEN, "gradplaned wrote impossible indices into the submission ring");

@@ -142,7 +142,8 @@ bool Carrier::submit_next(Collective& collective, const BucketLayout* layout) {
       .operation = static_cast<std::uint8_t>(round.operation),
       .source = exchanges ? static_cast<std::uint16_t>(*collective.pass % agreed_selections_)
                           : collective.source,
-      .bucket = bucket_of(layout, round)};
+      .bucket = bucket_of(layout, round),
+      .reduction = static_cast<std::uint8_t>(round.reduction)};
   const int status = gp_submit(session_, static_cast<std::uint32_t>(window_.next()), &said);
   if (status != GP_OK) {
     if (status != GP_FULL) over(status);
@@ -279,18 +280,18 @@ void Carrier::abandon() {
 
 /// The daemon's number for this slice of a bucket, told to it when new or changed. 0, which makes
 /// the sum exact: no gradient bucket, no floating type, or no id is left.
-std::uint32_t Carrier::bucket_of(const BucketLayout* layout, const Round& round) {
+std::uint16_t Carrier::bucket_of(const BucketLayout* layout, const Round& round) {
   if (!layout || !is_floating(round.collective->type)) return 0;
   const auto key = std::pair(layout->key, round.offset_bytes);
   const auto known = buckets_.find(key);
   if (known != buckets_.end() && known->second.version == layout->version) return known->second.id;
   if (last_bucket_id_ == kMaxBuckets) return 0;
-  const std::uint32_t id = register_bucket(*layout, round);
+  const std::uint16_t id = register_bucket(*layout, round);
   buckets_[key] = {layout->version, id};
   return id;
 }
 
-std::uint32_t Carrier::register_bucket(const BucketLayout& layout, const Round& round) {
+std::uint16_t Carrier::register_bucket(const BucketLayout& layout, const Round& round) {
   const ElementType type = round.collective->type;
   const std::uint64_t begin = round.offset_bytes / element_bytes(type);
   const std::uint64_t end = begin + round.bytes / element_bytes(type);
@@ -300,7 +301,7 @@ std::uint32_t Carrier::register_bucket(const BucketLayout& layout, const Round& 
     const std::uint64_t to = std::min(end, t.offset_elements + t.elements);
     if (from < to) tensors.push_back({t.name.c_str(), from - begin, to - from});
   }
-  const std::uint32_t id = ++last_bucket_id_;
+  const std::uint16_t id = ++last_bucket_id_;
   const int status = gp_register_bucket(session_, id, static_cast<std::uint8_t>(type),
                                         tensors.data(), tensors.size());
   return status == GP_OK ? id : 0;  // if the session is over, the submission says so

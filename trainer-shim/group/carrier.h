@@ -139,15 +139,15 @@ class Carrier {
   /// A slice of a bucket that the daemon was told of.
   struct NamedBucket {
     std::uint64_t version = 0;  // of the layout
-    std::uint32_t id = 0;       // 0: it has none
+    std::uint16_t id = 0;       // 0: it has none
   };
 
   Round cut_next(Collective& collective) const;
   bool take(const gp_completion& completion);
   static void count_partial(const gp_completion& completion, bool stale);
   void* memory_of(std::uint64_t round) const;
-  std::uint32_t bucket_of(const BucketLayout* layout, const Round& round);
-  std::uint32_t register_bucket(const BucketLayout& layout, const Round& round);
+  std::uint16_t bucket_of(const BucketLayout* layout, const Round& round);
+  std::uint16_t register_bucket(const BucketLayout& layout, const Round& round);
   Turn over(int status);
 
   const Identity identity_;
@@ -170,7 +170,7 @@ class Carrier {
   std::map<std::pair<std::uint64_t, std::size_t>, NamedBucket> buckets_;  // by key and offset
   /// Every rank assigns ids in the order of its submissions, so all ranks assign the same ids. No
   /// id is used twice, because every node keeps one table for an id as long as the job lives.
-  std::uint32_t last_bucket_id_ = 0;
+  std::uint16_t last_bucket_id_ = 0;
 };
 
 }  // namespace gradplane::shim

@@ -16,7 +16,7 @@ namespace gradplane::shim {
 
 /// Why an operation went to the original function without being looked at further.
 enum class PassReason : std::uint8_t {
-  kReduceOp,     // not SUM
+  kReduceOp,     // not SUM, MAX, MIN or PRODUCT
   kTensorCount,  // not exactly one tensor
   kElementType,  // a type that Gloo refuses, or one that is not summed
   kLayout,       // sparse, or not plain memory

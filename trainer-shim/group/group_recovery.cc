@@ -185,6 +185,7 @@ void GroupSession::repair_shards(Recovery& recovery, Round& slice, const StillWa
   sum.data = bytes->data();
   sum.bytes = bytes->size();
   sum.type = slice.type;
+  sum.reduction = slice.reduction;
   const auto memory = std::make_shared<HostMemory<decltype(bytes)>>(bytes);
   wait_for(*side_->start(sum, 0, sum.bytes, memory), say);
   if (!slice.completed) slice.take(bytes->data(), static_cast<std::uint32_t>(rank_));

@@ -68,6 +68,7 @@ Round cut(Collective& collective, std::size_t round_bytes) {
   round.collective = &collective;
   round.operation = collective.operation;
   round.type = collective.type;
+  round.reduction = collective.reduction;
   if (has_shards(round.operation)) {
     const std::size_t longest_bytes = longest_shard_bytes(collective.shards, round_bytes);
     // The shards of very many ranks do not fit a small round. Then each rank gives the whole slot,

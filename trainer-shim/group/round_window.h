@@ -10,6 +10,7 @@
 #include "dataplane/model/element_type.h"
 #include "dataplane/model/limits.h"
 #include "dataplane/model/operation.h"
+#include "dataplane/model/reduction.h"
 
 namespace gradplane::shim {
 
@@ -25,7 +26,8 @@ struct Collective {
   /// elements of this type, too.
   ElementType type = ElementType::kFloat32;
   Operation operation = Operation::kAllReduce;
-  std::uint16_t source = 0;  // of a broadcast
+  Reduction reduction = Reduction::kSum;  // of an all_reduce or a reduce_scatter
+  std::uint16_t source = 0;               // of a broadcast
   std::size_t shards = 1;
   std::byte* result = nullptr;  // of a reduce_scatter: `bytes` for this rank's shard of the sum
   /// Of a gradient bucket of a floating type: the number of its backward pass. It is exchanged
@@ -44,6 +46,7 @@ struct Round {
   Collective* collective = nullptr;  // valid until the round is complete
   Operation operation = Operation::kAllReduce;
   ElementType type = ElementType::kFloat32;
+  Reduction reduction = Reduction::kSum;
   std::size_t offset_bytes = 0;  // in each shard
   std::size_t bytes = 0;         // of each shard
   std::size_t shards = 1;

@@ -28,9 +28,10 @@ WorkPtr carry(GroupSession& session, c10::intrusive_ptr<CarriedWork> work,
   return work;
 }
 
-/// A sum of the tensor's elements as they lie in memory.
-Collective sum_of(const at::Tensor& t) {
+/// Of the tensor's elements as they lie in memory. A mean is a sum here.
+Collective collective_of(const at::Tensor& t, const c10d::ReduceOp& op) {
   Collective collective;
+  collective.reduction = reduction_of(op.op_).value_or(Reduction::kSum);
   collective.data = static_cast<std::byte*>(t.data_ptr());
   collective.bytes = t.nbytes();
   collective.type = *element_type_of(t.scalar_type());
@@ -100,7 +101,7 @@ class ShownInProgress {
 WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& options) {
   const auto session = session_for(self, Operation::kAllReduce, why_passed(tensors, options));
   if (!session) return originals().allreduce(self, tensors, options);
-  Collective collective = sum_of(tensors[0]);
+  Collective collective = collective_of(tensors[0], options.reduceOp);
   GroupSession::Gradient gradient = gradient_of(tensors[0], session, collective);
   auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllReduce, TensorLists{tensors},
                                                tensors);
@@ -146,7 +147,7 @@ WorkPtr allreduce_coalesced(Group* self, Tensors& tensors,
   for (const at::Tensor& tensor : tensors) {
     const at::Tensor output = tensor.detach();
     const at::Tensor run = output.contiguous();
-    session->enqueue(std::make_shared<PartCompletion>(whole), sum_of(run),
+    session->enqueue(std::make_shared<PartCompletion>(whole), collective_of(run, options.reduceOp),
                      std::make_shared<CopiedOut>(run, run, output, 1));
   }
   return work;
@@ -184,7 +185,7 @@ WorkPtr reduce_scatter(Group* self, Tensors& outputs, Tensors& inputs,
     const at::Tensor output = outputs[i].detach();
     at::Tensor shard =
         output.is_contiguous() ? output : at::empty_like(given.chunk(session->size())[0]);
-    Collective collective = sum_of(given);
+    Collective collective = collective_of(given, options.reduceOp);
     collective.bytes = shard.nbytes();
     collective.operation = Operation::kReduceScatter;
     collective.shards = static_cast<std::size_t>(session->size());

@@ -5,8 +5,10 @@
 #include <c10/core/ScalarType.h>
 
 #include <optional>
+#include <torch/csrc/distributed/c10d/Types.hpp>
 
 #include "dataplane/model/element_type.h"
+#include "dataplane/model/reduction.h"
 #include "trainer-shim/torch/version.h"
 
 namespace gradplane::shim {
@@ -32,6 +34,27 @@ constexpr at::ScalarType scalar_type_of(ElementType type) {
 constexpr std::optional<ElementType> element_type_of(at::ScalarType type) {
   for (const ElementType candidate : kElementTypes) {
     if (scalar_type_of(candidate) == type) return candidate;
+  }
+  return std::nullopt;
+}
+
+constexpr c10d::ReduceOp::RedOpType reduce_op_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kSum:
+      return c10d::ReduceOp::SUM;
+    case Reduction::kMax:
+      return c10d::ReduceOp::MAX;
+    case Reduction::kMin:
+      return c10d::ReduceOp::MIN;
+    case Reduction::kProduct:
+      return c10d::ReduceOp::PRODUCT;
+  }
+  return c10d::ReduceOp::UNUSED;
+}
+
+constexpr std::optional<Reduction> reduction_of(c10d::ReduceOp::RedOpType op) {
+  for (const Reduction candidate : kReductions) {
+    if (reduce_op_of(candidate) == op) return candidate;
   }
   return std::nullopt;
 }

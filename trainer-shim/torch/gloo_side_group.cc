@@ -21,10 +21,10 @@ constexpr const char* kHello = "1";
 constexpr const char* kGroupKey = "gradplane/key";
 thread_local bool connecting_here = false;
 
-/// The 6 is the version of the statements and of what is carried: ranks of two versions do not form
+/// The 7 is the version of the statements and of what is carried: ranks of two versions do not form
 /// a side group.
 std::string hello_key(int rank) {
-  return "gradplane/hello/6/" + std::to_string(rank);
+  return "gradplane/hello/7/" + std::to_string(rank);
 }
 
 /// Names the protected member of a group; a group is never one of these.
@@ -55,6 +55,12 @@ class GlooWork final : public OriginalWork {
 
 OriginalWorkPtr under_way(WorkPtr work) {
   return std::make_unique<GlooWork>(std::move(work));
+}
+
+c10d::AllreduceOptions options_of(const Collective& collective) {
+  c10d::AllreduceOptions options;
+  options.reduceOp = reduce_op_of(collective.reduction);
+  return options;
 }
 
 struct ConnectingHere {
@@ -149,7 +155,7 @@ OriginalWorkPtr GlooSideGroup::start(const Collective& collective, std::size_t o
     options.rootRank = collective.source;
     return under_way(originals().broadcast(group_.get(), shards, options));
   }
-  return under_way(originals().allreduce(group_.get(), shards, {}));
+  return under_way(originals().allreduce(group_.get(), shards, options_of(collective)));
 }
 
 /// As Gloo itself does it: a sum of all shards, of which this rank takes its own. What the rank
@@ -166,7 +172,7 @@ OriginalWorkPtr GlooSideGroup::start_reduce_scatter(const Collective& collective
                 collective.data + shard * collective.bytes + offset_bytes, bytes);
   }
   Tensors tensors = {sums};
-  WorkPtr work = originals().allreduce(group_.get(), tensors, {});
+  WorkPtr work = originals().allreduce(group_.get(), tensors, options_of(collective));
   return std::make_unique<GlooWork>(
       std::move(work), [own = sums[group_->getRank()], to = collective.result + offset_bytes, bytes,
                         memory] { std::memcpy(to, own.data_ptr(), bytes); });

@@ -28,7 +28,7 @@ std::optional<PassReason> why_no_run(const at::Tensor& t) {
 
 std::optional<PassReason> why_passed(const Tensors& tensors,
                                      const c10d::AllreduceOptions& options) {
-  if (options.reduceOp.op_ != c10d::ReduceOp::SUM) return PassReason::kReduceOp;
+  if (!reduction_of(options.reduceOp.op_)) return PassReason::kReduceOp;
   if (tensors.size() != 1 || !tensors[0].defined()) return PassReason::kTensorCount;
   const at::Tensor& t = tensors[0];
   if (const auto reason = why_not_plain(t)) return reason;
@@ -66,7 +66,7 @@ std::optional<PassReason> why_passed(const TensorLists& outputs, const Tensors& 
 /// Gloo copies into a run of its own here, so views of any strides keep their elements.
 std::optional<PassReason> why_passed(const Tensors& tensors,
                                      const c10d::AllreduceCoalescedOptions& options) {
-  if (options.reduceOp.op_ != c10d::ReduceOp::SUM) return PassReason::kReduceOp;
+  if (!reduction_of(options.reduceOp.op_)) return PassReason::kReduceOp;
   if (tensors.empty()) return PassReason::kTensorCount;
   for (const at::Tensor& t : tensors) {
     if (!t.defined()) return PassReason::kTensorCount;
@@ -110,7 +110,7 @@ std::optional<PassReason> why_coalesced_passed(const TensorLists& outputs, const
 std::optional<PassReason> why_passed(const Tensors& outputs, const Tensors& inputs,
                                      const c10d::ReduceScatterOptions& options, int ranks) {
   const auto op = options.reduceOp.op_;
-  if (op != c10d::ReduceOp::SUM && op != c10d::ReduceOp::AVG) return PassReason::kReduceOp;
+  if (!reduction_of(op) && op != c10d::ReduceOp::AVG) return PassReason::kReduceOp;
   if (inputs.empty() || inputs.size() != outputs.size()) return PassReason::kTensorCount;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const at::Tensor& given = inputs[i];

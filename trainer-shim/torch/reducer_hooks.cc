@@ -28,7 +28,7 @@ GroupSession::Gradient gradient_of(const at::Tensor& tensor,
                                    const std::shared_ptr<GroupSession>& session,
                                    Collective& collective) {
   GroupSession::Gradient gradient;
-  if (!GradientMark::matches(tensor)) return gradient;
+  if (!GradientMark::matches(tensor) || collective.reduction != Reduction::kSum) return gradient;
   const GradientMark& mark = GradientMark::current();
   gradient.layout = bucket_names->layout(mark.reducer, *mark.bucket);
   const auto replica = replicas->find(mark.reducer);
