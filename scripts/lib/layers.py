@@ -60,6 +60,7 @@ TABLE = {
     "trainer-shim/preload": ((CLIENT,), ()),
     GROUP: ((BASE, MODEL, REDUCE, CLIENT), ()),
     "trainer-shim/torch": ((BASE, MODEL, GROUP, "trainer-shim/preload"), ("torch",)),
+    "trainer-shim/backend": ((GROUP, "trainer-shim/torch"), ("torch",)),
     "tests/ns3": (EVERYTHING + ("tests",), ("catch2", "cli", "ns3")),
     "tests": (
         EVERYTHING + (CLIENT, GROUP, "trainer-shim/preload", "trainer-shim/torch"),

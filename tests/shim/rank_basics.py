@@ -13,6 +13,7 @@ import torch.distributed as dist
 
 RANK = int(os.environ["RANK"])
 WORLD = int(os.environ["WORLD_SIZE"])
+BACKEND = os.environ.get("GP_TEST_BACKEND", "gloo")
 
 
 def say(**what):
@@ -29,7 +30,9 @@ def bits(*tensors):
 def start(seconds=int(os.environ.get("GP_TEST_GROUP_SECONDS", "60"))):
     if dist.is_initialized():
         return  # one of several programs in one process
-    dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=seconds))
+    if BACKEND == "gradplane":
+        import gradplane.torch  # noqa: F401
+    dist.init_process_group(BACKEND, timeout=datetime.timedelta(seconds=seconds))
 
 
 def let_gloo_free():

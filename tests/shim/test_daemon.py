@@ -11,8 +11,8 @@ import tempfile
 import threading
 import time
 
-from harness import (BUILD, EXACT, copy_for_any_user, exact_counts, expect, expect_all_well,
-                     reports, run_all, run_ranks)
+from harness import (BUILD, EXACT, PRELOAD, copy_for_any_user, exact_counts, expect,
+                     expect_all_well, reports, run_all, run_ranks)
 
 DAEMON = os.environ.get("GP_TEST_DAEMON", BUILD + "/control/daemon/gradplaned")
 GIVEN_SOCKET = os.environ.get("GRADPLANE_TEST_SOCKET")
@@ -97,6 +97,21 @@ def test_exact_programs():
         for report in found:
             expect(report["carried"] == exact_counts(world), str(report), outcomes)
             expect(report["fallbacks"] == 0 and report["failed_ops"] == 0, str(report), outcomes)
+
+
+def test_backend_by_name():
+    package = os.path.join(os.path.dirname(os.path.dirname(PRELOAD)), "backend")
+    if GIVEN_SOCKET or not os.path.isdir(os.path.join(package, "gradplane")):
+        return  # a build without it
+    plain = run_ranks("dtypes+reductions", 3, preload=False)
+    with Daemon() as daemon:
+        outcomes, found = run(daemon.socket, "dtypes+reductions", 3, preload=False, forked=False,
+                              env={"GP_TEST_BACKEND": "gradplane", "PYTHONPATH": package})
+    expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
+           plain + outcomes)
+    for report in found:
+        expect(report["carried"] == {"all_reduce": 25 + 75}, str(report), outcomes)
+        expect(report["fallbacks"] == 0 and report["failed_ops"] == 0, str(report), outcomes)
 
 
 def test_training():

@@ -87,14 +87,31 @@ void push(TrainerEnd& trainer, ipc::Submission submission) {
   REQUIRE(trainer.submissions.push(submission));
 }
 
-std::vector<Row> submission_rows() {
-  const auto with = [](auto change) {
-    return [change](TrainerEnd& t) {
-      ipc::Submission s = honest(0);
-      change(s);
-      push(t, s);
-    };
+/// Pushes an honest submission that `change` has made dishonest.
+auto with(void (*change)(ipc::Submission&)) {
+  return [change](TrainerEnd& t) {
+    ipc::Submission s = honest(0);
+    change(s);
+    push(t, s);
   };
+}
+
+std::vector<Row> reduction_rows() {
+  return {
+      {"an unknown reduction", with([](ipc::Submission& s) { s.reduction = 4; })},
+      {"a largest of a bucket", with([](ipc::Submission& s) {
+         s.bucket = 1;
+         s.reduction = static_cast<std::uint8_t>(Reduction::kMax);
+       })},
+      {"a product of an all_gather", with([](ipc::Submission& s) {
+         s.operation = kAllGather;
+         s.reduction = static_cast<std::uint8_t>(Reduction::kProduct);
+       })},
+      {"a bit where nothing is", with([](ipc::Submission& s) { s.unused = 1; })},
+  };
+}
+
+std::vector<Row> submission_rows() {
   return {
       {"a round ahead", with([](ipc::Submission& s) { s.round = 1; })},
       {"a round half the numbers ahead", with([](ipc::Submission& s) { s.round = 0x8000'0000; })},
@@ -117,16 +134,6 @@ std::vector<Row> submission_rows() {
          s.operation = kAllGather;
          s.source = 1;
        })},
-      {"an unknown reduction", with([](ipc::Submission& s) { s.reduction = 4; })},
-      {"a largest of a bucket", with([](ipc::Submission& s) {
-         s.bucket = 1;
-         s.reduction = static_cast<std::uint8_t>(Reduction::kMax);
-       })},
-      {"a product of an all_gather", with([](ipc::Submission& s) {
-         s.operation = kAllGather;
-         s.reduction = static_cast<std::uint8_t>(Reduction::kProduct);
-       })},
-      {"a bit where nothing is", with([](ipc::Submission& s) { s.unused = 1; })},
       {"a bucket of a reduce_scatter", with([](ipc::Submission& s) {
          s.operation = kReduceScatter;
          s.bucket = 1;
@@ -202,6 +209,7 @@ void check(const std::vector<Row>& rows) {
 
 TEST_CASE("a submission that no honest client makes breaks its rank once") {
   check(submission_rows());
+  check(reduction_rows());
 }
 TEST_CASE("a ring index that cannot be breaks its rank once") {
   check(index_rows());

@@ -247,26 +247,6 @@ TEST_CASE("what is not a block is refused for its reason") {
       {"no element type", [](ABlock& b) { b.header.element_type = ElementType{0}; }, kField},
       {"an unknown element type", [](ABlock& b) { b.header.element_type = ElementType{7}; },
        kField},
-      {"an unknown reduction", [](ABlock& b) { b.header.reduction = Reduction{4}; }, kField},
-      {"a product",
-       [](ABlock& b) {
-         b.header.bucket = 0;
-         b.header.patience = 0;
-         b.header.reduction = Reduction::kProduct;
-       },
-       std::nullopt},
-      {"a largest of a bucket",
-       [](ABlock& b) {
-         b.header.bucket = 1;
-         b.header.reduction = Reduction::kMax;
-       },
-       kField},
-      {"a smallest of an exchange",
-       [](ABlock& b) {
-         b.header.operation = Operation::kExchange;
-         b.header.reduction = Reduction::kMin;
-       },
-       kField},
       {"no payload", [](ABlock& b) { b.payload_bytes = 0; }, kLength},
       {"half an element", [](ABlock& b) { b.payload_bytes = 23; }, kLength},
       {"the largest payload", [](ABlock& b) { b.payload_bytes = kMaxBlockBytes; }, std::nullopt},

@@ -2,25 +2,18 @@
 // Copyright (c) 2026 The gradplane authors
 //
 // The table that the preload object reads: which functions of libtorch are diverted, and to what.
-#include <pthread.h>
-
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
-#include "trainer-shim/group/completer.h"
-#include "trainer-shim/group/counters.h"
 #include "trainer-shim/group/environment.h"
-#include "trainer-shim/group/groups.h"
 #include "trainer-shim/preload/adapter_abi.h"
 #include "trainer-shim/torch/originals.h"
+#include "trainer-shim/torch/process.h"
 #include "trainer-shim/torch/replacements.h"
 
 namespace gradplane::shim {
 namespace {
-
-Originals original_functions;
 
 /// Without what is needed, a libtorch cannot be attached. Without one of the reducer's hooks, all
 /// of these stay unhooked: then gradients have no names, and every sum is exact.
@@ -29,7 +22,7 @@ enum class Need : std::uint8_t { kAlways, kReducer };
 struct Hook {
   gradplane_hook number;
   const char* name;
-  void* original_slot;  // of the Originals
+  void* original_slot;  // of the Originals that are filled
   void* replacement;
   Need need;
 };
@@ -42,8 +35,7 @@ Hook divert(gradplane_hook number, const char* name, Function& original, Functio
   return {number, name, &original, reinterpret_cast<void*>(replacement), need};
 }
 
-std::vector<Hook> hooks(gradplane_hook reducer_constructor) {
-  Originals& o = original_functions;
+std::vector<Hook> hooks(Originals& o, gradplane_hook reducer_constructor) {
   using namespace replacement;
   return {
     divert(GP_HOOK_GROUP_CONSTRUCTOR, "ProcessGroupGloo()", o.group_constructor,
@@ -75,29 +67,13 @@ std::vector<Hook> hooks(gradplane_hook reducer_constructor) {
   };
 }
 
-/// In a child of fork(). It has one thread, and nothing of ours that another one may have locked or
-/// waited for; groups that it makes itself are carried like any other.
-void begin_anew_in_child() {
-  groups().unlock_after_fork();
-  groups().disown_all();
-  forget_reducers_after_fork();
-  forget_counters_after_fork();
-  forget_completer_after_fork();
-  forget_environment_after_fork();
-  forget_groups_after_fork();
-}
-
-void at_exit() {
-  if (!has_made_groups()) return;
-  groups().end_all();
-  write_report();
-}
-
 int attach(void* const from[GP_HOOK_COUNT], void* replacements[GP_HOOK_COUNT], char* reason,
            std::size_t reason_bytes) {
   // What differs between the two is passed on by address, so one function stands in for both.
-  const auto all = hooks(from[GP_HOOK_REDUCER_CONSTRUCTOR] ? GP_HOOK_REDUCER_CONSTRUCTOR
-                                                           : GP_HOOK_REDUCER_CONSTRUCTOR_2_6);
+  Originals found{};
+  const auto all =
+      hooks(found, from[GP_HOOK_REDUCER_CONSTRUCTOR] ? GP_HOOK_REDUCER_CONSTRUCTOR
+                                                     : GP_HOOK_REDUCER_CONSTRUCTOR_2_6);
   const char* hidden = nullptr;  // of the reducer
   for (const Hook& hook : all) {
     if (from[hook.number]) continue;
@@ -121,17 +97,11 @@ int attach(void* const from[GP_HOOK_COUNT], void* replacements[GP_HOOK_COUNT], c
     std::memcpy(hook.original_slot, &from[hook.number], sizeof(void*));
     replacements[hook.number] = hook.replacement;
   }
-  pthread_atfork([] { groups().lock_for_fork(); }, [] { groups().unlock_after_fork(); },
-                 begin_anew_in_child);
-  std::atexit(at_exit);
+  begin_process(found);
   return 0;
 }
 
 }  // namespace
-
-const Originals& originals() {
-  return original_functions;
-}
 
 }  // namespace gradplane::shim
 

@@ -90,6 +90,18 @@ std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
   return nullptr;
 }
 
+void announce_group(c10d::Store& store, int rank) {
+  made_groups = true;
+  GlooSideGroup::say_hello(store, rank);
+}
+
+void open_group(Group* group, const StorePtr& store, int rank, int size,
+                const GroupOptions& options) {
+  const auto missing = GlooSideGroup::ranks_without_shim(*store, size);
+  groups().add(group, missing.empty() ? open_session(group, store, rank, size, options)
+                                      : refused(refusal_text(missing)));
+}
+
 namespace replacement {
 
 void group_constructor(Group* self, const StorePtr& store, int rank, int size,
@@ -98,14 +110,11 @@ void group_constructor(Group* self, const StorePtr& store, int rank, int size,
     originals().group_constructor(self, store, rank, size, options);
     return;
   }
-  made_groups = true;
   const GroupOptions kept_options = options;  // the constructor moves its argument away
-  GlooSideGroup::say_hello(*store, rank);
+  announce_group(*store, rank);
   originals().group_constructor(self, store, rank, size, options);
   try {
-    const auto missing = GlooSideGroup::ranks_without_shim(*store, size);
-    groups().add(self, missing.empty() ? open_session(self, store, rank, size, kept_options)
-                                       : refused(refusal_text(missing)));
+    open_group(self, store, rank, size, kept_options);
   } catch (...) {
     originals().group_destructor(self);  // a constructor that throws leaves nothing behind
     throw;

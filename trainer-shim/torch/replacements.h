@@ -47,6 +47,14 @@ FuturePtr run_comm_hook(void* self, c10d::GradBucket& bucket);
 
 namespace gradplane::shim {
 
+/// Before a group of two ranks or more connects: tells the others that this rank has gradplane.
+void announce_group(c10d::Store& store, int rank);
+
+/// After it has connected: from here on its collectives are carried where all ranks have announced
+/// it. All ranks call it; waits for them. Throws what the framework throws.
+void open_group(Group* group, const StorePtr& store, int rank, int size,
+                const GroupOptions& options);
+
 /// A group was made in this process since it began or was forked.
 bool has_made_groups();
 void forget_groups_after_fork();
