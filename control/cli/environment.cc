@@ -15,12 +15,12 @@ bool defines(std::string_view entry, std::string_view name) {
   return entry.size() > name.size() && entry[name.size()] == '=' && entry.starts_with(name);
 }
 
+}  // namespace
+
 void set(Environment& environment, std::string_view name, std::string_view value) {
   std::erase_if(environment, [name](const std::string& entry) { return defines(entry, name); });
   environment.push_back(fmt::format("{}={}", name, value));
 }
-
-}  // namespace
 
 std::string_view value_of(const Environment& environment, std::string_view name) {
   for (const std::string& entry : environment) {

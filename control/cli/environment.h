@@ -28,6 +28,9 @@ struct RunSettings {
 /// The value of a variable; empty when it is not set.
 std::string_view value_of(const Environment& environment, std::string_view name);
 
+/// Gives a variable a value, whether it has one or not.
+void set(Environment& environment, std::string_view name, std::string_view value);
+
 /// `base` with LD_PRELOAD prepended to what is preloaded already, and GRADPLANE_* set. The dynamic
 /// linker separates libraries by blanks and colons: a path that holds one is an error.
 Result<Environment> run_environment(Environment base, const RunSettings& settings);

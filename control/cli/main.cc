@@ -9,6 +9,7 @@
 #include "control/cli/check_config_command.h"
 #include "control/cli/daemon_client.h"
 #include "control/cli/exit_codes.h"
+#include "control/cli/launcher.h"
 #include "control/cli/output.h"
 #include "control/cli/plan_command.h"
 #include "control/cli/replan_command.h"
@@ -103,6 +104,12 @@ class Program {
     command->add_option("--job", run_.job,
                         "Name of the job, for people and for lines of the configuration that are "
                         "about single jobs; else the script's");
+    command
+        ->add_option("--launcher", run_.launcher,
+                     "Give the command RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, "
+                     "from what this launcher has set for the rank")
+        ->check(
+            CLI::IsMember(std::vector<std::string>(kLauncherNames.begin(), kLauncherNames.end())));
     command->add_flag("--require", run_.require,
                       "Fail the training instead of falling back to the original collectives");
     command->add_flag("--verify", run_.verify,

@@ -16,6 +16,7 @@
 
 #include "control/cli/child.h"
 #include "control/cli/exit_codes.h"
+#include "control/cli/launcher.h"
 #include "control/cli/output.h"
 #include "control/config/config.h"
 #include "control/telemetry/run_report.h"
@@ -143,7 +144,15 @@ ChildEnd run_command(RunOptions options) {
   if (!options.config_path.empty() && !heed_config(options)) {
     return {.exit_code = kExitFailure, .signal = 0};
   }
-  const Environment base = current_environment();
+  Environment base = current_environment();
+  if (!options.launcher.empty()) {
+    const auto launched = launched_environment(base, options.launcher);
+    if (!launched) {
+      complain(launched.error().message);
+      return {.exit_code = kExitUsage, .signal = 0};
+    }
+    base = launched.value();
+  }
   const auto library = find_preload_library(base);
   if (!library) {
     complain(library.error().message);

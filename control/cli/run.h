@@ -13,6 +13,7 @@ struct RunOptions {
   std::string socket_path;
   std::string config_path;  // of the daemon; empty: none. Its control.socket and ranks.require hold
   std::string node;         // as gradplaned --node
+  std::string launcher;     // one of kLauncherNames; empty: the ranks have their variables
   std::string job;          // its name; empty: the script's
   bool require = false;
   bool verify = false;

@@ -13,7 +13,7 @@ import report
 NAMES = (
     "allreduce", "incast", "incast-sim", "ltp", "interleave", "interleave-simulated", "train",
     "accuracy", "ns3", "wan", "wan-train", "multicast",
-    "selective", "dataplane", "aggregator",
+    "selective", "dataplane", "aggregator", "reach",
 )  # fmt: skip
 
 

@@ -91,9 +91,9 @@ def label(case):
     return f"{case['model']} to {wanted}, {case['bytes'] / 1e6:.1f} MB of gradients, {network}"
 
 
-def slug(case):
+def slug(case, name_of=label):
     """The label as the name of a file."""
-    return re.sub(r"[^a-z0-9.]+", "-", label(case).lower().replace("%", ""))
+    return re.sub(r"[^a-z0-9.]+", "-", name_of(case).lower().replace("%", ""))
 
 
 def is_rising(case):
@@ -187,6 +187,7 @@ def training_result(case, runs):
         "about": {k: v for k, v in runs[0].about.items() if k not in ("begin_ns", "local_step_s")},
         "carried": sum(run.carried for run in counted) if counted else None,
         "exchanged": sum(run.exchanged or 0 for run in counted) if counted else None,
+        "carried_ops": sum(run.carried_ops or 0 for run in counted) if counted else None,
         "fallen_back": sum(run.fallen_back for run in counted) if counted else None,
         "passed_through": sum(run.passed_through for run in counted) if counted else None,
         "rounds": sum(run.rounds for run in counted) if counted else None,
@@ -250,9 +251,12 @@ COLUMNS = (
 )
 
 
-def measure(case, options, machine):
-    """The entries of one case: all seeds of all contestants in turn."""
-    chosen = [c for c in make_contestants(options.quick) if options.contestant.search(c.name)]
+def measure(case, options, machine, contestants=None, name_of=None):
+    """The entries of one case: all seeds of all contestants in turn. `name_of` is label(), or that
+    of another benchmark of trainings."""
+    name_of = name_of or label
+    contestants = contestants or make_contestants(options.quick)
+    chosen = [c for c in contestants if options.contestant.search(c.name)]
     seeds = range(1, (options.repeats or (1 if options.quick else SEEDS)) + 1)
     runs, failures = {c.name: [] for c in chosen}, {}
     names = [f"h{index}" for index in range(HOSTS)]
@@ -261,10 +265,10 @@ def measure(case, options, machine):
         for seed in seeds:
             turn = chosen[seed % len(chosen) :] + chosen[: seed % len(chosen)]
             for contestant in (c for c in turn if c.name not in failures):
-                where = f"{label(case)}: {contestant.name}, seed {seed}"
+                where = f"{name_of(case)}: {contestant.name}, seed {seed}"
                 begun = time.monotonic()
                 try:
-                    logs = options.logs / "train" / slug(case) / contestant.name
+                    logs = options.logs / "train" / slug(case, name_of) / contestant.name
                     run = train(lab, contestant, case, seed, logs, machine, RUN_SECONDS)
                     runs[contestant.name].append(run)
                     say(f"{where}: {run.seconds:.1f} s, {run.curve[-1][1]:.3f}, "

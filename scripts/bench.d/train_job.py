@@ -355,13 +355,18 @@ def train(task, rank, arguments, hook=None):
     local_s = local_step_seconds(task, network.module)
     rest_s = rest_seconds(arguments, rank, local_s)
     learner = Learner(network, optimizer, task.loss, arguments, rest_s)
-    local_s += rest_s
+    tell_of(task, rank, arguments.epochs, learner, network.module, local_s + rest_s)
+
+
+def tell_of(task, rank, epochs, learner, network, local_s):
+    """Trains. `learner` has epoch(batches), which gives the seconds of each step, and teaches
+    `network`, which is the same on every rank after an epoch."""
     parameters = sum(parameter.numel() for parameter in network.parameters())
     begin_ns, begin_cpu_s = time.monotonic_ns(), time.process_time()
     say(begin_ns=begin_ns, local_step_s=local_s, parameters=parameters,
         gradient_bytes=4 * parameters, **task.about())  # fmt: skip
     evaluating_s = 0.0
-    for epoch in range(1, arguments.epochs + 1):
+    for epoch in range(1, epochs + 1):
         steps = learner.epoch(task.batches(epoch))
         paused = time.monotonic()
         report = {"epoch": epoch, "seconds": paused - begin_ns / 1e9 - evaluating_s,
@@ -371,7 +376,7 @@ def train(task, rank, arguments, hook=None):
                   "sync_s": sum(max(0.0, seconds - local_s) for seconds in steps)}  # fmt: skip
         if rank == 0:
             with torch.no_grad():
-                report[task.MEASURE] = task.evaluate(network.module)
+                report[task.MEASURE] = task.evaluate(network)
         say(**report)
         evaluating_s += time.monotonic() - paused
     say(end_ns=time.monotonic_ns(), cpu_s=time.process_time() - begin_cpu_s)

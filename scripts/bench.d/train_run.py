@@ -20,6 +20,7 @@ import netlab  # noqa: E402
 import processes  # noqa: E402
 
 JOB = pathlib.Path(__file__).resolve().parent / "train_job.py"
+REACH_JOB = JOB.with_name("reach_job.py")
 PYTHON = "/usr/bin/python3"
 FIRST_PORT = 29700  # each training has its own for a while, whatever the kernel still remembers
 PORTS = 100
@@ -75,6 +76,7 @@ class Run:
     exchanged: int | None = None  # of them
     fallen_back: int | None = None
     passed_through: int | None = None
+    carried_ops: int | None = None  # of all kinds
     rounds: int | None = None
     partial_rounds: int | None = None  # of which some block lacked some rank
     partial_blocks: int | None = None
@@ -137,7 +139,9 @@ class Training:
             if self._contestant.gather:  # bounds may follow from names, which DDP tells only then
                 environment["TORCH_DISTRIBUTED_DEBUG"] = "INFO"
             command = self._nodes.run_command(host.name, "--require") if self._nodes else []
-            command += [PYTHON, JOB, "--model", self._case["model"], "--seed", self._seed]
+            program = self._case.get("program")  # of `reach`
+            command += [PYTHON, *([REACH_JOB, "--program", program] if program else [JOB])]
+            command += ["--model", self._case["model"], "--seed", self._seed]
             command += ["--epochs", self._case["epochs"], *self._contestant.job_options]
             self._ranks.append(processes.Process(
                 f"rank {rank} on {host.name}", host, command, self._logs / f"rank{rank}.log",
@@ -219,6 +223,7 @@ class Training:
             "carried": summed + exchanged,
             "exchanged": exchanged,
             "fallen_back": sum(r["fallbacks"] + r["fallen_back_ops"] for r in reports),
+            "carried_ops": sum(report["carried_ops"] for report in reports),
             "passed_through": sum(sum(r["passed_through"].values()) for r in reports),
             "rounds": sum(report["carried_rounds"] for report in reports),
             "partial_rounds": sum(report["partial_rounds"] for report in reports),

@@ -37,8 +37,9 @@ def train(store, number, ranks):
 
 def quorums():
     """Every other quorum lacks one rank, each in turn."""
+    other = {} if torch.__version__ < "2" else {"use_libuv": False}
     store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), WORLD,
-                          RANK == 0, TIMEOUT)
+                          RANK == 0, TIMEOUT, **other)
     everyone = list(range(WORLD))
     for number in range(int(sys.argv[2])):
         absent = number // 2 % WORLD if number % 2 else None

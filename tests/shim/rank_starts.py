@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_CHILD_SUBREAPER = 36
 # What the shim and its fake client read when a group is made, or later. A rank whose environment
 # has others is a new process: they may be read when torch is loaded.
-READ_LATE = {"GRADPLANE_" + name for name in ("AVERAGE", "REPORT", "REQUIRE", "SOCKET")}
+READ_LATE = {"GRADPLANE_" + name for name in ("HEED_REDUCE_OP", "REPORT", "REQUIRE", "SOCKET")}
 
 
 class Child:

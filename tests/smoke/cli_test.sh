@@ -145,6 +145,13 @@ expect 0 "$gradplane" run -- sh -c 'echo "$GRADPLANE_RUN_ID"'
 first="$out"
 expect 0 "$gradplane" run -- sh -c 'echo "$GRADPLANE_RUN_ID"'
 if [ "${#first}" != 16 ] || [ "$first" = "$out" ]; then fail "run ids '$first' and '$out'"; fi
+SLURM_PROCID=1 SLURM_NTASKS=4 SLURM_JOB_NODELIST='gpu[3-6]' MASTER_PORT=4711 expect 0 \
+  "$gradplane" run --launcher slurm -- \
+  sh -c 'echo "$RANK $WORLD_SIZE $MASTER_ADDR $MASTER_PORT ${LOCAL_RANK-unset}"'
+same "$out" "1 4 gpu3 4711 unset"
+expect 2 "$gradplane" run --launcher openmpi -- true
+holds "$err" "OMPI_COMM_WORLD_RANK is not set"
+expect 2 "$gradplane" run --launcher yarn -- true
 # The command's own options are its own, with and without --.
 expect 0 "$gradplane" run sh -c 'echo "$@"' sh --verify --json
 same "$out" "--verify --json"

@@ -141,13 +141,13 @@ void announce_loss(const std::string& cause, int rank) {
                rank, cause.c_str());
 }
 
-void announce_sums_for_means() {
+void announce_gloos_sums() {
   if (has_announced_sums.exchange(true)) return;
   std::fprintf(
       stderr,
-      "gradplane: a reduce_scatter asks for a mean, and Gloo of this PyTorch gives the sum "
-      "(pytorch issue 162338); gradplane does the same, and divides by the number of ranks "
-      "where GRADPLANE_AVERAGE=1 is set on all of them\n");
+      "gradplane: a reduce_scatter asks for another reduction than a sum, and Gloo of this PyTorch "
+      "gives the sum (pytorch issue 162338); gradplane does the same, and gives what is asked for "
+      "where GRADPLANE_HEED_REDUCE_OP=1 is set on all ranks\n");
 }
 
 void announce_exchange(const ExchangeTerms& terms) {

@@ -78,8 +78,8 @@ void announce_return();
 /// Says on stderr why the session over gradplane was lost, where the ranks cannot go on over Gloo.
 void announce_loss(const std::string& cause, int rank);
 
-/// Says on stderr, once per process, that a reduce_scatter sums where its program asked for a mean.
-void announce_sums_for_means();
+/// Says on stderr, once per process, that a reduce_scatter sums whatever its program asks for.
+void announce_gloos_sums();
 
 /// Says on stderr that ranks exchange gradients, so that replicas differ; once per process.
 void announce_exchange(const ExchangeTerms& terms);

@@ -25,7 +25,7 @@ constexpr std::string_view kPrefix = "GRADPLANE_";
 constexpr std::string_view kTestPrefix = "GRADPLANE_TEST_";
 constexpr std::array<std::string_view, 12> kKnown = {
     "GRADPLANE_ADAPTER_DIR", "GRADPLANE_ATTACH_TIMEOUT_MS",
-    "GRADPLANE_AVERAGE",     "GRADPLANE_DAEMON_UID",
+    "GRADPLANE_DAEMON_UID",  "GRADPLANE_HEED_REDUCE_OP",
     "GRADPLANE_DISABLE",     "GRADPLANE_JOB",
     "GRADPLANE_LIB_DIR",     "GRADPLANE_REPORT",
     "GRADPLANE_REQUIRE",     "GRADPLANE_RUN_ID",
@@ -95,7 +95,7 @@ Environment read() {
   parse_number(text_of("GRADPLANE_DAEMON_UID"), kMaxUid, e.daemon_uid);
   e.require = is_on("GRADPLANE_REQUIRE");
   e.verbose = is_on("GRADPLANE_VERBOSE");
-  e.averages = is_on("GRADPLANE_AVERAGE");
+  e.heeds_reduce_op = is_on("GRADPLANE_HEED_REDUCE_OP");
   return e;
 }
 

@@ -20,8 +20,8 @@ struct Environment {
   std::uint32_t daemon_uid = 0;
   bool require = false;
   bool verbose = false;
-  /// A reduce_scatter that asks for a mean gets one, where Gloo gives a sum.
-  bool averages = false;
+  /// A reduce_scatter that asks for another reduction than a sum gets it, where Gloo gives a sum.
+  bool heeds_reduce_op = false;
 };
 
 /// The environment of this process. Any thread.

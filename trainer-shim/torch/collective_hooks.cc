@@ -49,13 +49,13 @@ Collective gathering_of(const at::Tensor& rows, int ranks) {
 }
 
 #if GP_TORCH_AT_LEAST(2, 6)
-/// Gloo of these versions sums where a mean was asked (pytorch issue 162338). So does gradplane,
-/// lest a program computes other numbers with it than without, unless its user wants the mean.
-int divisor_of(const c10d::ReduceScatterOptions& options, int ranks) {
-  if (options.reduceOp.op_ != c10d::ReduceOp::AVG) return 1;
-  if (environment().averages) return ranks;
-  announce_sums_for_means();
-  return 1;
+/// Gloo of these versions sums whatever a reduce_scatter asks for (pytorch issue 162338). So does
+/// gradplane, lest a program computes other numbers with it than without, unless its user wants
+/// what the program asks for.
+c10d::ReduceOp heeded(const c10d::ReduceOp& asked) {
+  if (asked.op_ == c10d::ReduceOp::SUM || environment().heeds_reduce_op) return asked;
+  announce_gloos_sums();
+  return c10d::ReduceOp::SUM;
 }
 #endif
 
@@ -180,19 +180,20 @@ WorkPtr reduce_scatter(Group* self, Tensors& outputs, Tensors& inputs,
   auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kReduceScatter,
                                                TensorLists{outputs}, inputs);
   const auto whole = std::make_shared<PartCompletion::Whole>(work, outputs.size());
+  const c10d::ReduceOp op = heeded(options.reduceOp);
+  const int divisor = op.op_ == c10d::ReduceOp::AVG ? session->size() : 1;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const at::Tensor given = inputs[i].detach().contiguous();
     const at::Tensor output = outputs[i].detach();
     at::Tensor shard =
         output.is_contiguous() ? output : at::empty_like(given.chunk(session->size())[0]);
-    Collective collective = collective_of(given, options.reduceOp);
+    Collective collective = collective_of(given, op);
     collective.bytes = shard.nbytes();
     collective.operation = Operation::kReduceScatter;
     collective.shards = static_cast<std::size_t>(session->size());
     collective.result = static_cast<std::byte*>(shard.data_ptr());
-    session->enqueue(
-        std::make_shared<PartCompletion>(whole), collective,
-        std::make_shared<CopiedOut>(given, shard, output, divisor_of(options, session->size())));
+    session->enqueue(std::make_shared<PartCompletion>(whole), collective,
+                     std::make_shared<CopiedOut>(given, shard, output, divisor));
   }
   return work;
 }
