@@ -10,6 +10,8 @@ Gloo takes with CUBIC. `carried` are the collectives that gradplane carried, of 
 carried, passed through and gave up.
 """
 
+import statistics
+
 import cases
 import meters
 import report
@@ -49,8 +51,7 @@ def label(case):
 
 
 def median_total(entry):
-    totals = sorted(entry["total_s"])
-    return totals[len(totals) // 2]
+    return statistics.median(entry["total_s"])
 
 
 def total(entry):
