@@ -52,6 +52,7 @@ Scenario random_exchanges(std::uint64_t seed, bool other_members = false) {
     round.source = 0;
     if (dice.below(4) == 0) continue;
     round.operation = Operation::kExchange;
+    round.reduction = Reduction::kSum;
     round.type = dice.coin() ? ElementType::kFloat32 : ElementType::kFloat64;
     round.elements = std::min<std::uint32_t>(round.elements, (64 << 10) / 8);
     round.source = static_cast<std::uint16_t>(step++ % selections);

@@ -177,6 +177,7 @@ TEST_CASE("selections follow the network under bounded staleness, too") {
     s.base.rounds[r].type = ElementType::kFloat64;
     s.base.rounds[r].elements = kRoundBytes / 8;
     s.base.rounds[r].bucket = static_cast<std::uint16_t>(r % kRoundsOfStep + 1);
+    s.base.rounds[r].reduction = Reduction::kSum;
   }
   const RedrawnOutcome outcome = played(s);
   REQUIRE(!outcome.switches.empty());
