@@ -10,7 +10,7 @@ import sys
 
 import torch
 import torch.distributed as dist
-from rank_basics import RANK, WORLD, let_gloo_free, say
+from rank_basics import RANK, WORLD, let_gloo_free, say, start
 
 TIMEOUT = datetime.timedelta(seconds=60)
 FIRST_QUORUMS = 6  # in which libraries make what they keep
@@ -33,6 +33,20 @@ def train(store, number, ranks):
         t = torch.full((1000,), float(RANK + step))
         group.allreduce([t]).wait()
         assert float(t[0]) == sum(ranks) + step * len(ranks), f"quorum {number}: {t[0]}"
+
+
+def short_groups():
+    """Groups of the backend that is asked for: the threads of this process after each has ended."""
+    start()
+    threads = []
+    for _ in range(5):
+        group = dist.new_group(list(range(WORLD)))
+        dist.all_reduce(torch.ones(3), group=group)
+        dist.destroy_process_group(group)
+        del group
+        gc.collect()
+        threads.append(len(os.listdir("/proc/self/task")))
+    say(threads=threads)
 
 
 def quorums():

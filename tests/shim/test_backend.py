@@ -21,13 +21,14 @@ def said(outcomes):
             for o in outcomes]  # fmt: skip
 
 
-def by_name(program, world=2, env=None, rank_env=None, args=(), falls_back=False):
+def by_name(program, world=2, env=None, rank_env=None, args=(), falls_back=False,
+            source="rank_programs.py"):
     """The outcomes and the reports of all ranks."""
     with FakeDaemon() as daemon, tempfile.TemporaryDirectory() as folder:
         own = daemon.env(GRADPLANE_REPORT=os.path.join(folder, "report-%r"), **BY_NAME,
                          **(env or {}))  # fmt: skip
         outcomes = run_ranks(program, world, env=own, rank_env=rank_env, args=args, preload=False,
-                             forked=False)  # fmt: skip
+                             source=source, forked=False)  # fmt: skip
         expect_all_well(outcomes, program)
         found = reports(folder, world)
     for outcome in outcomes:
@@ -56,6 +57,13 @@ def test_training_is_carried_without_names():
         expect(report["carried"]["all_reduce"] > 0, str(report), outcomes)
         # What DDP knows of its gradients is not heard of here, so every sum is exact.
         expect(report["carried_buckets"] == 0, str(report), outcomes)
+
+
+def test_groups_end_with_their_sessions():
+    outcomes, _ = by_name("short_groups", source="quorum_programs.py")
+    for outcome in outcomes:
+        threads = outcome.said["threads"]
+        expect(threads[-1] <= threads[0], str(threads), outcomes)
 
 
 def test_session_that_is_lost():
