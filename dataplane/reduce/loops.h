@@ -10,7 +10,7 @@
 #include "dataplane/reduce/half.h"
 #include "dataplane/reduce/kernels.h"
 
-/// Plain loops over elements in memory of any alignment. Kernels in compilers' hands.
+/// Kernels as plain loops over elements in memory of any alignment, which compilers vectorise.
 namespace gradplane::reduce {
 
 /// An element type: how it lies on the wire, and in which type it is summed.

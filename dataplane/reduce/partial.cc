@@ -4,26 +4,18 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 
 #include "dataplane/base/assert.h"
-#include "dataplane/reduce/half.h"
+#include "dataplane/reduce/loops.h"
 
 namespace gradplane::reduce {
 namespace {
 
 template <typename T>
-T load(const std::byte* from, std::size_t index) {
-  T v;
-  std::memcpy(&v, from + index * sizeof(T), sizeof(T));
-  return v;
-}
-
-template <typename T>
 void scale_as(std::byte* values, double factor, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const T scaled = static_cast<T>(load<T>(values, i) * static_cast<T>(factor));
-    std::memcpy(values + i * sizeof(T), &scaled, sizeof(T));
+    store(values, i, scaled);
   }
 }
 

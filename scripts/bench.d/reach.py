@@ -13,7 +13,6 @@ carried, passed through and gave up.
 import statistics
 
 import cases
-import meters
 import report
 import train
 from train_run import Contestant
@@ -95,15 +94,10 @@ def compare(entries):
     return entries
 
 
+def measure(case, options, machine):
+    return compare(train.measure(case, options, machine, CONTESTANTS, label))
+
+
 def run(options):
     """The entries of all cases that are asked for."""
-    entries = []
-    with meters.Machine() as machine:
-        for case in make_cases(options.quick):
-            if not options.case.search(label(case)):
-                continue
-            entries += compare(train.measure(case, options, machine, CONTESTANTS, label))
-            if options.json:  # what is done is kept, whatever happens to the rest
-                settings = {"quick": options.quick, "repeats": options.repeats}
-                report.write_json(options.json, report.document("reach", entries, settings))
-    return entries
+    return train.run_cases("reach", make_cases(options.quick), options, label, measure)

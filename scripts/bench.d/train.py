@@ -288,15 +288,20 @@ def say(text):
 
 def run(options):
     """The entries of all cases that are asked for."""
+    return run_cases("train", make_cases(options.quick), options, label, measure)
+
+
+def run_cases(name, all_cases, options, name_of, measure_case):
+    """Those of the benchmark of this name: measure_case(case, options, machine) gives a case's."""
     entries = []
     with meters.Machine() as machine:
-        for case in make_cases(options.quick):
-            if not options.case.search(label(case)):
+        for case in all_cases:
+            if not options.case.search(name_of(case)):
                 continue
-            entries += measure(case, options, machine)
+            entries += measure_case(case, options, machine)
             if options.json:  # what is done is kept, whatever happens to the rest
                 settings = {"quick": options.quick, "repeats": options.repeats}
-                document = report.document("train", entries, settings)
+                document = report.document(name, entries, settings)
                 report.write_json(options.json, document)
     return entries
 
