@@ -116,7 +116,7 @@ class RankGroup {
     const shim::JobKey key = {++groups};
     for (int rank = 0; rank < ranks_; ++rank) {
       sessions_.push_back(
-          std::make_shared<shim::GroupSession>(network_.join(rank), key, rank, ranks_));
+          std::make_shared<shim::GroupSession>(network_.join(rank, key), rank, ranks_));
       if (o.starts) sessions_.back()->start();
     }
   }

@@ -165,8 +165,9 @@ class SideNetwork::Work final : public shim::OriginalWork {
 
 class SideNetwork::Rank final : public shim::SideGroup {
  public:
-  Rank(std::shared_ptr<State> state, int rank, std::chrono::milliseconds timeout)
-      : state_(std::move(state)), rank_(rank), timeout_(timeout) {}
+  Rank(std::shared_ptr<State> state, int rank, const shim::JobKey& key,
+       std::chrono::milliseconds timeout)
+      : state_(std::move(state)), rank_(rank), key_(key), timeout_(timeout) {}
 
   shim::OriginalWorkPtr all_gather(std::span<const std::byte> mine,
                                    std::span<std::byte> all) override {
@@ -205,6 +206,8 @@ class SideNetwork::Rank final : public shim::SideGroup {
   void close() override { state_->lose(rank_); }
 
   std::chrono::milliseconds timeout() const override { return timeout_; }
+  shim::JobKey key() override { return key_; }
+  const char* name() const override { return "the side network"; }
 
  private:
   bool is_garbled() const {
@@ -236,14 +239,15 @@ class SideNetwork::Rank final : public shim::SideGroup {
 
   const std::shared_ptr<State> state_;
   const int rank_;
+  const shim::JobKey key_;
   const std::chrono::milliseconds timeout_;
 };
 
 SideNetwork::SideNetwork(int ranks, std::chrono::milliseconds timeout)
     : timeout_(timeout), state_(std::make_shared<State>(ranks)) {}
 
-std::unique_ptr<shim::SideGroup> SideNetwork::join(int rank) {
-  return std::make_unique<Rank>(state_, rank, timeout_);
+std::unique_ptr<shim::SideGroup> SideNetwork::join(int rank, const shim::JobKey& key) {
+  return std::make_unique<Rank>(state_, rank, key, timeout_);
 }
 
 std::uint64_t SideNetwork::collectives() const {

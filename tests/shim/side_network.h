@@ -22,7 +22,7 @@ class SideNetwork {
   SideNetwork(int ranks, std::chrono::milliseconds timeout);
 
   /// Of one rank. The network must outlive it.
-  std::unique_ptr<shim::SideGroup> join(int rank);
+  std::unique_ptr<shim::SideGroup> join(int rank, const shim::JobKey& key);
 
   /// Operations of collectives (start()) that are over.
   std::uint64_t collectives() const;

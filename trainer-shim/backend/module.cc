@@ -16,7 +16,7 @@
 
 #include "trainer-shim/group/environment.h"
 #include "trainer-shim/group/groups.h"
-#include "trainer-shim/torch/process.h"
+#include "trainer-shim/group/process.h"
 #include "trainer-shim/torch/replacements.h"
 
 namespace gradplane::shim {
@@ -144,7 +144,8 @@ c10::intrusive_ptr<AnyGroup> create_group(const StorePtr& store, int rank, int s
   if (is_preloaded() || is_disabled())
     return c10::make_intrusive<Group>(store, rank, size, options);
   static const bool has_begun = [] {
-    begin_process(functions_of_gloo());
+    keep_originals(functions_of_gloo());
+    begin_process(Reports::kAlways, forget_reducers_after_fork);
     warn_of_strange_variables();
     return true;
   }();

@@ -117,13 +117,14 @@ void count_pass(Operation operation, PassReason reason) {
   counters().passed_through[static_cast<std::size_t>(reason)].fetch_add(1);
 }
 
-void announce_fallback(const std::string& cause) {
+void announce_fallback(const std::string& cause, const char* framework) {
   {
     const std::lock_guard lock(fallback_cause->mutex);
     if (std::exchange(fallback_cause->announced, true)) return;
     fallback_cause->text = cause;
   }
-  std::fprintf(stderr, "gradplane: %s; every collective goes through Gloo\n", cause.c_str());
+  std::fprintf(stderr, "gradplane: %s; every collective goes through %s\n", cause.c_str(),
+               framework);
 }
 
 void announce_return() {
@@ -134,11 +135,11 @@ void announce_return() {
   std::fprintf(stderr, "gradplane: all ranks are back; collectives are carried again\n");
 }
 
-void announce_loss(const std::string& cause, int rank) {
+void announce_loss(const std::string& cause, int rank, const char* framework) {
   std::fprintf(stderr,
-               "gradplane: rank %d lost its session: %s; it cannot go on over Gloo either, and the "
+               "gradplane: rank %d lost its session: %s; it cannot go on over %s either, and the "
                "error of its collective says only how that ended\n",
-               rank, cause.c_str());
+               rank, cause.c_str(), framework);
 }
 
 void announce_gloos_sums() {
@@ -196,8 +197,7 @@ std::string counters_json() {
       {"pending_ns", c.pending_ns},
       {"waited_ns", c.waited_ns}};
   std::string out = "{\"version\": 1, \"pid\": " + std::to_string(getpid());
-  const char* rank = std::getenv("RANK");
-  out += ", \"rank\": " + json_text(rank ? rank : "");
+  out += ", \"rank\": " + json_text(environment().rank);
   for (const auto& [name, value] : numbers) {
     out += ", " + json_text(name) + ": " + std::to_string(value);
   }

@@ -69,14 +69,15 @@ void count(OperationCounts& counts, Operation operation);
 /// Counts one operation that went to the original function.
 void count_pass(Operation operation, PassReason reason);
 
-/// Says on stderr that collectives go through Gloo and why; once until announce_return().
-void announce_fallback(const std::string& cause);
+/// Says on stderr that collectives go through the framework's own (Gloo, MPI) and why; once until
+/// announce_return().
+void announce_fallback(const std::string& cause, const char* framework);
 
 /// Says on stderr that a group that had fallen back is carried again, if that was announced.
 void announce_return();
 
-/// Says on stderr why the session over gradplane was lost, where the ranks cannot go on over Gloo.
-void announce_loss(const std::string& cause, int rank);
+/// Says on stderr why the session over gradplane was lost, where the ranks cannot go on without it.
+void announce_loss(const std::string& cause, int rank, const char* framework);
 
 /// Says on stderr, once per process, that a reduce_scatter sums whatever its program asks for.
 void announce_gloos_sums();

@@ -36,6 +36,14 @@ std::string text_of(const char* name) {
   return value ? value : "";
 }
 
+/// What torch's launchers, Open MPI's and MPICH's set.
+std::string rank_of_launcher() {
+  for (const char* name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK"}) {
+    if (std::string rank = text_of(name); !rank.empty()) return rank;
+  }
+  return "";
+}
+
 bool is_on(const char* name) {
   const std::string value = text_of(name);
   return !value.empty() && value != "0";
@@ -86,9 +94,10 @@ Environment read() {
   Environment e;
   if (const auto socket = text_of("GRADPLANE_SOCKET"); !socket.empty()) e.socket_path = socket;
   e.run_id = text_of("GRADPLANE_RUN_ID");
+  e.rank = rank_of_launcher();
   e.report_path = text_of("GRADPLANE_REPORT");
   replace_all(e.report_path, "%p", std::to_string(getpid()));
-  replace_all(e.report_path, "%r", text_of("RANK"));
+  replace_all(e.report_path, "%r", e.rank);
   e.label = text_of("GRADPLANE_JOB");
   if (e.label.empty()) e.label = process_label();
   parse_timeout(text_of("GRADPLANE_ATTACH_TIMEOUT_MS"), e.attach_timeout_ms);

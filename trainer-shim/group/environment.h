@@ -13,6 +13,8 @@ struct Environment {
   std::string run_id;
   /// Where the counters go at exit, as JSON; empty: nowhere. %r is the rank, %p the process id.
   std::string report_path;
+  /// Of this process, as its launcher says; empty: it does not.
+  std::string rank;
   /// What this process is called in `gradplane status`.
   std::string label;
   std::uint32_t attach_timeout_ms = 10000;

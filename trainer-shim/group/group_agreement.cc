@@ -54,7 +54,7 @@ void GroupSession::agree() {
     return judge(statements).all_able;
   };
   // Before the first exchange, so that while this rank waits in it, the daemons know for whom.
-  const JobKey key = attempt_key(key_, attempts_++);
+  const JobKey key = attempt_key(side_->key(), attempts_++);
   carrier_.limit_attempt(retry_.attempt_limit_ns());
   const bool attached = Carrier::daemon_in_sight(cause) && carrier_.attach(key, cause);
   bool carried = all_can(Stage::kAttached, attached);
@@ -94,7 +94,7 @@ std::vector<Statement> GroupSession::exchange(Statement& mine, Stage stage, bool
 }
 
 void GroupSession::say_for_whom(Stage stage, bool able, std::int64_t seconds) {
-  // Over Gloo a slow rank is nothing to speak of: the operation itself would wait for it in
+  // Without gradplane a slow rank is nothing to speak of: the operation itself would wait for it in
   // silence.
   if (stage == Stage::kRetry && !environment().verbose) return;
   if (waits_no_longer()) return;
@@ -124,15 +124,15 @@ void GroupSession::begin_carrying(const std::vector<Statement>& statements) {
 
 void GroupSession::fall_back(const Verdict& verdict) {
   if (verdict.required) {
-    break_with(std::make_exception_ptr(std::runtime_error(
-        "gradplane: " + verdict.cause +
-        "; to go on over Gloo is forbidden (ranks.require or GRADPLANE_REQUIRE)")));
+    break_with(std::make_exception_ptr(
+        std::runtime_error("gradplane: " + verdict.cause + "; to go on over " + side_->name() +
+                           " is forbidden (ranks.require or GRADPLANE_REQUIRE)")));
     return;
   }
   if (mode_ != Mode::kFallenBack) counters().fallbacks += 1;
   mode_ = Mode::kFallenBack;
   retry_.fall_back(front_number_, now_ns());
-  announce_fallback(verdict.cause);
+  announce_fallback(verdict.cause, side_->name());
 }
 
 }  // namespace gradplane::shim

@@ -25,11 +25,10 @@ constexpr std::int64_t kHelpLimitMs = 60 * 1000;
 
 }  // namespace
 
-GroupSession::GroupSession(std::unique_ptr<SideGroup> side, const JobKey& key, int rank, int size)
+GroupSession::GroupSession(std::unique_ptr<SideGroup> side, int rank, int size)
     : rank_(rank),
       size_(size),
       side_(std::move(side)),
-      key_(key),
       carrier_({static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(size)},
                side_->timeout().count()) {}
 
@@ -301,7 +300,7 @@ void GroupSession::issue_on_side(Op& op) {
   try {
     op.side_work = side_->start(c, c.completed_bytes, c.bytes - c.completed_bytes, op.memory);
   } catch (...) {
-    finish(op, std::current_exception());  // what Gloo refuses, it refuses on every rank
+    finish(op, std::current_exception());  // what is refused here is refused on every rank
     return;
   }
   op.side_work->when_over([bell = bell_] { ring(*bell); });
@@ -366,7 +365,7 @@ void GroupSession::break_with(std::exception_ptr failure) {
   carrier_.detach(false);
   // Gloo says that a connection has ended. The daemons know whose, and why.
   if (!ops_.empty() && !lost_because_.empty()) {
-    announce_loss(std::exchange(lost_because_, {}), rank_);
+    announce_loss(std::exchange(lost_because_, {}), rank_, side_->name());
   }
   for (Op& op : ops_) {
     if (op.completion) finish(op, failure);

@@ -30,7 +30,7 @@ namespace gradplane::shim {
 /// framework is behind SideGroup, Staging and Completion.
 class GroupSession : public std::enable_shared_from_this<GroupSession> {
  public:
-  GroupSession(std::unique_ptr<SideGroup> side, const JobKey& key, int rank, int size);
+  GroupSession(std::unique_ptr<SideGroup> side, int rank, int size);
 
   /// Starts the progress thread. Throws std::system_error.
   void start();
@@ -148,7 +148,6 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   const int rank_;
   const int size_;
   const std::unique_ptr<SideGroup> side_;
-  const JobKey key_;
   Carrier carrier_;
 
   // Progress thread alone.

@@ -54,6 +54,13 @@ class SideGroup {
 
   /// After so long an operation of the trainer's group fails.
   virtual std::chrono::milliseconds timeout() const = 0;
+
+  /// The key of the group's jobs, the same on all ranks. It may wait for the other ranks to come to
+  /// their first collective.
+  virtual JobKey key() = 0;
+
+  /// What the framework's collectives are called when a person is told of them.
+  virtual const char* name() const = 0;
 };
 
 /// A rank that waits for a peer says so after this time, and again each time that the wait has

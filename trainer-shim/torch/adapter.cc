@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "trainer-shim/group/environment.h"
+#include "trainer-shim/group/process.h"
 #include "trainer-shim/preload/adapter_abi.h"
 #include "trainer-shim/torch/originals.h"
-#include "trainer-shim/torch/process.h"
 #include "trainer-shim/torch/replacements.h"
 
 namespace gradplane::shim {
@@ -97,7 +97,8 @@ int attach(void* const from[GP_HOOK_COUNT], void* replacements[GP_HOOK_COUNT], c
     std::memcpy(hook.original_slot, &from[hook.number], sizeof(void*));
     replacements[hook.number] = hook.replacement;
   }
-  begin_process(found);
+  keep_originals(found);
+  begin_process(Reports::kAlways, forget_reducers_after_fork);
   return 0;
 }
 

@@ -57,6 +57,15 @@ OriginalWorkPtr under_way(WorkPtr work) {
   return std::make_unique<GlooWork>(std::move(work));
 }
 
+/// The key that rank 0 left.
+JobKey key_in(c10d::Store& store) {
+  const std::vector<std::uint8_t> bytes = store.get(kGroupKey);
+  JobKey key{};
+  if (bytes.size() != key.size()) throw std::runtime_error("gradplane: rank 0 left no job key");
+  std::copy(bytes.begin(), bytes.end(), key.begin());
+  return key;
+}
+
 c10d::AllreduceOptions options_of(const Collective& collective) {
   c10d::AllreduceOptions options;
   options.reduceOp = reduce_op_of(collective.reduction);
@@ -81,14 +90,6 @@ void GlooSideGroup::say_hello(c10d::Store& store, int rank) {
   store.set(hello_key(rank), std::vector<std::uint8_t>(kHello, kHello + 1));
 }
 
-JobKey GlooSideGroup::group_key(c10d::Store& store) {
-  const std::vector<std::uint8_t> bytes = store.get(kGroupKey);
-  JobKey key{};
-  if (bytes.size() != key.size()) throw std::runtime_error("gradplane: rank 0 left no job key");
-  std::copy(bytes.begin(), bytes.end(), key.begin());
-  return key;
-}
-
 std::vector<int> GlooSideGroup::ranks_without_shim(c10d::Store& store, int size) {
   std::vector<std::string> keys;
   for (int rank = 0; rank < size; ++rank) keys.push_back(hello_key(rank));
@@ -100,8 +101,8 @@ std::vector<int> GlooSideGroup::ranks_without_shim(c10d::Store& store, int size)
   return missing;
 }
 
-GlooSideGroup::GlooSideGroup(const StorePtr& store, int rank, int size,
-                             const GroupOptions& options) {
+GlooSideGroup::GlooSideGroup(const StorePtr& store, int rank, int size, const GroupOptions& options)
+    : key_(key_in(*store)) {
   const ConnectingHere here;
   const StorePtr side_store = c10::make_intrusive<c10d::PrefixStore>(kSidePrefix, store);
   group_ = c10::make_intrusive<Group>(side_store, rank, size, options);

@@ -22,10 +22,8 @@ class GlooSideGroup final : public SideGroup {
   /// and the same on all ranks.
   static std::vector<int> ranks_without_shim(c10d::Store& store, int size);
 
-  /// The key that rank 0 left. After ranks_without_shim() has found nobody. Throws when it is none.
-  static JobKey group_key(c10d::Store& store);
-
-  /// Connects; collective, in the thread that makes the trainer's group.
+  /// Connects; collective, in the thread that makes the trainer's group, after ranks_without_shim()
+  /// has found nobody. Throws when rank 0 left no key, or as Gloo throws.
   GlooSideGroup(const StorePtr& store, int rank, int size, const GroupOptions& options);
 
   /// True while this thread connects a side group: its constructor call must not be diverted.
@@ -37,11 +35,14 @@ class GlooSideGroup final : public SideGroup {
                         const StagingPtr& memory) override;
   void close() override;
   std::chrono::milliseconds timeout() const override { return group_->getOptions()->timeout; }
+  JobKey key() override { return key_; }
+  const char* name() const override { return "Gloo"; }
 
  private:
   OriginalWorkPtr start_reduce_scatter(const Collective& collective, std::size_t offset_bytes,
                                        std::size_t bytes, const StagingPtr& memory);
 
+  const JobKey key_;
   c10::intrusive_ptr<Group> group_;
 };
 

@@ -1,21 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include <algorithm>
-#include <atomic>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "trainer-shim/group/environment.h"
 #include "trainer-shim/group/groups.h"
+#include "trainer-shim/group/process.h"
 #include "trainer-shim/torch/gloo_side_group.h"
 #include "trainer-shim/torch/replacements.h"
 
 namespace gradplane::shim {
 namespace {
-
-/// False in a child of fork() that has made no group: a report would overwrite its parent's.
-std::atomic<bool> made_groups{true};
 
 std::string refusal_text(const std::vector<int>& ranks) {
   std::string text = "these ranks of a process group run without gradplane:";
@@ -47,8 +44,7 @@ GroupEntry open_session(Group* group, const StorePtr& store, int rank, int size,
   std::string trouble = "a rank could not connect its side group";
   try {
     auto side = std::make_unique<GlooSideGroup>(store, rank, size, options);
-    session = std::make_shared<GroupSession>(std::move(side), GlooSideGroup::group_key(*store),
-                                             rank, size);
+    session = std::make_shared<GroupSession>(std::move(side), rank, size);
     session->start();
   } catch (const std::exception& e) {
     trouble = std::string("the side group failed: ") + e.what();
@@ -60,14 +56,6 @@ GroupEntry open_session(Group* group, const StorePtr& store, int rank, int size,
 }
 
 }  // namespace
-
-bool has_made_groups() {
-  return made_groups;
-}
-
-void forget_groups_after_fork() {
-  made_groups = false;
-}
 
 std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
                                           std::optional<PassReason> reason) {
@@ -84,14 +72,14 @@ std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
           "gradplane: " + entry.refusal +
           "; to go on over Gloo is forbidden (ranks.require or GRADPLANE_REQUIRE)");
     }
-    announce_fallback(entry.refusal);
+    announce_fallback(entry.refusal, "Gloo");
   }
   count_pass(operation, reason.value_or(entry.reason));
   return nullptr;
 }
 
 void announce_group(c10d::Store& store, int rank) {
-  made_groups = true;
+  note_use();
   GlooSideGroup::say_hello(store, rank);
 }
 

@@ -49,7 +49,9 @@ struct Originals {
   FuturePtr (*run_comm_hook)(void*, c10d::GradBucket&);
 };
 
-/// Filled before the first diverted call; constant afterwards.
+/// Once, before the first diverted call.
+void keep_originals(const Originals& functions);
+/// Constant from then on.
 const Originals& originals();
 
 }  // namespace gradplane::shim

@@ -55,9 +55,7 @@ void announce_group(c10d::Store& store, int rank);
 void open_group(Group* group, const StorePtr& store, int rank, int size,
                 const GroupOptions& options);
 
-/// A group was made in this process since it began or was forked.
-bool has_made_groups();
-void forget_groups_after_fork();
+/// In a child of fork(): it has none of its parent's reducers.
 void forget_reducers_after_fork();
 
 /// The session that carries a collective, or nothing: then it goes to the original. Throws where
