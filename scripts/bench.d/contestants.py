@@ -194,8 +194,9 @@ class OpenMpiContestant(Contestant):
         command, environment = mpi.mpi_command(
             [host.namespace for host in self.workers],
             [host.management_address for host in self.workers],
-            self.logs,
             program,
+            "--fifos",
+            self.logs,
         )
         self._add("mpirun", self.workers[0], command, environment)
 

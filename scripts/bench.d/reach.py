@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`reach`: one model on four hosts, trained by DDP, with a sharded optimizer, and by DiLoCo, over
-Gloo and gradplane.
+"""`reach`: one model on four hosts, trained by DDP, with a sharded optimizer, by DiLoCo, and by a
+program of mpi4py, over gradplane and over what the program uses without it: Gloo or Open MPI.
 
 The programs are those of reach_job.py, the same over both; each trains for the same number of
 steps, over a network without loss, with 1 % of it, and with a round trip of 40 ms. `s in all` is
-the time of a whole training, its evaluation not counted, and `of Gloo's` its share of the time that
-Gloo takes with CUBIC. `carried` are the collectives that gradplane carried, of those that it
-carried, passed through and gave up.
+the time of a whole training, its evaluation not counted, and `of TCP's` its share of the time that
+Gloo or Open MPI takes over the kernel's TCP with CUBIC. `carried` are the collectives that
+gradplane carried, of those that it carried, passed through and gave up.
 """
 
 import statistics
@@ -25,20 +25,22 @@ PROGRAMS = {
     "ddp": "DDP",
     "zero": "DDP and ZeroRedundancyOptimizer",
     "diloco": "DiLoCo, 8 steps",
+    "mpi4py": "mpi4py",
 }
-CONTESTANTS = (
-    Contestant("gloo-cubic", cc="cubic"),
-    Contestant("gradplane-sharded", plan="sharded"),
-)
+GRADPLANE = Contestant("gradplane-sharded", plan="sharded")
 NETWORKS = ({}, {"loss": 0.01, "loss_model": "random"}, {"rtt_ms": 40})
+
+
+def contestants_of(case):
+    return (Contestant("openmpi-cubic" if case["mpi"] else "gloo-cubic", cc="cubic"), GRADPLANE)
 
 
 def make_cases(quick):
     goal = train.MODELS[MODEL]
     return [
         {**cases.case(train.HOSTS, goal["bytes"], train.RATE_MBIT, **network),
-         "model": MODEL, "program": program, "epochs": QUICK_EPOCHS if quick else EPOCHS,
-         "target": goal["target"]}
+         "model": MODEL, "program": program, "mpi": program == "mpi4py",
+         "epochs": QUICK_EPOCHS if quick else EPOCHS, "target": goal["target"]}
         for program in PROGRAMS
         for network in NETWORKS[: 2 if quick else None]
     ]  # fmt: skip
@@ -66,15 +68,15 @@ def carried(entry):
     return f"{ops / every:.1%} of {every}" if every else "-"
 
 
-def of_gloo(entry):
-    return f"{entry['over_gloo']:.2f}" if "over_gloo" in entry else "-"
+def of_tcp(entry):
+    return f"{entry['over_tcp']:.2f}" if "over_tcp" in entry else "-"
 
 
 COLUMNS = (
     ("contestant", lambda e: e["contestant"]),
     ("seeds", lambda e: str(e["runs"])),
     ("s in all", total),
-    ("of Gloo's", of_gloo),
+    ("of TCP's", of_tcp),
     ("in sync", lambda e: f"{e['sync_share'] * 100:.0f} %"),
     ("step p50 ms", lambda e: report.milliseconds(e["median_s"])),
     ("p99 ms", lambda e: report.milliseconds(e["p99_s"])),
@@ -86,16 +88,16 @@ COLUMNS = (
 
 
 def compare(entries):
-    """Adds the share of Gloo's time, where there is one."""
-    gloo = [e for e in entries if e["contestant"].startswith("gloo") and e["correct"]]
+    """Adds the share of the time over TCP, where there is one."""
+    tcp = [e for e in entries if e["contestant"] != GRADPLANE.name and e["correct"]]
     for entry in entries:
-        if gloo and entry["correct"]:
-            entry["over_gloo"] = median_total(entry) / median_total(gloo[0])
+        if tcp and entry["correct"]:
+            entry["over_tcp"] = median_total(entry) / median_total(tcp[0])
     return entries
 
 
 def measure(case, options, machine):
-    return compare(train.measure(case, options, machine, CONTESTANTS, label))
+    return compare(train.measure(case, options, machine, contestants_of(case), label))
 
 
 def run(options):

@@ -7,6 +7,8 @@ than by plain DDP. They know nothing of gradplane, and print what train_job.py p
   ddp     gradients are summed in each step
   zero    the same, and each rank has the optimizer's state of its own part of the parameters
           (ZeroRedundancyOptimizer), which it sends to the others after each step
+  mpi4py  gradients are summed by MPI_Allreduce, as one vector, and PyTorch knows of one rank alone;
+          mpirun starts the ranks
   diloco  each rank trains alone, and every few steps the ranks average how far they came; an outer
           Nesterov momentum follows that (DiLoCo: Douillard et al., 2023, algorithm 1)
 """
@@ -51,6 +53,27 @@ class Zero(Ddp):
         return ZeroRedundancyOptimizer(self._replica.parameters(), type(plain), **chosen)
 
 
+class Mpi4py(Learner):
+    def __init__(self, task):
+        from mpi4py import MPI  # of this program alone
+
+        self._world, self._in_place = MPI.COMM_WORLD, MPI.IN_PLACE
+        self.network = task.network()
+        self._optimizer = task.optimizer(self.network.parameters())
+        self._loss = task.loss
+
+    def step(self, batch):
+        begun = time.monotonic()
+        self._optimizer.zero_grad()
+        self._loss(self.network(batch[0]), batch[1]).backward()
+        gradients = [parameter.grad for parameter in self.network.parameters()]
+        vector = nn.utils.parameters_to_vector(gradients)
+        self._world.Allreduce(self._in_place, vector.numpy())
+        nn.utils.vector_to_parameters(vector / self._world.Get_size(), gradients)
+        self._optimizer.step()
+        return time.monotonic() - begun
+
+
 class DiLoCo(Learner):
     INNER_STEPS = 8
     OUTER_RATE = 0.7
@@ -91,7 +114,7 @@ class DiLoCo(Learner):
             nn.utils.vector_to_parameters(outer.clone(), network.parameters())
 
 
-PROGRAMS = {"ddp": Ddp, "zero": Zero, "diloco": DiLoCo}
+PROGRAMS = {"ddp": Ddp, "zero": Zero, "diloco": DiLoCo, "mpi4py": Mpi4py}
 
 
 def main():
@@ -103,13 +126,17 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     torch.manual_seed(arguments.seed)
-    rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    is_mpi = arguments.program == "mpi4py"
+    names = ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE") if is_mpi else ("RANK", "WORLD_SIZE")
+    rank, ranks = (int(os.environ[name]) for name in names)
     task = train_job.TASKS[arguments.model](arguments.seed, rank, ranks)
-    torch.distributed.init_process_group("gloo")
+    if not is_mpi:
+        torch.distributed.init_process_group("gloo")
     learner = PROGRAMS[arguments.program](task)
     local_s = train_job.local_step_seconds(task, learner.network)
     train_job.tell_of(task, rank, arguments.epochs, learner, learner.network, local_s)
-    torch.distributed.destroy_process_group()
+    if not is_mpi:
+        torch.distributed.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -9,13 +9,15 @@ import itertools
 import json
 import os
 import pathlib
+import shlex
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT / "scripts/lib"))
+sys.path += [str(ROOT / "scripts/lib"), str(ROOT / "tests/peers")]
 import gradplane_nodes  # noqa: E402
 import meters  # noqa: E402
+import mpi  # noqa: E402
 import netlab  # noqa: E402
 import processes  # noqa: E402
 
@@ -124,29 +126,68 @@ class Training:
                 tells_links=self._contestant.tells_links,
             )  # fmt: skip
             self._nodes.wait_until_up()
+        start = self._start_by_mpirun if self._case.get("mpi") else self._start_each
+        start()
+
+    def _command(self, host):
+        command = self._nodes.run_command(host.name, "--require") if self._nodes else []
+        program = self._case.get("program")  # of `reach`
+        command += [PYTHON, *([REACH_JOB, "--program", program] if program else [JOB])]
+        command += ["--model", self._case["model"], "--seed", self._seed]
+        return [*command, "--epochs", self._case["epochs"], *self._contestant.job_options]
+
+    def _environment(self):
+        return {"OMP_NUM_THREADS": "1", "USE_LIBUV": "0",
+                "GRADPLANE_REPORT": str(self._logs / "report-%r.json")}  # fmt: skip
+
+    def _start_each(self):
         port = FIRST_PORT + next(_numbers) % PORTS
         for rank, host in enumerate(self._hosts):
             environment = {
+                **self._environment(),
                 "RANK": str(rank),
                 "WORLD_SIZE": str(len(self._hosts)),
                 "MASTER_ADDR": self._hosts[0].management_address,
                 "MASTER_PORT": str(port),
-                "GLOO_SOCKET_IFNAME": "mg0" if self._nodes else "dp0",
-                "OMP_NUM_THREADS": "1",
-                "USE_LIBUV": "0",
-                "GRADPLANE_REPORT": str(self._logs / "report-%r.json"),
+                "GLOO_SOCKET_IFNAME": self._interface(),
             }
             if self._contestant.gather:  # bounds may follow from names, which DDP tells only then
                 environment["TORCH_DISTRIBUTED_DEBUG"] = "INFO"
-            command = self._nodes.run_command(host.name, "--require") if self._nodes else []
-            program = self._case.get("program")  # of `reach`
-            command += [PYTHON, *([REACH_JOB, "--program", program] if program else [JOB])]
-            command += ["--model", self._case["model"], "--seed", self._seed]
-            command += ["--epochs", self._case["epochs"], *self._contestant.job_options]
             self._ranks.append(processes.Process(
-                f"rank {rank} on {host.name}", host, command, self._logs / f"rank{rank}.log",
+                f"rank {rank} on {host.name}", host, self._command(host), self._log(rank),
                 environment,
             ))  # fmt: skip
+
+    def _start_by_mpirun(self):
+        """One mpirun, which starts a shell on every host that becomes the rank."""
+        lines = ["#!/bin/sh", 'case "$OMPI_COMM_WORLD_RANK" in']
+        for rank, host in enumerate(self._hosts):
+            settings = [f"{name}={value}" for name, value in self._environment().items()]
+            command = shlex.join(map(str, ["env", *settings, *self._command(host)]))
+            lines.append(f"{rank}) exec {command} >{shlex.quote(str(self._log(rank)))} 2>&1 ;;")
+            self._log(rank).write_bytes(b"")
+        script = self._logs / "rank.sh"
+        script.write_text("\n".join([*lines, "esac", ""]))
+        script.chmod(0o755)
+        command, environment = mpi.mpi_command(
+            [host.namespace for host in self._hosts],
+            [host.management_address for host in self._hosts],
+            script.resolve(), interface=self._interface(),
+        )  # fmt: skip
+        first = self._hosts[0]
+        launcher = processes.Process("mpirun", first, command, self._logs / "mpirun.log",
+                                     environment)  # fmt: skip
+        self._ranks = [
+            processes.Started(f"rank {rank} on {host.name}", launcher, self._log(rank))
+            for rank, host in enumerate(self._hosts)
+        ]
+
+    def _interface(self):
+        """Of what the ranks say to each other without gradplane."""
+        return "mg0" if self._nodes else "dp0"
+
+    def _log(self, rank):
+        return self._logs / f"rank{rank}.log"
 
     def follow(self, seconds):
         """Until all ranks have ended well; raises ProcessError when one does not in `seconds`."""

@@ -91,6 +91,17 @@ class Process:
             os.killpg(self._process.pid, signal.SIGKILL)
 
 
+class Started(Process):
+    """A process that another one has started, and with which it ends; its log is its own."""
+
+    def __init__(self, name, starter, log):
+        self.name = name
+        self.log = pathlib.Path(log)
+        self._offset = 0
+        self._rest = b""
+        self._process = starter._process
+
+
 def gradplane_status(cli, socket):
     """A daemon's report, or None while there is none."""
     command = [str(cli), "status", "--json", "--socket", str(socket)]

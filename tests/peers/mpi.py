@@ -14,18 +14,18 @@ SETTINGS = {
     "oob_tcp_if_include": MANAGEMENT,
     "pml": "ob1",
     "btl": "tcp,self",
-    "btl_tcp_if_include": DATAPLANE,
     "mpi_yield_when_idle": 1,
 }
 
 
-def mpi_command(namespaces, addresses, fifo_dir, program):
+def mpi_command(namespaces, addresses, program, *arguments, interface=DATAPLANE):
     """(arguments, environment) that start rank R in namespaces[R], whose management address is
-    addresses[R]. To be run in the first of the namespaces."""
-    settings = [word for key, value in SETTINGS.items() for word in ("--mca", key, str(value))]
+    addresses[R]. `interface` has MPI's own messages. To be run in the first of the namespaces."""
+    settings = {**SETTINGS, "btl_tcp_if_include": interface}
+    settings = [word for key, value in settings.items() for word in ("--mca", key, str(value))]
     command = ["unshare", "--uts", "sh", "-c", 'hostname "$0" && exec "$@"', namespaces[0],
                "mpirun", "--allow-run-as-root", "--bind-to", "none", "--map-by", "node",
                "--host", ",".join(addresses), "-np", str(len(addresses)), *settings,
-               str(program), "--fifos", str(fifo_dir)]  # fmt: skip
+               str(program), *map(str, arguments)]  # fmt: skip
     pairs = (f"{address}={name}" for address, name in zip(addresses, namespaces))
     return command, {"NETNS_AGENT_MAP": " ".join(pairs)}
