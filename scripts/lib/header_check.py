@@ -27,7 +27,7 @@ def check(root, names):
     headers = [
         name
         for name in names
-        if is_header(name) and name not in built and not _needs_torch(root, name)
+        if is_header(name) and name not in built and not _needs_framework(root, name)
     ]
     known = _load(root)
     remembered = {name: entry for name, entry in known.items() if name in headers}
@@ -53,8 +53,9 @@ def _first_include(root, name):
 
 
 @functools.cache
-def _needs_torch(root, name):
-    """libtorch's headers take half a minute each, and the adapter's own build compiles them."""
+def _needs_framework(root, name):
+    """libtorch's headers take half a minute each, MPI's are in folders of their own, and the
+    adapters' own builds compile both."""
     pending, seen = [name], set()
     while pending:
         path = root / pending.pop()
@@ -62,7 +63,7 @@ def _needs_torch(root, name):
             continue
         seen.add(path)
         text = path.read_text(errors="replace")
-        if re.search(r"#\s*include\s*<(torch|ATen|c10)", text):
+        if re.search(r"#\s*include\s*<(torch|ATen|c10|mpi\.h)", text):
             return True
         pending += re.findall(r'#\s*include\s*"([^"]+)"', text)
     return False

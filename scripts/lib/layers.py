@@ -61,10 +61,11 @@ TABLE = {
     GROUP: ((BASE, MODEL, REDUCE, CLIENT), ()),
     "trainer-shim/torch": ((BASE, MODEL, GROUP, "trainer-shim/preload"), ("torch",)),
     "trainer-shim/backend": ((GROUP, "trainer-shim/torch"), ("torch",)),
+    "trainer-shim/mpi": ((BASE, MODEL, GROUP, "trainer-shim/preload"), ("mpi",)),
     "tests/ns3": (EVERYTHING + ("tests",), ("catch2", "cli", "ns3")),
     "tests": (
         EVERYTHING + (CLIENT, GROUP, "trainer-shim/preload", "trainer-shim/torch"),
-        ("catch2", "torch", "fmt", "json", "yaml-cpp", "metrics", "cli", "dpdk", "crypto"),
+        ("catch2", "torch", "mpi", "fmt", "json", "yaml-cpp", "metrics", "cli", "dpdk", "crypto"),
     ),
 }
 
@@ -89,6 +90,7 @@ THIRD_PARTIES = (
     (r"CLI/", "cli"),
     (r"prometheus/", "metrics"),
     (r"(torch|ATen|c10|c10d|caffe2|gloo|pybind11)/", "torch"),
+    (r"mpi\.h$", "mpi"),
     (r"catch2/", "catch2"),
     (r"spdlog/", "log"),
     (r"ns3/", "ns3"),
@@ -178,6 +180,7 @@ PLANTED = (
     ("control/config/planted.cc", '"dataplane/job/sender.h"', "may not include dataplane/job"),
     ("trainer-shim/client/planted.cc", "<torch/torch.h>", "may not include torch"),
     ("trainer-shim/client/planted.cc", '"dataplane/api/plan.h"', "may not include dataplane/api"),
+    ("trainer-shim/group/planted.cc", "<mpi.h>", "may not include mpi"),
     ("trainer-shim/preload/planted.cc", "<string>", "libc only"),
     ("trainer-shim/torch/planted.cc", '"dataplane/ipc/layout.h"', "may not include dataplane/ipc"),
     ("control/daemon/planted.cc", '"tests/support/catch.h"', "may not include tests"),

@@ -13,8 +13,9 @@ from harness import ADAPTER, FAKE_ADAPTER_DIR, HERE, PRELOAD, PYTHON, expect, ru
 
 REPOSITORY = os.path.dirname(os.path.dirname(HERE))
 SHARED = ("-shared", "-fPIC")
-HOOKS = os.path.join(REPOSITORY, "trainer-shim", "preload", "hooks.def")
-MAP = os.path.join(REPOSITORY, "trainer-shim", "preload", "preload.map")
+PRELOAD_SOURCES = os.path.join(REPOSITORY, "trainer-shim", "preload")
+HOOKS = [os.path.join(PRELOAD_SOURCES, name) for name in ("hooks.def", "mpi_hooks.def")]
+MAP = os.path.join(PRELOAD_SOURCES, "preload.map")
 
 
 def run(command, preload=PRELOAD, **env):
@@ -43,8 +44,11 @@ def compile_c(folder, name, text, *flags):
 
 
 def hooked_symbols():
-    with open(HOOKS, encoding="utf8") as f:
-        return set(re.findall(r"\b_Z\w+", f.read()))
+    found = set()
+    for path in HOOKS:
+        with open(path, encoding="utf8") as f:
+            found |= set(re.findall(r"^GP_HOOK\(\w+,\s+(\w+)\)$", f.read(), re.MULTILINE))
+    return found
 
 
 def test_needs_libc_only():
@@ -63,7 +67,8 @@ def test_exports_the_hooked_symbols_and_nothing_else():
     exported = {line.split()[-1] for line in listed.splitlines()}
     expect(exported == hooked_symbols(), f"{exported ^ hooked_symbols()}")
     with open(MAP, encoding="utf8") as f:
-        expect(set(re.findall(r"\b_Z\w+", f.read())) == hooked_symbols(), "preload.map agrees")
+        names = re.findall(r"^ +(\w+);", f.read(), re.MULTILINE)
+        expect(set(names) == hooked_symbols(), "preload.map agrees")
 
 
 def test_adapter_exports_its_table_alone():

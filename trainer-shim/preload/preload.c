@@ -3,9 +3,9 @@
 //
 // The LD_PRELOAD object. It lives in every process of a training run, also in the shells, compilers
 // and data loaders, so it needs libc only and does nothing at all until one of the hooked symbols
-// is called. Then, once: find the originals, find an adapter for this libtorch, point the jump
-// table at the adapter's functions. On any trouble the table points at the originals, and one line
-// says why.
+// is called. Then, once for each framework: find the originals, find an adapter for the library of
+// the framework that is loaded, point the jump table at the adapter's functions. On any trouble the
+// table points at the originals, and one line says why.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -19,178 +19,149 @@
 #include <unistd.h>
 
 #include "trainer-shim/preload/adapter_abi.h"
+#include "trainer-shim/preload/libraries.h"
 
 #define GROUP_VTABLE "_ZTVN4c10d16ProcessGroupGlooE"
-#define TORCH_LIBRARY "libtorch_cpu.so"
-enum { kReasonBytes = 512, kVersionBytes = 32, kAdapterFolders = 2 };
+enum {
+  kReasonBytes = 512,
+  kVersionBytes = 32,
+  kAdapterFolders = 2,
+  kLibraries = 2,
+  kHooks = GP_HOOK_COUNT + GP_MPI_HOOK_COUNT
+};
 
-extern void* _Atomic gp_targets[GP_HOOK_COUNT];
-extern void* const gp_trampolines[GP_HOOK_COUNT];
+extern void* _Atomic gp_targets[kHooks];
+extern void* const gp_trampolines[kHooks];
 __attribute__((visibility("hidden"))) void* gp_resolve(unsigned hook);
 
-static const char* const kSymbols[GP_HOOK_COUNT] = {
+static const char* const kSymbols[kHooks] = {
 #define GP_HOOK(name, symbol) #symbol,
 #include "trainer-shim/preload/hooks.def"
+#include "trainer-shim/preload/mpi_hooks.def"
 #undef GP_HOOK
 };
 
 enum phase { kUnresolved, kResolving, kResolved };
 
-static atomic_int phase = kUnresolved;
-static _Atomic pid_t resolver_pid;
-static _Thread_local int resolving_here __attribute__((tls_model("initial-exec")));
-static void* originals[GP_HOOK_COUNT];
-static char refusal[kReasonBytes];
-static void (*torch_check_fail)(const char* function, const char* file, unsigned line,
-                                const char* message);
+/// A framework: its hooks are resolved together, at the first call of one of them.
+struct framework {
+  const char* folder;  // of its adapters in a build tree
+  const char* library[kLibraries];
+  const char* adapter[kLibraries];  // "libgradplane_<this>_<version of the library>.so"
+  const char* own;                  // what its collectives go through without gradplane
+  unsigned first_hook;
+  unsigned hook_count;
+  /// Whether calls really come here; 0 with a reason if not.
+  int (*is_reached)(void* library, char* reason);
+  /// Points hooks at a function that fails, with `refusal`.
+  void (*refuse)(void* library, void** replacements);
+  char refusal[kReasonBytes];
+  atomic_int phase;
+  _Atomic pid_t resolver_pid;
+};
+
+static _Thread_local const struct framework* resolving_here
+    __attribute__((tls_model("initial-exec")));
+static void* originals[kHooks];
+
+static int torch_is_reached(void* torch, char* reason);
+static void refuse_of_torch(void* torch, void** replacements);
+static int mpi_is_reached(void* mpi, char* reason);
+static void refuse_of_mpi(void* mpi, void** replacements);
+
+static struct framework torch = {.folder = "torch",
+                                 .library = {"libtorch_cpu.so"},
+                                 .adapter = {"torch"},
+                                 .own = "Gloo",
+                                 .first_hook = 0,
+                                 .hook_count = GP_HOOK_COUNT,
+                                 .is_reached = torch_is_reached,
+                                 .refuse = refuse_of_torch};
+
+static struct framework mpi = {.folder = "mpi",
+                               .library = {"libmpi.so", "libmpich.so"},
+                               .adapter = {"mpi", "mpich"},
+                               .own = "MPI",
+                               .first_hook = GP_HOOK_COUNT,
+                               .hook_count = GP_MPI_HOOK_COUNT,
+                               .is_reached = mpi_is_reached,
+                               .refuse = refuse_of_mpi};
 
 static int is_on(const char* name) {
   const char* value = getenv(name);
   return value && *value && strcmp(value, "0") != 0;
 }
 
-struct torch_library {
-  char path[PATH_MAX];
-};
-
-static int find_torch(struct dl_phdr_info* info, size_t bytes, void* context) {
-  (void)bytes;
-  const char* name = info->dlpi_name ? info->dlpi_name : "";
-  const char* slash = strrchr(name, '/');
-  const char* base = slash ? slash + 1 : name;
-  if (strncmp(base, TORCH_LIBRARY, strlen(TORCH_LIBRARY)) != 0) return 0;
-  struct torch_library* found = context;
-  return snprintf(found->path, sizeof found->path, "%s", name) < (int)sizeof found->path;
-}
-
-/// The DT_SONAME of a loaded object, or "".
-static const char* soname_of(void* handle) {
-  struct link_map* map = NULL;
-  if (dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0 || !map) return "";
-  const char* strings = NULL;
-  size_t offset = 0;
-  for (const ElfW(Dyn)* d = map->l_ld; d->d_tag != DT_NULL; ++d) {
-    if (d->d_tag == DT_STRTAB) strings = (const char*)d->d_un.d_ptr;
-    if (d->d_tag == DT_SONAME) offset = d->d_un.d_val;
-  }
-  return strings && offset ? strings + offset : "";
-}
-
 /// True if objects of the class really reach us: their table of virtual functions has our address
 /// in it. A libtorch that was linked with its symbols bound locally has its own there.
-static int vtable_points_here(void* torch) {
-  void** vtable = dlsym(torch, GROUP_VTABLE);
+static int torch_is_reached(void* library, char* reason) {
+  void** vtable = dlsym(library, GROUP_VTABLE);
   Dl_info where;
   ElfW(Sym)* symbol = NULL;
-  if (!vtable || !dladdr1(vtable, &where, (void**)&symbol, RTLD_DL_SYMENT) || !symbol) return 0;
   static const enum gradplane_hook kVirtual[] = {GP_HOOK_ALLREDUCE, GP_HOOK_BROADCAST,
                                                  GP_HOOK_ALLGATHER, GP_HOOK_BARRIER};
+  const size_t needed = sizeof kVirtual / sizeof *kVirtual;
   size_t reached = 0;
-  for (size_t i = 0; i < symbol->st_size / sizeof(void*); ++i) {
-    for (size_t h = 0; h < sizeof kVirtual / sizeof *kVirtual; ++h) {
-      reached += vtable[i] == gp_trampolines[kVirtual[h]];
+  if (vtable && dladdr1(vtable, &where, (void**)&symbol, RTLD_DL_SYMENT) && symbol) {
+    for (size_t i = 0; i < symbol->st_size / sizeof(void*); ++i) {
+      for (size_t h = 0; h < needed; ++h) reached += vtable[i] == gp_trampolines[kVirtual[h]];
     }
   }
-  return reached == sizeof kVirtual / sizeof *kVirtual;
-}
-
-/// The names of the objects that are loaded, in the order of loading. They are copied out, and the
-/// objects are opened later: dlopen() inside dl_iterate_phdr() takes the linker's two locks in the
-/// wrong order, and another thread that loads an object would wait for ever. For the same reason
-/// the memory is there before: an allocator may have a lock of its own.
-struct object_list {
-  char* names;  // each ends with 0; NULL: only count
-  size_t bytes;
-  size_t room_bytes;
-};
-
-static int collect_object(struct dl_phdr_info* info, size_t bytes, void* context) {
-  (void)bytes;
-  struct object_list* list = context;
-  if (!info->dlpi_name || !*info->dlpi_name) return 0;
-  const size_t length = strlen(info->dlpi_name) + 1;
-  if (list->names) {
-    if (length > list->room_bytes - list->bytes) return 1;
-    memcpy(list->names + list->bytes, info->dlpi_name, length);
-  }
-  list->bytes += length;
+  if (reached == needed) return 1;
+  snprintf(reason, kReasonBytes,
+           "not attachable: ProcessGroupGloo of this libtorch is bound to its own functions, or "
+           "another preloaded object came first");
   return 0;
 }
 
-static struct object_list loaded_objects(void) {
-  struct object_list list = {NULL, 0, 0};
-  dl_iterate_phdr(collect_object, &list);
-  // Another thread may load some more in between.
-  list.room_bytes = 2 * list.bytes + PATH_MAX;
-  list.bytes = 0;
-  list.names = malloc(list.room_bytes);
-  if (list.names) dl_iterate_phdr(collect_object, &list);
-  return list;
-}
-
-/// Where the first object other than this one defines `symbol`, or NULL.
-static void* search_objects(const char* symbol, const void* own) {
-  const struct object_list list = loaded_objects();
-  void* found = NULL;
-  for (size_t at = 0; at < list.bytes && !found; at += strlen(list.names + at) + 1) {
-    void* handle = dlopen(list.names + at, RTLD_LAZY | RTLD_NOLOAD);
-    if (!handle) continue;
-    void* address = dlsym(handle, symbol);
-    dlclose(handle);
-    if (address != own) found = address;
-  }
-  free(list.names);
-  return found;
+/// It was called, or nobody would ask.
+static int mpi_is_reached(void* library, char* reason) {
+  (void)library;
+  (void)reason;
+  return 1;
 }
 
 /// Fills `originals`. RTLD_NEXT does not help: torch is loaded RTLD_LOCAL.
-static void find_originals(void* torch) {
-  for (int i = 0; i < GP_HOOK_COUNT; ++i) {
-    if (torch) originals[i] = dlsym(torch, kSymbols[i]);
+static void find_originals(const struct framework* of, void* library) {
+  for (unsigned i = of->first_hook; i < of->first_hook + of->hook_count; ++i) {
+    if (library) originals[i] = dlsym(library, kSymbols[i]);
     if (originals[i] && originals[i] != gp_trampolines[i]) continue;
-    originals[i] = search_objects(kSymbols[i], gp_trampolines[i]);
+    originals[i] = gp_search_objects(kSymbols[i], gp_trampolines[i]);
   }
 }
 
-/// Folder of this object, with its '/', into `folder`; 0 on failure.
-static int own_folder(char* folder, size_t bytes) {
-  Dl_info where;
-  if (!dladdr(gp_trampolines[0], &where) || !where.dli_fname) return 0;
-  const char* slash = strrchr(where.dli_fname, '/');
-  const int length = slash ? (int)(slash - where.dli_fname) + 1 : 0;
-  return snprintf(folder, bytes, "%.*s", length, where.dli_fname) < (int)bytes;
-}
-
-/// Opens libgradplane_torch_<version>.so beside this object, or, in a build tree, in ../torch.
-static void* open_adapter(const char* version, char* reason) {
+/// Opens libgradplane_<name>_<version>.so beside this object, or, in a build tree, in its own
+/// folder.
+static void* open_adapter(const struct framework* of, const char* name, const char* version,
+                          char* reason) {
   char folders[kAdapterFolders][PATH_MAX] = {"", ""};
   const char* chosen = secure_getenv("GRADPLANE_ADAPTER_DIR");
   if (chosen && *chosen) {
     snprintf(folders[0], PATH_MAX, "%s/", chosen);
-  } else if (own_folder(folders[0], PATH_MAX - sizeof "../torch/")) {
-    snprintf(folders[1], PATH_MAX, "%.*s../torch/", PATH_MAX - 16, folders[0]);
+  } else if (gp_folder_of(gp_trampolines[0], folders[0], PATH_MAX - sizeof "../torch/")) {
+    snprintf(folders[1], PATH_MAX, "%.*s../%s/", PATH_MAX - 16, folders[0], of->folder);
   }
   for (int i = 0; i < kAdapterFolders; ++i) {
-    char path[PATH_MAX + 64];
+    char path[PATH_MAX + 2 * kVersionBytes];
     if (!*folders[i]) continue;
-    snprintf(path, sizeof path, "%slibgradplane_torch_%s.so", folders[i], version);
+    snprintf(path, sizeof path, "%slibgradplane_%s_%s.so", folders[i], name, version);
     if (access(path, F_OK) != 0) continue;
     void* handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle) snprintf(reason, kReasonBytes, "the adapter does not load: %s", dlerror());
     return handle;
   }
-  snprintf(reason, kReasonBytes,
-           "no adapter for libtorch %s (libgradplane_torch_%s.so is not in %s)", version, version,
+  snprintf(reason, kReasonBytes, "no adapter for lib%s %s (libgradplane_%s_%s.so is not in %s)",
+           name, version, name, version,
            *folders[0] ? folders[0] : "the folder of the preload object");
   return NULL;
 }
 
-/// "libtorch_cpu.so.1.13" -> "1_13"; 0 if the name tells no version.
-static int adapter_version(const char* soname, char* version) {
-  const size_t prefix = strlen(TORCH_LIBRARY ".");
-  if (strncmp(soname, TORCH_LIBRARY ".", prefix) != 0) return 0;
+/// "libtorch_cpu.so.1.13" of "libtorch_cpu.so" -> "1_13"; 0 if the name tells no version.
+static int read_version(const char* soname, const char* library, char* version) {
+  const size_t prefix = strlen(library);
+  if (strncmp(soname, library, prefix) != 0 || soname[prefix] != '.') return 0;
   size_t n = 0;
-  for (const char* c = soname + prefix; *c && n + 1 < kVersionBytes; ++c) {
+  for (const char* c = soname + prefix + 1; *c && n + 1 < kVersionBytes; ++c) {
     if (*c != '.' && (*c < '0' || *c > '9')) return 0;
     version[n++] = *c == '.' ? '_' : *c;
   }
@@ -198,107 +169,137 @@ static int adapter_version(const char* soname, char* version) {
   return n > 0;
 }
 
+/// The library of the framework that is loaded, and which of them it is; NULL with a reason.
+static void* find_library(const struct framework* of, int* which, char* reason) {
+  char path[PATH_MAX] = "";
+  for (*which = 0; *which < kLibraries && of->library[*which]; ++*which) {
+    if (!gp_find_library(of->library[*which], path)) continue;
+    void* library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+    if (library) return library;
+  }
+  snprintf(reason, kReasonBytes, "no %s is loaded", of->library[0]);
+  return NULL;
+}
+
 /// Fills `replacements`; 0 with a reason when this process cannot be attached.
-static int attach(void* torch, void** replacements, char* reason) {
+static int attach(const struct framework* of, void* library, int which, void** replacements,
+                  char* reason) {
   char version[kVersionBytes];
-  if (!torch) {
-    snprintf(reason, kReasonBytes, "no " TORCH_LIBRARY " is loaded");
+  if (!library) return 0;
+  const char* name = of->adapter[which];
+  const char* soname = gp_soname_of(library);
+  if (!read_version(soname, of->library[which], version)) {
+    snprintf(reason, kReasonBytes, "%s names no version (\"%s\")", of->library[which], soname);
     return 0;
   }
-  if (!adapter_version(soname_of(torch), version)) {
-    snprintf(reason, kReasonBytes, "libtorch names no version (\"%s\")", soname_of(torch));
-    return 0;
-  }
-  if (!vtable_points_here(torch)) {
-    snprintf(reason, kReasonBytes,
-             "not attachable: ProcessGroupGloo of this libtorch is bound to its own functions, or "
-             "another preloaded object came first");
-    return 0;
-  }
-  void* handle = open_adapter(version, reason);
+  if (!of->is_reached(library, reason)) return 0;
+  void* handle = open_adapter(of, name, version, reason);
   if (!handle) return 0;
   const struct gradplane_adapter* adapter = dlsym(handle, GRADPLANE_ADAPTER_SYMBOL);
-  if (!adapter || adapter->abi != GRADPLANE_ADAPTER_ABI || adapter->hook_count != GP_HOOK_COUNT) {
-    snprintf(reason, kReasonBytes, "the adapter for libtorch %s is of another build", version);
+  if (!adapter || adapter->abi != GRADPLANE_ADAPTER_ABI || adapter->hook_count != of->hook_count) {
+    snprintf(reason, kReasonBytes, "the adapter for lib%s %s is of another build", name, version);
     return 0;
   }
-  return adapter->attach(originals, replacements, reason, kReasonBytes) == 0;
+  return adapter->attach(originals + of->first_hook, replacements, reason, kReasonBytes) == 0;
 }
+
+static void (*torch_check_fail)(const char* function, const char* file, unsigned line,
+                                const char* message);
 
 /// Stands in for what gradplane carries when GRADPLANE_REQUIRE is set and nothing can be attached:
 /// throws c10::Error by libc10's own function, so that the program sees an ordinary RuntimeError.
-static void refuse(void) {
-  torch_check_fail("a collective", "gradplane", 0, refusal);
+static void refuse_in_torch(void) {
+  torch_check_fail("a collective", "gradplane", 0, torch.refusal);
 }
 
-/// refuse() as a jump target, or NULL where this libtorch has no way to throw from C.
-static void* refusal_function(void* torch) {
-  void* thrower = torch ? dlsym(torch, "_ZN3c106detail14torchCheckFailEPKcS2_jS2_") : NULL;
-  if (!thrower) return NULL;
+/// Nothing where this libtorch has no way to throw from C.
+static void refuse_of_torch(void* library, void** replacements) {
+  void* thrower = library ? dlsym(library, "_ZN3c106detail14torchCheckFailEPKcS2_jS2_") : NULL;
+  if (!thrower) return;
   memcpy(&torch_check_fail, &thrower, sizeof thrower);
-  void (*function)(void) = refuse;
-  void* address = NULL;
-  memcpy(&address, &function, sizeof address);
-  return address;
+  static const enum gradplane_hook kRefused[] = {
+      GP_HOOK_ALLREDUCE, GP_HOOK_ALLREDUCE_COALESCED, GP_HOOK_BROADCAST,
+      GP_HOOK_ALLGATHER, GP_HOOK_ALLGATHER_COALESCED, GP_HOOK_REDUCE_SCATTER};
+  void (*function)(void) = refuse_in_torch;
+  for (size_t i = 0; i < sizeof kRefused / sizeof *kRefused; ++i) {
+    memcpy(&replacements[kRefused[i]], &function, sizeof function);
+  }
 }
 
-static void resolve_all(void) {
-  struct torch_library library = {""};
-  dl_iterate_phdr(find_torch, &library);
-  void* torch = *library.path ? dlopen(library.path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-  find_originals(torch);
+/// What MPI_ERR_OTHER is in MPICH; in each MPI it is some error.
+enum { kMpiError = 15 };
 
-  void* replacements[GP_HOOK_COUNT] = {NULL};
+static int refuse_in_mpi(void) {
+  fprintf(stderr, "%s\n", mpi.refusal);
+  return kMpiError;
+}
+
+/// MPI does not begin, so a program that does not look at this error ends with MPI's own at its
+/// next call.
+static void refuse_of_mpi(void* library, void** replacements) {
+  (void)library;
+  int (*function)(void) = refuse_in_mpi;
+  for (int i = 0; i < GP_MPI_HOOK_COUNT; ++i) {
+    memcpy(&replacements[i], &function, sizeof function);
+  }
+}
+
+static void resolve_all(struct framework* of) {
+  void* replacements[kHooks] = {NULL};
   char reason[kReasonBytes] = "";
-  if (!is_on("GRADPLANE_DISABLE") && !attach(torch, replacements, reason)) {
+  int which = 0;
+  void* library = find_library(of, &which, reason);
+  find_originals(of, library);
+  if (!is_on("GRADPLANE_DISABLE") && !attach(of, library, which, replacements, reason)) {
     memset(replacements, 0, sizeof replacements);
     const int required = is_on("GRADPLANE_REQUIRE");
-    fprintf(stderr, "gradplane: %s; every collective %s\n", reason,
-            required ? "fails, because GRADPLANE_REQUIRE is set" : "goes to Gloo");
-    snprintf(refusal, sizeof refusal, "gradplane: %.400s, and GRADPLANE_REQUIRE is set", reason);
-    void* refuses = required ? refusal_function(torch) : NULL;
-    replacements[GP_HOOK_ALLREDUCE] = refuses;
-    replacements[GP_HOOK_ALLREDUCE_COALESCED] = refuses;
-    replacements[GP_HOOK_BROADCAST] = refuses;
-    replacements[GP_HOOK_ALLGATHER] = refuses;
-    replacements[GP_HOOK_ALLGATHER_COALESCED] = refuses;
-    replacements[GP_HOOK_REDUCE_SCATTER] = refuses;
+    if (required) {
+      fprintf(stderr, "gradplane: %s; every collective fails, because GRADPLANE_REQUIRE is set\n",
+              reason);
+      snprintf(of->refusal, kReasonBytes, "gradplane: %.400s, and GRADPLANE_REQUIRE is set",
+               reason);
+      of->refuse(library, replacements);
+    } else {
+      fprintf(stderr, "gradplane: %s; every collective goes to %s\n", reason, of->own);
+    }
   }
-  for (int i = 0; i < GP_HOOK_COUNT; ++i) {
-    void* target = replacements[i] ? replacements[i] : originals[i];
-    if (target) atomic_store(&gp_targets[i], target);
+  for (unsigned i = 0; i < of->hook_count; ++i) {
+    void* target = replacements[i] ? replacements[i] : originals[of->first_hook + i];
+    if (target) atomic_store(&gp_targets[of->first_hook + i], target);
   }
 }
 
 /// Waits for the thread that resolves. A child that was forked meanwhile has no such thread.
-static void wait_for_resolver(void) {
+static void wait_for_resolver(const struct framework* of) {
   const struct timespec pause = {0, 1000000};
-  while (atomic_load(&phase) == kResolving && atomic_load(&resolver_pid) == getpid()) {
+  while (atomic_load(&of->phase) == kResolving && atomic_load(&of->resolver_pid) == getpid()) {
     nanosleep(&pause, NULL);
   }
 }
 
 /// Called by the stubs in trampolines.S: where hook number `hook` must jump. Any thread.
 void* gp_resolve(unsigned hook) {
+  struct framework* of = hook < mpi.first_hook ? &torch : &mpi;
   const int saved_errno = errno;
   int expected = kUnresolved;
   void* target = NULL;
-  if (resolving_here) {
+  if (resolving_here == of) {
     target = originals[hook];
-  } else if (atomic_compare_exchange_strong(&phase, &expected, kResolving)) {
-    atomic_store(&resolver_pid, getpid());
-    resolving_here = 1;
-    resolve_all();
-    resolving_here = 0;
-    atomic_store(&phase, kResolved);
+  } else if (atomic_compare_exchange_strong(&of->phase, &expected, kResolving)) {
+    atomic_store(&of->resolver_pid, getpid());
+    const struct framework* outer = resolving_here;
+    resolving_here = of;
+    resolve_all(of);
+    resolving_here = outer;
+    atomic_store(&of->phase, kResolved);
   } else {
-    wait_for_resolver();
+    wait_for_resolver(of);
   }
-  if (!target && atomic_load(&phase) == kResolved) {
+  if (!target && atomic_load(&of->phase) == kResolved) {
     target = atomic_load(&gp_targets[hook]);
   }
   if (!target || !originals[hook]) {
-    find_originals(NULL);
+    find_originals(of, NULL);
     target = originals[hook];
   }
   if (!target) {

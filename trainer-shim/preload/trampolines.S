@@ -113,5 +113,6 @@ gp_trampolines:
 
 #define GP_HOOK(name, symbol) gp_hook symbol;
 #include "trainer-shim/preload/hooks.def"
+#include "trainer-shim/preload/mpi_hooks.def"
 
         .section .note.GNU-stack, "", @progbits

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/mpi/calls.h"
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+#include "trainer-shim/group/counters.h"
+#include "trainer-shim/mpi/communicators.h"
+#include "trainer-shim/mpi/requests.h"
+#include "trainer-shim/mpi/types.h"
+
+namespace gradplane::shim::replacement {
+namespace {
+
+/// What MPI_Allreduce waits for.
+class BlockingCall final : public Completion {
+ public:
+  bool may_finish_in_place() override { return true; }
+  void finish(std::exception_ptr failure) override {
+    const std::lock_guard lock(mutex_);
+    failure_ = std::move(failure);
+    over_ = true;
+    ended_.notify_all();
+  }
+
+  /// Throws what the collective has failed with.
+  void wait() {
+    const std::int64_t from_ns = now_ns();
+    std::unique_lock lock(mutex_);
+    ended_.wait(lock, [this] { return over_; });
+    counters().waited_ns += static_cast<std::uint64_t>(now_ns() - from_ns);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool over_ = false;
+  std::exception_ptr failure_;
+};
+
+struct Nothing {};
+/// The program keeps its memory until the collective is over.
+StagingPtr programs_memory() {
+  return std::make_shared<HostMemory<Nothing>>(Nothing{});
+}
+
+std::optional<PassReason> why_passed(const void* send, const void* receive, int count,
+                                     MPI_Datatype type, MPI_Op op) {
+  if (!reduction_of(op)) return PassReason::kReduceOp;
+  if (!element_type_of(type)) return PassReason::kElementType;
+  if (count == 0) return PassReason::kEmpty;
+  // For MPI to refuse.
+  if (count < 0 || send == nullptr || receive == nullptr) return PassReason::kArguments;
+  return std::nullopt;
+}
+
+Collective collective_of(void* memory, int count, MPI_Datatype type, MPI_Op op) {
+  Collective collective;
+  collective.data = static_cast<std::byte*>(memory);
+  collective.type = *element_type_of(type);
+  collective.bytes = static_cast<std::size_t>(count) * element_bytes(collective.type);
+  collective.reduction = *reduction_of(op);
+  return collective;
+}
+
+Collective sum_of(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op) {
+  const Collective collective = collective_of(receive, count, type, op);
+  if (send != MPI_IN_PLACE && send != receive) std::memcpy(receive, send, collective.bytes);
+  return collective;
+}
+
+/// Runs what carries a collective. What it throws is an error of MPI on the communicator.
+template <typename Body>
+int guarded(MPI_Comm comm, const char* function, const Body& body) {
+  try {
+    return body();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "gradplane: %s: %s\n", function, e.what());
+    const int code = error_code(e);
+    PMPI_Comm_call_errhandler(comm, code);
+    return code;
+  }
+}
+
+int carry(GroupSession& session, const Collective& collective) {
+  const auto call = std::make_shared<BlockingCall>();
+  session.enqueue(call, collective, programs_memory());
+  call->wait();
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+int init(int* argc, char*** argv) {
+  int provided = MPI_THREAD_SINGLE;
+  return PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+}
+
+int init_thread(int* argc, char*** argv, int, int* provided) {
+  return PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+}
+
+int allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+              MPI_Comm comm) {
+  return guarded(comm, "MPI_Allreduce", [&] {
+    const auto session =
+        session_for(comm, Operation::kAllReduce, why_passed(send, receive, count, type, op));
+    if (!session) return PMPI_Allreduce(send, receive, count, type, op, comm);
+    return carry(*session, sum_of(send, receive, count, type, op));
+  });
+}
+
+int iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+               MPI_Comm comm, MPI_Request* request) {
+  return guarded(comm, "MPI_Iallreduce", [&] {
+    const auto session =
+        session_for(comm, Operation::kAllReduce, why_passed(send, receive, count, type, op));
+    if (!session) return PMPI_Iallreduce(send, receive, count, type, op, comm, request);
+    const auto made = std::make_shared<Request>();
+    *request = made->handle();
+    session->enqueue(made, sum_of(send, receive, count, type, op), programs_memory());
+    return MPI_SUCCESS;
+  });
+}
+
+/// A result that goes where its rank gave the first shard overwrites only what has been submitted.
+int reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm) {
+  return guarded(comm, "MPI_Reduce_scatter_block", [&] {
+    const auto session =
+        session_for(comm, Operation::kReduceScatter, why_passed(send, receive, count, type, op));
+    if (!session) return PMPI_Reduce_scatter_block(send, receive, count, type, op, comm);
+    void* const given = send == MPI_IN_PLACE ? receive : const_cast<void*>(send);  // is only read
+    Collective collective = collective_of(given, count, type, op);
+    collective.operation = Operation::kReduceScatter;
+    collective.shards = static_cast<std::size_t>(session->size());
+    collective.result = static_cast<std::byte*>(receive);
+    return carry(*session, collective);
+  });
+}
+
+}  // namespace gradplane::shim::replacement

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include "trainer-shim/mpi/mpi_api.h"
+
+/// What stands before functions of MPI. Each has the meaning of its original, and no exception
+/// leaves it.
+namespace gradplane::shim::replacement {
+
+/// Both ask for MPI_THREAD_MULTIPLE, since sessions have threads of their own.
+int init(int* argc, char*** argv);
+int init_thread(int* argc, char*** argv, int required, int* provided);
+
+int allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+              MPI_Comm comm);
+int iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+               MPI_Comm comm, MPI_Request* request);
+int reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
+                         MPI_Comm comm);
+
+}  // namespace gradplane::shim::replacement

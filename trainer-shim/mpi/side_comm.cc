@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#include "trainer-shim/mpi/side_comm.h"
+
+#include <sys/random.h>
+
+#include <condition_variable>
+#include <cstdio>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "trainer-shim/group/threads.h"
+#include "trainer-shim/mpi/types.h"
+
+namespace gradplane::shim {
+namespace {
+
+/// MPI itself waits for ever. A rank may come to a collective long after the others.
+constexpr std::chrono::hours kTimeout{24};
+/// Of the messages that make the communicator, on the program's own: any that MPI allows.
+constexpr int kTag = 26480;
+
+void check(int status, const char* what) {
+  if (status == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int length = 0;
+  PMPI_Error_string(status, text, &length);
+  throw std::runtime_error(std::string("gradplane: ") + what + ": " + text);
+}
+
+int count_of(std::size_t bytes, ElementType type) {
+  return static_cast<int>(bytes / element_bytes(type));
+}
+
+/// A call of MPI that the thread makes.
+struct Task {
+  std::function<void()> call;
+  std::mutex mutex{};
+  std::condition_variable ended{};
+  bool over = false;
+  std::exception_ptr failure{};
+  std::function<void()> then{};
+
+  void run() {
+    std::exception_ptr thrown;
+    try {
+      call();
+    } catch (...) {
+      thrown = std::current_exception();
+    }
+    std::function<void()> callback;
+    {
+      const std::lock_guard lock(mutex);
+      call = nullptr;
+      failure = thrown;
+      over = true;
+      callback = std::exchange(then, nullptr);
+      ended.notify_all();
+    }
+    if (callback) callback();
+  }
+};
+
+class TaskWork final : public OriginalWork {
+ public:
+  explicit TaskWork(std::shared_ptr<Task> task) : task_(std::move(task)) {}
+
+  bool is_over() const override {
+    const std::lock_guard lock(task_->mutex);
+    return task_->over;
+  }
+  void wait() override {
+    std::unique_lock lock(task_->mutex);
+    task_->ended.wait(lock, [this] { return task_->over; });
+    if (task_->failure) std::rethrow_exception(task_->failure);
+  }
+  void when_over(std::function<void()> then) override {
+    {
+      const std::lock_guard lock(task_->mutex);
+      if (!task_->over) {
+        task_->then = std::move(then);
+        return;
+      }
+    }
+    then();
+  }
+
+ private:
+  const std::shared_ptr<Task> task_;
+};
+
+}  // namespace
+
+struct SideComm::Comm {
+  MPI_Comm handle = MPI_COMM_NULL;
+  JobKey key{};  // of the group's jobs
+};
+
+/// The thread, and what it has to do. Any thread, but for run().
+class SideComm::Worker {
+ public:
+  static std::shared_ptr<Worker> start() {
+    auto worker = std::make_shared<Worker>();
+    worker->thread_ = std::thread([worker] { worker->run(); });
+    return worker;
+  }
+
+  OriginalWorkPtr add(std::function<void()> call) {
+    auto task = std::make_shared<Task>(std::move(call));
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(task);
+    }
+    changed_.notify_one();
+    return std::make_unique<TaskWork>(std::move(task));
+  }
+
+  /// False if the thread is in a call that does not end; then it is left behind.
+  bool stop() {
+    bool busy = false;
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+      busy = busy_ || !tasks_.empty();
+    }
+    changed_.notify_one();
+    if (busy) {
+      thread_.detach();
+    } else {
+      thread_.join();
+    }
+    return !busy;
+  }
+
+ private:
+  void run() {
+    name_thread("gp-mpi");
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      const auto task = std::move(tasks_.front());
+      tasks_.pop_front();
+      busy_ = true;
+      lock.unlock();
+      task->run();
+      lock.lock();
+      busy_ = false;
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Task>> tasks_;
+  bool busy_ = false;  // in a task that is no longer in tasks_
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+namespace {
+
+/// Collective, but not with the program's own collectives, with which it may happen at one time. A
+/// copy of the communicator would call what the program has attached to it.
+MPI_Comm make_comm(MPI_Comm of) {
+  MPI_Group ranks = MPI_GROUP_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  check(PMPI_Comm_group(of, &ranks), "MPI_Comm_group");
+  const int status = PMPI_Comm_create_group(of, ranks, kTag, &comm);
+  PMPI_Group_free(&ranks);
+  check(status, "MPI_Comm_create_group");
+  check(PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  return comm;
+}
+
+JobKey share_key(MPI_Comm comm, int rank) {
+  JobKey key{};
+  if (rank == 0 && getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
+    throw std::runtime_error("gradplane: the kernel gave no random bytes for the job key");
+  }
+  check(PMPI_Bcast(key.data(), static_cast<int>(key.size()), MPI_BYTE, 0, comm), "MPI_Bcast");
+  return key;
+}
+
+}  // namespace
+
+SideComm::SideComm(MPI_Comm of, int rank, int size)
+    : rank_(rank),
+      size_(size),
+      comm_(std::make_shared<Comm>()),
+      worker_(Worker::start()),
+      made_(worker_->add([comm = comm_, of, rank] {
+        comm->handle = make_comm(of);
+        comm->key = share_key(comm->handle, rank);
+      })) {}
+
+SideComm::~SideComm() {
+  if (worker_->stop() && comm_->handle != MPI_COMM_NULL) PMPI_Comm_free(&comm_->handle);
+}
+
+std::chrono::milliseconds SideComm::timeout() const {
+  return kTimeout;
+}
+
+JobKey SideComm::key() {
+  wait_for(*made_, [this](std::int64_t seconds) {
+    std::fprintf(stderr,
+                 "gradplane: rank %d of %d has waited %lld s for the other ranks of a communicator "
+                 "to call their first collective on it; have all been started with gradplane?\n",
+                 rank_, size_, static_cast<long long>(seconds));
+  });
+  return comm_->key;
+}
+
+OriginalWorkPtr SideComm::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {
+  return worker_->add([comm = comm_, mine, all] {
+    const int bytes = static_cast<int>(mine.size());
+    check(PMPI_Allgather(mine.data(), bytes, MPI_BYTE, all.data(), bytes, MPI_BYTE, comm->handle),
+          "MPI_Allgather");
+  });
+}
+
+OriginalWorkPtr SideComm::broadcast(std::span<std::byte> bytes, int root) {
+  return worker_->add([comm = comm_, bytes, root] {
+    check(PMPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, root, comm->handle),
+          "MPI_Bcast");
+  });
+}
+
+OriginalWorkPtr SideComm::start(const Collective& collective, std::size_t offset_bytes,
+                                std::size_t bytes, const StagingPtr& memory) {
+  const MPI_Datatype type = datatype_of(collective.type);
+  const MPI_Op op = op_of(collective.reduction);
+  const int count = count_of(bytes, collective.type);
+  std::byte* const data = collective.data + offset_bytes;
+  if (collective.operation == Operation::kAllReduce) {
+    return worker_->add([comm = comm_, data, count, type, op, memory] {
+      check(PMPI_Allreduce(MPI_IN_PLACE, data, count, type, op, comm->handle), "MPI_Allreduce");
+    });
+  }
+  if (collective.operation != Operation::kReduceScatter) {
+    throw std::logic_error("gradplane: this collective of MPI is not carried");
+  }
+  // The part of each shard, one behind the other.
+  auto given = std::make_shared<std::vector<std::byte>>(collective.shards * bytes);
+  for (std::size_t shard = 0; shard < collective.shards; ++shard) {
+    std::memcpy(given->data() + shard * bytes, data + shard * collective.bytes, bytes);
+  }
+  std::byte* const result = collective.result + offset_bytes;
+  return worker_->add([comm = comm_, given, result, count, type, op, memory] {
+    check(PMPI_Reduce_scatter_block(given->data(), result, count, type, op, comm->handle),
+          "MPI_Reduce_scatter_block");
+  });
+}
+
+}  // namespace gradplane::shim

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <memory>
+
+#include "trainer-shim/group/side_group.h"
+#include "trainer-shim/mpi/mpi_api.h"
+
+namespace gradplane::shim {
+
+/// A second communicator of the same ranks. MPI's collectives wait in the thread that calls them,
+/// so a thread of its own calls them, one after another, in the order in which they are started.
+class SideComm final : public SideGroup {
+ public:
+  /// Waits for nobody: the thread makes the communicator when all ranks have come so far. `of` is
+  /// an intracommunicator, which must outlive this object.
+  SideComm(MPI_Comm of, int rank, int size);
+  /// Frees the communicator, where all ranks do so. A thread that is stuck in MPI is left behind.
+  ~SideComm() override;
+  SideComm(const SideComm&) = delete;
+  SideComm& operator=(const SideComm&) = delete;
+
+  OriginalWorkPtr all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
+  OriginalWorkPtr broadcast(std::span<std::byte> bytes, int root) override;
+  OriginalWorkPtr start(const Collective& collective, std::size_t offset_bytes, std::size_t bytes,
+                        const StagingPtr& memory) override;
+  /// MPI has no way to take back what a rank has begun.
+  void close() override {}
+  std::chrono::milliseconds timeout() const override;
+  JobKey key() override;
+  const char* name() const override { return "MPI"; }
+
+ private:
+  struct Comm;
+  class Worker;
+
+  const int rank_;
+  const int size_;
+  const std::shared_ptr<Comm> comm_;
+  const std::shared_ptr<Worker> worker_;
+  const OriginalWorkPtr made_;
+};
+
+}  // namespace gradplane::shim

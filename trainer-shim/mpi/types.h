@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <optional>
+
+#include "dataplane/model/element_type.h"
+#include "dataplane/model/reduction.h"
+#include "trainer-shim/mpi/mpi_api.h"
+
+namespace gradplane::shim {
+
+/// What the elements of a datatype are to the dataplane; nothing if they are not summed there.
+std::optional<ElementType> element_type_of(MPI_Datatype type);
+MPI_Datatype datatype_of(ElementType type);
+
+/// The same of a predefined operation.
+std::optional<Reduction> reduction_of(MPI_Op op);
+MPI_Op op_of(Reduction reduction);
+
+}  // namespace gradplane::shim
