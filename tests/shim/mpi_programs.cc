@@ -308,6 +308,24 @@ void errors() {
   say_status("request", MPI_Wait(&request, MPI_STATUS_IGNORE));
 }
 
+/// Sums on communicators with a name and without one.
+void named() {
+  MPI_Comm copy;
+  MPI_Comm layers;
+  MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+  MPI_Comm_dup(MPI_COMM_WORLD, &layers);
+  MPI_Comm_set_name(layers, "layers");
+  for (int turn = 0; turn < 2; ++turn) {
+    all_reduce<float>(MPI_COMM_WORLD, MPI_FLOAT, MPI_SUM, 3000, Place::kInPlace, turn);
+    all_reduce<double>(layers, MPI_DOUBLE, MPI_SUM, 500, Place::kElsewhere, turn);
+    all_reduce<float>(layers, MPI_FLOAT, MPI_MAX, 500, Place::kElsewhere, turn);
+    all_reduce<int>(layers, MPI_INT, MPI_SUM, 500, Place::kElsewhere, turn);
+    all_reduce<float>(copy, MPI_FLOAT, MPI_SUM, 500, Place::kElsewhere, turn);
+  }
+  MPI_Comm_free(&layers);
+  MPI_Comm_free(&copy);
+}
+
 /// A program that only has to do with other parts of MPI.
 void nothing() {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -360,6 +378,7 @@ int main(int argc, char** argv) {
                                                       {"many", many},
                                                       {"errors", errors},
                                                       {"fatal", fatal},
+                                                      {"named", named},
                                                       {"nothing", nothing},
                                                       {"late", late},
                                                       {"until", [] { sum_until(end_file); }}};

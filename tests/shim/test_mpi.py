@@ -5,6 +5,7 @@
 Each test runs with every MPI that was found at build time, and over the fake client.
 """
 
+import os
 import subprocess
 import tempfile
 
@@ -89,6 +90,22 @@ def test_no_adapter(mpi):
         done = run(mpi, "fatal", 2, env={"GRADPLANE_ADAPTER_DIR": empty, "GRADPLANE_REQUIRE": "1"})
         done.expect(done.code != 0 and "it went on" not in done.out, "it does not begin")
         done.expect("and GRADPLANE_REQUIRE is set" in done.err, "because it must not")
+
+
+def test_sums_that_are_gradients(mpi):
+    with tempfile.TemporaryDirectory() as folder:
+        log = {"GRADPLANE_TEST_BUCKETS": folder + "/buckets"}
+        run(mpi, "named", 2, env=log).expect_carried(all_reduce=10)
+        expect(not os.listdir(folder), "every sum is exact by default")
+        done = run(mpi, "named", 2, env={**log, "GRADPLANE_MPI_GRADIENTS": "1"})
+        done.expect_carried(all_reduce=10)
+        for rank in range(2):
+            with open(f"{folder}/buckets.{rank}", encoding="utf8") as f:
+                # In sessions of their own, of which each has its first bucket.
+                done.expect(sorted(f.read().splitlines()) == ["1 MPI_COMM_WORLD 0 3000",
+                                                              "1 layers 0 500"], "by name")
+    for report in done.reports:
+        done.expect(report["carried_buckets"] == 4, "each sum of a floating type by name")
 
 
 def test_a_program_without_collectives(mpi):

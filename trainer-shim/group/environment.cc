@@ -23,13 +23,14 @@ constexpr std::uint32_t kMaxUid = UINT32_MAX - 1;
 constexpr std::string_view kPrefix = "GRADPLANE_";
 /// Of tests; they never reach a product's decision.
 constexpr std::string_view kTestPrefix = "GRADPLANE_TEST_";
-constexpr std::array<std::string_view, 12> kKnown = {
+constexpr std::array<std::string_view, 13> kKnown = {
     "GRADPLANE_ADAPTER_DIR", "GRADPLANE_ATTACH_TIMEOUT_MS",
     "GRADPLANE_DAEMON_UID",  "GRADPLANE_HEED_REDUCE_OP",
     "GRADPLANE_DISABLE",     "GRADPLANE_JOB",
-    "GRADPLANE_LIB_DIR",     "GRADPLANE_REPORT",
-    "GRADPLANE_REQUIRE",     "GRADPLANE_RUN_ID",
-    "GRADPLANE_SOCKET",      "GRADPLANE_VERBOSE"};
+    "GRADPLANE_LIB_DIR",     "GRADPLANE_MPI_GRADIENTS",
+    "GRADPLANE_REPORT",      "GRADPLANE_REQUIRE",
+    "GRADPLANE_RUN_ID",      "GRADPLANE_SOCKET",
+    "GRADPLANE_VERBOSE"};
 
 std::string text_of(const char* name) {
   const char* value = std::getenv(name);
@@ -105,6 +106,7 @@ Environment read() {
   e.require = is_on("GRADPLANE_REQUIRE");
   e.verbose = is_on("GRADPLANE_VERBOSE");
   e.heeds_reduce_op = is_on("GRADPLANE_HEED_REDUCE_OP");
+  e.mpi_sums_are_gradients = is_on("GRADPLANE_MPI_GRADIENTS");
   return e;
 }
 

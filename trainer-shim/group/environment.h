@@ -24,6 +24,8 @@ struct Environment {
   bool verbose = false;
   /// A reduce_scatter that asks for another reduction than a sum gets it, where Gloo gives a sum.
   bool heeds_reduce_op = false;
+  /// What a program of MPI sums in a floating type are gradients, for which loss bounds hold.
+  bool mpi_sums_are_gradients = false;
 };
 
 /// The environment of this process. Any thread.

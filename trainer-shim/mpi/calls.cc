@@ -89,9 +89,10 @@ int guarded(MPI_Comm comm, const char* function, const Body& body) {
   }
 }
 
-int carry(GroupSession& session, const Collective& collective) {
+int carry(GroupSession& session, const Collective& collective,
+          GroupSession::Gradient gradient = {}) {
   const auto call = std::make_shared<BlockingCall>();
-  session.enqueue(call, collective, programs_memory());
+  session.enqueue(call, collective, programs_memory(), std::move(gradient));
   call->wait();
   return MPI_SUCCESS;
 }
@@ -113,7 +114,8 @@ int allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI
     const auto session =
         session_for(comm, Operation::kAllReduce, why_passed(send, receive, count, type, op));
     if (!session) return PMPI_Allreduce(send, receive, count, type, op, comm);
-    return carry(*session, sum_of(send, receive, count, type, op));
+    const Collective sum = sum_of(send, receive, count, type, op);
+    return carry(*session, sum, gradient_of(comm, sum));
   });
 }
 
@@ -125,7 +127,8 @@ int iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MP
     if (!session) return PMPI_Iallreduce(send, receive, count, type, op, comm, request);
     const auto made = std::make_shared<Request>();
     *request = made->handle();
-    session->enqueue(made, sum_of(send, receive, count, type, op), programs_memory());
+    const Collective sum = sum_of(send, receive, count, type, op);
+    session->enqueue(made, sum, programs_memory(), gradient_of(comm, sum));
     return MPI_SUCCESS;
   });
 }

@@ -6,7 +6,9 @@
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
+#include "trainer-shim/group/bucket_layout.h"
 #include "trainer-shim/group/environment.h"
 #include "trainer-shim/group/groups.h"
 #include "trainer-shim/group/process.h"
@@ -107,6 +109,22 @@ std::shared_ptr<GroupSession> session_for(MPI_Comm comm, Operation operation,
   announce_fallback(entry.refusal, "MPI");
   count_pass(operation, entry.reason);
   return nullptr;
+}
+
+GroupSession::Gradient gradient_of(MPI_Comm comm, const Collective& collective) {
+  const bool is_gradient = environment().mpi_sums_are_gradients && is_floating(collective.type) &&
+                           collective.reduction == Reduction::kSum;
+  if (!is_gradient) return {};
+  char name[MPI_MAX_OBJECT_NAME] = "";
+  int length = 0;
+  PMPI_Comm_get_name(comm, name, &length);
+  // Open MPI calls a communicator by a number, which another rank may have for another one.
+  if (length == 0 || std::string_view(name).starts_with("MPI COMMUNICATOR")) return {};
+  const std::uint64_t elements = collective.bytes / element_bytes(collective.type);
+  auto layout = std::make_shared<BucketLayout>();
+  layout->key = elements << 8 | static_cast<std::uint8_t>(collective.type);
+  layout->tensors.push_back({name, 0, elements});
+  return {layout, nullptr};
 }
 
 }  // namespace gradplane::shim

@@ -17,4 +17,9 @@ namespace gradplane::shim {
 std::shared_ptr<GroupSession> session_for(MPI_Comm comm, Operation operation,
                                           std::optional<PassReason> reason);
 
+/// Where the user says that sums are gradients: the bucket that a sum on this communicator is, with
+/// one tensor, which has the communicator's name. Nothing of one that has no name, or one that MPI
+/// gave it. All_reduces of one size on one communicator are one bucket.
+GroupSession::Gradient gradient_of(MPI_Comm comm, const Collective& collective);
+
 }  // namespace gradplane::shim
