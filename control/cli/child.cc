@@ -53,6 +53,12 @@ bool has_ended(pid_t child, ChildEnd& end) {
 
 }  // namespace
 
+Environment own_environment() {
+  Environment environment;
+  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
+  return environment;
+}
+
 int exec_command(const std::vector<std::string>& command, const Environment& environment) {
   const std::vector<char*> arguments = pointers(command);
   const std::vector<char*> variables = pointers(environment);

@@ -9,6 +9,9 @@
 
 namespace gradplane::cli {
 
+/// That of this process.
+Environment own_environment();
+
 /// Becomes the command. Returns, with the exit code to use, only when it cannot.
 int exec_command(const std::vector<std::string>& command, const Environment& environment);
 

@@ -57,4 +57,19 @@ std::vector<std::string> preload_candidates(const Environment& environment,
           fmt::format("{}/../../trainer-shim/preload/{}", program_directory, kLibrary)};
 }
 
+std::vector<AdapterBuilder> adapter_builder_candidates(const Environment& environment,
+                                                       std::string_view program_directory) {
+  constexpr std::string_view kBuilder = "trainer-shim/dist/build_adapter.py";
+  std::vector<AdapterBuilder> candidates = {
+      {fmt::format("{}/../share/gradplane/source/{}", program_directory, kBuilder),
+       fmt::format("{}/../lib/gradplane", program_directory)},
+      {fmt::format("{}/../../../{}", program_directory, kBuilder),
+       fmt::format("{}/../../trainer-shim/torch", program_directory)}};
+  const std::string_view chosen = value_of(environment, "GRADPLANE_LIB_DIR");
+  if (!chosen.empty()) {
+    for (AdapterBuilder& candidate : candidates) candidate.adapter_folder = chosen;
+  }
+  return candidates;
+}
+
 }  // namespace gradplane::cli

@@ -40,4 +40,16 @@ Result<Environment> run_environment(Environment base, const RunSettings& setting
 std::vector<std::string> preload_candidates(const Environment& environment,
                                             std::string_view program_directory);
 
+/// A program that builds adapters, and where `gradplane run` would find what it builds.
+struct AdapterBuilder {
+  std::string script;
+  std::string adapter_folder;
+};
+
+/// Where that program may be, best first: beside the installed program, or in the checkout in whose
+/// folder `build` the program was built. GRADPLANE_LIB_DIR is the folder of adapters when it is
+/// set.
+std::vector<AdapterBuilder> adapter_builder_candidates(const Environment& environment,
+                                                       std::string_view program_directory);
+
 }  // namespace gradplane::cli

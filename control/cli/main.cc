@@ -6,6 +6,7 @@
 #include <string>
 
 #include "control/cli/bounds_command.h"
+#include "control/cli/build_adapter_command.h"
 #include "control/cli/check_config_command.h"
 #include "control/cli/daemon_client.h"
 #include "control/cli/exit_codes.h"
@@ -45,6 +46,7 @@ class Program {
     bounds_.socket_path = rounds_.socket_path = default_socket_path();
     replan_.socket_path = topology_.socket_path = default_socket_path();
     add_run();
+    add_build_adapter();
     add_status();
     add_flows();
     add_bounds();
@@ -121,6 +123,22 @@ class Program {
     command->positionals_at_end();
     command->prefix_command(false);
     on(command, [this] { return run_command(run_); });
+  }
+
+  void add_build_adapter() {
+    CLI::App* command = app_.add_subcommand(
+        "build-adapter", "Build what attaches gradplane to the PyTorch of another Python");
+    command->footer("Example: gradplane build-adapter --python ~/venv/bin/python");
+    command->add_option("--python", adapter_.python, "The Python that has PyTorch")
+        ->capture_default_str();
+    command->add_option("--output", adapter_.output,
+                        "A folder, for GRADPLANE_ADAPTER_DIR (default: where `gradplane run` looks "
+                        "for adapters)");
+    command->add_option(
+        "--include", adapter_.includes,
+        "A folder with headers that the compiler does not find: those of Gloo for a "
+        "wheel of PyTorch, or nlohmann/json");
+    on(command, [this] { return ended(build_adapter(adapter_)); });
   }
 
   void add_status() {
@@ -268,6 +286,7 @@ class Program {
 
   CLI::App app_;
   RunOptions run_;
+  BuildAdapterOptions adapter_;
   StatusOptions status_;
   BoundsOptions bounds_;
   RoundsOptions rounds_;

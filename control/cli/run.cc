@@ -26,12 +26,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Environment current_environment() {
-  Environment environment;
-  for (char** entry = environ; *entry != nullptr; ++entry) environment.emplace_back(*entry);
-  return environment;
-}
-
 std::string random_run_id() {
   std::array<unsigned char, 8> bytes{};
   if (getentropy(bytes.data(), bytes.size()) != 0) return fmt::format("pid-{}", getpid());
@@ -144,7 +138,7 @@ ChildEnd run_command(RunOptions options) {
   if (!options.config_path.empty() && !heed_config(options)) {
     return {.exit_code = kExitFailure, .signal = 0};
   }
-  Environment base = current_environment();
+  Environment base = own_environment();
   if (!options.launcher.empty()) {
     const auto launched = launched_environment(base, options.launcher);
     if (!launched) {

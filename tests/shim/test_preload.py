@@ -169,6 +169,26 @@ def test_a_call_reaches_whoever_defines_the_symbol():
         expect((quiet.stdout, quiet.stderr) == (plain.stdout, ""), f"{quiet}")
 
 
+def test_the_version_of_a_wheel():
+    # Its library has no version in its name, and is none that gradplane attaches to.
+    symbol = "_ZN4c10d16ProcessGroupGloo7barrierERKNS_14BarrierOptionsE"
+    with tempfile.TemporaryDirectory() as folder:
+        libraries = os.path.join(folder, "torch", "lib")
+        os.makedirs(libraries)
+        source = LIBRARY.replace("SYMBOL", symbol)
+        library = compile_c(libraries, "libtorch_cpu.so", source, *SHARED)
+        program = compile_c(folder, "program", SYMBOL_WITHOUT_TORCH.replace("SYMBOL", symbol),
+                            library, f"-Wl,-rpath,{libraries}")
+        for text, said in ((None, "names no version"), ("version = 2\n", "names no version"),
+                           ("import os\n__version__ = '2.7.1+cpu'\ndebug = False\n",
+                            "not attachable: ProcessGroupGloo")):  # fmt: skip
+            if text:
+                with open(os.path.join(folder, "torch", "version.py"), "w", encoding="utf8") as f:
+                    f.write(text)
+            done = run([program])
+            expect(done.stdout == "7358 33\n" and said in done.stderr, f"{text}: {done}")
+
+
 def test_several_preloads():
     with tempfile.TemporaryDirectory() as folder:
         other = compile_c(folder, "libother.so", "int gp_other(void) { return 1; }\n", *SHARED)

@@ -80,3 +80,15 @@ TEST_CASE("where the preload library is looked for") {
   CHECK(preload_candidates({"GRADPLANE_LIB_DIR=/x"}, "/opt/bin") ==
         std::vector<std::string>{"/x/libgradplane_preload.so"});
 }
+
+TEST_CASE("adapters are built from the sources beside the program, to where the shim looks") {
+  const auto found = adapter_builder_candidates({}, "/opt/bin");
+  REQUIRE(found.size() == 2);
+  CHECK(found[0].script == "/opt/bin/../share/gradplane/source/trainer-shim/dist/build_adapter.py");
+  CHECK(found[0].adapter_folder == "/opt/bin/../lib/gradplane");
+  CHECK(found[1].script == "/opt/bin/../../../trainer-shim/dist/build_adapter.py");
+  CHECK(found[1].adapter_folder == "/opt/bin/../../trainer-shim/torch");
+  for (const auto& builder : adapter_builder_candidates({"GRADPLANE_LIB_DIR=/x"}, "/opt/bin")) {
+    CHECK(builder.adapter_folder == "/x");
+  }
+}

@@ -40,6 +40,26 @@ const char* gp_soname_of(void* handle) {
   return strings && offset ? strings + offset : "";
 }
 
+int gp_version_of_wheel(const char* library, char* version, size_t bytes) {
+  char path[PATH_MAX];
+  char line[256];
+  const char* slash = strrchr(library, '/');
+  const int length = slash ? (int)(slash - library) : 0;
+  if (snprintf(path, sizeof path, "%.*s/../version.py", length, library) >= (int)sizeof path) {
+    return 0;
+  }
+  FILE* file = fopen(path, "re");
+  if (!file) return 0;
+  unsigned major = 0;
+  unsigned minor = 0;
+  int found = 0;
+  while (!found && fgets(line, sizeof line, file)) {
+    found = sscanf(line, "__version__ = '%3u.%3u", &major, &minor) == 2;
+  }
+  fclose(file);
+  return found && snprintf(version, bytes, "%u.%u", major, minor) < (int)bytes;
+}
+
 /// The names of the objects that are loaded, in the order of loading. They are copied out, and the
 /// objects are opened later: dlopen() inside dl_iterate_phdr() takes the linker's two locks in the
 /// wrong order, and another thread that loads an object would wait for ever. For the same reason

@@ -14,6 +14,10 @@ int gp_find_library(const char* name, char* path);
 /// The DT_SONAME of a loaded object, or "".
 const char* gp_soname_of(void* handle);
 
+/// The version that a wheel of PyTorch tells beside its libraries, as "2.6"; 0 if there is none.
+/// `library` is the path of one of them. Their names have no version.
+int gp_version_of_wheel(const char* library, char* version, size_t bytes);
+
 /// Where the first object other than this one defines `symbol`, or NULL. `own` is this one's.
 void* gp_search_objects(const char* symbol, const void* own);
 

@@ -49,6 +49,7 @@ struct framework {
   const char* library[kLibraries];
   const char* adapter[kLibraries];  // "libgradplane_<this>_<version of the library>.so"
   const char* own;                  // what its collectives go through without gradplane
+  const char* remedy;               // where an adapter is missing
   unsigned first_hook;
   unsigned hook_count;
   /// Whether calls really come here; 0 with a reason if not.
@@ -73,6 +74,7 @@ static struct framework torch = {.folder = "torch",
                                  .library = {"libtorch_cpu.so"},
                                  .adapter = {"torch"},
                                  .own = "Gloo",
+                                 .remedy = "; `gradplane build-adapter` makes one",
                                  .first_hook = 0,
                                  .hook_count = GP_HOOK_COUNT,
                                  .is_reached = torch_is_reached,
@@ -82,6 +84,7 @@ static struct framework mpi = {.folder = "mpi",
                                .library = {"libmpi.so", "libmpich.so"},
                                .adapter = {"mpi", "mpich"},
                                .own = "MPI",
+                               .remedy = "",
                                .first_hook = GP_HOOK_COUNT,
                                .hook_count = GP_MPI_HOOK_COUNT,
                                .is_reached = mpi_is_reached,
@@ -150,23 +153,35 @@ static void* open_adapter(const struct framework* of, const char* name, const ch
     if (!handle) snprintf(reason, kReasonBytes, "the adapter does not load: %s", dlerror());
     return handle;
   }
-  snprintf(reason, kReasonBytes, "no adapter for lib%s %s (libgradplane_%s_%s.so is not in %s)",
+  snprintf(reason, kReasonBytes, "no adapter for lib%s %s (libgradplane_%s_%s.so is not in %s%s)",
            name, version, name, version,
-           *folders[0] ? folders[0] : "the folder of the preload object");
+           *folders[0] ? folders[0] : "the folder of the preload object", of->remedy);
   return NULL;
 }
 
-/// "libtorch_cpu.so.1.13" of "libtorch_cpu.so" -> "1_13"; 0 if the name tells no version.
-static int read_version(const char* soname, const char* library, char* version) {
-  const size_t prefix = strlen(library);
-  if (strncmp(soname, library, prefix) != 0 || soname[prefix] != '.') return 0;
+/// "1.13" -> "1_13"; 0 if it is no version.
+static int write_version(const char* text, char* version) {
   size_t n = 0;
-  for (const char* c = soname + prefix + 1; *c && n + 1 < kVersionBytes; ++c) {
+  for (const char* c = text; *c && n + 1 < kVersionBytes; ++c) {
     if (*c != '.' && (*c < '0' || *c > '9')) return 0;
     version[n++] = *c == '.' ? '_' : *c;
   }
   version[n] = 0;
   return n > 0;
+}
+
+/// Of "libtorch_cpu.so.1.13" where `name` is "libtorch_cpu.so", or of the wheel that a library
+/// without a version lies in; 0 if neither tells one.
+static int read_version(void* library, const char* name, char* version) {
+  const char* soname = gp_soname_of(library);
+  const size_t prefix = strlen(name);
+  if (strncmp(soname, name, prefix) == 0 && soname[prefix] == '.') {
+    return write_version(soname + prefix + 1, version);
+  }
+  char path[PATH_MAX];
+  char text[kVersionBytes];
+  return gp_find_library(name, path) && gp_version_of_wheel(path, text, sizeof text) &&
+         write_version(text, version);
 }
 
 /// The library of the framework that is loaded, and which of them it is; NULL with a reason.
@@ -187,9 +202,9 @@ static int attach(const struct framework* of, void* library, int which, void** r
   char version[kVersionBytes];
   if (!library) return 0;
   const char* name = of->adapter[which];
-  const char* soname = gp_soname_of(library);
-  if (!read_version(soname, of->library[which], version)) {
-    snprintf(reason, kReasonBytes, "%s names no version (\"%s\")", of->library[which], soname);
+  if (!read_version(library, of->library[which], version)) {
+    snprintf(reason, kReasonBytes, "%s names no version (\"%s\")", of->library[which],
+             gp_soname_of(library));
     return 0;
   }
   if (!of->is_reached(library, reason)) return 0;
