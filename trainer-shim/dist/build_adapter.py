@@ -102,8 +102,9 @@ class Compiler:
         done = subprocess.run([*self._command, *map(str, arguments)], capture_output=True,
                               text=True, check=False)  # fmt: skip
         if done.returncode != 0:
-            errors = [line for line in done.stderr.splitlines() if "error" in line or "undefined" in line][:3]
-            said = "\n".join(errors) or done.stderr
+            lines = done.stderr.splitlines()
+            errors = [line for line in lines if "error" in line or "undefined" in line]
+            said = "\n".join(errors[:3] or lines)
             raise BuildError(f"{self._command[0]} failed:\n{said}{hint(done.stderr)}")
 
     def objects(self, files):
