@@ -17,11 +17,10 @@ for dtype in (torch.float32, torch.float64, torch.int32, torch.int64):
 result = torch.full((1000,), float(rank))
 dist.all_reduce(result, op=dist.ReduceOp.MAX, async_op=True).wait()
 assert result.eq(size - 1).all()
-pair = dist.new_group([0, 1])
-if rank < 2:
-    result = torch.ones(10)
-    dist.all_reduce(result, group=pair)
-    assert result.eq(2).all()
+everyone = dist.new_group()  # PyTorch 2.6 hangs in new_group() of some ranks over MPI
+result = torch.ones(10)
+dist.all_reduce(result, group=everyone)
+assert result.eq(size).all()
 
 # Two steps with one bucket each.
 torch.manual_seed(0)

@@ -115,28 +115,6 @@ def test_backend_by_name():
         expect(report["fallbacks"] == 0 and report["failed_ops"] == 0, str(report), outcomes)
 
 
-def test_ranks_that_mpirun_starts():
-    mpirun = shutil.which("mpirun")
-    if GIVEN_SOCKET or not mpirun or b"Open MPI" not in subprocess.check_output(
-            [mpirun, "--version"]):  # fmt: skip
-        return
-    gradplane = os.path.join(BUILD_FOLDER, "control", "cli", "gradplane")
-    world = 3
-    with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
-                       "USE_LIBUV": "0", "GRADPLANE_REPORT": folder + "/report-%r"}  # fmt: skip
-        done = subprocess.run(
-            [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", str(world), gradplane, "run",
-             "--launcher", "openmpi", "--require", "--socket", daemon.socket, "--",
-             "/usr/bin/python3", os.path.join(HERE, "rank_programs.py"), "dtypes"],
-            env=environment, capture_output=True, text=True, timeout=90, check=False,
-        )  # fmt: skip
-        expect(done.returncode == 0, f"mpirun: {done.returncode}: {done.stderr}")
-        found = reports(folder, world)
-    for report in found:
-        expect(report["carried"] == {"all_reduce": 25}, str(report))
-
-
 def test_training():
     outcomes, found = with_daemon("ddp+powersgd+bfloat16", 4)
     said = [o.all_said for o in outcomes]

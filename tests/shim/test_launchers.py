@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Ranks that others start: mpirun, and torchrun with its elastic agent."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+
+from harness import HERE, PYTHON, TORCH, expect, reports, run_all
+from test_daemon import BUILD_FOLDER, Daemon
+
+GRADPLANE = os.path.join(BUILD_FOLDER, "control", "cli", "gradplane")
+SECONDS = 120
+
+
+def launched(command, folder, **env):
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1",
+                   "USE_LIBUV": "0", "GRADPLANE_REPORT": folder + "/report-%r", **env}  # fmt: skip
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False,
+                          timeout=SECONDS)  # fmt: skip
+    expect(done.returncode == 0, f"{command[0]}: {done.returncode}: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def test_mpirun():
+    mpirun = shutil.which("mpirun.openmpi")
+    if not mpirun:
+        return
+    world = 3
+    with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        launched([mpirun, "--allow-run-as-root", "--oversubscribe", "-n", str(world), GRADPLANE,
+                  "run", "--launcher", "openmpi", "--require", "--socket", daemon.socket, "--",
+                  PYTHON, os.path.join(HERE, "rank_programs.py"), "dtypes"], folder)  # fmt: skip
+        found = reports(folder, world)
+    for report in found:
+        expect(report["carried"] == {"all_reduce": 25}, str(report))
+
+
+def test_torchrun_restarts_a_rank():
+    """One rank ends with an error. The agent starts all of them again, and they are carried again."""
+    if TORCH < (2, 0):
+        return  # Debian 12's torchrun starts no ranks under its Python
+    with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
+        meeting = os.path.join(folder, "rendezvous")
+        with open(meeting, "w", encoding="utf8"):
+            pass
+        said = launched(
+            [GRADPLANE, "run", "--require", "--socket", daemon.socket, "--", PYTHON, "-m",
+             "torch.distributed.run", "--nnodes", "1", "--nproc-per-node", "2", "--max-restarts",
+             "1", "--rdzv-backend", "c10d", "--rdzv-conf", "store_type=file", "--rdzv-endpoint",
+             meeting, "--local-addr", "127.0.0.1", os.path.join(HERE, "elastic_program.py")],
+            folder,
+            # Debian's PyTorch is without libuv, which the agent's own TCPStore would want.
+            TORCH_DISABLE_SHARE_RDZV_TCP_STORE="1",
+        )  # fmt: skip
+        found = reports(folder, 2)
+    expect(sorted(said.split()) == ["0/0:3.0", "1/0:3.0", "1/1:3.0"], said)
+    for report in found:
+        expect(report["carried"] == {"all_reduce": 2} and report["fallbacks"] == 0, str(report))
+
+
+if __name__ == "__main__":
+    run_all(globals())
