@@ -38,7 +38,7 @@ def test_mpirun():
 
 
 def test_torchrun_restarts_a_rank():
-    """One rank ends with an error. The agent starts all of them again, and they are carried again."""
+    """One rank ends with an error. The agent starts all again, and they are carried again."""
     if TORCH < (2, 0):
         return  # Debian 12's torchrun starts no ranks under its Python
     with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:

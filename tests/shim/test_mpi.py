@@ -126,6 +126,35 @@ def test_lost_sessions(mpi):
         done.expect((repaired > 0) == (recovered > 0), f"{script}: rounds are repaired")
 
 
+def test_a_session_that_is_lost_behind_the_last_result(mpi):
+    """The rank that has its result is in MPI_Finalize when another one needs it."""
+    done = run(mpi, "one", 3, env={"GRADPLANE_TEST_FAKE": "lose=0:1"})
+    done.expect_well()
+    recovered = sorted(report["recovered_rounds"] for report in done.reports)
+    done.expect(recovered == [0, 1, 1], "the others get it from that rank")
+
+
+def test_messages_of_the_program_are_its_own(mpi):
+    run(mpi, "any_message", 3).expect_carried(all_reduce=1)
+
+
+def test_communicators_in_any_order(mpi):
+    run(mpi, "opposite", 4).expect_carried(all_reduce=2)
+    run(mpi, "freed_early", 3).expect_carried(all_reduce=2)
+
+
+def test_a_rank_without_gradplane(mpi):
+    """It is not waited for for ever."""
+    rank = {"openmpi": "OMPI_COMM_WORLD_RANK", "mpich": "PMI_RANK"}[mpi]
+    script = f'[ ${rank} = 1 ] && unset LD_PRELOAD; exec {PROGRAMS[mpi]} late'
+    with FakeDaemon() as daemon:
+        env = daemon.env(GRADPLANE_ATTACH_TIMEOUT_MS="1000")
+        done = Run(mpi, ["sh", "-c", script], 2, env).finish()
+    done.expect(done.code != 0, "the program does not go on")
+    done.expect("a rank has waited 5 s in MPI_Init for the other ranks" in done.err, "a word")
+    done.expect("start all of them with gradplane, or none" in done.err, "and what to do")
+
+
 def test_a_rank_is_refused(mpi):
     done = run(mpi, "exact", 3, env={"GRADPLANE_TEST_FAKE": "refuse=1"})
     done.expect_well()
@@ -170,7 +199,8 @@ def test_torchs_own_backend(mpi):
     code = "import torch.distributed as d; assert d.is_mpi_available()"
     probe = subprocess.run([PYTHON, "-c", code], check=False, capture_output=True)
     if mpi != "openmpi" or probe.returncode != 0:
-        return  # Debian 13 has it, over Open MPI; Debian 12 has not
+        print("skipped: Debian 13's PyTorch has it, over Open MPI; Debian 12's has not")
+        return
     with FakeDaemon() as daemon:
         done = Run(mpi, [PYTHON, f"{HERE}/mpi_torch_programs.py"], 3, daemon.env()).finish()
     done.expect_well()

@@ -99,11 +99,13 @@ class Compiler:
         self._jobs = jobs
 
     def run(self, arguments):
+        environment = {**os.environ, "LC_ALL": "C"}  # so that its words are those of hint()
         done = subprocess.run([*self._command, *map(str, arguments)], capture_output=True,
-                              text=True, check=False)  # fmt: skip
+                              text=True, check=False, env=environment)  # fmt: skip
         if done.returncode != 0:
             lines = done.stderr.splitlines()
-            errors = [line for line in lines if "error" in line or "undefined" in line]
+            telling = ("error", "undefined", "cannot")
+            errors = [line for line in lines if any(word in line for word in telling)]
             said = "\n".join(errors[:3] or lines)
             raise BuildError(f"{self._command[0]} failed:\n{said}{hint(done.stderr)}")
 
@@ -127,7 +129,7 @@ def hint(said):
         ("pybind11/", "pybind11-dev"),
         ("Python.h", "python3-dev"),
     ):
-        if f"{header}" in said and "No such file" in said:
+        if header in said and ("No such file" in said or "not found" in said):
             return f"\ninstall {package}"
     return ""
 
@@ -137,15 +139,18 @@ def link(compiler, torch, objects, target, *libraries):
     folder = [f"-L{torch.libraries}"] if torch.libraries.is_dir() else []
     part = target.with_name(target.name + ".part")
     # In Debian it is a library of its own; where libtorch_cpu has all of it, it is not needed.
-    gloo = ["-lgloo"] if ctypes.util.find_library("gloo") else []
-    compiler.run([*LINK, *objects, *folder, "-ltorch_cpu", "-lc10", *libraries, *gloo, "-pthread",
-                  "-o", part])  # fmt: skip
+    gloo = ctypes.util.find_library("gloo")
+    compiler.run([*LINK, *objects, *folder, "-ltorch_cpu", "-lc10", *libraries,
+                  *([f"-l:{gloo}"] if gloo else []), "-pthread", "-o", part])  # fmt: skip
     os.replace(part, target)
 
 
 def build(adapter_folder=None, module_path=None, includes=(), jobs=0, say=print):
     """The adapter into a folder, the module to a path, or both; raises BuildError."""
     torch = Torch()
+    for folder in filter(None, (adapter_folder, module_path and pathlib.Path(module_path).parent)):
+        if not os.access(folder, os.W_OK):
+            raise BuildError(f"{folder} cannot be written to; give another folder with --output")
     if torch.version not in TESTED:
         known = " and ".join("{}.{}".format(*version) for version in TESTED)
         say(f"PyTorch {torch.text} is not among those that gradplane is tested with ({known})")

@@ -3,6 +3,7 @@
 """Of the sdist that scripts/sdist makes. `pip install --no-build-isolation` builds the module
 behind `import gradplane.torch` for the PyTorch that is installed."""
 
+import os
 import pathlib
 import sys
 import sysconfig
@@ -22,7 +23,10 @@ class BuildModule(build_ext):
         name = f"_torch_{build_adapter.Torch().suffix}" + sysconfig.get_config_var("EXT_SUFFIX")
         folder = pathlib.Path(self.get_ext_fullpath(extension.name)).resolve().parent
         folder.mkdir(parents=True, exist_ok=True)
-        build_adapter.build(module_path=folder / name, includes=[str(ROOT / "third_party")])
+        # Of headers that are missing, as --include of `gradplane build-adapter`.
+        more = os.environ.get("GRADPLANE_INCLUDE", "").split(":")
+        includes = [str(ROOT / "third_party"), *filter(None, more)]
+        build_adapter.build(module_path=folder / name, includes=includes)
 
 
 setup(

@@ -98,6 +98,9 @@ void GroupSession::say_for_whom(Stage stage, bool able, std::int64_t seconds) {
   // silence.
   if (stage == Stage::kRetry && !environment().verbose) return;
   if (waits_no_longer()) return;
+  // Nobody lacks a result of this rank, as far as it knows.
+  const bool in_case = stage == Stage::kStopped && able && !carrier_.left_a_rank_behind();
+  if (in_case && !environment().verbose) return;
   const bool joining = stage == Stage::kAttached || stage == Stage::kReady;
   const std::string daemon_says = joining ? carrier_.describe_wait() : "";
   std::fprintf(stderr, "gradplane: rank %d of %d has waited %lld s for the others to %s%s%s\n",

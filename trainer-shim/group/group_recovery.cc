@@ -82,11 +82,13 @@ void GroupSession::recover_from(const std::string& cause) {
   fall_back(judge(statements));
 }
 
-/// The end of a rank that has all its results, while another one may lack some of them: it stays in
-/// the session until all have ended, and hands on what is lacking if a session is lost before that.
-/// Its own training is over, so no failure here is one of this rank.
+/// The end of a rank that has all its results, while another one may lack some of them, or could
+/// not learn that this one has gone: it stays in the session until all have ended, and hands on
+/// what is lacking if a session is lost before that. Its own training is over, so no failure here
+/// is one of this rank.
 void GroupSession::end_in_step() {
-  if (mode_ != Mode::kCarried || !carrier_.left_a_rank_behind()) return;
+  if (mode_ != Mode::kCarried) return;
+  if (!carrier_.left_a_rank_behind() && side_->closing_ends_waits()) return;
   const Helping helping(*this);
   try {
     Statement mine;

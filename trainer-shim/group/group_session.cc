@@ -96,6 +96,11 @@ void GroupSession::request_stop() {
   carrier_.wake();
 }
 
+bool GroupSession::has_ended() {
+  const std::lock_guard lock(bell_->mutex);
+  return ended_;
+}
+
 void GroupSession::shut_down(std::int64_t limit_ms) {
   request_stop();
   const std::int64_t begun_ns = now_ns();

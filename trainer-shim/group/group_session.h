@@ -64,6 +64,9 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// Asks the progress thread to finish what is queued and to leave. Does not wait.
   void request_stop();
 
+  /// Whether the progress thread has ended, so that shut_down() waits for nothing. Any thread.
+  bool has_ended();
+
   /// Stops the progress thread and waits for its end. The wait is at most `limit_ms` while
   /// operations are queued, and at most kHelpLimitMs while other ranks may need the results of this
   /// rank, plus a moment. If dead peers block the thread, this function abandons the thread

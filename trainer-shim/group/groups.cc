@@ -38,24 +38,48 @@ void Groups::remove(const void* group) {
   if (entry.session) entry.session->shut_down(kDestroyLimitMs);
 }
 
-void Groups::end_all() {
-  std::unordered_map<const void*, GroupEntry> all;
+void Groups::retire(const void* group) {
+  std::vector<std::shared_ptr<GroupSession>> ended;
   {
     const std::lock_guard lock(mutex_);
-    all.swap(groups_);
+    for (auto& session : retired_) {
+      if (session->has_ended()) ended.push_back(std::move(session));
+    }
+    std::erase(retired_, nullptr);
+    const auto found = groups_.find(group);
+    if (found != groups_.end() && found->second.session) {
+      found->second.session->request_stop();
+      retired_.push_back(std::move(found->second.session));
+    }
+    if (found != groups_.end()) groups_.erase(found);
   }
-  for (const auto& [group, entry] : all) {
-    if (entry.session) entry.session->request_stop();  // all at once, then wait
+  for (const auto& session : ended) session->shut_down(0);
+}
+
+void Groups::end_all() {
+  std::vector<std::shared_ptr<GroupSession>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(retired_);
+    for (auto& [group, entry] : groups_) {
+      if (entry.session) all.push_back(std::move(entry.session));
+    }
+    groups_.clear();
   }
-  for (auto& [group, entry] : all) {
-    if (!entry.session) continue;
-    entry.session->shut_down(kExitLimitMs);
+  for (const auto& session : all) session->request_stop();  // all at once, then wait
+  for (auto& session : all) {
+    session->shut_down(kExitLimitMs);
     // Gloo's threads must not be joined this late: what they use may be gone.
-    new std::shared_ptr<GroupSession>(std::move(entry.session));
+    new std::shared_ptr<GroupSession>(std::move(session));
   }
 }
 
 void Groups::disown_all() {
+  for (auto& session : retired_) {
+    session->abandon();
+    new std::shared_ptr<GroupSession>(std::move(session));
+  }
+  retired_.clear();
   for (auto& [group, entry] : groups_) {
     if (!entry.session) continue;
     entry.session->abandon();

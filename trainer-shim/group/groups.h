@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "trainer-shim/group/counters.h"
 #include "trainer-shim/group/group_session.h"
@@ -29,6 +30,10 @@ class Groups {
   /// Takes the group out and ends its session.
   void remove(const void* group);
 
+  /// Takes the group out. Its session ends when all that it has to do is done; nobody waits for it
+  /// before end_all(). For frameworks in which the end of a group waits for no other rank.
+  void retire(const void* group);
+
   /// At exit: ends all sessions, soon.
   void end_all();
 
@@ -44,6 +49,7 @@ class Groups {
  private:
   std::mutex mutex_;
   std::unordered_map<const void*, GroupEntry> groups_;
+  std::vector<std::shared_ptr<GroupSession>> retired_;
 };
 
 Groups& groups();

@@ -52,6 +52,10 @@ class SideGroup {
   /// Closes the connections, so that no peer waits for this rank. Any thread.
   virtual void close() = 0;
 
+  /// Whether close() ends what other ranks wait for. If not, the ranks of a session end it
+  /// together.
+  virtual bool closing_ends_waits() const { return true; }
+
   /// After so long an operation of the trainer's group fails.
   virtual std::chrono::milliseconds timeout() const = 0;
 

@@ -22,10 +22,17 @@ void divert(void** replacements, gradplane_mpi_hook hook, Function original, Fun
 int attach(void* const*, void** replacements, char*, std::size_t) {
   divert(replacements, GP_MPI_HOOK_INIT, PMPI_Init, replacement::init);
   divert(replacements, GP_MPI_HOOK_INIT_THREAD, PMPI_Init_thread, replacement::init_thread);
+  divert(replacements, GP_MPI_HOOK_FINALIZE, PMPI_Finalize, replacement::finalize);
   divert(replacements, GP_MPI_HOOK_ALLREDUCE, PMPI_Allreduce, replacement::allreduce);
   divert(replacements, GP_MPI_HOOK_IALLREDUCE, PMPI_Iallreduce, replacement::iallreduce);
   divert(replacements, GP_MPI_HOOK_REDUCE_SCATTER_BLOCK, PMPI_Reduce_scatter_block,
          replacement::reduce_scatter_block);
+#if MPI_VERSION >= 4
+  divert(replacements, GP_MPI_HOOK_ALLREDUCE_C, PMPI_Allreduce_c, replacement::allreduce_c);
+  divert(replacements, GP_MPI_HOOK_IALLREDUCE_C, PMPI_Iallreduce_c, replacement::iallreduce_c);
+  divert(replacements, GP_MPI_HOOK_REDUCE_SCATTER_BLOCK_C, PMPI_Reduce_scatter_block_c,
+         replacement::reduce_scatter_block_c);
+#endif
 #ifdef MPICH_NUMVERSION
   divert(replacements, GP_MPI_HOOK_WAITALL, PMPI_Waitall, wait_for_all);
 #endif

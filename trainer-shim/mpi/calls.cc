@@ -2,6 +2,7 @@
 // Copyright (c) 2026 The gradplane authors
 #include "trainer-shim/mpi/calls.h"
 
+#include <climits>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "trainer-shim/mpi/communicators.h"
 #include "trainer-shim/mpi/requests.h"
 #include "trainer-shim/mpi/types.h"
+#include "trainer-shim/mpi/world.h"
 
 namespace gradplane::shim::replacement {
 namespace {
@@ -57,7 +59,8 @@ std::optional<PassReason> why_passed(const void* send, const void* receive, int 
   if (!element_type_of(type)) return PassReason::kElementType;
   if (count == 0) return PassReason::kEmpty;
   // For MPI to refuse.
-  if (count < 0 || send == nullptr || receive == nullptr) return PassReason::kArguments;
+  const bool has_memory = send != nullptr && receive != nullptr && receive != MPI_IN_PLACE;
+  if (count < 0 || !has_memory) return PassReason::kArguments;
   return std::nullopt;
 }
 
@@ -101,11 +104,18 @@ int carry(GroupSession& session, const Collective& collective,
 
 int init(int* argc, char*** argv) {
   int provided = MPI_THREAD_SINGLE;
-  return PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided);
+  return init_thread(argc, argv, MPI_THREAD_SINGLE, &provided);
 }
 
 int init_thread(int* argc, char*** argv, int, int* provided) {
-  return PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+  const int status = PMPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, provided);
+  if (status == MPI_SUCCESS) make_world();
+  return status;
+}
+
+int finalize() {
+  end_sessions();
+  return PMPI_Finalize();
 }
 
 int allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
@@ -148,5 +158,25 @@ int reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatyp
     return carry(*session, collective);
   });
 }
+
+#if MPI_VERSION >= 4
+int allreduce_c(const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                MPI_Comm comm) {
+  if (count > INT_MAX) return PMPI_Allreduce_c(send, receive, count, type, op, comm);
+  return allreduce(send, receive, static_cast<int>(count), type, op, comm);
+}
+
+int iallreduce_c(const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                 MPI_Comm comm, MPI_Request* request) {
+  if (count > INT_MAX) return PMPI_Iallreduce_c(send, receive, count, type, op, comm, request);
+  return iallreduce(send, receive, static_cast<int>(count), type, op, comm, request);
+}
+
+int reduce_scatter_block_c(const void* send, void* receive, MPI_Count count, MPI_Datatype type,
+                           MPI_Op op, MPI_Comm comm) {
+  if (count > INT_MAX) return PMPI_Reduce_scatter_block_c(send, receive, count, type, op, comm);
+  return reduce_scatter_block(send, receive, static_cast<int>(count), type, op, comm);
+}
+#endif
 
 }  // namespace gradplane::shim::replacement

@@ -12,11 +12,24 @@ namespace gradplane::shim::replacement {
 int init(int* argc, char*** argv);
 int init_thread(int* argc, char*** argv, int required, int* provided);
 
+/// Ends the sessions before. MPICH knows of no threads any more in what MPI calls at its end.
+int finalize();
+
 int allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
               MPI_Comm comm);
 int iallreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
                MPI_Comm comm, MPI_Request* request);
 int reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm);
+
+#if MPI_VERSION >= 4
+/// The same with counts that may be larger than an int; such go to the original.
+int allreduce_c(const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                MPI_Comm comm);
+int iallreduce_c(const void* send, void* receive, MPI_Count count, MPI_Datatype type, MPI_Op op,
+                 MPI_Comm comm, MPI_Request* request);
+int reduce_scatter_block_c(const void* send, void* receive, MPI_Count count, MPI_Datatype type,
+                           MPI_Op op, MPI_Comm comm);
+#endif
 
 }  // namespace gradplane::shim::replacement

@@ -2,8 +2,10 @@
 // Copyright (c) 2026 The gradplane authors
 #include "trainer-shim/mpi/communicators.h"
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -13,6 +15,7 @@
 #include "trainer-shim/group/groups.h"
 #include "trainer-shim/group/process.h"
 #include "trainer-shim/mpi/side_comm.h"
+#include "trainer-shim/mpi/world.h"
 
 namespace gradplane::shim {
 namespace {
@@ -25,43 +28,32 @@ const void* name_of(MPI_Comm comm) {
   return reinterpret_cast<const void*>(name);
 }
 
+std::atomic<bool> is_finalizing{false};
+
 /// MPI calls it when the program frees the communicator.
 int at_end_of_comm(MPI_Comm comm, int, void*, void*) {
-  groups().remove(name_of(comm));
+  groups().retire(name_of(comm));
   return MPI_SUCCESS;
 }
 
-/// What is attached to MPI_COMM_SELF is the first that MPI_Finalize frees.
-int at_finalize(MPI_Comm, int, void*, void*) {
-  groups().end_all();
-  return MPI_SUCCESS;
-}
-
-struct Keys {
-  int comm = MPI_KEYVAL_INVALID;
-  int self = MPI_KEYVAL_INVALID;
-};
-
-const Keys& keys() {
-  static const Keys made = [] {
-    Keys k;
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end_of_comm, &k.comm, nullptr);
-    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_finalize, &k.self, nullptr);
-    PMPI_Comm_set_attr(MPI_COMM_SELF, k.self, nullptr);
-    return k;
+/// Of an attribute that every communicator with a session has.
+int end_key() {
+  static const int made = [] {
+    int key = MPI_KEYVAL_INVALID;
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, at_end_of_comm, &key, nullptr);
+    return key;
   }();
   return made;
 }
 
 GroupEntry open_session(MPI_Comm comm, int size) {
-  int level = MPI_THREAD_SINGLE;
-  PMPI_Query_thread(&level);
-  if (level != MPI_THREAD_MULTIPLE) {
-    return {
-        nullptr,
-        "this program has begun MPI without MPI_THREAD_MULTIPLE, which gradplane asks for where "
-        "MPI_Init or MPI_Init_thread of C is called and MPI offers it",
-        environment().require || Carrier::daemon_requires(), PassReason::kPeers};
+  std::string refusal = world().refusal;
+  if (world().comm == MPI_COMM_NULL) {
+    refusal = "this program has begun MPI in another way than by MPI_Init or MPI_Init_thread of C";
+  }
+  if (!refusal.empty()) {
+    return {nullptr, refusal, environment().require || Carrier::daemon_requires(),
+            PassReason::kPeers};
   }
   int rank = 0;
   PMPI_Comm_rank(comm, &rank);
@@ -75,8 +67,40 @@ GroupEntry open_session(MPI_Comm comm, int size) {
 GroupEntry open(MPI_Comm comm, int size) {
   GroupEntry entry = open_session(comm, size);
   groups().add(name_of(comm), entry);
-  PMPI_Comm_set_attr(comm, keys().comm, nullptr);
+  void* value = nullptr;
+  int found = 0;
+  if (!entry.session) return entry;
+  // To set it once more would end the session of before, which has this communicator's name.
+  PMPI_Comm_get_attr(comm, end_key(), &value, &found);
+  if (found == 0) PMPI_Comm_set_attr(comm, end_key(), nullptr);
   return entry;
+}
+
+/// Whether all ranks of a communicator are ranks of MPI_COMM_WORLD; a program may start others.
+bool is_of_world(MPI_Comm comm) {
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group ranks = MPI_GROUP_NULL;
+  MPI_Group others = MPI_GROUP_NULL;
+  PMPI_Comm_group(MPI_COMM_WORLD, &all);
+  PMPI_Comm_group(comm, &ranks);
+  PMPI_Group_difference(ranks, all, &others);
+  const bool none = others == MPI_GROUP_EMPTY;
+  if (!none) PMPI_Group_free(&others);
+  PMPI_Group_free(&ranks);
+  PMPI_Group_free(&all);
+  return none;
+}
+
+/// Why no collective on a communicator is carried; 0 ranks of what is none.
+std::optional<PassReason> why_never(MPI_Comm comm, int& size) {
+  int inter = 0;
+  size = 0;
+  // What is no communicator is for MPI to refuse.
+  if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return PassReason::kArguments;
+  PMPI_Comm_size(comm, &size);
+  if (inter != 0 || !is_of_world(comm)) return PassReason::kArguments;
+  if (size == 1) return PassReason::kOneRank;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -84,17 +108,11 @@ GroupEntry open(MPI_Comm comm, int size) {
 std::shared_ptr<GroupSession> session_for(MPI_Comm comm, Operation operation,
                                           std::optional<PassReason> reason) {
   note_use();
+  if (is_finalizing) return nullptr;
   GroupEntry entry = groups().find(name_of(comm));
   const bool is_new = !entry.session && entry.refusal.empty();
-  int inter = 0;
   int size = 0;
-  if (is_new && !reason) {
-    // What is no communicator is for MPI to refuse.
-    if (PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS) return nullptr;
-    PMPI_Comm_size(comm, &size);
-    if (size == 1) reason = PassReason::kOneRank;
-    if (inter != 0) reason = PassReason::kArguments;
-  }
+  if (is_new && !reason) reason = why_never(comm, size);
   if (reason) {
     count_pass(operation, *reason);
     return nullptr;
@@ -111,6 +129,11 @@ std::shared_ptr<GroupSession> session_for(MPI_Comm comm, Operation operation,
   return nullptr;
 }
 
+void end_sessions() {
+  is_finalizing = true;
+  groups().end_all();
+}
+
 GroupSession::Gradient gradient_of(MPI_Comm comm, const Collective& collective) {
   const bool is_gradient = environment().mpi_sums_are_gradients && is_floating(collective.type) &&
                            collective.reduction == Reduction::kSum;
@@ -123,6 +146,7 @@ GroupSession::Gradient gradient_of(MPI_Comm comm, const Collective& collective) 
   const std::uint64_t elements = collective.bytes / element_bytes(collective.type);
   auto layout = std::make_shared<BucketLayout>();
   layout->key = elements << 8 | static_cast<std::uint8_t>(collective.type);
+  layout->version = std::hash<std::string_view>{}(name);
   layout->tensors.push_back({name, 0, elements});
   return {layout, nullptr};
 }

@@ -17,6 +17,9 @@ namespace gradplane::shim {
 std::shared_ptr<GroupSession> session_for(MPI_Comm comm, Operation operation,
                                           std::optional<PassReason> reason);
 
+/// Before MPI ends: from here on nothing is carried.
+void end_sessions();
+
 /// Where the user says that sums are gradients: the bucket that a sum on this communicator is, with
 /// one tensor, which has the communicator's name. Nothing of one that has no name, or one that MPI
 /// gave it. All_reduces of one size on one communicator are one bucket.

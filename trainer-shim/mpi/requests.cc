@@ -103,13 +103,15 @@ void Request::finish(std::exception_ptr failure) {
 
 #ifdef MPICH_NUMVERSION
 int wait_for_all(int count, MPI_Request* requests, MPI_Status* statuses) {
+  int failure = MPI_SUCCESS;
   for (int i = 0; i < count && requests != nullptr; ++i) {
     if (!open_requests().has(requests[i])) continue;
     MPI_Status* const status = statuses == MPI_STATUSES_IGNORE ? MPI_STATUS_IGNORE : &statuses[i];
     const int code = PMPI_Wait(&requests[i], status);
-    if (code != MPI_SUCCESS) return code;
+    if (code != MPI_SUCCESS) failure = code;
   }
-  return PMPI_Waitall(count, requests, statuses);
+  const int others = PMPI_Waitall(count, requests, statuses);
+  return failure != MPI_SUCCESS ? failure : others;
 }
 #endif
 

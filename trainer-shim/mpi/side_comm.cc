@@ -4,32 +4,35 @@
 
 #include <sys/random.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <utility>
 
 #include "trainer-shim/group/threads.h"
 #include "trainer-shim/mpi/types.h"
+#include "trainer-shim/mpi/world.h"
 
 namespace gradplane::shim {
 namespace {
 
 /// MPI itself waits for ever. A rank may come to a collective long after the others.
 constexpr std::chrono::hours kTimeout{24};
-/// Of the messages that make the communicator, on the program's own: any that MPI allows.
-constexpr int kTag = 26480;
+/// How long the end of a group waits for a call of MPI that is about to return.
+constexpr std::chrono::seconds kAlmostOver{1};
 
 void check(int status, const char* what) {
   if (status == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   PMPI_Error_string(status, text, &length);
-  throw std::runtime_error(std::string("gradplane: ") + what + ": " + text);
+  throw std::runtime_error(std::string(what) + ": " + text);
 }
 
 int count_of(std::size_t bytes, ElementType type) {
@@ -95,9 +98,18 @@ class TaskWork final : public OriginalWork {
 
 }  // namespace
 
+/// What the lowest rank says to the others before there is a communicator.
+struct Agreed {
+  JobKey key{};  // of the group's jobs
+  std::int32_t tag = 0;
+};
+static_assert(sizeof(Agreed) == sizeof(JobKey) + sizeof(std::int32_t), "plain bytes");
+
 struct SideComm::Comm {
   MPI_Comm handle = MPI_COMM_NULL;
-  JobKey key{};  // of the group's jobs
+  MPI_Group ranks = MPI_GROUP_NULL;
+  Agreed agreed;
+  MPI_Request agreeing = MPI_REQUEST_NULL;
 };
 
 /// The thread, and what it has to do. Any thread, but for run().
@@ -123,8 +135,9 @@ class SideComm::Worker {
   bool stop() {
     bool busy = false;
     {
-      const std::lock_guard lock(mutex_);
+      std::unique_lock lock(mutex_);
       stopping_ = true;
+      idle_.wait_for(lock, kAlmostOver, [this] { return !busy_ && tasks_.empty(); });
       busy = busy_ || !tasks_.empty();
     }
     changed_.notify_one();
@@ -150,11 +163,13 @@ class SideComm::Worker {
       task->run();
       lock.lock();
       busy_ = false;
+      idle_.notify_all();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::condition_variable idle_;
   std::deque<std::shared_ptr<Task>> tasks_;
   bool busy_ = false;  // in a task that is no longer in tasks_
   bool stopping_ = false;
@@ -163,42 +178,67 @@ class SideComm::Worker {
 
 namespace {
 
-/// Collective, but not with the program's own collectives, with which it may happen at one time. A
-/// copy of the communicator would call what the program has attached to it.
-MPI_Comm make_comm(MPI_Comm of) {
-  MPI_Group ranks = MPI_GROUP_NULL;
-  MPI_Comm comm = MPI_COMM_NULL;
-  check(PMPI_Comm_group(of, &ranks), "MPI_Comm_group");
-  const int status = PMPI_Comm_create_group(of, ranks, kTag, &comm);
-  PMPI_Group_free(&ranks);
-  check(status, "MPI_Comm_create_group");
-  check(PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-  return comm;
+/// What the lowest rank of a communicator says, and zeros for the others.
+Agreed proposal(int rank) {
+  static std::atomic<int> sessions{0};
+  Agreed agreed;
+  if (rank != 0) return agreed;
+  if (getrandom(agreed.key.data(), agreed.key.size(), 0) !=
+      static_cast<ssize_t>(agreed.key.size())) {
+    throw std::runtime_error("the kernel gave no random bytes for the job key");
+  }
+  int world_rank = 0;
+  PMPI_Comm_rank(world().comm, &world_rank);
+  agreed.tag = tag_of_session(world_rank, sessions++);
+  return agreed;
 }
 
-JobKey share_key(MPI_Comm comm, int rank) {
-  JobKey key{};
-  if (rank == 0 && getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
-    throw std::runtime_error("gradplane: the kernel gave no random bytes for the job key");
-  }
-  check(PMPI_Bcast(key.data(), static_cast<int>(key.size()), MPI_BYTE, 0, comm), "MPI_Bcast");
-  return key;
+/// The ranks of a communicator as a group of world()'s. MPICH 4.0.2 makes no communicator of
+/// another one's group.
+MPI_Group ranks_in_world(MPI_Comm comm, int size) {
+  std::vector<int> own(static_cast<std::size_t>(size));
+  std::vector<int> in_world(own.size());
+  std::iota(own.begin(), own.end(), 0);
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group theirs = MPI_GROUP_NULL;
+  MPI_Group found = MPI_GROUP_NULL;
+  check(PMPI_Comm_group(world().comm, &all), "MPI_Comm_group");
+  check(PMPI_Comm_group(comm, &theirs), "MPI_Comm_group");
+  check(PMPI_Group_translate_ranks(theirs, size, own.data(), all, in_world.data()),
+        "MPI_Group_translate_ranks");
+  check(PMPI_Group_incl(all, size, in_world.data(), &found), "MPI_Group_incl");
+  PMPI_Group_free(&theirs);
+  PMPI_Group_free(&all);
+  return found;
 }
 
 }  // namespace
 
+/// All ranks have called their first collective on the communicator when they have agreed. Only
+/// then does any of them make another one, so no rank waits in that for what a program does later.
 SideComm::SideComm(MPI_Comm of, int rank, int size)
-    : rank_(rank),
-      size_(size),
-      comm_(std::make_shared<Comm>()),
-      worker_(Worker::start()),
-      made_(worker_->add([comm = comm_, of, rank] {
-        comm->handle = make_comm(of);
-        comm->key = share_key(comm->handle, rank);
-      })) {}
+    : rank_(rank), size_(size), comm_(std::make_shared<Comm>()), worker_(Worker::start()) {
+  comm_->agreed = proposal(rank);
+  comm_->ranks = ranks_in_world(of, size);
+  check(PMPI_Iallreduce(MPI_IN_PLACE, &comm_->agreed, sizeof(Agreed), MPI_BYTE, MPI_BOR, of,
+                        &comm_->agreeing),
+        "MPI_Iallreduce");
+  made_ = worker_->add([comm = comm_] {
+    check(PMPI_Wait(&comm->agreeing, MPI_STATUS_IGNORE), "MPI_Wait");
+    check(PMPI_Comm_create_group(world().comm, comm->ranks, comm->agreed.tag, &comm->handle),
+          "MPI_Comm_create_group");
+    PMPI_Group_free(&comm->ranks);
+    check(PMPI_Comm_set_errhandler(comm->handle, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  });
+}
 
 SideComm::~SideComm() {
   if (worker_->stop() && comm_->handle != MPI_COMM_NULL) PMPI_Comm_free(&comm_->handle);
+}
+
+/// Who waits for a rank that ends beside MPI_Finalize is ended by the launcher.
+bool SideComm::closing_ends_waits() const {
+  return is_exiting();
 }
 
 std::chrono::milliseconds SideComm::timeout() const {
@@ -209,10 +249,10 @@ JobKey SideComm::key() {
   wait_for(*made_, [this](std::int64_t seconds) {
     std::fprintf(stderr,
                  "gradplane: rank %d of %d has waited %lld s for the other ranks of a communicator "
-                 "to call their first collective on it; have all been started with gradplane?\n",
+                 "to call their first collective on it\n",
                  rank_, size_, static_cast<long long>(seconds));
   });
-  return comm_->key;
+  return comm_->agreed.key;
 }
 
 OriginalWorkPtr SideComm::all_gather(std::span<const std::byte> mine, std::span<std::byte> all) {

@@ -13,8 +13,9 @@ namespace gradplane::shim {
 /// so a thread of its own calls them, one after another, in the order in which they are started.
 class SideComm final : public SideGroup {
  public:
-  /// Waits for nobody: the thread makes the communicator when all ranks have come so far. `of` is
-  /// an intracommunicator, which must outlive this object.
+  /// Waits for nobody. It begins a collective on `of`, an intracommunicator of ranks of world(), in
+  /// the order of the program's own; when all ranks have come so far, the thread makes the
+  /// communicator.
   SideComm(MPI_Comm of, int rank, int size);
   /// Frees the communicator, where all ranks do so. A thread that is stuck in MPI is left behind.
   ~SideComm() override;
@@ -27,6 +28,7 @@ class SideComm final : public SideGroup {
                         const StagingPtr& memory) override;
   /// MPI has no way to take back what a rank has begun.
   void close() override {}
+  bool closing_ends_waits() const override;
   std::chrono::milliseconds timeout() const override;
   JobKey key() override;
   const char* name() const override { return "MPI"; }
@@ -39,7 +41,7 @@ class SideComm final : public SideGroup {
   const int size_;
   const std::shared_ptr<Comm> comm_;
   const std::shared_ptr<Worker> worker_;
-  const OriginalWorkPtr made_;
+  OriginalWorkPtr made_;
 };
 
 }  // namespace gradplane::shim

@@ -127,6 +127,8 @@ static int mpi_is_reached(void* library, char* reason) {
 /// Fills `originals`. RTLD_NEXT does not help: torch is loaded RTLD_LOCAL.
 static void find_originals(const struct framework* of, void* library) {
   for (unsigned i = of->first_hook; i < of->first_hook + of->hook_count; ++i) {
+    if (of == &mpi) originals[i] = dlsym(RTLD_NEXT, kSymbols[i]);  // a tool may stand before it
+    if (originals[i] && originals[i] != gp_trampolines[i]) continue;
     if (library) originals[i] = dlsym(library, kSymbols[i]);
     if (originals[i] && originals[i] != gp_trampolines[i]) continue;
     originals[i] = gp_search_objects(kSymbols[i], gp_trampolines[i]);
@@ -244,18 +246,28 @@ static void refuse_of_torch(void* library, void** replacements) {
 /// What MPI_ERR_OTHER is in MPICH; in each MPI it is some error.
 enum { kMpiError = 15 };
 
-static int refuse_in_mpi(void) {
+/// MPI does not begin, so a program that does not look at this error ends with MPI's own at its
+/// next call.
+static int refuse_to_begin_mpi(void) {
   fprintf(stderr, "%s\n", mpi.refusal);
   return kMpiError;
 }
 
-/// MPI does not begin, so a program that does not look at this error ends with MPI's own at its
-/// next call.
+/// MPI has begun in some other way. Few programs look at errors, which MPI does not return by
+/// default, and what they receive is not there.
+static int refuse_in_mpi(void) {
+  fprintf(stderr, "%s\n", mpi.refusal);
+  _exit(kMpiError);
+}
+
 static void refuse_of_mpi(void* library, void** replacements) {
   (void)library;
-  int (*function)(void) = refuse_in_mpi;
+  int (*begin)(void) = refuse_to_begin_mpi;
+  int (*reduce)(void) = refuse_in_mpi;
   for (int i = 0; i < GP_MPI_HOOK_COUNT; ++i) {
-    memcpy(&replacements[i], &function, sizeof function);
+    if (i == GP_MPI_HOOK_FINALIZE || i == GP_MPI_HOOK_WAITALL) continue;
+    const int begins = i == GP_MPI_HOOK_INIT || i == GP_MPI_HOOK_INIT_THREAD;
+    memcpy(&replacements[i], begins ? &begin : &reduce, sizeof begin);
   }
 }
 
