@@ -40,7 +40,7 @@ PARTS = (
 OTHER_MACHINES = ("dataplane/reduce/neon.cc",)
 ADAPTER_ALONE = "trainer-shim/torch/adapter.cc"
 MODULE = "trainer-shim/backend/module.cc"
-FLAGS = ("-std=c++20", "-O2", "-g1", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing",
+FLAGS = ("-std=c++20", "-O2", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing",
          "-Wno-psabi")  # fmt: skip
 LINK = ("-shared", "-Wl,-z,nodelete", "-Wl,-z,defs", "-Wl,--as-needed")
 
@@ -86,14 +86,15 @@ def sources():
 
 
 class Compiler:
-    """Compiles into a folder of its own, some files at a time."""
+    """Compiles into a folder of its own, some files at a time. It runs in ROOT, so that a compiler
+    cache knows the same sources in another place."""
 
     def __init__(self, torch, includes, folder, jobs):
         self._command = shlex.split(os.environ.get("CXX", "c++"))
         if not shutil.which(self._command[0]):
             raise BuildError(f"no compiler {self._command[0]}; install g++, or set CXX")
-        self._flags = [*FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={torch.abi}", f"-I{ROOT}"]
-        for path in (*includes, *torch.includes):
+        self._flags = [*FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={torch.abi}", "-I."]
+        for path in (*map(os.path.abspath, includes), *torch.includes):
             self._flags += ["-isystem", path]
         self._folder = pathlib.Path(folder)
         self._jobs = jobs
@@ -101,7 +102,7 @@ class Compiler:
     def run(self, arguments):
         environment = {**os.environ, "LC_ALL": "C"}  # so that its words are those of hint()
         done = subprocess.run([*self._command, *map(str, arguments)], capture_output=True,
-                              text=True, check=False, env=environment)  # fmt: skip
+                              text=True, check=False, env=environment, cwd=ROOT)  # fmt: skip
         if done.returncode != 0:
             lines = done.stderr.splitlines()
             telling = ("error", "undefined", "cannot")
@@ -114,7 +115,7 @@ class Compiler:
         outputs = {name: self._folder / (name.replace("/", "_") + ".o") for name in files}
 
         def compile_one(name):
-            self.run([*self._flags, *files[name], "-c", ROOT / name, "-o", outputs[name]])
+            self.run([*self._flags, *files[name], "-c", name, "-o", outputs[name]])
             return outputs[name]
 
         with concurrent.futures.ThreadPoolExecutor(self._jobs) as pool:
@@ -137,7 +138,7 @@ def hint(said):
 def link(compiler, torch, objects, target, *libraries):
     """Writes the library beside its place first, so that a process never loads half of it."""
     folder = [f"-L{torch.libraries}"] if torch.libraries.is_dir() else []
-    part = target.with_name(target.name + ".part")
+    part = target.with_name(target.name + ".part").absolute()
     # In Debian it is a library of its own; where libtorch_cpu has all of it, it is not needed.
     gloo = ctypes.util.find_library("gloo")
     compiler.run([*LINK, *objects, *folder, "-ltorch_cpu", "-lc10", *libraries,
