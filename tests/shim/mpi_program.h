@@ -54,14 +54,28 @@ T together(MPI_Op op, int size, int i, int salt) {
 /// Where a result lies in regard to what is given.
 enum class Place { kElsewhere, kInPlace };
 
-template <typename T>
-void all_reduce(MPI_Comm comm, MPI_Datatype type, MPI_Op op, int count, Place place, int salt) {
+/// A rank of a communicator, and how many there are.
+struct Member {
   int rank = 0;
   int size = 0;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
-  std::vector<T> send(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) send[static_cast<std::size_t>(i)] = given<T>(rank, i, salt);
+
+  explicit Member(MPI_Comm comm) {
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+  }
+};
+
+template <typename T>
+std::vector<T> all_given(int rank, int count, int salt) {
+  std::vector<T> values;
+  for (int i = 0; i < count; ++i) values.push_back(given<T>(rank, i, salt));
+  return values;
+}
+
+template <typename T>
+void all_reduce(MPI_Comm comm, MPI_Datatype type, MPI_Op op, int count, Place place, int salt) {
+  const auto [rank, size] = Member(comm);
+  const std::vector<T> send = all_given<T>(rank, count, salt);
   const std::vector<T> before = send;
   std::vector<T> receive = place == Place::kInPlace ? send : std::vector<T>(send.size(), T{77});
   const void* from = place == Place::kInPlace ? MPI_IN_PLACE : send.data();
@@ -76,14 +90,8 @@ void all_reduce(MPI_Comm comm, MPI_Datatype type, MPI_Op op, int count, Place pl
 
 template <typename T>
 void reduce_scatter(MPI_Comm comm, MPI_Datatype type, MPI_Op op, int count, Place place, int salt) {
-  int rank = 0;
-  int size = 0;
-  MPI_Comm_rank(comm, &rank);
-  MPI_Comm_size(comm, &size);
-  std::vector<T> send(static_cast<std::size_t>(count * size));
-  for (int i = 0; i < count * size; ++i) {
-    send[static_cast<std::size_t>(i)] = given<T>(rank, i, salt);
-  }
+  const auto [rank, size] = Member(comm);
+  const std::vector<T> send = all_given<T>(rank, count * size, salt);
   std::vector<T> receive =
       place == Place::kInPlace ? send : std::vector<T>(static_cast<std::size_t>(count), T{77});
   const void* from = place == Place::kInPlace ? MPI_IN_PLACE : send.data();

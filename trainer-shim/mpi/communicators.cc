@@ -67,12 +67,7 @@ GroupEntry open_session(MPI_Comm comm, int size) {
 GroupEntry open(MPI_Comm comm, int size) {
   GroupEntry entry = open_session(comm, size);
   groups().add(name_of(comm), entry);
-  void* value = nullptr;
-  int found = 0;
-  if (!entry.session) return entry;
-  // To set it once more would end the session of before, which has this communicator's name.
-  PMPI_Comm_get_attr(comm, end_key(), &value, &found);
-  if (found == 0) PMPI_Comm_set_attr(comm, end_key(), nullptr);
+  if (entry.session) PMPI_Comm_set_attr(comm, end_key(), nullptr);
   return entry;
 }
 
@@ -91,7 +86,8 @@ bool is_of_world(MPI_Comm comm) {
   return none;
 }
 
-/// Why no collective on a communicator is carried; 0 ranks of what is none.
+/// Why no collective on a communicator is carried, or nothing. `size` becomes the number of its
+/// ranks.
 std::optional<PassReason> why_never(MPI_Comm comm, int& size) {
   int inter = 0;
   size = 0;

@@ -236,7 +236,7 @@ SideComm::~SideComm() {
   if (worker_->stop() && comm_->handle != MPI_COMM_NULL) PMPI_Comm_free(&comm_->handle);
 }
 
-/// Who waits for a rank that ends beside MPI_Finalize is ended by the launcher.
+/// A rank that exits without MPI_Finalize helps nobody. The launcher ends those that wait for it.
 bool SideComm::closing_ends_waits() const {
   return is_exiting();
 }

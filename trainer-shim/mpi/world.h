@@ -20,14 +20,15 @@ struct World {
 /// was begun with them cannot be taken back.
 void make_world();
 
-/// Empty refusal and no communicator: MPI was begun in another way than by MPI_Init of C.
+/// It has no communicator where the program has begun MPI in another way than by MPI_Init of C.
 const World& world();
 
 /// From exit() on, where MPI has not been finalized.
 bool is_exiting();
 
-/// What the ranks of a communicator agree on before they have a communicator of their own for it.
-/// From the n-th session whose lowest rank is `world_rank`: no other one has the same.
+/// The tag with which the ranks of a session make its communicator. The lowest of them chooses it:
+/// `world_rank` is its rank in world(), and `n` counts the sessions of which it is the lowest. No
+/// two sessions at a time have the same tag.
 int tag_of_session(int world_rank, int n);
 
 }  // namespace gradplane::shim
