@@ -11,7 +11,8 @@ import signal
 import socket
 import subprocess
 
-PYTHON = "/usr/bin/python3"
+# Another one is for a PyTorch that Debian does not have.
+PYTHON = os.environ.get("GP_TEST_PYTHON", "/usr/bin/python3")
 HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_CHILD_SUBREAPER = 36
 # What the shim and its fake client read when a group is made, or later. A rank whose environment

@@ -137,7 +137,8 @@ def test_training_under_bounds():
             expect(report["fallbacks"] == report["partial_rounds"] == 0, str(report), outcomes)
 
 
-def expect_survival(number, program="long_run", steps=5000, ops_a_step=4, **env):
+def expect_survival(number, program="long_run", steps=5000, ops_a_step=4,
+                    source="rank_programs.py", **env):
     """The daemon ends while ranks train, and another one starts in its place."""
     with Daemon() as daemon:
         def break_and_mend():
@@ -151,7 +152,8 @@ def expect_survival(number, program="long_run", steps=5000, ops_a_step=4, **env)
 
         breaker = threading.Thread(target=break_and_mend)
         breaker.start()
-        outcomes, found = run(daemon.socket, program, 3, args=(str(steps),), env=env, timeout=240)
+        outcomes, found = run(daemon.socket, program, 3, args=(str(steps),), env=env, timeout=240,
+                              source=source)
         breaker.join()
         expect(len({o.said["bits"] for o in outcomes}) == 1, "same bits on every rank", outcomes)
         for report in found:

@@ -145,7 +145,7 @@ c10::intrusive_ptr<AnyGroup> create_group(const StorePtr& store, int rank, int s
     return c10::make_intrusive<Group>(store, rank, size, options);
   static const bool has_begun = [] {
     keep_originals(functions_of_gloo());
-    begin_process(Reports::kAlways, forget_reducers_after_fork);
+    begin_process(Reports::kAlways, forget_torch_after_fork);
     warn_of_strange_variables();
     return true;
   }();

@@ -35,7 +35,21 @@ Hook divert(gradplane_hook number, const char* name, Function& original, Functio
   return {number, name, &original, reinterpret_cast<void*>(replacement), need};
 }
 
-std::vector<Hook> hooks(Originals& o, gradplane_hook reducer_constructor) {
+/// The constructor of the reducer that this libtorch has, of those that are known.
+Hook reducer_hook(Originals& o, void* const from[GP_HOOK_COUNT]) {
+  constexpr const char* kName = "Reducer()";
+  if (from[GP_HOOK_REDUCER_CONSTRUCTOR_2_11]) {
+    return divert(GP_HOOK_REDUCER_CONSTRUCTOR_2_11, kName, o.reducer_constructor_2_11,
+                  &replacement::reducer_constructor_2_11, Need::kReducer);
+  }
+  // What differs between these two is passed on by address, so one function stands in for both.
+  const auto number = from[GP_HOOK_REDUCER_CONSTRUCTOR] ? GP_HOOK_REDUCER_CONSTRUCTOR
+                                                        : GP_HOOK_REDUCER_CONSTRUCTOR_2_6;
+  return divert(number, kName, o.reducer_constructor, &replacement::reducer_constructor,
+                Need::kReducer);
+}
+
+std::vector<Hook> hooks(Originals& o, void* const from[GP_HOOK_COUNT]) {
   using namespace replacement;
   return {
     divert(GP_HOOK_GROUP_CONSTRUCTOR, "ProcessGroupGloo()", o.group_constructor,
@@ -56,8 +70,7 @@ std::vector<Hook> hooks(Originals& o, gradplane_hook reducer_constructor) {
                &reduce_scatter),
 #endif
         divert(GP_HOOK_BARRIER, "barrier", o.barrier, &barrier),
-        divert(reducer_constructor, "Reducer()", o.reducer_constructor,
-               &replacement::reducer_constructor, Need::kReducer),
+        reducer_hook(o, from),
         divert(GP_HOOK_REDUCER_DESTRUCTOR, "~Reducer()", o.reducer_destructor, &reducer_destructor,
                Need::kReducer),
         divert(GP_HOOK_REBUILD_BUCKETS, "Reducer::rebuild_buckets", o.rebuild_buckets,
@@ -69,11 +82,8 @@ std::vector<Hook> hooks(Originals& o, gradplane_hook reducer_constructor) {
 
 int attach(void* const from[GP_HOOK_COUNT], void* replacements[GP_HOOK_COUNT], char* reason,
            std::size_t reason_bytes) {
-  // What differs between the two is passed on by address, so one function stands in for both.
   Originals found{};
-  const auto all =
-      hooks(found, from[GP_HOOK_REDUCER_CONSTRUCTOR] ? GP_HOOK_REDUCER_CONSTRUCTOR
-                                                     : GP_HOOK_REDUCER_CONSTRUCTOR_2_6);
+  const auto all = hooks(found, from);
   const char* hidden = nullptr;  // of the reducer
   for (const Hook& hook : all) {
     if (from[hook.number]) continue;
@@ -98,7 +108,7 @@ int attach(void* const from[GP_HOOK_COUNT], void* replacements[GP_HOOK_COUNT], c
     replacements[hook.number] = hook.replacement;
   }
   keep_originals(found);
-  begin_process(Reports::kAlways, forget_reducers_after_fork);
+  begin_process(Reports::kAlways, forget_torch_after_fork);
   return 0;
 }
 

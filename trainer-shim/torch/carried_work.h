@@ -8,10 +8,11 @@
 #include <mutex>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "trainer-shim/group/completion.h"
 #include "trainer-shim/group/counters.h"
-#include "trainer-shim/group/staging.h"
+#include "trainer-shim/torch/device_stream.h"
 #include "trainer-shim/torch/originals.h"
 
 namespace gradplane::shim {
@@ -34,16 +35,38 @@ class CarriedWork final : public Group::AsyncWork {
 
   /// `group` is the one that the program called; null: this is none of its calls.
   CarriedWork(Group* group, const Kind& kind, const TensorLists& outputs, const Tensors& inputs)
-#if GP_TORCH_AT_LEAST(2, 0)
+#if GP_TORCH_AT_LEAST(2, 8)
+      : AsyncWork(nullptr, outputs, kind.type, next_sequence_number(group), kNotGloos, kind.title,
+                  std::optional<Tensors>(inputs)),
+        inputs_(inputs),
+        outputs_(outputs.empty() ? Tensors() : outputs[0]) {
+  }
+#elif GP_TORCH_AT_LEAST(2, 0)
       : AsyncWork(outputs, kind.type, next_sequence_number(group), kind.title,
-                  std::optional<Tensors>(inputs)){}
+                  std::optional<Tensors>(inputs)) {
+  }
 #else
       : AsyncWork(outputs, kind.title, c10::optional<Tensors>(inputs)) {
     static_cast<void>(group);
   }
 #endif
 
-        bool wait(std::chrono::milliseconds timeout) override {
+  /// Before it is enqueued: results go to a device by this stream. Null: they do not.
+  void ends_on(const DeviceStreamPtr& stream) {
+    if (stream) streams_.push_back(stream);
+  }
+
+  /// The calling thread's work on the device comes after the results.
+  void synchronize() override {
+    for (const DeviceStreamPtr& stream : streams_) stream->hold_current_stream();
+  }
+
+#if GP_TORCH_AT_LEAST(2, 8)
+  const Tensors getInputTensors() override { return inputs_; }
+  const Tensors getOutputTensors() override { return outputs_; }
+#endif
+
+  bool wait(std::chrono::milliseconds timeout) override {
     const std::int64_t from_ns = now_ns();
     struct Count {
       std::int64_t from_ns;
@@ -53,12 +76,15 @@ class CarriedWork final : public Group::AsyncWork {
   }
 
   /// Whoever has the future may add callbacks to it, and they may do anything, so that the work has
-  /// to be finished in a thread that nobody waits for.
+  /// to be finished in a thread that nobody waits for. A future knows no streams here, so its
+  /// results are on the device before it is complete. (With Gloo's own they may still be on their
+  /// way, unless the default stream is the one that uses them.)
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     Finish untouched = Finish::kUndecided;
     if (!finish_.compare_exchange_strong(untouched, Finish::kElsewhere)) {
       // It is finished in place just now, which takes no longer than a callback would be late.
       while (untouched == Finish::kInPlace && !isCompleted()) std::this_thread::yield();
+      if (untouched == Finish::kInPlace && isSuccess()) wait_on_host();
     }
     return AsyncWork::getFuture();
   }
@@ -82,6 +108,24 @@ class CarriedWork final : public Group::AsyncWork {
   }
 #endif
 
+  /// Until the results are on the device.
+  void wait_on_host() {
+    for (const DeviceStreamPtr& stream : streams_) stream->wait_on_host();
+  }
+
+  /// The results are on their way to a device: if somebody has the future, they have to be there.
+  void settle() {
+    auto untouched = Finish::kUndecided;
+    if (!finish_.compare_exchange_strong(untouched, Finish::kInPlace)) wait_on_host();
+  }
+
+#if GP_TORCH_AT_LEAST(2, 8)
+  /// Sessions know the time limits. Gloo's context would be asked for its own otherwise.
+  static constexpr std::chrono::milliseconds kNotGloos{0};
+  const Tensors inputs_;
+  const Tensors outputs_;
+#endif
+  std::vector<DeviceStreamPtr> streams_;
   std::exception_ptr failure_;
   std::atomic<Finish> finish_{Finish::kUndecided};
 };
@@ -107,6 +151,13 @@ class WorkCompletion final : public TorchCompletion {
 
   /// Runs the callbacks of the future in this thread, then lets wait() return or throw.
   void finish(std::exception_ptr failure) override {
+    if (!failure && !work_->streams_.empty()) {
+      try {
+        work_->settle();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    }
     work_->failure_ = std::move(failure);
     Group::AsyncWork::execute(work_);
   }
@@ -143,54 +194,6 @@ class PartCompletion final : public TorchCompletion {
 
  private:
   const std::shared_ptr<Whole> whole_;
-};
-
-/// Host memory of tensors.
-using TensorMemory = HostMemory<Tensors>;
-
-/// What a rank gives, and the part of the sum that it gets. Either may lie elsewhere than in the
-/// program's tensor, where that is no plain run of elements.
-class CopiedOut final : public Staging {
- public:
-  /// `divisor` is what the program wants the sums divided by.
-  CopiedOut(at::Tensor given, at::Tensor result, at::Tensor output, int divisor)
-      : given_(std::move(given)),
-        result_(std::move(result)),
-        output_(std::move(output)),
-        divisor_(divisor) {}
-
-  bool is_in() override { return true; }
-  bool goes_out() const override { return divisor_ != 1 || !result_.is_same(output_); }
-  void bring_out() override {
-    const at::NoGradGuard plain;
-    if (divisor_ != 1) result_.div_(divisor_);
-    if (!result_.is_same(output_)) output_.copy_(result_);
-  }
-
- private:
-  const at::Tensor given_;
-  at::Tensor result_;
-  at::Tensor output_;
-  const int divisor_;
-};
-
-/// Rows that were gathered, one for each rank, which go to tensors of their own.
-class GatheredRows final : public Staging {
- public:
-  GatheredRows(at::Tensor rows, Tensors outputs)
-      : rows_(std::move(rows)), outputs_(std::move(outputs)) {}
-
-  bool is_in() override { return true; }
-  bool goes_out() const override { return true; }
-  void bring_out() override {
-    for (std::size_t rank = 0; rank < outputs_.size(); ++rank) {
-      outputs_[rank].copy_(rows_[static_cast<std::int64_t>(rank)]);
-    }
-  }
-
- private:
-  const at::Tensor rows_;
-  const Tensors outputs_;
 };
 
 }  // namespace gradplane::shim

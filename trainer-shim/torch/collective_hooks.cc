@@ -10,6 +10,7 @@
 #include "trainer-shim/torch/element_types.h"
 #include "trainer-shim/torch/pass_rules.h"
 #include "trainer-shim/torch/replacements.h"
+#include "trainer-shim/torch/tensor_staging.h"
 
 namespace gradplane::shim::replacement {
 namespace {
@@ -20,12 +21,27 @@ struct Access : Group {
   static auto work_mutex() { return &Access::workMutex_; }
 };
 
+/// Null for host tensors.
+DeviceStreamPtr stream_beside(const at::Tensor& t, const std::shared_ptr<GroupSession>& session) {
+  DeviceStreamPtr stream = DeviceStream::beside(t);
+  if (!stream) return stream;
+  stream->on_arrival([weak = std::weak_ptr(session)] {
+    if (const auto alive = weak.lock()) alive->wake();
+  });
+  return stream;
+}
+
 WorkPtr carry(GroupSession& session, c10::intrusive_ptr<CarriedWork> work,
               const Collective& collective, StagingPtr memory,
               GroupSession::Gradient gradient = {}) {
   session.enqueue(std::make_shared<WorkCompletion>(work), collective, std::move(memory),
                   std::move(gradient));
   return work;
+}
+
+/// What the sums are divided by.
+int divisor_of(const c10d::ReduceOp& op, const GroupSession& session) {
+  return op.op_ == c10d::ReduceOp::AVG ? session.size() : 1;
 }
 
 /// Of the tensor's elements as they lie in memory. A mean is a sum here.
@@ -49,23 +65,30 @@ Collective gathering_of(const at::Tensor& rows, int ranks) {
 }
 
 #if GP_TORCH_AT_LEAST(2, 6)
-/// Gloo of these versions sums whatever a reduce_scatter asks for (pytorch issue 162338). So does
-/// gradplane, lest a program computes other numbers with it than without, unless its user wants
-/// what the program asks for.
+/// Where Gloo sums whatever a reduce_scatter asks for, so does gradplane, lest a program computes
+/// other numbers with it than without, unless its user wants what the program asks for.
 c10d::ReduceOp heeded(const c10d::ReduceOp& asked) {
   if (asked.op_ == c10d::ReduceOp::SUM || environment().heeds_reduce_op) return asked;
+  if (kGloosScatter != GloosScatter::kSums) return asked;
   announce_gloos_sums();
   return c10d::ReduceOp::SUM;
 }
 #endif
 
 /// A row for each rank, with this rank's input in its own.
-at::Tensor make_rows(const at::Tensor& input, int rank, int ranks) {
+at::Tensor make_rows(const at::Tensor& input, int rank, int ranks, const DeviceStreamPtr& stream) {
   const at::NoGradGuard copies_alone;
   std::vector<std::int64_t> sizes = input.sizes().vec();
   sizes.insert(sizes.begin(), ranks);
-  at::Tensor rows = at::empty(sizes, at::dtype(input.scalar_type()));
-  rows[rank].copy_(input);
+  at::Tensor rows =
+      at::empty(sizes, at::dtype(input.scalar_type()).pinned_memory(stream != nullptr));
+  const auto copy = [&] { rows[rank].copy_(input, /*non_blocking=*/true); };
+  if (!stream) {
+    copy();
+    return rows;
+  }
+  stream->keep(input);
+  stream->bring_in(copy);
   return rows;
 }
 
@@ -101,12 +124,17 @@ class ShownInProgress {
 WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& options) {
   const auto session = session_for(self, Operation::kAllReduce, why_passed(tensors, options));
   if (!session) return originals().allreduce(self, tensors, options);
-  Collective collective = collective_of(tensors[0], options.reduceOp);
-  GroupSession::Gradient gradient = gradient_of(tensors[0], session, collective);
+  const at::Tensor& t = tensors[0];
+  const DeviceStreamPtr stream = stream_beside(t, session);
+  const at::Tensor run = stream ? stream->copy_in(t) : t;
+  Collective collective = collective_of(run, options.reduceOp);
+  GroupSession::Gradient gradient = gradient_of(t, session, collective);
   auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllReduce, TensorLists{tensors},
                                                tensors);
-  return carry(*session, std::move(work), collective, std::make_shared<TensorMemory>(tensors),
-               std::move(gradient));
+  work->ends_on(stream);
+  const int divisor = divisor_of(options.reduceOp, *session);
+  return carry(*session, std::move(work), collective,
+               std::make_shared<CopiedOut>(run, run, t, divisor, stream), std::move(gradient));
 }
 
 WorkPtr broadcast(Group* self, Tensors& tensors, const c10d::BroadcastOptions& options) {
@@ -114,15 +142,21 @@ WorkPtr broadcast(Group* self, Tensors& tensors, const c10d::BroadcastOptions& o
       session_for(self, Operation::kBroadcast, why_passed(tensors, options, self->getSize()));
   if (!session) return originals().broadcast(self, tensors, options);
   const at::Tensor& t = tensors[0];
+  const bool is_root = options.rootRank == self->getRank();
+  const DeviceStreamPtr stream = stream_beside(t, session);
+  if (stream) stream->keep(t);
+  const at::Tensor run = !stream ? t : is_root ? stream->copy_in(t) : stream->memory_like(t);
   Collective collective;
-  collective.data = static_cast<std::byte*>(t.data_ptr());
-  collective.bytes = t.nbytes();
+  collective.data = static_cast<std::byte*>(run.data_ptr());
+  collective.bytes = run.nbytes();
   collective.type = kCopiedAs;
   collective.operation = Operation::kBroadcast;
   collective.source = static_cast<std::uint16_t>(options.rootRank);
   auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kBroadcast, TensorLists{tensors},
                                                tensors);
-  return carry(*session, std::move(work), collective, std::make_shared<TensorMemory>(tensors));
+  work->ends_on(stream);
+  return carry(*session, std::move(work), collective,
+               std::make_shared<CopiedOut>(run, run, t, 1, stream));
 }
 
 WorkPtr allgather(Group* self, TensorLists& outputs, Tensors& inputs,
@@ -130,11 +164,16 @@ WorkPtr allgather(Group* self, TensorLists& outputs, Tensors& inputs,
   const int ranks = self->getSize();
   const auto session = session_for(self, Operation::kAllGather, why_passed(outputs, inputs, ranks));
   if (!session) return originals().allgather(self, outputs, inputs, options);
-  at::Tensor rows = make_rows(inputs[0], self->getRank(), ranks);
+  const DeviceStreamPtr stream = stream_beside(inputs[0], session);
+  at::Tensor rows = make_rows(inputs[0], self->getRank(), ranks, stream);
+  if (stream) {
+    for (const at::Tensor& output : outputs[0]) stream->keep(output);
+  }
   const Collective collective = gathering_of(rows, ranks);
   auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllGather, outputs, inputs);
+  work->ends_on(stream);
   return carry(*session, std::move(work), collective,
-               std::make_shared<GatheredRows>(std::move(rows), outputs[0]));
+               std::make_shared<GatheredRows>(std::move(rows), outputs[0], stream));
 }
 
 WorkPtr allreduce_coalesced(Group* self, Tensors& tensors,
@@ -148,7 +187,7 @@ WorkPtr allreduce_coalesced(Group* self, Tensors& tensors,
     const at::Tensor output = tensor.detach();
     const at::Tensor run = output.contiguous();
     session->enqueue(std::make_shared<PartCompletion>(whole), collective_of(run, options.reduceOp),
-                     std::make_shared<CopiedOut>(run, run, output, 1));
+                     std::make_shared<CopiedOut>(run, run, output, 1, nullptr));
   }
   return work;
 }
@@ -163,10 +202,10 @@ WorkPtr allgather_coalesced(Group* self, TensorLists& outputs, Tensors& inputs,
       c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllGatherCoalesced, outputs, inputs);
   const auto whole = std::make_shared<PartCompletion::Whole>(work, inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    at::Tensor rows = make_rows(inputs[i], self->getRank(), ranks);
+    at::Tensor rows = make_rows(inputs[i], self->getRank(), ranks, nullptr);
     const Collective collective = gathering_of(rows, ranks);
     session->enqueue(std::make_shared<PartCompletion>(whole), collective,
-                     std::make_shared<GatheredRows>(std::move(rows), column(outputs, i)));
+                     std::make_shared<GatheredRows>(std::move(rows), column(outputs, i), nullptr));
   }
   return work;
 }
@@ -181,19 +220,25 @@ WorkPtr reduce_scatter(Group* self, Tensors& outputs, Tensors& inputs,
                                                TensorLists{outputs}, inputs);
   const auto whole = std::make_shared<PartCompletion::Whole>(work, outputs.size());
   const c10d::ReduceOp op = heeded(options.reduceOp);
-  const int divisor = op.op_ == c10d::ReduceOp::AVG ? session->size() : 1;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const at::Tensor given = inputs[i].detach().contiguous();
+    const at::Tensor input = inputs[i].detach().contiguous();
     const at::Tensor output = outputs[i].detach();
-    at::Tensor shard =
-        output.is_contiguous() ? output : at::empty_like(given.chunk(session->size())[0]);
+    const DeviceStreamPtr stream = stream_beside(input, session);
+    if (stream) stream->keep(output);
+    work->ends_on(stream);
+    const at::Tensor given = stream ? stream->copy_in(input) : input;
+    const at::Tensor first = given.chunk(session->size())[0];
+    at::Tensor shard = stream                   ? stream->memory_like(first)
+                       : output.is_contiguous() ? output
+                                                : at::empty_like(first);
     Collective collective = collective_of(given, op);
     collective.bytes = shard.nbytes();
     collective.operation = Operation::kReduceScatter;
     collective.shards = static_cast<std::size_t>(session->size());
     collective.result = static_cast<std::byte*>(shard.data_ptr());
-    session->enqueue(std::make_shared<PartCompletion>(whole), collective,
-                     std::make_shared<CopiedOut>(given, shard, output, divisor));
+    session->enqueue(
+        std::make_shared<PartCompletion>(whole), collective,
+        std::make_shared<CopiedOut>(given, shard, output, divisor_of(op, *session), stream));
   }
   return work;
 }

@@ -21,10 +21,10 @@ constexpr const char* kHello = "1";
 constexpr const char* kGroupKey = "gradplane/key";
 thread_local bool connecting_here = false;
 
-/// The 7 is the version of the statements and of what is carried: ranks of two versions do not form
+/// The 8 is the version of the statements and of what is carried: ranks of two versions do not form
 /// a side group.
 std::string hello_key(int rank) {
-  return "gradplane/hello/7/" + std::to_string(rank);
+  return "gradplane/hello/8/" + std::to_string(rank);
 }
 
 /// Names the protected member of a group; a group is never one of these.

@@ -26,6 +26,7 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using FuturePtr = c10::intrusive_ptr<c10::ivalue::Future>;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
+using ProcessGroupPtr = c10::intrusive_ptr<c10d::ProcessGroup>;
 using ParameterNames = std::unordered_map<std::size_t, std::string>;
 
 struct Originals {
@@ -41,9 +42,10 @@ struct Originals {
   /// reduce_scatter_tensor_coalesced(), to which Gloo brings the other forms. From 2.6 on.
   WorkPtr (*reduce_scatter)(Group*, Tensors&, Tensors&, const c10d::ReduceScatterOptions&);
   WorkPtr (*barrier)(Group*, const c10d::BarrierOptions&);
-  void (*reducer_constructor)(void*, Tensors&, void*, void*,
-                              c10::intrusive_ptr<c10d::ProcessGroup>&, void*, std::int64_t, bool,
-                              bool, ParameterNames&, std::int64_t);
+  void (*reducer_constructor)(void*, Tensors&, void*, void*, ProcessGroupPtr&, void*, std::int64_t,
+                              bool, bool, ParameterNames&, std::int64_t);
+  void (*reducer_constructor_2_11)(void*, Tensors&, void*, ProcessGroupPtr&, void*, std::int64_t,
+                                   bool, bool, ParameterNames&, std::int64_t, bool, bool, void*);
   void (*reducer_destructor)(void*);
   bool (*rebuild_buckets)(void*);
   FuturePtr (*run_comm_hook)(void*, c10d::GradBucket&);

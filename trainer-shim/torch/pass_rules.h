@@ -13,6 +13,13 @@
 /// through would wait for it until the group's timeout.
 namespace gradplane::shim {
 
+/// What Gloo's reduce_scatter makes of what a program asks for: it sums whatever that is (pytorch
+/// issue 162338), does it, or one of the two, so that it has to tell itself.
+enum class GloosScatter : std::uint8_t { kSums, kReduces, kUnknown };
+inline constexpr GloosScatter kGloosScatter = GP_TORCH_AT_LEAST(2, 11)  ? GloosScatter::kReduces
+                                              : GP_TORCH_AT_LEAST(2, 7) ? GloosScatter::kUnknown
+                                                                        : GloosScatter::kSums;
+
 std::optional<PassReason> why_passed(const Tensors& tensors, const c10d::AllreduceOptions& options);
 std::optional<PassReason> why_passed(const Tensors& tensors, const c10d::BroadcastOptions& options,
                                      int ranks);

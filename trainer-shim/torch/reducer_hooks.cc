@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 #include "trainer-shim/torch/bucket_names.h"
+#include "trainer-shim/torch/device_stream.h"
 #include "trainer-shim/torch/replacements.h"
 #include "trainer-shim/torch/replicas.h"
 
@@ -17,9 +18,25 @@ std::uint64_t pass_of(const void* reducer, const c10d::GradBucket& bucket) {
   return replica ? replica->schedule->begin_bucket(identities(bucket.getParameters())) : 0;
 }
 
+/// `construct` moves the parameters and their names away.
+template <typename Construct>
+void construct_known(void* reducer, const Tensors& parameters, const ParameterNames& names,
+                     Construct construct) {
+  bucket_names->add(reducer, parameters, names);
+  replicas->add(reducer, parameters);
+  try {
+    construct();
+  } catch (...) {
+    bucket_names->remove(reducer);
+    replicas->remove(reducer);
+    throw;
+  }
+}
+
 }  // namespace
 
-void forget_reducers_after_fork() {
+void forget_torch_after_fork() {
+  forget_arrivals_after_fork();
   bucket_names = new BucketNames;
   replicas = new Replicas;
 }
@@ -43,20 +60,27 @@ GroupSession::Gradient gradient_of(const at::Tensor& tensor,
 namespace replacement {
 
 void reducer_constructor(void* self, Tensors& parameters, void* bucket_indices, void* size_limits,
-                         c10::intrusive_ptr<c10d::ProcessGroup>& group, void* expect_sparse,
-                         std::int64_t bucket_bytes, bool find_unused, bool as_bucket_view,
-                         ParameterNames& names, std::int64_t first_bucket_bytes) {
-  bucket_names->add(self, parameters, names);  // before the original moves them away
-  replicas->add(self, parameters);
-  try {
+                         ProcessGroupPtr& group, void* expect_sparse, std::int64_t bucket_bytes,
+                         bool find_unused, bool as_bucket_view, ParameterNames& names,
+                         std::int64_t first_bucket_bytes) {
+  construct_known(self, parameters, names, [&] {
     originals().reducer_constructor(self, parameters, bucket_indices, size_limits, group,
                                     expect_sparse, bucket_bytes, find_unused, as_bucket_view, names,
                                     first_bucket_bytes);
-  } catch (...) {
-    bucket_names->remove(self);
-    replicas->remove(self);
-    throw;
-  }
+  });
+}
+
+void reducer_constructor_2_11(void* self, Tensors& parameters, void* bucket_indices,
+                              ProcessGroupPtr& group, void* expect_sparse,
+                              std::int64_t bucket_bytes, bool find_unused, bool as_bucket_view,
+                              ParameterNames& names, std::int64_t first_bucket_bytes,
+                              bool skip_unused, bool use_python, void* bucket_limits) {
+  construct_known(self, parameters, names, [&] {
+    originals().reducer_constructor_2_11(self, parameters, bucket_indices, group, expect_sparse,
+                                         bucket_bytes, find_unused, as_bucket_view, names,
+                                         first_bucket_bytes, skip_unused, use_python,
+                                         bucket_limits);
+  });
 }
 
 void reducer_destructor(void* self) {

@@ -36,9 +36,14 @@ WorkPtr barrier(Group* self, const c10d::BarrierOptions& options);
 
 // reducer_hooks.cc: what DDP's reducer does with its buckets.
 void reducer_constructor(void* self, Tensors& parameters, void* bucket_indices, void* size_limits,
-                         c10::intrusive_ptr<c10d::ProcessGroup>& group, void* expect_sparse,
-                         std::int64_t bucket_bytes, bool find_unused, bool as_bucket_view,
-                         ParameterNames& names, std::int64_t first_bucket_bytes);
+                         ProcessGroupPtr& group, void* expect_sparse, std::int64_t bucket_bytes,
+                         bool find_unused, bool as_bucket_view, ParameterNames& names,
+                         std::int64_t first_bucket_bytes);
+void reducer_constructor_2_11(void* self, Tensors& parameters, void* bucket_indices,
+                              ProcessGroupPtr& group, void* expect_sparse,
+                              std::int64_t bucket_bytes, bool find_unused, bool as_bucket_view,
+                              ParameterNames& names, std::int64_t first_bucket_bytes,
+                              bool skip_unused, bool use_python, void* bucket_limits);
 void reducer_destructor(void* self);
 bool rebuild_buckets(void* self);
 FuturePtr run_comm_hook(void* self, c10d::GradBucket& bucket);
@@ -55,8 +60,8 @@ void announce_group(c10d::Store& store, int rank);
 void open_group(Group* group, const StorePtr& store, int rank, int size,
                 const GroupOptions& options);
 
-/// In a child of fork(): it has none of its parent's reducers.
-void forget_reducers_after_fork();
+/// In a child of fork(): it has none of its parent's reducers and copies.
+void forget_torch_after_fork();
 
 /// The session that carries a collective, or nothing: then it goes to the original. Throws where
 /// the group has none and a fallback is forbidden.

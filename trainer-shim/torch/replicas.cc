@@ -30,7 +30,8 @@ at::ScalarType summed_as(at::ScalarType type) {
 
 bool is_averaged(const at::Tensor& t) {
   const auto type = t.defined() ? element_type_of(t.scalar_type()) : std::nullopt;
-  return type && is_floating(*type) && t.device().is_cpu() && t.layout() == at::kStrided;
+  return type && is_floating(*type) && (t.device().is_cpu() || t.is_cuda()) &&
+         t.layout() == at::kStrided;
 }
 
 /// The mean of parameters over all ranks, by sums through the group's session.
@@ -94,7 +95,7 @@ class Averaging {
     auto work = c10::make_intrusive<CarriedWork>(nullptr, CarriedWork::kAllReduce,
                                                  TensorLists{tensors}, tensors);
     session_.enqueue(std::make_shared<WorkCompletion>(work), collective,
-                     std::make_shared<TensorMemory>(tensors));
+                     std::make_shared<HostMemory<Tensors>>(tensors));
     chunk.work = std::move(work);
     in_flight_.push_back(std::move(chunk));
   }
@@ -107,7 +108,8 @@ class Averaging {
       const at::Tensor mean =
           chunk.memory.narrow(0, piece.at, piece.own.numel()).div_(session_.size());
       const at::Tensor exact_mean = mean.to(at::kDouble);
-      distance_squared_ += (piece.own.to(at::kDouble) - exact_mean).square().sum().item<double>();
+      const at::Tensor own = piece.own.to(at::kCPU).to(at::kDouble);
+      distance_squared_ += (own - exact_mean).square().sum().item<double>();
       norm_squared_ += exact_mean.square().sum().item<double>();
       if (writes_back_) at::Tensor(piece.own).copy_(mean);
     }

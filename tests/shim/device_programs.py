@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The gradplane authors
+"""Programs whose tensors are on a GPU: CUDA's, or the simulated one in GP_TEST_GPU, which is late
+and forgets on purpose. Each says what it found, so that a run over Gloo alone can be compared."""
+
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from rank_basics import RANK, WORLD, bits, end, say, start
+
+SIMULATED = os.environ.get("GP_TEST_GPU")
+TYPES = (torch.float32, torch.float64, torch.float16, torch.int32, torch.int64)
+SIZES = (1, 1000, 100003)
+
+
+class Simulated:
+    def __init__(self):
+        torch.ops.load_library(SIMULATED)
+        self._ops = torch.ops.simulated_gpu
+
+    def tensor(self, host):
+        return self._ops.on_gpu(host)
+
+    def late(self, host, milliseconds=60):
+        """A tensor that is filled when the stream of this thread comes to it."""
+        made = self._ops.on_gpu(torch.full_like(host, -1))
+        self._ops.fill_later(made, float(host.flatten()[0]), milliseconds)
+        return made
+
+    def now(self, tensor):
+        """What is in its memory at this moment."""
+        return self._ops.peek(tensor)
+
+    def use_other_stream(self):
+        self._ops.use_stream(8)
+
+
+class Cuda:
+    def __init__(self):
+        torch.cuda.set_device(0)
+        self._aside = torch.cuda.Stream()
+
+    def tensor(self, host):
+        return host.cuda()
+
+    def late(self, host, milliseconds=60):
+        made = torch.full_like(host, -1, device="cuda")
+        torch.cuda._sleep(milliseconds * 1500000)  # cycles
+        made.fill_(host.flatten()[0])
+        return made
+
+    def now(self, tensor):
+        with torch.cuda.stream(self._aside):
+            return tensor.cpu()
+
+    def use_other_stream(self):
+        torch.cuda.set_stream(torch.cuda.Stream())
+
+
+gpu = None
+
+
+def begin():
+    global gpu
+    start()
+    gpu = gpu or (Simulated() if SIMULATED else Cuda())
+
+
+def numbers(size, rank, dtype):
+    return ((torch.arange(size) * 3 + 17 * rank) % 13).to(dtype)
+
+
+def zeros(*sizes, dtype=torch.float32):
+    return [gpu.tensor(torch.zeros(*sizes, dtype=dtype)) for _ in range(WORLD)]
+
+
+def types():
+    """Every type and operation, of sizes that are no multiple of anything."""
+    begin()
+    results = []
+    for dtype in TYPES:
+        for size in SIZES:
+            given = [numbers(size, rank, dtype) for rank in range(WORLD)]
+            total, largest, copied = (gpu.tensor(given[RANK]) for _ in range(3))
+            gathered = zeros(size, dtype=dtype)
+            works = [dist.all_reduce(total, async_op=True),
+                     dist.all_reduce(largest, op=dist.ReduceOp.MAX, async_op=True),
+                     dist.broadcast(copied, WORLD - 1, async_op=True),
+                     dist.all_gather(gathered, gpu.tensor(given[RANK]), async_op=True)]
+            for work in works:
+                work.wait()
+            stacked = torch.stack(given)
+            assert torch.equal(total.cpu(), stacked.sum(0).to(dtype)), (dtype, size, total.cpu())
+            assert torch.equal(largest.cpu(), stacked.max(0).values), (dtype, size)
+            assert torch.equal(copied.cpu(), given[-1]), (dtype, size)
+            assert all(torch.equal(g.cpu(), e) for g, e in zip(gathered, given)), (dtype, size)
+            results += [t.cpu() for t in (total, largest, copied, *gathered)]
+    say(bits=bits(*results))
+
+
+def late():
+    """What the program has queued on the device comes before, what it queues after wait() comes
+    after, on whatever stream it works; several are in flight."""
+    begin()
+    for turn in range(2):
+        if turn == 1:
+            gpu.use_other_stream()
+        tensors = [gpu.late(torch.full((5000 + i,), float(RANK + i))) for i in range(6)]
+        works = [dist.all_reduce(t, async_op=True) for t in tensors]
+        for i, (t, work) in enumerate(zip(tensors, works)):
+            work.wait()
+            expected = float(sum(range(WORLD)) + WORLD * i)
+            assert bool((t.cpu() == expected).all()), (turn, i, t.cpu(), expected)
+        gathered = zeros(3000)
+        dist.all_gather(gathered, gpu.late(torch.full((3000,), float(RANK))))
+        assert [float(t.cpu()[-1]) for t in gathered] == list(range(WORLD))
+    say(ok=True)
+
+
+def futures():
+    """Whoever is told by a future finds the results in memory, on whatever stream he works."""
+    begin()
+    gpu.use_other_stream()
+    for late in (True, False):
+        t = gpu.late(torch.full((70000,), float(RANK + 1)))
+        work = dist.all_reduce(t, async_op=True)
+        if late:
+            future = work.get_future().then(lambda f: gpu.now(f.value()[0]))
+            found = future.wait()
+        else:
+            work.wait()
+            found = gpu.now(work.get_future().value()[0])
+        assert bool((found == WORLD * (WORLD + 1) / 2).all()), (late, found)
+    say(ok=True)
+
+
+def let_go():
+    """A tensor that the program lets go while it is copied."""
+    begin()
+    for i in range(4):
+        places = zeros(4000)
+        given = gpu.late(torch.full((4000,), float(RANK + i)))
+        work = dist.all_gather(places, given, async_op=True)
+        del given
+        work.wait()
+        for rank, place in enumerate(places):
+            assert bool((place.cpu() == float(rank + i)).all()), (i, rank, place.cpu())
+    say(ok=True)
+
+
+def shapes():
+    """Views: dense ones are carried, what has gaps goes to Gloo."""
+    begin()
+    turned = gpu.tensor((torch.arange(12.0) * (RANK + 1)).view(3, 4)).t()
+    dist.all_reduce(turned)
+    one = gpu.tensor(torch.tensor(float(RANK)))
+    dist.broadcast(one, WORLD - 1)
+    part = gpu.tensor(torch.arange(100.0) + RANK)[10:40]
+    dist.all_reduce(part)
+    places = [t.t() for t in zeros(3, 4)]
+    dist.all_gather(places, gpu.tensor((torch.arange(12.0) * (RANK + 1)).view(3, 4)).t())
+    say(bits=bits(*(t.cpu() for t in (turned, one, part, *places))))
+
+
+def scattered():
+    """Rows, a transposed input, an output that is a column, and what is late."""
+    begin()
+    results = []
+    for size in (1, 1000, 100003):
+        out = zeros(size)[0]
+        dist.reduce_scatter_tensor(out, gpu.tensor(numbers(size * WORLD, RANK, torch.float32)))
+        results.append(out.cpu())
+    columns = zeros(6, 8)[0]
+    given = gpu.tensor(numbers(6 * WORLD * 4, RANK, torch.float32).view(4, 6 * WORLD)).t()
+    dist.reduce_scatter_tensor(columns[:, ::2], given)
+    out = zeros(2000)[0]
+    work = dist.reduce_scatter_tensor(out, gpu.late(torch.full((2000 * WORLD,), RANK + 1.0)),
+                                      async_op=True)
+    work.wait()
+    results += [columns.cpu(), out.cpu()]
+    dist.reduce_scatter_tensor(out, gpu.tensor(torch.full((2000 * WORLD,), RANK + 1.0)),
+                               op=dist.ReduceOp.AVG)
+    say(bits=bits(*results, out.cpu()))
+
+
+def gaps():
+    begin()
+    wide = gpu.tensor(torch.arange(40.0).view(4, 10) + RANK)
+    dist.all_reduce(wide[:, ::3])
+    say(ok=True)
+
+
+def long_run():
+    begin()
+    checksum = 0.0
+    for step in range(int(sys.argv[2])):
+        t = gpu.tensor(torch.full((20000,), float(RANK + step)))
+        dist.all_reduce(t)
+        found = t.cpu()
+        assert bool((found == float(sum(range(WORLD)) + WORLD * step)).all()), (step, found)
+        checksum += float(found[-1])
+    say(bits=checksum)
+
+
+if __name__ == "__main__":
+    for program in sys.argv[1].split("+"):
+        globals()[program]()
+    end()

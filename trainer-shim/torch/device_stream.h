@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <ATen/ATen.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+namespace gradplane::shim {
+
+class DeviceStream;
+/// Null for a collective of host tensors.
+using DeviceStreamPtr = std::shared_ptr<DeviceStream>;
+
+/// The copies of one collective between tensors of a device and host memory. They have a stream of
+/// their own beside those of the program: what the program has queued before it calls the
+/// collective comes before them, and what it queues after wait() comes after them, as with Gloo's
+/// own works for devices. It knows streams and events as libtorch does for any kind of device, so
+/// it needs nothing of CUDA.
+class DeviceStream : public std::enable_shared_from_this<DeviceStream> {
+ public:
+  /// In the thread that calls the collective. Null if `t` is in host memory.
+  static DeviceStreamPtr beside(const at::Tensor& t);
+
+  explicit DeviceStream(c10::Device device);
+
+  /// Queues a copy of `given` into host memory that the device reads and writes by itself, in
+  /// the order of the elements in `given`'s memory. The calling thread.
+  at::Tensor copy_in(const at::Tensor& given);
+
+  /// Host memory for something like `t`, of which nothing is copied. The calling thread.
+  at::Tensor memory_like(const at::Tensor& t);
+
+  /// Queues copies into host memory by `copies`. The calling thread.
+  void bring_in(const std::function<void()>& copies);
+
+  /// The program may free `t` while the copies run. The calling thread.
+  void keep(const at::Tensor& t);
+
+  /// `wake` is called, in any thread, when is_in() has answered no and may answer yes.
+  void on_arrival(std::function<void()> wake) { wake_ = std::move(wake); }
+
+  /// Whether all that was queued by copy_in() and bring_in() has arrived. Never waits. Throws what
+  /// the device reports. The progress thread.
+  bool is_in();
+
+  /// Queues copies of results to the device. Once, in any thread.
+  void bring_out(const std::function<void()>& copies);
+
+  /// What the calling thread queues on the device from here on comes after bring_out().
+  void hold_current_stream();
+
+  /// Waits until bring_out() has ended on the device; a few microseconds more than its copies take.
+  void wait_on_host() { stream_.synchronize(); }
+
+ private:
+  friend class Arrivals;
+
+  const c10::Device device_;
+  c10::Stream stream_;
+  c10::Event in_;
+  c10::Event out_;
+  std::function<void()> wake_;
+  bool is_watched_ = false;
+};
+
+/// In a child of fork(), which has no thread that watches.
+void forget_arrivals_after_fork();
+
+}  // namespace gradplane::shim
