@@ -3,6 +3,7 @@
 """Programs whose tensors are on a GPU: CUDA's, or the simulated one in GP_TEST_GPU, which is late
 and forgets on purpose. Each says what it found, so that a run over Gloo alone can be compared."""
 
+import ctypes
 import os
 import sys
 
@@ -190,6 +191,75 @@ def gaps():
     wide = gpu.tensor(torch.arange(40.0).view(4, 10) + RANK)
     dist.all_reduce(wide[:, ::3])
     say(ok=True)
+
+
+def left_open():
+    """A group that lives as long as the process."""
+    begin()
+    t = gpu.tensor(torch.full((1000,), float(RANK)))
+    dist.all_reduce(t)
+    group = dist.distributed_c10d._get_default_group()
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
+    say(ok=True)
+    sys.exit(0)
+
+
+def model_on(device):
+    torch.manual_seed(1)
+    blocks = [torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Tanh()) for _ in range(6)]
+    return torch.nn.Sequential(*blocks, torch.nn.Linear(64, 5)).to(device)
+
+
+def train(model, device, steps=8):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(steps):
+        generator = torch.Generator().manual_seed(100 * step + RANK)
+        x = torch.randn(16, 64, generator=generator).to(device)
+        model(x).square().mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def ddp():
+    """Buckets of some kilobytes, so that several are in flight."""
+    begin()
+    model = torch.nn.parallel.DistributedDataParallel(model_on("cuda"), bucket_cap_mb=0.03)
+    train(model, "cuda")
+    say(bits=bits(*(p.cpu() for p in model.parameters())))
+
+
+def ddp_aside():
+    """On a stream that is not the default one."""
+    begin()
+    with torch.cuda.stream(torch.cuda.Stream()):
+        ddp()
+
+
+def fsdp2():
+    from torch.distributed.fsdp import fully_shard
+    start()
+    device = sys.argv[2]
+    mesh = dist.device_mesh.init_device_mesh(device, (WORLD,))
+    model = model_on(device)
+    for block in model:
+        fully_shard(block, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    train(model, device)
+    # PyTorch 2.11 itself crashes where it gathers whole tensors of a GPU over Gloo.
+    say(bits=bits(*(p.to_local().cpu() for p in model.parameters())))
+
+
+def averages():
+    """From 2.11 on Gloo divides."""
+    begin()
+    t = gpu.tensor(torch.full((1000,), RANK + 1.0))
+    dist.all_reduce(t, op=dist.ReduceOp.AVG)
+    host = torch.full((1000,), RANK + 1.0)
+    dist.all_reduce(host, op=dist.ReduceOp.AVG)
+    out = gpu.tensor(torch.zeros(500))
+    dist.reduce_scatter_tensor(out, gpu.tensor(torch.arange(500.0 * WORLD) + RANK),
+                               op=dist.ReduceOp.MAX)
+    say(bits=bits(t.cpu(), host, out.cpu()), mean=t.cpu()[0].item(), largest=out.cpu()[0].item())
 
 
 def long_run():

@@ -118,6 +118,7 @@ c10::Stream stream_of(c10::StreamId id) {
 }
 thread_local c10::StreamId current = kDefaultStream;
 std::atomic<c10::StreamId> last_of_pool{0};
+std::atomic<bool> unloaded{false};
 
 class Memory final : public c10::Allocator {
  public:
@@ -126,6 +127,8 @@ class Memory final : public c10::Allocator {
 #else
   c10::DataPtr allocate(std::size_t bytes) const override {
 #endif
+    static const int registered = std::atexit([] { unloaded = true; });
+    static_cast<void>(registered);
     auto* block = new Block{std::malloc(bytes + 1), bytes};
     return {block->data, block, &Memory::free, device()};
   }
@@ -154,6 +157,7 @@ class Memory final : public c10::Allocator {
   /// In the order of the default stream, from which all of it comes here.
   static void free(void* context) {
     auto* block = static_cast<Block*>(context);
+    if (unloaded && !block->streams.empty()) std::terminate();  // as in CUDA's allocator
     std::vector<FlagPtr> last_uses;
     for (const c10::StreamId id : block->streams) {
       last_uses.push_back(queue_of(stream_of(id)).mark());

@@ -12,13 +12,14 @@ from harness import PYTHON, SKIP, TORCH, expect, run_all, run_ranks
 from test_daemon import Daemon, expect_survival, run
 
 SOURCE = "device_programs.py"
+SIMULATED = os.environ.get("GP_TEST_GPU")
 # Of one rank, by device_programs.types() and by views.
 IN_TYPES = {"all_reduce": 2 * 5 * 3, "broadcast": 5 * 3, "all_gather": 5 * 3}
 IN_SHAPES = {"all_reduce": 2, "broadcast": 1, "all_gather": 1}
 
 
 def skip_without_gpu():
-    if os.environ.get("GP_TEST_GPU"):
+    if SIMULATED:
         return
     code = "import torch; assert torch.cuda.is_available()"
     if subprocess.run([PYTHON, "-c", code], capture_output=True, check=False).returncode != 0:
@@ -34,15 +35,21 @@ def carried(program, world, **options):
     return outcomes, found
 
 
+def expect_as_gloo(program, world, **options):
+    plain = run_ranks(program, world, preload=False, source=SOURCE, **options)
+    outcomes, found = carried(program, world, **options)
+    expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
+           plain + outcomes)
+    for report in found:
+        expect(report["passed_through"] == {}, str(report), outcomes)
+    return found
+
+
 def test_types_and_shapes():
+    expected = {name: count + IN_SHAPES[name] for name, count in IN_TYPES.items()}
     for world in (2, 3):
-        plain = run_ranks("types+shapes", world, preload=False, source=SOURCE)
-        outcomes, found = carried("types+shapes", world)
-        expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
-               plain + outcomes)
-        for report in found:
-            expected = {name: count + IN_SHAPES[name] for name, count in IN_TYPES.items()}
-            expect(report["carried"] == expected and report["passed"] == {}, str(report), outcomes)
+        for report in expect_as_gloo("types+shapes", world):
+            expect(report["carried"] == expected, str(report))
 
 
 def test_what_is_queued_before_and_after():
@@ -61,6 +68,11 @@ def test_tensors_that_are_let_go():
     expect(all(report["carried"] == {"all_gather": 4} for report in found), str(found))
 
 
+def test_a_group_that_outlives_the_gpu():
+    _, found = carried("left_open", 2, forked=False)
+    expect(all(report["carried"] == {"all_reduce": 1} for report in found), str(found))
+
+
 def test_gaps_pass():
     _, found = carried("gaps", 2)
     for report in found:
@@ -71,15 +83,37 @@ def test_gaps_pass():
 def test_reduce_scatter():
     if TORCH < (2, 6):
         return  # its Gloo has none
-    plain = run_ranks("scattered", 3, preload=False, source=SOURCE)
-    outcomes, found = carried("scattered", 3)
-    expect([o.all_said for o in plain] == [o.all_said for o in outcomes], "as Gloo's",
-           plain + outcomes)
-    expect(all(report["carried"] == {"reduce_scatter": 6} for report in found), str(found))
+    for report in expect_as_gloo("scattered", 3):
+        expect(report["carried"] == {"reduce_scatter": 6}, str(report))
+
+
+def test_what_gloo_makes_of_other_reductions():
+    if TORCH >= (2, 11):
+        found = expect_as_gloo("averages", 3)
+        for report in found:
+            expect(report["carried"] == {"all_reduce": 2, "reduce_scatter": 1}, str(report))
+
+
+def test_ddp():
+    if SIMULATED:
+        return  # it computes nothing
+    for program in ("ddp", "ddp_aside"):
+        for report in expect_as_gloo(program, 2):
+            expect(report["carried_buckets"] >= 8 * 2, str(report))
+
+
+def test_fsdp2():
+    if TORCH < (2, 11):
+        return  # fails in PyTorch 2.6 itself
+    for device in ("cpu",) if SIMULATED else ("cpu", "cuda"):
+        for report in expect_as_gloo("fsdp2", 2, args=(device,)):
+            expect(report["carried"]["reduce_scatter"] >= 8 * 7, str(report))
+            expect(report["carried"]["all_gather"] >= 8 * 7, str(report))
 
 
 def test_daemon_killed():
-    expect_survival(signal.SIGKILL, steps=1000, ops_a_step=1, source=SOURCE)
+    steps = 1000 if SIMULATED else 30000  # some seconds of a GPU
+    expect_survival(signal.SIGKILL, steps=steps, ops_a_step=1, source=SOURCE)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ import sysconfig
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-TESTED = ((1, 13), (2, 6))
+TESTED = ((1, 13), (2, 6), (2, 11))
 REDUCE = ("-ffp-contract=off", "-fno-math-errno", "-DGRADPLANE_REDUCE_X86")
 VECTOR = (*REDUCE, "-fno-tree-loop-distribute-patterns")
 GLOO = ("-DUSE_C10D_GLOO",)
@@ -153,7 +153,7 @@ def build(adapter_folder=None, module_path=None, includes=(), jobs=0, say=print)
         if not os.access(folder, os.W_OK):
             raise BuildError(f"{folder} cannot be written to; give another folder with --output")
     if torch.version not in TESTED:
-        known = " and ".join("{}.{}".format(*version) for version in TESTED)
+        known = ", ".join("{}.{}".format(*version) for version in TESTED)
         say(f"PyTorch {torch.text} is not among those that gradplane is tested with ({known})")
     shared = sources()
     alone = {ADAPTER_ALONE: shared.pop(ADAPTER_ALONE)}

@@ -101,7 +101,7 @@ bool GroupSession::has_ended() {
   return ended_;
 }
 
-void GroupSession::shut_down(std::int64_t limit_ms) {
+void GroupSession::shut_down(std::int64_t limit_ms, Leftovers leftovers) {
   request_stop();
   const std::int64_t begun_ns = now_ns();
   const std::int64_t grace_ends_ns = begun_ns + std::chrono::nanoseconds(kGrace).count();
@@ -119,7 +119,7 @@ void GroupSession::shut_down(std::int64_t limit_ms) {
   std::vector<Remains> remains;
   // Callbacks of a group end before the group does, as on Gloo's own threads.
   bell_->completed.wait_for(lock, kGrace, [this] { return bell_->completing_count == 0; });
-  remains.swap(bell_->remains);
+  if (leftovers == Leftovers::kFreed) remains.swap(bell_->remains);
   lock.unlock();
   if (join) {
     thread_.join();
@@ -322,7 +322,8 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
   counters().pending_ns += static_cast<std::uint64_t>(now_ns() - op.called_ns);
   op.side_work.reset();
   const bool goes_out = !failure && op.memory->goes_out();
-  const bool in_place = !goes_out && op.completion->may_finish_in_place();
+  const bool in_place = (!goes_out || op.memory->goes_out_at_once()) &&
+                        op.completion->may_finish_in_place();
   {
     const std::lock_guard lock(bell_->mutex);
     --pending_count_;
@@ -331,7 +332,7 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
   Remains own{std::exchange(op.completion, nullptr), std::exchange(op.memory, nullptr)};
   // A thread less between the result and who waits for it.
   if (in_place) {
-    own.completion->finish(failure);
+    complete(own, goes_out, failure);
     const std::lock_guard lock(bell_->mutex);
     bell_->remains.push_back(std::move(own));
     return;
@@ -345,7 +346,6 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
   });
 }
 
-/// The end of an operation in a thread of its own.
 void GroupSession::complete(const Remains& own, bool goes_out, std::exception_ptr failure) {
   if (goes_out) {
     try {

@@ -68,7 +68,7 @@ void Groups::end_all() {
   }
   for (const auto& session : all) session->request_stop();  // all at once, then wait
   for (auto& session : all) {
-    session->shut_down(kExitLimitMs);
+    session->shut_down(kExitLimitMs, GroupSession::Leftovers::kKept);
     // Gloo's threads must not be joined this late: what they use may be gone.
     new std::shared_ptr<GroupSession>(std::move(session));
   }

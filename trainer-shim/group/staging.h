@@ -27,6 +27,10 @@ class Staging {
   /// Copies the results to where the trainer expects them. Once, after a success, and in a thread
   /// that nobody waits for, so it may take its time. What it throws fails the operation.
   virtual void bring_out() = 0;
+
+  /// Whether bring_out() takes but some microseconds, because a device copies by itself: then it
+  /// may run in the progress thread, too.
+  virtual bool goes_out_at_once() const { return false; }
 };
 using StagingPtr = std::shared_ptr<Staging>;
 

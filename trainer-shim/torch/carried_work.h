@@ -115,8 +115,9 @@ class CarriedWork final : public Group::AsyncWork {
 
   /// The results are on their way to a device: if somebody has the future, they have to be there.
   void settle() {
-    auto untouched = Finish::kUndecided;
-    if (!finish_.compare_exchange_strong(untouched, Finish::kInPlace)) wait_on_host();
+    auto found = Finish::kUndecided;
+    finish_.compare_exchange_strong(found, Finish::kInPlace);
+    if (found == Finish::kElsewhere) wait_on_host();
   }
 
 #if GP_TORCH_AT_LEAST(2, 8)

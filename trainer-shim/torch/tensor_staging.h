@@ -35,6 +35,7 @@ class CopiedOut final : public Staging {
     const auto copy = [this] { output_.copy_(result_, /*non_blocking=*/true); };
     stream_ ? stream_->bring_out(copy) : copy();
   }
+  bool goes_out_at_once() const override { return stream_ && divisor_ == 1; }
 
  private:
   const at::Tensor given_;
@@ -60,6 +61,7 @@ class GatheredRows final : public Staging {
     };
     stream_ ? stream_->bring_out(copy) : copy();
   }
+  bool goes_out_at_once() const override { return stream_ != nullptr; }
 
  private:
   const at::Tensor rows_;

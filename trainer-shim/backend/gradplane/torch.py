@@ -39,6 +39,6 @@ def _module():
 
 _create_group = _module().create_group
 if VERSION >= (2, 0):
-    dist.Backend.register_backend(NAME, _create_group, devices=["cpu"])
+    dist.Backend.register_backend(NAME, _create_group, devices=["cpu", "cuda"])
 else:
     dist.Backend.register_backend(NAME, _create_group)
