@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Times all_reduce of CUDA tensors on this machine's GPU: Gloo, and gradplane over one daemon on its
-loopback port, in turn, two ranks on one GPU. Needs a PyTorch with CUDA, an adapter for it, and
+"""Times all_reduce of CUDA tensors on this machine's GPU: Gloo, and gradplane over one daemon on
+its loopback port, in turn, two ranks on one GPU. Needs a PyTorch with CUDA, an adapter for it, and
 
     GP_TEST_PYTHON=PYTHON GP_TEST_DAEMON=gradplaned GP_TEST_PRELOAD=libgradplane_preload.so \\
         tests/perf/device_allreduce.py

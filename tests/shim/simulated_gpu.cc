@@ -2,9 +2,9 @@
 // Copyright (c) 2026 The gradplane authors
 //
 // A GPU that is none, for a libtorch without CUDA: memory, streams and events that behave as those
-// of CUDA do where it hurts. Each stream is a thread that works off its queue, late on purpose; what
-// is freed is overwritten, unless a stream was said to use it. So a collective that does not wait
-// for a copy, or that lets memory go too early, has wrong results here on every machine.
+// of CUDA do where it hurts. Each stream is a thread that works off its queue, late on purpose;
+// what is freed is overwritten, unless a stream was said to use it. So a collective that does not
+// wait for a copy, or that lets memory go too early, has wrong results here on every machine.
 #include <ATen/ATen.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/Allocator.h>
@@ -273,6 +273,14 @@ at::Tensor peek(const at::Tensor& t) {
   return plain(t).clone();
 }
 
+/// What lies in the memory when the stream of this thread comes to it.
+at::Tensor read(const at::Tensor& t) {
+  at::Tensor found;
+  queue_of(stream_of(current)).add([&found, from = plain(t)] { found = from.clone(); });
+  queue_of(stream_of(current)).mark()->wait();
+  return found;
+}
+
 void fill_later(const at::Tensor& t, double value, std::int64_t milliseconds) {
   queue_of(stream_of(current)).add([to = plain(t), value, milliseconds] {
     take(std::chrono::milliseconds(milliseconds));
@@ -296,6 +304,7 @@ TORCH_LIBRARY_IMPL(aten, CUDA, m) {
 TORCH_LIBRARY(simulated_gpu, m) {
   m.def("on_gpu", &on_gpu);
   m.def("peek", &peek);
+  m.def("read", &read);
   m.def("fill_later", &fill_later);
   m.def("use_stream", &use_stream);
 }

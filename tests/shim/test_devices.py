@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 
 from harness import PYTHON, SKIP, TORCH, expect, run_all, run_ranks
 from test_daemon import Daemon, expect_survival, run
@@ -56,6 +57,13 @@ def test_what_is_queued_before_and_after():
     _, found = carried("late", 3)
     for report in found:
         expect(report["carried"] == {"all_reduce": 12, "all_gather": 2}, str(report))
+
+
+def test_without_a_daemon():
+    with tempfile.TemporaryDirectory() as folder:
+        outcomes, found = run(folder + "/nobody", "late+futures", 2, source=SOURCE)
+    for report in found:
+        expect(report["fallen_back"] == {"all_reduce": 14, "all_gather": 2}, str(report), outcomes)
 
 
 def test_futures_find_results():

@@ -322,8 +322,8 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
   counters().pending_ns += static_cast<std::uint64_t>(now_ns() - op.called_ns);
   op.side_work.reset();
   const bool goes_out = !failure && op.memory->goes_out();
-  const bool in_place = (!goes_out || op.memory->goes_out_at_once()) &&
-                        op.completion->may_finish_in_place();
+  const bool in_place =
+      (!goes_out || op.memory->goes_out_at_once()) && op.completion->may_finish_in_place();
   {
     const std::lock_guard lock(bell_->mutex);
     --pending_count_;

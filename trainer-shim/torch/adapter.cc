@@ -69,8 +69,7 @@ std::vector<Hook> hooks(Originals& o, void* const from[GP_HOOK_COUNT]) {
         divert(GP_HOOK_REDUCE_SCATTER, "reduce_scatter_tensor_coalesced", o.reduce_scatter,
                &reduce_scatter),
 #endif
-        divert(GP_HOOK_BARRIER, "barrier", o.barrier, &barrier),
-        reducer_hook(o, from),
+        divert(GP_HOOK_BARRIER, "barrier", o.barrier, &barrier), reducer_hook(o, from),
         divert(GP_HOOK_REDUCER_DESTRUCTOR, "~Reducer()", o.reducer_destructor, &reducer_destructor,
                Need::kReducer),
         divert(GP_HOOK_REBUILD_BUCKETS, "Reducer::rebuild_buckets", o.rebuild_buckets,

@@ -12,6 +12,7 @@
 
 #include "trainer-shim/group/completion.h"
 #include "trainer-shim/group/counters.h"
+#include "trainer-shim/torch/async_work.h"
 #include "trainer-shim/torch/device_stream.h"
 #include "trainer-shim/torch/originals.h"
 
@@ -19,37 +20,17 @@ namespace gradplane::shim {
 
 /// The Work of a carried collective. It is one of Gloo's own asynchronous works, whose run() finds
 /// the result already there: so Future, result, profiling, errors and barrier are Gloo's.
-class CarriedWork final : public Group::AsyncWork {
+class CarriedWork final : public AsyncWork {
  public:
-  /// What Gloo calls an operation.
-  struct Kind {
-    c10d::OpType type;
-    const char* title;  // in profiles
-  };
-  static constexpr Kind kAllReduce = {c10d::OpType::ALLREDUCE, "gloo:all_reduce"};
-  static constexpr Kind kBroadcast = {c10d::OpType::BROADCAST, "gloo:broadcast"};
-  static constexpr Kind kAllGather = {c10d::OpType::ALLGATHER, "gloo:all_gather"};
-  static constexpr Kind kAllGatherCoalesced = {c10d::OpType::ALLGATHER_COALESCED,
-                                               "gloo:all_gather"};
-  static constexpr Kind kReduceScatter = {c10d::OpType::REDUCE_SCATTER, "gloo:reduce_scatter"};
+  static constexpr WorkKind kAllReduce = {c10d::OpType::ALLREDUCE, "gloo:all_reduce"};
+  static constexpr WorkKind kBroadcast = {c10d::OpType::BROADCAST, "gloo:broadcast"};
+  static constexpr WorkKind kAllGather = {c10d::OpType::ALLGATHER, "gloo:all_gather"};
+  static constexpr WorkKind kAllGatherCoalesced = {c10d::OpType::ALLGATHER_COALESCED,
+                                                   "gloo:all_gather"};
+  static constexpr WorkKind kReduceScatter = {c10d::OpType::REDUCE_SCATTER, "gloo:reduce_scatter"};
 
   /// `group` is the one that the program called; null: this is none of its calls.
-  CarriedWork(Group* group, const Kind& kind, const TensorLists& outputs, const Tensors& inputs)
-#if GP_TORCH_AT_LEAST(2, 8)
-      : AsyncWork(nullptr, outputs, kind.type, next_sequence_number(group), kNotGloos, kind.title,
-                  std::optional<Tensors>(inputs)),
-        inputs_(inputs),
-        outputs_(outputs.empty() ? Tensors() : outputs[0]) {
-  }
-#elif GP_TORCH_AT_LEAST(2, 0)
-      : AsyncWork(outputs, kind.type, next_sequence_number(group), kind.title,
-                  std::optional<Tensors>(inputs)) {
-  }
-#else
-      : AsyncWork(outputs, kind.title, c10::optional<Tensors>(inputs)) {
-    static_cast<void>(group);
-  }
-#endif
+  using AsyncWork::AsyncWork;
 
   /// Before it is enqueued: results go to a device by this stream. Null: they do not.
   void ends_on(const DeviceStreamPtr& stream) {
@@ -60,11 +41,6 @@ class CarriedWork final : public Group::AsyncWork {
   void synchronize() override {
     for (const DeviceStreamPtr& stream : streams_) stream->hold_current_stream();
   }
-
-#if GP_TORCH_AT_LEAST(2, 8)
-  const Tensors getInputTensors() override { return inputs_; }
-  const Tensors getOutputTensors() override { return outputs_; }
-#endif
 
   bool wait(std::chrono::milliseconds timeout) override {
     const std::int64_t from_ns = now_ns();
@@ -97,17 +73,6 @@ class CarriedWork final : public Group::AsyncWork {
     if (failure_) std::rethrow_exception(failure_);
   }
 
-#if GP_TORCH_AT_LEAST(2, 0)
-  /// Gloo numbers the operations of a group, and so it counts those of its program that we carry.
-  static std::uint64_t next_sequence_number(Group* group) {
-    if (!group) return 0;
-    struct Access : Group {
-      static auto number() { return &Access::seq_; }
-    };
-    return ++(group->*Access::number());
-  }
-#endif
-
   /// Until the results are on the device.
   void wait_on_host() {
     for (const DeviceStreamPtr& stream : streams_) stream->wait_on_host();
@@ -120,12 +85,6 @@ class CarriedWork final : public Group::AsyncWork {
     if (found == Finish::kElsewhere) wait_on_host();
   }
 
-#if GP_TORCH_AT_LEAST(2, 8)
-  /// Sessions know the time limits. Gloo's context would be asked for its own otherwise.
-  static constexpr std::chrono::milliseconds kNotGloos{0};
-  const Tensors inputs_;
-  const Tensors outputs_;
-#endif
   std::vector<DeviceStreamPtr> streams_;
   std::exception_ptr failure_;
   std::atomic<Finish> finish_{Finish::kUndecided};

@@ -76,10 +76,9 @@ void reducer_constructor_2_11(void* self, Tensors& parameters, void* bucket_indi
                               ParameterNames& names, std::int64_t first_bucket_bytes,
                               bool skip_unused, bool use_python, void* bucket_limits) {
   construct_known(self, parameters, names, [&] {
-    originals().reducer_constructor_2_11(self, parameters, bucket_indices, group, expect_sparse,
-                                         bucket_bytes, find_unused, as_bucket_view, names,
-                                         first_bucket_bytes, skip_unused, use_python,
-                                         bucket_limits);
+    originals().reducer_constructor_2_11(
+        self, parameters, bucket_indices, group, expect_sparse, bucket_bytes, find_unused,
+        as_bucket_view, names, first_bucket_bytes, skip_unused, use_python, bucket_limits);
   });
 }
 
