@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Ranks that others start: mpirun, and torchrun with its elastic agent."""
+"""Ranks that others start: Open MPI's and MPICH's mpirun, Slurm, torchrun with its elastic agent."""
 
 import os
 import shutil
 import subprocess
 import tempfile
 
+import slurm
 from harness import HERE, PYTHON, TORCH, expect, reports, run_all
 from test_daemon import BUILD_FOLDER, Daemon
 
@@ -23,18 +24,33 @@ def launched(command, folder, **env):
     return done.stdout
 
 
-def test_mpirun():
-    mpirun = shutil.which("mpirun.openmpi")
-    if not mpirun:
-        return
+def expect_ranks_of(launcher, starts, **env):
+    """`starts` begins three ranks."""
     world = 3
     with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
-        launched([mpirun, "--allow-run-as-root", "--oversubscribe", "-n", str(world), GRADPLANE,
-                  "run", "--launcher", "openmpi", "--require", "--socket", daemon.socket, "--",
-                  PYTHON, os.path.join(HERE, "rank_programs.py"), "dtypes"], folder)  # fmt: skip
+        launched([*starts, "-n", str(world), GRADPLANE, "run", "--launcher", launcher, "--require",
+                  "--socket", daemon.socket, "--", PYTHON,
+                  os.path.join(HERE, "rank_programs.py"), "dtypes"], folder, **env)  # fmt: skip
         found = reports(folder, world)
     for report in found:
         expect(report["carried"] == {"all_reduce": 25}, str(report))
+
+
+def test_mpirun_of_open_mpi():
+    if shutil.which("mpirun.openmpi"):
+        expect_ranks_of("openmpi", ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"])
+
+
+def test_mpirun_of_mpich():
+    if shutil.which("mpirun.mpich"):
+        expect_ranks_of("mpich", ["mpirun.mpich"])
+
+
+def test_srun_of_slurm():
+    if not slurm.is_here():
+        return
+    with slurm.Slurm() as cluster:
+        expect_ranks_of("slurm", ["srun"], **cluster.env)
 
 
 def test_torchrun_restarts_a_rank():
