@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`reach`: one model on four hosts, trained by DDP, with a sharded optimizer, by DiLoCo, and by a
-program of mpi4py, over gradplane and over what the program uses without it: Gloo or Open MPI.
+"""`reach`: one model on four hosts, trained by DDP, with a sharded optimizer, by FSDP where
+PyTorch has it for processors (2.6), by DiLoCo, and by a program of mpi4py, over gradplane and over what the program uses without it: Gloo or Open MPI.
 
 The programs are those of reach_job.py, the same over both; each trains for the same number of
 steps, over a network without loss, with 1 % of it, and with a round trip of 40 ms. `s in all` is
@@ -11,6 +11,7 @@ gradplane carried, of those that it carried, passed through and gave up.
 """
 
 import statistics
+from importlib import metadata
 
 import cases
 import report
@@ -24,11 +25,18 @@ QUICK_EPOCHS = 6
 PROGRAMS = {
     "ddp": "DDP",
     "zero": "DDP and ZeroRedundancyOptimizer",
+    "fsdp": "FSDP",
     "diloco": "DiLoCo, 8 steps",
     "mpi4py": "mpi4py",
 }
 GRADPLANE = Contestant("gradplane-sharded", plan="sharded")
 NETWORKS = ({}, {"loss": 0.01, "loss_model": "random"}, {"rtt_ms": 40})
+
+
+def programs():
+    """Those that the PyTorch here can run: older ones have no reduce_scatter over Gloo."""
+    version = tuple(int(part) for part in metadata.version("torch").split(".")[:2])
+    return [name for name in PROGRAMS if name != "fsdp" or version >= (2, 6)]
 
 
 def contestants_of(case):
@@ -41,7 +49,7 @@ def make_cases(quick):
         {**cases.case(train.HOSTS, goal["bytes"], train.RATE_MBIT, **network),
          "model": MODEL, "program": program, "mpi": program == "mpi4py",
          "epochs": QUICK_EPOCHS if quick else EPOCHS, "target": goal["target"]}
-        for program in PROGRAMS
+        for program in programs()
         for network in NETWORKS[: 2 if quick else None]
     ]  # fmt: skip
 

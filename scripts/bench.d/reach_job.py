@@ -7,6 +7,8 @@ than by plain DDP. They know nothing of gradplane, and print what train_job.py p
   ddp     gradients are summed in each step
   zero    the same, and each rank has the optimizer's state of its own part of the parameters
           (ZeroRedundancyOptimizer), which it sends to the others after each step
+  fsdp    each rank has its own part of parameters, gradients and optimizer's state, and gathers the
+          parameters for each pass (FullyShardedDataParallel); PyTorch 2.6 or later
   mpi4py  gradients are summed by MPI_Allreduce, as one vector, and PyTorch knows of one rank alone;
           mpirun starts the ranks
   diloco  each rank trains alone, and every few steps the ranks average how far they came; an outer
@@ -14,6 +16,7 @@ than by plain DDP. They know nothing of gradplane, and print what train_job.py p
 """
 
 import argparse
+import copy
 import os
 import time
 
@@ -51,6 +54,28 @@ class Zero(Ddp):
         plain = task.optimizer(self._replica.parameters())
         chosen = {k: v for k, v in plain.defaults.items() if k in ("lr", "momentum", "betas")}
         return ZeroRedundancyOptimizer(self._replica.parameters(), type(plain), **chosen)
+
+
+class Fsdp(Learner):
+    def __init__(self, task):
+        from torch.distributed.fsdp import FullyShardedDataParallel  # of this program alone
+
+        self.network = task.network()
+        self._sharded = FullyShardedDataParallel(copy.deepcopy(self.network),
+                                                 device_id=torch.device("cpu"))  # fmt: skip
+        self._whole = FullyShardedDataParallel.summon_full_params
+        self._optimizer = task.optimizer(self._sharded.parameters())
+        self._loss = task.loss
+
+    def step(self, batch):
+        return train_job.step(self._sharded, self._optimizer, self._loss, batch)
+
+    def epoch(self, batches):
+        steps = super().epoch(batches)
+        with torch.no_grad(), self._whole(self._sharded, writeback=False):
+            for own, learned in zip(self.network.parameters(), self._sharded.parameters()):
+                own.copy_(learned)
+        return steps
 
 
 class Mpi4py(Learner):
@@ -114,7 +139,7 @@ class DiLoCo(Learner):
             nn.utils.vector_to_parameters(outer.clone(), network.parameters())
 
 
-PROGRAMS = {"ddp": Ddp, "zero": Zero, "diloco": DiLoCo, "mpi4py": Mpi4py}
+PROGRAMS = {"ddp": Ddp, "zero": Zero, "fsdp": Fsdp, "diloco": DiLoCo, "mpi4py": Mpi4py}
 
 
 def main():
