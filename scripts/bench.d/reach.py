@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`reach`: one model on four hosts, trained by DDP, with a sharded optimizer, by FSDP where
-PyTorch has it for processors (2.6), by DiLoCo, and by a program of mpi4py, over gradplane and over what the program uses without it: Gloo or Open MPI.
+"""`reach`: one model on four hosts, trained by DDP, with a sharded optimizer, by FSDP where PyTorch
+has it for processors (2.6), by DiLoCo, and by a program of mpi4py, over gradplane and over what the
+program uses without it: Gloo or Open MPI.
 
 The programs are those of reach_job.py, the same over both; each trains for the same number of
 steps, over a network without loss, with 1 % of it, and with a round trip of 40 ms. `s in all` is

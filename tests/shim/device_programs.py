@@ -6,12 +6,16 @@ and forgets on purpose. Each says what it found, so that a run over Gloo alone c
 import ctypes
 import os
 import sys
-
-import torch
-import torch.distributed as dist
-from rank_basics import RANK, WORLD, bits, end, say, start
+import time
 
 SIMULATED = os.environ.get("GP_TEST_GPU")
+if SIMULATED:
+    ctypes.CDLL(SIMULATED)  # PyTorch 2.6 asks what GPUs there are when it is imported
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+from rank_basics import RANK, WORLD, bits, end, say, start  # noqa: E402
+
 TYPES = (torch.float32, torch.float64, torch.float16, torch.int32, torch.int64)
 SIZES = (1, 1000, 100003)
 
@@ -41,6 +45,13 @@ class Simulated:
     def use_other_stream(self):
         self._ops.use_stream(8)
 
+    def hold(self):
+        """The stream of this thread goes no further until release()."""
+        self._ops.hold()
+
+    def release(self):
+        self._ops.release()
+
 
 class Cuda:
     def __init__(self):
@@ -62,6 +73,12 @@ class Cuda:
 
     def read(self, tensor):
         return tensor.cpu()
+
+    def hold(self):
+        torch.cuda._sleep(3000 * 1500000)
+
+    def release(self):
+        pass
 
     def use_other_stream(self):
         torch.cuda.set_stream(torch.cuda.Stream())
@@ -139,10 +156,52 @@ def futures():
             future = work.get_future().then(lambda f: gpu.now(f.value()[0]))
             found = future.wait()
         else:
-            work.wait()
-            found = gpu.now(work.get_future().value()[0])
+            while not work.is_completed():
+                time.sleep(0.001)
+            found = gpu.read(work.get_future().value()[0])
         assert bool((found == WORLD * (WORLD + 1) / 2).all()), (late, found)
     say(ok=True)
+
+
+def crowded():
+    """More collectives than a device has streams, of which all but the first wait for the program:
+    what belongs to the first does not wait for them."""
+    begin()
+    first = gpu.tensor(torch.full((3000,), float(RANK)))
+    work = dist.all_reduce(first, async_op=True)
+    others = [gpu.tensor(torch.full((100,), float(RANK + i))) for i in range(40)]
+    later = gpu.tensor(torch.full((3000,), float(RANK)))
+    told = dist.all_reduce(later, async_op=True)
+    future = told.get_future()
+    gpu.hold()
+    works = [dist.all_reduce(t, async_op=True) for t in others]
+    future.wait()
+    found = gpu.now(future.value()[0])
+    assert bool((found == sum(range(WORLD))).all()), found
+    work.get_future()
+    gpu.release()
+    for i, (t, work) in enumerate(zip(others, works)):
+        work.wait()
+        assert bool((gpu.read(t) == sum(range(WORLD)) + WORLD * i).all()), i
+    say(ok=True)
+
+
+def inference():
+    """Tensors that may be written to in inference mode alone."""
+    begin()
+    with torch.inference_mode():
+        t = gpu.tensor(torch.full((3000,), float(RANK)))
+        dist.all_reduce(t)
+        one = gpu.tensor(torch.tensor(float(RANK)))
+        dist.broadcast(one, WORLD - 1)
+        places = zeros(50)
+        dist.all_gather(places, gpu.tensor(torch.full((50,), float(RANK))))
+        say(sums=t.cpu().tolist()[:2], one=one.cpu().item(),
+            rows=[place.cpu()[0].item() for place in places])
+        if tuple(int(n) for n in torch.__version__.split(".")[:2]) >= (2, 6):
+            rows = [torch.zeros(7) for _ in range(WORLD)]
+            dist.all_gather(rows, torch.full((7,), float(RANK)))
+            say(host=[row[0].item() for row in rows])
 
 
 def let_go():
@@ -195,10 +254,23 @@ def scattered():
 
 
 def gaps():
+    """Of a view with gaps Gloo sums the run from its first element on, as long as the view has
+    elements, and writes back what is in the view."""
     begin()
     wide = gpu.tensor(torch.arange(40.0).view(4, 10) + RANK)
     dist.all_reduce(wide[:, ::3])
-    say(ok=True)
+    say(bits=bits(wide.cpu()))
+    # Of a broadcast Gloo writes back what it has never read, beyond the run.
+    own = torch.arange(40.0).view(4, 10) + 100 * RANK
+    sent = gpu.tensor(own)
+    dist.broadcast(sent[:, 1::2], WORLD - 1)
+    expected = own.clone()
+    for row in range(4):
+        for column in range(1, 10, 2):
+            if 10 * row + column - 1 < 20:
+                expected[row, column] += 100 * (WORLD - 1 - RANK)
+    if os.environ.get("LD_PRELOAD"):
+        assert torch.equal(sent.cpu(), expected), (sent.cpu(), expected)
 
 
 def left_open():

@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/Allocator.h>
+#include <c10/core/InferenceMode.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/library.h>
 
@@ -255,7 +256,7 @@ at::Tensor plain(const at::Tensor& t) {
 
 at::Tensor& copy_(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
   queue_of(stream_of(current)).add([to = plain(to), from = plain(from)] {
-    const at::NoGradGuard copies_alone;
+    const c10::InferenceMode any_tensor;
     take(kCopyTakes);
     at::Tensor(to).copy_(from);
   });
@@ -266,6 +267,19 @@ at::Tensor& copy_(at::Tensor& to, const at::Tensor& from, bool non_blocking) {
 at::Tensor on_gpu(const at::Tensor& t) {
   at::Tensor made = at::empty_strided(t.sizes(), t.strides(), t.options().device(device()));
   return made.copy_(t);
+}
+
+/// The stream of this thread goes no further until release().
+FlagPtr& gate() {
+  static FlagPtr flag = std::make_shared<Flag>();
+  return flag;
+}
+void hold() {
+  gate() = std::make_shared<Flag>();
+  queue_of(stream_of(current)).add([flag = gate()] { flag->wait(); });
+}
+void release() {
+  gate()->raise();
 }
 
 /// What lies in the memory now, whatever is queued.
@@ -307,6 +321,8 @@ TORCH_LIBRARY(simulated_gpu, m) {
   m.def("read", &read);
   m.def("fill_later", &fill_later);
   m.def("use_stream", &use_stream);
+  m.def("hold", &hold);
+  m.def("release", &release);
 }
 
 C10_REGISTER_GUARD_IMPL(CUDA, Guard);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""A Slurm of one node for a test: munged, slurmctld and slurmd, in a folder and on ports of its own."""
+"""A Slurm of one node for a test: munged, slurmctld and slurmd, in a folder of its own."""
 
 import os
 import secrets

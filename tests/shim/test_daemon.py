@@ -138,7 +138,7 @@ def test_training_under_bounds():
 
 
 def expect_survival(number, program="long_run", steps=5000, ops_a_step=4,
-                    source="rank_programs.py", **env):
+                    source="rank_programs.py", forked=True, **env):
     """The daemon ends while ranks train, and another one starts in its place."""
     with Daemon() as daemon:
         def break_and_mend():
@@ -153,7 +153,7 @@ def expect_survival(number, program="long_run", steps=5000, ops_a_step=4,
         breaker = threading.Thread(target=break_and_mend)
         breaker.start()
         outcomes, found = run(daemon.socket, program, 3, args=(str(steps),), env=env, timeout=240,
-                              source=source)
+                              source=source, forked=forked)
         breaker.join()
         expect(len({o.said["bits"] for o in outcomes}) == 1, "same bits on every rank", outcomes)
         for report in found:

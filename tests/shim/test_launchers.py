@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""Ranks that others start: Open MPI's and MPICH's mpirun, Slurm, torchrun with its elastic agent."""
+"""Ranks that others start: Open MPI's and MPICH's mpirun, Slurm, torchrun."""
 
 import os
 import shutil

@@ -23,6 +23,16 @@ constexpr auto kLook = std::chrono::milliseconds(100);
 /// of the group's timeout, so that what waits for this rank elsewhere does not time out meanwhile.
 constexpr std::int64_t kHelpLimitMs = 60 * 1000;
 
+/// Why results did not get to where they belong.
+std::exception_ptr brought_out(Staging& memory) {
+  try {
+    memory.bring_out();
+  } catch (...) {
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 GroupSession::GroupSession(std::unique_ptr<SideGroup> side, int rank, int size)
@@ -59,6 +69,12 @@ void GroupSession::enqueue(CompletionPtr completion, const Collective& collectiv
   }
   bell_->rung.notify_one();
   carrier_.wake();
+}
+
+void GroupSession::free_leftovers() {
+  std::vector<Remains> remains;
+  const std::lock_guard lock(bell_->mutex);
+  remains.swap(bell_->remains);
 }
 
 void GroupSession::wake() {
@@ -321,9 +337,12 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
   if (failure) counters().failed_ops += 1;
   counters().pending_ns += static_cast<std::uint64_t>(now_ns() - op.called_ns);
   op.side_work.reset();
-  const bool goes_out = !failure && op.memory->goes_out();
-  const bool in_place =
-      (!goes_out || op.memory->goes_out_at_once()) && op.completion->may_finish_in_place();
+  bool goes_out = !failure && op.memory->goes_out();
+  if (goes_out && op.memory->goes_out_at_once()) {
+    failure = brought_out(*op.memory);
+    goes_out = false;
+  }
+  const bool in_place = !goes_out && op.completion->may_finish_in_place();
   {
     const std::lock_guard lock(bell_->mutex);
     --pending_count_;
@@ -332,29 +351,18 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
   Remains own{std::exchange(op.completion, nullptr), std::exchange(op.memory, nullptr)};
   // A thread less between the result and who waits for it.
   if (in_place) {
-    complete(own, goes_out, failure);
+    own.completion->finish(failure);
     const std::lock_guard lock(bell_->mutex);
     bell_->remains.push_back(std::move(own));
     return;
   }
   complete_soon([own = std::move(own), goes_out, failure, bell = bell_]() mutable {
-    complete(own, goes_out, failure);
+    own.completion->finish(goes_out ? brought_out(*own.memory) : failure);
     const std::lock_guard lock(bell->mutex);
     bell->remains.push_back(std::move(own));
     --bell->completing_count;
     bell->completed.notify_all();
   });
-}
-
-void GroupSession::complete(const Remains& own, bool goes_out, std::exception_ptr failure) {
-  if (goes_out) {
-    try {
-      own.memory->bring_out();
-    } catch (...) {
-      failure = std::current_exception();
-    }
-  }
-  own.completion->finish(failure);
 }
 
 void GroupSession::pop_finished() {

@@ -49,6 +49,10 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// The memory of a collective may have come in. Any thread.
   void wake();
 
+  /// Frees the memory and the completions of operations that have ended, in the calling thread. A
+  /// thread of the program.
+  void free_leftovers();
+
   /// Lets the daemon know how far the parameters are from their mean, if one carries. Any thread.
   struct Drift {
     std::uint64_t step = 0;
@@ -146,7 +150,6 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   void issue_on_side(Op& op);
 
   void finish(Op& op, std::exception_ptr failure);
-  static void complete(const Remains& own, bool goes_out, std::exception_ptr failure);
   void pop_finished();
   void break_with(std::exception_ptr failure);
 
@@ -173,7 +176,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
     bool changed = false;  // a work of the side group is over, or memory may have come in
     std::uint64_t completing_count = 0;  // collectives whose callbacks run or wait to run
     std::condition_variable completed;
-    std::vector<Remains> remains;  // until the next operation, or the end
+    std::vector<Remains> remains;  // until free_leftovers(), the next operation, or the end
   };
 
   static void ring(Bell& bell);

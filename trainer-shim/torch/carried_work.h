@@ -12,6 +12,7 @@
 
 #include "trainer-shim/group/completion.h"
 #include "trainer-shim/group/counters.h"
+#include "trainer-shim/group/group_session.h"
 #include "trainer-shim/torch/async_work.h"
 #include "trainer-shim/torch/device_stream.h"
 #include "trainer-shim/torch/originals.h"
@@ -32,6 +33,9 @@ class CarriedWork final : public AsyncWork {
   /// `group` is the one that the program called; null: this is none of its calls.
   using AsyncWork::AsyncWork;
 
+  /// Before it is enqueued: whose leftovers the program's thread frees.
+  void is_of(const std::shared_ptr<GroupSession>& session) { session_ = session; }
+
   /// Before it is enqueued: results go to a device by this stream. Null: they do not.
   void ends_on(const DeviceStreamPtr& stream) {
     if (stream) streams_.push_back(stream);
@@ -39,7 +43,8 @@ class CarriedWork final : public AsyncWork {
 
   /// The calling thread's work on the device comes after the results.
   void synchronize() override {
-    for (const DeviceStreamPtr& stream : streams_) stream->hold_current_stream();
+    if (finished_here() == this) return;  // WorkCompletion did it
+    hold_current_streams();
   }
 
   bool wait(std::chrono::milliseconds timeout) override {
@@ -48,19 +53,22 @@ class CarriedWork final : public AsyncWork {
       std::int64_t from_ns;
       ~Count() { counters().waited_ns += static_cast<std::uint64_t>(now_ns() - from_ns); }
     } const count{from_ns};
-    return AsyncWork::wait(timeout);
+    const bool done = AsyncWork::wait(timeout);
+    if (const auto session = session_.lock()) session->free_leftovers();
+    return done;
   }
 
   /// Whoever has the future may add callbacks to it, and they may do anything, so that the work has
   /// to be finished in a thread that nobody waits for. A future knows no streams here, so its
   /// results are on the device before it is complete. (With Gloo's own they may still be on their
-  /// way, unless the default stream is the one that uses them.)
+  /// way, unless the default stream is the one that uses them.) Who asks when the work has ended
+  /// finds them as after wait().
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override {
     Finish untouched = Finish::kUndecided;
     if (!finish_.compare_exchange_strong(untouched, Finish::kElsewhere)) {
       // It is finished in place just now, which takes no longer than a callback would be late.
       while (untouched == Finish::kInPlace && !isCompleted()) std::this_thread::yield();
-      if (untouched == Finish::kInPlace && isSuccess()) wait_on_host();
+      if (untouched == Finish::kInPlace && isSuccess()) hold_current_streams();
     }
     return AsyncWork::getFuture();
   }
@@ -73,18 +81,29 @@ class CarriedWork final : public AsyncWork {
     if (failure_) std::rethrow_exception(failure_);
   }
 
-  /// Until the results are on the device.
-  void wait_on_host() {
-    for (const DeviceStreamPtr& stream : streams_) stream->wait_on_host();
+  void hold_current_streams() {
+    for (const DeviceStreamPtr& stream : streams_) stream->hold_current_stream();
   }
 
   /// The results are on their way to a device: if somebody has the future, they have to be there.
+  /// Programs may look whether a work is complete and not wait for it; then they are on the default
+  /// stream, which is that of every thread of the shim.
   void settle() {
     auto found = Finish::kUndecided;
     finish_.compare_exchange_strong(found, Finish::kInPlace);
-    if (found == Finish::kElsewhere) wait_on_host();
+    for (const DeviceStreamPtr& stream : streams_) {
+      if (found == Finish::kElsewhere) stream->wait_until_out();
+      stream->hold_current_stream();
+    }
   }
 
+  /// The work that this thread finishes. What Gloo calls then must not throw.
+  static const CarriedWork*& finished_here() {
+    static thread_local const CarriedWork* work = nullptr;
+    return work;
+  }
+
+  std::weak_ptr<GroupSession> session_;
   std::vector<DeviceStreamPtr> streams_;
   std::exception_ptr failure_;
   std::atomic<Finish> finish_{Finish::kUndecided};
@@ -119,7 +138,9 @@ class WorkCompletion final : public TorchCompletion {
       }
     }
     work_->failure_ = std::move(failure);
+    CarriedWork::finished_here() = work_.get();
     Group::AsyncWork::execute(work_);
+    CarriedWork::finished_here() = nullptr;
   }
 
  private:

@@ -31,11 +31,12 @@ DeviceStreamPtr stream_beside(const at::Tensor& t, const std::shared_ptr<GroupSe
   return stream;
 }
 
-WorkPtr carry(GroupSession& session, c10::intrusive_ptr<CarriedWork> work,
+WorkPtr carry(const std::shared_ptr<GroupSession>& session, c10::intrusive_ptr<CarriedWork> work,
               const Collective& collective, StagingPtr memory,
               GroupSession::Gradient gradient = {}) {
-  session.enqueue(std::make_shared<WorkCompletion>(work), collective, std::move(memory),
-                  std::move(gradient));
+  work->is_of(session);
+  session->enqueue(std::make_shared<WorkCompletion>(work), collective, std::move(memory),
+                   std::move(gradient));
   return work;
 }
 
@@ -133,7 +134,7 @@ WorkPtr allreduce(Group* self, Tensors& tensors, const c10d::AllreduceOptions& o
                                                tensors);
   work->ends_on(stream);
   const int divisor = divisor_of(options.reduceOp, *session);
-  return carry(*session, std::move(work), collective,
+  return carry(session, std::move(work), collective,
                std::make_shared<CopiedOut>(run, run, t, divisor, stream), std::move(gradient));
 }
 
@@ -142,10 +143,11 @@ WorkPtr broadcast(Group* self, Tensors& tensors, const c10d::BroadcastOptions& o
       session_for(self, Operation::kBroadcast, why_passed(tensors, options, self->getSize()));
   if (!session) return originals().broadcast(self, tensors, options);
   const at::Tensor& t = tensors[0];
-  const bool is_root = options.rootRank == self->getRank();
   const DeviceStreamPtr stream = stream_beside(t, session);
   if (stream) stream->keep(t);
-  const at::Tensor run = !stream ? t : is_root ? stream->copy_in(t) : stream->memory_like(t);
+  // What is written back has to be known, also where it is more than the run that is sent.
+  const bool gives = options.rootRank == self->getRank() || !t.is_non_overlapping_and_dense();
+  const at::Tensor run = !stream ? t : gives ? stream->copy_in(t) : stream->memory_like(t);
   Collective collective;
   collective.data = static_cast<std::byte*>(run.data_ptr());
   collective.bytes = run.nbytes();
@@ -155,7 +157,7 @@ WorkPtr broadcast(Group* self, Tensors& tensors, const c10d::BroadcastOptions& o
   auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kBroadcast, TensorLists{tensors},
                                                tensors);
   work->ends_on(stream);
-  return carry(*session, std::move(work), collective,
+  return carry(session, std::move(work), collective,
                std::make_shared<CopiedOut>(run, run, t, 1, stream));
 }
 
@@ -172,7 +174,7 @@ WorkPtr allgather(Group* self, TensorLists& outputs, Tensors& inputs,
   const Collective collective = gathering_of(rows, ranks);
   auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllGather, outputs, inputs);
   work->ends_on(stream);
-  return carry(*session, std::move(work), collective,
+  return carry(session, std::move(work), collective,
                std::make_shared<GatheredRows>(std::move(rows), outputs[0], stream));
 }
 
@@ -182,6 +184,7 @@ WorkPtr allreduce_coalesced(Group* self, Tensors& tensors,
   if (!session) return originals().allreduce_coalesced(self, tensors, options);
   auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllReduce, TensorLists{tensors},
                                                tensors);
+  work->is_of(session);
   const auto whole = std::make_shared<PartCompletion::Whole>(work, tensors.size());
   for (const at::Tensor& tensor : tensors) {
     const at::Tensor output = tensor.detach();
@@ -200,6 +203,7 @@ WorkPtr allgather_coalesced(Group* self, TensorLists& outputs, Tensors& inputs,
   if (!session) return originals().allgather_coalesced(self, outputs, inputs, options);
   auto work =
       c10::make_intrusive<CarriedWork>(self, CarriedWork::kAllGatherCoalesced, outputs, inputs);
+  work->is_of(session);
   const auto whole = std::make_shared<PartCompletion::Whole>(work, inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     at::Tensor rows = make_rows(inputs[i], self->getRank(), ranks, nullptr);
@@ -218,6 +222,7 @@ WorkPtr reduce_scatter(Group* self, Tensors& outputs, Tensors& inputs,
   if (!session) return originals().reduce_scatter(self, outputs, inputs, options);
   auto work = c10::make_intrusive<CarriedWork>(self, CarriedWork::kReduceScatter,
                                                TensorLists{outputs}, inputs);
+  work->is_of(session);
   const auto whole = std::make_shared<PartCompletion::Whole>(work, outputs.size());
   const c10d::ReduceOp op = heeded(options.reduceOp);
   for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -3,6 +3,7 @@
 #include "trainer-shim/torch/device_stream.h"
 
 #include <ATen/core/grad_mode.h>
+#include <c10/core/DeviceGuard.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <sys/prctl.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -24,6 +26,62 @@ namespace {
 
 c10::impl::VirtualGuardImpl guard_of(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type());
+}
+
+/// While a program computes its next gradients, one look in so long costs a few per cent of a core;
+/// a small copy has arrived before the first of them.
+constexpr auto kFirstPause = std::chrono::microseconds(10);
+constexpr auto kLongestPause = std::chrono::microseconds(100);
+constexpr unsigned long kTimerSlackNs = 1000;
+
+std::chrono::microseconds longer(std::chrono::microseconds pause) {
+  return std::min<std::chrono::microseconds>(2 * pause, kLongestPause);
+}
+
+/// The streams of each device for copies to it.
+class OutStreams {
+ public:
+  c10::Stream next(c10::Device device) {
+    const std::lock_guard lock(mutex_);
+    Streams& own = of(device);
+    return own.streams[own.used++ % own.streams.size()];
+  }
+  bool has(const c10::Stream& stream) {
+    const std::lock_guard lock(mutex_);
+    const auto& own = of(stream.device()).streams;
+    return std::find(own.begin(), own.end(), stream) != own.end();
+  }
+
+ private:
+  static constexpr int kStreams = 2;  // a device copies in one direction at a time
+  struct Streams {
+    std::vector<c10::Stream> streams;
+    std::size_t used = 0;
+  };
+
+  Streams& of(c10::Device device) {
+    Streams& own = by_index_[device.index()];
+    while (own.streams.size() < kStreams) {
+      own.streams.push_back(guard_of(device).getStreamFromGlobalPool(device, true));
+    }
+    return own;
+  }
+
+  std::mutex mutex_;
+  std::map<c10::DeviceIndex, Streams> by_index_;
+};
+
+OutStreams& out_streams() {
+  static auto* all = new OutStreams;  // outlives static destruction
+  return *all;
+}
+
+c10::Stream in_stream(c10::Device device) {
+  c10::Stream stream = guard_of(device).getStreamFromGlobalPool(device, /*isHighPriority=*/true);
+  while (out_streams().has(stream)) {
+    stream = guard_of(device).getStreamFromGlobalPool(device, true);
+  }
+  return stream;
 }
 
 }  // namespace
@@ -44,13 +102,6 @@ class Arrivals {
   }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  /// While a program computes its next gradients, one look in so long costs a few per cent of a
-  /// core; a small copy is in before the first of them.
-  static constexpr auto kFirstPause = std::chrono::microseconds(10);
-  static constexpr auto kLongestPause = std::chrono::microseconds(100);
-  static constexpr unsigned long kTimerSlackNs = 1000;
-
   bool start_thread() {
     try {
       std::thread([this] { run(); }).detach();
@@ -63,6 +114,7 @@ class Arrivals {
 
   static bool has_come(const DeviceStream& stream) {
     try {
+      stream.enter_device();
       return stream.in_.query();
     } catch (...) {
       return true;  // is_in() throws it to whom it concerns
@@ -73,7 +125,7 @@ class Arrivals {
     name_thread("gp-device");
     prctl(PR_SET_TIMERSLACK, kTimerSlackNs);
     std::vector<DeviceStreamPtr> watched;
-    Clock::duration pause = kFirstPause;
+    auto pause = kFirstPause;
     std::unique_lock lock(mutex_);
     for (;;) {
       const auto has_more = [this] { return !added_.empty(); };
@@ -82,13 +134,14 @@ class Arrivals {
       } else {
         something_added_.wait_for(lock, pause, has_more);
       }
-      pause = added_.empty() ? std::min<Clock::duration>(2 * pause, kLongestPause) : kFirstPause;
+      pause = added_.empty() ? longer(pause) : kFirstPause;
       watched.insert(watched.end(), std::make_move_iterator(added_.begin()),
                      std::make_move_iterator(added_.end()));
       added_.clear();
       lock.unlock();
       std::erase_if(watched, [](const DeviceStreamPtr& stream) {
         if (!has_come(*stream)) return false;
+        stream->is_watched_ = false;
         stream->wake_();
         return true;
       });
@@ -118,16 +171,26 @@ DeviceStreamPtr DeviceStream::beside(const at::Tensor& t) {
 
 DeviceStream::DeviceStream(c10::Device device)
     : device_(device),
-      stream_(guard_of(device).getStreamFromGlobalPool(device, /*isHighPriority=*/true)),
+      in_stream_(in_stream(device)),
+      out_stream_(out_streams().next(device)),
       in_(device.type()),
       out_(device.type()) {
   c10::Event called(device.type());
   called.record(guard_of(device).getStream(device));
-  called.block(stream_);
+  called.block(in_stream_);
+  in_.record(in_stream_);
 }
 
+void DeviceStream::enter_device() const noexcept {
+  guard_of(device_).uncheckedSetDevice(device_);
+}
+
+/// Gloo sums the run of elements from the first one on, whatever the strides; so must this. What
+/// lies in gaps goes over the network, and is zero.
 at::Tensor DeviceStream::memory_like(const at::Tensor& t) {
-  return at::empty_like(t, t.options().device(at::kCPU).pinned_memory(true));
+  const at::TensorOptions options = at::dtype(t.scalar_type()).pinned_memory(true);
+  if (t.is_non_overlapping_and_dense()) return at::empty_strided(t.sizes(), t.strides(), options);
+  return at::empty_strided(t.sizes(), t.strides(), options).zero_();
 }
 
 at::Tensor DeviceStream::copy_in(const at::Tensor& given) {
@@ -139,31 +202,46 @@ at::Tensor DeviceStream::copy_in(const at::Tensor& given) {
 
 void DeviceStream::bring_in(const std::function<void()>& copies) {
   const at::NoGradGuard copies_alone;
-  const c10::StreamGuard on_stream(stream_);
+  const c10::StreamGuard on_stream(in_stream_);
   copies();
-  in_.record(stream_);
+  in_.record(in_stream_);
 }
 
 void DeviceStream::keep(const at::Tensor& t) {
-  guard_of(device_).recordDataPtrOnStream(t.storage().data_ptr(), stream_);
+  const auto& data = t.storage().data_ptr();
+  guard_of(device_).recordDataPtrOnStream(data, in_stream_);
+  guard_of(device_).recordDataPtrOnStream(data, out_stream_);
 }
 
 bool DeviceStream::is_in() {
+  enter_device();
   if (in_.query()) return true;
-  if (!is_watched_) is_watched_ = arrivals->watch(shared_from_this());
-  if (!is_watched_) stream_.synchronize();
-  return !is_watched_;
+  if (is_watched_.exchange(true)) return false;
+  if (arrivals->watch(shared_from_this())) return false;
+  in_stream_.synchronize();
+  return true;
 }
 
 void DeviceStream::bring_out(const std::function<void()>& copies) {
-  const at::NoGradGuard copies_alone;
-  const c10::StreamGuard on_stream(stream_);
+  enter_device();
+  const c10::StreamGuard on_stream(out_stream_);
   copies();
-  out_.record(stream_);
+  out_.record(out_stream_);
 }
 
 void DeviceStream::hold_current_stream() {
+  const c10::DeviceGuard on_device(device_);
   out_.block(guard_of(device_).getStream(device_));
+}
+
+void DeviceStream::wait_until_out() {
+  enter_device();
+  std::mutex mutex;
+  std::condition_variable nobody;
+  std::unique_lock lock(mutex);
+  for (auto pause = kFirstPause; !out_.query(); pause = longer(pause)) {
+    nobody.wait_for(lock, pause, [] { return false; });
+  }
 }
 
 }  // namespace gradplane::shim

@@ -32,6 +32,16 @@ bool all_ranks_ok(Group* group, bool ok) {
   return flag[0].item<int>() == 1;
 }
 
+/// Then a constructor of Gloo's groups returns before the other ranks have begun theirs, so that
+/// nobody knows yet whether they have gradplane.
+bool connects_late() {
+#if GP_TORCH_AT_LEAST(2, 8)
+  return c10d::getDefaultGlooLazyInit();
+#else
+  return false;
+#endif
+}
+
 GroupEntry refused(std::string why) {
   return {nullptr, std::move(why), environment().require || Carrier::daemon_requires(),
           PassReason::kPeers};
@@ -80,11 +90,16 @@ std::shared_ptr<GroupSession> session_for(Group* group, Operation operation,
 
 void announce_group(c10d::Store& store, int rank) {
   note_use();
-  GlooSideGroup::say_hello(store, rank);
+  if (!connects_late()) GlooSideGroup::say_hello(store, rank);
 }
 
 void open_group(Group* group, const StorePtr& store, int rank, int size,
                 const GroupOptions& options) {
+  if (connects_late()) {
+    groups().add(group, refused("Gloo connects when it is first used (TORCH_GLOO_LAZY_INIT); to be "
+                                "carried, unset that on all ranks"));
+    return;
+  }
   const auto missing = GlooSideGroup::ranks_without_shim(*store, size);
   groups().add(group, missing.empty() ? open_session(group, store, rank, size, options)
                                       : refused(refusal_text(missing)));

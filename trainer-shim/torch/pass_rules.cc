@@ -18,10 +18,9 @@ std::optional<PassReason> why_not_plain(const at::Tensor& t) {
 }
 
 /// Like Gloo, gradplane takes the run of numel elements that starts at data_ptr, whatever the
-/// strides of a view are. A copy to a device and back must not lose what lies between.
+/// strides of a view are.
 std::optional<PassReason> why_no_run(const at::Tensor& t) {
   if (t.numel() == 0) return PassReason::kEmpty;
-  if (!t.device().is_cpu() && !t.is_non_overlapping_and_dense()) return PassReason::kOverlap;
   const auto end = static_cast<std::size_t>(t.storage_offset() + t.numel()) * t.itemsize();
   if (end > t.storage().nbytes()) return PassReason::kOverlap;
   return std::nullopt;
