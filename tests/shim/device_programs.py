@@ -45,6 +45,9 @@ class Simulated:
     def use_other_stream(self):
         self._ops.use_stream(8)
 
+    def blocks_in_use(self):
+        return self._ops.blocks_in_use()
+
     def hold(self):
         """The stream of this thread goes no further until release()."""
         self._ops.hold()
@@ -73,6 +76,9 @@ class Cuda:
 
     def read(self, tensor):
         return tensor.cpu()
+
+    def blocks_in_use(self):
+        return torch.cuda.memory_stats()["allocation.all.current"]
 
     def hold(self):
         torch.cuda._sleep(3000 * 1500000)
@@ -215,6 +221,14 @@ def let_go():
         work.wait()
         for rank, place in enumerate(places):
             assert bool((place.cpu() == float(rank + i)).all()), (i, rank, place.cpu())
+        del places, place, work
+    # What has been waited for keeps no memory of the device.
+    before = gpu.blocks_in_use()
+    t, places = gpu.tensor(torch.ones(100)), zeros(100)
+    dist.all_gather(places, t)
+    dist.all_reduce(t)
+    del t, places
+    assert gpu.blocks_in_use() == before, (before, gpu.blocks_in_use())
     say(ok=True)
 
 
@@ -277,7 +291,9 @@ def left_open():
     """A group that lives as long as the process."""
     begin()
     t = gpu.tensor(torch.full((1000,), float(RANK)))
-    dist.all_reduce(t)
+    work = dist.all_reduce(t, async_op=True)
+    while not work.is_completed():  # wait() would free what it leaves
+        time.sleep(0.001)
     group = dist.distributed_c10d._get_default_group()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(group))
     say(ok=True)

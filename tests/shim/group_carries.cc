@@ -3,6 +3,8 @@
 //
 // A process group's session without any framework, over the fake client: what it carries, in which
 // order, and how the trainer learns of it. How it ends and recovers is in group_recovers.cc.
+#include <pthread.h>
+
 #include <atomic>
 #include <thread>
 
@@ -43,13 +45,19 @@ class Device final : public shim::Staging {
   bool goes_out() const override { return true; }
   void bring_out() override {
     if (breaks) throw std::runtime_error("the device is gone");
+    char name[16] = "";
+    pthread_getname_np(pthread_self(), name, sizeof name);
+    brought_out_by = name;
     times_out += 1;
   }
+  bool goes_out_at_once() const override { return copies_by_itself; }
 
   std::atomic<bool> asked{false};
   std::atomic<bool> has_come_in{false};
   std::atomic<int> times_out{0};
   bool breaks = false;
+  bool copies_by_itself = false;
+  std::string brought_out_by;  // a thread's name; once times_out is 1
 };
 
 shim::Collective sum_of(std::vector<std::uint32_t>& values) {
@@ -148,6 +156,48 @@ TEST_CASE("a collective waits for its memory, and those that were called later w
     CHECK(later[rank]->result() == "");
     CHECK(values[rank] == std::vector<std::uint32_t>(100, 11));
     CHECK(devices[rank]->times_out == 1);
+  }
+}
+
+TEST_CASE("a device that copies by itself is told to by the progress thread") {
+  RankGroup group({.ranks = 2});
+  std::vector<std::vector<std::uint32_t>> values(2, std::vector<std::uint32_t>(64, 1));
+  for (const bool by_itself : {true, false}) {
+    std::vector<std::shared_ptr<Seen>> seen;
+    std::vector<std::shared_ptr<Device>> devices;
+    for (int rank = 0; rank < 2; ++rank) {
+      devices.push_back(std::make_shared<Device>());
+      devices.back()->has_come_in = true;
+      devices.back()->copies_by_itself = by_itself;
+      seen.push_back(std::make_shared<Seen>());
+      group.session(rank).enqueue(seen.back(), sum_of(values[static_cast<std::size_t>(rank)]),
+                                  devices.back());
+    }
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      CHECK(seen[rank]->result() == "");
+      CHECK(devices[rank]->times_out == 1);
+      CHECK(devices[rank]->brought_out_by == (by_itself ? "gp-progress" : "gp-complete"));
+    }
+  }
+}
+
+TEST_CASE("leftovers of what has ended are freed when the program says so") {
+  RankGroup group({.ranks = 2});
+  std::vector<std::vector<std::uint32_t>> values(2, std::vector<std::uint32_t>(64, 1));
+  std::vector<std::shared_ptr<Seen>> seen;
+  std::vector<std::weak_ptr<Device>> left;
+  for (int rank = 0; rank < 2; ++rank) {
+    const auto device = std::make_shared<Device>();
+    device->has_come_in = device->copies_by_itself = true;
+    seen.push_back(std::make_shared<Seen>());
+    left.push_back(device);
+    group.session(rank).enqueue(seen.back(), sum_of(values[static_cast<std::size_t>(rank)]),
+                                device);
+  }
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    CHECK(seen[rank]->result() == "");
+    group.session(static_cast<int>(rank)).free_leftovers(shim::GroupSession::Leaving::kAll);
+    CHECK(left[rank].expired());
   }
 }
 

@@ -175,7 +175,8 @@ def reports(folder, world):
 
 
 def run_all(module):
-    """Runs every test_* function of a module; the exit code says whether all held."""
+    """Runs every test_* function of a module; the exit code says whether all held. A test that
+    cannot run here returns the reason."""
     skip_without_torch()
     chosen = sys.argv[1:]
     failed = []
@@ -184,10 +185,12 @@ def run_all(module):
             continue
         start = time.monotonic()
         try:
-            function()
-            verdict = "ok"
+            reason = function()
+            verdict = "skipped" if reason else "ok"
         except AssertionError:
             failed.append(name)
             verdict = "FAILED"
-        print(f"{verdict:7} {name} ({time.monotonic() - start:.1f} s)", flush=True)
+            reason = ""
+        took = reason or f"{time.monotonic() - start:.1f} s"
+        print(f"{verdict:7} {name} ({took})", flush=True)
     sys.exit(1 if failed else 0)

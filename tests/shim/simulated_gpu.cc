@@ -120,6 +120,7 @@ c10::Stream stream_of(c10::StreamId id) {
 thread_local c10::StreamId current = kDefaultStream;
 std::atomic<c10::StreamId> last_of_pool{0};
 std::atomic<bool> unloaded{false};
+std::atomic<std::int64_t> blocks_in_use{0};
 
 class Memory final : public c10::Allocator {
  public:
@@ -131,6 +132,7 @@ class Memory final : public c10::Allocator {
     static const int registered = std::atexit([] { unloaded = true; });
     static_cast<void>(registered);
     auto* block = new Block{std::malloc(bytes + 1), bytes};
+    ++blocks_in_use;
     return {block->data, block, &Memory::free, device()};
   }
 #if GP_TORCH_AT_LEAST(2, 6)
@@ -158,6 +160,7 @@ class Memory final : public c10::Allocator {
   /// In the order of the default stream, from which all of it comes here.
   static void free(void* context) {
     auto* block = static_cast<Block*>(context);
+    --blocks_in_use;
     if (unloaded && !block->streams.empty()) std::terminate();  // as in CUDA's allocator
     std::vector<FlagPtr> last_uses;
     for (const c10::StreamId id : block->streams) {
@@ -321,6 +324,7 @@ TORCH_LIBRARY(simulated_gpu, m) {
   m.def("read", &read);
   m.def("fill_later", &fill_later);
   m.def("use_stream", &use_stream);
+  m.def("blocks_in_use", [] { return blocks_in_use.load(); });
   m.def("hold", &hold);
   m.def("release", &release);
 }

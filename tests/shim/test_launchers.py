@@ -37,26 +37,31 @@ def expect_ranks_of(launcher, starts, **env):
 
 
 def test_mpirun_of_open_mpi():
-    if shutil.which("mpirun.openmpi"):
-        expect_ranks_of("openmpi", ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"])
+    if not shutil.which("mpirun.openmpi"):
+        return "Open MPI is not installed"
+    expect_ranks_of("openmpi", ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"])
+    return None
 
 
 def test_mpirun_of_mpich():
-    if shutil.which("mpirun.mpich"):
-        expect_ranks_of("mpich", ["mpirun.mpich"])
+    if not shutil.which("mpirun.mpich"):
+        return "MPICH is not installed"
+    expect_ranks_of("mpich", ["mpirun.mpich"])
+    return None
 
 
 def test_srun_of_slurm():
     if not slurm.is_here():
-        return
+        return "Slurm and munge are not installed, or this is not root"
     with slurm.Slurm() as cluster:
         expect_ranks_of("slurm", ["srun"], **cluster.env)
+    return None
 
 
 def test_torchrun_restarts_a_rank():
     """One rank ends with an error. The agent starts all again, and they are carried again."""
     if TORCH < (2, 0):
-        return  # Debian 12's torchrun starts no ranks under its Python
+        return "Debian 12's torchrun starts no ranks under its Python"
     with Daemon() as daemon, tempfile.TemporaryDirectory() as folder:
         meeting = os.path.join(folder, "rendezvous")
         with open(meeting, "w", encoding="utf8"):
@@ -74,6 +79,7 @@ def test_torchrun_restarts_a_rank():
     expect(sorted(said.split()) == ["0/0:3.0", "1/0:3.0", "1/1:3.0"], said)
     for report in found:
         expect(report["carried"] == {"all_reduce": 2} and report["fallbacks"] == 0, str(report))
+    return None
 
 
 if __name__ == "__main__":

@@ -19,6 +19,9 @@ constexpr int kLongestWaitMs = 1000;
 constexpr auto kGrace = std::chrono::milliseconds(1000);
 /// How often the end of a group looks whether there is still a reason to wait.
 constexpr auto kLook = std::chrono::milliseconds(100);
+/// How often a thread looks whether another one has left what it has finished, which takes it some
+/// microseconds.
+constexpr int kLeavingTurns = 1000;
 /// A rank that has ended keeps the results that others may lack for so long, but at most for half
 /// of the group's timeout, so that what waits for this rank elsewhere does not time out meanwhile.
 constexpr std::int64_t kHelpLimitMs = 60 * 1000;
@@ -71,10 +74,17 @@ void GroupSession::enqueue(CompletionPtr completion, const Collective& collectiv
   carrier_.wake();
 }
 
-void GroupSession::free_leftovers() {
+void GroupSession::free_leftovers(Leaving leaving) {
   std::vector<Remains> remains;
-  const std::lock_guard lock(bell_->mutex);
+  std::unique_lock lock(bell_->mutex);
+  for (int turn = 0; turn < kLeavingTurns && leaving == Leaving::kAll; ++turn) {
+    if (bell_->leaving_count == 0) break;
+    lock.unlock();
+    std::this_thread::yield();
+    lock.lock();
+  }
   remains.swap(bell_->remains);
+  lock.unlock();
 }
 
 void GroupSession::wake() {
@@ -346,7 +356,7 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
   {
     const std::lock_guard lock(bell_->mutex);
     --pending_count_;
-    bell_->completing_count += in_place ? 0 : 1;
+    (in_place ? bell_->leaving_count : bell_->completing_count) += 1;
   }
   Remains own{std::exchange(op.completion, nullptr), std::exchange(op.memory, nullptr)};
   // A thread less between the result and who waits for it.
@@ -354,6 +364,7 @@ void GroupSession::finish(Op& op, std::exception_ptr failure) {
     own.completion->finish(failure);
     const std::lock_guard lock(bell_->mutex);
     bell_->remains.push_back(std::move(own));
+    --bell_->leaving_count;
     return;
   }
   complete_soon([own = std::move(own), goes_out, failure, bell = bell_]() mutable {

@@ -49,9 +49,11 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// The memory of a collective may have come in. Any thread.
   void wake();
 
-  /// Frees the memory and the completions of operations that have ended, in the calling thread. A
-  /// thread of the program.
-  void free_leftovers();
+  /// Frees the memory and the completions of operations that have ended, in the calling thread,
+  /// which is one of the program's. The progress thread leaves them a moment after the program has
+  /// the result: `kAll` waits for that moment, but not for callbacks.
+  enum class Leaving : std::uint8_t { kSome, kAll };
+  void free_leftovers(Leaving leaving = Leaving::kSome);
 
   /// Lets the daemon know how far the parameters are from their mean, if one carries. Any thread.
   struct Drift {
@@ -174,6 +176,7 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
     std::mutex mutex;
     std::condition_variable rung;
     bool changed = false;  // a work of the side group is over, or memory may have come in
+    std::uint64_t leaving_count = 0;     // collectives that end in the progress thread just now
     std::uint64_t completing_count = 0;  // collectives whose callbacks run or wait to run
     std::condition_variable completed;
     std::vector<Remains> remains;  // until free_leftovers(), the next operation, or the end

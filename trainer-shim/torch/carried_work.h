@@ -54,7 +54,10 @@ class CarriedWork final : public AsyncWork {
       ~Count() { counters().waited_ns += static_cast<std::uint64_t>(now_ns() - from_ns); }
     } const count{from_ns};
     const bool done = AsyncWork::wait(timeout);
-    if (const auto session = session_.lock()) session->free_leftovers();
+    // Memory of the host may stay until the next collective; that of a device is dear.
+    const auto leaving =
+        streams_.empty() ? GroupSession::Leaving::kSome : GroupSession::Leaving::kAll;
+    if (const auto session = session_.lock()) session->free_leftovers(leaving);
     return done;
   }
 
