@@ -115,7 +115,7 @@ def failure_of(runs):
     for run in runs:
         if run.fallen_back or run.passed_through:
             return f"{run.fallen_back} fallen back, {run.passed_through} passed through to Gloo"
-        if run.carried == 0:
+        if run.carried_ops == 0:
             return "gradplane carried nothing"
     return ""
 

@@ -88,7 +88,7 @@ class WhatCounts(unittest.TestCase):
             (run(2, identical=False), "replicas differ"),
             (gradplane_run(2, fallen_back=3), "3 fallen back"),
             (gradplane_run(2, passed_through=4), "4 passed through"),
-            (gradplane_run(2, carried=0), "carried nothing"),
+            (gradplane_run(2, carried_ops=0), "carried nothing"),
         ):
             found = result(gradplane_run(1), bad)
             self.assertFalse(found["correct"])
