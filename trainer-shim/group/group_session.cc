@@ -19,8 +19,8 @@ constexpr int kLongestWaitMs = 1000;
 constexpr auto kGrace = std::chrono::milliseconds(1000);
 /// How often the end of a group looks whether there is still a reason to wait.
 constexpr auto kLook = std::chrono::milliseconds(100);
-/// How often a thread looks whether another one has left what it has finished, which takes it some
-/// microseconds.
+/// The progress thread needs some microseconds to leave what it has finished. So often a thread of
+/// the program looks whether it has.
 constexpr int kLeavingTurns = 1000;
 /// A rank that has ended keeps the results that others may lack for so long, but at most for half
 /// of the group's timeout, so that what waits for this rank elsewhere does not time out meanwhile.

@@ -76,8 +76,8 @@ class GroupSession : public std::enable_shared_from_this<GroupSession> {
   /// Stops the progress thread and waits for its end. The wait is at most `limit_ms` while
   /// operations are queued, and at most kHelpLimitMs while other ranks may need the results of this
   /// rank, plus a moment. If dead peers block the thread, this function abandons the thread
-  /// together with this object. What operations have left may have to be kept: at the end of a
-  /// process that which frees the memory of a GPU is gone, and ends the process by an exception.
+  /// together with this object. Leftovers of operations are kept at the end of a process: the
+  /// allocator of a GPU is gone then, and freeing its memory would end the process by an exception.
   enum class Leftovers : std::uint8_t { kFreed, kKept };
   void shut_down(std::int64_t limit_ms, Leftovers leftovers = Leftovers::kFreed);
 

@@ -28,8 +28,8 @@ c10::impl::VirtualGuardImpl guard_of(c10::Device device) {
   return c10::impl::VirtualGuardImpl(device.type());
 }
 
-/// While a program computes its next gradients, one look in so long costs a few per cent of a core;
-/// a small copy has arrived before the first of them.
+/// Pauses between two looks at a device. A small copy arrives before the first pause ends. While a
+/// program computes for longer, a look after each longest pause costs a few per cent of a core.
 constexpr auto kFirstPause = std::chrono::microseconds(10);
 constexpr auto kLongestPause = std::chrono::microseconds(100);
 constexpr unsigned long kTimerSlackNs = 1000;
@@ -107,7 +107,7 @@ class Arrivals {
       std::thread([this] { run(); }).detach();
       has_thread_ = true;
     } catch (const std::system_error&) {
-      // Then whoever wants to know waits.
+      // is_in() then waits for the copy itself.
     }
     return has_thread_;
   }
@@ -185,8 +185,8 @@ void DeviceStream::enter_device() const noexcept {
   guard_of(device_).uncheckedSetDevice(device_);
 }
 
-/// Gloo sums the run of elements from the first one on, whatever the strides; so must this. What
-/// lies in gaps goes over the network, and is zero.
+/// Gloo sums the run of elements from the first one on, whatever the strides, and so does
+/// gradplane. The gaps of a view go over the network, too, so they are zeros.
 at::Tensor DeviceStream::memory_like(const at::Tensor& t) {
   const at::TensorOptions options = at::dtype(t.scalar_type()).pinned_memory(true);
   if (t.is_non_overlapping_and_dense()) return at::empty_strided(t.sizes(), t.strides(), options);

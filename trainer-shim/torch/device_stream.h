@@ -50,8 +50,8 @@ class DeviceStream : public std::enable_shared_from_this<DeviceStream> {
   void on_arrival(std::function<void()> wake) { wake_ = std::move(wake); }
 
   /// Whether the program's earlier work on the device has ended, and all that was queued by
-  /// copy_in() and bring_in() has arrived. Never waits. Throws what the device reports. The
-  /// progress thread.
+  /// copy_in() and bring_in() has arrived. Waits only where the process may have no more threads.
+  /// Throws what the device reports. The progress thread.
   bool is_in();
 
   /// Queues copies of results to the device. Once, after is_in(), in a thread of the shim.
@@ -66,8 +66,8 @@ class DeviceStream : public std::enable_shared_from_this<DeviceStream> {
  private:
   friend class Arrivals;
 
-  /// For a thread of the shim, which has no device of its own: the others would each get a context
-  /// on the first device, of half a gigabyte.
+  /// A thread of the shim has no device of its own. It must not open a context on the first device,
+  /// which would take half a gigabyte there.
   void enter_device() const noexcept;
 
   const c10::Device device_;
