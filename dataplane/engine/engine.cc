@@ -7,6 +7,7 @@
 
 #include "dataplane/base/assert.h"
 #include "dataplane/engine/addressing.h"
+#include "dataplane/wire/seal.h"
 
 namespace gradplane::engine {
 
@@ -25,11 +26,19 @@ constexpr Duration kBeatInterval = Duration::ms(50);
 constexpr std::size_t kControlQueueEntries = 128;
 
 /// The engine of queue 0 grants for its node.
-job::Node::Link link_of(const EngineOptions& options) {
+job::Node::Link link_of(const EngineOptions& options, const port::PortQueue& queue) {
   job::Node::Link link = options.link;
+  link.lends_from_bytes = queue.lends_from_bytes();
   link.grants = options.queue == 0;
   if (options.shared_link != nullptr) link.share = options.shared_link->share(options.queue);
   return link;
+}
+
+/// What a packet lends goes before its tag. It holds until the burst has gone, because nothing but
+/// packets is polled for meanwhile.
+void lend(std::span<const std::byte> bytes, port::TxDatagram& datagram) {
+  datagram.lent = bytes;
+  datagram.lent_at_bytes = datagram.length_bytes - static_cast<std::uint32_t>(wire::kTagBytes);
 }
 
 }  // namespace
@@ -41,7 +50,7 @@ Engine::Engine(EngineOptions options, port::PortQueue& queue, api::CommandQueue&
       commands_(commands),
       events_(events),
       reports_(reports),
-      node_(options_.self, link_of(options_), options_.grants),
+      node_(options_.self, link_of(options_, queue), options_.grants),
       control_out_(kControlQueueEntries),
       demand_(options_.link.bits_per_second),
       stages_(options_.clock) {
@@ -171,6 +180,7 @@ bool Engine::transmit(Instant now) {
       datagram.destination = way.destination;
       datagram.source_udp_port = way.source_udp_port;
       datagram.is_tagged = packet.is_tagged;
+      if (!packet.lent.empty()) lend(packet.lent, datagram);
       ++count;
     }
     if (count == 0) break;

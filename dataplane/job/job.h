@@ -90,6 +90,8 @@ class Job {
   void leave() { state_.incoming.leave(); }
   /// Acks ask for what the node does not know of the links to it. `links` outlives the job.
   void use_links(const awareness::IncomingLinks& links) { state_.links = &links; }
+  /// Payloads of so many bytes or more are lent, and not copied; see Outgoing::lent.
+  void lend_from(std::size_t bytes) { state_.lends_from_bytes = bytes; }
   grants::JobIndex grant_index() const { return state_.incoming.index(); }
   /// See Incoming::sources().
   std::span<const grants::SourceIndex> sources() const { return state_.incoming.sources(); }

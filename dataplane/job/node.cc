@@ -26,6 +26,7 @@ Node::Node(std::uint16_t self, Link link, const GrantSettings& grants)
       paced_bits_per_second_(share_.bits_per_second(Instant())),
       link_(paced_bits_per_second_, link_burst_bytes(paced_bits_per_second_)),
       may_grant_(link.grants),
+      lends_from_bytes_(link.lends_from_bytes),
       grants_({.link_bits_per_second = link.bits_per_second,
                .buffer_bytes = link.buffer_bytes,
                .block_wire_bytes = link.block_bytes + hop::kWireOverheadBytes,
@@ -44,6 +45,7 @@ JobRefusal Node::add(Job* job) {
   if (job->config().grants && !may_grant_) return JobRefusal::kNoGrants;
   if (job->config().grants && !grant_to_peers_of(job)) return JobRefusal::kNoRoom;
   job->use_links(links_);
+  job->lend_from(lends_from_bytes_);
   jobs_[job_count_++] = job;
   return JobRefusal::kNone;
 }
@@ -174,12 +176,13 @@ std::optional<Node::Outgoing> Node::next_block(std::span<std::byte> out, Instant
     if (!block) continue;
     next_job_ = (at + 1) % job_count_;
     relays_next_ = true;
-    link_.on_sent(now, block->length_bytes + hop::kFrameOverheadBytes);
+    link_.on_sent(now, block->packet_bytes() + hop::kFrameOverheadBytes);
     return Outgoing{.node = block->node,
                     .length_bytes = block->length_bytes,
                     .data = true,
                     .is_tagged = jobs_[at]->config().authenticate,
-                    .group = block->group};
+                    .group = block->group,
+                    .lent = block->lent};
   }
   return std::nullopt;
 }

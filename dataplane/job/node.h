@@ -33,6 +33,7 @@ class Node {
     std::optional<hop::LinkShare> share = std::nullopt;
     /// One engine of a node grants, for the whole link. The others take no job with grants.
     bool grants = true;
+    std::size_t lends_from_bytes = SIZE_MAX;  // see port::PortQueue
   };
   Node(std::uint16_t self, Link link, const GrantSettings& grants = {});
 
@@ -56,6 +57,7 @@ class Node {
     bool data = false;
     bool is_tagged = false;                         // see wire::seal()
     std::optional<GroupName> group = std::nullopt;  // if set, it goes there, and not to `node`
+    std::span<const std::byte> lent = {};           // see job::Outgoing
   };
   std::optional<Outgoing> poll_transmit(std::span<std::byte> out, Instant now);
 
@@ -95,6 +97,7 @@ class Node {
   std::uint64_t paced_bits_per_second_;  // what link_ was told last
   hop::Pacer link_;
   bool may_grant_;
+  std::size_t lends_from_bytes_;
   grants::GrantScheduler grants_;
   struct GrantSource {
     Job* job = nullptr;

@@ -102,6 +102,7 @@ struct State {
   FixedQueue<hop::PeerIndex> sounders{kMaxNodes};   // whose soundings are to be answered, each once
   FixedQueue<hop::PeerIndex> refused{kMaxNodes};    // who is to hear of a refused push, each once
   const awareness::IncomingLinks* links = nullptr;  // what the node knows of those to it
+  std::size_t lends_from_bytes = SIZE_MAX;          // of a block's payload; see Outgoing::lent
   std::vector<aggregate::Bucket*> buckets;          // by id
   hop::ParityTable parities;
   std::uint32_t open_rounds = 0;

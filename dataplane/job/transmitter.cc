@@ -41,17 +41,19 @@ wire::Envelope Transmitter::envelope_of(wire::PacketType type, std::uint8_t flag
           .timestamp_us = hop::clock_us(now)};
 }
 
-Outgoing Transmitter::finish(hop::Peer& peer, std::span<std::byte> packet) const {
+Outgoing Transmitter::finish(hop::Peer& peer, std::span<std::byte> packet,
+                             std::span<const std::byte> lent) const {
   const std::uint64_t number = ++peer.packets_sent;
   if (state_.config.authenticate) {
-    wire::seal(packet, *peer.key,
-               {.writer = state_.config.self,
-                .receiver = wire::Receiver::node(peer.node),
-                .number = number});
+    const wire::PacketName name{.writer = state_.config.self,
+                                .receiver = wire::Receiver::node(peer.node),
+                                .number = number};
+    wire::seal(packet, *peer.key, name, lent);
   } else {
     wire::number_unsealed(packet, number);
   }
-  return {peer.node, static_cast<std::uint32_t>(packet.size())};
+  return {
+      .node = peer.node, .length_bytes = static_cast<std::uint32_t>(packet.size()), .lent = lent};
 }
 
 std::optional<Outgoing> Transmitter::poll_ack(std::span<std::byte> out, Instant now) {
@@ -299,16 +301,18 @@ Outgoing Transmitter::write_block(const Work& work, std::size_t path, std::span<
   wire::ExtensionFields extension{.coverage = block.hosts};
   if (path != hop::kDirectPath) extension.route = edge.routes[path - 1].span();
   const std::size_t payload_at = wire::write_block(out, envelope, h, &feedback, extension);
-  block.write(out.data() + payload_at);
+  const bool lends = !block.is_narrowed_late && payload_bytes >= state_.lends_from_bytes;
+  if (!lends) block.write(out.data() + payload_at);
 
   note_sent(peer, pick, path, wire_bytes, now);
   edge.active_us[work.slot] = hop::clock_us(now);
   ++state_.counters.blocks_sent;
   if (pick.retransmission) ++state_.counters.blocks_retransmitted;
   count_payload(round, pick.block, block);
-  const auto packet = out.first(payload_at + payload_bytes + wire::kTagBytes);
-  if (path == hop::kDirectPath) return finish(peer, packet);
-  return finish(state_.peers[state_.peers.find(edge.routes[path - 1].first_relay())], packet);
+  const auto packet = out.first(payload_at + (lends ? 0 : payload_bytes) + wire::kTagBytes);
+  const auto lent = lends ? block.bytes : std::span<const std::byte>{};
+  if (path == hop::kDirectPath) return finish(peer, packet, lent);
+  return finish(state_.peers[state_.peers.find(edge.routes[path - 1].first_relay())], packet, lent);
 }
 
 void Transmitter::probe(Instant now) {

@@ -37,6 +37,11 @@ struct Outgoing {
   std::uint16_t node = 0;
   std::uint32_t length_bytes = 0;
   std::optional<GroupName> group = std::nullopt;  // if set, it goes there, and not to `node`
+  /// Of a block's payload, what is not copied into `out`: it goes before the tag. It is in a rank's
+  /// arena or in a sum, and holds until another call than that of a poll_...() of packets.
+  std::span<const std::byte> lent = {};
+
+  std::size_t packet_bytes() const { return length_bytes + lent.size(); }
 };
 
 /// Writes the packets of a job: acks, grants, and the blocks of its peers in turn. It also probes
@@ -151,7 +156,8 @@ class Transmitter {
   void probe_edge(hop::OutEdge& edge, Instant now);
   void ask(hop::OutEdge& edge, std::size_t slot, Instant now);
   wire::Envelope envelope_of(wire::PacketType type, std::uint8_t flags, Instant now) const;
-  Outgoing finish(hop::Peer& peer, std::span<std::byte> packet) const;
+  Outgoing finish(hop::Peer& peer, std::span<std::byte> packet,
+                  std::span<const std::byte> lent = {}) const;
 
   State& state_;
   std::unique_ptr<hop::BlockReceiver::Ack> ack_;  // being written

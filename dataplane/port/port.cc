@@ -3,6 +3,9 @@
 #include "dataplane/port/port.h"
 
 #include <algorithm>
+#include <cstring>
+
+#include "dataplane/base/assert.h"
 
 namespace gradplane::port {
 
@@ -36,6 +39,16 @@ std::string_view port_drop_name(PortDrop drop) {
       break;
   }
   return "unknown";
+}
+
+void TxDatagram::copy_lent() noexcept {
+  if (lent.empty()) return;
+  GP_ASSERT(lent_at_bytes <= length_bytes && payload_bytes() <= buffer.size());
+  std::byte* const place = buffer.data() + lent_at_bytes;
+  std::memmove(place + lent.size(), place, length_bytes - lent_at_bytes);
+  std::memcpy(place, lent.data(), lent.size());
+  length_bytes += static_cast<std::uint32_t>(lent.size());
+  lent = {};
 }
 
 PortCounters& operator+=(PortCounters& sum, const PortCounters& other) {

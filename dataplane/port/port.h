@@ -39,12 +39,20 @@ struct TxDatagram {
   std::span<std::byte>
       buffer;  // the port's memory, at least kMaxDatagramBytes or mtu_payload_bytes()
   std::uint32_t length_bytes = 0;  // of the payload written into buffer
+  /// A part of the payload that stays in the caller's memory, and its place: before the byte
+  /// buffer[lent_at_bytes]. transmit() has read it when it returns.
+  std::span<const std::byte> lent = {};
+  std::uint32_t lent_at_bytes = 0;
   Destination destination;
   std::uint16_t source_udp_port = 0;
   TrafficClass traffic_class = TrafficClass::kData;
   /// A tag in the payload covers all of it, so nobody has to compute a UDP checksum.
   bool is_tagged = false;
   void* token = nullptr;
+
+  std::size_t payload_bytes() const { return length_bytes + lent.size(); }
+  /// Copies what is lent to its place in the buffer, which has room for payload_bytes().
+  void copy_lent() noexcept;
 };
 
 /// Why a port dropped something. One counter for each.
@@ -133,6 +141,10 @@ class PortQueue {
   /// does what the whole port needs (announcements, the device's losses and its connection), so it
   /// must always be polled. Called about every millisecond with the poll clock.
   virtual void tick(Instant now) noexcept = 0;
+
+  /// From this length on, bytes that are lent leave sooner than bytes that the caller copies into
+  /// the buffer. SIZE_MAX: never. Any queue takes lent bytes of any length.
+  virtual std::size_t lends_from_bytes() const noexcept { return SIZE_MAX; }
 
   /// Of this queue alone. What only the device counts is with queue 0.
   virtual const PortCounters& counters() const noexcept = 0;

@@ -27,8 +27,10 @@ class Gmac {
   Gmac& operator=(const Gmac&) = delete;
   ~Gmac();
 
-  /// The tag of any number of bytes. Allocates nothing. One thread at a time.
-  Tag tag(const Nonce& nonce, std::span<const std::byte> bytes) const;
+  /// The tag of any number of bytes, and of `more` behind them. One piece takes less time than two.
+  /// Allocates nothing. One thread at a time.
+  Tag tag(const Nonce& nonce, std::span<const std::byte> bytes,
+          std::span<const std::byte> more = {}) const;
 
  private:
   struct State;

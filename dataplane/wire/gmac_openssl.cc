@@ -32,13 +32,17 @@ Gmac::Gmac(const Key& key) : state_(std::make_unique<State>()) {
 Gmac::~Gmac() = default;
 
 /// GMAC is GCM without a text. No call here can fail once the cipher and its key are set.
-Gmac::Tag Gmac::tag(const Nonce& nonce, std::span<const std::byte> bytes) const {
+Gmac::Tag Gmac::tag(const Nonce& nonce, std::span<const std::byte> bytes,
+                    std::span<const std::byte> more) const {
   EVP_CIPHER_CTX* const context = state_->context;
   Tag tag;
   int written = 0;
   bool ok = EVP_EncryptInit_ex(context, nullptr, nullptr, nullptr, octets(nonce.data())) == 1;
-  ok = ok && EVP_EncryptUpdate(context, nullptr, &written, octets(bytes.data()),
-                               static_cast<int>(bytes.size())) == 1;
+  for (const std::span<const std::byte> piece : {bytes, more}) {
+    if (piece.empty()) continue;
+    ok = ok && EVP_EncryptUpdate(context, nullptr, &written, octets(piece.data()),
+                                 static_cast<int>(piece.size())) == 1;
+  }
   ok = ok && EVP_EncryptFinal_ex(context, nullptr, &written) == 1;
   ok = ok && EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, static_cast<int>(tag.size()),
                                  tag.data()) == 1;

@@ -9,12 +9,13 @@ namespace {
 
 /// The tag covers the packet, and through the nonce what no field of it says: who has written it,
 /// for whom, and the high half of its number.
-std::uint64_t tag_of(std::span<const std::byte> untagged, const Gmac& key, const PacketName& name) {
+std::uint64_t tag_of(std::span<const std::byte> untagged, const Gmac& key, const PacketName& name,
+                     std::span<const std::byte> lent = {}) {
   Gmac::Nonce nonce;
   store(nonce.data(), name.writer);
   store(nonce.data() + 2, name.receiver.covered());
   store(nonce.data() + 4, name.number);
-  const Gmac::Tag whole = key.tag(nonce, untagged);
+  const Gmac::Tag whole = key.tag(nonce, untagged, lent);
   return load<std::uint64_t>(whole.data());
 }
 
@@ -25,10 +26,11 @@ void finish(std::span<std::byte> packet, std::uint64_t number) {
 
 }  // namespace
 
-void seal(std::span<std::byte> packet, const Gmac& key, const PacketName& name) {
+void seal(std::span<std::byte> packet, const Gmac& key, const PacketName& name,
+          std::span<const std::byte> lent) {
   finish(packet, name.number);
   const std::span<std::byte> untagged = packet.first(packet.size() - kTagBytes);
-  store(untagged.data() + untagged.size(), tag_of(untagged, key, name));
+  store(untagged.data() + untagged.size(), tag_of(untagged, key, name, lent));
 }
 
 void number_unsealed(std::span<std::byte> packet, std::uint64_t number) {

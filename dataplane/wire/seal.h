@@ -55,8 +55,10 @@ struct PacketName {
 };
 
 /// Finishes a packet that is not of control. It writes the low half of the number into the envelope
-/// and the tag into the last kTagBytes of `packet`, which the caller has left room for.
-void seal(std::span<std::byte> packet, const Gmac& key, const PacketName& name);
+/// and the tag into the last kTagBytes of `packet`, which the caller has left room for. `lent` is
+/// the end of the payload, where that is not in `packet`: it will go before the tag.
+void seal(std::span<std::byte> packet, const Gmac& key, const PacketName& name,
+          std::span<const std::byte> lent = {});
 /// The same where authentication is off.
 void number_unsealed(std::span<std::byte> packet, std::uint64_t number);
 

@@ -174,7 +174,7 @@ class Injector {
                        .vlan = std::nullopt,
                        .source = {kKernel.address, 7777},
                        .destination = to},
-                      payload, port::UdpChecksum::kSoftware);
+                      port::Payload{payload}, port::UdpChecksum::kSoftware);
     std::memcpy(frame.data() + port::udp_headers_bytes(false), payload.data(), payload.size());
     return frame;
   }

@@ -98,6 +98,7 @@ std::size_t SocketPort::transmit(std::span<port::TxDatagram> datagrams) noexcept
   for (const auto turn : {port::TrafficClass::kControl, port::TrafficClass::kData}) {
     for (port::TxDatagram& datagram : datagrams) {
       if (datagram.traffic_class != turn) continue;
+      datagram.copy_lent();
       send(datagram);
       discard(datagram);
     }

@@ -48,6 +48,7 @@ class FanIn : public port::Port, public port::PortQueue {
     return queue_.transmit(datagrams);
   }
   void tick(Instant now) noexcept override { queue_.tick(now); }
+  std::size_t lends_from_bytes() const noexcept override { return queue_.lends_from_bytes(); }
   const port::PortCounters& counters() const noexcept override { return queue_.counters(); }
 
  private:

@@ -287,6 +287,7 @@ void SimQueue::discard(port::TxDatagram& datagram) noexcept {
 
 std::size_t SimQueue::transmit(std::span<port::TxDatagram> datagrams) noexcept {
   for (port::TxDatagram& datagram : datagrams) {
+    datagram.copy_lent();
     auto* bytes = static_cast<std::vector<std::byte>*>(datagram.token);
     bytes->resize(datagram.length_bytes);
     ++counters_.tx_datagrams;

@@ -9,7 +9,7 @@
 
 namespace gradplane::testing {
 
-CoreNode::CoreNode(job::JobConfig config) : node_(config.self, {}) {
+CoreNode::CoreNode(job::JobConfig config, const job::Node::Link& link) : node_(config.self, link) {
   if (config.hosts.empty()) name_hosts(config);
   for (aggregate::LocalRank& rank : config.local_ranks) {
     arenas_.push_back(std::make_unique<std::byte[]>(kRoundSlots * config.round_bytes));
@@ -50,6 +50,8 @@ std::vector<Sent> CoreNode::drain(Instant now) {
     const auto packet = node_.poll_transmit(buffer, now);
     if (!packet) return out;
     buffer.resize(packet->length_bytes);
+    const auto place = buffer.end() - (packet->lent.empty() ? 0 : wire::kTagBytes);
+    buffer.insert(place, packet->lent.begin(), packet->lent.end());
     GP_ASSERT(see(buffer).has_value());
     out.push_back({packet->node, std::move(buffer), packet->group});
   }

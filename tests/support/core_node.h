@@ -34,7 +34,7 @@ inline float contribution(std::uint32_t round, std::uint32_t rank, std::uint32_t
 class CoreNode {
  public:
   /// config.local_ranks names the ranks; their arenas are made here.
-  explicit CoreNode(job::JobConfig config);
+  explicit CoreNode(job::JobConfig config, const job::Node::Link& link = {});
 
   /// Writes rank `local_rank`'s contribution to a round of `elements` fp32 and submits it.
   job::SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements);

@@ -35,7 +35,7 @@ Frame udp_frame(const Frame& payload, std::optional<std::uint16_t> vlan = std::n
                      .source = {kPeer, 1000},
                      .destination = {kUs, 2000},
                      .traffic_class = traffic_class},
-                    payload, UdpChecksum::kSoftware);
+                    Payload{payload}, UdpChecksum::kSoftware);
   std::copy(payload.begin(), payload.end(), frame.begin() + static_cast<std::ptrdiff_t>(headers));
   return frame;
 }
@@ -51,7 +51,7 @@ Frame group_frame(Ipv4 group, const MacAddress& mac) {
                      .vlan = std::nullopt,
                      .source = {kPeer, 1000},
                      .destination = {group, 2000}},
-                    payload, UdpChecksum::kSoftware);
+                    Payload{payload}, UdpChecksum::kSoftware);
   return frame;
 }
 
@@ -305,7 +305,7 @@ TEST_CASE("frame: a device's checksum starts from the pseudo header") {
                        .vlan = std::nullopt,
                        .source = {kPeer, 1000},
                        .destination = {kUs, 2000}};
-  write_udp_headers(headers, frame, payload, UdpChecksum::kDevice);
+  write_udp_headers(headers, frame, Payload{payload}, UdpChecksum::kDevice);
   // What such a device does: sum the UDP header and payload, and store the inverse.
   Frame whole = headers;
   for (const std::byte b : payload) whole.push_back(b);
@@ -324,7 +324,7 @@ TEST_CASE("frame: a payload with a tag of its own needs no checksum") {
                      .vlan = std::nullopt,
                      .source = {kPeer, 1000},
                      .destination = {kUs, 2000}},
-                    payload, UdpChecksum::kNone);
+                    Payload{payload}, UdpChecksum::kNone);
   CHECK(whole[kEthernetBytes + kIpv4Bytes + 6] == std::byte{});
   CHECK(whole[kEthernetBytes + kIpv4Bytes + 7] == std::byte{});
   whole.insert(whole.end(), payload.begin(), payload.end());
@@ -355,4 +355,28 @@ TEST_CASE("frame: no bytes make the parser read outside them or accept nonsense"
 }
 
 }  // namespace
+
+TEST_CASE("frame: the UDP checksum of a payload in pieces is that of the whole") {
+  const Frame payload = bytes(301);
+  const UdpFrame frame{.source_mac = kPeerMac,
+                       .destination_mac = kOurMac,
+                       .vlan = std::nullopt,
+                       .source = {kPeer, 1000},
+                       .destination = {kUs, 2000}};
+  Frame whole(udp_headers_bytes(false));
+  write_udp_headers(whole, frame, Payload{payload}, UdpChecksum::kSoftware);
+  for (const std::size_t first : {0, 1, 7, 48}) {
+    for (const std::size_t second : {1, 2, 99, 100}) {
+      Frame pieces(whole.size());
+      const auto rest = std::span<const std::byte>(payload).subspan(first);
+      write_udp_headers(pieces, frame,
+                        {.head = std::span(payload).first(first),
+                         .lent = rest.first(second),
+                         .tail = rest.subspan(second)},
+                        UdpChecksum::kSoftware);
+      if (pieces != whole) FAIL("pieces of " << first << " and " << second << " bytes");
+    }
+  }
+}
+
 }  // namespace gradplane::port

@@ -94,3 +94,19 @@ TEST_CASE("two keys beside each other do not meet") {
   CHECK(first.tag(nonce, bytes) == before);
   CHECK(before == tag_by_openssl(first_raw, nonce, bytes));
 }
+
+TEST_CASE("bytes in two pieces have the tag of the whole") {
+  const auto raw = bytes_of<16>("000102030405060708090a0b0c0d0e0f");
+  const Gmac key(raw);
+  const auto nonce = bytes_of<12>("f0f1f2f3f4f5f6f7f8f9fafb");
+  for (const std::size_t length : {40, 300, 1463, 8880}) {
+    const std::vector<std::byte> whole = counting_bytes(length);
+    const Gmac::Tag tag = tag_by_openssl(raw, nonce, whole);
+    for (std::size_t first = 1; first < std::min<std::size_t>(length, 70); ++first) {
+      // Each is exactly as long: a read past the end is seen by the sanitizer.
+      const std::vector<std::byte> head(whole.begin(), whole.begin() + first);
+      const std::vector<std::byte> rest(whole.begin() + first, whole.end());
+      if (key.tag(nonce, head, rest) != tag) FAIL("length " << length << ", first " << first);
+    }
+  }
+}

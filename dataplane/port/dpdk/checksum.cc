@@ -27,6 +27,11 @@ std::uint64_t checksum_add(std::uint64_t sum, std::span<const std::byte> bytes) 
   return sum;
 }
 
+// A swap of the bytes of each word swaps those of the sum (RFC 1071, section 2 B).
+std::uint64_t checksum_add_odd(std::uint64_t sum, std::span<const std::byte> bytes) noexcept {
+  return sum + __builtin_bswap16(checksum_fold(checksum_add(0, bytes)));
+}
+
 std::uint16_t checksum_fold(std::uint64_t sum) noexcept {
   sum = (sum & 0xffffffff) + (sum >> 32);
   sum = (sum & 0xffffffff) + (sum >> 32);

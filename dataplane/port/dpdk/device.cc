@@ -16,6 +16,7 @@
 
 #include "dataplane/port/dpdk/eal.h"
 #include "dataplane/port/dpdk/interface.h"
+#include "dataplane/port/dpdk/lent_segments.h"
 #include "dataplane/port/dpdk/packet_socket.h"
 #include "dataplane/port/dpdk/rss.h"
 
@@ -78,6 +79,13 @@ std::string probe_remedy(const DpdkPortOptions& o, const DevicePlan& plan) {
   }
 }
 
+Error no_memory(const DevicePlan& plan, unsigned buffers, std::uint16_t bytes) {
+  return Error{"port: there is no memory for " + std::to_string(buffers) + " buffers of " +
+               std::to_string(bytes) + " bytes: " + because(rte_errno) + "; give the process " +
+               std::to_string(plan.memory_mb) +
+               " MiB or more for each port, more huge pages, or fewer descriptors"};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Device>> Device::open(const DpdkPortOptions& options,
@@ -87,6 +95,7 @@ Result<std::unique_ptr<Device>> Device::open(const DpdkPortOptions& options,
   if (Status s = device->probe(options, plan); !s) return s.error();
   device->queue_count_ = options.steering.queue_count;
   if (Status s = device->create_pools(plan); !s) return s.error();
+  if (Status s = device->create_segment_pool(plan); !s) return s.error();
   if (Status s = device->configure(options, plan); !s) return s.error();
   if (Status s = device->read_mac(options); !s) return s.error();
   device->tune_sockets(options, plan);
@@ -131,11 +140,19 @@ Status Device::create_pools(const DevicePlan& plan) {
   tx_pool_ = rte_pktmbuf_pool_create(fresh_name("gp_tx_").c_str(), plan.tx_buffer_count,
                                      kPoolCacheCount, 0, room, SOCKET_ID_ANY);
   if (rx_pool_ != nullptr && tx_pool_ != nullptr) return Nothing{};
-  return Error{"port: there is no memory for " +
-               std::to_string(plan.rx_buffer_count + plan.tx_buffer_count) + " buffers of " +
-               std::to_string(room) + " bytes: " + because(rte_errno) + "; give the process " +
-               std::to_string(plan.memory_mb) +
-               " MiB or more for each port, more huge pages, or fewer descriptors"};
+  return no_memory(plan, plan.rx_buffer_count + plan.tx_buffer_count, room);
+}
+
+Status Device::create_segment_pool(const DevicePlan& plan) {
+  rte_eth_dev_info info;
+  if (plan.segment_buffer_count == 0 || rte_eth_dev_info_get(id_, &info) != 0) return Nothing{};
+  if ((info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) == 0) return Nothing{};
+  constexpr std::uint16_t kRoom = RTE_PKTMBUF_HEADROOM + LentSegments::kBufferBytes;
+  segment_pool_ =
+      rte_pktmbuf_pool_create(fresh_name("gp_segments_").c_str(), plan.segment_buffer_count,
+                              kPoolCacheCount, 0, kRoom, SOCKET_ID_ANY);
+  if (segment_pool_ != nullptr) return Nothing{};
+  return no_memory(plan, plan.segment_buffer_count, kRoom);
 }
 
 Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan) {
@@ -162,6 +179,7 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   if (options.kind == DeviceKind::kPci) conf.rxmode.mtu = plan.mtu;
   conf.rxmode.offloads = rx_checksum_ ? kRxChecksum : 0;
   conf.txmode.offloads = tx_checksum_ ? kTxChecksum : 0;
+  if (segment_pool_ != nullptr) conf.txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
   std::array<std::uint8_t, kMaxRssKeyBytes> rss_key{};
   const bool uses_rss = options.kind == DeviceKind::kPci && queue_count_ > 1 && can_steer(info);
   if (uses_rss) {
@@ -296,6 +314,7 @@ Device::~Device() {
   if (attached_ && is_virtual_) (void)rte_eal_hotplug_remove("vdev", name_.c_str());
   rte_mempool_free(rx_pool_);
   rte_mempool_free(tx_pool_);
+  rte_mempool_free(segment_pool_);
 }
 
 }  // namespace gradplane::port

@@ -26,6 +26,7 @@ struct DevicePlan {
   std::uint32_t buffer_bytes = 0;  // for one frame, without the headroom
   unsigned rx_buffer_count = 0;
   unsigned tx_buffer_count = 0;
+  unsigned segment_buffer_count = 0;  // 0: no frame lends anything
   std::size_t memory_mb = 0;
 };
 
@@ -44,6 +45,9 @@ class Device {
 
   std::uint16_t id() const { return id_; }
   rte_mempool* tx_pool() const { return tx_pool_; }
+  /// Of buffers for what a frame lends. Null where a frame must be one buffer, or where a burst may
+  /// end before the device has read it.
+  rte_mempool* segment_pool() const { return segment_pool_; }
   const MacAddress& mac() const { return mac_; }
   bool computes_udp_checksum() const { return tx_checksum_; }
   std::size_t queue_count() const noexcept { return queue_count_; }
@@ -68,6 +72,7 @@ class Device {
   Device() = default;
   Status probe(const DpdkPortOptions& options, const DevicePlan& plan);
   Status create_pools(const DevicePlan& plan);
+  Status create_segment_pool(const DevicePlan& plan);
   Status configure(const DpdkPortOptions& options, const DevicePlan& plan);
   Status read_mac(const DpdkPortOptions& options);
   int set_up_queues(const DpdkPortOptions& options);
@@ -93,6 +98,7 @@ class Device {
   std::array<Seen, kMaxQueues> seen_{};
   rte_mempool* rx_pool_ = nullptr;
   rte_mempool* tx_pool_ = nullptr;
+  rte_mempool* segment_pool_ = nullptr;
   MacAddress mac_;
   bool tx_checksum_ = false;
   bool rx_checksum_ = false;

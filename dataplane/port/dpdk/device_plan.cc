@@ -44,6 +44,12 @@ std::string memif_arguments(const DpdkPortOptions& o, std::uint32_t buffer_bytes
          (o.mac ? ",mac=" + mac_text(*o.mac) : "");
 }
 
+/// Whether the driver copies what it sends before its burst ends, so that it may read lent memory.
+/// The driver of a NIC gives buffers back when it needs their descriptors, which may be never.
+bool copies_frames(DeviceKind kind) {
+  return kind == DeviceKind::kAfPacket || kind == DeviceKind::kMemif;
+}
+
 }  // namespace
 
 DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
@@ -78,8 +84,10 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
   }
   plan.rx_buffer_count *= static_cast<unsigned>(o.steering.queue_count);
   plan.tx_buffer_count *= static_cast<unsigned>(o.steering.queue_count);
+  if (copies_frames(o.kind)) plan.segment_buffer_count = 2 * plan.tx_buffer_count;
   const std::size_t pool_bytes = (std::size_t{plan.rx_buffer_count} + plan.tx_buffer_count) *
-                                 (plan.buffer_bytes + kBufferOverheadBytes);
+                                     (plan.buffer_bytes + kBufferOverheadBytes) +
+                                 plan.segment_buffer_count * kBufferOverheadBytes;
   plan.memory_mb = kDriverMemoryMb + pool_bytes / (1024 * 1024);
   return plan;
 }

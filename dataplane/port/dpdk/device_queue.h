@@ -11,6 +11,7 @@
 #include "dataplane/port/dpdk/frame.h"
 #include "dataplane/port/dpdk/group_reports.h"
 #include "dataplane/port/dpdk/handover.h"
+#include "dataplane/port/dpdk/lent_segments.h"
 #include "dataplane/port/dpdk/neighbours.h"
 #include "dataplane/port/port.h"
 
@@ -55,6 +56,7 @@ class DeviceQueue final : public PortQueue {
   void discard(TxDatagram& datagram) noexcept override;
   std::size_t transmit(std::span<TxDatagram> datagrams) noexcept override;
   void tick(Instant now) noexcept override;
+  std::size_t lends_from_bytes() const noexcept override;
   const PortCounters& counters() const noexcept override { return counters_; }
 
  private:
@@ -91,6 +93,7 @@ class DeviceQueue final : public PortQueue {
   const FrameFilter& us_;
   Device& device_;
   const std::uint16_t index_;
+  LentSegments segments_;
   Neighbours neighbours_;
   GroupReports reports_;              // of queue 0
   std::uint32_t groups_version_ = 0;  // that they are about

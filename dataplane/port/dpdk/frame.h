@@ -123,13 +123,22 @@ struct UdpFrame {
   TrafficClass traffic_class = TrafficClass::kData;
 };
 
+/// A payload in up to three pieces, one behind the other.
+struct Payload {
+  std::span<const std::byte> head;
+  std::span<const std::byte> lent = {};  // see TxDatagram
+  std::span<const std::byte> tail = {};
+
+  std::size_t size() const { return head.size() + lent.size() + tail.size(); }
+};
+
 /// Who computes the UDP checksum: we, or the device from the pseudo header's sum.
 enum class UdpChecksum : std::uint8_t { kSoftware, kDevice, kNone };
 
 /// Writes udp_headers_bytes() bytes of headers for `payload`, which follows them in the frame and
 /// is at most 65507 bytes long.
-void write_udp_headers(std::span<std::byte> headers, const UdpFrame& frame,
-                       std::span<const std::byte> payload, UdpChecksum checksum) noexcept;
+void write_udp_headers(std::span<std::byte> headers, const UdpFrame& frame, const Payload& payload,
+                       UdpChecksum checksum) noexcept;
 
 struct ArpFrame {
   MacAddress destination_mac;  // of the Ethernet frame

@@ -117,9 +117,18 @@ std::size_t write_igmp(Bytes out, const FrameFilter& us, Ipv4 to, std::size_t by
   return length;
 }
 
+std::uint64_t add_pieces(std::uint64_t sum, const Payload& payload) noexcept {
+  std::size_t at = 0;
+  for (const std::span<const std::byte> piece : {payload.head, payload.lent, payload.tail}) {
+    sum = at % 2 == 0 ? checksum_add(sum, piece) : checksum_add_odd(sum, piece);
+    at += piece.size();
+  }
+  return sum;
+}
+
 }  // namespace
 
-void write_udp_headers(Bytes headers, const UdpFrame& frame, std::span<const std::byte> payload,
+void write_udp_headers(Bytes headers, const UdpFrame& frame, const Payload& payload,
                        UdpChecksum checksum) noexcept {
   GP_ASSERT(headers.size() == udp_headers_bytes(frame.vlan.has_value()));
   const std::size_t udp_bytes = kUdpBytes + payload.size();
@@ -148,7 +157,7 @@ void write_udp_headers(Bytes headers, const UdpFrame& frame, std::span<const std
     store_checksum(udp, kUdpChecksumOffset, checksum_fold(pseudo));
     return;
   }
-  const std::uint16_t sum = inverted(checksum_add(checksum_add(pseudo, udp), payload));
+  const std::uint16_t sum = inverted(add_pieces(checksum_add(pseudo, udp), payload));
   store_checksum(udp, kUdpChecksumOffset, sum == 0 ? std::uint16_t{0xffff} : sum);
 }
 

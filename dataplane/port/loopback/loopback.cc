@@ -99,7 +99,12 @@ class LoopbackQueue final : public PortQueue {
     for (const TrafficClass turn : {TrafficClass::kControl, TrafficClass::kData}) {
       for (TxDatagram& d : datagrams) {
         if (d.token == nullptr || d.traffic_class != turn) continue;
-        if (send(d)) ++sent;
+        if (d.payload_bytes() > payload_bytes_) {
+          drop(PortDrop::kTooLong);
+        } else {
+          d.copy_lent();
+          if (send(d)) ++sent;
+        }
         discard(d);
       }
     }
@@ -111,7 +116,6 @@ class LoopbackQueue final : public PortQueue {
 
  private:
   bool send(const TxDatagram& d) noexcept {
-    if (d.length_bytes > payload_bytes_) return drop(PortDrop::kTooLong);
     if (!(d.destination.is_group() ? send_to_group(d) : send_to_node(d))) return false;
     ++counters_.tx_datagrams;
     counters_.tx_bytes += d.length_bytes;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+#pragma once
+
+#include <rte_mbuf_core.h>
+
+#include <cstddef>
+#include <span>
+
+struct rte_mempool;
+
+namespace gradplane::port {
+
+/// Buffers of a frame's second and third segment: one stands for bytes that are not DPDK's, the
+/// next one has what goes behind them. So a driver that copies frames itself copies the lent bytes
+/// once, from where they are. It must have read them when its burst returns, because nobody here
+/// learns when a buffer comes back. One poll thread.
+class LentSegments {
+ public:
+  /// What goes behind lent bytes has this length at most.
+  static constexpr std::size_t kMaxTailBytes = 64;
+  /// Of a pool's buffers, beside the headroom.
+  static constexpr std::size_t kBufferBytes = kMaxTailBytes;
+
+  /// `pool` may be null: of a device that takes no segments.
+  explicit LentSegments(rte_mempool* pool) : pool_(pool) {}
+  LentSegments(const LentSegments&) = delete;
+  LentSegments& operator=(const LentSegments&) = delete;
+
+  bool can_lend() const { return pool_ != nullptr; }
+  /// Puts `lent` into a frame of one segment, before its last `tail_bytes`. False, and the frame is
+  /// as it was, when the pool is empty.
+  bool insert(rte_mbuf* frame, std::span<const std::byte> lent, std::size_t tail_bytes) noexcept;
+
+ private:
+  rte_mempool* pool_;
+  // DPDK frees lent memory when its count falls to 0, so we keep one count for ourselves.
+  rte_mbuf_ext_shared_info uses_{.free_cb = nullptr, .fcb_opaque = nullptr, .refcnt = 1};
+};
+
+}  // namespace gradplane::port

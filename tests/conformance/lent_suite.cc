@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Copyright (c) 2026 The gradplane authors
+// Datagrams of which a part stays in the sender's memory.
+#include <algorithm>
+#include <cstring>
+
+#include "tests/conformance/port_suite.h"
+#include "tests/support/catch.h"
+
+namespace gradplane::conformance {
+namespace {
+
+using port::PortDrop;
+
+constexpr std::uint16_t kPort = 4791;
+
+/// The payload goes as its first `head` bytes, lent ones, and its last `tail`.
+struct Cut {
+  std::size_t head = 0;
+  std::size_t tail = 0;
+};
+
+bool send_lent(port::PortQueue& from, const Endpoint& to, const std::vector<std::byte>& payload,
+               Cut cut, bool is_tagged) {
+  port::TxDatagram d;
+  if (!from.allocate(d)) return false;
+  std::vector<std::byte> lent(payload.begin() + static_cast<std::ptrdiff_t>(cut.head),
+                              payload.end() - static_cast<std::ptrdiff_t>(cut.tail));
+  std::memcpy(d.buffer.data(), payload.data(), cut.head);
+  std::memcpy(d.buffer.data() + cut.head, payload.data() + payload.size() - cut.tail, cut.tail);
+  d.length_bytes = static_cast<std::uint32_t>(cut.head + cut.tail);
+  d.lent = lent;
+  d.lent_at_bytes = static_cast<std::uint32_t>(cut.head);
+  d.destination = to;
+  d.source_udp_port = kPort;
+  d.is_tagged = is_tagged;
+  const bool sent = from.transmit(std::span(&d, 1)) == 1;
+  // It was read when transmit() returned.
+  std::fill(lent.begin(), lent.end(), std::byte{0xee});
+  return sent;
+}
+
+/// Sends until one has arrived, so that both ends know each other.
+void connect(PortPair& p) {
+  std::vector<Received> got;
+  std::vector<Received> answers;
+  REQUIRE(poll_until([&] { return !got.empty(); },
+                     [&] {
+                       send(p.left, {p.right.address(), kPort}, kPort, pattern(8, 1));
+                       receive_into(p.left, answers);
+                       receive_into(p.right, got);
+                     }));
+  std::vector<Received> rest;
+  do {
+    rest.clear();
+    receive_into(p.right, rest);
+  } while (!rest.empty());
+}
+
+}  // namespace
+
+TEST_CASE("port: a payload with lent bytes arrives whole, however it is cut") {
+  PortPair& p = ports();
+  connect(p);
+  const std::size_t largest = p.left.mtu_payload_bytes();
+  std::uint32_t seed = 0;
+  for (const std::size_t size : {std::size_t{200}, std::size_t{1401}, largest - 1, largest}) {
+    for (const Cut cut : {Cut{60, 8}, Cut{61, 8}, Cut{1, 1}, Cut{0, 8}, Cut{48, 0}, Cut{20, 100}}) {
+      const bool is_tagged = ++seed % 2 == 0;  // without a checksum, and with one
+      const std::vector<std::byte> payload = pattern(size, seed);
+      std::vector<Received> got;
+      REQUIRE(send_lent(p.left.queue(0), {p.right.address(), kPort}, payload, cut, is_tagged));
+      REQUIRE(poll_until([&] { return !got.empty(); }, [&] { receive_into(p.right, got); }));
+      if (got[0].payload != payload)
+        FAIL("size " << size << ", cut after " << cut.head << " and before the last " << cut.tail);
+    }
+  }
+}
+
+TEST_CASE("port: what lends leaves no buffer behind, and counts as what it is") {
+  PortPair& p = ports();
+  connect(p);
+  const std::size_t spare = spare_buffers(p.left);
+  const port::PortCounters before = p.left.total_counters();
+  const std::vector<std::byte> payload = pattern(1000, 5);
+  const std::size_t sends = 4 * spare;  // more than any pool of buffers has
+  std::vector<Received> got;
+  for (std::size_t n = 0; n < sends; ++n) {
+    REQUIRE(send_lent(p.left.queue(0), {p.right.address(), kPort}, payload, {40, 8}, true));
+    if (n % 16 == 15) {
+      REQUIRE(poll_until([&] { return got.size() > n; }, [&] { receive_into(p.right, got); }));
+    }
+  }
+  CHECK(spare_buffers(p.left) + p.kept_count >= spare);
+  const port::PortCounters after = p.left.total_counters();
+  CHECK(after.tx_datagrams - before.tx_datagrams == sends);
+  CHECK(after.tx_bytes - before.tx_bytes == sends * payload.size());
+}
+
+TEST_CASE("port: lent bytes count for the longest datagram") {
+  PortPair& p = ports();
+  connect(p);
+  const std::uint64_t before = drops(p.left, PortDrop::kTooLong);
+  const std::vector<std::byte> payload = pattern(p.left.mtu_payload_bytes() + 1, 1);
+  CHECK_FALSE(send_lent(p.left.queue(0), {p.right.address(), kPort}, payload, {40, 8}, true));
+  CHECK(drops(p.left, PortDrop::kTooLong) == before + 1);
+}
+
+}  // namespace gradplane::conformance
