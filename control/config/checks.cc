@@ -6,6 +6,7 @@
 #include <map>
 
 #include "control/config/draft.h"
+#include "control/config/sizes.h"
 #include "dataplane/model/core_part.h"
 
 namespace gradplane::config {
@@ -137,40 +138,6 @@ void check_reachable(Draft& draft, std::size_t index) {
                             nodes[i].name, address_text(nodes[i].address)));
     return;
   }
-}
-
-/// The largest block that every node's MTU carries, beside a bit for each node that may be in it.
-std::size_t largest_block_bytes(const Config& config) {
-  std::size_t mtu_bytes = kMaxMtuBytes;
-  for (const NodeConfig& node : config.cluster.nodes) {
-    mtu_bytes = std::min(mtu_bytes, node.port.mtu_bytes);
-  }
-  return max_block_bytes(mtu_bytes - kIpUdpHeaderBytes, config.cluster.nodes.size());
-}
-
-void check_block(Draft& draft) {
-  for (std::size_t i = 0; i < draft.node_count; ++i) {
-    if (draft.failed.contains(port_key(draft, i, "port.mtu"))) return;
-  }
-  const std::size_t largest = largest_block_bytes(draft.config);
-  if (draft.config.block_bytes == 0) draft.config.block_bytes = largest;
-  if (draft.config.block_bytes > largest) {
-    draft.error(
-        "block.bytes",
-        fmt::format("does not fit the smallest MTU of the nodes; at most {} B, or auto", largest));
-  }
-}
-
-/// Where packets are as fast as memory, rounds are so small that those under way stay in caches.
-/// Elsewhere the rounds under way have to fill long paths.
-void choose_round_bytes(Config& config) {
-  constexpr std::size_t kCachedRoundBytes = std::size_t{256} << 10;
-  static_assert(kCachedRoundBytes <= kMaxRoundBytes);
-  if (config.round_bytes != 0) return;
-  const bool is_memory = std::ranges::all_of(config.cluster.nodes, [](const NodeConfig& node) {
-    return node.port.kind == PortKind::kMemif || node.port.kind == PortKind::kLoopback;
-  });
-  config.round_bytes = is_memory ? kCachedRoundBytes : kMaxRoundBytes;
 }
 
 /// "plan.kind star", or "star in plan.jobs" where only single jobs have it.
@@ -371,6 +338,7 @@ void check_liveness(Draft& draft) {
 void check_consistency(Draft& draft) {
   check_unique_nodes(draft);
   check_key(draft);
+  choose_mtu(draft.config);
   for (std::size_t i = 0; i < draft.node_count; ++i) {
     check_port_kind(draft, i);
     check_reachable(draft, i);

@@ -57,6 +57,10 @@ void refine(const Draft& draft, const std::string& self_origin, Setting& setting
                                   config.gather.slack->count_ns() / Duration::ms(1).count_ns());
   } else if (setting.key == "block.bytes" && setting.value == "auto") {
     setting.origin += fmt::format("; here {} B", config.block_bytes);
+  } else if (setting.key == "port.mtu" && setting.value == "auto" &&
+             config.self < draft.node_count &&
+             !draft.found.contains(node_key(config.self, setting.key))) {
+    setting.origin += fmt::format("; here {}", config.port().mtu_bytes);
   } else if (setting.key == "rounds.bytes" && setting.value == "auto") {
     setting.origin += fmt::format("; here {} KiB", config.round_bytes >> 10);
   }

@@ -126,6 +126,18 @@ TEST_CASE("blocks fit the smallest MTU of the cluster") {
   }
 }
 
+TEST_CASE("the MTU that nobody names is large where all nodes have memif") {
+  const std::string memif = "  kind: memif\n  memif: {socket: /run/m.sock}\n";
+  const std::string all = base_with("  kind: af_packet\n  interface: eth1\n", memif);
+  const ParsedConfig large = parse(all);
+  REQUIRE(large.ok());
+  CHECK(large.config->port().mtu_bytes == 9000);
+  CHECK(large.config->block_bytes == kMaxBlockBytes);
+  CHECK(parse(all + "      port: {mtu: 1500}\n").config->block_bytes == kDefaultBlockBytes);
+  CHECK(parse(all + "      port: {kind: af_packet, interface: eth1}\n").config->port().mtu_bytes ==
+        1500);
+}
+
 TEST_CASE("rounds are small where all packets go through memory") {
   const std::string memif = "  kind: memif\n  memif: {socket: /run/m.sock}\n";
   CHECK(parse(base_with(kPort, memif)).config->round_bytes == 256 << 10);

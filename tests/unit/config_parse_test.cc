@@ -154,7 +154,7 @@ TEST_CASE("all errors of a file are reported, by line") {
         std::vector<std::string>{
             "f.yaml:4: port.kind: value 'af_pakcet': accepted: one of af_packet, af_xdp, memif, "
             "pci, loopback",
-            "f.yaml:5: port.mtu: value '12': accepted: an integer from 1364 to 9216",
+            "f.yaml:5: port.mtu: value '12': accepted: auto, or an integer from 1364 to 9216",
             "f.yaml:15: cluster.nodes[1].agregate: unknown key; did you mean "
             "cluster.nodes[1].aggregate?",
             "f.yaml:16: log.level: value 'loud': accepted: one of error, warn, info, debug"});
