@@ -297,7 +297,8 @@ def run_scripts(run, part, seconds):
         if code in (0, SKIP_CODE) and left:
             run.add(name, "failed", f"it left {', '.join(left)} behind; log: {log}")
         elif code == 0:
-            run.add(name, "passed", near_limit(time.monotonic() - begun, seconds))
+            notes = (near_limit(time.monotonic() - begun, seconds), said("NOTE", text))
+            run.add(name, "passed", "; ".join(note for note in notes if note))
         elif code == SKIP_CODE:
             run.add(name, "skipped", skip_reason(text))
         else:
