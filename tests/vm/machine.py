@@ -2,42 +2,27 @@
 # Copyright (c) 2026 The gradplane authors
 """A small virtual machine with emulated NICs: Debian's kernel, the host's files, QEMU without KVM.
 
-Nothing is installed and nothing of the host is written: the kernel package is unpacked into the
-build folder, and the guest mounts the host's root read-only.
+Nothing is installed and nothing of the host is written: packages are unpacked into the build
+folder (packages.py), and the guest mounts the host's root read-only.
 """
 
 import contextlib
 import os
 import pathlib
-import re
 import shlex
 import shutil
 import subprocess
 import tempfile
 
 import nics
+from packages import BUILD, CACHE, QEMU, ROOT, Skip, fetch_kernel
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("GRADPLANE_BUILD", ROOT / "build")).resolve()
-CACHE = BUILD / "vm"
 INIT = pathlib.Path(__file__).with_name("init")
-QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
-# What makes the full kernel package instead of the cloud's: it has 9p.
-KERNEL = "linux-image-amd64"
-MODULES = (
-    "virtio_pci", "9pnet_virtio", "9p", "vfio_iommu_type1", "vfio_pci",
-    "af_packet", "veth", "bridge", "sch_tbf", "sch_htb", "sch_red", "sch_netem", "tcp_dctcp",
-)  # fmt: skip
-FETCH_SECONDS = 120
 MEMORY_MB = 3072
 HUGE_PAGES = 512
 SKIP = 77
 LAST_LINES = 40
-
-
-class Skip(Exception):
-    """Why there is no virtual machine here."""
 
 
 class Failure(Exception):
@@ -76,83 +61,6 @@ def last_lines(path):
     return "\n".join(f"    {line[:300]}" for line in lines[-LAST_LINES:]) or "    (nothing)"
 
 
-def tell(command, **options):
-    """A command's output; a failure becomes the reason why there is no machine."""
-    try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                              timeout=FETCH_SECONDS, check=False, **options)  # fmt: skip
-    except subprocess.TimeoutExpired as late:
-        raise Skip(f"`{' '.join(command)}` did not end within {FETCH_SECONDS} s") from late
-    if done.returncode != 0:
-        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise Skip(f"there is no kernel package: `{' '.join(command)}`: {reason}")
-    return done.stdout
-
-
-def kernel_package():
-    """The package with the files, on which KERNEL depends: linux-image-<version>-amd64."""
-    listed = tell(["apt-cache", "depends", KERNEL])
-    found = re.search(r"Depends: (linux-image-\S+)", listed)
-    if not found:
-        raise Skip(f"there is no kernel package: {KERNEL} depends on none; run apt-get update")
-    return found[1]
-
-
-def module_order(folder):
-    """The files of MODULES and of all that they need, in the order in which they load."""
-    files = {path.stem.replace("-", "_"): path for path in folder.rglob("*.ko")}
-    order = []
-
-    def add(name):
-        path = files.get(name)
-        if path is None or path in order:  # built into the kernel, or there already
-            return
-        depends = re.search(rb"\0depends=([^\0]*)\0", path.read_bytes())
-        for needed in filter(None, depends[1].decode().split(",") if depends else []):
-            add(needed.replace("-", "_"))
-        order.append(path)
-
-    for name in MODULES:
-        add(name.replace("-", "_"))
-    return order
-
-
-def fetch_kernel():
-    """CACHE/kernel: vmlinuz, the modules and their order. Made once for each package version."""
-    kernel = CACHE / "kernel"
-    here = (kernel / "stamp").read_text() if (kernel / "stamp").exists() else ""
-    try:
-        package = kernel_package()
-    except Skip:  # apt knows no packages; an older kernel will do
-        if here.endswith(f" {' '.join(MODULES)}\n"):
-            return kernel
-        raise
-    stamp = f"{package} {' '.join(MODULES)}\n"
-    if here == stamp:
-        return kernel
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="kernel-", dir=CACHE) as made:
-        # apt drops to a user of its own if it can write there; else it warns.
-        try:
-            tell(["apt-get", "download", "-q", package], cwd=made)
-        except Skip:  # an older kernel will do here, too
-            if here.endswith(f" {' '.join(MODULES)}\n"):
-                return kernel
-            raise
-        archive = next(pathlib.Path(made).glob("*.deb"))
-        tell(["dpkg-deb", "-x", str(archive), f"{made}/files"])
-        files = pathlib.Path(made, "files")
-        shutil.rmtree(kernel, ignore_errors=True)
-        kernel.mkdir()
-        shutil.copy(next(files.glob("boot/vmlinuz-*")), kernel / "vmlinuz")
-        order = module_order(files / "lib/modules")
-        for module in order:
-            shutil.copy(module, kernel)
-        (kernel / "order").write_text("".join(f"{module.name}\n" for module in order))
-        (kernel / "stamp").write_text(stamp)
-    return kernel
-
-
 def make_initrd(kernel):
     """The first process, busybox and the modules, as an archive; the host has all else."""
     initrd = CACHE / "initrd"
@@ -170,12 +78,12 @@ def make_initrd(kernel):
     return initrd
 
 
-def qemu_command(kernel, initrd, out, models):
+def qemu_options(kernel, initrd, out, models):
     append = (f"console=ttyS0 quiet intel_iommu=on iommu=pt panic=-1 "
               f"gp_huge_pages={HUGE_PAGES}")  # fmt: skip
     share = "security_model=none,multidevs=remap"
     return [
-        QEMU, "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{out}/console.log",
+        "-nodefaults", "-display", "none", "-no-reboot", "-serial", f"file:{out}/console.log",
         "-machine", "q35,kernel-irqchip=split", "-accel", "tcg,thread=multi", "-cpu", "max",
         "-smp", "2", "-m", str(MEMORY_MB),
         "-device", "intel-iommu,intremap=on,caching-mode=on",
@@ -198,9 +106,10 @@ def plugged_in(models):
         yield before
 
 
-def run_guest(name, models, command, seconds):
+def run_guest(name, models, command, seconds, qemu=(QEMU,)):
     """Boots, runs `command` (words) at the root of the checkout in the guest; returns its output.
 
+    `qemu` are the words that start QEMU.
     What comes of it lies in CACHE/NAME: console.log, guest.log and what the guest wrote there.
     Raises Failure with the guest's last lines when it did not end well within `seconds`.
     """
@@ -209,7 +118,7 @@ def run_guest(name, models, command, seconds):
     shutil.rmtree(out, ignore_errors=True)
     kernel = fetch_kernel()
     out.mkdir(parents=True)
-    words = qemu_command(kernel, make_initrd(kernel), out, models)
+    words = [*qemu, *qemu_options(kernel, make_initrd(kernel), out, models)]
     (out / "qemu.txt").write_text("\n".join(words))
     (out / "command").write_text(f"cd {shlex.quote(str(ROOT))} && exec {shlex.join(command)}\n")
     problem = f"did not end within {seconds} s"

@@ -2,8 +2,9 @@
 # Copyright (c) 2026 The gradplane authors
 """The emulated NICs, in pairs with a hub between. The host plugs them in, the guest binds them.
 
-A hub of QEMU has one queue for each NIC. The pair with several queues has taps of the host instead,
-on a bridge in a network namespace that is QEMU's alone.
+A NIC gives its queues what comes from a hub by itself, but for virtio-net: that has no more queues
+than its network has, and a hub of QEMU has one for each NIC. So the pair of virtio-net with several
+queues has taps of the host instead, on a bridge in a network namespace that is QEMU's alone.
 """
 
 import contextlib
@@ -20,12 +21,18 @@ MODELS = {
     # A vector for each queue in each direction, one for control and one for changes.
     "virtio-net-rss": "virtio-net-pci,disable-legacy=on,iommu_platform=on,"
                       "mq=on,rss=on,vectors=6",
+    "igb": "igb",
 }
-QUEUES = {"virtio-net-rss": 2}
+QUEUES = {"igb": 2, "virtio-net-rss": 2}
+ON_TAPS = ("virtio-net-rss",)
+# QEMU has this model from version 8 on.
+NEW = "igb"
 # A test of queues opens another pair first, whose memory is that of the process.
 BESIDE_QUEUES = "e1000e"
 TUN = pathlib.Path("/dev/net/tun")
 FIRST_SLOT = 0x10
+# The virtual functions of an igb, which nobody uses, have the slots 16 and 17 after its own.
+IGB_SLOTS = (0x08, 0x0a)
 DEVICES = pathlib.Path("/sys/bus/pci/devices")
 PROBE = pathlib.Path("/sys/bus/pci/drivers_probe")
 
@@ -41,6 +48,8 @@ def models_of(tasks):
 
 def slots(model):
     """Where both NICs of a model are plugged in, on bus 0: each with an IOMMU group of its own."""
+    if model == "igb":
+        return IGB_SLOTS
     first = FIRST_SLOT + 2 * list(MODELS).index(model)
     return first, first + 1
 
@@ -51,7 +60,7 @@ def addresses(model):
 
 
 def tap(slot):
-    """The tap of a NIC with several queues."""
+    """The tap of a NIC."""
     return f"gptap{slot}"
 
 
@@ -61,18 +70,18 @@ def run_ip(*words):
 
 @contextlib.contextmanager
 def network(models):
-    """Makes what the NICs with several queues are plugged into; the words that QEMU runs behind.
+    """Makes what the NICs on taps are plugged into; the words that QEMU runs behind.
 
     Raises OSError or subprocess.SubprocessError where this host cannot.
     """
-    several = [model for model in models if model in QUEUES]
-    if not several:
+    tapped = [model for model in models if model in ON_TAPS]
+    if not tapped:
         yield []
         return
     namespace = f"gradplane-vm-{os.getpid()}"
     run_ip("netns", "add", namespace)
     try:
-        for bridge, model in enumerate(several):
+        for bridge, model in enumerate(tapped):
             run_ip("-n", namespace, "link", "add", f"gpbr{bridge}", "type", "bridge",
                    "mcast_snooping", "0")  # fmt: skip
             run_ip("-n", namespace, "link", "set", f"gpbr{bridge}", "up")
@@ -86,7 +95,7 @@ def network(models):
 
 
 def netdev(hub, model, slot):
-    if model not in QUEUES:
+    if model not in ON_TAPS:
         return f"hubport,id=net{slot},hubid={hub}"
     return (f"tap,id=net{slot},ifname={tap(slot)},script=no,downscript=no,vhost=off,"
             f"queues={QUEUES[model]}")  # fmt: skip

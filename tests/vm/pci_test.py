@@ -10,34 +10,59 @@ import sys
 
 import machine
 import nics
+import packages
 
 ONE_QUEUE = [model for model in nics.MODELS if model not in nics.QUEUES]
-# QEMU translates every instruction: PyTorch takes a minute to start, so one model trains with it.
+# QEMU translates every instruction: PyTorch takes a minute to start, so two models train with it.
 TASKS = (
-    *(f"suite:{model}" for model in ONE_QUEUE),
+    *(f"suite:{model}" for model in (*ONE_QUEUE, "igb")),
     *(f"sums:{model}" for model in ONE_QUEUE),
     *(f"{kind}:{model}" for model in nics.QUEUES for kind in ("queues", "sums")),
-    "torch:vmxnet3",
-)
+    "torch:vmxnet3", "torch:igb",
+)  # fmt: skip
 PROGRAMS = ("control/daemon/gradplaned", "control/cli/gradplane", "tests/smoke/rank_client",
             "tests/conformance/conformance_pci")  # fmt: skip
-SECONDS = 420
-
-
+SECONDS = 600
 ADAPTERS = "trainer-shim/torch/libgradplane_torch_*.so"
 
 
-def main():
-    tasks = sys.argv[1:] or TASKS
+def what_runs(tasks):
+    """Those of `tasks` that this host can run, the words that start QEMU, and what is left out."""
+    qemu = (machine.QEMU,)
+    left_out = []
+
+    def leave_out(unfit, why):
+        nonlocal tasks
+        kept = [task for task in tasks if not unfit(task)]
+        if len(kept) < len(tasks):
+            gone = ", ".join(task for task in tasks if task not in kept)
+            left_out.append(f"left out: {gone}: {why}")
+        tasks = kept
+
     if not any(machine.BUILD.glob(ADAPTERS)):
-        print("A build without torch: no task of torch is run.")
-        tasks = [task for task in tasks if not task.startswith("torch:")]
+        leave_out(lambda task: task.startswith("torch:"), "the build has no torch")
     if not nics.TUN.exists():
-        print(f"A host without {nics.TUN}: no task of NICs with several queues is run.")
-        tasks = [task for task in tasks if task.split(":")[1] not in nics.QUEUES]
-    models = nics.models_of(tasks)
+        leave_out(lambda task: task.split(":")[1] in nics.ON_TAPS, f"there is no {nics.TUN}")
+    if nics.NEW in nics.models_of(tasks):
+        try:
+            qemu = packages.qemu_with(nics.NEW)
+        except machine.Skip as reason:
+            leave_out(lambda task: task.split(":")[1] == nics.NEW, str(reason))
+    if not tasks:
+        raise machine.Skip("; ".join(left_out))
+    return tasks, qemu, left_out
+
+
+def run_tasks(tasks):
+    machine.check_tools()
+    tasks, qemu, left_out = what_runs(tasks)
     command = ["tests/vm/pci_guest.py", str(machine.BUILD), *tasks]
-    return machine.test(lambda: machine.run_guest("pci", models, command, SECONDS), PROGRAMS)
+    said = machine.run_guest("pci", nics.models_of(tasks), command, SECONDS, qemu)
+    return said + (f"NOTE: {'; '.join(left_out)}\n" if left_out else "")
+
+
+def main():
+    return machine.test(lambda: run_tasks(sys.argv[1:] or TASKS), PROGRAMS)
 
 
 if __name__ == "__main__":
