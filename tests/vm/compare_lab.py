@@ -1,19 +1,23 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""The kernel's netem and DCTCP beside the emulated network: in a virtual machine, because the
-kernels of many hosts have neither."""
+"""The kernel's netem and DCTCP beside the emulated network and our own DCTCP: in a virtual machine,
+because the kernels of many hosts have neither.
+
+usage: compare_lab.py [TEST...]    as in lab_guest.py; without words, all
+"""
 
 import sys
 
 import machine
 
-PROGRAMS = ("tests/lab/lab_switch",)
-SECONDS = 300
+PROGRAMS = ("tests/lab/lab_switch", "control/daemon/gradplaned", "control/cli/gradplane",
+            "tests/peers/gradplane_ranks")  # fmt: skip
+SECONDS = 600
 
 
 def main():
-    command = ["env", f"GRADPLANE_BUILD={machine.BUILD}", "tests/vm/lab_guest.py"]
+    command = ["env", f"GRADPLANE_BUILD={machine.BUILD}", "tests/vm/lab_guest.py", *sys.argv[1:]]
     return machine.test(lambda: machine.run_guest("lab", [], command, SECONDS), PROGRAMS)
 
 
