@@ -28,6 +28,21 @@ inline std::size_t payload_bytes(const wire::BlockHeader& h, const Geometry& g) 
   return h.is_empty() ? 0 : wire_bytes(h.wire_type, g.type, g.elements_in(h.block));
 }
 
+/// How many blocks the payload of a packet has, one behind the other, beginning with the header's;
+/// 0 where it is anything else than whole blocks.
+inline std::size_t blocks_in(const wire::BlockPacket& packet, const Geometry& g) {
+  const wire::BlockHeader& h = packet.header;
+  std::span<const std::byte> rest = packet.payload;
+  std::size_t count = 0;
+  for (std::uint32_t block = h.block; !rest.empty(); ++block, ++count) {
+    if (block >= g.blocks) return 0;
+    const std::size_t bytes = wire_bytes(h.wire_type, g.type, g.elements_in(block));
+    if (bytes > rest.size() || !wire::has_sound_scale(h, rest)) return 0;
+    rest = rest.subspan(bytes);
+  }
+  return count;
+}
+
 /// Who knows the bucket sends a block of it in the type that its tensors have there, or as it is.
 /// Who does not know it yet takes each.
 inline bool may_go_as(const wire::BlockHeader& h, const aggregate::Bucket* bucket) {

@@ -119,6 +119,22 @@ class Transmitter {
   Detouring next_detour(const hop::Peer& peer) const;
   void reclaim(hop::Peer& peer, Instant now);
   wire::BlockHeader header_of(const Work& work, std::uint32_t block) const;
+  /// The blocks of one packet, which follow each other.
+  struct Load {
+    /// A block of int8 takes a little more than a quarter of the longest payload.
+    static constexpr std::size_t kMaxBlocks = 4;
+    std::array<aggregate::Tree::Outbound, kMaxBlocks> blocks{};
+    std::size_t count = 0;
+    std::size_t bytes = 0;
+    std::uint8_t parity_rows = 0;
+
+    std::span<const aggregate::Tree::Outbound> parts() const { return {blocks.data(), count}; }
+  };
+  aggregate::Tree::Outbound bytes_of(const Work& work, std::uint32_t block) const;
+  std::optional<aggregate::Tree::Outbound> one_more(const Work& work, std::uint32_t last,
+                                                    const Load& load) const;
+  const Load& take_load(const Work& work, const hop::BlockSender::Pick& first, std::size_t path,
+                        Instant now);
   Outgoing write_block(const Work& work, std::size_t path, std::span<std::byte> out, Instant now);
   void note_sent(hop::Peer& peer, const hop::BlockSender::Pick& pick, std::size_t path,
                  std::size_t wire_bytes, Instant now);
@@ -161,6 +177,7 @@ class Transmitter {
 
   State& state_;
   std::unique_ptr<hop::BlockReceiver::Ack> ack_;  // being written
+  Load load_;                                     // being written
   std::size_t next_peer_ = 0;                     // whose turn it is
   bool group_had_turn_ = false;                   // the last block went to a group
 };

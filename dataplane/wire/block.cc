@@ -114,15 +114,6 @@ bool are_whole(const BlockHeader& h, std::size_t bytes) {
   return (bytes & (element_bytes(h.element_type) - 1)) == 0;
 }
 
-/// The scale of int8 is finite and not negative. No block that may go so has another one.
-bool has_sound_scale(const BlockHeader& h, std::span<const std::byte> payload) {
-  if (h.wire_type != WireType::kInt8) return true;
-  constexpr std::uint32_t kInfinity = 0x7f800000;
-  std::uint32_t scale = 0;
-  std::memcpy(&scale, payload.data(), sizeof scale);
-  return scale < kInfinity;
-}
-
 /// A row of whole blocks of elements, for one receiver.
 bool is_sound_parity(const Envelope& envelope, const BlockHeader& h) {
   return h.block < envelope.parity_rows && h.operation == Operation::kAllReduce &&
@@ -135,6 +126,14 @@ bool may_lack_all(const Envelope& envelope) {
 }
 
 }  // namespace
+
+bool has_sound_scale(const BlockHeader& h, std::span<const std::byte> payload) {
+  if (h.wire_type != WireType::kInt8) return true;
+  constexpr std::uint32_t kInfinity = 0x7f800000;
+  std::uint32_t scale = 0;
+  std::memcpy(&scale, payload.data(), sizeof scale);
+  return scale < kInfinity;
+}
 
 std::uint8_t patience_code(Duration patience) {
   if (patience <= Duration{}) return 0;

@@ -101,6 +101,10 @@ std::optional<GroupHint> read_group_hint(std::span<const std::byte> packet);
 [[nodiscard]] ParseError read_block(const Envelope& envelope, std::span<const std::byte> packet,
                                     BlockPacket& out);
 
+/// The scale that an int8 block begins with is finite and not negative. No block that may go so has
+/// another one. read_block() looks at that of a packet's first block.
+bool has_sound_scale(const BlockHeader& h, std::span<const std::byte> payload);
+
 /// Writes everything before the payload, without a hop extension where `hop` is null. The flags and
 /// the length that belong to `hop` and `extension` are set here. Returns the bytes that it wrote:
 /// the payload begins there, and the tag follows it.

@@ -27,6 +27,7 @@ struct SeenPacket : wire::Envelope {
   std::uint16_t contributors = 0;
   Operation operation = Operation::kAllReduce;
   std::uint16_t source = 0;
+  WireType wire_type = WireType::kElements;
   ElementType element_type = ElementType::kFloat32;
   Reduction reduction = Reduction::kSum;
   wire::HopFeedback hop;
@@ -58,6 +59,7 @@ inline std::optional<SeenPacket> see(std::span<const std::byte> datagram) {
     seen.bucket = block.header.bucket;
     seen.round_elements = block.header.round_elements;
     seen.contributors = block.header.contributors;
+    seen.wire_type = block.header.wire_type;
     seen.operation = block.header.operation;
     seen.reduction = block.header.reduction;
     seen.source = block.header.source;

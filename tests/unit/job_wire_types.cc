@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // Rounds whose blocks go in narrower types, on real packets: one root, two leaves.
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <numeric>
 #include <set>
+#include <vector>
 
 #include "tests/support/bounded_star.h"
 #include "tests/support/catch.h"
@@ -16,20 +20,29 @@ namespace {
 
 constexpr std::uint32_t kNarrow = BoundedStar::kBlocks / 2;  // the first of the second tensor
 
-/// Submits a round and lets it pass. The sizes of all packets with a block of the second tensor.
-std::set<std::size_t> sizes_of_round(BoundedStar& star, std::uint32_t round, float a, float b) {
+/// The packets of a round that begin with a block of the second tensor.
+struct Packets {
+  std::vector<std::size_t> payload_bytes;
+  std::set<WireType> types;
+};
+
+/// Submits a round and lets it pass.
+Packets packets_of_round(BoundedStar& star, std::uint32_t round, float a, float b) {
   REQUIRE(star.submit(1, round, a) == job::SubmitResult::kAccepted);
   REQUIRE(star.submit(2, round, b) == job::SubmitResult::kAccepted);
-  std::set<std::size_t> sizes;
+  Packets packets;
   star.pass(Duration::ms(60), [&](std::uint16_t, const Sent& packet) {
     const SeenPacket h = packet.seen();
     const bool is_block = h.type == wire::PacketType::kPush || h.type == wire::PacketType::kResult;
-    if (is_block && h.block >= kNarrow) sizes.insert(packet.bytes.size());
+    if (is_block && h.block >= kNarrow) {
+      packets.payload_bytes.push_back(h.payload.size());
+      packets.types.insert(h.wire_type);
+    }
     return false;
   });
   REQUIRE(star.done(1));
   REQUIRE(star.done(2));
-  return sizes;
+  return packets;
 }
 
 PacketBuilder::Round round_of(std::uint32_t id) {
@@ -40,29 +53,43 @@ PacketBuilder::Round round_of(std::uint32_t id) {
 
 }  // namespace
 
-TEST_CASE("packets are as long as their wire type makes them, both ways") {
-  constexpr std::size_t kFull = wire::kBlockOverheadBytes + kMinBlockBytes;
+TEST_CASE("packets have as many blocks as their wire type leaves room for, both ways") {
   struct Row {
     WireType wire;
-    std::size_t payload_bytes;
+    std::size_t block_bytes;
+    std::size_t blocks_of_packet;
   };
-  for (const Row& row : {Row{WireType::kElements, 512}, Row{WireType::kBfloat16, 256},
-                         Row{WireType::kFloat16, 256}, Row{WireType::kInt8, 132}}) {
+  // Two pushes and two results of each block.
+  constexpr std::size_t kSent = 4 * BoundedStar::kBlocks / 2;
+  for (const Row& row : {Row{WireType::kElements, 512, 1}, Row{WireType::kBfloat16, 256, 2},
+                         Row{WireType::kFloat16, 256, 2}, Row{WireType::kInt8, 132, 3}}) {
     BoundedStar star({.wire = row.wire});
     star.learn();
     INFO(wire_type_name(row.wire));
-    CHECK(sizes_of_round(star, 1, 1.25F, 2.5F) ==
-          std::set<std::size_t>{kFull - 512 + row.payload_bytes});
+    const std::vector<std::size_t> payloads = packets_of_round(star, 1, 1.25F, 2.5F).payload_bytes;
+    CHECK(std::accumulate(payloads.begin(), payloads.end(), std::size_t{0}) ==
+          kSent * row.block_bytes);
+    CHECK(std::ranges::max(payloads) == row.blocks_of_packet * row.block_bytes);
+    CHECK(std::ranges::all_of(payloads, [&](auto bytes) { return bytes % row.block_bytes == 0; }));
+    // The first and the last packet of each sender may have fewer.
+    CHECK(payloads.size() <= kSent / row.blocks_of_packet + 8);
     const hop::Counters& leaf = star.node(1).job().counters();
-    CHECK(leaf.payload_bytes_saved == 2 * (512 - row.payload_bytes) * BoundedStar::kBlocks / 2);
+    CHECK(leaf.payload_bytes_saved == 2 * (512 - row.block_bytes) * BoundedStar::kBlocks / 2);
     CHECK(leaf.payload_bytes_sent + leaf.payload_bytes_saved == 2 * 512 * BoundedStar::kBlocks);
+    CHECK(leaf.blocks_received == 2 * BoundedStar::kBlocks);
   }
+}
+
+TEST_CASE("where receivers grant, a packet has one block") {
+  BoundedStar star({.grants = true, .wire = WireType::kInt8});
+  star.learn();
+  CHECK(std::ranges::max(packets_of_round(star, 1, 1.25F, 2.5F).payload_bytes) == 132);
 }
 
 TEST_CASE("a result is rounded, and the same at both leaves") {
   BoundedStar star({.wire = WireType::kBfloat16});
   star.learn();
-  sizes_of_round(star, 1, 1.001F, 3.003F);
+  packets_of_round(star, 1, 1.001F, 3.003F);
   for (std::uint32_t b = 0; b < BoundedStar::kBlocks; ++b) {
     CAPTURE(b);
     // 1.001 is 1 in bf16, and 3.003 is 3.
@@ -92,13 +119,12 @@ TEST_CASE("what is no number goes as it is, and is no number in the sum") {
     BoundedStar star({.compensation = Compensation::kCarry, .wire = wire});
     star.learn();
     INFO(wire_type_name(wire));
-    const std::set<std::size_t> sizes =
-        sizes_of_round(star, 1, std::numeric_limits<float>::quiet_NaN(), 3);
-    CHECK(sizes.contains(wire::kBlockOverheadBytes + kMinBlockBytes));
+    const Packets packets = packets_of_round(star, 1, std::numeric_limits<float>::quiet_NaN(), 3);
+    CHECK(packets.types == std::set{WireType::kElements, wire});
     CHECK(std::isnan(star.result(1, 1, kNarrow)));
     CHECK(std::isnan(star.result(2, 1, kNarrow)));
     // And it is not carried.
-    sizes_of_round(star, 2, 1, 3);
+    packets_of_round(star, 2, 1, 3);
     CHECK(star.result(1, 2, kNarrow) == 4);
   }
 }
@@ -121,11 +147,41 @@ TEST_CASE("a block in a type that its tensors do not have is refused") {
   refuses(push(kNarrow, WireType::kFloat16, 256));
   refuses(push(kNarrow, WireType::kInt8, 132));
   refuses(push(kNarrow, WireType::kBfloat16, 254));
-  refuses(push(kNarrow, WireType::kBfloat16, 512));
+  refuses(push(kNarrow, WireType::kBfloat16, 510));
   refuses(push(0, WireType::kBfloat16, 256));
+  // Two blocks, of which there is one.
+  refuses(push(BoundedStar::kBlocks - 1, WireType::kBfloat16, 512));
   const std::uint64_t received = root.job().counters().blocks_received;
   root.deliver(1, push(kNarrow, WireType::kBfloat16, 256).number(200).bytes(), star.now());
   root.deliver(1, push(kNarrow + 1, WireType::kElements, 512).number(201).bytes(), star.now());
   CHECK(root.drops(hop::Drop::kBadGeometry) == refused);
+  CHECK(root.job().counters().blocks_received == received + 2);
+  root.deliver(1, push(kNarrow + 2, WireType::kBfloat16, 512).number(202).bytes(), star.now());
+  CHECK(root.job().counters().blocks_received == received + 4);
+}
+
+TEST_CASE("each block of int8 in a packet has a sound scale") {
+  BoundedStar star({.wire = WireType::kInt8});
+  star.learn();
+  CoreNode& root = star.node(0);
+  const std::uint64_t received = root.job().counters().blocks_received;
+  std::uint64_t number = 100;
+  const auto deliver = [&](float second_scale) {
+    std::vector<std::byte> payload(2 * 132);
+    std::memcpy(payload.data() + 132, &second_scale, sizeof second_scale);
+    root.deliver(1,
+                 PacketBuilder::block(wire::PacketType::kPush, round_of(1), kNarrow)
+                     .sender(1)
+                     .wire_type(WireType::kInt8)
+                     .payload(payload)
+                     .number(++number)
+                     .bytes(),
+                 star.now());
+  };
+  deliver(-1);
+  deliver(std::numeric_limits<float>::infinity());
+  CHECK(root.drops(hop::Drop::kBadGeometry) == 2);
+  CHECK(root.job().counters().blocks_received == received);
+  deliver(0.5F);
   CHECK(root.job().counters().blocks_received == received + 2);
 }
