@@ -13,7 +13,7 @@
 
 namespace gradplane::hop {
 
-/// An ack goes at once after this number of packets, and otherwise after this time. With many slow
+/// An ack goes at once after this number of blocks, and otherwise after this time. With many slow
 /// senders the time decides. With a shorter time, acks would take a share of the link that results
 /// need.
 inline constexpr std::uint32_t kAckEveryPackets = 16;
@@ -40,7 +40,7 @@ class BlockReceiver {
     bool duplicate = false;
     bool last = false;                           // the sender has nothing new to send
     std::size_t path = 0;                        // over which it came
-    std::uint32_t ack_every = kAckEveryPackets;  // packets, at most
+    std::uint32_t ack_every = kAckEveryPackets;  // blocks, at most
   };
   /// True when an ack should go at once.
   bool note_packet(const Arrival& packet, Instant now);

@@ -179,12 +179,15 @@ void Receiver::handle_block(const wire::BlockPacket& packet, hop::PeerIndex peer
   Plan* plan = state_.plans.find(packet.header.epoch);
   if (plan == nullptr) return handle_retired(packet, peer);
   if (packet.header.tree >= plan->trees().size()) return state_.counters.drop(Drop::kNotPeer);
+  const std::size_t count = count_blocks(packet);
   if (congestion_experienced) {
-    ++state_.peers[peer].marks_received[path_];
+    // The sender compares marks with the blocks that are acked.
+    state_.peers[peer].marks_received[path_] += static_cast<std::uint32_t>(count);
     ++state_.counters.congestion_marks;
   }
   state_.incoming.on_packet(packet, peer, congestion_experienced, now);
-  take_blocks(*plan, packet, peer, now);
+  if (count == 1) return take_block(*plan, packet, peer, now);
+  take_blocks(*plan, packet, count, peer, now);
 }
 
 }  // namespace gradplane::job

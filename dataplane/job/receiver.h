@@ -55,7 +55,10 @@ class Receiver {
   void handle_block(const wire::BlockPacket& packet, hop::PeerIndex peer,
                     bool congestion_experienced, Instant now);
   void handle_retired(const wire::BlockPacket& packet, hop::PeerIndex peer);
-  void take_blocks(Plan& plan, const wire::BlockPacket& packet, hop::PeerIndex peer, Instant now);
+  std::size_t count_blocks(const wire::BlockPacket& packet) const;
+  std::optional<Geometry> geometry_of(const wire::BlockHeader& h) const;
+  void take_blocks(Plan& plan, const wire::BlockPacket& packet, std::size_t count,
+                   hop::PeerIndex peer, Instant now);
   void take_block(Plan& plan, const wire::BlockPacket& packet, hop::PeerIndex peer, Instant now);
   Round* round_for(Plan& plan, const wire::BlockPacket& packet, aggregate::HostSet covered,
                    const hop::EdgeId& edge, Instant now);

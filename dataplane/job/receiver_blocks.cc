@@ -10,16 +10,27 @@ namespace gradplane::job {
 
 using hop::Drop;
 
-/// A packet of a narrow type may have several blocks. What is not whole blocks is judged as one.
-void Receiver::take_blocks(Plan& plan, const wire::BlockPacket& packet, hop::PeerIndex peer,
-                           Instant now) {
+/// A packet of a narrow type may have several blocks. What is not whole blocks counts as one, and
+/// is judged as one.
+std::size_t Receiver::count_blocks(const wire::BlockPacket& packet) const {
   const wire::BlockHeader& h = packet.header;
-  if (h.wire_type == WireType::kElements) return take_block(plan, packet, peer, now);
-  const auto geometry = rounds_.geometry_of(statement_of(h));
-  const std::size_t count = geometry ? blocks_in(packet, *geometry) : 0;
-  if (count <= 1) return take_block(plan, packet, peer, now);
+  if (h.wire_type == WireType::kElements || packet.payload.size() > state_.config.block_bytes)
+    return 1;
+  const auto geometry = geometry_of(h);
+  return geometry ? std::max<std::size_t>(blocks_in(packet, *geometry), 1) : 1;
+}
+
+std::optional<Geometry> Receiver::geometry_of(const wire::BlockHeader& h) const {
+  const Round& round = state_.slot_of(h.round);
+  const bool is_known = round.open && round.id == h.round && says_the_same(h, round.geometry);
+  return is_known ? std::optional(round.geometry) : rounds_.geometry_of(statement_of(h));
+}
+
+void Receiver::take_blocks(Plan& plan, const wire::BlockPacket& packet, std::size_t count,
+                           hop::PeerIndex peer, Instant now) {
+  const auto geometry = geometry_of(packet.header);
   wire::BlockPacket block = packet;
-  for (std::size_t n = 0, at = 0; n < count; ++n, ++block.header.block) {
+  for (std::size_t n = 0, at = 0; geometry && n < count; ++n, ++block.header.block) {
     const std::size_t bytes = payload_bytes(block.header, *geometry);
     block.payload = packet.payload.subspan(at, bytes);
     at += bytes;

@@ -46,11 +46,13 @@ std::optional<Tree::Outbound> Transmitter::one_more(const Work& work, std::uint3
   const std::optional<std::uint32_t> next = sender.peek();
   if (next != last + 1 || !sender.is_new(*next)) return std::nullopt;
   if (sender.is_critical(*next) != sender.is_critical(last)) return std::nullopt;
+  const Geometry& geometry = state_.rounds[work.slot].geometry;
+  const std::size_t bytes = wire_bytes(first.wire, geometry.type, geometry.elements_in(*next));
+  if (load.bytes + bytes > state_.config.block_bytes) return std::nullopt;
   const Tree::Outbound block = bytes_of(work, *next);
-  const bool fits = load.bytes + block.size() <= state_.config.block_bytes;
   const bool says_the_same =
       block.wire == first.wire && !block.partial && block.contributors == first.contributors;
-  return fits && says_the_same ? std::optional(block) : std::nullopt;
+  return says_the_same ? std::optional(block) : std::nullopt;
 }
 
 /// Takes the blocks of one packet: one, and of a narrow type those that follow it, as many as fit.
@@ -71,10 +73,14 @@ const Transmitter::Load& Transmitter::take_load(const Work& work,
     load.bytes += block->size();
     load.parity_rows = add_to_parity(edge, work.slot, pick.block, *block);
     guard_tail(edge, work.slot, now);
-    const std::size_t wire_bytes =
-        block->size() + (load.count == 1 ? hop::kWireOverheadBytes : std::size_t{0});
-    peer.credit.on_sent(now, wire_bytes);
-    note_sent(peer, pick, path, wire_bytes, now);
+    if (load.count == 1) {
+      const std::size_t packet_bytes = block->size() + hop::kWireOverheadBytes;
+      peer.credit.on_sent(now, packet_bytes);
+      note_sent(peer, pick, path, packet_bytes, now);
+    } else {
+      peer.credit.on_sent(now, block->size());
+      peer.flow.on_sent(now, block->size(), false);
+    }
     ++state_.counters.blocks_sent;
     if (pick.retransmission) ++state_.counters.blocks_retransmitted;
     count_payload(round, pick.block, *block);

@@ -60,8 +60,8 @@ inline constexpr Duration kMaxPatience = kPatienceUnit * (std::int64_t{31} << 15
 
 /// What the sender tells the one node that it sends the block to. Packets to a group have none.
 struct HopFeedback {
-  /// Blocks from this sender to this receiver in this job since the plan began, with this one and
-  /// with repeated ones, modulo 2^32.
+  /// Blocks from this sender to this receiver in this job since the plan began, with those of this
+  /// packet and with repeated ones, modulo 2^32.
   std::uint32_t sent_blocks = 0;
   std::uint16_t waiting_blocks = 0;  // that could go now; at most this many are told
   std::uint16_t round_trip = 0;      // as the sender measures it, in kRoundTripUnit; 0: not yet

@@ -185,3 +185,21 @@ TEST_CASE("each block of int8 in a packet has a sound scale") {
   deliver(0.5F);
   CHECK(root.job().counters().blocks_received == received + 2);
 }
+
+TEST_CASE("a mark counts for each block of its packet") {
+  BoundedStar star({.wire = WireType::kBfloat16});
+  star.learn();
+  CoreNode& root = star.node(0);
+  const auto push = [](std::uint32_t block, std::size_t bytes) {
+    return PacketBuilder::block(wire::PacketType::kPush, round_of(1), block)
+        .sender(1)
+        .wire_type(WireType::kBfloat16)
+        .payload(std::vector<std::byte>(bytes));
+  };
+  const auto marks = [&] { return root.job().peers()[0].marks_received[hop::kDirectPath]; };
+  root.deliver(1, push(kNarrow, 512).number(100).bytes(), star.now(), true);
+  CHECK(marks() == 2);
+  root.deliver(1, push(kNarrow + 2, 256).number(101).bytes(), star.now(), true);
+  root.deliver(1, push(kNarrow + 3, 512).number(102).bytes(), star.now(), false);
+  CHECK(marks() == 3);
+}

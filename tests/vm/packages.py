@@ -183,4 +183,6 @@ def fetch_qemu(lacking):
         missing = re.findall(r"(\S+) => not found", tell(["ldd", f"{folder}/qemu/{QEMU}"], lacking))
         if missing:
             raise Skip(f"{lacking} that runs: it needs {', '.join(missing)}")
-        (folder / "qemu").rename(CACHE / "qemu")
+        # Another run may have been faster.
+        if not (CACHE / "qemu").exists():
+            (folder / "qemu").rename(CACHE / "qemu")

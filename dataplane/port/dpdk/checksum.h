@@ -11,8 +11,7 @@
 namespace gradplane::port {
 
 /// The Internet checksum (RFC 1071). Sums are kept in the byte order of memory, so that a folded
-/// checksum is stored as it is. What follows a span
-/// of odd length begins at an odd place.
+/// checksum is stored as it is. What follows a span of odd length begins at an odd place.
 std::uint64_t checksum_add(std::uint64_t sum, std::span<const std::byte> bytes) noexcept;
 /// The same of bytes that begin at an odd place of what is summed.
 std::uint64_t checksum_add_odd(std::uint64_t sum, std::span<const std::byte> bytes) noexcept;

@@ -135,10 +135,11 @@ Status Device::probe(const DpdkPortOptions& options, const DevicePlan& plan) {
 
 Status Device::create_pools(const DevicePlan& plan) {
   const auto room = static_cast<std::uint16_t>(plan.buffer_bytes + RTE_PKTMBUF_HEADROOM);
+  const auto tx_room = static_cast<std::uint16_t>(room + plan.tx_spare_bytes);
   rx_pool_ = rte_pktmbuf_pool_create(fresh_name("gp_rx_").c_str(), plan.rx_buffer_count,
                                      kPoolCacheCount, 0, room, SOCKET_ID_ANY);
   tx_pool_ = rte_pktmbuf_pool_create(fresh_name("gp_tx_").c_str(), plan.tx_buffer_count,
-                                     kPoolCacheCount, 0, room, SOCKET_ID_ANY);
+                                     kPoolCacheCount, 0, tx_room, SOCKET_ID_ANY);
   if (rx_pool_ != nullptr && tx_pool_ != nullptr) return Nothing{};
   return no_memory(plan, plan.rx_buffer_count + plan.tx_buffer_count, room);
 }

@@ -27,6 +27,7 @@ struct DevicePlan {
   unsigned rx_buffer_count = 0;
   unsigned tx_buffer_count = 0;
   unsigned segment_buffer_count = 0;  // 0: no frame lends anything
+  std::uint16_t tx_spare_bytes = 0;   // of a sent frame's buffer, beyond the longest frame
   std::size_t memory_mb = 0;
 };
 

@@ -20,6 +20,10 @@ constexpr unsigned kHeldCount = 1024;
 // A buffer's own header and headroom, rounded up.
 constexpr std::size_t kBufferOverheadBytes = 512;
 constexpr std::size_t kDriverMemoryMb = 48;
+// Where our buffers are no longer than the ring's, memif of DPDK 24.11 gives each segment of a
+// frame a buffer of the ring, and the other end gets a frame in pieces. With longer ones it joins
+// them.
+constexpr std::uint16_t kMemifSpareBytes = 64;
 
 std::string mac_text(const MacAddress& mac) {
   char text[18];
@@ -75,6 +79,7 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
       break;
     case DeviceKind::kMemif:
       plan.driver = "net_memif";
+      plan.tx_spare_bytes = kMemifSpareBytes;
       plan.arguments = memif_arguments(o, plan.buffer_bytes);
       break;
     case DeviceKind::kPci:
