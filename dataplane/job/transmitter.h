@@ -38,7 +38,7 @@ struct Outgoing {
   std::uint32_t length_bytes = 0;
   std::optional<GroupName> group = std::nullopt;  // if set, it goes there, and not to `node`
   /// Of a block's payload, what is not copied into `out`: it goes before the tag. It is in a rank's
-  /// arena or in a sum, and holds until another call than that of a poll_...() of packets.
+  /// arena or in a sum. It stays valid as long as nothing but packets is polled for.
   std::span<const std::byte> lent = {};
 
   std::size_t packet_bytes() const { return length_bytes + lent.size(); }

@@ -11,10 +11,10 @@ struct rte_mempool;
 
 namespace gradplane::port {
 
-/// Buffers of a frame's second and third segment: one stands for bytes that are not DPDK's, the
-/// next one has what goes behind them. So a driver that copies frames itself copies the lent bytes
-/// once, from where they are. It must have read them when its burst returns, because nobody here
-/// learns when a buffer comes back. One poll thread.
+/// Makes a frame a chain of three buffers. The middle one stands for bytes that are not DPDK's, and
+/// the last one has what goes behind them. So a driver that copies frames reads the lent bytes
+/// where they are. It must have read them when its burst returns, because nobody here learns when a
+/// buffer comes back. One poll thread.
 class LentSegments {
  public:
   /// What goes behind lent bytes has this length at most.
