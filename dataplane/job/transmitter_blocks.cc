@@ -50,8 +50,8 @@ std::optional<Tree::Outbound> Transmitter::one_more(const Work& work, std::uint3
   const std::size_t bytes = wire_bytes(first.wire, geometry.type, geometry.elements_in(*next));
   if (load.bytes + bytes > state_.config.block_bytes) return std::nullopt;
   const Tree::Outbound block = bytes_of(work, *next);
-  const bool says_the_same =
-      block.wire == first.wire && !block.partial && block.contributors == first.contributors;
+  // Blocks that lack nobody have the same contributors.
+  const bool says_the_same = block.wire == first.wire && !block.partial;
   return says_the_same ? std::optional(block) : std::nullopt;
 }
 
