@@ -10,14 +10,14 @@
 
 namespace gradplane::engine {
 
-/// What the headers of a packet say of its way.
+/// The address fields in the headers of a packet.
 struct Way {
   port::Destination destination;
   std::uint16_t source_udp_port = 0;
 };
 
-/// Of a packet to a node or to a group. All packets to one of them have the same source port, so
-/// that they stay on one path; others spread over equal-cost paths.
+/// The addresses of a packet to a node or a group. All packets to one receiver have the same source
+/// port, so they stay on one path; packets to different receivers spread over equal-cost paths.
 Way way_of(const job::Node::Outgoing& packet, const EngineOptions& options) noexcept;
 
 }  // namespace gradplane::engine

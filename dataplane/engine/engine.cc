@@ -15,17 +15,18 @@ using api::Stage;
 
 namespace {
 
-/// Blocks of local contributions summed in one turn: some 50 us, so that acks never wait long.
+/// Blocks of local contributions that one turn sums at most. This takes some 50 us, so acks never
+/// wait long.
 constexpr std::size_t kSumBlocksPerTurn = 64;
-/// Packets sent in one turn at most, so that receiving is never starved.
+/// Bursts that one turn sends at most, so that receiving is never starved.
 constexpr std::size_t kTransmitBurstsPerTurn = 4;
-/// Turns between two looks at the command queue, beats and timers: cold work.
+/// Turns between two passes of housekeeping: commands, beats and timers.
 constexpr std::uint64_t kHousekeepingTurns = 32;
 static_assert((kHousekeepingTurns & (kHousekeepingTurns - 1)) == 0);
 constexpr Duration kBeatInterval = Duration::ms(50);
 constexpr std::size_t kControlQueueEntries = 128;
 
-/// The engine of queue 0 grants for its node.
+/// Only the engine of queue 0 grants for its node.
 job::Node::Link link_of(const EngineOptions& options, const port::PortQueue& queue) {
   job::Node::Link link = options.link;
   link.lends_from_bytes = queue.lends_from_bytes();
@@ -34,8 +35,8 @@ job::Node::Link link_of(const EngineOptions& options, const port::PortQueue& que
   return link;
 }
 
-/// What a packet lends goes before its tag. It holds until the burst has gone, because nothing but
-/// packets is polled for meanwhile.
+/// Lent bytes go between the packet's own bytes and its tag. They stay valid until the burst has
+/// been sent, because until then the node is polled only for packets.
 void lend(std::span<const std::byte> bytes, port::TxDatagram& datagram) {
   datagram.lent = bytes;
   datagram.lent_at_bytes = datagram.length_bytes - static_cast<std::uint32_t>(wire::kTagBytes);
@@ -64,19 +65,20 @@ Engine::Engine(EngineOptions options, port::PortQueue& queue, api::CommandQueue&
 bool Engine::poll_once(Instant now) {
   now_ = now;
   stages_.begin_turn(polls_);
-  bool worked = receive(now);  // acks open windows before we fill them
+  bool worked = receive(now);  // first, because acks open windows that transmit() fills
   stages_.end(Stage::kReceive);
-  worked |= take_submissions();  // what trainers want next
+  worked |= take_submissions();
   stages_.end(Stage::kSubmit);
   worked |= node_.sum_local(kSumBlocksPerTurn);
   stages_.end(Stage::kSum);
-  // Trainers first, then the network: an ack of the last result proves that the completion is in
-  // the rank's ring, even if this process is killed in between (docs/decisions/0007).
+  // Completions go to trainers before acks go to the network. So an ack of the last result proves
+  // that the completion is in the rank's ring, even if this process is killed in between
+  // (docs/decisions/0007).
   worked |= report_events();
   stages_.end(Stage::kReport);
   worked |= transmit(now);
   stages_.end(Stage::kTransmit);
-  report_rounds();  // before a job may be given back
+  report_rounds();  // before housekeep(), which may give a job back
   if ((polls_++ % kHousekeepingTurns) == 0 || !worked) worked |= housekeep(now);
   stages_.end(Stage::kHousekeep);
   stages_.end_turn(worked);
@@ -123,7 +125,7 @@ bool Engine::take_submissions() {
       scratch_event_.fault = broken->fault;
       ++rank_faults_[static_cast<std::size_t>(broken->fault)];
       tell(scratch_event_);
-      moved = true;  // control is woken by a turn that did something
+      moved = true;  // a turn with work wakes the control thread
     }
   }
   return moved;
@@ -165,7 +167,7 @@ bool Engine::transmit(Instant now) {
         packet.node = control_out_.front().node;
         datagram.length_bytes = write_control(datagram.buffer, control_out_.front());
         datagram.traffic_class = port::TrafficClass::kControl;
-        packet.is_tagged = true;  // by the session
+        packet.is_tagged = true;  // the session has written the tag
         control_out_.pop();
       } else if (const auto next = node_.poll_transmit(datagram.buffer, now)) {
         packet = *next;
@@ -195,7 +197,8 @@ bool Engine::transmit(Instant now) {
 bool Engine::housekeep(Instant now) {
   bool worked = false;
   while (const api::Command* command = commands_.front()) {
-    // What a command hands over comes back in its answer: without room for one, it waits.
+    // The answer to a command gives back what the command handed over, so a command waits until
+    // there is room for its answer.
     if (events_.room() == 0 || !obey(*command)) break;
     commands_.pop();
     worked = true;

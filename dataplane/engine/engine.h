@@ -21,30 +21,33 @@
 
 namespace gradplane::engine {
 
-/// One poll core: moves packets between its queue of the node's port, the protocol and the
-/// trainers' channels. A node may have several: each has jobs or trees of its own, and nothing of
-/// one is another's. Everything but the constructor belongs to the poll thread. Nothing here
-/// allocates, locks, logs or throws after construction.
+/// One poll core. It moves packets between its queue of the node's port, the protocol, and the
+/// channels of the trainers. A node may have several engines; each runs its own jobs or its own
+/// trees of a job, and they share no state. Only the constructor runs on the control thread;
+/// everything else belongs to the poll thread. After construction nothing here allocates, locks,
+/// logs or throws.
 class Engine {
  public:
   Engine(EngineOptions options, port::PortQueue& queue, api::CommandQueue& commands,
          api::EventQueue& events, api::ReportQueue& reports);
 
-  /// One turn. True when there was work.
+  /// Runs one turn of the poll loop. True if there was work.
   bool poll_once(Instant now);
-  /// After the last turn. Tells the network at once what the port would tell it in the turns that
-  /// do not come any more: the groups that it has left.
+  /// Called after the last turn. Sends at once what the port would send in later turns: that it has
+  /// left its groups.
   void finish(Instant now);
 
-  /// When poll_once() is due again if neither a packet nor a submission comes before.
+  /// The time at which poll_once() must run again if neither a packet nor a submission comes
+  /// before.
   Instant next_deadline(Instant now) const;
-  /// Rounds are open or a job waits for something: a nap should be short.
+  /// True if this engine has jobs. A sleep must then be short.
   bool has_jobs() const { return job_count_ > 0; }
 
   const grants::GrantScheduler& grants() const { return node_.grants(); }
   const awareness::IncomingLinks& links() const { return node_.links(); }
 
-  /// Before a nap: asks ranks to ring the doorbell. False when there is work already.
+  /// Called before a sleep. Asks the ranks to ring the doorbell. False if work has come meanwhile,
+  /// so the loop must not sleep.
   bool prepare_sleep();
   void end_sleep();
 
@@ -90,23 +93,24 @@ class Engine {
   std::size_t job_count_ = 0;
   FixedQueue<api::ControlBytes> control_out_;
   LinkDemand demand_;
-  Instant next_lease_ = Instant::never();  // when it looks for one; never: it has the whole link
+  // When the engine next looks for a lease; never if it has the whole link.
+  Instant next_lease_ = Instant::never();
   StageClock stages_;
   api::Event scratch_event_;
   api::JobRoundReport scratch_report_;
   Instant next_beat_;
-  Instant now_;                // of the current turn
-  Instant emptied_at_;         // the last poll that left nothing in the receive queue
-  std::size_t next_link_ = 0;  // that a snapshot begins with
+  Instant now_;                // when the current turn began
+  Instant emptied_at_;         // when a poll last left the receive queue empty
+  std::size_t next_link_ = 0;  // index of the first link in the next snapshot
   std::uint64_t polls_ = 0;
   std::uint64_t busy_polls_ = 0;
   std::uint64_t sleeps_ = 0;
-  std::uint64_t rx_bursts_ = 0;  // that brought something
+  std::uint64_t rx_bursts_ = 0;  // receive bursts that were not empty
   std::uint64_t tx_bursts_ = 0;
   std::uint64_t control_lost_ = 0;
-  std::uint32_t control_sent_ = 0;  // to all nodes; the number of the last one
+  std::uint32_t control_sent_ = 0;  // also the number of the last control packet
   std::array<std::uint64_t, kRankFaults> rank_faults_{};
-  std::uint64_t missed_ = 0;  // of the queue's counter, when last looked at
+  std::uint64_t missed_ = 0;  // the queue's rx_missed counter when it was last read
 };
 
 }  // namespace gradplane::engine

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What the engine and the control thread say to each other. Cold.
+// Commands from the control thread and events to it. This code is cold.
 #include <algorithm>
 #include <cstring>
 
@@ -11,15 +11,16 @@
 
 namespace gradplane::engine {
 
-/// Of the event queue, kept free of other nodes' messages: job answers and snapshots always fit.
+/// Entries of the event queue that are kept free of other nodes' messages, so that answers about
+/// jobs and snapshots always fit.
 constexpr std::size_t kReservedEvents = 4 * kMaxJobs;
 static_assert(kReservedEvents < api::kQueueEntries);
 
-/// A few times in each period of the leases.
+/// The engine looks for a lease several times in each lease period.
 constexpr Duration kLeaseLookInterval = Duration::ms(1);
 static_assert(kLeaseLookInterval < hop::kLeasePeriod);
 
-/// False: not now, ask again.
+/// False if the command cannot be executed yet; the caller tries again later.
 bool Engine::obey(const api::Command& command) {
   switch (command.kind) {
     case api::Command::Kind::kAddJob:
@@ -70,7 +71,8 @@ void Engine::add_job(JobRuntime* job) {
   tell(scratch_event_);
 }
 
-/// A job that is not here any more needs no bucket; control knows, since it asked for the job back.
+/// A removed job needs no bucket. The control thread knows that it is removed, since it asked for
+/// the job back.
 void Engine::add_bucket(JobRuntime* job, aggregate::Bucket* bucket) {
   if (has_job(job)) (void)job->job().add_bucket(bucket);
 }
@@ -80,7 +82,7 @@ bool Engine::has_job(const JobRuntime* job) const {
   return std::find(jobs_.begin(), end, job) != end;
 }
 
-/// Names the plan by its epoch, and gives it away.
+/// Sends an event that names the plan by its epoch and hands the plan over.
 void Engine::tell_of_plan(api::Event::Kind kind, JobRuntime* job, std::unique_ptr<job::Plan> plan,
                           PlanRefusal refusal) {
   scratch_event_ = {};
@@ -113,8 +115,8 @@ void Engine::tell_prepared(JobRuntime* job, std::uint32_t epoch, std::uint32_t h
   tell(scratch_event_);
 }
 
-/// An activation that this node has passed is a mistake of the coordinator: the plan goes back, and
-/// the session, which has committed it, ends the job.
+/// If this node has already passed the activation round, the coordinator has made a mistake. The
+/// plan goes back, and the session, which has committed it, ends the job.
 void Engine::commit_plan(const api::Command& command) {
   if (!has_job(command.job)) return;
   if (command.job->commit(command.epoch, command.round)) return;
@@ -131,8 +133,8 @@ void Engine::abort_plan(const api::Command& command) {
   }
 }
 
-/// Whether there was one to give back, or a bucket let go of it. Without room for the event the
-/// plan stays where it is.
+/// Gives a plan that has ended back. True if there was one, or if a bucket let go of it. Without
+/// room for the event the plan stays where it is.
 bool Engine::return_ended_plan(JobRuntime* job) {
   if (events_.room() == 0 || !job->job().has_ended_plan()) return false;
   if (auto plan = job->job().take_ended_plan()) {
@@ -152,7 +154,7 @@ void Engine::remove_job(JobRuntime* job) {
   tell(scratch_event_);
 }
 
-/// A report that finds the queue full is lost; the number of the next one shows it.
+/// A report is lost if the queue is full; the gap in the report numbers shows it.
 void Engine::report_rounds() {
   for (std::size_t j = 0; j < job_count_; ++j) {
     job::Job& job = jobs_[j]->job();
@@ -165,14 +167,14 @@ void Engine::report_rounds() {
   }
 }
 
-/// Control empties its queue at every turn of its loop; if it ever stops, the loss is counted and
-/// the session's own retransmission repairs what can be repaired.
+/// The control thread empties its queue in every turn of its loop. If it ever stops, the loss is
+/// counted, and the session's own retransmission repairs what can be repaired.
 void Engine::tell(const api::Event& event) {
   if (!events_.push(event)) ++control_lost_;
 }
 
 void Engine::give_up_control(std::uint16_t node, std::span<const std::byte> body) {
-  // What the network sends may not crowd out what only we can say.
+  // Messages from the network must not crowd out events of this engine.
   if (events_.room() <= kReservedEvents) {
     ++control_lost_;
     return;
@@ -217,8 +219,8 @@ void Engine::report_stall(JobRuntime* job, const job::Event& event) {
   tell(scratch_event_);
 }
 
-/// Says what it wants of the node's link, and takes what it gets. What waits now waits for the next
-/// lease, so it looks often while it sends.
+/// States how much of the node's link this engine wants, and takes its lease. A packet that the
+/// link holds back waits for the next lease, so a busy engine looks often.
 void Engine::share_link(Instant now) {
   SharedLink& link = *options_.shared_link;
   if (demand_.look(now, queue_.counters().tx_bytes, node_.is_held_back(now)))
@@ -228,7 +230,7 @@ void Engine::share_link(Instant now) {
   next_lease_ = now + (has_jobs() ? kLeaseLookInterval : hop::kLeasePeriod);
 }
 
-/// Packets come in trains, so the last sender is looked at first.
+/// The last sender is looked up first, because packets come in trains.
 std::optional<std::uint16_t> Engine::node_of(Ipv4 address) {
   if (last_sender_ && last_sender_->first == address) return last_sender_->second;
   const auto at = std::lower_bound(node_by_address_.begin(), node_by_address_.end(),

@@ -15,15 +15,16 @@ namespace gradplane::engine {
 class SharedLink;
 
 struct EngineOptions {
-  std::uint16_t self = 0;             // this node's id
-  std::vector<Ipv4> nodes;            // every node's address, by id
-  std::uint16_t queue = 0;            // of the port: which of the node's engines this is
-  std::uint16_t udp_port = 47000;     // where the engines of this queue listen, at every node
-  job::Node::Link link;               // of this node
-  SharedLink* shared_link = nullptr;  // null: this engine has all of it, as the only one
-  GrantSettings grants = {};          // of this node's downlink
-  GroupRange groups = {};             // where groups have their addresses, at every node
-  /// The monotonic clock, to measure what a turn takes. Null: nothing is measured.
+  std::uint16_t self = 0;          // id of this node
+  std::vector<Ipv4> nodes;         // addresses of all nodes, by node id
+  std::uint16_t queue = 0;         // index of this engine's queue in the node's port
+  std::uint16_t udp_port = 47000;  // UDP port on which all nodes' engines of this queue listen
+  job::Node::Link link;            // of this node
+  /// Null if this is the node's only engine, which then has the whole link.
+  SharedLink* shared_link = nullptr;
+  GrantSettings grants = {};  // for the downlink of this node
+  GroupRange groups = {};     // the range of group addresses; the same at every node
+  /// The monotonic clock that measures the stages of a turn. Null: nothing is measured.
   Instant (*clock)() = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What the poll loop tells of itself. Cold.
+// Snapshots of the engine for the control thread. This code is cold.
 #include <algorithm>
 #include <cmath>
 
@@ -61,7 +61,7 @@ void copy_job(api::JobSnapshot& out, const job::Job& job, Instant now) {
   }
 }
 
-/// What is known at all has a confidence of at least one percent.
+/// Rounds up, so that whatever is known has a confidence of at least one percent.
 std::uint8_t percent(double confidence) {
   return static_cast<std::uint8_t>(std::ceil(std::clamp(confidence, 0.0, 1.0) * 100));
 }
@@ -87,7 +87,7 @@ void copy_link(api::LinkSnapshot& out, const awareness::IncomingLinks::Link& lin
 
 }  // namespace
 
-/// Successive snapshots go through the links in turn.
+/// A snapshot has room for some links only, so successive snapshots go through them in turn.
 void Engine::copy_links(api::EngineSnapshot& out) {
   const awareness::IncomingLinks& links = node_.links();
   out.links_heard = static_cast<std::uint32_t>(links.size());

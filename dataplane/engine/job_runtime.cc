@@ -43,7 +43,7 @@ std::size_t bytes_of(const Geometry& geometry) {
   return std::size_t{geometry.elements} * element_bytes(geometry.type);
 }
 
-/// Exchanges of buckets are under bounded staleness, and all other rounds are exact.
+/// True if exchanges of buckets are under bounded staleness. All other rounds are then exact.
 bool has_streams(const job::PlanConfig& plan, const job::JobConfig& job) {
   return job.staleness_steps > 0 && !plan.selections.empty();
 }
@@ -122,8 +122,8 @@ std::unique_ptr<aggregate::Bucket> JobRuntime::make_bucket(const api::BucketBoun
   return bucket;
 }
 
-/// Under this plan the node pushes, and what does not enter is carried; or it is a root that rounds
-/// results. A late update is in a later result anyway.
+/// A node needs a residual if it pushes and carries what does not enter, or if it is a root that
+/// rounds results. Streams need none: a late update is in a later result anyway.
 bool JobRuntime::needs_residual(const job::PlanConfig& plan, bool narrows) const {
   const job::JobConfig& job = job_.config();
   if (job.compensation != Compensation::kCarry) return false;
@@ -188,8 +188,9 @@ bool JobRuntime::commit(std::uint32_t epoch, std::uint32_t activation) {
   return true;
 }
 
-/// A rank that submits a round too early has written over a result that another rank may lack: no
-/// rank may lead by so much (kMaxLeadRounds), and the rules for the end of a round rely on it.
+/// A rank that submits a round too early has written over a result that another rank may still
+/// lack. No rank may lead by more than kMaxLeadRounds, and the rules for the end of a round rely on
+/// it.
 std::optional<RankFault> JobRuntime::fault_of(const ipc::Submission& s, const Rank& rank) {
   const bool is_sane = s.round == rank.rounds.next() && s.elements > 0 &&
                        is_element_type(s.element_type) && is_operation(s.operation) &&
@@ -199,7 +200,7 @@ std::optional<RankFault> JobRuntime::fault_of(const ipc::Submission& s, const Ra
   return std::nullopt;
 }
 
-/// The submission at hand: a checked copy.
+/// The next submission, as a checked copy.
 std::optional<ipc::Submission> JobRuntime::take_next(Rank& rank) {
   ipc::Submission submission;
   if (rank.held) return rank.held;
@@ -215,7 +216,7 @@ std::optional<ipc::Submission> JobRuntime::take_next(Rank& rank) {
 }
 
 bool JobRuntime::take_submissions() {
-  // Ranks may be told with which round they begin before the commit has come here.
+  // A rank may learn its first round before the commit has reached this engine.
   if (job_.is_joining()) return false;
   bool moved = false;
   for (std::size_t i = 0; i < ranks_.size(); ++i) moved = take_from(i, ranks_[i]) || moved;
@@ -255,20 +256,20 @@ std::optional<JobRuntime::BrokenRank> JobRuntime::take_broken() {
 
 void JobRuntime::complete(const job::Event& event) {
   Rank& rank = ranks_[event.local_rank];
-  // Before the rank can see it: what it then submits is not too early. No round is done here before
-  // all ranks of this node have submitted it.
+  // This comes before the rank can see the completion: what the rank submits next is then not too
+  // early. A round is done here only after all ranks of this node have submitted it.
   const bool was_in_flight = rank.rounds.complete(event.round);
   GP_ASSERT(was_in_flight);
   const ipc::Completion completion{.round = event.round,
                                    .status = ipc::CompletionStatus::kOk,
                                    .contributors = event.contributors,
                                    .partial_blocks = event.partial_blocks};
-  // An honest rank takes its completions, so there is room. Another rank loses its own session.
+  // A correct rank takes its completions, so there is room. A rank that does not loses its session.
   if (!rank.completions.push(completion)) {
     rank.fail(rank.completions.broken() ? RankFault::kBadRingIndex
                                         : RankFault::kCompletionsNotTaken);
   }
-  // The one system call of the loop, and only for a trainer that has gone to sleep.
+  // The only system call of the loop. It is made only for a trainer that sleeps.
   if (ipc::is_asleep(rank.channel->channel.trainer_sleeps())) {
     ipc::ring_doorbell(rank.channel->wake_trainer.get());
   }

@@ -18,55 +18,58 @@
 
 namespace gradplane::engine {
 
-/// A rank's channel and the end of a doorbell that wakes its trainer. The session's and the job's.
+/// A rank's channel, and the end of the doorbell that wakes its trainer. The session and the job
+/// share it.
 struct RankChannel {
   ipc::Channel channel;
   ipc::UniqueFd wake_trainer;
 };
 
-/// A job as a poll loop runs it, or a part of it (JobConfig::core): the protocol, and that part's
-/// rings in the channels of its local ranks. Built and destroyed by the control thread; in between
-/// it is the poll loop's alone.
+/// A job, or one core's part of it (JobConfig::core), as a poll loop runs it: the protocol, and
+/// this core's rings in the channels of the local ranks. The control thread builds and destroys it;
+/// in between it belongs to the poll loop.
 class JobRuntime {
  public:
-  /// `channels` in the order of the ranks; config.local_ranks is filled from them.
+  /// `channels` has the order of `ranks`. The constructor fills config.local_ranks from both.
   JobRuntime(job::JobConfig config, std::vector<std::uint16_t> ranks,
              std::vector<std::shared_ptr<RankChannel>> channels);
 
   job::Job& job() { return job_; }
   const job::Job& job() const { return job_; }
 
-  /// What the poll loop needs to gather a bucket under these bounds; nullptr when they contradict
-  /// themselves, fit no round of this job, or need more than is left of its residual_bytes or
-  /// inbox_bytes, or of what the node allows. Control thread, while the poll loop has the job.
+  /// Makes what the poll loop needs to gather a bucket under these bounds. nullptr if the bounds
+  /// contradict each other, if no round of this job is large enough, or if the bucket needs more
+  /// than is left of the job's residual_bytes or inbox_bytes, or more inbox memory than the node
+  /// allows. Called by the control thread while the poll loop runs the job.
   std::unique_ptr<aggregate::Bucket> make_bucket(const api::BucketBounds& bounds);
-  /// One that will never be handed over, because another part of the job could not make its own.
+  /// Forgets a bucket that will not be handed over, because another part of the job could not make
+  /// its own.
   void forget_bucket(const aggregate::Bucket* bucket) { std::erase(buckets_, bucket); }
-  /// What its inboxes have of memory, and how much they may have from now on. Control thread.
+  /// The memory of the job's inboxes, and the most that they may have from now on. Control thread.
   std::size_t inbox_bytes() const { return inbox_bytes_; }
   void allow_inbox_bytes(std::size_t most) { allowed_inbox_bytes_ = most; }
 
-  /// Whether the job can have a further plan: at most kMaxLivePlans are here, and one that was
-  /// aborted counts until the poll loop has given it back. Control thread.
+  /// Whether the job can have a further plan. At most kMaxLivePlans exist at a time; an aborted
+  /// plan counts until the poll loop has given it back. Control thread.
   bool has_room_for_plan() const { return plans_.size() < kMaxLivePlans; }
-  /// A further plan of the job at this node, with what the buckets of the job need under it;
-  /// nullptr when there is no room for it, or when they need more than is left of its
-  /// residual_bytes. Control thread, while the poll loop has the job.
+  /// Makes a further plan of the job at this node, with what the job's buckets need under it.
+  /// nullptr if there is no room for a plan, or if the buckets need more than is left of
+  /// residual_bytes. Called by the control thread while the poll loop runs the job.
   std::unique_ptr<job::Plan> make_plan(const job::PlanConfig& config);
-  /// Destroys a plan that has come back from the poll loop, whatever has become of it there.
-  /// Control thread.
+  /// Destroys a plan that the poll loop has given back, whether the plan was used or not. Control
+  /// thread.
   void destroy_plan(job::Plan* plan);
 
-  /// Job::commit(). Ranks of a job that joins begin with the round `activation`.
+  /// Calls Job::commit(). If this node joins the job, its ranks begin with the round `activation`.
   [[nodiscard]] bool commit(std::uint32_t epoch, std::uint32_t activation);
 
-  /// A rank that is never listened to again, by its index.
+  /// A rank, by its local index, to which the engine no longer listens.
   struct BrokenRank {
     std::uint16_t local_rank = 0;
     RankFault fault = RankFault::kBadSubmission;
   };
-  /// Moves what ranks have submitted into the job. True when something moved. A rank that did what
-  /// no correct client does is broken; take_broken() names it once.
+  /// Moves submissions of the ranks into the job. True if something moved. A rank is broken if it
+  /// did what no correct client does; take_broken() names each broken rank once.
   bool take_submissions();
   std::optional<BrokenRank> take_broken();
 
@@ -76,7 +79,7 @@ class JobRuntime {
   void beat();
   void announce_sleep();
   void end_sleep();
-  /// Something was submitted after announce_sleep().
+  /// Whether a rank has submitted something since announce_sleep().
   bool has_submissions();
 
  private:
@@ -84,9 +87,9 @@ class JobRuntime {
     std::shared_ptr<RankChannel> channel;
     ipc::RingConsumer<ipc::Submission> submissions;
     ipc::RingProducer<ipc::Completion> completions;
-    std::optional<ipc::Submission> held;  // copied, checked, waiting for its slot
-    ipc::RoundsInFlight rounds;           // what it submitted, but for `held`, and we completed
-    std::optional<RankFault> fault;       // set: it is broken
+    std::optional<ipc::Submission> held;  // a checked copy that waits until its slot is free
+    ipc::RoundsInFlight rounds;           // submitted without `held`, and not completed
+    std::optional<RankFault> fault;       // set if the rank is broken
     bool fault_told = false;
 
     void fail(RankFault why) {

@@ -12,7 +12,7 @@
 namespace gradplane::engine {
 namespace {
 
-/// A plan with its nodes numbered by their place among the members.
+/// Looks nodes of a plan up by their place among its members.
 class Members {
  public:
   explicit Members(const api::Plan& plan) : plan_(plan) {}
@@ -30,7 +30,7 @@ class Members {
     return *member;
   }
 
-  /// Ranks of a member and of everything below it in a tree.
+  /// The number of ranks at and below a member in a tree.
   std::size_t ranks_below(const api::Tree& tree, std::size_t member) const {
     std::size_t ranks = plan_.members[member].ranks.size();
     for (std::size_t m = 0; m < plan_.members.size(); ++m) {
@@ -39,7 +39,7 @@ class Members {
     return ranks;
   }
 
-  /// Members with ranks at or below a member in a tree, as indices into the plan's hosts.
+  /// Adds the members with ranks at or below `member` in a tree, as indices into the plan's hosts.
   void add_hosts_below(const api::Tree& tree, std::size_t member,
                        std::vector<std::uint16_t>& hosts) const {
     if (!plan_.members[member].ranks.empty()) hosts.push_back(host_of(member));
@@ -48,7 +48,7 @@ class Members {
     }
   }
 
-  /// Edges on the longest way down from a member.
+  /// The number of edges on the longest way from a member down to a leaf.
   std::uint16_t height(const api::Tree& tree, std::size_t member) const {
     std::uint16_t highest = 0;
     for (std::size_t m = 0; m < plan_.members.size(); ++m) {
@@ -62,7 +62,7 @@ class Members {
     return tree.root == plan_.members[member].node || tree.parent[member] != api::kNoNode;
   }
 
-  /// Nodes that send their updates to a node in the same step, at most.
+  /// The most nodes that send their updates to `node` in one step.
   std::size_t selected_to(api::NodeId node) const {
     std::size_t selected = 0;
     for (const api::Selection& selection : plan_.selections) {
@@ -71,7 +71,7 @@ class Members {
     return selected;
   }
 
-  /// Nodes that send blocks to `member`, in any tree and direction.
+  /// The number of nodes that send blocks to `member`, in any tree and direction.
   std::size_t senders_to(std::size_t member) const {
     const api::NodeId node = plan_.members[member].node;
     std::set<api::NodeId> senders;
@@ -91,7 +91,7 @@ class Members {
         }));
   }
 
-  /// The members with ranks are the hosts of a plan.
+  /// The place of a member among the hosts, which are the members with ranks.
   std::uint16_t host_of(std::size_t member) const {
     const auto end = plan_.members.begin() + static_cast<std::ptrdiff_t>(member);
     return static_cast<std::uint16_t>(std::count_if(
@@ -121,7 +121,7 @@ class Builder {
     for (const api::Member& member : plan_.members) {
       ranks.insert(ranks.end(), member.ranks.begin(), member.ranks.end());
     }
-    // A plan may lack ranks of its job, so a rank is known by its place among those that it has.
+    // A plan may lack ranks of its job, so a rank's index here is its place among the plan's ranks.
     std::sort(ranks.begin(), ranks.end());
     config_.host_of_rank.resize(ranks.size());
     config_.has_all_ranks = !ranks.empty() && ranks.back() + std::size_t{1} == ranks.size();
@@ -140,7 +140,7 @@ class Builder {
     for (const api::Tree& tree : plan_.trees) {
       const bool is_here = core_.has_tree(config_.trees.size());
       config_.trees.push_back(place_in(tree, begin));
-      // Groups of other parts are theirs.
+      // A tree of another part sends to that part's groups.
       config_.trees.back().multicasts_results &= is_here;
       begin += tree.weight;
     }
@@ -148,13 +148,13 @@ class Builder {
     for (const api::Selection& selection : plan_.selections) add_selection(selection);
     config_.multicasts_updates = multicast_ && !grants_ && !plan_.selections.empty();
     config_.follows_network = plan_needs_network(plan_.kind);
-    // Where receivers grant, nobody sends a sounding.
+    // Soundings are sent without credit, so nobody sends them if receivers grant.
     if (!grants_ && core_.index == 0) add_soundings();
     return std::move(config_);
   }
 
  private:
-  /// Every member is a host of a plan with selections, so its place is its number.
+  /// In a plan with selections every member has ranks, so a member's place is its host index.
   void add_selection(const api::Selection& selection) {
     aggregate::Receivers& receivers = config_.selections.emplace_back();
     for (const std::vector<api::NodeId>& nodes : selection.receivers) {
@@ -172,7 +172,7 @@ class Builder {
     }
   }
 
-  /// A route with this node on it: what it needs to know, and the nodes before and after it.
+  /// Adds a route if this node is on it, and makes peers of the nodes before and after it.
   void add_route(std::size_t index) {
     const api::Route& route = plan_.routes[index];
     std::vector<api::NodeId> nodes = route.via;
@@ -229,8 +229,8 @@ class Builder {
     return hop::PeerIndex::from_index(config_.peers.size() - 1);
   }
 
-  /// Parts of the job that have a tree with an edge between this node and another one. They share
-  /// what goes over it. Where only routes pass, any part may.
+  /// The number of parts of the job that have a tree with an edge between this node and `node`.
+  /// They share the link to it. If only routes pass there, any part may use them.
   std::size_t parts_towards(api::NodeId node) const {
     std::set<std::size_t> parts;
     const auto other = members_.find(node);
@@ -243,7 +243,7 @@ class Builder {
     return parts.empty() ? core_.count : parts.size();
   }
 
-  /// A node that only relays for us has no part of its link for anybody.
+  /// If no tree has an edge from `node`, it only relays for us: its senders count as one.
   hop::PeerRates rates_for(api::NodeId node, std::size_t senders) const {
     const std::uint64_t link = (node < rates_.size() ? rates_[node] : 0) / parts_towards(node);
     const std::uint64_t share = link / std::max<std::size_t>(1, senders);
@@ -254,7 +254,7 @@ class Builder {
   const api::Plan& plan_;
   Members members_;
   api::NodeId self_;
-  std::optional<std::size_t> me_;  // self_ among the members, if it is one
+  std::optional<std::size_t> me_;  // the place of self_ among the members, if it is one
   const std::vector<std::uint64_t>& rates_;
   bool grants_;
   bool multicast_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What the cores that share a job need to know of its plans, and the groups of plans.
+// Plans of jobs that several cores share, and the groups of plans.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -13,7 +13,7 @@
 namespace gradplane::engine {
 namespace {
 
-/// Among the members.
+/// The place of a node among the members.
 std::optional<std::size_t> place_of(const api::Plan& plan, api::NodeId node) {
   for (std::size_t m = 0; m < plan.members.size(); ++m) {
     if (plan.members[m].node == node) return m;

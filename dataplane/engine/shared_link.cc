@@ -7,7 +7,7 @@
 namespace gradplane::engine {
 namespace {
 
-/// So that who sends more than before has room for it.
+/// A lease exceeds the recent rate by this factor, so that an engine can begin to send more.
 constexpr std::uint64_t kHeadroom = 2;
 
 }  // namespace

@@ -10,16 +10,17 @@
 
 namespace gradplane::engine {
 
-/// One turn of so many is measured. To look at the clock takes some 25 ns, seven times in a turn.
-/// An odd number: with an even one, cold work that is done each 32 turns would be in every sample.
+/// One turn in this many is measured, because a clock reading takes some 25 ns and a turn needs
+/// seven. The number is odd: with an even one, the housekeeping of each 32nd turn would be in every
+/// sample.
 inline constexpr std::uint64_t kMeasuredTurns = 61;
 static_assert(kMeasuredTurns % 2 == 1);
 
-/// How long the stages of the poll loop take, from samples of its turns. Turns that found no work
-/// do not count.
+/// Estimates how long the stages of the poll loop take, from a sample of its turns. Turns without
+/// work do not count.
 class StageClock {
  public:
-  /// `clock` is monotonic. Null: nothing is measured.
+  /// `clock` must be monotonic. Null: nothing is measured.
   explicit StageClock(Instant (*clock)()) : clock_(clock) {}
 
   void begin_turn(std::uint64_t turn) {
@@ -39,14 +40,14 @@ class StageClock {
     for (std::size_t s = 0; s < turn_.size(); ++s) times_[s] += turn_[s] * kMeasuredTurns;
   }
 
-  /// An estimate for all turns.
+  /// An estimate of the total over all turns, in nanoseconds.
   const api::StageTimes& times() const { return times_; }
 
  private:
   Instant (*clock_)();
   bool is_measured_ = false;
   Instant at_;
-  api::StageTimes turn_{};  // that is under way
+  api::StageTimes turn_{};  // of the turn that is being measured
   api::StageTimes times_{};
 };
 
