@@ -10,7 +10,7 @@ using hop::Drop;
 
 namespace {
 
-/// Whether the ack says only that its sender has got a push, and cannot take it yet.
+/// Whether the ack says only that its sender has received a push and cannot take it yet.
 bool is_refusal(const wire::AckPacket& packet) {
   constexpr unsigned kSays = wire::kFlagComplete | wire::kFlagClosed | wire::kFlagEnded;
   return packet.words.size() == 0 && packet.body.echo_us == 0 &&
@@ -19,7 +19,7 @@ bool is_refusal(const wire::AckPacket& packet) {
 
 }  // namespace
 
-/// The ack's bitmap, where the senders can read it.
+/// Copies the ack's bitmap to where block senders can read it.
 std::span<const std::uint64_t> AckReceiver::words_of(const wire::AckPacket& packet) {
   const std::size_t count = packet.words.size();
   for (std::size_t i = 0; i < count; ++i) (*words_)[i] = packet.words[i];
@@ -59,11 +59,11 @@ void AckReceiver::handle(const wire::AckPacket& packet, hop::PeerIndex peer_inde
   if (is_open && !is_refusal(packet)) {
     return take_ack(*plan, *edge, round, packet, marked, now);
   }
-  // There is nothing else to learn: the round has ended here, or not begun there.
+  // The marks are all there is to learn: the round has ended here, or has not begun there.
   if (marked > 0) peer.on_acked(now, {}, h.path, marked);
 }
 
-/// The edge whose blocks an ack is about; nullptr when the plan has none.
+/// The edge whose blocks an ack is about; nullptr if the plan has none.
 hop::OutEdge* AckReceiver::edge_of(Plan& plan, const wire::AckPacket& packet, hop::PeerIndex peer) {
   if (packet.header.tree >= plan.trees().size()) return nullptr;
   aggregate::Tree& tree = plan.trees()[packet.header.tree];
@@ -73,7 +73,7 @@ hop::OutEdge* AckReceiver::edge_of(Plan& plan, const wire::AckPacket& packet, ho
   return index == hop::kNoEdge ? nullptr : &tree.out(index);
 }
 
-/// An ack of a round that is open. `marked`: packets that were marked and no earlier ack told of.
+/// Takes an ack of an open round. `marked`: marked packets that no earlier ack has told of.
 void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
                            const wire::AckPacket& packet, std::uint32_t marked, Instant now) {
   const wire::AckBody& body = packet.body;
@@ -98,7 +98,7 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   if (is_of_group && is_past) seat.group->on_heard(*seat.member, body.echo_us, now);
   const auto ago = Duration::us(static_cast<std::int32_t>(hop::clock_us(now) - body.echo_us));
   if (peer.flow_of(path).is_of_sounding(now - ago)) marked = 0;
-  // Who only listens gets packets at the pace of others, and they fill its queue.
+  // A listener gets packets at the pace of other receivers, and they fill its queue.
   const bool is_own_pace =
       path != hop::kGroupPath || sender.way() == hop::BlockSender::Way::kMember;
   if (is_own_pace) learn_path(peer.flow_of(path), packet, acked > 0, now);
@@ -125,7 +125,7 @@ void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
   rounds_.finish_if_done(round);
 }
 
-/// What an ack says about the path: its round trip, and how long the packet was on its way there.
+/// Learns from an ack about the path: its round trip, and the one-way delay to the peer.
 void AckReceiver::learn_path(hop::Flow& flow, const wire::AckPacket& packet, bool is_new,
                              Instant now) {
   const wire::AckBody& ack = packet.body;

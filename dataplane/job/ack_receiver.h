@@ -16,7 +16,7 @@
 
 namespace gradplane::job {
 
-/// What peers say of the blocks that this node has sent to them.
+/// Handles the acks of blocks that this node has sent.
 class AckReceiver {
  public:
   AckReceiver(State& state, Rounds& rounds, Watchdog& watchdog)
@@ -25,7 +25,7 @@ class AckReceiver {
         watchdog_(watchdog),
         words_(std::make_unique<std::array<std::uint64_t, wire::kMaxAckWords>>()) {}
 
-  /// An ack that `peer` has written for this node, and that comes for the first time.
+  /// Handles an authentic ack of `peer` that comes for the first time.
   void handle(const wire::AckPacket& packet, hop::PeerIndex peer, Instant now);
 
  private:
@@ -38,7 +38,8 @@ class AckReceiver {
   State& state_;
   Rounds& rounds_;
   Watchdog& watchdog_;
-  std::unique_ptr<std::array<std::uint64_t, wire::kMaxAckWords>> words_;  // of the ack at hand
+  // Bitmap of the ack that is being handled.
+  std::unique_ptr<std::array<std::uint64_t, wire::kMaxAckWords>> words_;
 };
 
 }  // namespace gradplane::job

@@ -14,9 +14,10 @@ struct Event {
   enum class Kind : std::uint8_t { kRoundDone, kMismatch, kStalled };
   Kind kind = Kind::kRoundDone;
   std::uint16_t local_rank = 0;      // kRoundDone: index into JobConfig::local_ranks
-  std::uint16_t contributors = 0;    // kRoundDone: the fewest of any block
-  std::uint32_t partial_blocks = 0;  // kRoundDone: lack some rank's contribution
-  std::uint16_t node = 0;            // kMismatch: who said something else; kStalled: of Stall
+  std::uint16_t contributors = 0;    // kRoundDone: the fewest contributions to any block
+  std::uint32_t partial_blocks = 0;  // kRoundDone: blocks that lack some rank's contribution
+  // KMismatch: the node that stated something else; kStalled: the node that causes it.
+  std::uint16_t node = 0;
   std::uint32_t round = 0;
   Geometry ours;     // kMismatch
   Geometry theirs;   // kMismatch
@@ -25,9 +26,11 @@ struct Event {
 
 enum class SubmitResult : std::uint8_t {
   kAccepted,
-  kBusy,      // an older round has the slot, or is of the same bucket: offer it again later
-  kRejected,  // no honest client submits this
-  kMismatch,  // honest, but other ranks said something else of this round; an event tells
+  // The round cannot begin yet, for example while an older one has the slot or the bucket: submit
+  // it again later.
+  kBusy,
+  kRejected,  // no correct client submits this
+  kMismatch,  // other ranks stated something else about this round; an event follows
 };
 
 }  // namespace gradplane::job

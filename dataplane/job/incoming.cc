@@ -71,8 +71,8 @@ void Incoming::on_packet(const wire::BlockPacket& packet, hop::PeerIndex peer, b
   const std::size_t wire_bytes = packet.payload.size() + hop::kWireOverheadBytes;
   if (!packet.has_hop || !is_source(peer)) return grants_->on_other(wire_bytes, now);
   const wire::HopFeedback& feedback = packet.hop;
-  // The peer measures the same round trip as we do, and measures it first: before there are results
-  // nothing of ours goes there that would be acked.
+  // The peer measures the same round trip as this node, but earlier: this node sends nothing that
+  // would be acked before there are results.
   if (feedback.round_trip != 0) {
     grants_->on_rtt(sources_[peer.index()],
                     wire::kRoundTripUnit * std::int64_t{feedback.round_trip});

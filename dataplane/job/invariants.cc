@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What must hold between any two calls of a job. For tests.
+// Invariants that hold between any two calls of a job. For tests.
 #include <algorithm>
 #include <span>
 
@@ -9,7 +9,7 @@
 namespace gradplane::job {
 namespace {
 
-/// What an open round waits for, counted anew from the edges of its trees.
+/// What an open round waits for, recounted from the edges of its trees.
 struct Counts {
   std::uint32_t results_awaited = 0;
   std::uint32_t results_unacked = 0;
@@ -54,7 +54,7 @@ const char* broken_in(const hop::OutEdge& edge) {
   return nullptr;
 }
 
-/// Whether some slot whose round has ended still has rows.
+/// Whether a slot whose round has ended still has rows.
 template <typename Edge>
 bool keeps_parity(const Edge& edge, std::span<const Round> rounds) {
   for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
@@ -63,7 +63,7 @@ bool keeps_parity(const Edge& edge, std::span<const Round> rounds) {
   return false;
 }
 
-/// Whether a block waits for a group to which it does not go.
+/// Whether a block waits for a group that will not send it.
 bool waits_in_vain(const hop::OutEdge& edge) {
   for (std::size_t slot = 0; slot < kRoundSlots; ++slot) {
     const hop::BlockSender& sender = edge.senders[slot];
@@ -77,7 +77,7 @@ bool waits_in_vain(const hop::OutEdge& edge) {
   return false;
 }
 
-/// Whether every flow to the peer counts the blocks that are in flight over its path.
+/// Whether every flow to the peer counts exactly the blocks that are in flight on its path.
 bool flows_are_right(const hop::Peer& peer) {
   hop::PathBlocks blocks;
   for (const hop::OutEdge* edge : peer.edges) {

@@ -19,12 +19,13 @@
 
 namespace gradplane::job {
 
-/// One job at one node: it gathers blocks, sums them, and sends sums up and results down, as its
-/// plan says.
+/// One job at one node. It gathers blocks, sums them, sends sums up and results down, as its plan
+/// says.
 ///
-/// A value, not a thread: packets, submissions and the time come in; packets, events and the next
-/// deadline go out. Everything is allocated in the constructor. After each call with `now`, take
-/// events with poll_event() and packets with poll_ack()/poll_data() until they give nothing.
+/// It has no thread and reads no clock. Packets, submissions and the time come in; packets, events
+/// and the next deadline go out. Everything is allocated in the constructor. After each call with
+/// `now`, take events with poll_event() and packets with poll_ack() and poll_data() until they
+/// return nothing. It belongs to the poll thread.
 class Job {
  public:
   explicit Job(JobConfig config);
@@ -36,8 +37,8 @@ class Job {
     return receiver_.handle(from, envelope, datagram, congestion_experienced, now);
   }
 
-  /// The rank's contribution to `round` lies in its arena slot. See SubmitResult.
-  /// `bucket` 0: of none.
+  /// Submits a rank's contribution to `round`, which lies in the rank's arena slot. `bucket` 0: the
+  /// round belongs to no bucket.
   SubmitResult submit(std::size_t local_rank, std::uint32_t round, std::uint32_t elements,
                       ElementType type, std::uint32_t bucket = 0) {
     if (bucket > kMaxBuckets) return SubmitResult::kRejected;
@@ -48,18 +49,19 @@ class Job {
   SubmitResult submit(std::size_t local_rank, std::uint32_t round, const Statement& said) {
     return rounds_.submit(local_rank, round, said);
   }
-  /// From the next round of this bucket on it may lack what its bounds allow. The bucket must
-  /// outlive the job, fit it (see make_bucket()), and be the first with its id: false if not.
+  /// Rounds of this bucket may lack blocks, as far as its bounds allow, from the next one on. The
+  /// bucket must outlive the job. False if the bucket does not fit the job (see make_bucket()) or
+  /// its id is taken.
   [[nodiscard]] bool add_bucket(aggregate::Bucket* bucket) { return rounds_.add_bucket(bucket); }
 
-  /// A further plan of the job; see PlanSwitch. Plans are made by the control thread and go back
-  /// to it. A job in a Node that grants gets its plan from Node::prepare().
+  /// Prepares, commits or aborts a further plan; see PlanSwitch. The control thread makes plans,
+  /// and they go back to it. A job in a Node that grants gets its plan from Node::prepare().
   Prepared prepare(std::unique_ptr<Plan>& plan) { return plan_switch_.prepare(plan); }
   [[nodiscard]] bool commit(std::uint32_t epoch, std::uint32_t activation) {
     return plan_switch_.commit(epoch, activation);
   }
   std::unique_ptr<Plan> abort(std::uint32_t epoch) { return plan_switch_.abort(epoch); }
-  /// Its first plan has not been committed; see JobConfig::joins.
+  /// Whether its first plan has not been committed yet; see JobConfig::joins.
   bool is_joining() const { return state_.plans.is_joining(); }
   void end_older_plan(std::uint32_t epoch) { plan_switch_.end_older(epoch); }
   std::unique_ptr<Plan> take_ended_plan() { return plan_switch_.take_ended(); }
@@ -69,58 +71,62 @@ class Job {
   /// Sums some of what local ranks have submitted. True while there is more to do.
   bool sum_local(std::size_t max_blocks) { return rounds_.sum_local(max_blocks); }
 
-  /// The next ack that is due, into `out` (wire::kMaxAckBytes).
+  /// Writes the next ack that is due to `out` (wire::kMaxAckBytes).
   std::optional<Outgoing> poll_ack(std::span<std::byte> out, Instant now) {
     return transmitter_.poll_ack(out, now);
   }
-  /// The next block that may go, into `out` (header and block bytes).
+  /// Writes the next block that may be sent to `out` (header and block bytes).
   std::optional<Outgoing> poll_data(std::span<std::byte> out, Instant now) {
     return transmitter_.poll_data(out, now);
   }
 
-  /// The next packet of another node that goes on over its route, into `out` (as poll_data()).
+  /// Writes the next packet that this node relays for another node to `out` (size as in
+  /// poll_data()).
   std::optional<Outgoing> poll_relayed(std::span<std::byte> out) {
     return transmitter_.poll_relayed(out);
   }
 
-  /// Lets the node's scheduler decide what all peers of this job send here, in turn with those of
-  /// other jobs. Once, before the first packet; `index` is the job's at the scheduler, which
-  /// outlives the job or is left. False when it has no room for all peers.
+  /// Lets the node's scheduler decide what the peers of this job may send, along with those of
+  /// other jobs. Called once, before the first packet. `index` names the job at the scheduler,
+  /// which must outlive the job unless leave() is called. False if the scheduler has no room for
+  /// all peers.
   [[nodiscard]] bool join(grants::GrantScheduler& grants, grants::JobIndex index);
   void leave() { state_.incoming.leave(); }
-  /// Acks ask for what the node does not know of the links to it. `links` outlives the job.
+  /// Acks will ask peers to sound links that the node has not measured. `links` must outlive the
+  /// job.
   void use_links(const awareness::IncomingLinks& links) { state_.links = &links; }
-  /// Payloads of so many bytes or more are lent, and not copied; see Outgoing::lent.
+  /// Payloads of at least `bytes` are lent instead of copied; see Outgoing::lent.
   void lend_from(std::size_t bytes) { state_.lends_from_bytes = bytes; }
   grants::JobIndex grant_index() const { return state_.incoming.index(); }
   /// See Incoming::sources().
   std::span<const grants::SourceIndex> sources() const { return state_.incoming.sources(); }
-  /// Tells a peer how many blocks it may have sent. `out` holds a grant.
+  /// Writes the grant of a peer to `out`, which must have room for one.
   Outgoing write_grant(hop::PeerIndex peer, std::span<std::byte> out, Instant now) {
     return transmitter_.write_grant(peer, out, now);
   }
 
-  /// Looks for peers that have fallen silent, for rounds that may close, and for rounds in which
-  /// nothing moves. Call it when next_timer() has come.
+  /// Looks for silent peers, for rounds that may close, and for rounds in which nothing moves. Call
+  /// it when next_timer() has come.
   void tick(Instant now);
-  /// When to call tick() or poll_ack() again, if no packet comes before; in the past: at once.
+  /// When to call tick() or poll_ack() again if no packet comes before. A time in the past means at
+  /// once.
   Instant next_timer() const;
-  /// When poll_data() or poll_relayed() has something to give; Instant::never() when nothing waits
-  /// or a window is full.
+  /// When poll_data() or poll_relayed() has a packet; Instant::never() if nothing waits or a window
+  /// is full.
   Instant next_data() const {
     return transmitter_.has_relayed() ? Instant() : transmitter_.next_data();
   }
 
   bool poll_event(Event& out);
-  /// The next round under bounds that was closed at a root here. What is not taken while a few
-  /// rounds close is lost.
+  /// The report of the next round under bounds that a root here has closed. The queue holds the
+  /// reports of a few rounds; later ones are lost until someone takes them.
   bool poll_report(RoundReport& out) { return state_.reports.pop(out); }
 
   const hop::Counters& counters() const { return state_.counters; }
   const JobConfig& config() const { return state_.config; }
-  /// Of the plan that the newest rounds have.
+  /// The epoch of the plan that carries the newest rounds.
   std::uint32_t epoch() const { return state_.plans.newest().epoch(); }
-  /// In the order of JobConfig::peers; those that came with a later plan follow.
+  /// Peers in the order of JobConfig::peers, followed by those that came with later plans.
   std::span<const hop::Peer> peers() const { return state_.peers.all(); }
   GroupHearing group_hearing() const { return state_.plans.newest().group_hearing(); }
   FlowLimit limit_of(hop::PeerIndex peer, Instant now) const {

@@ -11,7 +11,7 @@ namespace gradplane::job {
 namespace {
 
 constexpr std::size_t kMinLinkBurstBytes = 16 * (kDefaultBlockBytes + hop::kWireOverheadBytes);
-/// A loop that naps this long still fills its link.
+/// Bursts per second. A poll loop that sleeps for as long as one burst takes still fills its link.
 constexpr std::uint64_t kLinkBurstPerSecond = 2000;  // 0.5 ms
 
 std::size_t link_burst_bytes(std::uint64_t bits_per_second) {
@@ -56,7 +56,7 @@ bool Node::grant_to_peers_of(Job* job) {
                               static_cast<std::size_t>(free - grant_index_taken_.begin())))) {
     return false;
   }
-  *free = true;  // there are as many as jobs
+  *free = true;  // there are as many indices as jobs
   grants_.set_job_weight(job->grant_index(), job->config().weight);
   list_sources_of(job);
   return true;
@@ -72,7 +72,7 @@ void Node::list_sources_of(Job* job) {
 
 Prepared Node::prepare(Job* job, std::unique_ptr<Plan>& plan) {
   const Prepared prepared = job->prepare(plan);
-  list_sources_of(job);  // a plan may bring peers
+  list_sources_of(job);  // a plan may bring new peers, which are sources
   return prepared;
 }
 
@@ -141,12 +141,12 @@ std::optional<Node::Outgoing> Node::poll_transmit(std::span<std::byte> out, Inst
   return next_relayed(out, now);
 }
 
-/// Acks and grants. Time brings them, or a packet, and no block that is sent.
+/// The next ack or grant. Sending a block makes none due; only time and packets that come do.
 std::optional<Node::Outgoing> Node::next_owed(std::span<std::byte> out, Instant now) {
   for (Job* job : jobs()) {
     const auto ack = job->poll_ack(out, now);
     if (!ack) continue;
-    // An ack never waits, but what it takes from the link blocks may not take again.
+    // An ack never waits for the link, but it is charged to the link, so that blocks wait for it.
     link_.on_sent(now, ack->length_bytes + hop::kFrameOverheadBytes);
     return Outgoing{.node = ack->node,
                     .length_bytes = ack->length_bytes,

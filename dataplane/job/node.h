@@ -20,18 +20,20 @@
 
 namespace gradplane::job {
 
-/// The jobs of one engine at a node, and what it has of the node's own link, in both directions: it
-/// paces what it sends, grants what others send to the node, and measures the links that they send
-/// over. Pure, like Job; does not own the jobs.
+/// The jobs of one engine at a node, and the engine's use of the node's own link in both
+/// directions. It paces what it sends, grants what others send to the node, and measures the links
+/// on which they send. Like Job it does no I/O and reads no clock. It does not own the jobs.
 class Node {
  public:
   struct Link {
     std::uint64_t bits_per_second = 0;  // 0: not paced
-    std::size_t buffer_bytes = 0;       // of the port that leads to this node; 0: not known
-    std::size_t block_bytes = kDefaultBlockBytes;  // payload of the full blocks that come over it
-    /// What this engine may use of it for sending; none: all of it, as the only engine.
+    // Buffer of the switch port that leads to this node; 0: not known.
+    std::size_t buffer_bytes = 0;
+    std::size_t block_bytes = kDefaultBlockBytes;  // payload of a full block on this link
+    /// What this engine may use of the link for sending; none if it is the only engine and has the
+    /// whole link.
     std::optional<hop::LinkShare> share = std::nullopt;
-    /// One engine of a node grants, for the whole link. The others take no job with grants.
+    /// One engine of a node grants, for the whole link. The others refuse jobs with grants.
     bool grants = true;
     std::size_t lends_from_bytes = SIZE_MAX;  // see port::PortQueue
   };
@@ -39,48 +41,51 @@ class Node {
 
   [[nodiscard]] JobRefusal add(Job* job);
   void remove(Job* job);
-  /// Job::prepare() of a job that was added.
+  /// Calls Job::prepare() of a job that was added, and makes its new peers grant sources.
   Prepared prepare(Job* job, std::unique_ptr<Plan>& plan);
   std::span<Job* const> jobs() const { return {jobs_.data(), job_count_}; }
 
-  /// A datagram from `node` (by its address). Returns what a control packet carries, unread.
+  /// Handles a datagram that came from the address of `node`. Returns the body of a control packet,
+  /// unread.
   std::optional<std::span<const std::byte>> handle(std::uint16_t node,
                                                    std::span<const std::byte> datagram,
                                                    bool congestion_experienced,
                                                    const awareness::Arrival& arrival);
 
-  /// The next packet to send: acks first, then grants, then blocks: one that is relayed and one of
-  /// the jobs in turn.
+  /// The next packet to send. Acks go first, then grants, then blocks. Blocks that this node relays
+  /// and blocks of its jobs take turns.
   struct Outgoing {
     std::uint16_t node = 0;
     std::uint32_t length_bytes = 0;
     bool data = false;
-    bool is_tagged = false;                         // see wire::seal()
-    std::optional<GroupName> group = std::nullopt;  // if set, it goes there, and not to `node`
-    std::span<const std::byte> lent = {};           // see job::Outgoing
+    bool is_tagged = false;  // see wire::seal()
+    // If set, the packet goes to this group and not to `node`.
+    std::optional<GroupName> group = std::nullopt;
+    std::span<const std::byte> lent = {};  // see job::Outgoing
   };
   std::optional<Outgoing> poll_transmit(std::span<std::byte> out, Instant now);
 
-  /// From the owner of the link's budget: holds from the next tick() on.
+  /// Takes a lease from the owner of the link's budget. It holds from the next tick() on.
   void take_lease(const hop::LinkLease& lease) { share_.take(lease); }
 
   bool sum_local(std::size_t max_blocks);
   void tick(Instant now);
-  /// When to call tick() or poll_transmit() again, if no packet comes before; in the past: at once.
+  /// When to call tick() or poll_transmit() again if no packet comes before. A time in the past
+  /// means at once.
   Instant next_deadline(Instant now) const;
 
-  /// Blocks wait for nothing but the link.
+  /// Whether blocks wait for nothing but the link.
   bool is_held_back(Instant now) const;
-  /// What it may send now, by its lease; 0: it is not paced.
+  /// The rate of the current lease; 0 if sending is not paced.
   std::uint64_t paced_bits_per_second() const { return paced_bits_per_second_; }
 
   const grants::GrantScheduler& grants() const { return grants_; }
-  /// What packets of all jobs say of the links that they came over.
+  /// Estimates of the links to this node, from the packets of all jobs.
   const awareness::IncomingLinks& links() const { return links_; }
-  /// The device drops what comes, because it comes faster than it is taken.
+  /// The device drops packets because they come faster than the poll loop takes them.
   void on_ring_pressure(Instant now) { grants_.on_ring_pressure(now); }
 
-  /// Drops that belong to no job.
+  /// Counters of packets that belong to no job.
   const hop::Counters& counters() const { return counters_; }
   hop::Counters& counters() { return counters_; }
 
@@ -94,7 +99,7 @@ class Node {
 
   std::uint16_t self_;
   hop::LinkShare share_;
-  std::uint64_t paced_bits_per_second_;  // what link_ was told last
+  std::uint64_t paced_bits_per_second_;  // the rate that link_ has now
   hop::Pacer link_;
   bool may_grant_;
   std::size_t lends_from_bytes_;
@@ -103,7 +108,7 @@ class Node {
     Job* job = nullptr;
     hop::PeerIndex peer;
   };
-  std::vector<GrantSource> grant_sources_;  // by source
+  std::vector<GrantSource> grant_sources_;  // by source index
   std::array<bool, kMaxJobs> grant_index_taken_{};
   awareness::IncomingLinks links_{kMaxNodes};
   std::array<Job*, kMaxJobs> jobs_{};
@@ -111,8 +116,8 @@ class Node {
   std::size_t next_job_ = 0;
   bool relays_next_ = true;
   Instant polled_at_;
-  /// Acks or grants. False once all that is due at polled_at_ has gone; a packet, local sums or a
-  /// tick may bring more.
+  /// Whether acks or grants may be due. False once all that were due at polled_at_ have been sent;
+  /// a packet, a local sum or a tick may bring more.
   bool may_owe_ = true;
   hop::Counters counters_;
 };

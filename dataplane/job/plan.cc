@@ -43,7 +43,8 @@ std::vector<aggregate::Tree> make_trees(const PlanConfig& plan, const JobConfig&
   return trees;
 }
 
-/// Of a block on a route, as it may come to a relay; 0 where this node relays nothing.
+/// The longest packet with a block on a route that a relay may receive; 0 if this node relays
+/// nothing.
 std::size_t relayed_bytes(const RouteTable& routes, const JobConfig& job) {
   return routes.relays() ? job.block_bytes + kMaxHeaderBytes + coverage_bytes(kMaxNodes) : 0;
 }
@@ -101,9 +102,9 @@ Plan::Plan(const PlanConfig& plan, const JobConfig& job)
   add_update_groups(plan);
 }
 
-/// The receivers of an update sum it in trees of their own, where each tree has all blocks. So the
-/// members of such a group are this node's edges in other trees, and its packets name the tree in
-/// which all receivers know this node as their parent.
+/// Each receiver of an update sums it in a tree of its own, and each such tree has all blocks. So
+/// the members of a group for updates are this node's edges in other trees. Its packets name the
+/// tree in which all receivers know this node as their parent.
 void Plan::add_update_groups(const PlanConfig& plan) {
   if (plan.selections.empty() || own_host_ == aggregate::HostTable::kNone) return;
   for (std::size_t t = 0; t < trees_.size(); ++t) {
@@ -183,7 +184,8 @@ void Plan::activate(std::uint32_t round) {
   for (aggregate::Tree& tree : trees_) tree.begin_at(round);
 }
 
-/// In a block that lacks nobody. In an exchange, of those that this node gets.
+/// The number of contributions to a block that lacks nobody. In an exchange, only the contributions
+/// that this node gets count.
 std::uint16_t Plan::whole_ranks(const Geometry& geometry) const {
   if (!all_contribute(geometry.operation)) return 1;
   if (geometry.operation != Operation::kExchange || own_host_ == aggregate::HostTable::kNone) {

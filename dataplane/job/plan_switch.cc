@@ -47,8 +47,8 @@ void PlanSwitch::tick(Instant now) {
   }
 }
 
-/// Whether the oldest round that this node still sends is an exchange; where it sends nothing, as
-/// before.
+/// Whether the oldest round that this node still sends is an exchange. If it sends nothing, the
+/// answer stays as before.
 bool PlanSwitch::sends_updates() const {
   if (!state_.plans.newest().has_selection(0)) return false;
   const auto exchanges = static_cast<std::uint32_t>(
@@ -81,7 +81,8 @@ std::unique_ptr<Plan> PlanSwitch::abort(std::uint32_t epoch) {
   return plan;
 }
 
-/// A bucket that came before the plan has its part with the plan, a later one has brought it.
+/// Gives each bucket its part for the plan. The plan brings the parts of buckets that came before
+/// it; a later bucket brings its own.
 void PlanSwitch::add_buckets(Plan& plan) {
   for (Plan::BucketPart& part : plan.bucket_parts()) {
     part.bucket->keep_only(state_.plans.newest().epoch());
@@ -98,7 +99,7 @@ void PlanSwitch::disconnect(Plan& plan) {
 }
 
 /// A node without ranks may never hear of a round that has no block for it. But nobody submits a
-/// round before all rounds kRoundSlots before it have been completed everywhere.
+/// round before the round kRoundSlots earlier has been completed everywhere.
 bool PlanSwitch::older_has_ended() const {
   if (!state_.plans.is_switching() || !state_.plans.live()[0]->acks().empty()) return false;
   const std::uint32_t activation = state_.plans.activation();
@@ -123,8 +124,9 @@ void PlanSwitch::retire() {
   state_.retired.remember(ended_->epoch(), activation);
 }
 
-/// What a bucket has learned of its sources goes over to the plan that stays. That takes up to a
-/// millisecond, and a job may have thousands of buckets: so packets get their turn in between.
+/// What a bucket has learned of its sources is moved to the plan that stays. That takes up to a
+/// millisecond, and a job may have thousands of buckets, so each call handles one bucket and
+/// packets get their turn in between.
 std::unique_ptr<Plan> PlanSwitch::take_ended() {
   if (ended_ == nullptr && older_has_ended()) retire();
   if (ended_ == nullptr) return nullptr;
@@ -139,7 +141,7 @@ std::unique_ptr<Plan> PlanSwitch::take_ended() {
   }
   if (next_bucket_ < state_.buckets.size()) return nullptr;
   next_bucket_ = 0;
-  // One that came meanwhile may have brought the plan. The others have nothing left to do.
+  // A bucket that was added meanwhile may still know the plan. For the others this does nothing.
   for (aggregate::Bucket* bucket : state_.buckets)
     if (bucket != nullptr) bucket->remove_plan(ended_->epoch());
   return std::move(ended_);

@@ -12,49 +12,52 @@
 
 namespace gradplane::job {
 
-/// A node that has prepared a plan expects to hear within this time whether it is committed: some
-/// round trips between distant nodes, and a message that is lost once. What takes longer costs a
-/// wait at the horizon.
+/// A node that has prepared a plan expects to hear within this time whether it is committed. It
+/// covers some round trips between distant nodes, and one lost message. If an agreement takes
+/// longer, rounds wait at the horizon.
 inline constexpr Duration kAgreementTime = Duration::seconds(1);
 
-/// The answer to a plan that is to be prepared.
+/// The answer to a request to prepare a plan.
 struct Prepared {
   PlanRefusal refusal = PlanRefusal::kNone;
   /// No round from this one on is opened here until the plan is committed or aborted. The
-  /// activation may not be before it.
+  /// activation must not be before it.
   std::uint32_t horizon = 0;
 };
 
-/// Takes a further plan of the job, puts it in force for the rounds from some on, and gives the
-/// plan before it back when its last round has ended here. Rounds of both plans are open side by
-/// side. Nothing waits, except where ranks leave (PlanTable::may_submit). Allocates nothing.
+/// Prepares a further plan of the job, lets it carry the rounds from the activation on, and gives
+/// the older plan back when its last round has ended here. Rounds of both plans are open side by
+/// side. Nothing waits, unless ranks leave (PlanTable::may_submit()). Allocates nothing.
 class PlanSwitch {
  public:
   explicit PlanSwitch(State& state) : state_(state) {}
 
-  /// Takes the plan. Leaves it where it is when it is refused.
+  /// Takes the plan, or leaves it in `plan` if it is refused.
   Prepared prepare(std::unique_ptr<Plan>& plan);
-  /// Rounds from `activation` on have the prepared plan. False, and nothing happens, when no plan
-  /// of this epoch is prepared, or the activation is before the horizon. The plan with which a job
-  /// joins (JobConfig::joins) is prepared from the start, and the job begins with that round.
+  /// Rounds from `activation` on belong to the prepared plan. False, and nothing happens, if no
+  /// plan of this epoch is prepared or the activation is before the horizon. The plan with which a
+  /// job joins (JobConfig::joins) is prepared from the start, and the job begins with the round
+  /// `activation`.
   [[nodiscard]] bool commit(std::uint32_t epoch, std::uint32_t activation);
-  /// Gives the prepared plan of this epoch back; nullptr when there is none.
+  /// Gives the prepared plan of this epoch back; nullptr if there is none.
   std::unique_ptr<Plan> abort(std::uint32_t epoch);
 
   /// Every rank has completed all rounds of the older plan, which has this epoch. A node without
-  /// ranks that had no block of some of them cannot know that by itself; and ranks may wait for it
-  /// with their submissions, see PlanTable::may_submit().
+  /// ranks cannot know that by itself if it had no block of some of them. Also, ranks may wait for
+  /// it with their submissions; see PlanTable::may_submit().
   void end_older(std::uint32_t epoch);
 
-  /// Looks which rounds have begun. Once the first round of a committed plan is open, peers have
-  /// the rates of that plan. Under a plan with selections they have those of the oldest round that
-  /// this node still sends: exchanges share a peer's link among fewer nodes than other rounds.
+  /// Checks which rounds have begun, and sets the rates of peers. Once the first round of a
+  /// committed plan is open, peers have the rates of that plan. Under a plan with selections they
+  /// have the rates of the oldest round that this node still sends, because exchanges share a
+  /// peer's link among fewer nodes than other rounds do.
   void tick(Instant now);
 
   /// Whether take_ended() has something to do.
   bool has_ended() const { return ended_ != nullptr || older_has_ended(); }
-  /// The older plan, when no round of it is needed here any more; else nullptr. It stays alive
-  /// until somebody takes it. One bucket lets go of it in each call, and the last one gives it.
+  /// The older plan, if no round of it is needed here any more; otherwise nullptr. The plan stays
+  /// alive until somebody takes it. Each call makes one bucket let go of it, and the last call
+  /// returns it.
   std::unique_ptr<Plan> take_ended();
 
  private:
@@ -68,10 +71,10 @@ class PlanSwitch {
   RoundPace pace_;
   std::uint32_t horizon_ = 0;
   bool older_is_over_ = false;
-  std::unique_ptr<Plan> ended_;              // buckets still have it
-  std::size_t next_bucket_ = 0;              // that may have it
+  std::unique_ptr<Plan> ended_;              // still known to buckets
+  std::size_t next_bucket_ = 0;              // the next bucket that may know it
   std::optional<std::uint32_t> activation_;  // of a plan whose rates are not applied yet
-  bool has_rates_of_updates_ = false;        // the peers
+  bool has_rates_of_updates_ = false;        // whether peers have the rates of updates
 };
 
 }  // namespace gradplane::job

@@ -30,7 +30,8 @@ void PlanTable::prepare(std::unique_ptr<Plan> plan, std::uint32_t horizon) {
   phase_ = Phase::kPrepared;
 }
 
-/// A plan that is only prepared may be aborted, and costs nothing until then.
+/// Plans that carry rounds. A plan that is only prepared may still be aborted, and restricts
+/// nothing until it is committed.
 std::span<const std::unique_ptr<Plan>> PlanTable::used() const {
   return live().first(phase_ == Phase::kPrepared ? 1 : live_);
 }
@@ -51,7 +52,8 @@ bool PlanTable::have_same_ranks() const {
 bool PlanTable::leaves_hosts_out() const {
   const aggregate::HostTable& before = plans_[0]->hosts();
   const aggregate::HostTable& after = plans_[1]->hosts();
-  std::size_t next = 0;  // of `after`: where the next host stands if the plans list them alike
+  // Index into `after` of the next host, if both plans list their hosts in the same order.
+  std::size_t next = 0;
   for (std::size_t h = 0; h < before.size(); ++h) {
     std::size_t tries = 0;
     while (tries < after.size() && after[(next + tries) % after.size()].node != before[h].node) {

@@ -14,15 +14,15 @@
 
 namespace gradplane::job {
 
-/// The plans of a job that are alive at this node, and which rounds each of them carries. It has no
-/// rules for what ends a round.
+/// The live plans of a job at this node, and which rounds each of them carries. What ends a round
+/// is decided elsewhere.
 ///
-/// A plan is prepared, then committed for a round from which on it carries all rounds, or aborted.
-/// While it is prepared, rounds from the horizon on are not opened, so that the nodes can choose an
-/// activation that none of them has passed.
+/// A plan is prepared first. Then it is aborted, or committed with an activation, from which on it
+/// carries all rounds. While it is prepared, no round from the horizon on is opened, so that the
+/// nodes can choose an activation that none of them has passed.
 class PlanTable {
  public:
-  /// `joins`: the first plan is only prepared, and no round is opened before it is committed.
+  /// `joins`: the first plan is only prepared, and no round is opened before its commit.
   PlanTable(std::unique_ptr<Plan> first, bool joins)
       : phase_(joins ? Phase::kJoining : Phase::kOne), plans_{std::move(first), nullptr} {}
 
@@ -34,17 +34,18 @@ class PlanTable {
   Plan& of(std::uint32_t round) const {
     return *plans_[is_switching() && !aggregate::is_older(round, activation_) ? 1 : 0];
   }
-  /// The plan that every round from some on has.
+  /// The plan that carries all rounds from some round on.
   Plan& newest() const { return *plans_[is_switching() ? 1 : 0]; }
   bool may_open(std::uint32_t round) const {
     if (phase_ == Phase::kJoining) return false;
     return phase_ != Phase::kPrepared || aggregate::is_older(round, horizon_);
   }
   /// Whether ranks of this node may submit the round. The sum of a round waits for all ranks of its
-  /// plan, so nobody gets far ahead of one of them. Ranks that a plan leaves out are in no sum from
-  /// the activation on, and may lack results of the rounds before. So these rounds are held until
-  /// the plan before has ended at all ranks that had it (end_hold()). It is enough that some node
-  /// with ranks in both plans holds them, because no sum is complete without it.
+  /// plan, so no rank gets far ahead of another one of its plan. But ranks that a new plan leaves
+  /// out are in no sum from the activation on, and may still lack results of earlier rounds. So
+  /// rounds from the activation on are held until the older plan has ended at all its ranks
+  /// (end_hold()). It is enough that some node with ranks in both plans holds them, because no sum
+  /// is complete without it.
   bool may_submit(std::uint32_t round) const {
     return !held_by_ || aggregate::is_older(round, held_from_);
   }
@@ -52,11 +53,11 @@ class PlanTable {
   void end_hold(std::uint32_t epoch) {
     if (held_by_ == epoch) held_by_.reset();
   }
-  /// Every live plan has all ranks of the job.
+  /// Whether every plan in use has all ranks of the job.
   bool have_same_ranks() const;
-  /// Every live plan has this selection for its exchanges.
+  /// Whether every plan in use has this selection for its exchanges.
   bool have_selection(std::size_t selection) const;
-  /// Whether packets of this plan and round agree with the activation. A prepared plan carries no
+  /// Whether this plan carries the round, so that packets may name both. A prepared plan carries no
   /// round yet.
   bool carries(const Plan& plan, std::uint32_t round) const { return &of(round) == &plan; }
   bool is_prepared(const Plan& plan) const {
@@ -65,17 +66,17 @@ class PlanTable {
   bool is_joining() const { return phase_ == Phase::kJoining; }
 
   PlanRefusal refusal_of(const Plan& plan) const;
-  /// refusal_of() is kNone. No round from `horizon` on is opened until the plan is committed or
-  /// aborted.
+  /// Takes a plan whose refusal_of() is kNone. No round from `horizon` on is opened until the plan
+  /// is committed or aborted.
   void prepare(std::unique_ptr<Plan> plan, std::uint32_t horizon);
-  /// False when no plan of this epoch is prepared.
+  /// False if no plan of this epoch is prepared.
   [[nodiscard]] bool commit(std::uint32_t epoch, std::uint32_t activation);
-  /// Gives the prepared plan of this epoch back; nullptr when there is none.
+  /// Gives the prepared plan of this epoch back; nullptr if there is none.
   std::unique_ptr<Plan> abort(std::uint32_t epoch);
-  /// Two plans are in use: live()[0] before the activation, live()[1] from it on.
+  /// Whether two plans are in use: live()[0] before the activation, live()[1] from it on.
   bool is_switching() const { return phase_ == Phase::kCommitted; }
   std::uint32_t activation() const { return activation_; }
-  /// No round before the activation is open any more: gives the older plan back.
+  /// Gives the older plan back. No round before the activation may be open.
   std::unique_ptr<Plan> retire();
 
  private:

@@ -41,8 +41,8 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
     if (!is_new(block_.header.epoch, number, peer)) return std::nullopt;
     if (wire::is_routed(envelope)) {
       handle_routed(from, datagram, congestion_experienced, now);
-      // Its number is of this link, and must not look like a gap. Its sending time is of the first
-      // link of the route.
+      // The packet number counts packets on this link, so it must not look like a gap. The sending
+      // time is that of the first link of the route, so it tells nothing about this link.
       const awareness::LossCount lost = peer.packets_lost.on_packet(number);
       if (envelope.sender != from) return std::nullopt;
       return awareness::Told{.loss = lost, .round_trip = {}};
@@ -73,8 +73,8 @@ std::optional<awareness::Told> Receiver::handle(std::uint16_t from, const wire::
   return awareness::Told{.loss = peer.packets_lost.on_packet(number), .round_trip = round_trip};
 }
 
-/// A block that has come over a route: for this node, or to be sent on. The node before it on the
-/// route has written the packet's number and tag for this one.
+/// Handles a block that has come over a route: it is for this node, or is relayed. The node before
+/// this one on the route has written the packet's number and tag.
 void Receiver::handle_routed(std::uint16_t from, std::span<const std::byte> datagram,
                              bool congestion_experienced, Instant now) {
   const auto place = place_on_route(block_, state_.config.self, from);
@@ -103,8 +103,8 @@ void Receiver::relay(Plan& plan, const RoutePlace& place, std::span<const std::b
   state_.counters.drop(Drop::kRelayFull);
 }
 
-/// A packet that is only there to be measured, or the answer to one of ours. The first packet of a
-/// sounding that comes is answered, because it has waited the least.
+/// Handles a sounding packet, or the answer to one of ours. Of each sounding, the first packet that
+/// comes is answered, because it has waited least in queues.
 void Receiver::handle_sounding(const wire::Envelope& envelope, const wire::Sounding& sounding,
                                hop::PeerIndex index, Instant now) {
   hop::Peer& peer = state_.peers[index];
@@ -121,7 +121,7 @@ void Receiver::handle_sounding(const wire::Envelope& envelope, const wire::Sound
   const auto rtt_us = static_cast<std::int32_t>(hop::clock_us(now) - sounding.echo_us);
   if (sounding.number != ours.number || rtt_us <= 0) return;
   ours.round_trip = std::min(Duration::us(rtt_us), hop::kMaxRtt);
-  // Where blocks go, their acks say whether the receiver has measured the link.
+  // If blocks go to the peer, their acks say whether it has measured the link.
   if (!peer.edges.empty()) return;
   ours.is_slow = (envelope.flags & wire::kFlagSlow) != 0;
   ours.on_use();
@@ -133,8 +133,8 @@ void Receiver::handle_grant(const wire::Grant& grant, hop::Peer& peer) {
   state_.on_granted(grant.total_blocks, grant.unscheduled_blocks, peer);
 }
 
-/// The packet without its tag: nothing behind the envelope is read of a packet that nobody with the
-/// key has written for this node.
+/// Verifies a packet and returns it without its tag. Of a packet that nobody with the key has
+/// written for this node, nothing after the envelope is read.
 std::optional<std::span<const std::byte>> Receiver::open(std::span<const std::byte> datagram,
                                                          std::uint64_t number,
                                                          const hop::Peer& peer) const {
@@ -145,9 +145,9 @@ std::optional<std::span<const std::byte>> Receiver::open(std::span<const std::by
                      .number = number});
 }
 
-/// Whether a packet of this plan comes for the first time. A packet of an earlier job that had the
-/// same id may not move the window: where nothing is authenticated, its number would keep out all
-/// packets that a peer sends after it has begun again with number 1.
+/// Whether a packet of this plan comes for the first time. A packet of an earlier job with the same
+/// id must not move the replay window. If packets are not authenticated, its number would otherwise
+/// keep out all packets of a peer that has begun again with number 1.
 bool Receiver::is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer) {
   if (state_.plans.find(epoch) == nullptr && !state_.retired.is(epoch)) {
     state_.counters.drop(Drop::kWrongEpoch);
@@ -161,7 +161,8 @@ bool Receiver::is_new(std::uint16_t epoch, std::uint64_t number, hop::Peer& peer
   return true;
 }
 
-/// A block of a plan that has ended here. Its sender has not heard that this node has everything.
+/// Acks a block of a plan that has ended here. Its sender has not heard that this node has
+/// everything.
 void Receiver::handle_retired(const wire::BlockPacket& packet, hop::PeerIndex peer) {
   const wire::BlockHeader& h = packet.header;
   if (!state_.retired.is(h.epoch) || !state_.retired.carried(h.round)) {

@@ -23,20 +23,20 @@
 
 namespace gradplane::job {
 
-/// Checks every packet of a job against the round that it names, and hands what is left to the
-/// packet's tree.
+/// Checks every packet of a job against the round that it names, and passes valid blocks to their
+/// trees.
 class Receiver {
  public:
   Receiver(State& state, Rounds& rounds, Streams& streams, Watchdog& watchdog);
 
-  /// A datagram of this job's id, of which only the envelope has been looked at. `from` is the node
-  /// that it came from: the sender, but for a block that is relayed. Returns what it tells of the
-  /// link that it came over; nothing when it may be forged, or came before, or another node
-  /// relayed it to this one.
+  /// Handles a datagram with this job's id, of which only the envelope has been read. `from` is the
+  /// node that it came from: the sender, or the last relay of a routed block. Returns what the
+  /// packet tells about the link from that node. Returns nothing if the packet may be forged, was
+  /// received before, or was relayed to this node.
   std::optional<awareness::Told> handle(std::uint16_t from, const wire::Envelope& envelope,
                                         std::span<const std::byte> datagram,
                                         bool congestion_experienced, Instant now);
-  /// Packets after which acks go from now on.
+  /// Updates the number of packets after which an ack is sent.
   void update_ack_interval() { ack_every_ = state_.incoming.ack_every(); }
 
  private:
@@ -88,12 +88,13 @@ class Receiver {
   Streams& streams_;
   AckReceiver acks_;
   std::uint32_t ack_every_ = hop::kAckEveryPackets;
-  // The packet at hand.
+  // The packet that is being handled.
   wire::BlockPacket block_;
-  std::size_t path_ = hop::kDirectPath;  // over which the block came from its sender
+  std::size_t path_ = hop::kDirectPath;  // the path from the sender on which the block came
   wire::AckPacket ack_;
-  bool is_recovering_ = false;  // the block comes from parity
-  std::unique_ptr<std::array<std::uint64_t, wire::kMaxCoverageWords>> covered_;  // of the block
+  bool is_recovering_ = false;  // the block was computed from parity
+  // Hosts whose ranks are in the block.
+  std::unique_ptr<std::array<std::uint64_t, wire::kMaxCoverageWords>> covered_;
 };
 
 }  // namespace gradplane::job

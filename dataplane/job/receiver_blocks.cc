@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What becomes of the blocks of a packet that is authentic and new.
+// Handles the blocks of an authentic packet that comes for the first time.
 #include <algorithm>
 
 #include "dataplane/job/receiver.h"
@@ -10,8 +10,8 @@ namespace gradplane::job {
 
 using hop::Drop;
 
-/// A packet of a narrow type may have several blocks. What is not whole blocks counts as one, and
-/// is judged as one.
+/// The number of blocks in a packet. Only a packet of a narrow wire type may have several. A
+/// payload that is not whole blocks counts as one block, and is judged as one.
 std::size_t Receiver::count_blocks(const wire::BlockPacket& packet) const {
   const wire::BlockHeader& h = packet.header;
   if (h.wire_type == WireType::kElements || packet.payload.size() > state_.config.block_bytes)
@@ -57,9 +57,9 @@ void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, hop::Peer
   const bool is_first = !receiver.has_heard();
   const bool is_over = edge.is_push() && tree.is_over(round->slot(), h.block);
   const bool is_new = accept(plan, edge.id, receiver, is_over, packet, now);
-  // A child takes no result of a round before it has contributed to it. Its first push shows that
-  // it has. Until then results would fill its window, be dropped and be sent again and again, and
-  // keep from it the results of the older rounds that it is at.
+  // A child takes no result of a round before it has contributed to it, and its first push shows
+  // that it has. If results were sent earlier, they would fill its window, be dropped and sent
+  // again and again, and delay the results of older rounds that the child still needs.
   if (is_first && edge.is_push()) tree.out(index).release(round->slot());
   if (!is_new) return;
   state_.watch.moved();
@@ -74,13 +74,14 @@ void Receiver::take_block(Plan& plan, const wire::BlockPacket& packet, hop::Peer
   rounds_.finish_if_done(*round);
 }
 
-/// A block of a rank that is not in step with this node.
+/// Takes a block of a rank that is not in step with this node.
 void Receiver::take_update(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet,
                            Instant now) {
   hop::StreamSlot* slot = streams_.slot_of(plan, edge, packet, now);
   if (slot == nullptr) return;
   if (streams_.must_wait(*slot, packet.header.block)) {
-    // The ack shows that this node is alive. It may be late, and another packet follows it.
+    // The ack shows that this node is alive. It need not go at once, because another packet will
+    // follow it.
     slot->receiver.note_packet({.timestamp_us = packet.envelope->timestamp_us, .path = path_}, now);
     plan.acks().request(edge.id, packet.header.round, false, now);
     return state_.counters.drop(Drop::kFutureRound);
@@ -90,8 +91,8 @@ void Receiver::take_update(Plan& plan, hop::InEdge& edge, const wire::BlockPacke
   streams_.add(plan, edge, *slot, packet, now);
 }
 
-/// Notes a packet's arrival at its edge and asks for the ack that is due. True when its block is
-/// new, and wanted. `is_over`: nothing enters the block any more.
+/// Notes a packet's arrival at its edge and requests the ack that is due. True if its block is new
+/// and wanted. `is_over`: nothing enters the block any more.
 bool Receiver::accept(Plan& plan, const hop::EdgeId& edge, hop::BlockReceiver& receiver,
                       bool is_over, const wire::BlockPacket& packet, Instant now) {
   const wire::BlockHeader& h = packet.header;
@@ -118,7 +119,7 @@ bool Receiver::accept(Plan& plan, const hop::EdgeId& edge, hop::BlockReceiver& r
   return !duplicate && !late;
 }
 
-/// The round that a block belongs to, opened by it if need be; nullptr when the block fits none.
+/// The round to which a block belongs; the block may open it. nullptr if the block fits no round.
 Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregate::HostSet covered,
                            const hop::EdgeId& edge, Instant now) {
   const wire::BlockHeader& h = packet.header;
@@ -128,13 +129,14 @@ Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregat
     return nullptr;
   };
   if (is_older(h.round, round.id)) {
-    // The sender has not heard that this node has everything: say it again.
+    // The sender has not heard that this node has everything, so the ack is sent again.
     plan.acks().request(edge, h.round, true, now);
     return drop(Drop::kPastRound);
   }
   // A small bucket may have no block for some tree. A node without ranks then never hears of the
-  // round, and its slot waits for it. A sender that has turned the slot over proves that the round
-  // has ended everywhere: it has the results of all blocks, and none of them came through us.
+  // round, and its slot keeps waiting for it. If a sender uses the slot for a later round, the
+  // earlier round has ended everywhere: the sender has all its results, and none of them came
+  // through this node.
   const bool may_be_passed_by =
       !round.open && state_.ranks.empty() && knows_rounds_before(plan, h, edge);
   aggregate::Tree& tree = plan.trees()[h.tree];
@@ -144,7 +146,7 @@ Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregat
     state_.refuse_for_now(plan, tree.in(edge.index).peer, packet);
     return nullptr;
   }
-  // Of an open round, nothing has to be computed for a packet that says the same.
+  // For a packet that agrees with an open round, the geometry need not be computed.
   const bool is_known = round.open && says_the_same(h, round.geometry);
   const auto stated = is_known ? round.geometry : rounds_.geometry_of(statement_of(h));
   if (!stated) return drop(Drop::kBadGeometry);
@@ -174,9 +176,9 @@ Round* Receiver::round_for(Plan& plan, const wire::BlockPacket& packet, aggregat
   return &round;
 }
 
-/// Whether what comes over an edge tells of rounds that the slot held before. A rank that joined
-/// the job with this plan took part in none of them, so it proves nothing of those that the plan
-/// before still carries.
+/// Whether a packet on this edge proves that earlier rounds of its slot have ended. A rank that
+/// joined the job with this plan took part in none of the older rounds, so it proves nothing about
+/// those that the older plan still carries.
 bool Receiver::knows_rounds_before(const Plan& plan, const wire::BlockHeader& h,
                                    const hop::EdgeId& edge) const {
   if (!state_.plans.is_switching() || &plan == state_.plans.live()[0].get()) return true;
@@ -184,8 +186,8 @@ bool Receiver::knows_rounds_before(const Plan& plan, const wire::BlockHeader& h,
   return aggregate::meets(plan.trees()[h.tree].hosts_of(edge.index), plan.hosts_of_plan_before());
 }
 
-/// A result can exist only after this node's own contribution to its block has left, or after a
-/// node above has gone on without it.
+/// Whether a result of the block can exist. It can only after this node has sent its own
+/// contribution, or after a node above has gone on without it.
 bool Receiver::may_have_result(const aggregate::Tree& tree, const Round& round, std::uint32_t block,
                                aggregate::HostSet covered) const {
   if (!round.open || !state_.all_submitted(round)) return false;
@@ -193,10 +195,10 @@ bool Receiver::may_have_result(const aggregate::Tree& tree, const Round& round, 
   return tree.may_have_result(round, block, covered);
 }
 
-/// The hosts whose ranks are in a block; nothing when the packet contradicts itself. A block that
-/// lacks none of those that it could have names only their ranks: all, or the one whose block it
-/// is. Another one must be of floating type and of a bucket, since only these are gathered under
-/// bounds; or it is a push to which nobody below contributes.
+/// The hosts whose ranks are in a block; nothing if the packet contradicts itself. A block that
+/// lacks nobody has only a number of contributions: all ranks, or the one whose block it is. A
+/// partial block must have a floating-point type and belong to a bucket, because only such blocks
+/// are gathered under bounds; or it is an empty push.
 std::optional<aggregate::HostSet> Receiver::hosts_of(const aggregate::Tree& tree,
                                                      const hop::InEdge& edge,
                                                      const wire::BlockPacket& packet) {
@@ -232,8 +234,8 @@ void Receiver::take_result(Plan& plan, Round& round, const wire::BlockPacket& pa
   hop::BlockSender& sender = push.senders[slot];
   const std::uint32_t settled_before = sender.settled_count();
   if (tree.covers_own_push(covered)) {
-    // The result proves that our contribution to it has arrived. The node whose block completes a
-    // sum hears of it in no other way: the ack comes later.
+    // The result proves that this node's contribution has arrived. The node whose block completes a
+    // sum learns it earlier this way than from the ack.
     const hop::PathBlocks acked = sender.on_arrived(block);
     if (acked > 0) state_.on_acked(push, slot, acked, now);
   } else {

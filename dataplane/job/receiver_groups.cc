@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What comes to groups: results of a parent, and updates.
+// Packets to groups: results of a parent, and updates.
 #include "dataplane/job/receiver.h"
 
 namespace gradplane::job {
 
 using hop::Drop;
 
-/// A result that goes to all children of its sender, or an update that goes to all its receivers.
-/// It names a tree in which its sender is this node's parent. Number and tag are those of the
-/// groups that the parent has there.
+/// Handles a result that its sender sends to all its children, or an update that it sends to all
+/// receivers. The packet names a tree in which its sender is this node's parent. Its number and tag
+/// are those of the parent's groups in that tree.
 std::optional<awareness::Told> Receiver::handle_for_group(hop::PeerIndex index,
                                                           const wire::Envelope& envelope,
                                                           std::span<const std::byte> datagram,
@@ -41,7 +41,8 @@ std::optional<awareness::Told> Receiver::handle_for_group(hop::PeerIndex index,
   }
   if (!numbers.accept(number)) return drop(Drop::kReplayed);
   if (envelope.type == wire::PacketType::kPush) {
-    // Who receives it gathers it in a tree of its own, in which each block has the same number.
+    // Each receiver gathers an update in a tree of its own, in which each block has the same
+    // number.
     const wire::BlockHeader& h = block_.header;
     const bool is_ours = h.operation == Operation::kExchange && plan->own_tree() &&
                          plan->receives_from(envelope.sender, h.source);
@@ -53,8 +54,8 @@ std::optional<awareness::Told> Receiver::handle_for_group(hop::PeerIndex index,
   return awareness::Told{};
 }
 
-/// Whether the parent knows that this node has begun the round. If it does not, it holds what goes
-/// to this node alone, and would never ask for an ack that was lost.
+/// Whether the parent knows that this node has begun the round. Otherwise it holds the blocks that
+/// go to this node alone, and would never ask again for an ack that was lost.
 bool Receiver::is_heard_by_parent(const aggregate::Tree& tree, const Round& round,
                                   aggregate::HostSet covered) const {
   const hop::BlockSender& push = tree.push().senders[round.slot()];

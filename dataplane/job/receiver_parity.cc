@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Parity of rounds: what it makes good.
+// Parity of rounds: which blocks are recovered from it.
 #include "dataplane/job/receiver.h"
 #include "dataplane/job/statement.h"
 
@@ -8,8 +8,8 @@ namespace gradplane::job {
 
 using hop::Drop;
 
-/// A row of parity. It makes good what this node lacks of the edge's blocks in this round, as soon
-/// as no more blocks are missing than rows have come.
+/// Handles a row of parity. The blocks that the edge lacks in this round are recovered as soon as
+/// no more of them are missing than rows have come.
 void Receiver::handle_parity(const wire::BlockPacket& packet, hop::PeerIndex peer,
                              bool congestion_experienced, Instant now) {
   const wire::BlockHeader& h = packet.header;
@@ -49,7 +49,7 @@ void Receiver::handle_parity(const wire::BlockPacket& packet, hop::PeerIndex pee
                                        .path = hop::kDirectPath,
                                        .ack_every = ack_every_},
                                       now);
-  if (is_needless) at_once = is_last;  // an ack has told all
+  if (is_needless) at_once = is_last;  // an earlier ack has said everything
   if (at_once || !owed_before) plan->acks().request(edge.id, h.round, at_once, now);
   if (is_needless) return state_.counters.drop(Drop::kDuplicate);
   hop::Parity* parity = edge.parity[round.slot()];
@@ -60,7 +60,7 @@ void Receiver::handle_parity(const wire::BlockPacket& packet, hop::PeerIndex pee
   recover(*plan, edge, packet, peer, now);
 }
 
-/// A block has come for the first time, and rows of its round may follow.
+/// Adds a block that has come for the first time to the rows of its round, if rows may follow.
 void Receiver::follow_parity(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet,
                              hop::PeerIndex peer, Instant now) {
   if (is_recovering_) return;
@@ -74,14 +74,14 @@ void Receiver::follow_parity(Plan& plan, hop::InEdge& edge, const wire::BlockPac
     parity = state_.parities.take(rows, receiver.range().size());
   }
   if (parity == nullptr) return;
-  // Who has sent something else than whole blocks of the trainer's elements sends no rows.
+  // A sender that has sent anything else than whole blocks of plain elements sends no rows.
   if (rows != parity->rows() || receiver.complete()) return hop::ParityTable::release(parity);
   parity->add(packet.header.block - receiver.range().begin, packet.payload);
   recover(plan, edge, packet, peer, now);
 }
 
-/// Computes what is missing where the rows suffice, and takes it as if it had come in packets like
-/// `packet`, which is of the same edge and round.
+/// Recovers the missing blocks if enough rows are here, and takes them as if they had come in
+/// packets like `packet`, which is of the same edge and round.
 void Receiver::recover(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet,
                        hop::PeerIndex peer, Instant now) {
   const Round& round = state_.slot_of(packet.header.round);

@@ -29,8 +29,8 @@ std::optional<RoutePlace> place_on_route(const wire::BlockPacket& packet, std::u
 
 namespace {
 
-/// The sender and the nodes of a route as one number. No two routes have the same: a place without
-/// a node has a number that no node has.
+/// The sender and the nodes of a route as one number. The number is unique, because a place without
+/// a node gets a number that no node has.
 template <typename Nodes>
 std::uint64_t key_of(std::uint16_t sender, const Nodes& nodes) {
   constexpr int kNodeBits = 16;

@@ -15,31 +15,31 @@
 
 namespace gradplane::job {
 
-/// Where a node stands on a route.
+/// The place of a node on a route.
 struct RoutePlace {
-  std::uint16_t from = 0;  // the node before it
-  std::uint8_t next = 0;   // its own index in the route
-  bool is_end = false;     // it is the receiver
+  std::uint16_t from = 0;  // the node before this one
+  std::uint8_t next = 0;   // index of this node in the route
+  bool is_end = false;     // this node is the receiver
 };
 
-/// What a routed packet says of its way when it has come to `self` from the node `from`: it names
-/// both where they are, and it is no circle and not too long. Nothing where it does not.
+/// The place of `self` on the route of a packet that came from the node `from`. Nothing if the
+/// route does not name both in this order, if it names a node twice, or if its length is wrong.
 std::optional<RoutePlace> place_on_route(const wire::BlockPacket& packet, std::uint16_t self,
                                          std::uint16_t from);
 
-/// The auxiliary routes of one plan that have to do with this node. Control thread makes it.
+/// The auxiliary routes of one plan on which this node is. The control thread makes it.
 class RouteTable {
  public:
   RouteTable(const PlanConfig& plan, std::uint16_t self);
 
-  /// The path of a sender that this route is to its end; nothing where the plan does not have it.
+  /// The path number of a route at its sender; nothing if the plan does not have the route.
   std::optional<std::uint8_t> path_of(std::uint16_t sender,
                                       const wire::Numbers<std::uint16_t>& route) const;
-  /// Those from this node to `to`, in the order of their paths.
+  /// The routes from this node to `to`, in the order of their paths.
   std::vector<hop::Route> routes_to(std::uint16_t to) const;
-  /// The one from this node to `to` with this number, from 0 on; nullptr where there is none.
+  /// The route from this node to `to` with this number, from 0 on; nullptr if there is none.
   const hop::Route* route_to(std::uint16_t to, std::size_t number) const;
-  /// The nodes before and after this one on some route, each once.
+  /// The nodes before and after this one on its routes, each once.
   std::span<const std::uint16_t> neighbours() const { return neighbours_; }
   /// Whether this node relays on some route.
   bool relays() const { return relays_; }
@@ -64,23 +64,23 @@ class RouteTable {
   bool relays_ = false;
 };
 
-/// Packets of other nodes that wait at a relay until its link lets them go. A few: who sends them
-/// learns from those that are dropped.
+/// Packets of other nodes that wait at a relay until its link has room. The queue is short, because
+/// senders learn from the packets that it drops.
 class RelayQueue {
  public:
   static constexpr std::size_t kSlots = 64;
 
-  /// Packets have at most `packet_bytes`; 0: there is nothing to relay.
+  /// Packets have at most `packet_bytes`; 0: this node relays nothing.
   explicit RelayQueue(std::size_t packet_bytes);
 
   struct Waiting {
     wire::Envelope envelope;
     std::uint16_t to = 0;   // the next node
-    std::uint8_t next = 0;  // its index in the route
+    std::uint8_t next = 0;  // index of `to` in the route
     std::uint32_t slot = 0;
     std::uint32_t length_bytes = 0;
   };
-  /// False when it is full, or the packet too long.
+  /// False if the queue is full or the packet too long.
   [[nodiscard]] bool push(const wire::Envelope& envelope, std::span<const std::byte> packet,
                           std::uint16_t to, std::uint8_t next);
   bool empty() const { return waiting_.empty(); }

@@ -12,15 +12,15 @@
 
 namespace gradplane::job {
 
-/// What a job remembers of the plan that ended here last. A peer that has lost the last ack of a
-/// round sends its blocks again and again, and its own plan cannot end before it hears that they
-/// have arrived.
+/// What a job remembers of the plan that ended here last. If the last ack of a round is lost, the
+/// peer sends its blocks again and again, and its own plan cannot end until it hears that they have
+/// arrived.
 ///
-/// One such plan is enough: a peer that still needs the plan before it holds two plans, so it
-/// refuses a third one, and the plan that is remembered here is not replaced.
+/// One such plan is enough: a peer that still needs this plan has two live plans and refuses a
+/// third one, so no further plan ends here and replaces this one.
 class RetiredPlan {
  public:
-  /// An ack of a round that has ended: the peer's blocks have all arrived.
+  /// An ack of a round that has ended: all blocks of the peer have arrived.
   struct Ack {
     hop::PeerIndex peer;
     wire::PacketType type = wire::PacketType::kPushAck;
@@ -43,7 +43,7 @@ class RetiredPlan {
   std::uint32_t activation() const { return activation_; }
   bool carried(std::uint32_t round) const { return aggregate::is_older(round, activation_); }
 
-  /// A full queue loses only speed: the peer asks again by sending again.
+  /// A full queue costs only time: the peer sends the block again and gets its ack then.
   void owe(const Ack& ack) { (void)owed_.push(ack); }
   bool owes_ack() const { return !owed_.empty(); }
   std::optional<Ack> take() {

@@ -12,12 +12,12 @@
 
 namespace gradplane::job {
 
-/// How fast the rounds of a job begin at this node: when each of the last ones did, as far as the
-/// poll loop looks. Rounds that begin together, as the buckets of an iteration do, count as they
-/// came.
+/// How fast the rounds of a job begin at this node: when each of the last kRounds began, at the
+/// resolution of the poll loop. Rounds that begin together, such as the buckets of an iteration,
+/// each count.
 class RoundPace {
  public:
-  /// `next_round`: after the newest that was ever opened here.
+  /// `next_round`: the round after the newest that was ever opened here.
   void look(Instant now, std::uint32_t next_round) {
     const std::uint32_t more = is_begun_ ? next_round - next_round_ : 0;
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(more, kRounds); ++i) {
@@ -27,8 +27,8 @@ class RoundPace {
     is_begun_ = true;
   }
 
-  /// So many rounds may begin here in the time `span`: as many as ever did among the last kRounds,
-  /// and one more. kRounds where little is known yet.
+  /// The most rounds that may begin here within `span`: the most that did among the last kRounds,
+  /// and one more. kRounds until so many have been seen.
   std::uint32_t most_in(Duration span) const {
     if (count_ < kRounds) return kRounds;
     std::uint32_t most = 0;
@@ -46,7 +46,7 @@ class RoundPace {
   Instant at(std::size_t index) const { return begun_at_[index % kRounds]; }
 
   std::array<Instant, kRounds> begun_at_{};  // a ring
-  std::size_t count_ = 0;                    // all that were ever seen to begin
+  std::size_t count_ = 0;                    // rounds that were ever seen to begin
   std::uint32_t next_round_ = 0;
   bool is_begun_ = false;
 };

@@ -20,8 +20,8 @@ bool Rounds::fits(const Geometry& g) const {
 
 std::optional<Geometry> Rounds::geometry_of(const Statement& said) const {
   const std::uint16_t ranks = state_.plans.newest().world_size();
-  // Shards and sources are ranks by their numbers. Plans that have other ranks, or only some of the
-  // job's, would cut a round differently.
+  // Shards and sources are ranks, named by their numbers. Plans with other ranks, or with only some
+  // of the job's, would cut a round differently.
   const bool names_ranks =
       said.operation != Operation::kAllReduce && said.operation != Operation::kExchange;
   if (names_ranks && !state_.plans.have_same_ranks()) return std::nullopt;
@@ -92,7 +92,7 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
   if (geometry.bucket != 0 && has_in_hand(geometry.bucket, id)) return SubmitResult::kBusy;
   if (!round.open && !state_.plans.may_open(id)) return SubmitResult::kBusy;
   if (!state_.plans.may_submit(id)) return SubmitResult::kBusy;
-  // A plan without this node's ranks: they are told, and until then wait for what never comes.
+  // The plan does not have this node's ranks. Control tells them so; until then they wait.
   Plan& plan = state_.plans.of(id);
   if (!plan.has_own_ranks()) return SubmitResult::kBusy;
   aggregate::ExchangesDone* exchanges = nullptr;
@@ -103,7 +103,7 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
       report_mismatch(state_.config.self, known, geometry);
       return SubmitResult::kMismatch;
     }
-    // The session brings the bucket soon.
+    // The session adds the bucket soon.
     exchanges = exchanges_of(plan, geometry);
     if (exchanges == nullptr) return SubmitResult::kBusy;
   }
@@ -122,17 +122,17 @@ SubmitResult Rounds::submit(std::size_t local_rank, std::uint32_t id, const Stat
   state_.watch.moved();
   if (local_rank == 0) restore_residual(round);
   contribute(round, local_rank);
-  // A small round may have no block in this core's trees, and then nothing else ends it.
+  // A small round may have no block in this core's trees, and then nothing else would end it.
   if (state_.config.core.count > 1 && state_.all_submitted(round)) finish_if_done(round);
   return SubmitResult::kAccepted;
 }
 
 /// Whether local ranks have submitted an older round of the bucket that is not done here. The next
-/// one waits for it: its gradient needs what that one leaves. So when a round of a bucket begins
-/// anywhere, all results of the last one exist, and each root has gathered it: a root that gives
-/// relays leave to close rounds of the bucket early is free to gather each of them under bounds. A
-/// daemon that knows no bounds yet waits as well, or it would begin a round while roots still
-/// gather the last one.
+/// round waits for it, because it adds the residual that the older one leaves. So when a round of a
+/// bucket begins anywhere, all results of the one before exist, and each root has gathered it: a
+/// root may allow relays to close rounds of the bucket early, and still gather each of them under
+/// bounds. A daemon that knows no bounds yet waits as well, or it would begin a round while roots
+/// still gather the one before.
 bool Rounds::has_in_hand(std::uint32_t bucket, std::uint32_t id) const {
   return std::any_of(state_.rounds.begin(), state_.rounds.end(), [=](const Round& other) {
     return other.open && other.submitted != 0 && !other.told && other.geometry.bucket == bucket &&
@@ -140,7 +140,7 @@ bool Rounds::has_in_hand(std::uint32_t bucket, std::uint32_t id) const {
   });
 }
 
-/// What earlier rounds did not take in becomes part of the first local rank's contribution.
+/// Adds the blocks that did not enter earlier rounds to the first local rank's contribution.
 void Rounds::restore_residual(Round& round) {
   if (round.bucket == nullptr || round.bucket->residual() == nullptr) return;
   aggregate::Residual& residual = *round.bucket->residual();
@@ -157,10 +157,11 @@ void Rounds::contribute(Round& round, std::size_t local_rank) {
   for (std::size_t t = 0; t < trees.size(); ++t) {
     const BlockRange range = trees[t].range(round.slot());
     if (!trees[t].config().member || range.size() == 0) continue;
-    if (round.streamed && trees[t].config().is_root()) continue;  // it stays in the rank's memory
+    // It stays in the rank's memory until delivery.
+    if (round.streamed && trees[t].config().is_root()) continue;
     if (!trees[t].sums()) {
       trees[t].offer_all(round);
-      // Nobody else could take it before that either; see Streams::must_wait().
+      // Until then no other node could take it; see Streams::must_wait().
       if (round.streamed && lacks_exact_before(round.id)) trees[t].push().hold(round.slot());
       trees[t].push().refresh(round.slot());
       continue;
@@ -168,7 +169,8 @@ void Rounds::contribute(Round& round, std::size_t local_rank) {
     const bool queued = local_work_.push({.round = round.id,
                                           .local_rank = static_cast<std::uint16_t>(local_rank),
                                           .tree = static_cast<std::uint8_t>(t),
-                                          .block = range.begin});  // a node gathers it always
+                                          // A node always gathers the first block of its range.
+                                          .block = range.begin});
     GP_ASSERT(queued);
   }
   if (hop::Group* group = plan.receivers_of(round)) group->offer_all(round.slot());
@@ -211,9 +213,9 @@ void Rounds::finish_if_done(Round& round) {
   if (round.told && round.results_unacked == 0) end(round);
 }
 
-/// Every result that this node gets is here, and nobody needs what it pushes any more, which is
-/// read from its ranks' memory. A result that comes back settles its block. But a node may push
-/// what others get.
+/// Whether every result for this node is here, and nobody needs its pushes any more, which are read
+/// from its ranks' memory. The result of a block usually settles the push of it, but in some
+/// operations a node pushes blocks of which others get the results.
 bool Rounds::is_done(const Round& round) const {
   if (round.results_awaited > 0) return false;
   if (round.streamed && !is_fresh(round)) return false;
@@ -227,7 +229,7 @@ void Rounds::tell(Round& round) {
   round.told = true;
   if (state_.config.staleness_steps > 0 && round.geometry.operation != Operation::kExchange)
     release_updates();
-  // Where cores share the job, each completes the round, and one counts it.
+  // If cores share the job, each of them completes the round, but only one counts it.
   if (state_.config.core.index == 0) {
     ++state_.counters.rounds_completed;
     state_.counters.payload_bytes_reduced +=
@@ -303,12 +305,15 @@ void Rounds::close(aggregate::Tree& tree, Round& round, CloseReason reason, Inst
   finish_if_done(round);
 }
 
-/// Whether a round may be summed without a host that has sent nothing of it. That host may be dead,
-/// and then the other ranks hand it every result that it lacks: none may get further ahead of it
-/// than that (kMaxLeadRounds). Roots of the plan before know of its rounds, so the first rounds of
-/// a further plan are not summed without a host. Here a child is known by what it has not acked,
-/// which keeps a round from ending, and the hosts below it by what its acks say of them. Of what it
-/// lacks of other trees only their roots know, so each of these must have a say in this round.
+/// Whether a round may be summed without a host that has sent nothing of it. That host may be dead.
+/// Then the other ranks hand it every result that it lacks, so none of them may be further ahead of
+/// it than kMaxLeadRounds.
+///
+/// The first rounds of a further plan are never summed without a host, because only the roots of
+/// the older plan know of its rounds. A child is judged by what it has not acked, since that keeps
+/// a round from ending; the hosts below a child by what its acks say of them. Only the roots of
+/// other trees know what the host lacks of their trees, so every tree must have blocks of this
+/// round.
 bool Rounds::may_leave_behind(const aggregate::Tree& tree, const Round& round) {
   const Plan& plan = state_.plan_of(round);
   if (plan.follows_other_plan(round.id)) return false;
@@ -323,9 +328,9 @@ bool Rounds::may_leave_behind(const aggregate::Tree& tree, const Round& round) {
   return !is_older(tree.oldest_round(ended), ended);
 }
 
-/// Of a round that ranks have submitted another round kMaxInFlightRounds after. A node without
-/// ranks never hears of a round that has no block for it; had this one a block here, then whoever
-/// submitted the other would have had its result from us.
+/// Whether round `id` has ended, if ranks have submitted a round at least kMaxInFlightRounds later.
+/// A node without ranks never hears of a round that has no block for it. If it had a block of such
+/// a round, whoever submitted the later round got that block's result from this node.
 bool Rounds::has_ended(std::uint32_t id) const {
   const Round& slot = state_.slot_of(id);
   if (is_older(id, slot.id)) return true;
@@ -334,7 +339,7 @@ bool Rounds::has_ended(std::uint32_t id) const {
 
 void Rounds::report_mismatch(std::uint16_t node, const Round& round, const Geometry& theirs) {
   state_.counters.drop(hop::Drop::kMismatch);
-  if (mismatch_reported_) return;  // the job ends with the first
+  if (mismatch_reported_) return;  // the first mismatch ends the job
   mismatch_reported_ = true;
   const bool queued = state_.events.push({.kind = Event::Kind::kMismatch,
                                           .local_rank = 0,
@@ -352,7 +357,7 @@ Waiting Rounds::waiting() const {
   const Round* oldest = nullptr;
   for (const Round& round : state_.rounds) {
     if (!round.open) continue;
-    // What a rank gave to an exchange stays in its slot until its receivers have it.
+    // The contribution to an exchange stays in its slot until all receivers have it.
     const bool may_wait_for_acks =
         round.geometry.operation == Operation::kExchange && !round.delivering && !round.told;
     if (round.results_awaited == 0 && !may_wait_for_acks) continue;
@@ -371,7 +376,7 @@ Waiting Rounds::waiting() const {
     if (named < Waiting::kMaxSilentNamed) w.silent_nodes[named] = node;
     ++w.silent_count;
   };
-  // While updates are awaited, acks are not what the round waits for.
+  // While updates are awaited, the round does not wait for acks.
   const bool waits_for_acks = oldest->results_awaited == 0 && oldest->submitted == all;
   for (const aggregate::Tree& tree : std::as_const(state_.plan_of(*oldest)).trees()) {
     const bool is_unacked =

@@ -14,14 +14,16 @@
 
 namespace gradplane::job {
 
-/// What the oldest round that waits for other nodes or for ranks here waits for. For people.
+/// What the oldest round with missing input waits for: other nodes, or ranks here. It is only shown
+/// to people.
 struct Waiting {
   static constexpr std::size_t kMaxSilentNamed = 64;
   bool any = false;
   std::uint32_t round = 0;
   std::uint32_t open_rounds = 0;
   std::uint32_t local_missing = 0;  // bit per local rank that has not submitted
-  /// Children that have sent nothing of it; of an exchange, also those that have not acked it all.
+  /// Children that have sent nothing of the round. In an exchange, also those that have not acked
+  /// everything.
   std::uint32_t silent_count = 0;
   std::array<std::uint16_t, kMaxSilentNamed> silent_nodes{};
 };
@@ -34,40 +36,41 @@ class Rounds {
 
   SubmitResult submit(std::size_t local_rank, std::uint32_t id, const Statement& said);
   [[nodiscard]] bool add_bucket(aggregate::Bucket* bucket);
-  /// Sums some of what local ranks have submitted. True while there is more to do.
+  /// Sums up to `max_blocks` blocks that local ranks have submitted. True while there is more to
+  /// do.
   bool sum_local(std::size_t max_blocks);
   bool has_local_work() const { return !local_work_.empty(); }
 
-  /// The geometry of what somebody says of a round; nothing when no round of this job can be so.
+  /// The geometry of a round with this statement; nothing if no round of this job can have it.
   std::optional<Geometry> geometry_of(const Statement& said) const;
   void open(Round& round, const Geometry& geometry);
-  /// After anything that may have been what the round waited for: tells the local ranks that it is
-  /// done, and ends it when every child has its results.
+  /// Called after any event that the round may have waited for. Tells the local ranks when the
+  /// round is done, and ends it when every child has its results.
   void finish_if_done(Round& round);
-  /// Closes the rounds that may be summed without some blocks.
+  /// Closes the rounds that may be summed although some blocks are missing.
   void close_due(Instant now);
   bool any_gathering() const;
-  /// Whether a round before this one, which all ranks get alike, is not done here.
+  /// Whether an older round that all ranks get alike is not done here.
   bool lacks_exact_before(std::uint32_t round) const;
-  /// Another rank has come further in a bucket under bounded staleness.
+  /// Another rank has come further in this bucket, which is under bounded staleness.
   void on_update(std::uint16_t bucket);
-  /// By how many exchanges of a bucket under bounded staleness the peer's rank is behind this
-  /// node's, over the plans that are alive.
+  /// How many exchanges of a bucket under bounded staleness the peer's rank is behind this node's
+  /// rank, over all live plans.
   std::int64_t lag_of(const Geometry& geometry, hop::PeerIndex peer) const;
-  /// The bucket that the round is of, if it is known here as the round says.
+  /// The round's bucket, if this node knows it with this geometry; otherwise nullptr.
   aggregate::Bucket* bucket_of(const Geometry& geometry) const;
-  /// The buckets that are known here.
+  /// The number of buckets that this node knows.
   std::uint32_t bucket_count() const { return bucket_count_; }
-  /// What this node knows of the bucket that the round names, if it is another one than it says.
+  /// The round's bucket, if this node knows it with another geometry; otherwise nullptr.
   const aggregate::Bucket* other_bucket(const Geometry& geometry) const;
-  /// Somebody says something else of the round than this node knows.
+  /// Reports that `node` states something else about the round than this node knows.
   void report_mismatch(std::uint16_t node, const Round& round, const Geometry& theirs);
 
   Waiting waiting() const;
 
  private:
-  /// What a local rank has submitted for one tree and is not summed yet, or what a tree has for
-  /// local ranks.
+  /// A task of sum_local(): blocks of a local rank that one tree has still to sum (kAdd), or blocks
+  /// of one tree that local ranks have still to get (kDeliver).
   struct LocalWork {
     enum class Kind : std::uint8_t { kAdd, kDeliver };
     Kind kind = Kind::kAdd;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Exchanges, and how far ranks are in those under bounded staleness.
+// Exchanges, and how far ranks have come in those under bounded staleness.
 #include <algorithm>
 #include <utility>
 
@@ -19,7 +19,8 @@ bool Rounds::is_streamed(const Geometry& geometry) const {
          geometry.bucket != 0;
 }
 
-/// How far ranks are in the round's bucket under the plan; nullptr: it is not known here yet.
+/// How far ranks have come in the round's bucket under the plan; nullptr if this node does not know
+/// the bucket yet.
 aggregate::ExchangesDone* Rounds::exchanges_of(const Plan& plan, const Geometry& geometry) const {
   aggregate::Bucket* bucket = bucket_of(geometry);
   if (bucket == nullptr || bucket->inbox() == nullptr) return nullptr;
@@ -27,7 +28,8 @@ aggregate::ExchangesDone* Rounds::exchanges_of(const Plan& plan, const Geometry&
   return part == nullptr ? nullptr : &part->done();
 }
 
-/// Other ranks may have sent of this round before it was submitted here.
+/// Whether another rank states something else about this round. Its pushes may have come before the
+/// round was submitted here.
 bool Rounds::differs_from_streams(const Round& round) {
   const aggregate::Tree* tree = state_.plan_of(round).rooted_here();
   if (tree == nullptr) return false;
@@ -69,7 +71,7 @@ bool Rounds::lacks_exact_before(std::uint32_t round) const {
   });
 }
 
-/// Pushes of exchanges go on that have waited for an exact round before them.
+/// Releases pushes of exchanges that have waited for an older exact round.
 void Rounds::release_updates() {
   for (Round& round : state_.rounds) {
     if (!round.open || !round.streamed || lacks_exact_before(round.id)) continue;
@@ -85,7 +87,8 @@ void Rounds::on_update(std::uint16_t bucket) {
   }
 }
 
-/// Every result of an exchange is there, and nobody needs what the ranks gave any more.
+/// Called when every result of an exchange is here and nobody needs the ranks' contributions any
+/// more.
 void Rounds::begin_delivery(Round& round) {
   round.delivering = true;
   const std::span<aggregate::Tree> trees = state_.plan_of(round).trees();

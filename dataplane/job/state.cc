@@ -11,7 +11,8 @@
 namespace gradplane::job {
 namespace {
 
-/// In a tree, or of each child whose rounds are a stream.
+/// The number of gatherings that a round may have here: one in each tree that gathers, or one for
+/// each child whose rounds are a stream.
 std::size_t gatherings(const Plan& plan, const JobConfig& job) {
   std::size_t count = 0;
   for (const aggregate::Tree& tree : plan.trees()) {
@@ -34,10 +35,10 @@ State::State(JobConfig settings)
       buckets(kMaxBuckets + 1),
       parities(config.block_bytes, config.max_blocks()) {
   GP_ASSERT(config.local_ranks.size() <= kMaxLocalRanks);
-  // An exchange has all its blocks in each tree.
+  // In an exchange every tree has all blocks, so cores cannot share it.
   GP_ASSERT(config.core.is_sane() && (config.core.count == 1 || config.selections.empty()));
   GP_ASSERT(config.block_bytes % kBlockAlignBytes == 0 && config.block_bytes <= kMaxBlockBytes);
-  // Or an ack of the round would not fit its packet.
+  // Otherwise an ack of the round would not fit into its packet.
   GP_ASSERT(config.block_bytes > 0 && config.max_blocks() <= kMaxBlocksPerRound);
   begin_at(config.first_round);
   if (config.congestion.mltcp || config.forward_order) iteration.emplace(0, kMaxNodes);
@@ -66,8 +67,8 @@ bool State::all_submitted(const Round& round) const {
 }
 
 std::uint32_t State::oldest_round() const {
-  // A node without ranks may never hear of a round that has no block for it, so its free slots say
-  // nothing. What it has heard of last and is not open has ended.
+  // A node without ranks may never hear of a round that has no block for it, so its free slots tell
+  // nothing. But a round at most kRoundSlots before the newest one has ended if it is not open.
   std::uint32_t oldest = rounds[0].id;
   std::uint32_t newest = rounds[0].id;
   for (const Round& round : rounds) {
@@ -120,8 +121,8 @@ void State::on_acked(hop::OutEdge& edge, std::size_t slot, const hop::PathBlocks
   peers[edge.peer].on_acked(now, acked, path, marked);
 }
 
-/// A receiver that lacks an exact round takes only the first block of a later exchange not. Under
-/// bounded staleness that may go on for long, and says nothing of the path.
+/// A receiver that lacks an exact round refuses only the first block of a later exchange. Under
+/// bounded staleness that may last long, and it tells nothing about the path.
 bool State::may_be_refused(const hop::OutEdge& edge, std::size_t slot,
                            const hop::BlockSender::Lost& lost) const {
   return rounds[slot].streamed && edge.is_push() && lost.blocks == 1 &&

@@ -36,14 +36,14 @@ struct State {
   Round& slot_of(std::uint32_t round) { return rounds[round % kRoundSlots]; }
   const Round& slot_of(std::uint32_t round) const { return rounds[round % kRoundSlots]; }
   bool all_submitted(const Round& round) const;
-  /// Every round before this one has ended here.
+  /// The oldest round that may not have ended here: every older round has.
   std::uint32_t oldest_round() const;
 
-  /// Copies of a round that is not the oldest one do not go. Most copies turn out to be needless.
-  /// Only the oldest round keeps others from beginning, so its copies are worth a part of the link.
-  /// The losses of a later round are proved by blocks behind it, or by a probe.
+  /// Copies are sent only for the oldest round. Most copies turn out to be needless, and only the
+  /// oldest round keeps others from beginning, so only its copies are worth a part of the link. In
+  /// a later round, later blocks or a probe prove a loss.
   bool withholds_copies(std::uint32_t round) const { return is_older(oldest_round(), round); }
-  /// Blocks that could go to a peer if it let them.
+  /// The number of blocks that could go to a peer if window and credit allowed.
   std::uint32_t blocks_waiting(const hop::Peer& peer) const;
 
   Plan& plan_of(const Round& round) const { return plans.of(round.id); }
@@ -52,38 +52,39 @@ struct State {
     return round.open && &plan_of(round) == &plan;
   }
 
-  /// What does not hold although it must between any two calls; nullptr when everything does. For
-  /// tests.
+  /// Names an invariant that does not hold although it must hold between any two calls; nullptr if
+  /// all hold. For tests.
   const char* broken_invariant() const;
 
-  /// No round is open: the next one is `round`.
+  /// Makes `round` the next round. No round may be open.
   void begin_at(std::uint32_t round);
-  /// Makes the plan and its peers known to the parts that count by peer.
+  /// Connects the plan to the peer table, and to the counts by peer.
   void connect(Plan& plan);
 
-  /// A peer allows so many blocks in all, and so many more without a grant. A total that it can not
-  /// have meant, or any where nobody grants, is dropped and counted.
+  /// A peer allows `total_blocks` in all, and `unscheduled_blocks` in flight without a grant. A
+  /// total that cannot be meant is dropped and counted, and so is any total in a job without
+  /// grants.
   void on_granted(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks, hop::Peer& peer);
-  /// Blocks of an edge that were in flight have arrived. An ack about `path` tells that `marked`
-  /// packets were marked on it.
+  /// Blocks of an edge that were in flight have arrived. An ack about `path` has told of `marked`
+  /// further packets that were marked there.
   void on_acked(hop::OutEdge& edge, std::size_t slot, const hop::PathBlocks& acked, Instant now,
                 std::size_t path = hop::kDirectPath, std::uint32_t marked = 0);
-  /// Finds blocks of an edge that went over `path` more than `window` before `echo_us`, when a
-  /// packet left that the peer has answered. They are lost and queued again. False: there are none.
+  /// Finds blocks of an edge that went over `path` more than `window` before `echo_us`, the sending
+  /// time of a packet that the peer has answered. They are lost and queued again. False if there
+  /// are none.
   bool find_lost(hop::OutEdge& edge, std::size_t slot, std::size_t path, std::uint32_t echo_us,
                  Duration window, Instant now);
   bool may_be_refused(const hop::OutEdge& edge, std::size_t slot,
                       const hop::BlockSender::Lost& lost) const;
-  /// A child has not answered a block that had gone to its group; see Group. What is on its way to
-  /// a child that has gone deaf goes to it alone.
+  /// A child has not answered a block that had gone to its group; see Group. If the child has
+  /// become deaf, what is in flight to it by the group is sent to it alone.
   void on_group_unanswered(hop::OutEdge& edge, std::size_t slot, Instant now);
-  /// The edge's peer has more of the round than before, or will never need it. `before`: its
-  /// sender's settled_count() until now.
+  /// The edge's peer has more blocks of the round than before, or will never need them. `before`:
+  /// the settled_count() of the sender until now.
   void on_settled(const hop::OutEdge& edge, std::size_t slot, std::uint32_t before);
 
-  /// A push comes before this node can take it, and is dropped. Where ranks need not be in step
-  /// that may go on for as long as the rank here computes, so the sender hears that the path is
-  /// whole.
+  /// Drops a push that this node cannot take yet. If ranks need not be in step, that may go on for
+  /// as long as the rank here computes, so the sender must hear that the path works.
   void refuse_for_now(const Plan& plan, hop::PeerIndex peer, const wire::BlockPacket& packet);
 
   const JobConfig config;
@@ -96,17 +97,20 @@ struct State {
   aggregate::ReportQueue reports;
   FixedQueue<Event> events;
   Incoming incoming;
-  std::optional<hop::Iteration> iteration;  // of what is sent, where a controller or the order asks
+  // Of sent blocks; set if the controller or the sending order needs it.
+  std::optional<hop::Iteration> iteration;
   ProgressWatch watch;
   awareness::SoundingPolicy soundings;
-  FixedQueue<hop::PeerIndex> sounders{kMaxNodes};   // whose soundings are to be answered, each once
-  FixedQueue<hop::PeerIndex> refused{kMaxNodes};    // who is to hear of a refused push, each once
-  const awareness::IncomingLinks* links = nullptr;  // what the node knows of those to it
-  std::size_t lends_from_bytes = SIZE_MAX;          // of a block's payload; see Outgoing::lent
-  std::vector<aggregate::Bucket*> buckets;          // by id
+  // Peers whose soundings are to be answered, each once.
+  FixedQueue<hop::PeerIndex> sounders{kMaxNodes};
+  // Peers that are to hear of a refused push, each once.
+  FixedQueue<hop::PeerIndex> refused{kMaxNodes};
+  const awareness::IncomingLinks* links = nullptr;  // estimates of the links to this node
+  std::size_t lends_from_bytes = SIZE_MAX;  // shortest payload that is lent; see Outgoing::lent
+  std::vector<aggregate::Bucket*> buckets;  // by id
   hop::ParityTable parities;
   std::uint32_t open_rounds = 0;
-  std::uint32_t next_round = 0;  // after the newest that was ever opened here
+  std::uint32_t next_round = 0;  // the round after the newest that was ever opened here
 };
 
 }  // namespace gradplane::job

@@ -8,7 +8,7 @@
 
 namespace gradplane::job {
 
-/// What a block says of its round.
+/// The statement of a block about its round.
 inline Statement statement_of(const wire::BlockHeader& h) {
   return {.type = h.element_type,
           .elements = h.round_elements,
@@ -23,13 +23,13 @@ inline bool says_the_same(const wire::BlockHeader& h, const Geometry& g) {
          h.operation == g.operation && h.source == g.source && h.reduction == g.reduction;
 }
 
-/// The bytes of a block, as its header and its round say.
+/// The payload bytes of a block, by its header and its round.
 inline std::size_t payload_bytes(const wire::BlockHeader& h, const Geometry& g) {
   return h.is_empty() ? 0 : wire_bytes(h.wire_type, g.type, g.elements_in(h.block));
 }
 
-/// How many blocks the payload of a packet has, one behind the other, beginning with the header's;
-/// 0 where it is anything else than whole blocks.
+/// The number of consecutive blocks in a packet's payload, beginning with the header's block. 0 if
+/// the payload is anything else than whole blocks.
 inline std::size_t blocks_in(const wire::BlockPacket& packet, const Geometry& g) {
   const wire::BlockHeader& h = packet.header;
   std::span<const std::byte> rest = packet.payload;
@@ -43,8 +43,9 @@ inline std::size_t blocks_in(const wire::BlockPacket& packet, const Geometry& g)
   return count;
 }
 
-/// Who knows the bucket sends a block of it in the type that its tensors have there, or as it is.
-/// Who does not know it yet takes each.
+/// Whether a block may have its wire type. A sender that knows the bucket uses the wire type of the
+/// bucket's tensors, or sends plain elements. A receiver that does not know the bucket yet takes
+/// any wire type.
 inline bool may_go_as(const wire::BlockHeader& h, const aggregate::Bucket* bucket) {
   return h.wire_type == WireType::kElements || bucket == nullptr ||
          bucket->wire_type(h.block) == h.wire_type;

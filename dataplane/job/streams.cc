@@ -10,7 +10,7 @@
 namespace gradplane::job {
 namespace {
 
-/// Whether the peer at the other end sends its update to this node, and not only word of it.
+/// Whether the peer on this edge sends its update to this node, and not only an empty block.
 bool sends_update(const Plan& plan, const hop::InEdge& edge, std::size_t selection) {
   const aggregate::Partition& partition = plan.partition();
   const aggregate::HostSet senders =
@@ -18,14 +18,15 @@ bool sends_update(const Plan& plan, const hop::InEdge& edge, std::size_t selecti
   return aggregate::meets(plan.trees()[edge.id.tree].hosts_of(edge.id.index), senders);
 }
 
-/// A rank has one round of a bucket in hand at a time.
+/// Whether the peer is sending another round of the bucket: a rank has only one at a time.
 bool has_begun_bucket(const hop::InEdge& edge, std::uint16_t bucket) {
   return std::any_of(edge.stream.begin(), edge.stream.end(), [bucket](const auto& slot) {
     return slot.used && !slot.is_over() && slot.geometry.bucket == bucket;
   });
 }
 
-/// Where the trees rooted here have no parent, an edge's index is that of the child.
+/// The child on an edge. Trees rooted here have no parent, so the edge's index is that of the
+/// child.
 std::size_t child_of(const hop::InEdge& edge) {
   return edge.id.index.index();
 }
@@ -50,7 +51,7 @@ hop::StreamSlot* Streams::slot_of(Plan& plan, hop::InEdge& edge, const wire::Blo
   };
   hop::StreamSlot& slot = edge.stream[h.round % kRoundSlots];
   if (slot.used && is_older(h.round, slot.round)) {
-    // The sender has not heard that this node has everything: say it again.
+    // The sender has not heard that this node has everything, so the ack is sent again.
     plan.acks().request(edge.id, h.round, true, now);
     return drop(Drop::kPastRound);
   }
@@ -67,9 +68,9 @@ hop::StreamSlot* Streams::slot_of(Plan& plan, hop::InEdge& edge, const wire::Blo
   return begin(plan, edge, packet, slot, *geometry);
 }
 
-/// A rank that has joined with this plan counts from its first round on, and does not know how far
-/// others are behind that. So nobody takes anything of it before having submitted all rounds of the
-/// plan before: its first result waits for them.
+/// A rank that has joined with this plan counts from its own first round, and does not know how far
+/// others are behind that round. So nobody takes any of its pushes before having submitted all
+/// rounds of the older plan: its first result waits for them.
 bool Streams::is_too_early(const Plan& plan, const hop::InEdge& edge) const {
   if (!state_.plans.is_switching() || &plan == state_.plans.live()[0].get()) return false;
   const aggregate::HostSet sender = plan.trees()[edge.id.tree].hosts_of(edge.id.index);
@@ -80,12 +81,14 @@ bool Streams::is_too_early(const Plan& plan, const hop::InEdge& edge) const {
   });
 }
 
-/// So no packet moves the horizon of a further plan beyond what a rank may come to soon.
+/// The most rounds by which a stream may be ahead. Without a limit, a packet could move the horizon
+/// of a further plan beyond what a rank may soon reach.
 std::uint32_t Streams::most_lead() const {
   return stream_lead_rounds(state_.config.staleness_steps, rounds_.bucket_count());
 }
 
-/// A sender begins a round only when this node has acked all that was in the slot.
+/// Begins a round of a stream. The slot is free, because a sender begins a round only when this
+/// node has acked everything that was in the slot.
 hop::StreamSlot* Streams::begin(Plan& plan, hop::InEdge& edge, const wire::BlockPacket& packet,
                                 hop::StreamSlot& slot, const Geometry& geometry) {
   const std::uint32_t id = packet.header.round;
@@ -102,7 +105,8 @@ hop::StreamSlot* Streams::begin(Plan& plan, hop::InEdge& edge, const wire::Block
     return nullptr;
   }
   aggregate::GatherSet* part = part_of(plan, geometry);
-  // Nobody who waits for this node gets further ahead. So an inbox can count what lies there.
+  // A rank that waits for this node gets no further ahead than the bound. This limits what an inbox
+  // must count.
   const auto most_ahead = std::int64_t{state_.config.staleness_steps};
   const bool may_begin = (!slot.used || slot.is_over()) && state_.plans.may_open(id) &&
                          !is_older(state_.oldest_round() + most_lead(), id) &&

@@ -13,15 +13,16 @@
 namespace gradplane::job {
 namespace {
 
-/// A probe timeout doubles with each unanswered probe, this many times at most, and up to the
-/// longest pause. A peer that loses much (or whose address is being resolved) is asked again soon:
-/// one block each pause is no load, and a job that stands still costs more. That holds of a peer
-/// that has fallen silent on a path with a long round trip, too, which may be a wrong one: where
-/// almost everything gets lost, it may come from a single packet that was late.
+/// The probe timeout doubles with each unanswered probe, this many times at most, and up to the
+/// longest pause. A peer on a path with heavy loss, or whose address is being resolved, is probed
+/// again soon: one block per pause is no load, and a job that stands still costs more. This also
+/// holds for a peer that has fallen silent and has a long measured round trip. That round trip may
+/// be wrong: on a path that loses almost everything, it may come from a single packet that was
+/// late.
 constexpr std::uint8_t kMaxBackoff = 5;
 constexpr Duration kMaxProbePause = Duration::ms(40);
 
-/// A round that the peer may refuse for as long as its rank computes is no reason to hurry.
+/// If the peer may refuse the round for as long as its rank computes, probes need not hurry.
 Duration probe_pause(Duration timeout, std::uint8_t backoff, bool may_be_refused) {
   const Duration pause = std::min(timeout * (std::int64_t{1} << backoff), kMaxProbePause);
   return backoff > kSilentAfterProbes && !may_be_refused ? pause : std::max(timeout, pause);
@@ -81,7 +82,7 @@ std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest
   ack_->body.oldest_round =
       edge.is_push() ? state_.oldest_round() : tree.oldest_round(state_.oldest_round());
   const auto type = edge.is_push() ? wire::PacketType::kPushAck : wire::PacketType::kResultAck;
-  // What came over another path is told in an ack of its own.
+  // Blocks that came over another path get an ack of their own.
   if (source.receiver != nullptr && !source.ended && source.receiver->owes_ack()) {
     plan.acks().request(request.edge, request.round, true, now);
   }
@@ -91,7 +92,8 @@ std::optional<Outgoing> Transmitter::write_ack(Plan& plan, const hop::AckRequest
 Outgoing Transmitter::write_retired_ack(const RetiredPlan::Ack& request, std::span<std::byte> out,
                                         Instant now) {
   say_ended();
-  // Nobody below is known any more of a plan that has ended. What is said of its rounds is true.
+  // A plan that has ended knows nothing of the nodes below any more, but every round before its
+  // activation has ended everywhere.
   ack_->body.oldest_round = state_.retired.activation();
   const hop::EdgeId edge{.epoch = state_.retired.epoch(), .tree = request.tree};
   return write_filled_ack(request.type, header_of(edge, request.round), request.peer, out, now);
@@ -105,13 +107,14 @@ wire::AckHeader Transmitter::header_of(const hop::EdgeId& edge, std::uint32_t ro
           .first_word = ack_->first_word};
 }
 
-/// The round has ended here, and was not closed: every block of the edge has arrived.
+/// Fills *ack_ for a round that has ended here without being closed: every block of the edge has
+/// arrived.
 void Transmitter::say_ended() {
   say_nothing();
   ack_->flags = wire::kFlagComplete | wire::kFlagEnded;
 }
 
-/// Writes what *ack_ holds, and what goes to the peer with any ack.
+/// Writes *ack_, together with what goes to the peer in any ack.
 Outgoing Transmitter::write_filled_ack(wire::PacketType type, const wire::AckHeader& header,
                                        hop::PeerIndex peer_index, std::span<std::byte> out,
                                        Instant now) {
@@ -146,8 +149,8 @@ Transmitter::AckSource Transmitter::ack_source(hop::InEdge& edge, std::uint32_t 
   return {.receiver = &edge.receivers[id % kRoundSlots], .ended = ended_last};
 }
 
-/// What there is to say about the edge's blocks of the round. False when an earlier ack has said it
-/// all, or it is too early to say it.
+/// Fills *ack_ with the state of the edge's blocks in this round. False if an earlier ack has said
+/// everything, or if it is too early for an ack.
 bool Transmitter::fill_ack(const AckSource& source, Instant now) {
   hop::BlockReceiver* receiver = source.receiver;
   if (receiver != nullptr && !source.ended) {
@@ -155,7 +158,7 @@ bool Transmitter::fill_ack(const AckSource& source, Instant now) {
     receiver->fill_ack(*ack_, now);
   } else if (receiver != nullptr &&
              (receiver->closed() || receiver->has_news_of(hop::kGroupPath))) {
-    // Without the echo nobody would learn that a round of a single block came by the group.
+    // Without the echo nobody would learn that the block of a one-block round came by the group.
     receiver->fill_ack(*ack_, now);
     ack_->flags |= wire::kFlagEnded;
   } else {
@@ -192,8 +195,8 @@ bool Transmitter::goes_before(const Work& work, const Work& other) const {
   const bool has_originals = work.edge->senders[work.slot].has_originals();
   if (has_originals != other.edge->senders[other.slot].has_originals()) return has_originals;
   if (round == than) {
-    // Results go first: they let somebody finish. Then what must arrive. Trees that share the path
-    // advance together, so that the links that only one of them uses are never idle.
+    // Results go first, because they let a round finish. Critical blocks come next. Trees that
+    // share a path advance together, so that links that only one of them uses are never idle.
     if (work.edge->is_push() != other.edge->is_push()) return !work.edge->is_push();
     const hop::BlockSender& sender = work.edge->senders[work.slot];
     const hop::BlockSender& before = other.edge->senders[other.slot];
@@ -203,7 +206,7 @@ bool Transmitter::goes_before(const Work& work, const Work& other) const {
   return round_goes_before(work.slot, other.slot);
 }
 
-/// Of two open rounds, by their slots.
+/// Whether the open round in `slot` goes before the one in `other`.
 bool Transmitter::round_goes_before(std::size_t slot, std::size_t other) const {
   const std::uint32_t round = state_.rounds[slot].id;
   const std::uint32_t than = state_.rounds[other].id;
@@ -213,7 +216,7 @@ bool Transmitter::round_goes_before(std::size_t slot, std::size_t other) const {
 }
 
 std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant now) {
-  // Groups and peers take turns, while both have something to send.
+  // Groups and peers take turns while both have blocks to send.
   const bool peers_first = std::exchange(group_had_turn_, false);
   if (!peers_first) {
     if (const auto sent = poll_groups(out, now)) return sent;
@@ -222,7 +225,7 @@ std::optional<Outgoing> Transmitter::poll_data(std::span<std::byte> out, Instant
   return peers_first ? poll_groups(out, now) : std::nullopt;
 }
 
-/// `groups_wait`: blocks for groups may go now, and are not considered yet.
+/// `groups_wait`: blocks for groups may be ready to send, and have not been considered yet.
 std::optional<Outgoing> Transmitter::poll_peers(std::span<std::byte> out, Instant now,
                                                 bool groups_wait) {
   const std::size_t peers = state_.peers.size();
@@ -243,7 +246,7 @@ std::optional<Outgoing> Transmitter::poll_peers(std::span<std::byte> out, Instan
       next_peer_ = index;
       return write_sounding(peer, out, now);
     }
-    // The blocks of a sounding go back to back.
+    // Blocks of a sounding go back to back.
     next_peer_ = peer.flow.sounding().is_on() ? index : (index + 1) % peers;
     return write_block(work, hop::kDirectPath, out, now);
   }
@@ -261,9 +264,9 @@ void Transmitter::probe(Instant now) {
   }
 }
 
-/// Looks at each round whose blocks nobody has answered for some time. If the peer has answered
-/// later packets, the blocks are lost; while they counted as in flight, they would fill the window.
-/// Otherwise one of them asks whether the peer is there, after a longer time.
+/// Checks each round whose blocks have not been answered for some time. If the peer has answered
+/// later packets, these blocks are lost; as long as they counted as in flight, they would fill the
+/// window. Otherwise, after a longer time, one of them is sent as a probe.
 void Transmitter::probe_edge(hop::OutEdge& edge, Instant now) {
   const hop::Flow& flow = state_.peers[edge.peer].flow;
   const std::uint32_t now_us = hop::clock_us(now);
@@ -273,7 +276,7 @@ void Transmitter::probe_edge(hop::OutEdge& edge, Instant now) {
     const Duration overtaking = flow.overtaking_time();
     const bool may_be_refused = state_.rounds[slot].streamed;
     if (silent < probe_pause(overtaking, edge.backoff[slot], may_be_refused)) continue;
-    // A sender knows only a bound of the time at which its oldest block went.
+    // A sender knows only a bound on the time at which its oldest block was sent.
     bool is_lost =
         flow.is_overtaken(now, edge.senders[slot].oldest_us()) &&
         state_.find_lost(edge, slot, hop::kDirectPath, flow.newest_echo_us(), overtaking, now);
@@ -288,7 +291,7 @@ void Transmitter::probe_edge(hop::OutEdge& edge, Instant now) {
   }
 }
 
-/// Sends the block of the round that has waited longest again, and what else may wake the peer.
+/// Sends the block that has waited longest again, and whatever else may wake the peer.
 void Transmitter::ask(hop::OutEdge& edge, std::size_t slot, Instant now) {
   hop::Peer& peer = state_.peers[edge.peer];
   const hop::PathBlocks queued = edge.senders[slot].probe(hop::clock_us(now));

@@ -17,18 +17,18 @@
 
 namespace gradplane::job {
 
-/// Unanswered probes after which the window shrinks, and the peer counts as silent.
+/// After this many unanswered probes the window shrinks, and the peer counts as silent.
 inline constexpr std::uint8_t kSilentAfterProbes = 2;
 
 /// What keeps a flow from sending a block now.
 enum class FlowLimit : std::uint8_t {
   kApplication,  // nothing is queued for the peer
-  kPeer,         // it does not answer
+  kPeer,         // the peer does not answer
   kWindow,
-  kGrant,     // the peer's: neither credit nor room for what needs none
-  kPacing,    // the controller's
+  kGrant,     // the peer grants no credit, and its unscheduled blocks are in flight
+  kPacing,    // the controller's pacing
   kPeerLink,  // the share of the peer's link
-  kOwnLink,   // nothing of the flow's own: the node's link, or another flow's turn
+  kOwnLink,   // the node's own link is busy, or it is another flow's turn
 };
 std::string_view flow_limit_name(FlowLimit limit);
 
@@ -36,36 +36,38 @@ std::string_view flow_limit_name(FlowLimit limit);
 struct Outgoing {
   std::uint16_t node = 0;
   std::uint32_t length_bytes = 0;
-  std::optional<GroupName> group = std::nullopt;  // if set, it goes there, and not to `node`
-  /// Of a block's payload, what is not copied into `out`: it goes before the tag. It is in a rank's
-  /// arena or in a sum. It stays valid as long as nothing but packets is polled for.
+  // If set, the packet goes to this group and not to `node`.
+  std::optional<GroupName> group = std::nullopt;
+  /// The part of a block's payload that is not copied into `out`. It goes before the tag. It lies
+  /// in a rank's arena or in a sum, and stays valid as long as the job is polled only for packets.
   std::span<const std::byte> lent = {};
 
   std::size_t packet_bytes() const { return length_bytes + lent.size(); }
 };
 
-/// Writes the packets of a job: acks, grants, and the blocks of its peers in turn. It also probes
-/// peers that have fallen silent.
+/// Writes the packets of a job: acks, grants, and blocks, for which its peers take turns. It also
+/// probes silent peers.
 class Transmitter {
  public:
   explicit Transmitter(State& state);
 
-  /// The next ack that is due, into `out` (wire::kMaxAckBytes).
+  /// Writes the next ack that is due to `out` (wire::kMaxAckBytes).
   std::optional<Outgoing> poll_ack(std::span<std::byte> out, Instant now);
-  /// The next block that may go, into `out` (header and block bytes).
+  /// Writes the next block that may be sent to `out` (header and block bytes).
   std::optional<Outgoing> poll_data(std::span<std::byte> out, Instant now);
-  /// The next packet of another node that goes on over its route, into `out` (as poll_data()).
+  /// Writes the next packet that this node relays for another node to `out` (size as in
+  /// poll_data()).
   std::optional<Outgoing> poll_relayed(std::span<std::byte> out);
   bool has_relayed() const;
-  /// Tells a peer how many blocks it may have sent. `out` holds a grant.
+  /// Writes the grant of a peer to `out`, which must have room for one.
   Outgoing write_grant(hop::PeerIndex peer, std::span<std::byte> out, Instant now);
 
-  /// Sends again what waits for an ack for too long.
+  /// Sends blocks again that have waited too long for an ack.
   void probe(Instant now);
   bool any_in_flight() const;
-  /// When poll_ack() has something to give, if nothing comes before.
+  /// When poll_ack() has an ack, if nothing comes before.
   Instant next_ack() const;
-  /// When poll_data() has a block to give; Instant::never() when nothing waits or a window is full.
+  /// When poll_data() has a block; Instant::never() if nothing waits or a window is full.
   Instant next_data() const;
   FlowLimit limit_of(const hop::Peer& peer, Instant now) const;
 
@@ -98,10 +100,10 @@ class Transmitter {
                             hop::PeerIndex peer, std::span<std::byte> out, Instant now);
   void say_ended();
   void say_nothing();
-  /// A round of an edge, as far as acks of it are concerned.
+  /// What acks of one round of an edge are made from.
   struct AckSource {
     hop::BlockReceiver* receiver = nullptr;  // nullptr: the round has ended here
-    bool ended = false;                      // and its receiver is still known
+    bool ended = false;                      // the round has ended, and its receiver is still known
   };
   AckSource ack_source(hop::InEdge& edge, std::uint32_t round);
   bool fill_ack(const AckSource& source, Instant now);
@@ -119,9 +121,9 @@ class Transmitter {
   Detouring next_detour(const hop::Peer& peer) const;
   void reclaim(hop::Peer& peer, Instant now);
   wire::BlockHeader header_of(const Work& work, std::uint32_t block) const;
-  /// The blocks of one packet, which follow each other.
+  /// The blocks of one packet, whose numbers are consecutive.
   struct Load {
-    /// A block of int8 takes a little more than a quarter of the longest payload.
+    /// A block in int8 takes a little more than a quarter of the longest payload.
     static constexpr std::size_t kMaxBlocks = 4;
     std::array<aggregate::Tree::Outbound, kMaxBlocks> blocks{};
     std::size_t count = 0;
@@ -140,8 +142,8 @@ class Transmitter {
                  std::size_t wire_bytes, Instant now);
   std::optional<Outgoing> poll_peers(std::span<std::byte> out, Instant now, bool groups_wait);
   bool waits_for_group(const hop::Peer& peer) const;
-  /// Calls visit(work, has_members) for each round with blocks for a group: whether some member
-  /// takes them now.
+  /// Calls visit(work, has_members) for each round with blocks for a group; `has_members` says
+  /// whether some member takes them now.
   template <typename Visit>
   void for_group_work(Visit visit) const;
   bool goes_before(const GroupWork& work, const GroupWork& other) const;
@@ -155,8 +157,7 @@ class Transmitter {
                           Instant now);
   void charge_members(hop::Group& group, std::size_t slot, std::uint32_t block,
                       std::size_t wire_bytes, Instant now);
-  /// What a block takes of its packet, and what it would take more as it is in the trainers'
-  /// memory.
+  /// Counts the payload bytes of a sent block, and the bytes that its wire type has saved.
   void count_payload(const Round& round, std::uint32_t block,
                      const aggregate::Tree::Outbound& sent) {
     state_.counters.payload_bytes_sent += sent.size();
@@ -178,7 +179,7 @@ class Transmitter {
   State& state_;
   std::unique_ptr<hop::BlockReceiver::Ack> ack_;  // being written
   Load load_;                                     // being written
-  std::size_t next_peer_ = 0;                     // whose turn it is
+  std::size_t next_peer_ = 0;                     // the peer whose turn it is
   bool group_had_turn_ = false;                   // the last block went to a group
 };
 

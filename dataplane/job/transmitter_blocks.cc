@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// The packets with blocks for one node.
+// Packets with blocks for one node.
 #include <algorithm>
 
 #include "dataplane/hop/clock.h"
@@ -31,9 +31,9 @@ Tree::Outbound Transmitter::bytes_of(const Work& work, std::uint32_t block) cons
   return tree.bytes_to_send(plan.context(), round, work.edge->is_push(), block);
 }
 
-/// The block behind `last`, where the packet has room for it and says the same of it. Receivers
-/// that grant count a packet as one block, and those that are sounded measure packets of one
-/// length.
+/// The block after `last`, if the packet has room for it and its header would be the same. Not
+/// towards receivers that grant, because they count a packet as one block. Not in a sounding,
+/// because its packets must have one length.
 std::optional<Tree::Outbound> Transmitter::one_more(const Work& work, std::uint32_t last,
                                                     const Load& load) const {
   const Tree::Outbound& first = load.blocks[0];
@@ -50,12 +50,13 @@ std::optional<Tree::Outbound> Transmitter::one_more(const Work& work, std::uint3
   const std::size_t bytes = wire_bytes(first.wire, geometry.type, geometry.elements_in(*next));
   if (load.bytes + bytes > state_.config.block_bytes) return std::nullopt;
   const Tree::Outbound block = bytes_of(work, *next);
-  // Blocks that lack nobody have the same contributors.
+  // Blocks that lack nobody have the same number of contributions.
   const bool says_the_same = block.wire == first.wire && !block.partial;
   return says_the_same ? std::optional(block) : std::nullopt;
 }
 
-/// Takes the blocks of one packet: one, and of a narrow type those that follow it, as many as fit.
+/// Takes the blocks of one packet: one block, or as many consecutive ones of a narrow wire type as
+/// fit.
 const Transmitter::Load& Transmitter::take_load(const Work& work,
                                                 const hop::BlockSender::Pick& first,
                                                 std::size_t path, Instant now) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How results and updates go to groups: which go next, when all members have room, and who is too
-// slow.
+// Results and updates that go to groups: which go next, when all members have room, and which
+// member is too slow.
 #include <algorithm>
 #include <bit>
 
@@ -27,7 +27,7 @@ void Transmitter::for_group_work(Visit visit) const {
   }
 }
 
-/// Groups of a round advance together.
+/// Whether `work` goes before `other`. Groups of the same round advance together.
 bool Transmitter::goes_before(const GroupWork& work, const GroupWork& other) const {
   if (work.slot != other.slot) return round_goes_before(work.slot, other.slot);
   const auto left = [](const GroupWork& of, std::size_t slot) {
@@ -36,7 +36,7 @@ bool Transmitter::goes_before(const GroupWork& work, const GroupWork& other) con
   return left(work, work.slot) < left(other, other.slot);
 }
 
-/// When every member that lacks a block has room for the next one. A sounding of one of them goes
+/// When every member that lacks a block has room for the next one. A sounding of a member goes
 /// first, back to back.
 Instant Transmitter::group_opens(const GroupWork& work) const {
   Instant at;
@@ -67,7 +67,7 @@ std::optional<Outgoing> Transmitter::poll_groups(std::span<std::byte> out, Insta
   if (const auto trial = try_groups(out, now)) return trial;
   GroupWork best;
   for_group_work([&](const GroupWork& work, bool has_members) {
-    // They would wait for a group to which nothing goes.
+    // Otherwise listeners would wait for a group to which nothing goes.
     if (!has_members) return work.group->release_listeners(work.slot);
     const Operation operation = state_.rounds[work.slot].geometry.operation;
     work.group->on_may_begin(work.slot, !all_contribute(operation), now);
@@ -83,7 +83,7 @@ std::optional<Outgoing> Transmitter::poll_groups(std::span<std::byte> out, Insta
   return write_to_group(best, *block, out, now);
 }
 
-/// Whether the network copies shows only when it is tried.
+/// Sends a due trial. Only a trial shows whether the network delivers to a group.
 std::optional<Outgoing> Transmitter::try_groups(std::span<std::byte> out, Instant now) {
   for (const auto& plan : state_.plans.live()) {
     for (hop::Group* group : plan->groups()) {
@@ -99,13 +99,13 @@ std::optional<Outgoing> Transmitter::try_groups(std::span<std::byte> out, Instan
   return std::nullopt;
 }
 
-/// Members with room wait for those without. Who can take less than half of what the others can,
-/// or takes nothing for too long, only listens.
+/// Members with room wait for members without. A member becomes a listener if it can take less than
+/// half of what the others can, or takes nothing for too long.
 void Transmitter::look_for_slow_members(const GroupWork& work, Instant now) {
   const auto has_room = [&](const hop::OutEdge& edge) {
     return next_send_to(state_.peers[edge.peer]) <= now;
   };
-  std::uint64_t others = 0;  // what each of those with room can take at least; 0: not known
+  std::uint64_t others = 0;  // the rate that each member with room can take at least; 0: not known
   bool any_waits = false;
   for (const hop::GroupMember& member : work.group->members()) {
     const hop::OutEdge& edge = *member.edge;
@@ -129,7 +129,8 @@ void Transmitter::look_for_slow_members(const GroupWork& work, Instant now) {
   }
 }
 
-/// What a block to the group says is the same for all its receivers, so any of their edges tells.
+/// A block's header is the same for all receivers of the group, so any of their edges can provide
+/// it.
 Outgoing Transmitter::write_to_group(const GroupWork& work, std::uint32_t block,
                                      std::span<std::byte> out, Instant now) {
   hop::Group& group = *work.group;
@@ -175,7 +176,7 @@ Outgoing Transmitter::write_to_group(const GroupWork& work, std::uint32_t block,
                              .selection = group.selection()}};
 }
 
-/// The block goes to the group now.
+/// Charges a block that goes to the group now to the flows of its members.
 void Transmitter::charge_members(hop::Group& group, std::size_t slot, std::uint32_t block,
                                  std::size_t wire_bytes, Instant now) {
   for (hop::GroupMember& member : group.members()) {
@@ -190,7 +191,7 @@ void Transmitter::charge_members(hop::Group& group, std::size_t slot, std::uint3
   group.on_sent(slot, block);
 }
 
-/// When poll_groups() has something to send or to decide.
+/// When poll_groups() has a block to send or a decision to make.
 Instant Transmitter::next_group() const {
   Instant at = Instant::never();
   for (const auto& plan : state_.plans.live()) {
@@ -209,7 +210,8 @@ Instant Transmitter::next_group() const {
   return at;
 }
 
-/// A later packet to the group has come to the peer.
+/// Finds blocks that were sent to the group and that the peer lacks although it has received a
+/// later packet of the group.
 bool Transmitter::find_lost_to_group(hop::OutEdge& edge, std::size_t slot, Duration window,
                                      Instant now) {
   const hop::GroupMember* member = edge.seats[slot].member;

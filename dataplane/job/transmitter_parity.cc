@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Parity at the end of rounds on long paths that lose blocks, and copies where it does not pay.
+// Parity at the end of rounds on long lossy paths, and copies if parity does not pay.
 #include <algorithm>
 
 #include "dataplane/hop/clock.h"
@@ -9,16 +9,16 @@
 namespace gradplane::job {
 namespace {
 
-/// Where blocks get lost the end of a round goes twice, as much of it as fits this part of a round
-/// trip.
+/// On a lossy path the end of a round is sent twice. This fraction of a round trip bounds how much
+/// of it.
 constexpr std::int64_t kTailShare = 4;
 
-/// Rows are chosen when a round begins. These are for a path that turns out to lose more, or to
-/// hold more, at its end.
+/// Spare rows. The number of rows is chosen when a round begins, and the path may lose more, or
+/// hold more, when the round ends.
 constexpr std::size_t kSpareRows = 2;
 
-/// How many blocks are on their way at most, as far as is known: what the flow lets pass in the
-/// time in which a loss would be repaired.
+/// The most blocks that may be in flight, as far as is known: what the flow lets pass in the time
+/// in which a loss would be repaired.
 std::uint32_t blocks_on_way(const hop::Flow& flow, std::size_t block_bytes, std::uint32_t blocks) {
   const Duration span = flow.smoothed_rtt() + flow.reorder_window();
   const double bits = static_cast<double>(flow.allowed_bits_per_second()) * span.to_seconds();
@@ -28,12 +28,12 @@ std::uint32_t blocks_on_way(const hop::Flow& flow, std::size_t block_bytes, std:
 
 }  // namespace
 
-/// Rows for a round of so many blocks to the peer; 0: it needs none. What is on its way at the end
-/// may be less than the flow lets pass, so where that is too much there are as many as there can
-/// be.
+/// The number of rows for a round of this many blocks to the peer; 0 if it needs none. If the flow
+/// lets so many blocks pass that no number of rows would do, it is the largest number, because
+/// fewer blocks may be in flight at the end of the round.
 std::size_t Transmitter::parity_rows(const hop::Peer& peer, std::uint32_t blocks) const {
-  // A controller that slows down when blocks get lost must hear of it. `delay` has to where nothing
-  // else bounds its window.
+  // A controller that slows down upon loss must see losses. `delay` is one of these, too, if
+  // nothing else bounds its window.
   const ControllerKind controller = state_.config.congestion.controller;
   if (!ignores_random_loss(controller)) return 0;
   if (controller == ControllerKind::kDelay && !peer.flow.knows_link_rate()) return 0;
@@ -44,8 +44,8 @@ std::size_t Transmitter::parity_rows(const hop::Peer& peer, std::uint32_t blocks
   return rows == 0 ? hop::kMaxParityRows : std::min(rows + kSpareRows, hop::kMaxParityRows);
 }
 
-/// The first block of a round goes over the edge. Results of one tree are the same for all
-/// children, so these share the rows.
+/// Called when the first block of a round goes over the edge. Results of one tree are the same for
+/// all children, so the children share the rows.
 hop::Parity* Transmitter::begin_parity(hop::OutEdge& edge, std::size_t slot) {
   const Round& round = state_.rounds[slot];
   if (round.geometry.operation != Operation::kAllReduce) return nullptr;
@@ -61,7 +61,8 @@ hop::Parity* Transmitter::begin_parity(hop::OutEdge& edge, std::size_t slot) {
   return rows == 0 ? nullptr : state_.parities.take(rows, blocks);
 }
 
-/// A block leaves. Returns the rows that its packet names.
+/// Adds a block that is being sent to the rows of its round. Returns the number of rows that its
+/// packet must name.
 std::uint8_t Transmitter::add_to_parity(hop::OutEdge& edge, std::size_t slot, std::uint32_t block,
                                         const aggregate::Tree::Outbound& sent) {
   const std::uint16_t bit = hop::OutEdge::bit(slot);
@@ -71,13 +72,13 @@ std::uint8_t Transmitter::add_to_parity(hop::OutEdge& edge, std::size_t slot, st
   }
   hop::Parity* parity = edge.parity[slot];
   if (parity == nullptr) return 0;
-  // What is computed from rows has no header of its own, so it must be like all others.
+  // A recovered block has no header of its own, so all blocks must have the same header fields.
   if (sent.partial || sent.wire != WireType::kElements) parity->spoil();
   parity->add(block - edge.senders[slot].range().begin, sent.bytes);
   return static_cast<std::uint8_t>(parity->rows());
 }
 
-/// On a long path that loses blocks the end of a round is followed by parity, or goes twice.
+/// On a long lossy path, parity follows the end of a round, or the end is sent twice.
 void Transmitter::guard_tail(hop::OutEdge& edge, std::size_t slot, Instant now) const {
   hop::BlockSender& sender = edge.senders[slot];
   const hop::Peer& peer = state_.peers[edge.peer];
@@ -87,16 +88,16 @@ void Transmitter::guard_tail(hop::OutEdge& edge, std::size_t slot, Instant now) 
   if (parity != nullptr && parity->added() == sender.range().size() &&
       on_way >= hop::kMinParityBlocks) {
     const std::size_t rows = hop::parity_rows_for(on_way, peer.loss_there);
-    // Rows that wait for acks come no sooner than a repair, and would only hold it back.
+    // Rows that wait for acks come no sooner than a retransmission, and would only delay it.
     const bool has_room = peer.flow.in_flight() + rows <= peer.flow.window();
     if (rows > 0 && has_room) return sender.queue_parity(std::min(rows, parity->rows()));
   }
-  // What the receiver tells of a new path holds half a packet that was not lost.
+  // On a new path, the receiver's loss share starts at half a packet, without any loss.
   if (peer.flow.is_lossy() && peer.flow.min_rtt() >= hop::kLongPath && !sender.has_queued())
     sender.copy_tail(hop::clock_us(now), peer.flow.min_rtt() / kTailShare);
 }
 
-/// Writes row number `row` of what is on its way to the peer.
+/// Writes row number `row` of the blocks in flight to the peer.
 Outgoing Transmitter::write_parity(const Work& work, std::uint32_t row, std::span<std::byte> out,
                                    Instant now) {
   hop::OutEdge& edge = *work.edge;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a job does with auxiliary routes: which blocks take one, what becomes of those on a route
-// that does not answer, and how packets of other nodes are sent on.
+// Auxiliary routes of a job: which blocks take one, what happens to the blocks on a route that does
+// not answer, and how packets of other nodes are relayed.
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -12,8 +12,8 @@
 
 namespace gradplane::job {
 
-/// Whether the next block of `work` can take a route at all. A block with a coverage set has no
-/// room for one, and a copy is there because its first packet may be lost on the way that it took.
+/// Whether the next block of `work` can take a route at all. A packet with a coverage set has no
+/// room for a route. A copy takes none, because its first packet may have been lost on it.
 bool Transmitter::may_take_route(const Work& work) const {
   const hop::OutEdge& edge = *work.edge;
   const std::optional<std::uint32_t> block = edge.senders[work.slot].peek();
@@ -25,7 +25,7 @@ bool Transmitter::may_take_route(const Work& work) const {
       .hosts.empty();
 }
 
-/// When route `r` of the edge lets its next block go if nothing changes before; never() where the
+/// When route `r` of the edge may send its next block if nothing changes before; never() if the
 /// direct path is better.
 Instant Transmitter::route_opens(const hop::Peer& peer, const hop::OutEdge& edge, std::size_t r,
                                  std::uint32_t queued) const {
@@ -40,7 +40,7 @@ Instant Transmitter::route_opens(const hop::Peer& peer, const hop::OutEdge& edge
   return at;
 }
 
-/// The first route over which a block can go to a peer whose direct path has no room.
+/// The route that can send a block first, for a peer whose direct path has no room.
 Transmitter::Detouring Transmitter::next_detour(const hop::Peer& peer) const {
   Detouring best;
   if (peer.detours == nullptr) return best;
@@ -54,8 +54,8 @@ Transmitter::Detouring Transmitter::next_detour(const hop::Peer& peer) const {
   return best;
 }
 
-/// Blocks on a route that does not answer go another way. No later block proves that they are lost
-/// where a relay is dead.
+/// Takes blocks back that are in flight on a route that does not answer; they go another way. If a
+/// relay is dead, no later block proves that they are lost.
 void Transmitter::reclaim(hop::Peer& peer, Instant now) {
   for (std::size_t r = 0; r < kMaxRoutes; ++r) {
     hop::Detour& detour = (*peer.detours)[r];

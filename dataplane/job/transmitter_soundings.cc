@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a job does so that receivers can measure links, how a flow hears of what is sent, and what
-// holds it back.
+// Soundings of a job, how a flow is charged for sent packets, and what limits it.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -13,11 +12,12 @@
 
 namespace gradplane::job {
 
-/// Begins the sounding that has been due for longest, if any may begin: to a peer that gets blocks
-/// and asks for a train of them, or over a link that no tree uses. Only while rounds are open, and
-/// where nobody has said how much this node may send: neither the receiver nor an operator. Where
-/// the rate of the peer's link is known, only under a plan that would change with another rate. Of
-/// the cores that share a job the first one sounds: trains of two would meet on the link.
+/// Begins the sounding that has been due for longest, if any may begin. It goes to a peer that gets
+/// blocks and asks for a train of them, or over a link that no tree uses. Soundings go only while
+/// rounds are open, and only if neither receivers nor an operator have fixed how much this node may
+/// send. If the rate of the peer's link is known, they go only under a plan that would change with
+/// another rate. Of the cores that share a job only the first one sounds, because trains of two
+/// cores would meet on the link.
 void Transmitter::begin_soundings(Instant now) {
   const bool is_free =
       !state_.config.grants && state_.config.congestion.controller != ControllerKind::kFixed;
@@ -29,7 +29,7 @@ void Transmitter::begin_soundings(Instant now) {
     return is_first && state_.soundings.may_begin(now, sounding, why);
   };
   const bool follows_network = state_.plans.newest().follows_network();
-  // Where links to this node change, those from it may have changed, too.
+  // If links to this node change, the links from it may have changed, too.
   const bool alarm = state_.links != nullptr && state_.links->alarm(now);
   for (hop::Peer& peer : state_.peers.all()) {
     if (peer.edges.empty() || (!peer.wants_sounding && !alarm)) continue;
@@ -45,11 +45,12 @@ void Transmitter::begin_soundings(Instant now) {
   if (next != nullptr) state_.soundings.begin(now, next->flow.sounding());
 }
 
-/// A packet of padding, which the sounding lacks in blocks.
+/// Writes a packet of padding for a sounding that has too few blocks.
 Outgoing Transmitter::write_sounding(hop::Peer& peer, std::span<std::byte> out, Instant now) {
   awareness::Sounding& sounding = peer.flow.sounding();
   const std::size_t packet_bytes = wire::sounding_bytes(state_.config.block_bytes);
-  // Without blocks of its own, the round trips of a flow are those of a plan before.
+  // A flow without blocks has only the round trips of an earlier plan, so the last answer to a
+  // sounding is better.
   const bool is_known = sounding.round_trip > Duration{} && peer.edges.empty();
   const Duration round_trip = is_known ? sounding.round_trip : peer.flow.latest_rtt();
   const wire::Sounding said{.epoch = static_cast<std::uint16_t>(state_.plans.newest().epoch()),
@@ -92,8 +93,8 @@ void Transmitter::say_nothing() {
   ack_->body = {};
 }
 
-/// An ack that echoes nothing and names no block: a push has come, too early to be taken. With an
-/// echo the sender would take its blocks for lost, and send them again and again.
+/// Writes an ack that echoes nothing and names no block. It says that a push has come too early to
+/// be taken. With an echo the sender would take its blocks for lost, and send them again and again.
 std::optional<Outgoing> Transmitter::write_refusal(std::span<std::byte> out, Instant now) {
   while (!state_.refused.empty()) {
     const hop::PeerIndex index = state_.refused.front();
@@ -109,15 +110,15 @@ std::optional<Outgoing> Transmitter::write_refusal(std::span<std::byte> out, Ins
   return std::nullopt;
 }
 
-/// send = min(grant, window), and a probe goes whatever they say (docs/protocol.md, section 6).
-/// Neither holds back a sounding.
+/// The next sending time is the later of those by grant and by window (docs/protocol.md, section
+/// 6). Probes and soundings wait for neither, only for the peer's link.
 Instant Transmitter::next_send_to(const hop::Peer& peer) const {
   if (peer.flow.sounding().is_on()) return peer.flow.link_free_at();
   if (!state_.config.grants || peer.flow.has_probe_due()) return peer.flow.next_send();
   return std::max(peer.flow.next_send(), peer.credit.next_send(peer.in_flight()));
 }
 
-/// The flow of the path takes a block that goes now.
+/// Charges a block that is sent now to the flow of its path.
 void Transmitter::note_sent(hop::Peer& peer, const hop::BlockSender::Pick& pick, std::size_t path,
                             std::size_t wire_bytes, Instant now) {
   hop::Flow& flow = peer.flow_of(path);

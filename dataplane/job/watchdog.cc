@@ -35,7 +35,7 @@ Instant Watchdog::next_look() const {
   return is_watching() ? state_.watch.next_look() : Instant::never();
 }
 
-/// The oldest round in which the push has nothing left to do but to wait for results.
+/// The oldest round in which all pushes are settled and only results are missing.
 const Round* Watchdog::oldest_waiting(const Plan& plan, const aggregate::Tree& tree) const {
   const Round* oldest = nullptr;
   for (const Round& round : state_.rounds) {
@@ -48,11 +48,12 @@ const Round* Watchdog::oldest_waiting(const Plan& plan, const aggregate::Tree& t
   return oldest;
 }
 
-/// Sends the parent a block again that it has said to have: another one each time, and only one
-/// whose result has not come, because a result may stand where the contribution was. While blocks
-/// wait to go to the parent, a question of an older round would take their turn, and of a path that
-/// carries a block a second it would take all; their own acks show whether the parent answers. A
-/// question that is still queued is one of these.
+/// Sends a block again that the parent has acknowledged: another block each time, and only one
+/// whose result has not come, because a result may have replaced the contribution.
+///
+/// No question goes while other blocks wait to go to the parent. A question of an older round would
+/// take their turn, and take all of a path that carries one block a second. The acks of those
+/// blocks show whether the parent answers. A question that is still queued is one of them.
 void Watchdog::ask(const Plan& plan, aggregate::Tree& tree, Instant now) {
   hop::OutEdge& push = tree.push();
   const Round* round = oldest_waiting(plan, tree);
@@ -95,25 +96,25 @@ void Watchdog::check_answer(const Round& round, aggregate::Tree& tree, const wir
   dispute(disputed > 0 ? disputed : sender.excluded());
 }
 
-/// Counts for how long a receiver of exchanges has answered nothing while pushes of rounds of which
-/// it has not been heard wait for it.
+/// Counts the looks during which a receiver of exchanges has answered nothing, although pushes wait
+/// for it of rounds of which it has not been heard.
 void Watchdog::count_silence(const Plan& plan, hop::OutEdge& push) {
   const bool waits = plan.has_selection(0) && ((push.queued | push.waiting) & ~push.heard) != 0;
   push.silent_looks = waits ? push.silent_looks + 1 : 0;
 }
 
-/// A node of a plan with exchanges that has taken nothing of a round may be at an earlier one: its
-/// ranks compute. Exchanges do not keep ranks within the rounds that a node holds open, so this
-/// holds of exact rounds behind them, too. But it answers each push that it cannot take. If it
-/// answers none, nothing goes through.
+/// Whether the receiver may be at an earlier round, because its ranks compute. In a plan with
+/// exchanges that is so if it has taken nothing of the round: exchanges do not keep ranks within
+/// the rounds that a node holds open, so exact rounds behind them may be early, too. But a live
+/// receiver answers each push that it cannot take. If it answers none, nothing gets through.
 bool Watchdog::awaits_receiver(const Plan& plan, const hop::OutEdge& edge, std::size_t slot) const {
   return plan.has_selection(0) && edge.is_push() && (edge.heard & hop::OutEdge::bit(slot)) == 0 &&
          hop::kLookInterval * edge.silent_looks < state_.watch.limit();
 }
 
-/// The peer that keeps the oldest round from moving. A child that has sent nothing of the round is
-/// never to blame: its ranks compute, or it has lost a daemon that liveness will miss. Its results
-/// are held (OutEdge::held), so none of them is queued or waits.
+/// Finds the peer that keeps the oldest round from moving. A child that has sent nothing of the
+/// round is never the cause: its ranks compute, or its daemon is lost, which liveness will notice.
+/// Results for such a child are held (OutEdge::held), so none of them is queued or in flight.
 void Watchdog::find_in(const Plan& plan, const aggregate::Tree& tree,
                        std::optional<StalledRound>& found) const {
   const auto blame = [&](std::uint32_t round, Stall::Reason reason, hop::PeerIndex peer,
@@ -141,8 +142,8 @@ void Watchdog::find_in(const Plan& plan, const aggregate::Tree& tree,
       const hop::BlockReceiver& receiver = edge.receivers[round.slot()];
       if (!state_.has_open(plan, round) || !receiver.has_heard()) continue;
       if (receiver.complete() || receiver.closed()) continue;
-      // Where one rank alone contributes to a block, its blocks come without the ranks that
-      // compute. Only the first block of the range waits for all ranks below the child.
+      // If only one rank contributes to each block, blocks come although other ranks still compute.
+      // Only the first block of the range waits for all ranks below the child.
       const bool all_are_there =
           all_contribute(round.geometry.operation) || receiver.has(receiver.range().begin);
       if (!all_are_there) continue;
@@ -151,7 +152,7 @@ void Watchdog::find_in(const Plan& plan, const aggregate::Tree& tree,
   }
 }
 
-/// Told once for each time that the limit passes: if the word is lost, another follows.
+/// Reports a stall once each time that the limit passes. If the event is lost, another one follows.
 void Watchdog::report(const StalledRound& stalled) {
   if (is_told_) return;
   is_told_ = true;

@@ -12,21 +12,21 @@
 
 namespace gradplane::job {
 
-/// Finds rounds in which nothing moves any more, whatever the cause, and the peer that keeps them
-/// from moving.
+/// Finds rounds in which nothing moves any more, whatever the cause, and the peer that causes it.
 class Watchdog {
  public:
   explicit Watchdog(State& state) : state_(state) {}
 
-  /// Looks whether anything has moved; asks parents that have not answered for long.
+  /// Checks whether anything has moved, and asks parents that have not answered for long.
   void look(Instant now);
-  /// When look() has something to do; Instant::never() while no round is open.
+  /// When look() is due; Instant::never() while no round is open.
   Instant next_look() const;
-  /// An ack of pushes has come. Whatever made us believe it, the parent may never take back what it
-  /// has acknowledged, nor end a round before we have its results.
+  /// Checks an ack of pushes. A parent may never take back what it has acknowledged, nor end a
+  /// round before this node has its results. If it does, the round is stalled, whatever made this
+  /// node believe the first ack.
   void check_answer(const Round& round, aggregate::Tree& tree, const wire::AckPacket& ack,
                     std::span<const std::uint64_t> words, Instant now);
-  /// The host has taken the event that tells of a stall.
+  /// The host has taken the event about a stall.
   void on_told() { is_told_ = false; }
 
  private:
@@ -47,7 +47,7 @@ class Watchdog {
   void report(const StalledRound& stalled);
 
   State& state_;
-  bool is_told_ = false;  // an event tells of a stall and has not been taken
+  bool is_told_ = false;  // an event about a stall has not been taken yet
 };
 
 }  // namespace gradplane::job
