@@ -21,17 +21,17 @@ struct AckRequest {
 /// The acks that a node owes under one plan, in the order in which they are due.
 class AckQueue {
  public:
-  /// Room for the acks of so many edges.
+  /// Has room for the acks of this many edges.
   explicit AckQueue(std::size_t edges)
       : urgent_(std::max<std::size_t>(1, edges) * kRoundSlots * 2),
         delayed_(std::max<std::size_t>(1, edges) * kRoundSlots * 2) {}
 
-  /// A full queue loses only speed: the peer asks again by sending again.
+  /// A full queue costs only time: the peer sends the block again and gets its ack then.
   void request(const EdgeId& edge, std::uint32_t round, bool at_once, Instant now) {
     (void)(at_once ? urgent_ : delayed_).push({edge, round, now + kMaxAckDelay});
   }
 
-  /// The next one that is due.
+  /// The next request that is due.
   std::optional<AckRequest> take(Instant now) {
     if (!urgent_.empty()) return take_from(urgent_);
     if (!delayed_.empty() && delayed_.front().deadline <= now) return take_from(delayed_);
@@ -39,7 +39,8 @@ class AckQueue {
   }
 
   bool empty() const { return urgent_.empty() && delayed_.empty(); }
-  /// When take() has one; in the past: at once; Instant::never() when none is owed.
+  /// When take() has a request. A time in the past means at once; Instant::never() if no ack is
+  /// owed.
   Instant next_due() const {
     if (!urgent_.empty()) return Instant();
     return delayed_.empty() ? Instant::never() : delayed_.front().deadline;

@@ -49,7 +49,7 @@ bool BlockReceiver::accept(std::uint32_t block) {
 }
 
 bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
-  // The newest sending time that arrived: what proves that earlier ones are missing.
+  // The newest sending time that has arrived proves that earlier packets are missing.
   Echo& echo = echoes_[packet.path];
   if (!echo.heard || !before_us(packet.timestamp_us, echo.sent_us)) {
     echo = {.sent_us = packet.timestamp_us, .received = now, .heard = true, .is_news = true};
@@ -61,8 +61,8 @@ bool BlockReceiver::note_packet(const Arrival& packet, Instant now) {
          complete();
 }
 
-/// The next path in turn of which no ack has told yet; where there is none, the one that was told
-/// of last.
+/// The next path in turn with packets that no ack has reported; if there is none, the path of the
+/// last ack.
 std::size_t BlockReceiver::path_with_news() const {
   for (std::size_t n = 1; n <= kMaxPaths; ++n) {
     const std::size_t path = (last_path_ + n) % kMaxPaths;

@@ -28,8 +28,8 @@ class BlockReceiver {
 
   void open(BlockRange range);
 
-  /// Right after open(): only these blocks, by their number in the range, come from the peer. The
-  /// others count as arrived.
+  /// Called right after open(): only these blocks, by their number in the range, come from the
+  /// peer. The others count as arrived.
   void carry_only(const Bitmap& blocks);
 
   /// False for a block that had arrived before.
@@ -39,8 +39,8 @@ class BlockReceiver {
     std::uint32_t timestamp_us = 0;
     bool duplicate = false;
     bool last = false;                           // the sender has nothing new to send
-    std::size_t path = 0;                        // over which it came
-    std::uint32_t ack_every = kAckEveryPackets;  // blocks, at most
+    std::size_t path = 0;                        // the path on which it came
+    std::uint32_t ack_every = kAckEveryPackets;  // the most blocks before an ack
   };
   /// True when an ack should go at once.
   bool note_packet(const Arrival& packet, Instant now);
@@ -52,7 +52,7 @@ class BlockReceiver {
   bool complete() const { return arrived_count_ == range_.size(); }
   bool has(std::uint32_t block) const { return arrived_.test(block - range_.begin); }
   bool owes_ack() const { return owes_ack_; }
-  /// Packets have come over the path of which no ack has told.
+  /// Whether packets have come on the path that no ack has reported.
   bool has_news_of(std::size_t path) const { return echoes_[path].is_news; }
   BlockRange range() const { return range_; }
   /// Whether anything of the round has come from the peer, used or not.
@@ -62,14 +62,14 @@ class BlockReceiver {
 
   struct Ack {
     std::uint8_t flags = 0;
-    std::uint8_t path = 0;  // that the echo is of
+    std::uint8_t path = 0;  // the path of the echo
     std::uint16_t first_word = 0;
     std::size_t word_count = 0;
     wire::AckBody body;
     std::array<std::uint64_t, wire::kMaxAckWords> words;
   };
-  /// Writes the ack that is owed. An ack has the echo of one path, so another one is owed when
-  /// packets have come over several.
+  /// Writes the ack that is owed. An ack has the echo of one path, so another ack is owed if
+  /// packets have come on several paths.
   void fill_ack(Ack& out, Instant now);
 
  private:
@@ -79,19 +79,19 @@ class BlockReceiver {
   Bitmap arrived_;
   std::uint32_t arrived_count_ = 0;
   std::size_t first_gap_word_ = 0;
-  std::size_t end_word_ = 0;  // past the last word with a member
+  std::size_t end_word_ = 0;  // the word after the last one with an arrived block
   std::uint32_t unacked_packets_ = 0;
-  /// What acks tell of one path: its newest packet.
+  /// What acks report of one path: its newest packet.
   struct Echo {
     std::uint32_t sent_us = 0;
     Instant received;
     bool heard = false;
-    bool is_news = false;  // no ack has told of it
+    bool is_news = false;  // no ack has reported it
   };
   std::size_t path_with_news() const;
 
   std::array<Echo, kMaxPaths> echoes_;
-  std::size_t last_path_ = 0;  // that an ack told of
+  std::size_t last_path_ = 0;  // the path of the last ack
   bool has_heard_ = false;
   bool owes_ack_ = false;
   bool closed_ = false;

@@ -90,14 +90,14 @@ bool BlockSender::repairs_go_first() const {
   return spare_count_ > 0 && (new_ones() == 0 || repairs_are_cheap);
 }
 
-/// What was never sent is the group's, where there is one.
+/// Skips blocks that were never sent if the round has a group, because the group sends those.
 std::size_t BlockSender::choose_urgent() const {
   std::size_t i = urgent_.next_set(0);
   while (way_ != Way::kAlone && !sent_.test(i)) i = urgent_.next_set(i + 1);
   return i;
 }
 
-/// Of what is queued and no copy, the block that goes next.
+/// The next queued block that is no copy.
 std::size_t BlockSender::choose() const {
   if (urgent_ones() > 0) return choose_urgent();
   const bool repairs = repairs_go_first();
@@ -140,7 +140,7 @@ void BlockSender::note_path(std::size_t i, std::size_t path) {
   ++routed_count_[path - 1];
 }
 
-/// Of a block in flight.
+/// Whether a block in flight is on this path.
 bool BlockSender::is_on_path(std::size_t i, std::size_t path) const {
   if (path == kGroupPath) return by_group_.test(i);
   if (path != kDirectPath) return routed_[path - 1].test(i);
@@ -184,7 +184,7 @@ bool BlockSender::on_group_sent(std::uint32_t block, std::uint32_t now_us) {
   return true;
 }
 
-/// Of a block that was never sent.
+/// Removes a block that was never sent from the queues.
 void BlockSender::drop_new(std::size_t i) {
   if (new_.test(i)) --new_count_;
   if (urgent_.test(i)) --urgent_count_, --unsent_urgent_;
@@ -195,7 +195,7 @@ void BlockSender::drop_new(std::size_t i) {
 BlockSender::Pick BlockSender::take_copy(std::uint32_t now_us) {
   const std::size_t i = copies_.next_set(0);
   drop_copy(i);
-  sent_us_[i] = now_us;  // the younger of the two tells when both are lost
+  sent_us_[i] = now_us;  // the later of the two packets proves the loss of both
   return {range_.begin + static_cast<std::uint32_t>(i), true, true};
 }
 
@@ -213,7 +213,7 @@ BlockSender::Pick BlockSender::take_parity() {
 void BlockSender::await_parity(std::uint32_t until_us) {
   std::size_t i = in_flight_.next_set(first_open_word_ * Bitmap::kWordBits);
   for (; i != Bitmap::kNone; i = in_flight_.next_set(i + 1)) {
-    // No echo of parity proves anything of what went to a group.
+    // Echoes of parity prove nothing about blocks that went to a group.
     if (!by_group_.test(i) && before_us(sent_us_[i], until_us)) sent_us_[i] = until_us;
   }
 }
@@ -244,7 +244,7 @@ bool BlockSender::repeat(std::uint32_t block) {
   return true;
 }
 
-/// A block that was in flight and did not arrive. Returns it, with its path.
+/// Queues a block again that was in flight and did not arrive. Returns it, with its path.
 PathBlocks BlockSender::queue_again(std::size_t i) {
   PathBlocks left{.all = 1, .to_group = by_group_.test(i) ? 1U : 0U};
   by_group_.clear(i);
@@ -285,7 +285,7 @@ PathBlocks BlockSender::acknowledge_word(std::size_t w, std::uint64_t arrived) {
   const std::uint64_t unsent = fresh & ~sent_.word(w);
   unsent_urgent_ -= static_cast<std::uint32_t>(std::popcount(unsent & urgent_.word(w)));
   urgent_count_ -= take_from(urgent_);
-  if (unsent != 0) {  // of the group alone
+  if (unsent != 0) {  // blocks that only the group has sent
     new_count_ -= take_from(new_);
     sent_.set_word(w, sent_.word(w) | unsent);
     sent_count_ += static_cast<std::uint32_t>(std::popcount(unsent));
@@ -327,7 +327,7 @@ PathBlocks BlockSender::settle(std::uint32_t block) {
   const std::size_t i = block - range_.begin;
   if (closed_ || acked_.test(i)) return {};
   unproven_.set(i);
-  if (!sent_.test(i)) {  // and never will be
+  if (!sent_.test(i)) {  // it will never be sent
     drop_new(i);
     sent_.set(i);
     ++sent_count_;
@@ -361,7 +361,7 @@ BlockSender::Lost BlockSender::find_lost(std::uint32_t echo_us, Duration reorder
   const auto window_us = static_cast<std::uint32_t>(reorder_window.count_ns() / 1000);
   const std::uint32_t horizon = echo_us - window_us;
   Lost found;
-  // Each ack asks, and mostly everything in flight is younger: then no block is looked at.
+  // This runs for each ack. Mostly every block in flight is younger, and then no block is examined.
   if (in_flight_count_ == 0 || !before_us(oldest_us_, horizon)) return found;
   std::uint32_t oldest_us = echo_us;
   std::size_t i = in_flight_.next_set(first_open_word_ * Bitmap::kWordBits);

@@ -34,8 +34,8 @@ class BlockSender {
   struct Pick {
     std::uint32_t block;
     bool retransmission;
-    bool copy = false;    // of a block that is in flight and stays so
-    bool parity = false;  // no block: `block` is the number of a row
+    bool copy = false;    // a copy of a block that is in flight and stays in flight
+    bool parity = false;  // a row of parity: `block` is its number
   };
 
   explicit BlockSender(std::size_t capacity_blocks);
@@ -44,8 +44,8 @@ class BlockSender {
   /// `rotation` of the range on, and wrap around. `critical` (by block; nullptr: all blocks)
   /// contains the blocks that go first; it is only read during this call.
   void open(BlockRange range, std::uint32_t rotation, const Bitmap* critical = nullptr);
-  /// Right after open(): only these blocks, by their number in the range, go to the peer. The
-  /// others are settled, as if they had been sent.
+  /// Called right after open(): only these blocks, by their number in the range, go to the peer.
+  /// The others are settled, as if they had been sent.
   void carry_only(const Bitmap& blocks);
   /// Forgets everything; returns how many blocks were in flight.
   PathBlocks close();
@@ -56,26 +56,26 @@ class BlockSender {
 
   std::uint32_t queued() const { return originals() + copy_count_ + parity_left(); }
   bool has_queued() const { return queued() > 0; }
-  /// Copies of blocks in flight that are queued. A question about a settled round is no such copy.
+  /// Queued copies of blocks in flight. A question about a settled round is no such copy.
   std::uint32_t copies() const { return settled() ? 0 : copy_count_; }
   bool has_only_copies() const { return originals() == 0 && parity_left() == 0 && copies() > 0; }
   bool has_originals() const { return originals() > 0; }
-  /// Rows of parity that are queued, behind all blocks and before copies.
+  /// Queued rows of parity. They go after all blocks and before copies.
   std::uint32_t parity_left() const { return settled() ? 0 : parity_end_ - parity_next_; }
-  /// Blocks that must arrive are queued: lost ones, or critical ones.
+  /// Whether blocks are queued that must arrive: lost ones or critical ones.
   bool has_urgent() const { return urgent_ones() > 0; }
-  /// What new blocks of a round do. open() makes it kAlone.
+  /// How new blocks of a round are sent. open() makes it kAlone.
   enum class Way : std::uint8_t {
-    kAlone,     // they go to the peer alone
-    kMember,    // they go to the group of the peer, and count as in flight to it
-    kListener,  // they go to the group, at the pace of others: what comes, comes
+    kAlone,     // to the peer alone
+    kMember,    // to the peer's group; they count as in flight to the peer
+    kListener,  // to the group, at the pace of others; they do not count as in flight
   };
   void set_way(Way way) { way_ = way; }
   Way way() const { return way_; }
-  /// An offered block has gone to the group. True when it counts as in flight to this peer. To a
-  /// peer that is no member it may come all the same.
+  /// An offered block has been sent to the group. True if it counts as in flight to this peer. It
+  /// may reach a peer that is no member, too.
   bool on_group_sent(std::uint32_t block, std::uint32_t now_us);
-  /// The block is offered, and has not been sent.
+  /// Whether the block is offered and has not been sent.
   bool is_new(std::uint32_t block) const {
     const std::size_t i = block - range_.begin;
     return new_.test(i) || (urgent_.test(i) && !sent_.test(i));
@@ -83,11 +83,11 @@ class BlockSender {
   /// Takes the next block to send and counts it as in flight. has_queued() must hold. With
   /// `copy_repairs`, a repair is also queued as a copy.
   Pick take(std::uint32_t now_us, bool copy_repairs = false, std::size_t path = kDirectPath);
-  /// The block that take() would take; nothing where that is a copy, or nothing is queued.
+  /// The block that take() would take; nothing if that is a copy or nothing is queued.
   std::optional<std::uint32_t> peek() const;
-  /// Every block of the range has been sent at least once.
+  /// Whether every block of the range has been sent at least once.
   bool all_sent() const { return sent_count_ == range_.size(); }
-  /// Offered blocks that go to a group, and have not.
+  /// Offered blocks that are to go to a group and have not gone.
   std::uint32_t left_to_group() const {
     return way_ == Way::kAlone ? 0 : new_count_ + unsent_urgent_;
   }
@@ -107,13 +107,13 @@ class BlockSender {
   /// each round. The last blocks of a round have no later blocks behind them that could prove their
   /// loss.
   void copy_tail(std::uint32_t now_us, Duration span);
-  /// The same with so many rows of parity in place of copies.
+  /// Queues this many rows of parity instead of copies, once for each round.
   void queue_parity(std::size_t rows);
-  /// Parity that goes now may make good what is in flight. Only an echo that is later than
-  /// `until_us` by a reorder window tells whether it has.
+  /// Parity that is sent now may recover blocks in flight. Only an echo later than `until_us` by a
+  /// reorder window tells whether it has.
   void await_parity(std::uint32_t until_us);
 
-  /// Queues a block of a settled round again, as a question to the peer. Returns false where the
+  /// Queues a block of a settled round again, as a question to the peer. Returns false if the
   /// question would tell the peer nothing.
   bool repeat(std::uint32_t block);
 
@@ -122,7 +122,7 @@ class BlockSender {
   /// sent are ignored, because the peer cannot have them.
   PathBlocks on_ack(std::size_t first_word, std::span<const std::uint64_t> words);
   PathBlocks on_complete();
-  /// One block has arrived, as something other than an ack shows. Returns 1 if it was in flight.
+  /// One block has arrived, as another packet than an ack shows. Returns 1 if it was in flight.
   PathBlocks on_arrived(std::uint32_t block);
   /// Nobody needs the block any more, whether it has arrived or not: it will not be sent. Returns 1
   /// if it was in flight.
@@ -139,7 +139,7 @@ class BlockSender {
   struct Lost {
     std::uint32_t blocks = 0;
     std::uint32_t newest_us = 0;  // when the last of them was sent
-    std::uint32_t last = 0;       // of them, by number
+    std::uint32_t last = 0;       // the last lost block, by number
   };
   Lost find_lost(std::uint32_t echo_us, Duration reorder_window, std::size_t path = kDirectPath);
   /// Queues the block that has waited longest, so that the peer answers with its state. Returns the
@@ -157,7 +157,7 @@ class BlockSender {
   PathBlocks in_flight_by_path() const {
     return {.all = in_flight_count_, .over_route = routed_count_};
   }
-  /// No block in flight was sent before this.
+  /// No block in flight was sent before this time.
   std::uint32_t oldest_us() const { return oldest_us_; }
   BlockRange range() const { return range_; }
 
@@ -184,28 +184,28 @@ class BlockSender {
 
   BlockRange range_;
   Bitmap critical_;
-  Bitmap urgent_;  // critical ones; of a round without bounds those that were lost
+  Bitmap urgent_;  // critical blocks; in a round without bounds, lost blocks
   Bitmap new_;
-  Bitmap spare_;   // lost ones that may stay lost: they use what new blocks leave
+  Bitmap spare_;   // lost blocks that may stay lost
   Bitmap copies_;  // repairs in flight that may be sent once more
   Bitmap in_flight_;
   Bitmap acked_;     // or settled
-  Bitmap unproven_;  // of these, settled without a word that they have arrived
+  Bitmap unproven_;  // of these, blocks that were settled without proof of arrival
   Bitmap sent_;      // at least once
   Bitmap to_group_;  // at least once
-  Bitmap by_group_;  // those in flight in packets to the group
-  std::array<Bitmap, kMaxRoutes> routed_;  // those in flight over each route
+  Bitmap by_group_;  // blocks in flight in packets to the group
+  std::array<Bitmap, kMaxRoutes> routed_;  // blocks in flight on each route
   std::array<std::uint32_t, kMaxRoutes> routed_count_{};
   std::vector<std::uint32_t> sent_us_;
-  std::uint32_t oldest_us_ = 0;  // no block in flight was sent before this
+  std::uint32_t oldest_us_ = 0;  // no block in flight was sent before this time
   std::size_t cursor_ = 0;
-  std::size_t start_ = 0;  // where the round began
+  std::size_t start_ = 0;  // where new blocks of the round began
   std::size_t first_open_word_ = 0;
   bool has_bounds_ = false;
   bool closed_ = false;
   Way way_ = Way::kAlone;
   bool tail_is_guarded_ = false;
-  std::uint32_t parity_next_ = 0;  // the row that goes next
+  std::uint32_t parity_next_ = 0;  // the next row to send
   std::uint32_t parity_end_ = 0;
   std::uint32_t urgent_count_ = 0;
   std::uint32_t unsent_urgent_ = 0;  // of these
@@ -215,7 +215,7 @@ class BlockSender {
   std::uint32_t in_flight_count_ = 0;
   std::uint32_t acked_count_ = 0;
   std::uint32_t sent_count_ = 0;
-  std::uint32_t repair_count_ = 0;  // of spare ones
+  std::uint32_t repair_count_ = 0;  // repairs of spare blocks
 };
 
 }  // namespace gradplane::hop

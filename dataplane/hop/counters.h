@@ -13,30 +13,30 @@ namespace gradplane::hop {
 
 /// Why a packet was not used. One counter for each; names are in the table of counters.cc.
 enum class Drop : std::uint8_t {
-  kMalformed,        // not one of our packets, or its fields contradict each other
-  kUnknownNode,      // from an address that is no node of the cluster, or under another's name
+  kMalformed,        // not a gradplane packet, or its fields contradict each other
+  kUnknownNode,      // the source address is no node of the cluster, or not the sender's
   kUnknownJob,       // no such job here
-  kWrongEpoch,       // of another plan
+  kWrongEpoch,       // the packet belongs to no live plan here
   kBadTag,           // authentication failed
-  kReplayed,         // its number has come before, or is too old to tell
-  kBadRoute,         // its route is a circle, too long, or not one on which it came here
-  kUnknownRoute,     // of a route that the plan does not have
-  kRelayFull,        // to be sent on to another node, and too many wait already
-  kNotPeer,          // from a node that is no neighbour in this tree, or in the wrong direction
-  kPastRound,        // of a round that has ended here
-  kFutureRound,      // of a round that cannot be open yet
-  kBadGeometry,      // sizes that no round here can have
-  kMismatch,         // sizes or type differ from what others said of this round
-  kBadContributors,  // names more or fewer ranks than the sender's subtree has
-  kDuplicate,        // a block that is already in the sum
-  kBadGrant,         // lets this node send more than any peer may
-  kUnusedParity,     // of blocks that this node has not followed from the first one on
+  kReplayed,         // its number came before, or is too old to tell
+  kBadRoute,         // its route has a loop, is too long, or does not lead here from the last node
+  kUnknownRoute,     // the plan does not have its route
+  kRelayFull,        // too many packets wait at this relay
+  kNotPeer,          // the sender is no neighbour in this tree, or sends in the wrong direction
+  kPastRound,        // its round has ended here
+  kFutureRound,      // its round cannot be open yet
+  kBadGeometry,      // no round here can have its sizes
+  kMismatch,         // its sizes or type differ from what others stated about this round
+  kBadContributors,  // it names more or fewer ranks than the sender's subtree has
+  kDuplicate,        // its block is already in the sum
+  kBadGrant,         // it lets this node send more than any peer may
+  kUnusedParity,     // parity of blocks that this node has not followed from the first one on
   kCount,
 };
 inline constexpr std::size_t kDropCount = static_cast<std::size_t>(Drop::kCount);
 std::string_view drop_name(Drop drop);
 
-/// Written by the poll thread alone.
+/// Only the poll thread writes them.
 struct Counters : TrafficCounts {
   std::array<std::uint64_t, kDropCount> drops{};
 

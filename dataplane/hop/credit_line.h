@@ -79,8 +79,8 @@ class CreditLine {
   /// in the peer's queue.
   static constexpr std::size_t kBurstsOfAllBytes = 64 << 10;
   static constexpr std::size_t kMaxBurstBlocks = 4;
-  /// The burst of one sender. It is at least what the share sends during one nap of the poll loop,
-  /// however many blocks that is. The number of blocks that may be in flight bounds it too.
+  /// The burst of one sender. It is at least what the share sends during one sleep of the poll
+  /// loop, however many blocks that is. The number of blocks that may be in flight also bounds it.
   static constexpr std::size_t burst_bytes(std::uint64_t share_bits_per_second,
                                            std::size_t senders) {
     const std::size_t each =

@@ -28,7 +28,7 @@ using EdgeIndex = StrongId<struct EdgeIndexTag>;
 inline constexpr EdgeIndex kNoEdge{0xffff};
 static_assert(kMaxNodes <= kNoPeer.index() && kMaxNodes <= kNoEdge.index());
 
-/// Which edge of a job: the plan, the tree, and the edge's index in the tree.
+/// Identifies an edge of a job: the plan, the tree, and the edge's index in the tree.
 struct EdgeId {
   std::uint32_t epoch = 0;
   std::uint8_t tree = 0;
@@ -38,7 +38,7 @@ struct EdgeId {
 class Group;
 struct GroupMember;
 
-/// An edge's peer in the group of a round.
+/// The place of an edge's peer in the group of a round.
 struct Seat {
   Group* group = nullptr;  // null: the round's blocks go to the peer alone
   GroupMember* member = nullptr;
@@ -53,23 +53,24 @@ struct OutEdge {
   wire::PacketType type = wire::PacketType::kPush;
   std::uint16_t queued = 0;   // slots with blocks that may be sent
   std::uint16_t waiting = 0;  // slots with blocks in flight
-  /// Slots of rounds whose results the peer cannot take yet, because it has pushed nothing of them.
-  /// Their blocks do not count as queued.
+  /// Slots of rounds whose results the peer cannot take yet, because it has pushed nothing for
+  /// them. Their blocks do not count as queued.
   std::uint16_t held = 0;
-  std::uint16_t heard = 0;  // slots of rounds of which an ack has come
+  std::uint16_t heard = 0;  // slots of rounds for which an ack has come
   std::vector<BlockSender> senders;
   std::array<Seat, kRoundSlots> seats{};
-  std::array<Parity*, kRoundSlots> parity{};  // of each slot's round; null: it has none
-  std::uint16_t parity_begun = 0;             // slots of which that is decided
-  std::vector<Route> routes;                  // auxiliary ones to the peer, of this edge's plan
+  std::array<Parity*, kRoundSlots> parity{};  // of each slot's round; null if it has none
+  std::uint16_t parity_begun = 0;             // slots for which `parity` is decided
+  std::vector<Route> routes;                  // auxiliary routes to the peer, of this edge's plan
   std::array<std::uint32_t, kRoundSlots> rounds{};  // the round that the slot was last opened for
-  std::array<std::uint32_t, kRoundSlots> active_us{};  // when something last went out or was acked
+  std::array<std::uint32_t, kRoundSlots> active_us{};  // when a block was last sent or acked
   std::array<std::uint8_t, kRoundSlots> backoff{};     // probes without an answer
-  std::uint32_t ended_before = 0;   // results: every round before it has ended below the peer
-  Instant ended_at;                 // when that was heard
-  Inquiry inquiry;                  // pushes: about rounds that wait for results
-  std::int64_t silent_looks = 0;    // pushes wait here, and so many looks long no ack has come
-  std::uint32_t next_question = 0;  // the block of the range that it names next
+  std::uint32_t ended_before = 0;  // results: every earlier round has ended below the peer
+  Instant ended_at;                // when an ack said so
+  Inquiry inquiry;                 // pushes: about rounds that wait for results
+  std::int64_t silent_looks = 0;   // looks of the watchdog since the last ack, while pushes wait
+  // The next question's block, counted from the begin of the range.
+  std::uint32_t next_question = 0;
 
   bool is_push() const { return type == wire::PacketType::kPush; }
   static std::uint16_t bit(std::size_t slot) { return static_cast<std::uint16_t>(1U << slot); }
@@ -98,26 +99,27 @@ static_assert(kRoundSlots <= 16, "one bit per slot in OutEdge::queued, waiting a
 struct StreamSlot {
   explicit StreamSlot(std::size_t capacity_blocks) : receiver(capacity_blocks) {}
 
-  bool used = false;  // since the plan began; if not, it is of no round
+  bool used = false;  // whether the slot has had a round since the plan began
   std::uint32_t round = 0;
   Geometry geometry;
   BlockReceiver receiver;
-  bool gathers = false;  // it may end without some blocks
+  bool gathers = false;  // the round may end without some blocks
 
   bool is_over() const { return receiver.complete() || receiver.closed(); }
   bool is_of(std::uint32_t id) const { return used && round == id; }
 };
 
-/// The same blocks, seen by their receiver.
+/// The receiver's side of an edge.
 struct InEdge {
   EdgeId id;
   PeerIndex peer;
   wire::PacketType type = wire::PacketType::kPush;
-  std::uint16_t ranks = 0;  // pushes: in the child's subtree; results: of the job
+  std::uint16_t ranks = 0;  // pushes: ranks in the child's subtree; results: ranks of the job
   std::vector<BlockReceiver> receivers;
-  std::array<Parity*, kRoundSlots> parity{};  // as at the sender
+  std::array<Parity*, kRoundSlots> parity{};  // as in OutEdge
   std::vector<StreamSlot> stream;  // pushes to a root under bounded staleness: by round slot
-  /// Results: of all groups that the parent has in this tree, also those that this node is not in.
+  /// Results: packet numbers of all groups that the parent has in this tree, including groups
+  /// without this node.
   ReplayWindow group_packets;
 
   bool is_push() const { return type == wire::PacketType::kPush; }

@@ -18,12 +18,12 @@ static_assert(kMaxAckDelay < kMinProbeTimeout, "an ack that waits is no lost ack
 static_assert(kMaxAckDelay <= congestion::kAckHolding);
 constexpr Duration kMaxProbeTimeout = Duration::ms(500);
 constexpr Duration kMinReorderWindow = Duration::us(200);
-/// The minimum burst. A slow flow needs no more than this to make up for a nap of the poll loop.
-/// When many flows begin together, their bursts meet in the peer's queue and stay there as long as
+/// The minimum burst. A slow flow needs no more than this to make up for a sleep of the poll loop.
+/// If many flows begin together, their bursts meet in the peer's queue and stay there as long as
 /// all of them send at their full shares.
 constexpr std::size_t kMinBurstBlocks = 2;
 constexpr Duration kMeterSpan = Duration::seconds(1);
-/// However slow a controller wants to be.
+/// The least rate, however slow a controller wants to be.
 constexpr std::uint64_t kMinBlocksPerSecond = 1;
 
 std::size_t burst_bytes(std::uint64_t rate, std::size_t block_wire_bytes) {
@@ -47,7 +47,7 @@ void RateMeter::on_sent(Instant now, std::size_t bytes) {
 
 std::uint64_t RateMeter::bits_per_second(Instant now) const {
   const auto bits_in = [&](Instant begin, std::uint64_t bytes) {
-    const Duration over = now - begin - kMeterSpan;  // so much of it is longer ago
+    const Duration over = now - begin - kMeterSpan;  // this part of the second is too long ago
     const double left = 1 - std::max(over, Duration{}).to_seconds() / kMeterSpan.to_seconds();
     return std::max(left, 0.0) * static_cast<double>(bytes) * 8;
   };
@@ -79,11 +79,11 @@ void Flow::follow_controller(Instant now) {
   const congestion::Decision decision = controller_->decide(now);
   window_ = std::max(1U, static_cast<std::uint32_t>(decision.window_blocks));
   std::uint64_t pace = decision.pacing_bits_per_second;
-  // Of an idle flow no event makes a pause shorter.
+  // An idle flow has no event that would shorten a pause, so the rate has a minimum.
   if (pace > 0) pace = std::max(pace, kMinBlocksPerSecond * block_wire_bytes_ * 8);
   if (pace == controller_pace_) return;
   controller_pace_ = pace;
-  // Less than a block for each round trip leaves no room for a burst.
+  // A window below one block leaves no room for a burst.
   const bool spaced = decision.window_blocks < 1;
   pacer_.set_rate(now, pace, spaced ? 0 : burst_bytes(pace, block_wire_bytes_));
 }
@@ -117,7 +117,8 @@ void Flow::on_sent(Instant now, std::size_t wire_bytes, bool retransmission) {
   meter_.on_sent(now, wire_bytes);
   controller_->on_sent(now, static_cast<std::uint32_t>(wire_bytes), before);
   follow_controller(now);
-  // A probe did not wait for the pace: after an outage its debt would keep a slow one waiting.
+  // A probe did not wait for pacing, so it is not charged: after an outage its debt would keep a
+  // slow flow waiting.
   if (!is_probe) pacer_.on_sent(now, wire_bytes);
 }
 
@@ -148,15 +149,15 @@ void Flow::on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked) {
 }
 
 void Flow::note_sounding(Instant now) {
-  // Round trips of what was sent behind the sounding before may still be on their way.
+  // Packets that were sent after the sounding before may still be unanswered.
   const bool is_first = sounding_.left == sounding_.blocks;
   if (is_first && now - sounding_to_ > smoothed_) sounding_from_ = now;
   sounding_to_ = now;
   sounding_is_open_ = true;
 }
 
-/// What was sent before this answer came may have waited behind the sounding. What is sent from now
-/// on does not.
+/// Packets that were sent before this answer came may have waited behind the sounding; those that
+/// are sent from now on do not.
 void Flow::note_answered(Instant now, Instant sent) {
   if (sounding_.is_on() || !sounding_is_open_ || sent + kClockStep < sounding_to_) return;
   sounding_is_open_ = false;
@@ -198,7 +199,8 @@ void Flow::on_forward_delay(Instant now, std::uint32_t delay_us) {
   const auto from_origin = [&] {
     return Duration::us(static_cast<std::int32_t>(delay_us - forward_origin_us_));
   };
-  // No packet waits for longer than the longest round trip: one of the clocks has been set.
+  // No packet waits longer than the longest round trip. If one seems to, one of the clocks has been
+  // set.
   const bool is_known = queueing_ && from_origin() - min_forward_.value() <= kMaxRtt &&
                         min_forward_.value() - from_origin() <= kMaxRtt;
   if (!is_known) {
@@ -218,7 +220,8 @@ void Flow::forget_way() {
 }
 
 void Flow::on_silence(Instant now) {
-  if (sounding_is_open_ && now - sounding_to_ < kMaxProbeTimeout) return;  // it waits behind it
+  // The probe waits behind the sounding.
+  if (sounding_is_open_ && now - sounding_to_ < kMaxProbeTimeout) return;
   controller_->on_loss({.now = now,
                         .why = congestion::LossEvent::Why::kSilence,
                         .lost_blocks = 0,
@@ -257,14 +260,15 @@ Duration Flow::probe_timeout() const {
   return std::clamp(smoothed_ + variance_ * 4 + kMaxAckDelay, kMinProbeTimeout, kMaxProbeTimeout);
 }
 
-/// A clock that drifts looks like a queue, too, but no round trip grows with it.
+/// A clock that drifts also looks like a queue, but the round trip does not grow with it.
 std::optional<Duration> Flow::queueing() const {
   if (!queueing_) return std::nullopt;
   return std::min(*queueing_, smoothed_ - min_rtt_.value());
 }
 
 bool Flow::is_overtaken(Instant now, std::uint32_t sent_us) const {
-  // The number of an echo that came half an hour ago looks later than that of a block of now.
+  // The clock in packets wraps, so an echo that came half an hour ago looks later than a block that
+  // is sent now.
   if (!has_rtt_ || now - echo_at_ > kMaxRtt) return false;
   const auto later_us = static_cast<std::int32_t>(newest_echo_us_ - sent_us);
   return later_us > 0 && Duration::us(later_us) > overtaking_time();

@@ -20,10 +20,11 @@ namespace gradplane::hop {
 /// has become longer.
 inline constexpr Duration kMinRttLifetime = Duration::seconds(10);
 
-/// From this round trip on a second copy costs less than the time that it may save.
+/// From this round trip on, a second copy costs less than the time that it may save.
 inline constexpr Duration kLongPath = Duration::ms(10);
 
-/// A longer sample tells of a process that stood still, or of a lie: it must not set the pace.
+/// A longer sample comes from a process that stood still, or from a false ack, so it must not set
+/// the pace.
 inline constexpr Duration kMaxRtt = Duration::seconds(1);
 
 /// Measures the rate of the last second. It counts all bytes of the current second. From the second
@@ -35,7 +36,7 @@ class RateMeter {
   std::uint64_t bits_per_second(Instant now) const;
 
  private:
-  Instant begin_ = Instant::from_ns(INT64_MIN / 4);  // of the second that runs
+  Instant begin_ = Instant::from_ns(INT64_MIN / 4);  // begin of the current second
   std::uint64_t bytes_ = 0;                          // since begin_
   std::uint64_t bytes_before_ = 0;                   // in the second before it
 };
@@ -67,18 +68,18 @@ class Flow {
   /// The peer has acknowledged `blocks` blocks. It also reports for the first time that the network
   /// marked `marked` packets; then `blocks` may be 0.
   void on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked = 0);
-  /// A packet of a sounding goes now; on_sent() follows where it is a block. The queue that a
-  /// sounding makes is no reason to send less. So the controller hears neither of round trips nor
-  /// of losses of what is sent from its beginning until something has come back that was sent
-  /// behind it.
+  /// A packet of a sounding is being sent; on_sent() follows if it is a block. The queue that a
+  /// sounding causes is no reason to send less. So the controller learns neither round trips nor
+  /// losses of packets sent from the sounding's begin until a packet that was sent after it has
+  /// been answered.
   void note_sounding(Instant now);
-  /// A packet of padding goes now.
+  /// A packet of padding is being sent.
   void on_padding_sent(Instant now, std::size_t wire_bytes) {
     link_.on_sent(now, wire_bytes);
     meter_.on_sent(now, wire_bytes);
   }
-  static constexpr Duration kClockStep = Duration::us(1);  // of the times that packets carry
-  /// Whether what was sent at `sent` was part of the last sounding, or met its queue.
+  static constexpr Duration kClockStep = Duration::us(1);  // resolution of the times in packets
+  /// Whether a packet sent at `sent` was part of the last sounding, or waited in its queue.
   bool is_of_sounding(Instant sent) const {
     if (sent < sounding_from_ - kClockStep) return false;
     return sounding_is_open_ || sent <= sounding_to_ + kClockStep;
@@ -87,16 +88,16 @@ class Flow {
   const awareness::Sounding& sounding() const { return sounding_; }
   /// An ack has answered a packet that was sent at `sent`.
   void note_answered(Instant now, Instant sent);
-  /// Whether a sounding could show anything: the peer has answered what came after the last
-  /// sounding or its end, and the flow is so slow that a sounding may take as long as a measurement
+  /// Whether a sounding could show anything. The peer must have answered a packet sent after the
+  /// last sounding, and the flow must be so slow that a sounding takes as long as a measurement
   /// needs.
   bool is_worth_sounding(Instant now) const;
   void on_rtt(Instant now, Duration rtt);
-  /// How long a packet was on its way there, by the clocks of both ends. They may differ by
-  /// anything, as only changes count. It comes before the on_rtt() of the same packet.
+  /// The one-way delay of a packet to the peer, by the clocks of both ends. The clocks may differ
+  /// by any amount, because only changes count. Call it before the on_rtt() of the same packet.
   void on_forward_delay(Instant now, std::uint32_t delay_us);
-  /// Packets take another way from now on. Its round trips and its delay are not known, and those
-  /// of the way before would make a longer one look like a queue.
+  /// Packets take another path from now on. Its round trips and its delay are not known, and a
+  /// longer path would look like a queue on the old one.
   void forget_way();
   /// `newest_sent` is the time at which the last of the lost blocks was sent.
   void on_lost(Instant now, std::uint32_t blocks, Instant newest_sent);
@@ -109,17 +110,16 @@ class Flow {
     newest_echo_us_ = echo_us;
     echo_at_ = now;
   }
-  /// When the newest packet was sent that the peer has answered.
+  /// The sending time of the newest packet that the peer has answered.
   std::uint32_t newest_echo_us() const { return newest_echo_us_; }
-  /// Whether an answer to what was sent at `sent_us` is overdue, because the peer has answered a
+  /// Whether the answer to a packet sent at `sent_us` is overdue, because the peer has answered a
   /// packet that was sent later by more than overtaking_time().
   bool is_overtaken(Instant now, std::uint32_t sent_us) const;
   /// The flow no longer waits for these blocks, and it learns nothing about the network from them.
   void on_forgotten(std::uint32_t blocks);
 
-  /// Makes the next block a probe, which goes whatever the controller says. Otherwise a window full
-  /// of blocks that were lost on a dead link would keep the flow from finding out that the link
-  /// works again.
+  /// Makes the next block a probe, which ignores the controller. Otherwise a window full of blocks
+  /// that were lost on a dead link would keep the flow from finding out that the link works again.
   void on_probe() { probe_due_ = true; }
   bool has_probe_due() const { return probe_due_; }
 
@@ -131,9 +131,9 @@ class Flow {
     app_limited_until_ = delivered_ + in_flight_;
     has_rested_ = true;
   }
-  /// How much of the job's iteration this peer has: 0 to 1.
+  /// The share of the job's iteration that this peer has, from 0 to 1.
   void on_phase(double ratio) { controller_->on_phase({.ratio = ratio}); }
-  /// For the controller's timers; call it now and then while blocks are in flight.
+  /// Runs the controller's timers; call it now and then while blocks are in flight.
   void on_tick(Instant now);
 
   /// The time to wait for an ack before a probe (RFC 6298, with a minimum that covers held-back
@@ -141,8 +141,7 @@ class Flow {
   Duration probe_timeout() const;
   /// An earlier packet counts as lost only when a packet that was sent this much later has arrived.
   Duration reorder_window() const;
-  /// The same for packets of different rounds. Their receiver holds acks of each round back for
-  /// itself.
+  /// The same for packets of different rounds, whose acks a receiver delays independently.
   Duration overtaking_time() const;
 
   struct Counts {
@@ -153,19 +152,20 @@ class Flow {
   const Counts& counts() const { return counts_; }
   /// Whether more than a thousandth of all blocks were lost so far.
   bool is_lossy() const { return counts_.suspected_lost * 1000 > counts_.sent; }
-  /// In blocks, at least 1. The controller expresses a window below one block by its pacing rate.
+  /// The window in blocks, at least 1. The controller expresses a window below one block by its
+  /// pacing rate.
   std::uint32_t window() const { return window_; }
-  /// What the flow lets pass, as far as is known: a window in each round trip, at the pace of its
-  /// controller and the share of the peer's link. 0: nothing is known.
+  /// The rate that the flow allows, as far as is known: a window per round trip, at most the
+  /// controller's pacing and the share of the peer's link. 0: nothing is known.
   std::uint64_t allowed_bits_per_second() const;
   bool window_is_full() const { return !has_room(); }
-  /// A block that went to the peer over another path takes from the same link at its end.
+  /// A block that went to the peer on another path also uses the peer's link.
   void charge_link(Instant now, std::size_t wire_bytes) { link_.on_sent(now, wire_bytes); }
-  /// When the share of the peer's link lets the next block go, over whatever path.
+  /// When the share of the peer's link lets the next block go, on whatever path.
   Instant link_free_at() const { return link_.next_send(); }
   /// Whether the share of the peer's link is used up for now.
   bool link_is_busy(Instant now) const { return !link_.may_send(now); }
-  /// With all overhead of the wire.
+  /// The measured sending rate, with all overhead on the link.
   std::uint64_t rate_bits_per_second(Instant now) const { return meter_.bits_per_second(now); }
   const congestion::Controller& controller() const { return *controller_; }
   std::uint32_t in_flight() const { return in_flight_; }
@@ -178,9 +178,10 @@ class Flow {
   std::optional<Duration> queueing() const;
   bool has_room() const { return probe_due_ || in_flight_ < window_; }
 
-  std::uint64_t link_bits_per_second_;  // of which this sender has its share; 0: not known
-  Pacer link_;                          // what the peer's link bears
-  Pacer pacer_;                         // what the controller asks for
+  // The peer's link, or this sender's share of it; 0: not known.
+  std::uint64_t link_bits_per_second_;
+  Pacer link_;   // paces to the share of the peer's link
+  Pacer pacer_;  // paces to the controller's rate
   RateMeter meter_;
   std::size_t block_wire_bytes_;
   std::unique_ptr<congestion::Controller> controller_;
@@ -188,9 +189,9 @@ class Flow {
   std::uint64_t controller_pace_ = 0;  // bits per second
   std::uint32_t in_flight_ = 0;
   std::uint64_t delivered_ = 0;          // blocks
-  std::uint64_t app_limited_until_ = 0;  // of delivered_
+  std::uint64_t app_limited_until_ = 0;  // a value of delivered_
   bool probe_due_ = false;
-  bool has_rested_ = true;  // nothing waited when the flow could send last
+  bool has_rested_ = true;  // when the flow could last send, nothing waited
   std::uint32_t newest_echo_us_ = 0;
   Instant echo_at_ = Instant::from_ns(INT64_MIN / 4);  // when it came
   bool has_rtt_ = false;
@@ -199,13 +200,14 @@ class Flow {
   Duration variance_;
   WindowedMin min_rtt_{kMinRttLifetime};
   std::uint32_t forward_origin_us_ = 0;  // the first forward delay; later ones count from it
-  std::optional<Duration> queueing_;     // on the way there, smoothed
+  std::optional<Duration> queueing_;     // queueing delay towards the peer, smoothed
   WindowedMin min_forward_{kMinRttLifetime};
   Counts counts_;
   awareness::Sounding sounding_;
-  Instant sounding_from_ = Instant::never();  // when the first block of the last one was sent
-  Instant sounding_to_;            // and its last one so far, or the last block that met its queue
-  bool sounding_is_open_ = false;  // nothing that was sent behind it has been answered
+  Instant sounding_from_ = Instant::never();  // when the last sounding's first packet was sent
+  // When its last packet so far was sent, or the last packet that waited in its queue.
+  Instant sounding_to_;
+  bool sounding_is_open_ = false;  // no packet that was sent after it has been answered
 };
 
 }  // namespace gradplane::hop

@@ -33,7 +33,8 @@ void on_round(GroupMember& member, bool is_member) {
   if (member.rounds >= kMaxGroupRest) member.next_rest = kFirstGroupRest;
 }
 
-/// Blocks of a round before the one of `slot` are on their way to the edge's peer, or go next.
+/// Whether blocks of an older round than that of `slot` are in flight to the edge's peer, or go
+/// next.
 bool gets_older_round(const OutEdge& edge, std::size_t slot) {
   for (std::size_t other = 0; other < kRoundSlots; ++other) {
     const unsigned bit = OutEdge::bit(other);
@@ -45,7 +46,7 @@ bool gets_older_round(const OutEdge& edge, std::size_t slot) {
   return false;
 }
 
-/// How a round begins for a receiver, where the round has members.
+/// How a receiver begins a round that has members.
 Way first_way(const GroupMember& member) {
   if (may_join(member)) return Way::kMember;
   return member.hears ? Way::kListener : Way::kAlone;
@@ -107,12 +108,12 @@ void Group::end(std::size_t slot) {
   }
 }
 
-/// Another group may have the edge in this slot.
+/// Sets the way of the receiver's edge, unless another group has the edge in this slot.
 void Group::leave(GroupMember& member, std::size_t slot, Way way) const {
   if (member.edge->seats[slot].group == this) set_way(*member.edge, slot, way);
 }
 
-/// In every open round in which it is a member.
+/// Makes the member a listener in every open round.
 void Group::listen(GroupMember& member) {
   member.rests = std::max(member.next_rest, kFirstGroupRest);
   member.next_rest = std::min(member.rests * 2, kMaxGroupRest);
@@ -138,8 +139,8 @@ void Group::offer_all(std::size_t slot) {
   for (std::uint32_t block = range.begin; block < range.end; ++block) offer(slot, block);
 }
 
-/// Of the blocks that are ready, of which there is one. Critical ones go in the order that they
-/// have in each edge.
+/// Chooses one of the ready blocks, of which there is at least one. Critical blocks go first, in
+/// the same order as on each edge.
 std::size_t Group::choose(const Slot& own) {
   std::size_t i = own.critical_count > 0 ? own.critical.next_set(0) : Bitmap::kNone;
   while (i != Bitmap::kNone && !own.ready.test(i)) i = own.critical.next_set(i + 1);
@@ -147,7 +148,7 @@ std::size_t Group::choose(const Slot& own) {
   return i == Bitmap::kNone ? own.ready.next_set(0) : i;
 }
 
-/// By a member.
+/// Whether a member needs the block.
 bool Group::is_needed(std::size_t slot, std::uint32_t block) const {
   return std::any_of(members_.begin(), members_.end(), [slot, block](const GroupMember& member) {
     return way_of(member, slot) == Way::kMember && member.edge->senders[slot].is_new(block);
@@ -160,7 +161,7 @@ std::optional<std::uint32_t> Group::next(std::size_t slot) {
       std::any_of(members_.begin(), members_.end(), [slot](const GroupMember& member) {
         return way_of(member, slot) == Way::kMember && !member.edge->senders[slot].settled();
       });
-  if (!has_members) {  // all have left: whoever listens would wait for nothing
+  if (!has_members) {  // all members have left, so listeners would wait for nothing
     stop(slot);
     return std::nullopt;
   }
@@ -179,8 +180,9 @@ void Group::release_listeners(std::size_t slot) {
   }
 }
 
-/// Every block has gone to the group. Those who were late are its members now, if they are enough
-/// for one, and it sends what some of them lack. Once in a round: a second time would serve few.
+/// Every block has gone to the group. If enough receivers were late, they become its members now,
+/// and the group sends the blocks that some of them lack. This happens once in a round: a second
+/// time would serve few.
 bool Group::begin_again(std::size_t slot) {
   Slot& own = slots_[slot];
   const auto is_late = [slot](const GroupMember& member) {
@@ -227,7 +229,8 @@ Instant Group::waits_until(std::size_t slot, Duration round_trip) const {
 bool Group::on_sent_to(GroupMember& member, std::size_t slot, std::uint32_t block,
                        std::uint32_t now_us) {
   BlockSender& sender = member.edge->senders[slot];
-  // Who has not begun the round drops the block. When it has begun, it listens to the rest.
+  // A receiver that has not begun the round drops the block. Once it begins the round, it is a
+  // listener.
   if (is_held_member(*member.edge, slot)) {
     sender.set_way(Way::kListener);
     member.late = static_cast<std::uint16_t>(member.late | OutEdge::bit(slot));
@@ -265,8 +268,9 @@ std::size_t Group::deaf() const {
   return members_.size() - static_cast<std::size_t>(hear);
 }
 
-/// How many of those who do not hear the group would answer if it got the last block of the round.
-/// Who has been sent the block may have ended the round, and an ack of it would tell nothing.
+/// The number of deaf receivers that would answer if the group got the last block of the round. A
+/// receiver that has been sent the block may have ended the round, and then its ack would tell
+/// nothing.
 std::size_t Group::answers(std::size_t slot) const {
   const std::optional<std::uint32_t>& block = slots_[slot].last;
   if (!block) return 0;
@@ -277,7 +281,8 @@ std::size_t Group::answers(std::size_t slot) const {
   return static_cast<std::size_t>(std::count_if(members_.begin(), members_.end(), answer));
 }
 
-/// Of two rounds in which as many would answer, the one whose block has come last.
+/// Chooses the round in which most deaf receivers would answer; among equal rounds, the one with
+/// the latest block.
 std::optional<Group::Trial> Group::trial() const {
   if (deaf() == 0) return std::nullopt;
   std::size_t best = 0;
@@ -309,7 +314,7 @@ void Group::on_heard(GroupMember& member, std::uint32_t sent_us, Instant now) {
   if (is_known && !before_us(member.newest_echo_us, sent_us)) return;
   member.newest_echo_us = sent_us;
   member.heard_at = now;
-  if (!member.hears) {  // others may follow
+  if (!member.hears) {  // others may hear it now, too
     trial_pause_ = kFirstGroupTrial;
     next_trial_ = std::min(next_trial_, now + trial_pause_);
   }

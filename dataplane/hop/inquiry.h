@@ -22,7 +22,7 @@ class Inquiry {
  public:
   /// `round` only waits for results. Returns true when it is time to ask.
   bool is_due(std::uint32_t round, Instant now);
-  /// No round does.
+  /// No round waits for results.
   void rest() { waits_ = false; }
   void on_asked(std::uint32_t now_us, Instant now);
   /// Whether an ack of `round` answers a question: it must echo a packet that was sent at or after
@@ -39,7 +39,7 @@ class Inquiry {
   bool waits_ = false;
   std::uint32_t round_ = 0;
   Instant next_at_;
-  std::uint32_t first_asked_us_ = 0;  // of those that are not answered
+  std::uint32_t first_asked_us_ = 0;  // sending time of the first unanswered question
   std::int64_t unanswered_ = 0;
 };
 

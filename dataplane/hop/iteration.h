@@ -23,7 +23,7 @@ class Iteration {
  public:
   /// Counts for `peers` peers at first, and for `max_peers` at most.
   explicit Iteration(std::size_t peers, std::size_t max_peers = 0);
-  /// There are so many peers now; those that are new have nothing to get in this iteration yet.
+  /// Makes room for `peers` peers. The new ones have nothing announced in this iteration yet.
   void grow(std::size_t peers) { peers_.resize(peers); }
 
   /// A round of `bucket` (0: none) opens in `slot`. Returns true if an iteration begins with it.
@@ -41,7 +41,7 @@ class Iteration {
   bool is_earlier(std::size_t slot, std::size_t other) const {
     return static_cast<std::int32_t>(slot_number_[slot] - slot_number_[other]) < 0;
   }
-  /// 0 to 1.
+  /// The share of the iteration that the peer has or will never need, from 0 to 1.
   double ratio(PeerIndex peer) const;
 
  private:
@@ -51,11 +51,11 @@ class Iteration {
     std::uint64_t settled = 0;
   };
 
-  std::uint32_t number_ = 0;  // of the iteration; the first is 1
+  std::uint32_t number_ = 0;  // number of the iteration; the first is 1
   bool has_buckets_ = false;
   std::vector<Peer> peers_;
-  std::vector<std::uint32_t> last_seen_;                  // by bucket: in which iteration
-  std::array<std::uint32_t, kRoundSlots> slot_number_{};  // of which iteration the slot's round is
+  std::vector<std::uint32_t> last_seen_;  // by bucket: the iteration in which it last came
+  std::array<std::uint32_t, kRoundSlots> slot_number_{};  // the iteration of the slot's round
 };
 
 }  // namespace gradplane::hop

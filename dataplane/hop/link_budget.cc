@@ -12,8 +12,8 @@ namespace {
 
 using Rates = std::array<std::uint64_t, kMaxEngines>;
 
-/// Of `amount`, what each of the first `count` gets that wants something. The smallest wishes are
-/// met first, and who wants more than an equal part of the rest gets that part.
+/// Divides `amount` among the first `count` engines. The smallest demands are met first; an engine
+/// that wants more than an equal part of the rest gets that part.
 Rates divide(std::uint64_t amount, const Rates& wants, std::size_t count) {
   std::array<std::size_t, kMaxEngines> order{};
   const auto end = order.begin() + static_cast<std::ptrdiff_t>(count);
@@ -42,7 +42,7 @@ LinkBudget::LinkBudget(std::uint64_t link_bits_per_second, std::size_t engines)
   }
   floor_ = link_ / kFloorParts / engines;
   GP_ASSERT(floor_ > 0);  // a rate of 0 would be no limit
-  // No engine has a lease yet: each has the floor.
+  // No engine has a lease yet, so each has the floor.
   leases_.fill({.bits_per_second = floor_, .until = Instant()});
   next_renewal_ = Instant();
 }
@@ -57,15 +57,15 @@ const LinkLease& LinkBudget::lease(std::size_t engine) const {
   return leases_[engine];
 }
 
-/// What the engine may be using, whatever of our leases it has seen: the one before the last has
-/// ended when the next is given, because a lease lasts two periods.
+/// The rate that the engine may be using, whichever of its leases it has seen. Only the last lease
+/// counts: a lease lasts two periods, so the one before the last has ended when a new one is given.
 std::uint64_t LinkBudget::held(std::size_t engine, Instant now) const {
   static_assert(kLeaseTime <= kLeasePeriod * 2);
   return now < leases_[engine].until ? leases_[engine].bits_per_second : floor_;
 }
 
-/// The floors, what each wants beyond its own, and an equal part of what nobody wants: whoever
-/// begins to send has something at once.
+/// Each engine's fair share: its floor, its demand beyond the floor, and an equal part of the rest,
+/// so that an engine that begins to send has something at once.
 LinkBudget::Rates LinkBudget::fair_shares() const {
   std::uint64_t rest = link_ - floor_ * engines_;
   Rates wants{};
@@ -76,7 +76,8 @@ LinkBudget::Rates LinkBudget::fair_shares() const {
   return shares;
 }
 
-/// Who gets less than it has gets that at once. The others get more as far as something is free.
+/// An engine whose share shrinks gets the smaller lease at once. The others get more only as far as
+/// rate is free.
 bool LinkBudget::renew(Instant now) {
   if (now < next_renewal_) return false;
   next_renewal_ = now + kLeasePeriod;

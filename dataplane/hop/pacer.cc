@@ -7,7 +7,7 @@
 namespace gradplane::hop {
 namespace {
 
-/// Pacing a little under the link keeps a queue from standing (docs/protocol.md, section 6).
+/// Pacing a little below the link's rate prevents a standing queue (docs/protocol.md, section 6).
 constexpr std::uint64_t kPacedPercent = 99;
 
 Duration time_of(std::size_t bytes, std::uint64_t rate) {

@@ -10,23 +10,23 @@
 
 namespace gradplane::hop {
 
-/// What a paced flow may send at once after a pause.
+/// The burst that a paced flow may send at once after a pause.
 inline constexpr Duration kPacerBurst = Duration::ms(1);
 
-/// A token bucket. It holds up to `burst_bytes`, so a poll loop that naps still reaches the rate.
+/// A token bucket. It holds up to `burst_bytes`, so a poll loop that sleeps still reaches the rate.
 class Pacer {
  public:
   /// `rate_bits_per_second` 0 means: never wait.
   Pacer(std::uint64_t rate_bits_per_second, std::size_t burst_bytes);
 
   bool may_send(Instant now) const { return rate_ == 0 || free_at_ <= now; }
-  /// When may_send() becomes true; not later than now when it is.
+  /// When may_send() becomes true; not later than now if it is true already.
   Instant next_send() const { return free_at_; }
   bool is_paced() const { return rate_ != 0; }
   void on_sent(Instant now, std::size_t bytes);
-  /// There was nothing to send until now. The time until now gives no burst.
+  /// There was nothing to send until now, so the time until now earns no burst.
   void begin(Instant now) { free_at_ = std::max(free_at_, now); }
-  /// Changes the rate of the link from now on, of which the constructor takes a little less.
+  /// Changes the link rate from now on. Like the constructor, it paces a little below that rate.
   void set_link_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst_bytes);
   /// Changes the rate from now on. What is left of a wait becomes shorter or longer in proportion.
   void set_rate(Instant now, std::uint64_t rate_bits_per_second, std::size_t burst_bytes);

@@ -14,14 +14,14 @@
 namespace gradplane::hop {
 namespace {
 
-/// How many standard deviations more than the expected losses are made good.
+/// Rows cover this many standard deviations more than the expected losses.
 constexpr double kParityMargin = 3.5;
 
 std::uint8_t* bytes_of(std::byte* at) {
   return reinterpret_cast<std::uint8_t*>(at);
 }
 
-/// The library takes its input as if it would write there.
+/// The library takes its input as a pointer to non-const, but does not write to it.
 std::uint8_t* bytes_of(const std::byte* at) {
   return bytes_of(const_cast<std::byte*>(at));
 }
@@ -29,7 +29,7 @@ std::uint8_t* bytes_of(const std::byte* at) {
 }  // namespace
 
 std::uint8_t parity_factor(std::uint32_t block, std::size_t row) {
-  // The end of MurmurHash3.
+  // The finaliser of MurmurHash3.
   std::uint32_t h = block * static_cast<std::uint32_t>(kMaxParityRows);
   h += static_cast<std::uint32_t>(row) + 1;
   h = (h ^ h >> 16) * 0x85ebca6b;

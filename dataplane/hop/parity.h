@@ -18,47 +18,48 @@ namespace gradplane::hop {
 
 using wire::kMaxParityRows;
 
-/// Rounds of edges that a job has parity of at a time. Others do without.
+/// The most rounds of edges for which a job has parity at a time. Further rounds have none.
 inline constexpr std::size_t kMaxParities = 64;
-/// Where a smaller share of a sender's packets is lost, a round that loses something at its end is
-/// too rare to pay for parity of all.
+/// Below this loss, a round that loses something at its end is too rare to pay for parity of all
+/// rounds.
 inline constexpr double kMinParityLoss = 0.001;
-/// Of fewer blocks on their way, each goes twice: a copy does as much as a row, and shows that a
-/// round has begun.
+/// If fewer blocks are in flight, each is sent twice: a copy repairs as much as a row, and shows
+/// that a round has begun.
 inline constexpr std::uint32_t kMinParityBlocks = 4;
-/// Rows are at most one in so many of the blocks that are on their way.
+/// At most one row for this many blocks in flight.
 inline constexpr std::uint32_t kParityShare = 2;
 static_assert(kMinParityBlocks >= kParityShare, "what goes with parity has a row");
 
-/// The factor of a block in a row: a number from 1 to 255 of the field of 256 elements. It is the
-/// same at both ends, and looks random, so any rows nearly always give any as many blocks.
+/// The factor of a block in a row: a non-zero element of the field with 256 elements. Both ends
+/// compute the same factor. It looks random, so any rows nearly always recover as many blocks,
+/// whichever they are.
 std::uint8_t parity_factor(std::uint32_t block, std::size_t row);
 
-/// The rows for so many blocks on their way, of which this share is lost: so many that less than
-/// one round in five hundred lacks more. 0: more than there can be.
+/// The number of rows for this many blocks in flight, if this share of them is lost: less than one
+/// round in five hundred lacks more. 0: more than kMaxParityRows would be needed.
 std::size_t parity_rows_for(std::uint32_t blocks, double loss);
 
 /// The rows of one round's blocks, at their sender or at their receiver. A sender adds every block
-/// once, and the rows are what it sends. A receiver adds what has come, and then rows: what is left
-/// is the parity of the blocks that it lacks.
+/// once, and the rows are what it sends. A receiver adds the blocks that have come and the rows
+/// that have come, which leaves the parity of the blocks that it lacks.
 class Parity {
  public:
-  /// The rows are in `store`, which has room for kMaxParityRows of them.
+  /// `store` holds the rows, and must have room for kMaxParityRows of them.
   Parity(std::byte* store, std::size_t block_bytes, std::size_t max_blocks);
 
   void open(std::size_t rows, std::uint32_t blocks);
-  /// Adds a block, by its number in the edge's range. A block that was added before is left out.
+  /// Adds a block, by its number in the edge's range. A block that was added before is ignored.
   void add(std::uint32_t block, std::span<const std::byte> bytes);
-  /// Blocks that were added.
+  /// The number of blocks that were added.
   std::uint32_t added() const { return added_count_; }
-  /// 0: it is of no use any more.
+  /// The number of rows; 0 if the parity is spoilt.
   std::size_t rows() const { return rows_; }
   void spoil() { rows_ = 0; }
   std::span<const std::byte> row(std::size_t r) const {
     return {store_ + r * block_bytes_, block_bytes_};
   }
 
-  /// A row has come. False: it has come before. `bytes` are no more than those of a block.
+  /// Adds a row that has come. False if it came before. `bytes` must not be longer than a block.
   bool take_row(std::size_t r, std::span<const std::byte> bytes);
   std::uint32_t rows_taken() const;
   bool has_row(std::size_t r) const { return (taken_ >> r & 1) != 0; }
@@ -66,13 +67,13 @@ class Parity {
  private:
   friend class ParityTable;
 
-  std::byte* store_;  // the rows, one behind the other
+  std::byte* store_;  // the rows, one after the other
   std::size_t block_bytes_;
   Bitmap added_;
   std::uint32_t added_count_ = 0;
   std::size_t rows_ = 0;
   std::uint64_t taken_ = 0;  // rows that have come, one bit each
-  std::uint32_t users_ = 0;  // edges that have it
+  std::uint32_t users_ = 0;  // edges that use it
 };
 static_assert(kMaxParityRows <= 64, "Parity::taken_ has a bit for each row");
 
@@ -81,31 +82,31 @@ class ParityTable {
  public:
   ParityTable(std::size_t block_bytes, std::size_t max_blocks);
 
-  /// nullptr where all are in use.
+  /// nullptr if all are in use.
   Parity* take(std::size_t rows, std::uint32_t blocks);
-  /// One more edge has it.
+  /// One more edge uses it.
   static Parity* share(Parity* parity) {
     ++parity->users_;
     return parity;
   }
-  /// An edge has it no longer. Of nullptr nothing happens.
+  /// An edge uses it no longer; it is set to nullptr. Does nothing for nullptr.
   static void release(Parity*& parity);
   std::size_t in_use() const;
 
-  /// Computes the blocks that a receiver lacks, as many as rows have come at most. False where the
-  /// rows depend on each other, which another row makes good.
+  /// Computes the blocks that a receiver lacks, at most as many as rows have come. False if the
+  /// rows are linearly dependent; then another row is needed.
   bool recover(const Parity& parity, std::span<const std::uint32_t> missing);
-  /// After recover(): the i-th of `missing`, as long as the longest block.
+  /// After recover(): the i-th block of `missing`, padded to the longest block.
   std::span<const std::byte> recovered(std::size_t i) const {
     return std::span(recovered_).subspan(i * block_bytes_, block_bytes_);
   }
 
  private:
   static constexpr std::size_t kCells = kMaxParityRows * kMaxParityRows;
-  static constexpr std::size_t kTableBytes = 32;  // of a factor
+  static constexpr std::size_t kTableBytes = 32;  // table bytes of one factor
 
   std::size_t block_bytes_;
-  // Not written before it is used: most jobs never do.
+  // Not written before use, so the kernel maps no pages for it: most jobs never use it.
   std::unique_ptr<std::byte[]> store_;  // NOLINT(modernize-avoid-c-arrays)
   std::vector<Parity> parities_;
   std::vector<std::byte> recovered_;

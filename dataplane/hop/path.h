@@ -13,17 +13,17 @@
 #include "dataplane/model/limits.h"
 #include "dataplane/wire/extension.h"
 
-/// The ways on which blocks go to one peer: straight, which is path 0, over an auxiliary route, or
-/// in a packet to a group that the peer is in.
+/// The paths of blocks to one peer: the direct path, which is path 0, an auxiliary route, or
+/// packets to a group that the peer is in.
 namespace gradplane::hop {
 
 inline constexpr std::size_t kDirectPath = 0;
-/// The peer's copy of what goes to a group ends in the same link as what goes straight, so the two
-/// share a window. But the network may copy late, or not at all: what comes on one of the two says
-/// nothing of what is lost on the other.
+/// The peer's copy of a packet to a group ends on the same link as a direct packet, so the two
+/// paths share a window. But the network may deliver to the group late, or not at all. So an
+/// arrival on one of the two paths tells nothing of losses on the other.
 inline constexpr std::size_t kGroupPath = kMaxRoutes + 1;
 static_assert(kGroupPath < kMaxPaths);
-/// Whose window a path has.
+/// The path whose window this path uses.
 constexpr std::size_t flow_path(std::size_t path) {
   return path == kGroupPath ? kDirectPath : path;
 }
@@ -41,13 +41,13 @@ static_assert(kMaxRelays + 1 <= wire::kMaxRouteNodes);
 static_assert(wire::route_words(kMaxRelays + 1) * wire::kExtensionWordBytes <= coverage_bytes(1),
               "a route fits every block that has no coverage set");
 
-/// A number of blocks that were in flight: in all, and over which routes.
+/// A number of blocks that were in flight: in all, and on each route.
 struct PathBlocks {
   std::uint32_t all = 0;
   std::array<std::uint32_t, kMaxRoutes> over_route{};
-  std::uint32_t to_group = 0;  // of those on the direct path
+  std::uint32_t to_group = 0;  // blocks sent to the group; part of direct()
 
-  /// Most callers ask for the sum alone.
+  /// Most callers need only the sum.
   operator std::uint32_t() const { return all; }  // NOLINT(google-explicit-constructor)
   std::uint32_t direct() const {
     std::uint32_t blocks = all;
@@ -62,30 +62,33 @@ struct PathBlocks {
   }
 };
 
-/// How long a route rests after its blocks were not answered. The time doubles while that goes on.
+/// The time for which a route rests after its blocks were not answered. It doubles while that goes
+/// on.
 inline constexpr Duration kFirstRouteRest = Duration::ms(100);
 inline constexpr Duration kMaxRouteRest = Duration::seconds(5);
 
-/// What a node knows of one auxiliary route to a peer. It has a window of its own, so blocks on it
-/// neither overrun its relays nor take from the direct path.
+/// What a node knows of one auxiliary route to a peer. The route has its own window, so blocks on
+/// it neither overrun its relays nor use the window of the direct path.
 struct Detour {
   Flow flow;
-  Instant heard_at = {};     // when the peer last told of blocks that came over it, or it was idle
-  Instant rests_until = {};  // nothing goes over it before
+  // When the peer last acked blocks of this route, or the route was last idle.
+  Instant heard_at = {};
+  Instant rests_until = {};  // no block takes the route before this time
   Duration rest = kFirstRouteRest;
 
   void on_heard(Instant now) {
     heard_at = now;
     rest = kFirstRouteRest;
   }
-  /// The route has other relays from now on: what was measured is of another way. The window stays,
-  /// as it does when a path changes.
+  /// The route has other relays from now on, so what was measured belongs to another path. The
+  /// window stays, as it does whenever a path changes.
   void on_other_way() {
     flow.forget_way();
     rests_until = {};
     rest = kFirstRouteRest;
   }
-  /// Its blocks are taken as lost: a relay may be dead, and no later block would prove it.
+  /// The route's blocks count as lost. A relay may be dead, and then no later block would prove
+  /// their loss.
   void on_silence(Instant now) {
     heard_at = now;
     rests_until = now + rest;
@@ -94,16 +97,16 @@ struct Detour {
   }
 };
 
-/// How long the last of `queued` blocks waits until the flow lets it go, as far as is known.
+/// The time until the flow lets the last of `queued` blocks go, as far as is known.
 inline Duration wait_of(const Flow& flow, std::uint32_t queued) {
   return flow.smoothed_rtt() * std::int64_t{queued} / std::int64_t{flow.window()};
 }
 
 /// Whether a block should take a route while the direct path has no room: the last of the `queued`
-/// blocks would wait for the direct path longer than a block takes over the whole route, together
-/// with twice the wait of what is queued for the route's first relay. This is NetStorm's rule
-/// (arXiv 2404.11352) in time instead of messages: there the direct queue must be longer than 2 L,
-/// and that of the first relay shorter than L. A route that was never measured counts as no longer
+/// blocks would wait for the direct path longer than a block takes over the whole route, plus twice
+/// the time that blocks for the route's first relay wait. This is NetStorm's rule (arXiv
+/// 2404.11352) in time instead of messages: there the direct queue must be longer than 2 L, and the
+/// queue of the first relay shorter than L. A route that was never measured counts as no longer
 /// than the direct path, so it is tried.
 inline bool is_worth_a_route(const Flow& direct, std::uint32_t queued, const Flow& route,
                              Duration wait_of_relay) {
@@ -113,7 +116,7 @@ inline bool is_worth_a_route(const Flow& direct, std::uint32_t queued, const Flo
   return wait_of(direct, queued) > wait_of_relay * 2 + over_route;
 }
 
-/// After so long without an answer the blocks on a route count as lost.
+/// Blocks on a route count as lost after this time without an answer.
 inline Duration route_timeout(const Flow& direct, const Flow& route) {
   return std::max(direct.probe_timeout(), route.probe_timeout()) * 2;
 }

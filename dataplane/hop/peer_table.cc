@@ -17,13 +17,13 @@ Peer::Peer(const PeerConfig& config, std::shared_ptr<const wire::Gmac> packet_ke
             .congestion = congestion}),
       credit(config.rates.unscheduled_bits_per_second, config.rates.senders()) {
   if (config.has_routes) {
-    // Nobody knows what a route bears, so nothing but its window holds blocks back.
+    // The rate of a route is not known, so only its window holds blocks back.
     const Flow::Limits limits{.block_wire_bytes = block_bytes + kWireOverheadBytes,
                               .congestion = congestion};
     detours = std::make_unique<std::array<Detour, kMaxRoutes>>(
         std::array<Detour, kMaxRoutes>{Detour{.flow = Flow(limits)}, Detour{.flow = Flow(limits)}});
   }
-  edges.reserve(kMaxLivePlans * kMaxTrees);  // a tree has one edge to a peer at most
+  edges.reserve(kMaxLivePlans * kMaxTrees);  // a tree has at most one edge to a peer
 }
 
 std::uint32_t Peer::in_flight() const {
@@ -70,7 +70,7 @@ PeerIndex PeerTable::add(Peer& peer) {
     Peer& known = (*this)[index];
     GP_ASSERT(!known.is_in_use());
     std::swap(known, peer);
-    // The peer may have forgotten the job, but the path to it is what it was.
+    // The peer may have forgotten the job, but the path to it is the same.
     std::swap(known.flow, peer.flow);
     if (peer.detours != nullptr) std::swap(known.detours, peer.detours);
     known.credit.on_unscheduled(peer.credit.unscheduled());

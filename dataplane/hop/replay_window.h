@@ -15,9 +15,9 @@ inline constexpr std::uint64_t kReplayWindow = 4096;
 static_assert(static_cast<double>(kReplayWindow) >= congestion::kMaxWindow,
               "a block may be overtaken by all that its flow may have in flight");
 
-/// The numbers of the packets that one peer has sent in one job: each is taken once. Numbers have
-/// 64 bits and begin at 1, and packets carry the low half. Only a packet whose tag was verified
-/// with the restored number may reach accept(), so that nobody without the key can move the window.
+/// The packet numbers of one peer in one job; each is accepted once. Numbers have 64 bits and begin
+/// at 1, and packets carry the low half. Only a packet whose tag was verified with the restored
+/// number may be passed to accept(), so that nobody without the key can move the window.
 class ReplayWindow {
  public:
   /// The number with this low half that is nearest to the newest.
@@ -30,7 +30,7 @@ class ReplayWindow {
     return number;
   }
 
-  /// False when the number came before, or is too old to tell.
+  /// False if the number came before, or is too old to tell.
   [[nodiscard]] bool accept(std::uint64_t number) {
     if (number > newest_) {
       forget_until(number);
@@ -52,7 +52,8 @@ class ReplayWindow {
   std::uint64_t& word_of(std::uint64_t number) { return seen_[number / kWordBits % seen_.size()]; }
   bool is_set(std::uint64_t number) { return (word_of(number) & bit_of(number)) != 0; }
 
-  /// Numbers between the newest and `number` have not come, and their places hold older ones.
+  /// Clears the bits of the numbers between the newest and `number`. They have not come, and their
+  /// places hold older numbers.
   void forget_until(std::uint64_t number) {
     if (number - newest_ >= kReplayWindow) {
       seen_.fill(0);

@@ -60,7 +60,7 @@ class Incoming {
 
   /// The grant for the peer. The caller fills in the epoch.
   wire::Grant grant_of(hop::PeerIndex peer) const;
-  /// The number of packets after which an ack is sent. A peer that may have only few blocks in
+  /// The number of blocks after which an ack is sent. A peer that may have only few blocks in
   /// flight waits for each ack, so its ack is sent when half of them are here.
   std::uint32_t ack_every() const;
 

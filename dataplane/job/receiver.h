@@ -36,7 +36,7 @@ class Receiver {
   std::optional<awareness::Told> handle(std::uint16_t from, const wire::Envelope& envelope,
                                         std::span<const std::byte> datagram,
                                         bool congestion_experienced, Instant now);
-  /// Updates the number of packets after which an ack is sent.
+  /// Updates the number of blocks after which an ack is sent.
   void update_ack_interval() { ack_every_ = state_.incoming.ack_every(); }
 
  private:
