@@ -38,14 +38,14 @@ void Accumulator::open(const Geometry& geometry, BlockRange range, std::uint16_t
   GP_ASSERT(range.size() <= awaited_.size());
   geometry_ = geometry;
   range_ = range;
-  // Sums that lie close together need fewer pages and less of the caches.
+  // Adjacent sums need fewer pages and less cache.
   stride_bytes_ = block_bytes_ / element_bytes(geometry.type) * accumulator_bytes(geometry.type);
   narrow_at_ = 0;
   if (narrows) {
     narrow_at_ = stride_bytes_;
     stride_bytes_ = block_bytes_ * kMaxWidening;
   }
-  // What one rank alone contributes stays as it is, whatever its bits mean.
+  // If only one rank contributes, its bytes are copied unchanged, whatever they mean.
   kernels_ = all_contribute(geometry.operation)
                  ? &reduce::kernels_for(geometry.type, geometry.reduction)
                  : &reduce::copying_kernels_for(geometry.type);

@@ -15,57 +15,57 @@
 
 namespace gradplane::aggregate {
 
-/// The sums of one tree's blocks in one round at one node, and whose contributions are in each.
-/// Which source may contribute is the caller's knowledge (its bitmaps). This counts contributions,
-/// joins their sets of hosts and adds bytes. Once a block is sealed, its bytes are as they go and
-/// stay there until the round ends, to be sent again when they are lost.
+/// The sums of one tree's blocks in one round at one node, and the hosts whose contributions are in
+/// each. The caller knows (from its bitmaps) which source may contribute. This class counts
+/// contributions, joins their sets of hosts and adds bytes. Once a block is sealed, its bytes are
+/// in wire type, and stay there until the round ends, so that they can be sent again.
 class Accumulator {
  public:
-  /// Room for `capacity_blocks` blocks of `block_bytes`; every byte is touched here, not later. A
-  /// set of hosts has `host_words`. The sums are in memory of std::pmr's default resource, for
-  /// which a daemon has huge pages.
+  /// Has room for `capacity_blocks` blocks of `block_bytes`. The constructor touches every byte, so
+  /// that no page fault comes later. A set of hosts has `host_words` words. The sums are in memory
+  /// of std::pmr's default resource, for which a daemon has huge pages.
   Accumulator(std::size_t capacity_blocks, std::size_t block_bytes, std::size_t host_words);
 
-  /// Starts over: `sources` contributions are awaited for each block of `range`. `narrows`: there
-  /// is room for what narrow() makes of a block.
+  /// Starts over: each block of `range` awaits `sources` contributions. `narrows`: reserves room
+  /// for the bytes that narrow() makes.
   void open(const Geometry& geometry, BlockRange range, std::uint16_t sources,
             bool narrows = false);
-  /// Right after open(): for these blocks another number of contributions is awaited.
+  /// Called right after open(): these blocks await another number of contributions.
   void await(BlockRange blocks, std::uint16_t sources);
 
   /// Adds one source's bytes, which are the sum over `contributors` ranks on the hosts of `from`.
-  /// With 0 contributors the bytes mean nothing, and may be none. True when no source is awaited
-  /// any more.
+  /// With 0 contributors the bytes are ignored and may be empty. True if the block awaits no
+  /// further contribution.
   bool add(std::uint32_t block, std::span<const std::byte> wire_bytes, std::uint16_t contributors,
            HostSet from, WireType wire = WireType::kElements);
 
-  /// The same for bytes that stay as they are until the block is sealed or replaced. The first ones
-  /// are read when the next contribution comes, and not copied before.
+  /// The same for bytes that stay unchanged until the block is sealed or replaced. The first
+  /// contribution is not copied, but read when the next one comes.
   bool add_lasting(std::uint32_t block, std::span<const std::byte> wire_bytes,
                    std::uint16_t contributors, HostSet from);
 
-  /// Whether some source's contribution to a block is awaited.
+  /// Whether the block awaits no further contribution.
   bool is_gathered(std::uint32_t block) const { return awaited_[block - range_.begin] == 0; }
-  /// Awaits nobody's contribution any more. Nothing may be added to the block afterwards.
+  /// Stops awaiting contributions. Nothing may be added to the block afterwards.
   void stop_waiting(std::uint32_t block) { awaited_[block - range_.begin] = 0; }
 
-  /// Turns a block's sum, times `factor`, into the elements' type, in place, and gives it: zero
-  /// when nothing has come. A factor other than 1 is for floating types.
+  /// Converts a block's sum, times `factor`, to the elements' type in place, and returns it. It is
+  /// zero if nothing has come. A factor other than 1 is for floating-point types.
   std::span<const std::byte> seal(std::uint32_t block, double factor = 1);
-  /// A sealed block of fp32 goes as `wanted`, or as it is where that cannot hold it. Its elements
-  /// stay as they are. open() has said that there is room.
+  /// Prepares a sealed block of fp32 to go as `wanted`, or as plain elements if `wanted` cannot
+  /// hold them. The block's elements stay as they are. open() must have reserved the room.
   void narrow(std::uint32_t block, WireType wanted);
-  /// The elements of a block that was sealed: of one that was narrowed, before it was rounded.
+  /// The elements of a sealed block, before any rounding to its wire type.
   std::span<std::byte> elements(std::uint32_t block) {
     return {memory_.data() + offset(block), geometry_.bytes_in(block)};
   }
-  /// They become what everybody reads out of the block, and are given.
+  /// Rounds the elements to what all receivers will read from the wire type, and returns them.
   std::span<const std::byte> round(std::uint32_t block);
-  /// Replaces a block by bytes as they go: a result on its way down.
+  /// Replaces a block by bytes in wire type: a result on its way down.
   void replace(std::uint32_t block, std::span<const std::byte> wire_bytes,
                std::uint16_t contributors, HostSet from, WireType wire = WireType::kElements);
 
-  /// The bytes of a sealed or replaced block, and in which type they are.
+  /// The bytes of a sealed or replaced block, in its wire type.
   std::span<const std::byte> sealed(std::uint32_t block) const {
     return {memory_.data() + wire_offset(block), bytes_in(block, wire_type(block))};
   }
@@ -82,7 +82,7 @@ class Accumulator {
   void take_in(std::uint32_t block, const std::byte* wire_bytes, WireType wire);
   bool count_in(std::size_t i, std::uint16_t contributors, HostSet from);
   std::size_t offset(std::uint32_t block) const { return (block - range_.begin) * stride_bytes_; }
-  /// Where the bytes that go are. Beside the sum, where there is room for them.
+  /// The offset of the bytes in wire type; bytes of a narrow type are beside the sum.
   std::size_t wire_offset(std::uint32_t block) const {
     return offset(block) + (wire_type(block) == WireType::kElements ? 0 : narrow_at_);
   }
@@ -93,13 +93,14 @@ class Accumulator {
   Geometry geometry_;
   BlockRange range_;
   const reduce::Kernels* kernels_ = nullptr;
-  std::size_t block_bytes_;    // at most
-  std::size_t stride_bytes_;   // from one sum to the next, in the round that is open
-  std::size_t narrow_at_ = 0;  // from a sum to its bytes in a narrower type
+  std::size_t block_bytes_;    // of the largest block
+  std::size_t stride_bytes_;   // from one sum to the next in the open round
+  std::size_t narrow_at_ = 0;  // from a sum to its bytes in a narrow type
   std::size_t host_words_;
   std::pmr::vector<std::byte> memory_;
-  std::vector<const std::byte*> lasting_;  // the first contribution, while it is nowhere else
-  std::vector<WireType> wire_types_;       // of sealed blocks
+  // The first contribution, as long as it has not been copied.
+  std::vector<const std::byte*> lasting_;
+  std::vector<WireType> wire_types_;  // of sealed blocks
   std::vector<std::uint16_t> contributors_;
   std::vector<std::uint16_t> awaited_;
   std::vector<std::uint64_t> hosts_;  // host_words_ for each block

@@ -144,7 +144,7 @@ void Bucket::end_parts(std::uint32_t block, double sum_energy) {
     const std::size_t t = map_.tensor_of_wide(w);
     const BlockRange own = map_.blocks(t);
     const bool inside = block > own.begin && block + 1 < own.end;
-    if (!inside) return;  // a block that two tensors share tells of neither
+    if (!inside) return;  // a block that two tensors share tells nothing about either
     if (!std::isfinite(parts_[block]) || !std::isfinite(sum_energy)) return;
     Noise& noise = noise_[t];
     noise.part_energy.store(noise.part_energy * kEnergyDecay + parts_[block],

@@ -15,8 +15,8 @@
 
 namespace gradplane::aggregate {
 
-/// Reports of rounds that were closed here. They are for people: when nobody takes them they are
-/// lost, and their numbers show how many.
+/// Reports of rounds that were closed here. They are only shown to people: reports that nobody
+/// takes are lost, and gaps in their numbers show how many.
 class ReportQueue {
  public:
   explicit ReportQueue(std::size_t capacity) : reports_(capacity) {}
@@ -37,12 +37,12 @@ class ReportQueue {
   std::uint64_t count_ = 0;
 };
 
-/// What the trees of one plan share. All but world_size and acks belongs to the job.
+/// What the trees of one plan share. Everything but world_size and acks belongs to the job.
 struct Context {
   const LocalRanks& ranks;
   std::uint16_t world_size = 0;
   Compensation compensation = Compensation::kRescale;
-  bool measure_energy = false;  // for bounds that are learned
+  bool measure_energy = false;  // needed by bounds that are learned
   hop::Counters& counters;
   hop::AckQueue& acks;
   ReportQueue& reports;

@@ -15,13 +15,14 @@
 namespace gradplane::aggregate {
 
 /// A member of a plan with ranks. All ranks of a host enter a sum together, because their
-/// contributions are summed in shared memory before they leave it.
+/// contributions are summed in shared memory before anything is sent.
 struct Host {
   std::uint16_t node = 0;
   std::uint16_t ranks = 0;
 };
 
-/// A set of hosts: bit i is the i-th host of the plan. All sets of one plan have as many words.
+/// A set of hosts: bit i is the i-th host of the plan. All sets of one plan have the same number of
+/// words.
 using HostSet = std::span<const std::uint64_t>;
 
 template <typename F>
@@ -59,8 +60,8 @@ class HostTable {
  public:
   static constexpr std::size_t kNone = SIZE_MAX;
 
-  /// `host_of_rank`: where each rank of the job runs. If empty, the ranks are numbered in the order
-  /// of their hosts.
+  /// `host_of_rank`: the host of each rank of the plan, as an index into `hosts`. If empty, ranks
+  /// are numbered in the order of their hosts.
   explicit HostTable(std::vector<Host> hosts, std::vector<std::uint16_t> host_of_rank = {})
       : hosts_(std::move(hosts)), host_of_rank_(std::move(host_of_rank)), all_(words()) {
     for (std::size_t h = 0; h < hosts_.size(); ++h) {
@@ -77,19 +78,19 @@ class HostTable {
 
   std::size_t size() const { return hosts_.size(); }
   const Host& operator[](std::size_t host) const { return hosts_[host]; }
-  /// Of a set, at least one.
+  /// The number of words of a set, at least one.
   std::size_t words() const { return hosts_.empty() ? 1 : (hosts_.size() + 63) / 64; }
   HostSet all() const { return all_; }
-  /// The node's number among the hosts; kNone when it has no ranks.
+  /// The node's index among the hosts; kNone if it has no ranks.
   std::size_t find(std::uint16_t node) const {
     const bool known = node < host_of_node_.size() && host_of_node_[node] != kNoHost;
     return known ? host_of_node_[node] : kNone;
   }
-  /// The number of the host on which a rank of the job runs.
+  /// The index of the host on which a rank runs.
   std::size_t host_of(std::uint16_t rank) const { return host_of_rank_[rank]; }
-  /// Of the job.
+  /// The number of ranks.
   std::size_t rank_count() const { return host_of_rank_.size(); }
-  /// Ranks of the hosts of a set, which holds hosts of this table alone.
+  /// The number of ranks on the hosts of a set, which must contain only hosts of this table.
   std::uint32_t ranks_in(HostSet set) const {
     std::uint32_t ranks = 0;
     for_each_host(set, [&](std::size_t host) { ranks += hosts_[host].ranks; });

@@ -53,8 +53,8 @@ void Gather::add_to(Memory& memory) const {
   }
 }
 
-/// Of a source with several hosts, the times of the last of them that is known count. But it keeps
-/// what does not enter only if all of them do.
+/// A source with several hosts takes the times of its last known host. But it counts as carrying
+/// what does not enter only if all its hosts do.
 void Gather::learn_from(const Memory& memory) {
   opened_ = std::max(opened_, memory.opened);
   for (std::size_t h = 0; h < hosts_.size(); ++h) {
@@ -92,8 +92,8 @@ float Gather::bound_of(std::size_t tensor) const {
   return bounds_[tensor].load(std::memory_order_relaxed);
 }
 
-/// Who does not take part has begun and is complete. hosts_taking_part_, begun_, and of each source
-/// whether it takes part.
+/// Decides which sources take part. A source that does not counts as begun and complete. Sets
+/// hosts_taking_part_, begun_ and Source::takes_part.
 void Gather::let_take_part(HostSet senders) {
   for (Source& source : sources_) source.takes_part = senders.empty();
   for (const HostState& host : hosts_) {
@@ -139,7 +139,7 @@ void Gather::open(BlockRange range, HostSet senders) {
   }
 }
 
-/// Marks the blocks of the round that nobody may miss; how many they are.
+/// Marks the blocks of the round that no source may miss, and returns their number.
 std::uint32_t Gather::find_critical() {
   critical_.reset(map_.block_count());
   for (std::uint32_t b = range_.begin; b < range_.end; ++b) {
@@ -157,7 +157,8 @@ std::uint32_t Gather::find_critical() {
   return static_cast<std::uint32_t>(critical_.count());
 }
 
-/// How many blocks of each wide tensor must come of every source; of how many tensors any must.
+/// Computes how many blocks of each wide tensor must come from every source. Returns the number of
+/// tensors with such blocks.
 std::uint32_t Gather::find_needed() {
   std::uint32_t over_bound = 0;
   for (std::size_t w = map_.first_wide_in(range_); w < map_.end_wide_in(range_); ++w) {
@@ -218,20 +219,21 @@ void Gather::count_arrival(std::size_t index, const Arrival& arrival) {
   lacking_[block] = static_cast<std::uint16_t>(lacking_[block] - came);
   if (critical_.test(block)) --source.critical_missing;
   map_.for_each_wide_in(block, [&](std::size_t w) {
-    // A host that lacks more of the tensor than any other has no more of it than before.
+    // If the worst host lacks one block more, its number of blocks in the sum stays the same.
     if (lacked > 0 && is_worst_again(index, w, arrival.missing)) return;
     if (count(arrived_[index * map_.wide_count() + w]) == needed_[w]) --source.over_bound;
   });
 }
 
-/// Counts one of the current round; what an earlier round left is void. Returns how many they are.
+/// Counts one block in the current round; a count of an earlier round is void. Returns the new
+/// count.
 std::uint32_t Gather::count(TensorArrivals& arrivals) const {
   if (arrivals >> kCountBits != opened_) arrivals = opened_ << kCountBits;
   return static_cast<std::uint32_t>(++arrivals - (opened_ << kCountBits));
 }
 
-/// Counts a block of a wide tensor that has come without some hosts. True when the host of the
-/// source that lacks most of the tensor now lacks one block more than any did before.
+/// Counts a block of a wide tensor that lacks some hosts. True if the source's worst host for this
+/// tensor now lacks one block more than before.
 bool Gather::is_worst_again(std::size_t index, std::size_t wide, HostSet missing) {
   TensorArrivals& worst = worst_[index * map_.wide_count() + wide];
   if (worst >> kCountBits != opened_) worst = opened_ << kCountBits;
@@ -279,7 +281,7 @@ std::uint32_t Gather::missing_of(std::size_t host) const {
 
 Gather::Readiness Gather::readiness(const Source& source, Instant now, Absence absence) const {
   if (complete(source)) {
-    // Nothing more comes of it, but a relay may have gone on without too much.
+    // The source sends nothing more, but a relay may have closed with too little.
     return {.early = source.over_bound == 0 && is_above_floor(source), .deadline = true};
   }
   if (absence == Absence::kCounts && is_absent(source, now))
@@ -291,7 +293,8 @@ Gather::Readiness Gather::readiness(const Source& source, Instant now, Absence a
 std::optional<CloseReason> Gather::may_close(Instant now, Absence absence) {
   if (!allows_below()) return std::nullopt;
   Readiness all{.early = true, .deadline = true};
-  // A round is asked often, and one source mostly holds it open for long: that one is asked first.
+  // This runs often, and mostly one source holds the round open for long, so that source is checked
+  // first.
   for (std::size_t n = 0; n < sources_.size(); ++n) {
     const std::size_t s = (blocker_ + n) % sources_.size();
     const Readiness one = readiness(sources_[s], now, absence);
@@ -313,10 +316,10 @@ void Gather::close(CloseReason reason, Instant now) {
   for (std::size_t s = 0; s < sources_.size(); ++s) {
     Source& source = sources_[s];
     if (!source.started) continue;
-    // What it has not sent says nothing of the time that it needs.
+    // Blocks that it has not sent tell nothing about the time that it needs.
     if (reason == CloseReason::kAbsent && !complete(source) && is_absent(source, now)) continue;
     longest = std::max(longest, now - source.first_at);
-    // Cut off while it was still sending: the path is slower than it was.
+    // The source was cut off while it was sending: its path is slower than it was.
     if (!complete(source) && !source.sent_all) source.threshold = {};
     const Duration completion = completion_of(source, complete(source), now);
     longest = std::max(longest, completion);

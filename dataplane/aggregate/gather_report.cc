@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// What a gathering says of the round that was closed last.
+// The report of a gathering about the round that was closed last.
 #include <array>
 
 #include "dataplane/aggregate/gather.h"
@@ -8,8 +8,8 @@
 namespace gradplane::aggregate {
 namespace {
 
-/// Puts an entry where it belongs among the first `count` of `worst`, which lack most; the last
-/// makes room.
+/// Inserts an entry into the first `count` of `worst`, which are sorted by missing blocks. If there
+/// is no room, the last one is dropped.
 template <typename Entry, std::size_t kRoom>
 void insert_worst(std::array<Entry, kRoom>& worst, std::size_t count, const Entry& entry) {
   std::size_t at = count;
@@ -55,7 +55,8 @@ void Gather::name_tensors(RoundReport& report) const {
   };
   for (std::uint32_t b = range_.begin; b < range_.end; ++b) {
     if (lacking_[b] == 0) continue;
-    // In the order of their numbers; the last one of a block may go on in the next.
+    // Tensors come in the order of their numbers. The last one of a block may continue in the next
+    // block.
     map_.for_each_in(b, [&](std::size_t t) {
       if (lacking.index != t) {
         name();

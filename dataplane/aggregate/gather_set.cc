@@ -14,8 +14,8 @@ GatherSet::GatherSet(std::uint32_t epoch, const std::vector<GatheredTree>& trees
     has_streams_ = has_streams_ || tree.is_stream;
     trees_.push_back(tree.tree);
     is_root_.push_back(tree.is_root);
-    // A relay learns nothing, because it sees no result before it has to decide. It must not miss
-    // more than the root allows, so what the root learns is exact here.
+    // A relay cannot learn bounds, because it must decide before it sees a result. It must not miss
+    // more than the root allows, so tensors with learned bounds are exact here.
     gathers_.push_back(std::make_unique<Gather>(tree.sources, map, bounds, limits, tree.share,
                                                 tree.is_root ? nullptr : &is_learned));
   }
@@ -44,7 +44,8 @@ void GatherSet::begin_after(const GatherSet& before) {
 
 void GatherSet::add_counts(const GatherSet& other) {
   if (gathers_.empty()) return;
-  // With streams each gathering has a child of its own, and leaves the others alone.
+  // With streams each gathering has one child, so all of them are visited. Otherwise the first one
+  // takes all counts.
   for (const auto& own : gathers_) {
     for (const auto& before : other.gathers_) own->add_counts(*before);
     if (!has_streams_) return;

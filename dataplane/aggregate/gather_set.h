@@ -11,29 +11,28 @@
 
 namespace gradplane::aggregate {
 
-/// A tree in which this node has children; under bounded staleness, one child of the tree whose
-/// root it is.
+/// A tree in which this node has children. Under bounded staleness, one child of the tree that is
+/// rooted here.
 struct GatheredTree {
   std::uint8_t tree = 0;
   std::vector<GatherSource> sources;
   double share = 1;  // see Gather
   bool is_root = true;
-  bool is_stream = false;  // of one child alone, which is not in step with this node
+  bool is_stream = false;  // of one child only, which is not in step with this node
 };
 
-/// How far ranks are in a bucket under bounded staleness and one plan: in exchanges, from the first
-/// of the plan on.
+/// How far ranks are in a bucket under bounded staleness: counts of exchanges since the plan began.
 struct ExchangesDone {
   std::uint32_t submitted = 0;          // by this node's rank
   std::vector<std::uint32_t> received;  // by child of the tree that is rooted here
 
-  /// By how many the rank of a child is behind what this node's rank has submitted.
+  /// How many exchanges the rank of a child is behind what this node's rank has submitted.
   std::int64_t lag_of(std::size_t child) const {
     return std::int64_t{submitted} - std::int64_t{received[child]};
   }
 };
 
-/// The gathering of one bucket in all trees of one plan in which this node has children. The
+/// The gatherings of one bucket in all trees of one plan in which this node has children. The
 /// control thread makes and destroys it.
 class GatherSet {
  public:
@@ -45,19 +44,19 @@ class GatherSet {
   std::uint32_t epoch() const { return epoch_; }
   /// nullptr for a tree in which this node has no children, or whose children are streams.
   Gather* gather(std::size_t tree);
-  /// Of the n-th child of the tree that is rooted here, where children are streams.
+  /// The gathering of the n-th child of the tree that is rooted here, if children are streams.
   Gather& stream(std::size_t child) { return *gathers_[child]; }
   ExchangesDone& done() { return done_; }
   const ExchangesDone& done() const { return done_; }
   bool any_open() const;
-  /// Begins where the set of the plan before is: with its number of rounds, and with what it has
-  /// learned of the nodes that are sources in both.
+  /// Takes over from the set of the older plan: its number of rounds, and what it has learned of
+  /// nodes that are sources in both.
   void begin_after(const GatherSet& before);
   bool has_begun() const { return has_begun_; }
-  /// Counts what the set of an earlier plan has counted of the nodes that are sources in both.
+  /// Adds the counts of the older plan's set for nodes that are sources in both.
   void add_counts(const GatherSet& other);
 
-  /// Hosts below this node in trees rooted here. Any thread.
+  /// The number of hosts below this node in trees rooted here. Any thread.
   std::size_t source_count() const;
   SourceReport source(std::size_t index) const;
 
@@ -66,7 +65,7 @@ class GatherSet {
   bool has_begun_ = false;
   std::vector<std::uint8_t> trees_;  // of gathers_
   std::vector<bool> is_root_;        // of gathers_
-  bool has_streams_ = false;         // then a gathering is of a child
+  bool has_streams_ = false;         // if so, each gathering belongs to one child
   ExchangesDone done_;
   std::vector<std::unique_ptr<Gather>> gathers_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// How long a gathering waits for whom.
+// How long a gathering waits for its sources.
 #include <algorithm>
 
 #include "dataplane/aggregate/gather.h"
@@ -9,13 +9,13 @@
 namespace gradplane::aggregate {
 namespace {
 
-/// Round trips, in halves, that a lost block needs to be missed, sent again and to arrive: what
-/// LTP's first threshold grants beside the transfer itself.
+/// Half round trips until a lost block is missed, sent again and here: the time that LTP's first
+/// threshold grants in addition to the transfer itself.
 constexpr std::int64_t kRepairHalfRoundTrips = 3;
-/// Rows of parity come within this part of a round trip, or do not go: their sender sends them when
-/// nothing else waits.
+/// Rows of parity come within this part of a round trip or not at all, because their sender sends
+/// them only if nothing else waits.
 constexpr std::int64_t kRowsShare = 4;
-/// A source that had not even sent everything when its time was over was given too little of it.
+/// The growth of the time of a source that had not even sent everything when its time was over.
 constexpr std::int64_t kOverdueGrowth = 2;
 
 }  // namespace
@@ -24,7 +24,7 @@ Duration Gather::repair_time(Duration rtt) {
   return rtt * kRepairHalfRoundTrips / 2;
 }
 
-/// A row follows the block or the row before it at once.
+/// A row directly follows the last block or the row before it.
 void Gather::await_rows(Source& source, Instant now) {
   source.rows_until = now + source.rtt / kRowsShare;
 }
@@ -37,15 +37,15 @@ Duration Gather::slack() const {
   return share_of(limits_.slack.value_or(learned_slack_.value()));
 }
 
-/// A source that gathers itself may push something new for that long, and what it pushes last may
-/// be lost on the way and need a repair. 0 for other sources.
+/// How long a source may push new blocks because it gathers itself, including a repair of the last
+/// one. 0 for other sources.
 Duration Gather::time_below(const Source& source) {
   if (source.patience <= Duration{}) return {};
   return source.patience + repair_time(source.rtt);
 }
 
-/// A round may be over its time here because it is below the floor or lacks a critical block. What
-/// is pushed then says so.
+/// The round may be overdue here, because it is below the floor or lacks a critical block. Then the
+/// patience grows, and the parent learns so from the next push.
 Gather::Patience Gather::patience(Instant now) const {
   const std::optional<Duration> age = deadline_age();
   if (!allows_below() || !age) return {};
@@ -59,8 +59,9 @@ Duration Gather::silence_limit(const Source& source) const {
   return share_of(limits_.absent_after) + time_below(source) + repair_time(source.rtt);
 }
 
-/// A source is absent that has sent nothing for so long, of the round or any more of it. Before its
-/// first block it may have to wait for a result of this node, so a round trip comes on top.
+/// Whether a source is absent: it has sent nothing for the limit, either no first block of the
+/// round or no further one. Before its first block it may have to wait for a result of this node,
+/// so a round trip is added.
 bool Gather::is_absent(const Source& source, Instant now) const {
   if (!source.knows_bounds || limits_.absent_after <= Duration{}) return false;
   const Duration limit = silence_limit(source);
@@ -76,14 +77,15 @@ bool Gather::is_spared(std::size_t index, Instant heard, Instant now) const {
   return now - heard < silence_limit(source);
 }
 
-/// Early Close, for one source that is not complete.
+/// LTP's Early Close, for one source that is not complete.
 bool Gather::may_miss(const Source& source, Instant now) const {
   if (source.critical_missing > 0 || source.over_bound > 0) return false;
   if (!is_above_floor(source)) return false;
   const std::optional<Duration> threshold = source.threshold.value();
   if (!threshold) return false;
   const Duration age = now - source.first_at;
-  // What is still on its way for the first time is late, not lost: it is waited for a little more.
+  // Blocks that have not been sent yet are late, not lost, so the round waits for them a little
+  // longer.
   if (source.sent_all) return age >= *threshold && now >= source.rows_until;
   return age >= std::max(*threshold + slack(), time_below(source));
 }
@@ -98,8 +100,8 @@ std::optional<Duration> Gather::largest_threshold() const {
   return largest;
 }
 
-/// The age at which a round stops waiting for its bounds. Whoever is over a bound must have had the
-/// time for the repair that the bound asks for.
+/// The age at which a round stops waiting for its bounds. A source over a bound must have had the
+/// time for a repair.
 std::optional<Duration> Gather::deadline_age() const {
   if (!largest_threshold_) return std::nullopt;
   return *largest_threshold_ + std::max(slack(), repair_time(longest_rtt_));
@@ -114,7 +116,7 @@ bool Gather::deadline_passed(const Source& source, Instant now) const {
   return now - source.first_at >= std::max(*limit, below);
 }
 
-/// How long the source would have taken had it lost only what is worth a repair.
+/// How long the source would have taken if it had lost only what is worth a repair.
 Duration Gather::completion_of(const Source& source, bool complete, Instant now) {
   if (source.sent_all) {
     const Duration repair = repair_time(source.rtt);

@@ -12,25 +12,27 @@
 
 namespace gradplane::aggregate {
 
-/// What a rank has received of one bucket from other ranks since its last result of the bucket,
-/// under bounded staleness. Each update that comes is added, of whichever step it is, and the next
-/// result takes what is there. So the memory is that of one bucket, however far ranks are apart.
+/// The updates of one bucket that a rank has received from other ranks since its last result of the
+/// bucket, under bounded staleness. Each update is added when it comes, whichever step it belongs
+/// to, and the next result takes the sum. So an inbox needs the memory of one bucket, however far
+/// ranks are apart.
 class Inbox {
  public:
-  /// What an inbox of this bucket needs.
+  /// The bytes that an inbox of this bucket needs.
   static std::size_t bytes_for(const Geometry& geometry);
 
-  /// Room for a whole bucket of a floating type; every byte is touched here, not later.
+  /// Has room for a whole bucket of a floating-point type. The constructor touches every byte, so
+  /// that no page fault comes later.
   explicit Inbox(const Geometry& geometry);
 
-  /// Adds a block of another rank's update, in wire type.
+  /// Adds a block of another rank's update, as elements of the bucket's type.
   void add(std::uint32_t block, std::span<const std::byte> wire_bytes);
-  /// The updates that lie here of a block.
+  /// The number of updates of a block in the inbox.
   std::uint16_t updates(std::uint32_t block) const { return updates_[block]; }
 
-  /// Turns a block of this rank's own update into the mean over it and all that lie here, times the
-  /// number of ranks. Nothing lies here afterwards. Returns how many ranks' updates are in it; one
-  /// that came of several steps counts as often.
+  /// Replaces a block of this rank's own update by the mean over it and all updates of the block in
+  /// the inbox, times the number of ranks. Empties the block in the inbox. Returns the number of
+  /// updates in the mean; a rank with updates of several steps counts once for each.
   std::uint16_t take(std::uint32_t block, std::span<std::byte> own, std::uint16_t ranks);
 
  private:
@@ -38,7 +40,7 @@ class Inbox {
 
   Geometry geometry_;
   std::size_t stride_bytes_;
-  std::unique_ptr<std::byte[]> sums_;  // in the type in which this bucket's type is summed
+  std::unique_ptr<std::byte[]> sums_;  // in the type in which the bucket's elements are summed
   std::vector<std::uint16_t> updates_;
 };
 

@@ -14,14 +14,14 @@
 
 namespace gradplane::aggregate {
 
-/// A rank on this node: its arena. Slot s begins at arena + s * round_bytes.
+/// A rank on this node. Slot s of its arena begins at arena + s * round_bytes.
 struct LocalRank {
   std::byte* arena = nullptr;
   std::uint16_t rank = 0;
 };
 
-/// The buckets that the ranks of this node share with the poll loop: contributions first, results
-/// in their place afterwards.
+/// The memory that the ranks of this node share with the poll loop. It holds contributions first,
+/// and then results in their place.
 class LocalRanks {
  public:
   LocalRanks(std::vector<LocalRank> ranks, std::size_t round_bytes)
@@ -40,7 +40,7 @@ class LocalRanks {
                                    std::uint32_t block) const {
     return {at(rank, round, block), round.geometry.bytes_in(block)};
   }
-  /// To the ranks here that get the block, which has come as `wire`.
+  /// Copies the result of a block, which has come as `wire`, to the local ranks that get it.
   void deliver(const Round& round, std::uint32_t block, std::span<const std::byte> result,
                WireType wire = WireType::kElements) const {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {

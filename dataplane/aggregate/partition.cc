@@ -23,8 +23,8 @@ Partition::Partition(const HostTable& hosts, std::vector<TreePart> trees, std::s
   }
 }
 
-/// Gives each rank's shard to a tree: to one that its host is the root of, and else to any. Among
-/// several it is the one that has the fewest shards for its weight so far.
+/// Assigns each rank's shard to a tree: to a tree whose root is the rank's host, otherwise to any.
+/// Among several it is the tree with the fewest shards for its weight so far.
 void Partition::deal_shards() {
   std::vector<std::vector<std::uint16_t>> dealt(trees_.size());
   const auto is_root_of = [&](std::size_t host) {
@@ -62,9 +62,9 @@ BlockRange Partition::share_of(std::size_t tree, std::uint32_t round, std::uint3
   return blocks_of_tree(trees_[tree].share, trees_[first].share.begin, total_weight_, blocks);
 }
 
-/// A broadcast goes whole to one tree, as long as this tree has room for it. Without multicast the
-/// root of a large one would be the narrow place anyway: so the trees share it, and each root
-/// passes its part on.
+/// A broadcast goes to one tree, if that tree has room for all of it. Without multicast the root of
+/// a large broadcast would be the bottleneck, so the trees share it, and each root passes its part
+/// on.
 BlockRange Partition::part_of(std::size_t tree, std::uint32_t round, const Geometry& g) const {
   if (has_shards(g.operation)) {
     return {first_shard_[tree] * g.shard_blocks, first_shard_[tree + 1] * g.shard_blocks};
@@ -74,7 +74,7 @@ BlockRange Partition::part_of(std::size_t tree, std::uint32_t round, const Geome
   return tree == nearest ? BlockRange{0, g.blocks} : BlockRange{};
 }
 
-/// The tree whose root is this host; where there is none, another one in each round.
+/// The tree whose root is this host. If there is none, a different tree in each round.
 std::size_t Partition::tree_near(std::size_t host, std::uint32_t round) const {
   for (std::size_t t = 0; t < trees_.size(); ++t) {
     if (trees_[t].root_host == host) return t;

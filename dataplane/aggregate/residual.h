@@ -13,28 +13,28 @@
 
 namespace gradplane::aggregate {
 
-/// Keeps the blocks of a bucket that this node pushed and that did not enter the sum, and what was
-/// lost of others because it was rounded here, and adds them to the bucket's next gradient. This is
-/// error feedback (Stich et al., NeurIPS 2018, Karimireddy et al., ICML 2019). All local ranks
-/// share one residual, because the node pushes their sum. Delivered + kept = submitted, element for
-/// element (I5).
+/// Keeps what a bucket has lost at this node, and adds it to the bucket's next gradient: pushed
+/// blocks that did not enter the sum, and rounding errors of others. This is error feedback (Stich
+/// et al., NeurIPS 2018, Karimireddy et al., ICML 2019). All local ranks share one residual,
+/// because the node pushes their sum. Delivered + kept = submitted, element for element (I5).
 class Residual {
  public:
-  /// Room for a whole bucket; every byte is touched here, not later.
+  /// Has room for a whole bucket. The constructor touches every byte, so that no page fault comes
+  /// later.
   explicit Residual(const Geometry& geometry);
 
-  /// Keeps the sum of `parts`, one block of each local rank. Returns false and keeps
-  /// nothing when the sum is not finite, because no later step could use it.
+  /// Keeps the sum of `parts`, one block of each local rank. Returns false and keeps nothing if the
+  /// sum is not finite, because no later step could use it.
   bool keep(std::uint32_t block, std::span<const std::byte* const> parts);
-  /// Keeps what is lost of these elements of fp32 when they go as `wire_bytes`: the rounding error.
+  /// Keeps the rounding error of these fp32 elements, which go as `wire_bytes`.
   void keep_error(std::uint32_t block, WireType wire, const std::byte* elements,
                   std::span<const std::byte> wire_bytes);
   void forget(std::uint32_t block) { kept_.clear(block); }
   bool has(std::uint32_t block) const { return kept_.test(block); }
-  /// The first block at or after `from` that is kept; Bitmap::kNone.
+  /// The first kept block at or after `from`; Bitmap::kNone if there is none.
   std::size_t next(std::size_t from) const { return kept_.next_set(from); }
 
-  /// Adds what is kept of `block` to `elements`, and keeps it no more.
+  /// Adds what is kept of `block` to `elements`, and forgets it.
   void move_to(std::uint32_t block, std::byte* elements);
 
  private:

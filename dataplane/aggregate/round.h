@@ -11,27 +11,29 @@
 
 namespace gradplane::aggregate {
 
-/// One round slot of a job at this node: a join over the trees that carry the round. Each tree
-/// counts down what it still waits for. A slot serves rounds id, id + kRoundSlots, ... in turn.
+/// One round slot of a job at this node. It joins the trees that carry the round: each tree counts
+/// down what it still waits for. A slot serves the rounds id, id + kRoundSlots, ... in turn.
 struct Round {
   bool open = false;
-  std::uint32_t id = 0;  // of the open round, or of the next one that may open here
+  std::uint32_t id = 0;  // number of the open round, or of the next one that may open here
   Geometry geometry;
-  const Partition* partition = nullptr;  // of its plan
-  std::uint16_t whole_ranks = 0;         // in a block that lacks nobody
+  const Partition* partition = nullptr;  // of the round's plan
+  std::uint16_t whole_ranks = 0;         // contributions to a block that lacks nobody
   std::uint32_t submitted = 0;           // bit per local rank
-  std::uint32_t results_awaited = 0;     // blocks whose result is not here yet
-  std::uint32_t results_unacked = 0;     // result edges whose peer does not have everything yet
-  std::uint32_t partial_blocks = 0;      // whose result lacks some rank's contribution
+  std::uint32_t results_awaited = 0;     // blocks whose result is not here
+  std::uint32_t results_unacked = 0;     // result edges whose peer lacks some result
+  std::uint32_t partial_blocks = 0;      // blocks whose result lacks some rank's contribution
   std::uint16_t min_contributors = 0;
-  bool streamed = false;     // an exchange under bounded staleness; see job::Streams
-  bool delivering = false;   // an exchange: every result is on its way to local ranks' memory
-  bool delivered = false;    // an exchange: and is there
-  bool told = false;         // local ranks have been told that it is done
-  Bucket* bucket = nullptr;  // whose bounds are known here; none: it is gathered exactly
+  bool streamed = false;    // an exchange under bounded staleness; see job::Streams
+  bool delivering = false;  // an exchange: every result is being copied to local ranks
+  bool delivered = false;   // an exchange: every result has been copied
+  bool told = false;        // local ranks have been told that the round is done
+  // The bucket whose bounds are known here; null: the round is gathered exactly.
+  Bucket* bucket = nullptr;
 
   std::size_t slot() const { return id % kRoundSlots; }
-  /// Whether blocks may go in another type than the trainer's, and in which one goes.
+  /// Whether blocks may go in a narrower type than the trainer's. wire_type() says which one a
+  /// block has.
   bool narrows() const {
     return bucket != nullptr && geometry.operation == Operation::kAllReduce && bucket->narrows();
   }

@@ -11,7 +11,7 @@
 
 namespace gradplane::aggregate {
 
-/// By sender, the hosts that receive its update. Hosts are known by their numbers in the plan.
+/// By sender, the hosts that receive its update, as indices into the plan's hosts.
 using Receivers = std::vector<std::vector<std::uint16_t>>;
 
 /// Who receives from whom in the exchanges of a plan (SELMCAST: Luo et al., IEEE TSC 2024, section
@@ -31,7 +31,7 @@ class Selections {
   }
 
   std::size_t size() const { return count_; }
-  /// The hosts whose updates this one receives.
+  /// The hosts whose updates this host receives.
   HostSet senders_to(std::size_t selection, std::size_t to) const {
     return HostSet(senders_).subspan(offset(selection, to), words_);
   }

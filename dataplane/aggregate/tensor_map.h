@@ -14,17 +14,18 @@
 
 namespace gradplane::aggregate {
 
-/// A tensor's place in a bucket, and the share of each rank's blocks of it that a round may miss.
+/// A tensor's place in a bucket, and the share of each rank's blocks that a round may miss.
 struct TensorBound {
   std::uint32_t offset_elements = 0;
   std::uint32_t elements = 0;
   float bound = 0;
   bool is_learned = false;              // the bound will change
-  WireType wire = WireType::kElements;  // of fp32 alone
+  WireType wire = WireType::kElements;  // only for fp32
 };
 
-/// How each block of a bucket goes: by block, or empty where all go as they are. A block of several
-/// tensors takes a wire type that serves all of them, and one with elements of none goes as it is.
+/// The wire type of each block of a bucket, by block; empty if all blocks go as plain elements. A
+/// block with several tensors has a wire type that serves all of them. A block with elements of no
+/// tensor goes as plain elements.
 std::vector<WireType> wire_types_of(const Geometry& geometry,
                                     const std::vector<TensorBound>& tensors);
 
@@ -49,8 +50,8 @@ class TensorMap {
   /// bound.
   std::size_t wide_count() const { return wide_.size(); }
   std::size_t tensor_of_wide(std::size_t wide) const { return wide_[wide]; }
-  /// Calls `f(wide)` for each wide tensor that has elements in `block`: two at most, because a wide
-  /// tensor that begins and ends in one block would not be wide.
+  /// Calls `f(wide)` for each wide tensor that has elements in `block`. There are at most two,
+  /// because a wide tensor that begins and ends in one block would not be wide.
   template <typename F>
   void for_each_wide_in(std::uint32_t block, F f) const {
     for (std::size_t w = first_wide_[block]; w < wide_.size() && blocks_[wide_[w]].begin <= block;
@@ -90,7 +91,7 @@ class TensorMap {
   std::vector<BlockRange> blocks_;         // by tensor
   std::vector<std::uint32_t> first_;       // by block: the first tensor that ends in it or later
   std::vector<std::uint32_t> wide_;        // tensors, in order
-  std::vector<std::uint32_t> first_wide_;  // by block: as first_, of the wide ones
+  std::vector<std::uint32_t> first_wide_;  // by block: as first_, for wide tensors
   Bitmap always_critical_;                 // by block
 };
 static_assert(kMaxBound < 1,

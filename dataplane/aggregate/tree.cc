@@ -11,7 +11,7 @@
 namespace gradplane::aggregate {
 namespace {
 
-/// One block of so many is measured, another one in each round.
+/// One block in this many is measured, a different one in each round.
 constexpr std::uint32_t kEnergySampling = 16;
 
 }  // namespace
@@ -34,7 +34,7 @@ Tree::Tree(TreeConfig config, const Limits& limits)
     add_edges(limits);
     index_shards(limits);
   }
-  edge_of_peer_.reserve(kMaxNodes);  // the job may give the peers any names
+  edge_of_peer_.reserve(kMaxNodes);  // peer indices of the job may be any
   index_edges();
   subtree_ranks_ = hosts_->ranks_in(subtree_);
   slots_.reserve(kRoundSlots);
@@ -213,7 +213,7 @@ void Tree::add_push(Context& job, Round& round, hop::EdgeIndex edge,
   close_if_arrived(job, round);
 }
 
-/// Nothing more will enter the block here.
+/// Seals a block that nothing more will enter, and passes it on.
 void Tree::on_gathered(Context& job, Round& round, std::uint32_t block) {
   Slot& own = slots_[round.slot()];
   const std::uint16_t came = own.sums.contributors(block);
@@ -234,7 +234,7 @@ void Tree::on_gathered(Context& job, Round& round, std::uint32_t block) {
   on_result(job, round, block, bytes, WireType::kElements, came, own.sums.hosts(block));
 }
 
-/// By what a sum over `came` ranks is multiplied. An exchange is a mean, whoever is in it.
+/// The factor for a sum over `came` ranks. An exchange is always a mean, whoever is in it.
 double Tree::factor_of(const Context& job, const Round& round, std::uint16_t came) {
   if (came == 0) return 1;
   if (round.geometry.operation == Operation::kExchange)
@@ -272,15 +272,15 @@ std::uint32_t Tree::take_result(Context& job, Round& round, const wire::BlockPac
   Slot& own = slots_[round.slot()];
   const bool is_own_in = own_host_ != HostTable::kNone && has_host(covered, own_host_);
   if (is_own_in) keep_push_error(job, round, h.block);
-  // A node with children sends the result on from where its sum was. Nothing of the block has to be
-  // pushed any more.
+  // A node with children relays the result from where its sum was. It need not push the block any
+  // more.
   if (!config_.children.empty()) {
     own.sums.stop_waiting(h.block);
     own.sums.replace(h.block, packet.payload, h.contributors, covered, h.wire_type);
   }
   on_result(job, round, h.block, packet.payload, h.wire_type, h.contributors, covered);
   if (!results().receivers[round.slot()].complete() || own.gather == nullptr) return 0;
-  // The nodes above have gone on without what is still missing here.
+  // The nodes above have closed without the blocks that are still missing here.
   const std::uint32_t missing = close_children(job, round, now);
   end_gather(job, round, CloseReason::kDeadline, now);
   return missing;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Rounds that may lack blocks: when they close, and what becomes of what is missing.
+// Rounds that may lack blocks: when they close, and what happens to missing blocks.
 #include <array>
 
 #include "dataplane/aggregate/tree.h"
@@ -8,7 +8,7 @@
 
 namespace gradplane::aggregate {
 
-/// A bucket gathers one round at a time in each tree. Another round that opens before that one has
+/// A bucket gathers one round at a time in each tree. A round that opens before the one before has
 /// closed is gathered exactly.
 void Tree::open_gather(Round& round) {
   Slot& own = slots_[round.slot()];
@@ -76,9 +76,10 @@ bool Tree::has_live_absentee(std::size_t slot, const hop::PeerTable& peers, Inst
   return false;
 }
 
-/// A child that has pushed something is told at once that nothing more enters, the others when they
-/// push. A child that heard it before would push nothing, and nobody could tell when it has come to
-/// the round and takes results.
+/// Closes the edges of children that lack blocks. A child that has pushed something is told at once
+/// that nothing more enters; the others are told when they push. A child that heard it earlier
+/// would push nothing, and then this node could not tell when the child has begun the round and
+/// takes results.
 std::uint32_t Tree::close_children(Context& job, Round& round, Instant now) {
   const std::size_t slot = round.slot();
   std::uint32_t missing = 0;
@@ -145,8 +146,8 @@ void Tree::repeat_closing(Context& job, hop::EdgeIndex edge, std::size_t slot, s
   job.acks.request(in(edge).id, round, true, now);
 }
 
-/// A result without this host is about to take the place of its contribution. What did not enter is
-/// carried to the next gradient, where the job wants that.
+/// A result without this host is about to overwrite its contribution. If the job carries, the
+/// contribution is kept for the next gradient.
 void Tree::keep_contribution(Context& job, Round& round, std::uint32_t block) {
   ++job.counters.blocks_excluded;
   if (round.bucket == nullptr) return;

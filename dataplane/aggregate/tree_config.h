@@ -14,23 +14,23 @@ namespace gradplane::aggregate {
 
 struct ChildConfig {
   hop::PeerIndex peer;      // in JobConfig::peers
-  std::uint16_t ranks = 0;  // in the child's subtree: what a complete block of it must name
+  std::uint16_t ranks = 0;  // ranks in the child's subtree, all of which a complete block must name
   /// The hosts of the child's subtree, as indices into JobConfig::hosts.
   std::vector<std::uint16_t> hosts = {};
 };
 
 /// This node's place in one tree.
 struct TreeConfig {
-  bool member = false;                   // this node is in the tree at all
+  bool member = false;                   // whether this node is in the tree
   hop::PeerIndex parent = hop::kNoPeer;  // a member without a parent is the root
   std::vector<ChildConfig> children;
   WeightShare share;
-  /// The number of the root's host, also where this node is no member; see Partition::TreePart.
+  /// The index of the root's host, also if this node is no member; see Partition::TreePart.
   std::size_t root_host = HostTable::kNone;
-  /// Edges on the longest way from this node down to a leaf, and from the root.
+  /// Edges on the longest way down to a leaf, from this node and from the root.
   std::uint16_t height = 1;
   std::uint16_t tree_height = 1;
-  /// Results go to the group of the children, where they hear it. Not under grants.
+  /// Whether results go to the group of those children that hear it. Never under grants.
   bool multicasts_results = false;
 
   bool is_root() const { return member && parent == hop::kNoPeer; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Blocks that go in a narrower type than the trainer's, and what becomes of their rounding errors.
+// Blocks in a narrower type than the trainer's, and their rounding errors.
 #include <cstring>
 
 #include "dataplane/aggregate/tree.h"
@@ -15,7 +15,7 @@ void Tree::Outbound::write(std::byte* out) const {
   if (!bytes.empty()) std::memcpy(out, bytes.data(), bytes.size());
 }
 
-/// How elements that nobody has narrowed yet go.
+/// The wire type of elements that have not been narrowed yet.
 WireType Tree::fitting_wire_type(const Round& round, std::uint32_t block,
                                  std::span<const std::byte> elements) {
   const WireType wanted = round.wire_type(block);
@@ -24,8 +24,8 @@ WireType Tree::fitting_wire_type(const Round& round, std::uint32_t block,
              : reduce::fitting(wanted, elements.data(), round.geometry.elements_in(block));
 }
 
-/// A sum on its way up. A relay without ranks has no next gradient, so what it would round off
-/// could not be carried, and it pushes the sum as it is.
+/// Narrows a sum on its way up. A relay without ranks has no next gradient that could carry its
+/// rounding errors, so it pushes plain elements if the job carries.
 void Tree::narrow_push(const Context& job, const Round& round, std::uint32_t block) {
   if (!round.narrows()) return;
   const bool could_not_carry = job.compensation == Compensation::kCarry && job.ranks.empty();
@@ -33,14 +33,14 @@ void Tree::narrow_push(const Context& job, const Round& round, std::uint32_t blo
                                    could_not_carry ? WireType::kElements : round.wire_type(block));
 }
 
-/// The elements of a sealed sum at its root, as everybody will have them. A root without ranks adds
-/// what is carried here, because nobody contributes it.
+/// The elements of a sealed sum at its root, rounded as everybody will have them. A root without
+/// ranks adds its residual itself, because no contribution of its own does.
 std::span<const std::byte> Tree::round_result(const Context& job, Round& round,
                                               std::uint32_t block) {
   Accumulator& sums = slots_[round.slot()].sums;
   if (!round.narrows()) return sums.elements(block);
   Residual* residual = round.bucket->residual();
-  // Nothing was rounded of a block that nobody is in, and what is carried waits for the next one.
+  // A block without contributions was not rounded, and the residual waits for the next round.
   const bool has_sum = sums.contributors(block) > 0;
   const bool is_carried_here = residual != nullptr && job.ranks.empty() && residual->has(block);
   if (is_carried_here && has_sum) {
@@ -55,7 +55,7 @@ std::span<const std::byte> Tree::round_result(const Context& job, Round& round,
   return sums.round(block);
 }
 
-/// The result has this node's push in it. What the push lost by rounding is carried.
+/// The result contains this node's push, so the push's rounding error is carried.
 void Tree::keep_push_error(const Context& job, Round& round, std::uint32_t block) {
   if (!round.narrows() || round.bucket->residual() == nullptr) return;
   Residual& residual = *round.bucket->residual();

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Rounds in which not every host contributes to each block, or gets it. What an edge does not carry
-// is done from the start.
+// Rounds in which not every host contributes to each block, or gets it. Blocks that an edge does
+// not carry count as settled or arrived from the start.
 #include "dataplane/aggregate/tree.h"
 
 namespace gradplane::aggregate {
 
-/// A host is below one child at most, so each shard is looked at once here, and a round opens
-/// without a look at all shards for each edge.
+/// Indexes shards by edge. A host is below at most one child, so each shard is visited once here,
+/// and opening a round does not visit all shards for each edge.
 void Tree::index_shards(const Limits& limits) {
   constexpr std::size_t kNoChild = SIZE_MAX;
   std::vector<std::size_t> child_of_host(hosts_->size(), kNoChild);
@@ -69,7 +69,7 @@ void Tree::leave_out_of_exchange(const Round& round, BlockRange range) {
   slots_[slot].sums.await(range, static_cast<std::uint16_t>(sources));
 }
 
-/// Each node sends something to each root, so that all know how far it is.
+/// Under bounded staleness each node sends something to each root, so that all know how far it is.
 void Tree::open_streamed(const Round& round, BlockRange range) {
   const std::size_t slot = round.slot();
   Slot& own = slots_[slot];
@@ -105,9 +105,9 @@ void Tree::mark_blocks_below(const Round& round, BlockRange range, hop::EdgeInde
   if (has_host(hosts, source)) carried_.set_range(0, range.size());
 }
 
-/// A block waits for the child from below which it comes, and the first block for all children. All
-/// local ranks add each block that this node gathers, so nothing leaves, and no result reaches
-/// their memory, before all of them have submitted the round.
+/// A block awaits a push only from the child below which its contributor is, but the first block
+/// awaits one from every child. All local ranks add each block that this node gathers. So nothing
+/// leaves, and no result reaches their memory, before all of them have submitted the round.
 void Tree::await_contributors(const Round& round, BlockRange range) {
   const Geometry& g = round.geometry;
   Slot& own = slots_[round.slot()];
