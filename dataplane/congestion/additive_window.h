@@ -12,7 +12,7 @@ namespace gradplane::congestion {
 inline constexpr double kInitialWindow = 10;
 /// RFC 5681 section 3.1: the loss window, after a silence.
 inline constexpr double kLossWindow = 1;
-/// RFC 5681 equation 4: no reduction goes below.
+/// RFC 5681 equation 4: no reduction goes below this.
 inline constexpr double kMinThreshold = 2;
 /// RFC 5681 section 4.1: after an idle time longer than a retransmission timeout, a flow starts
 /// again with the window of a new flow. The timeout is Linux's minimum, or this number of round
@@ -20,10 +20,10 @@ inline constexpr double kMinThreshold = 2;
 inline constexpr Duration kMinRest = Duration::ms(200);
 inline constexpr std::int64_t kRestRoundTrips = 4;
 
-/// When a flow has last sent or heard something.
+/// Remembers when a flow last sent or heard something.
 class RestClock {
  public:
-  /// Whether a flow that now sends has rested for so long that it must start anew.
+  /// Whether a flow that sends now has been idle for so long that it must start anew.
   bool on_sent(Instant now, std::uint32_t in_flight_blocks) {
     const Duration rest = started_ && in_flight_blocks == 0 ? now - last_ : Duration();
     started_ = true;
@@ -54,8 +54,8 @@ class AdditiveWindow {
     reactions_.set_reason(Reason::kIdle);
   }
 
-  /// RFC 5681 section 3.1, by the blocks that are acked (equation 3 in the form of RFC 3465);
-  /// nothing for a round trip after a reduction.
+  /// Grows as in RFC 5681 section 3.1, by the blocks that are acked (equation 3 in the form of RFC
+  /// 3465). Does not grow for a round trip after a reduction.
   void grow(const AckEvent& event) {
     rest_.on_ack(event);
     if (event.acked_blocks == 0 || !window_is_used(event, blocks_)) return;
@@ -69,9 +69,9 @@ class AdditiveWindow {
     blocks_ = std::min(blocks_, kMaxWindow);
   }
 
-  /// RFC 5681 section 3.2 with the owner's factor, once in a round trip. The reduction starts from
-  /// the window and not from the blocks in flight, as in Linux. An unused window has not grown
-  /// either, and the end of a round should not cost the next round its window.
+  /// Reduces as in RFC 5681 section 3.2, with the owner's factor, once per round trip. As in Linux,
+  /// the reduction starts from the window and not from the blocks in flight. An unused window has
+  /// not grown either, and the end of a round should not cost the next round its window.
   void reduce(Instant now, Duration rtt, double factor, Reason why) {
     if (!reactions_.may_react(now)) return;
     threshold_ = std::max(blocks_ * factor, kMinThreshold);
@@ -91,8 +91,8 @@ class AdditiveWindow {
   const Stats& stats() const { return reactions_.stats(); }
 
  private:
-  /// A retransmission timeout: RFC 5681 section 3.1, equation 4; the threshold stays where it is
-  /// when nothing has come since the last one.
+  /// A retransmission timeout: RFC 5681 section 3.1, equation 4. The threshold stays if nothing has
+  /// come since the last timeout.
   void collapse(Instant now, Duration rtt, double factor) {
     if (!reactions_.may_react(now)) return;
     if (blocks_ > kLossWindow) threshold_ = std::max(blocks_ * factor, kMinThreshold);

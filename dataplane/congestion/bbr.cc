@@ -5,16 +5,16 @@
 namespace gradplane::congestion {
 namespace {
 
-// Draft, section 4.2.1 and 4.3: 2 / ln 2, its inverse, and the gains of the probing cycle.
+// Draft, sections 4.2.1 and 4.3: 2 / ln 2, its inverse, and the gains of the probing cycle.
 constexpr double kHighGain = 2.885;
 constexpr double kWindowGain = 2;
 constexpr double kProbeMore = 0.25;
 constexpr double kProbeLess = 0.75;
 constexpr std::size_t kCycle = 8;
-// Section 4.3.2.2: the pipe is full when three rounds have not brought a quarter more.
+// Section 4.3.2.2: the pipe is full when three rounds have not raised the rate by a quarter.
 constexpr double kFullGrowth = 1.25;
 constexpr int kFullRounds = 3;
-// Section 4.1.2 and 4.3.5: how long a round trip counts, and how it is measured anew.
+// Sections 4.1.2 and 4.3.5: how long a round trip counts, and how it is measured anew.
 constexpr Duration kRttLifetime = Duration::seconds(10);
 constexpr Duration kProbeRttTime = Duration::ms(200);
 constexpr double kMinBbrWindow = 4;
@@ -27,13 +27,13 @@ double Bbr::bottleneck_rate() const {
 }
 
 void Bbr::on_sent(Instant now, std::uint32_t /*wire_bytes*/, std::uint32_t in_flight_blocks) {
-  // A pause is no slow network: a round begins when there is something to send again.
+  // A pause does not mean a slow network, so a round begins when there is something to send again.
   if (in_flight_blocks == 0) begin_round(now);
   ++round_sent_;
 }
 
-/// Section 4.1.2.3. The minimum is forgotten only when it has been measured anew, with no queue of
-/// this flow's own: after a pause, or because it was drained for that.
+/// Section 4.1.2.3. The minimum is forgotten only when it has been measured anew without a queue of
+/// this flow: after a pause, or after draining the queue for that purpose.
 void Bbr::measure_round_trip(const AckEvent& event) {
   if (event.rtt == Duration()) return;
   const bool first = rtprop_ == Duration();
@@ -50,8 +50,9 @@ void Bbr::note_rate(double blocks_per_second) {
   next_rate_ = (next_rate_ + 1) % kRateRounds;
 }
 
-/// Section 4.1.1: what was delivered in the round, but no faster than it was sent (acks may come
-/// bundled); a round of an application that had too little to send only counts when it says more.
+/// Section 4.1.1: the rate is what was delivered in the round, but no more than what was sent,
+/// because acks may come bundled. An application-limited round counts only if its rate is higher
+/// than the known one.
 void Bbr::end_round(Instant now, Duration elapsed) {
   const double send_rate = static_cast<double>(round_sent_) / elapsed.to_seconds();
   const double delivery_rate = static_cast<double>(round_acked_) / elapsed.to_seconds();
@@ -84,17 +85,17 @@ void Bbr::begin_round(Instant now) {
 void Bbr::count_round(const AckEvent& event) {
   if (!in_round_ || event.acked_blocks == 0) return;
   round_is_app_limited_ = round_is_app_limited_ || event.app_limited;
-  // What an ack tells of that comes in the moment in which a round begins was delivered before.
+  // Blocks of an ack that comes at the moment in which a round begins were delivered before.
   if (event.now > round_start_) round_acked_ += event.acked_blocks;
   const Duration elapsed = event.now - round_start_;
   const bool drained = event.in_flight_blocks <= event.acked_blocks;
-  // A shorter round would measure how acks are bundled.
+  // A shorter round would only measure how acks are bundled.
   const Duration least = drained ? rtprop_ : rtprop_ + kAckHolding;
   if (elapsed > Duration() && elapsed >= least) end_round(event.now, elapsed);
   in_round_ = in_round_ && !drained;
 }
 
-/// Section 4.3: drain, probe, and measure the round trip when it was not seen for long.
+/// Section 4.3: drain, probe, and measure the round trip if its minimum is old.
 void Bbr::advance(const AckEvent& event) {
   const Instant now = event.now;
   const std::uint32_t left = event.in_flight_blocks - event.acked_blocks;
@@ -148,7 +149,7 @@ Decision Bbr::decide(Instant /*now*/) const {
   const double path = (starting ? kHighGain : kWindowGain) * path_blocks();
   double window = std::clamp(path + held_blocks(), kMinBbrWindow, kMaxWindow);
   if (silent_ || state_ == State::kProbeRtt) window = kMinBbrWindow;
-  // Single blocks, each acked late, could not show that the path does more.
+  // Single blocks, each acked late, could not show that the path carries more.
   const double least = kMinBbrWindow / (rtprop_ + kAckHolding).to_seconds();
   const double pace = std::max(pacing_gain() * rate, least);
   return {.window_blocks = window,

@@ -12,7 +12,7 @@ namespace gradplane::congestion {
 /// The controller that LTP uses (Chen et al., IWQoS 2023). It derives window and pacing rate from
 /// the maximum delivery rate and the minimum round trip of recent rounds, as BBR does (Cardwell et
 /// al., ACM Queue 14(5), 2016; draft-cardwell-iccrg-bbr-congestion-control-00). No loss shrinks the
-/// window, except for silence. Acks here report many blocks at once and may be held back. So
+/// window; only silence does. Acks here report many blocks at once and may be held back. So
 /// delivery rates are measured over whole round trips, and the window has room for the blocks that
 /// are sent while an ack is held back.
 class Bbr final : public Controller {
@@ -23,12 +23,12 @@ class Bbr final : public Controller {
   void on_sent(Instant now, std::uint32_t wire_bytes, std::uint32_t in_flight_blocks) override;
   void on_ack(const AckEvent& event) override;
   void on_loss(const LossEvent& event) override;
-  /// Scales how far above the measured rate it probes; MLTCP over BBR is not published.
+  /// Scales how far it probes above the measured rate; MLTCP over BBR is not published.
   void set_gain(double gain) override { gain_ = gain; }
   Decision decide(Instant now) const override;
   Stats stats() const override { return reactions_.stats(); }
 
-  /// BtlBw, in blocks a second; 0: not measured.
+  /// BtlBw, in blocks per second; 0: not measured.
   double bottleneck_rate() const;
   /// RTprop.
   Duration round_trip() const { return rtprop_; }
@@ -44,7 +44,7 @@ class Bbr final : public Controller {
   void advance(const AckEvent& event);
   double pacing_gain() const;
   double path_blocks() const { return bottleneck_rate() * rtprop_.to_seconds(); }
-  /// What the pace sends while an ack is held back.
+  /// The blocks that pacing sends while an ack is held back.
   double held_blocks() const { return bottleneck_rate() * kAckHolding.to_seconds(); }
 
   static constexpr std::size_t kRateRounds = 10;
@@ -56,7 +56,7 @@ class Bbr final : public Controller {
   std::size_t next_rate_ = 0;
   Duration rtprop_;  // zero: not measured
   Instant rtprop_at_;
-  // The round: from one ack, or the end of a pause, to the first ack a round trip later.
+  // The round lasts from one ack, or the end of a pause, to the first ack a round trip later.
   bool in_round_ = false;
   bool pipe_was_empty_ = false;
   bool round_is_app_limited_ = false;
@@ -64,9 +64,9 @@ class Bbr final : public Controller {
   std::uint64_t round_acked_ = 0;
   std::uint64_t round_sent_ = 0;
   double previous_send_rate_ = 0;  // blocks per second
-  double full_rate_ = 0;           // in startup: the largest that was worth going on for
+  double full_rate_ = 0;           // in startup: the largest rate that was worth going on for
   int full_rounds_ = 0;
-  std::size_t cycle_ = 0;  // of kProbe
+  std::size_t cycle_ = 0;  // the step of kProbe
   Instant state_until_;
   bool silent_ = false;
   Reactions reactions_;

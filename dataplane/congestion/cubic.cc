@@ -7,12 +7,12 @@
 namespace gradplane::congestion {
 namespace {
 
-/// RFC 9438 section 4.1.2 and 5.1: C in blocks / s^3; section 4.6: what is left of a window.
+/// RFC 9438 section 4.1.2 and 5.1: C in blocks / s^3; section 4.6: the factor of a reduction.
 constexpr double kC = 0.4;
 constexpr double kBeta = 0.7;
 /// RFC 9438 section 4.3: alpha_cubic, so that Reno with beta_cubic gets what Reno gets.
 constexpr double kRenoAlpha = 3 * (1 - kBeta) / (1 + kBeta);
-/// RFC 9438 section 4.2: the target is at most so many windows away.
+/// RFC 9438 section 4.2: the target is at most this many windows.
 constexpr double kMaxTarget = 1.5;
 
 }  // namespace
@@ -22,8 +22,8 @@ double Cubic::cubic_window(Duration since) const {
   return kC * t * t * t + last_max_;
 }
 
-/// The clock of the curve stands still while the flow does not use its window, however short that
-/// is (RFC 9438 section 5.8; as Linux at a restart).
+/// The clock of the curve stands still whenever the flow does not use its window (RFC 9438 section
+/// 5.8; Linux does so at a restart).
 void Cubic::stop_clock(Instant now) {
   epoch_ = epoch_ + (now - counted_until_);
   counted_until_ = now;
@@ -55,7 +55,7 @@ void Cubic::avoid(const AckEvent& event) {
   if (!in_epoch_) begin_epoch(event.now);
   const Duration since = event.now - epoch_;
   const double acked = event.acked_blocks;
-  // Section 4.3, equation 4; alpha is 1 once the flow is back where it was.
+  // Section 4.3, equation 4; alpha is 1 once the window is back where it was.
   const double alpha = reno_blocks_ < before_reduction_ ? kRenoAlpha : 1;
   reno_blocks_ = std::min(reno_blocks_ + gain_ * alpha * acked / blocks_, kMaxWindow);
   if (cubic_window(since) < reno_blocks_) {
@@ -63,7 +63,7 @@ void Cubic::avoid(const AckEvent& event) {
   } else {
     const double target =
         std::clamp(cubic_window(since + event.smoothed_rtt), blocks_, kMaxTarget * blocks_);
-    // No more than the target however many blocks one ack tells of.
+    // Grow at most to the target, however many blocks one ack reports.
     blocks_ += (target - blocks_) * std::min(gain_ * acked / blocks_, 1.0);
   }
   reactions_.set_reason(Reason::kGrowth);
@@ -84,11 +84,11 @@ void Cubic::on_ack(const AckEvent& event) {
   blocks_ = std::min(blocks_, kMaxWindow);
 }
 
-/// RFC 9438 sections 4.6 and 4.7, once in a round trip.
+/// RFC 9438 sections 4.6 and 4.7, once per round trip.
 void Cubic::reduce(Instant now, Duration rtt, Reason why) {
   if (!reactions_.may_react(now)) return;
   before_reduction_ = blocks_;
-  // Fast convergence: a flow that did not get back to where it was leaves room for others.
+  // Fast convergence: a flow whose window did not get back to where it was leaves room for others.
   last_max_ = blocks_ < last_max_ ? blocks_ * (1 + kBeta) / 2 : blocks_;
   threshold_ = std::max(blocks_ * kBeta, kMinThreshold);
   blocks_ = std::min(blocks_, threshold_);
@@ -102,8 +102,8 @@ void Cubic::on_loss(const LossEvent& event) {
     if (counts) reduce(event.now, event.smoothed_rtt, Reason::kLoss);
     return;
   }
-  // RFC 9438 section 4.8: as Reno, and the next curve begins where slow start ends.
-  // Its threshold stays where it is when nothing has come since the last one (RFC 5681, 3.1).
+  // RFC 9438 section 4.8: as in Reno, and the next curve begins where slow start ends. The
+  // threshold stays if nothing has come since the last timeout (RFC 5681, 3.1).
   if (!reactions_.may_react(event.now) || blocks_ <= kLossWindow) return;
   reduce(event.now, event.smoothed_rtt, Reason::kSilence);
   blocks_ = kLossWindow;

@@ -19,7 +19,7 @@ class Cubic final : public Controller {
   Decision decide(Instant now) const override;
   Stats stats() const override { return reactions_.stats(); }
 
-  /// RFC 9438 equation 1: the window so long after the last reduction, in blocks.
+  /// RFC 9438 equation 1: the window, in blocks, at this time after the last reduction.
   double cubic_window(Duration since) const;
 
  private:
@@ -37,7 +37,7 @@ class Cubic final : public Controller {
   double before_reduction_ = 0;  // cwnd_prior
   bool in_epoch_ = false;
   Instant epoch_;
-  Instant counted_until_;  // how far the time is decided that is of the epoch or is not
+  Instant counted_until_;  // until when it is decided which time belongs to the epoch
   RestClock rest_;
   Reactions reactions_;
 };

@@ -8,27 +8,28 @@ namespace gradplane::congestion {
 namespace {
 
 // DCQCN, section 3.1, as it was deployed: g, F and N. The timers of alpha and rate, 55 us, are a
-// little longer than the least time between two notifications, which here is a round trip if that
-// is more.
+// little longer than the least time between two notifications. Here that time is a round trip if a
+// round trip is longer.
 constexpr double kWeight = 1.0 / 256;
 constexpr std::uint32_t kFastRecoveryRounds = 5;
 constexpr Duration kNotificationPause = Duration::us(50);
 constexpr double kTimerPerPause = 1.1;
-// The same in parts of the link: R_AI is 40 Mbit/s of 40 Gbit/s, B is 10 MB, or 2 ms of it. The
-// hyper increase, of which the paper says that it is QCN's, is ten additive ones.
+// Published constants as parts of the link: R_AI is 40 Mbit/s of 40 Gbit/s, B is 10 MB, or 2 ms of
+// the link. The hyper increase, which the paper takes from QCN, is ten additive increases.
 constexpr double kAdditiveShare = 1.0 / 1000;
 constexpr double kHyperShare = 10 * kAdditiveShare;
 constexpr Duration kByteCounter = Duration::ms(2);
 
 constexpr double kMinShare = 1.0 / 1000;
-/// Where nobody has said how fast the link is.
+/// The line rate if the rate of the link is not known, in bits per second.
 constexpr double kUnknownLine = 1e9;
 
 double line_of(std::uint64_t link_bits_per_second) {
   return link_bits_per_second > 0 ? static_cast<double>(link_bits_per_second) : kUnknownLine;
 }
 
-/// After a rest: by then the rate is that of the line, and alpha is next to nothing.
+/// The most timer rounds to catch up after an idle time: by then the rate is the line rate, and
+/// alpha is almost 0.
 constexpr std::int64_t kMaxCatchUp = 2000;
 
 }  // namespace
@@ -70,7 +71,7 @@ Instant Dcqcn::next_tick() const {
   return limited_ ? std::min(next_alpha_, next_raise_) : Instant::never();
 }
 
-/// Section 3.1, equations 3 and 4, and QCN's hyper increase once both counters are past F.
+/// Section 3.1, equations 3 and 4, and QCN's hyper increase once both counters exceed F.
 void Dcqcn::raise() {
   if (std::min(timer_rounds_, byte_rounds_) > kFastRecoveryRounds) {
     const std::uint32_t step = std::min(timer_rounds_, byte_rounds_) - kFastRecoveryRounds;

@@ -9,7 +9,7 @@ namespace gradplane::congestion {
 
 /// DCQCN (Zhu et al., SIGCOMM 2015, section 3.1). A congestion notification cuts the rate by the
 /// smoothed share of notifications; a timer and a byte counter raise it again. A notification is an
-/// ack with a mark, at most one in a round trip, and also a loss, because our networks lose. The
+/// ack with a mark, at most one in a round trip, or a loss, because our networks lose packets. The
 /// published constants are for 40 Gbit/s; here they scale with the link.
 class Dcqcn final : public Controller {
  public:
@@ -22,8 +22,8 @@ class Dcqcn final : public Controller {
   void on_tick(Instant now) override;
   Instant next_tick() const override;
   void set_gain(double gain) override { gain_ = gain; }
-  /// A rate that nothing has reduced follows the line. Otherwise it stays, within the limits that
-  /// the line sets.
+  /// A rate that was never reduced follows the line rate. Otherwise it stays, within the limits
+  /// that the line sets.
   void set_link_rate(std::uint64_t bits_per_second) override;
   Decision decide(Instant now) const override;
   Stats stats() const override { return reactions_.stats(); }
@@ -43,10 +43,10 @@ class Dcqcn final : public Controller {
   double alpha_ = 1;
   double gain_ = 1;
   Duration rtt_;
-  bool limited_ = false;  // since the first notification: timers run
+  bool limited_ = false;  // true since the first notification: timers run
   Instant next_alpha_;
   Instant next_raise_;
-  double bytes_ = 0;                // sent since the byte counter last came round
+  double bytes_ = 0;                // sent since the byte counter last wrapped
   std::uint32_t timer_rounds_ = 0;  // T
   std::uint32_t byte_rounds_ = 0;   // BC
   Reactions reactions_;

@@ -7,7 +7,7 @@ namespace {
 
 /// RFC 8257 section 4.2: g, the weight of a new observation.
 constexpr double kWeight = 1.0 / 16;
-/// RFC 8257 section 3.5: a loss is a loss, as in Reno.
+/// RFC 8257 section 3.5: a loss counts as in Reno.
 constexpr double kLossReduction = 0.5;
 
 }  // namespace
@@ -16,7 +16,7 @@ void Dctcp::on_sent(Instant now, std::uint32_t /*wire_bytes*/, std::uint32_t in_
   window_.on_sent(now, in_flight_blocks);
 }
 
-/// RFC 8257 section 3.3, steps 1 to 7: a window of data is what is acked in a round trip.
+/// RFC 8257 section 3.3, steps 1 to 7: a window of data is the data acked in a round trip.
 void Dctcp::observe(const AckEvent& event) {
   if (!observing_) {
     observing_ = true;
@@ -34,7 +34,7 @@ void Dctcp::observe(const AckEvent& event) {
 
 void Dctcp::on_ack(const AckEvent& event) {
   observe(event);
-  // RFC 8257 section 3.3, step 8: once in a window of data.
+  // RFC 8257 section 3.3, step 8: once per window of data.
   if (event.marked_blocks > 0) {
     window_.reduce(event.now, event.smoothed_rtt, 1 - alpha_ / 2, Reason::kMark);
   }

@@ -7,8 +7,8 @@
 namespace gradplane::congestion {
 
 /// DCTCP (RFC 8257). It works as Reno does, but a round trip with marks reduces the window only in
-/// proportion to the recent share of marked packets. Our receiver counts marked packets, so the
-/// share is exact however many blocks one ack reports.
+/// proportion to the recent share of marked packets. Our receiver counts blocks in marked packets,
+/// so the share is exact however many blocks one ack reports.
 class Dctcp final : public Controller {
  public:
   std::string_view name() const override { return "dctcp"; }
@@ -27,7 +27,7 @@ class Dctcp final : public Controller {
 
   AdditiveWindow window_;
   double alpha_ = 1;          // RFC 8257 section 4.2: the first mark counts as in Reno
-  std::uint64_t acked_ = 0;   // of this observation window
+  std::uint64_t acked_ = 0;   // in this observation window
   std::uint64_t marked_ = 0;  // of these
   Instant observed_until_;
   bool observing_ = false;

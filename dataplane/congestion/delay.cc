@@ -9,19 +9,19 @@ constexpr double kFirstWindow = 16;
 constexpr double kMinDelayWindow = 2;
 static_assert(kMinDelayWindow == kMinPacedWindow && kFirstWindow <= kMaxWindow);
 
-/// Queueing that the target tolerates. It is that of the way there: the flow can do nothing about a
-/// queue on the way back, and two directions that wait for each other's acks would leave both links
-/// idle.
+/// Queueing that the target tolerates. It counts only the way to the peer. The flow can do nothing
+/// about a queue on the way back, and two directions that wait for each other's acks would leave
+/// both links idle.
 constexpr Duration kQueueAllowance = Duration::ms(4);
-/// For so long after a loss that was heavy the window grows by acks alone.
+/// For this long after a heavy loss or a silence, the window grows only by acks.
 constexpr Duration kLossPatience = Duration::seconds(1);
 constexpr double kMaxShrink = 0.5;
 constexpr double kShrinkSlope = 0.8;
-/// The window grows by one block in this time, or in a round trip where that is shorter. With one
+/// The window grows by one block in this time, or in a round trip if that is shorter. With one
 /// block per round trip a flow over 75 ms and 100 Mbit/s would take a minute to fill its path
 /// again.
 constexpr Duration kGrowthTime = kQueueAllowance;
-/// Losing this share of what was sent in one round trip is congestion whatever the delay says.
+/// Losing this share of the blocks of one round trip is congestion, whatever the delay says.
 constexpr double kHeavyLoss = 0.25;
 constexpr std::uint32_t kHeavyLossMinBlocks = 8;
 
@@ -72,7 +72,7 @@ void Delay::grow(const AckEvent& event) {
   if (!slow_start_) reactions_.set_reason(Reason::kGrowth);
 }
 
-/// No need to feel for a rate that is known.
+/// Raises the window to cover the path at its known rate, because a known rate needs no probing.
 void Delay::cover_path(Instant now) {
   if (paced_blocks_per_second_ <= 0 || now < cover_again_at_ || blocks_ > floor()) return;
   blocks_ = floor();

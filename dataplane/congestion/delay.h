@@ -10,8 +10,8 @@ namespace gradplane::congestion {
 /// The default controller. The window follows the delay (Kumar et al., Swift, SIGCOMM 2020, section
 /// 3.2, simplified): it grows while the round trip is below its target, and shrinks in proportion
 /// to the excess at most once per round trip. Random loss alone does not shrink it; the loss of a
-/// quarter of a window does. Where the rate of the peer's link is known, this rate paces the flow,
-/// and the window covers the path whatever the delay is.
+/// quarter of a window does. If the rate of the peer's link is known, this rate paces the flow, and
+/// the window covers the path whatever the delay is.
 class Delay final : public Controller {
  public:
   explicit Delay(Path path);

@@ -10,7 +10,8 @@
 
 namespace gradplane::congestion {
 
-/// The controller that `settings` name, for one flow over `path`. Allocates; cold.
+/// Makes the controller that `settings` name, for one flow over `path`. Allocates, so it is not for
+/// the poll loop's hot path.
 std::unique_ptr<Controller> make_controller(const CongestionSettings& settings, const Path& path);
 
 }  // namespace gradplane::congestion

@@ -7,11 +7,12 @@
 
 namespace gradplane::congestion {
 
-/// A constant rate, whatever happens: for a path that the operator has reserved, and as the least
-/// that every other controller is compared with.
+/// A constant rate, whatever happens. It is for a path that the operator has reserved, and a
+/// baseline for all other controllers.
 class Fixed final : public Controller {
  public:
-  /// `rate_bits_per_second` 0: that of the link; where that is not known, no limit but kMaxWindow.
+  /// `rate_bits_per_second` 0: the rate of the link; if that is not known, kMaxWindow is the only
+  /// limit.
   Fixed(Path path, std::uint64_t rate_bits_per_second);
 
   std::string_view name() const override { return "fixed"; }

@@ -9,8 +9,8 @@
 
 namespace gradplane::congestion {
 
-/// The minimum round trip that controllers assume: for a path without a measurement, and for one
-/// that is too fast for the clocks here.
+/// The minimum round trip that controllers assume: for a path without a measurement, and for a path
+/// that is too fast for our clocks.
 inline constexpr Duration kShortestRoundTrip = Duration::us(100);
 
 /// Limits reductions of a window to one in a round trip. Packets that are lost or marked within

@@ -6,8 +6,8 @@
 
 namespace gradplane::congestion {
 
-/// TCP Reno (RFC 5681): one block more in each round trip, half the window at a loss, and at a mark
-/// (RFC 3168 section 6.1.2).
+/// TCP Reno (RFC 5681): it adds one block per round trip, and halves the window upon a loss or a
+/// mark (RFC 3168 section 6.1.2).
 class Reno final : public Controller {
  public:
   std::string_view name() const override { return "reno"; }

@@ -12,19 +12,19 @@ namespace {
 constexpr double kAdditive = 1.0;
 constexpr double kBeta = 0.8;
 constexpr double kMaxDecrease = 0.5;
-// Section 3.5, flow-based scaling: small windows, and so many flows, tolerate a longer queue.
+// Section 3.5, flow-based scaling: many flows have small windows, and tolerate a longer queue.
 constexpr double kScaledFrom = 0.1;
 constexpr double kScaledTo = 100;
-constexpr double kScaledRange = 5;  // of the queue that is tolerated anyway
-// Section 3.6: silences in a row after which the window is the smallest.
+constexpr double kScaledRange = 5;  // times the queue that is tolerated anyway
+// Section 3.6: after this many consecutive silences the window is the smallest one.
 constexpr std::uint32_t kSilencesToReset = 5;
-// The paper's base target is for a network card that takes the time; this one covers a poll loop.
-// Where the link is slow, it is what so many blocks take.
+// The paper's base target assumes hardware timestamps; this one also covers a poll loop. On a slow
+// link it is the time of this many blocks.
 constexpr Duration kMinQueue = Duration::us(500);
 constexpr double kQueueBlocks = 16;
-// Where nobody knows the rate of the link, the queue may be as long as the path, up to this. The
-// round trip contains the time of a block on the slowest link, so there is room for one block:
-// without it a second block would halve the window again and again.
+// If the rate of the link is not known, the queue may be as long as the path, up to this time. The
+// round trip contains the time of one block on the slowest link, so there is room for one block.
+// Without that room, a second block would halve the window again and again.
 constexpr Duration kMaxUnknownQueue = Duration::ms(10);
 constexpr double kFirstWindow = 16;
 
@@ -55,8 +55,8 @@ Duration Swift::target(Duration min_rtt) const {
 /// Section 3.2, algorithm 1.
 void Swift::on_ack(const AckEvent& event) {
   if (event.smoothed_rtt > Duration()) rtt_ = event.smoothed_rtt;
-  // The flow can do nothing about a queue on the way back. Two directions that took each other's
-  // blocks for a queue would both stop.
+  // The flow can do nothing about a queue on the way back. If two directions took each other's
+  // blocks for a queue, both would stop.
   if (event.rtt > Duration()) {
     delay_ = event.queueing ? event.min_rtt + *event.queueing : event.rtt;
   }
@@ -91,7 +91,7 @@ void Swift::on_loss(const LossEvent& event) {
   if (++silences_ >= kSilencesToReset) blocks_ = kMinWindow;
 }
 
-/// Section 3.4: below one block the pause between two is rtt / cwnd.
+/// Section 3.4: below one block, the pause between two blocks is rtt / cwnd.
 Decision Swift::decide(Instant /*now*/) const {
   const double rtt_s = std::max(rtt_, kShortestRoundTrip).to_seconds();
   const double paced = blocks_ < 1 ? path_.bits_per_second(blocks_ / rtt_s) : 0;

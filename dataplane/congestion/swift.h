@@ -9,8 +9,8 @@ namespace gradplane::congestion {
 
 /// Swift (Kumar et al., SIGCOMM 2020, section 3). The window grows additively while the delay is
 /// below its target, and shrinks in proportion to the excess at most once in a round trip. A window
-/// below one block is paced, so that many senders can share a short queue. Samples do not contain
-/// the time for which the peer held an ack back. So there is one delay, of the network and of the
+/// below one block is paced, so that many senders can share a short queue. Samples exclude the time
+/// for which the peer held an ack back. So there is one delay, which covers the network and the
 /// queues of both hosts. Swift ignores marks.
 class Swift final : public Controller {
  public:
