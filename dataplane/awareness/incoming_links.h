@@ -11,16 +11,16 @@
 
 namespace gradplane::awareness {
 
-/// What a node knows of the links from all others. An estimate begins with the first packet of its
-/// sender and stays for good, so it outlives plans and jobs; samples are forgotten by their age.
-/// There is room for every node of a cluster from the beginning, so a new sender costs no
-/// allocation. Memory is touched only for senders that were heard.
+/// What a node knows of the links from all other nodes. An estimate begins with the first packet of
+/// its sender and is kept for good, so it outlives plans and jobs; samples are forgotten by their
+/// age. The constructor makes room for every node of a cluster, so a new sender causes no
+/// allocation, and memory is touched only for senders that were heard.
 class IncomingLinks {
  public:
   /// Nodes have ids below `nodes`.
   explicit IncomingLinks(std::size_t nodes);
 
-  /// Calls to it are in the order of their polls.
+  /// Must be called in the order of polls.
   void on_packet(std::uint16_t node, const Packet& packet, const Arrival& arrival,
                  const Told& told) {
     GP_ASSERT(node < link_of_node_.size());
@@ -38,19 +38,19 @@ class IncomingLinks {
   /// The senders that were ever heard, in the order in which they were first heard.
   std::size_t size() const { return links_.size(); }
   const Link& operator[](std::size_t index) const { return links_[index]; }
-  /// Whether a link has changed a short time ago.
+  /// Whether some link has changed a short time ago.
   bool alarm(Instant now) const { return now - changed_at_ < kAlarm; }
-  /// Whether the node should send a train.
+  /// Whether this node wants a train from `node`.
   bool wants_train(std::uint16_t node, Instant now) const {
     const LinkEstimate* link = find(node);
     return link != nullptr && link->wants_train(now, alarm(now));
   }
-  /// Whether a short train of the node is enough.
+  /// Whether a short train from `node` is enough.
   bool is_slow(std::uint16_t node, Instant now) const {
     const LinkEstimate* link = find(node);
     return link != nullptr && link->is_slow(now);
   }
-  /// nullptr: nothing has come from it.
+  /// nullptr if nothing has come from `node`.
   const LinkEstimate* find(std::uint16_t node) const;
 
  private:

@@ -142,7 +142,7 @@ void LinkEstimate::on_round_trip(Instant now, Duration rtt) {
   has_rtt_ = true;
 }
 
-/// A link that has carried clearly more than its trains say has become faster since, or other
+/// If a link has carried clearly more than its trains say, it has become faster since, or other
 /// traffic slowed the trains down.
 RateEstimate LinkEstimate::rate(Instant now) const {
   RateEstimate bound = bounds_.estimate(now);

@@ -6,12 +6,12 @@
 
 namespace gradplane::awareness {
 
-/// A packet that is not of the stretch: it is the first of all, older, or newer.
+/// Takes a packet outside the stretch: it is the first of all, older, or newer.
 LossCount LossMeter::on_other(std::uint64_t number) {
   if (begin_ == 0) begin_ = number;
   if (number < begin_) return {};  // it counts as lost
   if (number >= begin_ + 2 * kLossStretch) {
-    // Nothing came for long. All numbers in between were sent.
+    // Nothing came for a long time. All numbers in between were sent.
     const std::uint64_t sent = number - begin_;
     const LossCount count{.sent = sent, .lost = sent - std::min(sent, here_ + next_)};
     begin_ = number;

@@ -6,22 +6,21 @@
 
 namespace gradplane::awareness {
 
-/// Packets are counted in stretches of so many numbers.
+/// Packets are counted in stretches of this many numbers.
 inline constexpr std::uint64_t kLossStretch = 512;
-/// A stretch waits for packets that were overtaken by so many.
+/// A stretch stays open until this many numbers after it, for packets that were overtaken.
 inline constexpr std::uint64_t kLossPatience = 128;
 static_assert(kLossPatience < kLossStretch, "a stretch ends before the next but one begins");
 
-/// What became of a number of packets.
+/// How many packets were sent, and how many of them were lost.
 struct LossCount {
   std::uint64_t sent = 0;  // 0: no stretch has ended
   std::uint64_t lost = 0;
 };
 
-/// Counts which packets of one sender in one job never came, by the gaps in their numbers. Packets
-/// of all types count, also those that are repeated: each has a number of its own. So this is the
-/// loss of the direction from the sender alone. An ack, which may be lost itself, has no part in
-/// it.
+/// Counts the packets of one sender in one job that never came, by the gaps in their numbers.
+/// Packets of all types count, and so do repeated ones, because each has its own number. The loss
+/// concerns only the direction from the sender: acks, which may be lost themselves, play no part.
 class LossMeter {
  public:
   /// The number of a packet that ReplayWindow has accepted, so each comes once.
@@ -35,9 +34,9 @@ class LossMeter {
  private:
   LossCount on_other(std::uint64_t number);
 
-  std::uint64_t begin_ = 0;  // of the stretch; 0: nothing has come
-  std::uint64_t here_ = 0;   // packets that came of it
-  std::uint64_t next_ = 0;   // packets that came of the next stretch
+  std::uint64_t begin_ = 0;  // first number of the stretch; 0: nothing has come
+  std::uint64_t here_ = 0;   // packets of the stretch that came
+  std::uint64_t next_ = 0;   // packets of the next stretch that came
 };
 
 }  // namespace gradplane::awareness

@@ -7,22 +7,22 @@
 
 namespace gradplane::awareness {
 
-/// Packets after which what was counted before counts half.
+/// Counts are halved after this many packets.
 inline constexpr std::uint64_t kLossMemory = 1024;
-/// Of fewer packets no share is told.
+/// Below this many packets no share is reported.
 inline constexpr std::uint64_t kLossEvidence = 32;
-/// So much of a packet counts as lost besides. Who has lost none of a few packets may lose the next
-/// one, and some hundreds show that it loses next to none.
+/// This part of a packet counts as lost in addition. A sender that has lost none of a few packets
+/// may lose the next one; after some hundreds without loss, the share is almost 0.
 inline constexpr double kLossDoubt = 0.5;
 
-/// The share of a sender's last packets that have not come, by the gaps in their numbers. It knows
-/// a little after few packets already, where LossMeter waits for whole stretches.
+/// The share of a sender's last packets that have not come, by the gaps in their numbers. It gives
+/// a rough share after few packets, while LossMeter waits for whole stretches.
 class LossShare {
  public:
   /// The number of a packet that comes for the first time.
   void on_packet(std::uint64_t number) {
     if (newest_ == 0) newest_ = number - 1;
-    if (number <= newest_) {  // it was overtaken, and counted as lost
+    if (number <= newest_) {  // it was overtaken, and had been counted as lost
       lost_ -= std::min<std::uint64_t>(lost_, 1);
       return;
     }
@@ -39,7 +39,7 @@ class LossShare {
   }
 
  private:
-  std::uint64_t newest_ = 0;  // number; 0: nothing has come
+  std::uint64_t newest_ = 0;  // newest number; 0: nothing has come
   std::uint64_t sent_ = 0;
   std::uint64_t lost_ = 0;
 };

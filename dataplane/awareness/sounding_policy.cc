@@ -10,7 +10,7 @@
 namespace gradplane::awareness {
 namespace {
 
-/// What a sounding costs of the packets that are sent.
+/// The price of a sounding: the packets that must be sent for it.
 constexpr std::uint32_t price_of(std::uint32_t blocks) {
   return static_cast<std::uint32_t>(blocks * kSoundingOneOf);
 }
@@ -24,7 +24,7 @@ Duration pause_of(const SoundingCause& why) {
   return why.is_asked ? kSoundingPause : kUnaskedPause;
 }
 
-/// Who asks again so soon has seen something new.
+/// A receiver that asks again so soon has seen something new.
 bool is_urgent(Instant now, const Sounding& link, const SoundingCause& why) {
   return why.alarm || (why.is_used && link.in_vain == 0 && now - link.began < kTrainPatience);
 }
@@ -32,14 +32,14 @@ bool is_urgent(Instant now, const Sounding& link, const SoundingCause& why) {
 }  // namespace
 
 bool SoundingPolicy::may_begin(Instant now, const Sounding& link, const SoundingCause& why) const {
-  // The last one may just not have been answered yet.
+  // The last sounding may not have been answered yet.
   const std::uint32_t doublings = link.in_vain > 0 ? link.in_vain - 1 : 0;
   const Duration longer = pause_of(why) * (std::int64_t{1} << doublings);
   const bool is_due = now - link.began >= std::min(longer, kLongestSoundingPause) &&
                       now - began_ >= kSoundingsApart;
   const std::uint32_t budget = credit_ + (is_urgent(now, link, why) ? reserved_ : 0);
-  // A short one waits for the price of a long one, too. Otherwise short ones would be paid first
-  // for ever where the budget is scarce, and those that have waited longer would never begin.
+  // A short sounding also waits for the price of a long one. Otherwise, if the budget is scarce,
+  // short ones would always be paid first, and links that need a long one would never begin.
   return !link.is_on() && is_due && budget >= price_of(kSoundingBlocks);
 }
 

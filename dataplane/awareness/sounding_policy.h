@@ -9,73 +9,76 @@
 
 namespace gradplane::awareness {
 
-/// A sounding is a train of so many packets. Some of them only fill the queue.
+/// A sounding is a train of this many packets. Some of them only fill the queue.
 inline constexpr std::uint32_t kSoundingBlocks = 48;
 static_assert(kSoundingBlocks > kTrainPackets + 2, "a train has a beginning and an end");
-/// The same where the receiver says that the link is slow, and the sounding before was of use.
+/// The same if the receiver says that the link is slow, and the last sounding was useful.
 inline constexpr std::uint32_t kShortSoundingBlocks = 24;
 static_assert(kShortSoundingBlocks > kSlowTrainPackets + 2);
 /// Of all blocks that a job sends from a node, padding included, at most one in this many is part
-/// of a sounding. Packets are counted, and not bytes: those of a sounding are as long as one with a
-/// full block, and nearly all others are full, too.
+/// of a sounding. Packets are counted instead of bytes: packets of a sounding are as long as one
+/// with a full block, and nearly all other packets are full, too.
 inline constexpr std::uint64_t kSoundingOneOf = 50;
-/// The budget of so many long soundings is saved while none are sent.
-/// Links that change often change together, so that many are to be measured at once.
+/// The budget for this many long soundings is saved while none are sent. Links often change
+/// together, so many may have to be measured at once.
 inline constexpr std::uint64_t kSavedSoundings = 24;
-/// So many of these are for links that seem to change. Half of what is earned goes there until they
-/// are saved.
+/// This many of them are reserved for links that seem to change. Half of the earned budget goes
+/// there until they are saved.
 inline constexpr std::uint64_t kReservedSoundings = 12;
 static_assert(kReservedSoundings < kSavedSoundings);
 /// The time between two soundings of a link whose receiver asks for them.
 inline constexpr Duration kSoundingPause = Duration::ms(500);
-/// The same where the receiver does not ask, but the sender sees other links change.
+/// The same if the receiver does not ask, but the sender sees other links change.
 inline constexpr Duration kUnaskedPause = Duration::ms(1500);
-/// The same of a link that no tree uses. Nobody asks, and nothing depends on it at the moment.
+/// The same for a link that no tree uses. Nobody asks, and nothing depends on the link at the
+/// moment.
 inline constexpr Duration kUnusedLinkPause = Duration::seconds(2);
-/// The time doubles with each sounding that was of no use, up to this.
+/// The time doubles with each useless sounding, up to this.
 inline constexpr Duration kLongestSoundingPause = Duration::seconds(16);
-/// Between two soundings of a node over whatever links, which meet in its own.
+/// The time between two soundings of a node on any links, because they share the node's own link.
 inline constexpr Duration kSoundingsApart = Duration::ms(20);
 
 /// The soundings of one link.
 struct Sounding {
-  std::uint32_t left = 0;                           // packets that the one that runs may still send
-  std::uint32_t blocks = 0;                         // of the last one
-  Instant began = Instant::from_ns(INT64_MIN / 4);  // the last one
-  std::uint32_t number = 0;                         // of the last one
-  std::uint32_t in_vain = 0;                        // since the last one that was of use
-  Duration round_trip;                              // as answers to them say; 0: not known
-  bool is_slow = false;                             // as the receiver says: short ones are enough
+  std::uint32_t left = 0;    // packets that the current sounding may still send
+  std::uint32_t blocks = 0;  // packets of the last sounding
+  Instant began = Instant::from_ns(INT64_MIN / 4);  // when the last sounding began
+  std::uint32_t number = 0;                         // number of the last sounding
+  std::uint32_t in_vain = 0;                        // soundings since the last useful one
+  Duration round_trip;                              // round trip from their answers; 0: not known
+  bool is_slow = false;  // the receiver says that short soundings are enough
 
   bool is_on() const { return left > 0; }
-  /// Packets of the next one. A link that was slow may have become fast.
+  /// Packets of the next sounding. It is long if the last one was useless, because a slow link may
+  /// have become fast.
   std::uint32_t next_blocks() const {
     return is_slow && in_vain == 0 ? kShortSoundingBlocks : kSoundingBlocks;
   }
-  /// The receiver has measured the link, or at least heard of the sounding where it does not say.
+  /// The last sounding was useful: the receiver has measured the link, or at least answered.
   void on_use() { in_vain = 0; }
 };
 
-/// Why a link would be sounded.
+/// The reason to sound a link.
 struct SoundingCause {
   bool is_used = true;   // a tree sends blocks over it
   bool is_asked = true;  // its receiver asks for a train
-  bool alarm = false;    // links to this node have changed, and those from it may have, too
+  bool alarm = false;    // links to this node have changed, so those from it may have, too
 };
 
-/// Says which packets a sender may send beyond its window and its pace, so that the receiver can
-/// measure a link that the controller does not fill. A sounding is made of blocks that wait anyway,
-/// and of padding where they are too few. All links of a job at a node share one budget, so a link
-/// that carries little may be sounded at the cost of others.
+/// Decides which packets a sender may send beyond its window and its pacing, so that the receiver
+/// can measure a link that the controller does not fill. A sounding consists of blocks that wait
+/// anyway, and of padding if they are too few. All links of a job at a node share one budget, so a
+/// link that carries little may be sounded at the cost of others.
 class SoundingPolicy {
  public:
-  /// Whether a sounding of the link may begin: the last one was long enough ago, longer where it
-  /// was in vain, and the budget bears it. An urgent one may take what is reserved.
+  /// Whether a sounding of the link may begin: the last one was long enough ago, with a longer time
+  /// after useless ones, and the budget suffices. An urgent sounding may also use the reserved
+  /// budget.
   bool may_begin(Instant now, const Sounding& link, const SoundingCause& why) const;
   void begin(Instant now, Sounding& link);
-  /// A block or a packet of padding was sent; call it for each over every link.
+  /// A block or a packet of padding was sent. Call it for each of them, on every link.
   void on_sent(Sounding& link);
-  /// Nothing more goes there. What the sounding has not sent is there for others.
+  /// Ends a sounding to which no more packets go. Other links get its unused budget.
   void end(Sounding& link);
 
   std::uint64_t packets() const { return packets_; }
@@ -83,10 +86,10 @@ class SoundingPolicy {
 
  private:
   std::uint64_t packets_ = 0;
-  std::uint64_t sounding_packets_ = 0;  // of them
-  std::uint32_t credit_ = 0;            // packets that count towards the next soundings
-  std::uint32_t reserved_ = 0;          // the same, for urgent ones alone
-  Instant began_ = Instant::from_ns(INT64_MIN / 4);  // the last one of any link
+  std::uint64_t sounding_packets_ = 0;               // of these, packets of soundings
+  std::uint32_t credit_ = 0;                         // budget for the next soundings, in packets
+  std::uint32_t reserved_ = 0;                       // the same, only for urgent soundings
+  Instant began_ = Instant::from_ns(INT64_MIN / 4);  // when the last sounding of any link began
 };
 
 }  // namespace gradplane::awareness

@@ -7,7 +7,7 @@
 namespace gradplane::awareness {
 namespace {
 
-/// Clocks of 32 bits in microseconds; a difference is meant modulo 2^32.
+/// The difference of two 32-bit clocks in microseconds, modulo 2^32.
 Duration difference_us(std::uint32_t later, std::uint32_t earlier) {
   return Duration::us(static_cast<std::int32_t>(later - earlier));
 }
@@ -22,8 +22,8 @@ std::uint64_t bits_per_second(std::uint64_t bytes, Duration time) {
 
 }  // namespace
 
-/// The packet says that it was sent before the newest one. If it was overtaken, it says nothing of
-/// the queue now, but its bytes went over the link.
+/// Handles a packet that was sent before the newest one. If it was overtaken, it tells nothing
+/// about the queue now, but its bytes went over the link.
 void TrainMeter::note_sent_before(std::uint32_t sent_us) {
   if (difference_us(sent_us, newest_us_) + kMaxOvertaken > Duration{}) return;
   least_delay_.reset();
@@ -34,7 +34,8 @@ void TrainMeter::note_sent_before(std::uint32_t sent_us) {
   has_newer_ = true;
 }
 
-/// A poll that left packets behind is no checkpoint: nobody knows how much had come by then.
+/// A poll that left packets in the receive queue is no checkpoint, because nobody knows how many
+/// had arrived by then.
 Measured TrainMeter::end_of_poll() {
   if (!poll_.took_all || !has_newer_) return {};
   has_newer_ = false;
@@ -48,7 +49,7 @@ Measured TrainMeter::end_of_poll() {
   return measured;
 }
 
-/// Whether the newest packet of the poll surely waited in a queue, however late the poll was.
+/// Whether the newest packet of the poll certainly waited in a queue, however late the poll was.
 bool TrainMeter::has_waited(const Checkpoint& here) {
   const std::uint32_t delay_us = clock_us(here.at) - here.sent_us;
   if (!least_delay_ ||
@@ -69,7 +70,7 @@ TrainMeter::Span TrainMeter::between(const Checkpoint& from, const Checkpoint& t
           .sent_in = difference_us(to.sent_us, from.sent_us)};
 }
 
-/// A train that has ended before it was long enough to be exact shows a lower bound.
+/// Ends the train. If it has ended before it was long enough to be exact, it gives a lower bound.
 std::uint64_t TrainMeter::end_train() {
   const bool has_span = train_from_ && train_to_;
   const Span span = has_span ? between(*train_from_, *train_to_) : Span{};
@@ -78,8 +79,8 @@ std::uint64_t TrainMeter::end_train() {
   return span.packets < kSlowTrainPackets ? 0 : bound_of(span);
 }
 
-/// The last poll is left out: after its packets the link may have been idle until the poll. A later
-/// packet that waited proves that it was not idle before.
+/// Measures the train without its last poll, because the link may have been idle between that
+/// poll's packets and the poll. A later packet that waited proves that it was not.
 Measured TrainMeter::measure_train(const Checkpoint& here) {
   if (!train_from_) {
     train_from_ = here;
@@ -91,7 +92,7 @@ Measured TrainMeter::measure_train(const Checkpoint& here) {
   }
   const Span span = between(*train_from_, *train_to_);
   const bool is_long = span.packets >= kTrainPackets && span.came_in >= kMinTrainTime;
-  // Of small packets, such as acks, fewer would not be one part in so many of the bytes.
+  // If packets are small, such as acks, few of them are too few bytes for that precision.
   const bool is_short = !is_long && train_begins_ && span.packets >= kSlowTrainPackets &&
                         span.bytes >= std::uint64_t{kSlowTrainPackets} * largest_ &&
                         span.came_in >= kSlowTrainTime;
@@ -118,7 +119,7 @@ std::uint64_t TrainMeter::measure_bound(const Checkpoint& here) {
   return bound_of(span);
 }
 
-/// What came within less than kMinTrainTime is known to have come within that.
+/// Bytes that arrived within less than kMinTrainTime certainly arrived within that time.
 std::uint64_t TrainMeter::bound_of(const Span& span) const {
   return bits_per_second(span.bytes - std::min<std::uint64_t>(span.bytes, largest_),
                          std::max({span.came_in, span.sent_in, kMinTrainTime}));
