@@ -11,11 +11,11 @@
 namespace gradplane::grants {
 namespace {
 
-/// What one peer can have queued: every block of every open round.
+/// The most blocks that one peer can have queued: every block of every open round.
 constexpr std::uint32_t kMaxWaiting = kRoundSlots * kMaxBlocksPerRound;
 /// A packet that is older than this is not late: its sender counts from the beginning again.
 constexpr std::int32_t kMaxLate = 1 << 16;
-/// How far a sender may count beyond its credit: unscheduled blocks and probes, of which none need
+/// How far a sender may count beyond its credit: unscheduled blocks and probes, none of which need
 /// have arrived.
 constexpr std::uint32_t kMaxBeyondCredit = 2 * GrantWindow::kMaxBlocks;
 static_assert(kMaxBeyondCredit < INT32_MAX / 4 && kMaxWaiting < INT32_MAX / 4 &&
@@ -27,7 +27,8 @@ constexpr std::uint64_t kCatchUpBlocks = 1024;
 
 constexpr Duration kMinReorder = Duration::us(200);
 constexpr int kReorderPart = 4;  // of the round trip, as in Flow
-/// An epoch is a round trip, and long enough to tell a share of marks.
+/// An epoch lasts at least a round trip, and until this many blocks are known, so that it can tell
+/// the share of marks.
 constexpr std::uint32_t kEpochBlocks = 32;
 
 double bounded(double value, double min, double max, double otherwise) {
@@ -77,7 +78,7 @@ void GrantScheduler::remove_source(SourceIndex source) {
     job.progress = 0;
     job.path = {};
     job.min_round_trip = {};
-    job.virtual_time = virtual_time_;  // the next job here does not pay for what this one had
+    job.virtual_time = virtual_time_;  // the next job with this index must not pay for this one
   }
 }
 
@@ -136,8 +137,8 @@ void GrantScheduler::on_data(SourceIndex source, std::uint32_t sent_blocks,
   end_epoch_if_over(now);
 }
 
-/// A packet is the `sent_blocks`-th of its sender, whatever was known of the sender: it may have
-/// begun to count before this source was added. The credit that it held is forgotten.
+/// Counts the packet as the `sent_blocks`-th of its sender, whatever was known of the sender. It
+/// may have begun to count before this source was added. The credit that it held is forgotten.
 void GrantScheduler::restart_count(SourceState& s, std::uint32_t sent_blocks) {
   s.sent = s.total = s.demand_end = sent_blocks - 1;
   s.expired = s.missing = 0;
@@ -155,7 +156,8 @@ void GrantScheduler::count_arrival(SourceState& s, bool marked) {
   job_of(s).path.on_arrived(marked);
 }
 
-/// The sender has sent `ahead` more packets, of which one has arrived, or none when it is 0.
+/// The sender has sent `ahead` more packets, one of which has just arrived. 0: an old packet has
+/// arrived again.
 void GrantScheduler::take(SourceState& s, std::uint32_t ahead, std::size_t wire_bytes,
                           Instant now) {
   const std::uint32_t unused = s.total - s.sent;
@@ -165,7 +167,7 @@ void GrantScheduler::take(SourceState& s, std::uint32_t ahead, std::size_t wire_
     window_.on_granted_arrived(wire_bytes);
   }
   if (ahead == 0) return;
-  // Only what was credit is outstanding: a count that jumps takes nothing from others.
+  // Only credit can be outstanding, so a count that jumps takes nothing from others.
   const std::uint32_t skipped = std::min(ahead - 1, unused - s.expired);
   if (skipped > 0) {
     if (s.missing == 0) {
@@ -180,7 +182,7 @@ void GrantScheduler::take(SourceState& s, std::uint32_t ahead, std::size_t wire_
     s.total = s.sent;
     count_served(s, ahead - unused);
   }
-  // A guess, because the block that arrived may be an unscheduled one.
+  // This is an estimate, because the block that arrived may be an unscheduled one.
   const auto guess = s.cap.round_trip_sample(s.sent, now);
   if (guess && !s.rtt_measured) s.round_trip.add(*guess, now);
   if (s.round_trip.known()) note_round_trip(s);
@@ -192,7 +194,7 @@ void GrantScheduler::take(SourceState& s, std::uint32_t ahead, std::size_t wire_
 }
 
 /// A packet arrived that was sent before others that have arrived. A missing block was granted, so
-/// its grant has paid for its part of the link.
+/// its grant is already charged to the link.
 void GrantScheduler::take_late(SourceState& s, std::size_t wire_bytes, Instant now) {
   if (s.missing > 0) {
     --s.missing;
@@ -201,7 +203,7 @@ void GrantScheduler::take_late(SourceState& s, std::size_t wire_bytes, Instant n
   }
 }
 
-/// A source that had nothing to send sends.
+/// A source sends that had nothing to send before.
 void GrantScheduler::join_busy_period(SourceState& s, Instant now) {
   JobState& job = job_of(s);
   if (job.active == 0) {
@@ -226,7 +228,7 @@ void GrantScheduler::set_active(SourceState& s, bool active) {
 
 void GrantScheduler::on_rtt(SourceIndex source, Duration rtt) {
   SourceState& s = at(source);
-  if (!s.rtt_measured) s.round_trip = {};  // guesses are too short where blocks need no grant
+  if (!s.rtt_measured) s.round_trip = {};  // estimates are too short if blocks need no grant
   s.rtt_measured = true;
   s.round_trip.add(rtt, now_);
   note_round_trip(s);
@@ -239,8 +241,8 @@ void GrantScheduler::note_round_trip(const SourceState& s) {
   mean = mean == Duration() ? sample : GrantWindow::mean_over_blocks(mean, sample);
 }
 
-/// All jobs slow down only for what every job sees. What one job alone sees happens on its own
-/// paths, where its sources' caps react, or it is not true.
+/// All jobs slow down only for signs that every job sees. A sign that only one job sees comes from
+/// its own paths, where its sources' caps react, or it is false.
 void GrantScheduler::end_epoch_if_over(Instant now) {
   if (!window_.epoch_over(now)) return;
   std::uint32_t blocks = 0;

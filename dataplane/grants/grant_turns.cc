@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// Which source is granted something next, and what happens when nothing arrives.
+// Which source gets the next grant, and what happens when nothing arrives.
 #include <algorithm>
 #include <limits>
 
@@ -12,25 +12,25 @@ namespace {
 /// Credit that is not used for two round trips, and at least for this time, expires.
 constexpr Duration kMinCreditLife = Duration::ms(5);
 constexpr int kCreditLifeRoundTrips = 2;
-/// The life of credit of a source whose round trip is not known: longer than any path's.
+/// The lifetime of a source's credit while its round trip is not known: longer than any path's.
 constexpr Duration kFirstCreditLife = Duration::ms(500);
 /// A source that has credit is reminded of it after one and a quarter round trips of silence, so
 /// that jitter alone does not double the grants. The time doubles with each further reminder.
 constexpr Duration kMinSilence = Duration::us(200);
 constexpr std::uint8_t kMaxDoublings = 10;
-/// A grant is for at most as many blocks as an ack is about, and for no larger part of what
-/// unscheduled blocks leave of the window than this, or it would never fit.
+/// A grant has at most as many blocks as make an ack due. It also has at most this part of the
+/// window that unscheduled blocks leave free, or it might never fit.
 constexpr std::uint32_t kMaxGrantBlocks = 16;
 constexpr std::uint32_t kMinGrantsOfWindow = 4;
-/// What a withdrawn source may have outstanding until newer demand arrives.
+/// The most credit that a withdrawn source may have outstanding until newer demand arrives.
 constexpr std::uint32_t kMaxWithdrawnBlocks = 4;
-/// The demand of a source that is silent for so long is forgotten. Even a slow source sends a block
-/// in this time.
+/// The demand of a source is forgotten after this silence. Even a slow source sends a block in this
+/// time.
 constexpr int kDemandRoundTrips = 4;
 constexpr Duration kMinDemandLife = Duration::ms(100);
-/// With Policy::kStrict, the share of a job that others are ahead of.
+/// With Policy::kStrict, the share of a job while another one is ahead of it.
 constexpr double kPassedOver = 1.0 / 1024;
-/// Credit that a silent source is given beyond what it let expire.
+/// The most credit that a silent source is given in addition to the credit that it let expire.
 constexpr std::uint32_t kMaxExpired = 1U << 16;
 
 }  // namespace
@@ -82,7 +82,7 @@ std::uint32_t GrantScheduler::max_in_flight(const JobState& job, Instant now) co
   return window_.max_in_flight_blocks(job.min_round_trip, now);
 }
 
-/// What each source of `job` may have on its way without a grant.
+/// How many blocks each source of `job` may have in flight without a grant.
 double GrantScheduler::unscheduled_of(const JobState& job, const Shares& shares,
                                       Instant now) const {
   const double share = share_weight(job, shares) / shares.weights;
@@ -94,7 +94,7 @@ std::uint32_t GrantScheduler::unscheduled_blocks(SourceIndex source) const {
 }
 
 /// The part of the window that the unscheduled blocks of all sources that have demand take. Each
-/// job's blocks count as a part of what may be on its way over paths as long as its own.
+/// job's blocks count relative to the window for paths as long as its own.
 double GrantScheduler::unscheduled_used(Instant now) const {
   const Shares all = shares();
   double used = 0;
@@ -115,7 +115,7 @@ double GrantScheduler::credit_used(Instant now) const {
   return used;
 }
 
-/// Whether `job` may be granted so many blocks beside what unscheduled_used() returned.
+/// Whether `job` may be granted this many blocks in addition to what unscheduled_used() returned.
 bool GrantScheduler::fits(const JobState& job, std::uint32_t blocks, double unscheduled,
                           Instant now) const {
   const double more = static_cast<double>(blocks) / max_in_flight(job, now);
@@ -150,7 +150,7 @@ void GrantScheduler::update(SourceIndex source, Instant now) {
   if (wanted > 0 && responsive && room(s) >= std::min({wanted, batch(job, now), cap_of(s)})) {
     if (job.ready.empty()) job.virtual_time = std::max(job.virtual_time, arrived_time());
     const bool waits = job.ready.contains(source);
-    // What it sent without grants since it began to wait counts too.
+    // Blocks that it sent without grants since it began to wait count, too.
     job.ready.set(source,
                   {s.served_blocks, waits ? job.ready.key_of(source).sequence : ++sequence_});
   } else {
@@ -173,8 +173,9 @@ Instant GrantScheduler::remind_at(const SourceState& s) const {
   return std::max(s.heard_at, s.granted_at) + silence * (std::int64_t{1} << s.reminders);
 }
 
-/// A source that has demand can always send an unscheduled block, so it is heard. When it is not,
-/// its round has closed or its node has died, and without this its job would seem to send for ever.
+/// A source that has demand can always send an unscheduled block, so it is heard. If it is silent,
+/// its round has closed or its node has died. Without this limit its job would seem to send for
+/// ever.
 Instant GrantScheduler::forget_at(const SourceState& s) const {
   if (!s.active) return Instant::never();
   return s.heard_at + std::max(round_trip_of(s) * kDemandRoundTrips, kMinDemandLife);
@@ -253,9 +254,9 @@ double GrantScheduler::weight_at(const JobState& job, double progress) const {
   return 1;
 }
 
-/// virtual_time_ is that of what was granted; this is the virtual time of what has arrived. A job
-/// whose whole demand was granted has nothing to be granted for a moment, and must not fall back
-/// further than this for it.
+/// The virtual time of what has arrived; virtual_time_ is that of what was granted. A job whose
+/// whole demand was granted needs no grant for a moment, and must not fall back further than this
+/// time because of it.
 double GrantScheduler::arrived_time() const {
   double weights = 0;
   for (const JobState& job : jobs_) weights += job.active > 0 ? weight_of(job) : 0;
@@ -264,7 +265,8 @@ double GrantScheduler::arrived_time() const {
 
 std::size_t GrantScheduler::next_job() const {
   std::size_t best = jobs_.size();
-  if (free_.size() == sources_.size()) return best;  // a node without grants asks with each packet
+  // Shortcut: a node without grants asks with each packet.
+  if (free_.size() == sources_.size()) return best;
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const JobState& job = jobs_[i];
     if (job.ready.empty()) continue;

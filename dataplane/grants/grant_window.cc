@@ -7,15 +7,15 @@
 namespace gradplane::grants {
 namespace {
 
-/// Slightly below the link's rate, so that no queue stands (as UET's RCCC).
+/// Slightly below the link's rate, so that no standing queue forms (as in UET's RCCC).
 constexpr double kPace = 0.99;
 
 /// RTTc until it is measured.
 constexpr Duration kFirstRoundTrip = Duration::us(50);
 constexpr Duration kMinRoundTrip = Duration::us(1);
-/// A longer sample comes from a process that stood still, or from a liar.
+/// A longer sample comes from a process that stood still, or from a false report.
 constexpr Duration kMaxRoundTrip = Duration::seconds(1);
-/// Round trips are averaged over so many blocks.
+/// Round trips are averaged over this many blocks.
 constexpr std::int64_t kRoundTripBlocks = 32;
 static_assert(kMaxRoundTrip.count_ns() < INT64_MAX / kRoundTripBlocks);
 
@@ -26,7 +26,8 @@ constexpr double kScaleGrowth = 1.125;
 constexpr double kScaleCut = 0.7;
 constexpr double kMinScale = 1.0 / 16;
 constexpr double kMaxScale = 1024;
-/// Delay that shows no queue: a poll loop naps, and other programs use the processor too.
+/// Delay that does not indicate a queue: a poll loop sleeps, and other programs use the processor,
+/// too.
 constexpr Duration kDelayAllowance = Duration::ms(4);
 
 /// The part of the buffer that data may fill. The rest is for acks, grants, bursts, and senders
@@ -42,8 +43,8 @@ constexpr double kMarkSlope = 0.5;
 /// many blocks the older ones count half.
 constexpr double kHeavyLoss = 0.1;
 constexpr std::uint32_t kLossBlocks = 512;
-/// What was granted before the pace went down arrives within a round trip, and is missed slightly
-/// later.
+/// Blocks that were granted before the pace went down arrive within a round trip, and are missed
+/// slightly later.
 constexpr std::int64_t kOldLossRoundTrips = 2;
 constexpr double kMaxCut = 0.5;
 /// UET: without signs of congestion the pace rises by 0.01, 0.02, 0.04 ... of the link.
@@ -51,12 +52,12 @@ constexpr double kFirstStep = 0.01;
 constexpr double kMaxStep = 0.08;
 constexpr double kMinPace = 0.01;
 constexpr double kPressedPace = 0.5;
-/// A device is asked only now and then what it missed. By then the loss is over and its cause is
-/// not.
+/// The device's count of missed packets is read only now and then. By then the loss is over, but
+/// its cause is not.
 constexpr Duration kMinPressure = Duration::ms(20);
 
-/// A poll loop that naps makes up for at most this much time, and for this many blocks in any case
-/// (UET's credit is four packets).
+/// A poll loop that sleeps makes up for at most this time, but always for this many blocks (UET's
+/// credit is four packets).
 constexpr Duration kMaxBurst = Duration::ms(1);
 constexpr std::uint32_t kMinBurstBlocks = 4;
 /// Grants resume after this time, however much other traffic the link carried.
@@ -133,7 +134,7 @@ Duration GrantWindow::cost(double wire_bytes, Instant now) const {
   return from_seconds(wire_bytes * 8 / rate);
 }
 
-/// A poll loop that naps makes up for it, by at most a quarter of a round trip.
+/// The burst with which a poll loop makes up for a sleep: at most a quarter of a round trip.
 Duration GrantWindow::max_burst(Instant now) const {
   const auto blocks = static_cast<double>(limits_.block_wire_bytes * kMinBurstBlocks);
   return std::max(std::min(round_trip_ / 4, kMaxBurst), cost(blocks, now));

@@ -38,12 +38,12 @@ class PathCounts {
   void forget_losses() { known_for_losses_ = known_lost_ = 0; }
 
  private:
-  // Of the current epoch, in blocks.
+  // In the current epoch, in blocks.
   std::uint32_t arrived_ = 0;
   std::uint32_t marked_ = 0;
   std::uint32_t lost_ = 0;
   double mark_share_ = 0;  // smoothed over epochs
-  // Of the epochs since the last verdict.
+  // In the epochs since the last verdict.
   std::uint32_t known_for_losses_ = 0;
   std::uint32_t known_lost_ = 0;
 };
@@ -62,7 +62,7 @@ inline constexpr Duration kMinRoundTripLifetime = Duration::seconds(10);
 class RoundTrip {
  public:
   bool known() const { return known_; }
-  /// Without queues.
+  /// The minimum, which excludes queues.
   Duration min() const { return min_.value(); }
   Duration smoothed() const { return smoothed_; }
   void add(Duration sample, Instant now);
@@ -73,7 +73,7 @@ class RoundTrip {
   Duration smoothed_;
 };
 
-/// How many blocks may be on their way over a downlink, and how fast grants may be given. B is the
+/// How many blocks may be in flight over a downlink, and how fast grants may be given. B is the
 /// buffer before the downlink, C the link's rate, RTT0 the round trip without queues and RTTc the
 /// round trip as it is now.
 ///
@@ -88,7 +88,7 @@ class GrantWindow {
     std::size_t buffer_bytes = 0;            // 0: unknown; then kAssumedBufferBytes
     std::size_t block_wire_bytes = 1500;     // of a full block
   };
-  /// What a shallow switch has for a port that many send to.
+  /// The buffer that a shallow switch has for a port to which many nodes send.
   static constexpr std::size_t kAssumedBufferBytes = 128 << 10;
 
   explicit GrantWindow(Limits limits);
@@ -96,11 +96,11 @@ class GrantWindow {
   /// The most that max_in_flight_blocks() returns.
   static constexpr std::uint32_t kMaxBlocks = 1U << 16;
 
-  /// The time that the link takes for so many full blocks; RTTc where the link is unknown.
+  /// The time that the link takes for this many full blocks; RTTc if the link's rate is unknown.
   Duration drain_time(std::uint32_t blocks) const;
-  /// What may be on its way over paths of this RTT0 without a loss, in full blocks: three quarters
-  /// of B, and C RTT0. Where the link is unknown it is a window that grows while it is used up and
-  /// shrinks with losses. Under ring pressure it is half of that.
+  /// How many full blocks may be in flight over paths of this RTT0 without a loss: three quarters
+  /// of B, plus C RTT0. If the link's rate is unknown, it is a window that grows while it is used
+  /// up and shrinks with losses. Ring pressure halves it.
   std::uint32_t max_in_flight_blocks(Duration min_round_trip, Instant now) const;
   /// RTTc.
   Duration round_trip() const { return round_trip_; }
@@ -111,11 +111,11 @@ class GrantWindow {
   /// A granted block arrived. Grants are paced as if all blocks were full, so the time that a
   /// smaller block leaves is given back here.
   void on_granted_arrived(std::size_t wire_bytes);
-  /// Something arrived over the downlink that no grant paid for.
+  /// Something arrived over the downlink that no grant was charged for.
   void on_other(std::size_t wire_bytes, Instant now);
 
   /// A block of a source with this round trip arrived. RTT0 and RTTc are means over blocks, because
-  /// what is on its way without a queue is the sum of every source's rate times its round trip.
+  /// the bytes in flight without a queue are the sum, over all sources, of rate times round trip.
   void on_round_trip(const RoundTrip& round_trip);
   /// A mean over blocks, with one more sample.
   static Duration mean_over_blocks(Duration mean, Duration sample);
@@ -139,7 +139,7 @@ class GrantWindow {
 
  private:
   bool link_is_known() const { return limits_.link_bits_per_second > 0; }
-  double link_bytes(Duration time) const;  // that the link carries in `time`
+  double link_bytes(Duration time) const;  // bytes that the link carries in `time`
   Duration cost(double wire_bytes, Instant now) const;
   Duration max_burst(Instant now) const;
 
@@ -147,9 +147,9 @@ class GrantWindow {
   bool measured_ = false;
   Duration min_round_trip_;        // RTT0
   Duration round_trip_;            // RTTc
-  double unknown_link_scale_ = 1;  // of the first window over an unknown link
+  double unknown_link_scale_ = 1;  // factor on the first window over an unknown link
   double pace_ = 1;
-  double step_;  // of the pace, upwards
+  double step_;  // the next step of the pace upwards
   bool slowed_by_losses_ = false;
   Instant old_losses_until_ = Instant::from_ns(INT64_MIN / 4);
   Instant free_at_ = Instant::from_ns(INT64_MIN / 4);

@@ -50,7 +50,7 @@ void SourceCap::on_used(std::uint32_t sent_blocks, Duration in_time, std::uint32
 }
 
 void SourceCap::on_expired(std::uint32_t unused) {
-  // The grant stays watched: that it takes so long may be all there is to learn of a path.
+  // The grant stays watched: its long time may be all that can be learnt about the path.
   blocks_ = std::max(std::min(blocks_, unused) / 2, kMin);
 }
 

@@ -17,9 +17,9 @@ namespace gradplane::grants {
 /// One grant at a time is watched. Credit that takes longer to be used than the link takes for a
 /// full window has waited at the sender. The cap then becomes what the sender's rate would have
 /// used in that time, so that slow senders hold no larger part of the window than of the link. The
-/// time that even the smallest credit takes is the path's and no waiting. Marks and losses on the
-/// path lower the cap too. It grows by a quarter with each watched grant that used it and shows
-/// none of this.
+/// time that even the smallest credit takes belongs to the path, and is not waiting. Marks and
+/// losses on the path lower the cap too. It grows by a quarter with each watched grant that used it
+/// and shows no such sign.
 class SourceCap {
  public:
   static constexpr std::uint32_t kMin = 2;
@@ -32,7 +32,7 @@ class SourceCap {
   void on_block(bool congestion_experienced) { path_.on_arrived(congestion_experienced); }
   void on_lost(std::uint32_t blocks) { path_.on_lost(blocks); }
   /// The source has sent `sent_blocks`. Returns the time from the watched grant to the first packet
-  /// that needed it, when this is that packet.
+  /// that needed it, if this is that packet.
   std::optional<Duration> round_trip_sample(std::uint32_t sent_blocks, Instant now);
   /// The source has sent `sent_blocks`. A sender that is not slow uses its credit within `in_time`.
   /// A cap above `window` blocks is no cap.
@@ -50,7 +50,7 @@ class SourceCap {
   std::uint32_t watched_total_ = 0;
   std::uint32_t watched_unused_ = 0;
   Instant watched_at_;
-  Duration min_credit_took_;  // of the last watched grant while at most kMin blocks were unused
+  Duration min_credit_took_;  // time of the last watched grant with at most kMin unused blocks
   PathCounts path_;
 };
 

@@ -64,8 +64,8 @@ struct Peer {
   std::shared_ptr<const wire::Gmac> key;
   Flow flow;
   CreditLine credit;
-  /// marks_received counts packets from the peer with congestion experienced, by path. marks_heard
-  /// is the same count for our packets, from the peer's acks. Both wrap at 2^32.
+  /// marks_received counts blocks in packets from the peer with congestion experienced, by path.
+  /// marks_heard is the same count for our packets, from the peer's acks. Both wrap at 2^32.
   std::array<std::uint32_t, kMaxPaths> marks_received{};
   std::array<std::uint32_t, kMaxPaths> marks_heard{};
   std::vector<OutEdge*> edges;             // edges to the peer, of all live plans
@@ -113,16 +113,16 @@ struct Peer {
   }
   /// Blocks in flight, over all paths.
   std::uint32_t in_flight() const;
-  /// An ack about `path` says that blocks have arrived, on whatever paths, and that `marked`
-  /// packets on `path` were marked.
+  /// An ack about `path` says that blocks have arrived, on whatever paths, and that `marked` blocks
+  /// on `path` were in marked packets.
   void on_acked(Instant now, const PathBlocks& acked, std::size_t path = kDirectPath,
                 std::uint32_t marked = 0);
   void on_forgotten(const PathBlocks& blocks);
   /// Nothing waits to be sent to the peer although there is room.
   void note_app_limited();
 
-  /// How many marked packets of ours an ack reports for the first time. An ack older than the last
-  /// one reports none.
+  /// How many blocks in marked packets of ours an ack reports for the first time. An ack older than
+  /// the last one reports none.
   std::uint32_t newly_marked(std::size_t path, std::uint32_t total) {
     const auto more = static_cast<std::int32_t>(total - marks_heard[path]);
     if (more <= 0) return 0;

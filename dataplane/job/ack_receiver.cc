@@ -73,7 +73,8 @@ hop::OutEdge* AckReceiver::edge_of(Plan& plan, const wire::AckPacket& packet, ho
   return index == hop::kNoEdge ? nullptr : &tree.out(index);
 }
 
-/// Takes an ack of an open round. `marked`: marked packets that no earlier ack has told of.
+/// Takes an ack of an open round. `marked`: blocks in marked packets that no earlier ack has
+/// reported.
 void AckReceiver::take_ack(Plan& plan, hop::OutEdge& edge, Round& round,
                            const wire::AckPacket& packet, std::uint32_t marked, Instant now) {
   const wire::AckBody& body = packet.body;

@@ -65,8 +65,8 @@ struct State {
   /// total that cannot be meant is dropped and counted, and so is any total in a job without
   /// grants.
   void on_granted(std::uint32_t total_blocks, std::uint32_t unscheduled_blocks, hop::Peer& peer);
-  /// Blocks of an edge that were in flight have arrived. An ack about `path` has told of `marked`
-  /// further packets that were marked there.
+  /// Blocks of an edge that were in flight have arrived. An ack about `path` has reported `marked`
+  /// further blocks in packets that were marked there.
   void on_acked(hop::OutEdge& edge, std::size_t slot, const hop::PathBlocks& acked, Instant now,
                 std::size_t path = hop::kDirectPath, std::uint32_t marked = 0);
   /// Finds blocks of an edge that went over `path` more than `window` before `echo_us`, the sending
