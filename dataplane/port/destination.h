@@ -11,10 +11,10 @@
 
 namespace gradplane::port {
 
-/// As people write it: 10.0.0.1.
+/// In dotted-decimal notation: 10.0.0.1.
 std::string to_text(Ipv4 address);
 
-/// An IPv4 multicast address, but none of 224.0.0.0/24: switches flood those to everybody.
+/// An IPv4 multicast address outside 224.0.0.0/24, because switches flood that range to every port.
 constexpr bool is_group_address(Ipv4 address) {
   return address.value >> 28 == 0xe && address.value >> 8 != 0xe00000;
 }
@@ -29,8 +29,8 @@ constexpr bool is_valid(const Group& group) {
   return is_group_address(group.address) && group.udp_port != 0;
 }
 
-/// Where a datagram goes: to one node, or to a group. A group's address in an Endpoint is no way to
-/// reach it, so nobody sends to many by mistake.
+/// The destination of a datagram: a node or a group. An Endpoint with a group's address does not
+/// reach the group, so nobody sends to many by mistake.
 class Destination {
  public:
   constexpr Destination() = default;
@@ -42,7 +42,7 @@ class Destination {
 
   constexpr bool is_group() const { return is_group_; }
   constexpr Group group() const { return {endpoint_.address, endpoint_.udp_port}; }
-  /// Of the node or of the group: what the headers of the datagram say.
+  /// The address and UDP port of the node or group, as in the headers of the datagram.
   constexpr const Endpoint& endpoint() const { return endpoint_; }
   constexpr bool operator==(const Destination&) const = default;
 

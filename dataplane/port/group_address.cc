@@ -12,7 +12,7 @@
 
 namespace gradplane::port {
 
-// The key is no secret: it only has to be the same at every node, and is part of the protocol.
+// The key is no secret. It only has to be the same at every node, and is part of the protocol.
 Group group_of(const GroupName& name, const GroupRange& range, std::uint16_t udp_port) noexcept {
   GP_ASSERT(is_valid(range));
   constexpr std::array<std::byte, 16> kKey{};

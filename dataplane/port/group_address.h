@@ -10,9 +10,9 @@
 
 namespace gradplane::port {
 
-/// The group of that name: the same at every node, without a word between them. Two names may get
-/// one address. Then the members of both receive the packets of both, and drop what is not theirs.
-/// `range` is valid, `udp_port` is not 0.
+/// The group of that name. Every node computes the same group, without any exchange. Two names may
+/// get the same address; then the members of both receive the packets of both, and drop those of
+/// the other. `range` must be valid, and `udp_port` not 0.
 Group group_of(const GroupName& name, const GroupRange& range, std::uint16_t udp_port) noexcept;
 
 }  // namespace gradplane::port

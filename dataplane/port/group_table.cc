@@ -38,7 +38,7 @@ bool GroupTable::leave(const Group& group) noexcept {
   if (place == kNoPlace) return false;
   entries_[place].store(kLeft, std::memory_order_relaxed);
   --count_;
-  // Behind what is free nobody searches.
+  // Searches end at a free place, so places that were left directly before one become free.
   const auto at = [this](std::size_t i) { return entries_[i].load(std::memory_order_relaxed); };
   while (at((place + 1) % kPlaces) == kFree && at(place) == kLeft) {
     entries_[place].store(kFree, std::memory_order_relaxed);
@@ -67,7 +67,7 @@ std::size_t GroupTable::copy_addresses(std::span<Ipv4, kMaxGroups> out) const no
   for (const std::atomic<std::uint64_t>& entry : entries_) {
     const std::uint64_t key = entry.load(std::memory_order_relaxed);
     if (key <= kLeft) continue;
-    if (count == out.size()) break;  // some were changed meanwhile
+    if (count == out.size()) break;  // the table has changed during the loop
     out[count++] = {static_cast<std::uint32_t>(key >> 16)};
   }
   return count;

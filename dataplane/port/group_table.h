@@ -16,21 +16,21 @@
 
 namespace gradplane::port {
 
-/// Groups that a port is in at a time: of any plan, or of several of usual size.
+/// The most groups that a port is in at a time. Any plan fits, and so do several of usual size.
 inline constexpr std::size_t kMaxGroups = 640;
 static_assert(kMaxGroups >= kMaxGroupsOfPlan);
 
-/// The groups that a port has joined. One thread changes it (control), and any thread may look into
-/// it meanwhile. A group stays in its place as long as the port is in it.
+/// The groups that a port has joined. Only the control thread changes the table, and any thread may
+/// read it meanwhile. A group stays in its place as long as the port is in it.
 class GroupTable {
  public:
-  /// Fails when it is no group, when the port is in it already, or when the table is full.
+  /// Fails if it is no valid group, if the port is already in it, or if the table is full.
   Status join(const Group& group);
-  /// False when the port is not in the group.
+  /// False if the port is not in the group.
   bool leave(const Group& group) noexcept;
   void leave_all() noexcept;
 
-  /// Every datagram to a group pays for it.
+  /// Fast, because it runs for every received datagram to a group.
   bool has(const Group& group) const noexcept { return place_of(key_of(group)) != kNoPlace; }
 
   /// Whether some group has this address.
@@ -38,19 +38,20 @@ class GroupTable {
 
   /// The addresses of all groups, each once. Control thread.
   std::vector<Ipv4> addresses() const;
-  /// The same without memory of its own, an address for each group that has it. What is changed
-  /// meanwhile may be in it or not, and version() tells. Any thread.
+  /// Copies the addresses without allocating; an address comes once for each group that has it. A
+  /// change during the call may be included or not; version() tells. Any thread.
   std::size_t copy_addresses(std::span<Ipv4, kMaxGroups> out) const noexcept;
-  /// Another number after every change.
+  /// A number that differs after every change.
   std::uint32_t version() const noexcept { return version_.load(std::memory_order_acquire); }
 
  private:
-  // Open addressing: a group is in the first place that was free from the one of its hash on.
+  // Open addressing: a group is in the first place that was free, beginning with the place of its
+  // hash.
   static constexpr std::size_t kPlaces = 1024;
   static_assert(std::has_single_bit(kPlaces) && kPlaces * 5 >= kMaxGroups * 8, "mostly free");
   static constexpr std::size_t kNoPlace = kPlaces;
   static constexpr std::uint64_t kFree = 0;
-  static constexpr std::uint64_t kLeft = 1;  // a search goes on behind it
+  static constexpr std::uint64_t kLeft = 1;  // a search continues after it
   static std::size_t first_place(std::uint64_t key) {
     constexpr std::uint64_t kGolden = 0x9e3779b97f4a7c15;  // 2^64 over the golden ratio
     return static_cast<std::size_t>(key * kGolden >> (64 - std::countr_zero(kPlaces)));
@@ -68,12 +69,13 @@ class GroupTable {
   static std::uint64_t key_of(const Group& group) {
     return std::uint64_t{group.address.value} << 16 | group.udp_port;
   }
-  /// After the entries: who sees the number sees them too.
+  /// Called after the entries have changed: a thread that sees the new number also sees them.
   void note_change() noexcept { version_.fetch_add(1, std::memory_order_release); }
 
-  std::array<std::atomic<std::uint64_t>, kPlaces> entries_{};  // control: rw, poll threads: ro
-  std::atomic<std::uint32_t> version_{0};                      // the same
-  std::size_t count_ = 0;                                      // control
+  // The control thread writes, poll threads read.
+  std::array<std::atomic<std::uint64_t>, kPlaces> entries_{};
+  std::atomic<std::uint32_t> version_{0};  // the same
+  std::size_t count_ = 0;                  // control thread
 };
 
 }  // namespace gradplane::port

@@ -8,8 +8,8 @@
 
 namespace gradplane::port {
 
-// 32-bit words into a 64-bit sum: no carry to handle for less than 16 GiB, and a loop that the
-// compiler turns into vector code.
+// Adds 32-bit words to a 64-bit sum. So no carry occurs for less than 16 GiB, and the compiler
+// vectorises the loop.
 std::uint64_t checksum_add(std::uint64_t sum, std::span<const std::byte> bytes) noexcept {
   const std::byte* at = bytes.data();
   const std::size_t words = bytes.size() / 4;
@@ -27,7 +27,7 @@ std::uint64_t checksum_add(std::uint64_t sum, std::span<const std::byte> bytes) 
   return sum;
 }
 
-// A swap of the bytes of each word swaps those of the sum (RFC 1071, section 2 B).
+// Swapping the bytes of each word swaps those of the sum (RFC 1071, section 2 B).
 std::uint64_t checksum_add_odd(std::uint64_t sum, std::span<const std::byte> bytes) noexcept {
   return sum + __builtin_bswap16(checksum_fold(checksum_add(0, bytes)));
 }

@@ -23,11 +23,12 @@
 namespace gradplane::port {
 namespace {
 
-// Buffers that one thread keeps at hand; a few bursts.
+// The size of a thread's buffer cache; a few bursts.
 constexpr unsigned kPoolCacheCount = 128;
-// The longest key that a NIC of DPDK has is 52 bytes.
+// NICs with DPDK drivers have keys of up to 52 bytes.
 constexpr std::size_t kMaxRssKeyBytes = 64;
-// DPDK 22.11 has ABI 23, and so until 23.11: the number is in the names of libraries and packages.
+// The ABI number, which is in the names of libraries and packages. It is 23 from DPDK 22.11 until
+// 23.11.
 constexpr int kAbiVersion = RTE_VER_MONTH >= 11 ? RTE_VER_YEAR + 1 : RTE_VER_YEAR;
 
 std::string fresh_name(const std::string& stem) {
@@ -48,13 +49,13 @@ bool driver_is_loaded(const std::string& driver) {
   return handle != nullptr;
 }
 
-// net_af_packet is in librte-net-af-packet23, by Debian's rules.
+// Debian's package of a driver: net_af_packet is in librte-net-af-packet23.
 std::string driver_package(std::string driver) {
   for (char& c : driver) c = c == '_' ? '-' : c;
   return "librte-" + driver + std::to_string(kAbiVersion);
 }
 
-/// Whether a NIC can give each queue the frames of its UDP port by RSS.
+/// Whether the NIC can give each queue the frames of its UDP port by RSS.
 bool can_steer(const rte_eth_dev_info& info) {
   return (info.flow_type_rss_offloads & RTE_ETH_RSS_NONFRAG_IPV4_UDP) != 0 &&
          info.hash_key_size >= kMinRssKeyBytes && info.hash_key_size <= kMaxRssKeyBytes &&
@@ -105,7 +106,7 @@ Result<std::unique_ptr<Device>> Device::open(const DpdkPortOptions& options,
 Status Device::probe(const DpdkPortOptions& options, const DevicePlan& plan) {
   if (options.kind == DeviceKind::kPci) {
     name_ = options.pci_address;
-    // The EAL has probed the NIC of the port that started it, and no other.
+    // The EAL has only probed the NIC of the port that started it.
     const bool is_probed = rte_eth_dev_get_port_by_name(name_.c_str(), &id_) == 0;
     const int probed = is_probed ? 0 : rte_eal_hotplug_add("pci", name_.c_str(), "");
     if (rte_eth_dev_get_port_by_name(name_.c_str(), &id_) != 0) {
@@ -176,7 +177,7 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   rx_checksum_ = (info.rx_offload_capa & kRxChecksum) == kRxChecksum;
   tx_checksum_ = (info.tx_offload_capa & kTxChecksum) == kTxChecksum;
   rte_eth_conf conf{};
-  // Only a NIC of our own is told the MTU; for a kernel interface it is the operator's to set.
+  // Only a PCI NIC gets the MTU from us; for a kernel interface the operator sets it.
   if (options.kind == DeviceKind::kPci) conf.rxmode.mtu = plan.mtu;
   conf.rxmode.offloads = rx_checksum_ ? kRxChecksum : 0;
   conf.txmode.offloads = tx_checksum_ ? kTxChecksum : 0;
@@ -186,7 +187,7 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   if (uses_rss) {
     write_rss_key(rss_key);
     conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
-    rte_eth_rss_conf& rss = conf.rx_adv_conf.rss_conf;  // zeros but for these
+    rte_eth_rss_conf& rss = conf.rx_adv_conf.rss_conf;  // all other fields are zero
     rss.rss_key = rss_key.data();
     rss.rss_key_len = info.hash_key_size;
     rss.rss_hf = RTE_ETH_RSS_NONFRAG_IPV4_UDP;
@@ -200,7 +201,7 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
     started_ = e == 0;
     if (started_ && uses_rss) fill_rss_table(options.steering, info.reta_size);
     let_burst(started_);
-    if (is_client_) e = 0;  // its server may come later
+    if (is_client_) e = 0;  // the server may start later
   }
   if (e != 0) {
     const std::string cause = because(e);
@@ -210,7 +211,8 @@ Status Device::configure(const DpdkPortOptions& options, const DevicePlan& plan)
   return Nothing{};
 }
 
-/// A NIC that refuses keeps the table of its driver: then queues hand over what is not theirs.
+/// A NIC that refuses the table keeps that of its driver. Then queues hand frames over that are not
+/// theirs.
 void Device::fill_rss_table(const Steering& steering, std::uint16_t entries) {
   std::vector<rte_eth_rss_reta_entry64> table(entries / RTE_ETH_RETA_GROUP_SIZE);
   for (std::size_t hash = 0; hash < entries; ++hash) {
@@ -276,12 +278,12 @@ void Device::reconnect() noexcept {
   rte_eth_link link;
   const bool up =
       started_ && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
-  // DPDK's interrupt thread connects and disconnects too. A link that was down at the last look
-  // also is one that it has finished with.
+  // DPDK's interrupt thread also connects and disconnects. Once a link was down in two consecutive
+  // calls, that thread is done with it.
   const bool wait = started_ && !was_down_;
   was_down_ = !up;
-  // With several queues nobody may be in a burst when the device is stopped. What is sent while the
-  // link is down is lost either way.
+  // With several queues, no queue may be in a burst when the device is stopped. Frames that are
+  // sent while the link is down are lost anyway.
   if (up || queue_count_ > 1) let_burst(up);
   if (up || wait || !others_have_seen()) return;
   if (started_) (void)rte_eth_dev_stop(id_);

@@ -18,24 +18,24 @@ struct rte_mempool;
 
 namespace gradplane::port {
 
-/// What a kind of device needs: which driver, with which arguments, and how much memory.
+/// What a kind of device needs: a driver, its arguments, and memory.
 struct DevicePlan {
-  std::string driver;     // its library is librte_<driver>; empty for pci, where any may fit
-  std::string arguments;  // of the driver
+  std::string driver;  // its library is librte_<driver>; empty for pci, where it depends on the NIC
+  std::string arguments;  // arguments of the driver
   std::uint16_t mtu = kDefaultMtu;
   std::uint32_t buffer_bytes = 0;  // for one frame, without the headroom
   unsigned rx_buffer_count = 0;
   unsigned tx_buffer_count = 0;
-  unsigned segment_buffer_count = 0;  // 0: no frame lends anything
-  std::uint16_t tx_spare_bytes = 0;   // of a sent frame's buffer, beyond the longest frame
+  unsigned segment_buffer_count = 0;  // 0: no frame contains lent bytes
+  std::uint16_t tx_spare_bytes = 0;   // room in a sent frame's buffer beyond the longest frame
   std::size_t memory_mb = 0;
 };
 
-/// `mtu` is final. Pure: nothing is opened.
+/// Makes the plan for a device with this final MTU. Pure: it opens nothing.
 DevicePlan plan_device(const DpdkPortOptions& options, std::uint16_t mtu);
 
-/// A started device with its queues, and a pool of buffers for each direction. Received frames
-/// cannot use up the buffers for sending. Control thread, except where said.
+/// A started device with its queues, and a buffer pool for each direction, so that received frames
+/// cannot use up the buffers for sending. Control thread, unless a function says otherwise.
 class Device {
  public:
   static Result<std::unique_ptr<Device>> open(const DpdkPortOptions& options,
@@ -46,27 +46,29 @@ class Device {
 
   std::uint16_t id() const { return id_; }
   rte_mempool* tx_pool() const { return tx_pool_; }
-  /// Of buffers for what a frame lends. Null where a frame must be one buffer, or where a burst may
-  /// end before the device has read it.
+  /// The pool of buffers for lent bytes. Null if a frame must be one buffer, or if a burst may end
+  /// before the device has read it.
   rte_mempool* segment_pool() const { return segment_pool_; }
   const MacAddress& mac() const { return mac_; }
   bool computes_udp_checksum() const { return tx_checksum_; }
   std::size_t queue_count() const noexcept { return queue_count_; }
-  /// False while a memif client waits for its server: no burst is allowed then. Asked by the poll
-  /// thread of the queue before each burst; that burst ends before it asks again.
+  /// Whether the queue may call a burst. False while a memif client waits for its server. The
+  /// queue's poll thread must call it before each burst, and that burst must end before the next
+  /// call.
   bool may_burst(std::size_t queue) noexcept {
     const std::uint32_t turn = turn_.load(std::memory_order_acquire);          // D2
     if (queue != 0) seen_[queue].turn.store(turn, std::memory_order_release);  // E1
     return is_open(turn);
   }
-  /// Frames lost before we saw them, in all. Poll thread of queue 0; costs a system call.
+  /// The total of frames that were lost before we saw them. Poll thread of queue 0; costs a system
+  /// call.
   std::uint64_t missed_count() noexcept;
-  /// Connects a memif client again whose server was not there or is gone, as soon as all queues
-  /// have stopped to burst. Called at a pace that leaves a connection time to come about. Poll
+  /// Reconnects a memif client whose server was not there or is gone, as soon as all queues have
+  /// stopped calling bursts. Call it at intervals that leave a connection time to be made. Poll
   /// thread of queue 0; cold.
   void reconnect() noexcept;
-  /// Sends what packet sockets kept back because a queue behind them was full; else it would stay
-  /// until the next burst. False when nothing is left to do. Any poll thread; costs system calls.
+  /// Sends frames that packet sockets held back because a kernel queue was full; otherwise they
+  /// would wait for the next burst. False if no frame is left. Any poll thread; costs system calls.
   bool push() noexcept;
 
  private:
@@ -89,12 +91,13 @@ class Device {
   std::uint16_t id_ = 0;
   std::size_t queue_count_ = 1;
   bool started_ = false;  // queue 0
-  // A turn is a time in which queues may burst, when its number is even, or may not. D1 release in
-  // let_burst() pairs with D2 acquire: who may burst sees the device started. E1 release pairs with
-  // E2 acquire in others_have_seen(): who has seen a turn is out of the bursts of earlier ones.
-  std::atomic<std::uint32_t> turn_{1};  // queue 0: rw, other queues: ro
+  // Turns have numbers. Queues may call bursts in an even turn, and not in an odd one. D1 release
+  // in let_burst() pairs with D2 acquire: a queue that may call a burst sees the device started. E1
+  // release pairs with E2 acquire in others_have_seen(): a queue that has seen a turn has ended its
+  // bursts of earlier turns.
+  std::atomic<std::uint32_t> turn_{1};  // queue 0 writes, other queues read
   struct alignas(64) Seen {
-    std::atomic<std::uint32_t> turn{0};  // its queue: rw, queue 0: ro
+    std::atomic<std::uint32_t> turn{0};  // its queue writes, queue 0 reads
   };
   std::array<Seen, kMaxQueues> seen_{};
   rte_mempool* rx_pool_ = nullptr;
@@ -103,7 +106,7 @@ class Device {
   MacAddress mac_;
   bool tx_checksum_ = false;
   bool rx_checksum_ = false;
-  bool is_client_ = false;  // of memif
+  bool is_client_ = false;  // a memif client
   bool was_down_ = false;
   std::vector<int> packet_sockets_;
   std::uint64_t socket_drop_count_ = 0;

@@ -9,20 +9,21 @@
 namespace gradplane::port {
 namespace {
 
-// What a packet socket puts before a frame in its ring, and XDP before one in its chunk.
+// Room for what a packet socket puts before a frame in its ring, and XDP before a frame in its
+// chunk.
 constexpr std::uint32_t kFrameSlackBytes = 256;
 constexpr std::uint32_t kMinBufferBytes = 2048;
 constexpr std::uint32_t kPageBytes = 4096;
-// libxdp's fill and completion rings, which hold buffers beside the descriptors.
+// Entries of libxdp's fill and completion rings, which hold buffers in addition to the descriptors.
 constexpr unsigned kXdpRingCount = 2 * 2048;
-// Buffers that the owner of the port may hold at a time, in each direction.
+// The most buffers that the owner of the port holds at a time, in each direction.
 constexpr unsigned kHeldCount = 1024;
 // A buffer's own header and headroom, rounded up.
 constexpr std::size_t kBufferOverheadBytes = 512;
 constexpr std::size_t kDriverMemoryMb = 48;
-// Where our buffers are no longer than the ring's, memif of DPDK 24.11 gives each segment of a
-// frame a buffer of the ring, and the other end gets a frame in pieces. With longer ones it joins
-// them.
+// If our buffers are not longer than the ring's, memif of DPDK 24.11 puts each segment of a frame
+// into its own ring buffer, and the other end gets the frame in pieces. If they are longer, it
+// joins the segments.
 constexpr std::uint16_t kMemifSpareBytes = 64;
 
 std::string mac_text(const MacAddress& mac) {
@@ -33,7 +34,7 @@ std::string mac_text(const MacAddress& mac) {
 }
 
 std::string af_packet_arguments(const DpdkPortOptions& o, std::uint32_t buffer_bytes) {
-  // qdisc_bypass=0: an operator's shaping of the interface holds for us too.
+  // qdisc_bypass=0: the operator's traffic shaping also applies to us.
   return "iface=" + o.interface + ",qpairs=" + std::to_string(o.steering.queue_count) +
          ",qdisc_bypass=0,framesz=" + std::to_string(buffer_bytes) +
          ",blocksz=" + std::to_string(std::max(buffer_bytes, kPageBytes)) +
@@ -48,8 +49,8 @@ std::string memif_arguments(const DpdkPortOptions& o, std::uint32_t buffer_bytes
          (o.mac ? ",mac=" + mac_text(*o.mac) : "");
 }
 
-/// Whether the driver copies what it sends before its burst ends, so that it may read lent memory.
-/// The driver of a NIC gives buffers back when it needs their descriptors, which may be never.
+/// Whether the driver copies frames before its burst returns, so that they may contain lent memory.
+/// A NIC's driver frees buffers only when it needs their descriptors, which may be never.
 bool copies_frames(DeviceKind kind) {
   return kind == DeviceKind::kAfPacket || kind == DeviceKind::kMemif;
 }
@@ -65,7 +66,7 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
   plan.tx_buffer_count = o.tx_descriptors + kHeldCount;
   switch (o.kind) {
     case DeviceKind::kAfPacket:
-      // Frames tile blocks, and blocks are pages.
+      // A ring block consists of whole frames, and of whole pages.
       plan.buffer_bytes = std::bit_ceil(plan.buffer_bytes);
       plan.driver = "net_af_packet";
       plan.arguments = af_packet_arguments(o, plan.buffer_bytes);
@@ -83,7 +84,8 @@ DevicePlan plan_device(const DpdkPortOptions& o, std::uint16_t mtu) {
       plan.arguments = memif_arguments(o, plan.buffer_bytes);
       break;
     case DeviceKind::kPci:
-      // vmxnet3 fills a second ring of as many descriptors, for the rest of long frames.
+      // vmxnet3 fills a second ring with the same number of descriptors, for the rest of long
+      // frames.
       plan.rx_buffer_count += o.rx_descriptors;
       break;
   }

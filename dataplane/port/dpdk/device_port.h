@@ -21,7 +21,7 @@ namespace gradplane::port {
 
 using PortLock = std::variant<DeviceLock, MemifLock>;
 
-/// The port over a DPDK device.
+/// The port on a DPDK device.
 class DevicePort final : public Port {
  public:
   /// `lock` keeps other processes off the device for as long as the port lives.
@@ -40,7 +40,7 @@ class DevicePort final : public Port {
   std::unique_ptr<Device> device_;
   GroupTable groups_;
   GroupFilter filter_;
-  Handover handover_;  // gives its frames back before the device goes
+  Handover handover_;  // must be destroyed before the device, because it frees frames
   DeviceShare share_;
   std::vector<std::unique_ptr<DeviceQueue>> queues_;
 };

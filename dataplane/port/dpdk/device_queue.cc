@@ -17,9 +17,9 @@ namespace {
 
 static_assert(RTE_PKTMBUF_HEADROOM >= udp_headers_bytes(true), "headers go before the payload");
 
-/// Frames whose headers are on their way to the cache while one is parsed.
+/// How many frames ahead headers are prefetched.
 constexpr std::size_t kPrefetchAhead = 3;
-/// Shorter bytes are copied in less time than two more buffers take, and a tag of two pieces
+/// Copying shorter bytes takes less time than two more buffers and a tag over two pieces
 /// (docs/decisions/0046-lent-payloads.md).
 constexpr std::size_t kLendsFromBytes = 4096;
 
@@ -79,9 +79,9 @@ std::size_t DeviceQueue::receive(std::span<RxDatagram> out) noexcept {
   return count;
 }
 
-// True when the frame became `out`; else it is answered, handed over or gone.
+// Takes a received frame. True if it became `out`; otherwise it was answered, handed over or freed.
 bool DeviceQueue::take_frame(rte_mbuf* frame, Way way, RxDatagram& out, Batch& replies) noexcept {
-  // A device that takes the tag out has to put it back: the stack reads it where the wire has it.
+  // The parser reads the VLAN tag in the frame, so a tag that the device has stripped is put back.
   const bool stripped = (frame->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) != 0;
   ParsedFrame parsed;
   if (frame->nb_segs == 1 && (!stripped || rte_vlan_insert(&frame) == 0)) {
@@ -137,8 +137,8 @@ void DeviceQueue::hand_over(rte_mbuf* frame, std::size_t queue) noexcept {
   rte_pktmbuf_free(frame);
 }
 
-// Only one queue sees the answer to a question that another has asked, and a copy that gets lost
-// is asked for again.
+// Copies an ARP packet to the other queues, because only one queue receives the reply to a request
+// of another. If a copy is lost, the request is repeated.
 void DeviceQueue::tell_others(rte_mbuf* frame) noexcept {
   for (std::size_t q = 0; q < device_.queue_count(); ++q) {
     if (q == index_) continue;
@@ -148,7 +148,7 @@ void DeviceQueue::tell_others(rte_mbuf* frame) noexcept {
   }
 }
 
-// True when the frame has become an answer.
+// Takes an ARP packet. True if the frame has become a reply in `replies`.
 bool DeviceQueue::take_arp(rte_mbuf* frame, Way way, const ParsedFrame& arp,
                            Batch& replies) noexcept {
   const bool is_first = way == Way::kDevice;
@@ -352,7 +352,7 @@ void DeviceQueue::send_arp(const ArpFrame& arp) noexcept {
   send_frame(kMaxArpFrameBytes, [&](auto room) { return write_arp(room, arp); });
 }
 
-// One frame that the stack itself has to say.
+// Sends one frame of the stack itself.
 template <typename Write>
 void DeviceQueue::send_frame(std::size_t max_bytes, const Write& write) noexcept {
   rte_mbuf* frame = rte_pktmbuf_alloc(device_.tx_pool());
@@ -364,7 +364,7 @@ void DeviceQueue::send_frame(std::size_t max_bytes, const Write& write) noexcept
   flush(batch);
 }
 
-// What the device did not take is counted and gone.
+// Sends a batch. Frames that the device does not take are counted and freed.
 DeviceQueue::Sent DeviceQueue::flush(Batch& batch) noexcept {
   if (batch.count == 0) return {};
   const auto count = static_cast<std::uint16_t>(batch.count);

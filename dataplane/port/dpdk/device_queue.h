@@ -19,33 +19,35 @@ struct rte_mbuf;
 
 namespace gradplane::port {
 
-/// ARP questions that one tick sends at most; the others wait for the next.
+/// The most ARP requests that one tick sends; the others wait for the next tick.
 inline constexpr std::size_t kMaxQuestionsPerTick = kMaxBurst;
-/// We tell everybody our Ethernet address this often at the start (RFC 5227 wants two), and again
-/// when somebody else claims our address, but no more often than the pause.
+/// Our Ethernet address is announced this often at the start (RFC 5227 wants two), and again when
+/// another station claims our IP address, but not more often than kDefendPause.
 inline constexpr unsigned kAnnouncements = 2;
 inline constexpr Duration kAnnouncePause = Duration::seconds(2);
 inline constexpr Duration kDefendPause = Duration::seconds(10);
-/// How often a device is asked for its losses and whether its peer is there.
+/// How often a device's loss counters and connection are checked.
 inline constexpr Duration kDeviceCarePause = Duration::ms(500);
-/// Reports of version 2, each of one group, that one tick sends at most. Of version 3 it sends one.
+/// The most IGMP version 2 reports, each about one group, that one tick sends. Of version 3 it
+/// sends one.
 inline constexpr std::size_t kMaxOldReportsPerTick = 8;
 static_assert(kMaxGroups < kTicksToTellAll * kMaxOldReportsPerTick);
 
-/// What the queues of a port have in common. They change nothing of it but what says so itself.
+/// What the queues of a port share. They change only what is made for sharing: the device and the
+/// handover.
 struct DeviceShare {
   FrameFilter us;
   std::uint16_t mtu = 0;
   Steering steering;
-  std::uint64_t report_seed = 0;  // of the pauses between reports of groups
+  std::uint64_t report_seed = 0;  // seed of the pauses between reports about groups
   Device& device;
   Handover& handover;
   std::size_t payload_bytes() const { return mtu - kIpUdpBytes; }
 };
 
-/// A queue of a DPDK device: joins the device's bursts to the stack's pure parts. Each queue has
-/// neighbours of its own, and tells the others what ARP has taught it. Queue 0 alone answers who
-/// asks about groups: a question that comes by another one is handed over.
+/// A queue of a DPDK device. It connects the device's bursts to the pure parts of the stack. Each
+/// queue has its own neighbour table, and copies ARP packets to the other queues. Only queue 0
+/// answers IGMP queries; other queues hand them over.
 class DeviceQueue final : public PortQueue {
  public:
   DeviceQueue(const DeviceShare& share, std::uint16_t index, const SubnetOptions& subnet);
@@ -70,7 +72,7 @@ class DeviceQueue final : public PortQueue {
     std::uint64_t frame_bytes = 0;
   };
 
-  /// By which way a frame came.
+  /// How a frame came to the queue.
   enum class Way : std::uint8_t { kDevice, kHandover };
   bool take_frame(rte_mbuf* frame, Way way, RxDatagram& out, Batch& replies) noexcept;
   bool take_arp(rte_mbuf* frame, Way way, const ParsedFrame& parsed, Batch& replies) noexcept;
@@ -95,8 +97,8 @@ class DeviceQueue final : public PortQueue {
   const std::uint16_t index_;
   LentSegments segments_;
   Neighbours neighbours_;
-  GroupReports reports_;              // of queue 0
-  std::uint32_t groups_version_ = 0;  // that they are about
+  GroupReports reports_;              // only used by queue 0
+  std::uint32_t groups_version_ = 0;  // version of the group table that they are about
   PortCounters counters_;
   Instant now_;
   unsigned announcements_left_;

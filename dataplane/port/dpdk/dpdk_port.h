@@ -27,11 +27,11 @@ inline constexpr std::uint16_t kMinDescriptors = 64;
 inline constexpr std::uint16_t kMaxDescriptors = 8192;
 inline constexpr std::size_t kMaxMemoryMb = 65536;
 
-/// What a port on a real device needs to know. Plain values: whoever reads the configuration fills
-/// them, open_dpdk_port() checks them.
+/// What a port on a real device needs to know. Plain values: the configuration reader fills them,
+/// and open_dpdk_port() checks them.
 struct DpdkPortOptions {
   DeviceKind kind = DeviceKind::kAfPacket;
-  /// af_packet, af_xdp: the kernel interface. It must be this port's alone.
+  /// af_packet, af_xdp: the kernel interface. Only this port may use it.
   std::string interface;
   /// pci: the address of a device that is bound to vfio-pci, as 0000:3b:00.0.
   std::string pci_address;
@@ -41,32 +41,32 @@ struct DpdkPortOptions {
   std::uint32_t memif_id = 0;
   MemifRole memif_role = MemifRole::kServer;
 
-  std::optional<MacAddress> mac;  // none: the device's own
+  std::optional<MacAddress> mac;  // none: use the device's own
   Ipv4 address;                   // must not be an address of the kernel
   std::uint8_t prefix_length = 24;
   std::optional<Ipv4> gateway;
   std::optional<std::uint16_t> vlan;
-  /// Of the IP packet, in bytes; 0: the interface's, or kDefaultMtu where there is none.
+  /// The MTU of IP packets, in bytes; 0: that of the interface, or kDefaultMtu if there is none.
   std::uint16_t mtu = 0;
 
   HugePages huge_pages = HugePages::kAuto;
   /// Memory for all ports of the process, in MiB; 0: as much as this port needs. The first port
-  /// that is opened decides for the process.
+  /// that is opened sets it for the process.
   std::size_t memory_mb = 0;
   std::uint16_t rx_descriptors = 1024;
   std::uint16_t tx_descriptors = 1024;
-  /// Each queue of the port is one of the device's, with descriptors and buffers of its own. A NIC
-  /// (pci) that has RSS over UDP gives each queue what is for its UDP port. Other devices spread
-  /// what arrives as they like: what comes by another queue is handed over.
+  /// Each queue of the port is a queue of the device, with its own descriptors and buffers. A NIC
+  /// (pci) with RSS over UDP gives each queue the frames for its UDP port. Other devices spread
+  /// frames as they like; a queue that gets a frame for another one hands it over.
   Steering steering = {};
 };
 
-/// Opens the device and gives a port that answers ARP and ping as `address`. The first call starts
-/// DPDK's EAL for the process. On failure the error names the cause and what to do about it. The
-/// interface is brought up if it is down. Control thread; the network namespace is that of the
+/// Opens the device and returns a port that answers ARP and ping as `address`. The first call
+/// starts DPDK's EAL for the process. On failure the error names the cause and what to do about it.
+/// The interface is brought up if it is down. Control thread. The network namespace is that of the
 /// calling thread.
 ///
-/// Threads: a poll thread registers itself with DPDK by its first call of a queue.
+/// Threads: a poll thread registers itself with DPDK when it first calls a queue.
 Result<std::unique_ptr<Port>> open_dpdk_port(const DpdkPortOptions& options);
 
 }  // namespace gradplane::port

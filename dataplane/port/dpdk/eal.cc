@@ -29,7 +29,8 @@ namespace {
 
 constexpr std::size_t kMaxLogTailBytes = 2048;
 
-// DPDK's log goes here instead of to the terminal. Bounded: the oldest bytes go first.
+// Holds the end of DPDK's log, which would otherwise go to the terminal. The size is bounded: the
+// oldest bytes are dropped.
 class LogTail {
  public:
   void append(const char* text, std::size_t bytes) {
@@ -50,7 +51,7 @@ class LogTail {
   std::string tail_;
 };
 
-// Never destroyed: DPDK's own threads may log until the process ends.
+// It is never destroyed, because DPDK's own threads may log until the process ends.
 LogTail& log_tail() {
   static LogTail& tail = *new LogTail;
   return tail;
@@ -78,7 +79,7 @@ void capture_log() {
   rte_openlog_stream(stream);
 }
 
-// The cpus that the process may run on, as a list for --lcores.
+// The CPUs on which the process may run, as a list for --lcores.
 std::string allowed_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -118,7 +119,8 @@ Result<bool> decide_huge_pages(const EalOptions& o) {
 }
 
 std::vector<std::string> eal_arguments(const EalOptions& o, bool huge) {
-  // One prefix for all: nothing is shared under it, and no empty folders pile up in /run/dpdk.
+  // All processes have the same prefix. Nothing is shared under it, and no empty folders accumulate
+  // in /run/dpdk.
   std::vector<std::string> args = {"gradplane", "--no-telemetry", "--file-prefix",
                                    "gradplane", "--lcores",       "(0)@(" + allowed_cpus() + ")"};
   if (o.pci_address.empty()) {
@@ -126,8 +128,8 @@ std::vector<std::string> eal_arguments(const EalOptions& o, bool huge) {
   } else {
     args.insert(args.end(), {"-a", o.pci_address});
   }
-  // Without huge pages DPDK's memory is of the old kind, which it will not call "in memory"; what
-  // matters of that is that no file is shared with other processes.
+  // Without huge pages DPDK uses its legacy memory, which does not support --in-memory. --no-shconf
+  // has the part of it that matters: no file is shared with other processes.
   if (huge) {
     args.push_back("--in-memory");
   } else {
@@ -155,7 +157,8 @@ Status start(const EalOptions& o) {
   return Error{message};
 }
 
-// Leaves when its thread ends, so that lcore numbers are not used up by threads that come and go.
+// Unregisters its thread when the thread ends, so that threads that come and go do not use up lcore
+// numbers.
 struct ThreadRegistration {
   ThreadRegistration() {
     registered = rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0;
@@ -180,8 +183,8 @@ std::string take_eal_log() {
   return log_tail().take();
 }
 
-// The libraries come with DPDK's af_xdp driver; we do not link them, and their printers have the
-// same signature, with an enumeration for the level.
+// DPDK's af_xdp driver loads these libraries; we do not link them. Their print functions have this
+// signature, with an enumeration for the level.
 void capture_bpf_log() {
   using SetPrinter = void* (*)(int (*)(int, const char*, va_list));
   constexpr std::array kPrinters = {std::pair{"libbpf.so.1", "libbpf_set_print"},

@@ -8,7 +8,8 @@
 #include "dataplane/base/result.h"
 #include "dataplane/port/dpdk/dpdk_port.h"
 
-/// DPDK's environment: one for a process, started once, never stopped.
+/// DPDK's environment abstraction layer (EAL). A process has one; it is started once and never
+/// stopped.
 namespace gradplane::port {
 
 struct EalOptions {
@@ -17,17 +18,18 @@ struct EalOptions {
   std::string pci_address;  // empty: no PCI device is looked for
 };
 
-/// Starts the EAL by the options of the first call; later calls answer as the first did. Quiet:
-/// what DPDK logs goes to take_eal_log(). Control thread.
+/// Starts the EAL with the options of the first call; later calls return the result of the first.
+/// Prints nothing: take_eal_log() returns what DPDK logs. Control thread.
 Status start_eal(const EalOptions& options);
 
-/// The last that DPDK logged since the last call, on one line, for an error message. Any thread.
+/// The end of what DPDK has logged since the last call, on one line, for an error message. Any
+/// thread.
 std::string take_eal_log();
 
-/// Sends what libbpf and libxdp say, once DPDK has loaded them, to the same place as DPDK's log.
+/// Directs the output of libbpf and libxdp to DPDK's log, if DPDK has loaded them.
 void capture_bpf_log();
 
-/// Makes the calling thread one that DPDK knows, for as long as it runs. Cheap when it is already.
+/// Registers the calling thread with DPDK until it ends. Cheap if it is registered already.
 void attach_poll_thread() noexcept;
 
 }  // namespace gradplane::port

@@ -14,7 +14,7 @@
 #include "dataplane/port/group_table.h"
 #include "dataplane/port/port.h"
 
-/// Ethernet, VLAN, ARP, IPv4, UDP, ICMP echo and IGMP over plain bytes: no state, no device.
+/// Ethernet, VLAN, ARP, IPv4, UDP, ICMP echo and IGMP on plain bytes, without state or device.
 namespace gradplane::port {
 
 struct MacAddress {
@@ -25,7 +25,7 @@ struct MacAddress {
 };
 inline constexpr MacAddress kBroadcastMac{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}};
 
-/// The Ethernet address of a group (RFC 1112, section 6.4): 32 groups share each.
+/// The Ethernet address of a group (RFC 1112, section 6.4). 32 groups share each address.
 constexpr MacAddress group_mac(Ipv4 group) {
   return {{0x01, 0x00, 0x5e, static_cast<std::uint8_t>(group.value >> 16 & 0x7f),
            static_cast<std::uint8_t>(group.value >> 8), static_cast<std::uint8_t>(group.value)}};
@@ -36,7 +36,7 @@ inline constexpr std::size_t kVlanTagBytes = 4;
 inline constexpr std::size_t kIpv4Bytes = 20;
 inline constexpr std::size_t kUdpBytes = 8;
 inline constexpr std::size_t kArpBytes = 28;
-/// The shortest frame without its check sequence; shorter ones are padded.
+/// The shortest frame, without frame check sequence; shorter frames are padded.
 inline constexpr std::size_t kMinFrameBytes = 60;
 inline constexpr std::size_t kIpUdpBytes = kIpv4Bytes + kUdpBytes;
 inline constexpr std::uint16_t kMaxVlanId = 4094;
@@ -48,17 +48,17 @@ inline constexpr std::uint8_t kControlVlanPriority = 6;
 inline constexpr std::uint8_t kDataVlanPriority = 2;
 inline constexpr std::uint8_t kTimeToLive = 64;
 
-/// Where routers and switches ask who is in which group, and where hosts answer (RFC 3376).
+/// Where routers and switches send general queries, and where hosts report (RFC 3376).
 inline constexpr Ipv4 kAllHosts{0xe0000001};
 inline constexpr Ipv4 kAllRouters{0xe0000002};
 inline constexpr Ipv4 kAllGroupRouters{0xe0000016};
 
-/// What a frame must match to be ours.
+/// What a frame must match to be accepted.
 struct FrameFilter {
   MacAddress mac;
   Ipv4 address;
   std::optional<std::uint16_t> vlan;   // none: untagged frames and priority tags (VLAN 0) only
-  const GroupTable* groups = nullptr;  // that we are in; null: none
+  const GroupTable* groups = nullptr;  // the groups that we are in; null: none
 };
 
 /// What the device already knows about a frame's checksums.
@@ -68,23 +68,23 @@ struct ChecksumHints {
   ChecksumHint udp = ChecksumHint::kUnknown;
 };
 
-/// The way in which routers and switches want to be told of groups. Version 1 is taken for 2.
+/// The IGMP version of a querier. Version 1 is handled as version 2.
 enum class IgmpVersion : std::uint8_t { k2 = 2, k3 = 3 };
 
-/// Somebody asks who is in which group.
+/// An IGMP query: which hosts are in a group?
 struct GroupQuery {
   IgmpVersion version = IgmpVersion::k3;
-  Ipv4 group;             // zero: in any
-  Duration max_response;  // when the answer must have gone
+  Ipv4 group;             // zero: a general query, about all groups
+  Duration max_response;  // how long the answer may take
 };
 
 enum class FrameKind : std::uint8_t { kDropped, kUdp, kArp, kEchoRequest, kGroupQuery };
 
 struct ParsedFrame {
   FrameKind kind = FrameKind::kDropped;
-  PortDrop drop = PortDrop::kBadHeader;  // of kDropped
+  PortDrop drop = PortDrop::kBadHeader;  // for kDropped
   MacAddress source_mac;
-  std::size_t ip_offset = 0;  // of kUdp and kEchoRequest: where the IPv4 header begins
+  std::size_t ip_offset = 0;  // for kUdp and kEchoRequest: where the IPv4 header begins
 
   // kUdp
   std::span<const std::byte> payload;
@@ -95,17 +95,17 @@ struct ParsedFrame {
   // kEchoRequest
   std::size_t ip_total_bytes = 0;
 
-  // kArp: as the sender wrote it
+  // kArp: fields as the sender wrote them
   bool arp_is_request = false;
   MacAddress arp_sender_mac;
   Ipv4 arp_sender;
   Ipv4 arp_target;
 
-  // kGroupQuery: in general, or about a group that we are in
+  // kGroupQuery: a general query, or one about a group that we are in
   GroupQuery query;
 };
 
-/// Checks everything before it believes anything. Never reads outside `frame`.
+/// Checks every field before using it. Never reads outside `frame`.
 ParsedFrame parse_frame(std::span<const std::byte> frame, const FrameFilter& us,
                         ChecksumHints hints) noexcept;
 
@@ -113,7 +113,7 @@ constexpr std::size_t udp_headers_bytes(bool tagged) {
   return kEthernetBytes + (tagged ? kVlanTagBytes : 0) + kIpUdpBytes;
 }
 
-/// One datagram to be framed.
+/// The header fields of a datagram to be framed.
 struct UdpFrame {
   MacAddress source_mac;
   MacAddress destination_mac;
@@ -123,7 +123,7 @@ struct UdpFrame {
   TrafficClass traffic_class = TrafficClass::kData;
 };
 
-/// A payload in up to three pieces, one behind the other.
+/// A payload in up to three consecutive pieces.
 struct Payload {
   std::span<const std::byte> head;
   std::span<const std::byte> lent = {};  // see TxDatagram
@@ -132,16 +132,17 @@ struct Payload {
   std::size_t size() const { return head.size() + lent.size() + tail.size(); }
 };
 
-/// Who computes the UDP checksum: we, or the device from the pseudo header's sum.
+/// Who computes the UDP checksum: software, or the device, which starts from the pseudo header's
+/// sum. kNone: nobody.
 enum class UdpChecksum : std::uint8_t { kSoftware, kDevice, kNone };
 
-/// Writes udp_headers_bytes() bytes of headers for `payload`, which follows them in the frame and
-/// is at most 65507 bytes long.
+/// Writes udp_headers_bytes() bytes of headers for `payload`, which follows them in the frame. The
+/// payload must be at most 65507 bytes long.
 void write_udp_headers(std::span<std::byte> headers, const UdpFrame& frame, const Payload& payload,
                        UdpChecksum checksum) noexcept;
 
 struct ArpFrame {
-  MacAddress destination_mac;  // of the Ethernet frame
+  MacAddress destination_mac;  // destination of the Ethernet frame
   std::optional<std::uint16_t> vlan;
   bool is_request = false;
   MacAddress sender_mac;
@@ -154,14 +155,14 @@ inline constexpr std::size_t kMaxArpFrameBytes = kMinFrameBytes + kVlanTagBytes;
 /// Writes a whole padded frame into `out` (at least kMaxArpFrameBytes); returns its length.
 std::size_t write_arp(std::span<std::byte> out, const ArpFrame& frame) noexcept;
 
-/// What we say of one group. Of any sender: nobody is left out or asked for.
+/// What a record says about one group. It always means all sources: none is excluded or selected.
 enum class Membership : std::uint8_t { kMember = 2, kLeft = 3, kJoined = 4 };  // as in RFC 3376
 struct GroupRecord {
   Ipv4 group;
   Membership membership = Membership::kMember;
   constexpr bool operator==(const GroupRecord&) const = default;
 };
-/// Records of a report of version 3. A port in more groups sends several.
+/// The most records of a version 3 report. A port in more groups sends several reports.
 inline constexpr std::size_t kMaxGroupRecords = 64;
 inline constexpr std::size_t kRouterAlertBytes = 4;
 inline constexpr std::size_t kIgmpBytes = 8;
@@ -171,10 +172,10 @@ inline constexpr std::size_t kMaxGroupReportBytes = kEthernetBytes + kVlanTagByt
                                                     kMaxGroupRecords * kGroupRecordBytes;
 
 /// Writes a whole padded frame of IGMP version 3 into `out` (at least kMaxGroupReportBytes);
-/// returns its length. There are 1 to kMaxGroupRecords records.
+/// returns its length. `records` must have 1 to kMaxGroupRecords records.
 std::size_t write_group_report(std::span<std::byte> out, const FrameFilter& us,
                                std::span<const GroupRecord> records) noexcept;
-/// The same of version 2, which has a message for each group.
+/// The same for IGMP version 2, which has one message for each group.
 std::size_t write_old_group_report(std::span<std::byte> out, const FrameFilter& us,
                                    const GroupRecord& record) noexcept;
 

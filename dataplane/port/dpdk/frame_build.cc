@@ -24,7 +24,7 @@ void store_mac(Bytes bytes, std::size_t offset, const MacAddress& mac) noexcept 
   std::memcpy(bytes.data() + offset, mac.bytes.data(), mac.bytes.size());
 }
 
-// A checksum is stored as it was summed, in the byte order of memory.
+// A checksum is stored as it was computed, in the byte order of memory.
 void store_checksum(Bytes bytes, std::size_t offset, std::uint16_t checksum) noexcept {
   std::memcpy(bytes.data() + offset, &checksum, sizeof checksum);
 }
@@ -56,7 +56,7 @@ std::size_t write_ethernet(Bytes out, const Link& link) noexcept {
   return kEthernetBytes + kVlanTagBytes;
 }
 
-/// Control too is ECN-capable: a queue that marks drops what is not, as soon as it would mark
+/// Control is ECN-capable, too: where a queue would mark, it drops packets that are not ECN-capable
 /// (RFC 3168, section 5), and acks share queues with data.
 std::uint8_t traffic_class_byte(TrafficClass c) noexcept {
   const unsigned dscp = c == TrafficClass::kControl ? kControlDscp : kDataDscp;
@@ -78,7 +78,8 @@ std::size_t write_ipv4(Bytes out, const Ip& ip, std::size_t body_bytes) noexcept
   store(out, 0, ip.router_alert ? kIpv4RouterAlert : kIpv4NoOptions);
   store(out, kIpTrafficClassOffset, ip.traffic_class);
   store(out, kIpTotalOffset, static_cast<std::uint16_t>(header_bytes + body_bytes));
-  store(out, kIpTotalOffset + 2, std::uint16_t{0});  // identification: RFC 6864 lets DF have none
+  // Identification: not needed with DF (RFC 6864).
+  store(out, kIpTotalOffset + 2, std::uint16_t{0});
   store(out, kIpFragmentOffset, kIpDontFragment);
   store(out, kIpTtlOffset, ip.time_to_live);
   store(out, kIpProtocolOffset, ip.protocol);
@@ -90,7 +91,7 @@ std::size_t write_ipv4(Bytes out, const Ip& ip, std::size_t body_bytes) noexcept
   return header_bytes;
 }
 
-// A frame around an IGMP message that write(room) puts into its room and that is `bytes` long.
+// Writes a frame around an IGMP message of `bytes`, which write(room) writes into its room.
 template <typename Write>
 std::size_t write_igmp(Bytes out, const FrameFilter& us, Ipv4 to, std::size_t bytes,
                        const Write& write) noexcept {
@@ -149,7 +150,7 @@ void write_udp_headers(Bytes headers, const UdpFrame& frame, const Payload& payl
   store(udp, 0, frame.source.udp_port);
   store(udp, 2, frame.destination.udp_port);
   store(udp, kUdpLengthOffset, static_cast<std::uint16_t>(udp_bytes));
-  store(udp, kUdpChecksumOffset, std::uint16_t{0});  // none, as IPv4 allows
+  store(udp, kUdpChecksumOffset, std::uint16_t{0});  // no checksum, as IPv4 allows
   if (checksum == UdpChecksum::kNone) return;
   const std::uint64_t pseudo = udp_pseudo_sum(frame.source.address, frame.destination.address,
                                               static_cast<std::uint16_t>(udp_bytes));

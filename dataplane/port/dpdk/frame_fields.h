@@ -30,7 +30,8 @@ static_assert(kArpTargetOffset + sizeof(Ipv4) == kArpBytes);
 inline constexpr std::uint8_t kIpv4NoOptions = 0x45;
 inline constexpr std::uint8_t kIpv4RouterAlert = 0x46;
 inline constexpr std::uint8_t kIpv4WordsMask = 0x0f;
-inline constexpr std::uint32_t kRouterAlert = 0x94040000;  // RFC 2113: every router looks into it
+// RFC 2113: every router examines the packet.
+inline constexpr std::uint32_t kRouterAlert = 0x94040000;
 inline constexpr std::size_t kIpTrafficClassOffset = 1;
 inline constexpr std::size_t kIpTotalOffset = 2;
 inline constexpr std::size_t kIpFragmentOffset = 6;
@@ -58,9 +59,9 @@ inline constexpr std::uint8_t kIcmpEchoReply = 0;
 
 inline constexpr std::size_t kIgmpCodeOffset = 1;
 inline constexpr std::size_t kIgmpChecksumOffset = 2;
-inline constexpr std::size_t kIgmpGroupOffset = 4;  // of a query, and of version 2
+inline constexpr std::size_t kIgmpGroupOffset = 4;  // in a query, and in version 2 messages
 inline constexpr std::size_t kIgmpRecordCountOffset = 6;
-inline constexpr std::size_t kIgmpQuery3Bytes = 12;  // before the senders
+inline constexpr std::size_t kIgmpQuery3Bytes = 12;  // without the list of sources
 inline constexpr std::size_t kIgmpSenderCountOffset = 10;
 inline constexpr std::size_t kGroupRecordGroupOffset = 4;
 inline constexpr std::uint8_t kIgmpQuery = 0x11;
@@ -68,10 +69,10 @@ inline constexpr std::uint8_t kIgmpReport2 = 0x16;
 inline constexpr std::uint8_t kIgmpLeave2 = 0x17;
 inline constexpr std::uint8_t kIgmpReport3 = 0x22;
 
-/// What checksum_fold() gives over a header that holds its right checksum.
+/// The result of checksum_fold() over a header that contains its correct checksum.
 inline constexpr std::uint16_t kGoodSum = 0xffff;
 
-/// An address that one host may have: not 0.0.0.0/8, loopback, multicast, reserved or broadcast.
+/// An address that a host may have: not in 0.0.0.0/8, loopback, multicast, reserved or broadcast.
 constexpr bool is_host_address(Ipv4 a) {
   const std::uint32_t first = a.value >> 24;
   return first != 0 && first != 127 && first < 224;

@@ -40,13 +40,13 @@ struct Ethernet {
   SentTo sent_to = SentTo::kUs;
 };
 
-/// Whose the first 25 bits say it is: an IPv4 group's.
+/// Whether the first 25 bits are those of IPv4 groups.
 bool is_group_mac(const MacAddress& mac) noexcept {
   return mac.bytes[0] == 0x01 && mac.bytes[1] == 0 && mac.bytes[2] == 0x5e &&
          (mac.bytes[3] & 0x80) == 0;
 }
 
-// False when `out` says why the frame is not ours.
+// Parses the Ethernet header. False if the frame is not ours; `out` then says why.
 bool parse_ethernet(Bytes frame, const FrameFilter& us, Ethernet& eth, ParsedFrame& out) noexcept {
   if (frame.size() < kEthernetBytes) return drop(out, PortDrop::kBadHeader), false;
   eth.destination = load_mac(frame, 0);
@@ -58,7 +58,8 @@ bool parse_ethernet(Bytes frame, const FrameFilter& us, Ethernet& eth, ParsedFra
   } else if (eth.destination != us.mac) {
     return drop(out, PortDrop::kNotForUs), false;
   }
-  // A frame from our own address is our own, come back over a bridge or a packet socket.
+  // A frame from our own address is one that we sent, and that came back over a bridge or a packet
+  // socket.
   if (out.source_mac == us.mac) return drop(out, PortDrop::kNotForUs), false;
   if (out.source_mac.is_group()) return drop(out, PortDrop::kBadHeader), false;
   eth.type = load<std::uint16_t>(frame, 2 * kMacBytes);
@@ -126,8 +127,8 @@ void parse_icmp(Bytes message, ParsedFrame& out) noexcept {
   out.kind = FrameKind::kEchoRequest;
 }
 
-// RFC 3376, sections 4.1.1 and 7.1: tenths of a second, and a kind of floating point above 12.7 s.
-// Version 1 had no such field; its hosts took 10 s.
+// RFC 3376, sections 4.1.1 and 7.1: the unit is a tenth of a second, with a floating-point form
+// above 12.7 s. Version 1 has no such field; its hosts took 10 s.
 Duration max_response(std::uint8_t code, IgmpVersion version) noexcept {
   constexpr Duration kTenth = Duration::ms(100);
   if (version == IgmpVersion::k2) return kTenth * (code == 0 ? 100 : code);
@@ -173,7 +174,7 @@ void parse_ipv4(Bytes body, const Ethernet& eth, const FrameFilter& us, Checksum
   if (body.size() < kIpv4Bytes) return drop(out, PortDrop::kBadHeader);
   const bool is_igmp = load<std::uint8_t>(body, kIpProtocolOffset) == kProtocolIgmp;
   const auto version = load<std::uint8_t>(body, 0);
-  // Only IGMP has options: the router alert.
+  // Only IGMP packets may have options: the router alert.
   const bool is_known = is_igmp ? version >> 4 == kIpv4NoOptions >> 4 : version == kIpv4NoOptions;
   const std::size_t header_bytes = (version & kIpv4WordsMask) * sizeof(std::uint32_t);
   if (!is_known || header_bytes < kIpv4Bytes) return drop(out, PortDrop::kBadHeader);
@@ -190,8 +191,8 @@ void parse_ipv4(Bytes body, const Ethernet& eth, const FrameFilter& us, Checksum
   }
   const Ipv4 destination{load<std::uint32_t>(body, kIpDestinationOffset)};
   if (is_igmp) {
-    // A switch that asks may have no address of its own, so the source may be any (RFC
-    // 4541, 2.1.1).
+    // A switch that queries may have no address of its own, so any source is accepted (RFC 4541,
+    // 2.1.1).
     const bool is_for_hosts = destination == kAllHosts || is_group_address(destination);
     if (!is_for_hosts || eth.destination != group_mac(destination)) {
       return drop(out, PortDrop::kNotForUs);
@@ -212,7 +213,7 @@ void parse_ipv4(Bytes body, const Ethernet& eth, const FrameFilter& us, Checksum
       parse_udp(inner, destination, hints.udp, out);
       break;
     case kProtocolIcmp:
-      // Many would answer a ping to a group.
+      // A ping to a group would be answered by many.
       return eth.sent_to == SentTo::kUs ? parse_icmp(inner, out) : drop(out, PortDrop::kNotForUs);
     default:
       return drop(out, PortDrop::kNotUdp);
@@ -232,7 +233,7 @@ ParsedFrame parse_frame(Bytes frame, const FrameFilter& us, ChecksumHints hints)
   out.ip_offset = eth.body_offset;
   const Bytes body = frame.subspan(eth.body_offset);
   if (eth.type == kTypeArp) {
-    // To a group of IPv4 nobody sends ARP.
+    // No ARP is sent to an IPv4 group address.
     eth.sent_to == SentTo::kGroup ? drop(out, PortDrop::kNotForUs) : parse_arp(body, out);
   } else if (eth.type != kTypeIpv4) {
     drop(out, PortDrop::kNotUdp);

@@ -26,7 +26,7 @@ Result<GroupFilter> GroupFilter::of_interface(int index) {
   GroupFilter filter;
   filter.kind_ = Kind::kInterface;
   filter.interface_ = index;
-  // Of no protocol: it receives nothing.
+  // Protocol 0: the socket receives nothing.
   filter.socket_ = ipc::UniqueFd(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
   if (!filter.socket_) {
     return Error{"port: there is no socket for the groups of the interface: " +
@@ -44,7 +44,7 @@ GroupFilter GroupFilter::of_device(std::uint16_t id) {
   return filter;
 }
 
-// The kernel counts how often an address was asked for, so groups may share one.
+// The kernel counts how often an address was added, so several groups may share one.
 int GroupFilter::change(int option, const MacAddress& mac) const {
   packet_mreq request{};
   request.mr_ifindex = interface_;
@@ -54,8 +54,8 @@ int GroupFilter::change(int option, const MacAddress& mac) const {
   return setsockopt(socket_.get(), SOL_PACKET, option, &request, sizeof request) == 0 ? 0 : errno;
 }
 
-// Some drivers have no list, and others a short one: then the device passes on all groups, and the
-// stack drops what is not ours.
+// Some drivers have no list of multicast addresses, and others only a short one. Then the device
+// accepts all groups, and the stack drops frames that are not for us.
 int GroupFilter::set_list(std::span<const Ipv4> all) const {
   std::vector<MacAddress> macs;
   for (const Ipv4 group : all) macs.push_back(group_mac(group));

@@ -12,20 +12,21 @@
 
 namespace gradplane::port {
 
-/// Makes a device pass on what is sent to the Ethernet addresses of groups, and the questions of
-/// routers and switches who is in them. Control thread.
+/// Makes a device accept frames to the Ethernet addresses of groups, and IGMP queries. Control
+/// thread.
 class GroupFilter {
  public:
-  /// Of a kernel interface: it keeps what a socket of ours asks for, as long as the socket is open.
+  /// The filter of a kernel interface, which accepts what our socket asks for as long as the socket
+  /// is open.
   static Result<GroupFilter> of_interface(int index);
-  /// Of a device of our own, by its DPDK number.
+  /// The filter of a DPDK device that is only ours, by its DPDK port number.
   static GroupFilter of_device(std::uint16_t id);
-  /// Of a memif, which passes on everything.
+  /// The filter of a memif, which accepts everything.
   static GroupFilter of_memif() { return GroupFilter(); }
 
-  /// `mac` is one more that passes, `all` are the addresses of all groups, that one included.
+  /// Accepts one more address, `mac`. `all` are the addresses of all groups, including that one.
   Status pass(const MacAddress& mac, std::span<const Ipv4> all);
-  /// `all` are the addresses of the groups that are left.
+  /// Stops accepting `mac`. `all` are the addresses of the remaining groups.
   void stop(const MacAddress& mac, std::span<const Ipv4> all);
 
  private:

@@ -15,7 +15,7 @@ GroupReports::Entry* GroupReports::find(Ipv4 group) noexcept {
   return at == end ? nullptr : &*at;
 }
 
-/// A free one; else one that was left, and goes untold.
+/// Takes a free entry, or else that of a left group, whose leaving is then not reported again.
 GroupReports::Entry& GroupReports::new_entry() noexcept {
   if (Entry* const free = find(Ipv4{})) return *free;
   if (used_ < entries_.size()) return entries_[used_++];
@@ -46,20 +46,21 @@ void GroupReports::follow(std::span<const Ipv4> groups, Instant now) noexcept {
 }
 
 void GroupReports::hear(const GroupQuery& query, Instant now) noexcept {
-  // Section 7.2.1: only a general question of version 2 shows an old querier.
+  // Section 7.2.1: only a general query of version 2 reveals an old querier.
   const bool is_general = query.group == Ipv4{};
   if (is_general && query.version == IgmpVersion::k2) old_querier_until_ = now + kOldQuerierTime;
   const Duration limit = std::min(query.max_response, kMaxAnswerDelay);
   const Instant at = std::max(now + random_up_to(limit), next_answer_);
   for (Entry& entry : entries_) {
     if (!entry.joined || !(is_general || entry.group == query.group)) continue;
-    // An answer that is due earlier answers this question too.
+    // An answer that is due earlier also answers this query.
     entry.answer_at = std::min(entry.answer_at, at);
     look_no_later_than(entry.answer_at);
   }
 }
 
-// A telling of a change answers nothing: it may get lost, and the next one is up to a second away.
+// A report of a change does not count as an answer: it may get lost, and the next one is up to a
+// second away.
 bool GroupReports::take_due(Entry& entry, Instant now, GroupRecord& out) noexcept {
   if (entry.tellings_left > 0 && entry.next_telling <= now) {
     out = {entry.group, entry.joined ? Membership::kJoined : Membership::kLeft};
@@ -86,7 +87,7 @@ std::size_t GroupReports::due(Instant now, std::span<GroupRecord> out) noexcept 
   return count;
 }
 
-/// More than zero. SplitMix64.
+/// A random time above zero and up to `limit` (SplitMix64).
 Duration GroupReports::random_up_to(Duration limit) noexcept {
   random_ += 0x9e3779b97f4a7c15;
   std::uint64_t z = random_;

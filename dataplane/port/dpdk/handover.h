@@ -13,24 +13,25 @@ struct rte_mbuf;
 
 namespace gradplane::port {
 
-/// Frames that wait between two queues of a port at most.
+/// The most frames that wait between two queues of a port.
 inline constexpr std::size_t kHandoverFrames = 256;
 
-/// Frames that one queue of a port has received for another: a device spreads them by rules of its
-/// own. There is a ring for each pair, so that each has one producer and one consumer.
+/// Frames that one queue of a port has received for another, because a device spreads frames by its
+/// own rules. Each pair of queues has a ring, so each ring has one producer and one consumer.
 class Handover {
  public:
   explicit Handover(std::size_t queue_count);
-  /// Frees what nobody has taken.
+  /// Frees the frames that nobody has taken.
   ~Handover();
   Handover(const Handover&) = delete;
   Handover& operator=(const Handover&) = delete;
 
-  /// Poll thread of `from`. False when there is no room; the frame then stays the caller's.
+  /// Gives a frame to another queue. False if there is no room; then the caller keeps the frame.
+  /// Poll thread of `from`.
   [[nodiscard]] bool give(std::size_t from, std::size_t to, rte_mbuf* frame) noexcept {
     return ring(from, to).push(frame);
   }
-  /// Poll thread of `to`: as many frames as there are and fit.
+  /// Takes as many frames as there are and fit. Poll thread of `to`.
   std::size_t take(std::size_t to, std::span<rte_mbuf*> out) noexcept;
 
  private:
@@ -38,7 +39,8 @@ class Handover {
   Ring& ring(std::size_t from, std::size_t to) { return *rings_[to * queue_count_ + from]; }
 
   std::size_t queue_count_;
-  std::vector<std::unique_ptr<Ring>> rings_;  // by receiver and giver; none for one queue
+  // By receiver and giver; empty if there is only one queue.
+  std::vector<std::unique_ptr<Ring>> rings_;
 };
 
 }  // namespace gradplane::port

@@ -60,7 +60,7 @@ std::string existing_interfaces() {
   return text.empty() ? "none" : text;
 }
 
-// The name goes into a device argument list, where a comma or an equals sign would be another
+// The name goes into a device argument list, where a comma or an equals sign would begin another
 // argument.
 bool is_interface_name(const std::string& name) {
   return !name.empty() && name.size() < IFNAMSIZ &&
@@ -91,15 +91,15 @@ std::string process_name(pid_t pid) {
   return name;
 }
 
-/// The number of the network namespace of this thread: devices of one name are not the same device
-/// in two of them.
+/// The number of this thread's network namespace. Two namespaces may have different devices of the
+/// same name.
 Result<std::uint64_t> network_namespace() {
   struct stat info {};
   if (stat("/proc/thread-self/ns/net", &info) == 0) return std::uint64_t{info.st_ino};
   return Error{"port: /proc/thread-self/ns/net is unreadable: " + because() + "; mount /proc"};
 }
 
-/// What to do where the folder of the locks is not ours.
+/// What to do if the lock folder is not ours.
 std::string lock_folder_remedy() {
   const uid_t self = geteuid();
   if (self == 0) return {};
@@ -108,7 +108,7 @@ std::string lock_folder_remedy() {
          std::to_string(self) + " " + kLockFolder;
 }
 
-/// Who has written his number into the lock.
+/// The process that has written its number into the lock file.
 std::string lock_holder(int fd) {
   char text[16] = {};
   const ssize_t length = pread(fd, text, sizeof text - 1, 0);
@@ -177,7 +177,8 @@ Status check_raw_permission() {
 Result<DeviceLock> DeviceLock::take(const std::string& device) {
   const Result<std::uint64_t> space = network_namespace();
   if (!space) return space.error();
-  // Whoever can open the file can lock it, so it lies where nobody else creates or opens one.
+  // A process that can open the file can lock it, so it is in a folder where only we create and
+  // open files.
   if (Status folder = ipc::make_trusted_folder(kLockFolder); !folder) {
     return Error{"port: " + device + " cannot be locked: " + folder.error().message +
                  lock_folder_remedy()};

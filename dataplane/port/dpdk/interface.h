@@ -12,7 +12,7 @@
 #include "dataplane/port/destination.h"
 #include "dataplane/port/dpdk/frame.h"
 
-/// What the kernel knows about its interfaces, in the network namespace of the calling thread.
+/// The kernel's interfaces, in the network namespace of the calling thread.
 namespace gradplane::port {
 
 struct InterfaceFacts {
@@ -25,15 +25,16 @@ struct InterfaceFacts {
 /// Checks that `name` is an Ethernet interface that we may use, and brings it up.
 Result<InterfaceFacts> take_interface(const std::string& name);
 
-/// Fails when the kernel has this address: it would answer ARP beside us and refuse our datagrams.
+/// Fails if the kernel has this address, because it would then also answer ARP, and refuse our
+/// datagrams.
 Status check_address_is_free(Ipv4 address);
 
-/// Fails when this process may not open sockets below IP.
+/// Fails if this process may not open sockets below IP.
 Status check_raw_permission();
 
-/// One daemon for one device: held for the life of the object, given back by the kernel when the
-/// process dies. Other network namespaces have other locks. It is a lock on a file that nobody but
-/// root and our own user can open.
+/// A lock that lets only one daemon use a device. It is held for the lifetime of the object, and
+/// the kernel releases it when the process dies. Each network namespace has its own locks. The lock
+/// is on a file that only root and our own user can open.
 class DeviceLock {
  public:
   static Result<DeviceLock> take(const std::string& device);

@@ -28,7 +28,7 @@ bool LentSegments::insert(rte_mbuf* frame, std::span<const std::byte> lent,
 
   const auto lent_count = static_cast<std::uint16_t>(lent.size());
   rte_mbuf_ext_refcnt_update(&uses_, 1);
-  // Nothing writes to a buffer that is sent. Drivers that copy need no address of the bus.
+  // Nothing writes to a buffer that is sent. Drivers that copy need no bus address.
   rte_pktmbuf_attach_extbuf(middle, const_cast<std::byte*>(lent.data()), RTE_BAD_IOVA, lent_count,
                             &uses_);
   rte_pktmbuf_data_len(middle) = lent_count;

@@ -11,25 +11,25 @@ struct rte_mempool;
 
 namespace gradplane::port {
 
-/// Makes a frame a chain of three buffers. The middle one stands for bytes that are not DPDK's, and
-/// the last one has what goes behind them. So a driver that copies frames reads the lent bytes
-/// where they are. It must have read them when its burst returns, because nobody here learns when a
-/// buffer comes back. One poll thread.
+/// Makes a frame a chain of three buffers. The middle one refers to memory outside DPDK, and the
+/// last one has the bytes after it. So a driver that copies frames reads the lent bytes where they
+/// are. It must have read them when its burst returns, because we do not learn when a buffer is
+/// freed. One poll thread.
 class LentSegments {
  public:
-  /// What goes behind lent bytes has this length at most.
+  /// The most bytes after lent bytes.
   static constexpr std::size_t kMaxTailBytes = 64;
-  /// Of a pool's buffers, beside the headroom.
+  /// The size of the pool's buffers, without headroom.
   static constexpr std::size_t kBufferBytes = kMaxTailBytes;
 
-  /// `pool` may be null: of a device that takes no segments.
+  /// `pool` is null for a device that takes no segments.
   explicit LentSegments(rte_mempool* pool) : pool_(pool) {}
   LentSegments(const LentSegments&) = delete;
   LentSegments& operator=(const LentSegments&) = delete;
 
   bool can_lend() const { return pool_ != nullptr; }
   /// Puts `lent` into a frame of one segment, before its last `tail_bytes`. False, and the frame is
-  /// as it was, when the pool is empty.
+  /// unchanged, if the pool is empty.
   bool insert(rte_mbuf* frame, std::span<const std::byte> lent, std::size_t tail_bytes) noexcept;
 
  private:

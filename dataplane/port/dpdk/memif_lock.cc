@@ -28,8 +28,8 @@ std::string end_text(const DpdkPortOptions& o) {
   return "the client of " + o.memif_socket + " with id " + std::to_string(o.memif_id);
 }
 
-/// Who holds the lock wrote its number into the file. Whoever else wrote there can only name a
-/// wrong process.
+/// The process that holds the lock has written its number into the file. Another writer could only
+/// cause a wrong number in the message.
 std::string holder_text(int fd) {
   std::array<char, 16> text{};
   const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
@@ -45,7 +45,7 @@ Result<MemifLock> MemifLock::take(const DpdkPortOptions& o) {
   std::string path = o.memif_socket;
   if (!is_server) path += '.' + std::to_string(o.memif_id);
   path += ".lock";
-  // Whoever may create names there could take the lock first, or the place of the other end.
+  // A process that may create names there could take the lock first, or pose as the other end.
   const Status folder = ipc::check_trusted_folder(path.substr(0, path.rfind('/') + 1));
   if (!folder)
     return Error{"port: the memif socket " + o.memif_socket + ": " + folder.error().message};
@@ -80,8 +80,8 @@ Status remove_stale_socket(const std::string& path) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   std::memcpy(name.sun_path, path.c_str(), std::min(path.size(), sizeof name.sun_path - 1));
-  // A socket of another type than any memif has: the kernel says whether somebody is there, and
-  // whoever is there sees nothing of it.
+  // This socket has another type than memif's. So the kernel tells whether somebody listens, and
+  // the listener notices nothing.
   const int probe = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   const int met = ::connect(probe, reinterpret_cast<const sockaddr*>(&name), sizeof name);
   const int error = met == 0 ? 0 : errno;

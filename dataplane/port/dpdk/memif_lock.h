@@ -9,9 +9,9 @@
 
 namespace gradplane::port {
 
-/// One daemon for one end of a memif: held for the life of the object, given back by the kernel
-/// when the process dies. A file beside the socket: `.lock` of the server, `.ID.lock` of the client
-/// with this id. The file stays.
+/// A lock that lets only one daemon be one end of a memif. It is held for the lifetime of the
+/// object, and the kernel releases it when the process dies. It is a file beside the socket:
+/// `.lock` for the server, `.ID.lock` for the client with this id. The file is never removed.
 class MemifLock {
  public:
   static Result<MemifLock> take(const DpdkPortOptions& options);
@@ -24,11 +24,11 @@ class MemifLock {
   int fd_;
 };
 
-/// For a server that has its lock: removes a socket file that a process left behind that is gone.
-/// Fails when somebody listens there, or when it is no socket.
+/// Removes a socket file that a dead process has left behind. Only for a server that has its lock.
+/// Fails if somebody listens there, or if the file is no socket.
 ///
-/// Nobody is connected to for this. DPDK 22.11 (memif_listener_handler) closes the descriptor of a
-/// peer that hangs up before it is greeted, but leaves it in the interrupt thread's list; that
+/// It does not connect to the socket. DPDK 22.11 (memif_listener_handler) closes the descriptor of
+/// a peer that hangs up before it is greeted, but leaves it in the interrupt thread's list; that
 /// thread ends the process (rte_panic).
 Status remove_stale_socket(const std::string& path);
 

@@ -14,7 +14,7 @@ std::uint32_t prefix_mask(std::uint8_t prefix_length) {
   return prefix_length == 0 ? 0 : ~std::uint32_t{0} << (32 - prefix_length);
 }
 
-// A multiply-and-shift mix; the seed keeps a stranger from filling one set on purpose.
+// A multiply-and-shift hash. The seed keeps others from filling one set on purpose.
 std::size_t set_index(Ipv4 address, std::uint64_t seed) {
   std::uint64_t x = (address.value ^ seed) * 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93u;
@@ -57,8 +57,8 @@ Neighbours::Entry* Neighbours::find(Ipv4 address) noexcept {
   return nullptr;
 }
 
-// A free place, else the one that was not used for the longest time. What only somebody else wants
-// us to know pushes out nothing that we have sent to lately.
+// Takes a free place, or else the least recently used one. An address that only another station
+// wants us to know does not replace one to which we have sent lately.
 Neighbours::Entry* Neighbours::claim(Ipv4 address, bool wanted, Instant now) noexcept {
   const std::span<Entry> set = set_of(address);
   Entry* place = &*std::min_element(set.begin(), set.end(), [](const Entry& a, const Entry& b) {
@@ -82,7 +82,7 @@ void Neighbours::set_known(Entry& entry, const MacAddress& mac, Instant now) noe
   entry.mac = mac;
   entry.confirmed_at = now;
   entry.attempts = 0;
-  if (entry.state == State::kKnown) return;  // its deadline is looked at again when it comes
+  if (entry.state == State::kKnown) return;  // its deadline is checked again when it comes
   entry.state = State::kKnown;
   set_deadline(entry, now + kNeighbourFresh);
 }
@@ -119,7 +119,7 @@ void Neighbours::confirm(Ipv4 source, const MacAddress& mac, Instant now) noexce
   set_known(*e, mac, now);
 }
 
-// What a deadline that has come means for its entry; true when it asks a question.
+// Handles an entry whose deadline has come. True if a request must be sent.
 bool Neighbours::expire(Entry& e, Instant now, Question& question) noexcept {
   question = {.target = e.address, .ask_only = std::nullopt};
   if (e.state == State::kResolving) {
@@ -148,7 +148,7 @@ bool Neighbours::expire(Entry& e, Instant now, Question& question) noexcept {
     e.state = State::kFree;
     return false;
   }
-  // The last probe asks everybody: the neighbour may have got a new Ethernet address.
+  // The last probe is a broadcast, because the neighbour may have a new Ethernet address.
   if (++e.attempts < kMaxNeighbourProbes) question.ask_only = e.mac;
   set_deadline(e, now + kProbePause);
   return true;

@@ -15,58 +15,61 @@
 
 namespace gradplane::port {
 
-/// The table is a set-associative cache: an address has kNeighbourWays places it can be in, so
-/// that no sender of ARP packets makes a search long or the table large.
+/// The neighbour table is a set-associative cache: an address can be in kNeighbourWays places. So
+/// no sender of ARP packets can make searches long or the table large.
 inline constexpr std::size_t kNeighbourSets = 256;
 inline constexpr std::size_t kNeighbourWays = 16;
 static_assert(kNeighbourSets * kNeighbourWays >= 4 * kMaxNodes,
               "a full cluster leaves every set room to spare");
 
-/// Requests for an unknown neighbour, and the pause after the first; it doubles each time.
+/// The number of requests for an unknown neighbour, and the pause after the first one; it doubles
+/// each time.
 inline constexpr std::size_t kMaxResolveAttempts = 6;
 inline constexpr Duration kFirstResolvePause = Duration::ms(25);
-/// How long a sign of life keeps a neighbour fresh, and how often a silent one in use is asked
-/// before it is forgotten.
+/// How long a sign of life keeps a neighbour fresh, and how often a silent neighbour in use is
+/// probed before it is forgotten.
 inline constexpr Duration kNeighbourFresh = Duration::seconds(30);
 inline constexpr std::size_t kMaxNeighbourProbes = 3;
 inline constexpr Duration kProbePause = Duration::seconds(1);
-/// A neighbour that nobody sends to is kept this long after its last sign of life.
+/// A neighbour to which nothing is sent is kept this long after its last sign of life.
 inline constexpr Duration kNeighbourForgotten = Duration::seconds(600);
 
 struct SubnetOptions {
   Ipv4 address;
   std::uint8_t prefix_length = 24;
   Ipv4 gateway;                 // zero: none
-  std::uint64_t hash_seed = 0;  // where an address lies must not be guessable
+  std::uint64_t hash_seed = 0;  // the place of an address must not be guessable
 };
 
-/// Who has which Ethernet address, as a state machine: time and ARP packets come in, questions to
-/// be sent come out. One thread; no allocation after construction.
+/// The Ethernet addresses of neighbours, as a state machine: time and ARP packets come in, and ARP
+/// requests to be sent come out. One thread; no allocation after construction.
 class Neighbours {
  public:
   explicit Neighbours(const SubnetOptions& options);
 
-  /// Where a datagram goes first: its destination on the subnet, else the gateway. None when there
-  /// is no way there.
+  /// The next hop of a datagram: its destination if that is on the subnet, otherwise the gateway.
+  /// None if there is no route.
   std::optional<Ipv4> next_hop(Ipv4 destination) const noexcept;
 
-  /// The Ethernet address of a next hop; null while it is unknown, and then due() asks for it.
+  /// The Ethernet address of a next hop. Null while it is unknown; then due() requests it.
   const MacAddress* resolve(Ipv4 next_hop, Instant now) noexcept;
 
-  /// An ARP packet said so. One that was not for us changes known entries but makes no new one.
+  /// Learns an address from an ARP packet. A packet that was not for us changes known entries but
+  /// adds none.
   enum class Trust : std::uint8_t { kKnownOnly, kForUs };
   void learn(Ipv4 address, const MacAddress& mac, Trust trust, Instant now) noexcept;
 
-  /// A datagram came from there: keeps an entry fresh if it says the same, never changes one.
+  /// A datagram came from this source. It keeps an entry with the same address fresh, but never
+  /// changes one.
   void confirm(Ipv4 source, const MacAddress& mac, Instant now) noexcept;
 
   struct Question {
     Ipv4 target;
-    std::optional<MacAddress> ask_only;  // none: everybody
+    std::optional<MacAddress> ask_only;  // none: broadcast
   };
-  /// The questions that are due; call again while it fills `out`.
+  /// Writes the requests that are due; call it again as long as it fills `out`.
   std::size_t due(Instant now, std::span<Question> out) noexcept;
-  /// due() has nothing to say before this.
+  /// due() has no request before this time.
   Instant next_deadline() const noexcept { return next_deadline_; }
 
   std::size_t known_count() const noexcept;

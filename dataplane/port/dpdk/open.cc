@@ -25,7 +25,7 @@ bool is_descriptor_count(std::uint16_t count) {
   return count >= kMinDescriptors && count <= kMaxDescriptors && std::has_single_bit(count);
 }
 
-// 0000:3b:00.0. It goes into DPDK's arguments, so nothing else may pass.
+// The form is 0000:3b:00.0. The address goes into DPDK's arguments, so no other form is accepted.
 bool is_pci_address(const std::string& text) {
   constexpr std::string_view kForm = "hhhh:hh:hh.h";
   if (text.size() != kForm.size()) return false;
@@ -139,7 +139,7 @@ Result<std::unique_ptr<Port>> open_dpdk_port(const DpdkPortOptions& o) {
   }
   Result<PortLock> lock = take_lock(o);
   if (!lock) return lock.error();
-  // A client does not touch the file: its server may be starting at this moment.
+  // A client leaves the socket file alone, because its server may be starting at this moment.
   if (o.kind == DeviceKind::kMemif && o.memif_role == MemifRole::kServer) {
     if (Status s = remove_stale_socket(o.memif_socket); !s) return s.error();
   }

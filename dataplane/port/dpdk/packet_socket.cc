@@ -14,7 +14,8 @@
 namespace gradplane::port {
 namespace {
 
-// A frame in flight is charged with more than its bytes: the kernel's buffer head and rounding.
+// A frame in flight is charged with more than its bytes, because of the kernel's buffer header and
+// rounding.
 constexpr std::size_t kChargePerByte = 2;
 constexpr std::size_t kMaxSendBufferBytes = std::size_t{1} << 30;
 
@@ -40,7 +41,7 @@ std::vector<int> find_packet_sockets(int interface_index, std::size_t count) {
 }
 
 void tune_packet_socket(int socket, std::size_t ring_bytes) {
-  // The kernel doubles what it is given; half of the buffer is where poll() begins to sleep.
+  // The kernel doubles this size. poll() begins to sleep at half of the buffer.
   const int bytes = static_cast<int>(std::min(ring_bytes * kChargePerByte, kMaxSendBufferBytes));
   if (setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof bytes) != 0) {
     (void)setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);

@@ -9,18 +9,18 @@
 /// The socket inside DPDK's af_packet driver, for what the driver does not offer itself.
 namespace gradplane::port {
 
-/// The newest AF_PACKET sockets of this process that are bound to the interface, `count` at most.
-/// The driver has one for each queue, and keeps them open as long as the device is.
+/// Finds the newest AF_PACKET sockets of this process that are bound to the interface, at most
+/// `count`. The driver has one for each queue, and keeps them open as long as the device is.
 std::vector<int> find_packet_sockets(int interface_index, std::size_t count);
 
-/// Keeps the driver from blocking the poll thread, and from seeing what we send ourselves.
+/// Keeps the driver from blocking the poll thread, and from receiving frames that we sent.
 ///
 /// The driver sleeps in poll() when its ring is full and the socket has more than half of its send
 /// buffer in flight, and leaves frames unsent in the ring when the buffer is full. So the buffer is
-/// made larger than the whole ring: then a full ring is reported at once, and drops are ours.
+/// made larger than the whole ring. Then a full ring is reported at once, and we count the drops.
 void tune_packet_socket(int socket, std::size_t ring_bytes);
 
-/// Asks the kernel to send what waits in the ring. True when something still waits.
+/// Asks the kernel to send the frames that wait in the ring. True if some still wait.
 bool push_packet_socket(int socket);
 
 /// Frames that the kernel dropped because the ring was full, since the last call.

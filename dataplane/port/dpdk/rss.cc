@@ -9,15 +9,16 @@
 namespace gradplane::port {
 namespace {
 
-/// Of the last bit of the destination port, counted from the first bit of the source address.
+/// The place of the destination port's last bit, counted from the first bit of the source address.
 constexpr std::size_t kLastBit = 95;
 constexpr std::size_t kHashBits = 32;
-/// The bit of the key that the last bit of the port puts at place kRssBits - 1 of the hash. The bit
-/// before the last one puts it one place lower, and those before the last kRssBits past its end.
+/// The key's set bit. The last bit of the port moves it to place kRssBits - 1 of the hash, the bit
+/// before the last one to the next lower place. Bits before the last kRssBits move it past the end
+/// of the hash.
 constexpr std::size_t kKeyBit = kLastBit + kHashBits - kRssBits;
 static_assert(kKeyBit / 8 < kMinRssKeyBytes);
 
-/// Bits in reverse order: the last bit of the port is the highest of the hash.
+/// Reverses the bits, because the last bit of the port is the highest bit of the hash.
 constexpr std::size_t reversed(std::size_t bits) {
   std::size_t result = 0;
   for (std::size_t b = 0; b < kRssBits; ++b) result |= (bits >> b & 1) << (kRssBits - 1 - b);

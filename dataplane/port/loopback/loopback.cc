@@ -130,7 +130,8 @@ class LoopbackQueue final : public PortQueue {
     return post(*to, d) || drop(PortDrop::kTxFull);
   }
 
-  /// It has left even if nobody is in the group. Each member that has no room is a drop.
+  /// The datagram counts as sent even if nobody is in the group. Each member without room counts as
+  /// a drop.
   bool send_to_group(const TxDatagram& d) noexcept {
     for (const auto& to : network_.stations_) {
       if (to.get() == &station_ || !to->groups.has(d.destination.group())) continue;
@@ -158,7 +159,7 @@ class LoopbackQueue final : public PortQueue {
   LoopbackNetwork::Inbox& inbox_;
   std::size_t payload_bytes_;
   std::unique_ptr<std::byte[]> buffers_;
-  std::vector<std::byte*> free_buffers_;  // never grows past its first size
+  std::vector<std::byte*> free_buffers_;  // never grows beyond its initial size
   PortCounters counters_;
 };
 

@@ -18,34 +18,35 @@ namespace gradplane::port {
 
 struct LoopbackOptions {
   std::size_t mtu_payload_bytes = kMaxDatagramBytes;
-  /// Datagrams that wait for one queue, for each traffic class. A power of two.
+  /// The most datagrams that wait for one queue, for each traffic class. A power of two.
   std::size_t waiting_count = 1024;
-  /// Buffers that one queue lends out by allocate() at a time.
+  /// The most buffers of one queue that allocate() has given out.
   std::size_t tx_buffer_count = 512;
-  /// Of every port of the network.
+  /// The steering of every port of the network.
   Steering steering = {};
 };
 
 inline constexpr std::size_t kMaxLoopbackWaiting = 65536;
 inline constexpr std::size_t kMaxLoopbackPayloadBytes = 65507;
 
-/// A network in memory: a fixed set of addresses, bounded queues for each, no loss but by a full
-/// queue. A datagram to a group is copied to every other port that is in it. Built and opened on
-/// the control thread; then each queue of each port may poll on a thread of its own.
+/// A network in memory, with a fixed set of addresses and bounded queues for each. Only a full
+/// queue loses datagrams. A datagram to a group is copied to every other port in the group. The
+/// control thread builds and opens it; then each queue of each port may be polled by its own
+/// thread.
 class LoopbackNetwork : public std::enable_shared_from_this<LoopbackNetwork> {
  public:
-  /// Fails on no address, a repeated address, or options out of range.
+  /// Fails if there is no address, if an address is repeated, or if an option is out of range.
   static Result<std::shared_ptr<LoopbackNetwork>> create(std::span<const Ipv4> addresses,
                                                          const LoopbackOptions& options);
-  /// The port of one of the addresses. An address has at most one open port at a time; what waited
-  /// for an earlier one is thrown away, and it is in no group.
+  /// The port of one of the addresses. An address has at most one open port at a time. A new port
+  /// is in no group, and datagrams that waited for an earlier one are discarded.
   Result<std::unique_ptr<Port>> open(Ipv4 address);
 
  private:
   friend class LoopbackPort;
   friend class LoopbackQueue;
 
-  /// What waits for one queue.
+  /// The datagrams that wait for one queue.
   struct Inbox {
     explicit Inbox(const LoopbackOptions& o)
         : control(o.waiting_count, o.mtu_payload_bytes),
@@ -72,7 +73,7 @@ class LoopbackNetwork : public std::enable_shared_from_this<LoopbackNetwork> {
   std::vector<std::unique_ptr<Station>> stations_;  // sorted by address; fixed after create()
 };
 
-/// A network of one address: what the port sends to itself it receives.
+/// A network with one address: the port receives what it sends to itself.
 Result<std::unique_ptr<Port>> open_lonely_loopback(Ipv4 address, const LoopbackOptions& options);
 
 }  // namespace gradplane::port
