@@ -13,7 +13,7 @@
 namespace gradplane::ipc {
 namespace {
 
-/// Whoever shares a description looks like one holder to the kernel, so each end has its own.
+/// Opens the file again. The kernel counts open file descriptions, so each end needs its own.
 Result<UniqueFd> open_again(int fd) {
   const std::string path = "/proc/self/fd/" + std::to_string(fd);
   UniqueFd again(::open(path.c_str(), O_RDWR | O_CLOEXEC));
@@ -23,7 +23,7 @@ Result<UniqueFd> open_again(int fd) {
   return again;
 }
 
-/// The kernel leases a file for writing to a description only if no other is open. A mapping keeps
+/// The kernel grants a write lease only if no other open file description exists. A mapping keeps
 /// its description open, also after the descriptor is closed.
 bool lease(int fd) noexcept {
   return ::fcntl(fd, F_SETLEASE, F_WRLCK) == 0;
@@ -37,9 +37,9 @@ Result<UniqueFd> create_sealed_memory(std::uint64_t bytes) {
   UniqueFd fd(::memfd_create("gradplane-channel", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return system_error("cannot create a memfd", errno, "raise the limit of open files");
   const auto size = static_cast<off_t>(bytes);
-  // What is touched through a mapping may get huge pages, and what the file allocates does not. So
-  // the mapping comes first. Allocating the rest now turns a shortage of memory into an error here
-  // instead of a signal later.
+  // Pages that are touched through a mapping may become huge pages, and pages that the file
+  // allocates do not. So the mapping comes first. Allocating the rest now turns a shortage of
+  // memory into an error here instead of a signal later.
   if (::ftruncate(fd.get(), size) == 0) (void)Mapping::map(fd.get(), bytes, Mapping::Fault::kNow);
   if (::fallocate(fd.get(), 0, 0, size) != 0) {
     return system_error("cannot allocate a channel of " + std::to_string(bytes) + " bytes", errno,
@@ -52,17 +52,18 @@ Result<UniqueFd> create_sealed_memory(std::uint64_t bytes) {
   return fd;
 }
 
-/// Added to a size so that the hole takes the whole of the last page; more than any page.
+/// Added to a size so that the hole covers all of the last page. More than any page size.
 constexpr std::uint64_t kBeyondLastPage = 1U << 20U;
 
-/// The kernel does not count the description of memfd_create() itself, so it is not kept.
+/// Creates the memory. It keeps a second open file description, because the kernel does not count
+/// the one of memfd_create() itself.
 Result<UniqueFd> create_memory(std::uint64_t bytes) {
   auto created = create_sealed_memory(bytes);
   if (!created) return created.error();
   auto counted = open_again(created.value().get());
   if (!counted) return counted.error();
   created.value().reset();
-  // A daemon that could never take memory back would refuse everybody after a while.
+  // A daemon that could never take memory back would have to refuse all ranks after a while.
   if (!lease(counted.value().get())) {
     return system_error("cannot get a lease of the memory of a channel", errno,
                         "set the sysctl fs.leases-enable to 1");
@@ -97,8 +98,8 @@ Result<UniqueFd> Channel::open_for_trainer() const {
 
 bool Channel::take_back() noexcept {
   if (!lease(fd_.get())) return false;
-  // A path to the memory that is not open (O_PATH) keeps it alive and does not count. Nobody can
-  // open it during the lease, and whoever does so later finds nothing.
+  // An O_PATH descriptor keeps the memory alive and is not counted. It cannot be opened during the
+  // lease, and later it leads to empty memory.
   const int hole = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
   const auto size = static_cast<off_t>(sizes_.total_bytes() + kBeyondLastPage);
   const bool emptied = ::fallocate(fd_.get(), hole, 0, size) == 0;

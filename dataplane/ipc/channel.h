@@ -15,37 +15,40 @@
 
 namespace gradplane::ipc {
 
-/// The daemon's end of the memory that it shares with one rank. Created and destroyed on the
-/// control thread; between, the poll thread of a core alone uses the core's rings and flags, and of
-/// the slots the blocks of the core's trees. The size is
-/// sealed and every page is there from the start, so that nothing the trainer does makes an access
-/// fault. Sizes are the daemon's own: the header that the trainer can write is never read back.
+/// The daemon's end of the memory that it shares with one rank. The control thread creates and
+/// destroys it. In between, only the poll thread of a core uses the core's rings and flags, and in
+/// the slots the blocks of the core's trees. The size is sealed and all pages exist from the start,
+/// so nothing that the trainer does makes an access fault. The daemon uses its own copy of the
+/// sizes, and never reads the header back, which the trainer can write.
 class Channel {
  public:
-  /// Makes the memory and writes its header. Fails on invalid sizes and when memory is short.
+  /// Makes the memory and writes its header. Fails on invalid sizes, or if memory is short.
   static Result<Channel> create(ChannelSizes sizes);
 
-  /// The daemon's own descriptor. Whoever shares its description is nobody else to take_back().
+  /// The daemon's own descriptor. take_back() does not notice others that share its open file
+  /// description.
   int fd() const noexcept { return fd_.get(); }
-  /// The memory, opened once more, to be passed to the trainer and closed.
+  /// Opens the memory again, for a descriptor that is passed to the trainer and then closed.
   Result<UniqueFd> open_for_trainer() const;
-  /// Empties the memory if nobody but this object has it open or mapped. False: somebody has, or a
-  /// descriptor of it is still under way. For a channel that is not in use any more. The kernel
-  /// sends SIGIO when somebody opens the memory meanwhile; the process must ignore that signal.
+  /// Empties the memory if only this object has it open or mapped. False if another process has, or
+  /// if a descriptor of it is still being passed. Only for a channel that is not in use any more.
+  /// If somebody opens the memory during the call, the kernel sends SIGIO; the process must ignore
+  /// that signal.
   bool take_back() noexcept;
   const ChannelSizes& sizes() const noexcept { return sizes_; }
 
-  /// The memory of a round. Its content is the trainer's to change at any moment.
+  /// The memory of a round. The trainer may change it at any moment.
   std::span<std::byte> slot(std::uint32_t round) const noexcept {
     return {mapping_.data() + sizes_.slot_offset(round), sizes_.slot_bytes};
   }
-  /// `core` is less than sizes().core_count, here and below.
+  /// `core` must be less than sizes().core_count, here and below.
   RingMemory<Submission>& submissions(std::size_t core = 0) const noexcept;
   RingMemory<Completion>& completions(std::size_t core = 0) const noexcept;
 
-  /// Tells the trainer that the poll loop of a core lives. At least once a second, also when idle.
+  /// Tells the trainer that the poll loop of a core lives. Call it at least once a second, even
+  /// when idle.
   void beat(std::size_t core = 0) noexcept;
-  /// For doorbell.h: the daemon's own flag, and the trainer's, which may hold anything.
+  /// The flags for doorbell.h: the daemon's own, and the trainer's, which may have any value.
   std::atomic<std::uint32_t>& daemon_sleeps(std::size_t core = 0) const noexcept {
     return header().cores[core].sleeps;
   }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kRemedy = "use a gradplaned and a shim of the same version";
 
-/// The bytes of a file that nobody can shrink, if it is one and could be a channel.
+/// The size of a file that nobody can shrink. Fails if it is no such file, or cannot be a channel.
 Result<std::uint64_t> sealed_size_bytes(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0) {
@@ -38,7 +38,7 @@ Result<std::uint64_t> sealed_size_bytes(int fd) {
   return size;
 }
 
-/// What is wrong with what a channel says it is, if anything.
+/// What is wrong with a channel's identity, if anything.
 std::optional<std::string> identity_defect(const ChannelIdentity& identity,
                                            std::uint64_t size_bytes) {
   if (identity.magic != kChannelMagic) return "no channel magic";

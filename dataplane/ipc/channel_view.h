@@ -13,13 +13,13 @@
 
 namespace gradplane::ipc {
 
-/// The trainer's end of a channel. Owned by one thread at a time. Nothing in it aborts or throws
-/// once it is mapped, and no access faults, because the size of the file is sealed.
+/// The trainer's end of a channel. One thread uses it at a time. Once it is mapped, nothing in it
+/// aborts or throws, and no access faults, because the size of the file is sealed.
 class ChannelView {
  public:
-  /// Maps a descriptor that came from a daemon and checks everything about it: a regular file
-  /// whose size is sealed and is what its header says, magic, version, offsets. The descriptor may
-  /// be closed afterwards.
+  /// Maps a descriptor that came from a daemon, and checks that it is a regular file with a sealed
+  /// size, that the header states this size, and that magic, version and offsets are right. The
+  /// descriptor may be closed afterwards.
   static Result<ChannelView> map(int fd);
   ChannelView() = default;
 
@@ -27,14 +27,14 @@ class ChannelView {
   std::span<std::byte> slot(std::uint32_t round) const noexcept {
     return {mapping_.data() + sizes_.slot_offset(round), sizes_.slot_bytes};
   }
-  /// `core` is less than sizes().core_count, here and below.
+  /// `core` must be less than sizes().core_count, here and below.
   RingMemory<Submission>& submissions(std::size_t core = 0) const noexcept;
   RingMemory<Completion>& completions(std::size_t core = 0) const noexcept;
 
   std::uint64_t daemon_beat(std::size_t core = 0) const noexcept {
     return header().cores[core].beat.load(std::memory_order_relaxed);
   }
-  /// For doorbell.h.
+  /// The flags for doorbell.h.
   const std::atomic<std::uint32_t>& daemon_sleeps(std::size_t core = 0) const noexcept {
     return header().cores[core].sleeps;
   }

@@ -13,8 +13,9 @@ namespace {
 
 enum class Head { kRing, kNothing, kDescriptors };
 
-/// What the next message is. To receive a descriptor without wanting it is to close it, and that
-/// may last as long as its sender likes: a TCP socket lingers. To peek closes nothing for good.
+/// Looks at the next message. Receiving an unwanted descriptor would mean closing it, and that may
+/// block for as long as its sender likes, because a TCP socket lingers. Peeking does not close the
+/// sender's file for good.
 Head peek(int listen_fd) noexcept {
   msghdr message{};
   if (::recvmsg(listen_fd, &message, MSG_PEEK | MSG_DONTWAIT) < 0) return Head::kNothing;
@@ -23,9 +24,10 @@ Head peek(int listen_fd) noexcept {
 
 }  // namespace
 
-// Not an eventfd and not a pipe. O_NONBLOCK belongs to the open file, which the other side would
-// share, and whoever clears it makes write() and read() block; a pipe has a mutex that the other
-// side can hold. A datagram, because shutdown() of one end of a stream hangs up the other too.
+// A doorbell is neither an eventfd nor a pipe. O_NONBLOCK belongs to the open file description,
+// which both sides would share, and a side that clears it makes write() and read() block. A pipe
+// also has a mutex that the other side can hold. The sockets are datagram sockets, because
+// shutdown() of one end of a stream also hangs up the other.
 Result<Doorbell> create_doorbell() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -35,7 +37,7 @@ Result<Doorbell> create_doorbell() {
   if (::shutdown(bell.ring.get(), SHUT_RD) != 0) {
     return system_error("cannot shut down one way of a socket", errno, "report this as a bug");
   }
-  // The kernel makes it the least that it allows, which is room for some six rings.
+  // The kernel raises this to its minimum, which has room for some six rings.
   const int least = 0;
   if (::setsockopt(bell.ring.get(), SOL_SOCKET, SO_SNDBUF, &least, sizeof(least)) != 0) {
     return system_error("cannot bound the queue of a socket", errno, "report this as a bug");
@@ -46,8 +48,8 @@ Result<Doorbell> create_doorbell() {
 void ring_doorbell(int ring_fd) noexcept {
   const int saved_errno = errno;
   const char ring = 0;
-  // It fails when the queue is full, and then the sleeper is awake already; or when the sleeper
-  // has broken its own end.
+  // send() fails if the queue is full, and then the sleeper is awake already; or if the sleeper has
+  // broken its own end.
   [[maybe_unused]] const auto sent =
       ::send(ring_fd, &ring, sizeof(ring), MSG_DONTWAIT | MSG_NOSIGNAL);
   errno = saved_errno;

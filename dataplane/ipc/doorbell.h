@@ -29,22 +29,23 @@ inline bool is_asleep(const std::atomic<std::uint32_t>& flag) noexcept {
   return flag.load(std::memory_order_seq_cst) != 0;  // D1
 }
 
-/// Two connected sockets. The sides that do not trust each other hold one end each: whatever one
-/// does to its own, the calls below return at once on the other.
+/// Two connected sockets. Two sides that do not trust each other hold one end each. Whatever one
+/// side does to its own end, the calls below return at once for the other.
 struct Doorbell {
   UniqueFd ring;
   UniqueFd listen;
 };
 /// Neither end survives exec. Nothing can be sent from `listen` to `ring`.
 Result<Doorbell> create_doorbell();
-/// Wakes who polls the other end. One system call; never blocks, keeps errno. Async-signal-safe.
+/// Wakes the side that polls the other end. One system call; never blocks, keeps errno.
+/// Async-signal-safe.
 void ring_doorbell(int ring_fd) noexcept;
-/// Makes `listen_fd` unreadable until the next ring, unless who rings has made the queue longer.
-/// At most two system calls for each of kMaxRingsSilenced; never blocks, keeps errno. False when
-/// it cannot be silenced without harm, because who rings has passed descriptors along: poll it no
-/// more, and leave it to the end of the process to close.
+/// Makes `listen_fd` unreadable until the next ring, unless the ringing side has made the queue
+/// longer. At most two system calls for each of kMaxRingsSilenced; never blocks, keeps errno. False
+/// if it cannot be silenced without harm, because the ringing side has passed descriptors along.
+/// Then do not poll it any more, and leave closing it to the end of the process.
 bool silence_doorbell(int listen_fd) noexcept;
-/// More than the queue of a doorbell holds.
+/// More rings than the queue of a doorbell holds.
 inline constexpr int kMaxRingsSilenced = 16;
 
 }  // namespace gradplane::ipc

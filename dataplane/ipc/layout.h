@@ -21,20 +21,20 @@
 /// A job may be shared by several poll cores of its daemon. The rank submits each round to all of
 /// them, and the round is complete when all have completed it.
 ///
-/// The daemon creates the memfd, seals its size, and keeps its own copy of every size: nothing that
-/// it reads from this memory decides what it touches before it has been copied and checked.
+/// The daemon creates the memfd, seals its size, and keeps its own copy of every size: a value from
+/// this memory is copied and checked before it decides what the daemon accesses.
 namespace gradplane::ipc {
 
 inline constexpr std::uint64_t kChannelMagic = 0x31656e616c707067;  // "gpplane1", little endian
 inline constexpr std::uint32_t kAbiVersion = 3;
 inline constexpr std::size_t kPageBytes = 4096;
 inline constexpr std::size_t kCacheLineBytes = 64;
-/// Entries of a ring. Twice the rounds in flight, so that an honest client never meets a full ring.
+/// Entries of a ring. Twice the rounds in flight, so that a correct client never finds a full ring.
 inline constexpr std::uint32_t kRingEntries = 32;
 static_assert(kRingEntries >= 2 * kRoundSlots);
 static_assert((kRingEntries & (kRingEntries - 1)) == 0, "indices are masked");
 
-/// What a channel is. The daemon writes it once, before it passes the descriptor.
+/// Identifies a channel. The daemon writes it once, before it passes the descriptor.
 struct ChannelIdentity {
   std::uint64_t magic;
   std::uint32_t abi_version;
@@ -47,19 +47,21 @@ struct ChannelIdentity {
 };
 static_assert(sizeof(ChannelIdentity) == 48);
 
-/// What one poll core tells the trainer of itself.
+/// What one poll core tells the trainer about itself.
 struct CoreFlags {
-  /// Poll loop: rw, trainer: ro. Grows while the poll loop lives; a value that stands still for
-  /// longer than the liveness limit means a dead or stopped daemon.
+  /// The poll loop writes it, the trainer reads it. Grows while the poll loop lives; if it stands
+  /// still for longer than the liveness limit, the daemon is dead or stopped.
   alignas(kCacheLineBytes) std::atomic<std::uint64_t> beat;
-  /// Poll loop: rw, trainer: ro. Not 0 while the poll loop sleeps and wants its doorbell rung.
+  /// The poll loop writes it, the trainer reads it. Not 0 while the poll loop sleeps and wants its
+  /// doorbell rung.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleeps;
 };
 static_assert(sizeof(CoreFlags) == 2 * kCacheLineBytes);
 
 struct ChannelHeader {
   ChannelIdentity identity;
-  /// Trainer: rw, poll loops: ro. Not 0 while the trainer sleeps and wants its doorbell rung.
+  /// The trainer writes it, poll loops read it. Not 0 while the trainer sleeps and wants its
+  /// doorbell rung.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> trainer_sleeps;
   CoreFlags cores[kMaxCores];
 };
@@ -68,27 +70,27 @@ static_assert(offsetof(ChannelHeader, cores) == 2 * kCacheLineBytes);
 static_assert(sizeof(ChannelHeader) <= kPageBytes);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// "Round `round` of this rank lies in its slot." The daemon copies, checks, uses the copy.
+/// "Round `round` of this rank lies in its slot." The daemon copies it, checks the copy and uses
+/// it.
 ///
-/// Where the operation has shards, the slot holds one for each rank, in the order of the ranks and
-/// of equal size, so their number divides `elements`. What a rank gives and gets:
-///   all_reduce      it gives the slot, and gets the sum (or another reduction) of all ranks' slots
-///   reduce_scatter  it gives the slot, and gets its own shard of that, at the shard's place.
-///   What
-///                   the rest of the slot holds afterwards is not specified.
-///   all_gather      it gives its own shard, at the shard's place, and gets the slot
-///   broadcast       the source gives the slot, and all get it
-///   exchange        it gives the slot, and gets the mean over its own slot and those that the
+/// If the operation has shards, the slot has one of equal size for each rank, in the order of the
+/// ranks, so their number divides `elements`. What a rank gives and gets:
+///   all_reduce      gives the slot, gets the sum (or another reduction) of all ranks' slots
+///   reduce_scatter  gives the slot, gets its own shard of that sum, at the shard's place; the
+///                   rest of the slot is not specified afterwards
+///   all_gather      gives its own shard, at the shard's place, gets the slot
+///   broadcast       the source gives the slot, all get it
+///   exchange        gives the slot, gets the mean over its own slot and those that the
 ///                   selection lets it receive, times the number of ranks
-/// What one rank gives alone comes with the same bits. All ranks submit each round, and all say the
-/// same of it.
+/// Bytes that only one rank contributes arrive unchanged. All ranks submit each round, and all
+/// state the same about it.
 struct Submission {
-  std::uint32_t round = 0;        // the next one: rounds are submitted in order, without a gap
-  std::uint32_t elements = 0;     // of the slot: > 0; elements * element_bytes <= slot_bytes
+  std::uint32_t round = 0;        // the next round: rounds are submitted in order, without a gap
+  std::uint32_t elements = 0;     // in the slot: > 0; elements * element_bytes <= slot_bytes
   std::uint8_t element_type = 0;  // ElementType
   std::uint8_t operation = static_cast<std::uint8_t>(Operation::kAllReduce);
   std::uint16_t source = 0;  // broadcast: the rank that has the bytes; exchange: the selection
-  std::uint16_t bucket = 0;  // a registered bucket of an all_reduce or exchange; 0: it is exact
+  std::uint16_t bucket = 0;  // bucket of an all_reduce or exchange; 0: none, so the round is exact
   std::uint8_t reduction = static_cast<std::uint8_t>(Reduction::kSum);
   std::uint8_t unused = 0;
 };
@@ -102,17 +104,21 @@ enum class CompletionStatus : std::uint32_t {
 struct Completion {
   std::uint32_t round = 0;
   CompletionStatus status = CompletionStatus::kOk;
-  std::uint32_t contributors = 0;    // ranks, the fewest of any block: all where there is a sum
-  std::uint32_t partial_blocks = 0;  // whose sum lacks some rank's contribution
+  // The fewest contributions to any block: all ranks if a sum is complete.
+  std::uint32_t contributors = 0;
+  std::uint32_t partial_blocks = 0;  // blocks whose sum lacks some rank's contribution
 };
 static_assert(sizeof(Completion) == 16);
 
-/// Single producer, single consumer. `tail` and `head` count for ever and are masked on use. Each
-/// side trusts only its own index; the other's is checked (distance <= kRingEntries) before use.
+/// A ring with a single producer and a single consumer. `tail` and `head` only grow, and are masked
+/// on use. Each side trusts only its own index, and checks the other's (distance <= kRingEntries)
+/// before use.
 template <typename Entry>
 struct RingMemory {
-  alignas(kCacheLineBytes) std::atomic<std::uint32_t> tail;  // producer: rw, consumer: ro
-  alignas(kCacheLineBytes) std::atomic<std::uint32_t> head;  // consumer: rw, producer: ro
+  // The producer writes, the consumer reads.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> tail;
+  // The consumer writes, the producer reads.
+  alignas(kCacheLineBytes) std::atomic<std::uint32_t> head;
   alignas(kCacheLineBytes) Entry entries[kRingEntries];
 };
 
@@ -122,7 +128,7 @@ constexpr std::size_t submission_ring_offset(std::size_t core) {
 constexpr std::size_t completion_ring_offset(std::size_t core) {
   return (2 + 2 * core) * kPageBytes;
 }
-/// Behind the rings of all cores.
+/// The arena begins after the rings of all cores.
 constexpr std::size_t arena_offset(std::size_t core_count) {
   return submission_ring_offset(core_count);
 }

@@ -16,8 +16,8 @@ Result<Mapping> Mapping::map(int fd, std::size_t bytes, Fault fault) {
     return system_error("cannot map a channel of " + std::to_string(bytes) + " bytes", errno,
                         "give the process more memory or address space");
   }
-  // Huge pages where the kernel has some (sysctl transparent_hugepage/shmem_enabled: advise): else
-  // each block of a round needs an entry of its own in the processor's TLB. Neither call is needed.
+  // Asks for huge pages (sysctl transparent_hugepage/shmem_enabled: advise). Without them, each
+  // block of a round needs its own TLB entry. It does no harm if one of these calls fails.
   ::madvise(at, bytes, MADV_HUGEPAGE);
   if (fault == Fault::kNow) ::madvise(at, bytes, MADV_POPULATE_WRITE);
   return Mapping(static_cast<std::byte*>(at), bytes);

@@ -9,7 +9,7 @@
 
 namespace gradplane::ipc {
 
-/// A shared, writable mapping of the first `bytes` of a file; unmapped at the end of its life.
+/// A shared, writable mapping of the first `bytes` of a file. The destructor unmaps it.
 class Mapping {
  public:
   enum class Fault { kNow, kLater };

@@ -9,9 +9,10 @@
 #include "dataplane/ipc/shared_copy.h"
 
 /// The two ends of a RingMemory. Each end is one object of one thread. It starts at index 0 of
-/// memory that is all zero and keeps its own index privately; what the other side wrote is read
-/// once, checked, and only then used. An impossible index makes the end broken() for good: the
-/// session is over, nobody else's is. No call blocks, allocates, throws or makes a system call.
+/// memory that is all zero and keeps its own index privately; a value of the other side is read
+/// once, checked, and only then used. An impossible index makes the end broken() for good. This
+/// ends the session of this rank and no other. No call blocks, allocates, throws or makes a system
+/// call.
 ///
 /// Orderings, each with its partner:
 ///   R0/A0  producer's store of tail / consumer's load: the entry is there.
@@ -35,7 +36,7 @@ class RingProducer {
     return true;
   }
 
-  /// The consumer wrote an index that cannot be.
+  /// Whether the consumer has written an impossible index.
   bool broken() const noexcept { return broken_; }
 
  private:
@@ -59,8 +60,8 @@ class RingConsumer {
  public:
   explicit RingConsumer(RingMemory<Entry>& memory) noexcept : memory_(&memory) {}
 
-  /// Takes the oldest entry. False when there is none or the ring is broken(). The entry is a copy
-  /// of bytes that the other side wrote: check it.
+  /// Takes the oldest entry. False if there is none or the ring is broken(). The entry is a copy of
+  /// bytes that the other side wrote, so check it.
   [[nodiscard]] bool pop(Entry& out) noexcept {
     if (empty()) return false;
     out = load_shared(memory_->entries[head_ & kRingMask]);
@@ -69,7 +70,7 @@ class RingConsumer {
     return true;
   }
 
-  /// Nothing to take now. Also the check between announcing sleep and sleeping.
+  /// Whether there is nothing to take now. Also the check between announcing sleep and sleeping.
   bool empty() noexcept {
     if (head_ != tail_seen_) return false;
     if (broken_) return true;
@@ -82,7 +83,7 @@ class RingConsumer {
     return tail == head_;
   }
 
-  /// The producer wrote an index that cannot be.
+  /// Whether the producer has written an impossible index.
   bool broken() const noexcept { return broken_; }
 
  private:

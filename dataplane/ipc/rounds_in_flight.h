@@ -8,25 +8,25 @@
 
 namespace gradplane::ipc {
 
-/// Which rounds of one rank were submitted and not yet completed. The rank keeps one of its own,
-/// and its daemon keeps another: each believes only what it has seen itself. Round numbers may
-/// wrap.
+/// Which rounds of one rank were submitted and not yet completed. The rank and its daemon each keep
+/// their own object, so each relies only on what it has seen itself. Round numbers may wrap.
 class RoundsInFlight {
  public:
   explicit RoundsInFlight(std::uint32_t max_count = kMaxInFlightRounds,
                           std::uint32_t first = 0) noexcept
       : max_count_(max_count), next_(first), oldest_(first) {}
 
-  /// The oldest incomplete round bounds the newest: a result stays in its slot until every rank
-  /// has it, and only then may its slot be used again.
+  /// Whether the oldest incomplete round forbids a further one. A result stays in its slot until
+  /// every rank has it, and only then may the slot be reused.
   bool full() const noexcept { return next_ - oldest_ >= max_count_; }
   bool empty() const noexcept { return next_ == oldest_; }
   std::uint32_t next() const noexcept { return next_; }
 
-  /// next() is submitted. Only if not full().
+  /// Counts the round next() as submitted. Only if not full().
   void submit() noexcept { ++next_; }
 
-  /// False if the round is not in flight: a completion that cannot be.
+  /// Counts a round as complete. False if the round is not in flight, so the completion is
+  /// impossible.
   bool complete(std::uint32_t round) noexcept {
     const std::uint32_t index = round - oldest_;
     if (index >= next_ - oldest_ || ((done_ >> index) & 1u) != 0) return false;
@@ -43,7 +43,7 @@ class RoundsInFlight {
   std::uint32_t max_count_;
   std::uint32_t next_;
   std::uint32_t oldest_;
-  std::uint32_t done_ = 0;  // bit i: oldest_ + i is complete
+  std::uint32_t done_ = 0;  // bit i: round oldest_ + i is complete
 };
 
 }  // namespace gradplane::ipc

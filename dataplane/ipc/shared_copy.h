@@ -18,7 +18,7 @@ using SharedWords = std::array<std::uint64_t, sizeof(T) / sizeof(std::uint64_t)>
 template <typename T>
 concept SharedValue = std::is_trivially_copyable_v<T> && sizeof(T) % sizeof(std::uint64_t) == 0;
 
-/// A copy of which every word was read exactly once. `shared` is aligned to 8 bytes.
+/// Returns a copy, for which every word was read exactly once. `shared` must be aligned to 8 bytes.
 template <SharedValue T>
 T load_shared(const T& shared) noexcept {
   const auto* from = reinterpret_cast<const std::uint64_t*>(&shared);

@@ -9,7 +9,8 @@
 
 namespace gradplane::ipc {
 
-/// "`what`: Cannot allocate memory; `remedy`", for the errno value of a failed call.
+/// An error such as "`what`: Cannot allocate memory; `remedy`", for the errno value of a failed
+/// call.
 inline Error system_error(std::string what, int errno_value, const std::string& remedy) {
   return Error{std::move(what) + ": " + std::generic_category().message(errno_value) + "; " +
                remedy};

@@ -13,17 +13,17 @@
 namespace gradplane::ipc {
 namespace {
 
-/// Links that the kernel follows in one path.
+/// The most links that the kernel follows in one path.
 constexpr int kMaxLinks = 40;
 
-/// Whether everybody may write to the last folder where the sticky bit keeps others' names.
+/// Whether the last folder may be writable by all if the sticky bit protects names.
 enum class Last : bool { kMayBeShared, kOurs };
 
 Error failure(const std::string& what, const std::string& path) {
   return Error{what + " " + path + ": " + std::strerror(errno)};
 }
 
-/// Takes the first name off `rest`.
+/// Removes the first name from `rest`, and returns it.
 std::string next_name(std::string& rest) {
   const std::size_t begin = rest.find_first_not_of('/');
   if (begin == std::string::npos) {
@@ -61,7 +61,7 @@ Status check_writers(const std::string& path, const struct stat& info, bool may_
   return Error{text.append("run: chmod go-w ").append(path).append(", or choose another folder")};
 }
 
-/// Whether `step` may stand on the way.
+/// Checks the owner and the writers of one step of the path.
 Status check_step(const std::string& step, const struct stat& info, bool may_be_shared) {
   if (Status owned = check_owner(step, info); !owned) return owned;
   if (S_ISLNK(info.st_mode)) return Nothing{};
@@ -69,7 +69,7 @@ Status check_step(const std::string& step, const struct stat& info, bool may_be_
   return check_writers(step, info, may_be_shared);
 }
 
-/// Goes as the kernel does, name by name and link by link.
+/// Walks the path as the kernel does, name by name and link by link.
 Status check_way(std::string rest, Last last) {
   std::string at = "/";
   int links = 0;
@@ -83,7 +83,7 @@ Status check_way(std::string rest, Last last) {
       at = parent_of(at);
       continue;
     }
-    const bool is_last = name.empty();  // nothing is left: `at` is the folder itself
+    const bool is_last = name.empty();  // no name is left: `at` is the folder itself
     std::string step = at;
     if (at != "/" && !is_last) step.append("/");
     step.append(name);
@@ -118,7 +118,7 @@ Status make_trusted_folder(const std::string& folder) {
                    way.error().message};
     }
     if (::mkdir(folder.c_str(), 0755) == 0) {
-      // Whatever the umask says, others must find what is in it.
+      // Others must be able to look up names in it, whatever the umask is.
       if (::chmod(folder.c_str(), 0755) != 0) return failure("cannot open to all", folder);
     } else if (errno != EEXIST) {
       return failure("cannot create the folder", folder);

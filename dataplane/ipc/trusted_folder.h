@@ -8,13 +8,14 @@
 
 namespace gradplane::ipc {
 
-/// Whoever can change what stands at a name that others look up can pass himself off as us. So
-/// nobody but root and our own user may do so for any folder or link on the way to `folder`: they
-/// belong to these two, and nobody else writes to them. A folder on the way (not the last) may be
-/// one that all write to and where each keeps his own names, as /tmp is.
+/// Checks that only root and our own user can change names on the way to `folder`. Otherwise
+/// another user could replace a file that others look up there, and pose as us. So each folder and
+/// link on the way must belong to one of these two users, and no other user may write to it. A
+/// folder on the way, but not the last one, may be writable by all if it is sticky, as /tmp is.
 Status check_trusted_folder(const std::string& folder);
 
-/// Creates the last folder of an absolute path (0755) when it is not there, and checks the way.
+/// Creates the last folder of an absolute path (mode 0755) if it does not exist, and checks the
+/// whole path.
 Status make_trusted_folder(const std::string& folder);
 
 }  // namespace gradplane::ipc

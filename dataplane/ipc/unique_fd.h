@@ -9,7 +9,7 @@
 
 namespace gradplane::ipc {
 
-/// Owns one descriptor; closes it without touching errno. Any thread, one at a time.
+/// Owns one descriptor; closes it without touching errno. Any thread, but only one at a time.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -22,7 +22,7 @@ class UniqueFd {
   ~UniqueFd() { reset(); }
 
   int get() const noexcept { return fd_; }
-  /// Gives up the descriptor: the caller's to close, or the end of the process's.
+  /// Gives the descriptor up: the caller closes it, or the end of the process does.
   int release() noexcept { return std::exchange(fd_, -1); }
   explicit operator bool() const noexcept { return fd_ >= 0; }
   void reset() noexcept {
