@@ -14,7 +14,7 @@ namespace gradplane::api {
 
 /// Where a tensor's bound comes from.
 enum class BoundReason : std::uint8_t {
-  kExact,     // nothing allows it to miss anything
+  kExact,     // nothing allows the tensor to lack blocks
   kPattern,   // gather.bounds
   kKind,      // gather.kinds
   kPreset,    // gather.preset
@@ -30,12 +30,12 @@ struct BoundedTensor {
   std::uint32_t elements = 0;
   float bound = 0;
   BoundReason why = BoundReason::kExact;
-  std::string rule;                     // for people: the pattern, the kind, the preset
-  WireType wire = WireType::kElements;  // how its blocks go; of fp32 alone
+  std::string rule;                     // the pattern, kind or preset; shown to people
+  WireType wire = WireType::kElements;  // the wire type of its blocks; only for fp32
 };
 
-/// What the roots of a job may lose of one bucket. `tensors` are in the order of their offsets and
-/// do not overlap; elements outside of all tensors are exact.
+/// The bounds of one bucket: what its rounds may lack. `tensors` are in the order of their offsets
+/// and do not overlap; elements outside all tensors are exact.
 struct BucketBounds {
   std::uint32_t bucket = 0;  // 1..kMaxBuckets
   ElementType type = ElementType::kFloat32;

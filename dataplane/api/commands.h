@@ -26,35 +26,36 @@ class Plan;
 }
 
 /// The messages between the control plane and the poll loop: commands to the poll loop, and events
-/// and round reports back. Each has a bounded queue of its own. A message with a pointer passes the
-/// ownership of the object until a message returns it.
+/// and round reports back. Each kind has its own bounded queue. A message with a pointer hands the
+/// object over until a message returns it.
 namespace gradplane::api {
 
 struct ControlBytes {
-  std::uint16_t node = 0;  // to or from
+  std::uint16_t node = 0;  // the receiver of a command, the sender of an event
   std::uint16_t length_bytes = 0;
   std::array<std::byte, kMaxControlBytes> bytes;
 };
 
 struct Command {
   enum class Kind : std::uint8_t {
-    // `job` becomes the poll loop's. If it joins (JobConfig::joins), this prepares its plan, and
-    // kCommitPlan or kRemoveJob follows.
+    // `job` passes to the poll loop. If it joins (JobConfig::joins), this also prepares its plan,
+    // and kCommitPlan or kRemoveJob follows.
     kAddJob,
     kRemoveJob,     // answered with kJobRemoved
     kSendControl,   // `control` to a node
-    kAddBucket,     // `bucket` of `job` is the poll loop's too, until the job has come back
-    kFillSnapshot,  // `snapshot` becomes the poll loop's; answered with kSnapshotFilled
-    // Another plan of a job that runs: `plan`, which becomes the poll loop's, is prepared under
-    // `epoch`. Answered with kPlanPrepared or kPlanRefused.
+    kAddBucket,     // the poll loop may use `bucket` of `job` until the job comes back
+    kFillSnapshot,  // `snapshot` passes to the poll loop; answered with kSnapshotFilled
+    // Prepares `plan`, a further plan of a running job, under `epoch`. It passes to the poll loop.
+    // Answered with kPlanPrepared or kPlanRefused.
     kPreparePlan,
-    // Rounds of `job` from `round` on have the prepared plan `epoch`, earlier ones the plan before,
-    // which comes back with kPlanReturned when the last of them has ended here.
+    // Rounds of `job` from `round` on belong to the prepared plan `epoch`. Earlier ones belong to
+    // the older plan, which comes back with kPlanReturned when the last of them has ended here.
     kCommitPlan,
-    // The prepared plan `epoch` comes back with kPlanReturned. Nothing happens if it was refused.
+    // The prepared plan `epoch` comes back with kPlanReturned. Does nothing if the plan was
+    // refused.
     kAbortPlan,
-    // All nodes with ranks have completed the rounds of `job` before the last activation, whose
-    // plan is `epoch`: no more of them comes.
+    // All nodes with ranks have completed the rounds of `job` before the last activation, which
+    // belong to the plan `epoch`.
     kEndOlderPlan,
   };
   Kind kind = Kind::kSendControl;
@@ -70,20 +71,21 @@ struct Command {
 struct Event {
   enum class Kind : std::uint8_t {
     kControl,         // `control` from a node
-    kJobRemoved,      // `job` is control's again
+    kJobRemoved,      // `job` is back at the control thread
     kJobRefused,      // kAddJob failed: `job_refusal` says why
-    kSnapshotFilled,  // `snapshot` is control's again
-    kMismatch,        // `node` said of `round` something else than we know
-    kStalled,         // nothing moves in `round` any more: `stall` says why, because of `node`
-    kRankBroken,      // local rank `local_rank` of `job` is not listened to any more: `fault`
+    kSnapshotFilled,  // `snapshot` is back at the control thread
+    kMismatch,        // `node` states something else about `round` than this node
+    kStalled,         // nothing moves in `round` any more: `stall` says why, `node` causes it
+    kRankBroken,      // the poll loop no longer listens to `local_rank` of `job`: `fault`
     // No round of `job` from `round` on is opened under any plan until kCommitPlan or kAbortPlan of
-    // `epoch`. Of a job that joins, no round at all.
+    // `epoch`. A job that joins opens no round at all.
     kPlanPrepared,
-    kPlanRefused,   // `plan` of `epoch` is control's again: `plan_refusal` says why
-    kPlanReturned,  // `plan` of `epoch` is control's again: it has ended here, or was aborted
+    kPlanRefused,  // `plan` of `epoch` is back at the control thread: `plan_refusal` says why
+    // `plan` of `epoch` is back at the control thread: it has ended here, or was aborted.
+    kPlanReturned,
   };
   Kind kind = Kind::kControl;
-  engine::JobRuntime* job = nullptr;  // the poll loop's, but in the answers
+  engine::JobRuntime* job = nullptr;  // only kJobRemoved and kJobRefused hand it back
   job::Plan* plan = nullptr;
   std::uint32_t epoch = 0;
   EngineSnapshot* snapshot = nullptr;
@@ -99,11 +101,12 @@ struct Event {
   ControlBytes control;
 };
 
-/// Names its job as the wire does: it may have left when control reads this.
+/// It names its job by the id in packets, because the job may be gone when control reads the
+/// report.
 struct JobRoundReport {
   std::uint32_t job = 0;
   std::uint32_t epoch = 0;
-  std::uint16_t part = 0;  // of the job: each counts its reports
+  std::uint16_t part = 0;  // part of the job; each part numbers its own reports
   RoundReport report;
 };
 

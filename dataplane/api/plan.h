@@ -9,13 +9,13 @@
 
 namespace gradplane::api {
 
-/// A node's index in the cluster's node list. The same everywhere, because the list is.
+/// A node's index in the cluster's node list. It is the same at every node, because the list is.
 using NodeId = std::uint16_t;
 inline constexpr NodeId kNoNode = 0xffff;
 
 /// One tree of a plan: who sends to whom for one share of the blocks.
 struct Tree {
-  /// Relative share of the blocks of every round; > 0.
+  /// The tree's share of the blocks of every round, relative to other trees; > 0.
   std::uint32_t weight = 1;
   NodeId root = kNoNode;
   /// Per member (same order as Plan::members): the node it sends its sums to; kNoNode at the root
@@ -32,7 +32,7 @@ struct Member {
 };
 
 /// An auxiliary route: blocks that `from` sends to `to`, its neighbour in some tree, may go over
-/// the nodes of `via` instead of straight. These relay them and sum nothing.
+/// the nodes of `via` instead of directly. These relay the blocks and sum nothing.
 struct Route {
   NodeId from = kNoNode;
   NodeId to = kNoNode;
@@ -50,26 +50,26 @@ struct Sounding {
 
 /// Who receives the update of each rank in an exchange.
 struct Selection {
-  /// Per member (same order as Plan::members): the nodes that receive what it sends, ascending.
+  /// Per member (same order as Plan::members): the nodes that receive its update, ascending.
   std::vector<std::vector<NodeId>> receivers;
   bool operator==(const Selection&) const = default;
 };
 
-/// Who sums what where, for one job, from `activation_round` on. Computed by a planner, checked by
-/// validate() before it is used, never changed afterwards. A change is a new epoch. The plan of a
-/// job that runs already has no activation round until it is committed.
+/// The trees of one job from `activation_round` on, and their shares of the blocks. A planner makes
+/// a plan, and validate() checks it before use. It never changes: a change is a new plan with a new
+/// epoch. A further plan of a running job has no activation round until it is committed.
 struct Plan {
   std::uint32_t epoch = 0;
   std::uint32_t activation_round = 0;
   std::vector<Member> members;
   std::vector<Tree> trees;
   PlanKind kind = PlanKind::kStar;
-  /// Those of one pair of nodes in the order in which they are to be tried.
+  /// Routes between the same two nodes are in the order in which they are tried.
   std::vector<Route> routes = {};
   std::vector<Sounding> soundings = {};
-  /// At most kMaxSelections. The exchanges of a step name one of them; none: it carries no
-  /// exchanges. With any, each member hosts one rank and is the root of one tree, and all others
-  /// are its children there: a tree sums for its root what the others send to it.
+  /// At most kMaxSelections; the exchanges of a step name one of them. If it is empty, the plan
+  /// carries no exchanges. Otherwise each member hosts one rank and is the root of one tree, in
+  /// which all others are its children: the tree sums for its root what the others send to it.
   std::vector<Selection> selections = {};
 };
 

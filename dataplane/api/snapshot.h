@@ -14,12 +14,14 @@
 
 namespace gradplane::api {
 
-/// Room for a counter per reason, in the order of hop::Drop and port::PortDrop.
+/// Room for one counter per reason, in the order of hop::Drop and port::PortDrop.
 inline constexpr std::size_t kDropReasons = 24;
 inline constexpr std::size_t kPortDropReasons = 16;
-/// Peers and silent nodes that a snapshot names for each job; more are counted.
+/// The most peers and silent nodes that a snapshot names for each job; further ones are only
+/// counted.
 inline constexpr std::size_t kSnapshotPeers = 64;
-/// Incoming links that a snapshot names. Where there are more, the next snapshots name the others.
+/// The most incoming links that a snapshot names. If there are more, later snapshots name the
+/// others.
 inline constexpr std::size_t kSnapshotLinks = 64;
 
 struct TrafficSnapshot : TrafficCounts {
@@ -28,11 +30,11 @@ struct TrafficSnapshot : TrafficCounts {
 
 struct PeerSnapshot {
   std::uint16_t node = 0;
-  std::int64_t silence_ns = -1;  // since its last good packet; negative: none has come
+  std::int64_t silence_ns = -1;  // time since its last valid packet; negative: none has come
   std::uint32_t window_blocks = 0;
   std::uint32_t in_flight_blocks = 0;
-  bool granted = false;              // the peer says what may be sent to it
-  std::uint32_t credit_blocks = 0;   // that it has granted and were not sent
+  bool granted = false;              // whether the peer grants credit
+  std::uint32_t credit_blocks = 0;   // granted blocks that have not been sent
   std::int64_t smoothed_rtt_ns = 0;  // 0: never measured
   std::int64_t min_rtt_ns = 0;
   std::uint64_t blocks_sent = 0;
@@ -48,26 +50,26 @@ struct PeerSnapshot {
 
 struct JobSnapshot {
   std::uint32_t job = 0;         // the id on the wire
-  std::uint32_t epoch = 0;       // of its first plan here: which job it is
-  std::uint32_t plan_epoch = 0;  // of the plan in force
+  std::uint32_t epoch = 0;       // epoch of its first plan here, which identifies the job
+  std::uint32_t plan_epoch = 0;  // epoch of the plan in force
   TrafficSnapshot traffic;
-  std::uint32_t open_rounds = 0;        // whose result is not complete here
-  std::uint32_t oldest_round = 0;       // of those
-  std::uint32_t local_missing = 0;      // bit per local rank that has not submitted it
-  std::uint32_t silent_node_count = 0;  // children that have sent nothing of it
+  std::uint32_t open_rounds = 0;    // rounds whose result is not complete here
+  std::uint32_t oldest_round = 0;   // the oldest of these
+  std::uint32_t local_missing = 0;  // bit per local rank that has not submitted the oldest round
+  std::uint32_t silent_node_count = 0;  // children that have sent nothing for the oldest round
   std::array<std::uint16_t, kSnapshotPeers> silent_nodes{};
   GroupHearing groups;
-  std::uint32_t flow_count = 0;  // peers, with those that are not named
+  std::uint32_t flow_count = 0;  // peers, including those that are not named
   std::uint32_t peer_count = 0;
   std::array<PeerSnapshot, kSnapshotPeers> peers{};
 };
 
-/// What this node has measured of the directed link from another one. A confidence of 0 says that
-/// the value is not known. An age is the time since the value was last measured.
+/// What this node has measured about the directed link from another node. A confidence of 0 means
+/// that the value is not known. An age is the time since the value was last measured.
 struct LinkSnapshot {
   std::uint16_t node = 0;  // the sender
   std::uint64_t rate_bits_per_second = 0;
-  bool rate_is_lower_bound = false;  // the link has not been filled, and may be faster
+  bool rate_is_lower_bound = false;  // the link has not been filled and may be faster
   std::uint8_t rate_confidence_percent = 0;
   std::int64_t rate_age_ns = 0;
   std::int64_t rtt_ns = 0;  // 0: not known
@@ -88,22 +90,24 @@ struct PortSnapshot {
   std::array<std::uint64_t, kPortDropReasons> drops{};
 };
 
-/// What the poll loop knows at one moment. Filled by the poll loop on command, read by control.
+/// The state of the poll loop at one moment. The poll loop fills it on command, and control reads
+/// it.
 struct EngineSnapshot {
   TrafficSnapshot node;  // drops that belong to no job
   PortSnapshot port;
   std::uint64_t polls = 0;       // turns of the loop
-  std::uint64_t busy_polls = 0;  // of them with work
+  std::uint64_t busy_polls = 0;  // turns with work
   std::uint64_t sleeps = 0;
   std::uint64_t rx_bursts = 0;     // receive calls that brought datagrams
   std::uint64_t tx_bursts = 0;     // transmit calls
   StageTimes stage_ns{};           // of busy turns, estimated from samples
   std::uint64_t control_lost = 0;  // control datagrams dropped because a queue was full
-  std::array<std::uint64_t, kRankFaults> rank_faults{};  // sessions that ended because of them
+  // Sessions that ended because of each fault.
+  std::array<std::uint64_t, kRankFaults> rank_faults{};
   std::uint32_t job_count = 0;
   std::array<JobSnapshot, kMaxJobs> jobs{};
-  std::uint32_t links_heard = 0;  // from nodes that have ever sent here
-  std::uint32_t link_count = 0;   // of them, in this snapshot
+  std::uint32_t links_heard = 0;  // links from nodes that have ever sent to this node
+  std::uint32_t link_count = 0;   // links in this snapshot
   std::array<LinkSnapshot, kSnapshotLinks> links{};
 };
 
