@@ -8,7 +8,7 @@
 namespace gradplane::wire {
 namespace {
 
-constexpr std::size_t kEpochAt = 20;  // in grants too
+constexpr std::size_t kEpochAt = 20;  // also in grants
 constexpr std::size_t kTreeAt = 22;
 constexpr std::size_t kPathAt = 23;
 constexpr std::size_t kRoundAt = 24;

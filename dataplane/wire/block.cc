@@ -13,15 +13,17 @@ namespace gradplane::wire {
 namespace {
 
 constexpr std::size_t kEpochAt = 20;
-constexpr std::size_t kSubjectAt = 22;  // what the operation is about; see read_subject()
+constexpr std::size_t kSubjectAt = 22;  // depends on the operation; see read_subject()
 constexpr std::size_t kRoundAt = 24;
 constexpr std::size_t kTreeAt = 28;
 constexpr std::size_t kPatienceAt = 29;
 constexpr std::size_t kBlockAt = 30;
 constexpr std::size_t kRoundElementsAt = 32;
 constexpr std::size_t kContributorsAt = 36;
-constexpr std::size_t kOperationAt = 38;    // the high half; the wire type is the low one
-constexpr std::size_t kElementTypeAt = 39;  // the low half; the reduction is the high one
+// The high half of the byte; the low half is the wire type.
+constexpr std::size_t kOperationAt = 38;
+// The low half of the byte; the high half is the reduction.
+constexpr std::size_t kElementTypeAt = 39;
 constexpr std::size_t kHopAt = 40;
 constexpr std::size_t kSentAt = 40;
 constexpr std::size_t kWaitingAt = 44;
@@ -52,12 +54,13 @@ bool read_types(std::span<const std::byte> packet, BlockHeader& h) {
   return true;
 }
 
-/// Of an exchange, the bucket has these bits of the subject, and the selection those above.
+/// In an exchange, the low bits of the subject are the bucket, and those above are the selection.
 constexpr int kBucketBits = 13;
 constexpr std::uint16_t kBucketMask = (1U << kBucketBits) - 1;
 static_assert(kMaxBuckets <= kBucketMask && kMaxSelections << kBucketBits <= 1U << 16);
 
-/// The bucket of an all_reduce, the source of a broadcast, bucket and selection of an exchange.
+/// Reads the subject: the bucket of an all_reduce, the source rank of a broadcast, bucket and
+/// selection of an exchange. False if it is not valid.
 bool read_subject(std::span<const std::byte> packet, BlockHeader& h) {
   const auto subject = load<std::uint16_t>(packet.data() + kSubjectAt);
   if (h.operation == Operation::kExchange) {
@@ -76,30 +79,30 @@ std::uint16_t subject_of(const BlockHeader& h) {
   return static_cast<std::uint16_t>(h.source << kBucketBits | h.bucket);
 }
 
-/// A code is an exponent in its high half and a mantissa in its low one, whose first bit is not
-/// written.
+/// A patience code has an exponent in its high half, and in its low half a mantissa whose first bit
+/// is implicit.
 constexpr std::uint8_t kMantissaBit = 1 << kHalfByte;
 
-/// Who gathers under bounds tells its parent how long.
+/// Only a push of a bucket may state a patience.
 bool may_be_patient(const Envelope& envelope, const BlockHeader& h) {
   return h.patience == 0 || (block_type(envelope.type) == PacketType::kPush && h.bucket != 0);
 }
 
-/// What else than a sum is exact: it is of no bucket, and computed by all_reduce and
-/// reduce_scatter.
+/// A reduction other than a sum is exact, so it has no bucket. Only all_reduce and reduce_scatter
+/// have one.
 bool has_sound_reduction(const BlockHeader& h) {
   const bool reduces =
       h.operation == Operation::kAllReduce || h.operation == Operation::kReduceScatter;
   return h.reduction == Reduction::kSum || (reduces && h.bucket == 0);
 }
 
-/// Only sums of a bucket's fp32 go as something else than they are.
+/// Only fp32 sums of a bucket may have a narrower wire type.
 bool may_be_narrowed(const BlockHeader& h) {
   return h.element_type == ElementType::kFloat32 && h.operation == Operation::kAllReduce &&
          h.bucket != 0;
 }
 
-/// Whether so many bytes are whole elements in the wire type.
+/// Whether this many bytes are whole elements in the wire type.
 bool are_whole(const BlockHeader& h, std::size_t bytes) {
   switch (h.wire_type) {
     case WireType::kElements:
@@ -110,17 +113,18 @@ bool are_whole(const BlockHeader& h, std::size_t bytes) {
     case WireType::kInt8:
       return bytes > kScaleBytes;
   }
-  // A power of two; see element_bytes(). A division would take a third of read_block()'s time.
+  // The size of an element is a power of two; see element_bytes(). A division would take a third of
+  // read_block()'s time.
   return (bytes & (element_bytes(h.element_type) - 1)) == 0;
 }
 
-/// A row of whole blocks of elements, for one receiver.
+/// Parity is over whole blocks of plain elements, and goes to one receiver.
 bool is_sound_parity(const Envelope& envelope, const BlockHeader& h) {
   return h.block < envelope.parity_rows && h.operation == Operation::kAllReduce &&
          h.wire_type == WireType::kElements && (envelope.flags & kFlagHop) != 0;
 }
 
-/// Only a partial block may hold nobody's contribution.
+/// Only a partial block may lack all contributions.
 bool may_lack_all(const Envelope& envelope) {
   return (envelope.flags & kFlagPartial) != 0;
 }

@@ -31,7 +31,7 @@ constexpr std::uint8_t flags_of(PacketType type) {
          kFlagRoute;
 }
 
-/// Only blocks are followed by parity.
+/// Only blocks and parity may state a number of rows.
 bool may_have_rows(const Envelope& e) {
   if (is_parity(e.type)) return e.parity_rows > 0 && e.parity_rows <= kMaxParityRows;
   return e.parity_rows == 0 || (is_block(e.type) && e.parity_rows <= kMaxParityRows);

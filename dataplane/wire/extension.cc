@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kRouteIdsAt = 2;
 
-/// The words that the route at the front of `bytes` takes, or nothing if it is not a route.
+/// Reads the route at the front of `bytes`. Returns its length in words, or nothing if it is no
+/// valid route.
 std::optional<std::size_t> read_route(std::span<const std::byte> bytes, Extension& out) {
   const auto count = load<std::uint8_t>(bytes.data());
   out.route_next = load<std::uint8_t>(bytes.data() + kRouteNextAt);

@@ -10,11 +10,11 @@
 #include "dataplane/model/limits.h"
 #include "dataplane/wire/envelope.h"
 
-/// What a packet may carry between the header of its type and its body: a source route, then a
-/// coverage set. Its length in words of 8 bytes is in the envelope.
+/// The extension that a packet may have between the header of its type and its body: a source
+/// route, then a coverage set. The envelope has its length, in words of 8 bytes.
 namespace gradplane::wire {
 
-/// Network-order integers inside a packet, read where they lie.
+/// Network-order integers inside a packet, which are read without copying.
 template <std::unsigned_integral T>
 class Numbers {
  public:
@@ -29,31 +29,31 @@ class Numbers {
 };
 
 inline constexpr std::size_t kExtensionWordBytes = 8;
-/// A bit for each host.
+/// One bit for each host.
 inline constexpr std::size_t kMaxCoverageWords = coverage_bytes(kMaxNodes) / kExtensionWordBytes;
-/// The nodes that a packet visits after its sender, at most.
+/// The most nodes that a packet visits after its sender.
 inline constexpr std::size_t kMaxRouteNodes = 15;
-/// A route has its length and how far it has gone, one byte each, and then the node ids.
+/// The words of a route: its length and the index of its next node, one byte each, and then the
+/// node ids.
 constexpr std::size_t route_words(std::size_t nodes) {
   const std::size_t bytes = 2 + nodes * sizeof(std::uint16_t);
   return (bytes + kExtensionWordBytes - 1) / kExtensionWordBytes;
 }
-inline constexpr std::size_t kRouteNextAt = 1;  // in the extension
+inline constexpr std::size_t kRouteNextAt = 1;  // offset in the extension
 inline constexpr std::size_t kMaxExtensionWords = kMaxCoverageWords + route_words(kMaxRouteNodes);
 static_assert(kMaxExtensionWords <= UINT8_MAX);
 static_assert(kMaxRouteNodes <= UINT8_MAX);
 
-/// As it came.
+/// An extension that was read.
 struct Extension {
-  /// The hosts whose ranks are in a partial block: bit i is the i-th host with ranks of the plan's
-  /// member list. Empty where the packet has no set.
+  /// The hosts whose ranks are in a partial block: bit i is the i-th member of the plan with ranks.
+  /// Empty if the packet has no set.
   Numbers<std::uint64_t> coverage;
-  Numbers<std::uint16_t>
-      route;                    // node ids, the receiver last; empty where the packet goes straight
-  std::uint8_t route_next = 0;  // index into route of the node that the packet goes to now
+  Numbers<std::uint16_t> route;  // node ids, the receiver last; empty if the packet goes directly
+  std::uint8_t route_next = 0;   // index into route of the node that gets the packet next
 };
 
-/// As it is to be written. What is empty is not written.
+/// An extension to be written. Empty fields are not written.
 struct ExtensionFields {
   std::span<const std::uint64_t> coverage = {};
   std::span<const std::uint16_t> route = {};
@@ -62,13 +62,13 @@ struct ExtensionFields {
   bool empty() const { return coverage.empty() && route.empty(); }
 };
 
-/// Reads what `envelope` announces from the front of `bytes`. kNone: `out`, which was empty, is
-/// filled.
+/// Reads the extension that `envelope` announces, from the front of `bytes`. kNone: `out`, which
+/// must have been empty, is filled.
 [[nodiscard]] ParseError read_extension(const Envelope& envelope, std::span<const std::byte> bytes,
                                         Extension& out);
 
 /// Writes `fields` into a packet at `at`, and their flags and length into its envelope. Returns the
-/// bytes at `at` that it wrote.
+/// length of what it wrote at `at`.
 std::size_t write_extension(std::span<std::byte> packet, std::size_t at,
                             const ExtensionFields& fields);
 

@@ -13,12 +13,12 @@ namespace gradplane::wire {
 using Key = std::array<std::byte, 16>;
 
 /// AES-128-GMAC (NIST SP 800-38D) under one key. libipsec-mb computes it, with the widest
-/// instructions that the processor has, or OpenSSL where that library is not there. Both give the
-/// same tags. The constructor prepares the key, which takes a microsecond and a kilobyte, so a
-/// plan does it once.
+/// instructions of the processor, or OpenSSL if that library is missing. Both give the same tags.
+/// The constructor prepares the key, which takes a microsecond and a kilobyte, so a plan does it
+/// once.
 class Gmac {
  public:
-  /// Used once under a key: who uses it twice lets others compute the key of the hash.
+  /// Use each nonce only once under a key: with a repeated nonce, others can compute the hash key.
   using Nonce = std::array<std::byte, 12>;
   using Tag = std::array<std::byte, 16>;
 
@@ -27,7 +27,7 @@ class Gmac {
   Gmac& operator=(const Gmac&) = delete;
   ~Gmac();
 
-  /// The tag of any number of bytes, and of `more` behind them. One piece takes less time than two.
+  /// The tag of `bytes` followed by `more`, of any length. One piece takes less time than two.
   /// Allocates nothing. One thread at a time.
   Tag tag(const Nonce& nonce, std::span<const std::byte> bytes,
           std::span<const std::byte> more = {}) const;

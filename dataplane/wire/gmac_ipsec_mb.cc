@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
-// libipsec-mb has all instruction sets in one library and chooses among them when a manager is
-// made. A manager only holds the functions: all keys share it.
+// libipsec-mb has code for all instruction sets, and chooses when a manager is made. A manager only
+// holds functions, so all keys share it.
 #include <intel-ipsec-mb.h>
 
 #include "dataplane/base/assert.h"
@@ -31,7 +31,7 @@ const IMB_MGR& functions() {
 
 struct Gmac::State {
   gcm_key_data key;
-  // Not looked up for each packet.
+  // Kept here, so that they are not looked up for each packet.
   aes_gcm_enc_dec_t seal;
   aes_gmac_init_t begin;
   aes_gmac_update_t add;
@@ -48,8 +48,8 @@ Gmac::Gmac(const Key& key) : state_(std::make_unique<State>()) {
 
 Gmac::~Gmac() = default;
 
-/// GMAC is GCM without a text: all bytes are only authenticated. In one call this takes less time
-/// than the library's functions for GMAC, which take a message in pieces.
+/// GMAC is GCM without a plaintext: all bytes are only authenticated. One call of GCM takes less
+/// time than the library's functions for GMAC, which take a message in pieces.
 Gmac::Tag Gmac::tag(const Nonce& nonce, std::span<const std::byte> bytes,
                     std::span<const std::byte> more) const {
   gcm_context_data context;

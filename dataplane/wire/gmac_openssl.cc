@@ -31,7 +31,7 @@ Gmac::Gmac(const Key& key) : state_(std::make_unique<State>()) {
 
 Gmac::~Gmac() = default;
 
-/// GMAC is GCM without a text. No call here can fail once the cipher and its key are set.
+/// GMAC is GCM without a plaintext. No call here can fail once the cipher and its key are set.
 Gmac::Tag Gmac::tag(const Nonce& nonce, std::span<const std::byte> bytes,
                     std::span<const std::byte> more) const {
   EVP_CIPHER_CTX* const context = state_->context;

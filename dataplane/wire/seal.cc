@@ -7,8 +7,8 @@
 namespace gradplane::wire {
 namespace {
 
-/// The tag covers the packet, and through the nonce what no field of it says: who has written it,
-/// for whom, and the high half of its number.
+/// The tag covers the packet. Through the nonce it also covers what no field has: the writer, the
+/// receiver, and the high half of the number.
 std::uint64_t tag_of(std::span<const std::byte> untagged, const Gmac& key, const PacketName& name,
                      std::span<const std::byte> lent = {}) {
   Gmac::Nonce nonce;

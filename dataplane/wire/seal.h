@@ -11,22 +11,22 @@
 #include "dataplane/wire/envelope.h"
 #include "dataplane/wire/gmac.h"
 
-/// What makes a packet one that only a node with the job's key can have written, and only for this
-/// receiver and this packet number. The tag is that of AES-128-GMAC, cut to its first half
-/// (docs/decisions/0031-gmac.md). A cipher that also hides the payload can take its place without
-/// a change to those who call: they give whole packets and their names, and get back what they may
-/// read.
+/// Authentication of packets. A valid tag proves that a node with the job's key has written the
+/// packet, for this receiver and with this packet number. The tag is that of AES-128-GMAC, cut to
+/// its first half (docs/decisions/0031-gmac.md). A cipher that also hides the payload could replace
+/// it without a change to callers: they pass whole packets and their names, and get back what they
+/// may read.
 namespace gradplane::wire {
 
-/// The tag is at the end of a packet. It is 0 where authentication is off.
+/// The tag is at the end of a packet. It is 0 if authentication is off.
 inline constexpr std::size_t kTagBytes = 8;
-/// Control packets have no tag here: the session's datagram inside has one of its own.
+/// Control packets have no tag here, because the session's datagram inside has its own.
 constexpr std::size_t tag_bytes(PacketType type) {
   return type == PacketType::kControl ? 0 : kTagBytes;
 }
 
-/// The node or the group of nodes that a packet is for. No field of a packet names it, but the tag
-/// covers it. It is a type of its own so that nobody can pass a sender in its place.
+/// The node or the group that a packet is for. No field of a packet names it, but the tag covers
+/// it. It has its own type, so that nobody passes a sender instead.
 class Receiver {
  public:
   static constexpr Receiver node(std::uint16_t id) {
@@ -47,26 +47,26 @@ class Receiver {
   std::uint16_t covered_;
 };
 
-/// Names a packet under its key, for ever. A number is used once by one writer to one receiver.
+/// The unique name of a packet under its key. A writer uses each number only once for one receiver.
 struct PacketName {
-  std::uint16_t writer = 0;  // the node that seals: the sender, or who relays for it
+  std::uint16_t writer = 0;  // the node that seals: the sender, or a relay
   Receiver receiver;
   std::uint64_t number = 0;
 };
 
-/// Finishes a packet that is not of control. It writes the low half of the number into the envelope
-/// and the tag into the last kTagBytes of `packet`, which the caller has left room for. `lent` is
-/// the end of the payload, where that is not in `packet`: it will go before the tag.
+/// Finishes a packet that is no control packet. It writes the low half of the number into the
+/// envelope, and the tag into the last kTagBytes of `packet`, which the caller has left free.
+/// `lent` is the end of the payload, if that is not in `packet`; it will go before the tag.
 void seal(std::span<std::byte> packet, const Gmac& key, const PacketName& name,
           std::span<const std::byte> lent = {});
-/// The same where authentication is off.
+/// The same if authentication is off.
 void number_unsealed(std::span<std::byte> packet, std::uint64_t number);
 
-/// The packet without its tag, or nothing if the tag fits not the packet, the key, and the name
-/// with the full number. read_envelope() has taken the datagram.
+/// Verifies a datagram that read_envelope() has accepted. Returns the packet without its tag, or
+/// nothing if the tag does not match the packet, the key, and the name with the full number.
 std::optional<std::span<const std::byte>> open(std::span<const std::byte> datagram, const Gmac& key,
                                                const PacketName& name);
-/// The same where authentication is off: whatever stands in the place of the tag is ignored.
+/// The same if authentication is off: the bytes in place of the tag are ignored.
 std::span<const std::byte> open_unsealed(std::span<const std::byte> datagram);
 
 }  // namespace gradplane::wire

@@ -34,7 +34,8 @@ ParseError read_sounding(const Envelope& envelope, std::span<const std::byte> pa
     return ParseError::kBadLength;
   const bool answers = out.echo_us != 0 || (envelope.flags & kFlagSlow) != 0;
   if (!out.is_answer && answers) return ParseError::kBadField;
-  if (out.number == 0) return ParseError::kBadField;  // who never sounded waits for no answer
+  // A node that never sounded waits for no answer.
+  if (out.number == 0) return ParseError::kBadField;
   return ParseError::kNone;
 }
 
