@@ -20,7 +20,7 @@ void store_lower(std::byte* to, __m128i v) {
   _mm_storeu_si128(reinterpret_cast<__m128i_u*>(to), v);
 }
 
-/// Registers of fp32, with which two bytes and int8 are summed too.
+/// Registers of fp32, which also sum two-byte types and int8.
 struct Floats {
   static constexpr std::size_t kLanes = 8;
   static __m256 load(const std::byte* from) { return _mm256_castsi256_ps(load_vector(from)); }

@@ -20,7 +20,7 @@ void store_lower(std::byte* to, __m256i v) {
   _mm256_storeu_si256(reinterpret_cast<__m256i_u*>(to), v);
 }
 
-/// Registers of fp32, with which two bytes and int8 are summed too.
+/// Registers of fp32, which also sum two-byte types and int8.
 struct Floats {
   static constexpr std::size_t kLanes = 16;
   static __m512 load(const std::byte* from) { return _mm512_castsi512_ps(load_vector(from)); }
@@ -95,7 +95,7 @@ struct Float16 : Floats {
   }
 };
 
-/// By integers: the instructions of AVX512_BF16 take subnormal numbers for zeros.
+/// Uses integer instructions, because those of AVX512_BF16 treat subnormal numbers as zeros.
 struct Bfloat16 : Floats {
   static constexpr auto kKernels = &Variant::bf16;
   static __m512 widen(const std::byte* wire) {

@@ -5,8 +5,8 @@
 #include <bit>
 #include <cstdint>
 
-/// fp16 and bf16 as bit patterns, to and from fp32. A NaN stays a NaN, made quiet, with the upper
-/// part of its payload: what F16C does, so that every variant agrees.
+/// fp16 and bf16 as bit patterns, to and from fp32. A NaN stays a NaN. It becomes quiet and keeps
+/// the upper part of its payload, as with F16C, so that all variants agree.
 namespace gradplane::reduce {
 
 inline float half_to_float(std::uint16_t half) {
@@ -40,7 +40,8 @@ inline std::uint16_t float_to_half(float value) {
   if (magnitude > 0x7f800000u) {
     return static_cast<std::uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
   }
-  // 65520 is half way between the largest half and the next power of two: from there on, infinity.
+  // 65520 is half way between the largest half and the next power of two. From there on the result
+  // is infinity.
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
   if (magnitude >= 0x38800000u) {  // 2^-14: a normal half; a carry out of the mantissa is right
     const std::uint32_t rebiased = magnitude - (112u << 23);

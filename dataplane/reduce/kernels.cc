@@ -17,10 +17,10 @@ bool is_avx2_here() noexcept {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
 }
 
-/// Up to Cascade Lake, Intel's processors slow a whole core down while it computes with 512 bits,
-/// and the rest of the poll loop pays for it. So a processor must also have VBMI2, which came with
-/// Ice Lake and with AMD's Zen 4: they keep their clock, or nearly so. On Zen 5 each kernel was
-/// measured to be as fast as its AVX2 variant or faster (docs/performance.md).
+/// Intel's processors up to Cascade Lake lower the clock of a whole core while it computes with 512
+/// bits, which slows the rest of the poll loop. So a processor must also have VBMI2, which came
+/// with Ice Lake and with AMD's Zen 4: these keep their clock, or nearly so. On Zen 5 each kernel
+/// was measured to be at least as fast as its AVX2 variant (docs/performance.md).
 bool is_avx512_fast_here() noexcept {
   return is_avx2_here() && __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
@@ -40,7 +40,7 @@ struct Supported {
     if (is_avx512_fast_here()) add(kAvx512);
 #endif
 #ifdef GRADPLANE_REDUCE_NEON
-    add(kNeon);  // every aarch64 has it
+    add(kNeon);  // every aarch64 processor has it
 #endif
   }
 

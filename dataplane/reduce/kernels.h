@@ -14,28 +14,28 @@
 namespace gradplane::reduce {
 
 /// The arithmetic of one element type over raw bytes. `count` is in elements; wire elements have
-/// element_bytes(), accumulator elements accumulator_bytes(). Neither needs any alignment; the two
+/// element_bytes(), accumulator elements accumulator_bytes(). Neither needs alignment, and they
 /// must not overlap. Any thread; no call allocates, throws or keeps state.
 ///
 /// Every variant gives the same bits for the same input. Integers wrap. Half precision is summed as
-/// fp32 and rounded once, to nearest, ties to even. A sum that is not a number is the one canonical
-/// quiet NaN of its type, because which operand's payload survives an addition depends on how the
-/// compiler ordered them.
+/// fp32 and rounded once, to nearest, ties to even. A sum that is a NaN is the canonical quiet NaN
+/// of its type, because which operand's payload survives an addition depends on the compiler's
+/// order of operands.
 struct Kernels {
   /// accumulator = wire: the first contribution.
   void (*set)(std::byte* accumulator, const std::byte* wire, std::size_t count) noexcept;
   /// accumulator += wire: every other contribution.
   void (*accumulate)(std::byte* accumulator, const std::byte* wire, std::size_t count) noexcept;
-  /// accumulator = wire + more: the first two contributions at once. The same bits as set(wire) and
-  /// accumulate(more), with one pass over memory less.
+  /// accumulator = wire + more: the first two contributions at once. It gives the same bits as
+  /// set(wire) and accumulate(more), but saves one pass over memory.
   void (*add)(std::byte* accumulator, const std::byte* wire, const std::byte* more,
               std::size_t count) noexcept;
-  /// wire = accumulator, rounded where the wire type is narrower.
+  /// wire = accumulator, rounded if the wire type is narrower.
   void (*finish)(std::byte* wire, const std::byte* accumulator, std::size_t count) noexcept;
 };
 
-/// The bits of the largest magnitude among fp32 elements: infinity and what is not a number are
-/// larger than every number. 0 of none.
+/// The bits of the largest magnitude among fp32 elements. Infinity and NaN count as larger than
+/// every number. 0 if there are no elements.
 using LargestMagnitude = std::uint32_t (*)(const std::byte* elements, std::size_t count) noexcept;
 
 /// All kernels for one instruction set.
@@ -47,36 +47,36 @@ struct Variant {
   Kernels bf16;
   Kernels int32;
   Kernels int64;
-  Kernels int8;  // blocks of fp32 elements that go as int8
+  Kernels int8;  // kernels for fp32 blocks that go as int8
   LargestMagnitude largest_magnitude;
 
   const Kernels& kernels_for(ElementType type) const noexcept;
   const Kernels& kernels_for(WireType type) const noexcept;
 };
 
-/// The reference: portable, plain, and right by reading.
+/// The reference: portable and simple.
 extern const Variant kScalar;
 
-/// Those that this build has and this processor runs, slowest (kScalar) first; what follows takes
-/// the last, which is chosen at the first call. Any thread.
+/// The variants that this build has and this processor supports, the slowest (kScalar) first. The
+/// functions below use the last one, which is chosen at the first call. Any thread.
 std::span<const Variant* const> supported_variants() noexcept;
 
 const Kernels& kernels_for(ElementType type) noexcept;
 
-/// Of what else than a sum the largest and the smallest do not depend on the order of the
-/// contributions: what is no number comes through, and -0 is smaller than 0. For all processors
-/// alike. Any thread.
+/// Kernels of a reduction. Maximum and minimum do not depend on the order of the contributions: a
+/// NaN makes the result a NaN, and -0 is smaller than 0. Kernels other than a sum's are the same
+/// for all processors. Any thread.
 const Kernels& kernels_for(ElementType type, Reduction reduction) noexcept;
 
-/// The arithmetic of blocks of fp32 elements in a wire type, whose accumulators are fp32. A block
-/// of int8 begins with its scale: finish() makes it the largest magnitude / 127, so a block is read
-/// and written from its first element on. finish() takes what can_hold() (wire_codec.h).
+/// Kernels for fp32 blocks in a wire type, whose accumulators are fp32. An int8 block begins with
+/// its scale, which finish() sets to the largest magnitude / 127, so kernels must get whole blocks.
+/// finish() takes only elements that can_hold() accepts (wire_codec.h).
 const Kernels& kernels_for(WireType type) noexcept;
 
 std::uint32_t largest_magnitude(const std::byte* elements, std::size_t count) noexcept;
 
-/// For blocks with one contribution: set() and then finish() give the same bits again, also those
-/// that a conversion would change. Nothing can be accumulated. Any thread.
+/// Kernels for blocks with one contribution: set() and then finish() return the same bits, even
+/// those that a conversion would change. They cannot accumulate. Any thread.
 const Kernels& copying_kernels_for(ElementType type) noexcept;
 
 }  // namespace gradplane::reduce

@@ -10,10 +10,10 @@
 #include "dataplane/reduce/half.h"
 #include "dataplane/reduce/kernels.h"
 
-/// Kernels as plain loops over elements in memory of any alignment, which compilers vectorise.
+/// Kernels as simple loops over elements of any alignment, which compilers vectorise.
 namespace gradplane::reduce {
 
-/// An element type: how it lies on the wire, and in which type it is summed.
+/// An element type: its type on the wire, and the type in which it is summed.
 template <typename T>
 struct Plain {
   using Wire = T;
@@ -83,15 +83,16 @@ void finish(std::byte* wire, const std::byte* accumulator, std::size_t count) no
 
 template <typename T>
 void copy(std::byte* to, const std::byte* from, std::size_t count) noexcept {
-  if (count != 0) std::memcpy(to, from, count * sizeof(T));  // memcpy wants pointers, even for none
+  // Memcpy requires valid pointers even for no bytes.
+  if (count != 0) std::memcpy(to, from, count * sizeof(T));
 }
 
-/// An element that is its own accumulator is copied.
+/// Whether the wire type is the accumulator type, so that elements are copied.
 template <typename Element>
 inline constexpr bool kIsPlain =
     std::is_same_v<typename Element::Wire, typename Element::Accumulator>;
 
-/// Combine::of(a, b) makes one accumulator of two.
+/// Combine::of(a, b) combines two accumulators.
 template <typename Element, typename Combine>
 inline constexpr Kernels kKernels{
     kIsPlain<Element> ? copy<typename Element::Wire> : set<Element>, accumulate<Element, Combine>,

@@ -20,7 +20,7 @@ void store_lower(std::byte* to, uint8x8_t v) {
   vst1_u8(reinterpret_cast<std::uint8_t*>(to), v);
 }
 
-/// Registers of fp32, with which two bytes and int8 are summed too.
+/// Registers of fp32, which also sum two-byte types and int8.
 struct Floats {
   static constexpr std::size_t kLanes = 4;
   static float32x4_t load(const std::byte* from) { return vreinterpretq_f32_u8(load_vector(from)); }
@@ -99,7 +99,8 @@ struct Float16 : Floats {
   }
 };
 
-/// By integers: not every processor has BFCVTN, and it makes another NaN of a NaN.
+/// Uses integer instructions, because not every processor has BFCVTN, and it changes the bits of a
+/// NaN.
 struct Bfloat16 : Floats {
   static constexpr auto kKernels = &Variant::bf16;
   static float32x4_t widen(const std::byte* wire) {

@@ -6,17 +6,18 @@
 
 #include "dataplane/model/element_type.h"
 
-/// Arithmetic of blocks that lack contributions: rarer than sums, so plain. Floating types only;
-/// `count` is in elements, memory needs no alignment. Any thread; nothing allocates or throws.
+/// Arithmetic for blocks that lack contributions. It is rarer than sums, so its loops are simple.
+/// Only for floating-point types. `count` is in elements, and memory needs no alignment. Any
+/// thread; nothing allocates or throws.
 namespace gradplane::reduce {
 
-/// accumulator *= factor, in accumulator elements. What is not a number stays so.
+/// accumulator *= factor, for accumulator elements. A NaN stays a NaN.
 void scale(ElementType type, std::byte* accumulator, double factor, std::size_t count) noexcept;
 
-/// Whether no wire element is infinite or not a number.
+/// Whether every wire element is finite.
 bool is_finite(ElementType type, const std::byte* wire, std::size_t count) noexcept;
 
-/// Sum of the squares of wire elements.
+/// The sum of the squares of wire elements.
 double energy(ElementType type, const std::byte* wire, std::size_t count) noexcept;
 
 }  // namespace gradplane::reduce

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 //
-// The largest, the smallest and the product of contributions. Programs ask for these of a few
-// numbers now and then, so one variant serves all processors: loops that compilers vectorise.
+// Maximum, minimum and product of contributions. Programs use them rarely and for few numbers, so
+// one variant serves all processors: loops that compilers vectorise.
 #include <bit>
 #include <concepts>
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace {
 template <std::floating_point T>
 using BitsOf = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
 
-/// What is no number comes through, as in IEEE 754-2019's maximum and minimum, and zeros have an
-/// order, too: then the result does not depend on the order of the contributions.
+/// A NaN makes the result a NaN, as in maximum and minimum of IEEE 754-2019, and -0 is smaller than
+/// 0. So the result does not depend on the order of the contributions.
 template <std::floating_point T>
 T with_nans(T a, T b, T otherwise) {
   return a != a || b != b ? std::numeric_limits<T>::quiet_NaN() : otherwise;

@@ -77,7 +77,7 @@ void scalar_int8_accumulate(std::byte* accumulator, const std::byte* bytes, floa
   }
 }
 
-/// Of a block of zeros the scale is 0, and a quotient would be no number.
+/// The scale of a block of zeros is 0, and dividing by it would give NaN.
 void scalar_int8_finish(std::byte* bytes, const std::byte* accumulator, float scale,
                         std::size_t count) noexcept {
   if (scale == 0) {

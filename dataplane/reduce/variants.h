@@ -6,13 +6,14 @@
 
 namespace gradplane::reduce {
 
-/// The vector variants that a build may have. To be called only on a processor that has what
-/// kernels.cc asks for.
+/// The vector variants that a build may have. Call them only on a processor with the features that
+/// kernels.cc checks.
 extern const Variant kAvx2;
 extern const Variant kAvx512;
 extern const Variant kNeon;
 
-/// Elements of an int8 block, behind its scale: what a vector variant leaves over.
+/// Kernels for elements of an int8 block, without its scale: for those that remain after a vector
+/// variant's last whole vector.
 void scalar_int8_set(std::byte* accumulator, const std::byte* bytes, float scale,
                      std::size_t count) noexcept;
 void scalar_int8_accumulate(std::byte* accumulator, const std::byte* bytes, float scale,

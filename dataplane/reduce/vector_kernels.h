@@ -4,17 +4,17 @@
 
 #include "dataplane/reduce/variants.h"
 
-/// The loops that all vector variants share. What is left over after the last whole vector goes to
-/// the scalar kernels.
+/// The loops that all vector variants share. Elements after the last whole vector go to the scalar
+/// kernels.
 ///
-/// A file that includes this is compiled with flags of its own, so nothing in it may end up as a
-/// symbol that the linker could pick for the rest of the program. Its types are in an anonymous
-/// namespace, which keeps in the file what is made of them, and neither it nor this header calls an
-/// inline function of the C++ library.
+/// A file that includes this header is compiled with its own flags, so it must not emit a symbol
+/// that the linker could pick for the rest of the program. Therefore its types are in an anonymous
+/// namespace, which keeps all instantiations in the file, and neither the file nor this header
+/// calls an inline function of the C++ library.
 namespace gradplane::reduce {
 
-/// Types that lie on the wire as they are summed. `Ops` has kLanes, kBytes of an element, kKernels
-/// (which member of a variant it is for), and over one vector load(), store() and add().
+/// Kernels for types that are the same on the wire and in sums. `Ops` has kLanes, kBytes of an
+/// element, kKernels (its member of Variant), and load(), store() and add() for one vector.
 template <typename Ops>
 struct PlainKernels {
   static void copy(std::byte* to, const std::byte* from, std::size_t count) noexcept {
@@ -39,8 +39,8 @@ struct PlainKernels {
     (kScalar.*Ops::kKernels).add(accumulator + at, wire + at, more + at, count - whole);
   }
 
-  /// In turns of two vectors: in memory turns of four may take a sixth longer, and in the cache
-  /// they gain nothing.
+  /// Unrolled to two vectors: with four, data in memory may take a sixth longer, and data in the
+  /// cache gains nothing.
   static void accumulate(std::byte* accumulator, const std::byte* wire,
                          std::size_t count) noexcept {
     const std::size_t whole = count - count % Ops::kLanes;
@@ -54,9 +54,9 @@ struct PlainKernels {
   }
 };
 
-/// Types of two bytes that are summed as fp32. `Ops` has kLanes, kKernels, and over one vector
-/// widen(wire) and load(accumulator) to a register, store(accumulator, register), narrow(wire,
-/// register), add(register, register).
+/// Kernels for two-byte types that are summed as fp32. `Ops` has kLanes, kKernels, and for one
+/// vector widen(wire) and load(accumulator), which return a register, store(accumulator, register),
+/// narrow(wire, register), add(register, register).
 template <typename Ops>
 struct NarrowKernels {
   static constexpr std::size_t kWire = 2;
@@ -106,8 +106,8 @@ struct NarrowKernels {
   }
 };
 
-/// The largest magnitude of fp32 elements. `Ops` has kLanes, kNone, larger(so far, elements of one
-/// vector) and largest(register).
+/// The largest magnitude of fp32 elements. `Ops` has kLanes, no_magnitude(), larger(so far,
+/// elements of one vector) and largest(register).
 template <typename Ops>
 std::uint32_t largest_magnitude_of(const std::byte* elements, std::size_t count) noexcept {
   const std::size_t whole = count - count % Ops::kLanes;
@@ -122,8 +122,9 @@ std::uint32_t largest_magnitude_of(const std::byte* elements, std::size_t count)
   return of_vectors < of_rest ? of_rest : of_vectors;
 }
 
-/// Blocks of int8, whose scale comes first. `Ops` is that of fp32, and has all(float) for a
-/// register full of it, widen_int8(bytes, scales) and narrow_int8(bytes, register, scales) too.
+/// Kernels for int8 blocks, which begin with their scale. `Ops` is that of fp32, and also has
+/// all(float), which fills a register, widen_int8(bytes, scales) and narrow_int8(bytes, register,
+/// scales).
 template <typename Ops>
 struct Int8Kernels {
   static constexpr std::size_t kSum = sizeof(float);
@@ -205,7 +206,7 @@ consteval Kernels all_of() {
   return {K::set, K::accumulate, K::add, K::finish};
 }
 
-/// The one table of an instruction set. `Set` has the Ops of each type.
+/// The variant of an instruction set. `Set` has the Ops of each type.
 template <typename Set>
 consteval Variant variant_of(std::string_view name) {
   return {.name = name,

@@ -7,21 +7,22 @@
 #include "dataplane/model/wire_type.h"
 #include "dataplane/reduce/kernels.h"
 
-/// Blocks of fp32 elements in a wire type. Memory needs no alignment. Any thread; no call
-/// allocates, throws or keeps state. Every processor gives the same bits.
+/// Conversion of fp32 blocks to and from a wire type. Memory needs no alignment. Any thread; no
+/// call allocates, throws or keeps state. Every processor gives the same bits.
 namespace gradplane::reduce {
 
-/// Whether a block stays finite in a wire type: no element is infinite or not a number, or becomes
-/// so by rounding. Of int8 also whether its scale is a normal number, so that what is rounded is at
-/// most half of it. Every block fits kElements.
+/// Whether a block stays finite in a wire type: no element is infinite or NaN, or becomes so by
+/// rounding. For int8 the scale must also be a normal number, so that rounding errors are at most
+/// half of it. Every block fits kElements.
 bool can_hold(WireType wire, const std::byte* elements, std::size_t count) noexcept;
 
-/// The wire type of a block that is to go in `wanted`: kElements where that cannot hold it.
+/// The wire type of a block that should go in `wanted`: kElements if `wanted` cannot hold it.
 inline WireType fitting(WireType wanted, const std::byte* elements, std::size_t count) noexcept {
   return can_hold(wanted, elements, count) ? wanted : WireType::kElements;
 }
 
-/// What can_hold() of the elements, rounded to nearest, ties to even: wire_bytes() of it.
+/// Converts elements that can_hold() accepts, rounding to nearest, ties to even. Writes
+/// wire_bytes().
 inline void encode(WireType wire, std::byte* out, const std::byte* elements,
                    std::size_t count) noexcept {
   kernels_for(wire).finish(out, elements, count);
@@ -31,8 +32,8 @@ inline void decode(WireType wire, std::byte* elements, const std::byte* bytes,
   kernels_for(wire).set(elements, bytes, count);
 }
 
-/// error = elements - what is left of them on the wire. It is exact, and finite where the block
-/// can_hold() them.
+/// error = elements - their values on the wire. It is exact, and finite if can_hold() accepts the
+/// elements.
 void rounding_error(WireType wire, std::byte* error, const std::byte* elements,
                     const std::byte* bytes, std::size_t count) noexcept;
 
