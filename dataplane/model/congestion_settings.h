@@ -10,8 +10,8 @@
 
 namespace gradplane {
 
-/// What decides how much a sender may have in flight towards a peer, and how fast. The controllers
-/// are in dataplane/congestion.
+/// The congestion controller, which decides how much a sender may have in flight towards a peer,
+/// and how fast it may send. The controllers are in dataplane/congestion.
 enum class ControllerKind : std::uint8_t {
   kDelay,
   kReno,
@@ -26,7 +26,7 @@ inline constexpr std::array<std::string_view, 8> kControllerNames = {
     "delay", "reno", "cubic", "dctcp", "dcqcn", "swift", "bbr", "fixed"};
 static_assert(kControllerNames.size() == static_cast<std::size_t>(ControllerKind::kFixed) + 1);
 
-/// Whether losses by themselves change neither its window nor its rate.
+/// Whether losses alone change neither the controller's window nor its rate.
 constexpr bool ignores_random_loss(ControllerKind kind) {
   return kind == ControllerKind::kDelay || kind == ControllerKind::kBbr ||
          kind == ControllerKind::kFixed;
@@ -38,7 +38,7 @@ struct MltcpFunction {
   double slope = 1.75;
   double intercept = 0.25;
 
-  /// `ratio` from 0 to 1; anything else counts as the nearest of these.
+  /// `ratio` is clamped to 0..1.
   constexpr double at(double ratio) const {
     const double r = ratio > 0 ? (ratio < 1 ? ratio : 1.0) : 0.0;
     return slope * r + intercept;
@@ -46,11 +46,11 @@ struct MltcpFunction {
   constexpr bool operator==(const MltcpFunction&) const = default;
 };
 
-/// How one node sends its blocks. A sender's own matter: nodes may differ.
+/// How one node sends its blocks. Nodes may differ, because this concerns only the sender.
 struct CongestionSettings {
   ControllerKind controller = ControllerKind::kDelay;
   std::uint64_t rate_bits_per_second = 0;  // towards each peer, for kFixed
-  std::optional<MltcpFunction> mltcp;      // none: the controller as it is
+  std::optional<MltcpFunction> mltcp;      // none: the controller as published
 };
 
 }  // namespace gradplane

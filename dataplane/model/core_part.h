@@ -7,16 +7,17 @@
 
 namespace gradplane {
 
-/// Poll cores of one daemon: engines, queues of its port, UDP ports.
+/// The most poll cores of one daemon. Each has an engine, a queue of the port and a UDP port.
 inline constexpr std::size_t kMaxCores = 16;
 
-/// Of a job: the part that one poll core of a node has. The trees of a plan are dealt out to the
-/// parts alike at every node, so part i talks to part i of the other nodes alone. Of any `count`
-/// trees in a row that begin with a multiple of it, each part has one, and who has the first one
-/// changes: what goes whole to the first tree of a root is not always the same part's.
+/// The part of a job that one poll core of a node has. Every node assigns the trees of a plan to
+/// parts in the same way, so part i talks only to part i of other nodes. Of each `count`
+/// consecutive trees, beginning at a multiple of `count`, each part has one. Which part has the
+/// first of them changes, so that operations that use only the first tree of a root do not always
+/// load the same part.
 struct CorePart {
   std::uint16_t index = 0;
-  std::uint16_t count = 1;  // of the job, at every node
+  std::uint16_t count = 1;  // parts of the job, the same at every node
 
   constexpr bool has_tree(std::size_t tree) const { return part_of(tree) == index; }
   constexpr std::size_t part_of(std::size_t tree) const { return (tree + tree / count) % count; }

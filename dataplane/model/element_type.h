@@ -9,7 +9,8 @@
 
 namespace gradplane {
 
-/// What a tensor holds. The numbers are on the wire and in shared memory: never change one.
+/// The type of a tensor's elements. The numbers are on the wire and in shared memory: never change
+/// one.
 enum class ElementType : std::uint8_t {
   kFloat32 = 1,
   kFloat64 = 2,

@@ -20,38 +20,40 @@ struct BlockRange {
   bool contains(std::uint32_t block) const { return block >= begin && block < end; }
 };
 
-/// What a rank, or a packet, says of a round.
+/// What a rank or a packet states about a round.
 struct Statement {
   ElementType type = ElementType::kFloat32;
-  std::uint32_t elements = 0;  // of the whole slot
-  std::uint16_t bucket = 0;    // all_reduce, exchange: see Geometry
+  std::uint32_t elements = 0;  // elements of the whole slot
+  std::uint16_t bucket = 0;    // only of an all_reduce or exchange: see Geometry
   Operation operation = Operation::kAllReduce;
   std::uint16_t source = 0;  // broadcast: the rank that has the bytes; exchange: the selection
   Reduction reduction = Reduction::kSum;  // all_reduce, reduce_scatter
 };
 
-/// What all nodes say alike of a round: what it computes, how its slot is cut into blocks, and of
-/// which bucket it is. A block never splits an element, so whatever is lost, what arrives is whole
-/// elements (LTP's Bubble Filling, by construction). No block crosses the end of a shard. The
-/// blocks of a shard follow each other. In which order the shards do, the plan says (Partition).
+/// What all nodes state alike about a round: what it computes, how its slot is cut into blocks, and
+/// its bucket. A block never splits an element, so only whole elements are lost (LTP's Bubble
+/// Filling, by construction). No block crosses the end of a shard, and the blocks of a shard are
+/// consecutive. The plan decides the order of the shards (Partition).
 struct Geometry {
   ElementType type = ElementType::kFloat32;
   Operation operation = Operation::kAllReduce;
   Reduction reduction = Reduction::kSum;
-  std::uint16_t bucket = 0;          // 0: none; every block is needed
-  std::uint16_t source = 0;          // of a broadcast; of an exchange the number of its selection
-  std::uint16_t shards = 1;          // of equal size
+  std::uint16_t bucket = 0;  // 0: none, so every block is needed
+  // Of a broadcast, its rank; of an exchange, the number of its selection.
+  std::uint16_t source = 0;
+  std::uint16_t shards = 1;          // number of shards, which have equal sizes
   std::uint32_t elements = 0;        // of all shards
-  std::uint32_t block_elements = 0;  // of every block but the last of a shard
+  std::uint32_t block_elements = 0;  // in every block but the last one of a shard
   std::uint32_t blocks = 0;          // of all shards
   std::uint32_t shard_blocks = 0;
 
-  /// A slot of one shard, of which every rank gets the sum.
+  /// The geometry of an all_reduce: one shard, of which every rank gets the sum.
   static Geometry of(ElementType type, std::uint32_t elements, std::size_t block_bytes,
                      std::uint16_t bucket = 0) {
     return of({.type = type, .elements = elements, .bucket = bucket}, block_bytes, 1);
   }
-  /// The statement may say anything of a valid type and operation: ask is_sound().
+  /// The geometry of a statement with a valid type and operation. Its other fields may have any
+  /// value, so check is_sound().
   static Geometry of(const Statement& said, std::size_t block_bytes, std::uint16_t ranks) {
     Geometry g;
     g.type = said.type;
@@ -70,9 +72,9 @@ struct Geometry {
 
   Statement statement() const { return {type, elements, bucket, operation, source, reduction}; }
 
-  /// Whether its fields fit each other in a job of so many ranks. Only an all_reduce and an
-  /// exchange are of a bucket, and only a broadcast has a source. An exchange is a mean. What else
-  /// than a sum is of no bucket.
+  /// Whether its fields are consistent in a job of this many ranks. Only an all_reduce or an
+  /// exchange may have a bucket, and only a broadcast a source rank. An exchange is a mean. A
+  /// reduction other than a sum has no bucket.
   bool is_sound(std::uint16_t ranks) const {
     if (elements == 0) return false;
     const bool reduces =
@@ -91,11 +93,11 @@ struct Geometry {
   std::size_t bytes_in(std::uint32_t block) const {
     return elements_in(block) * element_bytes(type);
   }
-  /// Where a block begins in a trainer's buffer that has one shard.
+  /// The offset of a block in a trainer's buffer with one shard.
   std::size_t offset_bytes(std::uint32_t block) const {
     return std::size_t{block} * block_elements * element_bytes(type);
   }
-  /// Whether a table of the tensors of one serves for the other.
+  /// Whether a tensor table of one geometry also fits the other.
   bool is_cut_like(const Geometry& other) const {
     return type == other.type && bucket == other.bucket && elements == other.elements &&
            block_elements == other.block_elements && blocks == other.blocks;
@@ -109,10 +111,10 @@ struct WeightShare {
   std::uint64_t weight = 0;
 };
 
-/// The blocks of `round` that a tree carries. All nodes compute the same; the trees' ranges cover
-/// every block once. The order of the trees rotates with the round, so that a bucket of fewer
-/// blocks than trees does not always land on the same root. `first_begin` is the share's begin of
-/// tree round % trees.
+/// The blocks of a round that a tree carries. All nodes compute the same, and each block is in the
+/// range of exactly one tree. The order of the trees rotates with the round, so that a bucket of
+/// fewer blocks than trees does not always land on the same root. `first_begin` is the begin of the
+/// share of tree round % trees.
 inline BlockRange blocks_of_tree(WeightShare share, std::uint64_t first_begin, std::uint64_t total,
                                  std::uint32_t blocks) {
   const std::uint64_t begin = (share.begin + total - first_begin) % total;

@@ -13,8 +13,8 @@ namespace gradplane {
 /// How jobs share a node's downlink while several want it.
 enum class GrantPolicy : std::uint8_t {
   kFair,
-  kMltcp,     // by weight times F(progress), of MLTCP
-  kStrict,    // the one with the most progress alone
+  kMltcp,     // by weight times MLTCP's F(progress)
+  kStrict,    // only the job with the most progress
   kWeighted,  // by weight
 };
 inline constexpr std::array<std::string_view, 4> kGrantPolicyNames = {"fair", "mltcp", "strict",
@@ -25,10 +25,10 @@ constexpr bool goes_by_weight(GrantPolicy policy) {
 }
 static_assert(kGrantPolicyNames.size() == static_cast<std::size_t>(GrantPolicy::kWeighted) + 1);
 
-/// Of a job, beside which another's counts.
+/// The largest weight of a job; another job's may be as small as its inverse.
 inline constexpr double kMaxJobWeight = 1024;
 
-/// How one node grants its downlink: the receiver's own matter.
+/// How one node grants its downlink. Nodes may differ, because this concerns only the receiver.
 struct GrantSettings {
   GrantPolicy policy = GrantPolicy::kFair;
   MltcpFunction mltcp = {};

@@ -8,7 +8,8 @@
 
 namespace gradplane {
 
-/// The addresses that groups get: all that begin with the first `prefix_length` bits of `first`.
+/// The range of group addresses: all addresses that begin with the first `prefix_length` bits of
+/// `first`.
 struct GroupRange {
   Ipv4 first{0xef470000};  // 239.71.0.0
   std::uint8_t prefix_length = 16;
@@ -23,10 +24,10 @@ constexpr std::uint32_t address_count(const GroupRange& range) {
   return std::uint32_t{1} << (32 - range.prefix_length);
 }
 
-/// Whether groups may have all addresses of the range: multicast ones, and none that a switch takes
-/// for one of 224.0.0.0/24, which it floods. It sees the last 23 bits of an address only
-/// (RFC 1112, section 6.4; RFC 4541, section 2.1.2). In 232.0.0.0/8 a receiver has to name the
-/// sender (RFC 4607).
+/// Whether groups may have all addresses of the range. They must be multicast addresses. None may
+/// look to a switch like one of 224.0.0.0/24, which it floods: a switch sees only the last 23 bits
+/// of an address (RFC 1112, section 6.4; RFC 4541, section 2.1.2). They must not be in 232.0.0.0/8,
+/// where a receiver has to name the sender (RFC 4607).
 constexpr bool is_valid(const GroupRange& range) {
   if (range.prefix_length < kMinGroupPrefixLength || range.prefix_length > kMaxGroupPrefixLength)
     return false;

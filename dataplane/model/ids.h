@@ -12,8 +12,8 @@
 
 namespace gradplane {
 
-/// An identifier or index with a type of its own. Nothing converts to it or from it by itself, so
-/// that an index of one table can not be used in another. `Tag` is any type; it is never defined.
+/// An identifier or index with its own type. There are no implicit conversions, so an index of one
+/// table cannot be used in another. `Tag` is any type; it is never defined.
 template <typename Tag, std::unsigned_integral Value = std::uint16_t>
 class StrongId {
  public:
@@ -21,7 +21,7 @@ class StrongId {
 
   constexpr StrongId() = default;
   constexpr explicit StrongId(Value value) : value_(value) {}
-  /// The identifier of an entry of a table, by its index there.
+  /// Makes the identifier of a table's entry from its index.
   static constexpr StrongId from_index(std::size_t index) {
     GP_ASSERT(index <= std::numeric_limits<Value>::max());
     return StrongId(static_cast<Value>(index));
@@ -29,7 +29,7 @@ class StrongId {
 
   /// The number, for messages and packets.
   constexpr Value value() const { return value_; }
-  /// The number, for the table that the identifier belongs to.
+  /// The number, as an index into the identifier's table.
   constexpr std::size_t index() const { return value_; }
 
   constexpr auto operator<=>(const StrongId&) const = default;

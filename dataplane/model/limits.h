@@ -5,78 +5,77 @@
 #include <cstddef>
 #include <cstdint>
 
-/// Every bound that more than one folder relies on. How they relate is asserted here.
+/// Limits on which more than one folder relies, and assertions on how they relate.
 namespace gradplane {
 
-/// Nodes of one cluster, and so the length of every per-peer table.
+/// The most nodes of a cluster, which is also the length of every per-peer table.
 inline constexpr std::size_t kMaxNodes = 1024;
-/// Jobs that one daemon serves at a time.
+/// The most jobs that one daemon serves at a time.
 inline constexpr std::size_t kMaxJobs = 16;
-/// Ranks of one job.
+/// The most ranks of a job.
 inline constexpr std::size_t kMaxRanks = 1024;
-/// Ranks of one job on one node.
+/// The most ranks of a job on one node.
 inline constexpr std::size_t kMaxLocalRanks = 16;
-/// Trees of one plan.
+/// The most trees of a plan.
 inline constexpr std::size_t kMaxTrees = 64;
-/// Plans of one job that a node holds at a time: the one of its older rounds, and the one of its
-/// newer rounds or one that is prepared.
+/// The most plans of a job that a node holds at a time: that of its older rounds, and either that
+/// of its newer rounds or a prepared one.
 inline constexpr std::size_t kMaxLivePlans = 2;
-/// Auxiliary routes from one node to another, at most, and the nodes between the two that relay a
-/// packet on one of them. Relays and receiver fill the one word that is free beside a full block at
-/// an MTU of 1500.
+/// The most auxiliary routes from one node to another, and the most relays on one of them. Relays
+/// and receiver fill the one word that is free beside a full block at an MTU of 1500.
 inline constexpr std::size_t kMaxRoutes = 2;
 inline constexpr std::size_t kMaxRelays = 2;
-/// The ways to a peer: the direct one, which is path 0, the routes, and the group of its parent's
-/// results.
+/// The paths to a peer: the direct one, which is path 0, the routes, and the group.
 inline constexpr std::size_t kMaxPaths = 2 + kMaxRoutes;
-/// Peers that one node sounds under one plan because no tree uses the links to them, and such
-/// soundings of one plan. The message of a plan has room for them beside its trees.
+/// The most peers that a node sounds under one plan because no tree uses the links to them, and the
+/// most such soundings of a plan. A plan message has room for them beside its trees.
 inline constexpr std::size_t kMaxSoundedPeers = 8;
 inline constexpr std::size_t kMaxSoundings = 512;
-/// While a further plan is prepared, so many rounds after the newest one may still be opened at
-/// most. They cover the time until the nodes have agreed on the round from which on the plan is
-/// used. Where rounds are slow, fewer of them do (job::RoundPace).
+/// The most rounds after the newest one that may still be opened while a further plan is prepared.
+/// They cover the time until the nodes have agreed on its activation. If rounds are slow, fewer of
+/// them suffice (job::RoundPace).
 inline constexpr std::uint32_t kMaxActivationMarginRounds = 32;
-/// Payload of one block, in bytes: the largest multiple of 64 that fits a 9000-byte MTU.
+/// The largest payload of a block, in bytes: the largest multiple of 64 that fits a 9000-byte MTU.
 inline constexpr std::size_t kMaxBlockBytes = 8832;
-/// Payload of one block at an MTU of 1500.
+/// The payload of a block at an MTU of 1500, in bytes.
 inline constexpr std::size_t kDefaultBlockBytes = 1408;
 /// A block payload is a multiple of this, so that no element is ever split.
 inline constexpr std::size_t kBlockAlignBytes = 64;
-/// Senders that one node grants to: pairs of job and peer.
+/// The most senders to which a node grants: pairs of job and peer.
 inline constexpr std::size_t kMaxGrantSources = 4 * kMaxNodes;
-/// Rounds of one job that a node holds open at a time. A power of two: slot = round % this.
+/// The rounds of a job that a node holds open at a time. A power of two: slot = round % this.
 inline constexpr std::size_t kRoundSlots = 16;
-/// Rounds that one rank may have in flight: it submits round r only when it has completed round
-/// r - kMaxInFlightRounds and all before it.
+/// The most rounds that a rank may have in flight. It submits round r only after it has completed
+/// round r - kMaxInFlightRounds and all earlier ones.
 inline constexpr std::size_t kMaxInFlightRounds = kRoundSlots / 2;
 /// Let f be the oldest round that some rank lacks. No rank completes round f + kMaxLeadRounds. A
 /// round that closes with a contribution of every host cannot run further ahead, since the rank
 /// that lacks f has not submitted it. From the activation of a plan that leaves a host out, the
-/// others wait for that host's last round (PlanTable::may_submit). A root that closes a round
-/// without an absent host first makes sure that every round has ended that is kMaxLeadRounds or
-/// more before it (Rounds::may_leave_behind).
+/// others wait for that host's last round (PlanTable::may_submit). Before a root closes a round
+/// without an absent host, it makes sure that every round has ended that is at least kMaxLeadRounds
+/// older (Rounds::may_leave_behind).
 inline constexpr std::size_t kMaxLeadRounds = kMaxInFlightRounds;
-/// Bytes of one round in one rank's arena, at most. Larger buckets are cut into several rounds.
+/// The most bytes of a round in one rank's arena. Larger buckets are cut into several rounds.
 inline constexpr std::size_t kMaxRoundBytes = std::size_t{4} << 20;
-/// Blocks of one round at the smallest block size that a configuration may choose (512 bytes).
+/// The smallest block size that a configuration may choose, in bytes, and the most blocks of a
+/// round at this size.
 inline constexpr std::size_t kMinBlockBytes = 512;
 inline constexpr std::size_t kMaxBlocksPerRound = kMaxRoundBytes / kMinBlockBytes;
-/// What a block's datagram has before and behind the block, without a coverage set.
+/// The most bytes of a block's datagram besides the block, without a coverage set.
 inline constexpr std::size_t kMaxHeaderBytes = 56;
-/// A datagram handed to a port: what fits a 9000-byte MTU.
+/// The longest payload of a datagram: what fits a 9000-byte MTU.
 inline constexpr std::size_t kMaxDatagramBytes = 8972;
-/// A control message body inside one datagram.
+/// The longest body of a control message in one datagram.
 inline constexpr std::size_t kMaxControlBytes = 1280;
-/// The largest datagram that every MTU carries.
+/// The longest payload that fits every MTU.
 inline constexpr std::size_t kMinMtuPayloadBytes = kMaxHeaderBytes + kMaxControlBytes;
 
-/// What a partial block needs to name the hosts that are in it: one bit each, in 64-bit words.
+/// The bytes that a partial block needs to name its hosts: one bit each, in 64-bit words.
 constexpr std::size_t coverage_bytes(std::size_t hosts) {
   return (hosts + 63) / 64 * 8;
 }
-/// The largest block that fits datagrams of so many bytes. `hosts`: those with ranks, where blocks
-/// may be partial; else 0.
+/// The largest block that fits datagrams with this payload. `hosts`: the number of hosts if blocks
+/// may be partial; otherwise 0.
 constexpr std::size_t max_block_bytes(std::size_t mtu_payload_bytes, std::size_t hosts) {
   const std::size_t room = mtu_payload_bytes - kMaxHeaderBytes - coverage_bytes(hosts);
   const std::size_t aligned = room / kBlockAlignBytes * kBlockAlignBytes;

@@ -9,27 +9,27 @@
 
 namespace gradplane {
 
-/// What becomes of a block that fewer than all ranks contributed to (docs/loss-tolerance.md).
+/// What becomes of a block to which not all ranks have contributed (docs/loss-tolerance.md).
 enum class Compensation : std::uint8_t {
-  kZero,     // the sum of those that came
-  kRescale,  // that sum, times ranks / those that came
-  kCarry,    // the sum; what did not enter goes into its sender's next gradient (error feedback)
+  kZero,     // the sum of the contributions that came
+  kRescale,  // that sum, times ranks / contributions
+  kCarry,    // that sum; a sender adds what did not enter to its next gradient (error feedback)
 };
 
-/// Buckets of one job; their ids are 1..kMaxBuckets. Bucket 0 means: no bucket, so exact.
+/// The most buckets of a job; their ids are 1..kMaxBuckets. Bucket 0 means no bucket, so exact.
 inline constexpr std::size_t kMaxBuckets = 4096;
 inline constexpr std::size_t kMaxTensorsPerBucket = 16384;
-/// What the buckets of one job may keep for their next gradients on one node. A bucket beyond it is
-/// exact.
+/// The most bytes that the buckets of a job keep on one node for their next gradients. A bucket
+/// that would need more is exact.
 inline constexpr std::size_t kMaxResidualBytes = std::size_t{4} << 30;
-/// What a node keeps of updates of other ranks, under bounded staleness, of all buckets of a job.
+/// The most bytes that a node keeps of other ranks' updates under bounded staleness, for all
+/// buckets of a job.
 inline constexpr std::size_t kMaxInboxBytes = std::size_t{8} << 30;
 /// The largest share of a rank's blocks of a tensor that any bound lets a round miss.
 inline constexpr float kMaxBound = 0.5F;
 static_assert(kMaxBuckets <= 0xffff, "a bucket's id has 16 bits on the wire");
 
-/// Repairs may take one part in this many of a transfer: of the packets of a round, and of its
-/// time.
+/// Repairs may take one part in this many of a transfer: of a round's packets, and of its time.
 inline constexpr std::int64_t kRepairShare = 8;
 
 }  // namespace gradplane

@@ -9,25 +9,25 @@
 
 namespace gradplane {
 
-/// What a round computes. A slot is cut into one shard for each rank where the operation has
-/// shards, and shard r belongs to rank r. The numbers are on the wire and in shared memory: never
-/// change one. docs/protocol.md, section 10, says what follows from each.
+/// What a round computes. If the operation has shards, a slot is cut into one shard for each rank,
+/// and shard r belongs to rank r. The numbers are on the wire and in shared memory: never change
+/// one. docs/protocol.md, section 10, says what follows from each.
 enum class Operation : std::uint8_t {
   kAllReduce = 1,      // every rank gets the sum over all ranks
   kReduceScatter = 2,  // each rank gets its shard of that sum
   kAllGather = 3,      // every rank gets the shard of each rank, as that rank has it
-  kBroadcast = 4,      // every rank gets what the source rank has
-  kExchange = 5,       // every rank gets the mean of its own and of what it receives; see below
+  kBroadcast = 4,      // every rank gets the source rank's slot
+  kExchange = 5,  // every rank gets the mean of its own update and those it receives; see below
 };
 inline constexpr std::array<std::string_view, 5> kOperationNames = {
     "all_reduce", "reduce_scatter", "all_gather", "broadcast", "exchange"};
 
 /// In an exchange (SELMCAST: Luo et al., IEEE TSC 2024, section III) each rank sends its update to
 /// the receivers that a selection of the plan gives it. A rank's result is the mean over its own
-/// update and those that have come to it, times the number of ranks: so a program that divides a
-/// sum by the number of ranks, as DDP does, gets a mean. Results differ from rank to rank.
+/// update and those that have come to it, times the number of ranks. So a program that divides a
+/// sum by the number of ranks, as DDP does, gets the mean. Results differ from rank to rank.
 ///
-/// A plan has so many selections at most. They follow each other step by step.
+/// kMaxSelections is the most selections of a plan. Steps use them in turn.
 inline constexpr std::size_t kMaxSelections = 8;
 
 constexpr bool is_operation(std::uint8_t raw) {
@@ -41,17 +41,17 @@ static_assert(is_operation(static_cast<std::uint8_t>(Operation::kExchange)));
 constexpr bool has_shards(Operation o) {
   return o == Operation::kReduceScatter || o == Operation::kAllGather;
 }
-/// Whether blocks are sums over ranks. Otherwise a block is what one rank has: the rank whose shard
-/// it is, or the source.
+/// Whether blocks are sums over ranks. Otherwise one rank alone contributes each block: the owner
+/// of the shard, or the source rank.
 constexpr bool all_contribute(Operation o) {
   return o == Operation::kAllReduce || o == Operation::kReduceScatter || o == Operation::kExchange;
 }
-/// Whether every rank gets each block. Otherwise the rank whose shard it is gets it.
+/// Whether every rank gets each block. Otherwise only the owner of the shard gets it.
 constexpr bool all_receive(Operation o) {
   return o != Operation::kReduceScatter;
 }
 
-/// Whether a result goes from the root of its tree to other nodes, and to all of them.
+/// Whether results go from the root to all other nodes of its tree.
 constexpr bool results_leave_root(Operation o) {
   return all_receive(o) && o != Operation::kExchange;
 }

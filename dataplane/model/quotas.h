@@ -10,16 +10,17 @@
 
 namespace gradplane {
 
-/// What one user may hold; root may hold everything. And how long a job may hold a slot before all
-/// of its ranks have come, whoever's it is.
+/// What one user may hold; root may hold everything. Also how long any job may hold a slot before
+/// all its ranks have come.
 struct Quotas {
-  std::uint32_t jobs = 8;                      // on a node; by the coordinator's, in the cluster
-  std::uint32_t ranks = 64;                    // on a node
-  std::size_t updates = std::size_t{2} << 30;  // bytes on a node, for updates on their way
-  Duration wait = Duration::seconds(10 * 60);  // for all ranks of a job
+  std::uint32_t jobs = 8;    // on a node; in the cluster by the coordinator's quota
+  std::uint32_t ranks = 64;  // on a node
+  // Bytes on a node, for updates that wait for a result.
+  std::size_t updates = std::size_t{2} << 30;
+  Duration wait = Duration::seconds(10 * 60);  // until all ranks of a job have come
 };
 
-/// One user never takes every slot, nor the memory of every rank that a node may have.
+/// One user can take neither every slot nor the memory of every rank that a node may have.
 inline constexpr std::uint32_t kMaxUserJobs = kMaxJobs - 1;
 inline constexpr std::uint32_t kMaxUserRanks = kMaxUserJobs * kMaxLocalRanks;
 static_assert(Quotas{}.jobs <= kMaxUserJobs && Quotas{}.ranks <= kMaxUserRanks);

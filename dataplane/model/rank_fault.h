@@ -13,12 +13,12 @@ namespace gradplane {
 enum class RankFault : std::uint8_t {
   kBadSubmission,        // it contradicts itself, is out of order, or fits no round of the job
   kTooManyRounds,        // it comes while kMaxInFlightRounds rounds of the rank are in flight
-  kBadRingIndex,         // the index of a ring is where it cannot be
+  kBadRingIndex,         // a ring has an impossible index
   kCompletionsNotTaken,  // the ring of completions is full
   kCount,
 };
 inline constexpr std::size_t kRankFaults = static_cast<std::size_t>(RankFault::kCount);
-/// As in a status and in metrics.
+/// The names in a status and in metrics.
 inline constexpr std::array<std::string_view, kRankFaults> kRankFaultNames = {
     "rank_bad_submission", "rank_too_many_rounds", "rank_bad_ring_index",
     "rank_completions_not_taken"};

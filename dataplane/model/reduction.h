@@ -10,8 +10,8 @@
 namespace gradplane {
 
 /// How the contributions of the ranks become one result. The numbers are on the wire and in shared
-/// memory: never change one. Only a sum may lack contributions within bounds, go in another type or
-/// be a mean: what the others compute is exact.
+/// memory: never change one. Only a sum may lack contributions within bounds, be sent in another
+/// type, or be a mean. All other reductions are exact.
 enum class Reduction : std::uint8_t {
   kSum = 0,
   kMax = 1,

@@ -11,19 +11,19 @@
 
 namespace gradplane {
 
-/// The largest bound of a job, in steps of training.
+/// The largest staleness bound of a job, in training steps.
 inline constexpr std::uint32_t kMaxStalenessSteps = 64;
 
 /// How far a round of another rank can be ahead of the oldest round of a node. That rank has
-/// completed no exact round that the node lacks, and of each bucket of the node as many exchanges
-/// as the bound says and one more. A few rounds are open beside.
+/// completed no exact round that the node lacks, and in each of the node's buckets at most one
+/// exchange more than the bound allows. In addition, a few rounds are open.
 constexpr std::uint32_t stream_lead_rounds(std::uint32_t bound_steps, std::uint32_t buckets) {
   return (bound_steps + 2) * buckets + static_cast<std::uint32_t>(kRoundSlots);
 }
 
 /// Bounded staleness (SSP: Ho et al., NIPS 2013): which ranks may begin their next round. A rank
-/// waits for those that are more than a bound behind it, and for nobody else. With a bound of 0 all
-/// ranks are in the same round. No call after construction allocates.
+/// waits only for ranks that are more than the bound behind it. With a bound of 0 all ranks are in
+/// the same round. No call after construction allocates.
 class Staleness {
  public:
   Staleness(std::size_t ranks, std::uint32_t bound_rounds)
@@ -33,12 +33,12 @@ class Staleness {
   std::uint64_t rounds_done(std::size_t rank) const { return done_[rank]; }
   bool is_gone(std::size_t rank) const { return is_gone_[rank]; }
 
-  /// The rank has done its round: others have its update.
+  /// The rank has done its round, so others have its update.
   void on_done(std::size_t rank) { ++done_[rank]; }
-  /// The rank has died or left: nobody waits for it.
+  /// The rank has died or left, so nobody waits for it.
   void on_gone(std::size_t rank) { is_gone_[rank] = true; }
 
-  /// Whether `rank` waits for `other`: now, or if it had done so many rounds more.
+  /// Whether `rank` waits for `other`, now or after this many further rounds of `rank`.
   bool waits_for(std::size_t rank, std::size_t other, std::uint32_t more_rounds = 0) const {
     if (is_gone_[rank] || is_gone_[other]) return false;
     const std::uint64_t ahead = done_[rank] + more_rounds;
@@ -50,7 +50,7 @@ class Staleness {
     }
     return !is_gone_[rank];
   }
-  /// Whether another rank waits for this one, or would if it had done its present round.
+  /// Whether another rank waits for this one, or would after one further round of its own.
   bool is_awaited(std::size_t rank) const {
     for (std::size_t other = 0; other < ranks(); ++other) {
       if (waits_for(other, rank, 1)) return true;

@@ -8,18 +8,18 @@
 
 namespace gradplane {
 
-/// Why a round will never end by itself, as one node sees it.
+/// Why a round will never end, as one node sees it.
 struct Stall {
   enum class Reason : std::uint8_t {
     kPushesUnacked,   // the parent acknowledges none of the blocks that wait for it
     kResultsUnacked,  // a child that takes part in the round acknowledges no results
-    kBlocksMissing,   // a child has sent some blocks of the round, and the others do not come
-    kUnanswered,      // the parent has acknowledged everything, and answers no more
+    kBlocksMissing,   // a child has sent some blocks of the round, but the others do not come
+    kUnanswered,      // the parent has acknowledged everything, but does not answer any more
     kDisputed,        // the parent lacks what it had acknowledged, or ended the round without us
   };
   Reason reason = Reason::kPushesUnacked;
-  std::uint32_t blocks = 0;  // that are waited for
-  Duration quiet;            // so long nothing moved here
+  std::uint32_t blocks = 0;  // blocks that are waited for
+  Duration quiet;            // the time for which nothing has moved here
 };
 
 }  // namespace gradplane

@@ -7,24 +7,24 @@
 
 namespace gradplane {
 
-/// What one job, or all of a node's, has carried since its start. Counted by the poll loop, copied
-/// into snapshots and told in a status.
+/// What one job, or all jobs of a node, have carried since the start. The poll loop counts it;
+/// snapshots and a status show it.
 struct TrafficCounts {
   std::uint64_t blocks_sent = 0;  // with retransmissions
   std::uint64_t blocks_retransmitted = 0;
-  std::uint64_t blocks_suspected_lost = 0;  // found by a later packet's ack
-  std::uint64_t probes = 0;                 // sent again because nothing was heard
-  std::uint64_t blocks_routed = 0;          // of those sent, over an auxiliary route
-  std::uint64_t blocks_relayed = 0;         // of other nodes, sent on over such a route
-  std::uint64_t blocks_to_groups = 0;       // of those sent, once for all members
-  std::uint64_t group_trials = 0;           // of those sent, to a group to learn who hears it
-  std::uint64_t group_members_left = 0;     // how often a member was too slow for its group
-  std::uint64_t group_members_deaf = 0;     // how often one heard nothing of its group any more
-  std::uint64_t parity_sent = 0;            // packets, beside blocks
+  std::uint64_t blocks_suspected_lost = 0;  // found lost by the ack of a later packet
+  std::uint64_t probes = 0;                 // blocks sent again because nothing was heard
+  std::uint64_t blocks_routed = 0;          // sent blocks that took an auxiliary route
+  std::uint64_t blocks_relayed = 0;      // blocks of other nodes that were relayed on such a route
+  std::uint64_t blocks_to_groups = 0;    // sent blocks that went once to all members
+  std::uint64_t group_trials = 0;        // sent blocks that tried who hears a group
+  std::uint64_t group_members_left = 0;  // how often a member was too slow for its group
+  std::uint64_t group_members_deaf = 0;  // how often a member became deaf
+  std::uint64_t parity_sent = 0;         // packets, not counted as blocks
   std::uint64_t parity_received = 0;
-  std::uint64_t blocks_recovered = 0;     // of those received, computed from parity
-  std::uint64_t blocks_of_soundings = 0;  // of those sent, beyond window and pace to measure a link
-  std::uint64_t sounding_packets_sent = 0;  // padding beside those blocks
+  std::uint64_t blocks_recovered = 0;       // received blocks that were computed from parity
+  std::uint64_t blocks_of_soundings = 0;    // sent blocks that were part of a sounding
+  std::uint64_t sounding_packets_sent = 0;  // packets of padding in soundings
   std::uint64_t sounding_packets_received = 0;
   std::uint64_t blocks_received = 0;  // without duplicates
   std::uint64_t acks_sent = 0;
@@ -32,29 +32,32 @@ struct TrafficCounts {
   std::uint64_t grants_sent = 0;
   std::uint64_t grants_received = 0;
   std::uint64_t payload_bytes_sent = 0;
-  std::uint64_t payload_bytes_saved = 0;  // of those sent, by narrower wire types
+  std::uint64_t payload_bytes_saved = 0;  // saved by narrower wire types
   std::uint64_t payload_bytes_received = 0;
-  std::uint64_t rounds_completed = 0;       // results of every block are here
-  std::uint64_t payload_bytes_reduced = 0;  // of those results, once for all ranks of the node
+  std::uint64_t rounds_completed = 0;  // rounds whose results are all here
+  // Bytes of those results, once for all ranks of the node.
+  std::uint64_t payload_bytes_reduced = 0;
   std::uint64_t congestion_marks = 0;
-  // Of rounds under loss bounds: how often this node, a relay or a root, closed its part of a round
+  // Rounds under loss bounds: how often this node, as a relay or root, closed its part of a round
   // without some contribution.
   std::uint64_t rounds_closed_early = 0;
   std::uint64_t rounds_closed_deadline = 0;
   std::uint64_t rounds_closed_absent = 0;
-  std::uint64_t blocks_missing = 0;   // contributions that did not enter, of all; roots count them
-  std::uint64_t blocks_late = 0;      // came after the close
-  std::uint64_t blocks_excluded = 0;  // of what this node pushed, did not enter
+  // Contributions that did not enter, from all sources; only roots count them.
+  std::uint64_t blocks_missing = 0;
+  std::uint64_t blocks_late = 0;      // blocks that came after the close
+  std::uint64_t blocks_excluded = 0;  // pushed blocks of this node that did not enter
   std::uint64_t updates_received =
-      0;                             // of other ranks under bounded staleness, by sender and round
-  std::uint64_t updates_late = 0;    // of those, after the result of their step had left
-  std::uint64_t blocks_carried = 0;  // of those, kept and added to the next gradient
-  std::uint64_t carry_dropped = 0;   // of those, not kept because not finite
+      0;  // updates of other ranks under bounded staleness, by sender and round
+  std::uint64_t updates_late = 0;    // of these, updates that came after the result of their step
+  std::uint64_t blocks_carried = 0;  // excluded blocks that were added to the next gradient
+  // Excluded blocks that were not kept, because they were not finite.
+  std::uint64_t carry_dropped = 0;
 
   void add(const TrafficCounts& other);
 };
 
-/// Every one of them.
+/// All counts.
 inline constexpr std::array kTrafficCounts = {
     &TrafficCounts::blocks_sent,
     &TrafficCounts::blocks_retransmitted,

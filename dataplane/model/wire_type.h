@@ -11,13 +11,13 @@
 
 namespace gradplane {
 
-/// How a block carries its elements. All but kElements are of fp32 alone. The numbers are on the
-/// wire: never change one.
+/// The type in which a block carries its elements. All but kElements are only for fp32. The numbers
+/// are on the wire: never change one.
 enum class WireType : std::uint8_t {
   kElements = 0,  // as they are in the trainer's buffer
   kBfloat16 = 1,
   kFloat16 = 2,
-  kInt8 = 3,  // an fp32 scale, and then a whole number of one byte for each element
+  kInt8 = 3,  // an fp32 scale, followed by one signed byte for each element
 };
 inline constexpr std::array kWireTypes = {WireType::kElements, WireType::kBfloat16,
                                           WireType::kFloat16, WireType::kInt8};
@@ -29,7 +29,7 @@ constexpr bool is_wire_type(std::uint8_t raw) {
 /// Bytes before the elements of an int8 block.
 inline constexpr std::size_t kScaleBytes = 4;
 
-/// What a block of so many elements takes.
+/// The bytes of a block with this many elements.
 constexpr std::size_t wire_bytes(WireType wire, ElementType type, std::size_t elements) {
   switch (wire) {
     case WireType::kElements:
@@ -43,9 +43,9 @@ constexpr std::size_t wire_bytes(WireType wire, ElementType type, std::size_t el
   return element_bytes(type) * elements;
 }
 
-/// The wire type of a block that holds elements of two tensors with these. The error of bf16 is
-/// never larger than that of int8. Neither bf16 nor fp16 holds all that the other one holds, and
-/// below 2^-24 int8 may hold more than fp16.
+/// The wire type of a block with elements of two tensors with these wire types. The error of bf16
+/// is never larger than that of int8. Neither of bf16 and fp16 can represent all values of the
+/// other, and below 2^-24 int8 may be more precise than fp16.
 constexpr WireType shared_wire_type(WireType a, WireType b) {
   if (a == b) return a;
   const bool are_bfloat16_and_int8 = (a == WireType::kBfloat16 && b == WireType::kInt8) ||
@@ -53,7 +53,8 @@ constexpr WireType shared_wire_type(WireType a, WireType b) {
   return are_bfloat16_and_int8 ? WireType::kBfloat16 : WireType::kElements;
 }
 
-/// As operators write it. Only fp32 is ever sent as something else, so fp32 stands for kElements.
+/// The names that operators use. Only fp32 is ever sent in another type, so "fp32" stands for
+/// kElements.
 inline constexpr std::array<std::string_view, 4> kWireTypeNames = {"fp32", "bf16", "fp16", "int8"};
 static_assert(kWireTypeNames.size() == kWireTypes.size());
 
