@@ -5,8 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-/// A broken invariant of our own code: says where, then ends the process. Never for input that
-/// somebody else wrote. Stays on in release builds. The shim does not include this header.
+/// For invariants of our own code. A broken one is reported with its place, and ends the process.
+/// Never use it for input from others. It stays on in release builds. The shim does not include
+/// this header.
 #define GP_ASSERT(condition)                                                                   \
   do {                                                                                         \
     if (!(condition)) [[unlikely]] {                                                           \

@@ -19,7 +19,8 @@ class Bitmap {
 
   explicit Bitmap(std::size_t capacity = 0) : words_((capacity + kWordBits - 1) / kWordBits) {}
 
-  /// Empties the set and makes it one of [0, size). `size` is at most the capacity.
+  /// Empties the set and makes it a set of numbers in [0, size). `size` must be at most the
+  /// capacity.
   void reset(std::size_t size) {
     size_ = size;
     for (std::size_t w = 0; w < words_in_use(); ++w) words_[w] = 0;
@@ -45,7 +46,7 @@ class Bitmap {
     for (std::size_t w = 0; w < words_in_use(); ++w) words_[w] = full_word(w);
   }
 
-  /// The first member at or after `from`; kNone when there is none.
+  /// The first member at or after `from`; kNone if there is none.
   std::size_t next_set(std::size_t from) const {
     if (from >= size_) return kNone;
     std::size_t w = from / kWordBits;
@@ -70,7 +71,7 @@ class Bitmap {
   std::uint64_t word(std::size_t w) const { return words_[w]; }
   void set_word(std::size_t w, std::uint64_t value) { words_[w] = value & full_word(w); }
 
-  /// The value of word `w` when every number is a member.
+  /// The value of word `w` if every number is a member.
   std::uint64_t full_word(std::size_t w) const {
     const std::size_t bits = size_ - w * kWordBits;
     return bits >= kWordBits ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;

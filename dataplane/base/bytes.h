@@ -21,7 +21,7 @@ constexpr T to_network_order(T v) {
   if constexpr (sizeof(T) == 8) return static_cast<T>(__builtin_bswap64(v));
 }
 
-/// A network-order integer at a fixed place. The caller has checked that the bytes are there.
+/// Reads a network-order integer. The caller must have checked that the bytes are there.
 template <std::unsigned_integral T>
 T load(const std::byte* at) {
   T v;
@@ -35,8 +35,8 @@ void store(std::byte* at, T v) {
   std::memcpy(at, &n, sizeof(T));
 }
 
-/// Reads network-order integers out of bytes that somebody else wrote. A read past the end gives
-/// zero and makes ok() false for good, so a parser checks once, at its end.
+/// Reads network-order integers from bytes that others wrote. A read past the end returns zero and
+/// makes ok() false for good, so a parser checks once, at its end.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes) : bytes_(bytes) {}

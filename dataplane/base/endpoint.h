@@ -13,7 +13,7 @@ struct Ipv4 {
   constexpr auto operator<=>(const Ipv4&) const = default;
 };
 
-/// Where a datagram came from or goes to.
+/// The address and UDP port of a datagram's source or destination.
 struct Endpoint {
   Ipv4 address;
   std::uint16_t udp_port = 0;

@@ -17,7 +17,7 @@ class FixedQueue {
   bool full() const { return count_ == entries_.size(); }
   std::size_t size() const { return count_; }
 
-  /// False, and nothing happens, when the queue is full.
+  /// Adds an entry. False, and nothing happens, if the queue is full.
   [[nodiscard]] bool push(const T& value) {
     if (full()) return false;
     entries_[(head_ + count_) % entries_.size()] = value;
@@ -25,7 +25,7 @@ class FixedQueue {
     return true;
   }
 
-  /// The oldest entry; the queue is not empty.
+  /// The oldest entry. The queue must not be empty.
   T& front() { return entries_[head_]; }
   const T& front() const { return entries_[head_]; }
 

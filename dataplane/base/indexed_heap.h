@@ -12,7 +12,7 @@
 
 namespace gradplane {
 
-/// A binary min-heap of small indices, each of which is in it at most once, under a key that may
+/// A binary min-heap of small indices. Each index is in it at most once, with a key that may
 /// change. The smallest key costs O(1), everything else O(log n). Only the constructor allocates.
 /// `IndexType` is an integer, or a type with index().
 template <typename Key, typename IndexType = std::uint16_t>
@@ -20,7 +20,7 @@ class IndexedHeap {
  public:
   using Index = IndexType;
 
-  /// For the indices below `capacity`, which is less than 65535.
+  /// Has room for the indices below `capacity`, which must be less than 65535.
   explicit IndexedHeap(std::size_t capacity) : places_(capacity, kNowhere) {
     GP_ASSERT(capacity < kNowhere);
     nodes_.reserve(capacity);
@@ -28,13 +28,13 @@ class IndexedHeap {
 
   bool empty() const { return nodes_.empty(); }
   bool contains(Index index) const { return places_[number_of(index)] != kNowhere; }
-  /// The index with the smallest key; the heap is not empty.
+  /// The index with the smallest key. The heap must not be empty.
   Index top() const { return nodes_.front().index; }
   const Key& top_key() const { return nodes_.front().key; }
-  /// Of an index that the heap contains.
+  /// The key of an index that the heap contains.
   const Key& key_of(Index index) const { return nodes_[places_[number_of(index)]].key; }
 
-  /// Puts `index` in, or gives it another key.
+  /// Adds `index`, or changes its key.
   void set(Index index, Key key) {
     if (!contains(index)) {
       places_[number_of(index)] = static_cast<std::uint16_t>(nodes_.size());
@@ -45,7 +45,7 @@ class IndexedHeap {
     sink(rise(places_[number_of(index)]));
   }
 
-  /// Nothing happens when it is not in.
+  /// Removes `index`; does nothing if it is not in the heap.
   void erase(Index index) {
     if (!contains(index)) return;
     const std::size_t hole = places_[number_of(index)];
@@ -94,7 +94,7 @@ class IndexedHeap {
   }
 
   std::vector<Node> nodes_;
-  std::vector<std::uint16_t> places_;  // in nodes_
+  std::vector<std::uint16_t> places_;  // index into nodes_
 };
 
 }  // namespace gradplane

@@ -8,12 +8,14 @@
 
 namespace gradplane {
 
-/// An operating failure, told to a person: what failed, where, why, and what to do about it.
+/// An operating failure, as a message for a person: what failed, where, why, and what to do about
+/// it.
 struct Error {
   std::string message;
 };
 
-/// A value or an Error. The control plane's answer to everything that can fail for outside reasons.
+/// A value or an Error. The control plane returns it from everything that can fail for outside
+/// reasons.
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -13,7 +13,7 @@ namespace gradplane {
 
 namespace detail {
 
-/// The state of one SipHash-2-4 run: whole words in, one number out.
+/// The state of one SipHash-2-4 computation: it takes whole words and returns one number.
 class SipState {
  public:
   explicit SipState(const std::array<std::byte, 16>& key) {
@@ -32,7 +32,7 @@ class SipState {
     v0_ ^= word;
   }
 
-  /// Takes the whole words of `bytes`; returns what is left, less than a word.
+  /// Absorbs the whole words of `bytes`. Returns the rest, which is less than a word.
   std::span<const std::byte> absorb_words(std::span<const std::byte> bytes) {
     while (bytes.size() >= sizeof(std::uint64_t)) {
       std::uint64_t word;
@@ -69,13 +69,14 @@ class SipState {
 }  // namespace detail
 
 /// SipHash-2-4 of the concatenation a|b under a 128-bit key: a tag that nobody without the key can
-/// make. Reads the bytes where they lie; allocates nothing. Any thread, poll core included.
+/// make. Does not copy or allocate. Any thread, including poll cores.
 inline std::uint64_t siphash24(const std::array<std::byte, 16>& key, std::span<const std::byte> a,
                                std::span<const std::byte> b = {}) {
   detail::SipState state(key);
   const std::span<const std::byte> left = state.absorb_words(a);
 
-  // The word across the seam of a and b, filled byte by byte: at most seven of each.
+  // The word that spans the end of a and the begin of b is filled byte by byte, with at most seven
+  // bytes of each.
   std::uint64_t word = 0;
   std::size_t held = 0;
   const auto take = [&](std::byte byte) {

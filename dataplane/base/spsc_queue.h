@@ -9,13 +9,14 @@
 
 namespace gradplane {
 
-/// Between two threads of one process: one pushes, one pops. Allocated once; neither side waits.
+/// A queue between two threads of one process: one pushes, one pops. Allocated once; neither side
+/// waits.
 template <typename T>
 class SpscQueue {
  public:
   explicit SpscQueue(std::size_t capacity) : entries_(std::bit_ceil(capacity)) {}
 
-  /// Producer thread. False when full.
+  /// Adds an entry. False if the queue is full. Producer thread.
   [[nodiscard]] bool push(const T& value) {
     const std::size_t tail = tail_.load(std::memory_order_relaxed);
     if (tail - head_.load(std::memory_order_acquire) == entries_.size()) return false;  // A3
@@ -24,30 +25,30 @@ class SpscQueue {
     return true;
   }
 
-  /// Producer thread. Entries that push() would surely take.
+  /// The number of entries that push() would certainly take. Producer thread.
   std::size_t room() const {
     return entries_.size() -
            (tail_.load(std::memory_order_relaxed) - head_.load(std::memory_order_acquire));  // A3
   }
 
-  /// Producer thread. Nothing waits to be popped.
+  /// Whether no entry waits to be popped. Producer thread.
   bool empty() const { return room() == entries_.size(); }
 
-  /// Consumer thread. Null when empty; the entry stays valid until pop().
+  /// The oldest entry; null if there is none. It stays valid until pop(). Consumer thread.
   T* front() {
     const std::size_t head = head_.load(std::memory_order_relaxed);
     if (head == tail_.load(std::memory_order_acquire)) return nullptr;  // A2
     return &entries_[head & (entries_.size() - 1)];
   }
-  /// Consumer thread, after front() gave an entry.
+  /// Removes the entry that front() has returned. Consumer thread.
   void pop() {
     head_.store(head_.load(std::memory_order_relaxed) + 1, std::memory_order_release);  // R3
   }
 
  private:
   std::vector<T> entries_;
-  alignas(64) std::atomic<std::size_t> tail_{0};  // producer: rw, consumer: ro
-  alignas(64) std::atomic<std::size_t> head_{0};  // consumer: rw, producer: ro
+  alignas(64) std::atomic<std::size_t> tail_{0};  // the producer writes, the consumer reads
+  alignas(64) std::atomic<std::size_t> head_{0};  // the consumer writes, the producer reads
 };
 
 }  // namespace gradplane

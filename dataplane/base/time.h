@@ -35,7 +35,8 @@ class Duration {
   std::int64_t ns_ = 0;
 };
 
-/// A point on a monotonic clock. Only the difference of two instants of one clock means anything.
+/// A point on a monotonic clock. Only the difference of two instants of the same clock has a
+/// meaning.
 class Instant {
  public:
   constexpr Instant() = default;

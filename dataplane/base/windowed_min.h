@@ -8,13 +8,13 @@
 
 namespace gradplane {
 
-/// The minimum sample of the last one to two lifetimes. So it can grow when a path becomes longer.
-/// One thread.
+/// The minimum sample of the last one to two lifetimes. Old samples are forgotten, so it can grow
+/// when a path becomes longer. One thread.
 class WindowedMin {
  public:
   explicit constexpr WindowedMin(Duration lifetime) : lifetime_(lifetime) {}
 
-  /// Time never goes back.
+  /// Adds a sample. `now` must never go back.
   void add(Duration sample, Instant now) {
     if (!known_) {
       known_ = true;
@@ -30,14 +30,14 @@ class WindowedMin {
     until_ = now + lifetime_;
   }
 
-  /// Zero: no sample yet.
+  /// The minimum; zero before the first sample.
   Duration value() const { return least_; }
 
  private:
   Duration lifetime_;
   bool known_ = false;
   Duration least_;
-  Duration next_;  // of this lifetime alone
+  Duration next_;  // minimum of the current lifetime
   Instant until_;
 };
 
