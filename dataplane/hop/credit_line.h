@@ -13,7 +13,8 @@
 namespace gradplane::hop {
 
 /// The sender's side of grants: what one peer lets this node send to it in one job. All counts are
-/// cumulative since the plan began and wrap at 2^32, so a grant may be lost or arrive twice.
+/// cumulative since the peer came into use and wrap at 2^32, so a grant may be lost or arrive
+/// twice.
 ///
 /// Some blocks may always be in flight in addition to the granted ones. The peer says how many.
 /// (Homa calls such blocks unscheduled, SIGCOMM 2018, section 3.2, but allows them only at the
