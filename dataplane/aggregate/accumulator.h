@@ -100,7 +100,7 @@ class Accumulator {
   std::pmr::vector<std::byte> memory_;
   // The first contribution, as long as it has not been copied.
   std::vector<const std::byte*> lasting_;
-  std::vector<WireType> wire_types_;  // of sealed blocks
+  std::vector<WireType> wire_types_;  // wire types of sealed blocks
   std::vector<std::uint16_t> contributors_;
   std::vector<std::uint16_t> awaited_;
   std::vector<std::uint64_t> hosts_;  // host_words_ for each block

@@ -182,7 +182,7 @@ class Gather {
   };
   struct HostState {
     std::size_t source = 0;
-    std::uint16_t number = 0;  // in the plan's HostTable
+    std::uint16_t number = 0;  // index in the plan's HostTable
     std::uint32_t lacked = 0;  // blocks that lack it
     bool lacks_critical = false;
     bool knew_bounds = false;  // under the older plan
@@ -267,7 +267,7 @@ class Gather {
   std::optional<Duration> largest_threshold_;  // when the round was opened
   std::size_t begun_ = 0;                      // sources that have begun the round
   Instant all_begun_at_;
-  Duration longest_rtt_;    // of all sources
+  Duration longest_rtt_;    // maximum over all sources
   Duration longest_below_;  // time_below() of all sources
   DeadlineSlack learned_slack_;
 };

@@ -23,8 +23,8 @@ struct GatheredTree {
 
 /// How far ranks are in a bucket under bounded staleness: counts of exchanges since the plan began.
 struct ExchangesDone {
-  std::uint32_t submitted = 0;          // by this node's rank
-  std::vector<std::uint32_t> received;  // by child of the tree that is rooted here
+  std::uint32_t submitted = 0;          // exchanges of this node's rank
+  std::vector<std::uint32_t> received;  // by child of the tree rooted here
 
   /// How many exchanges the rank of a child is behind what this node's rank has submitted.
   std::int64_t lag_of(std::size_t child) const {
@@ -63,8 +63,8 @@ class GatherSet {
  private:
   std::uint32_t epoch_;
   bool has_begun_ = false;
-  std::vector<std::uint8_t> trees_;  // of gathers_
-  std::vector<bool> is_root_;        // of gathers_
+  std::vector<std::uint8_t> trees_;  // tree of each of gathers_
+  std::vector<bool> is_root_;        // whether that tree is rooted here
   bool has_streams_ = false;         // if so, each gathering belongs to one child
   ExchangesDone done_;
   std::vector<std::unique_ptr<Gather>> gathers_;

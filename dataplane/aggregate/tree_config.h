@@ -13,7 +13,7 @@
 namespace gradplane::aggregate {
 
 struct ChildConfig {
-  hop::PeerIndex peer;      // in JobConfig::peers
+  hop::PeerIndex peer;      // index in JobConfig::peers
   std::uint16_t ranks = 0;  // ranks in the child's subtree, all of which a complete block must name
   /// The hosts of the child's subtree, as indices into JobConfig::hosts.
   std::vector<std::uint16_t> hosts = {};

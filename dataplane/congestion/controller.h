@@ -54,7 +54,7 @@ struct LossEvent {
 
 /// Where a job is in its iteration.
 struct Phase {
-  double ratio = 0;  // of the iteration's blocks, acked or written off: 0 to 1
+  double ratio = 0;  // share of blocks that are acked or written off, 0 to 1
 };
 
 struct Decision {

@@ -27,8 +27,8 @@ class Dctcp final : public Controller {
 
   AdditiveWindow window_;
   double alpha_ = 1;          // RFC 8257 section 4.2: the first mark counts as in Reno
-  std::uint64_t acked_ = 0;   // in this observation window
-  std::uint64_t marked_ = 0;  // of these
+  std::uint64_t acked_ = 0;   // blocks in this observation window
+  std::uint64_t marked_ = 0;  // marked blocks among these
   Instant observed_until_;
   bool observing_ = false;
 };

@@ -38,7 +38,7 @@ class Swift final : public Controller {
   double gain_ = 1;
   Duration delay_;  // the newest sample; zero: none
   Duration rtt_;
-  std::uint32_t silences_ = 0;  // in a row
+  std::uint32_t silences_ = 0;  // consecutive silences
   Reactions reactions_;
 };
 

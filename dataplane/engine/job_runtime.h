@@ -106,8 +106,8 @@ class JobRuntime {
 
   job::Job job_;
   // Control thread.
-  std::size_t residual_bytes_ = 0;  // of all buckets
-  std::size_t inbox_bytes_ = 0;     // of all buckets
+  std::size_t residual_bytes_ = 0;  // residuals of all buckets
+  std::size_t inbox_bytes_ = 0;     // inboxes of all buckets
   std::size_t allowed_inbox_bytes_ = kMaxInboxBytes;
   std::vector<job::PlanConfig> plans_;
   std::vector<aggregate::Bucket*> buckets_;

@@ -26,7 +26,7 @@ static_assert(kMaxBeyondCredit < INT32_MAX / 4 && kMaxWaiting < INT32_MAX / 4 &&
 constexpr std::uint64_t kCatchUpBlocks = 1024;
 
 constexpr Duration kMinReorder = Duration::us(200);
-constexpr int kReorderPart = 4;  // of the round trip, as in Flow
+constexpr int kReorderPart = 4;  // divides the round trip, as in Flow
 /// An epoch lasts at least a round trip, and until this many blocks are known, so that it can tell
 /// the share of marks.
 constexpr std::uint32_t kEpochBlocks = 32;

@@ -48,7 +48,7 @@ class PathCounts {
   std::uint32_t known_lost_ = 0;
 };
 
-/// What an epoch showed of the paths that all jobs share.
+/// Signs of congestion that an epoch has shown on the paths that all jobs share.
 struct PathSigns {
   double mark_cut = 0;  // the part of the pace to give up
   double loss_cut = 0;

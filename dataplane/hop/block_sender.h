@@ -191,8 +191,8 @@ class BlockSender {
   Bitmap in_flight_;
   Bitmap acked_;     // or settled
   Bitmap unproven_;  // of these, blocks that were settled without proof of arrival
-  Bitmap sent_;      // at least once
-  Bitmap to_group_;  // at least once
+  Bitmap sent_;      // blocks sent at least once
+  Bitmap to_group_;  // blocks sent to the group at least once
   Bitmap by_group_;  // blocks in flight in packets to the group
   std::array<Bitmap, kMaxRoutes> routed_;  // blocks in flight on each route
   std::array<std::uint32_t, kMaxRoutes> routed_count_{};
@@ -208,7 +208,7 @@ class BlockSender {
   std::uint32_t parity_next_ = 0;  // the next row to send
   std::uint32_t parity_end_ = 0;
   std::uint32_t urgent_count_ = 0;
-  std::uint32_t unsent_urgent_ = 0;  // of these
+  std::uint32_t unsent_urgent_ = 0;  // urgent blocks that were never sent
   std::uint32_t new_count_ = 0;
   std::uint32_t spare_count_ = 0;
   std::uint32_t copy_count_ = 0;

@@ -37,8 +37,8 @@ class RateMeter {
 
  private:
   Instant begin_ = Instant::from_ns(INT64_MIN / 4);  // begin of the current second
-  std::uint64_t bytes_ = 0;                          // since begin_
-  std::uint64_t bytes_before_ = 0;                   // in the second before it
+  std::uint64_t bytes_ = 0;                          // bytes since begin_
+  std::uint64_t bytes_before_ = 0;                   // bytes in the second before
 };
 
 /// The state of the path to one peer, for all rounds of a job: timing, losses and blocks in flight.

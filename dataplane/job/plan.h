@@ -163,7 +163,7 @@ class Plan {
   bool follows_network_;
   std::vector<hop::PeerIndex> sounded_;
   std::vector<hop::Peer> peers_;            // with the indices that the trees use before connect()
-  std::vector<hop::PeerConfig> rates_;      // of peers_
+  std::vector<hop::PeerConfig> rates_;      // rates of peers_
   std::vector<hop::PeerIndex> peer_names_;  // index of each of peers_ in the job's table
   std::vector<BucketPart> bucket_parts_;
   hop::AckQueue acks_;

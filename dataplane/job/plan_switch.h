@@ -73,7 +73,7 @@ class PlanSwitch {
   bool older_is_over_ = false;
   std::unique_ptr<Plan> ended_;              // still known to buckets
   std::size_t next_bucket_ = 0;              // the next bucket that may know it
-  std::optional<std::uint32_t> activation_;  // of a plan whose rates are not applied yet
+  std::optional<std::uint32_t> activation_;  // activation whose rates are not applied
   bool has_rates_of_updates_ = false;        // whether peers have the rates of updates
 };
 

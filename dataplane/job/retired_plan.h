@@ -57,7 +57,7 @@ class RetiredPlan {
   static constexpr std::size_t kOwedAcks = 256;
 
   std::optional<std::uint32_t> epoch_;
-  std::uint32_t activation_ = 0;  // of the plan after it
+  std::uint32_t activation_ = 0;  // activation of the next plan
   FixedQueue<Ack> owed_;
 };
 

@@ -15,7 +15,7 @@ namespace gradplane::wire {
 
 /// The round and the edge that an ack is about.
 struct AckHeader {
-  std::uint16_t epoch = 0;  // of the plan, modulo 2^16
+  std::uint16_t epoch = 0;  // the plan's epoch, modulo 2^16
   std::uint8_t tree = 0;
   // The path of the echo and the marks: 0 is the direct one, then routes and the group.
   std::uint8_t path = 0;
@@ -72,7 +72,7 @@ std::size_t write_ack(std::span<std::byte> out, const Envelope& envelope, const 
 
 /// What the receiver of blocks allows a sender.
 struct Grant {
-  std::uint16_t epoch = 0;  // of the plan, modulo 2^16
+  std::uint16_t epoch = 0;  // the plan's epoch, modulo 2^16
   /// The sender may send while HopFeedback::sent_blocks is less than this; modulo 2^32. It never
   /// decreases, so the next grant repairs a lost one.
   std::uint32_t total_blocks = 0;

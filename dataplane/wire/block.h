@@ -23,7 +23,7 @@ namespace gradplane::wire {
 /// number of the block's elements follows from the round's elements, the block's index and the
 /// job's block size.
 struct BlockHeader {
-  std::uint16_t epoch = 0;  // of the plan, modulo 2^16
+  std::uint16_t epoch = 0;  // the plan's epoch, modulo 2^16
   // The bucket whose tensors it holds; 0: none, so it is exact (only all_reduce and exchange have
   // buckets).
   std::uint16_t bucket = 0;

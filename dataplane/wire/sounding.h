@@ -16,7 +16,7 @@ namespace gradplane::wire {
 /// A packet of a sounding, or an answer. A sounding's packet is as long as one with a full block of
 /// its job, so that the link needs the same time for it. An answer has no padding.
 struct Sounding {
-  std::uint16_t epoch = 0;  // of the plan, modulo 2^16
+  std::uint16_t epoch = 0;  // the plan's epoch, modulo 2^16
   /// The sender's measurement, in kRoundTripUnit; 0: none yet.
   std::uint16_t round_trip = 0;
   /// In a sounding: its number among those from this sender to this receiver, from 1 on; all its
