@@ -75,11 +75,12 @@ struct GroupMember {
 
 /// Nodes that get the same blocks from this node by multicast: the results of a tree for its
 /// children, or an update for its receivers. New blocks go to the group once, to the receivers that
-/// hear it. Blocks that a member has lost go to it alone, and so do all blocks to a deaf
-/// receiver.¶A receiver that hears the group but is too slow for the others becomes a listener. The
-/// group does not wait for it. The blocks that do not reach it go to it alone when the group has
-/// sent the round. Receivers that begin a round late are listeners as well. When all others have
-/// the round, the group sends once more what the late ones lack.
+/// hear it. Blocks that a member has lost go to it alone, and so do all blocks to a deaf receiver.
+///
+/// A receiver that hears the group but is too slow for the others becomes a listener. The group
+/// does not wait for it. The blocks that do not reach it go to it alone when the group has sent the
+/// round. Receivers that begin a round late are listeners as well. When all others have the round,
+/// the group sends once more what the late ones lack.
 ///
 /// The edges to the receivers may be of several trees. In each round of the group they carry the
 /// same range of blocks.
