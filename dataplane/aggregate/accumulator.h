@@ -22,7 +22,7 @@ namespace gradplane::aggregate {
 class Accumulator {
  public:
   /// Has room for `capacity_blocks` blocks of `block_bytes`. The constructor touches every byte, so
-  /// that no page fault comes later. A set of hosts has `host_words` words. The sums are in memory
+  /// that no page fault occurs later. A set of hosts has `host_words` words. The sums are in memory
   /// of std::pmr's default resource, for which a daemon has huge pages.
   Accumulator(std::size_t capacity_blocks, std::size_t block_bytes, std::size_t host_words);
 

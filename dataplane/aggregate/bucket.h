@@ -30,7 +30,7 @@ struct BucketConfig {
 
 /// A registered bucket of one job at one node: its tensors, how much of each may be missing, and
 /// how much has been. The control thread makes and destroys it; in between it belongs to the poll
-/// loop, except for the functions marked "any thread".
+/// loop, except for the functions that any thread may call.
 class Bucket {
  public:
   explicit Bucket(const BucketConfig& config);

@@ -168,12 +168,13 @@ class Gather {
     bool takes_part = true;     // if not, the source counts as complete
     Instant first_at;
     Instant latest_at;
-    std::optional<Duration> sent_all;  // time since first_at at which the source said so
-    Instant rows_until;                // until then, missing blocks may be recovered from parity
+    // When the source said that it had sent everything, from first_at on.
+    std::optional<Duration> sent_all;
+    Instant rows_until;  // until then, missing blocks may be recovered from parity
     Duration rtt;
     Duration patience;  // last value; 0: it gathers nothing, or exactly
     std::uint32_t arrived = 0;
-    std::uint32_t worst_lacked = 0;  // blocks that lack the host that most blocks lack
+    std::uint32_t worst_lacked = 0;  // the most blocks that lack the same host
     std::uint32_t critical_missing = 0;
     std::uint32_t over_bound = 0;  // tensors of which some host lacks more than it may
     std::size_t first_host = 0;    // index into hosts_
@@ -246,7 +247,7 @@ class Gather {
   std::vector<HostState> hosts_;        // hosts of one source are adjacent
   std::vector<std::uint16_t> host_at_;  // by the plan's number of a host: index into hosts_
   std::unique_ptr<Totals[]> totals_;    // by host
-  // By block of the open round, whose bounds may differ from those of other rounds.
+  // Critical blocks of the open round; bounds may change between rounds.
   Bitmap critical_;
   std::vector<std::uint16_t> lacking_;  // by block: the number of hosts that lack it
   std::vector<std::uint32_t> needed_;   // by wide tensor: the blocks of each source that must come

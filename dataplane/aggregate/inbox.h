@@ -22,7 +22,7 @@ class Inbox {
   static std::size_t bytes_for(const Geometry& geometry);
 
   /// Has room for a whole bucket of a floating-point type. The constructor touches every byte, so
-  /// that no page fault comes later.
+  /// that no page fault occurs later.
   explicit Inbox(const Geometry& geometry);
 
   /// Adds a block of another rank's update, as elements of the bucket's type.

@@ -88,7 +88,7 @@ class Tree {
   hop::EdgeIndex find_out(wire::PacketType type, hop::PeerIndex peer) const;
   hop::EdgeIndex find_in(wire::PacketType type, hop::PeerIndex peer) const;
 
-  /// The tree will have no earlier round. It is not known yet which rounds have ended below.
+  /// The tree carries no round before `round`. It is not known yet which rounds have ended below.
   void begin_at(std::uint32_t round);
   /// The group of results; null if results go to each child alone.
   hop::Group* group() { return group_ ? &*group_ : nullptr; }

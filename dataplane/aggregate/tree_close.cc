@@ -8,8 +8,8 @@
 
 namespace gradplane::aggregate {
 
-/// A bucket gathers one round at a time in each tree. A round that opens before the one before has
-/// closed is gathered exactly.
+/// A bucket gathers one round at a time in each tree. A round that opens while another one is
+/// gathered under bounds is itself gathered exactly.
 void Tree::open_gather(Round& round) {
   Slot& own = slots_[round.slot()];
   own.gather = nullptr;

@@ -264,7 +264,8 @@ void JobRuntime::complete(const job::Event& event) {
                                    .status = ipc::CompletionStatus::kOk,
                                    .contributors = event.contributors,
                                    .partial_blocks = event.partial_blocks};
-  // A correct rank takes its completions, so there is room. A rank that does not loses its session.
+  // A correct rank takes its completions, so there is room. A rank that does not take them loses
+  // its session.
   if (!rank.completions.push(completion)) {
     rank.fail(rank.completions.broken() ? RankFault::kBadRingIndex
                                         : RankFault::kCompletionsNotTaken);

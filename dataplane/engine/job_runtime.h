@@ -88,7 +88,7 @@ class JobRuntime {
     ipc::RingConsumer<ipc::Submission> submissions;
     ipc::RingProducer<ipc::Completion> completions;
     std::optional<ipc::Submission> held;  // a checked copy that waits until its slot is free
-    ipc::RoundsInFlight rounds;           // submitted without `held`, and not completed
+    ipc::RoundsInFlight rounds;           // rounds in flight, without `held`
     std::optional<RankFault> fault;       // set if the rank is broken
     bool fault_told = false;
 

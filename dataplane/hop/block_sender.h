@@ -122,7 +122,7 @@ class BlockSender {
   /// sent are ignored, because the peer cannot have them.
   PathBlocks on_ack(std::size_t first_word, std::span<const std::uint64_t> words);
   PathBlocks on_complete();
-  /// One block has arrived, as another packet than an ack shows. Returns 1 if it was in flight.
+  /// A packet other than an ack shows that a block has arrived. Returns 1 if it was in flight.
   PathBlocks on_arrived(std::uint32_t block);
   /// Nobody needs the block any more, whether it has arrived or not: it will not be sent. Returns 1
   /// if it was in flight.

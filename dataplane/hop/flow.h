@@ -65,8 +65,8 @@ class Flow {
   void on_sent(Instant now, std::size_t wire_bytes, bool retransmission);
   /// Counts a second copy of a block that is in flight already.
   void on_copy_sent(Instant now, std::size_t wire_bytes);
-  /// The peer has acknowledged `blocks` blocks. It also reports `marked` blocks for the first time
-  /// whose packets the network marked; then `blocks` may be 0.
+  /// The peer has acknowledged `blocks` blocks. It also reports `marked` further blocks whose
+  /// packets the network marked; if there are any, `blocks` may be 0.
   void on_acked(Instant now, std::uint32_t blocks, std::uint32_t marked = 0);
   /// A packet of a sounding is being sent; on_sent() follows if it is a block. The queue that a
   /// sounding causes is no reason to send less. So the controller learns neither round trips nor

@@ -197,7 +197,7 @@ class Group {
     std::size_t cursor = 0;
     Instant may_begin_at = Instant::never();
     bool is_on = false;     // the round has members
-    bool is_again = false;  // late receivers get what the others have
+    bool is_again = false;  // the second pass has begun, for late receivers
   };
   std::size_t answers(std::size_t slot) const;
   std::size_t deaf() const;

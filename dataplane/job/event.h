@@ -16,7 +16,7 @@ struct Event {
   std::uint16_t local_rank = 0;      // kRoundDone: index into JobConfig::local_ranks
   std::uint16_t contributors = 0;    // kRoundDone: the fewest contributions to any block
   std::uint32_t partial_blocks = 0;  // kRoundDone: blocks that lack some rank's contribution
-  // KMismatch: the node that stated something else; kStalled: the node that causes it.
+  // For kMismatch, the node that stated something else; for kStalled, the node that causes it.
   std::uint16_t node = 0;
   std::uint32_t round = 0;
   Geometry ours;     // kMismatch

@@ -111,7 +111,7 @@ class Plan {
   struct BucketPart {
     aggregate::Bucket* bucket = nullptr;
     std::unique_ptr<aggregate::GatherSet> gathers;
-    // Nullptr if the bucket needs none or has one already.
+    // Null if the bucket needs none or has one already.
     std::unique_ptr<aggregate::Residual> residual;
   };
   void add_bucket(BucketPart part) { bucket_parts_.push_back(std::move(part)); }

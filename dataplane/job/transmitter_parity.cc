@@ -92,7 +92,8 @@ void Transmitter::guard_tail(hop::OutEdge& edge, std::size_t slot, Instant now) 
     const bool has_room = peer.flow.in_flight() + rows <= peer.flow.window();
     if (rows > 0 && has_room) return sender.queue_parity(std::min(rows, parity->rows()));
   }
-  // On a new path, the receiver's loss share starts at half a packet, without any loss.
+  // is_lossy() is the sender's own count. The receiver reports half a lost packet even on a new
+  // path without loss.
   if (peer.flow.is_lossy() && peer.flow.min_rtt() >= hop::kLongPath && !sender.has_queued())
     sender.copy_tail(hop::clock_us(now), peer.flow.min_rtt() / kTailShare);
 }

@@ -47,8 +47,8 @@ struct TrafficCounts {
   std::uint64_t blocks_missing = 0;
   std::uint64_t blocks_late = 0;      // blocks that came after the close
   std::uint64_t blocks_excluded = 0;  // pushed blocks of this node that did not enter
-  std::uint64_t updates_received =
-      0;  // updates of other ranks under bounded staleness, by sender and round
+  // Updates of other ranks under bounded staleness, by sender and round.
+  std::uint64_t updates_received = 0;
   std::uint64_t updates_late = 0;    // of these, updates that came after the result of their step
   std::uint64_t blocks_carried = 0;  // excluded blocks that were added to the next gradient
   // Excluded blocks that were not kept, because they were not finite.
