@@ -91,7 +91,7 @@ std::size_t write_ipv4(Bytes out, const Ip& ip, std::size_t body_bytes) noexcept
   return header_bytes;
 }
 
-// Writes a frame around an IGMP message of `bytes`, which write(room) writes into its room.
+// Writes a frame around an IGMP message of `bytes` bytes, which write(room) writes.
 template <typename Write>
 std::size_t write_igmp(Bytes out, const FrameFilter& us, Ipv4 to, std::size_t bytes,
                        const Write& write) noexcept {
