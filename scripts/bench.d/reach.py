@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The gradplane authors
-"""`reach`: one model on four hosts, trained by DDP, with a sharded optimizer, by FSDP where PyTorch
-has it for processors (2.6), by DiLoCo, and by a program of mpi4py, over gradplane and over what the
-program uses without it: Gloo or Open MPI.
+"""`reach`: one model on four hosts, trained by DDP, with a sharded optimizer, by FSDP and FSDP2
+where PyTorch has them for processors (2.6), by DiLoCo, and by a program of mpi4py, over gradplane
+and over what the program uses without it: Gloo or Open MPI.
 
 The programs are those of reach_job.py, the same over both; each trains for the same number of
 steps, over a network without loss, with 1 % of it, and with a round trip of 40 ms. `s in all` is
@@ -27,6 +27,7 @@ PROGRAMS = {
     "ddp": "DDP",
     "zero": "DDP and ZeroRedundancyOptimizer",
     "fsdp": "FSDP",
+    "fsdp2": "FSDP2",
     "diloco": "DiLoCo, 8 steps",
     "mpi4py": "mpi4py",
 }
@@ -37,7 +38,7 @@ NETWORKS = ({}, {"loss": 0.01, "loss_model": "random"}, {"rtt_ms": 40})
 def programs():
     """Those that the PyTorch here can run: older ones have no reduce_scatter over Gloo."""
     version = tuple(int(part) for part in metadata.version("torch").split(".")[:2])
-    return [name for name in PROGRAMS if name != "fsdp" or version >= (2, 6)]
+    return [name for name in PROGRAMS if not name.startswith("fsdp") or version >= (2, 6)]
 
 
 def contestants_of(case):

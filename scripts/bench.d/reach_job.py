@@ -9,6 +9,7 @@ than by plain DDP. They know nothing of gradplane, and print what train_job.py p
           (ZeroRedundancyOptimizer), which it sends to the others after each step
   fsdp    each rank has its own part of parameters, gradients and optimizer's state, and gathers the
           parameters for each pass (FullyShardedDataParallel); PyTorch 2.6 or later
+  fsdp2   the same by fully_shard(), for each layer by itself; PyTorch 2.6 or later
   mpi4py  gradients are summed by MPI_Allreduce, as one vector, and PyTorch knows of one rank alone;
           mpirun starts the ranks
   diloco  each rank trains alone, and every few steps the ranks average how far they came; an outer
@@ -18,6 +19,8 @@ than by plain DDP. They know nothing of gradplane, and print what train_job.py p
 import argparse
 import copy
 import os
+import pathlib
+import sys
 import time
 
 import torch
@@ -26,6 +29,8 @@ import train_job
 from torch import nn
 from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
+
+PEERS = pathlib.Path(__file__).resolve().parents[2] / "tests/peers"
 
 
 class Learner:
@@ -75,6 +80,35 @@ class Fsdp(Learner):
         with torch.no_grad(), self._whole(self._sharded, writeback=False):
             for own, learned in zip(self.network.parameters(), self._sharded.parameters()):
                 own.copy_(learned)
+        return steps
+
+
+class Fsdp2(Learner):
+    def __init__(self, task):
+        sys.path.append(str(PEERS))
+        import host_streams  # of this program alone
+        from torch.distributed.device_mesh import init_device_mesh
+
+        self.network = task.network()
+        self._sharded = copy.deepcopy(self.network)
+        mesh = init_device_mesh("cpu", (torch.distributed.get_world_size(),))
+        for module in [*self._layers(), self._sharded]:
+            host_streams.fully_shard(module, mesh)
+        self._optimizer = task.optimizer(self._sharded.parameters())
+        self._loss = task.loss
+
+    def _layers(self):
+        for module in self._sharded.children():
+            yield from module if isinstance(module, nn.ModuleList) else [module]
+
+    def step(self, batch):
+        return train_job.step(self._sharded, self._optimizer, self._loss, batch)
+
+    def epoch(self, batches):
+        steps = super().epoch(batches)
+        with torch.no_grad():
+            for own, learned in zip(self.network.parameters(), self._sharded.parameters()):
+                own.copy_(learned.full_tensor())
         return steps
 
 
@@ -139,7 +173,8 @@ class DiLoCo(Learner):
             nn.utils.vector_to_parameters(outer.clone(), network.parameters())
 
 
-PROGRAMS = {"ddp": Ddp, "zero": Zero, "fsdp": Fsdp, "diloco": DiLoCo, "mpi4py": Mpi4py}
+PROGRAMS = {"ddp": Ddp, "zero": Zero, "fsdp": Fsdp, "fsdp2": Fsdp2, "diloco": DiLoCo,
+            "mpi4py": Mpi4py}  # fmt: skip
 
 
 def main():

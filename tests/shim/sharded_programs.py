@@ -106,6 +106,20 @@ def fsdp1():
     say(bits=bits(*model.parameters()))
 
 
+def fsdp2():
+    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    sys.path.append(os.path.join(tests, "peers"))
+    import host_streams
+    start()
+    mesh = init_device_mesh("cpu", (WORLD,))
+    model = model_of_blocks()
+    for block in model:
+        host_streams.fully_shard(block, mesh)
+    host_streams.fully_shard(model, mesh)
+    train(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    say(bits=bits(*(p.full_tensor() for p in model.parameters())))
+
+
 def tensor_parallel():
     start()
     mesh = init_device_mesh("cpu", (WORLD,))

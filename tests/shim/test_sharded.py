@@ -74,6 +74,13 @@ def test_fsdp():
     expect_as_gloo("fsdp1", 2, FSDP1)
 
 
+def test_fsdp2():
+    if TORCH >= (2, 11):
+        return "test_devices.py has it"
+    expect_as_gloo("fsdp2", 2, FSDP2)
+    return None
+
+
 def test_tensor_parallel():
     expect_as_gloo("tensor_parallel", 2, TENSOR_PARALLEL)
 
@@ -92,6 +99,8 @@ def test_session_lost_in_a_reduce_scatter():
 
 
 FSDP1 = {"reduce_scatter": 6, "all_gather": 6}
+# Six steps of five blocks, and at the end the whole of ten parameters.
+FSDP2 = {"reduce_scatter": 6 * 5, "all_gather": 6 * 5 + 10}
 TENSOR_PARALLEL = {"reduce_scatter": 1, "all_reduce": 1}
 
 
