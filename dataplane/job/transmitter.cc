@@ -195,9 +195,13 @@ bool Transmitter::goes_before(const Work& work, const Work& other) const {
   const bool has_originals = work.edge->senders[work.slot].has_originals();
   if (has_originals != other.edge->senders[other.slot].has_originals()) return has_originals;
   if (round == than) {
-    // Results go first, because they let a round finish. Critical blocks come next. Trees that
-    // share a path advance together, so that links that only one of them uses are never idle.
-    if (work.edge->is_push() != other.edge->is_push()) return !work.edge->is_push();
+    // Results of sums go first, because they let a round finish. Where blocks are copied, pushes
+    // go first: the results of a whole tree wait for the first push of each child, and a root can
+    // pass on what it has. Critical blocks come next. Trees that share a path advance together, so
+    // that links that only one of them uses are never idle.
+    if (work.edge->is_push() != other.edge->is_push()) {
+      return work.edge->is_push() != all_contribute(state_.rounds[work.slot].geometry.operation);
+    }
     const hop::BlockSender& sender = work.edge->senders[work.slot];
     const hop::BlockSender& before = other.edge->senders[other.slot];
     if (sender.has_urgent() != before.has_urgent()) return sender.has_urgent();

@@ -6,6 +6,7 @@
 #include <cinttypes>
 #include <cmath>
 #include <cstdio>
+#include <span>
 #include <vector>
 
 #include "tests/sim/rounding_checker.h"
@@ -14,6 +15,8 @@ namespace gradplane::sim {
 namespace {
 
 constexpr auto kWires = kWireTypeNames;
+/// Those that need no selection.
+constexpr std::span kOperations = std::span(kOperationNames).first<4>();
 /// That of the preset `ltp`.
 constexpr Duration kLtpSlack = Duration::ms(30);
 
@@ -67,6 +70,8 @@ TimeCommand::TimeCommand(CLI::App& app)
   command_->add_option("--controller", controller_, "as congestion.controller")
       ->check(CLI::IsMember(
           std::vector<std::string>(kControllerNames.begin(), kControllerNames.end())));
+  command_->add_option("--operation", operation_, "of every round")
+      ->check(CLI::IsMember(std::vector<std::string>(kOperations.begin(), kOperations.end())));
   command_->add_option("--wire", wire_, "the wire type of the rounds; the bound is that of fp32")
       ->check(CLI::IsMember(std::vector<std::string>(kWires.begin(), kWires.end())));
   command_->add_option("--may-miss", may_miss_,
@@ -105,19 +110,28 @@ Scenario TimeCommand::scenario(std::uint64_t seed) const {
   s.compute_max = Duration::us(static_cast<std::int64_t>(compute_us_));
   if (!parity_) s.parity_from.reset();
   const auto elements = static_cast<std::uint32_t>(bytes_ / 4);
-  s.rounds.assign(rounds_, {ElementType::kFloat32, elements});
+  s.rounds.assign(rounds_, {.elements = elements, .operation = operation()});
   const auto wire = std::find(kWires.begin(), kWires.end(), wire_) - kWires.begin();
   if (wire > 0) narrow_rounds(s, kWireTypes[static_cast<std::size_t>(wire)]);
   if (may_miss_ > 0) bound_rounds(s, may_miss_);
   return s;
 }
 
+Operation TimeCommand::operation() const {
+  const auto found = std::find(kOperations.begin(), kOperations.end(), operation_);
+  return static_cast<Operation>(found - kOperations.begin() + 1);
+}
+
 double TimeCommand::bound_s() const {
   const double packets = std::ceil(bytes_ / kDefaultBlockBytes);
   const double wire_bits = packets * (kDefaultBlockBytes + hop::kWireOverheadBytes) * 8;
   const double n = hosts_;
-  const double bits = plan_ == "star" ? n * wire_bits : 2 * wire_bits * (n - 1) / n;
-  return bits / (mbit_per_s_ * 1e6);
+  // What crosses the busiest link, in copies of the round.
+  double copies = 2 * (n - 1) / n;
+  if (has_shards(operation())) copies = (n - 1) / n;
+  if (operation() == Operation::kBroadcast) copies = 1;
+  if (operation() == Operation::kAllReduce && plan_ == "star") copies = n;
+  return copies * wire_bits / (mbit_per_s_ * 1e6);
 }
 
 bool TimeCommand::run(std::uint64_t seed) const {

@@ -11,7 +11,7 @@
 
 namespace gradplane::sim {
 
-/// `simulate time`: one all-reduce after another on one kind of network, against its bound
+/// `simulate time`: one operation after another on one kind of network, against its bound
 /// (docs/protocol.md, section 9).
 class TimeCommand {
  public:
@@ -23,6 +23,7 @@ class TimeCommand {
  private:
   CongestionSettings congestion() const;
   Scenario scenario(std::uint64_t seed) const;
+  Operation operation() const;
   double bound_s() const;
 
   CLI::App* command_;
@@ -37,6 +38,7 @@ class TimeCommand {
   std::size_t queue_bytes_ = 256 << 10;
   std::size_t mark_bytes_ = 0;
   std::string controller_ = "delay";
+  std::string operation_ = "all_reduce";
   std::string wire_ = "fp32";
   double may_miss_ = 0;  // the share of its blocks that a rank may miss
   bool mltcp_ = false;

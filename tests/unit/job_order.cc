@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Copyright (c) 2026 The gradplane authors
 // In what order a job's blocks leave.
+#include <algorithm>
 #include <set>
 
 #include "tests/support/catch.h"
@@ -88,6 +89,61 @@ TEST_CASE("trees that share a path send in proportion to their shares of a round
   }
   CHECK(sent_of[0] == kBlocks / 3);
   CHECK(sent_of[1] == kBlocks * 2 / 3);
+}
+
+namespace {
+
+/// Node 1 of two nodes with a rank each. Each node is the root of a tree.
+job::JobConfig root_of_two() {
+  job::JobConfig config = leaf_config(1, 0);
+  config.world_size = 2;
+  config.hosts = {{.node = 0, .ranks = 1}, {.node = 1, .ranks = 1}};
+  aggregate::TreeConfig theirs;
+  theirs.member = true;
+  theirs.parent = hop::PeerIndex(0);
+  theirs.share = {0, 1};
+  theirs.root_host = 0;
+  aggregate::TreeConfig own;
+  own.member = true;
+  own.children = {{.peer = hop::PeerIndex(0), .ranks = 1, .hosts = {0}}};
+  own.share = {1, 1};
+  own.root_host = 1;
+  config.trees = {theirs, own};
+  return config;
+}
+
+/// The types of the blocks that this node sends when its rank submits. Node 0 has begun before.
+std::vector<wire::PacketType> types_of_blocks(Operation operation) {
+  CoreNode node(root_of_two());
+  const Statement said{.elements = kElements, .operation = operation};
+  const PacketBuilder::Round round{.geometry = Geometry::of(said, kMinBlockBytes, 2)};
+  for (std::uint32_t block = kBlocks / 2; block < kBlocks; ++block) {
+    PacketBuilder push = PacketBuilder::block(wire::PacketType::kPush, round, block);
+    push.tree(1).sender(0);
+    if (!all_contribute(operation)) push.empty();
+    node.deliver(0, push.bytes(), kStart);
+    if (!all_contribute(operation)) break;  // it has nothing but to say that it is there
+  }
+  node.drain(kStart);
+  REQUIRE(node.job().submit(0, 0, said) == job::SubmitResult::kAccepted);
+  std::vector<wire::PacketType> types;
+  for (const Sent& sent : node.drain(kStart)) types.push_back(sent.seen().type);
+  return types;
+}
+
+}  // namespace
+
+TEST_CASE("results of sums go before pushes, and pushes of copies before results") {
+  using wire::PacketType;
+  for (const Operation operation : {Operation::kAllReduce, Operation::kAllGather}) {
+    CAPTURE(operation_name(operation));
+    const std::vector<PacketType> types = types_of_blocks(operation);
+    const bool sums = all_contribute(operation);
+    REQUIRE(std::ranges::count(types, PacketType::kResult) == kBlocks / 2);
+    REQUIRE(std::ranges::count(types, PacketType::kPush) == (sums ? kBlocks / 2 : 1));
+    CHECK(types.front() == (sums ? PacketType::kResult : PacketType::kPush));
+    CHECK(std::ranges::is_partitioned(types, [&](PacketType t) { return t == types.front(); }));
+  }
 }
 
 TEST_CASE("in forward order an iteration's newest round goes first, after all older iterations") {
