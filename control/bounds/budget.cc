@@ -11,7 +11,7 @@ namespace gradplane::bounds {
 
 std::vector<float> share_out(std::span<const Claim> claims, double budget) {
   std::vector<float> bounds(claims.size(), 0.0F);
-  std::vector<std::size_t> order;  // who claims something, the greediest first
+  std::vector<std::size_t> order;  // indexes of claims that are not 0, by falling weight
   double all = 0;
   for (std::size_t i = 0; i < claims.size(); ++i) {
     all += claims[i].elements;
@@ -21,8 +21,8 @@ std::vector<float> share_out(std::span<const Claim> claims, double budget) {
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return claims[a].weight > claims[b].weight;
   });
-  // By place in the order: elements x weight from there on. Summed from the small ones up, so that
-  // what is left after the greedy ones is no difference of large numbers.
+  // claimed[at] is the sum of elements x weight from `at` to the end of the order. The loop adds
+  // from the small weights up, because a difference of large numbers would lose digits.
   std::vector<double> claimed(order.size() + 1);
   for (std::size_t at = order.size(); at-- > 0;) {
     claimed[at] = claimed[at + 1] + claims[order[at]].elements * claims[order[at]].weight;
@@ -32,7 +32,7 @@ std::vector<float> share_out(std::span<const Claim> claims, double budget) {
     const Claim& claim = claims[order[at]];
     const double factor = left / claimed[at];
     if (factor * claim.weight < kMaxBound) {
-      // Nobody after this one claims more: the factor is final.
+      // No later claim has a larger weight, so the factor is final.
       for (; at < order.size(); ++at) {
         bounds[order[at]] = static_cast<float>(factor * claims[order[at]].weight);
       }

@@ -14,9 +14,9 @@ struct Claim {
   double weight = 0;
 };
 
-/// The bounds b = min(kMaxBound, c w) with the factor c for which the sum of elements x b is
-/// `budget` (0..kMaxBound) times the sum of all elements. When even the bound kMaxBound for
-/// everyone with a weight does not use up the budget, they all have it.
+/// The bounds b = min(kMaxBound, c w). The factor c is chosen so that the sum of elements x b is
+/// `budget` (0..kMaxBound) times the sum of all elements. When the budget is larger than all claims
+/// together can use, each claim with a weight above 0 has the bound kMaxBound.
 std::vector<float> share_out(std::span<const Claim> claims, double budget);
 
 }  // namespace gradplane::bounds

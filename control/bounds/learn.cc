@@ -10,8 +10,8 @@
 namespace gradplane::bounds {
 namespace {
 
-/// Variance below this share of the signal is taken for this: all ranks agree, and rounding
-/// decides.
+/// The smallest variance that counts, as a share of the signal. Below it all ranks agree, and what
+/// is left of the variance is rounding.
 constexpr double kMinNoise = 1e-6;
 
 /// m / v, from 0 to 1 / kMinNoise.

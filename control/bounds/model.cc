@@ -13,10 +13,11 @@
 namespace gradplane::bounds {
 namespace {
 
-/// Where a parameter stands among the others: by number, else by where it was first seen.
+/// Sorts parameters in the order of the model: by the number in the name, else by the bucket in
+/// which the parameter was seen first.
 struct Place {
   std::uint64_t number = UINT64_MAX;
-  std::uint64_t group = 0;  // of tables that were one bucket; the last group is first in the model
+  std::uint64_t group = 0;  // a DDP bucket, of one or more tables; the last is first in the model
   std::uint32_t bucket = 0;
   std::uint32_t offset = 0;
 

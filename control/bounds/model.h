@@ -15,19 +15,18 @@ namespace gradplane::bounds {
 /// A parameter of the network that is trained: all slices of one name.
 struct Parameter {
   std::string name;            // empty: not known
-  std::uint64_t elements = 0;  // over all slices; buckets that were rebuilt count again
+  std::uint64_t elements = 0;  // sum over all slices; a rebuilt bucket adds its slices again
 };
 
-/// The network behind the buckets of a job: its parameters in the order in which the model has
-/// them.
+/// The network that a job trains: its parameters in the order of the model.
 ///
-/// Names "param.N" give the order. Otherwise it follows from how DDP makes buckets: buckets in the
-/// reverse order of the model, the parameters of one bucket in its order; a bucket that is larger
-/// than a round comes as several tables with consecutive ids, all full but the last. When DDP
-/// rebuilds its buckets, the order is already known from the first ones.
+/// Names "param.N" give the order. For other names it follows from how DDP makes buckets: buckets
+/// come in the reverse order of the model, the parameters of one bucket in the model's order. A
+/// bucket that is larger than a round comes as several tables with consecutive ids, all full but
+/// the last. When DDP rebuilds its buckets, the order is already known from the first ones.
 class Model {
  public:
-  /// `round_bytes`: of a full table.
+  /// `round_bytes`: size of a full table.
   Model(std::span<const api::BucketBounds> tables, std::size_t round_bytes);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
@@ -37,8 +36,9 @@ class Model {
   }
   /// Whether every parameter has a real name.
   bool has_names() const { return has_names_; }
-  /// Parameters at the begin and at the end of the model that make up its first and last layer: by
-  /// name, else a weight with the bias that its size divides by.
+  /// How many parameters make up the first and the last layer of the model. With real names these
+  /// are the parameters of one layer. Without, a layer is a weight, with a bias beside it if the
+  /// bias's size divides the weight's.
   std::size_t first_layer_size() const { return first_layer_size_; }
   std::size_t last_layer_size() const { return last_layer_size_; }
   bool in_first_layer(std::size_t parameter) const { return parameter < first_layer_size_; }

@@ -60,8 +60,8 @@ bool is_one_of(std::string_view word, const std::array<std::string_view, N>& wor
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0;
   std::size_t n = 0;
-  std::size_t star = std::string_view::npos;  // the last one that was met
-  std::size_t taken = 0;                      // where what follows it began the last time
+  std::size_t star = std::string_view::npos;  // place of the last '*' in the pattern
+  std::size_t taken = 0;                      // end of the part of the name that it matches now
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;
@@ -92,8 +92,8 @@ std::string_view layer_of(std::string_view name) {
 
 std::string_view network_block_of(std::string_view name) {
   const std::string_view layer = layer_of(name);
-  std::size_t numbered = 0;  // end of the block when a word is a number
-  std::size_t ends_in = 0;   // end of the last word that ends in one
+  std::size_t numbered = 0;  // end of the first word that is a number
+  std::size_t ends_in = 0;   // end of the last word that ends in a digit
   for_each_word(layer, [&](std::string_view word, std::size_t end) {
     if (is_number(word)) numbered = end;
     if (!word.empty() && is_digit(word.back()) && end < layer.size()) ends_in = end;
@@ -112,7 +112,7 @@ bool is_norm(std::string_view name) {
   constexpr std::array<std::string_view, 4> kShort = {"bn", "ln", "gn", "rms"};
   bool norm = false;
   for_each_word(layer_of(name), [&](std::string_view word, std::size_t) {
-    if (is_number(word)) return true;  // "norms.0": the word before it speaks for it
+    if (is_number(word)) return true;  // "norms.0": the word before the number decides
     const std::string text = lower(word);
     const std::string_view stem =
         std::string_view(text).substr(0, text.find_first_of("0123456789_"));

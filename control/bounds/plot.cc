@@ -12,13 +12,13 @@
 namespace gradplane::bounds {
 namespace {
 
-/// Of the steepest sequence that does not go below 0.
+/// PLOT's d / d_max: the step of the sequence as a share of the largest step.
 constexpr double kSteepness = 0.8;
 constexpr double kConvolutionShare = 0.1;
 constexpr double kFullyConnectedShare = 0.9;
 constexpr double kResidualShare = 0.5;
 
-/// A layer with its parameters that are to get a bound.
+/// A layer with those of its parameters that get a bound.
 struct Layer {
   std::string_view name;
   std::vector<std::size_t> parameters;
@@ -36,7 +36,7 @@ struct Wish {
   std::string rule;
 };
 
-/// Thresholds of k blocks, which sum to about 1, the largest first.
+/// The thresholds of k blocks, the largest first. They sum to about 1.
 std::vector<double> decreasing_sequence(std::size_t count) {
   const auto k = static_cast<double>(count);
   if (count <= 1) return std::vector<double>(count, 1.0);
@@ -84,7 +84,8 @@ class Planner {
     return has("features.") && has("classifier.");
   }
 
-  /// The blocks below a word, all for none, in the order of the model, without the two ends.
+  /// The blocks whose names begin with `part`, in the order of the model. The parameters of its
+  /// first and last layer are left out.
   std::vector<Block> blocks_in(std::string_view part) const {
     std::vector<Block> blocks;
     std::map<std::string_view, std::size_t> known;
@@ -105,7 +106,8 @@ class Planner {
     return blocks;
   }
 
-  /// The last of a block's convolutions meets the shortcut; other outputs have names of their own.
+  /// Marks the layers whose output is added to the residual connection. The last of several
+  /// convolutions is one; other such layers are known by their names.
   static void mark_residual(Block& block) {
     Layer* last = nullptr;
     std::size_t convolutions = 0;
@@ -155,7 +157,7 @@ class Planner {
 
   bool is_norm_layer(const Layer& layer) const { return is_norm(name(layer.parameters.front())); }
 
-  /// Layers of one part of a VGG: their weights sum, times elements, to `share`.
+  /// Weights for one part of a VGG: the sum of weight x elements over the part is `share`.
   void by_part(const std::vector<Block>& blocks, double share, bool increasing) {
     std::vector<double> thresholds = decreasing_sequence(blocks.size());
     if (increasing) std::reverse(thresholds.begin(), thresholds.end());

@@ -21,13 +21,13 @@ struct PlotBound {
 /// - the k blocks of a network have thresholds in a decreasing arithmetic sequence: with
 ///   d = 0.8 d_max, d_max = 2/(k(k-1)) for odd k and 2/(k(k-2)) for even k, the first is
 ///   1/k + d (k-1)/2 for odd k and 1/k + d (k-2)/2 for even k, and none is below 0;
-/// - of the x layers of a block whose output meets its residual connection, and its y others, the
-///   former have half of the latter's, and together they have the block's threshold;
-/// - of a VGG ("features", "classifier") the convolutions share 10 %, in a decreasing sequence, the
-///   fully connected layers 90 %, in an increasing one.
+/// - the layers of a block share its threshold; a layer whose output is added to the residual
+///   connection has half of what each other layer has;
+/// - in a VGG ("features", "classifier") the convolutions share 10 %, in a decreasing sequence, and
+///   the fully connected layers 90 %, in an increasing one.
 ///
-/// PLOT's thresholds sum to a total over layers of whatever size. Here they are proportional to
-/// those, and `budget` (0..kMaxBound) is the share of all elements that may be missing, so that a
+/// PLOT's thresholds have a fixed sum, whatever size the layers have. Bounds here are proportional
+/// to PLOT's, and `budget` (0..kMaxBound) is the share of all elements that may be missing. So a
 /// budget costs the same in all networks and under all presets.
 ///
 /// Where names are not known, every parameter counts as a block, in the model's order.

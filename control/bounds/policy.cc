@@ -27,7 +27,7 @@ std::string counted(std::size_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 
-/// A tensor's bound, and who says so.
+/// A tensor's bound, and the rule that gave it.
 struct Verdict {
   float bound = 0;
   api::BoundReason why = api::BoundReason::kExact;
@@ -115,7 +115,8 @@ class Resolver {
     return false;
   }
 
-  /// As the gathering root counts: the bound's share of the blocks, rounded down.
+  /// Makes the tensor exact if its bound is less than one of its blocks, because the root rounds
+  /// the number of blocks that may be missing down.
   static void fit_to_blocks(Verdict& verdict, std::uint32_t blocks) {
     const bool learned = verdict.why == api::BoundReason::kLearned;
     const float wanted = learned ? kMaxBound : verdict.bound;
@@ -132,7 +133,7 @@ class Resolver {
   std::vector<PlotBound> plot_;
 };
 
-/// How many tensors go in which type; nothing where all go as they are.
+/// How many tensors go in which wire type; empty when all go in their own type.
 std::string narrowed_text(std::span<const api::BucketBounds> tables) {
   std::array<std::size_t, kWireTypes.size()> tensors{};
   for (const api::BucketBounds& table : tables) {

@@ -10,8 +10,8 @@
 #include "control/bounds/rules.h"
 #include "dataplane/api/bounds.h"
 
-/// From what an operator says (Rules) and what a job's ranks say of their buckets to a bound for
-/// each tensor. Pure. Control thread.
+/// Works out a bound for each tensor from the operator's Rules and from what a job's ranks say of
+/// their buckets. Pure functions; the control thread calls them.
 namespace gradplane::bounds {
 
 /// How a job cuts its buckets.
@@ -24,11 +24,11 @@ struct Sizes {
 std::uint32_t blocks_of(const api::BoundedTensor& tensor, ElementType type,
                         std::size_t block_bytes);
 
-/// The bounds of all buckets of a job that are known so far, in the same order; `tables` have
-/// names and places, their bounds are not looked at. Patterns decide before kinds, kinds before the
-/// preset. Integer buckets are exact. A bound that is less than one of the tensor's blocks becomes
-/// 0 (kTooSmall). With Preset::kAuto a bound begins at 0 (kLearned): see learn.h. Tensors of fp32
-/// get the wire type of the first pattern that matches.
+/// The bounds of all buckets of a job that are known so far, in the order of `tables`. `tables`
+/// give the names and places of tensors; their own bounds are ignored. Patterns decide before
+/// kinds, kinds before the preset. Integer buckets are exact. A bound that is less than one of the
+/// tensor's blocks becomes 0 (kTooSmall). With Preset::kAuto a bound begins at 0 (kLearned): see
+/// learn.h. Tensors of fp32 get the wire type of the first pattern that matches.
 std::vector<api::BucketBounds> resolve(const Rules& rules, const Sizes& sizes,
                                        std::span<const api::BucketBounds> tables);
 

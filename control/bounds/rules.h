@@ -13,12 +13,11 @@
 #include "dataplane/model/loss_bounds.h"
 #include "dataplane/model/wire_type.h"
 
-/// Which tensors may miss how much, and in which type they go: what an operator says of it. Bounds
-/// are shares, from 0 (exact) to kMaxBound, of each rank's blocks of a tensor that a round may
-/// miss.
+/// The operator's rules: how much of which tensors a round may miss, and in which type they go on
+/// the network. A bound is a share, from 0 (exact) to kMaxBound, of each rank's blocks of a tensor.
 namespace gradplane::bounds {
 
-/// How tensors get a bound that no pattern and no kind gives one.
+/// Where the bound comes from of a tensor that no pattern and no kind names.
 enum class Preset : std::uint8_t {
   kExact,  // none of them may miss anything
   kLtp,    // LTP (IWQoS 2023): one bound for all
@@ -33,11 +32,11 @@ enum class Kind : std::uint8_t { kBias, kNorm, kEmbedding, kFirst, kLast };
 inline constexpr std::size_t kKinds = 5;
 std::string_view name_of(Kind kind);
 
-/// LTP closes a round when 80 % of it are there.
+/// LTP closes a round when 80 % of its blocks have arrived.
 inline constexpr float kLtpBound = 0.20F;
 /// In the middle of the 0.7 % to 3.3 % that MLT found to cost neither rounds nor accuracy.
 inline constexpr float kMltBound = 0.02F;
-/// Of all elements; PLOT's total.
+/// Shares of all elements. The first is PLOT's total.
 inline constexpr float kPlotBudget = 0.20F;
 inline constexpr float kAutoBudget = 0.01F;
 
@@ -45,7 +44,7 @@ inline constexpr std::size_t kMaxPatterns = 256;
 inline constexpr std::size_t kMaxPatternBytes = 256;
 
 struct PatternBound {
-  std::string pattern;  // of names.h: matches()
+  std::string pattern;  // see matches() in names.h
   float bound = 0;
 };
 
@@ -56,13 +55,14 @@ struct PatternWireType {
 
 struct Rules {
   Preset preset = Preset::kExact;
-  /// The first that matches a tensor's name decides.
+  /// The first pattern that matches a tensor's name decides.
   std::vector<PatternBound> patterns;
   /// By Kind. A tensor of several kinds gets the smallest of their bounds.
   std::array<std::optional<float>, kKinds> kinds{};
-  /// With kPlot and kAuto: the share of all elements that may be missing. Nothing: the preset's.
+  /// With kPlot and kAuto: the share of all elements that may be missing. Without a value, the
+  /// preset's default holds.
   std::optional<float> budget;
-  /// How tensors of fp32 go. The first that matches decides; none: as they are.
+  /// Wire types of fp32 tensors. The first pattern that matches decides; other tensors go as fp32.
   std::vector<PatternWireType> wire_types;
 
   float budget_or_default() const {
