@@ -72,7 +72,7 @@ ChildEnd run_child(const std::vector<std::string>& command, const Environment& e
   const sigset_t watched = watched_signals();
   sigset_t before;
   sigprocmask(SIG_BLOCK, &watched, &before);
-  // Whoever started us may ignore SIGCHLD, and then no child could be waited for.
+  // The process that started us may have ignored SIGCHLD. Then we could wait for no child.
   struct sigaction child_action {};
   struct sigaction default_action {};
   default_action.sa_handler = SIG_DFL;
@@ -84,7 +84,7 @@ ChildEnd run_child(const std::vector<std::string>& command, const Environment& e
     return {.exit_code = kExitFailure, .signal = 0};
   }
   if (child == 0) {
-    // Without this a kill of the parent would leave the command behind, as no exec would.
+    // The command must end with this process, as it does when this process becomes the command.
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(kExitFailure);
     sigaction(SIGCHLD, &child_action, nullptr);
@@ -95,7 +95,7 @@ ChildEnd run_child(const std::vector<std::string>& command, const Environment& e
   while (!has_ended(child, end)) {
     siginfo_t info{};
     const int number = sigwaitinfo(&watched, &info);
-    // The terminal signals its whole foreground group; a second copy would be one too many.
+    // A signal from the terminal has reached the child already: its whole foreground group gets it.
     if (number > 0 && number != SIGCHLD && info.si_code != SI_KERNEL) kill(child, number);
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);
@@ -104,7 +104,7 @@ ChildEnd run_child(const std::vector<std::string>& command, const Environment& e
 
 void end_like(const ChildEnd& end) {
   if (end.signal != 0) {
-    // One core file is enough.
+    // The child has written a core file; this process needs none.
     const rlimit no_core{};
     setrlimit(RLIMIT_CORE, &no_core);
     signal(end.signal, SIG_DFL);

@@ -9,20 +9,20 @@
 
 namespace gradplane::cli {
 
-/// That of this process.
+/// The environment of this process.
 Environment own_environment();
 
-/// Becomes the command. Returns, with the exit code to use, only when it cannot.
+/// Replaces this process by the command. Returns only when that fails, with the exit code to use.
 int exec_command(const std::vector<std::string>& command, const Environment& environment);
 
 /// How a command ended.
 struct ChildEnd {
-  int exit_code = 0;  // of the command, or one of exit_codes.h
-  int signal = 0;     // that ended the command; 0: none
+  int exit_code = 0;  // the command's, or one of exit_codes.h
+  int signal = 0;     // the signal that ended the command; 0: none
 };
 
-/// Runs the command as a child and waits for its end, passing on the signals that are sent to this
-/// process. Signals that the terminal sends reach the child by themselves.
+/// Runs the command as a child and waits for its end. Passes on the signals that this process gets,
+/// except those of the terminal, which reach the child directly.
 ChildEnd run_child(const std::vector<std::string>& command, const Environment& environment);
 
 /// Ends this process as the child ended, so that a caller sees no difference.

@@ -22,9 +22,9 @@ namespace gradplane::cli {
 namespace {
 
 constexpr const char* kDefaultSocket = "/run/gradplane/gradplaned.sock";
-// A daemon may send notices before the answer; more than this is nonsense.
+// A daemon may send notices before the answer. More than this many are an error.
 constexpr int kMaxMessagesToSkip = 8;
-// Of one job: more than all its tensors can take.
+// Pages of one job: more than all its tensors can take.
 constexpr std::size_t kMaxPages = 4096;
 
 /// Owns a file descriptor.
@@ -65,13 +65,13 @@ std::string remedy(int error_number) {
 }
 
 Error unreachable(const std::string& path, int error_number) {
-  // A socket timeout arrives as EAGAIN, whose words mean nothing to a person.
+  // A socket timeout arrives as EAGAIN, whose text would not tell a person that time ran out.
   const int shown = error_number == EAGAIN ? ETIMEDOUT : error_number;
   return Error{fmt::format("no answer from the daemon on {}: {}; {}", path, std::strerror(shown),
                            remedy(error_number))};
 }
 
-/// Why what listens on the socket must not be asked; empty when it may.
+/// Why the process that listens on the socket is not trusted; empty when it is.
 std::string why_not_trusted(int fd, const std::string& path) {
   const char* text = std::getenv(protocol::kDaemonUidVariable);
   if (text == nullptr || *text == '\0') return protocol::why_not_trusted(fd, path, 0);
@@ -115,7 +115,7 @@ bool send_message(int fd, const Message& message) {
 Result<protocol::DaemonMessage> receive_message(int fd, const std::string& path) {
   std::string text(protocol::kMaxSocketMessageBytes, '\0');
   ssize_t length = recv(fd, text.data(), text.size(), 0);
-  // A daemon that closes before it reads resets the connection; what it said before is still there.
+  // A daemon that closes without reading resets the connection. Its last message can still be read.
   if (length < 0 && errno == ECONNRESET) length = recv(fd, text.data(), text.size(), 0);
   if (length < 0) return unreachable(path, errno);
   if (length == 0) {
@@ -149,14 +149,15 @@ Error unreadable(const std::string& path, const char* what, const Error& error) 
                            error.message)};
 }
 
-/// Connected, and greeted.
+/// A connection on which the daemon has accepted us as an operator.
 Result<Descriptor> open_as_operator(const std::string& socket_path) {
   auto connection = connect_to(socket_path);
   if (!connection) return connection;
   const int fd = connection.value().get();
   const protocol::ClientHello hello{.role = protocol::Role::kOperator,
                                     .pid = static_cast<std::uint32_t>(getpid())};
-  // A daemon that refuses says why and closes, perhaps before this is sent: read in any case.
+  // A daemon that refuses says why and closes, perhaps before we have sent this. So an error is
+  // ignored here, and the answer is read in any case.
   (void)send_message(fd, hello);
   const auto answer = expect<protocol::DaemonHello>(fd, socket_path);
   if (!answer) return answer.error();
@@ -183,7 +184,7 @@ Result<telemetry::RoundsPage> fetch_page(int fd, const std::string& path,
   return page;
 }
 
-/// All pages of a job in one.
+/// All pages of a job, joined into one.
 Result<telemetry::BoundsPage> fetch_job(int fd, const std::string& path, std::uint32_t job) {
   auto whole = fetch_page(fd, path, protocol::BoundsRequest{.job = job});
   if (!whole) return whole;
@@ -202,7 +203,7 @@ Result<telemetry::BoundsPage> fetch_job(int fd, const std::string& path, std::ui
   return whole;
 }
 
-/// All pages of a job in one: what came after `seen`.
+/// All pages of a job, joined into one: the rounds that came after `seen`.
 Result<telemetry::RoundsPage> fetch_job_rounds(int fd, const std::string& path, std::uint32_t job,
                                                std::uint32_t last,
                                                const std::vector<telemetry::RoundsPage>& seen) {
@@ -225,7 +226,7 @@ Result<telemetry::RoundsPage> fetch_job_rounds(int fd, const std::string& path, 
     page.next_after = next.value().next_after;
     page.closed = next.value().closed;
   }
-  // Others have come since the first page.
+  // More rounds may have come since the first page.
   if (rounds.size() > last) rounds.erase(rounds.begin(), rounds.end() - last);
   return whole;
 }
@@ -251,7 +252,7 @@ Result<telemetry::Topology> fetch_topology(const std::string& socket_path, bool 
   const auto connection = open_as_operator(socket_path);
   if (!connection) return connection.error();
   const int fd = connection.value().get();
-  if (why) set_timeout(fd, SO_RCVTIMEO, kReplanTimeout);  // planners work it out
+  if (why) set_timeout(fd, SO_RCVTIMEO, kReplanTimeout);  // the daemon runs all planners
   (void)send_message(fd, protocol::TopologyRequest{.why = why});
   const auto reply = expect<protocol::TopologyReply>(fd, socket_path);
   if (!reply) return reply.error();

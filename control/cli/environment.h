@@ -28,27 +28,26 @@ struct RunSettings {
 /// The value of a variable; empty when it is not set.
 std::string_view value_of(const Environment& environment, std::string_view name);
 
-/// Gives a variable a value, whether it has one or not.
+/// Sets a variable, and replaces its value if it has one.
 void set(Environment& environment, std::string_view name, std::string_view value);
 
-/// `base` with LD_PRELOAD prepended to what is preloaded already, and GRADPLANE_* set. The dynamic
-/// linker separates libraries by blanks and colons: a path that holds one is an error.
+/// `base` with GRADPLANE_* set and our library in front of those that LD_PRELOAD has already. A
+/// path with a blank or a colon is an error, because the dynamic linker would split it there.
 Result<Environment> run_environment(Environment base, const RunSettings& settings);
 
-/// Where libgradplane_preload.so may be, best first: GRADPLANE_LIB_DIR alone when it is set, else
-/// beside the installed or the built program.
+/// Where libgradplane_preload.so may be, best first: only GRADPLANE_LIB_DIR when it is set, else
+/// folders beside the installed or the built program.
 std::vector<std::string> preload_candidates(const Environment& environment,
                                             std::string_view program_directory);
 
-/// A program that builds adapters, and where `gradplane run` would find what it builds.
+/// A program that builds adapters, and the folder where `gradplane run` looks for adapters.
 struct AdapterBuilder {
   std::string script;
   std::string adapter_folder;
 };
 
-/// Where that program may be, best first: beside the installed program, or in the checkout in whose
-/// folder `build` the program was built. GRADPLANE_LIB_DIR is the folder of adapters when it is
-/// set.
+/// Where the builder may be, best first: beside the installed program, or in the checkout whose
+/// folder `build` has this program. GRADPLANE_LIB_DIR, when it is set, is the folder of adapters.
 std::vector<AdapterBuilder> adapter_builder_candidates(const Environment& environment,
                                                        std::string_view program_directory);
 

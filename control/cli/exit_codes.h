@@ -13,8 +13,7 @@ inline constexpr int kExitNothingCarried = 3;
 /// As env(1) and the shells: the command was found but could not be run, or was not found.
 inline constexpr int kExitCannotRun = 126;
 inline constexpr int kExitNotFound = 127;
-/// A command that a signal ended, where the signal itself cannot be passed on: this plus its
-/// number.
+/// This plus the signal's number, when a signal ended the command and cannot be passed on.
 inline constexpr int kExitSignalBase = 128;
 
 }  // namespace gradplane::cli

@@ -8,12 +8,11 @@
 
 namespace gradplane::cli {
 
-/// A job's id in hex digits, as `gradplane status` prints it; `what` names the argument. Nothing,
-/// after a complaint, when it is no job.
+/// Parses a job's id in hex digits, as `gradplane status` prints it. If `text` is none, complains
+/// on standard error, where `what` names the argument, and returns nothing.
 std::optional<std::uint32_t> parse_job(const std::string& text, const char* what);
 
-/// What --job says: a job's id in hex digits, as `gradplane status` prints it. 0 when it is not
-/// given; nothing, after a complaint, when it is no job.
+/// The same for the option --job: 0 when it is not given.
 std::optional<std::uint32_t> parse_job_option(const std::string& text);
 
 }  // namespace gradplane::cli

@@ -13,7 +13,7 @@
 namespace gradplane::cli {
 namespace {
 
-/// Which variables a launcher sets. Empty: it has none for that.
+/// The names of the variables that a launcher sets; empty where it sets none.
 struct Launcher {
   std::string_view name;
   std::string_view rank;
@@ -31,9 +31,9 @@ constexpr std::array<Launcher, kLauncherNames.size()> kLaunchers = {
       "SLURM_JOB_NODELIST"},
      {"kubernetes", "JOB_COMPLETION_INDEX", "WORLD_SIZE", "", "", "", ""}}};
 
-/// PyTorch's own.
+/// PyTorch's default.
 constexpr std::uint32_t kDefaultPort = 29500;
-/// Below those that the kernel gives to connections.
+/// The ports kFirstPort to kFirstPort + kPorts - 1 are below the kernel's ephemeral ports.
 constexpr std::uint32_t kFirstPort = 20000;
 constexpr std::uint32_t kPorts = 12000;
 
@@ -59,7 +59,7 @@ Result<std::uint32_t> number_of(const Environment& environment, std::string_view
       fmt::format("--launcher {}: {} is \"{}\", which is no number", launcher, variable, text)};
 }
 
-/// Where rank 0 is, as far as the launcher tells.
+/// The address of rank 0; empty when the launcher does not tell it.
 std::string master_of(const Launcher& launcher, const Environment& environment,
                       std::uint32_t size) {
   const std::string_view local = value_of(environment, launcher.local_size);
@@ -67,7 +67,7 @@ std::string master_of(const Launcher& launcher, const Environment& environment,
   return first_host(value_of(environment, launcher.hosts));
 }
 
-/// Jobs of one host mostly have different ones.
+/// A port from a hash of the job's id, so that jobs on one host rarely have the same.
 std::uint32_t port_of(const Launcher& launcher, const Environment& environment) {
   const std::string_view job = value_of(environment, launcher.job);
   if (job.empty()) return kDefaultPort;

@@ -76,7 +76,7 @@ class Program {
  private:
   static std::string version_line() { return "gradplane " GRADPLANE_VERSION; }
 
-  /// The command's action, run after parsing.
+  /// Sets what main() does after parsing if this command is given.
   template <typename Action>
   void on(CLI::App* command, Action action) {
     command->callback([this, action] { action_ = action; });

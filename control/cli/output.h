@@ -6,8 +6,8 @@
 
 namespace gradplane::cli {
 
-/// Writes all of it to standard output. Returns an exit code: a reader that has gone away is no
-/// failure and makes no noise; a full disk is one.
+/// Writes all of the text to standard output. Returns an exit code. It is no failure, and says
+/// nothing, when the reader has gone away; a full disk is a failure.
 int print(std::string_view text);
 
 /// One line on standard error, with "gradplane: " in front.
@@ -15,7 +15,7 @@ void complain(std::string_view text);
 
 bool stdout_is_terminal();
 
-/// Waits for so many milliseconds; false when the reader of standard output has gone.
+/// Waits for so many milliseconds; returns false as soon as the reader of standard output has gone.
 bool wait_for_turn(int milliseconds);
 
 }  // namespace gradplane::cli

@@ -20,7 +20,8 @@ namespace {
 
 constexpr double kPercent = 100;
 
-/// A rank on each of the named nodes; without names on all that only train, or on all.
+/// Members with one rank each, on the named nodes. Without names: on all nodes that are no
+/// aggregators, or on all nodes if all are.
 Result<std::vector<api::Member>> members_of(const config::Config& config,
                                             const std::vector<std::string>& names) {
   const auto& nodes = config.cluster.nodes;
@@ -67,7 +68,7 @@ std::string trees_of(const plan::PlanRequest& request, const api::Plan& plan) {
   return text;
 }
 
-/// Nothing unless the configuration asks for auxiliary routes.
+/// The auxiliary routes; empty unless the configuration asks for them.
 std::string routes_of(const plan::PlanRequest& request, const api::Plan& plan) {
   if (!request.auxiliary) return {};
   if (plan.routes.empty()) return "  no auxiliary routes\n";
@@ -97,7 +98,7 @@ std::string bound_of(const plan::PlanRequest& request) {
       plan::text_of(Duration::ns(static_cast<std::int64_t>(ns))));
 }
 
-/// The kinds to show; an unknown name is no kind.
+/// The kinds to show: all that can be made, or the named one; none if the name is unknown.
 std::vector<PlanKind> kinds_of(const plan::PlanRequest& request, const std::string& name) {
   std::vector<PlanKind> kinds;
   for (std::size_t k = 0; k < kPlanKindNames.size(); ++k) {

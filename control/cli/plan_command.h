@@ -17,11 +17,11 @@ struct PlanOptions {
   bool brief = false;                   // without the trees and routes
 };
 
-/// Prints what planners make of the network of a configuration: predicted times, trees, shares
-/// and auxiliary routes. No daemon is asked. Returns an exit code.
+/// Prints the plans that planners make for the network of a configuration: predicted times, trees,
+/// shares and auxiliary routes. Needs no daemon. Returns an exit code.
 int show_plans(const PlanOptions& options);
 
-/// What show_plans() prints, or why it cannot.
+/// The text that show_plans() prints, or an error that says why there is none.
 Result<std::string> plans_text(const config::Config& config, const PlanOptions& options);
 
 }  // namespace gradplane::cli

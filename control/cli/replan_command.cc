@@ -18,7 +18,7 @@ int replan(const ReplanOptions& options) {
   const auto job = parse_job(options.job, "JOB");
   if (!job) return kExitUsage;
   const auto kind = std::find(kPlanKindNames.begin(), kPlanKindNames.end(), options.plan);
-  if (kind == kPlanKindNames.end()) return kExitUsage;  // the option's check has said so
+  if (kind == kPlanKindNames.end()) return kExitUsage;  // the option's own check complains
   for (const std::string& root : options.roots) {
     if (std::find(options.without.begin(), options.without.end(), root) == options.without.end())
       continue;

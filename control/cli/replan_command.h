@@ -15,7 +15,7 @@ struct ReplanOptions {
   std::vector<std::string> without;
 };
 
-/// Asks the daemon for another plan for a job that runs, and prints what has changed. Returns an
+/// Asks the daemon for another plan for a job that runs, and prints what it answers. Returns an
 /// exit code.
 int replan(const ReplanOptions& options);
 

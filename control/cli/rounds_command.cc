@@ -15,7 +15,8 @@ namespace {
 
 constexpr int kFollowPeriodMs = 500;
 
-/// What has come since the last time, job by job; a heading where the job is another one.
+/// Formats the rounds that have come since the last time. A heading precedes them when they are of
+/// another job or epoch than the last ones.
 class Follower {
  public:
   explicit Follower(bool json) : json_(json) {}
@@ -48,11 +49,11 @@ class Follower {
 
  private:
   bool json_;
-  std::uint32_t job_ = 0;  // the last heading's
+  std::uint32_t job_ = 0;  // job and epoch of the last heading
   std::uint32_t epoch_ = 0;
 };
 
-/// Says of each job how many rounds nobody will ever see between what was fetched and this.
+/// Complains, for each job, of the rounds between `seen` and `pages` that the daemon no longer had.
 void tell_missed(const std::vector<telemetry::RoundsPage>& seen,
                  const std::vector<telemetry::RoundsPage>& pages) {
   for (const telemetry::RoundsPage& page : pages) {

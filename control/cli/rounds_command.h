@@ -11,10 +11,10 @@ struct RoundsOptions {
   std::string socket_path;
   /// As `gradplane status` prints it: hex digits. Empty: all jobs.
   std::string job;
-  /// So many of each job at most, the newest.
+  /// The largest number of rounds of each job; the newest are shown.
   std::uint32_t last = 20;
   bool json = false;
-  /// Go on with what comes, until interrupted or until nobody reads.
+  /// Go on with new rounds until a signal ends the program or nobody reads its output.
   bool follow = false;
 };
 

@@ -50,7 +50,7 @@ Result<std::string> find_preload_library(const Environment& environment) {
                   tried)};
 }
 
-/// A private folder where every process of the run leaves its report; removed at the end.
+/// A private folder where every process of the run leaves its report. The destructor removes it.
 class ReportFolder {
  public:
   ReportFolder() {
@@ -67,7 +67,7 @@ class ReportFolder {
   }
 
   bool ok() const { return !path_.empty(); }
-  /// The shim puts the process id for %p.
+  /// The value of GRADPLANE_REPORT; the shim replaces %p by the process id.
   std::string pattern() const { return path_ + "/%p.json"; }
 
   std::string read_all() const {
@@ -121,7 +121,8 @@ ChildEnd verify_run(const RunOptions& options, RunSettings settings, const Envir
   return end;
 }
 
-/// What the daemon's own configuration says about its ranks. False when it cannot be read.
+/// Takes control.socket and ranks.require from the daemon's configuration. False if that is no
+/// valid file; the errors have been printed.
 bool heed_config(RunOptions& options) {
   const auto parsed = config::load_config(
       options.config_path, {.node_override = options.node, .host_name = {}, .any_node = true});

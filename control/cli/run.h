@@ -11,9 +11,9 @@ namespace gradplane::cli {
 
 struct RunOptions {
   std::string socket_path;
-  std::string config_path;  // of the daemon; empty: none. Its control.socket and ranks.require hold
+  std::string config_path;  // the daemon's, which gives control.socket and ranks.require; or empty
   std::string node;         // as gradplaned --node
-  std::string launcher;     // one of kLauncherNames; empty: the ranks have their variables
+  std::string launcher;     // one of kLauncherNames; empty: RANK and the others are set already
   std::string job;          // its name; empty: the script's
   bool require = false;
   bool verify = false;
@@ -21,8 +21,9 @@ struct RunOptions {
   std::vector<std::string> command;  // not empty
 };
 
-/// Runs a command with gradplane attached. Without `verify` it becomes the command and returns only
-/// when that fails; with it, returns how the command ended, or kExitNothingCarried.
+/// Runs a command with gradplane attached. Without `verify` this process becomes the command, so
+/// the function returns only when that fails. With `verify` it returns how the command ended, or
+/// kExitNothingCarried.
 ChildEnd run_command(RunOptions options);
 
 }  // namespace gradplane::cli

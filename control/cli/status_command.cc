@@ -37,7 +37,7 @@ telemetry::TextOptions text_options() {
 Result<std::string> render(const StatusOptions& options) {
   const auto json = fetch_status(options.socket_path);
   if (!json) return json.error();
-  // Read and written again: what is printed is only what was checked.
+  // The text is parsed and written anew, so that only checked values are printed.
   const auto report = telemetry::from_json(json.value());
   if (!report) {
     return Error{fmt::format("the daemon on {} sent a status that this version cannot read: {}",
@@ -75,7 +75,7 @@ int show_status(const StatusOptions& options) {
       options.format == StatusFormat::kText || options.format == StatusFormat::kFlows;
   const bool repaint = stdout_is_terminal() && is_text;
   do {
-    // On a terminal a daemon that restarts is worth waiting for; a script wants to know.
+    // A person at a terminal can wait until a daemon has restarted; a script needs the error.
     const int code = show_once(options, repaint ? kClearScreen : "");
     if (code != kExitOk && !repaint) return code;
   } while (wait_for_turn(kWatchPeriodMs));

@@ -7,13 +7,13 @@
 
 namespace gradplane::cli {
 
-/// The last two are of gradplane flows.
+/// `gradplane flows` prints the last two, `gradplane status` the others.
 enum class StatusFormat : std::uint8_t { kText, kJson, kOpenMetrics, kFlows, kFlowsJson };
 
 struct StatusOptions {
   std::string socket_path;
   StatusFormat format = StatusFormat::kText;
-  /// Ask again every second, until interrupted or until nobody reads.
+  /// Ask again every second until a signal ends the program or nobody reads its output.
   bool watch = false;
 };
 

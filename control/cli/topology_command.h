@@ -13,7 +13,7 @@ inline constexpr std::array<std::string_view, 4> kTopologyFormats = {"text", "do
 struct TopologyOptions {
   std::string socket_path = {};
   std::string format = "text";  // one of kTopologyFormats
-  bool sites = false;           // a place for each site, not for each node
+  bool sites = false;           // draw one place for each site instead of each node
   bool why = false;             // why each job has its plan; text or json
 };
 
