@@ -13,7 +13,7 @@ namespace gradplane::config {
 namespace {
 
 constexpr std::int64_t kMinHeartbeatsToSuspect = 3;
-// AF_XDP holds a frame in one 4 KiB page, less what the kernel and DPDK keep in front of it.
+// An AF_XDP frame lies in one 4 KiB page, in which the kernel and DPDK reserve room before it.
 constexpr std::size_t kMaxAfXdpMtuBytes = 3400;
 
 bool same_subnet(const NodeConfig& node, Ipv4 other) {
@@ -62,7 +62,7 @@ void check_key(Draft& draft) {
   }
 }
 
-/// What a port kind needs and what means something with it.
+/// A key of ports, and the kinds of port that use it or need it.
 struct PortKindKey {
   std::string_view path;
   std::initializer_list<PortKind> kinds;
@@ -94,7 +94,7 @@ void check_port_kind(Draft& draft, std::size_t index) {
       draft.error(full_key, fmt::format("missing; port.kind {} of node {} needs it", name_of(kind),
                                         draft.config.cluster.nodes[index].name));
     }
-    // A common key may be meant for the nodes that keep the common kind.
+    // port.* may be meant for other nodes if this node has a kind of its own.
     const bool common_for_others = full_key == key.path && kind_key != "port.kind";
     if (!wanted && is_set(draft, full_key) && !common_for_others) {
       draft.error(full_key,
@@ -140,7 +140,7 @@ void check_reachable(Draft& draft, std::size_t index) {
   }
 }
 
-/// "plan.kind star", or "star in plan.jobs" where only single jobs have it.
+/// "plan.kind star", or "star in plan.jobs" where only some jobs have this kind.
 std::string asked_for(const Draft& draft, PlanKind kind) {
   const std::string_view name = plan_kind_name(kind);
   return draft.config.plan.kind == kind ? fmt::format("plan.kind {}", name)
@@ -175,14 +175,14 @@ void check_manual(Draft& draft) {
   }
 }
 
-/// That of all jobs, and those of jobs with a kind of their own.
+/// The kinds in plan.kind and plan.jobs.
 std::set<PlanKind> kinds_in_use(const Draft& draft) {
   std::set<PlanKind> kinds = {draft.config.plan.kind};
   for (const JobPlan& job : draft.config.plan.jobs) kinds.insert(job.kind);
   return kinds;
 }
 
-/// Keys that only one kind of plan reads.
+/// Complains of keys that no kind of plan in use reads.
 void check_unread_roots(Draft& draft, const std::set<PlanKind>& kinds) {
   for (const auto& [key, reader] :
        {std::pair("plan.root", PlanKind::kStar), std::pair("plan.roots", PlanKind::kSharded)}) {
@@ -234,7 +234,7 @@ void check_poll(Draft& draft) {
   }
 }
 
-// LTP's constant (IWQoS 2023) for a data centre.
+// LTP's slack (IWQoS 2023) for a data centre.
 constexpr Duration kLtpSlack = Duration::ms(30);
 
 void check_gather(Draft& draft) {
@@ -287,7 +287,8 @@ void check_congestion(Draft& draft) {
   }
 }
 
-/// The node that receives grants its own link. Without its rate it has to find out by losses.
+/// A receiver grants the capacity of its own link. If it does not know the rate, it finds it out
+/// only by losses.
 void warn_of_unknown_rates(Draft& draft) {
   std::size_t unknown = 0;
   std::string first;

@@ -12,7 +12,7 @@ namespace gradplane::config {
 namespace {
 
 constexpr std::size_t kMaxShownBytes = 80;
-/// In the file; in the network each has two directions.
+/// Entries of network.links; each gives the network two links, one for each direction.
 constexpr std::size_t kMaxLinkEntries = plan::kMaxLinks / 2;
 
 constexpr EntryList kLists[] = {
@@ -26,7 +26,7 @@ constexpr EntryList kLists[] = {
      &Draft::link_count},
 };
 
-/// Where in the file a walk is: at the top, or inside one entry of a list.
+/// A place in the file where keys stand: the top level, or one entry of a list.
 struct Place {
   OptionScope scope = OptionScope::kGlobal;
   std::string prefix;  // "" or "cluster.nodes[2]."
@@ -51,7 +51,7 @@ const Option* find_option(const Place& place, std::string_view path) {
   return nullptr;
 }
 
-/// Every key and section that may stand at a place, as paths below its prefix.
+/// Every key and section that is allowed at a place, as paths below its prefix.
 std::vector<std::string> known_paths(const Place& place) {
   std::vector<std::string> paths;
   const auto add = [&paths](std::string_view path) {
@@ -197,7 +197,7 @@ class Collector {
     draft_.errors.push_back({draft_.file, entry.line, key, std::move(shown), std::move(reason)});
   }
 
-  /// A section of the operator's own keys. Each bad line is an error of its own.
+  /// Takes a section whose keys the operator chooses. Each bad line is an error of its own.
   void take_lines(const Option& option, const TreeEntry& section, const std::string& key) {
     Value value;
     for (const TreeEntry& line : section.value.entries) {
@@ -298,7 +298,7 @@ bool is_set(const Draft& draft, const std::string& key) {
 
 void Draft::error(const std::string& key, std::string reason) {
   ConfigError entry = about(key, std::move(reason));
-  // Two nodes may fail for one common value.
+  // One common value may be wrong for several nodes.
   if (std::find(errors.begin(), errors.end(), entry) == errors.end()) {
     errors.push_back(std::move(entry));
   }

@@ -25,19 +25,19 @@
 #include "dataplane/model/plan_kind.h"
 #include "dataplane/model/quotas.h"
 
-/// The operator's YAML as typed values. Everything here is checked: a Config that parse_config()
-/// returns is in range and consistent, and every key that the operator wrote is in it unchanged.
+/// The operator's YAML as typed values. All values of a Config that parse_config() returns are in
+/// range and consistent with each other, and no value that the operator wrote has been changed.
 /// Control thread only.
 namespace gradplane::config {
 
 /// A configuration file is at most this long.
 inline constexpr std::size_t kMaxConfigBytes = std::size_t{1} << 20;
-/// IPv4 and UDP header, what an MTU holds besides our datagram.
+/// The IPv4 and UDP headers, which an MTU holds besides our datagram.
 inline constexpr std::size_t kIpUdpHeaderBytes = 28;
-/// A control message must fit one frame; so must the smallest block.
+/// One frame must hold any control message, and a block of the smallest size.
 inline constexpr std::size_t kMinMtuBytes = kIpUdpHeaderBytes + kMinMtuPayloadBytes;
 inline constexpr std::size_t kMaxMtuBytes = 9216;
-/// The shared secret of a cluster is exactly this long.
+/// The exact length of a cluster's shared secret.
 inline constexpr std::size_t kClusterKeyBytes = 16;
 static_assert(kMinMtuBytes <= 1500);
 static_assert(kMinMtuBytes >= kIpUdpHeaderBytes + kMaxHeaderBytes + kMinBlockBytes);
@@ -49,7 +49,7 @@ enum class ShardRoots : std::uint8_t { kAggregators, kTraining };
 enum class IdlePolicy : std::uint8_t { kBusy, kAdaptive };
 enum class LogLevel : std::uint8_t { kError, kWarn, kInfo, kDebug };
 
-/// The name in the YAML of a value above.
+/// The name that the YAML has for a value.
 std::string_view name_of(PortKind kind);
 std::string_view name_of(LogLevel level);
 std::string_view name_of(Compensation compensation);
@@ -74,9 +74,9 @@ struct PortConfig {
   std::optional<Ipv4> gateway;
   HugePages huge_pages = HugePages::kAuto;
   std::size_t memory_bytes = 0;
-  /// None: not paced, only the window limits.
+  /// Without a value packets are not paced, and only the window limits them.
   std::optional<std::uint64_t> link_rate_bits_per_s;
-  /// Of the switch's queue before this node's link. None: not known.
+  /// Size of the switch's queue before this node's link. Without a value it is not known.
   std::optional<std::size_t> buffer_bytes;
 };
 
@@ -86,7 +86,7 @@ struct NodeConfig {
   Ipv4 address;
   std::uint8_t prefix_length = 0;
   bool aggregate = false;
-  std::string site;  // empty: one of its own
+  std::string site;  // empty: the node is a site of its own
   /// port.* with this node's overrides applied.
   PortConfig port;
 };
@@ -99,7 +99,7 @@ struct ControlConfig {
 
 struct ClusterConfig {
   std::uint16_t udp_port = 0;
-  /// As written in the file; load_cluster_key() gives the key whichever way it is configured.
+  /// Set only if the key itself is in the file; load_cluster_key() also reads key_file.
   std::optional<std::array<std::byte, kClusterKeyBytes>> key;
   std::string key_file;
   api::NodeId coordinator = 0;
@@ -113,7 +113,7 @@ struct PlanTree {
   std::vector<std::pair<api::NodeId, api::NodeId>> parents;
 };
 
-/// plan.jobs: the first line whose pattern fits a job's name decides.
+/// One line of plan.jobs. The first whose pattern matches a job's name decides.
 struct JobPlan {
   std::string pattern;
   PlanKind kind = PlanKind::kStar;
@@ -130,11 +130,11 @@ struct RedrawConfig {
 struct PlanConfig {
   PlanKind kind = PlanKind::kStar;
   std::vector<JobPlan> jobs;
-  /// With star: the root of every block. kNoNode otherwise.
+  /// With star: the root of every block. Otherwise kNoNode.
   api::NodeId root = api::kNoNode;
-  /// With sharded: who roots a share.
+  /// With sharded: the nodes that are roots, each of one share.
   ShardRoots roots = ShardRoots::kAggregators;
-  /// With manual, and for `gradplane replan --plan manual`.
+  /// For plan.kind manual and `gradplane replan --plan manual`.
   std::vector<PlanTree> trees;
   bool auxiliary = false;  // plans get auxiliary routes
   RedrawConfig redraw;
@@ -142,17 +142,17 @@ struct PlanConfig {
 
 /// network.*, for the planners.
 struct NetworkConfig {
-  /// With the rate of each node's link as its access. None: the file says nothing of the network,
-  /// and not the rate of every node's link either.
+  /// The network of the file, where the access of a node has the rate of its link. Without a value
+  /// the file names no sites and no links, and lacks the link's rate of some node.
   std::optional<plan::Network> network;
-  /// What an all_reduce is taken to carry.
+  /// How much an all_reduce carries when planners predict its time.
   std::uint64_t bytes = 0;
 };
 
 struct PollConfig {
   IdlePolicy idle = IdlePolicy::kAdaptive;
-  std::optional<std::uint32_t> core;  // that the only poll thread is pinned to
-  std::vector<std::uint32_t> cores;   // a poll thread on each; none: there is one poll thread
+  std::optional<std::uint32_t> core;  // the CPU of the only poll thread; none: the kernel's choice
+  std::vector<std::uint32_t> cores;   // one poll thread on each; empty: there is one in all
   Duration spin;
   Duration max_sleep;
 };
@@ -162,22 +162,23 @@ struct LivenessConfig {
   Duration suspect_after;
 };
 
-/// gather.*: how much of a round may be missing when it is summed. `rules` count on the coordinator
-/// alone; the rest must be the same on every node.
+/// gather.*: how much of a round may be missing when it is summed. Only the coordinator's `rules`
+/// are used; the rest must be the same on every node.
 struct GatherConfig {
   bounds::Rules rules;
   Compensation compensation = Compensation::kRescale;
-  /// Rounds of each bucket that are gathered exactly at first.
+  /// How many first rounds of each bucket are exact.
   std::uint32_t strict_rounds = 0;
-  /// Least share of every rank's blocks before an early close, in millionths.
+  /// The smallest share of every rank's blocks with which a round may close early, in millionths.
   std::uint32_t floor_ppm = 0;
-  /// Between the largest threshold and the deadline. None: learned.
+  /// The time from the largest threshold to the deadline. Without a value it is learned.
   std::optional<Duration> slack;
-  /// How long a round waits for a rank that sends nothing of it. None: for ever.
+  /// How long a round waits for a rank that sends nothing of it. Without a value it waits for ever.
   std::optional<Duration> absent_after;
 };
 
-/// congestion.jobs: the first line whose pattern (bounds::matches) fits a job's name decides.
+/// One line of congestion.jobs. The first whose pattern (bounds::matches) matches a job's name
+/// decides.
 struct JobController {
   std::string pattern;
   ControllerKind controller = ControllerKind::kDelay;
@@ -185,7 +186,7 @@ struct JobController {
 
 /// grants.*
 struct GrantsConfig {
-  /// Whether who receives blocks says who may send them; the same on every node.
+  /// Whether a receiver of blocks grants credit to its senders; the same on every node.
   bool enabled = false;
   GrantPolicy policy = GrantPolicy::kFair;
   struct Weight {
@@ -206,23 +207,24 @@ std::string_view name_of(TrainingMode mode);
 
 enum class ReceiverSelection : std::uint8_t { kLinks, kRandom };
 
-/// training.*: who gets the update of a rank. All but the mode counts in a selective mode alone.
+/// training.*: who gets the update of a rank. All but the mode is used only in selective modes.
 struct TrainingConfig {
   TrainingMode mode = TrainingMode::kExact;
-  /// Least share of the other ranks that receive each update, in millionths.
+  /// The smallest share of the other ranks that receives each update, in millionths.
   std::uint32_t receivers_ppm = 0;
   ReceiverSelection selection = ReceiverSelection::kLinks;
   /// Each pair of ranks meets at least once in any freshness + 1 steps.
   std::uint32_t freshness = 0;
   std::uint32_t average_every = 0;  // steps; 0: never
-  /// A rank waits for those that are more steps behind. With selective-ssp alone; see
-  /// staleness_steps().
+  /// A rank waits for ranks that are more than so many steps behind it. Only with selective-ssp;
+  /// see staleness_steps().
   std::uint32_t staleness = 0;
-  /// Of the drift that a rank reports, relative to the norm of the parameters, in millionths.
+  /// A rank that reports more drift is warned of. Relative to the norm of the parameters, in
+  /// millionths.
   std::uint32_t drift_limit_ppm = 0;
 
   bool is_selective() const { return mode != TrainingMode::kExact; }
-  /// 0: every rank waits for all that send to it in a step.
+  /// The staleness bound; 0: every rank waits for all that send to it in a step.
   std::uint32_t staleness_steps() const {
     return mode == TrainingMode::kSelectiveSsp ? staleness : 0;
   }
@@ -240,20 +242,20 @@ struct Config {
   LivenessConfig liveness;
   /// Ranks that attach here must not go on over another transport.
   bool require = false;
-  /// Coordinator: ranks may leave and join a job that runs.
+  /// Whether ranks may leave and join a job that runs. The coordinator's value counts.
   bool elastic = false;
   std::size_t round_bytes = 0;
   bool forward_order = false;  // rounds.order
-  /// Payload of a block, the same on every node: with `auto` the largest that fits every node's
-  /// MTU.
+  /// The payload of a block, the same on every node. `auto` gives the largest that fits every
+  /// node's MTU.
   std::size_t block_bytes = 0;
   bool authenticate = true;
   GatherConfig gather;
-  CongestionSettings congestion;  // of jobs that job_controllers does not name; without mltcp
+  CongestionSettings congestion;  // for jobs that job_controllers does not name; without MLTCP
   std::vector<JobController> job_controllers;
   /// Whether controllers are decorated with MLTCP.
   bool mltcp_controllers = false;
-  MltcpFunction mltcp;  // of controllers and of grants
+  MltcpFunction mltcp;  // for controllers and for grants
   GrantsConfig grants;
   MulticastConfig multicast;
   TrainingConfig training;
@@ -264,11 +266,11 @@ struct Config {
   const PortConfig& port() const { return self_node().port; }
 };
 
-/// What limits the sender of a job of this name.
+/// The congestion control of a job of this name, MLTCP included.
 CongestionSettings congestion_of(const Config& config, std::string_view job);
-/// How a job of this name is planned when nobody asks for another plan.
+/// The kind of plan of a job of this name, unless an operator asks for another one.
 PlanKind plan_kind_of(const Config& config, std::string_view job);
-/// The weight of a job of this name where the policy of grants asks for it.
+/// The weight of a job of this name, for policies of grants that use weights.
 double weight_of(const Config& config, std::string_view job);
 
 /// One thing wrong with a file, or worth a warning.
@@ -284,7 +286,7 @@ struct ConfigError {
   bool operator==(const ConfigError&) const = default;
 };
 
-/// A value in force and where it came from, for the effective dump.
+/// A value in force and where it came from, for `check-config --effective`.
 struct Setting {
   std::string key;     // "port.mtu", "cluster.nodes[2].port.mtu"
   std::string value;   // as YAML; a secret is hidden
@@ -292,25 +294,25 @@ struct Setting {
 };
 
 struct ParseOptions {
-  /// Who this host is, from the command line; empty: node.name of the file, else host_name.
+  /// The name of this node from the command line; empty: node.name of the file, else host_name.
   std::string node_override;
-  /// Empty: ask the operating system.
+  /// The host's name; empty: ask the operating system.
   std::string host_name;
   /// Accept a file whose node list does not name this host (for a check on another machine).
   bool any_node = false;
 };
 
-/// Either a config, or why not: then `errors` lists everything that is wrong, by line.
+/// A config, or none: then `errors` lists everything that is wrong, in the order of lines.
 struct [[nodiscard]] ParsedConfig {
   std::optional<Config> config;
   std::vector<ConfigError> errors;
-  std::vector<ConfigError> warnings;  // what is in force and probably not meant
+  std::vector<ConfigError> warnings;  // settings that are accepted, but probably not meant
   std::vector<Setting> settings;
 
   bool ok() const { return config.has_value(); }
 };
 
-/// Never throws for what the text holds. `file_name` is only for messages.
+/// Throws for no text, however wrong. `file_name` is only for messages.
 ParsedConfig parse_config(std::string_view text, const std::string& file_name,
                           const ParseOptions& options = {});
 
@@ -319,12 +321,12 @@ ParsedConfig load_config(const std::string& path, const ParseOptions& options = 
 
 using ClusterKey = std::array<std::byte, kClusterKeyBytes>;
 
-/// The cluster's key from cluster.key or cluster.key_file; all zero where a cluster of one node has
-/// none. A key file must be readable by its owner alone.
+/// The cluster's key from cluster.key or cluster.key_file. It is all zero where neither is set,
+/// which only a cluster of one node may do. Only its owner may have access to a key file.
 Result<ClusterKey> load_cluster_key(const Config& config);
 
-/// The whole configuration as YAML, each value with its origin as a comment. Loads again as the
-/// same configuration, save for a hidden key.
+/// The whole configuration as YAML, with the origin of each value as a comment. Parsing it gives
+/// the same configuration again, except for a key, which is hidden.
 std::string effective_yaml(const ParsedConfig& parsed);
 
 /// docs/config-reference.md, from the option table.

@@ -9,7 +9,8 @@ using enum OptionType;
 
 constexpr std::int64_t kMinRate = 100000;
 constexpr std::int64_t kMaxRate = 1000000000000;
-/// Of MLTCP's constants, in millionths. An intercept of 0 would starve a job that begins.
+/// Limits of MLTCP's constants, in millionths. With an intercept of 0 a job that begins would
+/// starve.
 constexpr std::int64_t kMaxSlope = 100 * kWholeNumber;
 constexpr std::int64_t kMinIntercept = kWholeNumber / 100;
 

@@ -23,13 +23,13 @@ struct Found {
   std::size_t line = 0;
 };
 
-/// A file between text and Config: what it sets, by full key ("cluster.nodes[2].port.mtu"), and
-/// what is wrong so far.
+/// A file on its way from text to Config: what it sets, by full key ("cluster.nodes[2].port.mtu"),
+/// and the errors found so far.
 struct Draft {
   std::string file;
   std::map<std::string, Found> found;
   std::map<std::string, std::size_t> section_lines;
-  /// Set in the file, but not to anything acceptable: no further complaint about these.
+  /// Keys whose values were refused; there is no second complaint about them.
   std::set<std::string> failed;
   std::size_t node_count = 0;
   std::size_t tree_count = 0;
@@ -44,9 +44,9 @@ struct Draft {
 
   bool has(const std::string& key) const { return found.contains(key); }
   bool mentions(const std::string& key) const { return has(key) || failed.contains(key); }
-  /// Complains about a key with its line and value; about a missing one with its section's line.
+  /// Complains about a key, with its line and value. A missing key has the line of its section.
   void error(const std::string& key, std::string reason);
-  /// The same for what is accepted, but probably not meant.
+  /// The same for a setting that is accepted, but probably not meant.
   void warn(const std::string& key, const std::string& reason);
   ConfigError about(const std::string& key, std::string reason) const;
 };
@@ -60,7 +60,7 @@ struct EntryList {
   std::size_t Draft::*count = nullptr;
 };
 std::span<const EntryList> entry_lists();
-/// The one whose entries have the options of this scope, or null.
+/// The list whose entries have the options of this scope, or null.
 const EntryList* list_of(OptionScope scope);
 /// "plan.trees[2].root": the full key of an option in an entry of the list of that scope.
 std::string entry_key(OptionScope scope, std::size_t index, std::string_view path);
@@ -78,19 +78,19 @@ void collect(const Tree& document, Draft& draft);
 /// Fills config.network from the options and the nodes.
 void resolve_network(Draft& draft);
 
-/// Whether the file sets a key to something else than its default. The default may stand anywhere.
+/// Whether the file sets a key to something else than its default. A default that is written out
+/// is accepted everywhere.
 bool is_set(const Draft& draft, const std::string& key);
 
-/// The parts of the next one that plan_options.cc and multicast_options.cc hold.
+/// Parts of check_consistency(), each in the file with the options that it checks.
 void check_trees(Draft& draft);
 void check_multicast(Draft& draft);
-/// And the one that training_options.cc holds.
 void check_training(Draft& draft);
 
-/// Everything that no single option can tell. draft.config is complete.
+/// Checks options against each other. draft.config is complete.
 void check_consistency(Draft& draft);
 
-/// An error's way of showing a value: bounded, printable, and hidden for a secret.
+/// A value as errors show it: bounded in length, printable, and hidden if it is a secret.
 std::string shown_value(const Option* option, std::string_view text);
 
 }  // namespace gradplane::config

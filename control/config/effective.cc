@@ -29,14 +29,14 @@ std::string_view bare(std::string_view part) {
   return part.substr(0, part.find('['));
 }
 
-/// Writes settings, which come section by section, as nested YAML.
+/// Writes settings as nested YAML. The settings of a section must come together.
 class YamlWriter {
  public:
   void add(const Setting& setting) {
     const auto parts = split(setting.key);
     const std::string indent = open_sections(parts);
     std::string line = fmt::format("{}{}: {}", indent, parts.back(), setting.value);
-    // Without a value the key stays unset, but the reader learns that it exists.
+    // A key without a value becomes a comment: it stays unset, but the reader sees that it exists.
     if (setting.value.empty()) line = fmt::format("{}# {}:", indent, parts.back());
     out_ += fmt::format("{:<{}} # {}\n", line, kOriginColumn, setting.origin);
     previous_ = parts;

@@ -9,7 +9,7 @@ namespace {
 
 using enum OptionType;
 
-// Written out, because the table is a constant: name_of() is not.
+// These repeat the results of name_of(), which is not constexpr, as the table must be.
 constexpr std::array<std::string_view, bounds::kPresets> kPresetNames = {"exact", "ltp", "mlt",
                                                                          "plot", "auto"};
 constexpr std::array<std::string_view, bounds::kKinds> kKindNames = {"bias", "norm", "embedding",
@@ -19,7 +19,7 @@ static_assert(kCompensations.size() == static_cast<std::size_t>(Compensation::kC
 
 constexpr std::int64_t kMaxBoundPpm = static_cast<std::int64_t>(double{kMaxBound} * kWholeShare);
 constexpr std::int64_t kMaxStrictRounds = 1000000;
-// 0 stands for the word beside it.
+// The smallest times are above 0, because 0 stands for the options' words.
 constexpr std::int64_t kMinSlackNs = 1000;
 constexpr std::int64_t kMaxSlackNs = 60000000000;
 constexpr std::int64_t kMinAbsentNs = 1000000;

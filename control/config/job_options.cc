@@ -13,7 +13,7 @@ CongestionSettings congestion_of(const Config& config, std::string_view job) {
     settings.controller = line.controller;
     break;
   }
-  // `fixed` adds nothing that could be multiplied.
+  // MLTCP multiplies the increase of a controller, and `fixed` has none.
   if (config.mltcp_controllers && settings.controller != ControllerKind::kFixed) {
     settings.mltcp = config.mltcp;
   }

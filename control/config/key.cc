@@ -14,7 +14,7 @@ namespace gradplane::config {
 namespace {
 
 constexpr std::size_t kHexDigits = 2 * kClusterKeyBytes;
-// Room to see that a file holds more than a key and a newline.
+// More than a key and a newline, so that a longer file is noticed.
 constexpr std::size_t kMaxKeyFileBytes = kHexDigits + 8;
 constexpr mode_t kForbiddenModes = S_IRWXG | S_IRWXO;
 
@@ -70,7 +70,7 @@ Result<ClusterKey> load_cluster_key(const Config& config) {
   if (config.cluster.key) return *config.cluster.key;
   const std::string& path = config.cluster.key_file;
   if (path.empty()) return ClusterKey{};
-  // O_NONBLOCK: a FIFO by mistake must not hang the start.
+  // With O_NONBLOCK a FIFO that is given by mistake cannot block the start.
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     return key_file_error(path, fmt::format("{}; write the cluster's key there, with mode 0600",

@@ -9,7 +9,7 @@
 
 namespace gradplane::config {
 
-/// 32 hex digits as a key; empty for everything else.
+/// The key in 32 hex digits; nothing for any other text.
 std::optional<ClusterKey> parse_key(std::string_view text);
 
 }  // namespace gradplane::config

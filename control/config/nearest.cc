@@ -11,7 +11,7 @@ namespace gradplane::config {
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   constexpr std::size_t kMaxWordBytes = 64;
   if (a.size() > kMaxWordBytes || b.size() > kMaxWordBytes) return SIZE_MAX;
-  // Rows i - 2, i - 1 and i of the table, in turn.
+  // Rows i - 2, i - 1 and i of the table of distances; row i is rows[i % 3].
   std::array<std::array<std::size_t, kMaxWordBytes + 1>, 3> rows{};
   for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {

@@ -7,8 +7,8 @@
 
 namespace gradplane::config {
 
-/// Letters to insert, delete, replace or swap with a neighbour to turn one word into the other.
-/// Words longer than 64 bytes are infinitely far apart.
+/// How many letters have to be inserted, deleted, replaced or swapped with a neighbour to turn one
+/// word into the other. SIZE_MAX if a word is longer than 64 bytes.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 }  // namespace gradplane::config

@@ -136,7 +136,7 @@ constexpr Option kOptions[] = {
                  const Value& v) { t.link->loss_ppm = static_cast<std::uint32_t>(v.number); }},
 };
 
-/// The network under construction: sites get their numbers as they are first named.
+/// Builds the network. Sites get their numbers in the order in which they are first named.
 class Builder {
  public:
   explicit Builder(Draft& draft) : draft_(draft) {}
@@ -197,7 +197,7 @@ class Builder {
     }
   }
 
-  /// With links, a site without one is a name that somebody has misspelt.
+  /// Complains of sites without a link if there are links: probably the site's name is misspelt.
   void check_reached() {
     if (network_.links.empty()) return;
     std::set<plan::SiteId> reached;
@@ -214,13 +214,13 @@ class Builder {
 
   Draft& draft_;
   plan::Network network_;
-  std::set<plan::SiteId> told_;  // that they are not reached
+  std::set<plan::SiteId> told_;  // sites without a link that have an error already
   std::map<std::string, plan::SiteId> index_;
   std::set<std::pair<plan::SiteId, plan::SiteId>> linked_;
 };
 
-/// The sites that a link with a rate leads to from `start`, over others or not; or those from which
-/// one leads to it.
+/// The sites that `start` reaches over links whose rate is not 0, or, with `towards`, the sites
+/// that reach `start` so.
 std::set<plan::SiteId> connected(const plan::Network& network, plan::SiteId start, bool towards) {
   std::vector<std::vector<plan::SiteId>> next(network.sites.size());
   for (const plan::Link& link : network.links) {
@@ -238,7 +238,7 @@ std::set<plan::SiteId> connected(const plan::Network& network, plan::SiteId star
   return found;
 }
 
-/// The entry of network.links with a rate of 0 between what is connected and what is not.
+/// The key of the first link of rate 0 between the sites of `one_side` and the others.
 std::string cut_by(const Draft& draft, const plan::Network& network,
                    const std::set<plan::SiteId>& one_side) {
   for (std::size_t l = 0; l < network.links.size(); ++l) {
@@ -250,7 +250,8 @@ std::string cut_by(const Draft& draft, const plan::Network& network,
   return "network.links";
 }
 
-/// With links, packets go over these alone. Only a warning: the rate may be 0 for now.
+/// Warns of nodes that packets cannot reach over the links. It is no error, because a rate may be
+/// 0 for a time.
 void warn_of_islands(Draft& draft, const plan::Network& network) {
   if (network.links.empty()) return;
   const std::set<plan::SiteId> there = connected(network, network.nodes[0].site, false);
@@ -271,7 +272,7 @@ void warn_of_islands(Draft& draft, const plan::Network& network) {
                          network.nodes[0].name, first, more));
 }
 
-/// Of the planners that are asked for, while nothing is known of the network.
+/// Complains of planners that need to know the network, when the file says nothing of it.
 void check_need(Draft& draft) {
   constexpr const char* kReason =
       "needs to know the network: write a section network, or port.link_rate of every node";
@@ -282,7 +283,7 @@ void check_need(Draft& draft) {
     if (plan_needs_network(job.kind))
       draft.error("plan.jobs", fmt::format("{} {}", plan_kind_name(job.kind), kReason));
   }
-  // Only a warning: a plan that is made later, with measured links, has routes.
+  // It is no error, because a later plan, which is made with measured links, has routes.
   if (plan.auxiliary) {
     draft.warn("plan.auxiliary",
                "a job begins without auxiliary routes, because the file says nothing of the "

@@ -35,7 +35,8 @@ constexpr std::int64_t kMinute = 60 * kSecond;
 constexpr std::int64_t kMaxSocketPathBytes = 107;
 constexpr std::int64_t kMaxPathBytes = 4095;
 constexpr std::int64_t kMaxInterfaceBytes = 15;  // IFNAMSIZ - 1
-// Below 1024 only root may bind; above, room for one UDP port per shard.
+// Only root may bind ports below 1024. The ports above kMaxUdpPort leave room for one UDP port per
+// poll core.
 constexpr std::int64_t kMinUdpPort = 1024;
 constexpr std::int64_t kMaxUdpPort = 65000;
 static_assert(kMaxUdpPort + kMaxCores - 1 <= UINT16_MAX, "each poll core has one");
@@ -372,7 +373,7 @@ constexpr Option kOptions[] = {
 std::span<const Option> options() {
   static const std::vector<Option> all = [] {
     std::vector<Option> rows(std::begin(kOptions), std::end(kOptions));
-    // Beside the nodes that they name.
+    // Plan and network options come after the nodes that they name.
     const auto poll = std::find_if(rows.begin(), rows.end(), [](const Option& option) {
       return option.path.starts_with("poll.");
     });

@@ -11,8 +11,8 @@
 
 #include "control/config/config.h"
 
-/// The one place that knows an option: the parser, the validator, the effective dump and the
-/// reference page are loops over this table. To add an option, add a row.
+/// The table of all options. The parser, the validator, `check-config --effective` and the
+/// reference page are loops over it. To add an option, add a row.
 namespace gradplane::config {
 
 enum class OptionType : std::uint8_t {
@@ -24,7 +24,7 @@ enum class OptionType : std::uint8_t {
   kChoice,
   kSizeOrAuto,
   kTimeOrWord,     // Option::word stands for 0
-  kIntegerOrWord,  // the same
+  kIntegerOrWord,  // here, too
   kNumber,         // a decimal, held in millionths
   kShare,
   kPatternShares,   // a section of the operator's own keys: pattern -> share
@@ -44,27 +44,28 @@ enum class OptionType : std::uint8_t {
   kIntegerList,
 };
 
-/// Where the option stands in the file: once, in port (and again in a node's port, for that node
-/// alone), or in every entry of a list: cluster.nodes, plan.trees, network.sites, network.links.
+/// Where an option may stand in the file. kGlobal: once. kPort: in port, and in the section port of
+/// a node, where it holds for this node alone. The others: in each entry of a list, which is
+/// cluster.nodes, plan.trees, network.sites or network.links.
 enum class OptionScope : std::uint8_t { kGlobal, kPort, kNode, kTree, kSite, kLink };
 
 /// A share and a number as an option holds them: in millionths.
 inline constexpr std::int64_t kWholeShare = 1000000;
 inline constexpr std::int64_t kWholeNumber = 1000000;
 
-/// One line of a section whose keys are the operator's own.
+/// One line of a section whose keys the operator chooses.
 struct SectionEntry {
   std::string key;
   std::size_t choice = 0;       // index of a choice, with kChoiceShares and kPatternChoices
   std::int64_t millionths = 0;  // a share or a number
-  std::string name = {};        // of a node
+  std::string name = {};        // the name of a node, with kNodePairs
 };
 
-/// A scalar, a list of scalars or a section of lines of the file, converted by its option's type.
+/// A scalar, a list of scalars or a section of the file, converted as its option's type says.
 struct Value {
   std::string text = {};
-  /// Integer, byte, bit per second, ns, boolean, index of a choice, IPv4 address, millionth; 0 for
-  /// `auto` and for Option::word.
+  /// The value in base units: an integer, bytes, bits per second, ns, a boolean, the index of a
+  /// choice, an IPv4 address or millionths. 0 stands for `auto` and for Option::word.
   std::int64_t number = 0;
   std::uint8_t prefix_length = 0;
   std::vector<std::uint32_t> list = {};
@@ -94,8 +95,8 @@ struct NodeReferences {
   plan::Routing routing = plan::Routing::kFewestLinks;
 };
 
-/// What a row's store() may write to. Those behind `references` are set for
-/// options of their scope.
+/// What a row's store() may write to. The pointers after `references` are set only for options of
+/// their scope.
 struct Target {
   Config* config = nullptr;
   NodeReferences* references = nullptr;
@@ -115,7 +116,7 @@ struct Option {
   std::int64_t max = INT64_MAX;  // in base units; for texts the length in bytes
   std::int64_t multiple_of = 1;
   std::span<const std::string_view> choices = {};
-  std::string_view word = {};          // accepted besides a time or an integer: "never"
+  std::string_view word = {};          // a word that is accepted instead of a number, as "never"
   std::string_view default_text = {};  // empty: no default
   bool required = false;
   std::string_view default_note = {};  // how the default is found, when it is not a constant
@@ -124,19 +125,13 @@ struct Option {
 };
 
 std::span<const Option> options();
-/// The part of them that gather_options.cc holds.
+/// Parts of options(), each in a file of its name. congestion_options() includes grants.
 std::span<const Option> gather_options();
-/// And the one that congestion_options.cc holds: congestion and grants.
 std::span<const Option> congestion_options();
-/// And the one that plan_options.cc holds: plan, and the entries of plan.trees.
 std::span<const Option> plan_options();
-/// And the one that network_options.cc holds: network, and the entries of its lists.
 std::span<const Option> network_options();
-/// And the one that quota_options.cc holds.
 std::span<const Option> quota_options();
-/// And the one that multicast_options.cc holds.
 std::span<const Option> multicast_options();
-/// And the one that training_options.cc holds.
 std::span<const Option> training_options();
 
 /// Whether the option is a section of lines `key: value`.
@@ -151,17 +146,17 @@ constexpr bool is_scalar(const Option& option) {
   return option.type != OptionType::kIntegerList && !is_section(option);
 }
 
-/// Value of `text` for an option, or nothing when it is not accepted.
+/// The value of a text for an option, or nothing when the text is not accepted.
 std::optional<Value> parse_value(const Option& option, std::string_view text);
 
-/// Value of a list's items; only for kIntegerList.
+/// The value of a list's items, or nothing when they are not accepted. Only for kIntegerList.
 std::optional<Value> parse_list(const Option& option, std::span<const std::string> items);
 
-/// One line of a section of shares, or nothing when its key or its share is not accepted.
+/// One line of a section, or nothing when its key or its value is not accepted.
 std::optional<SectionEntry> parse_section_entry(const Option& option, std::string_view key,
                                                 std::string_view text);
 
-/// Lines that such a section may have.
+/// The largest number of lines of the option's section.
 std::size_t max_entries(const Option& option);
 
 /// "a size from 512 B to 4 MiB with a unit (B, KiB, MiB, GiB)": for errors and the reference.

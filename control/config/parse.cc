@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxHostNameBytes = 256;
 
-/// Stores the file's value of an option, else its default.
+/// Stores the value that the file has for an option, else the default.
 void apply(const Draft& draft, const Option& option, const std::string& key, const Target& target) {
   if (const auto it = draft.found.find(key); it != draft.found.end()) {
     option.store(target, it->second.value);
@@ -48,7 +48,7 @@ void apply_node(Draft& draft, std::size_t index, const PortConfig& common) {
   }
 }
 
-/// The options of one entry of a list.
+/// Stores the options of one entry of a list.
 void apply_entry(Draft& draft, OptionScope scope, std::size_t index, Target target) {
   target.config = &draft.config;
   target.references = &draft.references;
@@ -162,7 +162,7 @@ void resolve_references(Draft& draft) {
   }
 }
 
-/// The nodes of plan.trees, by their names.
+/// Replaces the names of nodes in plan.trees by their ids.
 void resolve_trees(Draft& draft) {
   const auto resolve = [&draft](const std::string& key, const std::string& name) {
     const api::NodeId id = find_node(draft, name);

@@ -17,7 +17,7 @@ using enum OptionType;
 using enum OptionScope;
 
 constexpr std::array<std::string_view, 2> kShardRoots = {"aggregators", "training"};
-/// Shares of blocks are weights over their sum, which has 64 bits.
+/// A tree's share of the blocks is its weight over the sum of all, which must fit 64 bits.
 constexpr std::int64_t kMaxTreeWeight = 1000000;
 constexpr std::int64_t kMinRedrawNs = Duration::ms(500).count_ns();
 constexpr std::int64_t kMaxRedrawNs = Duration::seconds(3600).count_ns();
@@ -125,7 +125,7 @@ constexpr Option kOptions[] = {
      .store = [](const Target& t, const Value& v) { t.tree_references->parents = v.entries; }},
 };
 
-/// Each node of a tree has one way up, and it ends at the root.
+/// Checks that the parents of each node of a tree lead to the root.
 void check_tree(Draft& draft, std::size_t index) {
   const PlanTree& tree = draft.config.plan.trees[index];
   const auto& nodes = draft.config.cluster.nodes;
@@ -159,8 +159,8 @@ void check_tree(Draft& draft, std::size_t index) {
   }
 }
 
-/// A job gets a manual plan only if all nodes with ranks of it are in every tree. A node with
-/// aggregate: true is taken for one without ranks.
+/// Warns of nodes that are not in a tree: a job can have a manual plan only if all nodes with ranks
+/// of it are in every tree. Nodes with aggregate: true are assumed to have no ranks.
 void warn_of_nodes_outside(Draft& draft, std::size_t index) {
   const PlanTree& tree = draft.config.plan.trees[index];
   const auto& nodes = draft.config.cluster.nodes;

@@ -9,13 +9,14 @@
 
 namespace gradplane::config {
 
-/// What a configuration tells planners, without the job: members, roots, and what kind of plan.
+/// The part of a request to planners that follows from the configuration. Members, roots and the
+/// kind of plan depend on the job, and are not set.
 plan::PlanRequest plan_request_of(const Config& config);
 
-/// Whether plans of this kind are made anew when the network has changed.
+/// Whether a change of the network can lead to another plan of this kind.
 bool plan_follows_network(const Config& config, PlanKind kind);
 
-/// The nodes that may be roots of a plan of this kind, which need not be the configuration's own.
+/// The nodes that may be roots of a plan of this kind, which may be another kind than plan.kind.
 /// None: the planner chooses.
 std::vector<api::NodeId> root_candidates(const Config& config, PlanKind kind);
 

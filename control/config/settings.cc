@@ -35,14 +35,14 @@ Setting setting_of(const Draft& draft, const Option& option, const std::string& 
   return {key, as_yaml(option, option.default_text), "default"};
 }
 
-/// The name that a default found, for options whose default is a node.
+/// Fills in the node that a default has chosen, for options whose default is a node.
 void fill_node_name(const Draft& draft, api::NodeId id, Setting& setting) {
   if (!setting.value.empty() || id >= draft.node_count) return;
   setting.value = fmt::format("\"{}\"", draft.config.cluster.nodes[id].name);
   setting.origin = "default: " + setting.origin;
 }
 
-/// What the general rule cannot know: defaults that depend on other values.
+/// Fills in defaults that depend on other values.
 void refine(const Draft& draft, const std::string& self_origin, Setting& setting) {
   const Config& config = draft.config;
   if (setting.key == "node.name" && config.self < draft.node_count) {
@@ -66,7 +66,7 @@ void refine(const Draft& draft, const std::string& self_origin, Setting& setting
   }
 }
 
-/// A common port setting that this host's own node entry overrides says so.
+/// Adds to a common port setting that the entry of this host's node overrides it.
 void note_override(const Draft& draft, Setting& setting) {
   if (draft.config.self >= draft.node_count) return;
   const auto it = draft.found.find(node_key(draft.config.self, setting.key));
@@ -106,7 +106,7 @@ std::vector<Setting> make_settings(const Draft& draft, const std::string& self_o
   std::set<OptionScope> added;
   for (const Option& option : options()) {
     if (const EntryList* list = list_of(option.scope)) {
-      // The entries of a list stand where the table has their options.
+      // All entries of a list come where the table has the first of their options.
       if (!added.insert(option.scope).second) continue;
       if (option.scope == OptionScope::kNode)
         add_nodes(draft, settings);

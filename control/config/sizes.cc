@@ -9,7 +9,8 @@
 namespace gradplane::config {
 namespace {
 
-/// The largest block that every node's MTU carries, beside a bit for each node that may be in it.
+/// The largest block for which every node's MTU has room, together with the block's coverage set,
+/// which has a bit for each node.
 std::size_t largest_block_bytes(const Config& config) {
   std::size_t mtu_bytes = kMaxMtuBytes;
   for (const NodeConfig& node : config.cluster.nodes) {
@@ -33,8 +34,8 @@ void check_block(Draft& draft) {
   }
 }
 
-/// Fewer and longer packets cost less. A memif carries any length, but beside other kinds of ports
-/// it leads to their networks.
+/// Gives memif long packets, because fewer packets cost less. A memif carries any length. But where
+/// other nodes have other kinds of ports, it leads to their network, whose frames are shorter.
 void choose_mtu(Config& config) {
   constexpr std::size_t kMemifMtuBytes = 9000;
   constexpr std::size_t kEthernetMtuBytes = 1500;
@@ -48,8 +49,8 @@ void choose_mtu(Config& config) {
   }
 }
 
-/// Where packets are as fast as memory, rounds are so small that those under way stay in caches.
-/// Elsewhere the rounds under way have to fill long paths.
+/// Where packets go through memory, rounds are so small that the open ones stay in caches.
+/// Elsewhere the open rounds have to fill paths with long round trips.
 void choose_round_bytes(Config& config) {
   constexpr std::size_t kCachedRoundBytes = std::size_t{256} << 10;
   static_assert(kCachedRoundBytes <= kMaxRoundBytes);

@@ -4,12 +4,13 @@
 
 #include "control/config/draft.h"
 
-/// Lengths of packets, blocks and rounds that follow from each other and from the kinds of ports.
+/// Chooses the lengths of packets, blocks and rounds where the file does not. They follow from each
+/// other and from the kinds of ports.
 namespace gradplane::config {
 
-/// Gives an MTU to the nodes whose file leaves it to us. check_block() comes later.
+/// Gives an MTU to the nodes for which the file sets none. Call it before check_block().
 void choose_mtu(Config& config);
-/// Chooses the payload of a packet where the file does not, and says what does not fit.
+/// Chooses the payload of a block where the file does not, and complains of one that does not fit.
 void check_block(Draft& draft);
 void choose_round_bytes(Config& config);
 

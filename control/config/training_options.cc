@@ -114,7 +114,7 @@ constexpr Option kOptions[] = {
          }},
 };
 
-/// What a selective mode cannot be with, each with what to do.
+/// Complains of settings that do not go with a selective mode, and says what to do.
 void check_selective(Draft& draft) {
   const Config& config = draft.config;
   const auto error = [&draft](std::string_view reason) {

@@ -8,9 +8,9 @@
 namespace gradplane::config {
 namespace {
 
-// Deeper than any key of ours, and a bound for an anchor that contains itself.
+// Deeper than any key of ours. It bounds the recursion when an anchor contains itself.
 constexpr std::size_t kMaxDepth = 16;
-// kMaxNodes entries with every option overridden; a bound for anchors that multiply.
+// Enough for kMaxNodes entries that override every option. It bounds the expansion of anchors.
 constexpr std::size_t kMaxValues = kMaxNodes * 64;
 
 std::size_t line_of(const YAML::Mark& mark) {

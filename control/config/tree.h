@@ -13,7 +13,7 @@ namespace gradplane::config {
 
 struct TreeEntry;
 
-/// A YAML document as plain values with line numbers; free of the YAML library.
+/// A YAML document as plain values with line numbers, without types of the YAML library.
 struct Tree {
   enum class Kind : std::uint8_t { kNull, kScalar, kList, kMap };
   Kind kind = Kind::kNull;
@@ -29,8 +29,8 @@ struct TreeEntry {
   Tree value;
 };
 
-/// Reads one document. What is not YAML, a key twice, or a document deeper or larger than any
-/// configuration goes to `errors`; the rest is still read.
+/// Reads one document. Adds an error if the text is no YAML, has a key twice, or is deeper or
+/// larger than any configuration, and still returns the rest.
 Tree read_tree(std::string_view text, const std::string& file_name,
                std::vector<ConfigError>& errors);
 

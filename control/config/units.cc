@@ -20,7 +20,7 @@ constexpr std::array kTimeUnits = {Unit{"ns", 1}, Unit{"us", 1000}, Unit{"ms", 1
 constexpr std::array kShareUnits = {Unit{"%", 10000}, Unit{"", 1000000}};
 constexpr std::array kNumberUnits = {Unit{"", 1000000}};
 
-// More fractional digits than any unit can use.
+// At least as many fractional digits as any unit can use.
 constexpr std::size_t kMaxFractionDigits = 12;
 
 std::string_view take_digits(std::string_view& text) {
@@ -38,7 +38,7 @@ std::optional<std::int64_t> find_unit(std::string_view name, std::span<const Uni
   return std::nullopt;
 }
 
-/// The part after the decimal point in base units, when it is a whole number of them.
+/// The digits after a decimal point, in base units; nothing when that is no whole number.
 std::optional<std::int64_t> scale_fraction(std::string_view digits, std::int64_t base) {
   if (digits.size() > kMaxFractionDigits) return std::nullopt;
   std::int64_t numerator = 0;

@@ -7,13 +7,13 @@
 #include <span>
 #include <string_view>
 
-/// Numbers with units. Exact: a text that is not a whole number of the base unit is refused, never
-/// rounded.
+/// Numbers with units. They are exact: a text that is no whole number of the base unit is refused,
+/// not rounded.
 namespace gradplane::config {
 
 struct Unit {
   std::string_view name;
-  std::int64_t base;  // how many base units one of it is
+  std::int64_t base;  // its size in base units
 };
 
 std::span<const Unit> size_units();  // base: byte
@@ -24,8 +24,9 @@ std::span<const Unit> share_units();
 /// Base: millionth of 1. A number has no unit.
 std::span<const Unit> number_units();
 
-/// "4 MiB", "1.5 s", "200Mbit/s". Empty for everything else: an unknown unit (or none, where the
-/// units name none), a sign, more digits than the base unit has, more than 2^63 - 1.
+/// Reads "4 MiB", "1.5 s", "200Mbit/s". Returns nothing for any other text: an unknown unit (or
+/// none, where the units have no empty name), a sign, a fraction of the base unit, or more than
+/// 2^63 - 1 base units.
 std::optional<std::int64_t> parse_with_unit(std::string_view text, std::span<const Unit> units);
 
 /// A decimal integer without sign, blanks or leading zeros. Empty for everything else.

@@ -105,7 +105,8 @@ bool is_pci_address(std::string_view text) {
   return matches("xxxx:xx:xx.x") || matches("xx:xx.x");
 }
 
-// Paths and interfaces go into device arguments, where a comma or a blank would start another one.
+// Paths and interfaces become part of DPDK device arguments, where a comma or a blank would begin
+// another argument.
 bool is_path(const Option& option, std::string_view text) {
   const auto length = static_cast<std::int64_t>(text.size());
   return text.starts_with('/') && all_of(text, "/._-+@:~") && length >= option.min &&
@@ -238,7 +239,8 @@ std::string pattern_lines(const Option& option, std::string_view what) {
                      max_entries(option), what, bounds::kMaxPatternBytes);
 }
 
-/// What may stand in a pattern: it is printed in quotes, and names hold nothing else.
+/// Whether a text has only characters that names of tensors and jobs have. Patterns are printed in
+/// quotes, so they may have none.
 bool is_pattern(std::string_view text) {
   return !text.empty() && text.size() <= bounds::kMaxPatternBytes &&
          std::all_of(text.begin(), text.end(),
