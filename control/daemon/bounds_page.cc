@@ -9,10 +9,11 @@
 namespace gradplane::daemon {
 namespace {
 
-/// What a tensor takes at most in JSON beside its texts, and the page beside its tensors.
+/// The most bytes of JSON of a tensor without its texts, and of the page without its tensors.
 constexpr std::size_t kTensorBytes = 320;
 constexpr std::size_t kPageBytes = 16384;
-/// A byte of a text: a quote or backslash takes two, one that is no UTF-8 three.
+/// The most bytes of JSON for one byte of a text: two for a quote or backslash, three for a byte
+/// that is no UTF-8.
 constexpr std::size_t kBytesPerByte = 3;
 
 const char* name_of(api::BoundReason why) {
@@ -33,7 +34,7 @@ const char* name_of(api::BoundReason why) {
   return "?";
 }
 
-/// To a millionth: as it was written in the configuration.
+/// Rounds to a millionth, because the configuration is no finer. So it shows the value as written.
 double rounded(float bound) {
   return std::round(double{bound} * 1e6) / 1e6;
 }

@@ -9,8 +9,8 @@
 
 namespace gradplane::daemon {
 
-/// The bounds of a job here, from the requested tensor on: as many as fit a message. An Error names
-/// the jobs that there are. Control thread.
+/// The bounds of a job that runs here, from the requested tensor on: as many as fit a message. An
+/// Error names the jobs that run here. Control thread.
 Result<telemetry::BoundsPage> bounds_page(const config::Config& config, const JobTable& jobs,
                                           const protocol::BoundsRequest& request);
 

@@ -6,7 +6,7 @@ namespace gradplane::daemon {
 
 /// Runs a daemon as its command line says, until SIGTERM or SIGINT. Returns the exit code: 0 after
 /// an orderly end, 1 when the daemon cannot start, 2 when the command line or the configuration is
-/// wrong. The reason stands on stderr.
+/// wrong. Writes the reason to stderr.
 int run(int argc, char** argv);
 
 }  // namespace gradplane::daemon

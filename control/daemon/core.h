@@ -12,8 +12,8 @@
 
 namespace gradplane::daemon {
 
-/// A poll core: an engine on its queue of the port, the thread that runs it, and what the control
-/// thread and ranks share with it.
+/// A poll core: an engine on its queue of the port, the thread that runs it, and the queues and
+/// doorbell by which the control thread and ranks reach it.
 struct Core {
   ipc::Doorbell doorbell;  // ranks ring the poll loop
   api::CommandQueue commands{api::kQueueEntries};
@@ -21,7 +21,7 @@ struct Core {
   api::ReportQueue reports{api::kReportQueueEntries};
   std::unique_ptr<engine::Engine> engine;
   std::unique_ptr<PollThread> poll;
-  std::unique_ptr<api::EngineSnapshot> snapshot;  // null: the poll loop has it
+  std::unique_ptr<api::EngineSnapshot> snapshot;  // null while the poll loop owns it
 };
 using Cores = std::vector<std::unique_ptr<Core>>;
 

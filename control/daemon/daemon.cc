@@ -21,18 +21,18 @@
 namespace gradplane::daemon {
 namespace {
 
-/// How often the control thread beats for ranks that the poll loop does not have.
+/// How often the control thread beats for ranks whose channel no poll loop has.
 constexpr Duration kBeatInterval = Duration::ms(250);
 /// How often bounds are learned anew, and rounds that closed badly are looked for.
 constexpr Duration kBoundsInterval = Duration::seconds(1);
-/// How often reports of rounds are taken from the poll loop: kReportQueueEntries are enough while a
-/// round takes 100 us.
+/// How often reports of rounds are taken from the poll loop. kReportQueueEntries are enough for
+/// rounds that take 100 us or more.
 constexpr Duration kReportsInterval = Duration::ms(100);
-/// How often memory of ranks that have left is looked at, of one rank freed at most.
+/// How often the control thread tries to free memory of ranks that have left, of one rank at most.
 constexpr Duration kMemoryInterval = Duration::ms(100);
 /// How often the engines are asked what they have measured of links.
 constexpr Duration kLinksInterval = Duration::seconds(1);
-/// When buckets wait for room in the command queue.
+/// How soon the control thread tries again when buckets wait for room in a command queue.
 constexpr Duration kHandOverInterval = Duration::ms(5);
 
 Result<std::uint64_t> random_number() {
@@ -57,7 +57,7 @@ Cores make_cores(std::size_t count) {
   return cores;
 }
 
-/// Those that the configuration names; none: the kernel chooses.
+/// The CPUs of the poll threads that the configuration names; empty: the kernel chooses.
 std::vector<std::uint32_t> poll_cpus(const config::Config& config) {
   if (!config.poll.cores.empty()) return config.poll.cores;
   return config.poll.core ? std::vector{*config.poll.core} : std::vector<std::uint32_t>{};
@@ -84,7 +84,7 @@ Status Daemon::open_control() {
   auto loop = server::EventLoop::create();
   if (!loop) return loop.error();
   loop_ = std::move(loop.value());
-  // Before any thread starts, so that none of them takes a signal.
+  // This comes before any thread starts, so that all threads inherit the mask and take no signal.
   auto signals = server::Signals::create(*loop_, {SIGTERM, SIGINT, SIGHUP}, [this](int number) {
     if (number == SIGHUP) return;  // a terminal that closes is no reason to stop
     log_.info("{}: ending", strsignal(number));
@@ -92,7 +92,7 @@ Status Daemon::open_control() {
   });
   if (!signals) return signals.error();
   signals_ = std::move(signals.value());
-  // Whoever opens the memory of a rank while we take it back makes the kernel send this.
+  // The kernel sends SIGIO when a process opens the memory of a rank while we take it back.
   std::signal(SIGIO, SIG_IGN);
   auto session = load_session_config(config_);
   if (!session) return session.error();
@@ -137,7 +137,7 @@ Status Daemon::open_dataplane() {
   }
   plans_ = std::make_unique<PlanThread>(
       planner_of(config_), [ring = plans_made_.ring.get()] { ipc::ring_doorbell(ring); });
-  // All engines before the first loop, which changes what they share.
+  // All engines are made before the first loop starts, because a loop changes what engines share.
   for (std::size_t c = 0; c < cores_.size(); ++c) make_engine(c);
   for (std::size_t c = 0; c < cores_.size(); ++c) start_loop(c);
   return Nothing{};
@@ -219,15 +219,15 @@ void Daemon::start_loop(std::size_t index) {
 
 Daemon::~Daemon() {
   if (groups_ && !cores_.empty() && cores_[0]->poll) groups_->leave_all();
-  // The poll loops first: they use everything else.
+  // The poll loops end first, because they use everything else.
   for (const auto& core : cores_) {
     if (core->poll) core->poll->stop();
   }
   plans_.reset();
   if (loop_ && engine_events_.listen) loop_->forget(engine_events_.listen.get());
   if (loop_ && plans_made_.listen) loop_->forget(plans_made_.listen.get());
-  // A rank may have queued a descriptor there that takes its time to close. At the end of the
-  // process none does.
+  // A rank may have sent a descriptor to this socket that is slow to close. So the sockets stay
+  // open, and the kernel closes them when the process has ended.
   for (const auto& core : cores_) (void)core->doorbell.listen.release();
 }
 
@@ -252,7 +252,7 @@ void Daemon::run() {
   loop_->run();
 }
 
-/// Ranks whose channel the poll loop does not have must not think that we are dead.
+/// Beats for ranks whose channel no poll loop has, so that they do not take the daemon for dead.
 void Daemon::beat() {
   for (auto& [handle, rank] : ranks_) {
     ipc::Channel& channel = rank.channel->channel;
@@ -274,7 +274,7 @@ void Daemon::watch_rounds() {
   loop_->start_timer(server::EventLoop::now() + kReportsInterval, [this] { watch_rounds(); });
 }
 
-/// Only while there is somebody to tell it.
+/// Asks the engines for their links, as long as the session has somebody to report them to.
 void Daemon::watch_links() {
   links_wanted_ = session_->wants_links();
   ask_snapshot();
@@ -313,7 +313,7 @@ void Daemon::act(const session::SendDatagram& action) {
   if (action.node >= config_.cluster.nodes.size() || action.bytes.size() > kMaxControlBytes) return;
   send.control.length_bytes = static_cast<std::uint16_t>(action.bytes.size());
   std::memcpy(send.control.bytes.data(), action.bytes.data(), action.bytes.size());
-  // Room for job commands is kept; the session sends again what is lost here.
+  // Datagrams leave room for commands about jobs. The session sends again what is lost here.
   api::CommandQueue& commands = cores_[0]->commands;
   if (commands.room() <= 2 * kMaxJobs || !commands.push(send)) ++datagrams_lost_;
 }

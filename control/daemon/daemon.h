@@ -25,9 +25,9 @@
 
 namespace gradplane::daemon {
 
-/// The composition root. It passes messages between the control socket, the session and the poll
-/// loops, and orders from the session to the thread that makes plans. Everything here runs on the
-/// main thread, so whenever this code waits, the event loop waits too.
+/// Owns all parts of the daemon. It passes messages between the control socket, the session and the
+/// poll loops, and orders from the session to the thread that makes plans. All its functions run on
+/// the main thread, so whenever one of them waits, the event loop waits too.
 class Daemon : public server::ConnectionHandler {
  public:
   /// Takes the socket, opens the port, starts the poll loops. An Error names the cause and the
@@ -110,7 +110,7 @@ class Daemon : public server::ConnectionHandler {
   ipc::Doorbell engine_events_;  // the poll loops ring us
   ipc::Doorbell plans_made_;     // the plan thread rings us
   std::unique_ptr<port::Port> port_;
-  std::unique_ptr<engine::SharedLink> shared_link_;  // null: there is one core
+  std::unique_ptr<engine::SharedLink> shared_link_;  // null if there is one core
   Cores cores_;
   RankTable ranks_;
   LeftMemory left_memory_;
@@ -120,7 +120,7 @@ class Daemon : public server::ConnectionHandler {
   std::unique_ptr<PlanThread> plans_;
   server::TimerId session_timer_ = 0;
   server::TimerId hand_over_timer_ = 0;
-  std::uint64_t datagrams_lost_ = 0;  // the command queue was full
+  std::uint64_t datagrams_lost_ = 0;  // not sent, because the command queue was full
   bool snapshot_wanted_ = false;
   bool links_wanted_ = false;
   LinkTable links_;
@@ -130,8 +130,8 @@ class Daemon : public server::ConnectionHandler {
     bool why = false;
   };
   std::vector<TopologyAsker> topology_askers_;
-  std::vector<server::ConnectionId> why_askers_;  // wait for the plan thread
-  bool why_under_way_ = false;                    // it has their question
+  std::vector<server::ConnectionId> why_askers_;  // wait for an answer of the plan thread
+  bool why_under_way_ = false;                    // whether the plan thread works on it
 };
 
 }  // namespace gradplane::daemon

@@ -16,7 +16,7 @@ namespace gradplane::daemon {
 
 namespace {
 
-/// Of a report, so that it fits a message with what stands around it.
+/// The longest report that fits a message together with the rest of the message.
 constexpr std::size_t kMaxReportBytes = protocol::kMaxSocketMessageBytes - 1024;
 
 }  // namespace
@@ -31,7 +31,7 @@ void Daemon::ask_snapshot() {
   for (const auto& core : cores_) {
     api::Command fill;
     fill.kind = api::Command::Kind::kFillSnapshot;
-    fill.snapshot = core->snapshot.release();  // the poll loop's, until it comes back
+    fill.snapshot = core->snapshot.release();  // the poll loop owns it until it gives it back
     GP_ASSERT(core->commands.push(fill));
   }
 }
@@ -46,7 +46,7 @@ void Daemon::on_snapshots(Instant now) {
   for (std::size_t c = 0; c < cores_.size(); ++c) links_.update(*cores_[c]->snapshot, now, c);
   session_->on_links(samples_of(links_.take_updated(now), config_.self), now);
   links_wanted_ = snapshot_wanted_ = false;
-  // An answer that is sent may end a connection, which takes its asker out of the list.
+  // Sending may close a connection, and that removes it from status_askers_.
   const auto status_askers = std::exchange(status_askers_, {});
   if (!status_askers.empty()) {
     const telemetry::StatusReport report = build_status(
@@ -58,8 +58,8 @@ void Daemon::on_snapshots(Instant now) {
   if (!topology_askers_.empty()) answer_topology(now);
 }
 
-/// What planners would do takes them time, so their thread answers that, and all who ask meanwhile
-/// get one answer.
+/// Answers those who ask for the topology. Only the plan thread can say why jobs have their plans,
+/// because the planners take time. All who ask for that meanwhile get the same answer.
 void Daemon::answer_topology(Instant now) {
   const session::TopologyView told = session_->topology(now);
   const KnownTopology known{jobs_, link_status(config_, links_),
@@ -67,7 +67,7 @@ void Daemon::answer_topology(Instant now) {
   const auto encoded = [](const telemetry::Topology& topology) {
     return protocol::encode(protocol::TopologyReply{telemetry::to_json(topology, kMaxReportBytes)});
   };
-  // Each is made once, however many ask.
+  // Each page is made once, however many ask.
   std::string page;
   std::string page_without_reasons;
   for (const TopologyAsker& asker : std::exchange(topology_askers_, {})) {

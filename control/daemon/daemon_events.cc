@@ -43,11 +43,11 @@ void Daemon::on_message(server::ConnectionId connection, const protocol::ClientM
 
 void Daemon::on(server::ConnectionId connection, const protocol::Attach& attach) {
   if (ranks_.contains(connection)) {
-    // One rank for each connection: who wants another attaches over another.
+    // A connection has one rank. A process attaches further ranks over further connections.
     server_->hang_up(connection, "this connection has attached a rank already; connect again");
     return;
   }
-  // Admission first: a channel is memory, and whoever is refused gets none.
+  // Admission comes first, so that no memory for a channel is made for a rank that is refused.
   const server::PeerInfo& peer = peers_[connection];
   if (const auto freed = left_memory_.free_one_of(peer.uid)) session_->memory_freed(*freed);
   const Status joined = session_->attach({.handle = connection,
@@ -163,8 +163,9 @@ void Daemon::on(server::ConnectionId connection, const protocol::ReplanRequest& 
   if (!asked) server_->hang_up(connection, asked.error().message);
 }
 
-/// Everybody who may connect may look. A plan decides what other hosts carry, so it is for those
-/// who run the daemon, and for the user whose job it is.
+/// Why this user must not change the plan of a job; empty when he may. Everybody who may connect
+/// may look at plans. But a plan decides what other hosts carry, so only root, the daemon's user
+/// and the user of the job may change it.
 std::string Daemon::why_not_replan(server::ConnectionId connection, std::uint32_t job_id) const {
   const uid_t user = peers_.at(connection).uid;
   if (user == 0 || user == geteuid()) return {};
@@ -195,7 +196,7 @@ void Daemon::take_round_reports(api::ReportQueue& reports) {
 }
 
 void Daemon::take_engine_events() {
-  // What a job said before it left belongs to it.
+  // Reports come first: an event below may remove the job that a report is about.
   take_round_reports();
   const Instant now = clock_now();
   for (const auto& core : cores_) {

@@ -13,31 +13,32 @@ namespace gradplane::daemon {
 
 struct Rank;
 
-/// What a rank has said of its drift: how far its parameters were from their mean over all ranks,
-/// each time that the ranks took the mean.
+/// What a rank has reported of its drift: the distance of its parameters from their mean over all
+/// ranks, each time that the ranks took the mean.
 class RankDrift {
  public:
-  /// True: it is over the limit, and nobody has been told since it was below. One that goes to and
-  /// fro is told of seldom: at most once until it has been measured twice as often as then. So the
-  /// log stays short, whatever a rank says. One that stays over the limit is told of when that time
-  /// has come.
+  /// Keeps a report. True when the operator should be warned: the drift is over the limit, and no
+  /// warning was given since it was last below. After a warning at report n, the next one comes at
+  /// report 2n or later. So the log stays short, however often the drift crosses the limit. A drift
+  /// that is still over the limit by then is warned of then.
   bool add(const protocol::Drift& said, double limit);
 
-  std::uint64_t averages() const { return averages_; }  // so many have been told
+  std::uint64_t averages() const { return averages_; }  // how many reports there were
   const protocol::Drift& last() const { return last_; }
 
  private:
   protocol::Drift last_;
   std::uint64_t averages_ = 0;
-  std::uint64_t next_warning_ = 0;  // not before so many averages
-  bool is_told_ = false;            // since it was below the limit
+  std::uint64_t next_warning_ = 0;  // the first report that may lead to a warning
+  bool is_told_ = false;            // whether a warning was given since it was below the limit
 };
 
-/// The distance over the norm. Finite: where that is no number it is the largest one.
+/// The distance over the norm. It is always finite: where the quotient is no finite number, the
+/// result is the largest one.
 double relative_drift(const protocol::Drift& drift);
 
-/// Keeps what a rank says of its drift (nullptr: who says it has attached none). Gives a line to
-/// warn with, or none. An Error: no correct client says this now.
+/// Keeps what a rank says of its drift. `rank` is null if the connection has attached none. Returns
+/// a warning for the log, or an empty text. An Error: no correct client would say this now.
 Result<std::string> take_drift(const config::TrainingConfig& training, Rank* rank,
                                const protocol::Drift& said);
 

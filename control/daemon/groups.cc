@@ -9,7 +9,7 @@
 
 namespace gradplane::daemon {
 
-/// Where the core that carries the group's tree listens.
+/// The UDP port of the core that carries the group's tree.
 std::uint16_t GroupMembership::udp_port_of(const InstalledJob& job, const GroupName& name) const {
   for (const JobPart& part : job.parts) {
     if (!part.runtime->job().config().core.has_tree(name.tree)) continue;

@@ -18,7 +18,7 @@ constexpr std::size_t rounded_up(std::size_t bytes) {
   return (bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
 }
 
-/// Address space that begins with a huge page; what is before and behind it goes back.
+/// Maps memory that begins at a multiple of kHugePageBytes, and unmaps the rest around it.
 void* map_aligned(std::size_t bytes) {
   const std::size_t reserved = bytes + kHugePageBytes;
   void* const at =
@@ -39,7 +39,7 @@ class HugePages final : public std::pmr::memory_resource {
     if (bytes < kHugePageBytes) return small_.allocate(bytes, alignment);
     GP_ASSERT(alignment <= kHugePageBytes);
     void* const at = map_aligned(rounded_up(bytes));
-    // Without huge pages the memory is as good, and slower.
+    // An error is ignored: without huge pages the memory is only slower.
     ::madvise(at, rounded_up(bytes), MADV_HUGEPAGE);
     return at;
   }

@@ -6,9 +6,9 @@
 
 namespace gradplane::daemon {
 
-/// Memory in which large blocks lie in huge pages of their own, where the kernel has some: with
-/// pages of 4 KiB the sums of a few rounds need more entries than a processor's TLB holds. Small
-/// blocks come from new. Any thread; throws std::bad_alloc. One for the whole process.
+/// The memory resource of this process that gives large blocks huge pages of their own, where the
+/// kernel has some. With pages of 4 KiB the sums of a few rounds need more entries than the TLB of
+/// a processor has. Small blocks come from new. Any thread; throws std::bad_alloc.
 std::pmr::memory_resource& huge_pages();
 
 }  // namespace gradplane::daemon

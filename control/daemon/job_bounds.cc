@@ -13,12 +13,12 @@
 namespace gradplane::daemon {
 namespace {
 
-/// Between two warnings of one job.
+/// The shortest time between two warnings about one job.
 constexpr Duration kWarnInterval = Duration::seconds(10);
-/// Nodes and tensors that a warning names.
+/// The most nodes, and the most tensors, that a warning names.
 constexpr std::size_t kMaxNamed = 4;
 
-/// The keys of `now` that have grown most since `before`, with by how much.
+/// The keys whose counts have grown most since `before`, and by how much.
 template <typename Key>
 std::vector<std::pair<Key, std::uint64_t>> most_grown(const std::map<Key, std::uint64_t>& now,
                                                       const std::map<Key, std::uint64_t>& before) {
@@ -34,7 +34,7 @@ std::vector<std::pair<Key, std::uint64_t>> most_grown(const std::map<Key, std::u
   return grown;
 }
 
-/// What `of` says of each part, added up.
+/// The sum of of(part) over all parts.
 template <typename Of>
 auto sum_over(const std::vector<std::unique_ptr<aggregate::Bucket>>& parts, Of of) {
   auto sum = of(*parts.front());
@@ -67,7 +67,7 @@ void JobBounds::use(const api::Plan& plan) {
   roots_.clear();
   for (const api::Member& member : plan.members) {
     ranks_of_node_[member.node].assign(member.ranks.begin(), member.ranks.end());
-    // A node sums its ranks before it pushes; those of the root itself enter one by one.
+    // A node sums its ranks before it pushes, but the root's own ranks enter one by one.
     if (member.node == self_) {
       contributions_ += static_cast<std::uint32_t>(member.ranks.size());
     } else if (!member.ranks.empty()) {

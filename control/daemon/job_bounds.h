@@ -20,15 +20,16 @@
 
 namespace gradplane::daemon {
 
-/// A bucket with the bounds that it was installed with, and what the poll loops know of it.
+/// A bucket with the bounds that it was installed with, and the state that the poll loops keep of
+/// it.
 struct InstalledBucket {
   api::BucketBounds table;
   std::vector<std::unique_ptr<aggregate::Bucket>> parts;  // by the job's parts
 
-  /// Alike in all parts.
+  /// One of the parts, for values that are equal in all.
   const aggregate::Bucket& any() const { return *parts.front(); }
   void set_bound(std::size_t tensor, float bound);
-  /// Over all parts.
+  /// Sums over all parts.
   std::uint64_t missing_blocks(std::size_t tensor) const;
   std::uint64_t expected_blocks(std::size_t tensor) const;
   std::uint64_t excluded_blocks(std::size_t tensor) const;
@@ -42,36 +43,37 @@ struct InstalledBucket {
 /// thread.
 class JobBounds {
  public:
-  /// `plan`: who contributes what to the sums of this node `self`.
+  /// `self` is this node. `plan` says who contributes what to its sums.
   JobBounds(const api::Plan& plan, api::NodeId self) : self_(self) { use(plan); }
 
-  /// Another plan of the job is in force. Of nodes that have left it is still known which ranks
-  /// they had, because reports of earlier rounds name them.
+  /// Call it when another plan of the job comes into force. The ranks of nodes that have left stay
+  /// known, because reports of earlier rounds name them.
   void use(const api::Plan& plan);
 
-  /// Makes the bucket with all its memory. Its turn to be handed over comes. An Error: it cannot
-  /// be had; see SessionManager::on_bucket_refused().
-  /// `parts` of the job, always the same.
+  /// Makes the bucket with all its memory; hand_over() will hand it to the poll loops. `parts` are
+  /// the job's, the same at each call. An Error when there is no memory; see
+  /// SessionManager::on_bucket_refused().
   Status add(const std::vector<engine::JobRuntime*>& parts, api::BucketBounds table,
              float learn_budget);
-  /// Hands what the poll loop of a part does not have to it, as far as its queue has room beside
+  /// Hands new buckets to the poll loop of a part, as long as its queue has more room than
   /// `keep_room` entries. False: some are left.
   bool hand_over(std::size_t part, engine::JobRuntime* runtime, api::CommandQueue& commands,
                  std::size_t keep_room);
 
-  /// Gives the tensors whose bounds are learned new ones, from what has been measured here. A node
-  /// that roots nothing has measured nothing, and its bounds are of no effect.
+  /// Sets the bounds that are learned anew, from what this node has measured. A node that is no
+  /// root has measured nothing, and its bounds have no effect.
   void learn();
 
-  /// What to tell the operator of rounds that closed by the deadline or without somebody since it
-  /// was told last: how many, and who and what lacked most. Empty: nothing, or not yet again.
+  /// A warning about the rounds that closed by the deadline or without an absent rank since the
+  /// last warning: how many there were, and which nodes and tensors lacked most. Empty when there
+  /// were none, or when the last warning is too recent.
   std::string take_close_warning(const config::Config& config, Instant now);
 
   const std::vector<InstalledBucket>& buckets() const { return buckets_; }
-  /// The nodes that gather something of the job under the plan in force, by id.
+  /// The roots of the plan in force, by id.
   const std::vector<api::NodeId>& roots() const { return roots_; }
   std::vector<std::uint32_t> ranks_of(api::NodeId node) const;
-  /// Empty when it has none, or when there is no such tensor.
+  /// The name of a tensor; empty when it has none, or when there is no such tensor.
   std::string tensor_name(std::uint32_t bucket, std::uint32_t tensor) const;
 
  private:
@@ -85,9 +87,9 @@ class JobBounds {
   const api::NodeId self_;
   std::map<api::NodeId, std::vector<std::uint32_t>> ranks_of_node_;
   std::vector<api::NodeId> roots_;
-  std::uint32_t contributions_ = 0;  // that meet in a sum at a root here
+  std::uint32_t contributions_ = 0;  // how many enter a sum for which this node is the root
   std::vector<InstalledBucket> buckets_;
-  std::vector<std::size_t> handed_over_;  // of them, by part
+  std::vector<std::size_t> handed_over_;  // how many of buckets_ the poll loop has, by part
   float learn_budget_ = 0;
 
   std::uint64_t told_deadline_ = 0;

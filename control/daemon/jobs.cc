@@ -15,7 +15,7 @@
 namespace gradplane::daemon {
 namespace {
 
-/// Entries of the command queue that buckets leave to commands about whole jobs.
+/// Entries of the command queue that buckets leave free for commands about whole jobs.
 constexpr std::size_t kKeptRoom = 2 * kMaxJobs;
 
 job::JobConfig job_config(const config::Config& config, const session::InstallJob& order,
@@ -132,7 +132,7 @@ Status JobTable::install(const session::InstallJob& order, RankTable& ranks) {
 void JobTable::remove(std::uint32_t id, std::uint32_t first_epoch) {
   if (InstalledJob* job = find(id, first_epoch)) {
     job->state = InstalledJob::State::kUnwanted;
-    // Its plans come back with it.
+    // Orders about its plans are dropped: the plans come back with the job.
     std::erase_if(plan_orders_, [this, job](const PlanOrder& order) {
       if (owner_of(order.command.job) != job) return false;
       if (order.command.plan != nullptr) order.command.job->destroy_plan(order.command.plan);
@@ -183,8 +183,8 @@ Status JobTable::install_bounds(const session::InstallBounds& order) {
   return Nothing{};
 }
 
-/// What other jobs of its user leave to a job, also those that the poll loop has still to give
-/// back.
+/// The bytes for inboxes that the other jobs of its user leave to a job. Jobs that the poll loop
+/// has still to give back count, too.
 std::size_t JobTable::inbox_bytes_for(const InstalledJob& job) const {
   if (job.user == session::kRootUser) return kMaxInboxBytes;
   std::size_t left = config_.quotas.updates;
@@ -235,7 +235,8 @@ void JobTable::on_refused(engine::JobRuntime* runtime) {
   const auto part = std::find_if(at->parts.begin(), at->parts.end(), [runtime](const auto& other) {
     return other.runtime.get() == runtime;
   });
-  // Who has been asked for it says so once more, and until then it knows the address.
+  // A poll loop that has been asked for the part back will answer that, too. Until then it may use
+  // the address, so the part stays.
   if (part->state == JobPart::State::kRunning) on_returned(runtime);
 }
 
@@ -253,7 +254,7 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
     return;
   }
   for (const JobPart& part : at->parts) add_part(counters, part.runtime->job().counters());
-  // A node can leave a job and join it again: each job is told once.
+  // A node may leave a job and join it again, but each job stands in the list once.
   std::erase_if(ended_, [&](const EndedJob& ended) { return ended.id == at->id; });
   ended_.push_back({.id = at->id,
                     .first_epoch = at->first_epoch,
@@ -264,7 +265,7 @@ void JobTable::on_returned(engine::JobRuntime* runtime) {
                     .run_id = at->run_id,
                     .counters = counters});
   if (ended_.size() > kEndedKept) ended_.pop_front();
-  at->parts.clear();  // before the buckets that they may point to
+  at->parts.clear();  // before the buckets, to which they may point
   jobs_.erase(jobs_.begin() + (at - jobs_.data()));
   ++plans_revision_;
 }

@@ -24,32 +24,33 @@
 
 namespace gradplane::daemon {
 
-/// What one poll core has of a job.
+/// The part of a job that one poll core carries.
 struct JobPart {
   std::size_t core = 0;
   std::unique_ptr<engine::JobRuntime> runtime;
-  enum class State : std::uint8_t { kRunning, kLeaving, kBack };  // kLeaving: asked for it back
+  // kLeaving: we have asked the poll loop to give it back.
+  enum class State : std::uint8_t { kRunning, kLeaving, kBack };
   State state = State::kRunning;
 };
 
 /// A job that the poll loops run, or are giving back.
 struct InstalledJob {
   std::uint32_t id = 0;
-  std::uint32_t first_epoch = 0;  // names the job among those that have or had its id
-  // Of the plan that it was installed with. The poll loop names the job by it: a node that leaves a
-  // job and joins it again has both for a while.
+  std::uint32_t first_epoch = 0;  // tells the job from others that have or had its id
+  // The epoch of the plan that it was installed with, by which the poll loop names the job: after a
+  // node has left a job and joined it again, it has two installations of it for a while.
   std::uint32_t installed_epoch = 0;
   std::uint32_t epoch = 0;  // of the newest plan that is committed
   PlanKind kind = PlanKind::kStar;
-  api::Plan plan;                             // the same
-  std::optional<api::Plan> plan_before = {};  // while rounds of it are open or to come
-  api::Plan next_plan;                        // that is prepared, or the same as `plan`
+  api::Plan plan;                             // the newest that is committed
+  std::optional<api::Plan> plan_before = {};  // set while rounds of it are open or to come
+  api::Plan next_plan;                        // a plan that is prepared, or a copy of `plan`
   std::uint32_t world_size = 0;
   std::string label;
   std::string run_id;
   std::vector<session::LocalRank> local_ranks;
   std::uint32_t user = session::kRootUser;  // of its ranks here
-  std::unique_ptr<JobBounds> bounds;        // the parts look into its buckets: destroyed after them
+  std::unique_ptr<JobBounds> bounds;        // destroyed after the parts, which read its buckets
   std::vector<JobPart> parts;               // at least one
   PlanAnswers answers;
   RoundLog rounds = {};
@@ -57,11 +58,11 @@ struct InstalledJob {
   State state = State::kRunning;
 };
 
-/// The plans whose packets may come: that of the newest rounds, the one before while it is not
-/// given back, and one that is prepared.
+/// The plans whose packets may come: the newest that is committed, the one before until the poll
+/// loop has given it back, and one that is prepared.
 std::vector<const api::Plan*> live_plans(const InstalledJob& job);
 
-/// What the link of each node carries, by node; 0: not known.
+/// The rate of each node's link in bits per second, by node; 0: not known.
 std::vector<std::uint64_t> link_rates_of(const config::Config& config);
 
 /// What is left of a job that has ended here.
@@ -79,56 +80,56 @@ struct EndedJob {
 /// The jobs that the poll loops have. Control thread.
 class JobTable {
  public:
-  /// `commands`: to the poll loop of each core. They outlive this.
+  /// `commands` are the queues to the poll loops, by core. They must outlive this.
   JobTable(const config::Config& config, std::vector<api::CommandQueue*> commands)
       : config_(config), commands_(std::move(commands)) {}
 
   /// Builds the job with all its memory and hands it to the poll loops.
   Status install(const session::InstallJob& order, RankTable& ranks);
-  /// Wants the job back from the poll loop; it is gone when on_returned() has been called.
+  /// Asks the poll loops to give the job back. It is gone after the last call of on_returned().
   void remove(std::uint32_t id, std::uint32_t first_epoch);
-  /// Has the poll loop get ready for another plan of a job; its answer is an event.
+  /// Orders the poll loops to prepare another plan of a job. Each answers with an event.
   Status prepare_plan(const session::PreparePlan& order);
   void commit_plan(const session::CommitPlan& order);
   void abort_plan(const session::AbortPlan& order);
   void end_older_plan(const session::EndOlderPlan& order);
-  /// What a poll loop says of a plan: destroys the plan that comes back with it. Gives what the
-  /// session is to be told of the job, once all of the job's cores have answered.
+  /// Takes a poll loop's event about a plan, and destroys the plan if it comes back with it. Once
+  /// all of the job's cores have answered, returns the event to pass on to the session.
   std::optional<api::Event> take_plan_event(const api::Event& event);
-  /// Tells the poll loop what is to be done about plans, and asks it for every job that is not
-  /// wanted any more, as far as its queue has room. Call it at every turn.
+  /// Sends the orders about plans that wait, and asks for each part of a job that is not wanted any
+  /// more, as far as the command queues have room. Call it in every turn of the event loop.
   void ask_back();
-  /// From now on rounds of one bucket may miss what its table allows. Nothing happens when the job
+  /// Installs a bucket, whose rounds may then miss what its table allows. Does nothing when the job
   /// is not wanted any more. An Error: the job has to do without the bucket.
   Status install_bounds(const session::InstallBounds& order);
-  /// Hands new buckets to the poll loop, as far as its queue has room. Call it at every turn.
-  /// False: some are left.
+  /// Hands new buckets to the poll loops, as far as their queues have room. Call it in every turn
+  /// of the event loop. False: some are left.
   bool hand_over_buckets();
   std::size_t inbox_bytes_for(const InstalledJob& job) const;
   void learn_bounds();
-  /// A line for each job with rounds that closed badly; see JobBounds.
+  /// A warning for each job that has one; see JobBounds::take_close_warning().
   std::vector<std::string> take_close_warnings(Instant now);
-  /// Keeps what the poll loop says of a round. The job that it is of; null when it is not here.
+  /// Keeps a poll loop's report of a round. Returns its job, or null when that is not here.
   const InstalledJob* keep_report(const api::JobRoundReport& report);
-  /// A poll loop has given its part of a job back. Without one part the job cannot go on: it wants
-  /// the others back, too.
+  /// Call it when a poll loop has given its part of a job back. The job cannot go on without a
+  /// part, so this asks for the others, too.
   void on_returned(engine::JobRuntime* runtime);
-  /// A poll loop has not taken its part of a job.
+  /// Call it when a poll loop has refused its part of a job.
   void on_refused(engine::JobRuntime* runtime);
 
-  /// The job that runs there; null when it is not wanted any more, so that what an old epoch still
-  /// says is never taken for word of a new one.
+  /// The job to which a part belongs; null when it is not wanted any more, so that an event of an
+  /// old installation is never taken for one of a new installation.
   const InstalledJob* find_running(const engine::JobRuntime* runtime) const;
   const std::vector<InstalledJob>& installed() const { return jobs_; }
-  /// Another number whenever live_plans() of some job may be others.
+  /// A number that changes whenever live_plans() of some job may change.
   std::uint64_t plans_revision() const { return plans_revision_; }
-  /// The job that runs and is named so by the session; null when there is none.
+  /// The running job that the session names so; null when there is none.
   const InstalledJob* find_running(std::uint32_t id, std::uint32_t first_epoch) const;
-  /// Of the jobs that run: the one with this id; of 0 the first, or null when there is none. An
-  /// Error names those that there are.
+  /// The running job with this id. For the id 0 the first running job, or null when there is none.
+  /// An Error names the jobs that run.
   Result<const InstalledJob*> find_asked(std::uint32_t id) const;
   std::vector<std::uint32_t> running_ids() const;
-  /// The last kEndedKept, oldest first.
+  /// The last kEndedKept jobs that have ended here, oldest first.
   const std::deque<EndedJob>& ended() const { return ended_; }
   bool empty() const { return jobs_.empty(); }
 
@@ -155,7 +156,7 @@ class JobTable {
   std::vector<api::CommandQueue*> commands_;  // by core
   std::vector<InstalledJob> jobs_;
   std::uint64_t plans_revision_ = 0;
-  std::deque<PlanOrder> plan_orders_;  // that the poll loops have not been given
+  std::deque<PlanOrder> plan_orders_;  // not yet sent to the poll loops
   std::deque<EndedJob> ended_;
 };
 

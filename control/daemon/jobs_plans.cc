@@ -91,8 +91,8 @@ std::optional<api::Event> JobTable::take_plan_event(const api::Event& event) {
   const auto told = job->answers.take(event);
   if (!told) return std::nullopt;
   if (told->kind != api::Event::Kind::kPlanPrepared) on_plan_returned(*job, told->epoch);
-  // The session forgets a plan that is refused. Cores that have prepared it would hold their
-  // rounds.
+  // The session forgets a plan that is refused. Cores that have prepared it would hold rounds back
+  // for ever, so they have to abort it.
   if (told->kind == api::Event::Kind::kPlanRefused && job->parts.size() > 1 &&
       job->state == InstalledJob::State::kRunning)
     plan_order(*job, api::Command::Kind::kAbortPlan, told->epoch, 0);

@@ -32,8 +32,8 @@ api::LinkSnapshot aged(api::LinkSnapshot link, Duration by) {
   return link;
 }
 
-/// A core that carries nothing keeps what it has measured. Where another one has measured the link
-/// this much later, it says what the link was.
+/// A core that carries nothing keeps its old measurement. If another core has measured the link so
+/// much later, the old one counts no more.
 constexpr Duration kMuchOlder = Duration::seconds(5);
 
 bool has_better_rate(const api::LinkSnapshot& link, const api::LinkSnapshot& than) {
@@ -44,7 +44,8 @@ bool has_better_rate(const api::LinkSnapshot& link, const api::LinkSnapshot& tha
   return link.rate_bits_per_second > than.rate_bits_per_second;
 }
 
-/// Adds what a core says of a link; what others say of the same one came just before.
+/// Adds what a core has measured of a link. Other cores' values of the same link come directly
+/// before.
 void add(std::vector<api::LinkSnapshot>& out, const api::LinkSnapshot& link) {
   if (out.empty() || out.back().node != link.node) return out.push_back(link);
   api::LinkSnapshot& sum = out.back();

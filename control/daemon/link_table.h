@@ -13,19 +13,20 @@
 
 namespace gradplane::daemon {
 
-/// What the poll loops have measured of the links to this node. A snapshot has a part of them, so
-/// this keeps the latest of each. Each core sees the packets to itself alone: of what they say of
-/// one link the highest rate counts, because the others' packets are in the way of each, unless it
-/// is much older; the smallest round trip; and the loss that is surest. Control thread.
+/// What the poll loops have measured of the links to this node. A snapshot has only some links, so
+/// this keeps the latest value of each. Each core sees only the packets to itself. When several
+/// cores have measured one link, the values are joined: the highest rate that is not much older
+/// than the others, because the packets of other cores make a rate look lower; the smallest round
+/// trip; and the loss with the highest confidence. Control thread.
 class LinkTable {
  public:
-  /// Links of a snapshot that a core has just filled.
+  /// Takes the links of a snapshot that a core has just filled.
   void update(const api::EngineSnapshot& snapshot, Instant now, std::size_t core = 0);
-  /// Of the links that an update at this time was about, as many as one report has room for; the
-  /// next report goes on with the others.
+  /// The links that were updated at this time, at most as many as fit one report. The next call
+  /// goes on with the others.
   std::vector<api::LinkSnapshot> take_updated(Instant now);
-  /// In the order of their nodes: the links of which something is known now. Ages and confidences
-  /// go on since the snapshot.
+  /// The links of which something is known now, by node. Ages and confidences are those of `now`,
+  /// not of the snapshot.
   std::vector<api::LinkSnapshot> links(Instant now) const;
 
  private:
@@ -35,7 +36,7 @@ class LinkTable {
   };
   using Key = std::pair<std::uint16_t, std::size_t>;  // node, core
   std::map<Key, Entry> entries_;
-  std::size_t next_ = 0;  // that a report begins with, where there are too many for one
+  std::size_t next_ = 0;  // where the next report begins, if there are too many links for one
 };
 
 }  // namespace gradplane::daemon

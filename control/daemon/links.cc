@@ -9,7 +9,7 @@
 namespace gradplane::daemon {
 namespace {
 
-/// In units of `unit`, from 0 to `most`.
+/// `ns` in units of `unit`, clamped to 0..`most`.
 std::uint32_t in_units(std::int64_t ns, Duration unit, std::uint32_t most) {
   return static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(ns / unit.count_ns(), 0, std::int64_t{most}));

@@ -9,7 +9,8 @@
 
 namespace gradplane::daemon {
 
-/// What the engines have measured of links to the node `self`, as nodes tell it each other.
+/// Converts what the engines have measured of links to the node `self` to the samples that nodes
+/// send each other.
 std::vector<protocol::LinkSample> samples_of(const std::vector<api::LinkSnapshot>& links,
                                              std::uint16_t self);
 

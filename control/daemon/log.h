@@ -10,8 +10,8 @@
 
 namespace gradplane::daemon {
 
-/// One line on stderr: "<level> gradplaned[node]: text". By design without a time: under systemd
-/// the journal adds it. Control thread.
+/// Writes lines to stderr: "<level> gradplaned[node]: text". They have no time, because systemd's
+/// journal adds it. Control thread.
 class Log {
  public:
   Log(config::LogLevel level, std::string node) : level_(level), node_(std::move(node)) {}

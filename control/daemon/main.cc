@@ -7,8 +7,8 @@
 
 int main(int argc, char** argv) {
   const int code = gradplane::daemon::run(argc, argv);
-  // The daemon has ended in order. Threads of DPDK's drivers may still run, and now and then they
-  // touch a device that process-wide destructors have freed.
+  // The daemon has ended in order. Threads of DPDK's drivers may still run, and could use a device
+  // after the destructors of static objects have freed it. So no destructors run.
   std::fflush(nullptr);
   std::_Exit(code);
 }

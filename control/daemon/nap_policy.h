@@ -12,20 +12,20 @@
 namespace gradplane::daemon {
 
 /// How long the poll loop sleeps when it finds nothing to do. A doorbell ends a nap, but a packet
-/// does not. So a nap lasts a sixteenth of the time since the last work: whatever interval packets
-/// come in, they wait for a sixteenth of it at most. Pure.
+/// does not. So a nap lasts a sixteenth of the time since the last work: whatever the interval
+/// between packets, a packet waits for at most a sixteenth of it. Pure.
 class NapPolicy {
  public:
   /// Shorter naps cost more processor than they save time.
   static constexpr Duration kMinNap = Duration::us(10);
-  /// On a link of known rate a nap lasts as long as so many packets, ...
+  /// On a link of known rate the first nap lasts as long as the link takes for so many packets.
   static constexpr std::int64_t kNapPackets = 8;
-  /// ... but no longer than this at first. The pacer makes up for it with a burst.
+  /// The longest first nap. The pacer makes up for it with a burst.
   static constexpr Duration kMaxFirstNap = Duration::us(500);
   static_assert(kMaxFirstNap * 2 <= hop::kPacerBurst);
   static constexpr std::int64_t kIdleShare = 16;
-  /// With a job, the next round may begin on another host at any moment. After kLongIdle it is no
-  /// iteration of a training that one waits for, and what a nap adds is no longer felt.
+  /// While there are jobs, naps are this short, because a round may begin on another host at any
+  /// moment. After kLongIdle the wait is longer than an iteration of training, so naps may be long.
   static constexpr Duration kMaxNapWithJobs = Duration::us(500);
   static constexpr Duration kLongIdle = Duration::seconds(1);
 
@@ -34,7 +34,7 @@ class NapPolicy {
       : first_(std::clamp(block_time(link_bits_per_second) * kNapPackets, kMinNap, kMaxFirstNap)),
         max_(max_nap) {}
 
-  /// What one block occupies the link for; 0: not known.
+  /// The time that one block takes on the link; 0: not known.
   static Duration block_time(std::uint64_t link_bits_per_second) {
     if (link_bits_per_second == 0) return {};
     constexpr std::int64_t kBits =
@@ -42,8 +42,8 @@ class NapPolicy {
     return Duration::ns(kBits * 1'000'000'000 / static_cast<std::int64_t>(link_bits_per_second));
   }
 
-  /// `idle`: since the last work. `until_deadline`: until the loop has something to do by its own
-  /// clock; a nap may last past it by the shortest nap.
+  /// `idle` is the time since the last work, `until_deadline` the time until the loop's next
+  /// deadline. A nap is never shorter than the first one, so it may end after the deadline.
   Duration length(Duration idle, bool has_jobs, Duration until_deadline) const {
     const bool is_near = has_jobs && idle < kLongIdle;
     const Duration limit = is_near ? std::min(kMaxNapWithJobs, max_) : max_;

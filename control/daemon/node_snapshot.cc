@@ -18,13 +18,13 @@ void add_traffic(api::TrafficSnapshot& sum, const api::TrafficSnapshot& part) {
   add_all(sum.drops, part.drops);
 }
 
-/// 0 is no measurement.
+/// The smaller of two measurements, where 0 stands for none.
 std::int64_t smallest(std::int64_t a, std::int64_t b) {
   return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
 }
 
-/// What is said of one moment (why it sends no more, its round trip) is that of the core that has
-/// more on its way.
+/// Adds one core's part of a peer. Values that cannot be added (why the flow sends no more, its
+/// round trip) are those of the core with more blocks in flight.
 void add_peer(api::PeerSnapshot& sum, const api::PeerSnapshot& part) {
   if (part.in_flight_blocks > sum.in_flight_blocks) {
     sum.controller = part.controller;
@@ -47,7 +47,7 @@ void add_peer(api::PeerSnapshot& sum, const api::PeerSnapshot& part) {
   sum.pacing_bits_per_second += part.pacing_bits_per_second;
 }
 
-/// The oldest open round is the node's, and who is waited for in it.
+/// The node's oldest open round is the oldest of all cores, with the nodes for which it waits.
 void add_waiting(api::JobSnapshot& sum, const api::JobSnapshot& part) {
   const auto ahead = static_cast<std::int32_t>(part.oldest_round - sum.oldest_round);
   if (part.open_rounds > 0 && (sum.open_rounds == 0 || ahead < 0)) {

@@ -10,12 +10,12 @@
 
 namespace gradplane::daemon {
 
-/// Adds what one core has counted of a job to what others have. A round and its bytes count once,
-/// however many cores share them.
+/// Adds the counters of one core's part of a job. A round and its bytes count once, however many
+/// cores share them.
 void add_part(hop::Counters& sum, const hop::Counters& part);
 
-/// Of all cores of the node, as if one had done it all: counts are added up, a job and a peer stand
-/// there once. Links are not in it, because each core measures them for itself.
+/// Adds a core's snapshot to one of the whole node, in which each job and each peer stands once.
+/// Links are left out, because LinkTable joins what the cores have measured of them.
 void add_core(api::EngineSnapshot& sum, const api::EngineSnapshot& core);
 
 }  // namespace gradplane::daemon

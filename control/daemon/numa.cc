@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Of linux/mempolicy.h, which is not installed everywhere.
+/// MPOL_PREFERRED of linux/mempolicy.h, which is not installed everywhere.
 constexpr long kPreferOneNode = 1;
 constexpr std::size_t kMostNodes = sizeof(unsigned long) * CHAR_BIT;
 
@@ -41,7 +41,7 @@ std::optional<int> node_of_cpu(std::uint32_t cpu, const fs::path& sysfs) {
   return std::nullopt;
 }
 
-/// The kernel says -1 of a device that is near no node.
+/// The NUMA node of a port's device; none if the kernel names none, which it does by -1.
 std::optional<int> node_of_port(const config::PortConfig& port, const fs::path& sysfs) {
   fs::path device;
   if (!port.pci.empty()) {

@@ -10,14 +10,15 @@
 
 namespace gradplane::daemon {
 
-/// What to tell the operator of poll CPUs that are on another NUMA node than the NIC of `port`:
-/// each packet of theirs crosses the link between sockets. Empty: none is, or the kernel does not
-/// say. `sysfs`: where the kernel describes the host.
+/// A warning about poll CPUs on another NUMA node than the NIC of `port`, because each of their
+/// packets crosses the link between sockets. Empty when there are none, or when the kernel does not
+/// tell. `sysfs` is where the kernel describes the host.
 std::string numa_warning(const std::vector<std::uint32_t>& cpus, const config::PortConfig& port,
                          const std::filesystem::path& sysfs = "/sys");
 
-/// From now on the calling thread, and those that it starts, get memory of the NUMA node of this
-/// CPU as long as it has some. False: there is one node, or the kernel does not say or allow it.
+/// Makes the calling thread, and the threads that it starts, get memory of the NUMA node of this
+/// CPU as long as that has some. False: there is only one node, or the kernel does not tell or
+/// allow it.
 bool prefer_memory_of(std::uint32_t cpu, const std::filesystem::path& sysfs = "/sys");
 
 }  // namespace gradplane::daemon

@@ -11,12 +11,12 @@ std::size_t core_count(const config::Config& config) {
 }
 
 std::string why_one_core(const config::Config& config) {
-  // The engine of queue 0 alone knows what it has granted of the downlink.
+  // Only one engine, that of queue 0, may grant the capacity of the node's link.
   if (config.grants.enabled) return "grants.enabled is true";
-  // Each tree has all blocks of an exchange.
+  // Trees do not share the blocks of an exchange: each tree carries all of them.
   if (config.training.is_selective()) return "training.mode is selective";
-  // Blocks change their tree from round to round, and what one core has kept of a block would have
-  // to be added by another one.
+  // A block may be in another tree, so on another core, in the next round. That core does not have
+  // the residual that the first one has kept.
   if (config.gather.compensation == Compensation::kCarry) return "gather.compensation is carry";
   return {};
 }

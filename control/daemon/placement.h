@@ -16,12 +16,11 @@ struct Placement {
   std::size_t count = 1;
 };
 
-/// Poll cores of this node.
+/// The number of poll cores of this node.
 std::size_t core_count(const config::Config& config);
-/// Why a job of this configuration is carried by one core, however many there are; empty: it is
-/// shared by all.
+/// Why only one core carries each job, however many there are; empty: all cores share each job.
 std::string why_one_core(const config::Config& config);
-/// All nodes place a job alike, because all have as many cores.
+/// The poll cores of a job. It is the same on all nodes, because they have equally many cores.
 Placement placement_of(const config::Config& config, std::uint32_t job_id);
 
 }  // namespace gradplane::daemon

@@ -22,7 +22,7 @@ std::optional<api::Event> PlanAnswers::take(const api::Event& event) {
   } else if (++answers.returned == parts_) {
     told = event;
   }
-  // Whoever has refused a plan has it no more.
+  // A part that has refused a plan will not give it back.
   if (answers.returned + answers.refused >= parts_) of_epoch_.erase(event.epoch);
   return told;
 }
@@ -38,7 +38,7 @@ std::optional<api::Event> PlanAnswers::on_refused(const api::Event& event, Answe
   ++answers.refused;
   if (answers.refusal) return std::nullopt;
   answers.refusal = event.plan_refusal;
-  // After the commit one core is enough to end the job.
+  // If the session has been told that the plan is prepared, one refusal ends the job.
   return answers.is_told ? std::optional(event) : answer_of(event, answers);
 }
 

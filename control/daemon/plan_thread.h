@@ -20,26 +20,26 @@ struct MadePlan {
   Result<session::PlanOffer> offer;
 };
 
-/// Makes plans on a thread of its own, one after the other, so that the control thread goes on
-/// answering peers meanwhile: the planners take a second for a thousand sites. The thread starts
-/// with the first order, because most daemons never make a plan.
+/// Makes plans on a thread of its own, one after the other. So the control thread can answer peers
+/// meanwhile, although a plan over a thousand sites takes a second. The thread starts with the
+/// first order, because most daemons never make a plan.
 class PlanThread {
  public:
   /// `on_made` is called on the plan thread whenever take() has something.
   PlanThread(session::Planner planner, std::function<void()> on_made)
       : planner_(std::move(planner)), on_made_(std::move(on_made)) {}
-  /// Waits for the plan that is being made, or the step.
+  /// Waits until the plan that is being made, or the step that runs, is done.
   ~PlanThread();
   PlanThread(const PlanThread&) = delete;
   PlanThread& operator=(const PlanThread&) = delete;
 
-  /// An order that waits for the same job is forgotten: nobody waits for its plan any more. So no
-  /// more orders wait than there are jobs.
+  /// Replaces an order for the same job that has not begun, because nobody waits for its plan any
+  /// more. So there are never more orders than jobs.
   void order(session::MakePlan order);
   std::optional<MadePlan> take();
-  /// Other work that plans: `step` is called on the plan thread until it returns the answer, each
-  /// time after the orders that wait, so one step delays a plan at most. One question at a time;
-  /// take_answer() gives its answer.
+  /// Has the plan thread call `step` until it returns the answer, which take_answer() gives. Orders
+  /// that wait go before each step, so a plan is delayed by one step at most. Ask one question at a
+  /// time.
   void ask(std::function<std::optional<std::string>()> step);
   std::optional<std::string> take_answer();
 
@@ -53,12 +53,12 @@ class PlanThread {
   const std::function<void()> on_made_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<session::MakePlan> orders_;  // under the mutex, as all that follows
+  std::deque<session::MakePlan> orders_;  // guarded by the mutex, as all members up to stopping_
   std::deque<MadePlan> made_;
   std::function<std::optional<std::string>()> question_;
   std::optional<std::string> answer_;
   bool stopping_ = false;
-  std::thread thread_;  // of the control thread
+  std::thread thread_;  // only the control thread uses it
 };
 
 }  // namespace gradplane::daemon

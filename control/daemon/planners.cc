@@ -15,7 +15,8 @@
 namespace gradplane::daemon {
 namespace {
 
-/// An operator may make a node a root that hosts ranks of the job, or that offers itself.
+/// Checks the roots that an operator has asked for: each must host ranks of the job, or have
+/// aggregate: true.
 Status check_roots(const config::Config& config, const session::PlanInput& input) {
   if (input.choice->kind == PlanKind::kManual)
     return Error{"a manual plan has the roots that plan.trees names; leave --root out"};
@@ -34,11 +35,11 @@ Status check_roots(const config::Config& config, const session::PlanInput& input
   return Nothing{};
 }
 
-/// A switch makes this many rounds of the next plan slower by as much as they take: they wait for
-/// each other at the activation (measured: `simulate flips`).
+/// A switch costs as much time as this many rounds of the next plan take, because rounds wait for
+/// each other at the activation (measured by `simulate flips`).
 constexpr double kSwitchRounds = 3;
 
-/// Leaves out nodes that do not answer, unless only they are left.
+/// Leaves out nodes that do not answer, unless no others remain.
 void leave_out(std::vector<api::NodeId>& nodes, const std::vector<api::NodeId>& silent) {
   std::vector<api::NodeId> answering = nodes;
   std::erase_if(answering, [&silent](api::NodeId node) {
@@ -86,7 +87,7 @@ std::string note_of(const plan::Prediction& prediction, const plan::Traffic& tra
   return note_of(prediction.time, "all_reduce", traffic);
 }
 
-/// The price of a switch, where the operation that was predicted takes `offer.time`.
+/// Sets the price of a switch. `offer.time` is the predicted time of one operation of `traffic`.
 void set_price(const config::Config& config, const plan::Traffic& traffic,
                session::PlanOffer& offer) {
   const double rounds = static_cast<double>(traffic.bytes) /
@@ -95,7 +96,8 @@ void set_price(const config::Config& config, const plan::Traffic& traffic,
   offer.switch_price = Duration::us(static_cast<std::int64_t>(one_s * kSwitchRounds * 1e6));
 }
 
-/// Nearly all rounds of a job with selections are of exchanges, so their time counts.
+/// Sets the predicted times to those of exchanges, because nearly all rounds of a job with
+/// selections are exchanges.
 void predict_exchanges(const config::Config& config, const plan::PlanRequest& filled,
                        const std::optional<api::Plan>& in_force, session::PlanOffer& offer) {
   const auto prediction = plan::predict_exchanges(offer.plan, filled);
@@ -149,7 +151,7 @@ session::BoundsResolver resolver_of(const config::Config& config) {
   const bounds::Rules rules = config.gather.rules;
   const bool all_exact = rules.preset == bounds::Preset::kExact && rules.patterns.empty() &&
                          rules.kinds == decltype(rules.kinds){} && rules.wire_types.empty();
-  // Under bounded staleness a bucket that is exact, too, needs memory for updates on their way.
+  // Under bounded staleness an exact bucket, too, must be installed: it needs memory for its inbox.
   if (all_exact && config.training.staleness_steps() == 0) return {};
   const bounds::Sizes sizes{.block_bytes = config.block_bytes, .round_bytes = config.round_bytes};
   return [rules, sizes](const std::vector<api::BucketBounds>& tables) {

@@ -7,13 +7,13 @@
 
 namespace gradplane::daemon {
 
-/// The planner that the configuration names, over its cluster, and over the network as it is
+/// The planner that the configuration names, for its cluster and for the network as it is
 /// configured and measured. It may run on any thread.
 session::Planner planner_of(const config::Config& config);
-/// The bounds that the configuration names, for the jobs that this node coordinates; empty when
-/// nothing may ever be missing.
+/// Gives buckets the bounds of the configuration, for the jobs that this node coordinates. Empty
+/// when no bucket needs to be installed.
 session::BoundsResolver resolver_of(const config::Config& config);
-/// Whether a plan that another node sent can be run here at all.
+/// Whether this node can carry out a plan that another node sent.
 Status check_plan(const api::Plan& plan);
 
 }  // namespace gradplane::daemon

@@ -23,7 +23,8 @@ timespec to_timespec(Duration d) {
   return {.tv_sec = d.count_ns() / 1'000'000'000, .tv_nsec = d.count_ns() % 1'000'000'000};
 }
 
-/// Spinning for less time than the next packet takes to come is for nothing.
+/// No time if one packet takes the link longer than poll.spin: no second packet would come while
+/// the loop spins.
 Duration useful_spin(const PollOptions& options) {
   return NapPolicy::block_time(options.link_bits_per_second) > options.spin ? Duration{}
                                                                             : options.spin;
@@ -78,7 +79,7 @@ void PollThread::run() {
     } else if (options_.adaptive && after - last_work_ > spin_) {
       nap(after);
     } else if (options_.adaptive) {
-      ::sched_yield();  // others may need the processor more
+      ::sched_yield();  // other threads of this CPU may have work
     }
     now = clock_now();
     total_ns_.store(static_cast<std::uint64_t>((now - started_).count_ns()),

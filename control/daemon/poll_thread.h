@@ -16,27 +16,28 @@ namespace gradplane::daemon {
 
 struct PollOptions {
   bool adaptive = true;                    // sleep when there is no work; else spin for ever
-  Duration spin;                           // without work before the first sleep
+  Duration spin;                           // time without work before the first sleep
   Duration max_sleep;                      // longest sleep
   std::optional<std::uint32_t> core;       // pinned to this processor
   std::uint64_t link_bits_per_second = 0;  // 0: not known
 };
 
-/// Runs an engine on a thread of its own until stop(). The one place that reads the clock for it.
+/// Runs an engine on a thread of its own until stop(). The engine gets the time only from here.
 class PollThread {
  public:
-  /// `doorbell`: ranks ring it to wake a sleeping loop. `wake_control`: the end of a doorbell that
-  /// is rung when events wait for the control thread. Both must outlive this.
+  /// Ranks ring `doorbell` to wake a sleeping loop. The loop rings `wake_control`, an end of a
+  /// doorbell, when events wait for the control thread. Both must outlive this.
   PollThread(engine::Engine& engine, PollOptions options, const ipc::Doorbell& doorbell,
              int wake_control, const api::EventQueue& events);
   ~PollThread() { stop(); }
   PollThread(const PollThread&) = delete;
   PollThread& operator=(const PollThread&) = delete;
 
-  /// Ends the loop and waits for it. Any number of times.
+  /// Ends the loop and waits for it. It may be called more than once.
   void stop();
 
-  /// Time spent in turns that found work, and since the start. Any thread; may be a little old.
+  /// The time in polls that found work, and the time since the start. Any thread; the values may be
+  /// a little old.
   std::uint64_t busy_ns() const { return busy_ns_.load(std::memory_order_relaxed); }
   std::uint64_t total_ns() const { return total_ns_.load(std::memory_order_relaxed); }
   /// Sleeps that a rank or the control thread ended. The others ended by the clock.
@@ -59,7 +60,7 @@ class PollThread {
   Instant last_work_;
   const Duration spin_;
   const NapPolicy naps_;
-  bool doorbell_is_good_ = true;  // once a rank has spoilt it, naps end by the clock alone
+  bool doorbell_is_good_ = true;  // false after a rank has broken it: then only the clock ends naps
   std::thread thread_;
 };
 

@@ -13,7 +13,7 @@ namespace gradplane::daemon {
 /// Opens the port that the configuration names for this node.
 Result<std::unique_ptr<port::Port>> open_port(const config::Config& config);
 
-/// What the port's kind calls its device: an interface, a PCI address, a socket.
+/// The name of the port's device: an interface, a PCI address or a socket, as its kind has it.
 std::string device_name(const config::PortConfig& port);
 
 }  // namespace gradplane::daemon

@@ -62,7 +62,7 @@ void LeftMemory::add(session::RankHandle handle, Rank rank) {
 
 std::optional<session::RankHandle> LeftMemory::free(Table::iterator left) {
   const std::shared_ptr<engine::RankChannel>& channel = left->second.channel;
-  // A job that the poll loop has not given back shares the channel.
+  // Jobs that the poll loop has not given back own the channel, too.
   if (channel.use_count() > 1 || !channel->channel.take_back()) return std::nullopt;
   const session::RankHandle handle = left->first;
   left_.erase(left);

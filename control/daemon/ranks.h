@@ -25,43 +25,43 @@ struct Rank {
   std::uint32_t pid = 0;
   std::uint32_t user = 0;
   std::shared_ptr<engine::RankChannel> channel;
-  /// The poll loops have the channel, and beat for it; until then the control thread does.
+  /// Whether the poll loops have the channel, and beat for it. Until then the control thread does.
   bool in_engine = false;
   session::TableCollector tables;  // of its buckets
-  bool told_ready = false;         // that its job may begin
-  bool is_broken = false;          // some poll loop has said so
+  bool told_ready = false;         // whether it was told that its job may begin
+  bool is_broken = false;          // whether a poll loop has found it broken
   RankDrift drift = {};
 };
 
-/// What has come of a message about a bucket.
+/// The result of a message about a bucket.
 struct TakenBucket {
-  std::optional<api::BucketBounds> whole;  // its table; nothing: more is to come, or it is refused
-  std::string refusal;                     // why the job has to do without the bucket; told once
+  std::optional<api::BucketBounds> whole;  // its table; none if more is to come or it is refused
+  std::string refusal;                     // why the job has to do without it; given only once
 };
-/// An Error: no correct rank says so.
+/// Takes a message about a bucket of a rank. An Error: no correct rank would send it.
 Result<TakenBucket> take_bucket(Rank& rank, const protocol::RegisterBucket& said);
 
-/// What the daemon keeps of a rank's channel; and what it passes on and then closes: its memory,
-/// and the end of the trainer's doorbell, because a trainer can have descriptors sent to it that
-/// are slow to close.
+/// A rank's channel, and two descriptors that the daemon passes to the trainer and then closes: the
+/// channel's memory, and the listening end of the trainer's doorbell. The daemon does not keep that
+/// end, because anybody may send descriptors to it that are slow to close.
 struct NewChannel {
   std::shared_ptr<engine::RankChannel> channel;
   ipc::UniqueFd trainer_memory;
   ipc::UniqueFd trainer_listens;
 };
-/// Makes the shared memory of a rank whose job so many cores share, and the doorbell of its
-/// trainer.
+/// Makes the shared memory of a rank, and the doorbell of its trainer. `core_count` cores share its
+/// job.
 Result<NewChannel> make_channel(std::size_t round_bytes, std::size_t core_count = 1);
 
-/// The memory of ranks that have left, until nobody has it any more: neither the poll loop nor a
-/// process of their user. Control thread.
+/// Keeps the memory of ranks that have left until nobody uses it any more, neither a poll loop nor
+/// a process of their user. Control thread.
 class LeftMemory {
  public:
   void add(session::RankHandle handle, Rank rank);
-  /// Frees the memory of one rank of this user; of all ranks that have left it looks at those of
-  /// this user, until it finds one. The rank, or nothing where all is still held.
+  /// Frees the memory of the first rank of this user that nobody uses any more. Returns the rank,
+  /// or nothing if there is none.
   std::optional<session::RankHandle> free_one_of(std::uint32_t user);
-  /// The same for ranks of any user; looks at the next kLooks of them.
+  /// The same for ranks of any user. Each call looks only at the next kLooks ranks.
   std::optional<session::RankHandle> free_one();
 
  private:
@@ -76,7 +76,7 @@ class LeftMemory {
   std::optional<session::RankHandle> free(Table::iterator left);
 
   Table left_;
-  session::RankHandle looked_at_ = 0;  // last
+  session::RankHandle looked_at_ = 0;  // the last rank that free_one() has looked at
 };
 
 using RankTable = std::map<session::RankHandle, Rank>;

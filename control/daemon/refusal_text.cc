@@ -9,7 +9,7 @@
 namespace gradplane::daemon {
 namespace {
 
-/// Of a job, and of a plan that brings peers.
+/// For a job, and for a plan with new peers.
 std::string no_room_text() {
   return fmt::format(
       "the node grants to {} senders already, which is the most; end another job here, choose "

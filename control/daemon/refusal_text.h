@@ -8,7 +8,7 @@
 
 namespace gradplane::daemon {
 
-/// Why the poll loop has not taken a job or a plan, and what helps. For people.
+/// Says to people why the poll loop has not taken a job or a plan, and what helps.
 std::string refusal_text(JobRefusal why);
 std::string refusal_text(PlanRefusal why);
 

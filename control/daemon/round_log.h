@@ -16,8 +16,8 @@ namespace gradplane::daemon {
 /// The last rounds of one job that this node has closed. Control thread.
 class RoundLog {
  public:
-  /// Reports of a part of the job come in the order of their numbers; where one is left out, it was
-  /// lost. A report that is kept gets the number that it has among those of all parts.
+  /// Adds a report. The reports of a part come in the order of their numbers; a gap means that
+  /// reports were lost. The report gets a new number, which counts the rounds of all parts.
   void add(const RoundReport& report, std::size_t part) {
     std::uint64_t& last = closed_of_part_[part];
     const std::uint64_t closed = report.number - last;
@@ -31,7 +31,7 @@ class RoundLog {
 
   /// Oldest first.
   const std::deque<RoundReport>& kept() const { return kept_; }
-  /// Since the start: rounds, and of them those of which nothing was heard.
+  /// Rounds that were closed since the start, and those among them whose reports were lost.
   std::uint64_t closed() const { return closed_; }
   std::uint64_t lost() const { return lost_; }
 

@@ -7,13 +7,14 @@
 namespace gradplane::daemon {
 namespace {
 
-/// What a round, a source with its ranks and a tensor take at most in JSON beside their texts, and
-/// the page beside its rounds.
+/// The most bytes of JSON of a round, of a source with its ranks and of a tensor, each without its
+/// texts, and of the page without its rounds.
 constexpr std::size_t kRoundBytes = 640;
 constexpr std::size_t kSourceBytes = 256;
 constexpr std::size_t kTensorBytes = 160;
 constexpr std::size_t kPageBytes = 24576;
-/// A byte of a text: a quote or backslash takes two, one that is no UTF-8 three.
+/// The most bytes of JSON for one byte of a text: two for a quote or backslash, three for a byte
+/// that is no UTF-8.
 constexpr std::size_t kBytesPerByte = 3;
 
 const char* name_of(CloseReason reason) {
@@ -80,7 +81,7 @@ void add_roots(const config::Config& config, const JobBounds& bounds, telemetry:
   }
 }
 
-/// Adds the rounds after the requested one, of the newest so many.
+/// Adds those of the newest `request.last` rounds that came after the requested one.
 void add_rounds(const config::Config& config, const InstalledJob& job,
                 const protocol::RoundsRequest& request, telemetry::RoundsPage& page) {
   const std::deque<RoundReport>& kept = job.rounds.kept();

@@ -9,12 +9,12 @@
 
 namespace gradplane::daemon {
 
-/// A report with names in the place of numbers.
+/// A report with the names of nodes and tensors instead of their numbers.
 telemetry::RoundEntry round_entry(const config::Config& config, const JobBounds& bounds,
                                   const RoundReport& report);
 
-/// The last rounds of a job here, those after the requested one: as many as fit a message. An Error
-/// names the jobs that there are. Control thread.
+/// The last rounds of a job that runs here, from the requested one on: as many as fit a message. An
+/// Error names the jobs that run here. Control thread.
 Result<telemetry::RoundsPage> rounds_page(const config::Config& config, const JobTable& jobs,
                                           const protocol::RoundsRequest& request);
 

@@ -9,8 +9,8 @@
 
 namespace gradplane::daemon {
 
-/// What the session of a daemon with this configuration begins with. `incarnation` is another one
-/// at every start of the daemon, and not 0.
+/// The settings of the session, from the configuration. `incarnation` must differ at every start of
+/// the daemon, and must not be 0.
 session::SessionConfig session_config(const config::Config& config, const config::ClusterKey& key,
                                       std::uint64_t incarnation);
 

@@ -10,8 +10,8 @@
 
 namespace gradplane::daemon {
 
-/// For people: what a round waited for when it was given up, for how long, and what to do. `node`
-/// is the one that it waited for.
+/// Says to people what a round waited for when it was given up, for how long, and what to do.
+/// `node` is the node that it waited for.
 std::string stall_text(const config::Config& config, std::uint32_t round, std::uint16_t node,
                        const Stall& stall);
 

@@ -50,7 +50,7 @@ telemetry::PortStatus port_status(const StatusSources& from, const api::PortSnap
   return out;
 }
 
-/// The peer's entry in `out`, made when it is not there yet.
+/// The peer's entry in `out`; adds one if there is none.
 telemetry::PeerStatus& peer_entry(std::vector<telemetry::PeerStatus>& out, std::uint16_t node,
                                   const config::Config& config) {
   const config::NodeConfig& entry = config.cluster.nodes[node];
@@ -65,7 +65,8 @@ telemetry::PeerStatus& peer_entry(std::vector<telemetry::PeerStatus>& out, std::
   return out.back();
 }
 
-/// The state of a peer, of which something may have been said already, after a silence of so long.
+/// Sets a peer's state from the time since it was last heard. A shorter silence that the entry has
+/// already counts instead.
 void add_silence(telemetry::PeerStatus& peer, Duration silence, const config::Config& config) {
   const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(silence.count_ns(), 0));
   peer.silence_ns = peer.state == "unknown" ? ns : std::min(peer.silence_ns, ns);
@@ -146,7 +147,7 @@ std::string waiting_text(const api::JobSnapshot& job, const config::Config& conf
   return text;
 }
 
-/// What the poll loop has counted of a job that it is giving back.
+/// The traffic that the poll loop has counted of a job that it is giving back.
 api::TrafficSnapshot traffic_of(const InstalledJob& job, const api::EngineSnapshot& engine) {
   for (std::size_t j = 0; j < engine.job_count; ++j) {
     const api::JobSnapshot& seen = engine.jobs[j];
@@ -160,7 +161,8 @@ bool is_of(const session::JobView& view, const Job& job) {
   return view.job_id == job.id && view.first_epoch == job.first_epoch;
 }
 
-/// Of a job that goes on without this node, what it has done as long as it had a part.
+/// Adds the traffic of a job that goes on without this node, from the time when the node had a part
+/// in it.
 void add_part_before(telemetry::JobStatus& out, const session::JobView& view,
                      const JobSources& from) {
   for (const InstalledJob& job : from.jobs.installed())
@@ -212,7 +214,8 @@ telemetry::JobStatus job_status(const session::JobView& view, const JobSources& 
   return out;
 }
 
-/// `Job` is an EndedJob, or an InstalledJob that is not wanted any more.
+/// The status of a job that has ended here: an EndedJob, or an InstalledJob that is not wanted any
+/// more.
 template <class Job, class Counters>
 telemetry::JobStatus ended_status(const Job& job, const Counters& counters,
                                   const JobSources& from) {
@@ -235,9 +238,8 @@ telemetry::JobStatus ended_status(const Job& job, const Counters& counters,
   return out;
 }
 
-/// Of the jobs that have ended here, or that the poll loop is giving back. A job is in exactly one
-/// list of a report: a node may have left a job and joined it again, or coordinate it without a
-/// part.
+/// The jobs that have ended here, or that the poll loop is giving back. A job that a report lists
+/// already is left out: this node may have joined it again, or may coordinate it without a part.
 std::vector<telemetry::JobStatus> ended_jobs(const JobSources& from) {
   std::vector<telemetry::JobStatus> out;
   std::vector<std::uint32_t> told = from.jobs.running_ids();
@@ -257,7 +259,7 @@ std::vector<telemetry::JobStatus> ended_jobs(const JobSources& from) {
   return out;
 }
 
-/// Who coordinates, as this node knows.
+/// Which node coordinates, as far as this node knows.
 std::string role_text(const StatusSources& from, Instant now) {
   const session::TermView view = from.session.term();
   const std::string name = from.config.cluster.nodes[view.term.coordinator].name;
@@ -378,7 +380,7 @@ telemetry::StatusReport build_status(const StatusSources& from) {
   out.links = link_status(from.config, from.links);
   out.jobs = job_statuses(
       {from.config, from.session.jobs(), from.session.failures(), from.jobs, from.ranks, engine});
-  // Jobs that wait may be many; a reader accepts no longer list.
+  // There may be many jobs that wait, and a reader accepts no longer list.
   if (out.jobs.size() > telemetry::kMaxJobsReported) out.jobs.resize(telemetry::kMaxJobsReported);
   add_reasons<hop::Drop>(out.drops, engine.node.drops, hop::drop_name);
   add_reasons<session::DatagramDrop>(out.drops, from.session.drops(), session::datagram_drop_name);

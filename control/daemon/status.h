@@ -37,10 +37,10 @@ struct StatusSources {
 
 telemetry::StatusReport build_status(const StatusSources& from);
 
-/// What is told of jobs.
+/// What the status of jobs is made of.
 struct JobSources {
   const config::Config& config;
-  std::vector<session::JobView> views;  // that the session knows
+  std::vector<session::JobView> views;  // of the jobs that the session knows
   const std::deque<session::FailureView>& failures;
   const JobTable& jobs;
   const RankTable& ranks;
@@ -49,7 +49,7 @@ struct JobSources {
 /// Each job is in the list once.
 std::vector<telemetry::JobStatus> job_statuses(const JobSources& from);
 
-/// Nodes that the session has to do with, and those that blocks go to.
+/// The nodes with which the session exchanges messages, and those to which blocks go.
 std::vector<telemetry::PeerStatus> peer_status(const config::Config& config,
                                                const std::vector<session::PeerView>& views,
                                                const api::EngineSnapshot& engine);

@@ -56,7 +56,7 @@ std::uint64_t ns_of(Duration time) {
   return static_cast<std::uint64_t>(time.count_ns());
 }
 
-/// Members of the plan with ranks; who only sums is chosen by each planner anew.
+/// The members of the plan with ranks. Each planner chooses anew which nodes without ranks sum.
 std::vector<api::Member> ranks_of(const api::Plan& plan) {
   std::vector<api::Member> members;
   for (const api::Member& member : plan.members) {
@@ -65,7 +65,7 @@ std::vector<api::Member> ranks_of(const api::Plan& plan) {
   return members;
 }
 
-/// What the operation takes that most rounds of the job are of.
+/// The predicted time of the operation that most rounds of the job have, and its bottleneck.
 struct Taken {
   Duration time;
   std::string bottleneck;
@@ -88,8 +88,9 @@ Result<Taken> taken_by_best(const plan::PlanRequest& request) {
   return taken_by(request, plan.value());
 }
 
-/// `roots`: of all plans that the job may get; none: as configured. With the samples that the
-/// coordinator counts on when it compares plans.
+/// Compares the plan in force with the plan that each planner would make, with the samples that the
+/// coordinator uses for that. `roots` are the only roots that these plans may have; empty: those of
+/// the configuration.
 void compare(const config::Config& config, plan::PlanRequest request, const api::Plan& in_force,
              const std::vector<api::NodeId>& roots, telemetry::TopologyJob& job) {
   request.sampled_under = in_force;
@@ -178,7 +179,7 @@ std::vector<telemetry::TopologyUse> uses_of(const config::Config& config,
   return uses;
 }
 
-/// What the coordinator has thought of the plan last.
+/// Adds what the coordinator decided last about another plan.
 void add_decision(const config::Config& config, const session::PlanView& view,
                   telemetry::TopologyJob& shown) {
   for (const api::NodeId root : view.roots) shown.roots.push_back(name_of(config, root));
@@ -208,7 +209,7 @@ void add_installed(const config::Config& config, const InstalledJob& job,
   shown.next_round = job.plan.activation_round;
 }
 
-/// What the coordinator knows of a job; null at other nodes.
+/// The coordinator's view of a job; null at other nodes.
 const session::PlanView* told_of(const KnownTopology& known, std::uint32_t job) {
   if (known.told == nullptr) return nullptr;
   for (const session::PlanView& view : known.told->plans)
@@ -216,7 +217,7 @@ const session::PlanView* told_of(const KnownTopology& known, std::uint32_t job) 
   return nullptr;
 }
 
-/// Of jobs that this node coordinates and has no part in, as many as a page has room for.
+/// The jobs that this node coordinates without a part in them, as many as a page has room for.
 std::vector<const session::PlanView*> others_of(const KnownTopology& known) {
   std::vector<const session::PlanView*> others;
   if (known.told == nullptr) return others;
@@ -240,7 +241,7 @@ telemetry::Topology topology_page(const config::Config& config, const KnownTopol
   for (const telemetry::LinkStatus& link : known.links) out.links.push_back({out.node, link});
   for (std::size_t l = 0; known.told != nullptr && l < known.told->links.size(); ++l) {
     const protocol::LinkSample& sample = known.told->links[l];
-    if (sample.to == config.self) continue;  // it knows its own better
+    if (sample.to == config.self) continue;  // known.links has newer values of these
     out.links.push_back({name_of(config, sample.to), status_of(config, sample)});
   }
   for (const InstalledJob& job : known.jobs.installed()) {
@@ -294,7 +295,7 @@ Reasons::Reasons(const config::Config& config, WhyQuestion question)
 std::optional<telemetry::Topology> Reasons::step() {
   std::vector<telemetry::TopologyJob>& jobs = question_.page.jobs;
   if (next_ < jobs.size()) {
-    // Selections need no more than the rates of links.
+    // To compare selections, the rates of the nodes' links are enough.
     const bool knows_rates = request_.selections && !request_.link_rates.empty();
     if (request_.network || knows_rates) {
       request_.sampled_for = question_.alone_for[next_].value_or(plan::kMeasuredForgottenAfter);

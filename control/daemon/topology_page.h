@@ -16,44 +16,47 @@
 
 namespace gradplane::daemon {
 
-/// What this node knows of the network and of jobs. A coordinator has been told more.
+/// What this node knows of the network and of jobs. A coordinator also has the members' reports.
 struct KnownTopology {
   const JobTable& jobs;
   std::vector<telemetry::LinkStatus> links;     // to this node
-  const session::TopologyView* told = nullptr;  // by all members; null: it does not coordinate
+  const session::TopologyView* told = nullptr;  // from the members; null: it does not coordinate
 };
 
 /// The measured links, and the trees of the jobs.
 telemetry::Topology topology_page(const config::Config& config, const KnownTopology& known);
 
-/// The question why some jobs have their plans: a copy of all that the answer needs, so that any
-/// thread can give it.
+/// The question why jobs have their plans, with a copy of all that the answer needs, so that
+/// another thread can work it out.
 struct WhyQuestion {
   telemetry::Topology page;
   std::vector<api::Plan> plans;                 // the newest of each job of the page
-  std::vector<std::vector<api::NodeId>> roots;  // that an operator restricts it to; none: any
-  /// For how long the coordinator counts on samples under each; nothing: it knows no such job.
+  std::vector<std::vector<api::NodeId>> roots;  // those that an operator allows; empty: any
+  /// For how long no other plan of the job has had open rounds, so that samples are of this plan.
+  /// No value: the coordinator does not know the job.
   std::vector<std::optional<Duration>> alone_for;
   std::vector<protocol::LinkSample> samples;
-  std::vector<api::NodeId> silent;  // would sum without ranks, and do not answer
+  std::vector<api::NodeId> silent;  // nodes without ranks that could sum, but do not answer
 };
 WhyQuestion why_question(const config::Config& config, const KnownTopology& known);
-/// Makes the page with what all planners would make of each job, over the network as it is
-/// configured and measured, and with the rates that they count on. Any one thread.
+/// Makes the page that compares, for each job, the plans of all planners over the network as it is
+/// configured and measured. The page also has the rates that the planners use. One thread at a
+/// time.
 class Reasons {
  public:
   /// `config` must outlive it.
   Reasons(const config::Config& config, WhyQuestion question);
-  /// Compares the plans of one more job, which may take a second. The page, once none is left.
+  /// Compares the plans of one more job, which may take a second. Returns the page when no job is
+  /// left.
   std::optional<telemetry::Topology> step();
 
  private:
   const config::Config& config_;
   WhyQuestion question_;
   plan::PlanRequest request_;
-  std::size_t next_ = 0;  // of the jobs of the page
+  std::size_t next_ = 0;  // the job of the page that comes next
 };
-/// The page of a node that cannot know: it names the coordinator.
+/// The page of a node that does not coordinate, and so cannot say why. It names the coordinator.
 telemetry::Topology without_reasons(telemetry::Topology page, const std::string& coordinator);
 
 }  // namespace gradplane::daemon
